@@ -1,7 +1,10 @@
 //! Magnetic resonance image reconstruction from k-space samples on any trajectory.
 
+pub mod backend;
 pub mod error;
+pub mod nufft;
 pub mod real;
+pub mod window;
 
 pub use error::{Error, ErrorKind, Result};
 pub use num_complex::Complex;

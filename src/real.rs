@@ -2,7 +2,6 @@
 
 use num_complex::Complex;
 use std::fmt::{Debug, Display};
-use std::ops::{AddAssign, DivAssign, MulAssign, SubAssign};
 
 mod sealed {
     pub trait Sealed {}
@@ -14,19 +13,12 @@ mod sealed {
 pub trait Real:
     sealed::Sealed
     + rustfft::FftNum
-    + Copy
-    + Default
     + Debug
     + Display
     + PartialOrd
-    + AddAssign
-    + SubAssign
-    + MulAssign
-    + DivAssign
+    + rustfft::num_traits::NumAssign
+    + crate::backend::Element
     + std::iter::Sum
-    + Send
-    + Sync
-    + 'static
 {
     /// Zero.
     const ZERO: Self;
@@ -90,7 +82,7 @@ macro_rules! real {
                 self.round_ties_even()
             }
             fn below_half() -> Self {
-                (0.5 as $t).next_down()
+                <$t>::from_bits((0.5 as $t).to_bits() - 1)
             }
         }
     };

@@ -1,0 +1,254 @@
+//! The CPU backend: arrays are vectors, views are slices, work is shared among the plan's threads.
+
+pub mod direct;
+pub mod fft;
+pub mod gridding;
+pub mod simd;
+pub mod threads;
+mod vector;
+
+use super::{Backend, Complexes, ComplexesMut, Csr, Element, Reals, View, ViewMut};
+use crate::error::{try_vec, Result};
+use crate::real::Real;
+use crate::window::Shape;
+use direct::DirectSum;
+use fft::{Convolver, GridFft};
+use gridding::Gridder;
+use num_complex::Complex;
+use simd::Level;
+use threads::Threads;
+use vector::each_chunk;
+
+/// The CPU, with a plan's own threads.
+pub struct Cpu {
+    threads: Threads,
+    level: Level,
+}
+
+impl Cpu {
+    /// Starts `threads` threads; 0 means as many as the machine runs at once, 1 the caller's own.
+    pub fn new(threads: usize) -> Result<Self> {
+        Ok(Cpu { threads: Threads::new(threads)?, level: Level::detect() })
+    }
+
+    /// The vector unit in use.
+    pub fn level(&self) -> Level {
+        self.level
+    }
+}
+
+fn slice<'a, E>(view: View<'a, Cpu, E>) -> &'a [E] {
+    // SAFETY: a view of the CPU's memory was made from a slice that lives for 'a.
+    unsafe { std::slice::from_raw_parts(view.address(), view.len()) }
+}
+
+fn slice_mut<'a, E>(view: ViewMut<'a, Cpu, E>) -> &'a mut [E] {
+    // SAFETY: a view of the CPU's memory was made from a mutable slice that lives for 'a, and is consumed here.
+    unsafe { std::slice::from_raw_parts_mut(view.address(), view.len()) }
+}
+
+fn view_of<E>(slice: &[E]) -> View<'_, Cpu, E> {
+    // SAFETY: the slice is borrowed for the life of the view.
+    unsafe { View::new(slice.as_ptr(), slice.len()) }
+}
+
+fn view_of_mut<E>(slice: &mut [E]) -> ViewMut<'_, Cpu, E> {
+    // SAFETY: the slice is mutably borrowed for the life of the view.
+    unsafe { ViewMut::new(slice.as_mut_ptr(), slice.len()) }
+}
+
+impl<T: Real> Backend<T> for Cpu {
+    type Array<E: Element> = Vec<E>;
+    type Input<'a, E: Element> = &'a [E];
+    type Output<'a, E: Element> = &'a mut [E];
+    type Gridder = Gridder<T>;
+    type GridFft = GridFft<T>;
+    type Convolver = Convolver<T>;
+    type DirectSum = DirectSum<T>;
+
+    fn zeros<E: Element>(&self, len: usize, what: &str) -> Result<Vec<E>> {
+        try_vec(len, E::default(), what)
+    }
+    fn upload<E: Element>(&self, host: &[E], what: &str) -> Result<Vec<E>> {
+        let mut own = try_vec(host.len(), E::default(), what)?;
+        own.copy_from_slice(host);
+        Ok(own)
+    }
+    fn view<'a, E: Element>(&self, array: &'a Vec<E>) -> View<'a, Self, E> {
+        view_of(array)
+    }
+    fn view_mut<'a, E: Element>(&self, array: &'a mut Vec<E>) -> ViewMut<'a, Self, E> {
+        view_of_mut(array)
+    }
+    fn download<E: Element>(&self, from: View<'_, Self, E>, host: &mut [E]) -> Result<()> {
+        host.copy_from_slice(slice(from));
+        Ok(())
+    }
+    fn input<'a, E: Element>(&self, host: &'a [E]) -> Result<&'a [E]> {
+        Ok(host)
+    }
+    fn read<'s, E: Element>(&self, input: &'s &[E]) -> View<'s, Self, E> {
+        view_of(input)
+    }
+    fn output<'a, E: Element>(&self, host: &'a mut [E]) -> Result<&'a mut [E]> {
+        Ok(host)
+    }
+    fn write<'s, E: Element>(&self, output: &'s mut &mut [E]) -> ViewMut<'s, Self, E> {
+        view_of_mut(output)
+    }
+    fn deliver<E: Element>(&self, _output: &mut [E]) -> Result<()> {
+        Ok(())
+    }
+    fn threads(&self) -> usize {
+        self.threads.count()
+    }
+
+    fn gridder(&self, k: &[&[T]], grid: &[usize], shape: &Shape, accuracy: f64) -> Result<Gridder<T>> {
+        Gridder::new(&self.threads, self.level, k, grid, shape, accuracy)
+    }
+    fn gridder_bytes(&self, gridder: &Gridder<T>) -> usize {
+        gridder.bytes()
+    }
+    fn spread(&self, g: &Gridder<T>, values: Complexes<Self, T>, grid: ComplexesMut<Self, T>) {
+        g.spread(&self.threads, slice(values), slice_mut(grid));
+    }
+    fn interpolate(&self, g: &Gridder<T>, grid: Complexes<Self, T>, values: ComplexesMut<Self, T>) {
+        g.interpolate(&self.threads, slice(grid), slice_mut(values));
+    }
+
+    fn grid_fft(&self, dims: &[usize], grid: &[usize], correction: &[Vec<f64>]) -> Result<GridFft<T>> {
+        Ok(GridFft::new(dims, grid, correction))
+    }
+    fn grid_to_image(&self, f: &GridFft<T>, grid: ComplexesMut<Self, T>, image: ComplexesMut<Self, T>) {
+        f.grid_to_image(&self.threads, slice_mut(grid), slice_mut(image));
+    }
+    fn image_to_grid(&self, f: &GridFft<T>, image: Complexes<Self, T>, grid: ComplexesMut<Self, T>) {
+        f.image_to_grid(&self.threads, slice(image), slice_mut(grid));
+    }
+
+    fn convolver(&self, dims: &[usize]) -> Result<Convolver<T>> {
+        Convolver::new(dims)
+    }
+    fn kernel_grid(&self, c: &Convolver<T>) -> Result<Vec<Complex<T>>> {
+        Backend::<T>::zeros(self, c.grid_len(), "the doubled grid of Q")
+    }
+    fn place_kernel(&self, c: &Convolver<T>, half: [bool; 3], q: Complexes<Self, T>, grid: ComplexesMut<Self, T>) {
+        c.place_kernel(half, slice(q), slice_mut(grid));
+    }
+    fn set_kernel(&self, c: &mut Convolver<T>, grid: ComplexesMut<Self, T>) {
+        c.set_kernel(&self.threads, slice_mut(grid));
+    }
+    fn spectrum(&self, c: &Convolver<T>) -> Result<Vec<T>> {
+        Backend::<T>::upload(self, c.spectrum(), "a copy of the spectrum of Q")
+    }
+    fn set_spectrum(&self, c: &mut Convolver<T>, spectrum: &[T]) -> Result<()> {
+        c.set_spectrum(spectrum);
+        Ok(())
+    }
+    fn convolver_bytes(&self, dims: &[usize]) -> usize {
+        Convolver::<T>::bytes(dims, self.threads.count())
+    }
+    fn convolve(&self, c: &Convolver<T>, x: Complexes<Self, T>, y: ComplexesMut<Self, T>) {
+        c.convolve(&self.threads, slice(x), slice_mut(y));
+    }
+
+    fn direct_sum(&self, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>) -> Result<DirectSum<T>> {
+        DirectSum::new(self.level, k, dims, voxels)
+    }
+    fn sum_to_image(&self, d: &DirectSum<T>, values: Complexes<Self, T>, image: ComplexesMut<Self, T>) {
+        d.to_image(&self.threads, slice(values), slice_mut(image));
+    }
+    fn sum_to_samples(&self, d: &DirectSum<T>, image: Complexes<Self, T>, values: ComplexesMut<Self, T>) {
+        d.to_samples(&self.threads, slice(image), slice_mut(values));
+    }
+
+    fn copy<E: Element>(&self, x: View<'_, Self, E>, y: ViewMut<'_, Self, E>) {
+        slice_mut(y).copy_from_slice(slice(x));
+    }
+    fn clear<E: Element>(&self, y: ViewMut<'_, Self, E>) {
+        slice_mut(y).fill(E::default());
+    }
+    fn multiply(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, z: ComplexesMut<Self, T>) {
+        let (x, y) = (slice(x), slice(y));
+        each_chunk(&self.threads, slice_mut(z), |z, start| {
+            for ((z, x), y) in z.iter_mut().zip(&x[start..]).zip(&y[start..]) {
+                *z = *x * *y;
+            }
+        });
+    }
+    fn add_conj_product(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, z: ComplexesMut<Self, T>) {
+        let (x, y) = (slice(x), slice(y));
+        each_chunk(&self.threads, slice_mut(z), |z, start| {
+            for ((z, x), y) in z.iter_mut().zip(&x[start..]).zip(&y[start..]) {
+                *z += x.conj() * *y;
+            }
+        });
+    }
+    fn weigh(&self, w: Reals<Self, T>, x: Complexes<Self, T>, z: ComplexesMut<Self, T>) {
+        let (w, x) = (slice(w), slice(x));
+        each_chunk(&self.threads, slice_mut(z), |z, start| {
+            for ((z, w), x) in z.iter_mut().zip(&w[start..]).zip(&x[start..]) {
+                *z = *x * *w;
+            }
+        });
+    }
+    fn scale(&self, a: f64, y: ComplexesMut<Self, T>) {
+        let a = T::of(a);
+        each_chunk(&self.threads, slice_mut(y), |y, _| y.iter_mut().for_each(|y| *y = *y * a));
+    }
+    fn axpy(&self, a: f64, x: Complexes<Self, T>, y: ComplexesMut<Self, T>) {
+        vector::axpy(self, a, slice(x), slice_mut(y));
+    }
+    fn dot(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, out: ViewMut<'_, Self, f64>) {
+        slice_mut(out)[0] = vector::dot(self, slice(x), slice(y));
+    }
+    fn cg_step(
+        &self,
+        rr: View<'_, Self, f64>,
+        pq: View<'_, Self, f64>,
+        p: Complexes<Self, T>,
+        q: Complexes<Self, T>,
+        x: ComplexesMut<Self, T>,
+        r: ComplexesMut<Self, T>,
+        rr_new: ViewMut<'_, Self, f64>,
+    ) {
+        let (rr, pq) = (slice(rr)[0], slice(pq)[0]);
+        let step = if pq > 0.0 { rr / pq } else { 0.0 };
+        slice_mut(rr_new)[0] = vector::cg_step(self, step, slice(p), slice(q), slice_mut(x), slice_mut(r));
+    }
+    fn cg_direction(
+        &self,
+        rr_new: View<'_, Self, f64>,
+        rr: View<'_, Self, f64>,
+        r: Complexes<Self, T>,
+        p: ComplexesMut<Self, T>,
+    ) {
+        let (new, old) = (slice(rr_new)[0], slice(rr)[0]);
+        let beta = if old > 0.0 { new / old } else { 0.0 };
+        vector::cg_direction(self, beta, slice(r), slice_mut(p));
+    }
+    fn add_differences(
+        &self,
+        dims: &[usize],
+        weights: Option<Reals<Self, T>>,
+        lambda: f64,
+        x: Complexes<Self, T>,
+        y: ComplexesMut<Self, T>,
+    ) {
+        vector::add_differences(self, dims, weights.map(slice), lambda, slice(x), slice_mut(y));
+    }
+    fn csr_multiply(&self, a: f64, matrix: Csr<Self, T>, x: Complexes<Self, T>, b: f64, y: ComplexesMut<Self, T>) {
+        let (rows, columns, values) = (slice(matrix.rows), slice(matrix.columns), slice(matrix.values));
+        let (x, y) = (slice(x), slice_mut(y));
+        assert_eq!(rows.len(), y.len() + 1);
+        let (a, b) = (T::of(a), T::of(b));
+        each_chunk(&self.threads, y, |y, start| {
+            for (i, y) in y.iter_mut().enumerate() {
+                let entries = rows[start + i] as usize..rows[start + i + 1] as usize;
+                let sum: Complex<T> =
+                    columns[entries.clone()].iter().zip(&values[entries]).map(|(c, v)| *v * x[*c as usize]).sum();
+                *y = sum * a + *y * b;
+            }
+        });
+    }
+}

@@ -1,0 +1,171 @@
+//! Element-wise primitives, sums of products, and the products with sparse and difference matrices.
+//!
+//! Sums go over fixed chunks, in double precision, and chunks are added in order: the bits do not depend on threads.
+
+use super::simd::{Arith, Kernel, Level};
+use super::threads::{Shared, Threads};
+use super::Cpu;
+use crate::backend::cpu::gridding::{flat, flat_mut};
+use crate::real::Real;
+use num_complex::Complex;
+
+/// Elements of one task.
+const CHUNK: usize = 1 << 14;
+
+/// Applies `f(chunk of z, its first index)` to all chunks.
+pub fn each_chunk<E: Send>(threads: &Threads, z: &mut [E], f: impl Fn(&mut [E], usize) + Sync) {
+    let len = z.len();
+    let shared = Shared::new(z);
+    threads.run(len.div_ceil(CHUNK), |i| {
+        let start = i * CHUNK;
+        // SAFETY: chunks do not overlap.
+        f(unsafe { shared.part(start, CHUNK.min(len - start)) }, start);
+    });
+}
+
+/// The sum over chunks of `f(first index, length)`, in a fixed order.
+fn sum_chunks(threads: &Threads, len: usize, f: impl Fn(usize, usize) -> f64 + Sync) -> f64 {
+    let mut parts = vec![0.0; len.div_ceil(CHUNK)];
+    let shared = Shared::new(&mut parts);
+    threads.run(len.div_ceil(CHUNK), |i| {
+        let start = i * CHUNK;
+        // SAFETY: each task has its own element.
+        unsafe { shared.set(i, f(start, CHUNK.min(len - start))) };
+    });
+    parts.iter().sum()
+}
+
+/// Re <x, y>.
+struct Dot<'a, T> {
+    x: &'a [T],
+    y: &'a [T],
+}
+
+impl<T: Real> Kernel for Dot<'_, T> {
+    type Output = f64;
+    #[inline(always)]
+    fn run<A: Arith>(self) -> f64 {
+        // Eight sums side by side: a level with wider vectors uses two or one of them, in the same order.
+        const LANES: usize = 8;
+        let mut sums = [0f64; LANES];
+        let (x, y) = (self.x.chunks_exact(LANES), self.y.chunks_exact(LANES));
+        let mut rest = 0.0;
+        for (x, y) in x.remainder().iter().zip(y.remainder()) {
+            rest += x.wide() * y.wide();
+        }
+        for (x, y) in x.zip(y) {
+            for j in 0..LANES {
+                sums[j] = A::fma(x[j].wide(), y[j].wide(), sums[j]);
+            }
+        }
+        sums.iter().sum::<f64>() + rest
+    }
+}
+
+fn dot_chunk<T: Real>(level: Level, x: &[Complex<T>], y: &[Complex<T>]) -> f64 {
+    level.run(Dot { x: flat(x), y: flat(y) })
+}
+
+/// y = a x + b y in real terms, `a` and `b` real.
+struct Combine<'a, T> {
+    a: T,
+    x: &'a [T],
+    b: T,
+    y: &'a mut [T],
+}
+
+impl<T: Real> Kernel for Combine<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<A: Arith>(self) {
+        for (x, y) in self.x.iter().zip(self.y) {
+            *y = A::fma(self.a, *x, self.b * *y);
+        }
+    }
+}
+
+/// y = a x + b y.
+fn combine<T: Real>(cpu: &Cpu, a: f64, x: &[Complex<T>], b: f64, y: &mut [Complex<T>]) {
+    assert_eq!(x.len(), y.len());
+    each_chunk(&cpu.threads, y, |y, start| {
+        let x = flat(&x[start..start + y.len()]);
+        cpu.level.run(Combine { a: T::of(a), x, b: T::of(b), y: flat_mut(y) });
+    });
+}
+
+/// See [`crate::backend::Backend::axpy`].
+pub fn axpy<T: Real>(cpu: &Cpu, a: f64, x: &[Complex<T>], y: &mut [Complex<T>]) {
+    combine(cpu, a, x, 1.0, y);
+}
+
+/// See [`crate::backend::Backend::dot`].
+pub fn dot<T: Real>(cpu: &Cpu, x: &[Complex<T>], y: &[Complex<T>]) -> f64 {
+    assert_eq!(x.len(), y.len());
+    sum_chunks(&cpu.threads, x.len(), |start, len| dot_chunk(cpu.level, &x[start..start + len], &y[start..start + len]))
+}
+
+/// See [`crate::backend::Backend::cg_step`].
+pub fn cg_step<T: Real>(
+    cpu: &Cpu,
+    step: f64,
+    p: &[Complex<T>],
+    q: &[Complex<T>],
+    x: &mut [Complex<T>],
+    r: &mut [Complex<T>],
+) -> f64 {
+    assert!(p.len() == x.len() && q.len() == x.len() && r.len() == x.len());
+    let (x, r) = (Shared::new(x), Shared::new(r));
+    sum_chunks(&cpu.threads, p.len(), |start, len| {
+        // SAFETY: chunks do not overlap.
+        let (x, r) = unsafe { (x.part(start, len), r.part(start, len)) };
+        let (p, q) = (&p[start..start + len], &q[start..start + len]);
+        cpu.level.run(Combine { a: T::of(step), x: flat(p), b: T::ONE, y: flat_mut(x) });
+        cpu.level.run(Combine { a: T::of(-step), x: flat(q), b: T::ONE, y: flat_mut(r) });
+        dot_chunk(cpu.level, r, r)
+    })
+}
+
+/// See [`crate::backend::Backend::cg_direction`].
+pub fn cg_direction<T: Real>(cpu: &Cpu, beta: f64, r: &[Complex<T>], p: &mut [Complex<T>]) {
+    combine(cpu, 1.0, r, beta, p);
+}
+
+/// See [`crate::backend::Backend::add_differences`].
+pub fn add_differences<T: Real>(
+    cpu: &Cpu,
+    dims: &[usize],
+    weights: Option<&[T]>,
+    lambda: f64,
+    x: &[Complex<T>],
+    y: &mut [Complex<T>],
+) {
+    let voxels = x.len();
+    assert_eq!(dims.iter().product::<usize>(), voxels);
+    assert_eq!(y.len(), voxels);
+    assert!(weights.is_none_or(|w| w.len() == voxels * dims.len()));
+    let lambda = T::of(lambda);
+    let row = dims[0];
+    let out = Shared::new(y);
+    cpu.threads.run(voxels / row, |line| {
+        let start = line * row;
+        // SAFETY: each task has its own line.
+        let y = unsafe { out.part(start, row) };
+        let mut stride = 1;
+        for (axis, &n) in dims.iter().enumerate() {
+            let w = |i: usize| lambda * weights.map_or(T::ONE, |w| w[axis * voxels + i]);
+            for (j, y) in y.iter_mut().enumerate() {
+                let i = start + j;
+                let at = i / stride % n;
+                let mut sum = Complex::default();
+                if at > 0 {
+                    sum += (x[i] - x[i - stride]) * w(i - stride);
+                }
+                if at + 1 < n {
+                    sum += (x[i] - x[i + stride]) * w(i);
+                }
+                *y += sum;
+            }
+            stride *= n;
+        }
+    });
+}

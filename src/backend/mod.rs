@@ -1,0 +1,283 @@
+//! The one interface between algorithms and devices.
+//!
+//! Algorithms (nufft, toeplitz, encoding, cg, ...) are written once over [`Backend`]; a backend implements these
+//! primitives and nothing else. All of them write every element of their output, give the same bits on every call, and
+//! leave errors to the functions that allocate: a primitive on views that exist cannot fail but for the device itself.
+
+pub mod cpu;
+
+use crate::error::Result;
+use crate::real::Real;
+use crate::window::Shape;
+use num_complex::Complex;
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// What an array can hold.
+pub trait Element: Copy + Default + Send + Sync + 'static {}
+impl Element for f32 {}
+impl Element for f64 {}
+impl Element for u32 {}
+impl<T: Real> Element for Complex<T> {}
+
+/// A borrowed part of an array in the memory of backend `B`.
+pub struct View<'a, B: ?Sized, E> {
+    address: *const E,
+    len: usize,
+    marker: PhantomData<(&'a E, fn(&B))>,
+}
+
+impl<B: ?Sized, E> Clone for View<'_, B, E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<B: ?Sized, E> Copy for View<'_, B, E> {}
+
+// SAFETY: a view is a shared borrow, as &[E] is; the address is only followed on the backend that made it.
+unsafe impl<B: ?Sized, E: Sync> Send for View<'_, B, E> {}
+// SAFETY: as above.
+unsafe impl<B: ?Sized, E: Sync> Sync for View<'_, B, E> {}
+
+impl<'a, B: ?Sized, E> View<'a, B, E> {
+    /// A view of `len` elements at `address`.
+    ///
+    /// # Safety
+    /// The elements must be initialised, lie in memory of `B`, and not be written during `'a`.
+    pub unsafe fn new(address: *const E, len: usize) -> Self {
+        View { address, len, marker: PhantomData }
+    }
+
+    /// The address of the first element, in the memory of `B`.
+    pub fn address(&self) -> *const E {
+        self.address
+    }
+
+    /// The number of elements.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// A part of the view. Panics when it is not inside.
+    pub fn part(&self, range: Range<usize>) -> View<'a, B, E> {
+        assert!(range.start <= range.end && range.end <= self.len, "part {range:?} of a view of {}", self.len);
+        // SAFETY: the range lies within the elements that self borrows for 'a.
+        unsafe { View::new(self.address.wrapping_add(range.start), range.len()) }
+    }
+}
+
+/// A mutably borrowed part of an array in the memory of backend `B`.
+pub struct ViewMut<'a, B: ?Sized, E> {
+    address: *mut E,
+    len: usize,
+    marker: PhantomData<(&'a mut E, fn(&B))>,
+}
+
+// SAFETY: a mutable view is a unique borrow, as &mut [E] is; the address is only followed on its backend.
+unsafe impl<B: ?Sized, E: Send> Send for ViewMut<'_, B, E> {}
+// SAFETY: through a shared reference to it nothing can be written.
+unsafe impl<B: ?Sized, E: Sync> Sync for ViewMut<'_, B, E> {}
+
+impl<'a, B: ?Sized, E> ViewMut<'a, B, E> {
+    /// A mutable view of `len` elements at `address`.
+    ///
+    /// # Safety
+    /// The elements must be initialised, lie in memory of `B`, and not be accessed otherwise during `'a`.
+    pub unsafe fn new(address: *mut E, len: usize) -> Self {
+        ViewMut { address, len, marker: PhantomData }
+    }
+
+    /// The address of the first element, in the memory of `B`.
+    pub fn address(&self) -> *mut E {
+        self.address
+    }
+
+    /// The number of elements.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The same elements, to read.
+    pub fn view(&self) -> View<'_, B, E> {
+        // SAFETY: self is borrowed for as long as the view lives, so nothing writes meanwhile.
+        unsafe { View::new(self.address, self.len) }
+    }
+
+    /// The same elements, borrowed again for a shorter time.
+    pub fn again(&mut self) -> ViewMut<'_, B, E> {
+        // SAFETY: self is mutably borrowed for as long as the new view lives.
+        unsafe { ViewMut::new(self.address, self.len) }
+    }
+
+    /// A part of the view. Panics when it is not inside.
+    pub fn part(&mut self, range: Range<usize>) -> ViewMut<'_, B, E> {
+        assert!(range.start <= range.end && range.end <= self.len, "part {range:?} of a view of {}", self.len);
+        // SAFETY: the range lies within the elements that self borrows.
+        unsafe { ViewMut::new(self.address.wrapping_add(range.start), range.len()) }
+    }
+}
+
+/// Real arrays of a backend, borrowed.
+pub type Reals<'a, B, T> = View<'a, B, T>;
+/// Complex arrays of a backend, borrowed.
+pub type Complexes<'a, B, T> = View<'a, B, Complex<T>>;
+/// Complex arrays of a backend, mutably borrowed.
+pub type ComplexesMut<'a, B, T> = ViewMut<'a, B, Complex<T>>;
+
+/// The sign of i in exp(+-i 2 pi k.r): plus takes k-space to the image, minus the image to k-space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign {
+    /// exp(-i 2 pi k.r), the direction of E.
+    Minus,
+    /// exp(+i 2 pi k.r), the direction of E^H.
+    Plus,
+}
+
+/// A sparse matrix in compressed rows, in the memory of a backend.
+pub struct Csr<'a, B: ?Sized, T> {
+    /// Start of each row in `columns` and `values`, and the end of the last: [rows + 1].
+    pub rows: View<'a, B, u32>,
+    /// Column of each entry.
+    pub columns: View<'a, B, u32>,
+    /// Value of each entry.
+    pub values: View<'a, B, Complex<T>>,
+}
+
+/// The primitives of one device in one precision. Sizes of views are the caller's duty, and checked.
+pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
+    /// Memory that the backend owns.
+    type Array<E: Element>: Send + Sync;
+    /// The caller's memory made readable for the backend: borrowed where it can be, copied where not.
+    type Input<'a, E: Element>;
+    /// The caller's memory made writable for the backend, see [`Backend::deliver`].
+    type Output<'a, E: Element>;
+    /// Samples sorted for one grid and window.
+    type Gridder: Send + Sync;
+    /// The pruned transform between an oversampled grid and an image.
+    type GridFft: Send + Sync;
+    /// A real spectrum on the doubled grid and the pruned transforms around it.
+    type Convolver: Send + Sync;
+    /// Direct sums between samples and voxels.
+    type DirectSum: Send + Sync;
+
+    /// A zeroed array. `what` is for the message when there is no memory.
+    fn zeros<E: Element>(&self, len: usize, what: &str) -> Result<Self::Array<E>>;
+    /// A copy of the caller's array.
+    fn upload<E: Element>(&self, host: &[E], what: &str) -> Result<Self::Array<E>>;
+    /// All of an array.
+    fn view<'a, E: Element>(&self, array: &'a Self::Array<E>) -> View<'a, Self, E>;
+    /// All of an array, to write.
+    fn view_mut<'a, E: Element>(&self, array: &'a mut Self::Array<E>) -> ViewMut<'a, Self, E>;
+    /// Copies to the caller's memory.
+    fn download<E: Element>(&self, from: View<'_, Self, E>, host: &mut [E]) -> Result<()>;
+    /// Makes the caller's memory readable.
+    fn input<'a, E: Element>(&self, host: &'a [E]) -> Result<Self::Input<'a, E>>;
+    /// The elements of an input.
+    fn read<'s, E: Element>(&self, input: &'s Self::Input<'_, E>) -> View<'s, Self, E>;
+    /// Makes the caller's memory writable; nothing arrives there before [`Backend::deliver`].
+    fn output<'a, E: Element>(&self, host: &'a mut [E]) -> Result<Self::Output<'a, E>>;
+    /// The elements of an output.
+    fn write<'s, E: Element>(&self, output: &'s mut Self::Output<'_, E>) -> ViewMut<'s, Self, E>;
+    /// Completes an output.
+    fn deliver<E: Element>(&self, output: Self::Output<'_, E>) -> Result<()>;
+    /// Threads or multiprocessors at work, for the log and the cost model.
+    fn threads(&self) -> usize;
+
+    /// Sorts samples at `k` (one slice an axis, cycles per voxel) for spreading with the window `shape` onto a periodic
+    /// grid of size `grid`; `accuracy` bounds the error of the window's values relative to its peak.
+    fn gridder(&self, k: &[&[T]], grid: &[usize], shape: &Shape, accuracy: f64) -> Result<Self::Gridder>;
+    /// Bytes that a gridder holds.
+    fn gridder_bytes(&self, gridder: &Self::Gridder) -> usize;
+    /// grid = sum over samples of value times window.
+    fn spread(&self, g: &Self::Gridder, values: Complexes<Self, T>, grid: ComplexesMut<Self, T>);
+    /// values = window-weighted sums of the grid: the transpose of [`Backend::spread`].
+    fn interpolate(&self, g: &Self::Gridder, grid: Complexes<Self, T>, values: ComplexesMut<Self, T>);
+
+    /// Plans transforms between a grid and an image of `dims` voxels whose voxels are multiplied by the product over
+    /// axes of `correction`.
+    fn grid_fft(&self, dims: &[usize], grid: &[usize], correction: &[Vec<f64>]) -> Result<Self::GridFft>;
+    /// image(r) = correction(r) sum_u grid(u) exp(+i 2 pi u r / G). The grid is used as scratch.
+    fn grid_to_image(&self, f: &Self::GridFft, grid: ComplexesMut<Self, T>, image: ComplexesMut<Self, T>);
+    /// grid(u) = sum_r correction(r) image(r) exp(-i 2 pi u r / G).
+    fn image_to_grid(&self, f: &Self::GridFft, image: Complexes<Self, T>, grid: ComplexesMut<Self, T>);
+
+    /// Plans the convolution of images of `dims` voxels with a kernel.
+    fn convolver(&self, dims: &[usize]) -> Result<Self::Convolver>;
+    /// A zeroed array for the kernel q(delta) on the doubled grid, delta from -n to n - 1 an axis.
+    fn kernel_grid(&self, c: &Self::Convolver) -> Result<Self::Array<Complex<T>>>;
+    /// Puts one part of the kernel, of the image's size, in its place on the doubled grid: along each axis the
+    /// displacements 0 to n - 1, or, where `half` says so, -n to -1.
+    fn place_kernel(&self, c: &Self::Convolver, half: [bool; 3], q: Complexes<Self, T>, grid: ComplexesMut<Self, T>);
+    /// Makes the real spectrum of the Hermitian kernel on the doubled grid, which is used as scratch.
+    fn set_kernel(&self, c: &mut Self::Convolver, grid: ComplexesMut<Self, T>);
+    /// The kernel's real spectrum, in an order that only [`Backend::set_spectrum`] needs to know.
+    fn spectrum(&self, c: &Self::Convolver) -> Result<Vec<T>>;
+    /// Sets a spectrum as [`Backend::spectrum`] gave it, of as many elements.
+    fn set_spectrum(&self, c: &mut Self::Convolver, spectrum: &[T]) -> Result<()>;
+    /// Bytes that a convolver for images of `dims` voxels holds.
+    fn convolver_bytes(&self, dims: &[usize]) -> usize;
+    /// y(r) = sum_s q(r - s) x(s).
+    fn convolve(&self, c: &Self::Convolver, x: Complexes<Self, T>, y: ComplexesMut<Self, T>);
+
+    /// Plans direct sums between samples at `k` and voxels: the grid of `dims`, or the positions `voxels` (one slice an
+    /// axis) where given.
+    fn direct_sum(&self, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>) -> Result<Self::DirectSum>;
+    /// image(r) = sum_m values(m) exp(+i 2 pi k_m.r).
+    fn sum_to_image(&self, d: &Self::DirectSum, values: Complexes<Self, T>, image: ComplexesMut<Self, T>);
+    /// values(m) = sum_r image(r) exp(-i 2 pi k_m.r).
+    fn sum_to_samples(&self, d: &Self::DirectSum, image: Complexes<Self, T>, values: ComplexesMut<Self, T>);
+
+    /// y = x.
+    fn copy<E: Element>(&self, x: View<'_, Self, E>, y: ViewMut<'_, Self, E>);
+    /// y = 0.
+    fn clear<E: Element>(&self, y: ViewMut<'_, Self, E>);
+    /// z = x y.
+    fn multiply(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, z: ComplexesMut<Self, T>);
+    /// z = z + conj(x) y.
+    fn add_conj_product(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, z: ComplexesMut<Self, T>);
+    /// z = w x, w real.
+    fn weigh(&self, w: Reals<Self, T>, x: Complexes<Self, T>, z: ComplexesMut<Self, T>);
+    /// y = a y.
+    fn scale(&self, a: f64, y: ComplexesMut<Self, T>);
+    /// y = y + a x.
+    fn axpy(&self, a: f64, x: Complexes<Self, T>, y: ComplexesMut<Self, T>);
+    /// out(0) = Re <x, y>, summed in double precision in a fixed order.
+    fn dot(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, out: ViewMut<'_, Self, f64>);
+
+    /// One step of conjugate gradients: with a = rr(0) / pq(0), x = x + a p, r = r - a q, and rr_new(0) = <r, r>.
+    /// A direction without energy (pq <= 0) changes nothing.
+    #[allow(clippy::too_many_arguments)]
+    fn cg_step(
+        &self,
+        rr: View<'_, Self, f64>,
+        pq: View<'_, Self, f64>,
+        p: Complexes<Self, T>,
+        q: Complexes<Self, T>,
+        x: ComplexesMut<Self, T>,
+        r: ComplexesMut<Self, T>,
+        rr_new: ViewMut<'_, Self, f64>,
+    );
+    /// p = r + (rr_new(0) / rr(0)) p.
+    fn cg_direction(
+        &self,
+        rr_new: View<'_, Self, f64>,
+        rr: View<'_, Self, f64>,
+        r: Complexes<Self, T>,
+        p: ComplexesMut<Self, T>,
+    );
+
+    /// y = y + lambda D^H W D x, D being the differences between neighbours along each axis of an image of `dims` voxels
+    /// and W their weights: [voxels, axes], that of a voxel and the next one along the axis; 1 where not given.
+    fn add_differences(
+        &self,
+        dims: &[usize],
+        weights: Option<Reals<Self, T>>,
+        lambda: f64,
+        x: Complexes<Self, T>,
+        y: ComplexesMut<Self, T>,
+    );
+    /// y = a A x + b y.
+    fn csr_multiply(&self, a: f64, matrix: Csr<Self, T>, x: Complexes<Self, T>, b: f64, y: ComplexesMut<Self, T>);
+}
