@@ -2,6 +2,7 @@
 
 pub mod error;
 pub mod real;
+pub mod trajectory;
 
 pub use error::{Error, ErrorKind, Result};
 pub use num_complex::Complex;
