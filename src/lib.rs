@@ -1,6 +1,7 @@
 //! Magnetic resonance image reconstruction from k-space samples on any trajectory.
 
 pub mod error;
+pub mod metrics;
 pub mod real;
 pub mod trajectory;
 
