@@ -2,6 +2,7 @@
 
 pub mod error;
 pub mod metrics;
+pub mod phantom;
 pub mod real;
 pub mod trajectory;
 
