@@ -2,8 +2,11 @@
 
 pub mod backend;
 pub mod error;
+pub mod metrics;
 pub mod nufft;
+pub mod phantom;
 pub mod real;
+pub mod trajectory;
 pub mod window;
 
 pub use error::{Error, ErrorKind, Result};
