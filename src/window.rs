@@ -43,6 +43,8 @@ pub const MAX_WIDTH: usize = 16;
 /// By how much the expected error must stay below the tolerance: samples that are few or unevenly spread err a little
 /// more than the mean over all positions does.
 const MARGIN: f64 = 1.25;
+/// The tolerance where the caller names none.
+const DEFAULT_TOLERANCE: f64 = 1e-4;
 /// Periods on each side whose aliases are summed.
 const PERIODS: i32 = 12;
 
@@ -69,6 +71,11 @@ impl Shape {
         };
         let edge = 0.5 / sigma;
         at(golden_section(low, high, |s| at(s).alias_error(edge)))
+    }
+
+    /// The family.
+    pub fn window(&self) -> Window {
+        self.window
     }
 
     /// The number of grid cells that a sample touches in each axis.
@@ -195,9 +202,16 @@ pub struct Choice {
 
 /// Chooses window width and oversampling between 1.25 and 2 for an image of `dims` voxels and `samples` samples, so that
 /// the error stays within `tolerance` in a precision of machine epsilon `epsilon`, at the least cost.
+///
+/// A tolerance of 0 asks for 1e-4, or for the best that the window reaches if that is worse.
 pub fn choose(window: Window, dims: &[usize], samples: usize, tolerance: f64, epsilon: f64) -> Result<Choice> {
+    if !(tolerance >= 0.0 && tolerance < 1.0) {
+        bail!(ToleranceOutOfRange, "the tolerance is {tolerance}: it must lie between 0 and 1, 1e-4 say");
+    }
+    let by_default = tolerance == 0.0;
+    let tolerance = if by_default { DEFAULT_TOLERANCE } else { tolerance };
     let mut best: Option<(f64, Choice)> = None;
-    let mut reachable = f64::INFINITY;
+    let mut closest: Option<Choice> = None;
     for step in 0..=12 {
         let sigma = 1.25 + step as f64 * 0.0625;
         for width in 2..=if window == Window::Bilinear { 2 } else { MAX_WIDTH } {
@@ -207,25 +221,30 @@ pub fn choose(window: Window, dims: &[usize], samples: usize, tolerance: f64, ep
                 dims.iter().zip(&grid).map(|(&n, &g)| g as f64 / n as f64).fold(f64::INFINITY, f64::min).min(2.5);
             let shape = Shape::best(window, width, least);
             let error = expected_error(&shape, dims, &grid, epsilon);
-            reachable = reachable.min(MARGIN * error);
+            let choice = Choice { shape, grid, error };
+            if closest.as_ref().is_none_or(|c| error < c.error) {
+                closest = Some(choice.clone());
+            }
             if MARGIN * error > tolerance {
                 continue;
             }
-            let cost = cost(&grid, dims, samples, width);
+            let cost = cost(&choice.grid, dims, samples, width);
             if best.as_ref().is_none_or(|(c, _)| cost < *c) {
-                best = Some((cost, Choice { shape, grid, error }));
+                best = Some((cost, choice));
             }
             // A wider window at the same oversampling only costs more.
             break;
         }
     }
-    match best {
-        Some((_, choice)) => Ok(choice),
-        None => bail!(
+    match (best, closest) {
+        (Some((_, choice)), _) => Ok(choice),
+        (None, Some(closest)) if by_default => Ok(closest),
+        (None, closest) => bail!(
             ToleranceOutOfRange,
-            "tolerance {tolerance:e} is below what the {} window reaches here ({reachable:.1e}): ask for more, use the \
+            "tolerance {tolerance:e} is below what the {} window reaches here ({:.1e}): ask for more, use the \
              Kaiser-Bessel window, double precision, or method exact",
-            window.name()
+            window.name(),
+            MARGIN * closest.map_or(1.0, |c| c.error)
         ),
     }
 }
@@ -244,10 +263,20 @@ fn expected_error(shape: &Shape, dims: &[usize], grid: &[usize], epsilon: f64) -
 }
 
 /// Time of an adjoint in arbitrary units: window taps a sample, and the pruned FFT's passes over the grid.
-fn cost(grid: &[usize], dims: &[usize], samples: usize, width: usize) -> f64 {
+pub fn cost(grid: &[usize], dims: &[usize], samples: usize, width: usize) -> f64 {
     // One unit is a vector multiply-add; measured on AVX-512 and AVX2, a tap row costs about 1.5 and an FFT butterfly 0.3.
     let rows = (width as f64).powi(grid.len() as i32 - 1) * (width as f64 / 8.0).ceil();
     let spread = samples as f64 * (1.5 * rows + 6.0 * width as f64);
+    spread + fft_cost(grid, dims)
+}
+
+/// Time of a convolution with Q, in the same units.
+pub fn toeplitz_cost(dims: &[usize]) -> f64 {
+    let doubled: Vec<usize> = dims.iter().map(|&n| next_fast_size(2 * n)).collect();
+    2.0 * fft_cost(&doubled, dims)
+}
+
+fn fft_cost(grid: &[usize], dims: &[usize]) -> f64 {
     let mut lines = 1.0;
     let mut fft = 0.0;
     for axis in 0..grid.len() {
@@ -257,7 +286,7 @@ fn cost(grid: &[usize], dims: &[usize], samples: usize, width: usize) -> f64 {
         fft += lines * after * g * (g.log2() + 4.0);
         lines *= g;
     }
-    spread + 0.3 * fft
+    0.3 * fft
 }
 
 /// The smallest fast FFT size of at least `sigma` n, wide enough for two tiles of the window.

@@ -182,8 +182,12 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     fn write<'s, E: Element>(&self, output: &'s mut Self::Output<'_, E>) -> ViewMut<'s, Self, E>;
     /// Completes an output.
     fn deliver<E: Element>(&self, output: Self::Output<'_, E>) -> Result<()>;
-    /// Threads or multiprocessors at work, for the log and the cost model.
+    /// CPU threads at work.
     fn threads(&self) -> usize;
+    /// The kind of device: `cpu`, `cuda`.
+    fn device_name(&self) -> &'static str;
+    /// The CPU's vector unit in use.
+    fn simd_name(&self) -> &'static str;
 
     /// Sorts samples at `k` (one slice an axis, cycles per voxel) for spreading with the window `shape` onto a periodic
     /// grid of size `grid`; `accuracy` bounds the error of the window's values relative to its peak.

@@ -102,6 +102,12 @@ impl<T: Real> Backend<T> for Cpu {
     fn threads(&self) -> usize {
         self.threads.count()
     }
+    fn device_name(&self) -> &'static str {
+        "cpu"
+    }
+    fn simd_name(&self) -> &'static str {
+        self.level.name()
+    }
 
     fn gridder(&self, k: &[&[T]], grid: &[usize], shape: &Shape, accuracy: f64) -> Result<Gridder<T>> {
         Gridder::new(&self.threads, self.level, k, grid, shape, accuracy)
@@ -247,7 +253,8 @@ impl<T: Real> Backend<T> for Cpu {
                 let entries = rows[start + i] as usize..rows[start + i + 1] as usize;
                 let sum: Complex<T> =
                     columns[entries.clone()].iter().zip(&values[entries]).map(|(c, v)| *v * x[*c as usize]).sum();
-                *y = sum * a + *y * b;
+                // What y held before does not matter when b is 0, not even a NaN.
+                *y = sum * a + if b == T::ZERO { Complex::default() } else { *y * b };
             }
         });
     }

@@ -1,0 +1,250 @@
+//! Conjugate gradients for (E^H W E + lambda R^H R) x = E^H W d (Hestenes and Stiefel 1952; Pruessmann et al., Magn.
+//! Reson. Med. 46:638, 2001, for the normal equations of an MR scan).
+
+use crate::backend::{Backend, Complexes, ComplexesMut};
+use crate::encoding::{Encoding, Weighting};
+use crate::error::{bail, Result};
+use crate::prior::{Prior, PriorOperator};
+use crate::real::Real;
+use num_complex::Complex;
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+/// How to solve, and with what prior.
+#[derive(Debug, Clone, Copy)]
+pub struct CgOptions<'a, T: Real> {
+    /// At most so many iterations.
+    pub iterations: usize,
+    /// Stop when the residual's norm falls to this part of the right-hand side's; 0 never does.
+    pub tolerance: f64,
+    /// Weight of the prior, 0 or more, in the units of E^H W E.
+    pub lambda: f64,
+    /// The prior.
+    pub prior: Prior<'a, T>,
+    /// Image to start from, of the result's shape; zero where not given.
+    pub initial: Option<&'a [Complex<T>]>,
+}
+
+impl<T: Real> Default for CgOptions<'_, T> {
+    fn default() -> Self {
+        CgOptions { iterations: 30, tolerance: 0.0, lambda: 0.0, prior: Prior::Identity, initial: None }
+    }
+}
+
+/// Where a solution stands, for a progress callback.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// The image being solved for, and how many there are (frames, times coils without maps).
+    pub image: usize,
+    /// See `image`.
+    pub images: usize,
+    /// Iterations done, of at most `iterations`.
+    pub iteration: usize,
+    /// See `iteration`.
+    pub iterations: usize,
+    /// Norm of the residual relative to that of the right-hand side.
+    pub residual: f64,
+}
+
+/// Why a solution ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stop {
+    /// All iterations were done.
+    Iterations,
+    /// The residual fell to the tolerance.
+    Tolerance,
+    /// The residual is zero, or no direction is left in which to improve: the solution is exact to rounding.
+    Exact,
+}
+
+/// One image's solution.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CgRun {
+    /// Why it ended.
+    pub stop: Stop,
+    /// Relative residual before the first iteration and after each: [iterations + 1].
+    pub residuals: Vec<f64>,
+}
+
+impl CgRun {
+    /// Iterations done.
+    pub fn iterations(&self) -> usize {
+        self.residuals.len() - 1
+    }
+}
+
+/// What came of a call of [`crate::Plan::cg`].
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CgReport {
+    /// The solution of each image.
+    pub runs: Vec<CgRun>,
+    /// Seconds for Q (0 where it was there already, or is not used).
+    pub q_seconds: f64,
+    /// Seconds for E^H W d.
+    pub adjoint_seconds: f64,
+    /// Seconds for the iterations.
+    pub iteration_seconds: f64,
+}
+
+pub(crate) fn check<T: Real>(options: &CgOptions<'_, T>) -> Result<()> {
+    if !(options.lambda >= 0.0 && options.lambda.is_finite()) {
+        bail!(InvalidArgument, "lambda is {}: it must be 0 or more", options.lambda);
+    }
+    if !(options.tolerance >= 0.0 && options.tolerance < 1.0) {
+        bail!(
+            ToleranceOutOfRange,
+            "the residual to stop at is {}: it must be in [0, 1), 0 meaning all iterations",
+            options.tolerance
+        );
+    }
+    Ok(())
+}
+
+/// Buffers of a solution.
+pub(crate) struct Solver<'e, T: Real, B: Backend<T>> {
+    encoding: &'e Encoding<T, B>,
+    prior: PriorOperator<T, B>,
+    r: B::Array<Complex<T>>,
+    p: B::Array<Complex<T>>,
+    q: B::Array<Complex<T>>,
+    /// <r, r>, <p, q>, the new <r, r>.
+    sums: [B::Array<f64>; 3],
+}
+
+impl<'e, T: Real, B: Backend<T>> Solver<'e, T, B> {
+    pub fn new(encoding: &'e Encoding<T, B>, options: &CgOptions<'_, T>) -> Result<Self> {
+        let b = encoding.b();
+        let vector = || b.zeros::<Complex<T>>(encoding.voxels, "a vector of conjugate gradients");
+        let sum = || b.zeros::<f64>(1, "a sum");
+        Ok(Solver {
+            encoding,
+            prior: PriorOperator::new(b, &options.prior, &encoding.dims, encoding.voxels, encoding.listed)?,
+            r: vector()?,
+            p: vector()?,
+            q: vector()?,
+            sums: [sum()?, sum()?, sum()?],
+        })
+    }
+
+    fn value(&self, i: usize) -> Result<f64> {
+        let mut value = [0.0];
+        self.encoding.b().download(self.encoding.b().view(&self.sums[i]), &mut value)?;
+        Ok(value[0])
+    }
+
+    /// Solves for one image. `x` holds the first guess if `warm`, else whatever; `rhs` is E^H W d.
+    pub fn solve(
+        &mut self,
+        options: &CgOptions<'_, T>,
+        rhs: Complexes<B, T>,
+        mut x: ComplexesMut<B, T>,
+        warm: bool,
+        progress: &mut dyn FnMut(usize, f64) -> ControlFlow<()>,
+    ) -> Result<CgRun> {
+        let encoding = self.encoding;
+        let b = encoding.b();
+        let dot = |x: Complexes<B, T>, out: &mut B::Array<f64>| b.dot(x, x, b.view_mut(out));
+
+        dot(rhs, &mut self.sums[0]);
+        let scale = self.value(0)?.sqrt();
+        b.copy(rhs, b.view_mut(&mut self.r));
+        if warm {
+            encoding.normal(x.view(), b.view_mut(&mut self.q))?;
+            if options.lambda > 0.0 {
+                self.prior.add(b, options.lambda, x.view(), b.view_mut(&mut self.q));
+            }
+            b.axpy(-1.0, b.view(&self.q), b.view_mut(&mut self.r));
+            dot(b.view(&self.r), &mut self.sums[0]);
+        } else {
+            b.clear(x.again());
+        }
+        b.copy(b.view(&self.r), b.view_mut(&mut self.p));
+        let mut square = self.value(0)?;
+        if !(square.is_finite() && scale.is_finite()) {
+            bail!(NotFinite, "E^H W d overflows {}: scale the data or the weights down", T::NAME);
+        }
+        // Data of zeros have no norm to compare with.
+        let scale = if scale > 0.0 { scale } else { square.sqrt() };
+        let relative = |square: f64| if scale > 0.0 { square.sqrt() / scale } else { 0.0 };
+        let mut run = CgRun { stop: Stop::Iterations, residuals: vec![relative(square)] };
+        if progress(0, relative(square)).is_break() {
+            bail!(Cancelled, "cancelled by the progress callback before the first iteration");
+        }
+        for iteration in 1..=options.iterations {
+            if square == 0.0 {
+                run.stop = Stop::Exact;
+                break;
+            }
+            if relative(square) <= options.tolerance {
+                run.stop = Stop::Tolerance;
+                break;
+            }
+            encoding.normal(b.view(&self.p), b.view_mut(&mut self.q))?;
+            if options.lambda > 0.0 {
+                self.prior.add(b, options.lambda, b.view(&self.p), b.view_mut(&mut self.q));
+            }
+            let [rr, pq, rr_new] = &mut self.sums;
+            b.dot(b.view(&self.p), b.view(&self.q), b.view_mut(pq));
+            b.cg_step(
+                b.view(rr),
+                b.view(pq),
+                b.view(&self.p),
+                b.view(&self.q),
+                x.again(),
+                b.view_mut(&mut self.r),
+                b.view_mut(rr_new),
+            );
+            b.cg_direction(b.view(rr_new), b.view(rr), b.view(&self.r), b.view_mut(&mut self.p));
+            let before = square;
+            self.sums.swap(0, 2);
+            square = self.value(0)?;
+            if !square.is_finite() {
+                bail!(
+                    NotFinite,
+                    "the residual overflows {} in iteration {iteration}: scale the data or the weights down",
+                    T::NAME
+                );
+            }
+            run.residuals.push(relative(square));
+            if progress(iteration, relative(square)).is_break() {
+                bail!(Cancelled, "cancelled by the progress callback after iteration {iteration}");
+            }
+            if square == before {
+                // The direction has no energy left: rounding is all that remains.
+                run.stop = Stop::Exact;
+                break;
+            }
+        }
+        if run.stop == Stop::Iterations && options.tolerance > 0.0 && relative(square) <= options.tolerance {
+            run.stop = Stop::Tolerance;
+        }
+        Ok(run)
+    }
+}
+
+/// Solves for all images of one frame: `kspace` [samples, coils], `image` [voxels, images].
+pub(crate) fn solve_frame<T: Real, B: Backend<T>>(
+    solver: &mut Solver<'_, T, B>,
+    options: &CgOptions<'_, T>,
+    kspace: Complexes<B, T>,
+    mut image: ComplexesMut<B, T>,
+    warm: bool,
+    report: &mut CgReport,
+    progress: &mut dyn FnMut(usize, usize, f64) -> ControlFlow<()>,
+) -> Result<()> {
+    let encoding = solver.encoding;
+    let b = encoding.b();
+    let started = Instant::now();
+    let mut rhs = b.zeros::<Complex<T>>(image.len(), "E^H W d")?;
+    encoding.adjoint(Weighting::Given, kspace, b.view_mut(&mut rhs))?;
+    report.adjoint_seconds += started.elapsed().as_secs_f64();
+    let started = Instant::now();
+    for i in 0..encoding.images() {
+        let range = i * encoding.voxels..(i + 1) * encoding.voxels;
+        let run = solver
+            .solve(options, b.view(&rhs).part(range.clone()), image.part(range), warm, &mut |n, r| progress(i, n, r))?;
+        report.runs.push(run);
+    }
+    report.iteration_seconds += started.elapsed().as_secs_f64();
+    Ok(())
+}

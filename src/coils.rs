@@ -1,0 +1,281 @@
+//! Coil sensitivities from the data themselves, and the combination of coil images.
+//!
+//! Sensitivities are smooth, so they are estimated at low resolution: the centre of k-space, tapered, is gridded to a
+//! small image of each coil; in each voxel the coils' sensitivities are the dominant eigenvector of their covariance in a
+//! neighbourhood (Walsh et al., Magn. Reson. Med. 43:682, 2000), its phase that of one virtual coil; the maps are then
+//! interpolated to the image's grid and scaled to sum_c |S_c|^2 = 1, so that an image combined with them has the
+//! magnitude of the root sum of squares.
+
+use crate::backend::Backend;
+use crate::density::{self, Density};
+use crate::encoding::{Encoding, Weighting};
+use crate::error::{bail, try_vec, Result};
+use crate::geometry::{check_finite, check_len, Geometry};
+use crate::nufft::Nufft;
+use crate::plan::Options;
+use crate::real::{narrow, wide, Real};
+use crate::window::Window;
+use num_complex::Complex;
+
+/// The width of the centre of k-space that sensitivities are estimated from, in samples of a Cartesian scan.
+pub const DEFAULT_CALIBRATION: usize = 24;
+
+/// How coil images are combined into one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Combine {
+    /// The root of the sum of squared magnitudes (Roemer et al., Magn. Reson. Med. 16:192, 1990).
+    #[default]
+    RootSumOfSquares,
+    /// sum_c conj(S_c) x_c with sensitivities estimated from the coil images: keeps the phase, and less noise.
+    Adaptive,
+}
+
+/// Combines coil images [dims, coils] into one of [dims].
+///
+/// # Errors
+/// `SizeMismatch` for wrong lengths, `InvalidSize` for none, `NotFinite` for a NaN, with its index.
+pub fn combine<T: Real>(
+    images: &[Complex<T>],
+    dims: &[usize],
+    coils: usize,
+    how: Combine,
+    out: &mut [Complex<T>],
+) -> Result<()> {
+    let voxels: usize = crate::error::checked_product(dims, "the image")?;
+    if voxels == 0 || coils == 0 {
+        bail!(InvalidSize, "{coils} coil images of {dims:?} voxels: nothing to combine");
+    }
+    check_len("voxels of coil images", images.len(), voxels * coils, "voxels times coils")?;
+    check_len("voxels of the combined image", out.len(), voxels, "one a voxel")?;
+    check_finite("coil image voxel", images)?;
+    let at = |c: usize, i: usize| wide(images[c * voxels + i]);
+    match how {
+        Combine::RootSumOfSquares => {
+            for (i, out) in out.iter_mut().enumerate() {
+                let square: f64 = (0..coils).map(|c| at(c, i).norm_sqr()).sum();
+                *out = Complex::new(T::of(square.sqrt()), T::ZERO);
+            }
+        }
+        Combine::Adaptive => {
+            let low = low_dims(dims, DEFAULT_CALIBRATION);
+            let small: Vec<Complex<f64>> =
+                images.chunks_exact(voxels).flat_map(|image| block_means(image, dims, &low)).collect();
+            let maps = walsh(&small, &low, coils);
+            let mut maps = interpolate(&maps, &low, dims, coils)?;
+            normalise(&mut maps, voxels);
+            for (i, out) in out.iter_mut().enumerate() {
+                *out = narrow((0..coils).map(|c| maps[c * voxels + i].conj() * at(c, i)).sum());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Estimates the sensitivities of an encoding's coils from k-space data [samples, coils, frames].
+pub(crate) fn maps<T: Real, B: Backend<T>>(
+    encoding: &Encoding<T, B>,
+    kspace: &[Complex<T>],
+    frames: usize,
+    calibration: usize,
+) -> Result<Vec<Complex<T>>> {
+    if encoding.listed {
+        bail!(Unsupported, "coil sensitivities need a grid of voxels: this plan has a list");
+    }
+    let (samples, coils) = (encoding.samples, encoding.coils);
+    let dims = &encoding.dims;
+    let calibration = if calibration == 0 { DEFAULT_CALIBRATION } else { calibration };
+    let low = low_dims(dims, calibration);
+
+    // Samples within the ellipsoid of the calibration's width, their distance from its centre, and coordinates as the
+    // small image sees them.
+    let radius = |m: usize| -> f64 {
+        let k = encoding.coordinates.iter().zip(dims);
+        k.map(|(k, &n)| (k[m].wide() * n as f64 * 2.0 / calibration as f64).powi(2)).sum::<f64>().sqrt()
+    };
+    let inside: Vec<usize> = (0..samples).filter(|&m| radius(m) < 1.0).collect();
+    if inside.is_empty() {
+        bail!(
+            InvalidArgument,
+            "no sample lies within the central {calibration} samples of k-space: ask for a wider calibration region, \
+             or give coil maps"
+        );
+    }
+    let k: Vec<Vec<T>> = (0..dims.len())
+        .map(|a| {
+            let zoom = dims[a] as f64 / low[a] as f64;
+            inside.iter().map(|&m| T::coordinate(encoding.coordinates[a][m].wide() * zoom)).collect()
+        })
+        .collect();
+    let k: Vec<&[T]> = k.iter().map(|k| &k[..]).collect();
+    let weights = match &encoding.weights {
+        Some(w) => inside.iter().map(|&m| w[m]).collect(),
+        None => density::weights(encoding.b(), &k, &low, Density::default())?,
+    };
+    // A taper keeps the truncation of k-space from ringing through the maps.
+    let weights: Vec<T> = weights
+        .iter()
+        .zip(&inside)
+        .map(|(w, &m)| T::of(w.wide() * (0.5 * std::f64::consts::PI * radius(m)).cos().powi(2)))
+        .collect();
+    let data: Vec<Complex<T>> = (0..coils)
+        .flat_map(|c| inside.iter().map(move |&m| c * samples + m))
+        .map(|i| {
+            let sum: Complex<f64> = (0..frames).map(|f| wide(kspace[f * samples * coils + i])).sum();
+            narrow(sum / frames as f64)
+        })
+        .collect();
+
+    let geometry = Geometry::new(&low, &k).weights(&weights).coils(coils);
+    let choice = Nufft::<T, B>::choose(Window::KaiserBessel, &low, inside.len(), 1e-4)?;
+    let small = Encoding::new(encoding.backend.clone(), &geometry, &Options::default(), Some(choice))?;
+    let b = small.b();
+    let input = b.input(&data)?;
+    let mut device = b.zeros::<Complex<T>>(small.voxels * coils, "calibration images")?;
+    small.adjoint(Weighting::Given, b.read(&input), b.view_mut(&mut device))?;
+    let mut images = try_vec(small.voxels * coils, Complex::default(), "calibration images")?;
+    b.download(b.view(&device), &mut images)?;
+
+    let images: Vec<Complex<f64>> = images.into_iter().map(wide).collect();
+    let low_maps = walsh(&images, &low, coils);
+    let mut maps = interpolate(&low_maps, &low, dims, coils)?;
+    normalise(&mut maps, dims.iter().product());
+    Ok(maps.into_iter().map(narrow).collect())
+}
+
+/// The size of calibration images: twice the resolution of the calibration region, but no larger than the image.
+fn low_dims(dims: &[usize], calibration: usize) -> Vec<usize> {
+    dims.iter().map(|&n| n.min(2 * calibration)).collect()
+}
+
+/// Means of an image over blocks, one a voxel of the smaller grid `low`.
+fn block_means<T: Real>(image: &[Complex<T>], dims: &[usize], low: &[usize]) -> Vec<Complex<f64>> {
+    let mut sums = vec![Complex::default(); low.iter().product()];
+    let mut counts = vec![0.0; sums.len()];
+    for (i, z) in image.iter().enumerate() {
+        let (mut rest, mut at, mut stride) = (i, 0, 1);
+        for (&n, &l) in dims.iter().zip(low) {
+            at += (rest % n) * l / n * stride;
+            rest /= n;
+            stride *= l;
+        }
+        sums[at] += wide(*z);
+        counts[at] += 1.0;
+    }
+    sums.iter().zip(counts).map(|(s, c)| s / c).collect()
+}
+
+/// The dominant eigenvector of the coils' covariance around each voxel, [voxels, coils].
+fn walsh(images: &[Complex<f64>], dims: &[usize], coils: usize) -> Vec<Complex<f64>> {
+    // The images are at twice their resolution: a voxel and two on each side are about two independent ones a axis.
+    const REACH: isize = 2;
+    let voxels: usize = dims.iter().product();
+    let n = [0, 1, 2].map(|a| *dims.get(a).unwrap_or(&1) as isize);
+    let at = |c: usize, i: usize| images[c * voxels + i];
+    // The virtual coil that collects the most energy of the whole image; every voxel's phase is taken against it.
+    let mut total = vec![Complex::default(); coils * coils];
+    for i in 0..voxels {
+        add_outer(&mut total, coils, |c| at(c, i));
+    }
+    let reference = dominant(&total, coils);
+    let mut maps = vec![Complex::default(); voxels * coils];
+    let mut covariance = vec![Complex::default(); coils * coils];
+    for i in 0..voxels {
+        let here = [i as isize % n[0], i as isize / n[0] % n[1], i as isize / (n[0] * n[1])];
+        covariance.fill(Complex::default());
+        let reach = [0, 1, 2].map(|a| (-REACH).max(-here[a])..=REACH.min(n[a] - 1 - here[a]));
+        for dz in reach[2].clone() {
+            for dy in reach[1].clone() {
+                for dx in reach[0].clone() {
+                    let j = ((here[2] + dz) * n[1] + here[1] + dy) * n[0] + here[0] + dx;
+                    add_outer(&mut covariance, coils, |c| at(c, j as usize));
+                }
+            }
+        }
+        let vector = dominant(&covariance, coils);
+        let phase: Complex<f64> = vector.iter().zip(&reference).map(|(v, r)| v * r.conj()).sum();
+        let turn = if phase.norm() > 0.0 { phase.conj() / phase.norm() } else { Complex::new(1.0, 0.0) };
+        for (c, v) in vector.iter().enumerate() {
+            maps[c * voxels + i] = v * turn;
+        }
+    }
+    maps
+}
+
+/// matrix += v v^H.
+fn add_outer(matrix: &mut [Complex<f64>], coils: usize, v: impl Fn(usize) -> Complex<f64>) {
+    for a in 0..coils {
+        let va = v(a);
+        for b in 0..coils {
+            matrix[a * coils + b] += va * v(b).conj();
+        }
+    }
+}
+
+/// The unit eigenvector of the largest eigenvalue, by power iteration from the column of the strongest coil.
+fn dominant(matrix: &[Complex<f64>], coils: usize) -> Vec<Complex<f64>> {
+    let strongest = (0..coils).max_by(|&a, &b| matrix[a * coils + a].re.total_cmp(&matrix[b * coils + b].re));
+    let mut v: Vec<Complex<f64>> = (0..coils).map(|a| matrix[a * coils + strongest.unwrap_or(0)]).collect();
+    for _ in 0..20 {
+        let norm = v.iter().map(|z| z.norm_sqr()).sum::<f64>().sqrt();
+        if norm == 0.0 {
+            // No signal: any unit vector serves.
+            return (0..coils).map(|_| Complex::new(1.0 / (coils as f64).sqrt(), 0.0)).collect();
+        }
+        v.iter_mut().for_each(|z| *z /= norm);
+        v = (0..coils).map(|a| (0..coils).map(|b| matrix[a * coils + b] * v[b]).sum()).collect();
+    }
+    let norm = v.iter().map(|z| z.norm_sqr()).sum::<f64>().sqrt();
+    v.iter().map(|z| z / norm).collect()
+}
+
+/// Linear interpolation of maps [low, coils] to [dims, coils], both grids covering the same field of view.
+fn interpolate(maps: &[Complex<f64>], low: &[usize], dims: &[usize], coils: usize) -> Result<Vec<Complex<f64>>> {
+    let n = [0, 1, 2].map(|a| *dims.get(a).unwrap_or(&1));
+    let l = [0, 1, 2].map(|a| *low.get(a).unwrap_or(&1));
+    // Neighbours and weight of the upper one, for each voxel of each axis.
+    let places: Vec<Vec<(usize, usize, f64)>> = (0..3)
+        .map(|a| {
+            (0..n[a])
+                .map(|i| {
+                    let r = (i as f64 - (n[a] / 2) as f64) * l[a] as f64 / n[a] as f64 + (l[a] / 2) as f64;
+                    let r = r.clamp(0.0, (l[a] - 1) as f64);
+                    let lower = r.floor() as usize;
+                    (lower, (lower + 1).min(l[a] - 1), r - r.floor())
+                })
+                .collect()
+        })
+        .collect();
+    let voxels: usize = n.iter().product();
+    let mut out = try_vec(voxels * coils, Complex::default(), "the coil maps")?;
+    for (coil, out) in maps.chunks_exact(l.iter().product()).zip(out.chunks_exact_mut(voxels)) {
+        for (i, out) in out.iter_mut().enumerate() {
+            let place = [places[0][i % n[0]], places[1][i / n[0] % n[1]], places[2][i / (n[0] * n[1])]];
+            let mut sum = Complex::default();
+            for corner in 0..8usize {
+                let (mut index, mut weight) = ([0; 3], 1.0);
+                for a in 0..3 {
+                    let (lower, upper, w) = place[a];
+                    let up = corner >> a & 1 == 1;
+                    index[a] = if up { upper } else { lower };
+                    weight *= if up { w } else { 1.0 - w };
+                }
+                if weight > 0.0 {
+                    sum += coil[(index[2] * l[1] + index[1]) * l[0] + index[0]] * weight;
+                }
+            }
+            *out = sum;
+        }
+    }
+    Ok(out)
+}
+
+/// Scales maps to sum_c |S_c|^2 = 1 in each voxel.
+fn normalise(maps: &mut [Complex<f64>], voxels: usize) {
+    for i in 0..voxels {
+        let square: f64 = maps[i..].iter().step_by(voxels).map(|z| z.norm_sqr()).sum();
+        if square > 0.0 {
+            let scale = 1.0 / square.sqrt();
+            maps[i..].iter_mut().step_by(voxels).for_each(|z| *z *= scale);
+        }
+    }
+}

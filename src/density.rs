@@ -1,0 +1,148 @@
+//! Density compensation: the k-space volume that each sample stands for.
+//!
+//! Weights w are in (cycles per voxel)^d, normalised so that sum_m w_m g(k_m) is the integral of g for a smooth g: the
+//! gridding reconstruction then returns an object at its own scale.
+
+use crate::backend::Backend;
+use crate::error::{bail, Result};
+use crate::nufft::Nufft;
+use crate::real::Real;
+use crate::window::{Choice, Shape, Window};
+use num_complex::Complex;
+
+/// How density weights are computed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Density {
+    /// |k|^(d-1): exact for spokes through the centre that are spread evenly. The centre itself gets the ball of half a
+    /// sample's radius, shared by the spokes.
+    Ramp,
+    /// One over the density of samples under the gridding window (Jackson et al., IEEE Trans. Med. Imaging 10:473, 1991).
+    Jackson,
+    /// The fixed point w = w / (C w), C being the gridding window (Pipe and Menon, Magn. Reson. Med. 41:179, 1999):
+    /// stops after `iterations`, or when the weighted RMS of C w - 1 changes by less than `tolerance`.
+    PipeMenon {
+        /// At most so many iterations.
+        iterations: usize,
+        /// Change of the RMS deviation below which there is nothing more to gain.
+        tolerance: f64,
+    },
+}
+
+impl Default for Density {
+    fn default() -> Self {
+        Density::PipeMenon { iterations: 30, tolerance: 1e-3 }
+    }
+}
+
+/// Density weights for samples at `k` (one slice an axis) and images of `dims` voxels.
+pub fn weights<T: Real, B: Backend<T>>(backend: &B, k: &[&[T]], dims: &[usize], method: Density) -> Result<Vec<T>> {
+    let samples = k[0].len();
+    let mut w: Vec<f64> = match method {
+        Density::Ramp => ramp(k),
+        Density::Jackson => iterate(backend, k, dims, 1, 0.0)?,
+        Density::PipeMenon { iterations, tolerance } => {
+            if iterations == 0 || !(tolerance >= 0.0) {
+                bail!(
+                    InvalidArgument,
+                    "Pipe-Menon weights with {iterations} iterations and tolerance {tolerance}: at least one iteration \
+                     and a tolerance of 0 or more are needed"
+                );
+            }
+            iterate(backend, k, dims, iterations, tolerance)?
+        }
+    };
+    debug_assert_eq!(w.len(), samples);
+    let scale = normalisation(k, |m| w[m])?;
+    w.iter_mut().for_each(|w| *w *= scale);
+    Ok(w.into_iter().map(T::of).collect())
+}
+
+fn ramp<T: Real>(k: &[&[T]]) -> Vec<f64> {
+    let d = k.len() as i32;
+    let radius = |m: usize| k.iter().map(|k| k[m].wide().powi(2)).sum::<f64>().sqrt();
+    let radii: Vec<f64> = (0..k[0].len()).map(radius).collect();
+    // Rounded coordinates of the centre are not quite zero.
+    let centre = 1e-6;
+    let step = radii.iter().copied().filter(|&r| r > centre).fold(f64::INFINITY, f64::min);
+    // Volume of the ball of radius step/2 over that of the shell of a sample, in units of |k|^(d-1).
+    let least = match d {
+        _ if !step.is_finite() => 1.0,
+        2 => step / 4.0,
+        _ => step * step / 12.0,
+    };
+    radii.into_iter().map(|r| if r > centre { r.powi(d - 1) } else { least }).collect()
+}
+
+/// The window under which densities are summed: two Nyquist cells wide on a grid of twofold oversampling.
+fn density_window(dims: &[usize]) -> Choice {
+    const WIDTH: usize = 4;
+    let grid = dims.iter().map(|&n| crate::window::next_fast_size((2 * n).max(2 * WIDTH))).collect();
+    Choice { shape: Shape::best(Window::KaiserBessel, WIDTH, 2.0), grid, error: 1e-3 }
+}
+
+fn iterate<T: Real, B: Backend<T>>(
+    backend: &B,
+    k: &[&[T]],
+    dims: &[usize],
+    iterations: usize,
+    tolerance: f64,
+) -> Result<Vec<f64>> {
+    let choice = density_window(dims);
+    // The window's integral over k-space, so that C w is 1 where weights are volumes.
+    let integral: f64 = choice.grid.iter().map(|&g| choice.shape.fourier(0.0) / g as f64).product();
+    let nufft = Nufft::new(backend, k, dims, choice)?;
+    let samples = k[0].len();
+    let mut w = vec![Complex::new(T::ONE, T::ZERO); samples];
+    let mut density = w.clone();
+    let mut grid = backend.zeros::<Complex<T>>(nufft.grid_len(), "the density grid")?;
+    let mut device = backend.zeros::<Complex<T>>(samples, "the density of samples")?;
+    let mut before = f64::INFINITY;
+    for iteration in 1..=iterations {
+        {
+            let input = backend.input(&w)?;
+            nufft.spread(backend, backend.read(&input), backend.view_mut(&mut grid));
+        }
+        nufft.interpolate(backend, backend.view(&grid), backend.view_mut(&mut device));
+        backend.download(backend.view(&device), &mut density)?;
+        let (mut square, mut total) = (0.0, 0.0);
+        for (m, (w, d)) in w.iter_mut().zip(&density).enumerate() {
+            let d = d.re.wide() / integral;
+            if !(d > 0.0) {
+                bail!(NotFinite, "the density at sample {m} is {d}: the trajectory has too few samples there");
+            }
+            square += w.re.wide() * (d - 1.0).powi(2);
+            total += w.re.wide();
+            w.re = T::of(w.re.wide() / d);
+        }
+        let deviation = (square / total).sqrt();
+        log::debug!("density iteration {iteration}: RMS of C w - 1 is {deviation:.4}");
+        // The first deviation is that of the weights 1 and says nothing.
+        if iteration > 1 && (before - deviation).abs() < tolerance {
+            break;
+        }
+        before = deviation;
+    }
+    Ok(w.into_iter().map(|w| w.re.wide()).collect())
+}
+
+/// What weights must be multiplied by for their sum over a Gaussian in k-space, as wide as the trajectory allows, to be
+/// the Gaussian's integral: an object with that spectrum then has its own scale after gridding.
+pub(crate) fn normalisation<T: Real>(k: &[&[T]], weight: impl Fn(usize) -> f64) -> Result<f64> {
+    // Four standard deviations inside the sampled range leave out 1e-3 of the integral at most.
+    let spread: Vec<f64> =
+        k.iter().map(|k| k.iter().map(|k| k.wide().abs()).fold(0.0, f64::max).max(1e-9) / 4.0).collect();
+    let integral: f64 = spread.iter().map(|s| s * std::f64::consts::TAU.sqrt()).product();
+    let sum: f64 = (0..k[0].len())
+        .map(|m| {
+            let exponent: f64 = k.iter().zip(&spread).map(|(k, s)| (k[m].wide() / s).powi(2)).sum();
+            weight(m) * (-0.5 * exponent).exp()
+        })
+        .sum();
+    if !(sum > 0.0) {
+        bail!(
+            InvalidArgument,
+            "the density weights add up to {sum} near the centre of k-space: they must be positive where samples are"
+        );
+    }
+    Ok(integral / sum)
+}

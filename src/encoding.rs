@@ -1,0 +1,502 @@
+//! The encoding operator E of an MR scan, its adjoint and E^H W E: coils, weights and voxel basis around the transform
+//! between k-space and one image. Written once, over the backend's primitives.
+
+use crate::backend::cpu::threads::{Lease, Pool};
+use crate::backend::{Backend, Complexes, ComplexesMut, Reals};
+use crate::density::{self, Density};
+use crate::error::{bail, Result};
+use crate::geometry::{Geometry, VoxelBasis};
+use crate::nufft::Nufft;
+use crate::plan::{Normal, Options};
+use crate::real::Real;
+use crate::toeplitz::{octant_values, octants, Key, Toeplitz};
+use crate::window::{self, Choice};
+use num_complex::Complex;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// How samples and one image are related.
+enum Transform<T: Real, B: Backend<T>> {
+    Exact(B::DirectSum),
+    Nufft(Nufft<T, B>),
+}
+
+/// E, with all that depends on the trajectory.
+pub(crate) struct Encoding<T: Real, B: Backend<T>> {
+    pub backend: Arc<B>,
+    pub dims: Vec<usize>,
+    /// Voxels are a list: `dims` does not describe them.
+    pub listed: bool,
+    pub voxels: usize,
+    pub samples: usize,
+    pub coils: usize,
+    transform: Transform<T, B>,
+    pub coordinates: Vec<Vec<T>>,
+    pub weights: Option<Vec<T>>,
+    basis: VoxelBasis,
+    maps: Option<B::Array<Complex<T>>>,
+    /// phi, phi w and phi^2 w, where they are not 1.
+    phi: Option<B::Array<T>>,
+    weighted: Option<B::Array<T>>,
+    squared: Option<B::Array<T>>,
+    /// phi w with w such that gridding keeps the object's scale.
+    gridding: Mutex<Option<Arc<B::Array<T>>>>,
+    normal: Normal,
+    limit: MemoryLimit,
+    toeplitz: Mutex<Option<Arc<Toeplitz<T, B>>>>,
+    images: Pool<B::Array<Complex<T>>>,
+    sample_arrays: Pool<B::Array<Complex<T>>>,
+}
+
+/// Which weights go into an adjoint.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Weighting {
+    None,
+    Given,
+}
+
+impl<T: Real, B: Backend<T>> Encoding<T, B> {
+    /// `choice` is what [`Nufft::choose`] chose, or None for exact sums.
+    pub fn new(backend: Arc<B>, geometry: &Geometry<'_, T>, options: &Options, choice: Option<Choice>) -> Result<Self> {
+        let k = &geometry.coordinates;
+        let limit = MemoryLimit { bytes: options.memory_limit, held: Self::bytes(geometry, choice.as_ref())? };
+        limit.check(0, "the plan")?;
+        let transform = match choice {
+            None => Transform::Exact(backend.direct_sum(k, &geometry.dims, geometry.voxels.as_deref())?),
+            Some(choice) => Transform::Nufft(Nufft::new(&*backend, k, &geometry.dims, choice)?),
+        };
+        let samples = geometry.samples();
+        let phi = |m: usize| basis_factor(geometry.basis, k.iter().map(|k| k[m].wide()));
+        let weight = |m: usize| geometry.weights.map_or(1.0, |w| w[m].wide());
+        let (boxed, weighed) = (geometry.basis == VoxelBasis::Box, geometry.weights.is_some());
+        let factors = |wanted: bool, f: &dyn Fn(usize) -> f64| -> Result<Option<B::Array<T>>> {
+            if !wanted {
+                return Ok(None);
+            }
+            let values: Vec<T> = (0..samples).map(|m| T::of(f(m))).collect();
+            backend.upload(&values, "the weights").map(Some)
+        };
+        Ok(Encoding {
+            dims: geometry.dims.clone(),
+            listed: geometry.voxels.is_some(),
+            voxels: geometry.voxel_count(),
+            samples,
+            coils: geometry.coils,
+            transform,
+            coordinates: k.iter().map(|k| k.to_vec()).collect(),
+            weights: geometry.weights.map(|w| w.to_vec()),
+            basis: geometry.basis,
+            maps: geometry.coil_maps.map(|maps| backend.upload(maps, "the coil sensitivities")).transpose()?,
+            phi: factors(boxed, &phi)?,
+            weighted: factors(boxed || weighed, &|m| phi(m) * weight(m))?,
+            squared: factors(boxed || weighed, &|m| phi(m) * phi(m) * weight(m))?,
+            gridding: Mutex::new(None),
+            normal: options.normal,
+            limit,
+            toeplitz: Mutex::new(None),
+            images: Pool::new(),
+            sample_arrays: Pool::new(),
+            backend,
+        })
+    }
+
+    /// The backend.
+    pub fn b(&self) -> &B {
+        &self.backend
+    }
+
+    /// Bytes that a plan holds, before it is made.
+    fn bytes(geometry: &Geometry<'_, T>, choice: Option<&Choice>) -> Result<usize> {
+        let real = std::mem::size_of::<T>();
+        let (samples, voxels) = (geometry.samples(), geometry.voxel_count());
+        let transform = match choice {
+            Some(choice) => Nufft::<T, B>::bytes(choice, samples)?,
+            None => samples * geometry.dims.len() * real,
+        };
+        let maps = if geometry.coil_maps.is_some() { (geometry.coils + 1) * voxels * 2 * real } else { 0 };
+        // Coordinates, weights, and one array of weighted samples.
+        Ok(transform + maps + samples * real * (geometry.dims.len() + 4 + 2))
+    }
+
+    /// Bytes that the plan holds, Q included once it is made.
+    pub fn bytes_held(&self) -> usize {
+        let q = self.toeplitz.lock().unwrap_or_else(|e| e.into_inner()).is_some();
+        self.limit.held + if q { self.b().convolver_bytes(&self.dims) } else { 0 }
+    }
+
+    /// Refuses `extra` bytes for `what` beyond the caller's memory limit.
+    pub fn check_memory(&self, extra: usize, what: &str) -> Result<()> {
+        MemoryLimit { held: self.bytes_held(), ..self.limit }.check(extra, what)
+    }
+
+    /// Images of one frame: one with coil maps, else one a coil.
+    pub fn images(&self) -> usize {
+        if self.maps.is_some() {
+            1
+        } else {
+            self.coils
+        }
+    }
+
+    /// Window and grid, unless sums are exact.
+    pub fn choice(&self) -> Option<&Choice> {
+        match &self.transform {
+            Transform::Exact(_) => None,
+            Transform::Nufft(n) => Some(n.choice()),
+        }
+    }
+
+    /// An array of one image, for use meanwhile.
+    pub fn image(&self) -> Result<Lease<'_, B::Array<Complex<T>>>> {
+        self.images.try_take(|| self.b().zeros(self.voxels, "an image"))
+    }
+
+    fn sample_array(&self) -> Result<Lease<'_, B::Array<Complex<T>>>> {
+        self.sample_arrays.try_take(|| self.b().zeros(self.samples, "samples"))
+    }
+
+    fn to_image(&self, values: Complexes<B, T>, image: ComplexesMut<B, T>) -> Result<()> {
+        match &self.transform {
+            Transform::Nufft(n) => n.adjoint(self.b(), values, image),
+            Transform::Exact(d) => {
+                self.b().sum_to_image(d, values, image);
+                Ok(())
+            }
+        }
+    }
+
+    fn to_samples(&self, image: Complexes<B, T>, values: ComplexesMut<B, T>) -> Result<()> {
+        match &self.transform {
+            Transform::Nufft(n) => n.forward(self.b(), image, values),
+            Transform::Exact(d) => {
+                self.b().sum_to_samples(d, image, values);
+                Ok(())
+            }
+        }
+    }
+
+    fn map(&self, coil: usize) -> Option<Complexes<'_, B, T>> {
+        let maps = self.maps.as_ref()?;
+        Some(self.b().view(maps).part(coil * self.voxels..(coil + 1) * self.voxels))
+    }
+
+    /// s = E x for one frame: `image` [voxels, images], `kspace` [samples, coils].
+    pub fn forward(&self, image: Complexes<B, T>, mut kspace: ComplexesMut<B, T>) -> Result<()> {
+        let b = self.b();
+        for coil in 0..self.coils {
+            let mut out = kspace.part(coil * self.samples..(coil + 1) * self.samples);
+            let mut coil_image;
+            let x = match self.map(coil) {
+                Some(map) => {
+                    coil_image = self.image()?;
+                    b.multiply(map, image, b.view_mut(&mut coil_image));
+                    b.view(&coil_image)
+                }
+                None => image.part(coil * self.voxels..(coil + 1) * self.voxels),
+            };
+            match &self.phi {
+                None => self.to_samples(x, out)?,
+                Some(phi) => {
+                    let mut values = self.sample_array()?;
+                    self.to_samples(x, b.view_mut(&mut values))?;
+                    b.weigh(b.view(phi), b.view(&values), out.again());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// x = E^H d or E^H W d for one frame: `kspace` [samples, coils], `image` [voxels, images].
+    pub fn adjoint(&self, weighting: Weighting, kspace: Complexes<B, T>, image: ComplexesMut<B, T>) -> Result<()> {
+        let factor = match weighting {
+            Weighting::None => self.phi.as_ref(),
+            Weighting::Given => self.weighted.as_ref(),
+        };
+        self.adjoint_with(factor.map(|f| self.b().view(f)), kspace, image)
+    }
+
+    fn adjoint_with(
+        &self,
+        factor: Option<Reals<B, T>>,
+        kspace: Complexes<B, T>,
+        mut image: ComplexesMut<B, T>,
+    ) -> Result<()> {
+        let b = self.b();
+        if self.maps.is_some() {
+            b.clear(image.again());
+        }
+        for coil in 0..self.coils {
+            let values = kspace.part(coil * self.samples..(coil + 1) * self.samples);
+            match factor {
+                None => self.collect(coil, values, image.again())?,
+                Some(factor) => {
+                    let mut weighed = self.sample_array()?;
+                    b.weigh(factor, values, b.view_mut(&mut weighed));
+                    self.collect(coil, b.view(&weighed), image.again())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds conj(S_c) times the image of one coil's values, or sets that coil's own image.
+    fn collect(&self, coil: usize, values: Complexes<B, T>, mut image: ComplexesMut<B, T>) -> Result<()> {
+        match self.map(coil) {
+            None => self.to_image(values, image.part(coil * self.voxels..(coil + 1) * self.voxels)),
+            Some(map) => {
+                let mut coil_image = self.image()?;
+                self.to_image(values, self.b().view_mut(&mut coil_image))?;
+                self.b().add_conj_product(map, self.b().view(&coil_image), image);
+                Ok(())
+            }
+        }
+    }
+
+    /// y = E^H W E x for one image (of coil `coil`, without maps).
+    pub fn normal(&self, x: Complexes<B, T>, mut y: ComplexesMut<B, T>) -> Result<()> {
+        let toeplitz = self.toeplitz()?;
+        if self.maps.is_none() {
+            return self.normal_coil(toeplitz.as_deref(), x, y);
+        }
+        let b = self.b();
+        let mut coil_image = self.image()?;
+        let mut product = self.image()?;
+        b.clear(y.again());
+        for coil in 0..self.coils {
+            let map = self.map(coil).expect("maps are there");
+            b.multiply(map, x, b.view_mut(&mut coil_image));
+            self.normal_coil(toeplitz.as_deref(), b.view(&coil_image), b.view_mut(&mut product))?;
+            b.add_conj_product(map, b.view(&product), y.again());
+        }
+        Ok(())
+    }
+
+    fn normal_coil(&self, toeplitz: Option<&Toeplitz<T, B>>, x: Complexes<B, T>, y: ComplexesMut<B, T>) -> Result<()> {
+        let b = self.b();
+        if let Some(toeplitz) = toeplitz {
+            toeplitz.apply(b, x, y);
+            return Ok(());
+        }
+        let mut values = self.sample_array()?;
+        self.to_samples(x, b.view_mut(&mut values))?;
+        match &self.squared {
+            None => self.to_image(b.view(&values), y),
+            Some(squared) => {
+                let mut weighed = self.sample_array()?;
+                b.weigh(b.view(squared), b.view(&values), b.view_mut(&mut weighed));
+                self.to_image(b.view(&weighed), y)
+            }
+        }
+    }
+
+    /// Whether E^H W E goes through Q: as the caller asked, or by cost.
+    pub fn uses_toeplitz(&self) -> bool {
+        match self.normal {
+            _ if self.listed => false,
+            Normal::Toeplitz => true,
+            Normal::Transforms => false,
+            // Q and, while it is made, the complex doubled grid must fit.
+            Normal::Auto if self.limit.check(self.q_bytes(), "Q").is_err() => false,
+            Normal::Auto => match self.choice() {
+                None => true,
+                Some(c) => {
+                    let through_grid = 2.0 * window::cost(&c.grid, &self.dims, self.samples, c.shape.width());
+                    window::toeplitz_cost(&self.dims) < through_grid
+                }
+            },
+        }
+    }
+
+    /// Q's convolution, made when it is first wanted; None where transforms serve.
+    pub fn toeplitz(&self) -> Result<Option<Arc<Toeplitz<T, B>>>> {
+        if !self.uses_toeplitz() {
+            return Ok(None);
+        }
+        let mut slot = self.toeplitz.lock().unwrap_or_else(|e| e.into_inner());
+        if slot.is_none() {
+            self.limit.check(self.q_bytes(), "Q")?;
+            let made = Toeplitz::new(self.b(), &self.dims, |half, image| self.q_octant(half, image))?;
+            *slot = Some(Arc::new(made));
+        }
+        Ok(slot.clone())
+    }
+
+    fn q_bytes(&self) -> usize {
+        let doubled: usize = self.dims.iter().map(|&n| window::next_fast_size(2 * n)).product();
+        self.b().convolver_bytes(&self.dims) + doubled * 2 * std::mem::size_of::<T>()
+    }
+
+    fn squared_weight(&self, m: usize) -> f64 {
+        let phi = basis_factor(self.basis, self.coordinates.iter().map(|k| k[m].wide()));
+        phi * phi * self.weights.as_ref().map_or(1.0, |w| w[m].wide())
+    }
+
+    fn q_octant(&self, half: [bool; 3], image: ComplexesMut<B, T>) -> Result<()> {
+        let values = octant_values(&self.coordinates, &self.dims, half, |m| self.squared_weight(m));
+        let input = self.b().input(&values)?;
+        self.to_image(self.b().read(&input), image)
+    }
+
+    /// Q on the doubled grid, [2 nx, 2 ny, 2 nz], displacement delta at index delta + n; for a list of voxels, Q at the
+    /// displacements listed.
+    pub fn q(&self, q: &mut [Complex<T>]) -> Result<()> {
+        let b = self.b();
+        if self.listed {
+            let values: Vec<_> =
+                (0..self.samples).map(|m| Complex::new(T::of(self.squared_weight(m)), T::ZERO)).collect();
+            let input = b.input(&values)?;
+            let mut image = self.image()?;
+            self.to_image(b.read(&input), b.view_mut(&mut image))?;
+            return b.download(b.view(&image), q);
+        }
+        let n = [0, 1, 2].map(|a| *self.dims.get(a).unwrap_or(&1));
+        let twice = [0, 1, 2].map(|a| if a < self.dims.len() { 2 * n[a] } else { 1 });
+        let mut image = self.image()?;
+        let mut part = vec![Complex::default(); self.voxels];
+        for half in octants(self.dims.len()) {
+            self.q_octant(half, b.view_mut(&mut image))?;
+            b.download(b.view(&image), &mut part)?;
+            let first = [0, 1, 2].map(|a| if half[a] || a >= self.dims.len() { 0 } else { n[a] });
+            for (row, from) in part.chunks_exact(n[0]).enumerate() {
+                let (y, z) = (first[1] + row % n[1], first[2] + row / n[1]);
+                q[(z * twice[1] + y) * twice[0] + first[0]..][..n[0]].copy_from_slice(from);
+            }
+        }
+        Ok(())
+    }
+
+    fn key(&self) -> Key {
+        // Order 1 is the CPU's blocks of columns; a backend with another order takes another number.
+        Key::new(&self.coordinates, &self.dims, 1, |m| self.squared_weight(m))
+    }
+
+    /// Saves Q's spectrum, computing it if need be.
+    pub fn save_q(&self, path: &Path) -> Result<()> {
+        match self.toeplitz()? {
+            Some(toeplitz) => toeplitz.save(self.b(), path, &self.key()),
+            None => bail!(
+                Unsupported,
+                "this plan does not use Q: create it for a grid of voxels and with the Toeplitz normal operator"
+            ),
+        }
+    }
+
+    /// Loads Q's spectrum.
+    pub fn load_q(&self, path: &Path) -> Result<()> {
+        if !self.uses_toeplitz() {
+            bail!(
+                Unsupported,
+                "this plan does not use Q: create it for a grid of voxels and with the Toeplitz normal operator"
+            );
+        }
+        let loaded = Toeplitz::load(self.b(), &self.dims, path, &self.key())?;
+        *self.toeplitz.lock().unwrap_or_else(|e| e.into_inner()) = Some(Arc::new(loaded));
+        Ok(())
+    }
+
+    /// Density weights of the given kind for this trajectory.
+    pub fn density(&self, method: Density) -> Result<Vec<T>> {
+        let k: Vec<&[T]> = self.coordinates.iter().map(|k| &k[..]).collect();
+        density::weights(self.b(), &k, &self.dims, method)
+    }
+
+    /// Weights for gridding: the caller's, or Pipe and Menon's, scaled so that an object keeps its scale; times phi.
+    fn gridding_weights(&self) -> Result<Arc<B::Array<T>>> {
+        let mut slot = self.gridding.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(made) = &*slot {
+            return Ok(made.clone());
+        }
+        let k: Vec<&[T]> = self.coordinates.iter().map(|k| &k[..]).collect();
+        let weights = match &self.weights {
+            Some(w) => {
+                let scale = density::normalisation(&k, |m| w[m].wide())?;
+                w.iter().map(|w| T::of(w.wide() * scale)).collect()
+            }
+            None => {
+                log::info!("no density weights given: computing them by the method of Pipe and Menon");
+                self.density(Density::default())?
+            }
+        };
+        let values: Vec<T> = weights
+            .iter()
+            .enumerate()
+            .map(|(m, w)| T::of(w.wide() * basis_factor(self.basis, k.iter().map(|k| k[m].wide()))))
+            .collect();
+        let made = Arc::new(self.b().upload(&values, "the density weights")?);
+        *slot = Some(made.clone());
+        Ok(made)
+    }
+
+    /// The gridding reconstruction of one frame.
+    pub fn grid(&self, kspace: Complexes<B, T>, image: ComplexesMut<B, T>) -> Result<()> {
+        let weights = self.gridding_weights()?;
+        self.adjoint_with(Some(self.b().view(&*weights)), kspace, image)
+    }
+
+    /// The gridded k-space of one coil, on the oversampled grid, k = 0 in the middle cell, floor(G/2).
+    pub fn grid_kspace(&self, values: Complexes<B, T>, out: &mut [Complex<T>]) -> Result<()> {
+        let Transform::Nufft(nufft) = &self.transform else {
+            bail!(Unsupported, "there is no grid with method exact: create the plan with method nufft");
+        };
+        let b = self.b();
+        let weights = self.gridding_weights()?;
+        let mut weighed = self.sample_array()?;
+        b.weigh(b.view(&*weights), values, b.view_mut(&mut weighed));
+        let mut grid = b.zeros::<Complex<T>>(nufft.grid_len(), "the gridded k-space")?;
+        nufft.spread(b, b.view(&weighed), b.view_mut(&mut grid));
+        let mut host = vec![Complex::default(); nufft.grid_len()];
+        b.download(b.view(&grid), &mut host)?;
+        let g = &nufft.choice().grid;
+        let row = g[0];
+        for (line, from) in host.chunks_exact(row).enumerate() {
+            let (mut rest, mut at, mut stride) = (line, 0, 1);
+            for &n in &g[1..] {
+                at += (rest % n + n / 2) % n * stride;
+                rest /= n;
+                stride *= n;
+            }
+            let to = &mut out[at * row..][..row];
+            to[row / 2..].copy_from_slice(&from[..row - row / 2]);
+            to[..row / 2].copy_from_slice(&from[row - row / 2..]);
+        }
+        Ok(())
+    }
+}
+
+/// The caller's memory limit, and what the plan holds already.
+#[derive(Clone, Copy)]
+struct MemoryLimit {
+    bytes: Option<usize>,
+    held: usize,
+}
+
+impl MemoryLimit {
+    fn check(&self, extra: usize, what: &str) -> Result<()> {
+        let needed = self.held.saturating_add(extra);
+        match self.bytes {
+            Some(limit) if needed > limit => bail!(
+                MemoryLimit,
+                "{what} needs {needed} bytes, but the memory limit is {limit}: raise the limit to {needed}, or use a \
+                 smaller problem"
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// phi(k) of a voxel basis.
+fn basis_factor(basis: VoxelBasis, k: impl Iterator<Item = f64>) -> f64 {
+    match basis {
+        VoxelBasis::Point => 1.0,
+        VoxelBasis::Box => k
+            .map(|k| {
+                let a = std::f64::consts::PI * k;
+                if a == 0.0 {
+                    1.0
+                } else {
+                    a.sin() / a
+                }
+            })
+            .product(),
+    }
+}

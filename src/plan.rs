@@ -1,0 +1,553 @@
+//! The way in: a plan holds everything that depends on the trajectory, and offers every operation on the caller's arrays.
+
+use crate::backend::cpu::threads::FloatMode;
+use crate::backend::cpu::Cpu;
+use crate::backend::Backend;
+use crate::cg::{self, CgOptions, CgReport, Progress, Solver};
+use crate::coils;
+use crate::density::Density;
+use crate::encoding::{Encoding, Weighting};
+use crate::error::{bail, try_vec, Result};
+use crate::geometry::{check_finite, check_len, Geometry};
+use crate::nufft::Nufft;
+use crate::real::Real;
+use crate::window::Window;
+use num_complex::Complex;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// How E and E^H are evaluated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Method {
+    /// NUFFT for a grid of voxels, exact sums for a list.
+    #[default]
+    Auto,
+    /// The direct sums, to full precision, in time samples times voxels.
+    Exact,
+    /// Gridding and FFT, to the tolerance.
+    Nufft,
+}
+
+/// Where.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub enum Device {
+    /// A GPU where there is one that this version can use, else the CPU.
+    #[default]
+    Auto,
+    /// The CPU.
+    Cpu,
+    /// These GPUs, by index.
+    Cuda(Vec<u32>),
+}
+
+/// How E^H W E is evaluated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Normal {
+    /// Whichever the cost model finds faster, within the memory limit.
+    #[default]
+    Auto,
+    /// By convolution with Q.
+    Toeplitz,
+    /// By one forward and one adjoint transform.
+    Transforms,
+}
+
+/// How a plan computes.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Options {
+    /// How E and E^H are evaluated.
+    pub method: Method,
+    /// How E^H W E is evaluated.
+    pub normal: Normal,
+    /// Where.
+    pub device: Device,
+    /// Relative l2 error of a transform against the exact sums, in (0, 1); 0 for 1e-4.
+    pub tolerance: f64,
+    /// The gridding window.
+    pub window: Window,
+    /// CPU threads; 0 for as many as the machine runs at once.
+    pub threads: usize,
+    /// Bytes that the plan and its operations may hold beyond the caller's arrays.
+    pub memory_limit: Option<usize>,
+}
+
+/// What a plan is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlanInfo {
+    /// `exact` or `nufft`.
+    pub method: &'static str,
+    /// `cpu`.
+    pub device: &'static str,
+    /// The vector unit in use.
+    pub simd: &'static str,
+    /// CPU threads.
+    pub threads: usize,
+    /// The gridding window, and its width in grid cells; 0 with exact sums.
+    pub window: &'static str,
+    /// See `window`.
+    pub width: usize,
+    /// The oversampled grid; empty with exact sums.
+    pub grid: Vec<usize>,
+    /// Grid size over image size, of the axis where it is least.
+    pub oversampling: f64,
+    /// The relative l2 error expected of a transform.
+    pub error: f64,
+    /// Whether E^H W E goes through Q.
+    pub toeplitz: bool,
+    /// Bytes held on the host, Q included once it is there.
+    pub host_bytes: usize,
+    /// Bytes held on GPUs.
+    pub device_bytes: usize,
+    /// Seconds that the plan took to make.
+    pub seconds: f64,
+}
+
+/// Everything that depends on the trajectory, ready to transform any number of data sets.
+///
+/// Image arrays are [nx, ny, nz, frames] with coil maps and [nx, ny, nz, coils, frames] without (or [voxels, ...] for a
+/// list of voxels); k-space arrays are [samples, coils, frames]; x fastest. A plan may be used from several threads at
+/// once. Outputs are written whole or, when an error is returned, not at all.
+pub struct Plan<T: Real> {
+    engine: Box<dyn Engine<T>>,
+    frames: usize,
+    seconds: f64,
+}
+
+impl<T: Real> Plan<T> {
+    /// Checks the geometry, chooses window and grid, and sorts the samples.
+    ///
+    /// # Errors
+    /// As [`Geometry::check`]; `ToleranceOutOfRange` when the window cannot reach the tolerance; `NoDevice` for a GPU;
+    /// `MemoryLimit` with the bytes needed; `Unsupported` for a list of voxels with method nufft.
+    pub fn new(geometry: &Geometry<'_, T>, options: &Options) -> Result<Self> {
+        let started = Instant::now();
+        let _mode = FloatMode::standard();
+        geometry.check()?;
+        let listed = geometry.voxels.is_some();
+        let exact = match options.method {
+            Method::Exact => true,
+            Method::Auto => listed,
+            Method::Nufft if listed => {
+                bail!(Unsupported, "a list of voxels needs method exact: method nufft is for grids of voxels")
+            }
+            Method::Nufft => false,
+        };
+        if let Device::Cuda(list) = &options.device {
+            bail!(
+                NoDevice,
+                "device cuda {list:?} was asked for, but this version of recon has no CUDA backend: use device cpu or auto"
+            );
+        }
+        // The tolerance is checked for exact sums too: a nonsensical one is a mistake of the caller's either way.
+        let choice = match exact {
+            true if (0.0..1.0).contains(&options.tolerance) => None,
+            _ => Some(Nufft::<T, Cpu>::choose(options.window, &geometry.dims, geometry.samples(), options.tolerance)?),
+        };
+        let cpu = Arc::new(Cpu::new(options.threads)?);
+        let encoding = Encoding::new(cpu, geometry, options, choice)?;
+        let plan =
+            Plan { engine: Box::new(encoding), frames: geometry.frames, seconds: started.elapsed().as_secs_f64() };
+        let info = plan.info();
+        log::info!(
+            "plan: {} on {} ({} threads, {}), {} window of width {}, oversampling {:.3}, grid {:?}, error {:.1e}, {} \
+             bytes, {:.1} ms",
+            info.method,
+            info.device,
+            info.threads,
+            info.simd,
+            info.window,
+            info.width,
+            info.oversampling,
+            info.grid,
+            info.error,
+            info.host_bytes,
+            1e3 * info.seconds
+        );
+        Ok(plan)
+    }
+
+    /// What the plan is.
+    pub fn info(&self) -> PlanInfo {
+        PlanInfo { seconds: self.seconds, ..self.engine.info() }
+    }
+
+    /// Elements of an image array.
+    pub fn image_len(&self) -> usize {
+        self.engine.image_len() * self.frames
+    }
+
+    /// Elements of a k-space array.
+    pub fn kspace_len(&self) -> usize {
+        self.engine.kspace_len() * self.frames
+    }
+
+    fn check_kspace(&self, kspace: &[Complex<T>]) -> Result<()> {
+        check_len("k-space samples", kspace.len(), self.kspace_len(), "samples times coils times frames")?;
+        check_finite("k-space sample", kspace)
+    }
+
+    fn check_image_len(&self, len: usize) -> Result<()> {
+        check_len("image voxels", len, self.image_len(), "voxels times images times frames")
+    }
+
+    /// kspace = E image: what the scanner would measure.
+    ///
+    /// # Errors
+    /// `SizeMismatch` for a wrong length, `NotFinite` for a NaN or infinity in the image, with its index.
+    pub fn forward(&self, image: &[Complex<T>], kspace: &mut [Complex<T>]) -> Result<()> {
+        let _mode = FloatMode::standard();
+        self.check_image_len(image.len())?;
+        check_len("k-space samples", kspace.len(), self.kspace_len(), "samples times coils times frames")?;
+        check_finite("image voxel", image)?;
+        self.each_frame(image, kspace, self.engine.image_len(), self.engine.kspace_len(), |x, s| {
+            self.engine.forward(x, s)
+        })
+    }
+
+    /// image = E^H kspace, unscaled and without weights: F^H d of Stone et al. 2008.
+    ///
+    /// # Errors
+    /// `SizeMismatch` for a wrong length, `NotFinite` for a NaN or infinity in the data, with its index.
+    pub fn fhd(&self, kspace: &[Complex<T>], image: &mut [Complex<T>]) -> Result<()> {
+        self.to_images(kspace, image, |d, x| self.engine.adjoint(Weighting::None, d, x))
+    }
+
+    /// image = E^H W kspace, W being the density weights (1 where none were given).
+    ///
+    /// # Errors
+    /// As [`Plan::fhd`].
+    pub fn weighted_fhd(&self, kspace: &[Complex<T>], image: &mut [Complex<T>]) -> Result<()> {
+        self.to_images(kspace, image, |d, x| self.engine.adjoint(Weighting::Given, d, x))
+    }
+
+    /// The gridding reconstruction: the adjoint of density-compensated data, scaled so that a fully sampled object comes
+    /// back at its own scale. Without weights in the geometry those of Pipe and Menon are computed, once.
+    ///
+    /// # Errors
+    /// As [`Plan::fhd`]; `InvalidArgument` when the weights vanish near the centre of k-space.
+    pub fn grid(&self, kspace: &[Complex<T>], image: &mut [Complex<T>]) -> Result<()> {
+        self.to_images(kspace, image, |d, x| self.engine.grid(d, x))
+    }
+
+    /// The gridding reconstruction stopped at gridded k-space: [gx, gy, gz, coils, frames] of the oversampled grid
+    /// ([`PlanInfo::grid`]) with k = 0 in cell floor(g/2). The image is its sum over cells u of
+    /// grid(u) exp(+i 2 pi u.r / g), times [`Plan::window_correction`] of each axis.
+    ///
+    /// # Errors
+    /// As [`Plan::grid`]; `Unsupported` with method exact, which has no grid.
+    pub fn grid_kspace(&self, kspace: &[Complex<T>], grid: &mut [Complex<T>]) -> Result<()> {
+        let _mode = FloatMode::standard();
+        self.check_kspace(kspace)?;
+        let info = self.engine.info();
+        let cells: usize = info.grid.iter().product();
+        let arrays = kspace.len() / self.engine.samples();
+        if !info.grid.is_empty() {
+            check_len(
+                "cells of gridded k-space",
+                grid.len(),
+                cells * arrays,
+                "the plan's grid times coils and frames",
+            )?;
+        }
+        let mut result = try_vec(grid.len(), Complex::default(), "the gridded k-space")?;
+        for (i, values) in kspace.chunks_exact(self.engine.samples()).enumerate() {
+            self.engine.grid_kspace(values, &mut result[i * cells..(i + 1) * cells])?;
+        }
+        grid.copy_from_slice(&result);
+        Ok(())
+    }
+
+    /// The factors along an axis by which an image is multiplied after the FFT of gridded k-space: [n], empty with exact
+    /// sums.
+    pub fn window_correction(&self, axis: usize) -> Vec<f64> {
+        self.engine.window_correction(axis)
+    }
+
+    fn to_images(
+        &self,
+        kspace: &[Complex<T>],
+        image: &mut [Complex<T>],
+        f: impl FnMut(&[Complex<T>], &mut [Complex<T>]) -> Result<()>,
+    ) -> Result<()> {
+        let _mode = FloatMode::standard();
+        self.check_image_len(image.len())?;
+        self.check_kspace(kspace)?;
+        self.each_frame(kspace, image, self.engine.kspace_len(), self.engine.image_len(), f)
+    }
+
+    fn each_frame(
+        &self,
+        input: &[Complex<T>],
+        output: &mut [Complex<T>],
+        input_len: usize,
+        output_len: usize,
+        mut f: impl FnMut(&[Complex<T>], &mut [Complex<T>]) -> Result<()>,
+    ) -> Result<()> {
+        for (x, y) in input.chunks_exact(input_len).zip(output.chunks_exact_mut(output_len)) {
+            f(x, y)?;
+        }
+        Ok(())
+    }
+
+    /// y = E^H W E x, for images as [`Plan::fhd`] makes them.
+    ///
+    /// # Errors
+    /// `SizeMismatch` for a wrong length, `NotFinite` for a NaN or infinity in x, with its index.
+    pub fn normal(&self, x: &[Complex<T>], y: &mut [Complex<T>]) -> Result<()> {
+        let _mode = FloatMode::standard();
+        self.check_image_len(x.len())?;
+        self.check_image_len(y.len())?;
+        check_finite("image voxel", x)?;
+        self.engine.prepare_normal()?;
+        let len = self.engine.image_len();
+        self.each_frame(x, y, len, len, |x, y| self.engine.normal(x, y))
+    }
+
+    /// Elements of Q: 2 nx 2 ny 2 nz, or as many as voxels in a list.
+    pub fn q_len(&self) -> usize {
+        self.engine.q_len()
+    }
+
+    /// Q(delta) = sum_m w_m |phi(k_m)|^2 exp(+i 2 pi k_m.delta), [2 nx, 2 ny, 2 nz] with displacement delta at index
+    /// delta + n; for a list of voxels, at the positions listed.
+    ///
+    /// # Errors
+    /// `SizeMismatch` for a wrong length.
+    pub fn q(&self, q: &mut [Complex<T>]) -> Result<()> {
+        let _mode = FloatMode::standard();
+        check_len("elements of Q", q.len(), self.q_len(), "2 nx times 2 ny times 2 nz, or the voxels listed")?;
+        self.engine.q(q)
+    }
+
+    /// Saves Q, as [`Plan::normal`] and [`Plan::cg`] use it, for plans of the same geometry in other sessions.
+    ///
+    /// # Errors
+    /// `Io` when the file cannot be written (nothing is left of it), `Unsupported` when the plan does not use Q.
+    pub fn save_q(&self, path: impl AsRef<Path>) -> Result<()> {
+        let _mode = FloatMode::standard();
+        self.engine.save_q(path.as_ref())
+    }
+
+    /// Loads Q in place of computing it.
+    ///
+    /// # Errors
+    /// `Io` when the file cannot be read; `BadFile` when it is cut short, damaged, or belongs to another geometry.
+    pub fn load_q(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.engine.load_q(path.as_ref())
+    }
+
+    /// Solves (E^H W E + lambda R^H R) x = E^H W d by conjugate gradients, each image on its own.
+    ///
+    /// # Errors
+    /// As [`Plan::fhd`]; `InvalidArgument`, `ToleranceOutOfRange` and `SizeMismatch` for options that make no sense;
+    /// `NotFinite` on overflow. The image is not touched then.
+    pub fn cg(&self, kspace: &[Complex<T>], image: &mut [Complex<T>], options: &CgOptions<'_, T>) -> Result<CgReport> {
+        self.cg_with_progress(kspace, image, options, |_| ControlFlow::Continue(()))
+    }
+
+    /// [`Plan::cg`], calling `progress` before the first and after each iteration.
+    ///
+    /// # Errors
+    /// Also `Cancelled` when `progress` breaks; the image is not touched then.
+    pub fn cg_with_progress(
+        &self,
+        kspace: &[Complex<T>],
+        image: &mut [Complex<T>],
+        options: &CgOptions<'_, T>,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<CgReport> {
+        let _mode = FloatMode::standard();
+        self.check_image_len(image.len())?;
+        self.check_kspace(kspace)?;
+        cg::check(options)?;
+        if let Some(initial) = options.initial {
+            check_len("voxels of the initial image", initial.len(), self.image_len(), "as many as the result has")?;
+            check_finite("voxel of the initial image", initial)?;
+        }
+        let mut report = CgReport::default();
+        let mut result = try_vec(image.len(), Complex::default(), "the solution")?;
+        if let Some(initial) = options.initial {
+            result.copy_from_slice(initial);
+        }
+        self.engine.cg(kspace, &mut result, self.frames, options, &mut report, &mut progress)?;
+        image.copy_from_slice(&result);
+        Ok(report)
+    }
+
+    /// Density weights for this trajectory, [samples].
+    ///
+    /// # Errors
+    /// `InvalidArgument` for parameters that make no sense.
+    pub fn density(&self, method: Density) -> Result<Vec<T>> {
+        let _mode = FloatMode::standard();
+        self.engine.density(method)
+    }
+
+    /// Coil sensitivities estimated from the data's own centre of k-space, see [`coils`]; [nx, ny, nz, coils].
+    /// `calibration` is the width of that centre in samples of a Cartesian scan; 0 for the default.
+    ///
+    /// # Errors
+    /// As [`Plan::fhd`]; `Unsupported` for a list of voxels; `InvalidArgument` when there are no samples in the centre.
+    pub fn coil_maps(&self, kspace: &[Complex<T>], calibration: usize) -> Result<Vec<Complex<T>>> {
+        let _mode = FloatMode::standard();
+        self.check_kspace(kspace)?;
+        self.engine.coil_maps(kspace, self.frames, calibration)
+    }
+}
+
+/// A plan on some backend, for one frame of the caller's arrays, whose sizes and numbers have been checked.
+trait Engine<T: Real>: Send + Sync {
+    fn info(&self) -> PlanInfo;
+    fn samples(&self) -> usize;
+    fn image_len(&self) -> usize;
+    fn kspace_len(&self) -> usize;
+    fn q_len(&self) -> usize;
+    fn forward(&self, image: &[Complex<T>], kspace: &mut [Complex<T>]) -> Result<()>;
+    fn adjoint(&self, weighting: Weighting, kspace: &[Complex<T>], image: &mut [Complex<T>]) -> Result<()>;
+    fn grid(&self, kspace: &[Complex<T>], image: &mut [Complex<T>]) -> Result<()>;
+    fn grid_kspace(&self, values: &[Complex<T>], grid: &mut [Complex<T>]) -> Result<()>;
+    fn window_correction(&self, axis: usize) -> Vec<f64>;
+    fn prepare_normal(&self) -> Result<()>;
+    fn normal(&self, x: &[Complex<T>], y: &mut [Complex<T>]) -> Result<()>;
+    fn q(&self, q: &mut [Complex<T>]) -> Result<()>;
+    fn save_q(&self, path: &Path) -> Result<()>;
+    fn load_q(&self, path: &Path) -> Result<()>;
+    fn density(&self, method: Density) -> Result<Vec<T>>;
+    fn coil_maps(&self, kspace: &[Complex<T>], frames: usize, calibration: usize) -> Result<Vec<Complex<T>>>;
+    fn cg(
+        &self,
+        kspace: &[Complex<T>],
+        image: &mut [Complex<T>],
+        frames: usize,
+        options: &CgOptions<'_, T>,
+        report: &mut CgReport,
+        progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<()>;
+}
+
+impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
+    fn info(&self) -> PlanInfo {
+        let choice = self.choice();
+        PlanInfo {
+            method: if choice.is_some() { "nufft" } else { "exact" },
+            device: self.backend.device_name(),
+            simd: self.backend.simd_name(),
+            threads: self.backend.threads(),
+            window: choice.map_or("none", |c| c.shape.window().name()),
+            width: choice.map_or(0, |c| c.shape.width()),
+            grid: choice.map_or(Vec::new(), |c| c.grid.clone()),
+            oversampling: choice.map_or(1.0, |c| {
+                c.grid.iter().zip(&self.dims).map(|(&g, &n)| g as f64 / n as f64).fold(f64::INFINITY, f64::min)
+            }),
+            error: choice.map_or(T::EPSILON, |c| c.error),
+            toeplitz: self.uses_toeplitz(),
+            host_bytes: self.bytes_held(),
+            device_bytes: 0,
+            seconds: 0.0,
+        }
+    }
+    fn samples(&self) -> usize {
+        self.samples
+    }
+    fn image_len(&self) -> usize {
+        self.voxels * self.images()
+    }
+    fn kspace_len(&self) -> usize {
+        self.samples * self.coils
+    }
+    fn q_len(&self) -> usize {
+        self.voxels << if self.listed { 0 } else { self.dims.len() }
+    }
+    fn forward(&self, image: &[Complex<T>], kspace: &mut [Complex<T>]) -> Result<()> {
+        let b = self.b();
+        let (x, mut s) = (b.input(image)?, b.output(kspace)?);
+        Encoding::forward(self, b.read(&x), b.write(&mut s))?;
+        b.deliver(s)
+    }
+    fn adjoint(&self, weighting: Weighting, kspace: &[Complex<T>], image: &mut [Complex<T>]) -> Result<()> {
+        let b = self.b();
+        let (d, mut x) = (b.input(kspace)?, b.output(image)?);
+        Encoding::adjoint(self, weighting, b.read(&d), b.write(&mut x))?;
+        b.deliver(x)
+    }
+    fn grid(&self, kspace: &[Complex<T>], image: &mut [Complex<T>]) -> Result<()> {
+        let b = self.b();
+        let (d, mut x) = (b.input(kspace)?, b.output(image)?);
+        Encoding::grid(self, b.read(&d), b.write(&mut x))?;
+        b.deliver(x)
+    }
+    fn grid_kspace(&self, values: &[Complex<T>], grid: &mut [Complex<T>]) -> Result<()> {
+        let d = self.b().input(values)?;
+        Encoding::grid_kspace(self, self.b().read(&d), grid)
+    }
+    fn window_correction(&self, axis: usize) -> Vec<f64> {
+        match self.choice() {
+            Some(c) if axis < self.dims.len() => c.shape.correction(self.dims[axis], c.grid[axis]),
+            _ => Vec::new(),
+        }
+    }
+    fn prepare_normal(&self) -> Result<()> {
+        self.toeplitz().map(|_| ())
+    }
+    fn normal(&self, x: &[Complex<T>], y: &mut [Complex<T>]) -> Result<()> {
+        let b = self.b();
+        let (x, mut y) = (b.input(x)?, b.output(y)?);
+        for i in 0..self.images() {
+            let range = i * self.voxels..(i + 1) * self.voxels;
+            Encoding::normal(self, b.read(&x).part(range.clone()), b.write(&mut y).part(range))?;
+        }
+        b.deliver(y)
+    }
+    fn q(&self, q: &mut [Complex<T>]) -> Result<()> {
+        Encoding::q(self, q)
+    }
+    fn save_q(&self, path: &Path) -> Result<()> {
+        Encoding::save_q(self, path)
+    }
+    fn load_q(&self, path: &Path) -> Result<()> {
+        Encoding::load_q(self, path)
+    }
+    fn density(&self, method: Density) -> Result<Vec<T>> {
+        Encoding::density(self, method)
+    }
+    fn coil_maps(&self, kspace: &[Complex<T>], frames: usize, calibration: usize) -> Result<Vec<Complex<T>>> {
+        coils::maps(self, kspace, frames, calibration)
+    }
+    fn cg(
+        &self,
+        kspace: &[Complex<T>],
+        image: &mut [Complex<T>],
+        frames: usize,
+        options: &CgOptions<'_, T>,
+        report: &mut CgReport,
+        progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let b = self.b();
+        let started = Instant::now();
+        self.toeplitz()?;
+        report.q_seconds = started.elapsed().as_secs_f64();
+        // Residual, direction, its image under the operator, and the right-hand side and solution of one frame.
+        let vectors = self.voxels * (3 + 2 * self.images());
+        self.check_memory(vectors * 2 * std::mem::size_of::<T>(), "the conjugate gradient solution")?;
+        let mut solver = Solver::new(self, options)?;
+        let images = self.images();
+        let frames_of = kspace.chunks_exact(self.kspace_len()).zip(image.chunks_exact_mut(self.image_len()));
+        for (frame, (kspace, image)) in frames_of.enumerate() {
+            let (d, mut x) = (b.input(kspace)?, b.output(image)?);
+            let warm = options.initial.is_some();
+            cg::solve_frame(&mut solver, options, b.read(&d), b.write(&mut x), warm, report, &mut |i, n, residual| {
+                progress(&Progress {
+                    image: frame * images + i,
+                    images: frames * images,
+                    iteration: n,
+                    iterations: options.iterations,
+                    residual,
+                })
+            })?;
+            b.deliver(x)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,184 @@
+//! E^H W E as a convolution: Q(delta) = sum_m w_m |phi(k_m)|^2 exp(+i 2 pi k_m.delta), and its spectrum.
+//!
+//! E^H W E x is Toeplitz in the voxels, so it is a convolution with Q, done by FFT on the doubled grid (Fessler et al.,
+//! IEEE Trans. Signal Process. 53:3393, 2005; Stone et al. 2008 call the kernel Q). Q itself is 2^d adjoints of the
+//! weights on the image's own grid, each shifted by half the doubled grid, so it needs no larger plan.
+
+use crate::backend::{Backend, Complexes, ComplexesMut};
+use crate::error::{bail, Error, ErrorKind, Result};
+use crate::real::Real;
+use num_complex::Complex;
+use std::io::{Read, Write};
+use std::path::Path;
+
+/// The halves of the doubled grid, axis by axis: displacements -n to -1 where true.
+pub(crate) fn octants(ndim: usize) -> impl Iterator<Item = [bool; 3]> {
+    (0..1usize << ndim).map(|o| [o & 1 != 0, o & 2 != 0, o & 4 != 0])
+}
+
+/// The weights of Q, modulated so that their adjoint on the image's grid is one octant of Q.
+pub(crate) fn octant_values<T: Real>(
+    k: &[Vec<T>],
+    dims: &[usize],
+    half: [bool; 3],
+    weight: impl Fn(usize) -> f64,
+) -> Vec<Complex<T>> {
+    // Image index i is voxel i - floor(n/2); the octants begin with displacement 0 or -n.
+    let shift: Vec<f64> =
+        dims.iter().zip(half).map(|(&n, half)| (n / 2) as f64 - if half { n as f64 } else { 0.0 }).collect();
+    (0..k[0].len())
+        .map(|m| {
+            let turns: f64 = k.iter().zip(&shift).map(|(k, s)| k[m].wide() * s).sum();
+            let e = Complex::from_polar(weight(m), std::f64::consts::TAU * (turns - turns.round()));
+            Complex::new(T::of(e.re), T::of(e.im))
+        })
+        .collect()
+}
+
+/// The convolution with Q on a backend.
+pub(crate) struct Toeplitz<T: Real, B: Backend<T>> {
+    convolver: B::Convolver,
+}
+
+impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
+    /// Makes Q from its octants: `octant(half, image)` writes one.
+    pub fn new(
+        backend: &B,
+        dims: &[usize],
+        mut octant: impl FnMut([bool; 3], ComplexesMut<B, T>) -> Result<()>,
+    ) -> Result<Self> {
+        let mut convolver = backend.convolver(dims)?;
+        let mut grid = backend.kernel_grid(&convolver)?;
+        let mut part = backend.zeros::<Complex<T>>(dims.iter().product(), "a part of Q")?;
+        for half in octants(dims.len()) {
+            octant(half, backend.view_mut(&mut part))?;
+            backend.place_kernel(&convolver, half, backend.view(&part), backend.view_mut(&mut grid));
+        }
+        backend.set_kernel(&mut convolver, backend.view_mut(&mut grid));
+        Ok(Toeplitz { convolver })
+    }
+
+    /// y = Q * x.
+    pub fn apply(&self, backend: &B, x: Complexes<B, T>, y: ComplexesMut<B, T>) {
+        backend.convolve(&self.convolver, x, y);
+    }
+
+    /// Writes the spectrum to a file, whole or not at all. `key` identifies what Q depends on.
+    pub fn save(&self, backend: &B, path: &Path, key: &Key) -> Result<()> {
+        let spectrum = backend.spectrum(&self.convolver)?;
+        let failed =
+            |e: std::io::Error| Error::new(ErrorKind::Io, format!("{}: could not save Q: {e}", path.display()));
+        let mut name = path.file_name().unwrap_or_default().to_os_string();
+        name.push(format!(".{}.tmp", std::process::id()));
+        let temporary = path.with_file_name(name);
+        let write = || -> std::io::Result<()> {
+            let mut file = std::io::BufWriter::new(std::fs::File::create(&temporary)?);
+            file.write_all(&key.header(spectrum.len()))?;
+            let mut sum = Checksum::new();
+            for value in &spectrum {
+                let bytes = &value.wide().to_le_bytes();
+                let bytes =
+                    if std::mem::size_of::<T>() == 4 { &(value.wide() as f32).to_le_bytes()[..] } else { bytes };
+                sum.add(bytes);
+                file.write_all(bytes)?;
+            }
+            file.write_all(&sum.0.to_le_bytes())?;
+            file.into_inner()?.sync_all()?;
+            std::fs::rename(&temporary, path)
+        };
+        write().map_err(|e| {
+            let _ = std::fs::remove_file(&temporary);
+            failed(e)
+        })
+    }
+
+    /// Reads a file that [`Toeplitz::save`] wrote for the same `key`.
+    pub fn load(backend: &B, dims: &[usize], path: &Path, key: &Key) -> Result<Self> {
+        let name = path.display();
+        let failed = |e: std::io::Error| match e.kind() {
+            std::io::ErrorKind::UnexpectedEof => {
+                Error::new(ErrorKind::BadFile, format!("{name}: the file is cut short: save Q again"))
+            }
+            _ => Error::new(ErrorKind::Io, format!("{name}: could not load Q: {e}")),
+        };
+        let mut convolver = backend.convolver(dims)?;
+        let mut spectrum = backend.spectrum(&convolver)?;
+        let mut file = std::io::BufReader::new(std::fs::File::open(path).map_err(failed)?);
+        let wanted = key.header(spectrum.len());
+        let mut found = vec![0; wanted.len()];
+        file.read_exact(&mut found).map_err(failed)?;
+        if found[..8] != wanted[..8] {
+            bail!(BadFile, "{name}: this is not a file that recon_plan_save_q wrote");
+        }
+        if found != wanted {
+            bail!(
+                BadFile,
+                "{name}: Q was saved for another image size, precision, trajectory, set of weights, voxel basis or \
+                 version: compute and save it for this plan"
+            );
+        }
+        let mut sum = Checksum::new();
+        let mut bytes = [0u8; 8];
+        let size = std::mem::size_of::<T>();
+        for value in &mut spectrum {
+            file.read_exact(&mut bytes[..size]).map_err(failed)?;
+            sum.add(&bytes[..size]);
+            *value = match size {
+                4 => T::of(f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as f64),
+                _ => T::of(f64::from_le_bytes(bytes)),
+            };
+        }
+        file.read_exact(&mut bytes).map_err(failed)?;
+        if u64::from_le_bytes(bytes) != sum.0 {
+            bail!(BadFile, "{name}: the file is damaged (its checksum is wrong): save Q again");
+        }
+        backend.set_spectrum(&mut convolver, &spectrum)?;
+        Ok(Toeplitz { convolver })
+    }
+}
+
+/// FNV-1a, 64 bits: enough to notice damage and other trajectories, not an adversary.
+struct Checksum(u64);
+
+impl Checksum {
+    fn new() -> Self {
+        Checksum(0xcbf2_9ce4_8422_2325)
+    }
+    fn add(&mut self, bytes: &[u8]) {
+        for &b in bytes {
+            self.0 = (self.0 ^ b as u64).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+/// What a spectrum of Q depends on.
+pub(crate) struct Key {
+    dims: Vec<usize>,
+    size: usize,
+    fingerprint: u64,
+    order: u64,
+}
+
+impl Key {
+    /// The key of a trajectory with weights w |phi|^2. `order` names the backend's order of the spectrum.
+    pub fn new<T: Real>(k: &[Vec<T>], dims: &[usize], order: u64, weight: impl Fn(usize) -> f64) -> Key {
+        let mut sum = Checksum::new();
+        for axis in k {
+            axis.iter().for_each(|k| sum.add(&k.wide().to_le_bytes()));
+        }
+        (0..k[0].len()).for_each(|m| sum.add(&weight(m).to_le_bytes()));
+        Key { dims: dims.to_vec(), size: std::mem::size_of::<T>(), fingerprint: sum.0, order }
+    }
+
+    fn header(&self, len: usize) -> Vec<u8> {
+        let mut header = b"reconQ01".to_vec();
+        let mut dims = [1usize; 3];
+        dims[..self.dims.len()].copy_from_slice(&self.dims);
+        for v in [self.dims.len(), dims[0], dims[1], dims[2], self.size, len] {
+            header.extend((v as u64).to_le_bytes());
+        }
+        header.extend(self.fingerprint.to_le_bytes());
+        header.extend(self.order.to_le_bytes());
+        header
+    }
+}
