@@ -1,6 +1,8 @@
 //! Magnetic resonance image reconstruction from k-space samples on any trajectory.
 
 pub mod error;
+#[cfg(feature = "cli")]
+pub mod io;
 pub mod real;
 
 pub use error::{Error, ErrorKind, Result};
