@@ -174,7 +174,8 @@ fn read(path: &Path) -> Result<Image> {
         // The header says how much may follow, so that a small file cannot expand without limit.
         let packed = file;
         let wanted = length(&inflate(&packed, OFFSET)?)?;
-        file = inflate(&packed, wanted)?;
+        // One byte more, so that the end of the stream is reached and its checksum compared.
+        file = inflate(&packed, wanted.saturating_add(1))?;
     }
     let wanted = length(&file)?;
     if file.len() < wanted {

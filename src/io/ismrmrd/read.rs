@@ -446,7 +446,7 @@ impl<'a> Builder<'a> {
         let last = head.number_of_samples as usize - 1;
         // A centre of zero that would put the end of the readout outside of k-space was never set.
         let centre = match head.center_sample as usize {
-            0 if 2 * last >= n => (last + 1) / 2,
+            0 if 2 * last >= n => head.number_of_samples as usize / 2,
             c => c,
         };
         let reverse = head.flags & flag::bit(flag::REVERSE) != 0;

@@ -137,11 +137,16 @@ fn wrong_datasets_are_not_written() {
         write_dataset(&path, &d).unwrap_err().kind()
     };
     assert_eq!(attempt(&|d| d.scans.clear()), ErrorKind::InvalidArgument);
-    assert_eq!(attempt(&|d| drop(d.scans[0].data.pop())), ErrorKind::SizeMismatch);
-    assert_eq!(attempt(&|d| drop(d.scans[1].coordinates[1].pop())), ErrorKind::SizeMismatch);
-    assert_eq!(attempt(&|d| drop(d.scans[1].times.pop())), ErrorKind::SizeMismatch);
+    assert_eq!(attempt(&|d| d.scans[0].data.truncate(5)), ErrorKind::SizeMismatch);
+    assert_eq!(attempt(&|d| d.scans[1].coordinates[1].truncate(5)), ErrorKind::SizeMismatch);
+    assert_eq!(attempt(&|d| d.scans[1].times.truncate(5)), ErrorKind::SizeMismatch);
     assert_eq!(attempt(&|d| d.scans[0].samples_per_shot.push(0)), ErrorKind::InvalidSize);
     assert_eq!(attempt(&|d| d.scans[0].index.encoding = 1), ErrorKind::SizeMismatch);
+    assert_eq!(attempt(&|d| d.scans[0].encoded_matrix[1] = 8), ErrorKind::SizeMismatch);
+    assert_eq!(attempt(&|d| d.header.encodings[0].encoded.matrix[2] = 4), ErrorKind::SizeMismatch);
+    assert_eq!(attempt(&|d| d.scans[0].coordinates[1][3] = 0.6), ErrorKind::CoordinateOutOfRange);
+    assert_eq!(attempt(&|d| d.scans[0].coordinates[1][3] = f32::NAN), ErrorKind::CoordinateOutOfRange);
+    assert_eq!(attempt(&|d| d.scans[0].data[3].im = f32::NAN), ErrorKind::NotFinite);
     assert_eq!(
         attempt(&|d| {
             let n = 70_000;
@@ -383,6 +388,11 @@ fn header_texts_in_the_file() {
         let e = attempt(xml).unwrap_err();
         assert!(e.kind() == ErrorKind::BadFile && e.message().contains(part), "{e}");
     }
+    // The ISMRMRD library reads no other type of text.
+    attempt(Some(&good)).unwrap();
+    let kind = hdf5::File::open(&path).unwrap().dataset("dataset/xml").unwrap().dtype().unwrap();
+    assert_eq!(kind.to_descriptor().unwrap(), TypeDescriptor::VarLenAscii);
+    drop(kind);
     // Texts of fixed length, as some other writers make them.
     attempt(None).unwrap_err();
     let file = hdf5::File::open_rw(&path).unwrap();
@@ -479,6 +489,24 @@ fn datasets_of_another_layout() {
     }
     let short = make(&|g| drop(g.new_dataset::<ShortAcquisition>().shape(2).create("data")));
     assert!(short.contains("there is no field data.head."), "{short}");
+}
+
+#[test]
+fn fields_beyond_their_record() {
+    use hdf5::types::{CompoundField, CompoundType, FloatSize, IntSize};
+    let field = |name: &str, ty, offset| CompoundField { name: name.to_owned(), ty, offset, index: 0 };
+    let record = |offset, size| {
+        let fields = vec![
+            field("r", TypeDescriptor::Float(FloatSize::U4), 0),
+            field("i", TypeDescriptor::Unsigned(IntSize::U4), offset),
+        ];
+        TypeDescriptor::Compound(CompoundType { fields, size })
+    };
+    let check = |found| require_fields(&found, &record(4, 8), "data");
+    assert!(check(record(4, 8)).is_ok() && check(record(16, 32)).is_ok());
+    for bad in [record(2, 8), record(5, 8), record(100, 8), record(usize::MAX, 8), record(0, 8)] {
+        assert!(check(bad).unwrap_err().message().contains("the fields of data overlap or reach"));
+    }
 }
 
 /// An acquisition of a layout with padding, and with fields in another order and of other widths.

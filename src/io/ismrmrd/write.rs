@@ -1,11 +1,10 @@
 //! Writing raw data.
 
-use super::super::atomic::write_file;
+use super::super::{atomic::write_file, wrap_coordinate};
 use super::{flag, hdf5_error, Acquisition, AcquisitionHead, Counters, Dataset, Scan};
 use crate::error::{bail, ErrorKind, Result};
-use hdf5::types::{VarLenArray, VarLenUnicode};
+use hdf5::types::{VarLenArray, VarLenAscii};
 use std::path::Path;
-use std::str::FromStr;
 
 /// Acquisitions a chunk of the file, and as many are held in memory at a time.
 const CHUNK: usize = 64;
@@ -17,8 +16,8 @@ const CHUNK: usize = 64;
 /// and where there are more than 65536 of them, by `kspace_encode_step_2` in multiples of that.
 ///
 /// # Errors
-/// `InvalidSize` and `SizeMismatch` when the counts of a scan make no sense or it refers to an encoding that the
-/// header lacks; `Unsupported` for shots of more than 65535 samples and for more than 65535 coils, which an ISMRMRD
+/// `InvalidSize` and `SizeMismatch` when the counts of a scan make no sense, or it refers to an encoding that the
+/// header lacks or that has another matrix; `CoordinateOutOfRange` and `NotFinite` for what could not be read again; `Unsupported` for shots of more than 65535 samples and for more than 65535 coils, which an ISMRMRD
 /// acquisition cannot say; `Io` when the file cannot be written. Nothing is left behind then.
 pub fn write_dataset(path: impl AsRef<Path>, dataset: &Dataset) -> Result<()> {
     let path = path.as_ref();
@@ -41,8 +40,22 @@ pub fn write_dataset(path: impl AsRef<Path>, dataset: &Dataset) -> Result<()> {
 
 fn check(scan: &Scan, dataset: &Dataset) -> Result<()> {
     scan.check()?;
-    if scan.index.encoding as usize >= dataset.header.encodings.len() {
+    let Some(encoding) = dataset.header.encodings.get(scan.index.encoding as usize) else {
         bail!(SizeMismatch, "encoding {} is not in the header", scan.index.encoding);
+    };
+    let matrix = encoding.encoded.matrix;
+    if matrix != scan.encoded_matrix || scan.ndim != if matrix[2] == 1 { 2 } else { 3 } {
+        let (ndim, wanted) = (scan.ndim, scan.encoded_matrix);
+        bail!(SizeMismatch, "a {ndim}D trajectory for {wanted:?} voxels, where the header encodes {matrix:?}");
+    }
+    for (axis, k) in scan.coordinates.iter().enumerate() {
+        if let Some(i) = k.iter().position(|&k| wrap_coordinate(k).is_none()) {
+            bail!(CoordinateOutOfRange, "sample {i}: coordinate {axis} is {}, outside [-0.5, 0.5)", k[i]);
+        }
+    }
+    if let Some(i) = scan.data.iter().position(|z| !z.is_finite()) {
+        let samples = scan.samples();
+        bail!(NotFinite, "coil {}, sample {}: the data are {}", i / samples, i % samples, scan.data[i]);
     }
     if let Some(&n) = scan.samples_per_shot.iter().find(|&&n| n > u16::MAX as usize) {
         bail!(Unsupported, "a shot of {n} samples: an ISMRMRD acquisition has at most 65535, so split it into several");
@@ -127,9 +140,10 @@ pub(super) fn write_raw(
         let file = hdf5::File::create(part).map_err(&io)?;
         let mut write = || -> hdf5::Result<()> {
             let group = file.create_group("dataset")?;
+            // ASCII, not UTF-8: the ISMRMRD library asks for that, and HDF5 does not convert one to the other.
             if let Some(xml) = xml {
-                let text = VarLenUnicode::from_str(xml).map_err(|e| hdf5::Error::Internal(e.to_string()))?;
-                group.new_dataset::<VarLenUnicode>().shape(1).create("xml")?.write_raw(&[text])?;
+                let text = VarLenAscii::from_ascii(xml).map_err(|e| hdf5::Error::Internal(e.to_string()))?;
+                group.new_dataset::<VarLenAscii>().shape(1).create("xml")?.write_raw(&[text])?;
             }
             let builder = group.new_dataset::<Acquisition>().packed(true).shape(total..);
             let set = builder.chunk(total.clamp(1, CHUNK)).create("data")?;
