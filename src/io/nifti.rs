@@ -156,19 +156,18 @@ fn quaternion(mut columns: [[f64; 3]; 3]) -> ([f64; 3], f32) {
     ([b * sign, c * sign, d * sign], qfac)
 }
 
-/// Reads a NIfTI-1 file, compressed or not, of real or complex numbers: `[x, y, z]`, all further dimensions as channels.
-/// The voxel size becomes the field of view; the affine transform is not read.
+/// Reads a NIfTI-1 file, compressed or not, of real or complex numbers: `[x, y, z]`, all further dimensions as
+/// channels. The voxel size becomes the field of view; the affine transform is not read.
 ///
 /// # Errors
 /// `Io` when the file cannot be read; `BadFile` when it is not NIfTI-1 or shorter than it says; `Unsupported` for
 /// colours and for numbers of 128 bits, and for a header in a file of its own.
 pub fn read_nifti(path: impl AsRef<Path>) -> Result<Image> {
     let path = path.as_ref();
-    read(path).map_err(|e| e.within(path.display()))
+    read_up_to(path, usize::MAX).and_then(parse).map_err(|e| e.within(path.display()))
 }
 
-fn read(path: &Path) -> Result<Image> {
-    let mut file = read_up_to(path, usize::MAX)?;
+fn parse(mut file: Vec<u8>) -> Result<Image> {
     let gzip = file.starts_with(&[0x1f, 0x8b]);
     if gzip {
         // The header says how much may follow, so that a small file cannot expand without limit.
@@ -376,7 +375,7 @@ mod tests {
             assert_eq!(read_nifti(&path).unwrap_err().kind(), ErrorKind::Io);
             write_nifti(&path, &[Image::new([3, 2, 1], 1, ramp(6)).unwrap()]).unwrap();
             let good = std::fs::read(&path).unwrap();
-            for length in (0..good.len()).step_by(7) {
+            for length in (0..good.len()).step_by(17) {
                 std::fs::write(&path, &good[..length]).unwrap();
                 let e = read_nifti(&path).unwrap_err();
                 assert!(e.kind() == ErrorKind::BadFile && e.message().contains(name), "{length}: {e}");
@@ -386,8 +385,7 @@ mod tests {
                 for value in [0, 1, 0x7f, 0x80, 0xff] {
                     let mut bad = good.clone();
                     bad[at] = value;
-                    std::fs::write(&path, &bad).unwrap();
-                    let _ = read_nifti(&path);
+                    let _ = parse(bad);
                 }
             }
         }

@@ -80,8 +80,8 @@ pub fn write_png(path: impl AsRef<Path>, images: &[Image], options: &PngOptions)
 }
 
 /// Writes real images, each with its pixels (x fastest), width and height, side by side and aligned at the top, with
-/// one grey scale of 256 levels for all: zero and less are black, `maximum` and more are white. Without `maximum`, it is the
-/// 99.9th percentile of all pixels, or their maximum where that is zero. x runs to the right, y runs down.
+/// one grey scale of 256 levels for all: zero and less are black, `maximum` and more are white. Without `maximum`, it
+/// is the 99.9th percentile of all pixels, or their maximum where that is zero. x runs to the right, y runs down.
 ///
 /// # Errors
 /// As [`write_png`].

@@ -17,8 +17,9 @@ const CHUNK: usize = 64;
 ///
 /// # Errors
 /// `InvalidSize` and `SizeMismatch` when the counts of a scan make no sense, or it refers to an encoding that the
-/// header lacks or that has another matrix; `CoordinateOutOfRange` and `NotFinite` for what could not be read again; `Unsupported` for shots of more than 65535 samples and for more than 65535 coils, which an ISMRMRD
-/// acquisition cannot say; `Io` when the file cannot be written. Nothing is left behind then.
+/// header lacks or that has another matrix; `CoordinateOutOfRange` and `NotFinite` for what could not be read again;
+/// `Unsupported` for shots of more than 65535 samples and for more than 65535 coils, which an ISMRMRD acquisition
+/// cannot say; `Io` when the file cannot be written. Nothing is left behind then.
 pub fn write_dataset(path: impl AsRef<Path>, dataset: &Dataset) -> Result<()> {
     let path = path.as_ref();
     if dataset.scans.is_empty() {
