@@ -7,6 +7,8 @@ pub mod density;
 mod encoding;
 pub mod error;
 pub mod geometry;
+#[cfg(feature = "cli")]
+pub mod io;
 pub mod metrics;
 pub mod nufft;
 pub mod phantom;

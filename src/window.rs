@@ -40,13 +40,13 @@ impl Window {
 
 /// The widest window that the gridding kernels take.
 pub const MAX_WIDTH: usize = 16;
-/// By how much the expected error must stay below the tolerance: samples that are few or unevenly spread err a little
-/// more than the mean over all positions does.
-const MARGIN: f64 = 1.25;
+/// By how much the expected error must stay below the tolerance: samples that are few or unevenly spread can err more
+/// than the mean over all positions does.
+const MARGIN: f64 = 1.1;
 /// The tolerance where the caller names none.
 const DEFAULT_TOLERANCE: f64 = 1e-4;
 /// Periods on each side whose aliases are summed.
-const PERIODS: i32 = 12;
+const PERIODS: i32 = 8;
 
 /// A window of definite width and shape parameter; lengths in grid cells, frequencies in cycles per grid cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -70,7 +70,7 @@ impl Shape {
             Window::Bilinear => return at(0.0),
         };
         let edge = 0.5 / sigma;
-        at(golden_section(low, high, |s| at(s).alias_error(edge)))
+        at(golden_section(low, high, |s| at(s).worst_error(edge)))
     }
 
     /// The family.
@@ -138,6 +138,12 @@ impl Shape {
         (alias / (main + alias)).sqrt()
     }
 
+    /// The largest error of the voxels up to the image's edge, whose frequency is `edge`. It may lie inside: a shape can
+    /// be without error at one voxel by chance.
+    pub fn worst_error(&self, edge: f64) -> f64 {
+        [0.3, 0.5, 0.65, 0.75, 0.83, 0.9, 0.95, 1.0].iter().map(|part| self.alias_error(part * edge)).fold(0.0, f64::max)
+    }
+
     /// The factors that undo the window for `n` voxels of a grid of `grid` cells; the error in the worst is
     /// [`Shape::alias_error`] at the edge.
     pub fn correction(&self, n: usize, grid: usize) -> Vec<f64> {
@@ -151,9 +157,12 @@ impl Shape {
             .collect()
     }
 
-    /// How much the division by the window's transform amplifies rounding errors of the transform at the image's edge.
-    fn amplification(&self, sigma: f64) -> f64 {
-        self.fourier(0.0) / self.fourier(0.5 / sigma)
+    /// How much the division by the window's transform amplifies rounding errors of the transform: the RMS over voxels up
+    /// to frequency `edge`.
+    fn amplification(&self, edge: f64) -> f64 {
+        const POINTS: usize = 12;
+        let square = |i: usize| (self.fourier(0.0) / self.fourier((i as f64 + 0.5) / POINTS as f64 * edge)).powi(2);
+        ((0..POINTS).map(square).sum::<f64>() / POINTS as f64).sqrt()
     }
 
     /// Polynomials for the `width` taps of a sample: tap j at offset f in [0, 1) is the window at j + f - W/2, a
@@ -214,7 +223,10 @@ pub fn choose(window: Window, dims: &[usize], samples: usize, tolerance: f64, ep
     let mut closest: Option<Choice> = None;
     for step in 0..=12 {
         let sigma = 1.25 + step as f64 * 0.0625;
-        for width in 2..=if window == Window::Bilinear { 2 } else { MAX_WIDTH } {
+        // Kaiser-Bessel errs by exp(-pi W sqrt(1 - 1/sigma)), about, and no window by less: narrower ones need no look.
+        let least_width = -tolerance.ln() / (std::f64::consts::PI * (1.0 - 1.0 / sigma).sqrt()) - 1.0;
+        let first = (least_width as usize).clamp(2, MAX_WIDTH);
+        for width in if window == Window::Bilinear { 2..=2 } else { first..=MAX_WIDTH } {
             let grid: Vec<usize> = dims.iter().map(|&n| grid_size(n, sigma, width)).collect();
             // The axis that is oversampled least decides.
             let least =
@@ -249,16 +261,18 @@ pub fn choose(window: Window, dims: &[usize], samples: usize, tolerance: f64, ep
     }
 }
 
-/// Aliasing errors of the axes add in squares; rounding errors of FFT and gridding are amplified by the correction.
+/// Aliasing errors of the axes add in squares. Rounding errors of spreading and FFT are amplified by the correction; the
+/// factors were measured over widths 8 to 16 and oversampling 1.25 to 2, in 2D and 3D, and are two to four times larger
+/// than what was seen.
 fn expected_error(shape: &Shape, dims: &[usize], grid: &[usize], epsilon: f64) -> f64 {
     let mut square = 0.0;
     let mut amplification = 1.0;
     for (&n, &g) in dims.iter().zip(grid) {
         let edge = (n / 2) as f64 / g as f64;
-        square += shape.alias_error(edge).powi(2);
-        amplification *= shape.amplification(g as f64 / n as f64).powf(0.5);
+        square += shape.worst_error(edge).powi(2);
+        amplification *= shape.amplification(edge);
     }
-    let rounding = 2.0 * epsilon * amplification;
+    let rounding = epsilon * (1.0 + 0.4 * amplification);
     (square + rounding * rounding).sqrt()
 }
 
@@ -338,7 +352,7 @@ fn golden_section(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> f64 {
     let ratio = 0.5 * (5f64.sqrt() - 1.0);
     let (mut a, mut b) = (high - ratio * (high - low), low + ratio * (high - low));
     let (mut fa, mut fb) = (f(a), f(b));
-    for _ in 0..24 {
+    for _ in 0..12 {
         if fa < fb {
             (high, b, fb) = (b, a, fa);
             a = high - ratio * (high - low);

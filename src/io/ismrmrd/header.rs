@@ -1,0 +1,224 @@
+//! The XML header of ISMRMRD, as far as image reconstruction needs it.
+
+use crate::error::{bail, checked_product, Result};
+use roxmltree::{Document, Node};
+
+/// How k-space is traversed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TrajectoryKind {
+    /// Lines of a Cartesian grid.
+    Cartesian,
+    /// Echo-planar.
+    Epi,
+    /// Spokes through the centre.
+    Radial,
+    /// Spokes at golden angles.
+    GoldenAngle,
+    /// Spirals.
+    Spiral,
+    /// Anything else.
+    #[default]
+    Other,
+}
+
+impl TrajectoryKind {
+    const NAMES: [(TrajectoryKind, &'static str); 6] = [
+        (TrajectoryKind::Cartesian, "cartesian"),
+        (TrajectoryKind::Epi, "epi"),
+        (TrajectoryKind::Radial, "radial"),
+        (TrajectoryKind::GoldenAngle, "goldenangle"),
+        (TrajectoryKind::Spiral, "spiral"),
+        (TrajectoryKind::Other, "other"),
+    ];
+
+    /// The name in ISMRMRD.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize].1
+    }
+}
+
+/// A grid of voxels.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Space {
+    /// The voxels along x, y, z; never zero.
+    pub matrix: [usize; 3],
+    /// The field of view along x, y, z in mm.
+    pub fov_mm: [f32; 3],
+}
+
+/// The range of an encoding step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// The first step.
+    pub minimum: u16,
+    /// The last step.
+    pub maximum: u16,
+    /// The step through the centre of k-space.
+    pub center: u16,
+}
+
+/// One encoding of a measurement.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Encoding {
+    /// The grid that k-space is sampled for.
+    pub encoded: Space,
+    /// The grid wanted in the end.
+    pub recon: Space,
+    /// How k-space is traversed.
+    pub trajectory: TrajectoryKind,
+    /// The range of `kspace_encode_step_1` and `kspace_encode_step_2`, where the header has them.
+    pub steps: [Option<Limits>; 2],
+}
+
+/// The XML header of a dataset.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Header {
+    /// The encodings; acquisitions refer to them by position.
+    pub encodings: Vec<Encoding>,
+    /// The receive channels, where the header has them.
+    pub receiver_channels: Option<u16>,
+    /// The resonance frequency of protons in Hz, where the header has it.
+    pub h1_resonance_hz: Option<u64>,
+}
+
+fn child<'a>(node: Node<'a, 'a>, name: &str) -> Option<Node<'a, 'a>> {
+    node.children().find(|c| c.is_element() && c.tag_name().name() == name)
+}
+
+/// The child, which must be there.
+fn need<'a>(node: Node<'a, 'a>, name: &str) -> Result<Node<'a, 'a>> {
+    match child(node, name) {
+        Some(c) => Ok(c),
+        None => bail!(BadFile, "the XML header has no <{name}> in <{}>", node.tag_name().name()),
+    }
+}
+
+fn text<'a>(node: Node<'a, 'a>) -> &'a str {
+    node.text().unwrap_or("").trim()
+}
+
+fn number<T: std::str::FromStr>(node: Node) -> Result<T> {
+    match text(node).parse() {
+        Ok(v) => Ok(v),
+        Err(_) => {
+            let at = node.document().text_pos_at(node.range().start);
+            let name = node.tag_name().name();
+            bail!(BadFile, "the XML header, line {}: <{name}> cannot be {:?}", at.row, text(node))
+        }
+    }
+}
+
+fn optional<T: std::str::FromStr>(node: Option<Node>) -> Result<Option<T>> {
+    node.map(number).transpose()
+}
+
+fn space(encoding: Node, name: &str) -> Result<Space> {
+    let node = need(encoding, name)?;
+    let (matrix, fov) = (need(node, "matrixSize")?, need(node, "fieldOfView_mm")?);
+    let mut space = Space::default();
+    for (i, axis) in ["x", "y", "z"].iter().enumerate() {
+        space.matrix[i] = number::<u16>(need(matrix, axis)?)? as usize;
+        space.fov_mm[i] = number(need(fov, axis)?)?;
+        if space.matrix[i] == 0 {
+            bail!(BadFile, "the XML header: the matrix size of <{name}> along {axis} is 0: it must be at least 1");
+        }
+        if !space.fov_mm[i].is_finite() || space.fov_mm[i] < 0.0 {
+            bail!(BadFile, "the XML header: the field of view of <{name}> along {axis} is {} mm", space.fov_mm[i]);
+        }
+    }
+    checked_product(&space.matrix, name)?;
+    Ok(space)
+}
+
+impl Header {
+    /// Reads the XML text of a header.
+    ///
+    /// # Errors
+    /// `BadFile` when it is not well-formed XML, not an `ismrmrdHeader`, has no encoding, or lacks a matrix size or
+    /// field of view or has one that makes no sense.
+    pub fn from_xml(xml: &str) -> Result<Header> {
+        let document = match Document::parse(xml.trim_start_matches('\u{feff}').trim()) {
+            Ok(d) => d,
+            Err(e) => bail!(BadFile, "the XML header is malformed: {e}"),
+        };
+        let root = document.root_element();
+        if root.tag_name().name() != "ismrmrdHeader" {
+            bail!(BadFile, "the XML header is a <{}>, not an <ismrmrdHeader>", root.tag_name().name());
+        }
+        let mut header = Header {
+            receiver_channels: optional(
+                child(root, "acquisitionSystemInformation").and_then(|n| child(n, "receiverChannels")),
+            )?,
+            h1_resonance_hz: optional(
+                child(root, "experimentalConditions").and_then(|n| child(n, "H1resonanceFrequency_Hz")),
+            )?,
+            encodings: Vec::new(),
+        };
+        for node in root.children().filter(|c| c.is_element() && c.tag_name().name() == "encoding") {
+            let kind = text(need(node, "trajectory")?).to_ascii_lowercase();
+            let limits = |name: &str| -> Result<Option<Limits>> {
+                let Some(n) = child(node, "encodingLimits").and_then(|n| child(n, name)) else { return Ok(None) };
+                Ok(Some(Limits {
+                    minimum: number(need(n, "minimum")?)?,
+                    maximum: number(need(n, "maximum")?)?,
+                    center: number(need(n, "center")?)?,
+                }))
+            };
+            header.encodings.push(Encoding {
+                encoded: space(node, "encodedSpace")?,
+                recon: space(node, "reconSpace")?,
+                trajectory: TrajectoryKind::NAMES
+                    .iter()
+                    .find(|(_, n)| *n == kind)
+                    .map_or_else(Default::default, |k| k.0),
+                steps: [limits("kspace_encoding_step_1")?, limits("kspace_encoding_step_2")?],
+            });
+        }
+        if header.encodings.is_empty() {
+            bail!(BadFile, "the XML header has no <encoding>");
+        }
+        Ok(header)
+    }
+
+    /// The XML text of this header.
+    pub fn to_xml(&self) -> String {
+        let space = |name: &str, s: &Space| {
+            let xyz = |v: [String; 3]| format!("<x>{}</x><y>{}</y><z>{}</z>", v[0], v[1], v[2]);
+            let (matrix, fov) = (xyz(s.matrix.map(|n| n.to_string())), xyz(s.fov_mm.map(|f| f.to_string())));
+            format!(
+                "  <{name}>\n   <matrixSize>{matrix}</matrixSize>\n   <fieldOfView_mm>{fov}</fieldOfView_mm>\n  \
+                 </{name}>\n"
+            )
+        };
+        let mut xml = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n");
+        xml += "<ismrmrdHeader xmlns=\"http://www.ismrm.org/ISMRMRD\">\n";
+        if let Some(n) = self.receiver_channels {
+            xml += " <acquisitionSystemInformation>\n";
+            xml += &format!("  <receiverChannels>{n}</receiverChannels>\n </acquisitionSystemInformation>\n");
+        }
+        // The schema wants this element; zero stands for a frequency that is not known.
+        let hz = self.h1_resonance_hz.unwrap_or(0);
+        xml += " <experimentalConditions>\n";
+        xml += &format!("  <H1resonanceFrequency_Hz>{hz}</H1resonanceFrequency_Hz>\n </experimentalConditions>\n");
+        for e in &self.encodings {
+            xml += " <encoding>\n";
+            xml += &space("encodedSpace", &e.encoded);
+            xml += &space("reconSpace", &e.recon);
+            xml += "  <encodingLimits>\n";
+            for (i, limits) in e.steps.iter().enumerate() {
+                if let Some(l) = limits {
+                    xml += &format!(
+                        "   <kspace_encoding_step_{0}><minimum>{1}</minimum><maximum>{2}</maximum><center>{3}</center>\
+                         </kspace_encoding_step_{0}>\n",
+                        i + 1,
+                        l.minimum,
+                        l.maximum,
+                        l.center
+                    );
+                }
+            }
+            xml += &format!("  </encodingLimits>\n  <trajectory>{}</trajectory>\n </encoding>\n", e.trajectory.name());
+        }
+        xml + "</ismrmrdHeader>\n"
+    }
+}

@@ -1,0 +1,481 @@
+//! Reading raw data.
+
+use super::super::wrap_coordinate;
+use super::{check_stored, checked_type, flag, hdf5_error, open, AcquisitionHead};
+use super::{Dataset, Encoding, Header, Scan, ScanIndex, TrajectoryKind};
+use crate::error::{bail, checked_product, try_vec, ErrorKind, Result};
+use crate::io::Placement;
+use hdf5::types::{FixedAscii, FixedUnicode, TypeDescriptor, VarLenArray, VarLenAscii, VarLenUnicode};
+use num_complex::Complex;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Heads read at a time.
+const HEADS: usize = 4096;
+/// Acquisitions read at a time, and the bytes after which fewer are.
+const ACQUISITIONS: usize = 1024;
+const BATCH_BYTES: usize = 16 << 20;
+/// The longest XML header of fixed length that is read, in bytes.
+const MAX_XML: usize = 1 << 20;
+
+/// The part of an acquisition that is read first, for all acquisitions.
+#[derive(hdf5::H5Type, Clone, Copy)]
+#[repr(C)]
+struct HeadOnly {
+    head: AcquisitionHead,
+}
+
+/// The part that is read afterwards.
+#[derive(hdf5::H5Type)]
+#[repr(C)]
+struct Body {
+    traj: VarLenArray<f32>,
+    data: VarLenArray<f32>,
+}
+
+/// Reads the raw data of the group `group`, or of `dataset` when none is named.
+///
+/// Left out, with a line in the log that counts them, are the acquisitions flagged as noise, calibration that is not
+/// imaging as well, navigation, phase correction, feedback, dummies, surface coil correction and phase stabilisation.
+/// Samples marked to be discarded are dropped.
+///
+/// The image is 2D when the encoded matrix has one voxel along z, otherwise 3D. With as many trajectory dimensions as
+/// the image has, these are the coordinates; with one more, the last one is the density weight. Three dimensions of a
+/// 2D image are thus (kx, ky, weight); only when the third is zero in every sample of an image is it taken for kz and
+/// dropped. Two dimensions of a 3D image are (kx, ky) of a stack, with kz from `kspace_encode_step_2`. Without a
+/// trajectory, a Cartesian one is computed: k = (step - centre) / n, with the centre of the readout from
+/// `center_sample` (floor(samples / 2) where that is zero and cannot be meant) and that of the other axes from the
+/// encoding limits (floor(n/2) where the header has none). A reversed readout runs from its other end. A coordinate of
+/// exactly 0.5 becomes -0.5, the same point for voxels at integer positions.
+///
+/// # Errors
+/// `Io` when the file cannot be opened; `BadFile` when it is not an HDF5 file, or is truncated, has no such group,
+/// no header or no acquisitions that make an image, or when counts in it disagree; `NotFinite` for a NaN or infinite
+/// number, with its acquisition, coil and sample; `CoordinateOutOfRange`, likewise; `Unsupported` for a trajectory
+/// that would have to be computed and is not Cartesian. Messages begin with the name of the file.
+pub fn read_dataset(path: impl AsRef<Path>, group: Option<&str>) -> Result<Dataset> {
+    let path = path.as_ref();
+    read(path, group.unwrap_or("dataset")).map_err(|e| e.within(path.display()))
+}
+
+fn read(path: &Path, group: &str) -> Result<Dataset> {
+    let file = open(path)?;
+    let Ok(node) = file.group(group) else {
+        let mut names = file.member_names().unwrap_or_default();
+        names.sort();
+        let list = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+        bail!(BadFile, "there is no group {group:?}; the file has: {list}");
+    };
+    let header = Header::from_xml(&read_xml(&node, group)?)?;
+    let Ok(set) = node.dataset("data") else {
+        bail!(BadFile, "there is no {group}/data: this file has no raw data");
+    };
+    if set.ndim() != 1 {
+        bail!(BadFile, "{group}/data has {} dimensions where raw data have one", set.ndim());
+    }
+    if set.size() == 0 {
+        bail!(BadFile, "{group}/data has no acquisitions");
+    }
+    checked_type::<super::Acquisition>(&set, "data")?;
+    check_stored(&set, "data")?;
+
+    let heads = read_heads(&set)?;
+    if heads.is_empty() {
+        bail!(BadFile, "none of the {} acquisitions is image data: all are calibration or the like", set.size());
+    }
+    // The numbers themselves are stored without compression, so the file bounds what may be asked for.
+    let length = std::fs::metadata(set.filename()).map(|m| m.len()).unwrap_or(u64::MAX);
+    let announced = heads
+        .iter()
+        .fold(0u64, |sum, h| sum.saturating_add(h.head.number_of_samples as u64 * h.head.active_channels as u64 * 8));
+    if announced > length {
+        bail!(BadFile, "the acquisitions announce {announced} bytes of data in a file of {length}: it is damaged");
+    }
+
+    let mut groups: BTreeMap<ScanIndex, usize> = BTreeMap::new();
+    for h in &heads {
+        groups.entry(h.index()).or_default();
+    }
+    for (position, number) in groups.values_mut().enumerate() {
+        *number = position;
+    }
+    let mut members = vec![Vec::new(); groups.len()];
+    let scan_of: Vec<usize> = heads.iter().map(|h| groups[&h.index()]).collect();
+    for (h, &scan) in heads.iter().zip(&scan_of) {
+        members[scan].push(h);
+    }
+    let mut builders = members.iter().map(|m| Builder::new(&header, m)).collect::<Result<Vec<_>>>()?;
+
+    let mut first = 0;
+    while first < heads.len() {
+        let (mut count, mut bytes) = (1, heads[first].bytes());
+        while count < ACQUISITIONS && first + count < heads.len() {
+            let next = &heads[first + count];
+            bytes += next.bytes();
+            if next.number != heads[first].number + count || bytes > BATCH_BYTES {
+                break;
+            }
+            count += 1;
+        }
+        let start = heads[first].number;
+        let what = format!("acquisitions {start} to {} cannot be read: the file is damaged", start + count - 1);
+        let bodies = set.read_slice_1d::<Body, _>(start..start + count);
+        let bodies = bodies.map_err(hdf5_error(ErrorKind::BadFile, &what))?;
+        for (i, body) in bodies.iter().enumerate() {
+            let h = &heads[first + i];
+            let add = builders[scan_of[first + i]].add(h, &body.traj, &body.data);
+            add.map_err(|e| e.within(format_args!("acquisition {}", h.number)))?;
+        }
+        first += count;
+    }
+    let scans = builders.into_iter().map(Builder::finish).collect();
+    Ok(Dataset { header, scans })
+}
+
+fn read_xml(node: &hdf5::Group, group: &str) -> Result<String> {
+    let Ok(set) = node.dataset("xml") else {
+        bail!(BadFile, "there is no {group}/xml: raw data need their XML header");
+    };
+    let kind = set.dtype().and_then(|t| t.to_descriptor());
+    let kind = kind.map_err(hdf5_error(ErrorKind::BadFile, "the type of xml cannot be read"))?;
+    if set.size() != 1 {
+        bail!(BadFile, "{group}/xml has {} entries where one is expected", set.size());
+    }
+    macro_rules! bytes {
+        ($t:ty) => {
+            set.read_raw::<$t>().map(|v| v.first().map(|s| s.as_bytes().to_vec()).unwrap_or_default())
+        };
+    }
+    let bytes = match kind {
+        TypeDescriptor::VarLenAscii => bytes!(VarLenAscii),
+        TypeDescriptor::VarLenUnicode => bytes!(VarLenUnicode),
+        TypeDescriptor::FixedAscii(n) if n <= MAX_XML => bytes!(FixedAscii<MAX_XML>),
+        TypeDescriptor::FixedUnicode(n) if n <= MAX_XML => bytes!(FixedUnicode<MAX_XML>),
+        _ => bail!(BadFile, "{group}/xml is not a text"),
+    };
+    let bytes = bytes.map_err(hdf5_error(ErrorKind::BadFile, "the XML header cannot be read"))?;
+    match String::from_utf8(bytes) {
+        Ok(text) if text.trim().is_empty() => bail!(BadFile, "the XML header is empty"),
+        Ok(text) => Ok(text),
+        Err(_) => bail!(BadFile, "the XML header is not UTF-8"),
+    }
+}
+
+/// The head of an acquisition that is image data.
+struct Head {
+    /// The position in the file.
+    number: usize,
+    head: AcquisitionHead,
+}
+
+impl Head {
+    fn index(&self) -> ScanIndex {
+        let i = &self.head.idx;
+        ScanIndex {
+            encoding: self.head.encoding_space_ref,
+            slice: i.slice,
+            repetition: i.repetition,
+            contrast: i.contrast,
+            phase: i.phase,
+            set: i.set,
+            average: 0,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let h = &self.head;
+        h.number_of_samples as usize * (8 * h.active_channels as usize + 4 * h.trajectory_dimensions as usize)
+    }
+
+    /// The samples that are not discarded.
+    fn kept(&self) -> std::ops::Range<usize> {
+        let (n, pre, post) = (self.head.number_of_samples, self.head.discard_pre, self.head.discard_post);
+        pre as usize..(n as usize).saturating_sub(post as usize).max(pre as usize)
+    }
+}
+
+/// Why an acquisition is no image data, if so.
+fn purpose(flags: u64) -> Option<&'static str> {
+    let kinds = [
+        (flag::NOISE, "noise"),
+        (flag::NAVIGATION, "navigation"),
+        (flag::PHASE_CORRECTION, "phase correction"),
+        (flag::HP_FEEDBACK, "feedback"),
+        (flag::DUMMY, "dummy"),
+        (flag::SURFACE_COIL, "surface coil correction"),
+        (flag::STABILIZATION_REFERENCE, "phase stabilisation"),
+        (flag::STABILIZATION, "phase stabilisation"),
+    ];
+    let has = |f| flags & flag::bit(f) != 0;
+    let calibration = has(flag::CALIBRATION) && !has(flag::CALIBRATION_AND_IMAGING);
+    kinds.iter().find(|k| has(k.0)).map(|k| k.1).or(calibration.then_some("calibration"))
+}
+
+fn read_heads(set: &hdf5::Dataset) -> Result<Vec<Head>> {
+    let count = set.size();
+    let (mut heads, mut skipped) = (Vec::new(), BTreeMap::<&str, usize>::new());
+    for start in (0..count).step_by(HEADS) {
+        let end = (start + HEADS).min(count);
+        let what = format!("the heads of acquisitions {start} to {} cannot be read: the file is damaged", end - 1);
+        let part = set.read_slice_1d::<HeadOnly, _>(start..end);
+        for (i, HeadOnly { head }) in part.map_err(hdf5_error(ErrorKind::BadFile, &what))?.iter().enumerate() {
+            match purpose(head.flags) {
+                Some(why) => *skipped.entry(why).or_default() += 1,
+                None => heads.push(Head { number: start + i, head: *head }),
+            }
+        }
+    }
+    if !skipped.is_empty() {
+        let list: Vec<_> = skipped.iter().map(|(why, n)| format!("{n} {why}")).collect();
+        log::info!("{}: {count} acquisitions, of which skipped: {}", set.filename(), list.join(", "));
+    }
+    Ok(heads)
+}
+
+/// Where the coordinates of a scan come from.
+#[derive(Clone, Copy, PartialEq)]
+enum Source {
+    /// The trajectory of the file, with or without a density weight.
+    File { weights: bool },
+    /// (kx, ky) from the file, kz from an encoding step.
+    Stack,
+    /// The encoding steps.
+    Grid,
+}
+
+/// A scan while it is read.
+struct Builder<'a> {
+    scan: Scan,
+    encoding: &'a Encoding,
+    source: Source,
+    dimensions: usize,
+    samples: usize,
+    /// The samples read already.
+    filled: usize,
+}
+
+impl<'a> Builder<'a> {
+    fn new(header: &'a Header, members: &[&Head]) -> Result<Builder<'a>> {
+        let (first, head) = (members[0], &members[0].head);
+        let mut index = first.index();
+        index.average = members.iter().map(|m| m.head.idx.average).min().unwrap_or(0);
+        let Some(encoding) = header.encodings.get(index.encoding as usize) else {
+            let (n, have) = (first.number, header.encodings.len());
+            bail!(BadFile, "acquisition {n} refers to encoding {}, but the header has {have}", index.encoding);
+        };
+        let ndim = if encoding.encoded.matrix[2] == 1 { 2 } else { 3 };
+        let (coils, dimensions) = (head.active_channels as usize, head.trajectory_dimensions as usize);
+        let source = match dimensions {
+            0 if encoding.trajectory == TrajectoryKind::Cartesian => Source::Grid,
+            0 => bail!(
+                Unsupported,
+                "acquisition {}: no trajectory is stored, and a {} one cannot be computed: store it, or set \
+                 <trajectory> to cartesian if it is",
+                first.number,
+                encoding.trajectory.name()
+            ),
+            d if d == ndim => Source::File { weights: false },
+            d if d == ndim + 1 => Source::File { weights: true },
+            2 => Source::Stack,
+            d => bail!(
+                BadFile,
+                "acquisition {}: a trajectory of {d} dimensions for a {ndim}D image: {ndim} are expected, or {} with \
+                 density weights",
+                first.number,
+                ndim + 1
+            ),
+        };
+        let mut samples = 0;
+        for m in members {
+            let h = &m.head;
+            if h.active_channels as usize != coils || coils == 0 {
+                bail!(
+                    BadFile,
+                    "acquisition {} has {} coils and acquisition {} of the same image has {coils}",
+                    m.number,
+                    h.active_channels,
+                    first.number
+                );
+            }
+            if h.trajectory_dimensions as usize != dimensions {
+                bail!(
+                    BadFile,
+                    "acquisition {} has {} trajectory dimensions and acquisition {} of the same image has {dimensions}",
+                    m.number,
+                    h.trajectory_dimensions,
+                    first.number
+                );
+            }
+            if m.kept().is_empty() {
+                bail!(
+                    BadFile,
+                    "acquisition {} keeps no samples: it has {} and discards {} before and {} after",
+                    m.number,
+                    h.number_of_samples,
+                    h.discard_pre,
+                    h.discard_post
+                );
+            }
+            samples += m.kept().len();
+        }
+        let reserve = || {
+            let mut v = try_vec(samples, 0f32, "the samples")?;
+            v.clear();
+            Result::Ok(v)
+        };
+        let with_weights = source == Source::File { weights: true };
+        let scan = Scan {
+            index,
+            encoded_matrix: encoding.encoded.matrix,
+            recon_matrix: encoding.recon.matrix,
+            encoded_fov_mm: encoding.encoded.fov_mm,
+            recon_fov_mm: encoding.recon.fov_mm,
+            ndim,
+            coordinates: (0..ndim).map(|_| reserve()).collect::<Result<_>>()?,
+            weights: if with_weights { Some(reserve()?) } else { None },
+            samples_per_shot: Vec::with_capacity(members.len()),
+            coils,
+            data: try_vec(checked_product(&[samples, coils], "the data")?, Complex::ZERO, "the data")?,
+            times: reserve()?,
+            placement: Placement {
+                position: head.position,
+                read_dir: head.read_dir,
+                phase_dir: head.phase_dir,
+                slice_dir: head.slice_dir,
+                table_position: head.patient_table_position,
+                measurement_uid: head.measurement_uid,
+                acquisition_time_stamp: head.acquisition_time_stamp,
+                physiology_time_stamp: head.physiology_time_stamp,
+            },
+        };
+        Ok(Builder { scan, encoding, source, dimensions, samples, filled: 0 })
+    }
+
+    /// Adds one acquisition: `traj` is [dimensions, samples], `data` is [real and imaginary, samples, coils].
+    fn add(&mut self, h: &Head, traj: &[f32], data: &[f32]) -> Result<()> {
+        let (count, kept, coils) = (h.head.number_of_samples as usize, h.kept(), self.scan.coils);
+        if traj.len() != count * self.dimensions {
+            let (n, d) = (traj.len(), self.dimensions);
+            bail!(BadFile, "the trajectory has {n} numbers, but {count} samples of {d} dimensions need {}", count * d);
+        }
+        if data.len() != 2 * count * coils {
+            let (n, need) = (data.len(), 2 * count * coils);
+            bail!(BadFile, "the data have {n} numbers, but {count} complex samples of {coils} coils need {need}");
+        }
+        for coil in 0..coils {
+            let from = &data[2 * (coil * count + kept.start)..2 * (coil * count + kept.end)];
+            let to = &mut self.scan.data[coil * self.samples + self.filled..][..kept.len()];
+            for (i, (z, pair)) in to.iter_mut().zip(from.chunks_exact(2)).enumerate() {
+                *z = Complex::new(pair[0], pair[1]);
+                if !z.is_finite() {
+                    bail!(NotFinite, "coil {coil}, sample {}: the data are {z}", kept.start + i);
+                }
+            }
+        }
+        match self.source {
+            Source::File { .. } => self.add_points(traj, kept.clone())?,
+            Source::Stack => {
+                self.add_points(traj, kept.clone())?;
+                let k = self.step(1, h.head.idx.kspace_encode_step_2)?;
+                self.scan.coordinates[2].extend(kept.clone().map(|_| k));
+            }
+            Source::Grid => self.add_line(&h.head, kept.clone())?,
+        }
+        let dwell = h.head.sample_time_us as f64 * 1e-6;
+        if !dwell.is_finite() || dwell < 0.0 {
+            bail!(BadFile, "the sample time is {} microseconds", h.head.sample_time_us);
+        }
+        self.scan.times.extend(kept.clone().map(|i| (i as f64 * dwell) as f32));
+        self.scan.samples_per_shot.push(kept.len());
+        self.filled += kept.len();
+        Ok(())
+    }
+
+    /// Adds the points of a stored trajectory.
+    fn add_points(&mut self, traj: &[f32], kept: std::ops::Range<usize>) -> Result<()> {
+        let ndim = self.scan.ndim;
+        for sample in kept {
+            for (axis, &k) in traj[sample * self.dimensions..][..self.dimensions].iter().enumerate() {
+                if !k.is_finite() {
+                    bail!(NotFinite, "sample {sample}: number {axis} of its trajectory is {k}");
+                }
+                match (axis < ndim, wrap_coordinate(k)) {
+                    (true, Some(k)) => self.scan.coordinates[axis].push(k),
+                    (true, None) => bail!(
+                        CoordinateOutOfRange,
+                        "sample {sample}: coordinate {axis} is {k}, outside [-0.5, 0.5]: trajectories are in cycles \
+                         per voxel of the encoded matrix; divide by the matrix size if yours is in cycles per field \
+                         of view"
+                    ),
+                    (false, _) if k < 0.0 => bail!(
+                        BadFile,
+                        "sample {sample}: the density weight is {k}: the last of {} trajectory dimensions of a \
+                         {ndim}D image is the weight, and cannot be negative",
+                        self.dimensions
+                    ),
+                    (false, _) => {
+                        if let Some(weights) = &mut self.scan.weights {
+                            weights.push(k);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The coordinate of an encoding step along axis 1 + `which`.
+    fn step(&self, which: usize, step: u16) -> Result<f32> {
+        let n = self.scan.encoded_matrix[1 + which];
+        let centre = self.encoding.steps[which].map_or(n / 2, |l| l.center as usize);
+        let k = ((step as f64 - centre as f64) / n as f64) as f32;
+        match wrap_coordinate(k) {
+            Some(k) => Ok(k),
+            None => bail!(
+                CoordinateOutOfRange,
+                "encoding step {} is {step}, and with the centre at {centre} of {n} that is outside k-space: correct \
+                 the encoding limits or the matrix size in the XML header",
+                which + 1
+            ),
+        }
+    }
+
+    /// Adds a line of the Cartesian grid.
+    fn add_line(&mut self, head: &AcquisitionHead, kept: std::ops::Range<usize>) -> Result<()> {
+        let n = self.scan.encoded_matrix[0];
+        let last = head.number_of_samples as usize - 1;
+        // A centre of zero that would put the end of the readout outside of k-space was never set.
+        let centre = match head.center_sample as usize {
+            0 if 2 * last >= n => head.number_of_samples as usize / 2,
+            c => c,
+        };
+        let reverse = head.flags & flag::bit(flag::REVERSE) != 0;
+        for sample in kept.clone() {
+            let position = if reverse { last - sample } else { sample };
+            let k = ((position as f64 - centre as f64) / n as f64) as f32;
+            match wrap_coordinate(k) {
+                Some(k) => self.scan.coordinates[0].push(k),
+                None => bail!(
+                    CoordinateOutOfRange,
+                    "sample {sample} of {} is outside k-space, with the centre at {centre} and {n} voxels: correct \
+                     center_sample, or the encoded matrix in the XML header",
+                    last + 1
+                ),
+            }
+        }
+        for which in 0..self.scan.ndim - 1 {
+            let step = [head.idx.kspace_encode_step_1, head.idx.kspace_encode_step_2][which];
+            let k = self.step(which, step)?;
+            self.scan.coordinates[1 + which].extend(kept.clone().map(|_| k));
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Scan {
+        if self.scan.ndim == 2 && self.scan.weights.as_ref().is_some_and(|w| w.iter().all(|&w| w == 0.0)) {
+            log::warn!("the third trajectory dimension is zero throughout: taken for kz, not for density weights");
+            self.scan.weights = None;
+        }
+        self.scan
+    }
+}

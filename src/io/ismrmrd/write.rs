@@ -1,0 +1,160 @@
+//! Writing raw data.
+
+use super::super::{atomic::write_file, wrap_coordinate};
+use super::{flag, hdf5_error, Acquisition, AcquisitionHead, Counters, Dataset, Scan};
+use crate::error::{bail, ErrorKind, Result};
+use hdf5::types::{VarLenArray, VarLenAscii};
+use std::path::Path;
+
+/// Acquisitions a chunk of the file, and as many are held in memory at a time.
+const CHUNK: usize = 64;
+
+/// Writes a raw dataset in ISMRMRD's layout, into the group `dataset`: the XML header, and one acquisition a shot with
+/// its trajectory (and its density weights as a last dimension, where the scan has them).
+///
+/// The sample time of a shot is the difference of its first two times. Shots are numbered by `kspace_encode_step_1`,
+/// and where there are more than 65536 of them, by `kspace_encode_step_2` in multiples of that.
+///
+/// # Errors
+/// `InvalidSize` and `SizeMismatch` when the counts of a scan make no sense, or it refers to an encoding that the
+/// header lacks or that has another matrix; `CoordinateOutOfRange` and `NotFinite` for what could not be read again;
+/// `Unsupported` for shots of more than 65535 samples and for more than 65535 coils, which an ISMRMRD acquisition
+/// cannot say; `Io` when the file cannot be written. Nothing is left behind then.
+pub fn write_dataset(path: impl AsRef<Path>, dataset: &Dataset) -> Result<()> {
+    let path = path.as_ref();
+    if dataset.scans.is_empty() {
+        bail!(InvalidArgument, "{}: there is no scan to write", path.display());
+    }
+    for (i, scan) in dataset.scans.iter().enumerate() {
+        check(scan, dataset).map_err(|e| e.within(format_args!("{}: scan {i}", path.display())))?;
+    }
+    let total: usize = dataset.scans.iter().map(|s| s.samples_per_shot.len()).sum();
+    let mut acquisitions = dataset.scans.iter().flat_map(acquisitions).enumerate().map(|(i, mut a)| {
+        a.head.scan_counter = i as u32;
+        if i + 1 == total {
+            a.head.flags |= flag::bit(flag::LAST_IN_MEASUREMENT);
+        }
+        a
+    });
+    write_raw(path, Some(&dataset.header.to_xml()), total, &mut acquisitions)
+}
+
+fn check(scan: &Scan, dataset: &Dataset) -> Result<()> {
+    scan.check()?;
+    let Some(encoding) = dataset.header.encodings.get(scan.index.encoding as usize) else {
+        bail!(SizeMismatch, "encoding {} is not in the header", scan.index.encoding);
+    };
+    let matrix = encoding.encoded.matrix;
+    if matrix != scan.encoded_matrix || scan.ndim != if matrix[2] == 1 { 2 } else { 3 } {
+        let (ndim, wanted) = (scan.ndim, scan.encoded_matrix);
+        bail!(SizeMismatch, "a {ndim}D trajectory for {wanted:?} voxels, where the header encodes {matrix:?}");
+    }
+    for (axis, k) in scan.coordinates.iter().enumerate() {
+        if let Some(i) = k.iter().position(|&k| wrap_coordinate(k).is_none()) {
+            bail!(CoordinateOutOfRange, "sample {i}: coordinate {axis} is {}, outside [-0.5, 0.5)", k[i]);
+        }
+    }
+    if let Some(i) = scan.data.iter().position(|z| !z.is_finite()) {
+        let samples = scan.samples();
+        bail!(NotFinite, "coil {}, sample {}: the data are {}", i / samples, i % samples, scan.data[i]);
+    }
+    if let Some(&n) = scan.samples_per_shot.iter().find(|&&n| n > u16::MAX as usize) {
+        bail!(Unsupported, "a shot of {n} samples: an ISMRMRD acquisition has at most 65535, so split it into several");
+    }
+    if scan.coils > u16::MAX as usize {
+        bail!(Unsupported, "{} coils: an ISMRMRD acquisition has at most 65535", scan.coils);
+    }
+    Ok(())
+}
+
+fn acquisitions(scan: &Scan) -> impl Iterator<Item = Acquisition> + '_ {
+    let (samples, shots) = (scan.samples(), scan.samples_per_shot.len());
+    let mut start = 0;
+    scan.samples_per_shot.iter().enumerate().map(move |(shot, &count)| {
+        let range = start..start + count;
+        start += count;
+        let columns: Vec<_> = scan.coordinates.iter().chain(&scan.weights).collect();
+        let traj: Vec<f32> = range.clone().flat_map(|i| columns.iter().map(move |c| c[i])).collect();
+        let coil = |c: usize| scan.data[c * samples..][range.clone()].iter().flat_map(|z| [z.re, z.im]);
+        let data: Vec<f32> = (0..scan.coils).flat_map(coil).collect();
+        let dwell = if count > 1 { scan.times[range.start + 1] - scan.times[range.start] } else { 0.0 };
+        let mut flags = 0;
+        for (here, bits) in [
+            (shot == 0, [flag::FIRST_IN_SLICE, flag::FIRST_IN_REPETITION]),
+            (shot + 1 == shots, [flag::LAST_IN_SLICE, flag::LAST_IN_REPETITION]),
+        ] {
+            if here {
+                flags |= bits.iter().fold(0, |f, &b| f | flag::bit(b));
+            }
+        }
+        let (p, i) = (&scan.placement, &scan.index);
+        let mut channel_mask = [0; 16];
+        for c in 0..scan.coils.min(1024) {
+            channel_mask[c / 64] |= 1 << (c % 64);
+        }
+        let head = AcquisitionHead {
+            version: 1,
+            flags,
+            measurement_uid: p.measurement_uid,
+            acquisition_time_stamp: p.acquisition_time_stamp,
+            physiology_time_stamp: p.physiology_time_stamp,
+            number_of_samples: count as u16,
+            available_channels: scan.coils as u16,
+            active_channels: scan.coils as u16,
+            channel_mask,
+            center_sample: (count / 2) as u16,
+            encoding_space_ref: i.encoding,
+            trajectory_dimensions: columns.len() as u16,
+            sample_time_us: dwell * 1e6,
+            position: p.position,
+            read_dir: p.read_dir,
+            phase_dir: p.phase_dir,
+            slice_dir: p.slice_dir,
+            patient_table_position: p.table_position,
+            idx: Counters {
+                kspace_encode_step_1: shot as u16,
+                kspace_encode_step_2: (shot >> 16) as u16,
+                average: i.average,
+                slice: i.slice,
+                contrast: i.contrast,
+                phase: i.phase,
+                repetition: i.repetition,
+                set: i.set,
+                ..Default::default()
+            },
+            ..Default::default()
+        };
+        Acquisition { head, traj: VarLenArray::from_slice(&traj), data: VarLenArray::from_slice(&data) }
+    })
+}
+
+/// Writes `total` acquisitions, unchecked, and an XML header if there is one.
+pub(super) fn write_raw(
+    path: &Path,
+    xml: Option<&str>,
+    total: usize,
+    acquisitions: &mut dyn Iterator<Item = Acquisition>,
+) -> Result<()> {
+    let what = format!("{}: the file cannot be written", path.display());
+    let io = hdf5_error(ErrorKind::Io, &what);
+    write_file(path, |part| {
+        let file = hdf5::File::create(part).map_err(&io)?;
+        let mut write = || -> hdf5::Result<()> {
+            let group = file.create_group("dataset")?;
+            // ASCII, not UTF-8: the ISMRMRD library asks for that, and HDF5 does not convert one to the other.
+            if let Some(xml) = xml {
+                let text = VarLenAscii::from_ascii(xml).map_err(|e| hdf5::Error::Internal(e.to_string()))?;
+                group.new_dataset::<VarLenAscii>().shape(1).create("xml")?.write_raw(&[text])?;
+            }
+            let builder = group.new_dataset::<Acquisition>().packed(true).shape(total..);
+            let set = builder.chunk(total.clamp(1, CHUNK)).create("data")?;
+            for start in (0..total).step_by(CHUNK) {
+                let batch: Vec<_> = acquisitions.take(CHUNK).collect();
+                set.write_slice(&batch, start..start + batch.len())?;
+            }
+            file.flush()
+        };
+        write().map_err(&io)?;
+        file.close().map_err(&io)
+    })
+}

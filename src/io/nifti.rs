@@ -1,0 +1,396 @@
+//! NIfTI-1 files, `.nii` and `.nii.gz`.
+
+use super::atomic::write_file;
+use super::{read_up_to, write_blocks, Bytes, Image};
+use crate::error::{bail, checked_product, Error, ErrorKind, Result};
+use flate2::{read::MultiGzDecoder, write::GzEncoder, Compression};
+use num_complex::Complex;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+
+const HEADER: usize = 348;
+/// The header and four bytes that say that no extension follows.
+const OFFSET: usize = 352;
+
+/// Writes the magnitudes of images in single precision, compressed when the name ends with `.gz`: a 3D file with one
+/// image, or a 4D file with all channels of all images, which have the same size.
+///
+/// Voxel sizes are in mm. The position and directions of the first image become the affine transform of the file (the
+/// patient's coordinates of ISMRMRD have x to the left and y to the back, those of NIfTI to the right and to the
+/// front). Where these are not known, x is taken to run to the left, y to the back, z to the head, about the middle of
+/// the image, and the file says so (sform 2, aligned, rather than 1, scanner).
+///
+/// # Errors
+/// `InvalidArgument` for no images; `InvalidSize` and `SizeMismatch` for images that are not well formed or differ in
+/// size; `Unsupported` for a size above 32767, the most that NIfTI-1 can say; `Io` when the file cannot be written.
+pub fn write_nifti(path: impl AsRef<Path>, images: &[Image]) -> Result<()> {
+    let path = path.as_ref();
+    let header = header(images).map_err(|e| e.within(path.display()))?;
+    let gzip = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz"));
+    write_file(path, |part| {
+        let write = || {
+            let mut file = File::create(part)?;
+            if gzip {
+                let mut out = GzEncoder::new(&mut file, Compression::default());
+                write_body(&mut out, &header, images)?;
+                out.finish()?;
+            } else {
+                write_body(&mut file, &header, images)?;
+            }
+            file.flush()
+        };
+        write().map_err(|e| Error::new(ErrorKind::Io, format!("{}: {e}", path.display())))
+    })
+}
+
+fn write_body(out: &mut impl Write, header: &[u8], images: &[Image]) -> std::io::Result<()> {
+    out.write_all(header)?;
+    for image in images {
+        write_blocks(out, &image.data, |z, block| block.extend(z.norm().to_le_bytes()))?;
+    }
+    Ok(())
+}
+
+fn header(images: &[Image]) -> Result<Vec<u8>> {
+    let Some(first) = images.first() else {
+        bail!(InvalidArgument, "there is no image to write");
+    };
+    for image in images {
+        image.check()?;
+        if image.dims != first.dims {
+            bail!(SizeMismatch, "images of {:?} and {:?} voxels cannot share a file", first.dims, image.dims);
+        }
+    }
+    let frames: usize = images.iter().map(|i| i.channels).sum();
+    let [nx, ny, nz] = first.dims;
+    let sizes = [nx, ny, nz, frames];
+    if sizes.iter().any(|&n| n > i16::MAX as usize) {
+        bail!(
+            Unsupported,
+            "NIfTI-1 has no sizes above {}, and these are {sizes:?}: write a .h5 or .cfl file",
+            i16::MAX
+        );
+    }
+
+    let mut h = vec![0u8; OFFSET];
+    let mut put = |at: usize, bytes: &[u8]| h[at..at + bytes.len()].copy_from_slice(bytes);
+    let (f32s, i16s) = (f32::to_le_bytes, i16::to_le_bytes);
+    put(0, &(HEADER as i32).to_le_bytes());
+    put(38, b"r");
+    put(40, &i16s(if frames > 1 { 4 } else { 3 }));
+    for i in 0..7 {
+        put(42 + 2 * i, &i16s(*sizes.get(i).unwrap_or(&1) as i16));
+    }
+    put(70, &i16s(16)); // float32
+    put(72, &i16s(32)); // bits
+    let voxel = first.voxel_mm();
+    for i in 0..7 {
+        put(80 + 4 * i, &f32s(*voxel.get(i).unwrap_or(&1.0)));
+    }
+    put(108, &f32s(OFFSET as f32));
+    put(112, &f32s(1.0)); // slope
+    put(123, &[2]); // mm
+    put(148, b"recon");
+
+    // Columns: the directions of x, y, z in RAS coordinates.
+    let p = &first.placement;
+    let known = p.is_known();
+    let lps = if known {
+        [p.read_dir, p.phase_dir, p.slice_dir]
+    } else {
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    };
+    let ras = |v: [f32; 3]| [-v[0] as f64, -v[1] as f64, v[2] as f64];
+    let directions = lps.map(ras);
+    let mut origin = if known { ras(p.position) } else { [0.0; 3] };
+    for axis in 0..3 {
+        let back = (first.dims[axis] / 2) as f64 * voxel[axis] as f64;
+        for row in 0..3 {
+            origin[row] -= directions[axis][row] * back;
+        }
+    }
+    let (quaternion, qfac) = quaternion(directions);
+    let code = if known { 1 } else { 2 };
+    put(76, &f32s(qfac));
+    put(252, &i16s(code));
+    put(254, &i16s(code));
+    for i in 0..3 {
+        put(256 + 4 * i, &f32s(quaternion[i] as f32));
+        put(268 + 4 * i, &f32s(origin[i] as f32));
+        for axis in 0..3 {
+            put(280 + 16 * i + 4 * axis, &f32s((directions[axis][i] * voxel[axis] as f64) as f32));
+        }
+        put(292 + 16 * i, &f32s(origin[i] as f32));
+    }
+    put(344, b"n+1\0");
+    Ok(h)
+}
+
+/// The parts b, c, d of the unit quaternion of a rotation given by its columns, and the sign of its third column.
+fn quaternion(mut columns: [[f64; 3]; 3]) -> ([f64; 3], f32) {
+    let [x, y, z] = columns;
+    let cross = [x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0]];
+    let determinant: f64 = (0..3).map(|i| cross[i] * z[i]).sum();
+    let qfac = if determinant < 0.0 { -1.0 } else { 1.0 };
+    columns[2] = z.map(|v| v * qfac as f64);
+    let r = |row: usize, column: usize| columns[column][row];
+    // Four times the squares of a, b, c, d; the largest is divided by.
+    let squares = [
+        1.0 + r(0, 0) + r(1, 1) + r(2, 2),
+        1.0 + r(0, 0) - r(1, 1) - r(2, 2),
+        1.0 - r(0, 0) + r(1, 1) - r(2, 2),
+        1.0 - r(0, 0) - r(1, 1) + r(2, 2),
+    ];
+    let largest = (0..4).fold(0, |best, i| if squares[i] > squares[best] { i } else { best });
+    let s = 2.0 * squares[largest].max(0.0).sqrt();
+    let (ab, ac, ad) = ((r(2, 1) - r(1, 2)) / s, (r(0, 2) - r(2, 0)) / s, (r(1, 0) - r(0, 1)) / s);
+    let (bc, bd, cd) = ((r(0, 1) + r(1, 0)) / s, (r(0, 2) + r(2, 0)) / s, (r(1, 2) + r(2, 1)) / s);
+    let [a, b, c, d] = match largest {
+        0 => [s / 4.0, ab, ac, ad],
+        1 => [ab, s / 4.0, bc, bd],
+        2 => [ac, bc, s / 4.0, cd],
+        _ => [ad, bd, cd, s / 4.0],
+    };
+    let sign = if a < 0.0 { -1.0 } else { 1.0 };
+    ([b * sign, c * sign, d * sign], qfac)
+}
+
+/// Reads a NIfTI-1 file, compressed or not, of real or complex numbers: `[x, y, z]`, all further dimensions as
+/// channels. The voxel size becomes the field of view; the affine transform is not read.
+///
+/// # Errors
+/// `Io` when the file cannot be read; `BadFile` when it is not NIfTI-1 or shorter than it says; `Unsupported` for
+/// colours and for numbers of 128 bits, and for a header in a file of its own.
+pub fn read_nifti(path: impl AsRef<Path>) -> Result<Image> {
+    let path = path.as_ref();
+    read_up_to(path, usize::MAX).and_then(parse).map_err(|e| e.within(path.display()))
+}
+
+fn parse(mut file: Vec<u8>) -> Result<Image> {
+    let gzip = file.starts_with(&[0x1f, 0x8b]);
+    if gzip {
+        // The header says how much may follow, so that a small file cannot expand without limit.
+        let packed = file;
+        let wanted = length(&inflate(&packed, OFFSET)?)?;
+        // One byte more, so that the end of the stream is reached and its checksum compared.
+        file = inflate(&packed, wanted.saturating_add(1))?;
+    }
+    let wanted = length(&file)?;
+    if file.len() < wanted {
+        bail!(BadFile, "{} bytes where the header announces {wanted}: the file is truncated", file.len());
+    }
+    let n = Bytes { big: is_big(&file), bytes: &file };
+    let (dims, kind) = layout(&n)?;
+    let count = dims.iter().product::<usize>();
+    let body = Bytes { big: n.big, bytes: &file[n.f32(108) as usize..wanted] };
+    let real = |at: usize| match kind.name {
+        2 => body.u8(at) as f32,
+        4 => body.i16(at) as f32,
+        8 => body.i32(at) as f32,
+        16 | 32 => body.f32(at),
+        64 | 1792 => body.f64(at) as f32,
+        256 => body.i8(at) as f32,
+        512 => body.u16(at) as f32,
+        768 => body.u32(at) as f32,
+        1024 => body.i64(at) as f32,
+        _ => body.u64(at) as f32,
+    };
+    let (slope, intercept) = (n.f32(112), n.f32(116));
+    let scaled = slope.is_finite() && intercept.is_finite() && slope != 0.0 && !kind.complex;
+    let data = (0..count)
+        .map(|i| match kind.complex {
+            true => Complex::new(real(i * kind.size), real(i * kind.size + kind.size / 2)),
+            false if scaled => Complex::new(real(i * kind.size) * slope + intercept, 0.0),
+            false => Complex::new(real(i * kind.size), 0.0),
+        })
+        .collect();
+    let mut image = Image::new([dims[0], dims[1], dims[2]], dims[3..].iter().product(), data)?;
+    image.fov_mm = std::array::from_fn(|i| n.f32(80 + 4 * i) * dims[i] as f32);
+    Ok(image)
+}
+
+fn inflate(packed: &[u8], limit: usize) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    match MultiGzDecoder::new(packed).take(limit as u64).read_to_end(&mut bytes) {
+        Ok(_) => Ok(bytes),
+        Err(e) => bail!(BadFile, "the compressed data are damaged: {e}"),
+    }
+}
+
+fn is_big(file: &[u8]) -> bool {
+    file.starts_with(&(HEADER as i32).to_be_bytes())
+}
+
+/// The length of a file with this header, which is checked.
+fn length(file: &[u8]) -> Result<usize> {
+    if file.len() < HEADER {
+        bail!(
+            BadFile,
+            "{} bytes are too few for a NIfTI-1 header: the file is truncated or something else",
+            file.len()
+        );
+    }
+    let n = Bytes { big: is_big(file), bytes: file };
+    if n.i32(0) != HEADER as i32 || !(&file[344..347] == b"n+1" || &file[344..347] == b"ni1") {
+        bail!(BadFile, "this is not a NIfTI-1 file");
+    }
+    if file[345] == b'i' {
+        bail!(Unsupported, "the header and the data are separate files: convert them to one .nii file");
+    }
+    let (dims, kind) = layout(&n)?;
+    let mut sizes = dims;
+    sizes.push(kind.size);
+    let (bytes, offset) = (checked_product(&sizes, "the image")?, n.f32(108));
+    if !(OFFSET as f32..=1e9).contains(&offset) {
+        bail!(BadFile, "the header announces the data at byte {offset}");
+    }
+    Ok(offset as usize + bytes)
+}
+
+/// The numbers of a file: NIfTI's name for the type, bytes, whether complex.
+struct Numbers {
+    name: i16,
+    size: usize,
+    complex: bool,
+}
+
+/// Four sizes or more.
+fn layout(n: &Bytes) -> Result<(Vec<usize>, Numbers)> {
+    let (rank, name) = (n.i16(40), n.i16(70));
+    let sizes: Vec<i16> = (0..7).map(|i| if i < rank as usize { n.i16(42 + 2 * i) } else { 1 }).collect();
+    if !(1..=7).contains(&rank) || sizes.iter().any(|&s| s < 1) {
+        bail!(BadFile, "the header announces {rank} dimensions, {sizes:?}");
+    }
+    let (size, complex) = match name {
+        2 | 256 => (1, false),
+        4 | 512 => (2, false),
+        8 | 16 | 768 => (4, false),
+        64 | 1024 | 1280 => (8, false),
+        32 => (8, true),
+        1792 => (16, true),
+        _ => bail!(Unsupported, "numbers of NIfTI's type {name} are not read: convert them to float32 (type 16)"),
+    };
+    Ok((sizes.iter().map(|&s| s as usize).collect(), Numbers { name, size, complex }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{ramp, TempDir};
+    use super::super::Placement;
+    use super::*;
+
+    /// The affine transform by the quaternion and by the rows.
+    fn affines(file: &[u8]) -> [[[f64; 4]; 3]; 2] {
+        let n = Bytes { big: false, bytes: file };
+        let f = |at: usize| n.f32(at) as f64;
+        let (b, c, d) = (f(256), f(260), f(264));
+        let a = (1.0 - b * b - c * c - d * d).max(0.0).sqrt();
+        let r = [
+            [a * a + b * b - c * c - d * d, 2.0 * (b * c - a * d), 2.0 * (b * d + a * c)],
+            [2.0 * (b * c + a * d), a * a + c * c - b * b - d * d, 2.0 * (c * d - a * b)],
+            [2.0 * (b * d - a * c), 2.0 * (c * d + a * b), a * a + d * d - b * b - c * c],
+        ];
+        let size = [f(80), f(84), f(88) * f(76)];
+        let q =
+            std::array::from_fn(|i| std::array::from_fn(|j| if j < 3 { r[i][j] * size[j] } else { f(268 + 4 * i) }));
+        [q, std::array::from_fn(|i| std::array::from_fn(|j| f(280 + 16 * i + 4 * j)))]
+    }
+
+    #[test]
+    fn affine_transform() {
+        let dir = TempDir::new();
+        let path = dir.path("a.nii");
+        let mut image = Image::new([4, 5, 6], 1, ramp(120)).unwrap();
+        image.fov_mm = [8.0, 15.0, 24.0];
+        write_nifti(&path, std::slice::from_ref(&image)).unwrap();
+        let file = std::fs::read(&path).unwrap();
+        assert_eq!(file.len(), OFFSET + 480);
+        let rows = [[-2.0, 0.0, 0.0, 4.0], [0.0, -3.0, 0.0, 6.0], [0.0, 0.0, 4.0, -12.0]];
+        assert_eq!(affines(&file), [rows, rows]);
+        assert_eq!(Bytes { big: false, bytes: &file }.i16(254), 2);
+
+        let (s, c) = 0.7f32.sin_cos();
+        let (s2, c2) = 0.4f32.sin_cos();
+        for handed in [1.0, -1.0] {
+            for (read_dir, phase_dir, slice_dir) in [
+                ([c, s, 0.0], [-s * c2, c * c2, s2], [s * s2, -c * s2, c2]),
+                ([0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]),
+                ([-1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, -1.0]),
+                ([1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, -1.0]),
+                ([-1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, 1.0]),
+            ] {
+                let slice_dir: [f32; 3] = slice_dir.map(|v: f32| v * handed);
+                let position = [10.0, -20.0, 30.0];
+                image.placement = Placement { position, read_dir, phase_dir, slice_dir, ..Default::default() };
+                assert!(image.placement.is_known());
+                write_nifti(&path, std::slice::from_ref(&image)).unwrap();
+                let [q, rows] = affines(&std::fs::read(&path).unwrap());
+                for i in 0..3 {
+                    let flip = if i < 2 { -1.0 } else { 1.0 };
+                    // The voxel floor(n/2) lies at the position.
+                    let centre = rows[i][0] * 2.0 + rows[i][1] * 2.0 + rows[i][2] * 3.0 + rows[i][3];
+                    assert!((centre - flip * position[i] as f64).abs() < 1e-4);
+                    assert!((rows[i][1] - flip * 3.0 * phase_dir[i] as f64).abs() < 1e-5);
+                    for j in 0..4 {
+                        assert!((q[i][j] - rows[i][j]).abs() < 2e-3, "{q:?} {rows:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn types_and_byte_orders() {
+        let dir = TempDir::new();
+        let path = dir.path("a.nii");
+        write_nifti(&path, &[Image::new([2, 1, 1], 1, ramp(2)).unwrap()]).unwrap();
+        let mut file = std::fs::read(&path).unwrap();
+        file.truncate(OFFSET);
+        file[70..72].copy_from_slice(&4i16.to_le_bytes());
+        file[112..116].copy_from_slice(&0.5f32.to_le_bytes());
+        file[116..120].copy_from_slice(&1.0f32.to_le_bytes());
+        file.extend([6i16, -2].iter().flat_map(|v| v.to_le_bytes()));
+        std::fs::write(&path, &file).unwrap();
+        assert_eq!(read_nifti(&path).unwrap().data, [Complex::new(4.0, 0.0), Complex::new(0.0, 0.0)]);
+
+        let mut big = vec![0u8; OFFSET];
+        big[..4].copy_from_slice(&348i32.to_be_bytes());
+        for (i, v) in [3i16, 1, 1, 1].iter().enumerate() {
+            big[40 + 2 * i..][..2].copy_from_slice(&v.to_be_bytes());
+        }
+        big[70..72].copy_from_slice(&32i16.to_be_bytes());
+        big[108..112].copy_from_slice(&352f32.to_be_bytes());
+        big[344..348].copy_from_slice(b"n+1\0");
+        big.extend([1.5f32, -2.0].iter().flat_map(|v| v.to_be_bytes()));
+        std::fs::write(&path, &big).unwrap();
+        assert_eq!(read_nifti(&path).unwrap().data, [Complex::new(1.5, -2.0)]);
+    }
+
+    #[test]
+    fn bad_files() {
+        let dir = TempDir::new();
+        for name in ["a.nii", "a.nii.gz"] {
+            let path = dir.path(name);
+            assert_eq!(read_nifti(&path).unwrap_err().kind(), ErrorKind::Io);
+            write_nifti(&path, &[Image::new([3, 2, 1], 1, ramp(6)).unwrap()]).unwrap();
+            let good = std::fs::read(&path).unwrap();
+            for length in (0..good.len()).step_by(17) {
+                std::fs::write(&path, &good[..length]).unwrap();
+                let e = read_nifti(&path).unwrap_err();
+                assert!(e.kind() == ErrorKind::BadFile && e.message().contains(name), "{length}: {e}");
+            }
+            // Wrong sizes, types and offsets in every byte: an error or an image, but no panic and no huge buffer.
+            for at in 0..good.len().min(HEADER) {
+                for value in [0, 1, 0x7f, 0x80, 0xff] {
+                    let mut bad = good.clone();
+                    bad[at] = value;
+                    let _ = parse(bad);
+                }
+            }
+        }
+        let long = Image::new([40000, 1, 1], 1, ramp(40000)).unwrap();
+        assert_eq!(write_nifti(dir.path("long.nii"), &[long]).unwrap_err().kind(), ErrorKind::Unsupported);
+        assert!(!dir.path("long.nii").exists());
+    }
+}

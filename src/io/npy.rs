@@ -1,0 +1,167 @@
+//! Reader of NumPy's `.npy` files.
+
+use super::{read_up_to, Bytes};
+use crate::error::{bail, checked_product, Result};
+use num_complex::Complex;
+use std::path::Path;
+
+/// An array read from a `.npy` file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Npy {
+    /// The sizes, fastest first: shape `(ny, nx)` in C order, NumPy's default, becomes `[nx, ny]`; shape `(nx, ny)` in
+    /// Fortran order becomes `[nx, ny]` as well.
+    pub dims: Vec<usize>,
+    /// The numbers, in the order of the file; real numbers have a zero imaginary part.
+    pub data: Vec<Complex<f64>>,
+    /// Whether the numbers in the file were complex.
+    pub complex: bool,
+}
+
+/// Reads a `.npy` file, of format version 1, 2 or 3, that holds real or complex floating-point numbers (`f4`, `f8`,
+/// `c8`, `c16`) of either byte order.
+///
+/// # Errors
+/// `Io` when the file cannot be read, `BadFile` when it is not such a file, or is longer or shorter than it says,
+/// `Unsupported` for numbers of another type.
+pub fn read_npy(path: impl AsRef<Path>) -> Result<Npy> {
+    let path = path.as_ref();
+    read(path).map_err(|e| e.within(path.display()))
+}
+
+fn read(path: &Path) -> Result<Npy> {
+    let file = read_up_to(path, usize::MAX)?;
+    if file.len() < 10 || &file[..6] != b"\x93NUMPY" {
+        bail!(BadFile, "this is not a .npy file: it does not begin with \\x93NUMPY");
+    }
+    let (start, length) = match file[6] {
+        1 => (10, u16::from_le_bytes([file[8], file[9]]) as usize),
+        2 | 3 if file.len() >= 12 => (12, Bytes { big: false, bytes: &file }.u32(8) as usize),
+        2 | 3 => bail!(BadFile, "the file ends within its header"),
+        v => bail!(Unsupported, ".npy format version {v} is not known: save the array with a current NumPy"),
+    };
+    let Some(text) = file.get(start..).and_then(|f| f.get(..length)) else {
+        bail!(BadFile, "the file ends within its header: it is truncated");
+    };
+    let Ok(text) = std::str::from_utf8(text) else {
+        bail!(BadFile, "the header is not text");
+    };
+    let (Some(descr), Some(order), Some(shape)) =
+        (value_of(text, "descr"), value_of(text, "fortran_order"), value_of(text, "shape"))
+    else {
+        bail!(BadFile, "the header lacks descr, fortran_order or shape: {:?}", text.trim());
+    };
+
+    let descr = descr.trim_start().trim_start_matches(['\'', '"']);
+    let descr = descr.split(['\'', '"']).next().unwrap_or("");
+    let (size, complex) = match descr.trim_start_matches(['<', '>', '=']) {
+        "f4" => (4, false),
+        "f8" => (8, false),
+        "c8" => (8, true),
+        "c16" => (16, true),
+        _ => bail!(Unsupported, "numbers of type {descr:?} are not read: save them as float32, float64 or complex64"),
+    };
+    let fortran = order.trim_start().starts_with("True");
+    let inside = shape.trim_start().strip_prefix('(').and_then(|s| s.split_once(')')).map(|(s, _)| s);
+    let dims: Option<Vec<usize>> =
+        inside.and_then(|s| s.split(',').map(str::trim).filter(|s| !s.is_empty()).map(|s| s.parse().ok()).collect());
+    let Some(mut dims) = dims else {
+        bail!(BadFile, "the shape in the header is malformed: {:?}", text.trim());
+    };
+    if !fortran {
+        dims.reverse();
+    }
+
+    let count = checked_product(&dims, "the array")?;
+    let body = &file[start + length..];
+    if count.checked_mul(size) != Some(body.len()) {
+        let bytes = body.len();
+        bail!(BadFile, "{count} numbers of {size} bytes were announced, but {bytes} bytes follow: the file is damaged");
+    }
+    let bytes = Bytes { big: descr.starts_with('>'), bytes: body };
+    let scalar = |at: usize| match size >> complex as usize {
+        4 => bytes.f32(at) as f64,
+        _ => bytes.f64(at),
+    };
+    let data = (0..count)
+        .map(|i| match complex {
+            true => Complex::new(scalar(i * size), scalar(i * size + size / 2)),
+            false => Complex::new(scalar(i * size), 0.0),
+        })
+        .collect();
+    Ok(Npy { dims, data, complex })
+}
+
+/// What follows `'key':` in a Python dictionary.
+fn value_of<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    ['\'', '"'].iter().find_map(|q| text.split_once(&format!("{q}{key}{q}:")).map(|(_, rest)| rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::TempDir;
+    use super::*;
+    use crate::error::ErrorKind;
+
+    fn npy(version: u8, header: &str, body: &[u8]) -> Vec<u8> {
+        let mut f = b"\x93NUMPY".to_vec();
+        f.extend([version, 0]);
+        match version {
+            1 => f.extend((header.len() as u16).to_le_bytes()),
+            _ => f.extend((header.len() as u32).to_le_bytes()),
+        }
+        f.extend(header.as_bytes());
+        f.extend(body);
+        f
+    }
+
+    #[test]
+    fn orders_types_and_versions() {
+        let dir = TempDir::new();
+        let six: Vec<u8> = (0..6).flat_map(|i| (i as f32).to_le_bytes()).collect();
+        let real: Vec<f64> = (0..6).map(f64::from).collect();
+        let path = dir.path("a.npy");
+        for version in [1, 2] {
+            for (fortran, dims) in [("False", vec![3, 2]), ("True", vec![2, 3])] {
+                let header = format!("{{'descr': '<f4', 'fortran_order': {fortran}, 'shape': (2, 3), }}   \n");
+                std::fs::write(&path, npy(version, &header, &six)).unwrap();
+                let a = read_npy(&path).unwrap();
+                assert_eq!(a.dims, dims);
+                assert!(!a.complex);
+                assert_eq!(a.data.iter().map(|z| z.re).collect::<Vec<_>>(), real);
+            }
+        }
+        let header = "{'descr': '<c8', 'fortran_order': False, 'shape': (3,), }\n";
+        std::fs::write(&path, npy(1, header, &six)).unwrap();
+        let a = read_npy(&path).unwrap();
+        assert_eq!((a.dims, a.complex, a.data[1]), (vec![3], true, Complex::new(2.0, 3.0)));
+        let big: Vec<u8> = [1.5f64, -2.5].iter().flat_map(|v| v.to_be_bytes()).collect();
+        std::fs::write(&path, npy(3, "{'descr': '>f8', 'fortran_order': False, 'shape': (2,), }\n", &big)).unwrap();
+        assert_eq!(read_npy(&path).unwrap().data[1].re, -2.5);
+        std::fs::write(&path, npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (), }\n", &six[..4])).unwrap();
+        assert_eq!(read_npy(&path).unwrap().data.len(), 1);
+    }
+
+    #[test]
+    fn bad_files() {
+        let dir = TempDir::new();
+        let path = dir.path("bad.npy");
+        assert_eq!(read_npy(&path).unwrap_err().kind(), ErrorKind::Io);
+        let good = npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n", &[0; 24]);
+        for length in 0..good.len() {
+            std::fs::write(&path, &good[..length]).unwrap();
+            assert_eq!(read_npy(&path).unwrap_err().kind(), ErrorKind::BadFile, "{length}");
+        }
+        for (header, kind) in [
+            ("{'descr': '<f4', 'fortran_order': False, 'shape': (18446744073709551615, 9), }", ErrorKind::SizeOverflow),
+            ("{'descr': '<f4', 'fortran_order': False, 'shape': (-1, 9), }", ErrorKind::BadFile),
+            ("{'descr': '<f4', 'fortran_order': False, 'shape': 9, }", ErrorKind::BadFile),
+            ("{'descr': '|O', 'fortran_order': False, 'shape': (3,), }", ErrorKind::Unsupported),
+            ("{'descr': '<f4', 'fortran_order': False}", ErrorKind::BadFile),
+        ] {
+            std::fs::write(&path, npy(1, header, &[0; 24])).unwrap();
+            let e = read_npy(&path).unwrap_err();
+            assert_eq!(e.kind(), kind, "{e}");
+            assert!(e.message().contains("bad.npy"), "{e}");
+        }
+    }
+}
