@@ -1,0 +1,381 @@
+//! Every transform against the direct sums in double precision, on fresh random input, outputs poisoned beforehand.
+
+mod common;
+
+use common::*;
+use recon::{Complex, ErrorKind, Geometry, Method, Normal, Options, Plan, Real, VoxelBasis, Window};
+
+/// Relative errors of adjoint and forward.
+fn errors<T: Real>(k: &[Vec<T>], dims: &[usize], options: &Options, random: &mut Random) -> recon::Result<[f64; 2]> {
+    let (samples, voxel_count) = (k[0].len(), dims.iter().product());
+    let plan = Plan::new(&Geometry::new(dims, &slices(k)), options)?;
+    let (d, x) = (random.complexes::<T>(samples), random.complexes::<T>(voxel_count));
+    let (mut image, mut values) = (poisoned(voxel_count), poisoned(samples));
+    plan.fhd(&d, &mut image)?;
+    plan.forward(&x, &mut values)?;
+    let (k, r) = (wide_lists(k), voxels(dims));
+    Ok([
+        distance(&image, &direct(1.0, &k, &wide(&d), &r)),
+        distance(&values, &direct(-1.0, &r, &wide(&x), &k)),
+    ])
+}
+
+const SIZES: [&[usize]; 6] = [&[24, 24], &[31, 17], &[9, 40], &[12, 12, 12], &[7, 15, 10], &[16, 5, 9]];
+
+fn nufft(window: Window, tolerance: f64) -> Options {
+    Options { method: Method::Nufft, window, tolerance, threads: 2, ..Options::default() }
+}
+
+fn survey<T: Real>(window: Window, smallest: i32) {
+    let mut random = Random::fresh();
+    for dims in SIZES {
+        for exponent in 1..=smallest {
+            let tolerance = 10f64.powi(-exponent);
+            let k = random.trajectory::<T>(dims.len(), 700);
+            match errors(&k, dims, &nufft(window, tolerance), &mut random) {
+                Ok(errors) => {
+                    for (error, name) in errors.into_iter().zip(["adjoint", "forward"]) {
+                        assert!(
+                            error <= tolerance,
+                            "{name} {} {window:?} {dims:?}: {error:e} > {tolerance:e}, seed {}",
+                            T::NAME,
+                            random.seed
+                        );
+                    }
+                }
+                // Only windows other than the default may be out of reach, and they say what they reach.
+                Err(e) => {
+                    assert_eq!(e.kind(), ErrorKind::ToleranceOutOfRange);
+                    let reach = match window {
+                        Window::KaiserBessel => 0.0,
+                        Window::Gaussian => 1e-5,
+                        Window::Bilinear => 0.3,
+                    };
+                    assert!(tolerance < reach, "{window:?} refuses {tolerance:e} for {dims:?}: {e}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn kaiser_bessel_keeps_the_tolerance_f32() {
+    survey::<f32>(Window::KaiserBessel, 6);
+}
+#[test]
+fn kaiser_bessel_keeps_the_tolerance_f64() {
+    survey::<f64>(Window::KaiserBessel, 12);
+}
+#[test]
+fn gaussian_keeps_the_tolerance_f32() {
+    survey::<f32>(Window::Gaussian, 6);
+}
+#[test]
+fn gaussian_keeps_the_tolerance_f64() {
+    survey::<f64>(Window::Gaussian, 12);
+}
+#[test]
+fn bilinear_keeps_the_tolerance() {
+    survey::<f32>(Window::Bilinear, 2);
+    let mut random = Random::fresh();
+    for dims in SIZES {
+        let k = random.trajectory::<f64>(dims.len(), 500);
+        for tolerance in [0.5, 0.3] {
+            for error in errors(&k, dims, &nufft(Window::Bilinear, tolerance), &mut random).unwrap() {
+                assert!(error <= tolerance, "{dims:?}: {error} > {tolerance}, seed {}", random.seed);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_default_tolerance_is_1e_4_or_the_windows_best() {
+    let mut random = Random::fresh();
+    let k = random.trajectory::<f32>(2, 500);
+    for (window, bound) in [(Window::KaiserBessel, 1e-4), (Window::Gaussian, 1e-4), (Window::Bilinear, 0.25)] {
+        for error in errors(&k, &[30, 20], &nufft(window, 0.0), &mut random).unwrap() {
+            assert!(error <= bound, "{window:?}: {error}, seed {}", random.seed);
+        }
+    }
+}
+
+/// Larger images, where single precision has more to lose.
+#[test]
+fn larger_images_keep_the_tolerance() {
+    let mut random = Random::fresh();
+    for dims in [&[300usize, 4][..], &[512, 8], &[96, 97], &[64, 10, 6]] {
+        for tolerance in [1e-3, 1e-6] {
+            let k = random.trajectory::<f32>(dims.len(), 400);
+            for error in errors(&k, dims, &nufft(Window::KaiserBessel, tolerance), &mut random).unwrap() {
+                assert!(error <= tolerance, "{dims:?}: {error:e} > {tolerance:e}, seed {}", random.seed);
+            }
+        }
+    }
+}
+
+#[test]
+fn samples_at_the_edges_of_k_space() {
+    fn check<T: Real>() {
+        let mut random = Random::fresh();
+        let edge = [T::of(-0.5), T::below_half(), T::ZERO, T::of(-0.5 + 1e-5), T::of(f64::MIN_POSITIVE)];
+        for dims in [&[20usize, 13][..], &[9, 8, 11]] {
+            // Every combination of edge coordinates.
+            let count = edge.len().pow(dims.len() as u32);
+            let k: Vec<Vec<T>> = (0..dims.len())
+                .map(|axis| (0..count).map(|i| edge[i / edge.len().pow(axis as u32) % edge.len()]).collect())
+                .collect();
+            for tolerance in [1e-2, 1e-5] {
+                for error in errors(&k, dims, &nufft(Window::KaiserBessel, tolerance), &mut random).unwrap() {
+                    // So few positions are no average over positions: the worst of them may decide.
+                    assert!(error <= 2.0 * tolerance, "{dims:?}: {error:e} > {tolerance:e}, seed {}", random.seed);
+                }
+            }
+        }
+    }
+    check::<f32>();
+    check::<f64>();
+}
+
+#[test]
+fn one_sample_many_samples_few_samples() {
+    let mut random = Random::fresh();
+    for (dims, samples) in
+        [(&[16usize, 16][..], 1), (&[12, 10, 8], 1), (&[5, 6], 20000), (&[3, 4, 5], 20000), (&[60, 50], 7), (&[1, 1], 9)]
+    {
+        let k = random.trajectory::<f64>(dims.len(), samples);
+        for tolerance in [1e-2, 1e-6, 1e-10] {
+            let [adjoint, forward] =
+                errors(&k, dims, &nufft(Window::KaiserBessel, tolerance), &mut random).unwrap();
+            assert!(adjoint <= tolerance, "{dims:?} {samples}: {adjoint:e} > {tolerance:e}, seed {}", random.seed);
+            // With one sample the exact value may be small by chance; it is one number, and no average.
+            let bound = if samples == 1 { 50.0 } else { 1.5 } * tolerance;
+            assert!(forward <= bound, "{dims:?} {samples}: {forward:e} > {bound:e}, seed {}", random.seed);
+        }
+    }
+}
+
+#[test]
+fn exact_sums_are_exact() {
+    fn check<T: Real>(bound: f64) {
+        let mut random = Random::fresh();
+        for dims in SIZES {
+            let k = random.trajectory::<T>(dims.len(), 1500);
+            let options = Options { method: Method::Exact, threads: 2, ..Options::default() };
+            for error in errors(&k, dims, &options, &mut random).unwrap() {
+                assert!(error <= bound, "{} {dims:?}: {error:e}, seed {}", T::NAME, random.seed);
+            }
+        }
+    }
+    check::<f32>(1e-6);
+    check::<f64>(2e-15);
+}
+
+#[test]
+fn exact_sums_over_a_list_of_voxels() {
+    fn check<T: Real>(bound: f64) {
+        let mut random = Random::fresh();
+        for ndim in [2, 3] {
+            let k = random.trajectory::<T>(ndim, 777);
+            // Anywhere within a field of view of 256 voxels, not on its grid.
+            let r: Vec<Vec<T>> =
+                (0..ndim).map(|_| (0..301).map(|_| T::of(256.0 * random.uniform())).collect()).collect();
+            let mut geometry = Geometry::new(&vec![256; ndim], &slices(&k));
+            geometry.voxels = Some(slices(&r));
+            let plan = Plan::new(&geometry, &Options { threads: 2, ..Options::default() }).unwrap();
+            let (d, x) = (random.complexes::<T>(777), random.complexes::<T>(301));
+            let (mut image, mut values, mut q) = (poisoned(301), poisoned(777), poisoned(301));
+            plan.fhd(&d, &mut image).unwrap();
+            plan.forward(&x, &mut values).unwrap();
+            plan.q(&mut q).unwrap();
+            let (k, r) = (wide_lists(&k), wide_lists(&r));
+            let ones = vec![Complex::new(1.0, 0.0); 777];
+            for error in [
+                distance(&image, &direct(1.0, &k, &wide(&d), &r)),
+                distance(&values, &direct(-1.0, &r, &wide(&x), &k)),
+                distance(&q, &direct(1.0, &k, &ones, &r)),
+            ] {
+                assert!(error <= bound, "{} {ndim}D: {error:e}, seed {}", T::NAME, random.seed);
+            }
+        }
+    }
+    check::<f32>(2e-6);
+    check::<f64>(1e-13);
+}
+
+/// A scan with everything: coils, maps, weights, box voxels, frames.
+struct Scan<T> {
+    dims: Vec<usize>,
+    k: Vec<Vec<T>>,
+    weights: Vec<T>,
+    maps: Vec<Complex<T>>,
+    coils: usize,
+}
+
+impl<T: Real> Scan<T> {
+    fn random(dims: &[usize], samples: usize, coils: usize, random: &mut Random) -> Self {
+        let voxels: usize = dims.iter().product();
+        Scan {
+            dims: dims.to_vec(),
+            k: random.trajectory(dims.len(), samples),
+            weights: (0..samples).map(|_| T::of(random.uniform() + 0.6)).collect(),
+            maps: random.complexes(voxels * coils),
+            coils,
+        }
+    }
+
+    fn plan(&self, with_maps: bool, options: &Options) -> Plan<T> {
+        let k = slices(&self.k);
+        let mut geometry = Geometry::new(&self.dims, &k).weights(&self.weights).coils(self.coils);
+        geometry.frames = 2;
+        geometry.basis = VoxelBasis::Box;
+        if with_maps {
+            geometry = geometry.coil_maps(&self.maps);
+        }
+        Plan::new(&geometry, options).unwrap()
+    }
+
+    /// phi of each sample.
+    fn phi(&self) -> Vec<f64> {
+        let sinc = |k: f64| if k == 0.0 { 1.0 } else { (std::f64::consts::PI * k).sin() / (std::f64::consts::PI * k) };
+        (0..self.k[0].len()).map(|m| self.k.iter().map(|k| sinc(k[m].wide())).product()).collect()
+    }
+}
+
+#[test]
+fn forward_and_adjoint_are_adjoint() {
+    fn check<T: Real>(bound: f64) {
+        let mut random = Random::fresh();
+        for dims in [&[18usize, 21][..], &[8, 11, 6]] {
+            for method in [Method::Nufft, Method::Exact] {
+                for with_maps in [false, true] {
+                    let scan = Scan::<T>::random(dims, 300, 3, &mut random);
+                    let options = Options { method, tolerance: 1e-3, threads: 2, ..Options::default() };
+                    let plan = scan.plan(with_maps, &options);
+                    let x = random.complexes::<T>(plan.image_len());
+                    let y = random.complexes::<T>(plan.kspace_len());
+                    let (mut ex, mut ey) = (poisoned(y.len()), poisoned(x.len()));
+                    plan.forward(&x, &mut ex).unwrap();
+                    plan.fhd(&y, &mut ey).unwrap();
+                    let difference = (inner(&ex, &y) - inner(&x, &ey)).norm() / (norm(&ex) * norm(&y));
+                    assert!(difference < bound, "{} {dims:?} {method:?}: {difference:e}", T::NAME);
+                }
+            }
+        }
+    }
+    // To rounding, whatever the tolerance.
+    check::<f32>(1e-6);
+    check::<f64>(1e-14);
+}
+
+#[test]
+fn coils_maps_weights_basis_and_frames_follow_the_model() {
+    let mut random = Random::fresh();
+    for dims in [&[11usize, 14][..], &[6, 5, 7]] {
+        for with_maps in [false, true] {
+            let scan = Scan::<f64>::random(dims, 200, 3, &mut random);
+            let options = Options { tolerance: 1e-11, threads: 1, ..Options::default() };
+            let plan = scan.plan(with_maps, &options);
+            let voxel_count: usize = dims.iter().product();
+            let images = if with_maps { 1 } else { 3 };
+            assert_eq!(plan.image_len(), 2 * images * voxel_count);
+            assert_eq!(plan.kspace_len(), 2 * 3 * 200);
+            let x = random.complexes::<f64>(plan.image_len());
+            let d = random.complexes::<f64>(plan.kspace_len());
+            let (phi, r) = (scan.phi(), voxels(dims));
+            let (mut forward, mut adjoint, mut normal) = (Vec::new(), Vec::new(), Vec::new());
+            for frame in 0..2 {
+                let mut combined = [vec![Complex::default(); voxel_count], vec![Complex::default(); voxel_count]];
+                for coil in 0..3 {
+                    let map = &scan.maps[coil * voxel_count..][..voxel_count];
+                    let image = match with_maps {
+                        true => &x[frame * voxel_count..][..voxel_count],
+                        false => &x[(frame * 3 + coil) * voxel_count..][..voxel_count],
+                    };
+                    let of_coil: Vec<_> = match with_maps {
+                        true => image.iter().zip(map).map(|(x, s)| x * s).collect(),
+                        false => image.to_vec(),
+                    };
+                    let mut s = direct(-1.0, &r, &of_coil, &scan.k);
+                    s.iter_mut().zip(&phi).for_each(|(s, p)| *s *= p);
+                    let back = |values: Vec<Complex<f64>>| direct(1.0, &scan.k, &values, &r);
+                    let data = &d[(frame * 3 + coil) * 200..][..200];
+                    let of_data = back(data.iter().zip(&phi).map(|(d, p)| d * p).collect());
+                    let weigh = |(m, s): (usize, &Complex<f64>)| s * phi[m] * scan.weights[m];
+                    let of_forward = back(s.iter().enumerate().map(weigh).collect());
+                    forward.extend(s);
+                    for (combined, of) in combined.iter_mut().zip([&of_data, &of_forward]) {
+                        for i in 0..voxel_count {
+                            combined[i] += map[i].conj() * of[i];
+                        }
+                    }
+                    if !with_maps {
+                        adjoint.extend(of_data);
+                        normal.extend(of_forward);
+                    }
+                }
+                if with_maps {
+                    adjoint.extend(&combined[0]);
+                    normal.extend(&combined[1]);
+                }
+            }
+            let (mut s, mut y, mut n) = (poisoned(d.len()), poisoned(x.len()), poisoned(x.len()));
+            plan.forward(&x, &mut s).unwrap();
+            plan.fhd(&d, &mut y).unwrap();
+            assert!(distance(&s, &forward) < 1e-10);
+            assert!(distance(&y, &adjoint) < 1e-10);
+            for way in [Normal::Toeplitz, Normal::Transforms] {
+                n.fill(Complex::new(f64::NAN, f64::NAN));
+                scan.plan(with_maps, &Options { normal: way, ..options.clone() }).normal(&x, &mut n).unwrap();
+                assert!(distance(&n, &normal) < 1e-10, "{way:?} {dims:?} maps {with_maps}");
+            }
+        }
+    }
+}
+
+#[test]
+fn q_is_the_explicit_sum() {
+    fn check<T: Real>(method: Method, tolerance: f64, bound: f64) {
+        let mut random = Random::fresh();
+        for dims in [&[9usize, 12][..], &[5, 4, 7]] {
+            let scan = Scan::<T>::random(dims, 400, 1, &mut random);
+            let plan = scan.plan(false, &Options { method, tolerance, threads: 2, ..Options::default() });
+            let twice: Vec<usize> = dims.iter().map(|n| 2 * n).collect();
+            let mut q = poisoned::<T>(plan.q_len());
+            plan.q(&mut q).unwrap();
+            let values: Vec<_> = scan
+                .phi()
+                .iter()
+                .zip(&scan.weights)
+                .map(|(p, w)| Complex::new(p * p * w.wide(), 0.0))
+                .collect();
+            let exact = direct(1.0, &wide_lists(&scan.k), &values, &voxels(&twice));
+            let error = distance(&q, &exact);
+            assert!(error <= bound, "{} {method:?} {dims:?}: {error:e}, seed {}", T::NAME, random.seed);
+        }
+    }
+    check::<f64>(Method::Exact, 0.0, 1e-13);
+    check::<f32>(Method::Exact, 0.0, 1e-6);
+    check::<f64>(Method::Nufft, 1e-9, 1e-9);
+    check::<f32>(Method::Nufft, 1e-4, 1e-4);
+}
+
+#[test]
+fn toeplitz_is_forward_and_adjoint_exactly() {
+    fn check<T: Real>(bound: f64) {
+        let mut random = Random::fresh();
+        for dims in [&[15usize, 8][..], &[6, 9, 5]] {
+            let scan = Scan::<T>::random(dims, 250, 2, &mut random);
+            let options = Options { method: Method::Exact, threads: 2, ..Options::default() };
+            let x = random.complexes::<T>(2 * dims.iter().product::<usize>());
+            let of = |normal| {
+                let mut y = poisoned::<T>(x.len());
+                scan.plan(true, &Options { normal, ..options.clone() }).normal(&x, &mut y).unwrap();
+                y
+            };
+            let error = distance(&of(Normal::Toeplitz), &wide(&of(Normal::Transforms)));
+            assert!(error < bound, "{} {dims:?}: {error:e}, seed {}", T::NAME, random.seed);
+        }
+    }
+    check::<f32>(1e-6);
+    check::<f64>(1e-14);
+}
