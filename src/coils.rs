@@ -20,6 +20,12 @@ use num_complex::Complex;
 /// The width of the centre of k-space that sensitivities are estimated from, in samples of a Cartesian scan.
 pub const DEFAULT_CALIBRATION: usize = 24;
 
+/// Standard deviation of the Gaussian neighbourhood, in voxels of the calibration images, which are at twice their
+/// resolution.
+const NEIGHBOURHOOD: f64 = 1.5;
+/// Eigenvalues of the covariance lie far apart where there is signal: a few steps suffice.
+const POWER_ITERATIONS: usize = 8;
+
 /// How coil images are combined into one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Combine {
@@ -164,41 +170,62 @@ fn block_means<T: Real>(image: &[Complex<T>], dims: &[usize], low: &[usize]) -> 
     sums.iter().zip(counts).map(|(s, c)| s / c).collect()
 }
 
-/// The dominant eigenvector of the coils' covariance around each voxel, [voxels, coils].
+/// The dominant eigenvector of the coils' covariance around each voxel, [voxels, coils], by power iteration in all voxels at
+/// once: with x = sum_c conj(S_c) x_c, the covariance times S is the neighbourhood's mean of x_c conj(x). It starts from
+/// the virtual coil that collects the most energy of the whole image, and so takes its phase.
 fn walsh(images: &[Complex<f64>], dims: &[usize], coils: usize) -> Vec<Complex<f64>> {
-    // The images are at twice their resolution: a voxel and two on each side are about two independent ones a axis.
-    const REACH: isize = 2;
     let voxels: usize = dims.iter().product();
-    let n = [0, 1, 2].map(|a| *dims.get(a).unwrap_or(&1) as isize);
-    let at = |c: usize, i: usize| images[c * voxels + i];
-    // The virtual coil that collects the most energy of the whole image; every voxel's phase is taken against it.
     let mut total = vec![Complex::default(); coils * coils];
     for i in 0..voxels {
-        add_outer(&mut total, coils, |c| at(c, i));
+        add_outer(&mut total, coils, |c| images[c * voxels + i]);
     }
-    let reference = dominant(&total, coils);
-    let mut maps = vec![Complex::default(); voxels * coils];
-    let mut covariance = vec![Complex::default(); coils * coils];
-    for i in 0..voxels {
-        let here = [i as isize % n[0], i as isize / n[0] % n[1], i as isize / (n[0] * n[1])];
-        covariance.fill(Complex::default());
-        let reach = [0, 1, 2].map(|a| (-REACH).max(-here[a])..=REACH.min(n[a] - 1 - here[a]));
-        for dz in reach[2].clone() {
-            for dy in reach[1].clone() {
-                for dx in reach[0].clone() {
-                    let j = ((here[2] + dz) * n[1] + here[1] + dy) * n[0] + here[0] + dx;
-                    add_outer(&mut covariance, coils, |c| at(c, j as usize));
-                }
+    let virtual_coil = dominant(&total, coils);
+    let mut maps: Vec<Complex<f64>> = virtual_coil.iter().flat_map(|&v| std::iter::repeat_n(v, voxels)).collect();
+    let mut combined = vec![Complex::default(); voxels];
+    for _ in 0..POWER_ITERATIONS {
+        combined.fill(Complex::default());
+        for (image, map) in images.chunks_exact(voxels).zip(maps.chunks_exact(voxels)) {
+            for ((x, image), map) in combined.iter_mut().zip(image).zip(map) {
+                *x += map.conj() * image;
             }
         }
-        let vector = dominant(&covariance, coils);
-        let phase: Complex<f64> = vector.iter().zip(&reference).map(|(v, r)| v * r.conj()).sum();
-        let turn = if phase.norm() > 0.0 { phase.conj() / phase.norm() } else { Complex::new(1.0, 0.0) };
-        for (c, v) in vector.iter().enumerate() {
-            maps[c * voxels + i] = v * turn;
+        for (image, map) in images.chunks_exact(voxels).zip(maps.chunks_exact_mut(voxels)) {
+            for ((map, image), x) in map.iter_mut().zip(image).zip(&combined) {
+                *map = image * x.conj();
+            }
+            smooth(map, dims, NEIGHBOURHOOD);
         }
+        normalise(&mut maps, voxels);
     }
     maps
+}
+
+/// Convolves an image with a Gaussian of standard deviation `sigma` voxels.
+fn smooth(image: &mut [Complex<f64>], dims: &[usize], sigma: f64) {
+    let reach = (3.0 * sigma).ceil() as usize;
+    let kernel: Vec<f64> = (0..=reach).map(|i| (-0.5 * (i as f64 / sigma).powi(2)).exp()).collect();
+    let mut stride = 1;
+    for &n in dims {
+        let mut line = vec![Complex::default(); n];
+        for start in (0..image.len()).filter(|i| i / stride % n == 0) {
+            for (i, z) in line.iter_mut().enumerate() {
+                *z = image[start + i * stride];
+            }
+            for i in 0..n {
+                let mut sum = line[i] * kernel[0];
+                for (d, k) in kernel.iter().enumerate().skip(1) {
+                    if i >= d {
+                        sum += line[i - d] * k;
+                    }
+                    if i + d < n {
+                        sum += line[i + d] * k;
+                    }
+                }
+                image[start + i * stride] = sum;
+            }
+        }
+        stride *= n;
+    }
 }
 
 /// matrix += v v^H.
