@@ -428,7 +428,7 @@ fn gridding_returns_an_object_at_its_own_scale() {
     let spiral: Vec<Vec<f64>> = (0..2).map(|a| spiral.axis_as(a)).collect();
     let propeller: Vec<Vec<f64>> = (0..2).map(|a| propeller.axis_as(a)).collect();
     let radial = radial(128, 128);
-    let scaled: Vec<f64> = radial[0].iter().zip(&radial[1]).map(|(x, y)| 1e3 * (x.hypot(*y) + 1e-3)).collect();
+    let scaled: Vec<f64> = radial[0].iter().zip(&radial[1]).map(|(x, y)| 1e3 * x.hypot(*y).max(0.25 / 128.0)).collect();
     for (name, k, weights) in [
         ("Cartesian", &cartesian, None),
         ("radial", &radial, None),
