@@ -13,8 +13,8 @@ use num_complex::Complex;
 /// How density weights are computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Density {
-    /// |k|^(d-1): exact for spokes through the centre that are spread evenly. The centre itself gets the ball of half a
-    /// sample's radius, shared by the spokes.
+    /// |k|^(d-1): exact for spokes through the centre that are spread evenly; the centre itself, where it vanishes, gets
+    /// what a sum along a spoke lacks of the integral.
     Ramp,
     /// One over the density of samples under the gridding window (Jackson et al., IEEE Trans. Med. Imaging 10:473, 1991).
     Jackson,
@@ -64,11 +64,12 @@ fn ramp<T: Real>(k: &[&[T]]) -> Vec<f64> {
     // Rounded coordinates of the centre are not quite zero.
     let centre = 1e-6;
     let step = radii.iter().copied().filter(|&r| r > centre).fold(f64::INFINITY, f64::min);
-    // Volume of the ball of radius step/2 over that of the shell of a sample, in units of |k|^(d-1).
+    // Along a spoke the sum must be the integral of |k|^(d-1) g for smooth g: by Euler and Maclaurin the trapezoidal sum of
+    // |k| g lacks step^2/6 g(0), and that of k^2 g, which is smooth, lacks nothing.
     let least = match d {
         _ if !step.is_finite() => 1.0,
-        2 => step / 4.0,
-        _ => step * step / 12.0,
+        2 => step / 6.0,
+        _ => 0.0,
     };
     radii.into_iter().map(|r| if r > centre { r.powi(d - 1) } else { least }).collect()
 }

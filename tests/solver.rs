@@ -428,7 +428,8 @@ fn gridding_returns_an_object_at_its_own_scale() {
     let spiral: Vec<Vec<f64>> = (0..2).map(|a| spiral.axis_as(a)).collect();
     let propeller: Vec<Vec<f64>> = (0..2).map(|a| propeller.axis_as(a)).collect();
     let radial = radial(128, 128);
-    let scaled: Vec<f64> = radial[0].iter().zip(&radial[1]).map(|(x, y)| 1e3 * x.hypot(*y).max(0.25 / 128.0)).collect();
+    let scaled: Vec<f64> =
+        radial[0].iter().zip(&radial[1]).map(|(x, y)| 1e3 * x.hypot(*y).max(1.0 / 6.0 / 128.0)).collect();
     for (name, k, weights) in [
         ("Cartesian", &cartesian, None),
         ("radial", &radial, None),
@@ -446,7 +447,7 @@ fn gridding_returns_an_object_at_its_own_scale() {
         // The truth's voxels are averages and the image's are not: only what is smoother than voxels is comparable.
         let smooth = blurred(&truth, dims[0]);
         let scale = inner(&smooth, &image) / inner(&smooth, &truth);
-        assert!((scale.re - 1.0).abs() < 0.03 && scale.im.abs() < 0.01, "{name}: {scale}");
+        assert!((scale.re - 1.0).abs() < 0.05 && scale.im.abs() < 0.01, "{name}: {scale}");
         let error = distance(&image, &truth);
         assert!(error < 0.25, "{name}: {error}");
     }
