@@ -73,3 +73,16 @@ fn header_compiles_as_c_and_cpp() {
     compile("cc", "-std=c99", "c", text);
     compile("c++", "-std=c++11", "cpp", text);
 }
+
+#[test]
+fn example_in_the_header_compiles() {
+    let header = generate();
+    let example =
+        header.lines().take_while(|l| !l.starts_with("// The model")).filter_map(|l| l.strip_prefix("//     "));
+    let body: Vec<&str> = example.collect();
+    assert!(body.len() > 15 && body.iter().any(|l| l.contains("recon_cg(")), "the example is gone");
+    let text =
+        format!("#include <stddef.h>\n#include <recon.h>\nint main(void) {{\n{}\nreturn 0;\n}}\n", body.join("\n"));
+    compile("cc", "-std=c99", "example.c", &text);
+    compile("c++", "-std=c++11", "example.cpp", &text);
+}
