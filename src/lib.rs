@@ -6,6 +6,7 @@ pub mod coils;
 pub mod density;
 mod encoding;
 pub mod error;
+pub mod ffi;
 pub mod geometry;
 #[cfg(feature = "cli")]
 pub mod io;

@@ -1,0 +1,848 @@
+// recon: magnetic resonance images from k-space samples on any trajectory.
+//
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// Generated from src/ffi by `make header`: edit that instead.
+//
+// A full reconstruction, errors unchecked for brevity: 400 golden-angle spokes of 256 samples, 8 coils, to 128 x 128.
+//
+//     enum { N = 128, SPOKES = 400, READOUT = 256, COILS = 8, SAMPLES = SPOKES * READOUT };
+//     float kx[SAMPLES], ky[SAMPLES];                       // cycles per voxel, within [-0.5, 0.5)
+//     float kspace[2 * SAMPLES * COILS];                    // complex [samples, coils], interleaved re, im: your data
+//     float maps[2 * N * N * COILS], image[2 * N * N];      // complex [nx, ny, coils], [nx, ny]
+//
+//     recon_geometry g;
+//     recon_geometry_init(&g, sizeof g);                    // f32, 2D, one coil
+//     recon_trajectory_radial2d(RECON_F32, SPOKES, READOUT, RECON_SPOKES_GOLDEN_ANGLE, kx, ky);
+//     g.dims[0] = g.dims[1] = N;
+//     g.samples = SAMPLES;
+//     g.coordinates[0] = kx;
+//     g.coordinates[1] = ky;
+//     g.coils = COILS;
+//
+//     recon_plan *plan;
+//     recon_plan_create(&g, NULL, &plan);                   // without maps: one image for each coil
+//     recon_coil_maps(plan, kspace, 0, maps);               // sensitivities from the data
+//     recon_plan_destroy(plan);
+//
+//     g.coil_maps = maps;
+//     recon_plan_create(&g, NULL, &plan);                   // with maps: one image
+//     recon_cg(plan, kspace, image, NULL, NULL);            // 30 iterations of conjugate gradients
+//     recon_plan_destroy(plan);
+//
+// The model. Of a coil c, voxels r (integer coordinates, the origin at index floor(n/2) of each axis) and samples m:
+//
+//     s_c(m) = sum_r phi(k_m) S_c(r) x(r) exp(-i 2 pi k_m.r)                                                   (E x)
+//
+// with k in cycles per voxel, S_c the coil's sensitivity, phi the Fourier transform of a voxel's shape. W is the diagonal
+// matrix of density weights, ^H the conjugate transpose.
+//
+// Arrays. The first index runs fastest: "[nx, ny]" has x next to x. In 2D read [nx, ny] for [nx, ny, nz]. "real" and
+// "complex" are those of the plan's or geometry's precision; complex numbers are interleaved (re, im) and counted as one
+// element. Lengths are not passed, they follow from the geometry. Arrays belong to the caller, must be aligned for their
+// precision, may not overlap an output, and are not used after the call returns.
+//
+// Errors. Every function that can fail returns a recon_status; recon_last_error_message() says more. Outputs are
+// written whole or, when a call fails, left untouched. Any function that takes arguments by address may return
+// RECON_NULL_POINTER, RECON_INVALID_ARGUMENT (misaligned, overlapping) and RECON_INTERNAL besides what it lists.
+//
+// Enumerations are passed as uint32_t, so that a value from a newer header is an error and never undefined.
+//
+// Threads. Different plans, and one plan, may be used from several threads at once. Threads of the library start with
+// the first plan, never at load, and end with the plan; after fork() make new plans. The library installs no signal
+// handler, prints nothing, and leaves the floating-point mode as it was; while it computes, the mode is the standard one,
+// in callbacks too.
+
+
+#ifndef RECON_H
+#define RECON_H
+
+#include <stdint.h>
+
+// What became of a call. Numbers never change their meaning; later versions may add some.
+typedef enum {
+    // Done; outputs are written.
+    RECON_OK = 0,
+    // A pointer that must not be null was null.
+    RECON_NULL_POINTER = 1,
+    // A size or count is zero or otherwise impossible.
+    RECON_INVALID_SIZE = 2,
+    // A size, or a product of sizes, does not fit the address space.
+    RECON_SIZE_OVERFLOW = 3,
+    // Two counts that must agree do not.
+    RECON_SIZE_MISMATCH = 4,
+    // A coordinate, weight, sample or voxel is NaN or infinite; the message says which.
+    RECON_NOT_FINITE = 5,
+    // A k-space coordinate lies outside [-0.5, 0.5) cycles per voxel; the message says which.
+    RECON_COORDINATE_OUT_OF_RANGE = 6,
+    // The tolerance cannot be met, or is no tolerance at all.
+    RECON_TOLERANCE_OUT_OF_RANGE = 7,
+    // An enumeration holds a value that this version does not know; the message lists those it does.
+    RECON_UNKNOWN_VALUE = 8,
+    // A structure announces a struct_size that this version does not know: call its _init function first.
+    RECON_UNKNOWN_STRUCT_SIZE = 9,
+    // Another argument has a value that makes no sense: a misaligned pointer, arrays that overlap, a negative weight.
+    RECON_INVALID_ARGUMENT = 10,
+    // The memory limit is too small; the message says the bytes needed.
+    RECON_MEMORY_LIMIT = 11,
+    // The host is out of memory.
+    RECON_OUT_OF_HOST_MEMORY = 12,
+    // The device is out of memory.
+    RECON_OUT_OF_DEVICE_MEMORY = 13,
+    // There is no device of the kind asked for.
+    RECON_NO_DEVICE = 14,
+    // A driver is there, but a library it needs (NVRTC, cuFFT) is not; the message says what to install.
+    RECON_DRIVER_INCOMPLETE = 15,
+    // The progress callback asked to stop.
+    RECON_CANCELLED = 16,
+    // This version cannot do what was asked.
+    RECON_UNSUPPORTED = 17,
+    // A file could not be read or written.
+    RECON_IO = 18,
+    // A file was read but its contents are wrong.
+    RECON_BAD_FILE = 19,
+    // A defect in this library: please report the message. Outputs of the call may be half written.
+    RECON_INTERNAL = 20,
+} recon_status;
+
+// The type of every real number in the arrays of a plan; complex numbers are pairs (re, im) of it.
+typedef enum {
+    // float
+    RECON_F32 = 0,
+    // double
+    RECON_F64 = 1,
+} recon_precision;
+
+// The shape of a voxel, whose Fourier transform phi(k) multiplies the samples of the model.
+typedef enum {
+    // A point: phi = 1.
+    RECON_BASIS_POINT = 0,
+    // A box of one voxel: phi = product over axes of sin(pi k)/(pi k).
+    RECON_BASIS_BOX = 1,
+} recon_basis;
+
+// How E and E^H are evaluated.
+typedef enum {
+    // NUFFT for a grid of voxels, exact sums for a list.
+    RECON_METHOD_AUTO = 0,
+    // The direct sums, to full precision, in time samples times voxels.
+    RECON_METHOD_EXACT = 1,
+    // Gridding and FFT, to the tolerance.
+    RECON_METHOD_NUFFT = 2,
+} recon_method;
+
+// How E^H W E is evaluated.
+typedef enum {
+    // Whichever the cost model finds faster, within the memory limit.
+    RECON_NORMAL_AUTO = 0,
+    // By convolution with Q, on the doubled grid.
+    RECON_NORMAL_TOEPLITZ = 1,
+    // By one forward and one adjoint transform.
+    RECON_NORMAL_TRANSFORMS = 2,
+} recon_normal_operator;
+
+// Where a plan computes.
+typedef enum {
+    // A GPU where there is one that this version can use, else the CPU.
+    RECON_DEVICE_AUTO = 0,
+    // The CPU.
+    RECON_DEVICE_CPU = 1,
+    // NVIDIA GPUs. This version has no such backend: RECON_NO_DEVICE.
+    RECON_DEVICE_CUDA = 2,
+} recon_device;
+
+// The family of gridding windows.
+typedef enum {
+    // The best at every tolerance.
+    RECON_WINDOW_KAISER_BESSEL = 0,
+    // A truncated Gaussian: about half the digits of Kaiser-Bessel.
+    RECON_WINDOW_GAUSSIAN = 1,
+    // Linear interpolation along each axis: an error of about 0.2 at best; give that as tolerance, or 0.
+    RECON_WINDOW_BILINEAR = 2,
+} recon_window;
+
+// What is known of the image beforehand: the R of (E^H W E + lambda R^H R) x = E^H W d.
+typedef enum {
+    // R = 1: the energy of the image.
+    RECON_PRIOR_IDENTITY = 0,
+    // Differences between neighbours along each axis.
+    RECON_PRIOR_DIFFERENCES = 1,
+    // Differences, weighted by exp(-(d/s)^2), d being the difference of the same two voxels in a reference image and s
+    // `edge` times the reference's largest magnitude: smooth within tissues, free across their borders.
+    RECON_PRIOR_ANATOMICAL = 2,
+    // A sparse matrix given by the caller.
+    RECON_PRIOR_MATRIX = 3,
+} recon_prior;
+
+// Why a solution ended.
+typedef enum {
+    // All iterations were done.
+    RECON_STOP_ITERATIONS = 0,
+    // The residual fell to the tolerance.
+    RECON_STOP_TOLERANCE = 1,
+    // The residual is zero, or no direction is left in which to improve: the solution is exact to rounding.
+    RECON_STOP_EXACT = 2,
+} recon_stop;
+
+// How density weights are computed.
+typedef enum {
+    // The fixed point w = w / (C w), C being the gridding window (Pipe and Menon 1999).
+    RECON_DENSITY_PIPE_MENON = 0,
+    // |k|^(ndim-1): for spokes through the centre that are spread evenly.
+    RECON_DENSITY_RAMP = 1,
+    // One over the density of samples under the gridding window (Jackson et al. 1991).
+    RECON_DENSITY_JACKSON = 2,
+} recon_density_method;
+
+// How coil images are combined into one.
+typedef enum {
+    // The root of the sum of squared magnitudes.
+    RECON_COMBINE_ROOT_SUM_OF_SQUARES = 0,
+    // sum_c conj(S_c) x_c with sensitivities estimated from the coil images: keeps the phase, and less noise.
+    RECON_COMBINE_ADAPTIVE = 1,
+} recon_combine_method;
+
+// The order in which recon_trajectory_radial2d turns its spokes.
+typedef enum {
+    // Spoke p at the angle p pi / spokes.
+    RECON_SPOKES_LINEAR = 0,
+    // Spoke p at p times 111.246 degrees.
+    RECON_SPOKES_GOLDEN_ANGLE = 1,
+} recon_spoke_order;
+
+// The coils that see a phantom.
+typedef enum {
+    // One coil that is as sensitive everywhere.
+    RECON_COILS_UNIFORM = 0,
+    // Coils evenly spaced around the field of view, as recon_phantom_coil_maps draws them.
+    RECON_COILS_RING = 1,
+} recon_coil_model;
+
+// Whether complex images or their magnitudes are compared.
+typedef enum {
+    // Complex voxels.
+    RECON_PART_COMPLEX = 0,
+    // Their magnitudes.
+    RECON_PART_MAGNITUDE = 1,
+} recon_part;
+
+// Whether an image is brought to the scale of the truth before the two are compared.
+typedef enum {
+    // Compare as they are.
+    RECON_SCALE_NONE = 0,
+    // Multiply the image by the number that makes the squared error least.
+    RECON_SCALE_BEST = 1,
+} recon_scale;
+
+// How much the log callback hears: messages of this level and those above it in this list.
+typedef enum {
+    // Nothing.
+    RECON_LOG_OFF = 0,
+    // What failed.
+    RECON_LOG_ERROR = 1,
+    // What may surprise.
+    RECON_LOG_WARNING = 2,
+    // One line a plan, and choices made for the caller.
+    RECON_LOG_INFO = 3,
+    // Steps of longer computations.
+    RECON_LOG_DEBUG = 4,
+    // Everything.
+    RECON_LOG_TRACE = 5,
+} recon_log_level;
+
+// Everything that depends on the trajectory, made by recon_plan_create. Any number of threads may use a plan at once.
+typedef struct recon_plan recon_plan;
+
+// Receives one line of the log, without line end. May be called from any thread and from several at once, and while a
+// call of this library is running; it must return normally (no exception, no longjmp). What it makes the library log
+// itself is dropped.
+typedef void (*recon_log_callback)(uint32_t level, const char *message, void *user_data);
+
+// A GPU. Set it up with recon_device_properties_init.
+typedef struct {
+    // Set by recon_device_properties_init.
+    uint32_t struct_size;
+    // Streaming multiprocessors.
+    uint32_t multiprocessors;
+    // Compute capability, for example 9 of 9.0.
+    uint32_t compute_major;
+    // For example 0 of 9.0.
+    uint32_t compute_minor;
+    // Bytes of memory.
+    uint64_t memory_bytes;
+    // Bytes of memory that nobody uses.
+    uint64_t memory_free_bytes;
+    // Its name, ending in 0.
+    char name[256];
+} recon_device_properties;
+
+// A scan: the trajectory, the image, the coils. Set it up with recon_geometry_init, then fill in at least dims,
+// samples and coordinates. The arrays are only read, and only during the call that is given the structure.
+typedef struct {
+    // Set by recon_geometry_init.
+    uint32_t struct_size;
+    // A recon_precision: the type of every array here and of the plan; default RECON_F32.
+    uint32_t precision;
+    // Dimensions of image and trajectory: 2 (default) or 3.
+    uint32_t ndim;
+    // A recon_basis; default RECON_BASIS_POINT.
+    uint32_t basis;
+    // Voxels along x, y, and with ndim 3 along z. With a voxel list, the field of view in voxels.
+    uint64_t dims[3];
+    // Samples of one coil and frame.
+    uint64_t samples;
+    // k-space coordinates along x, y, z in cycles per voxel, within [-0.5, 0.5): [samples] reals each.
+    const void *coordinates[3];
+    // Reals from one sample's coordinate to the next's. 0 or 1: separate arrays. Of one array with all coordinates of a
+    // sample together: ndim, with the addresses of its first ndim elements as coordinates.
+    uint64_t coordinate_stride;
+    // Density weights, none negative: [samples] reals. Or NULL: all are 1 (and recon_grid computes its own).
+    const void *weights;
+    // Receive coils; default 1.
+    uint64_t coils;
+    // Coil sensitivities: complex [nx, ny, nz, coils]. With them coils are combined into one image; NULL: one image
+    // for each coil.
+    const void *coil_maps;
+    // Frames measured on this trajectory, reconstructed independently; default 1.
+    uint64_t frames;
+    // Positions of voxels in place of the grid, in voxels from its origin: [voxel_count] reals for each axis. Or NULL.
+    // Then nx ny nz is voxel_count in all shapes here, and only exact sums are possible.
+    const void *voxels[3];
+    // As coordinate_stride, for voxels.
+    uint64_t voxel_stride;
+    // Voxels in the list; 0 without one.
+    uint64_t voxel_count;
+    // Off-resonance in Hz: [nx, ny, nz] reals. Must be NULL: this version answers RECON_UNSUPPORTED otherwise.
+    const void *field_map;
+    // Time of each sample in seconds, for the field map: [samples] reals. Must be NULL likewise.
+    const void *times;
+} recon_geometry;
+
+// How a plan computes. Set it up with recon_options_init.
+typedef struct {
+    // Set by recon_options_init.
+    uint32_t struct_size;
+    // A recon_method; default RECON_METHOD_AUTO.
+    uint32_t method;
+    // A recon_normal_operator; default RECON_NORMAL_AUTO.
+    uint32_t normal;
+    // A recon_window; default RECON_WINDOW_KAISER_BESSEL.
+    uint32_t window;
+    // A recon_device; default RECON_DEVICE_AUTO.
+    uint32_t device;
+    // Indices in device_indices; 0 for all devices.
+    uint32_t device_count;
+    // Which devices, for RECON_DEVICE_CUDA: [device_count]. Or NULL.
+    const uint32_t *device_indices;
+    // CPU threads of the plan, which start with it and end with it. 0 (default): as many as the machine runs at once.
+    uint32_t threads;
+    // Not 0: data pointers are addresses on the device. This version answers RECON_UNSUPPORTED.
+    uint32_t pointers_on_device;
+    // Relative l2 error of a transform against the exact sums, in (0, 1). 0 (default): 1e-4.
+    double tolerance;
+    // Bytes that the plan and its operations may hold beyond the caller's arrays. 0 (default): no limit.
+    uint64_t memory_limit;
+} recon_options;
+
+// Where a solution stands.
+typedef struct {
+    // Size of this structure in the library's version, in bytes: fields beyond it are not there.
+    uint32_t struct_size;
+    // Zero.
+    uint32_t reserved;
+    // The image being solved for, from 0.
+    uint64_t image;
+    // How many there are: frames with coil maps, coils times frames without.
+    uint64_t images;
+    // Iterations done for this image.
+    uint64_t iteration;
+    // The most there will be.
+    uint64_t iterations;
+    // Norm of the residual relative to that of E^H W d.
+    double residual;
+} recon_progress;
+
+// Called before the first and after each iteration of recon_cg, by the thread that called recon_cg. Zero continues;
+// anything else ends the call with RECON_CANCELLED and leaves the image untouched. It may use the plan, but must not
+// destroy it, and must return normally (no exception, no longjmp).
+typedef int (*recon_progress_callback)(const recon_progress *progress, void *user_data);
+
+// How to solve, and with what prior. Set it up with recon_cg_options_init.
+typedef struct {
+    // Set by recon_cg_options_init.
+    uint32_t struct_size;
+    // A recon_prior; default RECON_PRIOR_IDENTITY. While lambda is 0 it is checked, but has no effect.
+    uint32_t prior;
+    // At most so many iterations for each image; default 30.
+    uint64_t iterations;
+    // Stop when the residual's norm falls to this part of the norm of E^H W d, in [0, 1); 0 (default) never does.
+    double tolerance;
+    // Weight of the prior, 0 (default) or more, in the units of E^H W E.
+    double lambda;
+    // RECON_PRIOR_ANATOMICAL: the reference image in any unit, [nx, ny, nz] reals.
+    const void *reference;
+    // RECON_PRIOR_ANATOMICAL: the difference that counts as a border, as a fraction of the reference's largest
+    // magnitude; default 0.1.
+    double edge;
+    // RECON_PRIOR_MATRIX: rows of R; it has as many columns as the image has voxels.
+    uint64_t matrix_rows;
+    // Where each row's entries begin, and the last row's end: [matrix_rows + 1], beginning with 0.
+    const uint64_t *matrix_starts;
+    // The column (voxel index) of each entry: [matrix_starts[matrix_rows]].
+    const uint64_t *matrix_columns;
+    // The value of each entry: complex [matrix_starts[matrix_rows]].
+    const void *matrix_values;
+    // Image to start from, of the result's shape. Or NULL: zeros.
+    const void *initial;
+    // Called before the first and after each iteration. Or NULL.
+    recon_progress_callback progress;
+    // Handed to progress.
+    void *user_data;
+} recon_cg_options;
+
+// What came of recon_cg. Set it up with recon_cg_report_init; residuals and residual_capacity are the caller's to set,
+// all else is written when the call succeeds.
+typedef struct {
+    // Set by recon_cg_report_init.
+    uint32_t struct_size;
+    // Of the image that ended with the largest residual: why it ended, a recon_stop.
+    uint32_t stop;
+    // Images solved for: frames with coil maps, coils times frames without.
+    uint64_t images;
+    // Which image ended with the largest residual, from 0.
+    uint64_t worst_image;
+    // Its iterations.
+    uint64_t iterations;
+    // Its residual, relative to the norm of E^H W d.
+    double residual;
+    // Seconds for Q; 0 where it was there already, or is not used.
+    double q_seconds;
+    // Seconds for E^H W d.
+    double adjoint_seconds;
+    // Seconds for the iterations.
+    double iteration_seconds;
+    // Receives the relative residual before the first iteration and after each: [iterations + 1, images], iterations
+    // being those of the options, NaN for those not done. Or NULL.
+    double *residuals;
+    // Elements that residuals has room for; at least (iterations + 1) images unless it is NULL.
+    uint64_t residual_capacity;
+} recon_cg_report;
+
+// What a plan is. Set it up with recon_plan_properties_init.
+typedef struct {
+    // Set by recon_plan_properties_init.
+    uint32_t struct_size;
+    // A recon_precision.
+    uint32_t precision;
+    // A recon_method: RECON_METHOD_EXACT or RECON_METHOD_NUFFT.
+    uint32_t method;
+    // A recon_window, the one asked for; of no effect with exact sums.
+    uint32_t window;
+    // Width of the window in grid cells; 0 with exact sums.
+    uint32_t width;
+    // CPU threads.
+    uint32_t threads;
+    // 1 when E^H W E goes through Q, else 0.
+    uint32_t toeplitz;
+    // Dimensions.
+    uint32_t ndim;
+    // The oversampled grid [gx, gy, gz] (gz is 1 in 2D); zeros with exact sums.
+    uint64_t grid[3];
+    // Grid size over image size, of the axis where it is least.
+    double oversampling;
+    // The relative l2 error expected of a transform.
+    double error;
+    // Complex elements of an image array: voxels times images times frames.
+    uint64_t image_elements;
+    // Complex elements of a k-space array: samples times coils times frames.
+    uint64_t kspace_elements;
+    // Complex elements of Q.
+    uint64_t q_elements;
+    // Complex elements of gridded k-space, grid times coils times frames; 0 with exact sums.
+    uint64_t grid_elements;
+    // Bytes held on the host, Q included once it is there.
+    uint64_t host_bytes;
+    // Bytes held on GPUs.
+    uint64_t device_bytes;
+    // Seconds that the plan took to make.
+    double seconds;
+    // The device in words, ending in 0.
+    char device[64];
+    // The vector unit in use, in words, ending in 0.
+    char simd[32];
+} recon_plan_properties;
+
+// The error e = scale x - t of an image x against the truth t. Set it up with recon_quality_init.
+typedef struct {
+    // Set by recon_quality_init.
+    uint32_t struct_size;
+    // Zero.
+    uint32_t reserved;
+    // 100 RMS(e) / RMS(t), in percent.
+    double percent_error;
+    // Mean squared error, RMS(e)^2, in squared units of the truth.
+    double mse;
+    // Peak signal to noise ratio, 20 log10(max |t| / RMS(e)), in dB; infinite without error.
+    double psnr_db;
+    // Signal to noise ratio, 20 log10(RMS(t) / RMS(e)), in dB; infinite without error.
+    double snr_db;
+    // Real part of what the image was multiplied by: 1 with RECON_SCALE_NONE.
+    double scale_re;
+    // Its imaginary part.
+    double scale_im;
+} recon_quality;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+// The version of the library as text, "major.minor.patch". Never NULL; not to be freed.
+const char *recon_version(void);
+
+// What a status means, in a few words. Never NULL, for numbers that are no status either; not to be freed.
+const char *recon_status_string(int32_t status);
+
+// What went wrong in the last call by this thread that failed: cause, value and remedy, in UTF-8. Empty before the first
+// failure. Never NULL; not to be freed; valid until this thread's next failure.
+const char *recon_last_error_message(void);
+
+// Makes the library report what it does: `callback` receives messages of `level` (a recon_log_level) and above, and
+// `user_data`. Replaces the callback before; NULL removes it. Once this returns the previous callback is not called any
+// more. Without a callback the library is silent. This is its only global state.
+//
+// Errors: RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT from within the callback; RECON_UNSUPPORTED when the library is
+// linked statically into a Rust program that has a logger of its own.
+recon_status recon_set_log_callback(recon_log_callback callback, void *user_data, uint32_t level);
+
+// The number of GPUs that this library can use: 0 in this version, and wherever there is no driver. Never an error.
+uint32_t recon_device_count(void);
+
+// Describes the GPU `index`, from 0.
+//
+// Errors: RECON_NO_DEVICE when there is no such GPU (in this version, always).
+recon_status recon_device_info(uint32_t index, recon_device_properties *properties);
+
+// Defaults of a geometry: f32, 2D, one coil, one frame, point voxels. `struct_size` is sizeof(recon_geometry): it tells
+// the library which version of the header the caller was compiled with; so for every _init function.
+//
+// Errors: RECON_NULL_POINTER; RECON_UNKNOWN_STRUCT_SIZE when the header is newer than the library.
+recon_status recon_geometry_init(recon_geometry *geometry, uint32_t struct_size);
+
+// Defaults of a plan's options: everything chosen by the library. `struct_size` is sizeof(recon_options).
+recon_status recon_options_init(recon_options *options, uint32_t struct_size);
+
+// Defaults of recon_cg: 30 iterations, no prior. `struct_size` is sizeof(recon_cg_options).
+recon_status recon_cg_options_init(recon_cg_options *options, uint32_t struct_size);
+
+// An empty report, without room for residuals. `struct_size` is sizeof(recon_cg_report).
+recon_status recon_cg_report_init(recon_cg_report *report, uint32_t struct_size);
+
+// Empty properties. `struct_size` is sizeof(recon_plan_properties).
+recon_status recon_plan_properties_init(recon_plan_properties *properties, uint32_t struct_size);
+
+// Empty properties. `struct_size` is sizeof(recon_device_properties).
+recon_status recon_device_properties_init(recon_device_properties *properties, uint32_t struct_size);
+
+// Empty figures. `struct_size` is sizeof(recon_quality).
+recon_status recon_quality_init(recon_quality *quality, uint32_t struct_size);
+
+// Makes a plan for a geometry: checks every number, chooses window and grid, sorts the samples, starts the plan's
+// threads. The geometry's arrays are not needed afterwards. `options` may be NULL for the defaults. On success `*plan`
+// is the caller's, to be given to recon_plan_destroy; otherwise it is untouched.
+//
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE; RECON_INVALID_SIZE for a size of zero;
+// RECON_SIZE_OVERFLOW; RECON_NOT_FINITE and RECON_COORDINATE_OUT_OF_RANGE with the index;
+// RECON_TOLERANCE_OUT_OF_RANGE; RECON_MEMORY_LIMIT with the bytes needed; RECON_OUT_OF_HOST_MEMORY; RECON_NO_DEVICE;
+// RECON_UNSUPPORTED for a field map, device pointers, or a voxel list with RECON_METHOD_NUFFT.
+recon_status recon_plan_create(const recon_geometry *geometry, const recon_options *options, recon_plan **plan);
+
+// Gives back all that a plan holds, its threads included. NULL is allowed. No call with this plan may be running.
+void recon_plan_destroy(recon_plan *plan);
+
+// Describes a plan: what was chosen, the lengths of its arrays, the bytes it holds.
+//
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE.
+recon_status recon_plan_info(const recon_plan *plan, recon_plan_properties *properties);
+
+// kspace = E image: what the scanner would measure.
+//
+// image: complex [nx, ny, nz, images, frames], read; images is 1 with coil maps, else coils.
+// kspace: complex [samples, coils, frames], written.
+//
+// Errors: RECON_NULL_POINTER; RECON_INVALID_ARGUMENT when the arrays overlap; RECON_NOT_FINITE with the voxel's index;
+// RECON_OUT_OF_HOST_MEMORY.
+recon_status recon_forward(const recon_plan *plan, const void *image, void *kspace);
+
+// image = E^H kspace, unscaled and without weights: F^H d of Stone et al. 2008.
+//
+// kspace: complex [samples, coils, frames], read. image: complex [nx, ny, nz, images, frames], written.
+//
+// Errors: as recon_forward, RECON_NOT_FINITE with the sample's index.
+recon_status recon_fhd(const recon_plan *plan, const void *kspace, void *image);
+
+// image = E^H W kspace, W being the density weights of the geometry (1 where none were given): the right-hand side that
+// recon_cg solves for. Arrays and errors as recon_fhd.
+recon_status recon_weighted_fhd(const recon_plan *plan, const void *kspace, void *image);
+
+// y = E^H W E x.
+//
+// x: complex [nx, ny, nz, images, frames], read. y: the same shape, written.
+//
+// Errors: as recon_forward; RECON_MEMORY_LIMIT when Q was asked for and does not fit.
+recon_status recon_normal(const recon_plan *plan, const void *x, void *y);
+
+// The gridding reconstruction: the adjoint of density-compensated data, scaled so that a fully sampled object comes back
+// at its own scale. Without weights in the geometry those of Pipe and Menon are computed, with the first call.
+//
+// kspace: complex [samples, coils, frames], read. image: complex [nx, ny, nz, images, frames], written.
+//
+// Errors: as recon_fhd; RECON_INVALID_ARGUMENT when the weights vanish near the centre of k-space.
+recon_status recon_grid(const recon_plan *plan,
+                        const void *kspace,
+                        void *image);
+
+// The gridding reconstruction stopped at gridded k-space, before coils are combined. The image of a coil is
+// sum over cells u of grid(u) exp(+i 2 pi u.r / g), times the factors of recon_window_correction along each axis.
+//
+// kspace: complex [samples, coils, frames], read.
+// grid: complex [gx, gy, gz, coils, frames] of the oversampled grid that recon_plan_info tells (its grid_elements in
+// all), k = 0 in cell floor(g/2), written.
+//
+// Errors: as recon_grid; RECON_UNSUPPORTED with exact sums, which have no grid.
+recon_status recon_grid_kspace(const recon_plan *plan, const void *kspace, void *grid);
+
+// The factors along an axis by which an image is multiplied after the FFT of gridded k-space.
+//
+// axis: 0 for x. factors: double [dims[axis]], written, whatever the plan's precision.
+//
+// Errors: RECON_NULL_POINTER; RECON_INVALID_ARGUMENT for an axis that there is not; RECON_UNSUPPORTED with exact sums.
+recon_status recon_window_correction(const recon_plan *plan, uint32_t axis, double *factors);
+
+// Q(delta) = sum_m w_m |phi(k_m)|^2 exp(+i 2 pi k_m.delta), the kernel of E^H W E.
+//
+// q: complex [2 nx, 2 ny, 2 nz] (2D: [2 nx, 2 ny]), displacement delta at index delta + n, written; for a voxel list,
+// complex [voxel_count], Q at the positions listed.
+//
+// Errors: RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
+recon_status recon_q(const recon_plan *plan, void *q);
+
+// Saves Q, as recon_normal and recon_cg use it, for plans of the same geometry in other sessions; computes it first if
+// need be. `path` is in the file system's encoding (UTF-8 on Windows).
+//
+// Errors: RECON_NULL_POINTER; RECON_IO when the file cannot be written (nothing is left of it then);
+// RECON_UNSUPPORTED when the plan does not use Q; RECON_MEMORY_LIMIT.
+recon_status recon_plan_save_q(const recon_plan *plan, const char *path);
+
+// Loads Q in place of computing it.
+//
+// Errors: RECON_NULL_POINTER; RECON_IO when the file cannot be read; RECON_BAD_FILE when it is cut short, damaged, or
+// belongs to another geometry; RECON_UNSUPPORTED when the plan does not use Q.
+recon_status recon_plan_load_q(const recon_plan *plan, const char *path);
+
+// Solves (E^H W E + lambda R^H R) x = E^H W d by conjugate gradients, each image on its own.
+//
+// kspace: complex [samples, coils, frames], read. image: complex [nx, ny, nz, images, frames], written.
+// options: may be NULL for the defaults. report: may be NULL.
+//
+// Errors: as recon_fhd; RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT,
+// RECON_TOLERANCE_OUT_OF_RANGE and RECON_SIZE_MISMATCH for options that make no sense; RECON_NOT_FINITE on overflow;
+// RECON_MEMORY_LIMIT; RECON_UNSUPPORTED for a prior on differences with a voxel list; RECON_CANCELLED by the progress
+// callback. Image and report are untouched then.
+recon_status recon_cg(const recon_plan *plan,
+                      const void *kspace,
+                      void *image,
+                      const recon_cg_options *options,
+                      recon_cg_report *report);
+
+// Filtered backprojection of 2D radial data. Not in this version: RECON_UNSUPPORTED (recon_grid with
+// weights of RECON_DENSITY_RAMP serves the same purpose).
+//
+// kspace: complex [samples, coils, frames], read. image: complex [nx, ny, images, frames], written.
+recon_status recon_fbp(const recon_plan *plan, const void *kspace, void *image);
+
+// Density weights for the plan's trajectory, the volume of k-space that each sample stands for.
+//
+// method: a recon_density_method.
+// iterations, tolerance: of RECON_DENSITY_PIPE_MENON only: stop after so many iterations, or when the weighted RMS of
+// C w - 1 changes by less than the tolerance. 0 iterations means 30 and a tolerance of 1e-3.
+// weights: real [samples], written; to be given to a new plan, or used by the caller.
+//
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT for a negative tolerance;
+// RECON_OUT_OF_HOST_MEMORY.
+recon_status recon_density(const recon_plan *plan,
+                           uint32_t method,
+                           uint64_t iterations,
+                           double tolerance,
+                           void *weights);
+
+// Coil sensitivities estimated from the data's own centre of k-space, scaled to sum_c |S_c|^2 = 1; frames are averaged.
+//
+// kspace: complex [samples, coils, frames], read.
+// calibration: the width of that centre in samples of a Cartesian scan; 0 for 24.
+// maps: complex [nx, ny, nz, coils], written; to be given to a new plan.
+//
+// Errors: as recon_fhd; RECON_UNSUPPORTED for a voxel list; RECON_INVALID_ARGUMENT when no sample lies in the centre.
+recon_status recon_coil_maps(const recon_plan *plan, const void *kspace, uint64_t calibration, void *maps);
+
+// Combines the images of coils into one, for each frame. Of the geometry, precision, dims (or the voxel list's length),
+// coils and frames are used.
+//
+// method: a recon_combine_method.
+// coil_images: complex [nx, ny, nz, coils, frames], read. image: complex [nx, ny, nz, frames], written.
+//
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE, RECON_INVALID_SIZE,
+// RECON_SIZE_OVERFLOW; RECON_INVALID_ARGUMENT when the arrays overlap; RECON_NOT_FINITE with the voxel's index;
+// RECON_UNSUPPORTED for a voxel list with RECON_COMBINE_ADAPTIVE; RECON_OUT_OF_HOST_MEMORY.
+recon_status recon_combine(const recon_geometry *geometry, uint32_t method, const void *coil_images, void *image);
+
+// A fully sampled Cartesian grid: k = (index - floor(n/2)) / n on each axis, x fastest.
+//
+// precision: a recon_precision, that of the coordinates; so for every generator.
+// ndim: 1 to 3. dims: [ndim].
+// kx, ky, kz: real [product of dims] each, written; those beyond ndim may be NULL.
+//
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE; RECON_INVALID_SIZE for zero; RECON_SIZE_OVERFLOW;
+// RECON_INVALID_ARGUMENT when arrays overlap; RECON_OUT_OF_HOST_MEMORY; so for every generator.
+recon_status recon_trajectory_cartesian(uint32_t precision,
+                                        uint32_t ndim,
+                                        const uint64_t *dims,
+                                        void *kx,
+                                        void *ky,
+                                        void *kz);
+
+// 2D spokes through the centre: sample j of a spoke at the signed radius (j - floor(samples/2)) / samples.
+//
+// order: a recon_spoke_order. kx, ky: real [samples, spokes] each, written.
+recon_status recon_trajectory_radial2d(uint32_t precision,
+                                       uint64_t spokes,
+                                       uint64_t samples,
+                                       uint32_t order,
+                                       void *kx,
+                                       void *ky);
+
+// 3D spokes through the centre, evenly spread over the sphere by a spiral from pole to equator.
+//
+// kx, ky, kz: real [samples, spokes] each, written.
+recon_status recon_trajectory_radial3d(uint32_t precision,
+                                       uint64_t spokes,
+                                       uint64_t samples,
+                                       void *kx,
+                                       void *ky,
+                                       void *kz);
+
+// 2D spirals from the centre outwards: sample j at the radius 0.5 u^density and the angle
+// 2 pi (turns u + p / interleaves), u = j / samples, p the interleaf.
+//
+// turns: of an interleaf. density: 1 for the Archimedean spiral, more for a centre sampled more densely.
+// kx, ky: real [samples, interleaves] each, written.
+//
+// Errors: also RECON_INVALID_ARGUMENT unless turns and density are positive and finite.
+recon_status recon_trajectory_spiral(uint32_t precision,
+                                     uint64_t interleaves,
+                                     uint64_t samples,
+                                     double turns,
+                                     double density,
+                                     void *kx,
+                                     void *ky);
+
+// 2D rosettes: k = 0.5 sin(2 pi radial u) exp(i 2 pi angular u), u = j / samples, each shot turned by a golden angle.
+//
+// radial, angular: oscillations and turns of a shot. kx, ky: real [samples, shots] each, written.
+//
+// Errors: also RECON_INVALID_ARGUMENT unless both are positive and finite.
+recon_status recon_trajectory_rosette(uint32_t precision,
+                                      uint64_t shots,
+                                      uint64_t samples,
+                                      double radial,
+                                      double angular,
+                                      void *kx,
+                                      void *ky);
+
+// PROPELLER blades: strips of parallel lines, 1 / samples apart, turned about the centre.
+//
+// kx, ky: real [samples, lines, blades] each, written.
+//
+// Errors: also RECON_INVALID_ARGUMENT when 2 lines > samples, a blade wider than half of k-space.
+recon_status recon_trajectory_propeller(uint32_t precision,
+                                        uint64_t blades,
+                                        uint64_t lines,
+                                        uint64_t samples,
+                                        void *kx,
+                                        void *ky);
+
+// The k-space of a phantom of ellipses (2D) or ellipsoids (3D), from its analytic Fourier transform. Of the geometry,
+// precision, dims, samples, coordinates, coils and frames are used; all frames are alike.
+//
+// shapes: double [10, shape_count]: density, centre x y z, semi-axes, Euler angles phi theta psi in radians (turned by
+// Rz(phi) Ry(theta) Rz(psi)) of each; [-1, 1] spans the field of view. NULL and 0 for the head of Shepp and Logan, with
+// raised contrast.
+// coil_model: a recon_coil_model; RECON_COILS_UNIFORM is for one coil.
+// threads: the most to use; 0 for as many as the machine runs at once. The result does not depend on it.
+// kspace: complex [samples, coils, frames], written, in units of density times voxels.
+//
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE, RECON_INVALID_SIZE,
+// RECON_SIZE_OVERFLOW; RECON_SIZE_MISMATCH for several uniform coils; RECON_NOT_FINITE with the index;
+// RECON_INVALID_ARGUMENT for a shape that makes no sense; RECON_OUT_OF_HOST_MEMORY.
+recon_status recon_phantom_kspace(const recon_geometry *geometry,
+                                  const double *shapes,
+                                  uint64_t shape_count,
+                                  uint32_t coil_model,
+                                  uint32_t threads,
+                                  void *kspace);
+
+// The image of a phantom. Of the geometry, precision and dims are used.
+//
+// shapes, shape_count: as for recon_phantom_kspace.
+// supersample: points a voxel and axis over which the density is averaged; 1 takes it at the voxel's centre.
+// image: complex [nx, ny, nz], written, with imaginary parts of 0.
+//
+// Errors: as recon_phantom_kspace; RECON_INVALID_SIZE for a supersample of 0.
+recon_status recon_phantom_image(const recon_geometry *geometry,
+                                 const double *shapes,
+                                 uint64_t shape_count,
+                                 uint64_t supersample,
+                                 void *image);
+
+// The sensitivities of RECON_COILS_RING. Of the geometry, precision, dims and coils are used.
+//
+// maps: complex [nx, ny, nz, coils], written.
+//
+// Errors: as recon_phantom_kspace.
+recon_status recon_phantom_coil_maps(const recon_geometry *geometry, void *maps);
+
+// Adds complex white Gaussian noise to data, the same for the same seed on every platform. Of the geometry, precision,
+// samples, coils and frames are used.
+//
+// snr: root mean square magnitude of the data, all coils together, over that of the noise; not in dB.
+// kspace: complex [samples, coils, frames], read and written.
+// deviation: receives the noise's root mean square magnitude. Or NULL.
+//
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_INVALID_SIZE, RECON_SIZE_OVERFLOW; RECON_NOT_FINITE
+// with the index; RECON_INVALID_ARGUMENT for an snr that is not positive and finite, or for data of zeros.
+recon_status recon_add_noise(const recon_geometry *geometry,
+                             double snr,
+                             uint64_t seed,
+                             void *kspace,
+                             double *deviation);
+
+// How far an image is from the truth. Of the geometry, precision and dims (or the voxel list's length) are used.
+//
+// image, truth: complex [nx, ny, nz], read.
+// mask: [nx, ny, nz] bytes; voxels where it is 0 are left out. Or NULL: all count.
+// part: a recon_part. scale: a recon_scale.
+// quality: written.
+//
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE; RECON_INVALID_SIZE when no voxel is left
+// to compare; RECON_SIZE_OVERFLOW; RECON_NOT_FINITE with the index; RECON_INVALID_ARGUMENT for a truth of zeros.
+recon_status recon_metrics(const recon_geometry *geometry,
+                           const void *image,
+                           const void *truth,
+                           const uint8_t *mask,
+                           uint32_t part,
+                           uint32_t scale,
+                           recon_quality *quality);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* RECON_H */

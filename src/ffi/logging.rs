@@ -1,0 +1,80 @@
+//! The log callback: the library's only global state.
+
+use super::structs::recon_log_callback;
+use crate::error::{bail, Result};
+use log::{Level, LevelFilter, Log, Metadata, Record};
+use std::cell::Cell;
+use std::ffi::{c_void, CString};
+use std::sync::{OnceLock, PoisonError, RwLock};
+
+struct Target {
+    callback: unsafe extern "C" fn(u32, *const std::ffi::c_char, *mut c_void),
+    user_data: *mut c_void,
+    level: LevelFilter,
+}
+
+// SAFETY: the caller of recon_set_log_callback promises that the callback may be called with this pointer from any thread.
+unsafe impl Send for Target {}
+// SAFETY: likewise, from several threads at once.
+unsafe impl Sync for Target {}
+
+static TARGET: RwLock<Option<Target>> = RwLock::new(None);
+
+thread_local! {
+    /// This thread is inside the callback, and holds the lock.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+struct Forward;
+
+impl Log for Forward {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.level() <= log::max_level()
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        // What the callback itself makes the library log would need the lock that this thread holds.
+        if INSIDE.try_with(Cell::get).unwrap_or(true) {
+            return;
+        }
+        // Reading while the callback runs: it is not called any more once another thread has replaced it.
+        let target = TARGET.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(target) = target.as_ref().filter(|t| record.level() <= t.level) else { return };
+        let text: Vec<u8> = record.args().to_string().bytes().filter(|&b| b != 0).collect();
+        let text = CString::new(text).unwrap_or_default();
+        INSIDE.set(true);
+        // SAFETY: the caller promised a function of this type, callable from any thread until it is replaced.
+        unsafe { (target.callback)(record.level() as u32, text.as_ptr(), target.user_data) };
+        INSIDE.set(false);
+    }
+
+    fn flush(&self) {}
+}
+
+/// Installs, replaces or (None) removes the callback.
+pub(super) fn set(callback: recon_log_callback, user_data: *mut c_void, level: u32) -> Result<()> {
+    static INSTALLED: OnceLock<bool> = OnceLock::new();
+    if INSIDE.get() {
+        bail!(InvalidArgument, "the log callback cannot replace itself: call recon_set_log_callback from outside it");
+    }
+    let level = super::arrays::choice(
+        "level",
+        level,
+        &[
+            (0, "RECON_LOG_OFF", LevelFilter::Off),
+            (Level::Error as u32, "RECON_LOG_ERROR", LevelFilter::Error),
+            (Level::Warn as u32, "RECON_LOG_WARNING", LevelFilter::Warn),
+            (Level::Info as u32, "RECON_LOG_INFO", LevelFilter::Info),
+            (Level::Debug as u32, "RECON_LOG_DEBUG", LevelFilter::Debug),
+            (Level::Trace as u32, "RECON_LOG_TRACE", LevelFilter::Trace),
+        ],
+    )?;
+    // Several threads may come here at once: the first installs, the others wait for it.
+    if !INSTALLED.get_or_init(|| log::set_logger(&Forward).is_ok()) {
+        bail!(Unsupported, "this program has a logger of the Rust crate log already: recon's messages go there");
+    }
+    let mut target = TARGET.write().unwrap_or_else(PoisonError::into_inner);
+    *target = callback.map(|callback| Target { callback, user_data, level });
+    log::set_max_level(target.as_ref().map_or(LevelFilter::Off, |t| t.level));
+    Ok(())
+}

@@ -1,0 +1,1181 @@
+//! The C API: checks what C hands over, and passes it on. `include/recon.h` is generated from this module; its comments
+//! are the reference for callers.
+
+// Names are those of the header.
+#![allow(non_camel_case_types)]
+// What callers must keep to is the same for every function, and said once at the top of the header.
+#![allow(clippy::missing_safety_doc)]
+
+mod arrays;
+mod logging;
+mod scan;
+mod status;
+mod structs;
+
+pub use status::recon_status;
+pub use structs::*;
+
+use crate::error::{bail, checked_product, try_vec, Result};
+use crate::metrics::Scale;
+use crate::phantom::{CoilModel, Ellipsoid, Phantom};
+use crate::plan::{Plan, PlanInfo};
+use crate::real::{narrow, wide, Real};
+use crate::trajectory::{SpokeOrder, Trajectory};
+use crate::{Combine, Complex, Density, Progress, Stop};
+use arrays::{check_pointer, choice, size, Arrays};
+use scan::{precision, with_precision, Precision, Scan};
+use status::call;
+use std::ffi::{c_char, c_void, CStr};
+use std::ops::ControlFlow;
+use structs::{put_text, read, Out, Versioned};
+
+/// Everything that depends on the trajectory, made by recon_plan_create. Any number of threads may use a plan at once.
+pub struct recon_plan {
+    typed: TypedPlan,
+    /// The geometry without its arrays, for lengths.
+    precision: u32,
+    window: u32,
+    dims: Vec<usize>,
+    voxels: usize,
+    samples: usize,
+    coils: usize,
+    frames: usize,
+    combines: bool,
+}
+
+enum TypedPlan {
+    F32(Plan<f32>),
+    F64(Plan<f64>),
+}
+
+impl From<Plan<f32>> for TypedPlan {
+    fn from(plan: Plan<f32>) -> Self {
+        TypedPlan::F32(plan)
+    }
+}
+
+impl From<Plan<f64>> for TypedPlan {
+    fn from(plan: Plan<f64>) -> Self {
+        TypedPlan::F64(plan)
+    }
+}
+
+/// Evaluates an expression with `$p` standing for the plan of whichever precision.
+macro_rules! with_plan {
+    ($plan:expr, $p:ident => $body:expr) => {
+        match &$plan.typed {
+            TypedPlan::F32($p) => $body,
+            TypedPlan::F64($p) => $body,
+        }
+    };
+}
+
+impl recon_plan {
+    fn info(&self) -> PlanInfo {
+        with_plan!(self, p => p.info())
+    }
+
+    fn images(&self) -> usize {
+        self.frames * if self.combines { 1 } else { self.coils }
+    }
+
+    fn grid_elements(&self, info: &PlanInfo) -> Result<usize> {
+        if info.grid.is_empty() {
+            return Ok(0);
+        }
+        checked_product(&[&info.grid[..], &[self.coils, self.frames]].concat(), "the gridded k-space")
+    }
+}
+
+/// # Safety
+/// `plan` is null or was made by recon_plan_create and not destroyed.
+unsafe fn plan_at<'a>(plan: *const recon_plan) -> Result<&'a recon_plan> {
+    check_pointer("plan", plan)?;
+    // SAFETY: not null, and by the caller's promise alive; plans are never written to after they are made.
+    Ok(unsafe { &*plan })
+}
+
+/// # Safety
+/// `text` is null or a C string that outlives 'a.
+unsafe fn path_at<'a>(text: *const c_char) -> Result<&'a std::path::Path> {
+    check_pointer("path", text)?;
+    // SAFETY: not null, and by the caller's promise a C string.
+    let text = unsafe { CStr::from_ptr(text) };
+    #[cfg(unix)]
+    let path = <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(text.to_bytes());
+    #[cfg(not(unix))]
+    let path: &std::ffi::OsStr = match text.to_str() {
+        Ok(text) => text.as_ref(),
+        Err(e) => bail!(InvalidArgument, "path is not UTF-8 ({e})"),
+    };
+    Ok(std::path::Path::new(path))
+}
+
+// ---------------------------------------------------------------------------------------------------- the library
+
+/// The version of the library as text, "major.minor.patch". Never NULL; not to be freed.
+#[no_mangle]
+pub extern "C" fn recon_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
+
+/// What a status means, in a few words. Never NULL, for numbers that are no status either; not to be freed.
+#[no_mangle]
+pub extern "C" fn recon_status_string(status: i32) -> *const c_char {
+    status::text(status).as_ptr()
+}
+
+/// What went wrong in the last call by this thread that failed: cause, value and remedy, in UTF-8. Empty before the first
+/// failure. Never NULL; not to be freed; valid until this thread's next failure.
+#[no_mangle]
+pub extern "C" fn recon_last_error_message() -> *const c_char {
+    status::message()
+}
+
+/// Makes the library report what it does: `callback` receives messages of `level` (a recon_log_level) and above, and
+/// `user_data`. Replaces the callback before; NULL removes it. Once this returns the previous callback is not called any
+/// more. Without a callback the library is silent. This is its only global state.
+///
+/// Errors: RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT from within the callback; RECON_UNSUPPORTED when the library is
+/// linked statically into a Rust program that has a logger of its own.
+#[no_mangle]
+pub unsafe extern "C" fn recon_set_log_callback(
+    callback: recon_log_callback,
+    user_data: *mut c_void,
+    level: u32,
+) -> recon_status {
+    call(|| logging::set(callback, user_data, level))
+}
+
+/// The number of GPUs that this library can use: 0 in this version, and wherever there is no driver. Never an error.
+#[no_mangle]
+pub extern "C" fn recon_device_count() -> u32 {
+    0
+}
+
+/// Describes the GPU `index`, from 0.
+///
+/// Errors: RECON_NO_DEVICE when there is no such GPU (in this version, always).
+#[no_mangle]
+pub unsafe extern "C" fn recon_device_info(index: u32, properties: *mut recon_device_properties) -> recon_status {
+    call(|| {
+        // SAFETY: the caller's structure.
+        unsafe { Out::new(&mut Arrays::default(), "properties", properties) }?;
+        bail!(
+            NoDevice,
+            "there is no device {index}: this version of recon has no CUDA backend, and computes on the CPU"
+        )
+    })
+}
+
+// ---------------------------------------------------------------------------------------------------- structures
+
+/// Defaults of a geometry: f32, 2D, one coil, one frame, point voxels. `struct_size` is sizeof(recon_geometry): it tells
+/// the library which version of the header the caller was compiled with; so for every _init function.
+///
+/// Errors: RECON_NULL_POINTER; RECON_UNKNOWN_STRUCT_SIZE when the header is newer than the library.
+#[no_mangle]
+pub unsafe extern "C" fn recon_geometry_init(geometry: *mut recon_geometry, struct_size: u32) -> recon_status {
+    // SAFETY: the caller's structure has struct_size bytes.
+    call(|| unsafe { structs::init(geometry, struct_size) })
+}
+
+/// Defaults of a plan's options: everything chosen by the library. `struct_size` is sizeof(recon_options).
+#[no_mangle]
+pub unsafe extern "C" fn recon_options_init(options: *mut recon_options, struct_size: u32) -> recon_status {
+    // SAFETY: the caller's structure has struct_size bytes.
+    call(|| unsafe { structs::init(options, struct_size) })
+}
+
+/// Defaults of recon_cg: 30 iterations, no prior. `struct_size` is sizeof(recon_cg_options).
+#[no_mangle]
+pub unsafe extern "C" fn recon_cg_options_init(options: *mut recon_cg_options, struct_size: u32) -> recon_status {
+    // SAFETY: the caller's structure has struct_size bytes.
+    call(|| unsafe { structs::init(options, struct_size) })
+}
+
+/// An empty report, without room for residuals. `struct_size` is sizeof(recon_cg_report).
+#[no_mangle]
+pub unsafe extern "C" fn recon_cg_report_init(report: *mut recon_cg_report, struct_size: u32) -> recon_status {
+    // SAFETY: the caller's structure has struct_size bytes.
+    call(|| unsafe { structs::init(report, struct_size) })
+}
+
+/// Empty properties. `struct_size` is sizeof(recon_plan_properties).
+#[no_mangle]
+pub unsafe extern "C" fn recon_plan_properties_init(
+    properties: *mut recon_plan_properties,
+    struct_size: u32,
+) -> recon_status {
+    // SAFETY: the caller's structure has struct_size bytes.
+    call(|| unsafe { structs::init(properties, struct_size) })
+}
+
+/// Empty properties. `struct_size` is sizeof(recon_device_properties).
+#[no_mangle]
+pub unsafe extern "C" fn recon_device_properties_init(
+    properties: *mut recon_device_properties,
+    struct_size: u32,
+) -> recon_status {
+    // SAFETY: the caller's structure has struct_size bytes.
+    call(|| unsafe { structs::init(properties, struct_size) })
+}
+
+/// Empty figures. `struct_size` is sizeof(recon_quality).
+#[no_mangle]
+pub unsafe extern "C" fn recon_quality_init(quality: *mut recon_quality, struct_size: u32) -> recon_status {
+    // SAFETY: the caller's structure has struct_size bytes.
+    call(|| unsafe { structs::init(quality, struct_size) })
+}
+
+// ---------------------------------------------------------------------------------------------------- plans
+
+/// Makes a plan for a geometry: checks every number, chooses window and grid, sorts the samples, starts the plan's
+/// threads. The geometry's arrays are not needed afterwards. `options` may be NULL for the defaults. On success `*plan`
+/// is the caller's, to be given to recon_plan_destroy; otherwise it is untouched.
+///
+/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE; RECON_INVALID_SIZE for a size of zero;
+/// RECON_SIZE_OVERFLOW; RECON_NOT_FINITE and RECON_COORDINATE_OUT_OF_RANGE with the index;
+/// RECON_TOLERANCE_OUT_OF_RANGE; RECON_MEMORY_LIMIT with the bytes needed; RECON_OUT_OF_HOST_MEMORY; RECON_NO_DEVICE;
+/// RECON_UNSUPPORTED for a field map, device pointers, or a voxel list with RECON_METHOD_NUFFT.
+#[no_mangle]
+pub unsafe extern "C" fn recon_plan_create(
+    geometry: *const recon_geometry,
+    options: *const recon_options,
+    plan: *mut *mut recon_plan,
+) -> recon_status {
+    // SAFETY: the caller's structures, and arrays as long as they say.
+    call(|| unsafe {
+        let mut arrays = Arrays::default();
+        let out = &mut arrays.output("plan", plan, 1)?[0];
+        let scan = Scan::read(geometry)?;
+        let window = if options.is_null() { 0 } else { read("options", options)?.window };
+        let options = scan::options(options)?;
+        let typed = with_precision!(scan.precision, T => {
+            scan.with_geometry::<T, TypedPlan>(&mut arrays, |g| Ok(Plan::new(g, &options)?.into()))
+        })?;
+        *out = Box::into_raw(Box::new(recon_plan {
+            typed,
+            precision: scan.precision as u32,
+            window,
+            combines: scan.has_maps(),
+            voxels: scan.voxels,
+            samples: scan.samples,
+            coils: scan.coils,
+            frames: scan.frames,
+            dims: scan.dims,
+        }));
+        Ok(())
+    })
+}
+
+/// Gives back all that a plan holds, its threads included. NULL is allowed. No call with this plan may be running.
+#[no_mangle]
+pub unsafe extern "C" fn recon_plan_destroy(plan: *mut recon_plan) {
+    if !plan.is_null() {
+        call(|| {
+            // SAFETY: made by Box::into_raw in recon_plan_create, and by the caller's promise given back once.
+            drop(unsafe { Box::from_raw(plan) });
+            Ok(())
+        });
+    }
+}
+
+/// Describes a plan: what was chosen, the lengths of its arrays, the bytes it holds.
+///
+/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE.
+#[no_mangle]
+pub unsafe extern "C" fn recon_plan_info(
+    plan: *const recon_plan,
+    properties: *mut recon_plan_properties,
+) -> recon_status {
+    // SAFETY: the caller's plan and structure.
+    call(|| unsafe {
+        let plan = plan_at(plan)?;
+        let mut out = Out::new(&mut Arrays::default(), "properties", properties)?;
+        let info = plan.info();
+        let mut grid = [0; 3];
+        if !info.grid.is_empty() {
+            grid = [0, 1, 2].map(|axis| info.grid.get(axis).map_or(1, |&g| g as u64));
+        }
+        let (image, kspace, q) = with_plan!(plan, p => (p.image_len(), p.kspace_len(), p.q_len()));
+        out.value = recon_plan_properties {
+            precision: plan.precision,
+            method: if info.method == "exact" {
+                recon_method::RECON_METHOD_EXACT as u32
+            } else {
+                recon_method::RECON_METHOD_NUFFT as u32
+            },
+            window: plan.window,
+            width: info.width as u32,
+            threads: info.threads as u32,
+            toeplitz: info.toeplitz.into(),
+            ndim: plan.dims.len() as u32,
+            grid,
+            oversampling: info.oversampling,
+            error: info.error,
+            image_elements: image as u64,
+            kspace_elements: kspace as u64,
+            q_elements: q as u64,
+            grid_elements: plan.grid_elements(&info)? as u64,
+            host_bytes: info.host_bytes as u64,
+            device_bytes: info.device_bytes as u64,
+            seconds: info.seconds,
+            ..recon_plan_properties::initial()
+        };
+        put_text(&mut out.value.device, info.device);
+        put_text(&mut out.value.simd, info.simd);
+        out.write();
+        Ok(())
+    })
+}
+
+// ---------------------------------------------------------------------------------------------------- transforms
+
+/// kspace = E image: what the scanner would measure.
+///
+/// image: complex [nx, ny, nz, images, frames], read; images is 1 with coil maps, else coils.
+/// kspace: complex [samples, coils, frames], written.
+///
+/// Errors: RECON_NULL_POINTER; RECON_INVALID_ARGUMENT when the arrays overlap; RECON_NOT_FINITE with the voxel's index;
+/// RECON_OUT_OF_HOST_MEMORY.
+#[no_mangle]
+pub unsafe extern "C" fn recon_forward(
+    plan: *const recon_plan,
+    image: *const c_void,
+    kspace: *mut c_void,
+) -> recon_status {
+    // SAFETY: the caller's plan, and arrays as long as its geometry says.
+    call(|| unsafe {
+        with_plan!(plan_at(plan)?, p => {
+            let mut arrays = Arrays::default();
+            let image = arrays.input("image", image.cast(), p.image_len())?;
+            p.forward(image, arrays.output("kspace", kspace.cast(), p.kspace_len())?)
+        })
+    })
+}
+
+/// image = E^H kspace, unscaled and without weights: F^H d of Stone et al. 2008.
+///
+/// kspace: complex [samples, coils, frames], read. image: complex [nx, ny, nz, images, frames], written.
+///
+/// Errors: as recon_forward, RECON_NOT_FINITE with the sample's index.
+#[no_mangle]
+pub unsafe extern "C" fn recon_fhd(plan: *const recon_plan, kspace: *const c_void, image: *mut c_void) -> recon_status {
+    // SAFETY: the caller's plan, and arrays as long as its geometry says.
+    call(|| unsafe {
+        with_plan!(plan_at(plan)?, p => {
+            let mut arrays = Arrays::default();
+            let kspace = arrays.input("kspace", kspace.cast(), p.kspace_len())?;
+            p.fhd(kspace, arrays.output("image", image.cast(), p.image_len())?)
+        })
+    })
+}
+
+/// image = E^H W kspace, W being the density weights of the geometry (1 where none were given): the right-hand side that
+/// recon_cg solves for. Arrays and errors as recon_fhd.
+#[no_mangle]
+pub unsafe extern "C" fn recon_weighted_fhd(
+    plan: *const recon_plan,
+    kspace: *const c_void,
+    image: *mut c_void,
+) -> recon_status {
+    // SAFETY: the caller's plan, and arrays as long as its geometry says.
+    call(|| unsafe {
+        with_plan!(plan_at(plan)?, p => {
+            let mut arrays = Arrays::default();
+            let kspace = arrays.input("kspace", kspace.cast(), p.kspace_len())?;
+            p.weighted_fhd(kspace, arrays.output("image", image.cast(), p.image_len())?)
+        })
+    })
+}
+
+/// y = E^H W E x.
+///
+/// x: complex [nx, ny, nz, images, frames], read. y: the same shape, written.
+///
+/// Errors: as recon_forward; RECON_MEMORY_LIMIT when Q was asked for and does not fit.
+#[no_mangle]
+pub unsafe extern "C" fn recon_normal(plan: *const recon_plan, x: *const c_void, y: *mut c_void) -> recon_status {
+    // SAFETY: the caller's plan, and arrays as long as its geometry says.
+    call(|| unsafe {
+        with_plan!(plan_at(plan)?, p => {
+            let mut arrays = Arrays::default();
+            let x = arrays.input("x", x.cast(), p.image_len())?;
+            p.normal(x, arrays.output("y", y.cast(), p.image_len())?)
+        })
+    })
+}
+
+// ---------------------------------------------------------------------------------------------------- reconstruction
+
+/// The gridding reconstruction: the adjoint of density-compensated data, scaled so that a fully sampled object comes back
+/// at its own scale. Without weights in the geometry those of Pipe and Menon are computed, with the first call.
+///
+/// kspace: complex [samples, coils, frames], read. image: complex [nx, ny, nz, images, frames], written.
+///
+/// Errors: as recon_fhd; RECON_INVALID_ARGUMENT when the weights vanish near the centre of k-space.
+#[no_mangle]
+pub unsafe extern "C" fn recon_grid(
+    plan: *const recon_plan,
+    kspace: *const c_void,
+    image: *mut c_void,
+) -> recon_status {
+    // SAFETY: the caller's plan, and arrays as long as its geometry says.
+    call(|| unsafe {
+        with_plan!(plan_at(plan)?, p => {
+            let mut arrays = Arrays::default();
+            let kspace = arrays.input("kspace", kspace.cast(), p.kspace_len())?;
+            p.grid(kspace, arrays.output("image", image.cast(), p.image_len())?)
+        })
+    })
+}
+
+/// The gridding reconstruction stopped at gridded k-space, before coils are combined. The image of a coil is
+/// sum over cells u of grid(u) exp(+i 2 pi u.r / g), times the factors of recon_window_correction along each axis.
+///
+/// kspace: complex [samples, coils, frames], read.
+/// grid: complex [gx, gy, gz, coils, frames] of the oversampled grid that recon_plan_info tells (its grid_elements in
+/// all), k = 0 in cell floor(g/2), written.
+///
+/// Errors: as recon_grid; RECON_UNSUPPORTED with exact sums, which have no grid.
+#[no_mangle]
+pub unsafe extern "C" fn recon_grid_kspace(
+    plan: *const recon_plan,
+    kspace: *const c_void,
+    grid: *mut c_void,
+) -> recon_status {
+    // SAFETY: the caller's plan, and arrays as long as its geometry and grid say.
+    call(|| unsafe {
+        let plan = plan_at(plan)?;
+        let elements = plan.grid_elements(&plan.info())?;
+        with_plan!(plan, p => {
+            let mut arrays = Arrays::default();
+            let kspace = arrays.input("kspace", kspace.cast(), p.kspace_len())?;
+            let grid = arrays.output("grid", grid.cast(), elements)?;
+            if elements == 0 {
+                bail!(Unsupported, "there is no grid with exact sums: create the plan with RECON_METHOD_NUFFT");
+            }
+            p.grid_kspace(kspace, grid)
+        })
+    })
+}
+
+/// The factors along an axis by which an image is multiplied after the FFT of gridded k-space.
+///
+/// axis: 0 for x. factors: double [dims[axis]], written, whatever the plan's precision.
+///
+/// Errors: RECON_NULL_POINTER; RECON_INVALID_ARGUMENT for an axis that there is not; RECON_UNSUPPORTED with exact sums.
+#[no_mangle]
+pub unsafe extern "C" fn recon_window_correction(
+    plan: *const recon_plan,
+    axis: u32,
+    factors: *mut f64,
+) -> recon_status {
+    // SAFETY: the caller's plan, and an array as long as its geometry says.
+    call(|| unsafe {
+        let plan = plan_at(plan)?;
+        let Some(&n) = plan.dims.get(axis as usize) else {
+            bail!(InvalidArgument, "axis is {axis}, but the image has {} axes, counted from 0", plan.dims.len());
+        };
+        let factors = Arrays::default().output("factors", factors, n)?;
+        let correction = with_plan!(plan, p => p.window_correction(axis as usize));
+        if correction.is_empty() {
+            bail!(Unsupported, "there is no window with exact sums: create the plan with RECON_METHOD_NUFFT");
+        }
+        factors.copy_from_slice(&correction);
+        Ok(())
+    })
+}
+
+/// Q(delta) = sum_m w_m |phi(k_m)|^2 exp(+i 2 pi k_m.delta), the kernel of E^H W E.
+///
+/// q: complex [2 nx, 2 ny, 2 nz] (2D: [2 nx, 2 ny]), displacement delta at index delta + n, written; for a voxel list,
+/// complex [voxel_count], Q at the positions listed.
+///
+/// Errors: RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
+#[no_mangle]
+pub unsafe extern "C" fn recon_q(plan: *const recon_plan, q: *mut c_void) -> recon_status {
+    // SAFETY: the caller's plan, and an array as long as its geometry says.
+    call(|| unsafe { with_plan!(plan_at(plan)?, p => p.q(Arrays::default().output("q", q.cast(), p.q_len())?)) })
+}
+
+/// Saves Q, as recon_normal and recon_cg use it, for plans of the same geometry in other sessions; computes it first if
+/// need be. `path` is in the file system's encoding (UTF-8 on Windows).
+///
+/// Errors: RECON_NULL_POINTER; RECON_IO when the file cannot be written (nothing is left of it then);
+/// RECON_UNSUPPORTED when the plan does not use Q; RECON_MEMORY_LIMIT.
+#[no_mangle]
+pub unsafe extern "C" fn recon_plan_save_q(plan: *const recon_plan, path: *const c_char) -> recon_status {
+    // SAFETY: the caller's plan and C string.
+    call(|| unsafe {
+        let path = path_at(path)?;
+        with_plan!(plan_at(plan)?, p => p.save_q(path))
+    })
+}
+
+/// Loads Q in place of computing it.
+///
+/// Errors: RECON_NULL_POINTER; RECON_IO when the file cannot be read; RECON_BAD_FILE when it is cut short, damaged, or
+/// belongs to another geometry; RECON_UNSUPPORTED when the plan does not use Q.
+#[no_mangle]
+pub unsafe extern "C" fn recon_plan_load_q(plan: *const recon_plan, path: *const c_char) -> recon_status {
+    // SAFETY: the caller's plan and C string.
+    call(|| unsafe {
+        let path = path_at(path)?;
+        with_plan!(plan_at(plan)?, p => p.load_q(path))
+    })
+}
+
+/// Solves (E^H W E + lambda R^H R) x = E^H W d by conjugate gradients, each image on its own.
+///
+/// kspace: complex [samples, coils, frames], read. image: complex [nx, ny, nz, images, frames], written.
+/// options: may be NULL for the defaults. report: may be NULL.
+///
+/// Errors: as recon_fhd; RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT,
+/// RECON_TOLERANCE_OUT_OF_RANGE and RECON_SIZE_MISMATCH for options that make no sense; RECON_NOT_FINITE on overflow;
+/// RECON_MEMORY_LIMIT; RECON_UNSUPPORTED for a prior on differences with a voxel list; RECON_CANCELLED by the progress
+/// callback. Image and report are untouched then.
+#[no_mangle]
+pub unsafe extern "C" fn recon_cg(
+    plan: *const recon_plan,
+    kspace: *const c_void,
+    image: *mut c_void,
+    options: *const recon_cg_options,
+    report: *mut recon_cg_report,
+) -> recon_status {
+    // SAFETY: the caller's plan, structures, and arrays as long as they say.
+    call(|| unsafe {
+        let plan = plan_at(plan)?;
+        let raw = if options.is_null() { recon_cg_options::initial() } else { read("options", options)? };
+        let mut arrays = Arrays::default();
+        let mut out = match report.is_null() {
+            true => None,
+            false => Some(Out::new(&mut arrays, "report", report)?),
+        };
+        let mut history = None;
+        if let Some(out) = out.as_ref().filter(|out| !out.value.residuals.is_null()) {
+            let rows = size("iterations", raw.iterations.saturating_add(1))?;
+            let needed = checked_product(&[rows, plan.images()], "the history of residuals")?;
+            if out.value.residual_capacity < needed as u64 {
+                bail!(
+                    SizeMismatch,
+                    "residuals has room for {} numbers, but {needed} are needed: iterations + 1 for each of {} images",
+                    out.value.residual_capacity,
+                    plan.images()
+                );
+            }
+            history = Some((arrays.output("residuals", out.value.residuals, needed)?, rows));
+        }
+        let done = with_plan!(plan, p => {
+            let kspace = arrays.input("kspace", kspace.cast(), p.kspace_len())?;
+            let image = arrays.output("image", image.cast(), p.image_len())?;
+            let options = scan::cg_options(&mut arrays, &raw, plan.voxels, p.image_len())?;
+            p.cg_with_progress(kspace, image, &options, |at| report_progress(&raw, at))
+        })?;
+        if let Some((residuals, rows)) = history {
+            residuals.fill(f64::NAN);
+            for (run, to) in done.runs.iter().zip(residuals.chunks_exact_mut(rows)) {
+                to[..run.residuals.len()].copy_from_slice(&run.residuals);
+            }
+        }
+        let last = |image: usize| done.runs[image].residuals.last().copied().unwrap_or(0.0);
+        if let (Some(out), Some(worst)) = (&mut out, (0..done.runs.len()).max_by(|&a, &b| last(a).total_cmp(&last(b))))
+        {
+            let (before, run) = (out.value, &done.runs[worst]);
+            out.value = recon_cg_report {
+                stop: match run.stop {
+                    Stop::Iterations => recon_stop::RECON_STOP_ITERATIONS as u32,
+                    Stop::Tolerance => recon_stop::RECON_STOP_TOLERANCE as u32,
+                    Stop::Exact => recon_stop::RECON_STOP_EXACT as u32,
+                },
+                images: done.runs.len() as u64,
+                worst_image: worst as u64,
+                iterations: run.iterations() as u64,
+                residual: last(worst),
+                q_seconds: done.q_seconds,
+                adjoint_seconds: done.adjoint_seconds,
+                iteration_seconds: done.iteration_seconds,
+                ..before
+            };
+        }
+        if let Some(out) = out {
+            out.write();
+        }
+        Ok(())
+    })
+}
+
+/// # Safety
+/// The progress callback of `options` may be called.
+unsafe fn report_progress(options: &recon_cg_options, at: &Progress) -> ControlFlow<()> {
+    let Some(callback) = options.progress else { return ControlFlow::Continue(()) };
+    let progress = recon_progress {
+        struct_size: size_of::<recon_progress>() as u32,
+        reserved: 0,
+        image: at.image as u64,
+        images: at.images as u64,
+        iteration: at.iteration as u64,
+        iterations: at.iterations as u64,
+        residual: at.residual,
+    };
+    // SAFETY: the caller's promise; the structure lives for the call.
+    match unsafe { callback(&raw const progress, options.user_data) } {
+        0 => ControlFlow::Continue(()),
+        _ => ControlFlow::Break(()),
+    }
+}
+
+/// Filtered backprojection of 2D radial data. Not in this version: RECON_UNSUPPORTED (recon_grid with
+/// weights of RECON_DENSITY_RAMP serves the same purpose).
+///
+/// kspace: complex [samples, coils, frames], read. image: complex [nx, ny, images, frames], written.
+#[no_mangle]
+pub unsafe extern "C" fn recon_fbp(plan: *const recon_plan, kspace: *const c_void, image: *mut c_void) -> recon_status {
+    // SAFETY: the caller's plan, and arrays as long as its geometry says.
+    call(|| unsafe {
+        with_plan!(plan_at(plan)?, p => {
+            let mut arrays = Arrays::default();
+            same_type(arrays.input("kspace", kspace.cast(), p.kspace_len())?, p);
+            same_type(arrays.output("image", image.cast(), p.image_len())?, p);
+        });
+        bail!(
+            Unsupported,
+            "filtered backprojection is not in this version: use recon_grid with weights of RECON_DENSITY_RAMP"
+        )
+    })
+}
+
+/// Ties the elements of an array that is checked but not used to a plan's precision.
+fn same_type<T: Real>(_: &[Complex<T>], _: &Plan<T>) {}
+
+/// Density weights for the plan's trajectory, the volume of k-space that each sample stands for.
+///
+/// method: a recon_density_method.
+/// iterations, tolerance: of RECON_DENSITY_PIPE_MENON only: stop after so many iterations, or when the weighted RMS of
+/// C w - 1 changes by less than the tolerance. 0 iterations means 30 and a tolerance of 1e-3.
+/// weights: real [samples], written; to be given to a new plan, or used by the caller.
+///
+/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT for a negative tolerance;
+/// RECON_OUT_OF_HOST_MEMORY.
+#[no_mangle]
+pub unsafe extern "C" fn recon_density(
+    plan: *const recon_plan,
+    method: u32,
+    iterations: u64,
+    tolerance: f64,
+    weights: *mut c_void,
+) -> recon_status {
+    // SAFETY: the caller's plan, and an array as long as its geometry says.
+    call(|| unsafe {
+        let plan = plan_at(plan)?;
+        let pipe_menon = match iterations {
+            0 => Density::default(),
+            n => Density::PipeMenon { iterations: size("iterations", n)?, tolerance },
+        };
+        let method = choice(
+            "method",
+            method,
+            &[
+                (0, "RECON_DENSITY_PIPE_MENON", pipe_menon),
+                (1, "RECON_DENSITY_RAMP", Density::Ramp),
+                (2, "RECON_DENSITY_JACKSON", Density::Jackson),
+            ],
+        )?;
+        with_plan!(plan, p => {
+            let weights = Arrays::default().output("weights", weights.cast(), plan.samples)?;
+            weights.copy_from_slice(&p.density(method)?);
+        });
+        Ok(())
+    })
+}
+
+/// Coil sensitivities estimated from the data's own centre of k-space, scaled to sum_c |S_c|^2 = 1; frames are averaged.
+///
+/// kspace: complex [samples, coils, frames], read.
+/// calibration: the width of that centre in samples of a Cartesian scan; 0 for 24.
+/// maps: complex [nx, ny, nz, coils], written; to be given to a new plan.
+///
+/// Errors: as recon_fhd; RECON_UNSUPPORTED for a voxel list; RECON_INVALID_ARGUMENT when no sample lies in the centre.
+#[no_mangle]
+pub unsafe extern "C" fn recon_coil_maps(
+    plan: *const recon_plan,
+    kspace: *const c_void,
+    calibration: u64,
+    maps: *mut c_void,
+) -> recon_status {
+    // SAFETY: the caller's plan, and arrays as long as its geometry says.
+    call(|| unsafe {
+        let plan = plan_at(plan)?;
+        let calibration = size("calibration", calibration)?;
+        with_plan!(plan, p => {
+            let mut arrays = Arrays::default();
+            let kspace = arrays.input("kspace", kspace.cast(), p.kspace_len())?;
+            let maps = arrays.output("maps", maps.cast(), plan.voxels * plan.coils)?;
+            maps.copy_from_slice(&p.coil_maps(kspace, calibration)?);
+        });
+        Ok(())
+    })
+}
+
+/// Combines the images of coils into one, for each frame. Of the geometry, precision, dims (or the voxel list's length),
+/// coils and frames are used.
+///
+/// method: a recon_combine_method.
+/// coil_images: complex [nx, ny, nz, coils, frames], read. image: complex [nx, ny, nz, frames], written.
+///
+/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE, RECON_INVALID_SIZE,
+/// RECON_SIZE_OVERFLOW; RECON_INVALID_ARGUMENT when the arrays overlap; RECON_NOT_FINITE with the voxel's index;
+/// RECON_UNSUPPORTED for a voxel list with RECON_COMBINE_ADAPTIVE; RECON_OUT_OF_HOST_MEMORY.
+#[no_mangle]
+pub unsafe extern "C" fn recon_combine(
+    geometry: *const recon_geometry,
+    method: u32,
+    coil_images: *const c_void,
+    image: *mut c_void,
+) -> recon_status {
+    // SAFETY: the caller's structure, and arrays as long as it says.
+    call(|| unsafe {
+        let scan = Scan::read(geometry)?;
+        let method = choice(
+            "method",
+            method,
+            &[
+                (0, "RECON_COMBINE_ROOT_SUM_OF_SQUARES", Combine::RootSumOfSquares),
+                (1, "RECON_COMBINE_ADAPTIVE", Combine::Adaptive),
+            ],
+        )?;
+        with_precision!(scan.precision, T => combine::<T>(&scan, method, coil_images, image))
+    })
+}
+
+/// # Safety
+/// The pointers lead to arrays as long as `scan` says.
+unsafe fn combine<T: Real>(scan: &Scan, method: Combine, coil_images: *const c_void, image: *mut c_void) -> Result<()> {
+    let (voxels, coils, frames) = (scan.voxels, scan.coils, scan.frames);
+    let mut arrays = Arrays::default();
+    // SAFETY: the caller's promise; the largest product was checked when the scan was read.
+    let (coil_images, image) = unsafe {
+        let coil_images = arrays.input::<Complex<T>>("coil_images", coil_images.cast(), voxels * coils * frames)?;
+        (coil_images, arrays.output::<Complex<T>>("image", image.cast(), voxels * frames)?)
+    };
+    if scan.listed && method == Combine::Adaptive {
+        bail!(Unsupported, "voxels of a list have no neighbours: use RECON_COMBINE_ROOT_SUM_OF_SQUARES");
+    }
+    if voxels * coils * frames == 0 {
+        bail!(InvalidSize, "{frames} frames of {coils} coil images of {voxels} voxels: nothing to combine");
+    }
+    let dims = if scan.listed { &[voxels][..] } else { &scan.dims };
+    let mut result = try_vec(image.len(), Complex::default(), "the combined images")?;
+    for (from, to) in coil_images.chunks_exact(voxels * coils).zip(result.chunks_exact_mut(voxels)) {
+        crate::combine(from, dims, coils, method, to)?;
+    }
+    image.copy_from_slice(&result);
+    Ok(())
+}
+
+// ---------------------------------------------------------------------------------------------------- trajectories
+
+/// Checks the caller's coordinate arrays of as many elements as the product of `counts`, then makes and writes the
+/// trajectory.
+///
+/// # Safety
+/// The pointers lead to arrays of the precision's type and that length.
+unsafe fn write_trajectory(
+    precision_number: u32,
+    counts: &[u64],
+    axes: &[(&'static str, *mut c_void)],
+    make: impl FnOnce(&[usize]) -> Result<Trajectory>,
+) -> Result<()> {
+    let precision = precision(precision_number)?;
+    let counts = counts.iter().map(|&n| size("a count", n)).collect::<Result<Vec<_>>>()?;
+    let samples = checked_product(&counts, "a trajectory")?;
+    with_precision!(precision, T => {
+        let mut arrays = Arrays::default();
+        let mut outputs: Vec<&mut [T]> = Vec::new();
+        for (name, pointer) in axes {
+            // SAFETY: the caller's promise.
+            outputs.push(unsafe { arrays.output(name, pointer.cast(), samples) }?);
+        }
+        let trajectory = make(&counts)?;
+        for (axis, out) in outputs.into_iter().enumerate() {
+            out.copy_from_slice(&trajectory.axis_as::<T>(axis));
+        }
+        Ok(())
+    })
+}
+
+/// A fully sampled Cartesian grid: k = (index - floor(n/2)) / n on each axis, x fastest.
+///
+/// precision: a recon_precision, that of the coordinates; so for every generator.
+/// ndim: 1 to 3. dims: [ndim].
+/// kx, ky, kz: real [product of dims] each, written; those beyond ndim may be NULL.
+///
+/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE; RECON_INVALID_SIZE for zero; RECON_SIZE_OVERFLOW;
+/// RECON_INVALID_ARGUMENT when arrays overlap; RECON_OUT_OF_HOST_MEMORY; so for every generator.
+#[no_mangle]
+pub unsafe extern "C" fn recon_trajectory_cartesian(
+    precision: u32,
+    ndim: u32,
+    dims: *const u64,
+    kx: *mut c_void,
+    ky: *mut c_void,
+    kz: *mut c_void,
+) -> recon_status {
+    // SAFETY: the caller's arrays, of the lengths documented.
+    call(|| unsafe {
+        if !(1..=3).contains(&ndim) {
+            bail!(InvalidSize, "ndim is {ndim}: a Cartesian grid has 1 to 3 axes");
+        }
+        let ndim = ndim as usize;
+        let dims = Arrays::default().input("dims", dims, ndim)?;
+        let axes = [("kx", kx), ("ky", ky), ("kz", kz)];
+        write_trajectory(precision, dims, &axes[..ndim], Trajectory::cartesian)
+    })
+}
+
+/// 2D spokes through the centre: sample j of a spoke at the signed radius (j - floor(samples/2)) / samples.
+///
+/// order: a recon_spoke_order. kx, ky: real [samples, spokes] each, written.
+#[no_mangle]
+pub unsafe extern "C" fn recon_trajectory_radial2d(
+    precision: u32,
+    spokes: u64,
+    samples: u64,
+    order: u32,
+    kx: *mut c_void,
+    ky: *mut c_void,
+) -> recon_status {
+    // SAFETY: the caller's arrays, of the lengths documented.
+    call(|| unsafe {
+        let order = choice(
+            "order",
+            order,
+            &[
+                (0, "RECON_SPOKES_LINEAR", SpokeOrder::Linear),
+                (1, "RECON_SPOKES_GOLDEN_ANGLE", SpokeOrder::GoldenAngle),
+            ],
+        )?;
+        write_trajectory(precision, &[spokes, samples], &[("kx", kx), ("ky", ky)], |n| {
+            Trajectory::radial2d(n[0], n[1], order)
+        })
+    })
+}
+
+/// 3D spokes through the centre, evenly spread over the sphere by a spiral from pole to equator.
+///
+/// kx, ky, kz: real [samples, spokes] each, written.
+#[no_mangle]
+pub unsafe extern "C" fn recon_trajectory_radial3d(
+    precision: u32,
+    spokes: u64,
+    samples: u64,
+    kx: *mut c_void,
+    ky: *mut c_void,
+    kz: *mut c_void,
+) -> recon_status {
+    // SAFETY: the caller's arrays, of the lengths documented.
+    call(|| unsafe {
+        write_trajectory(precision, &[spokes, samples], &[("kx", kx), ("ky", ky), ("kz", kz)], |n| {
+            Trajectory::radial3d(n[0], n[1])
+        })
+    })
+}
+
+/// 2D spirals from the centre outwards: sample j at the radius 0.5 u^density and the angle
+/// 2 pi (turns u + p / interleaves), u = j / samples, p the interleaf.
+///
+/// turns: of an interleaf. density: 1 for the Archimedean spiral, more for a centre sampled more densely.
+/// kx, ky: real [samples, interleaves] each, written.
+///
+/// Errors: also RECON_INVALID_ARGUMENT unless turns and density are positive and finite.
+#[no_mangle]
+pub unsafe extern "C" fn recon_trajectory_spiral(
+    precision: u32,
+    interleaves: u64,
+    samples: u64,
+    turns: f64,
+    density: f64,
+    kx: *mut c_void,
+    ky: *mut c_void,
+) -> recon_status {
+    // SAFETY: the caller's arrays, of the lengths documented.
+    call(|| unsafe {
+        write_trajectory(precision, &[interleaves, samples], &[("kx", kx), ("ky", ky)], |n| {
+            Trajectory::spiral(n[0], n[1], turns, density)
+        })
+    })
+}
+
+/// 2D rosettes: k = 0.5 sin(2 pi radial u) exp(i 2 pi angular u), u = j / samples, each shot turned by a golden angle.
+///
+/// radial, angular: oscillations and turns of a shot. kx, ky: real [samples, shots] each, written.
+///
+/// Errors: also RECON_INVALID_ARGUMENT unless both are positive and finite.
+#[no_mangle]
+pub unsafe extern "C" fn recon_trajectory_rosette(
+    precision: u32,
+    shots: u64,
+    samples: u64,
+    radial: f64,
+    angular: f64,
+    kx: *mut c_void,
+    ky: *mut c_void,
+) -> recon_status {
+    // SAFETY: the caller's arrays, of the lengths documented.
+    call(|| unsafe {
+        write_trajectory(precision, &[shots, samples], &[("kx", kx), ("ky", ky)], |n| {
+            Trajectory::rosette(n[0], n[1], radial, angular)
+        })
+    })
+}
+
+/// PROPELLER blades: strips of parallel lines, 1 / samples apart, turned about the centre.
+///
+/// kx, ky: real [samples, lines, blades] each, written.
+///
+/// Errors: also RECON_INVALID_ARGUMENT when 2 lines > samples, a blade wider than half of k-space.
+#[no_mangle]
+pub unsafe extern "C" fn recon_trajectory_propeller(
+    precision: u32,
+    blades: u64,
+    lines: u64,
+    samples: u64,
+    kx: *mut c_void,
+    ky: *mut c_void,
+) -> recon_status {
+    // SAFETY: the caller's arrays, of the lengths documented.
+    call(|| unsafe {
+        write_trajectory(precision, &[blades, lines, samples], &[("kx", kx), ("ky", ky)], |n| {
+            Trajectory::propeller(n[0], n[1], n[2])
+        })
+    })
+}
+
+// ---------------------------------------------------------------------------------------------------- phantoms
+
+/// The phantom of a caller's table, or the head of Shepp and Logan.
+///
+/// # Safety
+/// `shapes` is null or leads to 10 `count` numbers.
+unsafe fn phantom(arrays: &mut Arrays, ndim: usize, shapes: *const f64, count: u64) -> Result<Phantom> {
+    if shapes.is_null() && count == 0 {
+        return Ok(if ndim == 2 { Phantom::shepp_logan_2d() } else { Phantom::shepp_logan_3d() });
+    }
+    let numbers = checked_product(&[10, size("shape_count", count)?], "the phantom")?;
+    // SAFETY: the caller's promise.
+    let table = unsafe { arrays.input("shapes", shapes, numbers) }?;
+    let triple = |row: &[f64]| [row[0], row[1], row[2]];
+    let shapes = table.chunks_exact(10).map(|row| Ellipsoid {
+        density: row[0],
+        centre: triple(&row[1..]),
+        semi_axes: triple(&row[4..]),
+        angles: triple(&row[7..]),
+    });
+    Phantom::new(ndim, shapes.collect())
+}
+
+/// The k-space of a phantom of ellipses (2D) or ellipsoids (3D), from its analytic Fourier transform. Of the geometry,
+/// precision, dims, samples, coordinates, coils and frames are used; all frames are alike.
+///
+/// shapes: double [10, shape_count]: density, centre x y z, semi-axes, Euler angles phi theta psi in radians (turned by
+/// Rz(phi) Ry(theta) Rz(psi)) of each; [-1, 1] spans the field of view. NULL and 0 for the head of Shepp and Logan, with
+/// raised contrast.
+/// coil_model: a recon_coil_model; RECON_COILS_UNIFORM is for one coil.
+/// threads: the most to use; 0 for as many as the machine runs at once. The result does not depend on it.
+/// kspace: complex [samples, coils, frames], written, in units of density times voxels.
+///
+/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE, RECON_INVALID_SIZE,
+/// RECON_SIZE_OVERFLOW; RECON_SIZE_MISMATCH for several uniform coils; RECON_NOT_FINITE with the index;
+/// RECON_INVALID_ARGUMENT for a shape that makes no sense; RECON_OUT_OF_HOST_MEMORY.
+#[no_mangle]
+pub unsafe extern "C" fn recon_phantom_kspace(
+    geometry: *const recon_geometry,
+    shapes: *const f64,
+    shape_count: u64,
+    coil_model: u32,
+    threads: u32,
+    kspace: *mut c_void,
+) -> recon_status {
+    // SAFETY: the caller's structure, and arrays as long as it says.
+    call(|| unsafe {
+        let scan = Scan::read(geometry)?;
+        let models = [(0, "RECON_COILS_UNIFORM", false), (1, "RECON_COILS_RING", true)];
+        let ring = choice("coil_model", coil_model, &models)?;
+        if scan.frames == 0 {
+            bail!(InvalidSize, "frames is 0: at least one is needed");
+        }
+        if !ring && scan.coils != 1 {
+            bail!(SizeMismatch, "coils is {}: use RECON_COILS_RING, or 1 coil with RECON_COILS_UNIFORM", scan.coils);
+        }
+        let mut arrays = Arrays::default();
+        let phantom = phantom(&mut arrays, scan.dims.len(), shapes, shape_count)?;
+        let coils = if ring { Some(CoilModel::ring(scan.coils, scan.dims.len())?) } else { None };
+        with_precision!(scan.precision, T => {
+            let k = scan.coordinates::<T>(&mut arrays)?;
+            let len = scan.samples * scan.coils * scan.frames;
+            let kspace = arrays.output::<Complex<T>>("kspace", kspace.cast(), len)?;
+            let mut wide = Vec::new();
+            for k in &k {
+                let mut axis = try_vec(k.len(), 0.0, "coordinates")?;
+                axis.iter_mut().zip(k.iter()).for_each(|(to, from)| *to = from.wide());
+                wide.push(axis);
+            }
+            let axes: Vec<&[f64]> = wide.iter().map(|k| &k[..]).collect();
+            let values = phantom.kspace(&scan.dims, &axes, coils.as_ref(), threads as usize)?;
+            for frame in kspace.chunks_exact_mut(values.len()) {
+                frame.iter_mut().zip(&values).for_each(|(to, from)| *to = narrow(*from));
+            }
+        });
+        Ok(())
+    })
+}
+
+/// The image of a phantom. Of the geometry, precision and dims are used.
+///
+/// shapes, shape_count: as for recon_phantom_kspace.
+/// supersample: points a voxel and axis over which the density is averaged; 1 takes it at the voxel's centre.
+/// image: complex [nx, ny, nz], written, with imaginary parts of 0.
+///
+/// Errors: as recon_phantom_kspace; RECON_INVALID_SIZE for a supersample of 0.
+#[no_mangle]
+pub unsafe extern "C" fn recon_phantom_image(
+    geometry: *const recon_geometry,
+    shapes: *const f64,
+    shape_count: u64,
+    supersample: u64,
+    image: *mut c_void,
+) -> recon_status {
+    // SAFETY: the caller's structure, and arrays as long as it says.
+    call(|| unsafe {
+        let scan = Scan::read(geometry)?;
+        let supersample = size("supersample", supersample)?;
+        let mut arrays = Arrays::default();
+        let phantom = phantom(&mut arrays, scan.dims.len(), shapes, shape_count)?;
+        with_precision!(scan.precision, T => {
+            let voxels = scan.dims.iter().product();
+            let image = arrays.output::<Complex<T>>("image", image.cast(), voxels)?;
+            let values = phantom.image(&scan.dims, supersample)?;
+            image.iter_mut().zip(&values).for_each(|(to, v)| *to = Complex::new(T::of(*v), T::ZERO));
+        });
+        Ok(())
+    })
+}
+
+/// The sensitivities of RECON_COILS_RING. Of the geometry, precision, dims and coils are used.
+///
+/// maps: complex [nx, ny, nz, coils], written.
+///
+/// Errors: as recon_phantom_kspace.
+#[no_mangle]
+pub unsafe extern "C" fn recon_phantom_coil_maps(geometry: *const recon_geometry, maps: *mut c_void) -> recon_status {
+    // SAFETY: the caller's structure, and an array as long as it says.
+    call(|| unsafe {
+        let scan = Scan::read(geometry)?;
+        with_precision!(scan.precision, T => {
+            let elements = checked_product(&[&scan.dims[..], &[scan.coils]].concat(), "coil maps")?;
+            let maps = Arrays::default().output::<Complex<T>>("maps", maps.cast(), elements)?;
+            let values = CoilModel::ring(scan.coils, scan.dims.len())?.maps(&scan.dims)?;
+            maps.iter_mut().zip(&values).for_each(|(to, from)| *to = narrow(*from));
+        });
+        Ok(())
+    })
+}
+
+/// Adds complex white Gaussian noise to data, the same for the same seed on every platform. Of the geometry, precision,
+/// samples, coils and frames are used.
+///
+/// snr: root mean square magnitude of the data, all coils together, over that of the noise; not in dB.
+/// kspace: complex [samples, coils, frames], read and written.
+/// deviation: receives the noise's root mean square magnitude. Or NULL.
+///
+/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_INVALID_SIZE, RECON_SIZE_OVERFLOW; RECON_NOT_FINITE
+/// with the index; RECON_INVALID_ARGUMENT for an snr that is not positive and finite, or for data of zeros.
+#[no_mangle]
+pub unsafe extern "C" fn recon_add_noise(
+    geometry: *const recon_geometry,
+    snr: f64,
+    seed: u64,
+    kspace: *mut c_void,
+    deviation: *mut f64,
+) -> recon_status {
+    // SAFETY: the caller's structure, and arrays as long as it says.
+    call(|| unsafe {
+        let scan = Scan::read(geometry)?;
+        let mut arrays = Arrays::default();
+        with_precision!(scan.precision, T => {
+            let len = scan.samples * scan.coils * scan.frames;
+            let kspace = arrays.output::<Complex<T>>("kspace", kspace.cast(), len)?;
+            let deviation = match deviation.is_null() {
+                true => None,
+                false => Some(&mut arrays.output("deviation", deviation, 1)?[0]),
+            };
+            let mut noisy = try_vec(len, Complex::default(), "noisy data")?;
+            noisy.iter_mut().zip(&*kspace).for_each(|(to, from)| *to = wide(*from));
+            let sigma = crate::phantom::add_noise(&mut noisy, snr, seed)?;
+            kspace.iter_mut().zip(&noisy).for_each(|(to, from)| *to = narrow(*from));
+            if let Some(deviation) = deviation {
+                *deviation = sigma;
+            }
+        });
+        Ok(())
+    })
+}
+
+/// How far an image is from the truth. Of the geometry, precision and dims (or the voxel list's length) are used.
+///
+/// image, truth: complex [nx, ny, nz], read.
+/// mask: [nx, ny, nz] bytes; voxels where it is 0 are left out. Or NULL: all count.
+/// part: a recon_part. scale: a recon_scale.
+/// quality: written.
+///
+/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE; RECON_INVALID_SIZE when no voxel is left
+/// to compare; RECON_SIZE_OVERFLOW; RECON_NOT_FINITE with the index; RECON_INVALID_ARGUMENT for a truth of zeros.
+#[no_mangle]
+pub unsafe extern "C" fn recon_metrics(
+    geometry: *const recon_geometry,
+    image: *const c_void,
+    truth: *const c_void,
+    mask: *const u8,
+    part: u32,
+    scale: u32,
+    quality: *mut recon_quality,
+) -> recon_status {
+    // SAFETY: the caller's structures, and arrays as long as the geometry says.
+    call(|| unsafe {
+        let scan = Scan::read(geometry)?;
+        let parts = [(0, "RECON_PART_COMPLEX", false), (1, "RECON_PART_MAGNITUDE", true)];
+        let magnitude = choice("part", part, &parts)?;
+        let scales = [(0, "RECON_SCALE_NONE", Scale::None), (1, "RECON_SCALE_BEST", Scale::Best)];
+        let scale = choice("scale", scale, &scales)?;
+        let mut arrays = Arrays::default();
+        let mut out = Out::new(&mut arrays, "quality", quality)?;
+        let kept = match arrays.optional("mask", mask, scan.voxels)? {
+            None => None,
+            Some(mask) => {
+                let mut kept = try_vec(mask.len(), false, "the mask")?;
+                kept.iter_mut().zip(mask).for_each(|(kept, byte)| *kept = *byte != 0);
+                Some(kept)
+            }
+        };
+        let m = with_precision!(scan.precision, T => {
+            let image = arrays.input::<Complex<T>>("image", image.cast(), scan.voxels)?;
+            let truth = arrays.input::<Complex<T>>("truth", truth.cast(), scan.voxels)?;
+            match magnitude {
+                false => crate::metrics::compare(image, truth, scale, kept.as_deref())?,
+                true => crate::metrics::compare_magnitude(image, truth, scale, kept.as_deref())?,
+            }
+        });
+        out.value = recon_quality {
+            percent_error: m.percent_error,
+            mse: m.mse,
+            psnr_db: m.psnr_db,
+            snr_db: m.snr_db,
+            scale_re: m.scale.re,
+            scale_im: m.scale.im,
+            ..recon_quality::initial()
+        };
+        out.write();
+        Ok(())
+    })
+}

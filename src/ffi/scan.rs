@@ -1,0 +1,280 @@
+//! The caller's geometry and options, translated to those of the Rust API.
+
+use super::arrays::{choice, size, Arrays};
+use super::structs::*;
+use crate::backend::Element;
+use crate::error::{bail, checked_product, try_vec, Result};
+use crate::geometry::{Geometry, VoxelBasis};
+use crate::plan::{Device, Method, Normal, Options};
+use crate::prior::{Matrix, Prior};
+use crate::real::Real;
+use crate::window::Window;
+use crate::{CgOptions, Complex};
+use std::borrow::Cow;
+use std::ffi::c_void;
+
+/// The two precisions, as a value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Precision {
+    F32,
+    F64,
+}
+
+/// Evaluates an expression with `$t` standing for the precision's type.
+macro_rules! with_precision {
+    ($precision:expr, $t:ident => $body:expr) => {
+        match $precision {
+            Precision::F32 => {
+                type $t = f32;
+                $body
+            }
+            Precision::F64 => {
+                type $t = f64;
+                $body
+            }
+        }
+    };
+}
+pub(super) use with_precision;
+
+pub(super) fn precision(value: u32) -> Result<Precision> {
+    choice("precision", value, &[(0, "RECON_F32", Precision::F32), (1, "RECON_F64", Precision::F64)])
+}
+
+/// The sizes of a caller's geometry, checked as far as lengths of arrays depend on them.
+pub(super) struct Scan {
+    raw: recon_geometry,
+    pub precision: Precision,
+    pub dims: Vec<usize>,
+    /// Voxels are a list.
+    pub listed: bool,
+    /// Voxels of one image.
+    pub voxels: usize,
+    pub samples: usize,
+    pub coils: usize,
+    pub frames: usize,
+}
+
+impl Scan {
+    /// # Safety
+    /// As for [`read`].
+    pub unsafe fn read(geometry: *const recon_geometry) -> Result<Scan> {
+        // SAFETY: the caller's promise.
+        let raw = unsafe { read("geometry", geometry) }?;
+        let precision = precision(raw.precision)?;
+        if raw.ndim != 2 && raw.ndim != 3 {
+            bail!(InvalidSize, "ndim is {}: 2 or 3 dimensions are supported", raw.ndim);
+        }
+        let ndim = raw.ndim as usize;
+        let dims = raw.dims[..ndim].iter().map(|&n| size("dims", n)).collect::<Result<Vec<_>>>()?;
+        let grid = checked_product(&dims, "the image")?;
+        let listed = raw.voxel_count != 0 || raw.voxels.iter().any(|v| !v.is_null());
+        let voxels = if listed { size("voxel_count", raw.voxel_count)? } else { grid };
+        let (samples, coils) = (size("samples", raw.samples)?, size("coils", raw.coils)?);
+        let frames = size("frames", raw.frames)?;
+        checked_product(&[voxels, coils, frames], "the images")?;
+        checked_product(&[samples, coils, frames], "the k-space data")?;
+        Ok(Scan { raw, precision, dims, listed, voxels, samples, coils, frames })
+    }
+
+    /// Whether coils are combined into one image.
+    pub fn has_maps(&self) -> bool {
+        !self.raw.coil_maps.is_null()
+    }
+
+    /// The k-space coordinates, one array an axis.
+    ///
+    /// # Safety
+    /// Pointers of the geometry that are not null lead to as many elements as its sizes say.
+    pub unsafe fn coordinates<'a, T: Element>(&self, arrays: &mut Arrays) -> Result<Vec<Cow<'a, [T]>>> {
+        const NAMES: [&str; 3] = ["coordinates[0]", "coordinates[1]", "coordinates[2]"];
+        // SAFETY: the caller's promise.
+        unsafe { self.axes(arrays, NAMES, self.raw.coordinates, self.raw.coordinate_stride, self.samples) }
+    }
+
+    /// # Safety
+    /// As for [`Scan::coordinates`].
+    unsafe fn axes<'a, T: Element>(
+        &self,
+        arrays: &mut Arrays,
+        names: [&'static str; 3],
+        pointers: [*const c_void; 3],
+        stride: u64,
+        len: usize,
+    ) -> Result<Vec<Cow<'a, [T]>>> {
+        let stride = size("the stride of coordinates", stride)?.max(1);
+        let extent = match len.checked_sub(1).map(|last| last.checked_mul(stride)) {
+            None => 0,
+            Some(Some(last)) => last.saturating_add(1),
+            Some(None) => bail!(SizeOverflow, "{len} elements, {stride} apart, exceed the address space"),
+        };
+        (0..self.dims.len())
+            .map(|axis| {
+                // SAFETY: the caller's promise: `len` elements, `stride` apart.
+                let all: &'a [T] = unsafe { arrays.input(names[axis], pointers[axis].cast(), extent) }?;
+                if stride == 1 {
+                    return Ok(Cow::Borrowed(all));
+                }
+                let mut own = try_vec(len, T::default(), "coordinates")?;
+                own.iter_mut().zip(all.iter().step_by(stride)).for_each(|(to, from)| *to = *from);
+                Ok(Cow::Owned(own))
+            })
+            .collect()
+    }
+
+    /// Calls `then` with the geometry.
+    ///
+    /// # Safety
+    /// As for [`Scan::coordinates`].
+    pub unsafe fn with_geometry<T: Real, R>(
+        &self,
+        arrays: &mut Arrays,
+        then: impl FnOnce(&Geometry<'_, T>) -> Result<R>,
+    ) -> Result<R> {
+        let raw = &self.raw;
+        let basis = [(0, "RECON_BASIS_POINT", VoxelBasis::Point), (1, "RECON_BASIS_BOX", VoxelBasis::Box)];
+        let basis = choice("basis", raw.basis, &basis)?;
+        // SAFETY: the caller's promise holds for every pointer of the geometry; lengths are what the header says.
+        unsafe {
+            let k = self.coordinates::<T>(arrays)?;
+            let names = ["voxels[0]", "voxels[1]", "voxels[2]"];
+            let lists: Option<Vec<Cow<'_, [T]>>> = match self.listed {
+                true => Some(self.axes(arrays, names, raw.voxels, raw.voxel_stride, self.voxels)?),
+                false => None,
+            };
+            let geometry = Geometry {
+                dims: self.dims.clone(),
+                coordinates: k.iter().map(|k| &**k).collect(),
+                weights: arrays.optional("weights", raw.weights.cast(), self.samples)?,
+                coils: self.coils,
+                coil_maps: arrays.optional("coil_maps", raw.coil_maps.cast(), self.voxels * self.coils)?,
+                frames: self.frames,
+                voxels: lists.as_ref().map(|lists| lists.iter().map(|r| &**r).collect()),
+                basis,
+                field_map: arrays.optional("field_map", raw.field_map.cast(), self.voxels)?,
+                times: arrays.optional("times", raw.times.cast(), self.samples)?,
+            };
+            then(&geometry)
+        }
+    }
+}
+
+/// Options of a plan; null means the defaults.
+///
+/// # Safety
+/// As for [`read`]; device_indices is null or leads to device_count indices.
+pub(super) unsafe fn options(options: *const recon_options) -> Result<Options> {
+    let raw = match options.is_null() {
+        true => recon_options::initial(),
+        // SAFETY: the caller's promise.
+        false => unsafe { read("options", options) }?,
+    };
+    if raw.pointers_on_device != 0 {
+        bail!(
+            Unsupported,
+            "pointers_on_device is {}: this version takes addresses of the host's memory only, so set it to 0",
+            raw.pointers_on_device
+        );
+    }
+    let device = match choice(
+        "device",
+        raw.device,
+        &[(0, "RECON_DEVICE_AUTO", 0), (1, "RECON_DEVICE_CPU", 1), (2, "RECON_DEVICE_CUDA", 2)],
+    )? {
+        0 => Device::Auto,
+        1 => Device::Cpu,
+        _ if raw.device_count == 0 => Device::Cuda(Vec::new()),
+        _ => {
+            // SAFETY: the caller's promise.
+            let indices =
+                unsafe { Arrays::default().input("device_indices", raw.device_indices, raw.device_count as usize) }?;
+            let mut own = try_vec(indices.len(), 0, "device indices")?;
+            own.copy_from_slice(indices);
+            Device::Cuda(own)
+        }
+    };
+    Ok(Options {
+        method: choice(
+            "method",
+            raw.method,
+            &[
+                (0, "RECON_METHOD_AUTO", Method::Auto),
+                (1, "RECON_METHOD_EXACT", Method::Exact),
+                (2, "RECON_METHOD_NUFFT", Method::Nufft),
+            ],
+        )?,
+        normal: choice(
+            "normal",
+            raw.normal,
+            &[
+                (0, "RECON_NORMAL_AUTO", Normal::Auto),
+                (1, "RECON_NORMAL_TOEPLITZ", Normal::Toeplitz),
+                (2, "RECON_NORMAL_TRANSFORMS", Normal::Transforms),
+            ],
+        )?,
+        device,
+        tolerance: raw.tolerance,
+        window: choice(
+            "window",
+            raw.window,
+            &[
+                (0, "RECON_WINDOW_KAISER_BESSEL", Window::KaiserBessel),
+                (1, "RECON_WINDOW_GAUSSIAN", Window::Gaussian),
+                (2, "RECON_WINDOW_BILINEAR", Window::Bilinear),
+            ],
+        )?,
+        threads: raw.threads as usize,
+        // A limit beyond the address space limits nothing.
+        memory_limit: (raw.memory_limit != 0).then(|| usize::try_from(raw.memory_limit).unwrap_or(usize::MAX)),
+    })
+}
+
+/// Options of conjugate gradients for images of `voxels` voxels and a result of `image_len`.
+///
+/// # Safety
+/// Pointers of the options that are not null lead to as many elements as the header says.
+pub(super) unsafe fn cg_options<'a, T: Real>(
+    arrays: &mut Arrays,
+    raw: &recon_cg_options,
+    voxels: usize,
+    image_len: usize,
+) -> Result<CgOptions<'a, T>> {
+    let prior = choice(
+        "prior",
+        raw.prior,
+        &[
+            (0, "RECON_PRIOR_IDENTITY", 0),
+            (1, "RECON_PRIOR_DIFFERENCES", 1),
+            (2, "RECON_PRIOR_ANATOMICAL", 2),
+            (3, "RECON_PRIOR_MATRIX", 3),
+        ],
+    )?;
+    // SAFETY: the caller's promise; lengths are what the header says.
+    unsafe {
+        let prior = match prior {
+            0 => Prior::Identity,
+            1 => Prior::Differences,
+            2 => Prior::Anatomical {
+                reference: arrays.input("reference", raw.reference.cast(), voxels)?,
+                edge: raw.edge,
+            },
+            _ => {
+                let rows = size("matrix_rows", raw.matrix_rows)?;
+                let starts: &[u64] = arrays.input("matrix_starts", raw.matrix_starts, rows.saturating_add(1))?;
+                let entries = size("the number of matrix entries", starts[rows])?;
+                Prior::Matrix(Matrix {
+                    rows: starts,
+                    columns: arrays.input("matrix_columns", raw.matrix_columns, entries)?,
+                    values: arrays.input::<Complex<T>>("matrix_values", raw.matrix_values.cast(), entries)?,
+                })
+            }
+        };
+        Ok(CgOptions {
+            iterations: size("iterations", raw.iterations)?,
+            tolerance: raw.tolerance,
+            lambda: raw.lambda,
+            prior,
+            initial: arrays.optional("initial", raw.initial.cast(), image_len)?,
+        })
+    }
+}

@@ -1,0 +1,632 @@
+//! The public structures and enumerations of the C API, and how versions of them are told apart.
+
+use super::arrays::{check_pointer, Arrays};
+use crate::error::{bail, Result};
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr::{null, null_mut};
+
+/// The type of every real number in the arrays of a plan; complex numbers are pairs (re, im) of it.
+#[repr(C)]
+pub enum recon_precision {
+    /// float
+    RECON_F32 = 0,
+    /// double
+    RECON_F64 = 1,
+}
+
+/// The shape of a voxel, whose Fourier transform phi(k) multiplies the samples of the model.
+#[repr(C)]
+pub enum recon_basis {
+    /// A point: phi = 1.
+    RECON_BASIS_POINT = 0,
+    /// A box of one voxel: phi = product over axes of sin(pi k)/(pi k).
+    RECON_BASIS_BOX = 1,
+}
+
+/// How E and E^H are evaluated.
+#[repr(C)]
+pub enum recon_method {
+    /// NUFFT for a grid of voxels, exact sums for a list.
+    RECON_METHOD_AUTO = 0,
+    /// The direct sums, to full precision, in time samples times voxels.
+    RECON_METHOD_EXACT = 1,
+    /// Gridding and FFT, to the tolerance.
+    RECON_METHOD_NUFFT = 2,
+}
+
+/// How E^H W E is evaluated.
+#[repr(C)]
+pub enum recon_normal_operator {
+    /// Whichever the cost model finds faster, within the memory limit.
+    RECON_NORMAL_AUTO = 0,
+    /// By convolution with Q, on the doubled grid.
+    RECON_NORMAL_TOEPLITZ = 1,
+    /// By one forward and one adjoint transform.
+    RECON_NORMAL_TRANSFORMS = 2,
+}
+
+/// Where a plan computes.
+#[repr(C)]
+pub enum recon_device {
+    /// A GPU where there is one that this version can use, else the CPU.
+    RECON_DEVICE_AUTO = 0,
+    /// The CPU.
+    RECON_DEVICE_CPU = 1,
+    /// NVIDIA GPUs. This version has no such backend: RECON_NO_DEVICE.
+    RECON_DEVICE_CUDA = 2,
+}
+
+/// The family of gridding windows.
+#[repr(C)]
+pub enum recon_window {
+    /// The best at every tolerance.
+    RECON_WINDOW_KAISER_BESSEL = 0,
+    /// A truncated Gaussian: about half the digits of Kaiser-Bessel.
+    RECON_WINDOW_GAUSSIAN = 1,
+    /// Linear interpolation along each axis: an error of about 0.2 at best; give that as tolerance, or 0.
+    RECON_WINDOW_BILINEAR = 2,
+}
+
+/// What is known of the image beforehand: the R of (E^H W E + lambda R^H R) x = E^H W d.
+#[repr(C)]
+pub enum recon_prior {
+    /// R = 1: the energy of the image.
+    RECON_PRIOR_IDENTITY = 0,
+    /// Differences between neighbours along each axis.
+    RECON_PRIOR_DIFFERENCES = 1,
+    /// Differences, weighted by exp(-(d/s)^2), d being the difference of the same two voxels in a reference image and s
+    /// `edge` times the reference's largest magnitude: smooth within tissues, free across their borders.
+    RECON_PRIOR_ANATOMICAL = 2,
+    /// A sparse matrix given by the caller.
+    RECON_PRIOR_MATRIX = 3,
+}
+
+/// Why a solution ended.
+#[repr(C)]
+pub enum recon_stop {
+    /// All iterations were done.
+    RECON_STOP_ITERATIONS = 0,
+    /// The residual fell to the tolerance.
+    RECON_STOP_TOLERANCE = 1,
+    /// The residual is zero, or no direction is left in which to improve: the solution is exact to rounding.
+    RECON_STOP_EXACT = 2,
+}
+
+/// How density weights are computed.
+#[repr(C)]
+pub enum recon_density_method {
+    /// The fixed point w = w / (C w), C being the gridding window (Pipe and Menon 1999).
+    RECON_DENSITY_PIPE_MENON = 0,
+    /// |k|^(ndim-1): for spokes through the centre that are spread evenly.
+    RECON_DENSITY_RAMP = 1,
+    /// One over the density of samples under the gridding window (Jackson et al. 1991).
+    RECON_DENSITY_JACKSON = 2,
+}
+
+/// How coil images are combined into one.
+#[repr(C)]
+pub enum recon_combine_method {
+    /// The root of the sum of squared magnitudes.
+    RECON_COMBINE_ROOT_SUM_OF_SQUARES = 0,
+    /// sum_c conj(S_c) x_c with sensitivities estimated from the coil images: keeps the phase, and less noise.
+    RECON_COMBINE_ADAPTIVE = 1,
+}
+
+/// The order in which recon_trajectory_radial2d turns its spokes.
+#[repr(C)]
+pub enum recon_spoke_order {
+    /// Spoke p at the angle p pi / spokes.
+    RECON_SPOKES_LINEAR = 0,
+    /// Spoke p at p times 111.246 degrees.
+    RECON_SPOKES_GOLDEN_ANGLE = 1,
+}
+
+/// The coils that see a phantom.
+#[repr(C)]
+pub enum recon_coil_model {
+    /// One coil that is as sensitive everywhere.
+    RECON_COILS_UNIFORM = 0,
+    /// Coils evenly spaced around the field of view, as recon_phantom_coil_maps draws them.
+    RECON_COILS_RING = 1,
+}
+
+/// Whether complex images or their magnitudes are compared.
+#[repr(C)]
+pub enum recon_part {
+    /// Complex voxels.
+    RECON_PART_COMPLEX = 0,
+    /// Their magnitudes.
+    RECON_PART_MAGNITUDE = 1,
+}
+
+/// Whether an image is brought to the scale of the truth before the two are compared.
+#[repr(C)]
+pub enum recon_scale {
+    /// Compare as they are.
+    RECON_SCALE_NONE = 0,
+    /// Multiply the image by the number that makes the squared error least.
+    RECON_SCALE_BEST = 1,
+}
+
+/// How much the log callback hears: messages of this level and those above it in this list.
+#[repr(C)]
+pub enum recon_log_level {
+    /// Nothing.
+    RECON_LOG_OFF = 0,
+    /// What failed.
+    RECON_LOG_ERROR = 1,
+    /// What may surprise.
+    RECON_LOG_WARNING = 2,
+    /// One line a plan, and choices made for the caller.
+    RECON_LOG_INFO = 3,
+    /// Steps of longer computations.
+    RECON_LOG_DEBUG = 4,
+    /// Everything.
+    RECON_LOG_TRACE = 5,
+}
+
+/// Receives one line of the log, without line end. May be called from any thread and from several at once, and while a
+/// call of this library is running; it must return normally (no exception, no longjmp). What it makes the library log
+/// itself is dropped.
+pub type recon_log_callback = Option<unsafe extern "C" fn(level: u32, message: *const c_char, user_data: *mut c_void)>;
+
+/// Where a solution stands.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct recon_progress {
+    /// Size of this structure in the library's version, in bytes: fields beyond it are not there.
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// The image being solved for, from 0.
+    pub image: u64,
+    /// How many there are: frames with coil maps, coils times frames without.
+    pub images: u64,
+    /// Iterations done for this image.
+    pub iteration: u64,
+    /// The most there will be.
+    pub iterations: u64,
+    /// Norm of the residual relative to that of E^H W d.
+    pub residual: f64,
+}
+
+/// Called before the first and after each iteration of recon_cg, by the thread that called recon_cg. Zero continues;
+/// anything else ends the call with RECON_CANCELLED and leaves the image untouched. It may use the plan, but must not
+/// destroy it, and must return normally (no exception, no longjmp).
+pub type recon_progress_callback =
+    Option<unsafe extern "C" fn(progress: *const recon_progress, user_data: *mut c_void) -> c_int>;
+
+/// A scan: the trajectory, the image, the coils. Set it up with recon_geometry_init, then fill in at least dims,
+/// samples and coordinates. The arrays are only read, and only during the call that is given the structure.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct recon_geometry {
+    /// Set by recon_geometry_init.
+    pub struct_size: u32,
+    /// A recon_precision: the type of every array here and of the plan; default RECON_F32.
+    pub precision: u32,
+    /// Dimensions of image and trajectory: 2 (default) or 3.
+    pub ndim: u32,
+    /// A recon_basis; default RECON_BASIS_POINT.
+    pub basis: u32,
+    /// Voxels along x, y, and with ndim 3 along z. With a voxel list, the field of view in voxels.
+    pub dims: [u64; 3],
+    /// Samples of one coil and frame.
+    pub samples: u64,
+    /// k-space coordinates along x, y, z in cycles per voxel, within [-0.5, 0.5): [samples] reals each.
+    pub coordinates: [*const c_void; 3],
+    /// Reals from one sample's coordinate to the next's. 0 or 1: separate arrays. Of one array with all coordinates of a
+    /// sample together: ndim, with the addresses of its first ndim elements as coordinates.
+    pub coordinate_stride: u64,
+    /// Density weights, none negative: [samples] reals. Or NULL: all are 1 (and recon_grid computes its own).
+    pub weights: *const c_void,
+    /// Receive coils; default 1.
+    pub coils: u64,
+    /// Coil sensitivities: complex [nx, ny, nz, coils]. With them coils are combined into one image; NULL: one image
+    /// for each coil.
+    pub coil_maps: *const c_void,
+    /// Frames measured on this trajectory, reconstructed independently; default 1.
+    pub frames: u64,
+    /// Positions of voxels in place of the grid, in voxels from its origin: [voxel_count] reals for each axis. Or NULL.
+    /// Then nx ny nz is voxel_count in all shapes here, and only exact sums are possible.
+    pub voxels: [*const c_void; 3],
+    /// As coordinate_stride, for voxels.
+    pub voxel_stride: u64,
+    /// Voxels in the list; 0 without one.
+    pub voxel_count: u64,
+    /// Off-resonance in Hz: [nx, ny, nz] reals. Must be NULL: this version answers RECON_UNSUPPORTED otherwise.
+    pub field_map: *const c_void,
+    /// Time of each sample in seconds, for the field map: [samples] reals. Must be NULL likewise.
+    pub times: *const c_void,
+}
+
+/// How a plan computes. Set it up with recon_options_init.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct recon_options {
+    /// Set by recon_options_init.
+    pub struct_size: u32,
+    /// A recon_method; default RECON_METHOD_AUTO.
+    pub method: u32,
+    /// A recon_normal_operator; default RECON_NORMAL_AUTO.
+    pub normal: u32,
+    /// A recon_window; default RECON_WINDOW_KAISER_BESSEL.
+    pub window: u32,
+    /// A recon_device; default RECON_DEVICE_AUTO.
+    pub device: u32,
+    /// Indices in device_indices; 0 for all devices.
+    pub device_count: u32,
+    /// Which devices, for RECON_DEVICE_CUDA: [device_count]. Or NULL.
+    pub device_indices: *const u32,
+    /// CPU threads of the plan, which start with it and end with it. 0 (default): as many as the machine runs at once.
+    pub threads: u32,
+    /// Not 0: data pointers are addresses on the device. This version answers RECON_UNSUPPORTED.
+    pub pointers_on_device: u32,
+    /// Relative l2 error of a transform against the exact sums, in (0, 1). 0 (default): 1e-4.
+    pub tolerance: f64,
+    /// Bytes that the plan and its operations may hold beyond the caller's arrays. 0 (default): no limit.
+    pub memory_limit: u64,
+}
+
+/// What a plan is. Set it up with recon_plan_properties_init.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct recon_plan_properties {
+    /// Set by recon_plan_properties_init.
+    pub struct_size: u32,
+    /// A recon_precision.
+    pub precision: u32,
+    /// A recon_method: RECON_METHOD_EXACT or RECON_METHOD_NUFFT.
+    pub method: u32,
+    /// A recon_window, the one asked for; of no effect with exact sums.
+    pub window: u32,
+    /// Width of the window in grid cells; 0 with exact sums.
+    pub width: u32,
+    /// CPU threads.
+    pub threads: u32,
+    /// 1 when E^H W E goes through Q, else 0.
+    pub toeplitz: u32,
+    /// Dimensions.
+    pub ndim: u32,
+    /// The oversampled grid [gx, gy, gz] (gz is 1 in 2D); zeros with exact sums.
+    pub grid: [u64; 3],
+    /// Grid size over image size, of the axis where it is least.
+    pub oversampling: f64,
+    /// The relative l2 error expected of a transform.
+    pub error: f64,
+    /// Complex elements of an image array: voxels times images times frames.
+    pub image_elements: u64,
+    /// Complex elements of a k-space array: samples times coils times frames.
+    pub kspace_elements: u64,
+    /// Complex elements of Q.
+    pub q_elements: u64,
+    /// Complex elements of gridded k-space, grid times coils times frames; 0 with exact sums.
+    pub grid_elements: u64,
+    /// Bytes held on the host, Q included once it is there.
+    pub host_bytes: u64,
+    /// Bytes held on GPUs.
+    pub device_bytes: u64,
+    /// Seconds that the plan took to make.
+    pub seconds: f64,
+    /// The device in words, ending in 0.
+    pub device: [c_char; 64],
+    /// The vector unit in use, in words, ending in 0.
+    pub simd: [c_char; 32],
+}
+
+/// A GPU. Set it up with recon_device_properties_init.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct recon_device_properties {
+    /// Set by recon_device_properties_init.
+    pub struct_size: u32,
+    /// Streaming multiprocessors.
+    pub multiprocessors: u32,
+    /// Compute capability, for example 9 of 9.0.
+    pub compute_major: u32,
+    /// For example 0 of 9.0.
+    pub compute_minor: u32,
+    /// Bytes of memory.
+    pub memory_bytes: u64,
+    /// Bytes of memory that nobody uses.
+    pub memory_free_bytes: u64,
+    /// Its name, ending in 0.
+    pub name: [c_char; 256],
+}
+
+/// How to solve, and with what prior. Set it up with recon_cg_options_init.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct recon_cg_options {
+    /// Set by recon_cg_options_init.
+    pub struct_size: u32,
+    /// A recon_prior; default RECON_PRIOR_IDENTITY. While lambda is 0 it is checked, but has no effect.
+    pub prior: u32,
+    /// At most so many iterations for each image; default 30.
+    pub iterations: u64,
+    /// Stop when the residual's norm falls to this part of the norm of E^H W d, in [0, 1); 0 (default) never does.
+    pub tolerance: f64,
+    /// Weight of the prior, 0 (default) or more, in the units of E^H W E.
+    pub lambda: f64,
+    /// RECON_PRIOR_ANATOMICAL: the reference image in any unit, [nx, ny, nz] reals.
+    pub reference: *const c_void,
+    /// RECON_PRIOR_ANATOMICAL: the difference that counts as a border, as a fraction of the reference's largest
+    /// magnitude; default 0.1.
+    pub edge: f64,
+    /// RECON_PRIOR_MATRIX: rows of R; it has as many columns as the image has voxels.
+    pub matrix_rows: u64,
+    /// Where each row's entries begin, and the last row's end: [matrix_rows + 1], beginning with 0.
+    pub matrix_starts: *const u64,
+    /// The column (voxel index) of each entry: [matrix_starts[matrix_rows]].
+    pub matrix_columns: *const u64,
+    /// The value of each entry: complex [matrix_starts[matrix_rows]].
+    pub matrix_values: *const c_void,
+    /// Image to start from, of the result's shape. Or NULL: zeros.
+    pub initial: *const c_void,
+    /// Called before the first and after each iteration. Or NULL.
+    pub progress: recon_progress_callback,
+    /// Handed to progress.
+    pub user_data: *mut c_void,
+}
+
+/// What came of recon_cg. Set it up with recon_cg_report_init; residuals and residual_capacity are the caller's to set,
+/// all else is written when the call succeeds.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct recon_cg_report {
+    /// Set by recon_cg_report_init.
+    pub struct_size: u32,
+    /// Of the image that ended with the largest residual: why it ended, a recon_stop.
+    pub stop: u32,
+    /// Images solved for: frames with coil maps, coils times frames without.
+    pub images: u64,
+    /// Which image ended with the largest residual, from 0.
+    pub worst_image: u64,
+    /// Its iterations.
+    pub iterations: u64,
+    /// Its residual, relative to the norm of E^H W d.
+    pub residual: f64,
+    /// Seconds for Q; 0 where it was there already, or is not used.
+    pub q_seconds: f64,
+    /// Seconds for E^H W d.
+    pub adjoint_seconds: f64,
+    /// Seconds for the iterations.
+    pub iteration_seconds: f64,
+    /// Receives the relative residual before the first iteration and after each: [iterations + 1, images], iterations
+    /// being those of the options, NaN for those not done. Or NULL.
+    pub residuals: *mut f64,
+    /// Elements that residuals has room for; at least (iterations + 1) images unless it is NULL.
+    pub residual_capacity: u64,
+}
+
+/// The error e = scale x - t of an image x against the truth t. Set it up with recon_quality_init.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct recon_quality {
+    /// Set by recon_quality_init.
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// 100 RMS(e) / RMS(t), in percent.
+    pub percent_error: f64,
+    /// Mean squared error, RMS(e)^2, in squared units of the truth.
+    pub mse: f64,
+    /// Peak signal to noise ratio, 20 log10(max |t| / RMS(e)), in dB; infinite without error.
+    pub psnr_db: f64,
+    /// Signal to noise ratio, 20 log10(RMS(t) / RMS(e)), in dB; infinite without error.
+    pub snr_db: f64,
+    /// Real part of what the image was multiplied by: 1 with RECON_SCALE_NONE.
+    pub scale_re: f64,
+    /// Its imaginary part.
+    pub scale_im: f64,
+}
+
+/// A structure that begins with its own size, by which versions are told apart.
+///
+/// # Safety
+/// The type is `repr(C)`, begins with a u32, has no padding, and any bytes are a valid value of it.
+pub(super) unsafe trait Versioned: Copy {
+    /// Its name, and that of the argument, for messages.
+    const NAME: &'static str;
+    /// Sizes that it had in earlier versions, whose fields were the first of today's.
+    const OLDER: &'static [usize] = &[];
+    /// What `_init` writes, and what fields that an older caller does not have are taken to be.
+    fn initial() -> Self;
+}
+
+macro_rules! versioned {
+    ($type:ident, $size:literal, { $($field:ident: $value:expr),* $(,)? }) => {
+        // Padding could later hold a field that the size does not announce.
+        #[cfg(target_pointer_width = "64")]
+        const _: () = assert!(size_of::<$type>() == $size);
+        // SAFETY: repr(C), u32 first, the size asserted is the sum of its fields' sizes; integers, floats, raw pointers
+        // and optional function pointers may have any bytes.
+        unsafe impl Versioned for $type {
+            const NAME: &'static str = stringify!($type);
+            fn initial() -> Self {
+                $type { struct_size: size_of::<$type>() as u32, $($field: $value),* }
+            }
+        }
+    };
+}
+
+versioned!(recon_geometry, 168, {
+    precision: 0, ndim: 2, basis: 0, dims: [0; 3], samples: 0, coordinates: [null(); 3], coordinate_stride: 0,
+    weights: null(), coils: 1, coil_maps: null(), frames: 1, voxels: [null(); 3], voxel_stride: 0, voxel_count: 0,
+    field_map: null(), times: null(),
+});
+versioned!(recon_options, 56, {
+    method: 0, normal: 0, window: 0, device: 0, device_count: 0, device_indices: null(), threads: 0,
+    pointers_on_device: 0, tolerance: 0.0, memory_limit: 0,
+});
+versioned!(recon_plan_properties, 224, {
+    precision: 0, method: 0, window: 0, width: 0, threads: 0, toeplitz: 0, ndim: 0, grid: [0; 3], oversampling: 0.0,
+    error: 0.0, image_elements: 0, kspace_elements: 0, q_elements: 0, grid_elements: 0, host_bytes: 0,
+    device_bytes: 0, seconds: 0.0, device: [0; 64], simd: [0; 32],
+});
+versioned!(recon_device_properties, 288, {
+    multiprocessors: 0, compute_major: 0, compute_minor: 0, memory_bytes: 0, memory_free_bytes: 0, name: [0; 256],
+});
+versioned!(recon_cg_options, 104, {
+    prior: 0, iterations: 30, tolerance: 0.0, lambda: 0.0, reference: null(), edge: 0.1, matrix_rows: 0,
+    matrix_starts: null(), matrix_columns: null(), matrix_values: null(), initial: null(), progress: None,
+    user_data: null_mut(),
+});
+versioned!(recon_cg_report, 80, {
+    stop: 0, images: 0, worst_image: 0, iterations: 0, residual: 0.0, q_seconds: 0.0, adjoint_seconds: 0.0,
+    iteration_seconds: 0.0, residuals: null_mut(), residual_capacity: 0,
+});
+versioned!(recon_quality, 56, {
+    reserved: 0, percent_error: 0.0, mse: 0.0, psnr_db: 0.0, snr_db: 0.0, scale_re: 0.0, scale_im: 0.0,
+});
+
+fn check_size<S: Versioned>(size: u32) -> Result<usize> {
+    let size = size as usize;
+    if size != size_of::<S>() && !S::OLDER.contains(&size) {
+        bail!(
+            UnknownStructSize,
+            "struct_size of {name} is {size}, which this version does not know (its own is {}): call {name}_init \
+             first, and use the header of this library",
+            size_of::<S>(),
+            name = S::NAME
+        );
+    }
+    Ok(size)
+}
+
+/// Writes the defaults into a caller's structure of `size` bytes, and no more.
+///
+/// # Safety
+/// `pointer` is null, misaligned, or points to `size` writable bytes.
+pub(super) unsafe fn init<S: Versioned>(pointer: *mut S, size: u32) -> Result<()> {
+    check_pointer(S::NAME, pointer)?;
+    check_size::<S>(size)?;
+    // SAFETY: checked above, and as large as the caller says.
+    unsafe { put(pointer, size, &S::initial()) };
+    Ok(())
+}
+
+/// Reads a caller's structure, of this or an older version.
+///
+/// # Safety
+/// `pointer` is null, misaligned, or points to a u32 and as many readable bytes as it says.
+pub(super) unsafe fn read<S: Versioned>(name: &'static str, pointer: *const S) -> Result<S> {
+    check_pointer(name, pointer)?;
+    // SAFETY: checked above; every such structure begins with its size.
+    let size = check_size::<S>(unsafe { pointer.cast::<u32>().read() })?;
+    let mut value = S::initial();
+    // SAFETY: the caller's structure has `size` bytes, ours has at least as many, and any bytes are a value of it.
+    unsafe { std::ptr::copy_nonoverlapping(pointer.cast::<u8>(), (&raw mut value).cast::<u8>(), size) };
+    Ok(value)
+}
+
+/// A caller's structure that is to be written, registered among the arrays of the call.
+pub(super) struct Out<S> {
+    pointer: *mut S,
+    /// What it held before.
+    pub value: S,
+    size: u32,
+}
+
+impl<S: Versioned> Out<S> {
+    /// Checks it, and reads what the caller set.
+    ///
+    /// # Safety
+    /// As for [`read`], and the bytes are writable for the life of the result.
+    pub unsafe fn new(arrays: &mut Arrays, name: &'static str, pointer: *mut S) -> Result<Self> {
+        // SAFETY: the caller's promise.
+        let value = unsafe { read(name, pointer) }?;
+        // SAFETY: read above.
+        let size = unsafe { pointer.cast::<u32>().read() };
+        arrays.register(name, pointer.cast::<u8>(), size as usize, true)?;
+        Ok(Out { pointer, value, size })
+    }
+
+    /// Writes the fields that the caller's version has.
+    pub fn write(self) {
+        // SAFETY: checked when this was made, and by the promise there still writable.
+        unsafe { put(self.pointer, self.size, &self.value) };
+    }
+}
+
+/// # Safety
+/// `pointer` is aligned and points to `size` writable bytes, no more than S has.
+unsafe fn put<S: Versioned>(pointer: *mut S, size: u32, value: &S) {
+    // SAFETY: the caller's promise; S has no padding, so every byte of it is initialised.
+    unsafe {
+        std::ptr::copy_nonoverlapping((&raw const *value).cast::<u8>(), pointer.cast::<u8>(), size as usize);
+        pointer.cast::<u32>().write(size);
+    }
+}
+
+/// Copies text into a fixed array of a structure, cut to fit and ending in 0.
+pub(super) fn put_text<const N: usize>(to: &mut [c_char; N], text: &str) {
+    *to = [0; N];
+    for (to, byte) in to[..N - 1].iter_mut().zip(text.bytes()) {
+        *to = byte as c_char;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind::*;
+
+    /// A structure that has gained a field since its first version of 16 bytes.
+    #[repr(C)]
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct Grown {
+        struct_size: u32,
+        first: u32,
+        second: f64,
+        third: f64,
+    }
+    // SAFETY: repr(C), u32 first, no padding, plain numbers.
+    unsafe impl Versioned for Grown {
+        const NAME: &'static str = "grown";
+        const OLDER: &'static [usize] = &[16];
+        fn initial() -> Self {
+            Grown { struct_size: 24, first: 1, second: 2.0, third: 3.0 }
+        }
+    }
+
+    #[test]
+    fn older_callers_are_understood_and_not_overrun() {
+        let mut theirs = Grown { struct_size: 9, first: 9, second: 9.0, third: 9.0 };
+        // SAFETY: the structure is whole, larger than any size announced.
+        unsafe {
+            init(&raw mut theirs, 16).unwrap();
+            assert_eq!(theirs, Grown { struct_size: 16, first: 1, second: 2.0, third: 9.0 });
+            theirs.second = 5.0;
+            // The field they do not have is as it always was.
+            assert_eq!(read("g", &raw const theirs).unwrap(), Grown { second: 5.0, ..Grown::initial() }.sized(16));
+            let mut out = Out::new(&mut Arrays::default(), "g", &raw mut theirs).unwrap();
+            out.value = Grown { struct_size: 24, first: 6, second: 7.0, third: 8.0 };
+            out.write();
+            assert_eq!(theirs, Grown { struct_size: 16, first: 6, second: 7.0, third: 9.0 });
+            for size in [0, 8, 20, 32, u32::MAX] {
+                assert_eq!(init(&raw mut theirs, size).unwrap_err().kind(), UnknownStructSize);
+                theirs.struct_size = size;
+                assert_eq!(read("g", &raw const theirs).unwrap_err().kind(), UnknownStructSize);
+            }
+            assert_eq!(read::<Grown>("g", null()).unwrap_err().kind(), NullPointer);
+            let odd = (&raw mut theirs).cast::<u8>().add(4).cast::<Grown>();
+            assert_eq!(read("g", odd).unwrap_err().kind(), InvalidArgument);
+        }
+    }
+
+    impl Grown {
+        fn sized(self, struct_size: u32) -> Self {
+            Grown { struct_size, ..self }
+        }
+    }
+
+    #[test]
+    fn text_is_cut_to_fit() {
+        let mut to = [1; 4];
+        put_text(&mut to, "abcdef");
+        assert_eq!(to.map(|c| c as u8), *b"abc\0");
+        put_text(&mut to, "x");
+        assert_eq!(to.map(|c| c as u8), *b"x\0\0\0");
+    }
+}

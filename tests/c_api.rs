@@ -1,0 +1,1259 @@
+//! The C API through its own functions: results are those of the Rust API, and every documented error can be provoked,
+//! is explained, and leaves the outputs as they were.
+
+use recon::ffi::recon_status::*;
+use recon::ffi::*;
+use recon::{CgOptions, Complex, Density, Geometry, Options, Plan, Prior, Real};
+use std::ffi::{c_char, c_int, c_void, CStr, CString};
+use std::fmt::Debug;
+use std::ptr::{null, null_mut};
+
+const N: [usize; 2] = [24, 20];
+const SPOKES: usize = 24;
+const READOUT: usize = 32;
+const SAMPLES: usize = SPOKES * READOUT;
+const VOXELS: usize = N[0] * N[1];
+const COILS: usize = 3;
+const FRAMES: usize = 2;
+
+trait Number: Real {
+    const PRECISION: u32;
+}
+impl Number for f32 {
+    const PRECISION: u32 = recon_precision::RECON_F32 as u32;
+}
+impl Number for f64 {
+    const PRECISION: u32 = recon_precision::RECON_F64 as u32;
+}
+
+fn message() -> String {
+    // SAFETY: a C string that lives until this thread's next failure.
+    unsafe { CStr::from_ptr(recon_last_error_message()) }.to_str().unwrap().to_owned()
+}
+
+#[track_caller]
+fn ok(status: recon_status) {
+    assert_eq!(status, RECON_OK, "{}", message());
+}
+
+#[track_caller]
+fn fails(status: recon_status, expected: recon_status, words: &[&str]) {
+    let message = message();
+    assert_eq!(status, expected, "{message}");
+    for word in words {
+        assert!(message.contains(word), "{word:?} is not in {message:?}");
+    }
+}
+
+/// Bytes that no result is made of.
+const POISON: f64 = -1.2345e-30;
+
+fn poisoned<T: Number>(len: usize) -> Vec<Complex<T>> {
+    vec![Complex::new(T::of(POISON), T::of(POISON)); len]
+}
+
+#[track_caller]
+fn untouched<T: Number>(values: &[Complex<T>]) {
+    assert!(values.iter().all(|z| *z == Complex::new(T::of(POISON), T::of(POISON))), "an output was touched");
+}
+
+#[track_caller]
+fn same<E: PartialEq + Debug>(a: &[E], b: &[E]) {
+    assert_eq!(a.len(), b.len());
+    assert_eq!(a.iter().zip(b).position(|(a, b)| a != b), None);
+}
+
+/// A scan and its data.
+struct Scene<T: Number> {
+    k: [Vec<T>; 2],
+    weights: Vec<T>,
+    maps: Vec<Complex<T>>,
+    kspace: Vec<Complex<T>>,
+    image: Vec<Complex<T>>,
+}
+
+impl<T: Number> Scene<T> {
+    /// Three coils, two frames.
+    fn new() -> Self {
+        let mut s = Scene {
+            k: [vec![T::ZERO; SAMPLES], vec![T::ZERO; SAMPLES]],
+            weights: (0..SAMPLES).map(|m| T::of(0.5 + (m % 7) as f64)).collect(),
+            maps: poisoned(VOXELS * COILS),
+            kspace: poisoned(SAMPLES * COILS * FRAMES),
+            image: (0..VOXELS * COILS * FRAMES)
+                .map(|i| Complex::new(T::of((i as f64).sin()), T::of((0.7 * i as f64).cos())))
+                .collect(),
+        };
+        // SAFETY: arrays have the lengths documented; so throughout this file, unless a comment says what is wrong.
+        unsafe {
+            let [kx, ky] = s.k.each_mut().map(|k| k.as_mut_ptr().cast());
+            ok(recon_trajectory_radial2d(T::PRECISION, SPOKES as u64, READOUT as u64, 1, kx, ky));
+            let g = s.geometry();
+            ok(recon_phantom_coil_maps(&raw const g, s.maps.as_mut_ptr().cast()));
+            ok(recon_phantom_kspace(&raw const g, null(), 0, 1, 0, s.kspace.as_mut_ptr().cast()));
+            ok(recon_add_noise(&raw const g, 20.0, 7, s.kspace.as_mut_ptr().cast(), null_mut()));
+        }
+        s
+    }
+
+    /// With coils and frames, without weights and maps.
+    fn geometry(&self) -> recon_geometry {
+        let mut g = init(recon_geometry_init);
+        g.precision = T::PRECISION;
+        g.dims = [N[0] as u64, N[1] as u64, 0];
+        g.samples = SAMPLES as u64;
+        g.coordinates = [self.k[0].as_ptr().cast(), self.k[1].as_ptr().cast(), null()];
+        g.coils = COILS as u64;
+        g.frames = FRAMES as u64;
+        g
+    }
+
+    fn weighted(&self) -> recon_geometry {
+        recon_geometry { weights: self.weights.as_ptr().cast(), ..self.geometry() }
+    }
+
+    fn combined(&self) -> recon_geometry {
+        recon_geometry { coil_maps: self.maps.as_ptr().cast(), ..self.weighted() }
+    }
+
+    fn rust(&self) -> Geometry<'_, T> {
+        let mut g = Geometry::new(&N, &[&self.k[0], &self.k[1]]).coils(COILS);
+        g.frames = FRAMES;
+        g
+    }
+
+    fn kspace_at(&self) -> *const c_void {
+        self.kspace.as_ptr().cast()
+    }
+    fn image_at(&self) -> *const c_void {
+        self.image.as_ptr().cast()
+    }
+}
+
+fn init<S>(f: unsafe extern "C" fn(*mut S, u32) -> recon_status) -> S {
+    let mut s = std::mem::MaybeUninit::uninit();
+    // SAFETY: the structure has the size given, and is written whole on success.
+    unsafe {
+        ok(f(s.as_mut_ptr(), size_of::<S>() as u32));
+        s.assume_init()
+    }
+}
+
+fn options(change: impl FnOnce(&mut recon_options)) -> recon_options {
+    let mut o = init(recon_options_init);
+    o.threads = 2;
+    change(&mut o);
+    o
+}
+
+/// A plan that gives itself back.
+struct Handle(*mut recon_plan);
+
+// SAFETY: a plan may be used from several threads at once.
+unsafe impl Sync for Handle {}
+
+impl Handle {
+    #[track_caller]
+    fn new(g: &recon_geometry, o: &recon_options) -> Handle {
+        let mut plan = null_mut();
+        // SAFETY: structures and arrays are alive.
+        ok(unsafe { recon_plan_create(g, o, &raw mut plan) });
+        Handle(plan)
+    }
+    fn info(&self) -> recon_plan_properties {
+        let mut p = init(recon_plan_properties_init);
+        // SAFETY: the plan is alive.
+        ok(unsafe { recon_plan_info(self.0, &raw mut p) });
+        p
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // SAFETY: made by recon_plan_create, and destroyed once.
+        unsafe { recon_plan_destroy(self.0) };
+    }
+}
+
+#[track_caller]
+fn create_fails(g: &recon_geometry, o: &recon_options, expected: recon_status, words: &[&str]) {
+    let before = 0x1230 as *mut recon_plan;
+    let mut plan = before;
+    // SAFETY: what is wrong with the structures is found before anything is read through them.
+    fails(unsafe { recon_plan_create(g, o, &raw mut plan) }, expected, words);
+    assert_eq!(plan, before, "the plan was touched");
+}
+
+// ------------------------------------------------------------------------------------------------------ results
+
+fn results_are_those_of_the_rust_api<T: Number>(maps: bool, method: u32) {
+    let s = Scene::<T>::new();
+    let (g, mut rust) = if maps { (s.combined(), s.rust()) } else { (s.weighted(), s.rust()) };
+    rust.weights = Some(&s.weights);
+    rust.coil_maps = maps.then_some(&s.maps);
+    let tolerance = 1e-5;
+    let plan = Handle::new(&g, &options(|o| (o.tolerance, o.method) = (tolerance, method)));
+    let rust_options = Options {
+        tolerance,
+        threads: 1,
+        method: if method == 1 { recon::Method::Exact } else { recon::Method::Auto },
+        ..Options::default()
+    };
+    let rust = Plan::new(&rust, &rust_options).unwrap();
+    let info = plan.info();
+    assert_eq!(info.image_elements as usize, rust.image_len());
+    assert_eq!(info.kspace_elements as usize, rust.kspace_len());
+    assert_eq!(info.q_elements as usize, rust.q_len());
+    assert_eq!(rust.image_len(), VOXELS * FRAMES * if maps { 1 } else { COILS });
+    let images = || (poisoned::<T>(rust.image_len()), poisoned::<T>(rust.image_len()));
+    let image = &s.image[..rust.image_len()];
+    // SAFETY: arrays have the lengths documented.
+    unsafe {
+        let (mut a, mut b) = (poisoned(rust.kspace_len()), poisoned(rust.kspace_len()));
+        ok(recon_forward(plan.0, image.as_ptr().cast(), a.as_mut_ptr().cast()));
+        rust.forward(image, &mut b).unwrap();
+        same(&a, &b);
+
+        let (mut a, mut b) = images();
+        ok(recon_fhd(plan.0, s.kspace_at(), a.as_mut_ptr().cast()));
+        rust.fhd(&s.kspace, &mut b).unwrap();
+        same(&a, &b);
+        ok(recon_weighted_fhd(plan.0, s.kspace_at(), a.as_mut_ptr().cast()));
+        rust.weighted_fhd(&s.kspace, &mut b).unwrap();
+        same(&a, &b);
+        ok(recon_grid(plan.0, s.kspace_at(), a.as_mut_ptr().cast()));
+        rust.grid(&s.kspace, &mut b).unwrap();
+        same(&a, &b);
+        ok(recon_normal(plan.0, image.as_ptr().cast(), a.as_mut_ptr().cast()));
+        rust.normal(image, &mut b).unwrap();
+        same(&a, &b);
+
+        let (mut a, mut b) = (poisoned::<T>(rust.q_len()), poisoned(rust.q_len()));
+        ok(recon_q(plan.0, a.as_mut_ptr().cast()));
+        rust.q(&mut b).unwrap();
+        same(&a, &b);
+
+        for (number, density) in [
+            (0, Density::default()),
+            (1, Density::Ramp),
+            (2, Density::Jackson),
+            (0, Density::PipeMenon { iterations: 4, tolerance: 0.0 }),
+        ] {
+            let mut w = vec![T::of(POISON); SAMPLES];
+            let iterations = if density == Density::default() { 0 } else { 4 };
+            ok(recon_density(plan.0, number, iterations, 0.0, w.as_mut_ptr().cast()));
+            same(&w, &rust.density(density).unwrap());
+        }
+        let mut a = poisoned::<T>(VOXELS * COILS);
+        ok(recon_coil_maps(plan.0, s.kspace_at(), 12, a.as_mut_ptr().cast()));
+        same(&a, &rust.coil_maps(&s.kspace, 12).unwrap());
+
+        let info = plan.info();
+        let theirs = rust.info();
+        if method != 1 {
+            assert_eq!(info.method, recon_method::RECON_METHOD_NUFFT as u32);
+            assert_eq!([info.grid[0] as usize, info.grid[1] as usize], theirs.grid[..]);
+            assert_eq!((info.grid[2], info.width as usize), (1, theirs.width));
+            let len = (info.grid[0] * info.grid[1]) as usize * COILS * FRAMES;
+            assert_eq!(info.grid_elements as usize, len);
+            let (mut a, mut b) = (poisoned::<T>(len), poisoned(len));
+            ok(recon_grid_kspace(plan.0, s.kspace_at(), a.as_mut_ptr().cast()));
+            rust.grid_kspace(&s.kspace, &mut b).unwrap();
+            same(&a, &b);
+            for (axis, n) in N.into_iter().enumerate() {
+                let mut factors = vec![POISON; n];
+                ok(recon_window_correction(plan.0, axis as u32, factors.as_mut_ptr()));
+                same(&factors, &rust.window_correction(axis));
+            }
+        } else {
+            assert_eq!((info.method, info.width, info.grid_elements), (1, 0, 0));
+        }
+        assert_eq!((info.threads, info.ndim, info.precision), (2, 2, T::PRECISION));
+        assert_eq!(info.toeplitz == 1, theirs.toeplitz);
+        assert_eq!(CStr::from_ptr(info.device.as_ptr()).to_str().unwrap(), "cpu");
+        assert_eq!(CStr::from_ptr(info.simd.as_ptr()).to_str().unwrap(), theirs.simd);
+        assert!(info.error > 0.0 && info.seconds > 0.0 && info.host_bytes > 0);
+    }
+}
+
+#[test]
+fn results_are_those_of_the_rust_api_f32() {
+    results_are_those_of_the_rust_api::<f32>(false, 0);
+    results_are_those_of_the_rust_api::<f32>(true, 0);
+    results_are_those_of_the_rust_api::<f32>(true, 1);
+}
+
+#[test]
+fn results_are_those_of_the_rust_api_f64() {
+    results_are_those_of_the_rust_api::<f64>(false, 0);
+    results_are_those_of_the_rust_api::<f64>(true, 0);
+    results_are_those_of_the_rust_api::<f64>(false, 1);
+}
+
+fn cg_is_that_of_the_rust_api<T: Number>() {
+    let s = Scene::<T>::new();
+    let mut rust = s.rust().weights(&s.weights);
+    rust.coil_maps = Some(&s.maps);
+    let rust = Plan::new(&rust, &Options::default()).unwrap();
+    let plan = Handle::new(&s.combined(), &options(|_| ()));
+    let reference: Vec<T> = (0..VOXELS).map(|i| T::of((i / 100) as f64)).collect();
+    let starts: Vec<u64> = (0..=VOXELS as u64).map(|i| 2 * i).collect();
+    let columns: Vec<u64> = (0..VOXELS as u64).flat_map(|i| [i, (i + 5) % VOXELS as u64]).collect();
+    let values: Vec<Complex<T>> =
+        (0..2 * VOXELS).map(|i| Complex::new(T::of(1.0 + (i % 3) as f64), T::of(0.1 * (i % 5) as f64))).collect();
+    let initial = &s.image[..VOXELS * FRAMES];
+    let matrix = recon::Matrix { rows: &starts, columns: &columns, values: &values };
+    let priors = [
+        Prior::Identity,
+        Prior::Differences,
+        Prior::Anatomical { reference: &reference, edge: 0.2 },
+        Prior::Matrix(matrix),
+    ];
+    for (number, prior) in priors.into_iter().enumerate() {
+        let theirs = CgOptions { iterations: 9, tolerance: 1e-3, lambda: 2.0, prior, initial: Some(initial) };
+        let mut b = poisoned::<T>(VOXELS * FRAMES);
+        let wanted = rust.cg(&s.kspace, &mut b, &theirs).unwrap();
+
+        let mut o = init(recon_cg_options_init);
+        (o.iterations, o.tolerance, o.lambda, o.prior, o.edge) = (9, 1e-3, 2.0, number as u32, 0.2);
+        o.initial = initial.as_ptr().cast();
+        o.reference = reference.as_ptr().cast();
+        o.matrix_rows = VOXELS as u64;
+        (o.matrix_starts, o.matrix_columns) = (starts.as_ptr(), columns.as_ptr());
+        o.matrix_values = values.as_ptr().cast();
+        let mut calls: Vec<(u64, u64, f64)> = Vec::new();
+        o.progress = Some(note);
+        o.user_data = (&raw mut calls).cast();
+        let mut residuals = vec![POISON; 10 * FRAMES + 1];
+        let mut report = init(recon_cg_report_init);
+        (report.residuals, report.residual_capacity) = (residuals.as_mut_ptr(), residuals.len() as u64);
+        let mut a = poisoned::<T>(VOXELS * FRAMES);
+        // SAFETY: arrays have the lengths documented.
+        unsafe { ok(recon_cg(plan.0, s.kspace_at(), a.as_mut_ptr().cast(), &raw const o, &raw mut report)) };
+        same(&a, &b);
+
+        assert_eq!(report.images as usize, FRAMES);
+        let last = |i: usize| *wanted.runs[i].residuals.last().unwrap();
+        let worst = if last(1) >= last(0) { 1 } else { 0 };
+        assert_eq!((report.worst_image as usize, report.residual), (worst, last(worst)));
+        assert_eq!(report.iterations as usize, wanted.runs[worst].iterations());
+        assert_eq!(report.stop, wanted.runs[worst].stop as u32);
+        assert!(report.adjoint_seconds > 0.0 && report.iteration_seconds > 0.0 && report.q_seconds >= 0.0);
+        let mut expected_calls = Vec::new();
+        for (i, run) in wanted.runs.iter().enumerate() {
+            same(&residuals[10 * i..][..run.residuals.len()], &run.residuals);
+            assert!(residuals[10 * i + run.residuals.len()..10 * (i + 1)].iter().all(|r| r.is_nan()));
+            expected_calls.extend(run.residuals.iter().enumerate().map(|(n, r)| (i as u64, n as u64, *r)));
+        }
+        // Room beyond what is needed is not touched.
+        assert_eq!(residuals[10 * FRAMES], POISON);
+        same(&calls, &expected_calls);
+    }
+
+    // Without options and report: the defaults.
+    let (mut a, mut b) = (poisoned::<T>(VOXELS * FRAMES), poisoned::<T>(VOXELS * FRAMES));
+    // SAFETY: arrays have the lengths documented.
+    unsafe { ok(recon_cg(plan.0, s.kspace_at(), a.as_mut_ptr().cast(), null(), null_mut())) };
+    rust.cg(&s.kspace, &mut b, &CgOptions::default()).unwrap();
+    same(&a, &b);
+}
+
+unsafe extern "C" fn note(p: *const recon_progress, user_data: *mut c_void) -> c_int {
+    // SAFETY: the library's structure, and the test's vector.
+    let (p, calls) = unsafe { (&*p, &mut *user_data.cast::<Vec<(u64, u64, f64)>>()) };
+    assert_eq!((p.struct_size as usize, p.images, p.iterations), (size_of::<recon_progress>(), FRAMES as u64, 9));
+    calls.push((p.image, p.iteration, p.residual));
+    0
+}
+
+#[test]
+fn cg_is_that_of_the_rust_api_in_both_precisions() {
+    cg_is_that_of_the_rust_api::<f32>();
+    cg_is_that_of_the_rust_api::<f64>();
+}
+
+#[test]
+fn interleaved_coordinates_and_voxel_lists_are_read() {
+    let s = Scene::<f32>::new();
+    let both: Vec<f32> = (0..SAMPLES).flat_map(|m| [s.k[0][m], s.k[1][m]]).collect();
+    let g = recon_geometry {
+        coordinates: [both.as_ptr().cast(), both[1..].as_ptr().cast(), null()],
+        coordinate_stride: 2,
+        ..s.combined()
+    };
+    let (mut a, mut b) = (poisoned::<f32>(VOXELS * FRAMES), poisoned::<f32>(VOXELS * FRAMES));
+    // SAFETY: arrays have the lengths documented.
+    unsafe {
+        ok(recon_fhd(Handle::new(&g, &options(|_| ())).0, s.kspace_at(), a.as_mut_ptr().cast()));
+        ok(recon_fhd(Handle::new(&s.combined(), &options(|_| ())).0, s.kspace_at(), b.as_mut_ptr().cast()));
+    }
+    same(&a, &b);
+
+    // The grid itself as a list, x y z apart by 3.
+    let at = |i: usize| [(i % N[0]) as f32 - (N[0] / 2) as f32, (i / N[0]) as f32 - (N[1] / 2) as f32, 99.0];
+    let list: Vec<f32> = (0..VOXELS).flat_map(at).collect();
+    let g = recon_geometry {
+        voxels: [list.as_ptr().cast(), list[1..].as_ptr().cast(), null()],
+        voxel_stride: 3,
+        voxel_count: VOXELS as u64,
+        ..s.combined()
+    };
+    let plan = Handle::new(&g, &options(|_| ()));
+    assert_eq!((plan.info().method, plan.info().q_elements as usize), (1, VOXELS));
+    // SAFETY: arrays have the lengths documented.
+    unsafe { ok(recon_fhd(plan.0, s.kspace_at(), b.as_mut_ptr().cast())) };
+    let (mut error, mut norm) = (0.0, 0.0);
+    for (a, b) in a.iter().zip(&b) {
+        (error, norm) = (error + (a - b).norm_sqr(), norm + b.norm_sqr());
+    }
+    assert!(error < 1e-7 * norm, "{error} of {norm}");
+
+    create_fails(&g, &options(|o| o.method = 2), RECON_UNSUPPORTED, &["list of voxels", "exact"]);
+    create_fails(&recon_geometry { voxel_count: 0, ..g }, &options(|_| ()), RECON_INVALID_SIZE, &["voxel list"]);
+    let missing = recon_geometry { voxels: [g.voxels[0], null(), null()], ..g };
+    create_fails(&missing, &options(|_| ()), RECON_NULL_POINTER, &["voxels[1]"]);
+    create_fails(&recon_geometry { voxel_count: 1 << 58, ..g }, &options(|_| ()), RECON_SIZE_OVERFLOW, &[]);
+    let mut nan = list.clone();
+    nan[3 * 17 + 1] = f32::NAN;
+    let g = recon_geometry { voxels: [nan.as_ptr().cast(), nan[1..].as_ptr().cast(), null()], ..g };
+    create_fails(&g, &options(|_| ()), RECON_NOT_FINITE, &["voxel 17", "axis 1"]);
+}
+
+#[test]
+fn box_voxels_and_windows_reach_the_plan() {
+    let s = Scene::<f64>::new();
+    let mut rust = s.rust();
+    rust.basis = recon::VoxelBasis::Box;
+    let g = recon_geometry { basis: 1, ..s.geometry() };
+    for (number, window) in
+        [(0, recon::Window::KaiserBessel), (1, recon::Window::Gaussian), (2, recon::Window::Bilinear)]
+    {
+        let plan = Handle::new(&g, &options(|o| (o.window, o.normal) = (number, 2)));
+        let rust =
+            Plan::new(&rust, &Options { window, normal: recon::Normal::Transforms, ..Options::default() }).unwrap();
+        let (mut a, mut b) = (poisoned::<f64>(rust.image_len()), poisoned(rust.image_len()));
+        // SAFETY: arrays have the lengths documented.
+        unsafe { ok(recon_fhd(plan.0, s.kspace_at(), a.as_mut_ptr().cast())) };
+        rust.fhd(&s.kspace, &mut b).unwrap();
+        same(&a, &b);
+        assert_eq!((plan.info().window, plan.info().toeplitz), (number, 0));
+    }
+}
+
+#[test]
+fn generators_are_those_of_the_rust_api() {
+    use recon::trajectory::{SpokeOrder, Trajectory};
+    let dims = [6u64, 5, 4];
+    let mut k = vec![vec![POISON; 120]; 3];
+    let [x, y, z] = [0, 1, 2].map(|a| k[a].as_mut_ptr().cast::<c_void>());
+    let check = |k: &[Vec<f64>], wanted: Trajectory| {
+        for axis in 0..wanted.ndim() {
+            same(&k[axis][..wanted.samples()], wanted.axis(axis));
+            assert!(k[axis][wanted.samples()..].iter().all(|&k| k == POISON || wanted.samples() < 120));
+        }
+    };
+    // SAFETY: no trajectory here has more than 120 samples.
+    unsafe {
+        ok(recon_trajectory_cartesian(1, 3, dims.as_ptr(), x, y, z));
+        check(&k, Trajectory::cartesian(&[6, 5, 4]).unwrap());
+        ok(recon_trajectory_cartesian(1, 1, dims.as_ptr(), x, null_mut(), null_mut()));
+        check(&k, Trajectory::cartesian(&[6]).unwrap());
+        ok(recon_trajectory_radial2d(1, 6, 20, 0, x, y));
+        check(&k, Trajectory::radial2d(6, 20, SpokeOrder::Linear).unwrap());
+        ok(recon_trajectory_radial2d(1, 6, 20, 1, x, y));
+        check(&k, Trajectory::radial2d(6, 20, SpokeOrder::GoldenAngle).unwrap());
+        ok(recon_trajectory_radial3d(1, 6, 20, x, y, z));
+        check(&k, Trajectory::radial3d(6, 20).unwrap());
+        ok(recon_trajectory_spiral(1, 6, 20, 3.0, 1.5, x, y));
+        check(&k, Trajectory::spiral(6, 20, 3.0, 1.5).unwrap());
+        ok(recon_trajectory_rosette(1, 6, 20, 3.0, 1.5, x, y));
+        check(&k, Trajectory::rosette(6, 20, 3.0, 1.5).unwrap());
+        ok(recon_trajectory_propeller(1, 3, 2, 20, x, y));
+        check(&k, Trajectory::propeller(3, 2, 20).unwrap());
+
+        k.iter_mut().for_each(|k| k.fill(POISON));
+        fails(recon_trajectory_cartesian(1, 0, dims.as_ptr(), x, y, z), RECON_INVALID_SIZE, &["ndim is 0"]);
+        fails(recon_trajectory_cartesian(1, 4, dims.as_ptr(), x, y, z), RECON_INVALID_SIZE, &["ndim is 4"]);
+        fails(recon_trajectory_cartesian(1, 2, null(), x, y, z), RECON_NULL_POINTER, &["dims"]);
+        fails(recon_trajectory_cartesian(1, 3, dims.as_ptr(), x, y, null_mut()), RECON_NULL_POINTER, &["kz"]);
+        fails(recon_trajectory_cartesian(2, 3, dims.as_ptr(), x, y, z), RECON_UNKNOWN_VALUE, &["precision is 2"]);
+        fails(recon_trajectory_radial2d(1, 0, 20, 1, x, y), RECON_INVALID_SIZE, &["spokes is 0"]);
+        fails(recon_trajectory_radial2d(1, 6, 20, 2, x, y), RECON_UNKNOWN_VALUE, &["order is 2", "GOLDEN"]);
+        fails(recon_trajectory_radial2d(1, 6, 20, 1, null_mut(), y), RECON_NULL_POINTER, &["kx"]);
+        fails(recon_trajectory_radial2d(1, 6, 20, 1, x, x), RECON_INVALID_ARGUMENT, &["kx", "ky", "overlap"]);
+        fails(recon_trajectory_radial2d(1, 1 << 60, 1 << 60, 1, x, y), RECON_SIZE_OVERFLOW, &[]);
+        fails(recon_trajectory_radial2d(1, 1 << 25, 1 << 25, 1, x, y), RECON_SIZE_OVERFLOW, &["process"]);
+        fails(recon_trajectory_radial2d(1, 1, u64::MAX, 1, x, y), RECON_SIZE_OVERFLOW, &[]);
+        fails(recon_trajectory_radial3d(1, 6, 20, x, null_mut(), z), RECON_NULL_POINTER, &["ky"]);
+        fails(recon_trajectory_spiral(1, 6, 20, f64::NAN, 1.0, x, y), RECON_INVALID_ARGUMENT, &["turns"]);
+        fails(recon_trajectory_rosette(1, 6, 20, 3.0, 0.0, x, y), RECON_INVALID_ARGUMENT, &["angular"]);
+        fails(recon_trajectory_propeller(1, 3, 5, 8, x, y), RECON_INVALID_ARGUMENT, &["5 lines"]);
+        assert!(k.iter().flatten().all(|&k| k == POISON));
+    }
+}
+
+#[test]
+fn phantoms_and_metrics_are_those_of_the_rust_api() {
+    use recon::metrics::{compare, compare_magnitude, Scale};
+    use recon::phantom::{add_noise, CoilModel, Ellipsoid, Phantom};
+    let s = Scene::<f64>::new();
+    let g = recon_geometry { frames: 1, ..s.geometry() };
+    let axes = [&s.k[0][..], &s.k[1][..]];
+    let ring = CoilModel::ring(COILS, 2).unwrap();
+    let shape =
+        Ellipsoid { density: 2.0, centre: [0.1, 0.2, 0.0], semi_axes: [0.3, 0.4, 1.0], angles: [0.5, 0.0, 0.0] };
+    let table = [2.0, 0.1, 0.2, 0.0, 0.3, 0.4, 1.0, 0.5, 0.0, 0.0];
+    // SAFETY: arrays have the lengths documented.
+    unsafe {
+        let mut a = poisoned::<f64>(SAMPLES * COILS);
+        let at = a.as_mut_ptr().cast();
+        ok(recon_phantom_kspace(&raw const g, null(), 0, 1, 1, at));
+        let mut wanted = Phantom::shepp_logan_2d().kspace(&N, &axes, Some(&ring), 1).unwrap();
+        same(&a, &wanted);
+        let mut deviation = 0.0;
+        ok(recon_add_noise(&raw const g, 30.0, 5, at, &raw mut deviation));
+        assert_eq!(deviation, add_noise(&mut wanted, 30.0, 5).unwrap());
+        same(&a, &wanted);
+        let one = recon_geometry { coils: 1, frames: 2, ..g };
+        ok(recon_phantom_kspace(&raw const one, table.as_ptr(), 1, 0, 0, at));
+        let phantom = Phantom::new(2, vec![shape]).unwrap();
+        let wanted = phantom.kspace(&N, &axes, None, 0).unwrap();
+        same(&a[..SAMPLES], &wanted);
+        same(&a[SAMPLES..2 * SAMPLES], &wanted);
+
+        let mut maps = poisoned::<f64>(VOXELS * COILS);
+        ok(recon_phantom_coil_maps(&raw const g, maps.as_mut_ptr().cast()));
+        same(&maps, &ring.maps(&N).unwrap());
+        let (mut truth, mut image) = (poisoned::<f64>(VOXELS), poisoned::<f64>(VOXELS));
+        ok(recon_phantom_image(&raw const g, null(), 0, 3, truth.as_mut_ptr().cast()));
+        let wanted = Phantom::shepp_logan_2d().image(&N, 3).unwrap();
+        assert!(truth.iter().zip(&wanted).all(|(z, w)| *z == Complex::new(*w, 0.0)));
+        ok(recon_phantom_image(&raw const g, table.as_ptr(), 1, 2, image.as_mut_ptr().cast()));
+        let solid = recon_geometry { ndim: 3, dims: [4, 5, 6], ..g };
+        ok(recon_phantom_image(&raw const solid, null(), 0, 1, image.as_mut_ptr().cast()));
+        assert!(image[..120]
+            .iter()
+            .zip(Phantom::shepp_logan_3d().image(&[4, 5, 6], 1).unwrap())
+            .all(|(z, w)| z.re == w));
+
+        for (i, z) in image.iter_mut().enumerate() {
+            *z = truth[i] * Complex::new(0.9, 0.2) + 0.01 * (i as f64).sin();
+        }
+        let mask: Vec<u8> = (0..VOXELS).map(|i| (i % 3) as u8).collect();
+        let kept: Vec<bool> = mask.iter().map(|&m| m != 0).collect();
+        let mut q = init(recon_quality_init);
+        let (x, t) = (image.as_ptr().cast(), truth.as_ptr().cast());
+        ok(recon_metrics(&raw const g, x, t, null(), 0, 1, &raw mut q));
+        let m = compare(&image, &truth, Scale::Best, None).unwrap();
+        assert_eq!((q.percent_error, q.mse, q.psnr_db, q.snr_db), (m.percent_error, m.mse, m.psnr_db, m.snr_db));
+        assert_eq!(Complex::new(q.scale_re, q.scale_im), m.scale);
+        ok(recon_metrics(&raw const g, x, t, mask.as_ptr(), 1, 0, &raw mut q));
+        let m = compare_magnitude(&image, &truth, Scale::None, Some(&kept)).unwrap();
+        assert_eq!((q.percent_error, q.scale_re), (m.percent_error, 1.0));
+
+        // What goes wrong leaves the structure as it was.
+        q.mse = POISON;
+        let zeros = vec![0u8; VOXELS];
+        fails(recon_metrics(&raw const g, x, t, zeros.as_ptr(), 0, 0, &raw mut q), RECON_INVALID_SIZE, &["mask"]);
+        fails(recon_metrics(&raw const g, x, t, null(), 2, 0, &raw mut q), RECON_UNKNOWN_VALUE, &["part is 2"]);
+        fails(recon_metrics(&raw const g, x, t, null(), 0, 9, &raw mut q), RECON_UNKNOWN_VALUE, &["scale is 9"]);
+        fails(recon_metrics(&raw const g, null(), t, null(), 0, 0, &raw mut q), RECON_NULL_POINTER, &["image"]);
+        fails(recon_metrics(&raw const g, x, null(), null(), 0, 0, &raw mut q), RECON_NULL_POINTER, &["truth"]);
+        fails(recon_metrics(null(), x, t, null(), 0, 0, &raw mut q), RECON_NULL_POINTER, &["geometry"]);
+        image[7].im = f64::NAN;
+        fails(recon_metrics(&raw const g, x, t, null(), 0, 0, &raw mut q), RECON_NOT_FINITE, &["voxel 7 "]);
+        assert_eq!(q.mse, POISON);
+        fails(recon_metrics(&raw const g, x, t, null(), 0, 0, null_mut()), RECON_NULL_POINTER, &["quality"]);
+
+        let mut a = poisoned::<f64>(SAMPLES * COILS);
+        let at = a.as_mut_ptr().cast();
+        fails(recon_phantom_kspace(&raw const g, null(), 0, 2, 0, at), RECON_UNKNOWN_VALUE, &["coil_model is 2"]);
+        fails(recon_phantom_kspace(&raw const g, null(), 0, 0, 0, at), RECON_SIZE_MISMATCH, &["coils is 3"]);
+        fails(recon_phantom_kspace(&raw const g, null(), 4, 1, 0, at), RECON_NULL_POINTER, &["shapes"]);
+        fails(recon_phantom_kspace(&raw const g, table.as_ptr(), 0, 1, 0, at), RECON_INVALID_SIZE, &["no shapes"]);
+        fails(recon_phantom_kspace(&raw const g, table.as_ptr(), 1 << 60, 1, 0, at), RECON_SIZE_OVERFLOW, &[]);
+        fails(recon_phantom_kspace(null(), null(), 0, 1, 0, at), RECON_NULL_POINTER, &["geometry"]);
+        fails(recon_phantom_kspace(&raw const g, null(), 0, 1, 0, null_mut()), RECON_NULL_POINTER, &["kspace"]);
+        fails(recon_phantom_image(&raw const g, null(), 0, 0, at), RECON_INVALID_SIZE, &["points"]);
+        fails(recon_phantom_image(&raw const g, null(), 0, 1, null_mut()), RECON_NULL_POINTER, &["image"]);
+        fails(recon_phantom_coil_maps(&raw const g, null_mut()), RECON_NULL_POINTER, &["maps"]);
+        let none = recon_geometry { coils: 0, ..g };
+        fails(recon_phantom_coil_maps(&raw const none, at), RECON_INVALID_SIZE, &["coils is 0"]);
+        fails(recon_add_noise(&raw const g, 0.0, 1, at, null_mut()), RECON_INVALID_ARGUMENT, &["signal to noise"]);
+        fails(recon_add_noise(&raw const g, 1.0, 1, null_mut(), null_mut()), RECON_NULL_POINTER, &["kspace"]);
+        fails(recon_add_noise(&raw const none, 1.0, 1, at, null_mut()), RECON_INVALID_SIZE, &["no samples"]);
+        fails(recon_add_noise(&raw const g, 1.0, 1, at, at.cast()), RECON_INVALID_ARGUMENT, &["overlap"]);
+        untouched(&a);
+    }
+}
+
+#[test]
+fn coil_images_are_combined_frame_by_frame() {
+    let s = Scene::<f32>::new();
+    let g = s.geometry();
+    for (number, how) in [(0, recon::Combine::RootSumOfSquares), (1, recon::Combine::Adaptive)] {
+        let mut a = poisoned::<f32>(VOXELS * FRAMES);
+        // SAFETY: arrays have the lengths documented.
+        unsafe { ok(recon_combine(&raw const g, number, s.image_at(), a.as_mut_ptr().cast())) };
+        for (frame, a) in s.image.chunks(VOXELS * COILS).zip(a.chunks(VOXELS)) {
+            let mut b = poisoned::<f32>(VOXELS);
+            recon::combine(frame, &N, COILS, how, &mut b).unwrap();
+            same(a, &b);
+        }
+    }
+    let mut a = poisoned::<f32>(VOXELS * FRAMES);
+    let at = a.as_mut_ptr().cast();
+    let mut bad = s.image.clone();
+    // In the second frame: the first must not be written either.
+    bad[VOXELS * COILS + 5].re = f32::INFINITY;
+    // SAFETY: arrays have the lengths documented.
+    unsafe {
+        fails(recon_combine(&raw const g, 0, bad.as_ptr().cast(), at), RECON_NOT_FINITE, &["voxel 5 "]);
+        fails(recon_combine(&raw const g, 5, s.image_at(), at), RECON_UNKNOWN_VALUE, &["method is 5", "ADAPTIVE"]);
+        fails(recon_combine(&raw const g, 0, null(), at), RECON_NULL_POINTER, &["coil_images"]);
+        fails(recon_combine(&raw const g, 0, s.image_at(), null_mut()), RECON_NULL_POINTER, &["image"]);
+        fails(recon_combine(null(), 0, s.image_at(), at), RECON_NULL_POINTER, &["geometry"]);
+        let none = recon_geometry { frames: 0, ..g };
+        fails(recon_combine(&raw const none, 0, s.image_at(), at), RECON_INVALID_SIZE, &["0 frames"]);
+        fails(recon_combine(&raw const g, 0, at, at), RECON_INVALID_ARGUMENT, &["overlap"]);
+        let list = recon_geometry { voxel_count: VOXELS as u64, ..g };
+        fails(recon_combine(&raw const list, 1, s.image_at(), at), RECON_UNSUPPORTED, &["list"]);
+    }
+    untouched(&a);
+}
+
+// ------------------------------------------------------------------------------------------------------ errors
+
+#[test]
+fn null_and_misaligned_pointers_are_named() {
+    let s = Scene::<f64>::new();
+    let plan = Handle::new(&s.combined(), &options(|_| ()));
+    let mut images = poisoned::<f64>(VOXELS * COILS * FRAMES * 8);
+    let out: *mut c_void = images.as_mut_ptr().cast();
+    let (k, x, p) = (s.kspace_at(), s.image_at(), plan.0.cast_const());
+    let path = c"/nowhere/q".as_ptr();
+    type Call<'a> = Box<dyn Fn(&[*mut c_void]) -> recon_status + 'a>;
+    let make = |f: unsafe extern "C" fn(*const recon_plan, *const c_void, *mut c_void) -> recon_status| -> Call<'_> {
+        // SAFETY: one pointer is bad, which is found before anything is read.
+        Box::new(move |a| unsafe { f(a[0].cast(), a[1], a[2]) })
+    };
+    let m = |p: *const c_void| p.cast_mut();
+    let pm = m(p.cast());
+    // SAFETY: in each call one pointer is bad, which is found before anything is read.
+    let calls: Vec<(&[&str], Vec<*mut c_void>, Call<'_>)> = unsafe {
+        vec![
+            (&["plan", "image", "kspace"], vec![pm, m(x), out], make(recon_forward)),
+            (&["plan", "kspace", "image"], vec![pm, m(k), out], make(recon_fhd)),
+            (&["plan", "kspace", "image"], vec![pm, m(k), out], make(recon_weighted_fhd)),
+            (&["plan", "x", "y"], vec![pm, m(x), out], make(recon_normal)),
+            (&["plan", "kspace", "image"], vec![pm, m(k), out], make(recon_grid)),
+            (&["plan", "kspace", "grid"], vec![pm, m(k), out], make(recon_grid_kspace)),
+            (&["plan", "kspace", "image"], vec![pm, m(k), out], make(recon_fbp)),
+            (&["plan", "q"], vec![pm, out], Box::new(|a| recon_q(a[0].cast(), a[1]))),
+            (&["plan", "factors"], vec![pm, out], Box::new(|a| recon_window_correction(a[0].cast(), 0, a[1].cast()))),
+            (&["plan", "weights"], vec![pm, out], Box::new(|a| recon_density(a[0].cast(), 1, 0, 0.0, a[1]))),
+            (
+                &["plan", "kspace", "maps"],
+                vec![pm, m(k), out],
+                Box::new(|a| recon_coil_maps(a[0].cast(), a[1], 0, a[2])),
+            ),
+            (
+                &["plan", "kspace", "image"],
+                vec![pm, m(k), out],
+                Box::new(|a| recon_cg(a[0].cast(), a[1], a[2], null(), null_mut())),
+            ),
+        ]
+    };
+    for (names, arguments, call) in &calls {
+        for (i, name) in names.iter().enumerate() {
+            let mut bad = arguments.clone();
+            bad[i] = null_mut();
+            fails(call(&bad), RECON_NULL_POINTER, &[name, "null pointer", "give"]);
+            bad[i] = arguments[i].cast::<u8>().wrapping_add(1).cast();
+            fails(call(&bad), RECON_INVALID_ARGUMENT, &[name, "multiple of 8"]);
+        }
+    }
+    untouched(&images);
+    // SAFETY: likewise.
+    unsafe {
+        let named: &[(recon_status, &str)] = &[
+            (recon_plan_save_q(p, null()), "path"),
+            (recon_plan_load_q(p, null()), "path"),
+            (recon_plan_save_q(null(), path), "plan"),
+            (recon_plan_load_q(null(), path), "plan"),
+        ];
+        assert!(named.iter().all(|(status, _)| *status == RECON_NULL_POINTER));
+        let g = s.geometry();
+        let mut plan = null_mut();
+        fails(recon_plan_create(null(), null(), &raw mut plan), RECON_NULL_POINTER, &["geometry"]);
+        fails(recon_plan_create(&raw const g, null(), null_mut()), RECON_NULL_POINTER, &["plan"]);
+        fails(recon_plan_info(p, null_mut()), RECON_NULL_POINTER, &["properties"]);
+        let mut properties = init(recon_plan_properties_init);
+        fails(recon_plan_info(null(), &raw mut properties), RECON_NULL_POINTER, &["plan"]);
+        fails(recon_device_info(0, null_mut()), RECON_NULL_POINTER, &["properties"]);
+        fails(recon_geometry_init(null_mut(), 168), RECON_NULL_POINTER, &["recon_geometry"]);
+        fails(recon_options_init(null_mut(), 56), RECON_NULL_POINTER, &["recon_options"]);
+        fails(recon_cg_options_init(null_mut(), 104), RECON_NULL_POINTER, &["recon_cg_options"]);
+        fails(recon_cg_report_init(null_mut(), 80), RECON_NULL_POINTER, &["recon_cg_report"]);
+        fails(recon_quality_init(null_mut(), 56), RECON_NULL_POINTER, &["recon_quality"]);
+        recon_plan_destroy(null_mut());
+    }
+    let o = options(|_| ());
+    create_fails(
+        &recon_geometry { coordinates: [null(); 3], ..s.geometry() },
+        &o,
+        RECON_NULL_POINTER,
+        &["coordinates[0]"],
+    );
+    let g = recon_geometry { coordinates: [s.geometry().coordinates[0], null(), null()], ..s.geometry() };
+    create_fails(&g, &o, RECON_NULL_POINTER, &["coordinates[1]"]);
+    let g = recon_geometry { weights: s.weights.as_ptr().cast::<u8>().wrapping_add(4).cast(), ..s.geometry() };
+    create_fails(&g, &o, RECON_INVALID_ARGUMENT, &["weights", "multiple of 8", "precision"]);
+    let o = options(|o| (o.device, o.device_count) = (2, 1));
+    create_fails(&s.geometry(), &o, RECON_NULL_POINTER, &["device_indices"]);
+}
+
+#[test]
+fn outputs_may_not_overlap_inputs() {
+    let s = Scene::<f32>::new();
+    let plan = Handle::new(&s.combined(), &options(|_| ()));
+    let mut both = poisoned::<f32>(SAMPLES * COILS * FRAMES + VOXELS * FRAMES);
+    let at = both.as_mut_ptr();
+    // SAFETY: all addresses lie within `both`, and overlaps are found before slices are made.
+    unsafe {
+        fails(recon_fhd(plan.0, at.cast(), at.cast()), RECON_INVALID_ARGUMENT, &["image and kspace overlap"]);
+        let last = at.add(SAMPLES * COILS * FRAMES - 1).cast();
+        fails(recon_fhd(plan.0, at.cast(), last), RECON_INVALID_ARGUMENT, &["overlap"]);
+        fails(recon_normal(plan.0, at.cast(), at.add(1).cast()), RECON_INVALID_ARGUMENT, &["y and x overlap"]);
+        let mut o = init(recon_cg_options_init);
+        o.initial = at.cast();
+        fails(
+            recon_cg(plan.0, s.kspace_at(), at.cast(), &raw const o, null_mut()),
+            RECON_INVALID_ARGUMENT,
+            &["initial and image overlap", "separate"],
+        );
+        untouched(&both);
+        // Next to each other is fine.
+        both[..s.kspace.len()].copy_from_slice(&s.kspace);
+        ok(recon_fhd(plan.0, both.as_ptr().cast(), both.as_mut_ptr().add(s.kspace.len()).cast()));
+    }
+}
+
+#[test]
+fn impossible_sizes_are_refused() {
+    let s = Scene::<f32>::new();
+    let (g, o) = (s.geometry(), options(|_| ()));
+    let [nx, ny] = N.map(|n| n as u64);
+    create_fails(&recon_geometry { dims: [nx, 0, 0], ..g }, &o, RECON_INVALID_SIZE, &["axis 1 is 0"]);
+    create_fails(&recon_geometry { samples: 0, ..g }, &o, RECON_INVALID_SIZE, &["no samples"]);
+    create_fails(&recon_geometry { coils: 0, ..g }, &o, RECON_INVALID_SIZE, &["0 coils"]);
+    create_fails(&recon_geometry { frames: 0, ..g }, &o, RECON_INVALID_SIZE, &["0 frames"]);
+    for ndim in [0, 1, 4, u32::MAX] {
+        create_fails(&recon_geometry { ndim, ..g }, &o, RECON_INVALID_SIZE, &["ndim is", "2 or 3"]);
+    }
+    let coordinates = [g.coordinates[0]; 3];
+    create_fails(&recon_geometry { ndim: 3, coordinates, ..g }, &o, RECON_INVALID_SIZE, &["axis 2 is 0"]);
+    for huge in [1 << 46, 1 << 58, 1 << 60, u64::MAX] {
+        create_fails(&recon_geometry { dims: [huge, ny, 0], ..g }, &o, RECON_SIZE_OVERFLOW, &[]);
+        create_fails(&recon_geometry { samples: huge, ..g }, &o, RECON_SIZE_OVERFLOW, &[]);
+        create_fails(&recon_geometry { coordinate_stride: huge, ..g }, &o, RECON_SIZE_OVERFLOW, &[]);
+        let maps = s.maps.as_ptr().cast();
+        create_fails(&recon_geometry { coils: huge, coil_maps: maps, ..g }, &o, RECON_SIZE_OVERFLOW, &[]);
+    }
+    for huge in [1 << 58, 1 << 60, u64::MAX] {
+        create_fails(&recon_geometry { coils: huge, ..g }, &o, RECON_SIZE_OVERFLOW, &[]);
+        create_fails(&recon_geometry { frames: huge, ..g }, &o, RECON_SIZE_OVERFLOW, &[]);
+    }
+    // Lengths follow from the geometry: arrays that no process can hold are refused by the call that is given them.
+    let plan = Handle::new(&recon_geometry { frames: 1 << 40, ..g }, &o);
+    let mut image = poisoned::<f32>(1);
+    // SAFETY: refused for its length before anything is read.
+    let status = unsafe { recon_fhd(plan.0, s.kspace_at(), image.as_mut_ptr().cast()) };
+    fails(status, RECON_SIZE_OVERFLOW, &["kspace has"]);
+    untouched(&image);
+}
+
+#[test]
+fn bad_numbers_are_named_by_index() {
+    let s = Scene::<f32>::new();
+    let o = options(|_| ());
+    for (value, status, word) in [
+        (f32::NAN, RECON_NOT_FINITE, "NaN"),
+        (f32::NEG_INFINITY, RECON_NOT_FINITE, "-inf"),
+        (0.5, RECON_COORDINATE_OUT_OF_RANGE, "0.5"),
+        (-0.75, RECON_COORDINATE_OUT_OF_RANGE, "-0.75"),
+    ] {
+        let mut k = s.k[1].clone();
+        k[123] = value;
+        let g = recon_geometry { coordinates: [s.k[0].as_ptr().cast(), k.as_ptr().cast(), null()], ..s.geometry() };
+        create_fails(&g, &o, status, &["sample 123 on axis 1", word]);
+        let mut w = s.weights.clone();
+        w[45] = value;
+        let g = recon_geometry { weights: w.as_ptr().cast(), ..s.geometry() };
+        match value {
+            0.5 => drop(Handle::new(&g, &o)),
+            _ if value.is_finite() => create_fails(&g, &o, RECON_INVALID_ARGUMENT, &["weight 45 is -0.75", "negative"]),
+            _ => create_fails(&g, &o, RECON_NOT_FINITE, &["weight 45", word]),
+        }
+        if !value.is_finite() {
+            let mut maps = s.maps.clone();
+            maps[9].im = value;
+            let g = recon_geometry { coil_maps: maps.as_ptr().cast(), ..s.geometry() };
+            create_fails(&g, &o, RECON_NOT_FINITE, &["sensitivity 9 ", word]);
+
+            let plan = Handle::new(&s.combined(), &o);
+            let (mut kspace, mut image) = (s.kspace.clone(), s.image[..VOXELS * FRAMES].to_vec());
+            kspace[SAMPLES * COILS + 77].re = value;
+            image[VOXELS + 3].im = value;
+            let mut out = poisoned::<f32>(SAMPLES * COILS * FRAMES);
+            let (k, x, to) = (kspace.as_ptr().cast(), image.as_ptr().cast(), out.as_mut_ptr().cast());
+            let index = format!("sample {} ", SAMPLES * COILS + 77);
+            // SAFETY: arrays have the lengths documented.
+            unsafe {
+                for f in [recon_fhd, recon_weighted_fhd, recon_grid, recon_grid_kspace] {
+                    fails(f(plan.0, k, to), RECON_NOT_FINITE, &[&index, word]);
+                }
+                fails(recon_coil_maps(plan.0, k, 0, to), RECON_NOT_FINITE, &[&index, word]);
+                fails(recon_cg(plan.0, k, to, null(), null_mut()), RECON_NOT_FINITE, &[&index, word]);
+                let index = format!(" {} is ", VOXELS + 3);
+                fails(recon_forward(plan.0, x, to), RECON_NOT_FINITE, &[&index, word]);
+                fails(recon_normal(plan.0, x, to), RECON_NOT_FINITE, &[&index, word]);
+                let mut c = init(recon_cg_options_init);
+                c.initial = x;
+                fails(recon_cg(plan.0, s.kspace_at(), to, &raw const c, null_mut()), RECON_NOT_FINITE, &[&index]);
+            }
+            untouched(&out);
+        }
+    }
+    // Finite data whose sum overflows.
+    let plan = Handle::new(&s.combined(), &o);
+    let kspace = vec![Complex::new(f32::MAX, 0.0); s.kspace.len()];
+    let mut out = poisoned::<f32>(VOXELS * FRAMES);
+    // SAFETY: arrays have the lengths documented.
+    let status = unsafe { recon_cg(plan.0, kspace.as_ptr().cast(), out.as_mut_ptr().cast(), null(), null_mut()) };
+    fails(status, RECON_NOT_FINITE, &["overflows f32", "scale"]);
+    untouched(&out);
+}
+
+#[test]
+fn tolerances_out_of_range_are_refused() {
+    let s = Scene::<f32>::new();
+    for tolerance in [1.0, -1e-3, f64::NAN, f64::INFINITY, 1e-12] {
+        let status = RECON_TOLERANCE_OUT_OF_RANGE;
+        create_fails(&s.geometry(), &options(|o| o.tolerance = tolerance), status, &["tolerance"]);
+    }
+    let o = options(|o| (o.tolerance, o.window) = (1e-3, 2));
+    create_fails(&s.geometry(), &o, RECON_TOLERANCE_OUT_OF_RANGE, &["bilinear", "Kaiser-Bessel"]);
+    let plan = Handle::new(&s.combined(), &options(|_| ()));
+    let mut image = poisoned::<f32>(VOXELS * FRAMES);
+    let mut cg = |change: &dyn Fn(&mut recon_cg_options), status: recon_status, words: &[&str]| {
+        let mut c = init(recon_cg_options_init);
+        change(&mut c);
+        let mut report = init(recon_cg_report_init);
+        report.residual = POISON;
+        // SAFETY: what is wrong is found before it is used.
+        unsafe {
+            let to = image.as_mut_ptr().cast();
+            fails(recon_cg(plan.0, s.kspace_at(), to, &raw const c, &raw mut report), status, words);
+        }
+        assert_eq!((report.residual, report.images), (POISON, 0));
+        untouched(&image);
+    };
+    for bad in [1.0, -0.1, f64::NAN] {
+        cg(&|c| c.tolerance = bad, RECON_TOLERANCE_OUT_OF_RANGE, &["residual"]);
+    }
+    for bad in [-1.0, f64::NAN, f64::INFINITY] {
+        cg(&|c| c.lambda = bad, RECON_INVALID_ARGUMENT, &["lambda"]);
+    }
+    let reference = vec![1.0f32; VOXELS];
+    let anatomical = |c: &mut recon_cg_options| {
+        (c.prior, c.lambda, c.reference) = (2, 1.0, reference.as_ptr().cast());
+    };
+    cg(&|c| (c.prior, c.lambda) = (2, 1.0), RECON_NULL_POINTER, &["reference"]);
+    cg(
+        &|c| {
+            anatomical(c);
+            c.edge = 0.0
+        },
+        RECON_INVALID_ARGUMENT,
+        &["edge is 0"],
+    );
+    cg(&|c| c.prior = 4, RECON_UNKNOWN_VALUE, &["prior is 4", "3 (RECON_PRIOR_MATRIX)"]);
+
+    let (starts, columns) = ([0u64, 1, 2], [0u64, VOXELS as u64]);
+    let values = [Complex::new(1.0f32, 0.0); 2];
+    let matrix = |c: &mut recon_cg_options| {
+        (c.prior, c.lambda, c.matrix_rows) = (3, 1.0, 2);
+        (c.matrix_starts, c.matrix_columns, c.matrix_values) =
+            (starts.as_ptr(), columns.as_ptr(), values.as_ptr().cast());
+    };
+    cg(&matrix, RECON_INVALID_ARGUMENT, &["entry 1", "column 480"]);
+    cg(
+        &|c| {
+            matrix(c);
+            c.matrix_rows = 0
+        },
+        RECON_INVALID_ARGUMENT,
+        &["row starts"],
+    );
+    cg(
+        &|c| {
+            matrix(c);
+            c.matrix_rows = u64::MAX
+        },
+        RECON_SIZE_OVERFLOW,
+        &["matrix_starts"],
+    );
+    cg(
+        &|c| {
+            matrix(c);
+            c.matrix_starts = null()
+        },
+        RECON_NULL_POINTER,
+        &["matrix_starts"],
+    );
+    cg(
+        &|c| {
+            matrix(c);
+            c.matrix_columns = null()
+        },
+        RECON_NULL_POINTER,
+        &["matrix_columns"],
+    );
+    cg(
+        &|c| {
+            matrix(c);
+            c.matrix_values = null()
+        },
+        RECON_NULL_POINTER,
+        &["matrix_values"],
+    );
+    let huge = [0u64, 1, 1 << 60];
+    cg(
+        &|c| {
+            matrix(c);
+            c.matrix_starts = huge.as_ptr()
+        },
+        RECON_SIZE_OVERFLOW,
+        &["matrix_columns"],
+    );
+    let falling = [0u64, 3, 2];
+    cg(
+        &|c| {
+            matrix(c);
+            c.matrix_starts = falling.as_ptr()
+        },
+        RECON_INVALID_ARGUMENT,
+        &["never fall"],
+    );
+}
+
+#[test]
+fn residual_buffers_that_are_too_small_are_refused() {
+    let s = Scene::<f32>::new();
+    let plan = Handle::new(&s.weighted(), &options(|_| ()));
+    let mut image = poisoned::<f32>(VOXELS * COILS * FRAMES);
+    let mut residuals = vec![POISON; 31 * COILS * FRAMES];
+    let mut report = init(recon_cg_report_init);
+    (report.residuals, report.residual_capacity) = (residuals.as_mut_ptr(), residuals.len() as u64 - 1);
+    let to = image.as_mut_ptr().cast();
+    // SAFETY: refused before anything is written.
+    unsafe {
+        let words = ["room for 185", "186 are needed", "6 images"];
+        fails(recon_cg(plan.0, s.kspace_at(), to, null(), &raw mut report), RECON_SIZE_MISMATCH, &words);
+        let mut c = init(recon_cg_options_init);
+        c.iterations = u64::MAX;
+        fails(recon_cg(plan.0, s.kspace_at(), to, &raw const c, &raw mut report), RECON_SIZE_OVERFLOW, &["history"]);
+        report.residuals = null_mut();
+        report.struct_size = 8;
+        let status = RECON_UNKNOWN_STRUCT_SIZE;
+        fails(recon_cg(plan.0, s.kspace_at(), to, null(), &raw mut report), status, &["recon_cg_report_init"]);
+    }
+    assert!(residuals.iter().all(|&r| r == POISON));
+    untouched(&image);
+}
+
+#[test]
+fn unknown_values_are_named_with_those_known() {
+    let s = Scene::<f32>::new();
+    let (g, unknown) = (s.geometry(), RECON_UNKNOWN_VALUE);
+    for bad in [77, u32::MAX] {
+        let is = |field: &str| format!("{field} is {bad}");
+        let check = |g: &recon_geometry, o: &recon_options, field: &str, known: &str| {
+            create_fails(g, o, unknown, &[&is(field), known]);
+        };
+        check(&recon_geometry { precision: bad, ..g }, &options(|_| ()), "precision", "1 (RECON_F64)");
+        check(&recon_geometry { basis: bad, ..g }, &options(|_| ()), "basis", "1 (RECON_BASIS_BOX)");
+        check(&g, &options(|o| o.method = bad), "method", "2 (RECON_METHOD_NUFFT)");
+        check(&g, &options(|o| o.normal = bad), "normal", "1 (RECON_NORMAL_TOEPLITZ)");
+        check(&g, &options(|o| o.window = bad), "window", "0 (RECON_WINDOW_KAISER_BESSEL)");
+        check(&g, &options(|o| o.device = bad), "device", "1 (RECON_DEVICE_CPU)");
+        let plan = Handle::new(&g, &options(|_| ()));
+        let mut w = vec![POISON as f32; SAMPLES];
+        // SAFETY: the array has the length documented.
+        let status = unsafe { recon_density(plan.0, bad, 0, 0.0, w.as_mut_ptr().cast()) };
+        fails(status, unknown, &[&is("method"), "RECON_DENSITY_RAMP"]);
+        // SAFETY: no callback is installed.
+        fails(unsafe { recon_set_log_callback(None, null_mut(), bad) }, unknown, &[&is("level"), "3 (RECON_LOG_INFO)"]);
+        assert!(w.iter().all(|&w| w == POISON as f32));
+    }
+    let plan = Handle::new(&g, &options(|_| ()));
+    let mut w = vec![POISON as f32; SAMPLES];
+    // SAFETY: the array has the length documented.
+    let status = unsafe { recon_density(plan.0, 0, 5, -1.0, w.as_mut_ptr().cast()) };
+    fails(status, RECON_INVALID_ARGUMENT, &["tolerance -1"]);
+    let mut factors = [POISON; 24];
+    // SAFETY: refused before anything is written.
+    let status = unsafe { recon_window_correction(plan.0, 2, factors.as_mut_ptr()) };
+    fails(status, RECON_INVALID_ARGUMENT, &["axis is 2"]);
+    assert!(factors.iter().all(|&f| f == POISON) && w.iter().all(|&w| w == POISON as f32));
+}
+
+#[test]
+fn unknown_struct_sizes_are_refused() {
+    fn check<S: Copy>(init: unsafe extern "C" fn(*mut S, u32) -> recon_status, name: &str) {
+        let size = size_of::<S>() as u32;
+        let mut bytes = std::mem::MaybeUninit::<[S; 2]>::zeroed();
+        for bad in [0, 4, size - 4, size - 1, size + 1, size + 8, u32::MAX] {
+            // SAFETY: the size is refused, and nothing written.
+            let status = unsafe { init(bytes.as_mut_ptr().cast(), bad) };
+            fails(status, RECON_UNKNOWN_STRUCT_SIZE, &[name, &format!("is {bad},"), &size.to_string(), "header"]);
+            // SAFETY: all bytes are initialised.
+            let written = unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast::<u8>(), 2 * size as usize) };
+            assert!(written.iter().all(|&b| b == 0));
+        }
+    }
+    check(recon_geometry_init, "recon_geometry");
+    check(recon_options_init, "recon_options");
+    check(recon_cg_options_init, "recon_cg_options");
+    check(recon_cg_report_init, "recon_cg_report");
+    check(recon_plan_properties_init, "recon_plan_properties");
+    check(recon_device_properties_init, "recon_device_properties");
+    check(recon_quality_init, "recon_quality");
+
+    let s = Scene::<f32>::new();
+    let (g, o) = (s.combined(), options(|_| ()));
+    for bad in [0, 100, 176] {
+        create_fails(
+            &recon_geometry { struct_size: bad, ..g },
+            &o,
+            RECON_UNKNOWN_STRUCT_SIZE,
+            &["recon_geometry_init"],
+        );
+        let o = recon_options { struct_size: bad, ..o };
+        create_fails(&g, &o, RECON_UNKNOWN_STRUCT_SIZE, &["recon_options_init"]);
+        let plan = Handle::new(&g, &options(|_| ()));
+        let mut image = poisoned::<f32>(VOXELS * FRAMES);
+        let mut c = init(recon_cg_options_init);
+        c.struct_size = bad;
+        // SAFETY: arrays have the lengths documented.
+        let status = unsafe { recon_cg(plan.0, s.kspace_at(), image.as_mut_ptr().cast(), &raw const c, null_mut()) };
+        fails(status, RECON_UNKNOWN_STRUCT_SIZE, &["recon_cg_options_init"]);
+        untouched(&image);
+    }
+}
+
+/// The bytes that a message about the memory limit says are needed.
+fn bytes_needed() -> u64 {
+    let message = message();
+    message.split("needs ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn memory_limits_are_kept_and_explained() {
+    let s = Scene::<f32>::new();
+    let g = s.combined();
+    let limited = |limit: u64, normal: u32| options(|o| (o.memory_limit, o.normal) = (limit, normal));
+    create_fails(&g, &limited(1, 2), RECON_MEMORY_LIMIT, &["bytes", "limit is 1", "raise"]);
+    let for_plan = bytes_needed();
+    create_fails(&g, &limited(for_plan - 1, 2), RECON_MEMORY_LIMIT, &[&for_plan.to_string()]);
+    let plan = Handle::new(&g, &limited(for_plan, 2));
+    let mut image = poisoned::<f32>(VOXELS * FRAMES);
+    let to: *mut c_void = image.as_mut_ptr().cast();
+    // SAFETY: arrays have the lengths documented.
+    let cg = |plan: &Handle| unsafe { recon_cg(plan.0, s.kspace_at(), to, null(), null_mut()) };
+    fails(cg(&plan), RECON_MEMORY_LIMIT, &["conjugate gradient", "bytes"]);
+    untouched(&image);
+    ok(cg(&Handle::new(&g, &limited(bytes_needed(), 2))));
+
+    // Q that was asked for does not fit, and fits when the limit is raised as told.
+    let mut image = poisoned::<f32>(VOXELS * FRAMES);
+    let to: *mut c_void = image.as_mut_ptr().cast();
+    // SAFETY: arrays have the lengths documented.
+    let normal = |plan: &Handle| unsafe { recon_normal(plan.0, s.image_at(), to) };
+    fails(normal(&Handle::new(&g, &limited(for_plan, 1))), RECON_MEMORY_LIMIT, &["Q needs"]);
+    untouched(&image);
+    ok(normal(&Handle::new(&g, &limited(bytes_needed(), 1))));
+    // No limit at all.
+    Handle::new(&g, &limited(u64::MAX, 0));
+}
+
+#[test]
+fn what_is_not_there_is_said() {
+    let s = Scene::<f32>::new();
+    let g = s.combined();
+    assert_eq!(recon_device_count(), 0);
+    let mut device = init(recon_device_properties_init);
+    device.memory_bytes = 99;
+    // SAFETY: the structure is alive.
+    fails(unsafe { recon_device_info(0, &raw mut device) }, RECON_NO_DEVICE, &["device 0", "CPU"]);
+    assert_eq!(device.memory_bytes, 99);
+    let indices = [0u32, 3];
+    create_fails(&g, &options(|o| o.device = 2), RECON_NO_DEVICE, &["cuda", "cpu"]);
+    let o = options(|o| (o.device, o.device_count, o.device_indices) = (2, 2, indices.as_ptr()));
+    create_fails(&g, &o, RECON_NO_DEVICE, &["[0, 3]"]);
+    Handle::new(&g, &options(|o| o.device = 1));
+
+    create_fails(&g, &options(|o| o.pointers_on_device = 1), RECON_UNSUPPORTED, &["pointers_on_device is 1", "0"]);
+    let map = vec![0.0f32; VOXELS];
+    let times = vec![0.0f32; SAMPLES];
+    let with_map = recon_geometry { field_map: map.as_ptr().cast(), ..g };
+    create_fails(&with_map, &options(|_| ()), RECON_UNSUPPORTED, &["field map"]);
+    create_fails(
+        &recon_geometry { times: times.as_ptr().cast(), ..g },
+        &options(|_| ()),
+        RECON_UNSUPPORTED,
+        &["field_map"],
+    );
+
+    let plan = Handle::new(&g, &options(|o| o.method = 1));
+    let mut out = poisoned::<f32>(VOXELS * FRAMES);
+    let to: *mut c_void = out.as_mut_ptr().cast();
+    // SAFETY: arrays have the lengths documented.
+    unsafe {
+        fails(recon_fbp(plan.0, s.kspace_at(), to), RECON_UNSUPPORTED, &["filtered backprojection", "recon_grid"]);
+        fails(recon_grid_kspace(plan.0, s.kspace_at(), to), RECON_UNSUPPORTED, &["exact", "NUFFT"]);
+        fails(recon_window_correction(plan.0, 0, to.cast()), RECON_UNSUPPORTED, &["exact", "NUFFT"]);
+    }
+    untouched(&out);
+}
+
+#[test]
+fn memory_that_is_not_there_is_said() {
+    // Q of 2^49 numbers passes as a size, but no machine has so much; the plan itself is small.
+    let s = Scene::<f32>::new();
+    let coordinates = [s.geometry().coordinates[0]; 3];
+    let g = recon_geometry { ndim: 3, dims: [1 << 16, 1 << 15, 1 << 15], coordinates, ..s.geometry() };
+    let plan = Handle::new(&g, &options(|o| (o.method, o.normal) = (1, 1)));
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("huge.{}", std::process::id()));
+    let path = CString::new(file.to_str().unwrap()).unwrap();
+    // SAFETY: the plan and the path are alive.
+    let status = unsafe { recon_plan_save_q(plan.0, path.as_ptr()) };
+    fails(status, RECON_OUT_OF_HOST_MEMORY, &["could not allocate 2251799813685248 bytes for", "Q", "free memory"]);
+    assert!(!file.exists());
+}
+
+unsafe extern "C" fn cancel(p: *const recon_progress, user_data: *mut c_void) -> c_int {
+    // SAFETY: the library's structure, and the test's number.
+    unsafe { ((*p).image == 1 && (*p).iteration >= *user_data.cast::<u64>()).into() }
+}
+
+#[test]
+fn progress_can_cancel() {
+    let s = Scene::<f32>::new();
+    let plan = Handle::new(&s.combined(), &options(|_| ()));
+    for (mut after, words) in [(0u64, "before the first iteration"), (3, "after iteration 3")] {
+        let mut c = init(recon_cg_options_init);
+        c.progress = Some(cancel);
+        c.user_data = (&raw mut after).cast();
+        let mut report = init(recon_cg_report_init);
+        let mut residuals = vec![POISON; 31 * FRAMES];
+        (report.residuals, report.residual_capacity) = (residuals.as_mut_ptr(), residuals.len() as u64);
+        let mut image = poisoned::<f32>(VOXELS * FRAMES);
+        // SAFETY: arrays have the lengths documented.
+        let status =
+            unsafe { recon_cg(plan.0, s.kspace_at(), image.as_mut_ptr().cast(), &raw const c, &raw mut report) };
+        fails(status, RECON_CANCELLED, &["cancelled", words]);
+        assert_eq!(report.images, 0);
+        assert!(residuals.iter().all(|&r| r == POISON));
+        // The first image was solved by then; nothing of it may show.
+        untouched(&image);
+    }
+}
+
+#[test]
+fn q_is_saved_and_loaded() {
+    let s = Scene::<f32>::new();
+    let o = options(|o| o.normal = 1);
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let file = folder.join(format!("q.{}", std::process::id()));
+    let path = CString::new(file.to_str().unwrap()).unwrap();
+    let at: *const c_char = path.as_ptr();
+    let plan = Handle::new(&s.combined(), &o);
+    let (mut a, mut b) = (poisoned::<f32>(VOXELS * FRAMES), poisoned::<f32>(VOXELS * FRAMES));
+    // SAFETY: arrays have the lengths documented, paths are C strings.
+    unsafe {
+        ok(recon_normal(plan.0, s.image_at(), a.as_mut_ptr().cast()));
+        ok(recon_plan_save_q(plan.0, at));
+        let again = Handle::new(&s.combined(), &o);
+        ok(recon_plan_load_q(again.0, at));
+        ok(recon_normal(again.0, s.image_at(), b.as_mut_ptr().cast()));
+        same(&a, &b);
+        let other = Handle::new(&recon_geometry { weights: null(), ..s.combined() }, &o);
+        fails(recon_plan_load_q(other.0, at), RECON_BAD_FILE, &["weights"]);
+        let bytes = std::fs::read(&file).unwrap();
+        std::fs::write(&file, &bytes[..bytes.len() - 3]).unwrap();
+        fails(recon_plan_load_q(again.0, at), RECON_BAD_FILE, &["cut short"]);
+        let mut damaged = bytes.clone();
+        damaged[200] ^= 1;
+        std::fs::write(&file, &damaged).unwrap();
+        fails(recon_plan_load_q(again.0, at), RECON_BAD_FILE, &["checksum"]);
+        std::fs::remove_file(&file).unwrap();
+        fails(recon_plan_load_q(again.0, at), RECON_IO, &["could not load"]);
+        fails(recon_plan_save_q(again.0, c"/nowhere/at/all".as_ptr()), RECON_IO, &["/nowhere/at/all", "save"]);
+        let transforms = Handle::new(&s.combined(), &options(|o| o.normal = 2));
+        fails(recon_plan_save_q(transforms.0, at), RECON_UNSUPPORTED, &["does not use Q"]);
+        fails(recon_plan_load_q(transforms.0, at), RECON_UNSUPPORTED, &["does not use Q"]);
+        assert!(!file.exists());
+    }
+}
+
+// ------------------------------------------------------------------------------------------------------ threads
+
+#[test]
+fn plans_may_be_shared_among_threads() {
+    let s = Scene::<f32>::new();
+    let solve = |plan: &Handle| {
+        let (mut x, mut y) = (poisoned::<f32>(VOXELS * FRAMES), poisoned::<f32>(VOXELS * FRAMES));
+        // SAFETY: arrays have the lengths documented.
+        unsafe {
+            ok(recon_grid(plan.0, s.kspace_at(), y.as_mut_ptr().cast()));
+            ok(recon_cg(plan.0, s.kspace_at(), x.as_mut_ptr().cast(), null(), null_mut()));
+        }
+        (x, y)
+    };
+    let wanted = solve(&Handle::new(&s.combined(), &options(|o| o.threads = 1)));
+    let shared = Handle::new(&s.combined(), &options(|_| ()));
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..4)
+            .map(|i| {
+                let (s, shared, solve) = (&s, &shared, &solve);
+                scope.spawn(move || {
+                    (0..3)
+                        .map(|_| match i % 2 {
+                            0 => solve(shared),
+                            _ => solve(&Handle::new(&s.combined(), &options(|o| o.threads = i))),
+                        })
+                        .collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        for worker in workers {
+            for (x, y) in worker.join().unwrap() {
+                same(&x, &wanted.0);
+                same(&y, &wanted.1);
+            }
+        }
+    });
+}
+
+#[test]
+fn texts_are_there() {
+    // SAFETY: static C strings.
+    unsafe {
+        assert_eq!(CStr::from_ptr(recon_version()).to_str().unwrap(), env!("CARGO_PKG_VERSION"));
+        assert_eq!(CStr::from_ptr(recon_status_string(RECON_CANCELLED as i32)).to_str().unwrap(), "cancelled");
+        assert_eq!(CStr::from_ptr(recon_status_string(-7)).to_str().unwrap(), "unknown status");
+    }
+    std::thread::spawn(|| assert_eq!(message(), "")).join().unwrap();
+}

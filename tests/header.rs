@@ -1,0 +1,88 @@
+//! include/recon.h is what src/ffi says, and compiles as C99 and C++11.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The header as cbindgen makes it now.
+fn generate() -> String {
+    let config = cbindgen::Config::from_file(root().join("cbindgen.toml")).unwrap();
+    let mut builder = cbindgen::Builder::new().with_config(config);
+    for file in ["status.rs", "structs.rs", "mod.rs"] {
+        builder = builder.with_src(root().join("src/ffi").join(file));
+    }
+    let mut text = Vec::new();
+    builder.generate().expect("the header can be generated").write(&mut text);
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn header_is_up_to_date() {
+    let path = root().join("include/recon.h");
+    let now = generate();
+    if std::env::var_os("RECON_UPDATE_HEADER").is_some_and(|v| v == "1") {
+        std::fs::write(&path, &now).unwrap();
+    }
+    let committed = std::fs::read_to_string(&path).unwrap_or_default();
+    if committed != now {
+        let line = committed.lines().zip(now.lines()).position(|(a, b)| a != b).unwrap_or(0);
+        panic!("include/recon.h is stale from line {} on: run `make header` and commit it", line + 1);
+    }
+}
+
+#[test]
+fn every_function_and_field_is_documented() {
+    let header = generate();
+    let lines: Vec<&str> = header.lines().collect();
+    let body = lines.iter().position(|l| l.starts_with("typedef")).unwrap();
+    for (i, line) in lines.iter().enumerate().skip(body) {
+        let function = line.contains(" *recon_") || line.starts_with("recon_") || line.starts_with("void recon_");
+        let function =
+            (function || line.starts_with("uint32_t recon_")) && line.contains('(') && !line.starts_with(' ');
+        let field = line.starts_with("    ") && !line.starts_with("     ") && !line.trim_start().starts_with("//");
+        if function || field {
+            assert!(lines[i - 1].trim_start().starts_with("//"), "line {}: {line} has no comment", i + 1);
+        }
+    }
+}
+
+fn compile(compiler: &str, standard: &str, extension: &str, text: &str) {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let source = folder.join(format!("header.{extension}"));
+    std::fs::write(&source, text).unwrap();
+    let output = Command::new(compiler)
+        .args([standard, "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only", "-I"])
+        .arg(root().join("include"))
+        .arg(&source)
+        .output()
+        .unwrap_or_else(|e| panic!("{compiler}: {e}"));
+    assert!(output.status.success(), "{compiler} {standard}:\n{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn header_compiles_as_c_and_cpp() {
+    // Twice, for the include guard; sizes are what the library's own assertions say.
+    let text = "#include <recon.h>\n#include <recon.h>\n\
+        typedef char geometry_is_168[sizeof(recon_geometry) == 168 ? 1 : -1];\n\
+        typedef char options_is_56[sizeof(recon_options) == 56 ? 1 : -1];\n\
+        typedef char cg_is_104[sizeof(recon_cg_options) == 104 ? 1 : -1];\n\
+        int main(void) { recon_geometry g; return recon_geometry_init(&g, sizeof g) == RECON_OK ? 0 : 1; }\n";
+    compile("cc", "-std=c99", "c", text);
+    compile("c++", "-std=c++11", "cpp", text);
+}
+
+#[test]
+fn example_in_the_header_compiles() {
+    let header = generate();
+    let example =
+        header.lines().take_while(|l| !l.starts_with("// The model")).filter_map(|l| l.strip_prefix("//     "));
+    let body: Vec<&str> = example.collect();
+    assert!(body.len() > 15 && body.iter().any(|l| l.contains("recon_cg(")), "the example is gone");
+    let text =
+        format!("#include <stddef.h>\n#include <recon.h>\nint main(void) {{\n{}\nreturn 0;\n}}\n", body.join("\n"));
+    compile("cc", "-std=c99", "example.c", &text);
+    compile("c++", "-std=c++11", "example.cpp", &text);
+}
