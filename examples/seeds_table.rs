@@ -88,7 +88,7 @@ fn other_contrast(phantom: &Phantom) -> Result<Phantom> {
     let changed = shapes
         .iter()
         .enumerate()
-        .map(|(i, shape)| Ellipsoid { density: 0.2 + 0.3 * ((i * 7 % 5) as f64), ..shape.clone() })
+        .map(|(i, shape)| Ellipsoid { density: 0.2 + 0.3 * ((i * 7 % 5) as f64), ..*shape })
         .collect();
     Phantom::new(phantom.ndim(), changed)
 }

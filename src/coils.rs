@@ -9,7 +9,7 @@
 use crate::backend::Backend;
 use crate::density::{self, Density};
 use crate::encoding::{Encoding, Weighting};
-use crate::error::{bail, try_vec, Result};
+use crate::error::{bail, try_collect, try_vec, Result};
 use crate::geometry::{check_finite, check_len, Geometry};
 use crate::nufft::Nufft;
 use crate::plan::Options;
@@ -98,7 +98,8 @@ pub(crate) fn maps<T: Real, B: Backend<T>>(
         let k = encoding.coordinates.iter().zip(dims);
         k.map(|(k, &n)| (k[m].wide() * n as f64 * 2.0 / calibration as f64).powi(2)).sum::<f64>().sqrt()
     };
-    let inside: Vec<usize> = (0..samples).filter(|&m| radius(m) < 1.0).collect();
+    let mut inside = try_collect(samples, "the calibration samples", (0..samples).filter(|&m| radius(m) < 1.0))?;
+    inside.shrink_to_fit();
     if inside.is_empty() {
         bail!(
             InvalidArgument,
@@ -141,11 +142,11 @@ pub(crate) fn maps<T: Real, B: Backend<T>>(
     let mut images = try_vec(small.voxels * coils, Complex::default(), "calibration images")?;
     b.download(b.view(&device), &mut images)?;
 
-    let images: Vec<Complex<f64>> = images.into_iter().map(wide).collect();
+    let images = try_collect(images.len(), "calibration images", images.iter().map(|&z| wide(z)))?;
     let low_maps = walsh(&images, &low, coils);
     let mut maps = interpolate(&low_maps, &low, dims, coils)?;
     normalise(&mut maps, dims.iter().product());
-    Ok(maps.into_iter().map(narrow).collect())
+    try_collect(maps.len(), "the coil maps", maps.iter().map(|&z| narrow(z)))
 }
 
 /// The size of calibration images: twice the resolution of the calibration region, but no larger than the image.

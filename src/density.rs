@@ -4,7 +4,7 @@
 //! gridding reconstruction then returns an object at its own scale.
 
 use crate::backend::Backend;
-use crate::error::{bail, Result};
+use crate::error::{bail, try_collect, try_vec, Result};
 use crate::nufft::Nufft;
 use crate::real::Real;
 use crate::window::{Choice, Shape, Window};
@@ -38,7 +38,7 @@ impl Default for Density {
 pub fn weights<T: Real, B: Backend<T>>(backend: &B, k: &[&[T]], dims: &[usize], method: Density) -> Result<Vec<T>> {
     let samples = k[0].len();
     let mut w: Vec<f64> = match method {
-        Density::Ramp => ramp(k),
+        Density::Ramp => ramp(k)?,
         Density::Jackson => iterate(backend, k, dims, 1, 0.0)?,
         Density::PipeMenon { iterations, tolerance } => {
             if iterations == 0 || !(tolerance >= 0.0) {
@@ -54,13 +54,13 @@ pub fn weights<T: Real, B: Backend<T>>(backend: &B, k: &[&[T]], dims: &[usize], 
     debug_assert_eq!(w.len(), samples);
     let scale = normalisation(k, |m| w[m])?;
     w.iter_mut().for_each(|w| *w *= scale);
-    Ok(w.into_iter().map(T::of).collect())
+    try_collect(samples, "the density weights", w.into_iter().map(T::of))
 }
 
-fn ramp<T: Real>(k: &[&[T]]) -> Vec<f64> {
+fn ramp<T: Real>(k: &[&[T]]) -> Result<Vec<f64>> {
     let d = k.len() as i32;
     let radius = |m: usize| k.iter().map(|k| k[m].wide().powi(2)).sum::<f64>().sqrt();
-    let radii: Vec<f64> = (0..k[0].len()).map(radius).collect();
+    let mut radii = try_collect(k[0].len(), "the density weights", (0..k[0].len()).map(radius))?;
     // Rounded coordinates of the centre are not quite zero.
     let centre = 1e-6;
     let step = radii.iter().copied().filter(|&r| r > centre).fold(f64::INFINITY, f64::min);
@@ -71,7 +71,8 @@ fn ramp<T: Real>(k: &[&[T]]) -> Vec<f64> {
         2 => step / 6.0,
         _ => 0.0,
     };
-    radii.into_iter().map(|r| if r > centre { r.powi(d - 1) } else { least }).collect()
+    radii.iter_mut().for_each(|r| *r = if *r > centre { r.powi(d - 1) } else { least });
+    Ok(radii)
 }
 
 /// The window under which densities are summed: two Nyquist cells wide on a grid of twofold oversampling.
@@ -93,8 +94,8 @@ fn iterate<T: Real, B: Backend<T>>(
     let integral: f64 = choice.grid.iter().map(|&g| choice.shape.fourier(0.0) / g as f64).product();
     let nufft = Nufft::new(backend, k, dims, choice)?;
     let samples = k[0].len();
-    let mut w = vec![Complex::new(T::ONE, T::ZERO); samples];
-    let mut density = w.clone();
+    let mut w = try_vec(samples, Complex::new(T::ONE, T::ZERO), "the density weights")?;
+    let mut density = try_vec(samples, Complex::default(), "the density of samples")?;
     let mut grid = backend.zeros::<Complex<T>>(nufft.grid_len(), "the density grid")?;
     let mut device = backend.zeros::<Complex<T>>(samples, "the density of samples")?;
     let mut before = f64::INFINITY;
@@ -123,7 +124,7 @@ fn iterate<T: Real, B: Backend<T>>(
         }
         before = deviation;
     }
-    Ok(w.into_iter().map(|w| w.re.wide()).collect())
+    try_collect(samples, "the density weights", w.into_iter().map(|w| w.re.wide()))
 }
 
 /// What weights must be multiplied by for their sum over a Gaussian in k-space, as wide as the trajectory allows, to be

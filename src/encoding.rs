@@ -4,7 +4,7 @@
 use crate::backend::cpu::threads::{Lease, Pool};
 use crate::backend::{Backend, Complexes, ComplexesMut, Reals};
 use crate::density::{self, Density};
-use crate::error::{bail, Result};
+use crate::error::{bail, try_collect, try_vec, Result};
 use crate::geometry::{Geometry, VoxelBasis};
 use crate::nufft::Nufft;
 use crate::plan::{Normal, Options};
@@ -73,7 +73,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             if !wanted {
                 return Ok(None);
             }
-            let values: Vec<T> = (0..samples).map(|m| T::of(f(m))).collect();
+            let values = try_collect(samples, "the weights", (0..samples).map(|m| T::of(f(m))))?;
             backend.upload(&values, "the weights").map(Some)
         };
         Ok(Encoding {
@@ -83,8 +83,11 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             samples,
             coils: geometry.coils,
             transform,
-            coordinates: k.iter().map(|k| k.to_vec()).collect(),
-            weights: geometry.weights.map(|w| w.to_vec()),
+            coordinates: k
+                .iter()
+                .map(|k| try_collect(samples, "the coordinates", k.iter().copied()))
+                .collect::<Result<_>>()?,
+            weights: geometry.weights.map(|w| try_collect(samples, "the weights", w.iter().copied())).transpose()?,
             basis: geometry.basis,
             maps: geometry.coil_maps.map(|maps| backend.upload(maps, "the coil sensitivities")).transpose()?,
             phi: factors(boxed, &phi)?,
@@ -222,34 +225,27 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         mut image: ComplexesMut<B, T>,
     ) -> Result<()> {
         let b = self.b();
+        // Taken before anything is written, so that an output is never half written for want of memory.
+        let mut weighed = factor.map(|_| self.sample_array()).transpose()?;
+        let mut coil_image = self.maps.as_ref().map(|_| self.image()).transpose()?;
         if self.maps.is_some() {
             b.clear(image.again());
         }
         for coil in 0..self.coils {
-            let values = kspace.part(coil * self.samples..(coil + 1) * self.samples);
-            match factor {
-                None => self.collect(coil, values, image.again())?,
-                Some(factor) => {
-                    let mut weighed = self.sample_array()?;
-                    b.weigh(factor, values, b.view_mut(&mut weighed));
-                    self.collect(coil, b.view(&weighed), image.again())?;
+            let mut values = kspace.part(coil * self.samples..(coil + 1) * self.samples);
+            if let (Some(factor), Some(weighed)) = (factor, &mut weighed) {
+                b.weigh(factor, values, b.view_mut(weighed));
+                values = b.view(weighed);
+            }
+            match (self.map(coil), &mut coil_image) {
+                (Some(map), Some(coil_image)) => {
+                    self.to_image(values, b.view_mut(coil_image))?;
+                    b.add_conj_product(map, b.view(coil_image), image.again());
                 }
+                _ => self.to_image(values, image.part(coil * self.voxels..(coil + 1) * self.voxels))?,
             }
         }
         Ok(())
-    }
-
-    /// Adds conj(S_c) times the image of one coil's values, or sets that coil's own image.
-    fn collect(&self, coil: usize, values: Complexes<B, T>, mut image: ComplexesMut<B, T>) -> Result<()> {
-        match self.map(coil) {
-            None => self.to_image(values, image.part(coil * self.voxels..(coil + 1) * self.voxels)),
-            Some(map) => {
-                let mut coil_image = self.image()?;
-                self.to_image(values, self.b().view_mut(&mut coil_image))?;
-                self.b().add_conj_product(map, self.b().view(&coil_image), image);
-                Ok(())
-            }
-        }
     }
 
     /// y = E^H W E x for one image (of coil `coil`, without maps).
@@ -261,6 +257,10 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let b = self.b();
         let mut coil_image = self.image()?;
         let mut product = self.image()?;
+        if toeplitz.is_none() {
+            // What each coil will take, before anything is written.
+            drop((self.sample_array()?, self.sample_array()?));
+        }
         b.clear(y.again());
         for coil in 0..self.coils {
             let map = self.map(coil).expect("maps are there");
@@ -322,8 +322,8 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     }
 
     fn q_bytes(&self) -> usize {
-        let doubled: usize = self.dims.iter().map(|&n| window::next_fast_size(2 * n)).product();
-        self.b().convolver_bytes(&self.dims) + doubled * 2 * std::mem::size_of::<T>()
+        let doubled = self.dims.iter().fold(1usize, |p, &n| p.saturating_mul(window::next_fast_size(2 * n)));
+        self.b().convolver_bytes(&self.dims).saturating_add(doubled.saturating_mul(2 * std::mem::size_of::<T>()))
     }
 
     fn squared_weight(&self, m: usize) -> f64 {
@@ -332,7 +332,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     }
 
     fn q_octant(&self, half: [bool; 3], image: ComplexesMut<B, T>) -> Result<()> {
-        let values = octant_values(&self.coordinates, &self.dims, half, |m| self.squared_weight(m));
+        let values = octant_values(&self.coordinates, &self.dims, half, |m| self.squared_weight(m))?;
         let input = self.b().input(&values)?;
         self.to_image(self.b().read(&input), image)
     }
@@ -342,8 +342,8 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     pub fn q(&self, q: &mut [Complex<T>]) -> Result<()> {
         let b = self.b();
         if self.listed {
-            let values: Vec<_> =
-                (0..self.samples).map(|m| Complex::new(T::of(self.squared_weight(m)), T::ZERO)).collect();
+            let weight = |m| Complex::new(T::of(self.squared_weight(m)), T::ZERO);
+            let values = try_collect(self.samples, "the weights of Q", (0..self.samples).map(weight))?;
             let input = b.input(&values)?;
             let mut image = self.image()?;
             self.to_image(b.read(&input), b.view_mut(&mut image))?;
@@ -352,7 +352,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let n = [0, 1, 2].map(|a| *self.dims.get(a).unwrap_or(&1));
         let twice = [0, 1, 2].map(|a| if a < self.dims.len() { 2 * n[a] } else { 1 });
         let mut image = self.image()?;
-        let mut part = vec![Complex::default(); self.voxels];
+        let mut part = try_vec(self.voxels, Complex::default(), "a part of Q")?;
         for half in octants(self.dims.len()) {
             self.q_octant(half, b.view_mut(&mut image))?;
             b.download(b.view(&image), &mut part)?;
@@ -410,18 +410,16 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let weights = match &self.weights {
             Some(w) => {
                 let scale = density::normalisation(&k, |m| w[m].wide())?;
-                w.iter().map(|w| T::of(w.wide() * scale)).collect()
+                try_collect(w.len(), "the density weights", w.iter().map(|w| T::of(w.wide() * scale)))?
             }
             None => {
                 log::info!("no density weights given: computing them by the method of Pipe and Menon");
                 self.density(Density::default())?
             }
         };
-        let values: Vec<T> = weights
-            .iter()
-            .enumerate()
-            .map(|(m, w)| T::of(w.wide() * basis_factor(self.basis, k.iter().map(|k| k[m].wide()))))
-            .collect();
+        let phi = |m: usize| basis_factor(self.basis, k.iter().map(|k| k[m].wide()));
+        let values = weights.iter().enumerate().map(|(m, w)| T::of(w.wide() * phi(m)));
+        let values = try_collect(self.samples, "the density weights", values)?;
         let made = Arc::new(self.b().upload(&values, "the density weights")?);
         *slot = Some(made.clone());
         Ok(made)
@@ -444,7 +442,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         b.weigh(b.view(&*weights), values, b.view_mut(&mut weighed));
         let mut grid = b.zeros::<Complex<T>>(nufft.grid_len(), "the gridded k-space")?;
         nufft.spread(b, b.view(&weighed), b.view_mut(&mut grid));
-        let mut host = vec![Complex::default(); nufft.grid_len()];
+        let mut host = try_vec(nufft.grid_len(), Complex::default(), "the gridded k-space")?;
         b.download(b.view(&grid), &mut host)?;
         let g = &nufft.choice().grid;
         let row = g[0];

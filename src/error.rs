@@ -100,12 +100,25 @@ pub(crate) use bail;
 
 /// Allocates a vector of `count` copies of `value`, or says how many bytes were wanted.
 pub(crate) fn try_vec<E: Clone>(count: usize, value: E, what: &str) -> Result<Vec<E>> {
+    let mut v = try_reserve(count, what)?;
+    v.resize(count, value);
+    Ok(v)
+}
+
+/// An empty vector with room for `count` elements, or an error that says how many bytes were wanted.
+fn try_reserve<E>(count: usize, what: &str) -> Result<Vec<E>> {
     let mut v = Vec::new();
     if v.try_reserve_exact(count).is_err() {
         let bytes = count as u128 * std::mem::size_of::<E>() as u128;
         bail!(OutOfHostMemory, "could not allocate {bytes} bytes for {what}: free memory, or use a smaller problem");
     }
-    v.resize(count, value);
+    Ok(v)
+}
+
+/// Collects `count` elements, or says how many bytes were wanted.
+pub(crate) fn try_collect<E>(count: usize, what: &str, elements: impl Iterator<Item = E>) -> Result<Vec<E>> {
+    let mut v = try_reserve(count, what)?;
+    v.extend(elements.take(count));
     Ok(v)
 }
 

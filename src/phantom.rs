@@ -228,7 +228,7 @@ impl Phantom {
         std::thread::scope(|scope| {
             for _ in 0..helpers {
                 // Without another thread the work is done all the same, by those there are.
-                if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
+                if std::thread::Builder::new().name("recon phantom".into()).spawn_scoped(scope, work).is_err() {
                     break;
                 }
             }

@@ -1,7 +1,7 @@
 //! Quadratic priors: the R of (E^H W E + lambda R^H R) x = E^H W d.
 
 use crate::backend::{Backend, Complexes, ComplexesMut, Csr};
-use crate::error::{bail, try_vec, Result};
+use crate::error::{bail, try_collect, try_vec, Result};
 use crate::geometry::{check_finite, check_len};
 use crate::real::Real;
 use num_complex::Complex;
@@ -159,7 +159,8 @@ fn check_matrix<T: Real>(m: &Matrix<'_, T>, voxels: usize) -> Result<(Vec<u32>, 
             m.columns[i]
         );
     }
-    Ok((m.rows.iter().map(|&r| r as u32).collect(), m.columns.iter().map(|&c| c as u32).collect()))
+    let narrow = |indices: &[u64]| try_collect(indices.len(), "the prior's matrix", indices.iter().map(|&i| i as u32));
+    Ok((narrow(m.rows)?, narrow(m.columns)?))
 }
 
 /// Rows, columns and values of the conjugate transpose.
@@ -173,7 +174,7 @@ fn adjoint<T: Real>(rows: &[u32], columns: &[u32], values: &[Complex<T>], width:
     for i in 0..width {
         starts[i + 1] += starts[i];
     }
-    let mut next = starts.clone();
+    let mut next = try_collect(starts.len(), "the prior's transpose", starts.iter().copied())?;
     let mut t_columns = try_vec(columns.len(), 0u32, "the prior's transpose")?;
     let mut t_values = try_vec(columns.len(), Complex::default(), "the prior's transpose")?;
     for row in 0..rows.len() - 1 {

@@ -5,8 +5,8 @@
 //! weights on the image's own grid, each shifted by half the doubled grid, so it needs no larger plan.
 
 use crate::backend::{Backend, Complexes, ComplexesMut};
-use crate::error::{bail, Error, ErrorKind, Result};
-use crate::real::Real;
+use crate::error::{bail, try_collect, Error, ErrorKind, Result};
+use crate::real::{narrow, Real};
 use num_complex::Complex;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -22,17 +22,15 @@ pub(crate) fn octant_values<T: Real>(
     dims: &[usize],
     half: [bool; 3],
     weight: impl Fn(usize) -> f64,
-) -> Vec<Complex<T>> {
+) -> Result<Vec<Complex<T>>> {
     // Image index i is voxel i - floor(n/2); the octants begin with displacement 0 or -n.
     let shift: Vec<f64> =
         dims.iter().zip(half).map(|(&n, half)| (n / 2) as f64 - if half { n as f64 } else { 0.0 }).collect();
-    (0..k[0].len())
-        .map(|m| {
-            let turns: f64 = k.iter().zip(&shift).map(|(k, s)| k[m].wide() * s).sum();
-            let e = Complex::from_polar(weight(m), std::f64::consts::TAU * (turns - turns.round()));
-            Complex::new(T::of(e.re), T::of(e.im))
-        })
-        .collect()
+    let value = |m: usize| {
+        let turns: f64 = k.iter().zip(&shift).map(|(k, s)| k[m].wide() * s).sum();
+        narrow(Complex::from_polar(weight(m), std::f64::consts::TAU * (turns - turns.round())))
+    };
+    try_collect(k[0].len(), "the weights of Q", (0..k[0].len()).map(value))
 }
 
 /// The convolution with Q on a backend.

@@ -217,7 +217,7 @@ pub struct Choice {
 ///
 /// A tolerance of 0 asks for 1e-4, or for the best that the window reaches if that is worse.
 pub fn choose(window: Window, dims: &[usize], samples: usize, tolerance: f64, epsilon: f64) -> Result<Choice> {
-    if !(tolerance >= 0.0 && tolerance < 1.0) {
+    if !(0.0..1.0).contains(&tolerance) {
         bail!(ToleranceOutOfRange, "the tolerance is {tolerance}: it must lie between 0 and 1, 1e-4 say");
     }
     let by_default = tolerance == 0.0;
@@ -432,7 +432,7 @@ mod tests {
     #[test]
     fn wider_windows_and_finer_grids_err_less() {
         for width in 3..MAX_WIDTH {
-            let error = |w, sigma| Shape::best(Window::KaiserBessel, w, sigma).alias_error(0.5 / sigma);
+            let error = |w, sigma| Shape::best(Window::KaiserBessel, w, sigma).worst_error(0.5 / sigma);
             assert!(error(width + 1, 1.25) < error(width, 1.25));
             assert!(error(width, 2.0) < error(width, 1.25));
         }

@@ -6,7 +6,7 @@
 use super::simd::{Arith, Kernel, Level};
 use super::threads::{Pool, Shared, Threads};
 use crate::backend::Sign;
-use crate::error::Result;
+use crate::error::{try_collect, Result};
 use crate::real::Real;
 use gemm::Parallelism;
 use num_complex::Complex;
@@ -34,12 +34,14 @@ const LIST: usize = 256;
 impl<T: Real> DirectSum<T> {
     /// See [`crate::backend::Backend::direct_sum`].
     pub fn new(level: Level, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>) -> Result<Self> {
-        let own = |lists: &[&[T]]| lists.iter().map(|l| l.to_vec()).collect();
+        let own = |lists: &[&[T]]| -> Result<Vec<Vec<T>>> {
+            lists.iter().map(|l| try_collect(l.len(), "coordinates", l.iter().copied())).collect()
+        };
         let voxels = match voxels {
-            Some(lists) => Voxels::List(own(lists)),
+            Some(lists) => Voxels::List(own(lists)?),
             None => Voxels::Grid([0, 1, 2].map(|a| *dims.get(a).unwrap_or(&1))),
         };
-        Ok(DirectSum { level, k: own(k), voxels, tables: Pool::new() })
+        Ok(DirectSum { level, k: own(k)?, voxels, tables: Pool::new() })
     }
 
     /// See [`crate::backend::Backend::sum_to_image`].

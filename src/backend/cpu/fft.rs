@@ -9,7 +9,7 @@ use crate::real::Real;
 use num_complex::Complex;
 use rustfft::{Fft, FftDirection, FftPlanner};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Columns that are gathered and transformed together: a cache line or more of each row.
 const COLUMNS: usize = 16;
@@ -269,7 +269,8 @@ pub struct Convolver<T> {
     /// [x block][y][z][column], divided by the number of grid points.
     spectrum: Vec<T>,
     work: Pool<Work<T>>,
-    rows: Pool<Vec<Complex<T>>>,
+    /// The image with its rows transformed; a second call at the same time waits for it.
+    rows: Mutex<Vec<Complex<T>>>,
 }
 
 /// Columns of the spectrum that a thread works on at once: its buffer must stay in cache.
@@ -288,16 +289,19 @@ impl<T: Real> Convolver<T> {
         let axes = [0, 1, 2].map(|a| Axis::new(&mut planner, *dims.get(a).unwrap_or(&1), grid[a], None));
         let len = checked_product(&grid, "the doubled grid")?;
         let spectrum = try_vec(len, T::ZERO, "the spectrum of Q")?;
-        Ok(Convolver { axes, spectrum, work: Pool::new(), rows: Pool::new() })
+        let rows = checked_product(&[grid[0], axes[1].n, axes[2].n], "the image's transformed rows")?;
+        let rows = Mutex::new(try_vec(rows, Complex::default(), "the image's transformed rows")?);
+        Ok(Convolver { axes, spectrum, work: Pool::new(), rows })
     }
 
     /// Bytes that a convolver for images of `dims` voxels holds, its scratch included.
     pub fn bytes(dims: &[usize], threads: usize) -> usize {
         let grid = doubled(dims);
-        let rows: usize = grid[0] * dims[1..].iter().product::<usize>();
-        let block = BLOCK * grid[1] * grid[2];
+        let product = |sizes: &[usize]| sizes.iter().fold(1usize, |p, &n| p.saturating_mul(n));
+        let rows = grid[0].saturating_mul(product(&dims[1..]));
+        let blocks = product(&[threads, BLOCK, grid[1], grid[2]]);
         let real = std::mem::size_of::<T>();
-        grid.iter().product::<usize>() * real + 2 * real * (rows + threads * block)
+        product(&grid).saturating_add(rows.saturating_add(blocks).saturating_mul(2)).saturating_mul(real)
     }
 
     fn make_work(&self) -> Work<T> {
@@ -376,7 +380,7 @@ impl<T: Real> Convolver<T> {
         let [x, y, z] = &self.axes;
         assert_eq!(input.len(), x.n * y.n * z.n);
         assert_eq!(output.len(), input.len());
-        let mut rows = self.rows.take(|| vec![Complex::default(); x.grid * y.n * z.n]);
+        let mut rows = self.rows.lock().unwrap_or_else(|e| e.into_inner());
         let shared = Shared::new(&mut rows);
         let work = || self.work.take(|| self.make_work());
         threads.run_with(y.n * z.n, work, |work, row| {
@@ -441,7 +445,7 @@ impl<T: Real> Convolver<T> {
             let spectrum = &spectrum[iy * gz * columns..][..gz * columns];
             for (c, line) in lines.chunks_exact_mut(gz).enumerate() {
                 for (iz, v) in line.iter_mut().enumerate() {
-                    *v = *v * spectrum[iz * columns + c];
+                    *v *= spectrum[iz * columns + c];
                 }
             }
             if gz > 1 {

@@ -8,7 +8,7 @@
 
 use super::simd::{Arith, Kernel, Level};
 use super::threads::{Pool, Shared, Threads};
-use crate::error::{bail, checked_product, try_vec, Result};
+use crate::error::{bail, checked_product, try_collect, try_vec, Result};
 use crate::real::Real;
 use crate::window::Shape;
 use num_complex::Complex;
@@ -117,20 +117,29 @@ impl<T: Real> Gridder<T> {
 
         // Tiles are numbered colour by colour.
         let tiles_all = checked_product(&cut.map(|c| c.tiles), "the tiles of the grid")?;
+        if tiles_all > u32::MAX as usize {
+            bail!(
+                SizeOverflow,
+                "a grid of {grid:?} has more tiles than a plan takes ({}): use a smaller image",
+                u32::MAX
+            );
+        }
         let mut rank = try_vec(tiles_all, 0u32, "the tile order")?;
-        let mut by_rank = Vec::with_capacity(tiles_all);
+        let mut by_rank = try_vec(tiles_all, [0; 3], "the tile order")?;
+        let mut ranked = 0;
         let mut colour_ends = Vec::new();
         for colour in 0..8usize {
             let parity = [colour & 1, colour >> 1 & 1, colour >> 2];
             for z in (parity[2]..cut[2].tiles).step_by(2) {
                 for y in (parity[1]..cut[1].tiles).step_by(2) {
                     for x in (parity[0]..cut[0].tiles).step_by(2) {
-                        rank[(z * cut[1].tiles + y) * cut[0].tiles + x] = by_rank.len() as u32;
-                        by_rank.push([x, y, z]);
+                        rank[(z * cut[1].tiles + y) * cut[0].tiles + x] = ranked as u32;
+                        by_rank[ranked] = [x, y, z];
+                        ranked += 1;
                     }
                 }
             }
-            colour_ends.push(by_rank.len());
+            colour_ends.push(ranked);
         }
 
         // A stable counting sort by tile.
@@ -154,7 +163,7 @@ impl<T: Real> Gridder<T> {
             starts[i + 1] += starts[i];
         }
         let mut order = try_vec(count, 0u32, "the sample order")?;
-        let mut next = starts.clone();
+        let mut next = try_collect(starts.len(), "the tile order", starts.iter().copied())?;
         for (m, &key) in keys.iter().enumerate() {
             order[next[key as usize]] = m as u32;
             next[key as usize] += 1;

@@ -200,7 +200,7 @@ impl<T: Real> Backend<T> for Cpu {
     }
     fn scale(&self, a: f64, y: ComplexesMut<Self, T>) {
         let a = T::of(a);
-        each_chunk(&self.threads, slice_mut(y), |y, _| y.iter_mut().for_each(|y| *y = *y * a));
+        each_chunk(&self.threads, slice_mut(y), |y, _| y.iter_mut().for_each(|y| *y *= a));
     }
     fn axpy(&self, a: f64, x: Complexes<Self, T>, y: ComplexesMut<Self, T>) {
         vector::axpy(self, a, slice(x), slice_mut(y));

@@ -5,6 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 use std::thread::JoinHandle;
 
+/// More than any machine has; a negative number from C must not start four billion.
+const MOST_THREADS: usize = 4096;
+
 /// A pool of threads. One thread means the caller's own.
 pub struct Threads {
     pool: Option<rayon::ThreadPool>,
@@ -15,6 +18,12 @@ pub struct Threads {
 impl Threads {
     /// Starts `count` threads; 0 means as many as the machine runs at once.
     pub fn new(count: usize) -> Result<Self> {
+        if count > MOST_THREADS {
+            bail!(
+                InvalidArgument,
+                "{count} threads were asked for: at most {MOST_THREADS} make sense, 0 means all there are"
+            );
+        }
         let count = match count {
             0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
             n => n,
@@ -93,6 +102,7 @@ impl Drop for Threads {
 }
 
 /// Things made once and used again by whoever needs one next.
+#[derive(Default)]
 pub struct Pool<S>(Mutex<Vec<S>>);
 
 impl<S> Pool<S> {
