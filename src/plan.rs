@@ -241,16 +241,12 @@ impl<T: Real> Plan<T> {
         let _mode = FloatMode::standard();
         self.check_kspace(kspace)?;
         let info = self.engine.info();
+        if info.grid.is_empty() {
+            bail!(Unsupported, "there is no grid with method exact: create the plan with method nufft");
+        }
         let cells: usize = info.grid.iter().product();
         let arrays = kspace.len() / self.engine.samples();
-        if !info.grid.is_empty() {
-            check_len(
-                "cells of gridded k-space",
-                grid.len(),
-                cells * arrays,
-                "the plan's grid times coils and frames",
-            )?;
-        }
+        check_len("cells of gridded k-space", grid.len(), cells * arrays, "the plan's grid times coils and frames")?;
         let mut result = try_vec(grid.len(), Complex::default(), "the gridded k-space")?;
         for (i, values) in kspace.chunks_exact(self.engine.samples()).enumerate() {
             self.engine.grid_kspace(values, &mut result[i * cells..(i + 1) * cells])?;

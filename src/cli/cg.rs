@@ -21,13 +21,14 @@ use std::time::Instant;
 /// trajectory), scaled so that the image has the magnitude of the root of the sum of squares. With --no-maps each coil is
 /// solved for on its own, and the images are combined by --combine.
 ///
-/// W is 1, or with --weighted the density weights, which makes fewer iterations do but noise a little stronger.
+/// W is 1 (--unweighted), or the density weights (--weighted), with which fewer iterations do but noise is a little
+/// stronger.
 ///
 /// Scans, files and matrices are as for recon grid; maps, reference and initial image are on the encoded matrix (the latter
 /// two may be on the reconstructed matrix as well).
 #[derive(clap::Args)]
 #[command(after_help = "Example: 20 iterations with a smooth image preferred, and a report of the residuals:\n  \
-    recon cg scan.h5 --iterations 20 --prior differences --lambda 0.01 --report report.json -o image.h5")]
+    recon cg scan.h5 --iterations 20 --prior differences --lambda 0.01 --report r.json -o i.h5")]
 pub struct CgArgs {
     #[command(flatten)]
     input: InputArgs,
@@ -65,12 +66,10 @@ pub struct CgArgs {
     #[arg(long, value_name = "FILE", help_heading = "Reconstruction")]
     initial: Option<PathBuf>,
 
-    /// Density weights in the data term
-    #[arg(long, help_heading = "Reconstruction", conflicts_with = "unweighted")]
+    #[arg(long, help = WEIGHTED, help_heading = "Reconstruction", conflicts_with = "unweighted")]
     weighted: bool,
 
-    /// No weights in the data term [default]
-    #[arg(long, help_heading = "Reconstruction")]
+    #[arg(long, help = UNWEIGHTED, help_heading = "Reconstruction")]
     unweighted: bool,
 
     #[command(flatten)]
@@ -111,6 +110,15 @@ pub struct CgArgs {
     #[command(flatten)]
     plan: PlanArgs,
 }
+
+const WEIGHTED: &str = match defaults::WEIGHTED {
+    true => "Density weights in the data term [default]",
+    false => "Density weights in the data term",
+};
+const UNWEIGHTED: &str = match defaults::WEIGHTED {
+    true => "No weights in the data term",
+    false => "No weights in the data term [default]",
+};
 
 /// How E^H W E is computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
