@@ -2,15 +2,29 @@
 
 use num_complex::Complex;
 use recon::io::ismrmrd::{Encoding, Header, Limits, Space, TrajectoryKind};
-use recon::io::{
-    read_cfl, read_images, read_npy, write_cfl, write_dataset, Dataset, Image, Placement, Scan, ScanIndex,
-};
+use recon::io::{read_cfl, read_npy, write_cfl, Dataset, Image, Placement, Scan, ScanIndex};
 use recon::trajectory::SpokeOrder;
 use recon::Trajectory;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// HDF5 locks the files it has open, and a program started meanwhile inherits file and lock: one at a time, therefore.
+fn alone<R>(f: impl FnOnce() -> R) -> R {
+    static LOCK: Mutex<()> = Mutex::new(());
+    let _guard = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    f()
+}
+
+fn write_dataset(path: PathBuf, dataset: &Dataset) {
+    alone(|| recon::io::write_dataset(path, dataset)).unwrap();
+}
+
+fn read_images(path: impl AsRef<Path>) -> Vec<Image> {
+    alone(|| recon::io::read_images(path)).unwrap()
+}
 
 /// A folder that goes with this value.
 struct TempDir(PathBuf);
@@ -43,7 +57,9 @@ impl TempDir {
 
     /// Runs the program in this folder, with arguments that have no spaces.
     fn run(&self, line: &str) -> Outcome {
-        let out = self.command(line).output().unwrap();
+        let mut command = self.command(line);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let out = alone(|| command.spawn()).unwrap().wait_with_output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         Outcome { line: line.into(), status: out.status.code(), stdout: text(out.stdout), stderr: text(out.stderr) }
     }
@@ -155,7 +171,7 @@ fn scan(trajectory: &Trajectory, encoded: Space, recon: Space, coils: usize, dat
 }
 
 fn only_image(path: &Path) -> Image {
-    let mut images = read_images(path).unwrap();
+    let mut images = read_images(path);
     assert_eq!(images.len(), 1);
     images.remove(0)
 }
@@ -238,10 +254,10 @@ fn slices_and_repetitions() {
         scan.data.iter_mut().for_each(|z| *z *= (1 + slice + 10 * repetition) as f32);
         dataset.scans.push(scan);
     }
-    write_dataset(dir.path("scan.h5"), &dataset).unwrap();
+    write_dataset(dir.path("scan.h5"), &dataset);
 
     dir.ok("grid scan.h5 -o all.h5 --combine none");
-    let images = read_images(dir.path("all.h5")).unwrap();
+    let images = read_images(dir.path("all.h5"));
     assert_eq!(images.len(), 6);
     let exact = inverse_fft(&first.data[120..], [12, 10]);
     for image in &images {
@@ -255,7 +271,7 @@ fn slices_and_repetitions() {
     assert_eq!((log.matches("plan: ").count(), log.matches("samples of 2 coils").count()), (1, 6), "{log}");
 
     dir.ok("grid scan.h5 --slice 1 -o slice.h5");
-    let images = read_images(dir.path("slice.h5")).unwrap();
+    let images = read_images(dir.path("slice.h5"));
     assert_eq!(images.iter().map(|i| (i.index.slice, i.index.repetition)).collect::<Vec<_>>(), [(1, 0), (1, 1)]);
     dir.ok("grid scan.h5 --slice 2 --repetition 1 -o one.h5");
     assert_eq!(only_image(&dir.path("one.h5")).index.slice, 2);
@@ -268,7 +284,7 @@ fn slices_and_repetitions() {
     }
     dir.ok("grid scan.h5 -o all.png");
     dir.ok("cg scan.h5 -o cg.h5 --iterations 3 --report cg.json");
-    assert_eq!(read_images(dir.path("cg.h5")).unwrap().len(), 6);
+    assert_eq!(read_images(dir.path("cg.h5")).len(), 6);
 
     let wide = space([16, 10, 1], [16.0, 10.0, 5.0]);
     let other = scan(&Trajectory::cartesian(&[16, 10]).unwrap(), wide, wide, 2, noise(320, 2));
@@ -277,7 +293,7 @@ fn slices_and_repetitions() {
         s.index.encoding = 1;
         s
     }));
-    write_dataset(dir.path("two.h5"), &dataset).unwrap();
+    write_dataset(dir.path("two.h5"), &dataset);
     dir.ok("grid two.h5 -o two_images.h5");
     dir.fails(1, "grid two.h5 -o two.nii", &["cannot share this file", ".h5"]);
 }
@@ -287,7 +303,7 @@ fn oversampling_is_cut_away() {
     let dir = TempDir::new();
     let trajectory = Trajectory::radial2d(60, 64, SpokeOrder::Linear).unwrap();
     let (encoded, recon) = (space([48, 32, 1], [96.0, 64.0, 5.0]), space([24, 30, 1], [48.0, 60.0, 5.0]));
-    write_dataset(dir.path("scan.h5"), &scan(&trajectory, encoded, recon, 1, noise(60 * 64, 3))).unwrap();
+    write_dataset(dir.path("scan.h5"), &scan(&trajectory, encoded, recon, 1, noise(60 * 64, 3)));
     dir.ok("grid scan.h5 --matrix encoded -o whole.h5");
     dir.ok("grid scan.h5 -o part.h5");
     let (whole, part) = (only_image(&dir.path("whole.h5")), only_image(&dir.path("part.h5")));
@@ -318,7 +334,7 @@ fn other_voxel_sizes_are_interpolated_by_fourier() {
         data[((v + 6) * 16 + u + 8) as usize] = amplitude * (16.0 * 12.0);
     }
     let (encoded, recon) = (space([16, 12, 1], [32.0, 36.0, 5.0]), space([24, 9, 1], [32.0, 36.0, 5.0]));
-    write_dataset(dir.path("scan.h5"), &scan(&trajectory, encoded, recon, 1, data)).unwrap();
+    write_dataset(dir.path("scan.h5"), &scan(&trajectory, encoded, recon, 1, data));
     dir.ok("grid scan.h5 -o image.h5");
     let image = only_image(&dir.path("image.h5"));
     assert_eq!((image.dims, image.fov_mm), ([24, 9, 1], [32.0, 36.0, 5.0]));
@@ -437,7 +453,7 @@ fn cartesian_data_without_trajectory() {
     // Every other line first, and line 3 measured twice.
     let order = (0..ny).step_by(2).chain((1..ny).step_by(2)).chain([3]);
     let lines: Vec<_> = order.map(|y| (y as u16, line(y))).collect();
-    bare::write(&dir.path("scan.h5"), &xml, &lines);
+    alone(|| bare::write(&dir.path("scan.h5"), &xml, &lines));
     let exact = inverse_fft(&data, [nx, ny]);
     dir.ok("grid scan.h5 -o image.h5");
     assert!(distance(&only_image(&dir.path("image.h5")).data, &exact) < 1e-4);
@@ -499,7 +515,7 @@ fn damaged_files() {
     let mut data = noise(2 * 192, 6);
     // A number to be found in the file: coil 1, shot 2, sample 5.
     data[192 + 2 * 16 + 5].re = 12345.678;
-    write_dataset(dir.path("good.h5"), &scan(&trajectory, matrix, matrix, 2, data)).unwrap();
+    write_dataset(dir.path("good.h5"), &scan(&trajectory, matrix, matrix, 2, data));
     let good = fs::read(dir.path("good.h5")).unwrap();
     for length in [good.len() - 1, good.len() * 9 / 10, good.len() / 2, good.len() / 10, 9] {
         fs::write(dir.path("cut.h5"), &good[..length]).unwrap();
@@ -543,7 +559,7 @@ fn bad_arguments() {
         ("cg scan.h5 -o x.h5 --lambda -1", ["--lambda", "-1"]),
         ("cg scan.h5 -o x.h5 --residual 2", ["--residual", "2"]),
         ("cg scan.h5 -o x.h5 --prior anatomical", ["--reference", "anatomical"]),
-        ("cg scan.h5 -o x.h5 --maps nowhere.cfl", ["nowhere.cfl", ""]),
+        ("cg scan.h5 -o x.h5 --maps nowhere.cfl", ["nowhere.hdr", ".cfl"]),
         ("cg scan.h5 -o x.h5 --load-q scan.h5", ["scan.h5", ""]),
         ("cg scan.h5 -o x.h5 --report nowhere/r.json", ["nowhere", "does not exist"]),
         ("simulate --matrix 0,16 -o x.h5", ["size along x", "0"]),
@@ -639,14 +655,13 @@ fn interrupts_leave_nothing() {
     let dir = TempDir::new();
     dir.ok("simulate --matrix 128,128 -o k.cfl");
     // Half a minute or more of exact sums.
-    let child = dir
-        .command("fhd k.cfl --trajectory k_traj.cfl --matrix 2000,2000 --method exact --precision f64 -o image.h5")
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut command =
+        dir.command("fhd k.cfl --trajectory k_traj.cfl --matrix 2000,2000 --method exact --precision f64 -o image.h5");
+    command.stderr(Stdio::piped());
+    let child = alone(|| command.spawn()).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(700));
-    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(kill.success());
+    // SAFETY: a signal to a process that this test started and has not waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGINT) }, 0);
     let out = child.wait_with_output().unwrap();
     assert!(out.status.code() == Some(130) && out.status.signal().is_none(), "{out:?}");
     assert!(String::from_utf8_lossy(&out.stderr).contains("recon: error: interrupted"));
@@ -656,7 +671,9 @@ fn interrupts_leave_nothing() {
 #[test]
 fn readers_may_leave() {
     let dir = TempDir::new();
-    let mut child = dir.command("info").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut command = dir.command("info");
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = alone(|| command.spawn()).unwrap();
     drop(child.stdout.take());
     let out = child.wait_with_output().unwrap();
     assert!(out.status.success() && out.stderr.is_empty(), "{out:?}");
@@ -680,7 +697,7 @@ fn brain_cartesian_is_the_inverse_fft() {
     dir.ok(&format!("grid {} -o image.h5 --combine none", path.display()));
     let image = only_image(&dir.path("image.h5"));
     assert_eq!((image.dims, image.channels), ([230, 180, 1], 8));
-    let scan = recon::io::read_dataset(&path, None).unwrap().scans.remove(0);
+    let scan = alone(|| recon::io::read_dataset(&path, None)).unwrap().scans.remove(0);
     let (mut error, mut norm) = (0.0, 0.0);
     for coil in 0..8 {
         let mut kspace = vec![Complex::default(); 230 * 180];

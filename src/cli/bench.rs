@@ -45,7 +45,7 @@ pub struct BenchArgs {
     operation: Operation,
 
     /// Relative l2 error asked for; may be given several times [default: 0.0001]
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     tolerance: Vec<f64>,
 
     /// CPU threads; 0: as many as the machine runs at once

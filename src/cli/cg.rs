@@ -42,12 +42,12 @@ pub struct CgArgs {
     iterations: usize,
 
     /// Stop when the residual has fallen to this part of the right-hand side's norm; 0 never does
-    #[arg(long, value_name = "X", default_value_t = defaults::RESIDUAL, help_heading = "Reconstruction")]
+    #[arg(long, value_name = "X", default_value_t = defaults::RESIDUAL, allow_negative_numbers = true, help_heading = "Reconstruction")]
     residual: f64,
 
     /// Weight of the prior, relative to the sum of the data's weights (the diagonal of E^H W E where coil maps have unit
     /// norm), so that one value serves scans of any length; the library's lambda is this times that sum
-    #[arg(long, value_name = "X", default_value_t = defaults::LAMBDA, help_heading = "Reconstruction")]
+    #[arg(long, value_name = "X", default_value_t = defaults::LAMBDA, allow_negative_numbers = true, help_heading = "Reconstruction")]
     lambda: f64,
 
     /// What is small in the image wanted
@@ -59,7 +59,7 @@ pub struct CgArgs {
     reference: Option<PathBuf>,
 
     /// Difference that counts as a border, as a part of the reference's maximum
-    #[arg(long, value_name = "X", default_value_t = defaults::EDGE, help_heading = "Reconstruction")]
+    #[arg(long, value_name = "X", default_value_t = defaults::EDGE, allow_negative_numbers = true, help_heading = "Reconstruction")]
     edge: f64,
 
     /// Image to start from; otherwise zero

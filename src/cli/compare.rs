@@ -38,7 +38,7 @@ pub struct CompareArgs {
     magnitude: bool,
 
     /// Compare only where the truth exceeds this part of its largest magnitude, 0 to 1
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     mask: Option<f32>,
 
     /// Reverse the axes of TRUTH: a NumPy array made to be indexed [x, y, z]

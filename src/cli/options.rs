@@ -46,7 +46,7 @@ pub struct PlanArgs {
     pub method: MethodKind,
 
     /// Relative l2 error of the transforms against exact sums, in (0, 1)
-    #[arg(long, value_name = "X", default_value_t = defaults::TOLERANCE, help_heading = "Computation")]
+    #[arg(long, value_name = "X", default_value_t = defaults::TOLERANCE, allow_negative_numbers = true, help_heading = "Computation")]
     pub tolerance: f64,
 
     /// Gridding window

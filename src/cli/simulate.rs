@@ -43,11 +43,11 @@ pub struct SimulateArgs {
     samples: Option<usize>,
 
     /// Turns of each spiral interleaf
-    #[arg(long, value_name = "X", help_heading = "Trajectory")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Trajectory")]
     turns: Option<f64>,
 
     /// Spirals: the radius grows with this power of the time; 1 is Archimedean, more samples the centre more densely
-    #[arg(long, value_name = "X", help_heading = "Trajectory")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Trajectory")]
     exponent: Option<f64>,
 
     /// Lines of each propeller blade
@@ -55,11 +55,11 @@ pub struct SimulateArgs {
     lines: Option<usize>,
 
     /// Radial oscillations of each rosette
-    #[arg(long, value_name = "X", help_heading = "Trajectory")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Trajectory")]
     radial: Option<f64>,
 
     /// Turns of each rosette
-    #[arg(long, value_name = "X", help_heading = "Trajectory")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Trajectory")]
     angular: Option<f64>,
 
     /// Receive coils; 1: of uniform sensitivity
@@ -67,7 +67,7 @@ pub struct SimulateArgs {
     coils: usize,
 
     /// Root mean square of the samples over that of the noise; without noise if not given
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     snr: Option<f64>,
 
     /// Seed of the noise: the same seed makes the same noise everywhere
