@@ -141,10 +141,7 @@ impl Shape {
     /// The largest error of the voxels up to the image's edge, whose frequency is `edge`. It may lie inside: a shape can
     /// be without error at one voxel by chance.
     pub fn worst_error(&self, edge: f64) -> f64 {
-        [0.3, 0.5, 0.65, 0.75, 0.83, 0.9, 0.95, 1.0]
-            .iter()
-            .map(|part| self.alias_error(part * edge))
-            .fold(0.0, f64::max)
+        [0.3, 0.5, 0.65, 0.75, 0.83, 0.9, 0.95, 1.0].iter().map(|part| self.alias_error(part * edge)).fold(0.0, f64::max)
     }
 
     /// The factors that undo the window for `n` voxels of a grid of `grid` cells; the error in the worst is

@@ -14,7 +14,10 @@ fn errors<T: Real>(k: &[Vec<T>], dims: &[usize], options: &Options, random: &mut
     plan.fhd(&d, &mut image)?;
     plan.forward(&x, &mut values)?;
     let (k, r) = (wide_lists(k), voxels(dims));
-    Ok([distance(&image, &direct(1.0, &k, &wide(&d), &r)), distance(&values, &direct(-1.0, &r, &wide(&x), &k))])
+    Ok([
+        distance(&image, &direct(1.0, &k, &wide(&d), &r)),
+        distance(&values, &direct(-1.0, &r, &wide(&x), &k)),
+    ])
 }
 
 const SIZES: [&[usize]; 6] = [&[24, 24], &[31, 17], &[9, 40], &[12, 12, 12], &[7, 15, 10], &[16, 5, 9]];
@@ -136,17 +139,13 @@ fn samples_at_the_edges_of_k_space() {
 #[test]
 fn one_sample_many_samples_few_samples() {
     let mut random = Random::fresh();
-    for (dims, samples) in [
-        (&[16usize, 16][..], 1),
-        (&[12, 10, 8], 1),
-        (&[5, 6], 20000),
-        (&[3, 4, 5], 20000),
-        (&[60, 50], 7),
-        (&[1, 1], 9),
-    ] {
+    for (dims, samples) in
+        [(&[16usize, 16][..], 1), (&[12, 10, 8], 1), (&[5, 6], 20000), (&[3, 4, 5], 20000), (&[60, 50], 7), (&[1, 1], 9)]
+    {
         let k = random.trajectory::<f64>(dims.len(), samples);
         for tolerance in [1e-2, 1e-6, 1e-10] {
-            let [adjoint, forward] = errors(&k, dims, &nufft(Window::KaiserBessel, tolerance), &mut random).unwrap();
+            let [adjoint, forward] =
+                errors(&k, dims, &nufft(Window::KaiserBessel, tolerance), &mut random).unwrap();
             assert!(adjoint <= tolerance, "{dims:?} {samples}: {adjoint:e} > {tolerance:e}, seed {}", random.seed);
             // With one sample the exact value may be small by chance; it is one number, and no average.
             let bound = if samples == 1 { 50.0 } else { 1.5 } * tolerance;
@@ -343,8 +342,12 @@ fn q_is_the_explicit_sum() {
             let twice: Vec<usize> = dims.iter().map(|n| 2 * n).collect();
             let mut q = poisoned::<T>(plan.q_len());
             plan.q(&mut q).unwrap();
-            let values: Vec<_> =
-                scan.phi().iter().zip(&scan.weights).map(|(p, w)| Complex::new(p * p * w.wide(), 0.0)).collect();
+            let values: Vec<_> = scan
+                .phi()
+                .iter()
+                .zip(&scan.weights)
+                .map(|(p, w)| Complex::new(p * p * w.wide(), 0.0))
+                .collect();
             let exact = direct(1.0, &wide_lists(&scan.k), &values, &voxels(&twice));
             let error = distance(&q, &exact);
             assert!(error <= bound, "{} {method:?} {dims:?}: {error:e}, seed {}", T::NAME, random.seed);
