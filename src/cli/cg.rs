@@ -1,0 +1,455 @@
+//! `recon cg`.
+
+use crate::interrupt::whole;
+use crate::options::{Combination, DensityArgs, InputArgs, PlanArgs, Precision, PriorKind};
+use crate::output::{check_image_output, check_output, check_together, write_images, write_text};
+use crate::progress::Progress;
+use crate::reconstruct::{cast, channels, groups, read_maps, Finish, Sampling, Weights};
+use crate::resize::Resize;
+use crate::{bail, defaults, input};
+use clap::ValueEnum;
+use recon::io::{read_images, Image, Scan};
+use recon::{CgOptions, CgReport, Complex, Normal, Plan, Prior, Real, Result, Stop};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Regularised least squares by conjugate gradients
+///
+/// Solves (E^H W E + lambda R^H R) x = E^H W d. Several coils are combined through coil maps: those of --maps, or else maps
+/// estimated from the centre of the data's own k-space (one set for all repetitions and phases of a slice that share their
+/// trajectory), scaled so that the image has the magnitude of the root of the sum of squares. With --no-maps each coil is
+/// solved for on its own, and the images are combined by --combine.
+///
+/// W is 1 (--unweighted), or the density weights (--weighted), with which fewer iterations do but noise is a little
+/// stronger.
+///
+/// Scans, files and matrices are as for recon grid; maps, reference and initial image are on the encoded matrix (the latter
+/// two may be on the reconstructed matrix as well).
+#[derive(clap::Args)]
+#[command(after_help = "Example: 20 iterations with a smooth image preferred, and a report of the residuals:\n  \
+    recon cg scan.h5 --iterations 20 --prior differences --lambda 0.01 --report r.json -o i.h5")]
+pub struct CgArgs {
+    #[command(flatten)]
+    input: InputArgs,
+
+    /// Image to be written, its format by its ending: .h5, .mrd, .cfl, .nii, .nii.gz, .png
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// At most so many iterations
+    #[arg(long, value_name = "N", default_value_t = defaults::ITERATIONS, help_heading = "Reconstruction")]
+    iterations: usize,
+
+    /// Stop when the residual has fallen to this part of the right-hand side's norm; 0 never does
+    #[arg(long, value_name = "X", default_value_t = defaults::RESIDUAL, allow_negative_numbers = true, help_heading = "Reconstruction")]
+    residual: f64,
+
+    /// Weight of the prior, relative to the sum of the data's weights (the diagonal of E^H W E where coil maps have unit
+    /// norm), so that one value serves scans of any length; the library's lambda is this times that sum
+    #[arg(long, value_name = "X", default_value_t = defaults::LAMBDA, allow_negative_numbers = true, help_heading = "Reconstruction")]
+    lambda: f64,
+
+    /// What is small in the image wanted
+    #[arg(long, value_enum, default_value_t = defaults::PRIOR, help_heading = "Reconstruction")]
+    prior: PriorKind,
+
+    /// Image whose borders the anatomical prior keeps (its magnitude; any unit)
+    #[arg(long, value_name = "FILE", help_heading = "Reconstruction")]
+    reference: Option<PathBuf>,
+
+    /// Difference that counts as a border, as a part of the reference's maximum
+    #[arg(long, value_name = "X", default_value_t = defaults::EDGE, allow_negative_numbers = true, help_heading = "Reconstruction")]
+    edge: f64,
+
+    /// Image to start from; otherwise zero
+    #[arg(long, value_name = "FILE", help_heading = "Reconstruction")]
+    initial: Option<PathBuf>,
+
+    #[arg(long, help = WEIGHTED, help_heading = "Reconstruction", conflicts_with = "unweighted")]
+    weighted: bool,
+
+    #[arg(long, help = UNWEIGHTED, help_heading = "Reconstruction")]
+    unweighted: bool,
+
+    #[command(flatten)]
+    density: DensityArgs,
+
+    /// Coil maps, [encoded matrix, coils] (.cfl or .h5)
+    #[arg(long, value_name = "FILE", help_heading = "Coils", conflicts_with = "no_maps")]
+    maps: Option<PathBuf>,
+
+    /// Solve for each coil on its own, then combine
+    #[arg(long, help_heading = "Coils")]
+    no_maps: bool,
+
+    /// Width of the centre of k-space that maps are estimated from, in samples of a Cartesian scan
+    #[arg(long, value_name = "N", default_value_t = defaults::CALIBRATION, help_heading = "Coils")]
+    calibration: usize,
+
+    /// How coil images become one, with --no-maps
+    #[arg(long, value_enum, default_value_t = defaults::COMBINE, help_heading = "Coils")]
+    combine: Combination,
+
+    /// How E^H W E is computed
+    #[arg(long, value_enum, default_value_t = NormalKind::Auto, help_heading = "Computation")]
+    normal: NormalKind,
+
+    /// Write Q, the kernel of E^H W E, for further scans with the same trajectory, weights and matrix
+    #[arg(long, value_name = "FILE", help_heading = "Computation")]
+    save_q: Option<PathBuf>,
+
+    /// Read Q in place of computing it
+    #[arg(long, value_name = "FILE", help_heading = "Computation")]
+    load_q: Option<PathBuf>,
+
+    /// Write iterations, residuals and seconds of every image, as JSON
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+
+    #[command(flatten)]
+    plan: PlanArgs,
+}
+
+const WEIGHTED: &str = match defaults::WEIGHTED {
+    true => "Density weights in the data term [default]",
+    false => "Density weights in the data term",
+};
+const UNWEIGHTED: &str = match defaults::WEIGHTED {
+    true => "No weights in the data term",
+    false => "No weights in the data term [default]",
+};
+
+/// How E^H W E is computed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum NormalKind {
+    /// Whichever is expected to be faster
+    Auto,
+    /// Convolution with Q
+    Toeplitz,
+    /// One forward and one adjoint transform
+    Transforms,
+}
+
+impl CgArgs {
+    fn options(&self) -> Result<recon::Options> {
+        let normal = match self.normal {
+            NormalKind::Auto if self.save_q.is_some() || self.load_q.is_some() => Normal::Toeplitz,
+            NormalKind::Auto => Normal::Auto,
+            NormalKind::Toeplitz => Normal::Toeplitz,
+            NormalKind::Transforms => Normal::Transforms,
+        };
+        Ok(recon::Options { normal, ..self.plan.options()? })
+    }
+
+    fn is_weighted(&self) -> bool {
+        self.weighted || (defaults::WEIGHTED && !self.unweighted)
+    }
+
+    /// Whether a scan's coils are combined by maps.
+    fn uses_maps(&self, scan: &Scan) -> bool {
+        self.maps.is_some() || (scan.coils > 1 && !self.no_maps)
+    }
+
+    /// The images solved for in a scan.
+    fn images(&self, scan: &Scan) -> usize {
+        if self.uses_maps(scan) {
+            1
+        } else {
+            scan.coils
+        }
+    }
+
+    /// What can be known to be wrong before a file is read.
+    fn check(&self) -> Result<()> {
+        self.options()?;
+        if !(self.lambda >= 0.0 && self.lambda.is_finite()) {
+            bail!(InvalidArgument, "--lambda is {}: it must be 0 or more", self.lambda);
+        }
+        if !(self.residual >= 0.0 && self.residual < 1.0) {
+            bail!(ToleranceOutOfRange, "--residual is {}: it must be in [0, 1)", self.residual);
+        }
+        match (self.prior, &self.reference) {
+            (PriorKind::Anatomical, None) => bail!(InvalidArgument, "--prior anatomical needs --reference"),
+            (PriorKind::Identity | PriorKind::Differences, Some(_)) => {
+                bail!(InvalidArgument, "--reference is for --prior anatomical only")
+            }
+            _ => {}
+        }
+        if self.prior != PriorKind::Identity && self.lambda == 0.0 {
+            log::warn!("--lambda is 0: the prior has no effect");
+        }
+        let files = [Some(&self.input.input), self.input.trajectory.as_ref(), self.maps.as_ref()];
+        let more = [self.reference.as_ref(), self.initial.as_ref(), self.load_q.as_ref()];
+        let inputs: Vec<&Path> = files.into_iter().chain(more).flatten().map(|p| p.as_path()).collect();
+        check_image_output(&self.output, &inputs)?;
+        for path in self.report.iter().chain(&self.save_q) {
+            check_output(path, &inputs)?;
+        }
+        Ok(())
+    }
+}
+
+pub fn run(args: &CgArgs) -> Result<()> {
+    args.check()?;
+    match args.plan.precision {
+        Precision::F32 => compute::<f32>(args),
+        Precision::F64 => compute::<f64>(args),
+    }
+}
+
+fn compute<T: Real>(args: &CgArgs) -> Result<()> {
+    let scans = input::read(&args.input)?;
+    let resizes = scans.iter().map(|s| Resize::of(s, args.input.matrix.as_ref())).collect::<Result<Vec<_>>>()?;
+    let shapes = scans.iter().zip(&resizes).map(|(s, r)| (r.wanted, channels(args.images(s), args.combine)));
+    check_together(&args.output, shapes)?;
+    let plans = groups(&scans, |_, _| true);
+    if args.save_q.is_some() && plans.len() > 1 {
+        bail!(
+            InvalidArgument,
+            "--save-q writes one Q, but the scans have {} different trajectories: choose some by --slice and \
+             --repetition",
+            plans.len()
+        );
+    }
+    let references = args.reference.as_ref().map(|p| companion(p, &scans, &resizes, |_| 1)).transpose()?;
+    let initials = args.initial.as_ref().map(|p| companion(p, &scans, &resizes, |s| args.images(s))).transpose()?;
+
+    let total: usize = scans.iter().map(|s| args.images(s) * args.iterations).sum();
+    let progress = Progress::new(total, "conjugate gradients");
+    let mut done = 0;
+    let mut images: Vec<Option<Image>> = vec![None; scans.len()];
+    let mut reports = vec![serde_json::Value::Null; scans.len()];
+    for same_trajectory in plans {
+        let first = &scans[same_trajectory[0]];
+        let sampling = Sampling::<T>::of(first);
+        let weights = match args.is_weighted() {
+            true => Some(Weights::explicit(first, &sampling, &args.density, &args.plan)?),
+            false => None,
+        };
+        let total_weight = match &weights {
+            Some(w) => w.iter().map(|w| w.wide()).sum(),
+            None => first.samples() as f64,
+        };
+        let estimated = args.uses_maps(first) && args.maps.is_none();
+        // Maps differ from slice to slice, and so do plans that hold them.
+        for group in if estimated { by_slice(&scans, same_trajectory) } else { vec![same_trajectory] } {
+            let maps = match (&args.maps, estimated) {
+                (Some(path), _) => Some(read_maps::<T>(path, first)?),
+                (None, true) => Some(estimate(args, &sampling, group.iter().map(|&i| &scans[i]))?),
+                (None, false) => None,
+            };
+            let mut geometry = sampling.geometry(&args.plan);
+            geometry.weights = weights.as_deref();
+            geometry.coil_maps = maps.as_deref();
+            let plan = Plan::new(&geometry, &args.options()?)?;
+            if let Some(path) = &args.load_q {
+                plan.load_q(path).map_err(|e| named(e, path))?;
+            }
+            for &i in &group {
+                let (scan, started) = (&scans[i], Instant::now());
+                let pick = |all: &Vec<Vec<Complex<f32>>>| cast::<T>(&all[i.min(all.len() - 1)]);
+                let reference = references.as_ref().map(pick).transpose()?;
+                let reference: Option<Vec<T>> =
+                    reference.map(|r| r.iter().map(|z| T::of(z.re.wide().hypot(z.im.wide()))).collect());
+                let initial = initials.as_ref().map(pick).transpose()?;
+                let options = CgOptions {
+                    iterations: args.iterations,
+                    tolerance: args.residual,
+                    lambda: args.lambda * total_weight,
+                    prior: match (args.prior, &reference) {
+                        (PriorKind::Anatomical, Some(reference)) => Prior::Anatomical { reference, edge: args.edge },
+                        (PriorKind::Differences, _) => Prior::Differences,
+                        _ => Prior::Identity,
+                    },
+                    initial: initial.as_deref(),
+                };
+                let mut solution = crate::resize::zeros::<T>(plan.image_len())?;
+                let report = plan.cg_with_progress(&cast::<T>(&scan.data)?, &mut solution, &options, |p| {
+                    progress.set(done + p.image * p.iterations + p.iteration);
+                    ControlFlow::Continue(())
+                })?;
+                done += args.images(scan) * args.iterations;
+                progress.set(done);
+                let seconds = started.elapsed().as_secs_f64();
+                summary(scan, &report, seconds);
+                reports[i] = describe(scan, &report, options.lambda, plan.info().seconds, seconds);
+                images[i] = Some(Finish { scan, resize: resizes[i], combine: args.combine }.image(solution)?);
+            }
+            if let Some(path) = &args.save_q {
+                whole(|| plan.save_q(path)).map_err(|e| named(e, path))?;
+            }
+        }
+    }
+    drop(progress);
+    write_images(&args.output, &images.into_iter().flatten().collect::<Vec<_>>())?;
+    match &args.report {
+        Some(path) => write_text(path, &format!("{:#}\n", serde_json::Value::Array(reports))),
+        None => Ok(()),
+    }
+}
+
+/// The error with the file's name, unless it is there.
+fn named(error: recon::Error, path: &Path) -> recon::Error {
+    let name = path.display().to_string();
+    if error.message().contains(&name) {
+        error
+    } else {
+        error.within(name)
+    }
+}
+
+/// Scans of one trajectory, by what coil maps depend on.
+fn by_slice(scans: &[Scan], members: Vec<usize>) -> Vec<Vec<usize>> {
+    let key = |i: usize| {
+        let index = &scans[i].index;
+        (index.encoding, index.slice, index.contrast, index.set)
+    };
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for i in members {
+        match groups.iter_mut().find(|g| key(g[0]) == key(i)) {
+            Some(group) => group.push(i),
+            None => groups.push(vec![i]),
+        }
+    }
+    groups
+}
+
+/// Coil maps from the mean of scans that share their trajectory.
+fn estimate<'a, T: Real>(
+    args: &CgArgs,
+    sampling: &Sampling<T>,
+    scans: impl Iterator<Item = &'a Scan>,
+) -> Result<Vec<Complex<T>>> {
+    let scans: Vec<_> = scans.collect();
+    let mut mean = cast::<T>(&scans[0].data)?;
+    for scan in &scans[1..] {
+        for (m, z) in mean.iter_mut().zip(&scan.data) {
+            *m = Complex::new(T::of(m.re.wide() + z.re as f64), T::of(m.im.wide() + z.im as f64));
+        }
+    }
+    let share = 1.0 / scans.len() as f64;
+    mean.iter_mut().for_each(|z| *z = Complex::new(T::of(z.re.wide() * share), T::of(z.im.wide() * share)));
+    let weights = match Weights::of(scans[0], sampling, &args.density, &args.plan)? {
+        Weights::Default => None,
+        Weights::Volumes(w) | Weights::Relative(w) => Some(w),
+    };
+    let mut geometry = sampling.geometry(&args.plan);
+    geometry.weights = weights.as_deref();
+    let started = Instant::now();
+    let maps = Plan::new(&geometry, &args.plan.options()?)?.coil_maps(&mean, args.calibration)?;
+    log::info!(
+        "{}: maps of {} coils from the central {} samples, {:.3} s",
+        input::name(scans[0]),
+        sampling.coils,
+        args.calibration,
+        started.elapsed().as_secs_f64()
+    );
+    Ok(maps)
+}
+
+/// Images that go with the scans: one for all, or one a scan, each of as many channels as `channels` says, on the encoded
+/// matrix or on the one wanted.
+fn companion(
+    path: &Path,
+    scans: &[Scan],
+    resizes: &[Resize],
+    channels: impl Fn(&Scan) -> usize,
+) -> Result<Vec<Vec<Complex<f32>>>> {
+    let images = read_images(path)?;
+    let wanted = channels(&scans[0]);
+    let dims = images[0].dims;
+    let mut volumes: Vec<&[Complex<f32>]> = Vec::new();
+    for image in &images {
+        if image.dims != dims {
+            bail!(SizeMismatch, "{}: images of {dims:?} and of {:?} voxels", path.display(), image.dims);
+        }
+        volumes.extend((0..image.channels).map(|c| image.channel(c)));
+    }
+    let count = volumes.len() / wanted;
+    if volumes.len() % wanted != 0 || (count != 1 && count != scans.len()) {
+        bail!(
+            SizeMismatch,
+            "{}: {} images, but {wanted} are needed for each of {} scans, or {wanted} for all",
+            path.display(),
+            volumes.len(),
+            scans.len()
+        );
+    }
+    let mut out = Vec::with_capacity(count);
+    for (i, parts) in volumes.chunks_exact(wanted).enumerate() {
+        let users = if count == 1 { 0..scans.len() } else { i..i + 1 };
+        for resize in &resizes[users.clone()] {
+            if dims != resize.encoded && dims != resize.wanted || resizes[users.start] != *resize {
+                bail!(
+                    SizeMismatch,
+                    "{}: images of {dims:?} voxels, but the encoded matrix of the scans is {:?} and the reconstructed \
+                     one {:?}",
+                    path.display(),
+                    resize.encoded,
+                    resize.wanted
+                );
+            }
+        }
+        let resize = resizes[users.start];
+        let mut all = Vec::new();
+        for part in parts {
+            all.extend(if dims == resize.encoded { part.to_vec() } else { resize.undo(part.to_vec())? });
+        }
+        out.push(all);
+    }
+    Ok(out)
+}
+
+fn stop_name(stop: Stop) -> &'static str {
+    match stop {
+        Stop::Iterations => "iterations",
+        Stop::Tolerance => "residual",
+        Stop::Exact => "exact",
+    }
+}
+
+fn summary(scan: &Scan, report: &CgReport, seconds: f64) {
+    for (i, run) in report.runs.iter().enumerate() {
+        let image = if report.runs.len() > 1 { format!(", coil {i}") } else { String::new() };
+        log::info!(
+            "{}{image}: {} iterations, residual {:.3e}, stopped by {}, {seconds:.3} s in all",
+            input::name(scan),
+            run.iterations(),
+            run.residuals.last().copied().unwrap_or(0.0),
+            stop_name(run.stop)
+        );
+    }
+}
+
+fn describe(scan: &Scan, report: &CgReport, lambda: f64, plan_seconds: f64, seconds: f64) -> serde_json::Value {
+    let runs: Vec<_> = report
+        .runs
+        .iter()
+        .map(|run| {
+            serde_json::json!({
+                "iterations": run.iterations(),
+                "stop": stop_name(run.stop),
+                "residuals": run.residuals,
+            })
+        })
+        .collect();
+    let i = &scan.index;
+    serde_json::json!({
+        "encoding": i.encoding,
+        "slice": i.slice,
+        "repetition": i.repetition,
+        "contrast": i.contrast,
+        "phase": i.phase,
+        "set": i.set,
+        "library_lambda": lambda,
+        "images": runs,
+        "seconds": {
+            "plan": plan_seconds,
+            "q": report.q_seconds,
+            "adjoint": report.adjoint_seconds,
+            "iterations": report.iteration_seconds,
+            "total": seconds,
+        },
+    })
+}

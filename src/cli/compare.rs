@@ -1,0 +1,183 @@
+//! `recon compare`.
+
+use crate::bail;
+use crate::output::say;
+use crate::resize::{recentre, zeros};
+use clap::ValueEnum;
+use recon::io::{read_images, Image};
+use recon::metrics::{compare, compare_magnitude, Metrics, Scale};
+use recon::{Complex, Result};
+use std::path::{Path, PathBuf};
+
+/// The error of an image against the truth
+///
+/// Prints, over all voxels compared: the percent error, 100 RMS(image - truth) / RMS(truth); the mean squared error, MSE;
+/// the peak signal to noise ratio, PSNR, 20 log10(max |truth| / RMS(error)), in dB; and the signal to noise ratio, SNR, 20
+/// log10(RMS(truth) / RMS(error)), in dB. A line an image, where IMAGE holds several: TRUTH then holds as many, or one for
+/// all.
+///
+/// Where the sizes differ, the smaller image is placed in the middle of the larger one, index floor(n/2) on index
+/// floor(n/2), with zeros around it, and a line says so.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Example: magnitudes, at the best scale, within the object:\n  recon compare image.h5 truth.npy --magnitude --scale best --mask 0.05"
+)]
+pub struct CompareArgs {
+    /// Image: .h5, .mrd, .cfl, .nii, .nii.gz, .npy
+    image: PathBuf,
+
+    /// What it should be, in any of these formats
+    truth: PathBuf,
+
+    /// Whether the image is first multiplied by the number that makes its error least
+    #[arg(long, value_enum, default_value_t = ScaleKind::None)]
+    scale: ScaleKind,
+
+    /// Compare magnitudes only
+    #[arg(long)]
+    magnitude: bool,
+
+    /// Compare only where the truth exceeds this part of its largest magnitude, 0 to 1
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    mask: Option<f32>,
+
+    /// Reverse the axes of TRUTH: a NumPy array made to be indexed [x, y, z]
+    #[arg(long)]
+    transpose: bool,
+
+    /// One JSON object a line, with the keys percent_error, mse, psnr_db, snr_db (null: infinite), scale, voxels, placed
+    #[arg(long)]
+    json: bool,
+}
+
+/// How the image is scaled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum ScaleKind {
+    /// By the best number
+    Best,
+    /// Not at all
+    None,
+}
+
+/// One image of three axes.
+struct Volume {
+    dims: [usize; 3],
+    data: Vec<Complex<f64>>,
+}
+
+impl Volume {
+    fn transposed(self) -> Result<Volume> {
+        // A 2D image stays in the plane.
+        let [a, b, c] = self.dims;
+        let dims = if c == 1 { [b, a, 1] } else { [c, b, a] };
+        let mut data = zeros(self.data.len())?;
+        for (i, z) in self.data.iter().enumerate() {
+            let (x, y, w) = (i % a, i / a % b, i / (a * b));
+            let at = if c == 1 { x * b + y } else { (x * b + y) * c + w };
+            data[at] = *z;
+        }
+        Ok(Volume { dims, data })
+    }
+
+    fn placed(mut self, dims: [usize; 3]) -> Result<Volume> {
+        for (axis, &n) in dims.iter().enumerate() {
+            if self.dims[axis] != n {
+                self.data = recentre(&self.data, &mut self.dims, axis, n)?;
+            }
+        }
+        Ok(self)
+    }
+}
+
+fn volumes(path: &Path) -> Result<Vec<Volume>> {
+    let images = read_images(path)?;
+    let volume = |image: &Image, c: usize| Volume {
+        dims: image.dims,
+        data: image.channel(c).iter().map(|z| Complex::new(z.re as f64, z.im as f64)).collect(),
+    };
+    Ok(images.iter().flat_map(|image| (0..image.channels).map(move |c| volume(image, c))).collect())
+}
+
+pub fn run(args: &CompareArgs) -> Result<()> {
+    if let Some(mask) = args.mask.filter(|m| !(0.0..=1.0).contains(m)) {
+        bail!(InvalidArgument, "--mask is {mask}: it must be between 0 and 1");
+    }
+    let (images, mut truths) = (volumes(&args.image)?, volumes(&args.truth)?);
+    if args.transpose {
+        truths = truths.into_iter().map(Volume::transposed).collect::<Result<_>>()?;
+    }
+    if truths.len() != 1 && truths.len() != images.len() {
+        bail!(
+            SizeMismatch,
+            "{} has {} images and {} has {}: as many, or one, are needed",
+            args.image.display(),
+            images.len(),
+            args.truth.display(),
+            truths.len()
+        );
+    }
+    let count = images.len();
+    for (i, image) in images.into_iter().enumerate() {
+        let truth = &truths[if truths.len() == 1 { 0 } else { i }];
+        let truth = Volume { dims: truth.dims, data: truth.data.clone() };
+        one(args, image, truth, (count > 1).then_some(i))?;
+    }
+    Ok(())
+}
+
+fn one(args: &CompareArgs, image: Volume, truth: Volume, number: Option<usize>) -> Result<()> {
+    let common = [0, 1, 2].map(|a| image.dims[a].max(truth.dims[a]));
+    let mut placed = Vec::new();
+    for (name, volume) in [("the image", &image), ("the truth", &truth)] {
+        if volume.dims != common {
+            placed.push(format!("{name} of {:?} voxels is placed in the middle of {common:?}", volume.dims));
+        }
+    }
+    let (image, truth) = (image.placed(common)?, truth.placed(common)?);
+    let mask: Option<Vec<bool>> = args.mask.map(|part| {
+        let largest = truth.data.iter().map(|z| z.norm()).fold(0.0, f64::max);
+        truth.data.iter().map(|z| z.norm() > part as f64 * largest).collect()
+    });
+    let scale = match args.scale {
+        ScaleKind::Best => Scale::Best,
+        ScaleKind::None => Scale::None,
+    };
+    let metrics = match args.magnitude {
+        true => compare_magnitude(&image.data, &truth.data, scale, mask.as_deref())?,
+        false => compare(&image.data, &truth.data, scale, mask.as_deref())?,
+    };
+    let voxels = mask.map_or(image.data.len(), |m| m.iter().filter(|&&m| m).count());
+    if args.json {
+        return say(&json(&metrics, voxels, &placed, number).to_string());
+    }
+    for line in &placed {
+        log::warn!("{line}");
+    }
+    let head = number.map_or(String::new(), |i| format!("image {i}: "));
+    let scale = match (args.scale, args.magnitude) {
+        (ScaleKind::None, _) => String::new(),
+        (_, true) => format!(", scale {:.6e}", metrics.scale.re),
+        (_, false) => format!(", scale {:.6e} {:+.6e}i", metrics.scale.re, metrics.scale.im),
+    };
+    say(&format!(
+        "{head}error {:.4} %, MSE {:.6e}, PSNR {:.3} dB, SNR {:.3} dB over {voxels} voxels{scale}",
+        metrics.percent_error, metrics.mse, metrics.psnr_db, metrics.snr_db
+    ))
+}
+
+fn json(m: &Metrics, voxels: usize, placed: &[String], number: Option<usize>) -> serde_json::Value {
+    // Infinity has no form in JSON, and becomes null.
+    let mut object = serde_json::json!({
+        "percent_error": m.percent_error,
+        "mse": m.mse,
+        "psnr_db": m.psnr_db,
+        "snr_db": m.snr_db,
+        "scale": [m.scale.re, m.scale.im],
+        "voxels": voxels,
+        "placed": placed,
+    });
+    if let Some(i) = number {
+        object["image"] = i.into();
+    }
+    object
+}

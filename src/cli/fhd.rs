@@ -1,0 +1,85 @@
+//! `recon fhd`.
+
+use crate::options::{Combination, InputArgs, PlanArgs, Precision};
+use crate::output::{check_image_output, check_together, write_images};
+use crate::progress::Progress;
+use crate::reconstruct::{cast, channels, groups, read_maps, Finish, Sampling};
+use crate::resize::{zeros, Resize};
+use crate::{defaults, input};
+use recon::io::Image;
+use recon::{Plan, Real, Result};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// The plain adjoint transform E^H d, without density weights and not scaled
+///
+/// F^H d of Stone et al. 2008: x(r) = sum over samples of d(k) exp(+i 2 pi k.r), a coil at a time; several coils are then
+/// combined by --combine, or, with --maps, by sum_c conj(S_c) x_c. Scans, files and matrices are as for recon grid.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Example: by the exact sums, in double precision:\n  recon fhd scan.h5 --method exact --precision f64 -o image.h5"
+)]
+pub struct FhdArgs {
+    #[command(flatten)]
+    input: InputArgs,
+
+    /// Image to be written, its format by its ending: .h5, .mrd, .cfl, .nii, .nii.gz, .png
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// How several coil images become one
+    #[arg(long, value_enum, default_value_t = defaults::COMBINE, help_heading = "Reconstruction")]
+    combine: Combination,
+
+    /// Coil maps, [encoded matrix, coils] (.cfl or .h5), with which coils are combined
+    #[arg(long, value_name = "FILE", help_heading = "Reconstruction", conflicts_with = "combine")]
+    maps: Option<PathBuf>,
+
+    #[command(flatten)]
+    plan: PlanArgs,
+}
+
+pub fn run(args: &FhdArgs) -> Result<()> {
+    args.plan.options()?;
+    let inputs = [Some(&args.input.input), args.input.trajectory.as_ref(), args.maps.as_ref()];
+    check_image_output(&args.output, &inputs.into_iter().flatten().map(|p| p.as_path()).collect::<Vec<_>>())?;
+    match args.plan.precision {
+        Precision::F32 => compute::<f32>(args),
+        Precision::F64 => compute::<f64>(args),
+    }
+}
+
+fn compute<T: Real>(args: &FhdArgs) -> Result<()> {
+    let scans = input::read(&args.input)?;
+    let resizes = scans.iter().map(|s| Resize::of(s, args.input.matrix.as_ref())).collect::<Result<Vec<_>>>()?;
+    let images_of = |coils: usize| if args.maps.is_some() { 1 } else { channels(coils, args.combine) };
+    check_together(&args.output, scans.iter().zip(&resizes).map(|(s, r)| (r.wanted, images_of(s.coils))))?;
+    let progress = Progress::new(scans.len(), "adjoint");
+    let mut images: Vec<Option<Image>> = vec![None; scans.len()];
+    let mut done = 0;
+    for group in groups(&scans, |_, _| true) {
+        let first = &scans[group[0]];
+        let sampling = Sampling::<T>::of(first);
+        let maps = args.maps.as_ref().map(|path| read_maps(path, first)).transpose()?;
+        let mut geometry = sampling.geometry(&args.plan);
+        geometry.coil_maps = maps.as_deref();
+        let plan = Plan::new(&geometry, &args.plan.options()?)?;
+        for i in group {
+            let (scan, started) = (&scans[i], Instant::now());
+            let mut coils = zeros(plan.image_len())?;
+            plan.fhd(&cast::<T>(&scan.data)?, &mut coils)?;
+            images[i] = Some(Finish { scan, resize: resizes[i], combine: args.combine }.image(coils)?);
+            log::info!(
+                "{}: {} samples of {} coils, {:.3} s",
+                input::name(scan),
+                scan.samples(),
+                scan.coils,
+                started.elapsed().as_secs_f64()
+            );
+            done += 1;
+            progress.set(done);
+        }
+    }
+    drop(progress);
+    write_images(&args.output, &images.into_iter().flatten().collect::<Vec<_>>())
+}

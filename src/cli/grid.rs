@@ -1,0 +1,129 @@
+//! `recon grid`.
+
+use crate::options::{Combination, DensityArgs, InputArgs, PlanArgs, Precision};
+use crate::output::{check_image_output, check_together, has_ending, write_images};
+use crate::progress::Progress;
+use crate::reconstruct::{cast, channels, groups, Finish, Sampling, Weights};
+use crate::resize::{zeros, Resize};
+use crate::{bail, defaults, input};
+use recon::io::Image;
+use recon::{Complex, Plan, Real, Result};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Gridding reconstruction: the adjoint transform of density-compensated data
+///
+/// Images come at the scale of the object. All scans of the file (slices, repetitions, contrasts, ...) are reconstructed,
+/// those with an identical trajectory by one plan, and go to one file: .h5 and .mrd take images of any sizes; .cfl
+/// (BART's dimension 10), .nii, .nii.gz (fourth dimension; magnitude) and .png (side by side; magnitude) take images of
+/// one size. Several coils become one image by the root of the sum of squares (--combine); a single coil's image stays
+/// complex.
+///
+/// Images are computed on the encoded matrix of the file, then brought to its reconstructed matrix: interpolated by
+/// Fourier where the voxel sizes differ, and cut to, or surrounded by zeros up to, the matrix, about the voxel floor(n/2).
+///
+/// Density weights are the file's (last trajectory dimension), else those of --density. Fully sampled Cartesian data are
+/// weighted equally, which makes the result their inverse discrete Fourier transform.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Example: every second spoke of a radial scan, as a picture:\n  recon grid scan.h5 --every 2 -o image.png"
+)]
+pub struct GridArgs {
+    #[command(flatten)]
+    input: InputArgs,
+
+    /// Image to be written, its format by its ending: .h5, .mrd, .cfl, .nii, .nii.gz, .png
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    #[command(flatten)]
+    density: DensityArgs,
+
+    /// How several coil images become one
+    #[arg(long, value_enum, default_value_t = defaults::COMBINE, help_heading = "Reconstruction")]
+    combine: Combination,
+
+    /// Stop at the gridded k-space of each coil, on the oversampled grid, k = 0 in cell floor(n/2), not corrected for the
+    /// gridding window (.cfl, .h5 or .mrd)
+    #[arg(long, help_heading = "Reconstruction", conflicts_with = "combine")]
+    kspace: bool,
+
+    #[command(flatten)]
+    plan: PlanArgs,
+}
+
+pub fn run(args: &GridArgs) -> Result<()> {
+    if args.kspace && !has_ending(&args.output, &[".cfl", ".h5", ".mrd"]) {
+        bail!(
+            InvalidArgument,
+            "{}: gridded k-space is complex: it is written to .cfl, .h5 or .mrd files only",
+            args.output.display()
+        );
+    }
+    args.plan.options()?;
+    let inputs: Vec<_> =
+        std::iter::once(&args.input.input).chain(&args.input.trajectory).map(|p| p.as_path()).collect();
+    check_image_output(&args.output, &inputs)?;
+    match args.plan.precision {
+        Precision::F32 => compute::<f32>(args),
+        Precision::F64 => compute::<f64>(args),
+    }
+}
+
+fn compute<T: Real>(args: &GridArgs) -> Result<()> {
+    let scans = input::read(&args.input)?;
+    let resizes = scans.iter().map(|s| Resize::of(s, args.input.matrix.as_ref())).collect::<Result<Vec<_>>>()?;
+    if !args.kspace {
+        let shapes = scans.iter().zip(&resizes).map(|(s, r)| (r.wanted, channels(s.coils, args.combine)));
+        check_together(&args.output, shapes)?;
+    }
+    let progress = Progress::new(scans.len(), "gridding");
+    let mut images: Vec<Option<Image>> = vec![None; scans.len()];
+    let mut done = 0;
+    for group in groups(&scans, |_, _| true) {
+        let first = &scans[group[0]];
+        let sampling = Sampling::<T>::of(first);
+        let weights = Weights::of(first, &sampling, &args.density, &args.plan)?;
+        let mut geometry = sampling.geometry(&args.plan);
+        geometry.weights = weights.given();
+        let plan = Plan::new(&geometry, &args.plan.options()?)?;
+        for i in group {
+            let (scan, started) = (&scans[i], Instant::now());
+            let kspace = cast::<T>(&scan.data)?;
+            images[i] = Some(if args.kspace {
+                gridded(&plan, scan, &kspace)?
+            } else {
+                let mut coils = zeros(plan.image_len())?;
+                match weights {
+                    Weights::Volumes(_) => plan.weighted_fhd(&kspace, &mut coils)?,
+                    _ => plan.grid(&kspace, &mut coils)?,
+                }
+                Finish { scan, resize: resizes[i], combine: args.combine }.image(coils)?
+            });
+            log::info!(
+                "{}: {} samples of {} coils, {:.3} s",
+                input::name(scan),
+                scan.samples(),
+                scan.coils,
+                started.elapsed().as_secs_f64()
+            );
+            done += 1;
+            progress.set(done);
+        }
+    }
+    drop(progress);
+    write_images(&args.output, &images.into_iter().flatten().collect::<Vec<_>>())
+}
+
+fn gridded<T: Real>(plan: &Plan<T>, scan: &recon::io::Scan, kspace: &[Complex<T>]) -> Result<Image> {
+    let grid = plan.info().grid;
+    let cells: usize = grid.iter().product();
+    // With exact sums there is no grid, and the library says so.
+    let mut out = zeros(if grid.is_empty() { 0 } else { cells * scan.coils })?;
+    plan.grid_kspace(kspace, &mut out)?;
+    let data = out.iter().map(|z| Complex::new(z.re.wide() as f32, z.im.wide() as f32)).collect();
+    let dims = [0, 1, 2].map(|a| grid.get(a).copied().unwrap_or(1));
+    let mut image = scan.image(dims, scan.coils, data)?;
+    image.fov_mm = [0.0; 3];
+    Ok(image)
+}

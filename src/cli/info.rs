@@ -1,0 +1,143 @@
+//! `recon info`.
+
+use crate::input::kind_name;
+use crate::output::{has_ending, say};
+use recon::io::ismrmrd::Header;
+use recon::io::{read_cfl, read_dataset, read_images, Image, Scan};
+use recon::{Geometry, Method, Options, Plan, Result};
+use std::path::{Path, PathBuf};
+
+/// What this program is and runs on, or what a file holds
+///
+/// Without FILE: version, vector unit, threads, GPUs. With FILE: encodings, matrices and fields of view (mm), coils, shots,
+/// samples, slices and the range of the trajectory (cycles per voxel) of raw data, or the sizes of images. Nothing is
+/// reconstructed.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  recon info scan.h5")]
+pub struct InfoArgs {
+    /// Raw data or images: .h5, .mrd, .cfl, .nii, .nii.gz, .npy
+    file: Option<PathBuf>,
+
+    /// Group of the HDF5 file that has the raw data
+    #[arg(long, value_name = "NAME", default_value = "dataset")]
+    group: String,
+}
+
+pub fn run(args: &InfoArgs) -> Result<()> {
+    match &args.file {
+        None => program(),
+        Some(path) if has_ending(path, &[".cfl", ".hdr"]) => {
+            let cfl = read_cfl(path)?;
+            say(&format!("BART array of {:?} complex numbers", cfl.dims))
+        }
+        Some(path) if has_ending(path, &[".nii", ".nii.gz", ".npy"]) => read_images(path).and_then(|i| images(&i)),
+        Some(path) => match read_dataset(path, Some(&args.group)) {
+            Ok(dataset) => raw(&dataset.header, &dataset.scans),
+            // A file of images has no raw data; an error about raw data is more to the point otherwise.
+            Err(e) => match images_of(path) {
+                Some(found) => images(&found),
+                None => Err(e),
+            },
+        },
+    }
+}
+
+fn images_of(path: &Path) -> Option<Vec<Image>> {
+    recon::io::ismrmrd::read_images(path, None).ok()
+}
+
+fn program() -> Result<()> {
+    let k = [0.0f32];
+    let options = Options { method: Method::Exact, ..Options::default() };
+    let info = Plan::new(&Geometry::new(&[1, 1], &[&k, &k]), &options)?.info();
+    say(&format!("recon {}", env!("CARGO_PKG_VERSION")))?;
+    say(&format!("vector unit  {}", info.simd))?;
+    say(&format!("threads      {}", info.threads))?;
+    say("GPUs         none: this version computes on the CPU")
+}
+
+fn sizes<N: std::fmt::Display>(values: &[N]) -> String {
+    values.iter().map(|v| v.to_string()).collect::<Vec<_>>().join(" x ")
+}
+
+/// Numbers in few words: `0 to 9`, or `3`.
+fn span(values: impl Iterator<Item = usize>) -> String {
+    let mut all: Vec<usize> = values.collect();
+    all.sort_unstable();
+    all.dedup();
+    match all[..] {
+        [] => "none".into(),
+        [one] => one.to_string(),
+        [first, .., last] => format!("{first} to {last}"),
+    }
+}
+
+fn raw(header: &Header, scans: &[Scan]) -> Result<()> {
+    say(&format!("ISMRMRD raw data of {} images", scans.len()))?;
+    if let Some(n) = header.receiver_channels {
+        say(&format!("receive channels        {n}"))?;
+    }
+    if let Some(hz) = header.h1_resonance_hz.filter(|&hz| hz > 0) {
+        say(&format!("proton resonance        {} MHz", hz as f64 * 1e-6))?;
+    }
+    for (number, encoding) in header.encodings.iter().enumerate() {
+        let mine: Vec<&Scan> = scans.iter().filter(|s| s.index.encoding as usize == number).collect();
+        say(&format!("encoding {number}: {}", kind_name(encoding.trajectory)))?;
+        for (name, space) in [("encoded", &encoding.encoded), ("reconstructed", &encoding.recon)] {
+            let (matrix, fov) = (sizes(&space.matrix), sizes(&space.fov_mm));
+            say(&format!("  {name:<21} {matrix} voxels, {fov} mm"))?;
+        }
+        if mine.is_empty() {
+            say("  images                none")?;
+            continue;
+        }
+        say(&format!("  images                {}", mine.len()))?;
+        type Counter = fn(&Scan) -> u16;
+        let counters: [(&str, Counter); 5] = [
+            ("slices", |s| s.index.slice),
+            ("repetitions", |s| s.index.repetition),
+            ("contrasts", |s| s.index.contrast),
+            ("phases", |s| s.index.phase),
+            ("sets", |s| s.index.set),
+        ];
+        for (name, of) in counters {
+            say(&format!("  {name:<21} {}", span(mine.iter().map(|s| of(s) as usize))))?;
+        }
+        say(&format!("  coils                 {}", span(mine.iter().map(|s| s.coils))))?;
+        say(&format!("  shots an image        {}", span(mine.iter().map(|s| s.samples_per_shot.len()))))?;
+        let shots = mine.iter().flat_map(|s| s.samples_per_shot.iter().copied());
+        say(&format!("  samples a shot        {}", span(shots)))?;
+        say(&format!("  samples an image      {}", span(mine.iter().map(|s| s.samples()))))?;
+        let weights = mine.iter().filter(|s| s.weights.is_some()).count();
+        say(&format!(
+            "  density weights       {}",
+            match weights {
+                0 => "no".to_owned(),
+                n if n == mine.len() => "yes".to_owned(),
+                n => format!("in {n} of {} images", mine.len()),
+            }
+        ))?;
+        for axis in 0..mine[0].ndim {
+            let (low, high) = mine
+                .iter()
+                .flat_map(|s| s.coordinates[axis].iter())
+                .fold((f32::INFINITY, f32::NEG_INFINITY), |(a, b), &k| (a.min(k), b.max(k)));
+            say(&format!("  trajectory {}          {low:.4} to {high:.4} cycles per voxel", ["x", "y", "z"][axis]))?;
+        }
+    }
+    Ok(())
+}
+
+fn images(images: &[Image]) -> Result<()> {
+    say(&format!("{} {}", images.len(), if images.len() == 1 { "image" } else { "images" }))?;
+    for image in images.iter().take(1) {
+        say(&format!("voxels      {}", sizes(&image.dims)))?;
+        say(&format!("channels    {}", image.channels))?;
+        if image.fov_mm.iter().all(|&f| f > 0.0) {
+            say(&format!("field       {} mm", sizes(&image.fov_mm)))?;
+        }
+        let largest = image.data.iter().map(|z| z.norm()).fold(0.0, f32::max);
+        say(&format!("largest     {largest}"))?;
+    }
+    Ok(())
+}

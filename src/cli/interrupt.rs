@@ -1,0 +1,57 @@
+//! Ctrl-C and its like end the program at once, except while a file is being written: then when it is whole.
+
+use std::sync::{Mutex, PoisonError};
+
+static WRITING: Mutex<()> = Mutex::new(());
+
+/// Runs `write`; a signal that ends the program waits for it.
+pub fn whole<R>(write: impl FnOnce() -> R) -> R {
+    let _guard = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+    write()
+}
+
+/// From now on a thread of its own takes the signals that ask the program to end. To be called before any other thread
+/// is started, because threads inherit the mask that keeps signals from them.
+#[cfg(unix)]
+pub fn install() {
+    use std::io::Write;
+
+    // SAFETY: the calls only read and write the signal set and the action passed to them, which live on this stack and
+    // are initialised by sigemptyset and sigaction before they are read.
+    let (set, any) = unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        let mut any = false;
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            // What the caller wants ignored (nohup, say) stays ignored.
+            let mut now: libc::sigaction = std::mem::zeroed();
+            if libc::sigaction(signal, std::ptr::null(), &mut now) == 0 && now.sa_sigaction != libc::SIG_IGN {
+                libc::sigaddset(&mut set, signal);
+                any = true;
+            }
+        }
+        (set, any)
+    };
+    // SAFETY: the set is initialised.
+    if !any || unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()) } != 0 {
+        return;
+    }
+    let wait = move || {
+        let mut signal = 0;
+        // SAFETY: the set is initialised, and `signal` is where the number goes.
+        if unsafe { libc::sigwait(&set, &mut signal) } != 0 {
+            return;
+        }
+        let _guard = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = writeln!(std::io::stderr(), "\nrecon: error: interrupted");
+        // SAFETY: ends the process without running what other threads may still be using.
+        unsafe { libc::_exit(128 + signal) }
+    };
+    if std::thread::Builder::new().name("signals".into()).spawn(wait).is_err() {
+        // SAFETY: the set is initialised. Without the thread, signals act as they did.
+        unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut()) };
+    }
+}
+
+#[cfg(not(unix))]
+pub fn install() {}

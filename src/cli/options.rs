@@ -1,0 +1,290 @@
+//! Options that several commands share.
+
+use crate::{bail, defaults};
+use clap::{Args, ValueEnum};
+use recon::{Combine, Density, Device, Method, Options, Result, VoxelBasis, Window};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// What to reconstruct.
+#[derive(Args)]
+pub struct InputArgs {
+    /// Raw data: ISMRMRD (.h5, .mrd), or BART's k-space (.cfl, [1, samples, shots, coils]) with --trajectory
+    pub input: PathBuf,
+
+    /// Trajectory of BART's (.cfl, [3, samples, shots], in units of 1/FOV) for k-space in a .cfl file
+    #[arg(long, value_name = "FILE", help_heading = "Input")]
+    pub trajectory: Option<PathBuf>,
+
+    /// Voxels of the image, in place of the file's reconstructed matrix, over the same field of view; `encoded`: stay on
+    /// the encoded matrix. With --trajectory: the matrix that the trajectory was made for (needed)
+    #[arg(long, value_name = "NX,NY[,NZ]", help_heading = "Input")]
+    pub matrix: Option<Matrix>,
+
+    /// Group of the HDF5 file that has the raw data
+    #[arg(long, value_name = "NAME", default_value = "dataset", help_heading = "Input")]
+    pub group: String,
+
+    /// Only this slice; otherwise all
+    #[arg(long, value_name = "N", help_heading = "Input")]
+    pub slice: Option<u16>,
+
+    /// Only this repetition; otherwise all
+    #[arg(long, value_name = "N", help_heading = "Input")]
+    pub repetition: Option<u16>,
+
+    /// Keep every N-th shot (spoke, line, interleaf) only, the first being kept
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Input")]
+    pub every: usize,
+}
+
+/// How plans compute.
+#[derive(Args)]
+pub struct PlanArgs {
+    /// How sums over samples are computed: auto is nufft
+    #[arg(long, value_enum, default_value_t = MethodKind::Auto, help_heading = "Computation")]
+    pub method: MethodKind,
+
+    /// Relative l2 error of the transforms against exact sums, in (0, 1)
+    #[arg(long, value_name = "X", default_value_t = defaults::TOLERANCE, allow_negative_numbers = true, help_heading = "Computation")]
+    pub tolerance: f64,
+
+    /// Gridding window
+    #[arg(long, value_enum, default_value_t = WindowKind::KaiserBessel, help_heading = "Computation")]
+    pub window: WindowKind,
+
+    /// CPU threads; 0: as many as the machine runs at once
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Computation")]
+    pub threads: usize,
+
+    /// Where: auto, cpu, cuda, or cuda: with the GPUs to use, such as cuda:0,1
+    #[arg(long, value_name = "DEVICE", default_value = "auto", help_heading = "Computation")]
+    pub device: DeviceChoice,
+
+    /// Most bytes that a plan may hold: a number, or one with K, M, G or T (powers of 1024)
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Computation")]
+    pub memory_limit: Option<usize>,
+
+    /// Precision of the computation; files hold single precision
+    #[arg(long, value_enum, default_value_t = Precision::F32, help_heading = "Computation")]
+    pub precision: Precision,
+
+    /// Shape of a voxel: point, or box (samples are then divided by sincs, in effect)
+    #[arg(long, value_enum, default_value_t = BasisKind::Point, help_heading = "Computation")]
+    pub basis: BasisKind,
+}
+
+impl PlanArgs {
+    pub fn options(&self) -> Result<Options> {
+        if !(self.tolerance > 0.0 && self.tolerance < 1.0) {
+            bail!(ToleranceOutOfRange, "--tolerance is {}: it must be between 0 and 1", self.tolerance);
+        }
+        Ok(Options {
+            method: self.method.into(),
+            device: self.device.0.clone(),
+            tolerance: self.tolerance,
+            window: match self.window {
+                WindowKind::KaiserBessel => Window::KaiserBessel,
+                WindowKind::Gaussian => Window::Gaussian,
+                WindowKind::Bilinear => Window::Bilinear,
+            },
+            threads: self.threads,
+            memory_limit: self.memory_limit,
+            ..Options::default()
+        })
+    }
+
+    pub fn basis(&self) -> VoxelBasis {
+        match self.basis {
+            BasisKind::Point => VoxelBasis::Point,
+            BasisKind::Box => VoxelBasis::Box,
+        }
+    }
+}
+
+/// Density weights.
+#[derive(Args)]
+pub struct DensityArgs {
+    /// Density weights where the file has none. By default pipe-menon, or, where the samples are a whole Cartesian grid,
+    /// equal weights: the inverse discrete Fourier transform
+    #[arg(long, value_enum, help_heading = "Reconstruction")]
+    pub density: Option<DensityKind>,
+
+    /// Compute density weights although the file has some
+    #[arg(long, help_heading = "Reconstruction")]
+    pub ignore_weights: bool,
+}
+
+macro_rules! choices {
+    ($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $case:ident),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+        pub enum $name { $($(#[$about])* $case),+ }
+    };
+}
+
+choices!(
+    /// How sums are computed.
+    MethodKind {
+        /// Gridding (nufft)
+        Auto,
+        /// The direct sums, slow and to full precision
+        Exact,
+        /// Gridding and FFT, to the tolerance
+        Nufft
+    }
+);
+choices!(
+    /// Gridding windows.
+    WindowKind {
+        /// The best at every tolerance
+        KaiserBessel,
+        /// About half the digits
+        Gaussian,
+        /// Linear interpolation: reaches errors of about 0.2
+        Bilinear
+    }
+);
+choices!(
+    /// Precisions.
+    Precision {
+        /// Single
+        F32,
+        /// Double
+        F64
+    }
+);
+choices!(
+    /// Voxel shapes.
+    BasisKind {
+        /// A point
+        Point,
+        /// A box
+        Box
+    }
+);
+choices!(
+    /// Ways to density weights.
+    DensityKind {
+        /// The fixed point of Pipe and Menon 1999: any trajectory
+        PipeMenon,
+        /// One over the density of samples (Jackson et al. 1991)
+        Jackson,
+        /// |k|^(d-1): spokes through the centre, evenly spread
+        Ramp
+    }
+);
+choices!(
+    /// Ways to combine coils.
+    Combination {
+        /// Root of the sum of squares: a magnitude
+        Rss,
+        /// Weighted by sensitivities estimated from the coil images: keeps the phase
+        Adaptive,
+        /// Not at all: one image a coil
+        None
+    }
+);
+choices!(
+    /// Priors.
+    PriorKind {
+        /// Small values
+        Identity,
+        /// Small differences between neighbours
+        Differences,
+        /// Small differences between neighbours, except across borders of --reference
+        Anatomical
+    }
+);
+
+impl From<MethodKind> for Method {
+    fn from(kind: MethodKind) -> Method {
+        match kind {
+            MethodKind::Auto => Method::Auto,
+            MethodKind::Exact => Method::Exact,
+            MethodKind::Nufft => Method::Nufft,
+        }
+    }
+}
+
+impl From<DensityKind> for Density {
+    fn from(kind: DensityKind) -> Density {
+        match kind {
+            DensityKind::PipeMenon => Density::default(),
+            DensityKind::Jackson => Density::Jackson,
+            DensityKind::Ramp => Density::Ramp,
+        }
+    }
+}
+
+impl Combination {
+    pub fn how(self) -> Option<Combine> {
+        match self {
+            Combination::Rss => Some(Combine::RootSumOfSquares),
+            Combination::Adaptive => Some(Combine::Adaptive),
+            Combination::None => None,
+        }
+    }
+}
+
+/// The voxels of an image.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Matrix {
+    Encoded,
+    Sizes(Vec<usize>),
+}
+
+impl FromStr for Matrix {
+    type Err = String;
+    fn from_str(text: &str) -> std::result::Result<Matrix, String> {
+        if text == "encoded" {
+            return Ok(Matrix::Encoded);
+        }
+        let sizes: Option<Vec<usize>> = text.split([',', 'x']).map(|n| n.trim().parse().ok()).collect();
+        match sizes {
+            Some(sizes) if (2..=3).contains(&sizes.len()) => Ok(Matrix::Sizes(sizes)),
+            _ => Err("two or three whole numbers are expected, such as 256,256".into()),
+        }
+    }
+}
+
+/// The sizes of a matrix given by number, which are checked: [nx, ny, nz], nz being 1 in 2D.
+pub fn checked_sizes(sizes: &[usize]) -> Result<[usize; 3]> {
+    let all = [sizes[0], sizes[1], sizes.get(2).copied().unwrap_or(1)];
+    if let Some(axis) = all.iter().position(|&n| n == 0) {
+        let axis = ["x", "y", "z"][axis];
+        bail!(InvalidSize, "--matrix: the size along {axis} is 0: every axis needs at least one voxel");
+    }
+    Ok(all)
+}
+
+/// Where to compute.
+#[derive(Clone, Debug)]
+pub struct DeviceChoice(pub Device);
+
+impl FromStr for DeviceChoice {
+    type Err = String;
+    fn from_str(text: &str) -> std::result::Result<DeviceChoice, String> {
+        let device = match text {
+            "auto" => Some(Device::Auto),
+            "cpu" => Some(Device::Cpu),
+            "cuda" => Some(Device::Cuda(vec![0])),
+            _ => text
+                .strip_prefix("cuda:")
+                .and_then(|list| list.split(',').map(|n| n.parse().ok()).collect())
+                .map(Device::Cuda),
+        };
+        device.map(DeviceChoice).ok_or_else(|| "it must be auto, cpu, cuda, or a list such as cuda:0,1".into())
+    }
+}
+
+fn parse_bytes(text: &str) -> std::result::Result<usize, String> {
+    let upper = text.trim().to_ascii_uppercase();
+    let short = upper.strip_suffix("IB").or(upper.strip_suffix('B')).unwrap_or(&upper);
+    let (digits, power) = match short.char_indices().last() {
+        Some((at, unit)) if unit.is_ascii_alphabetic() => (&short[..at], "KMGT".find(unit).map(|p| p + 1)),
+        _ => (short, Some(0)),
+    };
+    let bytes = power.and_then(|p| digits.parse::<usize>().ok()?.checked_mul(1 << (10 * p)));
+    bytes.ok_or_else(|| "a whole number is expected, alone or with K, M, G or T, such as 512M".into())
+}

@@ -1,0 +1,101 @@
+//! A progress bar for what takes longer than a second, on a terminal only; and the log, which does not tear it.
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+fn bars() -> &'static MultiProgress {
+    static BARS: OnceLock<MultiProgress> = OnceLock::new();
+    BARS.get_or_init(MultiProgress::new)
+}
+
+/// No bars from now on.
+pub fn quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+/// A bar over `total` steps, or a clock when there is but one.
+pub struct Progress {
+    bar: ProgressBar,
+    ended: Arc<AtomicBool>,
+}
+
+impl Progress {
+    /// Nothing is drawn in the first second.
+    pub fn new(total: usize, what: &str) -> Progress {
+        let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::hidden());
+        let template = match total {
+            0 | 1 => "{spinner} {msg} {elapsed}",
+            _ => "{msg} [{bar:30}] {pos}/{len}, {eta} left",
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        bar.set_message(what.to_owned());
+        let ended = Arc::new(AtomicBool::new(false));
+        if !QUIET.load(Ordering::Relaxed) && std::io::stderr().is_terminal() {
+            let (bar, ended) = (bar.clone(), ended.clone());
+            // Without the thread there is no bar, and that is all.
+            let _ = std::thread::Builder::new().name("progress".into()).spawn(move || {
+                std::thread::sleep(Duration::from_secs(1));
+                if !ended.load(Ordering::Relaxed) {
+                    bars().add(bar.clone());
+                    bar.enable_steady_tick(Duration::from_millis(250));
+                }
+            });
+        }
+        Progress { bar, ended }
+    }
+
+    /// So many steps are done.
+    pub fn set(&self, done: usize) {
+        self.bar.set_position(done as u64);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+        self.bar.finish_and_clear();
+    }
+}
+
+/// The standard error stream, with the bars out of the way.
+struct Stderr;
+
+impl Write for Stderr {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        bars().suspend(|| std::io::stderr().write(bytes))
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        std::io::stderr().flush()
+    }
+}
+
+/// Starts the log: warnings, or as much as `verbose` or the environment variable RUST_LOG asks for.
+pub fn start_log(verbose: u8, is_quiet: bool) {
+    let level = match (is_quiet, verbose) {
+        (true, _) => "off",
+        (_, 0) => "warn",
+        (_, 1) => "info",
+        (_, 2) => "debug",
+        _ => "trace",
+    };
+    if is_quiet {
+        quiet();
+    }
+    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or(level))
+        .format(|out, record| {
+            let level = record.level().as_str().to_ascii_lowercase();
+            match record.level() {
+                log::Level::Info => writeln!(out, "recon: {}", record.args()),
+                _ => writeln!(out, "recon: {level}: {}", record.args()),
+            }
+        })
+        .target(env_logger::Target::Pipe(Box::new(Stderr)))
+        .init();
+}

@@ -1,0 +1,213 @@
+//! What grid, fhd and cg share: scans that share plans, their weights, and the way from coil images to a finished one.
+
+use crate::input::name;
+use crate::options::{Combination, DensityArgs, PlanArgs};
+use crate::resize::{zeros, Resize};
+use crate::{bail, defaults};
+use recon::io::{Image, Scan};
+use recon::{combine, Complex, Density, Geometry, Plan, Real, Result};
+
+/// The scans of each plan, by position: those with the same trajectory, weights, matrix and coils, which `also` puts
+/// together.
+pub fn groups(scans: &[Scan], also: impl Fn(&Scan, &Scan) -> bool) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (i, scan) in scans.iter().enumerate() {
+        let same = |other: &Scan| {
+            other.coils == scan.coils
+                && other.encoded_matrix == scan.encoded_matrix
+                && other.coordinates == scan.coordinates
+                && other.weights == scan.weights
+                && also(other, scan)
+        };
+        match groups.iter_mut().find(|g| same(&scans[g[0]])) {
+            Some(group) => group.push(i),
+            None => groups.push(vec![i]),
+        }
+    }
+    groups
+}
+
+/// The matrix and coordinates of a scan, in the precision of the computation.
+pub struct Sampling<T: Real> {
+    pub dims: Vec<usize>,
+    pub coordinates: Vec<Vec<T>>,
+    pub coils: usize,
+}
+
+impl<T: Real> Sampling<T> {
+    pub fn of(scan: &Scan) -> Self {
+        let axis = |k: &Vec<f32>| k.iter().map(|&k| T::coordinate(k as f64)).collect();
+        Sampling {
+            dims: scan.encoded_matrix[..scan.ndim].to_vec(),
+            coordinates: scan.coordinates.iter().map(axis).collect(),
+            coils: scan.coils,
+        }
+    }
+
+    pub fn geometry(&self, plan: &PlanArgs) -> Geometry<'_, T> {
+        let k: Vec<&[T]> = self.coordinates.iter().map(|k| &k[..]).collect();
+        let mut geometry = Geometry::new(&self.dims, &k).coils(self.coils);
+        geometry.basis = plan.basis();
+        geometry
+    }
+}
+
+/// Density weights of a scan.
+pub enum Weights<T: Real> {
+    /// Volumes of k-space: the weighted adjoint is the image, at its own scale.
+    Volumes(Vec<T>),
+    /// Weights of any scale.
+    Relative(Vec<T>),
+    /// Those of Pipe and Menon, which the library computes where it is given none.
+    Default,
+}
+
+impl<T: Real> Weights<T> {
+    pub fn given(&self) -> Option<&[T]> {
+        match self {
+            Weights::Volumes(w) | Weights::Relative(w) => Some(w),
+            Weights::Default => None,
+        }
+    }
+
+    /// The file's weights, or those asked for.
+    pub fn of(scan: &Scan, sampling: &Sampling<T>, density: &DensityArgs, plan: &PlanArgs) -> Result<Self> {
+        if let Some(weights) = scan.weights.as_ref().filter(|_| !density.ignore_weights) {
+            if density.density.is_some() {
+                log::warn!("the file has density weights, and they are used: --ignore-weights computes others");
+            }
+            return Ok(Weights::Relative(weights.iter().map(|&w| T::of(w as f64)).collect()));
+        }
+        if density.density.is_none() {
+            if let Some(weights) = whole_grid(scan) {
+                log::info!("{}: a whole Cartesian grid, equal weights", name(scan));
+                return Ok(Weights::Volumes(weights.into_iter().map(T::of).collect()));
+            }
+        }
+        match Density::from(density.density.unwrap_or(defaults::DENSITY)) {
+            d if d == Density::default() => Ok(Weights::Default),
+            d => {
+                let plain = Plan::new(&sampling.geometry(plan), &plan.options()?)?;
+                Ok(Weights::Relative(plain.density(d)?))
+            }
+        }
+    }
+
+    /// As [`Weights::of`], computed here and now.
+    pub fn explicit(scan: &Scan, sampling: &Sampling<T>, density: &DensityArgs, plan: &PlanArgs) -> Result<Vec<T>> {
+        match Weights::of(scan, sampling, density, plan)? {
+            Weights::Volumes(w) | Weights::Relative(w) => Ok(w),
+            Weights::Default => Plan::new(&sampling.geometry(plan), &plan.options()?)?.density(Density::default()),
+        }
+    }
+}
+
+/// Where the samples are all points of a box of the Cartesian grid of the encoded matrix, and no others: the weights that
+/// make the weighted adjoint the inverse discrete Fourier transform, a point measured n times counting 1/n each.
+fn whole_grid(scan: &Scan) -> Option<Vec<f64>> {
+    let dims = &scan.encoded_matrix[..scan.ndim];
+    let voxels = dims.iter().try_fold(1usize, |p, &n| p.checked_mul(n))?;
+    // More points than samples cannot all be there.
+    let (mut low, mut high) = ([isize::MAX; 3], [isize::MIN; 3]);
+    for (axis, &n) in dims.iter().enumerate() {
+        for &k in &scan.coordinates[axis] {
+            let step = k as f64 * n as f64;
+            if (step - step.round()).abs() > 1e-3 {
+                return None;
+            }
+            low[axis] = low[axis].min(step.round() as isize);
+            high[axis] = high[axis].max(step.round() as isize);
+        }
+    }
+    let size: Vec<usize> = (0..dims.len()).map(|a| (high[a] - low[a] + 1) as usize).collect();
+    let points = size.iter().try_fold(1usize, |p, &n| p.checked_mul(n))?;
+    if points > scan.samples() {
+        return None;
+    }
+    let place = |m: usize| {
+        (0..dims.len()).rev().fold(0, |at, axis| {
+            let step = (scan.coordinates[axis][m] as f64 * dims[axis] as f64).round() as isize;
+            at * size[axis] + (step - low[axis]) as usize
+        })
+    };
+    let mut times = vec![0u32; points];
+    (0..scan.samples()).for_each(|m| times[place(m)] += 1);
+    if times.contains(&0) {
+        return None;
+    }
+    Some((0..scan.samples()).map(|m| 1.0 / (voxels as f64 * times[place(m)] as f64)).collect())
+}
+
+/// Numbers in the precision of the computation.
+pub fn cast<T: Real>(data: &[Complex<f32>]) -> Result<Vec<Complex<T>>> {
+    let mut out = zeros(data.len())?;
+    for (o, z) in out.iter_mut().zip(data) {
+        *o = Complex::new(T::of(z.re as f64), T::of(z.im as f64));
+    }
+    Ok(out)
+}
+
+/// How images are finished.
+pub struct Finish<'a> {
+    pub scan: &'a Scan,
+    pub resize: Resize,
+    pub combine: Combination,
+}
+
+/// The channels of a finished image of `images` coil images.
+pub fn channels(images: usize, combine: Combination) -> usize {
+    match combine {
+        Combination::None => images,
+        _ => 1,
+    }
+}
+
+impl Finish<'_> {
+    /// Brings images [encoded matrix, images] to the matrix wanted, then combines them.
+    pub fn image<T: Real>(&self, images: Vec<Complex<T>>) -> Result<Image> {
+        let voxels: usize = self.resize.encoded.iter().product();
+        let count = images.len() / voxels;
+        let mut all = match count {
+            1 => self.resize.apply(images)?,
+            _ => {
+                let mut all = Vec::new();
+                for image in images.chunks_exact(voxels) {
+                    all.extend(self.resize.apply(image.to_vec())?);
+                }
+                all
+            }
+        };
+        let wanted = self.resize.wanted;
+        if let Some(how) = self.combine.how().filter(|_| count > 1) {
+            let mut one = zeros(wanted.iter().product())?;
+            combine(&all, &wanted[..self.scan.ndim], count, how, &mut one)?;
+            all = one;
+        }
+        let data = all.iter().map(|z| Complex::new(z.re.wide() as f32, z.im.wide() as f32)).collect();
+        let mut image = self.scan.image(wanted, channels(count, self.combine), data)?;
+        image.fov_mm = self.resize.fov_mm;
+        Ok(image)
+    }
+}
+
+/// Checks a matrix of coil maps or the like against the scan's.
+pub fn check_matrix(what: &str, found: [usize; 3], scan: &Scan) -> Result<()> {
+    if found != scan.encoded_matrix {
+        bail!(
+            SizeMismatch,
+            "{what} has {found:?} voxels, but the encoded matrix of the scan is {:?}: they must be equal",
+            scan.encoded_matrix
+        );
+    }
+    Ok(())
+}
+
+/// Reads coil maps [encoded matrix, coils].
+pub fn read_maps<T: Real>(path: &std::path::Path, scan: &Scan) -> Result<Vec<Complex<T>>> {
+    let image = recon::io::read_image(path)?;
+    check_matrix(&format!("{}", path.display()), image.dims, scan)?;
+    if image.channels != scan.coils {
+        bail!(SizeMismatch, "{}: {} coil maps, but the scan has {} coils", path.display(), image.channels, scan.coils);
+    }
+    cast(&image.data)
+}

@@ -1,0 +1,332 @@
+//! `recon simulate`.
+
+use crate::bail;
+use crate::interrupt::whole;
+use crate::options::{checked_sizes, Matrix};
+use crate::output::{check_image_output, check_output, has_ending, write_images};
+use clap::ValueEnum;
+use recon::io::ismrmrd::{Encoding, Header, Limits, Space, TrajectoryKind};
+use recon::io::{write_cfl, write_dataset, Dataset, Image, Placement, Scan, ScanIndex};
+use recon::phantom::{add_noise, CoilModel, Phantom};
+use recon::trajectory::SpokeOrder;
+use recon::{Complex, Density, Geometry, Method, Options, Plan, Result, Trajectory};
+use std::f64::consts::PI;
+use std::path::{Path, PathBuf};
+
+/// Simulates a scan of the Shepp-Logan phantom
+///
+/// k-space is that of the continuous phantom (analytic Fourier transforms of its ellipses, or ellipsoids in 3D), seen by
+/// coils around the field of view, with white noise if wanted; the voxels are 1 mm wide. --matrix with two sizes makes a
+/// 2D scan, with three a 3D one.
+///
+/// Defaults of shots and samples sample k-space fully. With n the largest size along x and y: radial and golden-angle pi/2 n
+/// spokes of 2 n samples; kooshball pi/2 n^2 spokes of 2 n; spiral 16 interleaves of n/32 turns; rosette n/2 shots of 5
+/// radial and 3 angular oscillations; propeller blades of 16 lines of n samples.
+#[derive(clap::Args)]
+#[command(after_help = "Example: 96 spokes of a 2D scan with 8 coils, and what should come of it:\n  \
+    recon simulate --matrix 256,256 --trajectory radial --shots 96 --coils 8 --snr 20 --truth truth.h5 -o scan.h5")]
+pub struct SimulateArgs {
+    /// Voxels of the image
+    #[arg(long, value_name = "NX,NY[,NZ]")]
+    matrix: Matrix,
+
+    /// Where samples are taken
+    #[arg(long, value_enum, default_value_t = Kind::Radial, help_heading = "Trajectory")]
+    trajectory: Kind,
+
+    /// Spokes, interleaves, rosettes or blades
+    #[arg(long, value_name = "N", help_heading = "Trajectory")]
+    shots: Option<usize>,
+
+    /// Samples of each spoke, interleaf, rosette, or line of a blade
+    #[arg(long, value_name = "N", help_heading = "Trajectory")]
+    samples: Option<usize>,
+
+    /// Turns of each spiral interleaf
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Trajectory")]
+    turns: Option<f64>,
+
+    /// Spirals: the radius grows with this power of the time; 1 is Archimedean, more samples the centre more densely
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Trajectory")]
+    exponent: Option<f64>,
+
+    /// Lines of each propeller blade
+    #[arg(long, value_name = "N", help_heading = "Trajectory")]
+    lines: Option<usize>,
+
+    /// Radial oscillations of each rosette
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Trajectory")]
+    radial: Option<f64>,
+
+    /// Turns of each rosette
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Trajectory")]
+    angular: Option<f64>,
+
+    /// Receive coils; 1: of uniform sensitivity
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    coils: usize,
+
+    /// Root mean square of the samples over that of the noise; without noise if not given
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    snr: Option<f64>,
+
+    /// Seed of the noise: the same seed makes the same noise everywhere
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    /// Write ramp density weights, |k|^(d-1), as the last component of the trajectory (ISMRMRD only)
+    #[arg(long)]
+    weights: bool,
+
+    /// Write the true image: the phantom, times the root of the coils' sum of squares where there are several coils
+    #[arg(long, value_name = "FILE")]
+    truth: Option<PathBuf>,
+
+    /// Write coil maps, divided by the root of their sum of squares: [voxels, coils] (.cfl, .h5 or .mrd)
+    #[arg(long, value_name = "FILE")]
+    maps: Option<PathBuf>,
+
+    /// Scan to be written: .h5 or .mrd (ISMRMRD); or .cfl (BART's k-space, with the trajectory in NAME_traj.cfl)
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+/// Kinds of trajectories.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Kind {
+    /// All points of the grid, a line along x a shot
+    Cartesian,
+    /// Spokes through the centre, in the order of their angles (2D)
+    Radial,
+    /// Spokes through the centre, turned by the golden angle (2D)
+    GoldenAngle,
+    /// Spokes through the centre in all directions (3D)
+    Kooshball,
+    /// Spirals from the centre (2D)
+    Spiral,
+    /// Rosettes (2D)
+    Rosette,
+    /// Turned blades of parallel lines (2D)
+    Propeller,
+}
+
+pub fn run(args: &SimulateArgs) -> Result<()> {
+    let Matrix::Sizes(sizes) = &args.matrix else {
+        bail!(InvalidArgument, "--matrix: numbers are needed to simulate a scan");
+    };
+    let matrix = checked_sizes(sizes)?;
+    let bart = match has_ending(&args.output, &[".cfl"]) {
+        true => Some(trajectory_path(&args.output)),
+        false if has_ending(&args.output, &[".h5", ".mrd"]) => None,
+        false => bail!(
+            InvalidArgument,
+            "{}: the ending of the name says the format, and must be one of .h5, .mrd, .cfl",
+            args.output.display()
+        ),
+    };
+    for path in std::iter::once(&args.output).chain(&bart) {
+        check_output(path, &[])?;
+    }
+    for path in args.truth.iter().chain(&args.maps) {
+        check_image_output(path, &[])?;
+        if path == &args.output {
+            bail!(InvalidArgument, "{}: this is the name of the scan: choose another", path.display());
+        }
+    }
+    if args.weights && bart.is_some() {
+        bail!(InvalidArgument, "--weights: BART's files have no place for density weights: write an .h5 file");
+    }
+    if let Some(path) = args.maps.iter().find(|p| !has_ending(p, &[".cfl", ".h5", ".mrd"])) {
+        bail!(InvalidArgument, "{}: coil maps are complex: write a .cfl, .h5 or .mrd file", path.display());
+    }
+    if args.maps.is_some() && args.coils < 2 {
+        bail!(InvalidArgument, "--maps: a single coil is of uniform sensitivity: give more --coils");
+    }
+
+    let trajectory = trajectory(args, sizes)?;
+    let (phantom, ndim) = match sizes.len() {
+        2 => (Phantom::shepp_logan_2d(), 2),
+        _ => (Phantom::shepp_logan_3d(), 3),
+    };
+    let coils = match args.coils {
+        1 => None,
+        n => Some(CoilModel::ring(n, ndim)?),
+    };
+    log::info!("{} shots of {} samples", trajectory.shots(), trajectory.samples_per_shot());
+    let mut kspace = phantom.kspace(sizes, &trajectory.axes(), coils.as_ref(), 0)?;
+    if let Some(snr) = args.snr {
+        let deviation = add_noise(&mut kspace, snr, args.seed)?;
+        log::info!("noise of standard deviation {deviation:.6e}");
+    }
+    let truth = args.truth.as_ref().map(|_| phantom.image(sizes, 4)).transpose()?;
+    let maps = match (&coils, &args.truth, &args.maps) {
+        (Some(coils), t, m) if t.is_some() || m.is_some() => Some(coils.maps(sizes)?),
+        _ => None,
+    };
+
+    let data = kspace.iter().map(|z| Complex::new(z.re as f32, z.im as f32)).collect();
+    drop(kspace);
+    match &bart {
+        Some(path) => write_bart(args, path, matrix, &trajectory, data)?,
+        None => write_ismrmrd(args, matrix, ndim, &trajectory, data)?,
+    }
+    let voxels = matrix.iter().product();
+    let root = |i: usize| maps.as_ref().map_or(1.0, |m| root_of_squares(m, voxels, i));
+    if let (Some(path), Some(truth)) = (&args.truth, truth) {
+        let data = truth.iter().enumerate().map(|(i, t)| Complex::new((t * root(i)) as f32, 0.0)).collect();
+        write_images(path, &[image(matrix, 1, data)?])?;
+    }
+    if let (Some(path), Some(maps)) = (&args.maps, &maps) {
+        let data =
+            maps.iter().enumerate().map(|(i, s)| s / root(i % voxels)).map(|s| Complex::new(s.re as f32, s.im as f32));
+        write_images(path, &[image(matrix, args.coils, data.collect())?])?;
+    }
+    Ok(())
+}
+
+fn root_of_squares(maps: &[Complex<f64>], voxels: usize, voxel: usize) -> f64 {
+    maps[voxel..].iter().step_by(voxels).map(|z| z.norm_sqr()).sum::<f64>().sqrt()
+}
+
+fn image(matrix: [usize; 3], channels: usize, data: Vec<Complex<f32>>) -> Result<Image> {
+    let mut image = Image::new(matrix, channels, data)?;
+    image.fov_mm = matrix.map(|n| n as f32);
+    Ok(image)
+}
+
+fn trajectory(args: &SimulateArgs, sizes: &[usize]) -> Result<Trajectory> {
+    let given = [
+        ("--shots", args.shots.is_some()),
+        ("--samples", args.samples.is_some()),
+        ("--turns", args.turns.is_some()),
+        ("--exponent", args.exponent.is_some()),
+        ("--lines", args.lines.is_some()),
+        ("--radial", args.radial.is_some()),
+        ("--angular", args.angular.is_some()),
+    ];
+    let (used, ndim): (&[&str], Option<usize>) = match args.trajectory {
+        Kind::Cartesian => (&[], None),
+        Kind::Radial | Kind::GoldenAngle => (&["--shots", "--samples"], Some(2)),
+        Kind::Kooshball => (&["--shots", "--samples"], Some(3)),
+        Kind::Spiral => (&["--shots", "--samples", "--turns", "--exponent"], Some(2)),
+        Kind::Rosette => (&["--shots", "--samples", "--radial", "--angular"], Some(2)),
+        Kind::Propeller => (&["--shots", "--samples", "--lines"], Some(2)),
+    };
+    let kind = args.trajectory.to_possible_value().map(|v| v.get_name().to_owned()).unwrap_or_default();
+    if let Some((name, _)) = given.iter().find(|(name, given)| *given && !used.contains(name)) {
+        bail!(InvalidArgument, "{name} is no parameter of a {kind} trajectory");
+    }
+    if let Some(ndim) = ndim.filter(|&n| n != sizes.len()) {
+        bail!(InvalidArgument, "a {kind} trajectory is {ndim}D: give --matrix {ndim} sizes, not {}", sizes.len());
+    }
+    let n = *sizes.iter().max().unwrap_or(&1);
+    let up = |x: f64| (x.ceil() as usize).max(1);
+    let samples = |default: usize| args.samples.unwrap_or(default);
+    match args.trajectory {
+        Kind::Cartesian => Trajectory::cartesian(sizes),
+        Kind::Radial | Kind::GoldenAngle => {
+            let order = if args.trajectory == Kind::Radial { SpokeOrder::Linear } else { SpokeOrder::GoldenAngle };
+            Trajectory::radial2d(args.shots.unwrap_or(up(0.5 * PI * n as f64)), samples(2 * n), order)
+        }
+        Kind::Kooshball => {
+            Trajectory::radial3d(args.shots.unwrap_or(up(0.5 * PI * n as f64 * n as f64)), samples(2 * n))
+        }
+        Kind::Spiral => {
+            let shots = args.shots.unwrap_or(16);
+            let turns = args.turns.unwrap_or_else(|| (n as f64 / (2.0 * shots.max(1) as f64)).max(1.0));
+            Trajectory::spiral(shots, samples(up(PI * n as f64 * turns)), turns, args.exponent.unwrap_or(1.0))
+        }
+        Kind::Rosette => {
+            let (radial, angular) = (args.radial.unwrap_or(5.0), args.angular.unwrap_or(3.0));
+            let shots = args.shots.unwrap_or(n.div_ceil(2));
+            Trajectory::rosette(shots, samples(up(PI * n as f64 * (radial + angular))), radial, angular)
+        }
+        Kind::Propeller => {
+            let samples = samples(n);
+            let lines = args.lines.unwrap_or(16.min(samples / 2).max(1));
+            let shots = args.shots.unwrap_or(up(0.5 * PI * samples as f64 / lines.max(1) as f64));
+            Trajectory::propeller(shots, lines, samples)
+        }
+    }
+}
+
+fn write_ismrmrd(
+    args: &SimulateArgs,
+    matrix: [usize; 3],
+    ndim: usize,
+    trajectory: &Trajectory,
+    data: Vec<Complex<f32>>,
+) -> Result<()> {
+    let coordinates: Vec<Vec<f32>> = (0..ndim).map(|axis| trajectory.axis_as::<f32>(axis)).collect();
+    let weights = match args.weights {
+        true => {
+            let k: Vec<&[f32]> = coordinates.iter().map(|k| &k[..]).collect();
+            let options = Options { method: Method::Exact, ..Options::default() };
+            // The weights depend on the trajectory alone; exact sums make the smallest plan.
+            Some(Plan::new(&Geometry::new(&matrix[..ndim], &k), &options)?.density(Density::Ramp)?)
+        }
+        false => None,
+    };
+    let space = Space { matrix, fov_mm: matrix.map(|n| n as f32) };
+    let shots = trajectory.shots();
+    let last = (shots - 1).min(u16::MAX as usize) as u16;
+    let header = Header {
+        encodings: vec![Encoding {
+            encoded: space,
+            recon: space,
+            trajectory: match args.trajectory {
+                Kind::Cartesian => TrajectoryKind::Cartesian,
+                Kind::Radial | Kind::Kooshball => TrajectoryKind::Radial,
+                Kind::GoldenAngle => TrajectoryKind::GoldenAngle,
+                Kind::Spiral => TrajectoryKind::Spiral,
+                Kind::Rosette | Kind::Propeller => TrajectoryKind::Other,
+            },
+            steps: [Some(Limits { minimum: 0, maximum: last, center: last / 2 }), None],
+        }],
+        receiver_channels: Some(args.coils.min(u16::MAX as usize) as u16),
+        h1_resonance_hz: None,
+    };
+    let scan = Scan {
+        index: ScanIndex::default(),
+        encoded_matrix: matrix,
+        recon_matrix: matrix,
+        encoded_fov_mm: space.fov_mm,
+        recon_fov_mm: space.fov_mm,
+        ndim,
+        coordinates,
+        weights,
+        samples_per_shot: vec![trajectory.samples_per_shot(); shots],
+        coils: args.coils,
+        data,
+        times: vec![0.0; trajectory.samples()],
+        placement: Placement::default(),
+    };
+    whole(|| write_dataset(&args.output, &Dataset { header, scans: vec![scan] }))
+}
+
+/// NAME_traj.cfl beside NAME.cfl.
+fn trajectory_path(kspace: &Path) -> PathBuf {
+    let stem = kspace.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+    kspace.with_file_name(format!("{stem}_traj.cfl"))
+}
+
+fn write_bart(
+    args: &SimulateArgs,
+    path: &Path,
+    matrix: [usize; 3],
+    trajectory: &Trajectory,
+    data: Vec<Complex<f32>>,
+) -> Result<()> {
+    let (samples, shots) = (trajectory.samples_per_shot(), trajectory.shots());
+    let mut points = Vec::with_capacity(3 * trajectory.samples());
+    for m in 0..trajectory.samples() {
+        for (axis, &n) in matrix.iter().enumerate() {
+            let k = if axis < trajectory.ndim() { trajectory.axis(axis)[m] * n as f64 } else { 0.0 };
+            points.push(Complex::new(k as f32, 0.0));
+        }
+    }
+    whole(|| {
+        write_cfl(path, &[3, samples, shots], &points)?;
+        write_cfl(&args.output, &[1, samples, shots, args.coils], &data)
+    })
+}

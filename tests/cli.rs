@@ -1,0 +1,733 @@
+//! The program `recon`, run as its users run it.
+
+use num_complex::Complex;
+use recon::io::ismrmrd::{Encoding, Header, Limits, Space, TrajectoryKind};
+use recon::io::{read_cfl, read_npy, write_cfl, Dataset, Image, Placement, Scan, ScanIndex};
+use recon::trajectory::SpokeOrder;
+use recon::Trajectory;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// HDF5 locks the files it has open, and a program started meanwhile inherits file and lock: one at a time, therefore.
+fn alone<R>(f: impl FnOnce() -> R) -> R {
+    static LOCK: Mutex<()> = Mutex::new(());
+    let _guard = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    f()
+}
+
+fn write_dataset(path: PathBuf, dataset: &Dataset) {
+    alone(|| recon::io::write_dataset(path, dataset)).unwrap();
+}
+
+fn read_images(path: impl AsRef<Path>) -> Vec<Image> {
+    alone(|| recon::io::read_images(path)).unwrap()
+}
+
+/// A folder that goes with this value.
+struct TempDir(PathBuf);
+
+impl TempDir {
+    fn new() -> TempDir {
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let name = format!("recon-cli-{}-{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        TempDir(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<_> =
+            fs::read_dir(&self.0).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_recon"));
+        command.args(line.split_whitespace()).current_dir(&self.0).env_remove("RUST_LOG").stdin(Stdio::null());
+        command
+    }
+
+    /// Runs the program in this folder, with arguments that have no spaces.
+    fn run(&self, line: &str) -> Outcome {
+        let mut command = self.command(line);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let out = alone(|| command.spawn()).unwrap().wait_with_output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Outcome { line: line.into(), status: out.status.code(), stdout: text(out.stdout), stderr: text(out.stderr) }
+    }
+
+    /// Runs it, and it must succeed without a word on the error stream.
+    fn ok(&self, line: &str) -> String {
+        let out = self.run(line);
+        assert!(out.status == Some(0) && out.stderr.is_empty(), "{out:?}");
+        out.stdout
+    }
+
+    /// Runs it, and it must fail as it should: with this status, one line that has these words in it, and no new file.
+    fn fails(&self, status: i32, line: &str, words: &[&str]) {
+        let before = self.names();
+        let out = self.run(line);
+        assert_eq!(out.status, Some(status), "{out:?}");
+        assert!(out.stderr.starts_with("recon: error: ") && out.stderr.ends_with('\n'), "{out:?}");
+        assert_eq!(out.stderr.matches('\n').count(), 1, "{out:?}");
+        assert!(!out.stderr.contains("panic"), "{out:?}");
+        for word in words {
+            assert!(out.stderr.contains(word), "no {word:?} in {out:?}");
+        }
+        assert_eq!(self.names(), before, "{out:?}");
+    }
+
+    /// The percent error that `recon compare` finds.
+    fn error(&self, arguments: &str) -> f64 {
+        let out = self.ok(&format!("compare {arguments} --json"));
+        serde_json::from_str::<serde_json::Value>(&out).unwrap()["percent_error"].as_f64().unwrap()
+    }
+}
+
+impl Drop for TempDir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[derive(Debug)]
+#[allow(dead_code)]
+struct Outcome {
+    line: String,
+    status: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+/// The inverse discrete Fourier transform, with the origins in the middle, of k-space [nx, ny].
+fn inverse_fft(kspace: &[Complex<f32>], [nx, ny]: [usize; 2]) -> Vec<Complex<f64>> {
+    let mut planner = rustfft::FftPlanner::<f64>::new();
+    let (fx, fy) = (planner.plan_fft_inverse(nx), planner.plan_fft_inverse(ny));
+    let mut a = vec![Complex::default(); nx * ny];
+    for (i, z) in kspace.iter().enumerate() {
+        // Index n/2 goes to 0.
+        let (x, y) = ((i % nx + nx.div_ceil(2)) % nx, (i / nx + ny.div_ceil(2)) % ny);
+        a[y * nx + x] = Complex::new(z.re as f64, z.im as f64) / (nx * ny) as f64;
+    }
+    a.chunks_exact_mut(nx).for_each(|row| fx.process(row));
+    for x in 0..nx {
+        let mut column: Vec<_> = (0..ny).map(|y| a[y * nx + x]).collect();
+        fy.process(&mut column);
+        (0..ny).for_each(|y| a[y * nx + x] = column[y]);
+    }
+    (0..nx * ny).map(|i| a[(i / nx + ny.div_ceil(2)) % ny * nx + (i % nx + nx.div_ceil(2)) % nx]).collect()
+}
+
+/// Relative l2 distance.
+fn distance(image: &[Complex<f32>], exact: &[Complex<f64>]) -> f64 {
+    assert_eq!(image.len(), exact.len());
+    let wide = |z: &Complex<f32>| Complex::new(z.re as f64, z.im as f64);
+    let error: f64 = image.iter().zip(exact).map(|(z, e)| (wide(z) - e).norm_sqr()).sum();
+    (error / exact.iter().map(|e| e.norm_sqr()).sum::<f64>()).sqrt()
+}
+
+/// Numbers that look random.
+fn noise(count: usize, seed: u64) -> Vec<Complex<f32>> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f32 / (1u64 << 24) as f32 - 0.5
+    };
+    (0..count).map(|_| Complex::new(next(), next())).collect()
+}
+
+fn space(matrix: [usize; 3], fov_mm: [f32; 3]) -> Space {
+    Space { matrix, fov_mm }
+}
+
+/// A 2D scan, and the encoding it belongs to.
+fn scan(trajectory: &Trajectory, encoded: Space, recon: Space, coils: usize, data: Vec<Complex<f32>>) -> Dataset {
+    let samples = trajectory.samples();
+    let scan = Scan {
+        index: ScanIndex::default(),
+        encoded_matrix: encoded.matrix,
+        recon_matrix: recon.matrix,
+        encoded_fov_mm: encoded.fov_mm,
+        recon_fov_mm: recon.fov_mm,
+        ndim: trajectory.ndim(),
+        coordinates: (0..trajectory.ndim()).map(|a| trajectory.axis_as(a)).collect(),
+        weights: None,
+        samples_per_shot: vec![trajectory.samples_per_shot(); trajectory.shots()],
+        coils,
+        data,
+        times: vec![0.0; samples],
+        placement: Placement::default(),
+    };
+    let encoding = Encoding { encoded, recon, trajectory: TrajectoryKind::Other, steps: [None, None] };
+    Dataset { header: Header { encodings: vec![encoding], ..Header::default() }, scans: vec![scan] }
+}
+
+fn only_image(path: &Path) -> Image {
+    let mut images = read_images(path);
+    assert_eq!(images.len(), 1);
+    images.remove(0)
+}
+
+#[test]
+fn radial_scan_with_coils() {
+    let dir = TempDir::new();
+    dir.ok("simulate --matrix 96,96 --coils 4 --snr 200 --seed 7 --truth truth.h5 --maps maps.cfl -o scan.h5");
+    dir.ok("grid scan.h5 -o grid.h5");
+    // The rest is the phantom's sharp edges, which no image of finite resolution has.
+    assert!(dir.error("grid.h5 truth.h5 --magnitude") < 13.5);
+    dir.ok("cg scan.h5 -o cg.h5 --iterations 15 --report report.json");
+    assert!(dir.error("cg.h5 truth.h5 --magnitude") < 12.0);
+    dir.ok("cg scan.h5 -o maps.h5 --iterations 15 --maps maps.cfl");
+    assert!(dir.error("maps.h5 truth.h5") < 12.0);
+    dir.ok("cg scan.h5 -o coils.h5 --iterations 8 --no-maps --weighted");
+    assert!(dir.error("coils.h5 truth.h5") < 13.5);
+    dir.ok("fhd scan.h5 --maps maps.cfl -o fhd.h5");
+    assert!(dir.error("fhd.h5 truth.h5 --scale best") > 30.0, "the plain adjoint is blurred");
+
+    let report: serde_json::Value = serde_json::from_slice(&fs::read(dir.path("report.json")).unwrap()).unwrap();
+    assert_eq!(report[0]["images"][0]["iterations"], 15);
+    assert_eq!(report[0]["images"][0]["residuals"].as_array().unwrap().len(), 16);
+    assert!(report[0]["seconds"]["total"].as_f64().unwrap() > 0.0);
+
+    // A warm start from the solution has a small residual at once; a reference of borders is accepted.
+    dir.ok("cg scan.h5 -o warm.h5 --iterations 1 --maps maps.cfl --initial maps.h5 --report warm.json");
+    let warm: serde_json::Value = serde_json::from_slice(&fs::read(dir.path("warm.json")).unwrap()).unwrap();
+    assert!(warm[0]["images"][0]["residuals"][0].as_f64().unwrap() < 0.1);
+    dir.ok("cg scan.h5 -o prior.h5 --iterations 15 --prior anatomical --reference truth.h5 --lambda 1e-3");
+    assert!(dir.error("prior.h5 truth.h5 --magnitude") < 12.0);
+
+    // Q saved and loaded makes the same image.
+    dir.ok("cg scan.h5 -o a.h5 --iterations 5 --save-q q.bin");
+    dir.ok("cg scan.h5 -o b.h5 --iterations 5 --load-q q.bin");
+    assert_eq!(only_image(&dir.path("a.h5")).data, only_image(&dir.path("b.h5")).data);
+    // It belongs to this trajectory alone.
+    dir.fails(1, "cg scan.h5 -o c.h5 --every 2 --load-q q.bin", &["q.bin"]);
+}
+
+#[test]
+fn every_format_reads_back() {
+    let dir = TempDir::new();
+    dir.ok("simulate --matrix 20,20,20 --trajectory kooshball --weights --truth truth.cfl -o scan.mrd");
+    dir.ok("grid scan.mrd -o a.h5");
+    for name in ["a.mrd", "a.cfl", "a.nii", "a.nii.gz"] {
+        dir.ok(&format!("grid scan.mrd -o {name}"));
+        assert!(dir.error(&format!("{name} a.h5 --magnitude")) < 1e-3, "{name}");
+        assert!(dir.ok(&format!("info {name}")).contains("20"));
+    }
+    dir.ok("grid scan.mrd -o a.png");
+    assert!(fs::read(dir.path("a.png")).unwrap().starts_with(b"\x89PNG\r\n\x1a\n"));
+    assert!(dir.error("a.h5 truth.cfl --magnitude") < 20.0);
+    dir.ok("cg scan.mrd -o cg.h5 --iterations 10 --precision f64");
+    assert!(dir.error("cg.h5 truth.cfl --magnitude") < 18.0);
+    // Exact sums and gridding agree to the tolerance; so do precisions.
+    dir.ok("fhd scan.mrd -o exact.h5 --method exact --precision f64");
+    dir.ok("fhd scan.mrd -o nufft.h5 --tolerance 1e-5");
+    assert!(dir.error("nufft.h5 exact.h5") < 1e-3);
+
+    let info = dir.ok("info scan.mrd");
+    for words in ["20 x 20 x 20 voxels", "density weights       yes", "samples a shot        40", "radial"] {
+        assert!(info.contains(words), "{words}: {info}");
+    }
+    dir.ok("grid scan.mrd --kspace -o k.cfl");
+    let grid = read_cfl(dir.path("k.cfl")).unwrap();
+    assert!(grid.dims.len() == 3 && grid.dims.iter().all(|&n| n >= 25), "{:?}", grid.dims);
+}
+
+#[test]
+fn slices_and_repetitions() {
+    let dir = TempDir::new();
+    let trajectory = Trajectory::cartesian(&[12, 10]).unwrap();
+    let matrix = space([12, 10, 1], [12.0, 10.0, 5.0]);
+    let mut dataset = scan(&trajectory, matrix, matrix, 2, noise(240, 1));
+    let first = dataset.scans.pop().unwrap();
+    for (slice, repetition) in [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)] {
+        let mut scan = first.clone();
+        scan.index = ScanIndex { slice, repetition, ..ScanIndex::default() };
+        scan.data.iter_mut().for_each(|z| *z *= (1 + slice + 10 * repetition) as f32);
+        dataset.scans.push(scan);
+    }
+    write_dataset(dir.path("scan.h5"), &dataset);
+
+    dir.ok("grid scan.h5 -o all.h5 --combine none");
+    let images = read_images(dir.path("all.h5"));
+    assert_eq!(images.len(), 6);
+    let exact = inverse_fft(&first.data[120..], [12, 10]);
+    for image in &images {
+        assert_eq!((image.dims, image.channels), ([12, 10, 1], 2));
+        let factor = (1 + image.index.slice + 10 * image.index.repetition) as f64;
+        let scaled: Vec<_> = exact.iter().map(|z| z * factor).collect();
+        assert!(distance(image.channel(1), &scaled) < 1e-4, "{:?}", image.index);
+    }
+    // One plan serves all.
+    let log = dir.run("-v grid scan.h5 -o again.h5").stderr;
+    assert_eq!((log.matches("plan: ").count(), log.matches("samples of 2 coils").count()), (1, 6), "{log}");
+
+    dir.ok("grid scan.h5 --slice 1 -o slice.h5");
+    let images = read_images(dir.path("slice.h5"));
+    assert_eq!(images.iter().map(|i| (i.index.slice, i.index.repetition)).collect::<Vec<_>>(), [(1, 0), (1, 1)]);
+    dir.ok("grid scan.h5 --slice 2 --repetition 1 -o one.h5");
+    assert_eq!(only_image(&dir.path("one.h5")).index.slice, 2);
+    dir.fails(1, "grid scan.h5 --slice 3 -o none.h5", &["no such slice", "slices 0, 1, 2"]);
+
+    // The other formats take images of one size.
+    for (name, along) in [("all.nii", 3), ("all.cfl", 10)] {
+        dir.ok(&format!("grid scan.h5 -o {name}"));
+        assert_eq!(only_image(&dir.path(name)).channels, 6, "{along}");
+    }
+    dir.ok("grid scan.h5 -o all.png");
+    dir.ok("cg scan.h5 -o cg.h5 --iterations 3 --report cg.json");
+    assert_eq!(read_images(dir.path("cg.h5")).len(), 6);
+
+    let wide = space([16, 10, 1], [16.0, 10.0, 5.0]);
+    let other = scan(&Trajectory::cartesian(&[16, 10]).unwrap(), wide, wide, 2, noise(320, 2));
+    dataset.header.encodings.extend(other.header.encodings);
+    dataset.scans.extend(other.scans.into_iter().map(|mut s| {
+        s.index.encoding = 1;
+        s
+    }));
+    write_dataset(dir.path("two.h5"), &dataset);
+    dir.ok("grid two.h5 -o two_images.h5");
+    dir.fails(1, "grid two.h5 -o two.nii", &["cannot share this file", ".h5"]);
+}
+
+#[test]
+fn oversampling_is_cut_away() {
+    let dir = TempDir::new();
+    let trajectory = Trajectory::radial2d(60, 64, SpokeOrder::Linear).unwrap();
+    let (encoded, recon) = (space([48, 32, 1], [96.0, 64.0, 5.0]), space([24, 30, 1], [48.0, 60.0, 5.0]));
+    write_dataset(dir.path("scan.h5"), &scan(&trajectory, encoded, recon, 1, noise(60 * 64, 3)));
+    dir.ok("grid scan.h5 --matrix encoded -o whole.h5");
+    dir.ok("grid scan.h5 -o part.h5");
+    let (whole, part) = (only_image(&dir.path("whole.h5")), only_image(&dir.path("part.h5")));
+    assert_eq!((whole.dims, whole.fov_mm), ([48, 32, 1], [96.0, 64.0, 5.0]));
+    assert_eq!((part.dims, part.fov_mm), ([24, 30, 1], [48.0, 60.0, 5.0]));
+    for y in 0..30 {
+        for x in 0..24 {
+            assert_eq!(part.data[y * 24 + x], whole.data[(y + 1) * 48 + x + 12], "{x} {y}");
+        }
+    }
+    // The truth of a smaller matrix stands in the middle of the image.
+    let out = dir.run("compare whole.h5 part.h5");
+    assert!(out.status == Some(0) && out.stderr.contains("truth of [24, 30, 1] voxels is placed"), "{out:?}");
+    // And --matrix, over the same field of view: the voxels of the encoded matrix again.
+    dir.ok("grid scan.h5 --matrix 24,30 -o same.h5");
+    assert_eq!(only_image(&dir.path("same.h5")).data, part.data);
+    dir.fails(1, "grid scan.h5 --matrix 24,30,2 -o x.h5", &["2D"]);
+}
+
+#[test]
+fn other_voxel_sizes_are_interpolated_by_fourier() {
+    let dir = TempDir::new();
+    // Two waves, sampled by a Cartesian grid of 16 x 12 voxels, wanted on 24 x 9 voxels over the same field of view.
+    let trajectory = Trajectory::cartesian(&[16, 12]).unwrap();
+    let waves = [((3i32, -2i32), Complex::new(1.0, 0.5)), ((-5, 4), Complex::new(-0.25, 2.0))];
+    let mut data = vec![Complex::new(0f32, 0.0); 16 * 12];
+    for ((u, v), amplitude) in waves {
+        data[((v + 6) * 16 + u + 8) as usize] = amplitude * (16.0 * 12.0);
+    }
+    let (encoded, recon) = (space([16, 12, 1], [32.0, 36.0, 5.0]), space([24, 9, 1], [32.0, 36.0, 5.0]));
+    write_dataset(dir.path("scan.h5"), &scan(&trajectory, encoded, recon, 1, data));
+    dir.ok("grid scan.h5 -o image.h5");
+    let image = only_image(&dir.path("image.h5"));
+    assert_eq!((image.dims, image.fov_mm), ([24, 9, 1], [32.0, 36.0, 5.0]));
+    let exact: Vec<Complex<f64>> = (0..24 * 9)
+        .map(|i| {
+            let (x, y) = ((i % 24) as f64 - 12.0, (i / 24) as f64 - 4.0);
+            waves
+                .iter()
+                .map(|((u, v), a)| {
+                    let turns = *u as f64 * x / 24.0 + *v as f64 * y / 9.0;
+                    Complex::new(a.re as f64, a.im as f64) * Complex::cis(std::f64::consts::TAU * turns)
+                })
+                .sum()
+        })
+        .collect();
+    assert!(distance(&image.data, &exact) < 1e-4);
+    // An image of the wanted matrix starts the iterations as well as one of the encoded matrix.
+    dir.ok("cg scan.h5 -o cg.h5 --iterations 5 --initial image.h5 --report r.json");
+    assert!(distance(&only_image(&dir.path("cg.h5")).data, &exact) < 1e-3);
+}
+
+/// Raw data as ISMRMRD lays them out, for what the writer does not write: acquisitions without a trajectory.
+mod bare {
+    use hdf5::types::{VarLenArray, VarLenAscii};
+
+    #[derive(hdf5::H5Type, Clone, Copy, Default)]
+    #[repr(C)]
+    pub struct Counters {
+        pub kspace_encode_step_1: u16,
+        kspace_encode_step_2: u16,
+        average: u16,
+        slice: u16,
+        contrast: u16,
+        phase: u16,
+        repetition: u16,
+        set: u16,
+        segment: u16,
+        user: [u16; 8],
+    }
+
+    #[derive(hdf5::H5Type, Clone, Copy, Default)]
+    #[repr(C)]
+    pub struct Head {
+        version: u16,
+        flags: u64,
+        measurement_uid: u32,
+        scan_counter: u32,
+        acquisition_time_stamp: u32,
+        physiology_time_stamp: [u32; 3],
+        number_of_samples: u16,
+        available_channels: u16,
+        active_channels: u16,
+        channel_mask: [u64; 16],
+        discard_pre: u16,
+        discard_post: u16,
+        center_sample: u16,
+        encoding_space_ref: u16,
+        trajectory_dimensions: u16,
+        sample_time_us: f32,
+        position: [f32; 3],
+        read_dir: [f32; 3],
+        phase_dir: [f32; 3],
+        slice_dir: [f32; 3],
+        patient_table_position: [f32; 3],
+        idx: Counters,
+        user_int: [i32; 8],
+        user_float: [f32; 8],
+    }
+
+    #[derive(hdf5::H5Type)]
+    #[repr(C)]
+    struct Acquisition {
+        head: Head,
+        traj: VarLenArray<f32>,
+        data: VarLenArray<f32>,
+    }
+
+    /// Lines (number, samples), one coil.
+    pub fn write(path: &std::path::Path, xml: &str, lines: &[(u16, Vec<f32>)]) {
+        let file = hdf5::File::create(path).unwrap();
+        let group = file.create_group("dataset").unwrap();
+        let text = VarLenAscii::from_ascii(xml).unwrap();
+        group.new_dataset::<VarLenAscii>().shape(1).create("xml").unwrap().write_raw(&[text]).unwrap();
+        let acquisitions: Vec<_> = lines
+            .iter()
+            .map(|(step, data)| Acquisition {
+                head: Head {
+                    version: 1,
+                    number_of_samples: (data.len() / 2) as u16,
+                    available_channels: 1,
+                    active_channels: 1,
+                    center_sample: (data.len() / 4) as u16,
+                    idx: Counters { kspace_encode_step_1: *step, ..Counters::default() },
+                    ..Head::default()
+                },
+                traj: VarLenArray::from_slice(&[]),
+                data: VarLenArray::from_slice(data),
+            })
+            .collect();
+        let set = group.new_dataset::<Acquisition>().packed(true).shape(acquisitions.len()).create("data").unwrap();
+        set.write_raw(&acquisitions).unwrap();
+    }
+}
+
+#[test]
+fn cartesian_data_without_trajectory() {
+    let dir = TempDir::new();
+    let (nx, ny) = (30, 17);
+    let data = noise(nx * ny, 4);
+    let matrix = space([nx, ny, 1], [60.0, 34.0, 5.0]);
+    let limits = Limits { minimum: 0, maximum: ny as u16 - 1, center: ny as u16 / 2 };
+    let encoding =
+        Encoding { encoded: matrix, recon: matrix, trajectory: TrajectoryKind::Cartesian, steps: [Some(limits), None] };
+    let xml = Header { encodings: vec![encoding], ..Header::default() }.to_xml();
+    let line = |y: usize| data[y * nx..][..nx].iter().flat_map(|z| [z.re, z.im]).collect::<Vec<_>>();
+    // Every other line first, and line 3 measured twice.
+    let order = (0..ny).step_by(2).chain((1..ny).step_by(2)).chain([3]);
+    let lines: Vec<_> = order.map(|y| (y as u16, line(y))).collect();
+    alone(|| bare::write(&dir.path("scan.h5"), &xml, &lines));
+    let exact = inverse_fft(&data, [nx, ny]);
+    dir.ok("grid scan.h5 -o image.h5");
+    assert!(distance(&only_image(&dir.path("image.h5")).data, &exact) < 1e-4);
+    dir.ok("cg scan.h5 -o cg.h5 --iterations 20 --tolerance 1e-6");
+    assert!(distance(&only_image(&dir.path("cg.h5")).data, &exact) < 1e-3);
+    assert!(dir.ok("info scan.h5").contains("cartesian"));
+}
+
+#[test]
+fn pairs_of_bart() {
+    let dir = TempDir::new();
+    dir.ok("simulate --matrix 48,40 --coils 3 --truth truth.nii -o k.cfl");
+    assert_eq!(read_cfl(dir.path("k.cfl")).unwrap().dims, [1, 96, 76, 3]);
+    assert_eq!(read_cfl(dir.path("k_traj.cfl")).unwrap().dims, [3, 96, 76]);
+    dir.ok("simulate --matrix 48,40 --coils 3 -o k.h5");
+    dir.ok("grid k.cfl --trajectory k_traj.cfl --matrix 48,40 -o bart.cfl");
+    dir.ok("grid k.h5 -o ismrmrd.cfl");
+    assert!(dir.error("bart.cfl ismrmrd.cfl") < 1e-3);
+    assert!(dir.error("bart.cfl truth.nii") < 25.0);
+    dir.ok("cg k.cfl --trajectory k_traj.cfl --matrix 48,40 --iterations 10 -o cg.nii.gz");
+    assert!(dir.error("cg.nii.gz truth.nii") < 25.0);
+
+    dir.fails(1, "grid k.cfl -o x.h5", &["--trajectory"]);
+    dir.fails(1, "grid k.cfl --trajectory k_traj.cfl -o x.h5", &["--matrix"]);
+    dir.fails(1, "grid k.cfl --trajectory k_traj.cfl --matrix 20,20 -o x.h5", &["outside the range"]);
+    dir.fails(1, "grid k.h5 --trajectory k_traj.cfl -o x.h5", &["--trajectory"]);
+    dir.fails(1, "grid k_traj.cfl --trajectory k_traj.cfl --matrix 48,40 -o x.h5", &["[1, samples, shots, coils]"]);
+    // One shot short.
+    let whole = read_cfl(dir.path("k_traj.cfl")).unwrap();
+    write_cfl(dir.path("short.cfl"), &[3, 96, 75], &whole.data[..3 * 96 * 75]).unwrap();
+    dir.fails(1, "grid k.cfl --trajectory short.cfl --matrix 48,40 -o x.h5", &["7296 samples", "7200"]);
+    // A NaN, by coil and sample.
+    let mut bad = read_cfl(dir.path("k.cfl")).unwrap();
+    bad.data[7296 + 41].im = f32::NAN;
+    write_cfl(dir.path("nan.cfl"), &bad.dims, &bad.data).unwrap();
+    dir.fails(1, "cg nan.cfl --trajectory k_traj.cfl --matrix 48,40 -o x.h5", &["coil 1, sample 41", "NaN"]);
+    // Shorter than its header says, and no header.
+    fs::copy(dir.path("k.hdr"), dir.path("cut.hdr")).unwrap();
+    fs::write(dir.path("cut.cfl"), &fs::read(dir.path("k.cfl")).unwrap()[..5000]).unwrap();
+    dir.fails(1, "grid cut.cfl --trajectory k_traj.cfl --matrix 48,40 -o x.h5", &["cut"]);
+    fs::write(dir.path("lone.cfl"), [0; 64]).unwrap();
+    dir.fails(1, "grid lone.cfl --trajectory k_traj.cfl --matrix 48,40 -o x.h5", &["lone"]);
+}
+
+#[test]
+fn damaged_files() {
+    let dir = TempDir::new();
+    dir.fails(1, "grid nowhere.h5 -o x.h5", &["nowhere.h5", "No such file"]);
+    fs::write(dir.path("empty.h5"), []).unwrap();
+    dir.fails(1, "grid empty.h5 -o x.h5", &["empty.h5", "is empty"]);
+    let random: Vec<u8> = noise(5000, 5).iter().flat_map(|z| z.re.to_le_bytes()).collect();
+    fs::write(dir.path("random.h5"), &random).unwrap();
+    dir.fails(1, "cg random.h5 -o x.h5", &["not an HDF5 file"]);
+    dir.fails(1, "info random.h5", &["not an HDF5 file"]);
+    dir.fails(1, "grid . -o x.h5", &["folder"]);
+
+    let trajectory = Trajectory::radial2d(12, 16, SpokeOrder::Linear).unwrap();
+    let matrix = space([16, 16, 1], [16.0, 16.0, 5.0]);
+    let mut data = noise(2 * 192, 6);
+    // A number to be found in the file: coil 1, shot 2, sample 5.
+    data[192 + 2 * 16 + 5].re = 12345.678;
+    write_dataset(dir.path("good.h5"), &scan(&trajectory, matrix, matrix, 2, data));
+    let good = fs::read(dir.path("good.h5")).unwrap();
+    for length in [good.len() - 1, good.len() * 9 / 10, good.len() / 2, good.len() / 10, 9] {
+        fs::write(dir.path("cut.h5"), &good[..length]).unwrap();
+        dir.fails(1, "grid cut.h5 -o x.h5", &["cut.h5"]);
+    }
+    let mark = 12345.678f32.to_le_bytes();
+    let at = good.windows(4).position(|w| w == mark).unwrap();
+    let mut bad = good.clone();
+    bad[at..at + 4].copy_from_slice(&f32::NAN.to_le_bytes());
+    fs::write(dir.path("nan.h5"), &bad).unwrap();
+    for command in ["grid", "fhd", "cg"] {
+        dir.fails(1, &format!("{command} nan.h5 -o x.h5"), &["acquisition 2", "coil 1", "sample 5", "NaN"]);
+    }
+    dir.fails(1, "grid good.h5 --group other -o x.h5", &["other", "dataset"]);
+    // Images are no raw data.
+    dir.ok("grid good.h5 -o image.h5");
+    dir.fails(1, "grid image.h5 -o x.h5", &["image.h5"]);
+    dir.fails(1, "compare good.h5 image.h5", &["no images"]);
+}
+
+#[test]
+fn bad_arguments() {
+    let dir = TempDir::new();
+    dir.ok("simulate --matrix 16,16 --coils 2 -o scan.h5");
+    for (line, words) in [
+        ("grid scan.h5 -o x.jpg", ["x.jpg", "ending"]),
+        ("grid scan.h5 -o x", ["x:", "ending"]),
+        ("grid scan.h5 -o nowhere/x.h5", ["nowhere", "does not exist"]),
+        ("grid scan.h5 -o scan.h5", ["scan.h5", "another name"]),
+        ("grid scan.h5 -o x.png --kspace", ["x.png", "k-space"]),
+        ("grid scan.h5 -o x.h5 --matrix 0,0", ["size along x is 0", "--matrix"]),
+        ("grid scan.h5 -o x.h5 --matrix 16,0", ["size along y is 0", "--matrix"]),
+        ("grid scan.h5 -o x.h5 --matrix 99999999,99999999", ["voxels", "header"]),
+        ("grid scan.h5 -o x.h5 --every 0", ["--every", "0"]),
+        ("grid scan.h5 -o x.h5 --tolerance 0", ["--tolerance", "0"]),
+        ("grid scan.h5 -o x.h5 --tolerance nan", ["--tolerance", "NaN"]),
+        ("grid scan.h5 -o x.h5 --tolerance 1e-30", ["1e-30", "tolerance"]),
+        ("grid scan.h5 -o x.h5 --window bilinear", ["bilinear", "tolerance"]),
+        ("grid scan.h5 -o x.h5 --memory-limit 1K", ["memory limit", "1024"]),
+        ("grid scan.h5 -o x.h5 --kspace --method exact", ["no grid", "exact"]),
+        ("cg scan.h5 -o x.h5 --lambda -1", ["--lambda", "-1"]),
+        ("cg scan.h5 -o x.h5 --residual 2", ["--residual", "2"]),
+        ("cg scan.h5 -o x.h5 --prior anatomical", ["--reference", "anatomical"]),
+        ("cg scan.h5 -o x.h5 --maps nowhere.cfl", ["nowhere.hdr", ".cfl"]),
+        ("cg scan.h5 -o x.h5 --load-q scan.h5", ["scan.h5", ""]),
+        ("cg scan.h5 -o x.h5 --report nowhere/r.json", ["nowhere", "does not exist"]),
+        ("simulate --matrix 0,16 -o x.h5", ["size along x", "0"]),
+        ("simulate --matrix 16,16 --trajectory kooshball -o x.h5", ["kooshball", "3D"]),
+        ("simulate --matrix 16,16 --turns 3 -o x.h5", ["--turns", "radial"]),
+        ("simulate --matrix 16,16 --coils 0 -o x.h5", ["coils", "0"]),
+        ("simulate --matrix 16,16 --snr 0 -o x.h5", ["noise", "0"]),
+        ("simulate --matrix 16,16 --shots 0 -o x.h5", ["spokes", "0"]),
+        ("simulate --matrix 16,16 -o x.png", ["x.png", "ending"]),
+        ("bench radial2d --runs 0", ["--runs", "0"]),
+        ("bench radial2d --tolerance 3", ["--tolerance", "3"]),
+        ("compare scan.h5 nowhere.npy", ["no images", ""]),
+        ("compare scan.h5 scan.h5 --mask 3", ["--mask", "3"]),
+    ] {
+        dir.fails(1, line, &words);
+    }
+    for (line, words) in [
+        ("grid", "required"),
+        ("grid scan.h5", "--output"),
+        ("frobnicate", "frobnicate"),
+        ("grid scan.h5 -o x.h5 --matrix 16", "--matrix"),
+        ("grid scan.h5 -o x.h5 --memory-limit 12Q", "--memory-limit"),
+        ("grid scan.h5 -o x.h5 --memory-limit 99999999999T", "--memory-limit"),
+        ("grid scan.h5 -o x.h5 --device tpu", "--device"),
+        ("grid scan.h5 -o x.h5 --slice 70000", "--slice"),
+        ("cg scan.h5 -o x.h5 --iterations -3", "-3"),
+        ("cg scan.h5 -o x.h5 --weighted --unweighted", "--weighted"),
+    ] {
+        dir.fails(2, line, &[words]);
+    }
+    #[cfg(target_os = "linux")]
+    dir.fails(1, "grid scan.h5 -o /proc/x.h5", &["/proc"]);
+    dir.ok("grid scan.h5 -o x.h5 --memory-limit 512M --device cpu --threads 1");
+}
+
+#[test]
+fn help_and_version() {
+    let dir = TempDir::new();
+    assert_eq!(dir.ok("--version").trim(), format!("recon {}", env!("CARGO_PKG_VERSION")));
+    let help = dir.ok("--help");
+    for command in ["info", "simulate", "grid", "fhd", "cg", "compare", "bench"] {
+        assert!(help.contains(command));
+        let long = dir.ok(&format!("{command} --help"));
+        assert!(long.contains("Example") && long.contains(&format!("recon {command}")), "{long}");
+        assert!(dir.ok(&format!("{command} -h")).contains("Usage"));
+    }
+    let out = dir.run("");
+    assert!(out.status == Some(2) && out.stderr.contains("Usage"), "{out:?}");
+    let info = dir.ok("info");
+    assert!(info.contains("vector unit") && info.contains("threads"), "{info}");
+}
+
+#[test]
+fn benchmarks_say_all_keys() {
+    let dir = TempDir::new();
+    let keys = [
+        "case",
+        "backend",
+        "device",
+        "threads",
+        "method",
+        "tolerance",
+        "error",
+        "plan_ms",
+        "median_ms",
+        "runs",
+        "host_bytes",
+        "device_bytes",
+    ];
+    for operation in ["adjoint", "forward"] {
+        let out = dir.ok(&format!(
+            "bench radial2d --json --runs 2 --tolerance 1e-2 --tolerance 1e-4 --operation {operation} --threads 2"
+        ));
+        let lines: Vec<serde_json::Value> = out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+        assert_eq!(lines.len(), 2);
+        for (line, tolerance) in lines.iter().zip([1e-2, 1e-4]) {
+            for key in keys {
+                assert!(!line[key].is_null(), "{key}: {line}");
+            }
+            assert_eq!((line["tolerance"].as_f64(), line["runs"].as_u64()), (Some(tolerance), Some(2)));
+            let error = line["error"].as_f64().unwrap();
+            assert!(error > 0.0 && error < tolerance, "{line}");
+            assert!(line["median_ms"].as_f64().unwrap() > 0.0);
+        }
+    }
+    assert!(dir.ok("bench propeller --runs 1").lines().count() == 2);
+}
+
+#[test]
+#[cfg(unix)]
+fn interrupts_leave_nothing() {
+    use std::os::unix::process::ExitStatusExt;
+    let dir = TempDir::new();
+    dir.ok("simulate --matrix 128,128 -o k.cfl");
+    // Half a minute or more of exact sums.
+    let mut command =
+        dir.command("fhd k.cfl --trajectory k_traj.cfl --matrix 2000,2000 --method exact --precision f64 -o image.h5");
+    command.stderr(Stdio::piped());
+    let child = alone(|| command.spawn()).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    // SAFETY: a signal to a process that this test started and has not waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGINT) }, 0);
+    let out = child.wait_with_output().unwrap();
+    assert!(out.status.code() == Some(130) && out.status.signal().is_none(), "{out:?}");
+    assert!(String::from_utf8_lossy(&out.stderr).contains("recon: error: interrupted"));
+    assert_eq!(dir.names(), ["k.cfl", "k.hdr", "k_traj.cfl", "k_traj.hdr"]);
+}
+
+#[test]
+fn readers_may_leave() {
+    let dir = TempDir::new();
+    let mut command = dir.command("info");
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = alone(|| command.spawn()).unwrap();
+    drop(child.stdout.take());
+    let out = child.wait_with_output().unwrap();
+    assert!(out.status.success() && out.stderr.is_empty(), "{out:?}");
+}
+
+/// The file of that name among the data for tests, if those are on this machine.
+fn test_data(name: &str) -> Option<PathBuf> {
+    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data");
+    let path = std::env::var_os("RECON_DATA_DIR").map_or(default, PathBuf::from).join(name);
+    if !path.exists() {
+        eprintln!("SKIPPED: {} is not there (set RECON_DATA_DIR)", path.display());
+        return None;
+    }
+    Some(path)
+}
+
+#[test]
+fn brain_cartesian_is_the_inverse_fft() {
+    let Some(path) = test_data("brain_8ch_cartesian.h5") else { return };
+    let dir = TempDir::new();
+    dir.ok(&format!("grid {} -o image.h5 --combine none", path.display()));
+    let image = only_image(&dir.path("image.h5"));
+    assert_eq!((image.dims, image.channels), ([230, 180, 1], 8));
+    let scan = alone(|| recon::io::read_dataset(&path, None)).unwrap().scans.remove(0);
+    let (mut error, mut norm) = (0.0, 0.0);
+    for coil in 0..8 {
+        let mut kspace = vec![Complex::default(); 230 * 180];
+        for m in 0..scan.samples() {
+            let place =
+                |axis: usize, n: usize| (scan.coordinates[axis][m] * n as f32).round() as isize + n as isize / 2;
+            kspace[(place(1, 180) * 230 + place(0, 230)) as usize] = scan.data[coil * scan.samples() + m];
+        }
+        for (z, e) in image.channel(coil).iter().zip(inverse_fft(&kspace, [230, 180])) {
+            error += (Complex::new(z.re as f64, z.im as f64) - e).norm_sqr();
+            norm += e.norm_sqr();
+        }
+    }
+    let error = (error / norm).sqrt();
+    assert!(error < 1e-4, "{error}");
+}
+
+#[test]
+fn brain_radial_undersampled() {
+    let (Some(scan), Some(truth)) = (test_data("brain_8ch_radial96.h5"), test_data("brain_rss_230x180.npy")) else {
+        return;
+    };
+    // The array is indexed [x, y]: its fastest axis is y.
+    assert_eq!(read_npy(&truth).unwrap().dims, [180, 230]);
+    let dir = TempDir::new();
+    for (every, bound) in [(1, 3.0), (2, 8.0), (4, 14.0)] {
+        dir.ok(&format!("grid {} --every {every} -o image.h5", scan.display()));
+        let truth = truth.display();
+        let error = dir.error(&format!("image.h5 {truth} --transpose --magnitude --scale best --mask 0.05"));
+        println!("every {every}: {error:.2} %");
+        assert!(error < bound, "every {every}: {error}");
+    }
+}
