@@ -1,5 +1,7 @@
-# Builds and installs the library for C and C++. In Rust, use the crate.
+# Demonstrates, tests, builds and installs. In Rust, use the crate.
 #
+#   make demo                                   a 3D scan, simulated and reconstructed: errors, and demo/demo.png
+#   make test                                   everything that can be checked on this machine
 #   make && sudo make install                   to /usr/local
 #   make install PREFIX=/usr DESTDIR=stage      for packagers
 PREFIX ?= /usr/local
@@ -24,7 +26,7 @@ include := $(DESTDIR)$(INCLUDEDIR)
 fill := sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
 	-e 's|@VERSION@|$(VERSION)|g' -e 's|@ABI@|$(ABI)|g' -e 's|@PRIVATE_LIBS@|$(PRIVATE_LIBS)|g'
 
-.PHONY: build header install uninstall
+.PHONY: build header install uninstall deps test demo
 
 build:
 	$(CARGO) build --lib $(CARGO_FLAGS)
@@ -51,3 +53,32 @@ uninstall:
 	rm -f "$(include)/recon.h" "$(lib)/librecon.a" "$(lib)/pkgconfig/recon.pc"
 	rm -f "$(lib)/librecon.so" "$(lib)/librecon.so.$(ABI)" "$(lib)/librecon.so.$(VERSION)"
 	rm -rf "$(lib)/cmake/recon"
+
+# Debian packages that the program (HDF5) and the tests of the installed copy need; nothing is done where they are there.
+PACKAGES := gcc g++ libc6-dev binutils pkg-config cmake libhdf5-dev
+
+deps:
+	@missing=$$(for p in $(PACKAGES); do dpkg -s $$p >/dev/null 2>&1 || echo $$p; done); \
+	if [ -n "$$missing" ]; then \
+		command -v apt-get >/dev/null || { echo "please install:" $$missing; exit 1; }; \
+		echo "installing:" $$missing; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing; \
+	fi
+
+test: deps
+	@if cargo fmt --version >/dev/null 2>&1; then $(CARGO) fmt --check; else echo "skipped: formatting (no rustfmt)"; fi
+	$(CARGO) test --locked --features cli
+
+program := $(CARGO_TARGET_DIR)/release/recon
+# The scan of Stone et al. 2008 by size: 284,592 samples on 1,176 spokes, an image of 128^3.
+DEMO_SCAN := --matrix 128,128,128 --trajectory kooshball --shots 1176 --samples 242 --snr 600
+
+demo: deps
+	$(CARGO) build --release --locked --features cli --bin recon
+	@mkdir -p demo
+	$(program) simulate $(DEMO_SCAN) --truth demo/truth.h5 -o demo/scan.h5
+	$(program) grid demo/scan.h5 --density ramp -o demo/gridding.h5
+	$(program) cg demo/scan.h5 --iterations 60 -o demo/cg.h5
+	@echo
+	$(program) compare demo/gridding.h5 demo/cg.h5 demo/truth.h5 --scale best --picture demo/demo.png
+	@echo; echo "truth, gridding and conjugate gradients side by side: demo/demo.png"

@@ -51,8 +51,7 @@ pub fn weights<T: Real, B: Backend<T>>(backend: &B, k: &[&[T]], dims: &[usize], 
             iterate(backend, k, dims, iterations, tolerance)?
         }
     };
-    debug_assert_eq!(w.len(), samples);
-    let scale = normalisation(k, |m| w[m])?;
+    let scale = normalisation(k, dims, |m| w[m])?;
     w.iter_mut().for_each(|w| *w *= scale);
     try_collect(samples, "the density weights", w.into_iter().map(T::of))
 }
@@ -75,7 +74,8 @@ fn ramp<T: Real>(k: &[&[T]]) -> Result<Vec<f64>> {
     Ok(radii)
 }
 
-/// The window under which densities are summed: two Nyquist cells wide on a grid of twofold oversampling.
+/// The window under which densities are summed, on a grid of twofold oversampling. Spreading and interpolation apply it
+/// twice, so it reaches two Nyquist cells to each side; a flatter one makes the fixed point oscillate.
 fn density_window(dims: &[usize]) -> Choice {
     const WIDTH: usize = 4;
     let grid = dims.iter().map(|&n| crate::window::next_fast_size((2 * n).max(2 * WIDTH))).collect();
@@ -91,7 +91,7 @@ fn iterate<T: Real, B: Backend<T>>(
 ) -> Result<Vec<f64>> {
     let choice = density_window(dims);
     // The window's integral over k-space, so that C w is 1 where weights are volumes.
-    let integral: f64 = choice.grid.iter().map(|&g| choice.shape.fourier(0.0) / g as f64).product();
+    let integral: f64 = choice.grid.iter().map(|&g| choice.shape.fourier(0.0).powi(2) / g as f64).product();
     let nufft = Nufft::new(backend, k, dims, choice)?;
     let samples = k[0].len();
     let mut w = try_vec(samples, Complex::new(T::ONE, T::ZERO), "the density weights")?;
@@ -127,12 +127,16 @@ fn iterate<T: Real, B: Backend<T>>(
     try_collect(samples, "the density weights", w.into_iter().map(|w| w.re.wide()))
 }
 
-/// What weights must be multiplied by for their sum over a Gaussian in k-space, as wide as the trajectory allows, to be
-/// the Gaussian's integral: an object with that spectrum then has its own scale after gridding.
-pub(crate) fn normalisation<T: Real>(k: &[&[T]], weight: impl Fn(usize) -> f64) -> Result<f64> {
-    // Four standard deviations inside the sampled range leave out 1e-3 of the integral at most.
-    let spread: Vec<f64> =
-        k.iter().map(|k| k.iter().map(|k| k.wide().abs()).fold(0.0, f64::max).max(1e-9) / 4.0).collect();
+/// What weights must be multiplied by for their sum over a Gaussian in k-space to be the Gaussian's integral: an object
+/// with that spectrum then has its own scale after gridding.
+pub(crate) fn normalisation<T: Real>(k: &[&[T]], dims: &[usize], weight: impl Fn(usize) -> f64) -> Result<f64> {
+    // Narrow enough to stay in the centre, where scans are sampled densely, and no narrower than samples at the Nyquist
+    // rate resolve.
+    let spread: Vec<f64> = k
+        .iter()
+        .zip(dims)
+        .map(|(k, &n)| k.iter().map(|k| k.wide().abs()).fold(1e-9, f64::max) / 16.0_f64.min(n as f64 / 1.5).max(4.0))
+        .collect();
     let integral: f64 = spread.iter().map(|s| s * std::f64::consts::TAU.sqrt()).product();
     let sum: f64 = (0..k[0].len())
         .map(|m| {

@@ -409,7 +409,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let k: Vec<&[T]> = self.coordinates.iter().map(|k| &k[..]).collect();
         let weights = match &self.weights {
             Some(w) => {
-                let scale = density::normalisation(&k, |m| w[m].wide())?;
+                let scale = density::normalisation(&k, &self.dims, |m| w[m].wide())?;
                 try_collect(w.len(), "the density weights", w.iter().map(|w| T::of(w.wide() * scale)))?
             }
             None => {

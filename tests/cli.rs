@@ -571,7 +571,7 @@ fn bad_arguments() {
         ("simulate --matrix 16,16 -o x.png", ["x.png", "ending"]),
         ("bench radial2d --runs 0", ["--runs", "0"]),
         ("bench radial2d --tolerance 3", ["--tolerance", "3"]),
-        ("compare scan.h5 nowhere.npy", ["no images", ""]),
+        ("compare scan.h5 scan.h5", ["no images", ""]),
         ("compare scan.h5 scan.h5 --mask 3", ["--mask", "3"]),
     ] {
         dir.fails(1, line, &words);
@@ -723,11 +723,28 @@ fn brain_radial_undersampled() {
     // The array is indexed [x, y]: its fastest axis is y.
     assert_eq!(read_npy(&truth).unwrap().dims, [180, 230]);
     let dir = TempDir::new();
-    for (every, bound) in [(1, 3.0), (2, 8.0), (4, 14.0)] {
-        dir.ok(&format!("grid {} --every {every} -o image.h5", scan.display()));
-        let truth = truth.display();
-        let error = dir.error(&format!("image.h5 {truth} --transpose --magnitude --scale best --mask 0.05"));
-        println!("every {every}: {error:.2} %");
-        assert!(error < bound, "every {every}: {error}");
+    // Inside the head. With every second spoke BART's pics errs by 5.8 % and plain gridding by 4.7 %, with every fourth
+    // by 10.9 % and 11.5 %.
+    for (every, gridding, cg) in [(1, 2.0, 3.0), (2, 5.0, 4.7), (4, 12.0, 10.9)] {
+        for (command, bound) in [("grid", gridding), ("cg", cg)] {
+            dir.ok(&format!("{command} {} --every {every} -o image.h5", scan.display()));
+            let truth = truth.display();
+            let error = dir.error(&format!("image.h5 {truth} --transpose --magnitude --scale best --mask 0.1"));
+            println!("{command}, every {every}: {error:.2} %");
+            assert!(error < bound, "{command}, every {every}: {error}");
+        }
     }
+}
+
+#[test]
+fn compare_draws_a_picture_of_several() {
+    let dir = TempDir::new();
+    dir.ok("simulate --matrix 32,24 --trajectory radial --truth truth.h5 -o scan.h5");
+    dir.ok("grid scan.h5 -o a.h5");
+    dir.ok("cg scan.h5 -o b.h5");
+    let lines = dir.ok("compare a.h5 b.h5 truth.h5 --scale best --picture row.png");
+    assert!(lines.lines().count() == 2 && lines.contains("a.h5: error ") && lines.contains("b.h5: error "), "{lines}");
+    let picture = std::fs::read(dir.path("row.png")).unwrap();
+    let side = |at: usize| u32::from_be_bytes(picture[at..at + 4].try_into().unwrap());
+    assert_eq!((side(16), side(20)), (3 * 32, 24));
 }

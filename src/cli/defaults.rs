@@ -8,8 +8,9 @@ pub const TOLERANCE: f64 = 1e-4;
 pub const DENSITY: DensityKind = DensityKind::PipeMenon;
 /// How coil images become one.
 pub const COMBINE: Combination = Combination::Rss;
-/// Conjugate gradients: at most so many iterations.
-pub const ITERATIONS: usize = 30;
+/// Conjugate gradients: at most so many iterations. Without a prior, undersampled coil data are best before noise and the
+/// maps' errors are fitted: the in-vivo brain from 24 and 48 spokes has its least error at 12.
+pub const ITERATIONS: usize = 12;
 /// Conjugate gradients: relative residual to stop at; 0 never does.
 pub const RESIDUAL: f64 = 0.0;
 /// Conjugate gradients: weight of the prior, as a part of the mean diagonal of E^H W E.
