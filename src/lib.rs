@@ -1,4 +1,30 @@
-//! Magnetic resonance image reconstruction from k-space samples on any trajectory.
+//! Magnetic resonance images from k-space samples taken along any trajectory.
+//!
+//! ```
+//! use recon::trajectory::SpokeOrder;
+//! use recon::{Complex, Geometry, Options, Plan, Trajectory};
+//!
+//! // 100 golden-angle spokes of 128 samples, and what a coil measured there.
+//! let trajectory = Trajectory::radial2d(100, 128, SpokeOrder::GoldenAngle)?;
+//! let (kx, ky) = (trajectory.axis_as::<f32>(0), trajectory.axis_as::<f32>(1));
+//! let kspace = vec![Complex::new(1.0, 0.0); kx.len()];
+//!
+//! let plan = Plan::new(&Geometry::new(&[64, 64], &[&kx, &ky]), &Options::default())?;
+//! let mut image = vec![Complex::default(); 64 * 64];
+//! plan.grid(&kspace, &mut image)?;
+//! // Samples that are all one are those of a point in the middle.
+//! assert!(image[32 * 64 + 32].norm() > 0.5);
+//! # Ok::<(), recon::Error>(())
+//! ```
+//!
+//! A [`Plan`] holds what depends on the trajectory and offers the operations: [`Plan::forward`] and [`Plan::fhd`] (E and
+//! E^H), [`Plan::normal`] (E^H W E), [`Plan::grid`], [`Plan::cg`], [`Plan::q`], [`Plan::density`], [`Plan::coil_maps`].
+//!
+//! What is not done: transforms are not normalised ([`Plan::fhd`] is the plain sum; only [`Plan::grid`] is scaled), data
+//! are not whitened, and images are not filtered. k is in cycles per voxel; the model and the order of arrays are those of
+//! [`Geometry`].
+//!
+//! Inside, algorithms are written once over the primitives of [`backend::Backend`], which a device implements.
 
 pub mod backend;
 pub mod cg;
