@@ -91,15 +91,18 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 /// Returns an [`Error`] of the given kind from the enclosing function; the rest is as for `format!`.
+#[macro_export]
+#[doc(hidden)]
 macro_rules! bail {
     ($kind:ident, $($message:tt)+) => {
         return Err($crate::error::Error::new($crate::error::ErrorKind::$kind, format!($($message)+)))
     };
 }
-pub(crate) use bail;
+#[doc(hidden)]
+pub use bail;
 
 /// Allocates a vector of `count` copies of `value`, or says how many bytes were wanted.
-pub(crate) fn try_vec<E: Clone>(count: usize, value: E, what: &str) -> Result<Vec<E>> {
+pub fn try_vec<E: Clone>(count: usize, value: E, what: &str) -> Result<Vec<E>> {
     let mut v = try_reserve(count, what)?;
     v.resize(count, value);
     Ok(v)
@@ -123,7 +126,7 @@ pub(crate) fn try_collect<E>(count: usize, what: &str, elements: impl Iterator<I
 }
 
 /// The product of sizes, or an error that names them.
-pub(crate) fn checked_product(sizes: &[usize], what: &str) -> Result<usize> {
+pub fn checked_product(sizes: &[usize], what: &str) -> Result<usize> {
     match sizes.iter().try_fold(1usize, |p, &n| p.checked_mul(n)) {
         // Arrays are limited to isize::MAX bytes; 16 is the largest element.
         Some(p) if p <= isize::MAX as usize / 16 => Ok(p),

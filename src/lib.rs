@@ -34,8 +34,6 @@ mod encoding;
 pub mod error;
 pub mod ffi;
 pub mod geometry;
-#[cfg(feature = "cli")]
-pub mod io;
 pub mod metrics;
 pub mod nufft;
 pub mod phantom;

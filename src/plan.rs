@@ -125,30 +125,8 @@ impl<T: Real> Plan<T> {
         let started = Instant::now();
         let _mode = FloatMode::standard();
         geometry.check()?;
-        let listed = geometry.voxels.is_some();
-        let exact = match options.method {
-            Method::Exact => true,
-            Method::Auto => listed,
-            Method::Nufft if listed => {
-                bail!(Unsupported, "a list of voxels needs method exact: method nufft is for grids of voxels")
-            }
-            Method::Nufft => false,
-        };
-        if let Device::Cuda(list) = &options.device {
-            bail!(
-                NoDevice,
-                "device cuda {list:?} was asked for, but this version of recon has no CUDA backend: use device cpu or auto"
-            );
-        }
-        // The tolerance is checked for exact sums too: a nonsensical one is a mistake of the caller's either way.
-        let choice = match exact {
-            true if (0.0..1.0).contains(&options.tolerance) => None,
-            _ => Some(Nufft::<T, Cpu>::choose(options.window, &geometry.dims, geometry.samples(), options.tolerance)?),
-        };
-        let cpu = Arc::new(Cpu::new(options.threads)?);
-        let encoding = Encoding::new(cpu, geometry, options, choice)?;
-        let plan =
-            Plan { engine: Box::new(encoding), frames: geometry.frames, seconds: started.elapsed().as_secs_f64() };
+        let engine = T::engine(geometry, options)?;
+        let plan = Plan { engine, frames: geometry.frames, seconds: started.elapsed().as_secs_f64() };
         let info = plan.info();
         log::info!(
             "plan: {} on {} ({} threads, {}), {} window of width {}, oversampling {:.3}, grid {:?}, error {:.1e}, {} \
@@ -394,8 +372,58 @@ impl<T: Real> Plan<T> {
     }
 }
 
+/// The precisions' plans. They are made by code that is not generic, so that it is compiled once, in this crate, and not
+/// again by each that uses it.
+#[doc(hidden)]
+pub trait Engines: Sized {
+    /// The plan of a checked geometry.
+    fn engine(geometry: &Geometry<'_, Self>, options: &Options) -> Result<Box<dyn Engine<Self>>>
+    where
+        Self: Real;
+}
+
+impl Engines for f32 {
+    fn engine(geometry: &Geometry<'_, f32>, options: &Options) -> Result<Box<dyn Engine<f32>>> {
+        engine(geometry, options)
+    }
+}
+
+impl Engines for f64 {
+    fn engine(geometry: &Geometry<'_, f64>, options: &Options) -> Result<Box<dyn Engine<f64>>> {
+        engine(geometry, options)
+    }
+}
+
+/// Chooses backend, method and grid.
+fn engine<T: Real>(geometry: &Geometry<'_, T>, options: &Options) -> Result<Box<dyn Engine<T>>> {
+    let listed = geometry.voxels.is_some();
+    let exact = match options.method {
+        Method::Exact => true,
+        Method::Auto => listed,
+        Method::Nufft if listed => {
+            bail!(Unsupported, "a list of voxels needs method exact: method nufft is for grids of voxels")
+        }
+        Method::Nufft => false,
+    };
+    if let Device::Cuda(list) = &options.device {
+        bail!(
+            NoDevice,
+            "device cuda {list:?} was asked for, but this version of recon has no CUDA backend: use device cpu or auto"
+        );
+    }
+    // The tolerance is checked for exact sums too: a nonsensical one is a mistake of the caller's either way.
+    let choice = match exact {
+        true if (0.0..1.0).contains(&options.tolerance) => None,
+        _ => Some(Nufft::<T, Cpu>::choose(options.window, &geometry.dims, geometry.samples(), options.tolerance)?),
+    };
+    let cpu = Arc::new(Cpu::new(options.threads)?);
+    Ok(Box::new(Encoding::new(cpu, geometry, options, choice)?))
+}
+
 /// A plan on some backend, for one frame of the caller's arrays, whose sizes and numbers have been checked.
-trait Engine<T: Real>: Send + Sync {
+#[doc(hidden)]
+#[allow(missing_docs, private_interfaces)]
+pub trait Engine<T: Real>: Send + Sync {
     fn info(&self) -> PlanInfo;
     fn samples(&self) -> usize;
     fn image_len(&self) -> usize;

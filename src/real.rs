@@ -18,6 +18,7 @@ pub trait Real:
     + PartialOrd
     + rustfft::num_traits::NumAssign
     + crate::backend::Element
+    + crate::plan::Engines
     + std::iter::Sum
 {
     /// Zero.

@@ -1,8 +1,13 @@
 //! The program `recon`, run as its users run it.
 
+// Readers and writers belong to the program, not to the library, which needs nothing but libc. Their own tests run here.
+#[allow(dead_code, unused_imports)]
+#[path = "../src/cli/io/mod.rs"]
+mod io;
+
+use crate::io::ismrmrd::{Encoding, Header, Limits, Space, TrajectoryKind};
+use crate::io::{read_cfl, read_npy, write_cfl, Dataset, Image, Placement, Scan, ScanIndex};
 use num_complex::Complex;
-use recon::io::ismrmrd::{Encoding, Header, Limits, Space, TrajectoryKind};
-use recon::io::{read_cfl, read_npy, write_cfl, Dataset, Image, Placement, Scan, ScanIndex};
 use recon::trajectory::SpokeOrder;
 use recon::Trajectory;
 use std::fs;
@@ -19,11 +24,11 @@ fn alone<R>(f: impl FnOnce() -> R) -> R {
 }
 
 fn write_dataset(path: PathBuf, dataset: &Dataset) {
-    alone(|| recon::io::write_dataset(path, dataset)).unwrap();
+    alone(|| crate::io::write_dataset(path, dataset)).unwrap();
 }
 
 fn read_images(path: impl AsRef<Path>) -> Vec<Image> {
-    alone(|| recon::io::read_images(path)).unwrap()
+    alone(|| crate::io::read_images(path)).unwrap()
 }
 
 /// A folder that goes with this value.
@@ -697,7 +702,7 @@ fn brain_cartesian_is_the_inverse_fft() {
     dir.ok(&format!("grid {} -o image.h5 --combine none", path.display()));
     let image = only_image(&dir.path("image.h5"));
     assert_eq!((image.dims, image.channels), ([230, 180, 1], 8));
-    let scan = alone(|| recon::io::read_dataset(&path, None)).unwrap().scans.remove(0);
+    let scan = alone(|| crate::io::read_dataset(&path, None)).unwrap().scans.remove(0);
     let (mut error, mut norm) = (0.0, 0.0);
     for coil in 0..8 {
         let mut kspace = vec![Complex::default(); 230 * 180];

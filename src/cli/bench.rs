@@ -1,12 +1,12 @@
 //! `recon bench`.
 
-use crate::bail;
 use crate::defaults::{CHECKED_OUTPUTS, ITERATIONS, RUNS, TOLERANCE};
 use crate::options::{DeviceChoice, MethodKind, Precision};
 use crate::output::say;
 use crate::progress::Progress;
 use crate::resize::zeros;
 use clap::ValueEnum;
+use recon::bail;
 use recon::phantom::{CoilModel, Phantom};
 use recon::trajectory::SpokeOrder;
 use recon::{CgOptions, Complex, Geometry, Method, Options, Plan, PlanInfo, Real, Result, Trajectory};

@@ -1,14 +1,15 @@
 //! `recon cg`.
 
 use crate::interrupt::whole;
+use crate::io::{read_images, Image, Scan};
 use crate::options::{Combination, DensityArgs, InputArgs, PlanArgs, Precision, PriorKind};
 use crate::output::{check_image_output, check_output, check_together, write_images, write_text};
 use crate::progress::Progress;
 use crate::reconstruct::{cast, channels, groups, read_maps, Finish, Sampling, Weights};
 use crate::resize::Resize;
-use crate::{bail, defaults, input};
+use crate::{defaults, input};
 use clap::ValueEnum;
-use recon::io::{read_images, Image, Scan};
+use recon::bail;
 use recon::{CgOptions, CgReport, Complex, Normal, Plan, Prior, Real, Result, Stop};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};

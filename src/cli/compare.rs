@@ -1,11 +1,11 @@
 //! `recon compare`.
 
-use crate::bail;
+use crate::io::png::write_png_row;
+use crate::io::{read_images, Image};
 use crate::output::say;
 use crate::resize::{recentre, zeros};
 use clap::ValueEnum;
-use recon::io::png::write_png_row;
-use recon::io::{read_images, Image};
+use recon::bail;
 use recon::metrics::{compare, compare_magnitude, Metrics, Scale};
 use recon::{Complex, Result};
 use std::path::{Path, PathBuf};

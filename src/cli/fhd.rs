@@ -1,12 +1,12 @@
 //! `recon fhd`.
 
+use crate::io::Image;
 use crate::options::{Combination, InputArgs, PlanArgs, Precision};
 use crate::output::{check_image_output, check_together, write_images};
 use crate::progress::Progress;
 use crate::reconstruct::{cast, channels, groups, read_maps, Finish, Sampling};
 use crate::resize::{zeros, Resize};
 use crate::{defaults, input};
-use recon::io::Image;
 use recon::{Plan, Real, Result};
 use std::path::PathBuf;
 use std::time::Instant;

@@ -1,12 +1,13 @@
 //! `recon grid`.
 
+use crate::io::Image;
 use crate::options::{Combination, DensityArgs, InputArgs, PlanArgs, Precision};
 use crate::output::{check_image_output, check_together, has_ending, write_images};
 use crate::progress::Progress;
 use crate::reconstruct::{cast, channels, groups, Finish, Sampling, Weights};
 use crate::resize::{zeros, Resize};
-use crate::{bail, defaults, input};
-use recon::io::Image;
+use crate::{defaults, input};
+use recon::bail;
 use recon::{Complex, Plan, Real, Result};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -115,7 +116,7 @@ fn compute<T: Real>(args: &GridArgs) -> Result<()> {
     write_images(&args.output, &images.into_iter().flatten().collect::<Vec<_>>())
 }
 
-fn gridded<T: Real>(plan: &Plan<T>, scan: &recon::io::Scan, kspace: &[Complex<T>]) -> Result<Image> {
+fn gridded<T: Real>(plan: &Plan<T>, scan: &crate::io::Scan, kspace: &[Complex<T>]) -> Result<Image> {
     let grid = plan.info().grid;
     let cells: usize = grid.iter().product();
     // With exact sums there is no grid, and the library says so.

@@ -1,9 +1,9 @@
 //! `recon info`.
 
 use crate::input::kind_name;
+use crate::io::ismrmrd::Header;
+use crate::io::{read_cfl, read_dataset, read_images, Image, Scan};
 use crate::output::{has_ending, say};
-use recon::io::ismrmrd::Header;
-use recon::io::{read_cfl, read_dataset, read_images, Image, Scan};
 use recon::{Geometry, Method, Options, Plan, Result};
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ pub fn run(args: &InfoArgs) -> Result<()> {
 }
 
 fn images_of(path: &Path) -> Option<Vec<Image>> {
-    recon::io::ismrmrd::read_images(path, None).ok()
+    crate::io::ismrmrd::read_images(path, None).ok()
 }
 
 fn program() -> Result<()> {

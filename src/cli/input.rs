@@ -1,10 +1,10 @@
 //! Reading raw data.
 
-use crate::bail;
+use crate::io::ismrmrd::TrajectoryKind;
+use crate::io::{kspace_from_bart, read_cfl, read_dataset, trajectory_from_bart, Placement, Scan, ScanIndex};
 use crate::options::{checked_sizes, InputArgs, Matrix};
 use crate::output::has_ending;
-use recon::io::ismrmrd::TrajectoryKind;
-use recon::io::{kspace_from_bart, read_cfl, read_dataset, trajectory_from_bart, Placement, Scan, ScanIndex};
+use recon::bail;
 use recon::Result;
 use std::path::Path;
 

@@ -9,6 +9,7 @@ mod grid;
 mod info;
 mod input;
 mod interrupt;
+mod io;
 mod options;
 mod output;
 mod progress;
@@ -20,14 +21,6 @@ use clap::{Parser, Subcommand};
 use recon::{Error, ErrorKind};
 use std::io::Write;
 use std::process::ExitCode;
-
-/// Returns an error of the given kind from the enclosing function; the rest is as for `format!`.
-macro_rules! bail {
-    ($kind:ident, $($message:tt)+) => {
-        return Err(recon::Error::new(recon::ErrorKind::$kind, format!($($message)+)))
-    };
-}
-pub(crate) use bail;
 
 /// Reconstructs MR images from k-space samples taken along any trajectory
 ///

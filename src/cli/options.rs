@@ -1,7 +1,8 @@
 //! Options that several commands share.
 
-use crate::{bail, defaults};
+use crate::defaults;
 use clap::{Args, ValueEnum};
+use recon::bail;
 use recon::{Combine, Density, Device, Method, Options, Result, VoxelBasis, Window};
 use std::path::PathBuf;
 use std::str::FromStr;

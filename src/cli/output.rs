@@ -1,8 +1,8 @@
 //! Output: files that appear whole or not at all, and text whose reader may leave.
 
-use crate::bail;
 use crate::interrupt::whole;
-use recon::io::{check_image_path, Image};
+use crate::io::{check_image_path, Image};
+use recon::bail;
 use recon::{Error, ErrorKind, Result};
 use std::fs::{self, File};
 use std::io::Write;
@@ -91,7 +91,7 @@ pub fn check_together(path: &Path, mut shapes: impl Iterator<Item = ([usize; 3],
 
 /// Writes images to one file.
 pub fn write_images(path: &Path, images: &[Image]) -> Result<()> {
-    whole(|| recon::io::write_images(path, images))?;
+    whole(|| crate::io::write_images(path, images))?;
     log::info!(
         "{}: {} written",
         path.display(),

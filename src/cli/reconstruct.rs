@@ -1,10 +1,11 @@
 //! What grid, fhd and cg share: scans that share plans, their weights, and the way from coil images to a finished one.
 
+use crate::defaults;
 use crate::input::name;
+use crate::io::{Image, Scan};
 use crate::options::{Combination, DensityArgs, PlanArgs};
 use crate::resize::{zeros, Resize};
-use crate::{bail, defaults};
-use recon::io::{Image, Scan};
+use recon::bail;
 use recon::{combine, Complex, Density, Geometry, Plan, Real, Result};
 
 /// The scans of each plan, by position: those with the same trajectory, weights, matrix and coils, which `also` puts
@@ -204,7 +205,7 @@ pub fn check_matrix(what: &str, found: [usize; 3], scan: &Scan) -> Result<()> {
 
 /// Reads coil maps [encoded matrix, coils].
 pub fn read_maps<T: Real>(path: &std::path::Path, scan: &Scan) -> Result<Vec<Complex<T>>> {
-    let image = recon::io::read_image(path)?;
+    let image = crate::io::read_image(path)?;
     check_matrix(&format!("{}", path.display()), image.dims, scan)?;
     if image.channels != scan.coils {
         bail!(SizeMismatch, "{}: {} coil maps, but the scan has {} coils", path.display(), image.channels, scan.coils);

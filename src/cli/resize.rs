@@ -5,9 +5,9 @@
 //! encoded field of view; then its middle is cut out, or surrounded by zeros. Oversampling, an encoded field of view that
 //! is larger at equal voxels, is thus cut away, and nothing else is done. The voxel with index floor(n/2) stays where it is.
 
-use crate::bail;
+use crate::io::Scan;
 use crate::options::{checked_sizes, Matrix};
-use recon::io::Scan;
+use recon::bail;
 use recon::{Complex, Real, Result};
 use rustfft::FftPlanner;
 

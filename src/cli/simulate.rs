@@ -1,12 +1,12 @@
 //! `recon simulate`.
 
-use crate::bail;
 use crate::interrupt::whole;
+use crate::io::ismrmrd::{Encoding, Header, Limits, Space, TrajectoryKind};
+use crate::io::{write_cfl, write_dataset, Dataset, Image, Placement, Scan, ScanIndex};
 use crate::options::{checked_sizes, Matrix};
 use crate::output::{check_image_output, check_output, has_ending, write_images};
 use clap::ValueEnum;
-use recon::io::ismrmrd::{Encoding, Header, Limits, Space, TrajectoryKind};
-use recon::io::{write_cfl, write_dataset, Dataset, Image, Placement, Scan, ScanIndex};
+use recon::bail;
 use recon::phantom::{add_noise, CoilModel, Phantom};
 use recon::trajectory::SpokeOrder;
 use recon::{Complex, Density, Geometry, Method, Options, Plan, Result, Trajectory};

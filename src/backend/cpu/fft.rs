@@ -14,13 +14,17 @@ use std::sync::{Arc, Mutex};
 /// Columns that are gathered and transformed together: a cache line or more of each row.
 const COLUMNS: usize = 16;
 
+/// So many planes are shared among threads as they are; fewer are cut into rows and columns.
+const MANY_PLANES: usize = 16;
+
 /// One axis: `n` image cells inside `grid` grid cells.
 struct Axis<T> {
     n: usize,
     grid: usize,
     /// Image cell i stands for r = i - floor(n/2) instead of r = i.
     centred: bool,
-    correction: Option<Vec<T>>,
+    /// Factors of the image's cells.
+    correction: Vec<T>,
     up: Arc<dyn Fft<T>>,
     down: Arc<dyn Fft<T>>,
 }
@@ -31,7 +35,7 @@ impl<T: Real> Axis<T> {
             n,
             grid,
             centred: correction.is_some(),
-            correction: correction.map(|c| c.iter().map(|&c| T::of(c)).collect()),
+            correction: correction.map_or(vec![T::ONE; n], |c| c.iter().map(|&c| T::of(c)).collect()),
             up: planner.plan_fft(grid, FftDirection::Forward),
             down: planner.plan_fft(grid, FftDirection::Inverse),
         }
@@ -43,8 +47,25 @@ impl<T: Real> Axis<T> {
         [(0..half, self.grid - half..self.grid), (half..self.n, 0..self.n - half)]
     }
 
-    fn factor(&self, i: usize) -> T {
-        self.correction.as_ref().map_or(T::ONE, |c| c[i])
+    /// Transforms a line of the grid, and takes the image's cells from it.
+    fn line_down(&self, line: &mut [Complex<T>], image: &mut [Complex<T>], scratch: &mut [Complex<T>]) {
+        self.down.process_with_scratch(line, scratch);
+        for (to, from) in self.runs() {
+            for ((i, g), c) in image[to.clone()].iter_mut().zip(&line[from]).zip(&self.correction[to]) {
+                *i = *g * *c;
+            }
+        }
+    }
+
+    /// The other way: puts the image's cells into a line of zeros, and transforms it.
+    fn line_up(&self, image: &[Complex<T>], line: &mut [Complex<T>], scratch: &mut [Complex<T>]) {
+        line.fill(Complex::default());
+        for (from, to) in self.runs() {
+            for ((i, g), c) in image[from.clone()].iter().zip(&mut line[to]).zip(&self.correction[from]) {
+                *g = *i * *c;
+            }
+        }
+        self.up.process_with_scratch(line, scratch);
     }
 
     fn scratch_len(&self) -> usize {
@@ -100,28 +121,30 @@ impl<T: Real> GridFft<T> {
                 unsafe { columns_down(z, &shared, start, x.grid * y.grid, columns, work) };
             });
         }
-        if y.grid > 1 {
-            threads.run_with(z.n * blocks, work, |work, task| {
-                let (plane, block) = (task / blocks, task % blocks);
-                let start = plane * x.grid * y.grid + block * COLUMNS;
-                let columns = COLUMNS.min(x.grid - block * COLUMNS);
-                // SAFETY: each task has its own columns of its own plane.
-                unsafe { columns_down(y, &shared, start, x.grid, columns, work) };
-            });
-        }
         let out = Shared::new(image);
-        threads.run_with(z.n * y.n, work, |work, task| {
-            let (plane, row) = (task / y.n, task % y.n);
+        let column = |work: &mut Work<T>, plane: usize, block: usize| {
+            let start = plane * x.grid * y.grid + block * COLUMNS;
+            // SAFETY: each task has its own columns of its own plane.
+            unsafe { columns_down(y, &shared, start, x.grid, COLUMNS.min(x.grid - block * COLUMNS), work) };
+        };
+        let row = |work: &mut Work<T>, plane: usize, row: usize| {
             // SAFETY: each task has its own row of the grid and of the image.
-            let (line, image) =
-                unsafe { (shared.part((plane * y.grid + row) * x.grid, x.grid), out.part(task * x.n, x.n)) };
-            x.down.process_with_scratch(line, &mut work.scratch);
-            for (to, from) in x.runs() {
-                for (i, g) in to.zip(from) {
-                    image[i] = line[g] * x.factor(i);
-                }
-            }
-        });
+            let (line, image) = unsafe {
+                let at = plane * y.n + row;
+                (shared.part((plane * y.grid + row) * x.grid, x.grid), out.part(at * x.n, x.n))
+            };
+            x.line_down(line, image, &mut work.scratch);
+        };
+        if z.n >= MANY_PLANES {
+            // A plane stays in cache between its columns and its rows.
+            threads.run_with(z.n, work, |work, plane| {
+                (0..blocks).for_each(|block| column(work, plane, block));
+                (0..y.n).for_each(|r| row(work, plane, r));
+            });
+        } else {
+            threads.run_with(z.n * blocks, work, |work, task| column(work, task / blocks, task % blocks));
+            threads.run_with(z.n * y.n, work, |work, task| row(work, task / y.n, task % y.n));
+        }
     }
 
     /// See [`crate::backend::Backend::image_to_grid`].
@@ -130,61 +153,55 @@ impl<T: Real> GridFft<T> {
         assert_eq!(grid.len(), x.grid * y.grid * z.grid);
         assert_eq!(image.len(), x.n * y.n * z.n);
         let shared = Shared::new(grid);
-        let work = || self.work.take(|| self.make_work());
-        threads.run_with(z.n * y.n, work, |work, task| {
-            let (plane, row) = (task / y.n, task % y.n);
-            // SAFETY: each task has its own row of the grid.
-            let line = unsafe { shared.part((plane * y.grid + row) * x.grid, x.grid) };
-            line.fill(Complex::default());
-            let image = &image[task * x.n..][..x.n];
-            for (from, to) in x.runs() {
-                for (i, g) in from.zip(to) {
-                    line[g] = image[i] * x.factor(i);
-                }
-            }
-            x.up.process_with_scratch(line, &mut work.scratch);
+        self.rows_and_columns_up(threads, &shared, |line, plane, row, work| {
+            x.line_up(&image[(plane * y.n + row) * x.n..][..x.n], line, &mut work.scratch);
         });
-        self.columns_to_grid(threads, &shared);
     }
 
     /// The transform of a whole grid in its place (image and grid being of one size).
     fn transform(&self, threads: &Threads, grid: &mut [Complex<T>]) {
         let x = &self.axes[0];
-        let rows = grid.len() / x.grid;
-        let shared = Shared::new(grid);
-        threads.run_with(
-            rows,
-            || self.work.take(|| self.make_work()),
-            |work, row| {
-                // SAFETY: each task has its own row of the grid.
-                let line = unsafe { shared.part(row * x.grid, x.grid) };
-                x.up.process_with_scratch(line, &mut work.scratch);
-            },
-        );
-        self.columns_to_grid(threads, &shared);
+        self.rows_and_columns_up(threads, &Shared::new(grid), |line, _, _, work| {
+            x.up.process_with_scratch(line, &mut work.scratch);
+        });
     }
 
-    /// The transforms along y and z of an image whose rows are transformed.
-    fn columns_to_grid(&self, threads: &Threads, shared: &Shared<'_, Complex<T>>) {
+    /// `row(line of the grid, plane, row, buffers)` for each row of the image, then the transforms along y and z.
+    fn rows_and_columns_up(
+        &self,
+        threads: &Threads,
+        grid: &Shared<'_, Complex<T>>,
+        row: impl Fn(&mut [Complex<T>], usize, usize, &mut Work<T>) + Sync,
+    ) {
         let [x, y, z] = &self.axes;
         let blocks = x.grid.div_ceil(COLUMNS);
         let work = || self.work.take(|| self.make_work());
-        if y.grid > 1 {
-            threads.run_with(z.n * blocks, work, |work, task| {
-                let (plane, block) = (task / blocks, task % blocks);
-                let start = plane * x.grid * y.grid + block * COLUMNS;
-                let columns = COLUMNS.min(x.grid - block * COLUMNS);
-                // SAFETY: each task has its own columns of its own plane.
-                unsafe { columns_up(y, shared, start, x.grid, columns, work) };
+        let columns = |block: usize| COLUMNS.min(x.grid - block * COLUMNS);
+        let row = |work: &mut Work<T>, plane: usize, r: usize| {
+            // SAFETY: each task has its own row of the grid.
+            let line = unsafe { grid.part((plane * y.grid + r) * x.grid, x.grid) };
+            row(line, plane, r, work);
+        };
+        let column = |work: &mut Work<T>, plane: usize, block: usize| {
+            let start = plane * x.grid * y.grid + block * COLUMNS;
+            // SAFETY: each task has its own columns of its own plane.
+            unsafe { columns_up(y, grid, start, x.grid, columns(block), work) };
+        };
+        if z.n >= MANY_PLANES {
+            threads.run_with(z.n, work, |work, plane| {
+                (0..y.n).for_each(|r| row(work, plane, r));
+                (0..blocks).for_each(|block| column(work, plane, block));
             });
+        } else {
+            threads.run_with(z.n * y.n, work, |work, task| row(work, task / y.n, task % y.n));
+            threads.run_with(z.n * blocks, work, |work, task| column(work, task / blocks, task % blocks));
         }
         if z.grid > 1 {
             threads.run_with(y.grid * blocks, work, |work, task| {
-                let (row, block) = (task / blocks, task % blocks);
-                let start = row * x.grid + block * COLUMNS;
-                let columns = COLUMNS.min(x.grid - block * COLUMNS);
+                let (r, block) = (task / blocks, task % blocks);
+                let start = r * x.grid + block * COLUMNS;
                 // SAFETY: each task has its own columns of the grid.
-                unsafe { columns_up(z, shared, start, x.grid * y.grid, columns, work) };
+                unsafe { columns_up(z, grid, start, x.grid * y.grid, columns(block), work) };
             });
         }
     }
@@ -215,7 +232,7 @@ unsafe fn columns_down<T: Real>(
     axis.down.process_with_scratch(lines, &mut work.scratch);
     for (to, from) in axis.runs() {
         for (i, j) in to.zip(from) {
-            let factor = axis.factor(i);
+            let factor = axis.correction[i];
             // SAFETY: the caller's promise.
             let row = unsafe { grid.part(start + i * stride, columns) };
             for (c, v) in row.iter_mut().enumerate() {
@@ -242,7 +259,7 @@ unsafe fn columns_up<T: Real>(
     lines.fill(Complex::default());
     for (from, to) in axis.runs() {
         for (i, j) in from.zip(to) {
-            let factor = axis.factor(i);
+            let factor = axis.correction[i];
             // SAFETY: the caller's promise.
             let row = unsafe { grid.part(start + i * stride, columns) };
             for (c, v) in row.iter().enumerate() {

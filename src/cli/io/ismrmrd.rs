@@ -19,9 +19,9 @@ pub use read::read_dataset;
 pub use write::write_dataset;
 
 use super::{Image, Placement};
-use crate::error::{bail, checked_product, Error, ErrorKind, Result};
 use hdf5::types::{TypeDescriptor, VarLenArray};
 use num_complex::Complex;
+use recon::error::{bail, checked_product, Error, ErrorKind, Result};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;

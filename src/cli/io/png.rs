@@ -2,7 +2,7 @@
 
 use super::atomic::write_file;
 use super::Image;
-use crate::error::{bail, checked_product, Error, ErrorKind, Result};
+use recon::error::{bail, checked_product, Error, ErrorKind, Result};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -17,30 +17,18 @@ pub enum Depth {
     Sixteen,
 }
 
-/// What a picture shows of a volume.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Volume {
-    /// The slice z = floor(nz/2).
-    #[default]
-    MiddleSlice,
-    /// All slices, in rows from the left, in about as many rows as columns.
-    Montage,
-}
-
 /// How to turn magnitudes into grey levels.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct PngOptions {
     /// The grey levels.
     pub depth: Depth,
-    /// What is shown of a volume.
-    pub volume: Volume,
     /// The magnitude that becomes white, and all above it; zero is black, and all below it. When none is given, the
     /// 99.9th percentile of all magnitudes shown, or their maximum where that percentile is zero.
     pub maximum: Option<f32>,
 }
 
 /// Writes the magnitudes of images as a grey picture. x runs to the right and y runs down. The channels of the images,
-/// and the images, stand side by side, all with the same grey scale.
+/// and the images, stand side by side, all with the same grey scale; of a volume the slice z = floor(nz/2) is shown.
 ///
 /// # Errors
 /// `InvalidArgument` for no images and for a maximum that is not positive; `NotFinite` when a voxel shown is NaN or
@@ -54,25 +42,8 @@ pub fn write_png(path: impl AsRef<Path>, images: &[Image], options: &PngOptions)
         let [nx, ny, nz] = image.dims;
         for channel in 0..image.channels {
             let voxels = image.channel(channel);
-            tiles.push(match options.volume {
-                Volume::MiddleSlice => {
-                    let slice = &voxels[nz / 2 * nx * ny..][..nx * ny];
-                    (slice.iter().map(|z| z.norm()).collect::<Vec<f32>>(), nx, ny)
-                }
-                Volume::Montage => {
-                    let columns = (1..=nz).find(|c| c * c >= nz).unwrap_or(1);
-                    let width = columns * nx;
-                    let mut tile = vec![0.0; width * ny * nz.div_ceil(columns)];
-                    for (row, line) in voxels.chunks_exact(nx).enumerate() {
-                        let (y, z) = (row % ny, row / ny);
-                        let at = (z / columns * ny + y) * width + z % columns * nx;
-                        for (out, v) in tile[at..].iter_mut().zip(line) {
-                            *out = v.norm();
-                        }
-                    }
-                    (tile, width, ny * nz.div_ceil(columns))
-                }
-            });
+            let slice = &voxels[nz / 2 * nx * ny..][..nx * ny];
+            tiles.push((slice.iter().map(|z| z.norm()).collect::<Vec<f32>>(), nx, ny));
         }
     }
     let tiles: Vec<_> = tiles.iter().map(|(pixels, width, height)| (pixels.as_slice(), *width, *height)).collect();
@@ -135,7 +106,7 @@ fn compose(images: &[(&[f32], usize, usize)], maximum: Option<f32>, depth: Depth
         None => brightest(images),
     };
     let levels = if depth == Depth::Sixteen { 65535.0 } else { 255.0 };
-    let mut grey = crate::error::try_vec(size, 0u8, "the picture")?;
+    let mut grey = recon::error::try_vec(size, 0u8, "the picture")?;
     let mut left = 0;
     for &(pixels, w, _) in images {
         for (y, line) in pixels.chunks_exact(w).enumerate() {
@@ -199,15 +170,9 @@ mod tests {
         let dir = TempDir::new();
         let path = dir.path("volume.png");
         let image = Image::new([2, 3, 5], 1, (0..30).map(|i| (i as f32).into()).collect()).unwrap();
-        let options = PngOptions { depth: Depth::Sixteen, maximum: Some(65535.0), ..Default::default() };
+        let options = PngOptions { depth: Depth::Sixteen, maximum: Some(65535.0) };
         write_png(&path, std::slice::from_ref(&image), &options).unwrap();
         assert_eq!(read(&path), (2, 3, 16, vec![0, 12, 0, 13, 0, 14, 0, 15, 0, 16, 0, 17]));
-        let options = PngOptions { volume: Volume::Montage, maximum: Some(255.0), ..Default::default() };
-        write_png(&path, &[image], &options).unwrap();
-        let (w, h, _, bytes) = read(&path);
-        assert_eq!((w, h), (6, 6));
-        assert_eq!(bytes[..6], [0, 1, 6, 7, 12, 13]);
-        assert_eq!(bytes[18..24], [18, 19, 24, 25, 0, 0]);
         let coils = Image::new([2, 1, 1], 3, ramp(6)).unwrap();
         write_png(&path, &[coils.clone(), coils], &PngOptions::default()).unwrap();
         assert_eq!(read(&path).0, 12);

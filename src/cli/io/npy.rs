@@ -1,8 +1,8 @@
 //! Reader of NumPy's `.npy` files.
 
 use super::{read_up_to, Bytes};
-use crate::error::{bail, checked_product, Result};
 use num_complex::Complex;
+use recon::error::{bail, checked_product, Result};
 use std::path::Path;
 
 /// An array read from a `.npy` file.
@@ -100,7 +100,7 @@ fn value_of<'a>(text: &'a str, key: &str) -> Option<&'a str> {
 mod tests {
     use super::super::tests::TempDir;
     use super::*;
-    use crate::error::ErrorKind;
+    use recon::error::ErrorKind;
 
     fn npy(version: u8, header: &str, body: &[u8]) -> Vec<u8> {
         let mut f = b"\x93NUMPY".to_vec();

@@ -1,6 +1,6 @@
 //! Files that appear whole or not at all.
 
-use crate::error::{bail, Result};
+use recon::error::{bail, Result};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -87,7 +87,7 @@ pub(crate) fn write_file<T>(target: &Path, write: impl FnOnce(&Path) -> Result<T
 mod tests {
     use super::super::tests::TempDir;
     use super::*;
-    use crate::error::ErrorKind;
+    use recon::error::ErrorKind;
 
     fn names(dir: &Path) -> Vec<String> {
         let mut n: Vec<_> =

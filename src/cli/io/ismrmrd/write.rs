@@ -2,8 +2,8 @@
 
 use super::super::{atomic::write_file, wrap_coordinate};
 use super::{flag, hdf5_error, Acquisition, AcquisitionHead, Counters, Dataset, Scan};
-use crate::error::{bail, ErrorKind, Result};
 use hdf5::types::{VarLenArray, VarLenAscii};
+use recon::error::{bail, ErrorKind, Result};
 use std::path::Path;
 
 /// Acquisitions a chunk of the file, and as many are held in memory at a time.

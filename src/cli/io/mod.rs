@@ -11,13 +11,13 @@ pub mod nifti;
 pub mod npy;
 pub mod png;
 
-pub use cfl::{kspace_from_bart, read_cfl, trajectory_from_bart, write_cfl, BartTrajectory, Cfl};
+pub use cfl::{kspace_from_bart, read_cfl, trajectory_from_bart, write_cfl};
 pub use ismrmrd::{read_dataset, write_dataset, Dataset, Scan, ScanIndex};
-pub use npy::{read_npy, Npy};
-pub use png::{write_png, write_png_row, Depth, PngOptions, Volume};
+pub use npy::read_npy;
+pub use png::{write_png, PngOptions};
 
-use crate::error::{bail, checked_product, Error, ErrorKind, Result};
 use num_complex::Complex;
+use recon::error::{bail, checked_product, Error, ErrorKind, Result};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -176,6 +176,7 @@ pub fn check_image_path(path: impl AsRef<Path>) -> Result<()> {
 ///
 /// # Errors
 /// As [`write_images`].
+#[cfg(test)]
 pub fn write_image(path: impl AsRef<Path>, image: &Image) -> Result<()> {
     write_images(path, std::slice::from_ref(image))
 }

@@ -2,11 +2,11 @@
 
 use super::super::atomic::write_file;
 use super::{check_stored, checked_type, hdf5_error, open, ScanIndex};
-use crate::error::{bail, checked_product, ErrorKind, Result};
 use crate::io::{Image, Placement};
 use hdf5::types::{TypeDescriptor, VarLenAscii};
 use ndarray::ArrayView;
 use num_complex::Complex;
+use recon::error::{bail, checked_product, ErrorKind, Result};
 use std::path::Path;
 
 /// The head of an image, 198 bytes in the file, where nothing is padded.

@@ -3,10 +3,10 @@
 use super::super::wrap_coordinate;
 use super::{check_stored, checked_type, flag, hdf5_error, open, AcquisitionHead};
 use super::{Dataset, Encoding, Header, Scan, ScanIndex, TrajectoryKind};
-use crate::error::{bail, checked_product, try_vec, ErrorKind, Result};
 use crate::io::Placement;
 use hdf5::types::{FixedAscii, FixedUnicode, TypeDescriptor, VarLenArray, VarLenAscii, VarLenUnicode};
 use num_complex::Complex;
+use recon::error::{bail, checked_product, try_vec, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -2,9 +2,9 @@
 
 use super::atomic::write_file;
 use super::{read_up_to, write_blocks, Bytes, Image};
-use crate::error::{bail, checked_product, Error, ErrorKind, Result};
 use flate2::{read::MultiGzDecoder, write::GzEncoder, Compression};
 use num_complex::Complex;
+use recon::error::{bail, checked_product, Error, ErrorKind, Result};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;

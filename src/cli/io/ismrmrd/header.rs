@@ -1,6 +1,6 @@
 //! The XML header of ISMRMRD, as far as image reconstruction needs it.
 
-use crate::error::{bail, checked_product, Result};
+use recon::error::{bail, checked_product, Result};
 use roxmltree::{Document, Node};
 
 /// How k-space is traversed.

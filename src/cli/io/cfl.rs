@@ -2,8 +2,8 @@
 
 use super::atomic::write_files;
 use super::{wrap_coordinate, write_complex, Bytes};
-use crate::error::{bail, checked_product, Error, ErrorKind, Result};
 use num_complex::Complex;
+use recon::error::{bail, checked_product, Error, ErrorKind, Result};
 use std::fs::{self, File};
 use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
