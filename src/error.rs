@@ -109,7 +109,7 @@ pub fn try_vec<E: Clone>(count: usize, value: E, what: &str) -> Result<Vec<E>> {
 }
 
 /// An empty vector with room for `count` elements, or an error that says how many bytes were wanted.
-fn try_reserve<E>(count: usize, what: &str) -> Result<Vec<E>> {
+pub fn try_reserve<E>(count: usize, what: &str) -> Result<Vec<E>> {
     let mut v = Vec::new();
     if v.try_reserve_exact(count).is_err() {
         let bytes = count as u128 * std::mem::size_of::<E>() as u128;

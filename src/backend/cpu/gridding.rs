@@ -8,7 +8,7 @@
 
 use super::simd::{Arith, Kernel, Level};
 use super::threads::{Pool, Shared, Threads};
-use crate::error::{bail, checked_product, try_collect, try_vec, Result};
+use crate::error::{bail, checked_product, try_collect, try_reserve, try_vec, Result};
 use crate::real::Real;
 use crate::window::Shape;
 use num_complex::Complex;
@@ -188,17 +188,34 @@ impl<T: Real> Gridder<T> {
             first = end;
         }
 
+        // Within a tile samples are sorted by the cell where their windows start, in which many meet.
         let nowhere = Point { t: [T::ZERO; 3], start: [0; 3] };
         let mut points = try_vec(count, nowhere, "the sorted samples")?;
-        let shared = Shared::new(&mut points);
-        threads.run(tiles.len(), |i| {
+        // What the threads will need to sort the fullest tiles: their own allocations cannot report a failure.
+        let fullest = tiles.iter().map(|t| t.points.len()).max().unwrap_or(0);
+        let room = fullest.saturating_mul(threads.count().min(tiles.len()));
+        drop(try_reserve::<(u64, Point<T>)>(room, "sorting the samples")?);
+        let (shared, shared_order) = (Shared::new(&mut points), Shared::new(&mut order));
+        threads.run_with(tiles.len(), Vec::new, |sorted: &mut Vec<(u64, Point<T>)>, i| {
             let tile = &tiles[i];
             // SAFETY: tiles do not share points.
-            let points = unsafe { shared.part(tile.points.start, tile.points.len()) };
-            for (point, &m) in points.iter_mut().zip(&order[tile.points.clone()]) {
+            let (points, order) = unsafe {
+                let (start, len) = (tile.points.start, tile.points.len());
+                (shared.part(start, len), shared_order.part(start, len))
+            };
+            sorted.clear();
+            sorted.extend(order.iter().map(|&m| {
                 let at = [0, 1, 2].map(|a| locate(a, m as usize));
-                point.t = at.map(|(_, t)| t);
-                point.start = [0, 1, 2].map(|a| (at[a].0 - tile.origin[a]) as u16);
+                let cell = [0, 1, 2].map(|a| at[a].0 - tile.origin[a]);
+                let place = (cell[2] * extent[1] + cell[1]) * extent[0] + cell[0];
+                let point = Point { t: at.map(|(_, t)| t), start: cell.map(|c| c as u16) };
+                ((place as u64) << 32 | m as u64, point)
+            }));
+            // The sample's own number is in the key, so that no two are equal.
+            sorted.sort_unstable_by_key(|(key, _)| *key);
+            for ((point, order), (key, sorted)) in points.iter_mut().zip(order).zip(sorted.iter()) {
+                *point = *sorted;
+                *order = *key as u32;
             }
         });
 
@@ -349,43 +366,87 @@ impl<T: Real, const L: usize, const LL: usize> Kernel for TileKernel<'_, T, L, L
     type Output = ();
 
     #[inline(always)]
-    fn run<A: Arith>(self) {
+    fn run<A: Arith>(mut self) {
+        let points = &self.gridder.points[self.tile.points.clone()];
+        let mut i = 0;
+        while i < points.len() {
+            // Samples whose windows cover the same cells go through these cells together.
+            let same = points[i + 1..].iter().take(GROUP - 1).take_while(|p| p.start == points[i].start).count();
+            let first = self.tile.points.start + i;
+            match same {
+                0 => self.group::<A, 1>(first),
+                1 => self.group::<A, 2>(first),
+                2 => self.group::<A, 3>(first),
+                _ => self.group::<A, 4>(first),
+            }
+            i += same + 1;
+        }
+    }
+}
+
+/// Samples that go through their cells together, at most.
+const GROUP: usize = 4;
+
+impl<T: Real, const L: usize, const LL: usize> TileKernel<'_, T, L, LL> {
+    /// `N` samples from point `first` on, all with the same start.
+    #[inline(always)]
+    fn group<A: Arith, const N: usize>(&mut self, first: usize) {
         let g = self.gridder;
         let [_, ny, nz] = g.taps;
         let row_len = g.extent[0];
         let plane_len = row_len * g.extent[1];
+        let points = &g.points[first..first + N];
+        let order = &g.order[first..first + N];
+        let [sx, sy, sz] = points[0].start.map(usize::from);
+        let start = sz * plane_len + sy * row_len + sx;
         let mut one = [T::ZERO; L];
         one[0] = T::ONE;
-        for i in self.tile.points.clone() {
-            let point = &g.points[i];
-            let m = g.order[i] as usize;
-            let x = self.taps::<A>(point.t[0]);
-            let y = self.taps::<A>(point.t[1]);
-            let z = if nz == 1 { one } else { self.taps::<A>(point.t[2]) };
-            let [sx, sy, sz] = point.start.map(usize::from);
-            let start = sz * plane_len + sy * row_len + sx;
-            match &self.work {
-                TileWork::Spread { values } => {
-                    let v = values[m];
-                    let mut xv = [T::ZERO; LL];
+        let (mut x, mut y, mut z) = ([[T::ZERO; L]; N], [[T::ZERO; L]; N], [one; N]);
+        for s in 0..N {
+            x[s] = self.taps::<A>(points[s].t[0]);
+            y[s] = self.taps::<A>(points[s].t[1]);
+            if nz > 1 {
+                z[s] = self.taps::<A>(points[s].t[2]);
+            }
+        }
+        match &self.work {
+            TileWork::Spread { values } => {
+                let mut xv = [[T::ZERO; LL]; N];
+                for s in 0..N {
+                    let v = values[order[s] as usize];
                     for j in 0..L {
-                        xv[2 * j] = x[j] * v.re;
-                        xv[2 * j + 1] = x[j] * v.im;
-                    }
-                    let cells = flat_mut(self.buffer);
-                    for (jz, &wz) in z[..nz].iter().enumerate() {
-                        for (jy, &wy) in y[..ny].iter().enumerate() {
-                            let at = 2 * (start + jz * plane_len + jy * row_len);
-                            let w = wz * wy;
-                            let row: &mut [T; LL] = (&mut cells[at..at + LL]).try_into().expect("LL long");
-                            for j in 0..LL {
-                                row[j] = A::fma(xv[j], w, row[j]);
-                            }
-                        }
+                        xv[s][2 * j] = x[s][j] * v.re;
+                        xv[s][2 * j + 1] = x[s][j] * v.im;
                     }
                 }
-                TileWork::Interpolate { values } => {
-                    let cells = flat(self.buffer);
+                let cells = flat_mut(self.buffer);
+                #[allow(clippy::needless_range_loop)] // of N arrays side by side
+                for jz in 0..nz {
+                    let mut xvz = [[T::ZERO; LL]; N];
+                    for s in 0..N {
+                        for j in 0..LL {
+                            xvz[s][j] = xv[s][j] * z[s][jz];
+                        }
+                    }
+                    let plane = 2 * (start + jz * plane_len);
+                    #[allow(clippy::needless_range_loop)]
+                    for jy in 0..ny {
+                        let at = plane + 2 * jy * row_len;
+                        let row: &mut [T; LL] = (&mut cells[at..at + LL]).try_into().expect("LL long");
+                        let mut sum = *row;
+                        for s in 0..N {
+                            for j in 0..LL {
+                                sum[j] = A::fma(xvz[s][j], y[s][jy], sum[j]);
+                            }
+                        }
+                        *row = sum;
+                    }
+                }
+            }
+            TileWork::Interpolate { values } => {
+                let cells = flat(self.buffer);
+                for s in 0..N {
+                    let (x, y, z) = (&x[s], &y[s], &z[s]);
                     let mut sum = [T::ZERO; LL];
                     for (jz, &wz) in z[..nz].iter().enumerate() {
                         for (jy, &wy) in y[..ny].iter().enumerate() {
@@ -403,7 +464,7 @@ impl<T: Real, const L: usize, const LL: usize> Kernel for TileKernel<'_, T, L, L
                         v.im = A::fma(sum[2 * j + 1], x[j], v.im);
                     }
                     // SAFETY: every sample is one point of one tile.
-                    unsafe { values.set(m, v) };
+                    unsafe { values.set(order[s] as usize, v) };
                 }
             }
         }
