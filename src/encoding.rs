@@ -1,13 +1,13 @@
 //! The encoding operator E of an MR scan, its adjoint and E^H W E: coils, weights and voxel basis around the transform
 //! between k-space and one image. Written once, over the backend's primitives.
 
-use crate::backend::cpu::threads::{Lease, Pool};
 use crate::backend::{Backend, Complexes, ComplexesMut, Reals};
 use crate::density::{self, Density};
 use crate::error::{bail, try_collect, try_vec, Result};
 use crate::geometry::{Geometry, VoxelBasis};
 use crate::nufft::Nufft;
 use crate::plan::{Normal, Options};
+use crate::pool::{Lease, Pool};
 use crate::real::Real;
 use crate::toeplitz::{octant_values, octants, Key, Toeplitz};
 use crate::window::{self, Choice};

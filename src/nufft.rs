@@ -4,9 +4,9 @@
 //! transpose of each step in reverse (Jackson et al., IEEE Trans. Med. Imaging 10:473, 1991; Beatty et al., ibid. 24:799,
 //! 2005).
 
-use crate::backend::cpu::threads::Pool;
 use crate::backend::{Backend, Complexes, ComplexesMut};
 use crate::error::{checked_product, Result};
+use crate::pool::Pool;
 use crate::real::Real;
 use crate::window::{choose, Choice, Window};
 use num_complex::Complex;
@@ -52,7 +52,7 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         &self.choice
     }
 
-    fn grid(&self, backend: &B) -> Result<crate::backend::cpu::threads::Lease<'_, B::Array<Complex<T>>>> {
+    fn grid(&self, backend: &B) -> Result<crate::pool::Lease<'_, B::Array<Complex<T>>>> {
         self.grids.try_take(|| backend.zeros(self.grid_len, "the oversampled grid"))
     }
 

@@ -1,6 +1,5 @@
 //! The way in: a plan holds everything that depends on the trajectory, and offers every operation on the caller's arrays.
 
-use crate::backend::cpu::threads::FloatMode;
 use crate::backend::cpu::Cpu;
 use crate::backend::Backend;
 use crate::cg::{self, CgOptions, CgReport, Progress, Solver};
@@ -8,6 +7,7 @@ use crate::coils;
 use crate::density::Density;
 use crate::encoding::{Encoding, Weighting};
 use crate::error::{bail, try_vec, Result};
+use crate::float_mode::FloatMode;
 use crate::geometry::{check_finite, check_len, Geometry};
 use crate::nufft::Nufft;
 use crate::real::Real;

@@ -1,15 +1,13 @@
 //! `recon fhd`.
 
-use crate::io::Image;
+use crate::io::Scan;
 use crate::options::{Combination, InputArgs, PlanArgs, Precision};
 use crate::output::{check_image_output, check_together, write_images};
-use crate::progress::Progress;
-use crate::reconstruct::{cast, channels, groups, read_maps, Finish, Sampling};
+use crate::reconstruct::{cast, channels, each_scan, read_maps, Finish, Sampling};
 use crate::resize::{zeros, Resize};
 use crate::{defaults, input};
 use recon::{Plan, Real, Result};
 use std::path::PathBuf;
-use std::time::Instant;
 
 /// The plain adjoint transform E^H d, without density weights and not scaled
 ///
@@ -54,32 +52,17 @@ fn compute<T: Real>(args: &FhdArgs) -> Result<()> {
     let resizes = scans.iter().map(|s| Resize::of(s, args.input.matrix.as_ref())).collect::<Result<Vec<_>>>()?;
     let images_of = |coils: usize| if args.maps.is_some() { 1 } else { channels(coils, args.combine) };
     check_together(&args.output, scans.iter().zip(&resizes).map(|(s, r)| (r.wanted, images_of(s.coils))))?;
-    let progress = Progress::new(scans.len(), "adjoint");
-    let mut images: Vec<Option<Image>> = vec![None; scans.len()];
-    let mut done = 0;
-    for group in groups(&scans, |_, _| true) {
-        let first = &scans[group[0]];
+    let plan_of = |first: &Scan| {
         let sampling = Sampling::<T>::of(first);
         let maps = args.maps.as_ref().map(|path| read_maps(path, first)).transpose()?;
         let mut geometry = sampling.geometry(&args.plan);
         geometry.coil_maps = maps.as_deref();
-        let plan = Plan::new(&geometry, &args.plan.options()?)?;
-        for i in group {
-            let (scan, started) = (&scans[i], Instant::now());
-            let mut coils = zeros(plan.image_len())?;
-            plan.fhd(&cast::<T>(&scan.data)?, &mut coils)?;
-            images[i] = Some(Finish { scan, resize: resizes[i], combine: args.combine }.image(coils)?);
-            log::info!(
-                "{}: {} samples of {} coils, {:.3} s",
-                input::name(scan),
-                scan.samples(),
-                scan.coils,
-                started.elapsed().as_secs_f64()
-            );
-            done += 1;
-            progress.set(done);
-        }
-    }
-    drop(progress);
-    write_images(&args.output, &images.into_iter().flatten().collect::<Vec<_>>())
+        Plan::new(&geometry, &args.plan.options()?)
+    };
+    let images = each_scan(&scans, "adjoint", plan_of, |plan, i| {
+        let mut coils = zeros(plan.image_len())?;
+        plan.fhd(&cast::<T>(&scans[i].data)?, &mut coils)?;
+        Finish { scan: &scans[i], resize: resizes[i], combine: args.combine }.image(coils)
+    })?;
+    write_images(&args.output, &images)
 }

@@ -1,16 +1,14 @@
 //! `recon grid`.
 
-use crate::io::Image;
+use crate::io::{Image, Scan};
 use crate::options::{Combination, DensityArgs, InputArgs, PlanArgs, Precision};
 use crate::output::{check_image_output, check_together, has_ending, write_images};
-use crate::progress::Progress;
-use crate::reconstruct::{cast, channels, groups, Finish, Sampling, Weights};
+use crate::reconstruct::{cast, channels, each_scan, Finish, Sampling, Weights};
 use crate::resize::{zeros, Resize};
 use crate::{defaults, input};
 use recon::bail;
 use recon::{Complex, Plan, Real, Result};
 use std::path::PathBuf;
-use std::time::Instant;
 
 /// Gridding reconstruction: the adjoint transform of density-compensated data
 ///
@@ -78,45 +76,31 @@ fn compute<T: Real>(args: &GridArgs) -> Result<()> {
         let shapes = scans.iter().zip(&resizes).map(|(s, r)| (r.wanted, channels(s.coils, args.combine)));
         check_together(&args.output, shapes)?;
     }
-    let progress = Progress::new(scans.len(), "gridding");
-    let mut images: Vec<Option<Image>> = vec![None; scans.len()];
-    let mut done = 0;
-    for group in groups(&scans, |_, _| true) {
-        let first = &scans[group[0]];
+    let plan_of = |first: &Scan| {
         let sampling = Sampling::<T>::of(first);
         let weights = Weights::of(first, &sampling, &args.density, &args.plan)?;
         let mut geometry = sampling.geometry(&args.plan);
         geometry.weights = weights.given();
         let plan = Plan::new(&geometry, &args.plan.options()?)?;
-        for i in group {
-            let (scan, started) = (&scans[i], Instant::now());
-            let kspace = cast::<T>(&scan.data)?;
-            images[i] = Some(if args.kspace {
-                gridded(&plan, scan, &kspace)?
-            } else {
-                let mut coils = zeros(plan.image_len())?;
-                match weights {
-                    Weights::Volumes(_) => plan.weighted_fhd(&kspace, &mut coils)?,
-                    _ => plan.grid(&kspace, &mut coils)?,
-                }
-                Finish { scan, resize: resizes[i], combine: args.combine }.image(coils)?
-            });
-            log::info!(
-                "{}: {} samples of {} coils, {:.3} s",
-                input::name(scan),
-                scan.samples(),
-                scan.coils,
-                started.elapsed().as_secs_f64()
-            );
-            done += 1;
-            progress.set(done);
+        Ok((plan, matches!(weights, Weights::Volumes(_))))
+    };
+    let images = each_scan(&scans, "gridding", plan_of, |(plan, volumes), i| {
+        let kspace = cast::<T>(&scans[i].data)?;
+        if args.kspace {
+            return gridded(plan, &scans[i], &kspace);
         }
-    }
-    drop(progress);
-    write_images(&args.output, &images.into_iter().flatten().collect::<Vec<_>>())
+        let mut coils = zeros(plan.image_len())?;
+        if *volumes {
+            plan.weighted_fhd(&kspace, &mut coils)?;
+        } else {
+            plan.grid(&kspace, &mut coils)?;
+        }
+        Finish { scan: &scans[i], resize: resizes[i], combine: args.combine }.image(coils)
+    })?;
+    write_images(&args.output, &images)
 }
 
-fn gridded<T: Real>(plan: &Plan<T>, scan: &crate::io::Scan, kspace: &[Complex<T>]) -> Result<Image> {
+fn gridded<T: Real>(plan: &Plan<T>, scan: &Scan, kspace: &[Complex<T>]) -> Result<Image> {
     let grid = plan.info().grid;
     let cells: usize = grid.iter().product();
     // With exact sums there is no grid, and the library says so.

@@ -4,9 +4,11 @@ use crate::defaults;
 use crate::input::name;
 use crate::io::{Image, Scan};
 use crate::options::{Combination, DensityArgs, PlanArgs};
+use crate::progress::Progress;
 use crate::resize::{zeros, Resize};
 use recon::bail;
 use recon::{combine, Complex, Density, Geometry, Plan, Real, Result};
+use std::time::Instant;
 
 /// The scans of each plan, by position: those with the same trajectory, weights, matrix and coils, which `also` puts
 /// together.
@@ -26,6 +28,31 @@ pub fn groups(scans: &[Scan], also: impl Fn(&Scan, &Scan) -> bool) -> Vec<Vec<us
         }
     }
     groups
+}
+
+/// One image a scan, in the scans' order: `plan_of` the first of each group makes what the group shares, and `image_of`
+/// that, for the scan at a position, its image.
+pub fn each_scan<P>(
+    scans: &[Scan],
+    what: &str,
+    mut plan_of: impl FnMut(&Scan) -> Result<P>,
+    mut image_of: impl FnMut(&P, usize) -> Result<Image>,
+) -> Result<Vec<Image>> {
+    let progress = Progress::new(scans.len(), what);
+    let mut images: Vec<Option<Image>> = vec![None; scans.len()];
+    let mut done = 0;
+    for group in groups(scans, |_, _| true) {
+        let plan = plan_of(&scans[group[0]])?;
+        for i in group {
+            let (scan, started) = (&scans[i], Instant::now());
+            images[i] = Some(image_of(&plan, i)?);
+            let seconds = started.elapsed().as_secs_f64();
+            log::info!("{}: {} samples of {} coils, {seconds:.3} s", name(scan), scan.samples(), scan.coils);
+            done += 1;
+            progress.set(done);
+        }
+    }
+    Ok(images.into_iter().flatten().collect())
 }
 
 /// The matrix and coordinates of a scan, in the precision of the computation.

@@ -4,9 +4,10 @@
 //! arbitrary list of voxels they are evaluated as they stand, with the phase reduced before it is rounded.
 
 use super::simd::{Arith, Kernel, Level};
-use super::threads::{Pool, Shared, Threads};
+use super::threads::{Shared, Threads};
 use crate::backend::Sign;
 use crate::error::{try_collect, Result};
+use crate::pool::Pool;
 use crate::real::Real;
 use gemm::Parallelism;
 use num_complex::Complex;

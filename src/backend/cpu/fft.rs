@@ -3,8 +3,9 @@
 //! An axis at a time; lines that stay zero are never transformed on the way up, lines that nobody reads never on the way
 //! down. Image index i of n stands for r = i - floor(n/2) and for grid index r mod G: two runs of cells.
 
-use super::threads::{Pool, Shared, Threads};
+use super::threads::{Shared, Threads};
 use crate::error::{checked_product, try_vec, Result};
+use crate::pool::Pool;
 use crate::real::Real;
 use num_complex::Complex;
 use rustfft::{Fft, FftDirection, FftPlanner};

@@ -7,8 +7,9 @@
 //! whatever the number of threads.
 
 use super::simd::{Arith, Kernel, Level};
-use super::threads::{Pool, Shared, Threads};
+use super::threads::{Shared, Threads};
 use crate::error::{bail, checked_product, try_collect, try_reserve, try_vec, Result};
+use crate::pool::Pool;
 use crate::real::Real;
 use crate::window::Shape;
 use num_complex::Complex;

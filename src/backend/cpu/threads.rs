@@ -1,8 +1,8 @@
 //! A plan's own threads: started with the plan, joined when it goes, so that a host program may unload the library.
 
 use crate::error::{bail, Result};
+use crate::float_mode::FloatMode;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::Mutex;
 use std::thread::JoinHandle;
 
 /// More than any machine has; a negative number from C must not start four billion.
@@ -101,56 +101,6 @@ impl Drop for Threads {
     }
 }
 
-/// Things made once and used again by whoever needs one next.
-#[derive(Default)]
-pub struct Pool<S>(Mutex<Vec<S>>);
-
-impl<S> Pool<S> {
-    /// An empty pool.
-    pub fn new() -> Self {
-        Pool(Mutex::new(Vec::new()))
-    }
-
-    /// One of the pool's things, or a new one.
-    pub fn take(&self, make: impl FnOnce() -> S) -> Lease<'_, S> {
-        let idle = self.0.lock().unwrap_or_else(|e| e.into_inner()).pop();
-        Lease { pool: self, thing: Some(idle.unwrap_or_else(make)) }
-    }
-
-    /// Likewise, where making one can fail.
-    pub fn try_take(&self, make: impl FnOnce() -> Result<S>) -> Result<Lease<'_, S>> {
-        let idle = self.0.lock().unwrap_or_else(|e| e.into_inner()).pop();
-        Ok(Lease { pool: self, thing: Some(idle.map_or_else(make, Ok)?) })
-    }
-}
-
-/// A thing on loan from a [`Pool`]; it goes back when dropped.
-pub struct Lease<'a, S> {
-    pool: &'a Pool<S>,
-    thing: Option<S>,
-}
-
-impl<S> std::ops::Deref for Lease<'_, S> {
-    type Target = S;
-    fn deref(&self) -> &S {
-        self.thing.as_ref().expect("present until dropped")
-    }
-}
-
-impl<S> std::ops::DerefMut for Lease<'_, S> {
-    fn deref_mut(&mut self) -> &mut S {
-        self.thing.as_mut().expect("present until dropped")
-    }
-}
-
-impl<S> Drop for Lease<'_, S> {
-    fn drop(&mut self) {
-        if let Some(thing) = self.thing.take() {
-            self.pool.0.lock().unwrap_or_else(|e| e.into_inner()).push(thing);
-        }
-    }
-}
-
 /// A slice that several threads write, each its own elements.
 pub struct Shared<'a, E> {
     address: *mut E,
@@ -193,42 +143,6 @@ impl<'a, E> Shared<'a, E> {
     }
 }
 
-/// Round to nearest, denormals kept: results must not depend on the caller's floating-point mode. The mode that was
-/// there before returns when this is dropped.
-pub struct FloatMode {
-    #[cfg(target_arch = "x86_64")]
-    before: u32,
-}
-
-impl FloatMode {
-    /// Sets the standard mode for the current thread.
-    pub fn standard() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        {
-            let mut before = 0u32;
-            let standard = 0x1f80u32;
-            // SAFETY: MXCSR is stored to and loaded from valid memory; 0x1f80 is the mode that Rust code assumes.
-            unsafe {
-                std::arch::asm!("stmxcsr [{}]", in(reg) &mut before, options(nostack, preserves_flags));
-                std::arch::asm!("ldmxcsr [{}]", in(reg) &standard, options(nostack, preserves_flags, readonly));
-            }
-            FloatMode { before }
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        FloatMode {}
-    }
-}
-
-impl Drop for FloatMode {
-    fn drop(&mut self) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: what was stored from MXCSR is loaded back.
-        unsafe {
-            std::arch::asm!("ldmxcsr [{}]", in(reg) &self.before, options(nostack, preserves_flags, readonly));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -258,26 +172,5 @@ mod tests {
         threads.run(1, |_| ());
         drop(threads);
         assert_eq!(alive(), 0);
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[test]
-    fn float_mode_comes_back() {
-        let read = || {
-            let mut mode = 0u32;
-            // SAFETY: MXCSR is stored to valid memory.
-            unsafe { std::arch::asm!("stmxcsr [{}]", in(reg) &mut mode) };
-            mode & !0x3f
-        };
-        let flush = 0x9fc0u32;
-        let before = read();
-        // SAFETY: a valid mode: flush to zero, denormals are zero, exceptions masked.
-        unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &flush) };
-        let guard = FloatMode::standard();
-        assert_eq!(read(), 0x1f80);
-        drop(guard);
-        assert_eq!(read(), flush & !0x3f);
-        // SAFETY: the mode that was there.
-        unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &before) };
     }
 }

@@ -1,0 +1,62 @@
+//! The processor's floating-point mode: a standard one while the library computes, the caller's again afterwards.
+
+/// Round to nearest, denormals kept: results must not depend on the caller's floating-point mode. The mode that was
+/// there before returns when this is dropped.
+pub struct FloatMode {
+    #[cfg(target_arch = "x86_64")]
+    before: u32,
+}
+
+impl FloatMode {
+    /// Sets the standard mode for the current thread.
+    pub fn standard() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let mut before = 0u32;
+            let standard = 0x1f80u32;
+            // SAFETY: MXCSR is stored to and loaded from valid memory; 0x1f80 is the mode that Rust code assumes.
+            unsafe {
+                std::arch::asm!("stmxcsr [{}]", in(reg) &mut before, options(nostack, preserves_flags));
+                std::arch::asm!("ldmxcsr [{}]", in(reg) &standard, options(nostack, preserves_flags, readonly));
+            }
+            FloatMode { before }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        FloatMode {}
+    }
+}
+
+impl Drop for FloatMode {
+    fn drop(&mut self) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: what was stored from MXCSR is loaded back.
+        unsafe {
+            std::arch::asm!("ldmxcsr [{}]", in(reg) &self.before, options(nostack, preserves_flags, readonly));
+        }
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn float_mode_comes_back() {
+        let read = || {
+            let mut mode = 0u32;
+            // SAFETY: MXCSR is stored to valid memory.
+            unsafe { std::arch::asm!("stmxcsr [{}]", in(reg) &mut mode) };
+            mode & !0x3f
+        };
+        let flush = 0x9fc0u32;
+        let before = read();
+        // SAFETY: a valid mode: flush to zero, denormals are zero, exceptions masked.
+        unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &flush) };
+        let guard = FloatMode::standard();
+        assert_eq!(read(), 0x1f80);
+        drop(guard);
+        assert_eq!(read(), flush & !0x3f);
+        // SAFETY: the mode that was there.
+        unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &before) };
+    }
+}
