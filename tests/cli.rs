@@ -558,7 +558,7 @@ fn bad_arguments() {
         ("grid scan.h5 -o x.h5 --tolerance 0", ["--tolerance", "0"]),
         ("grid scan.h5 -o x.h5 --tolerance nan", ["--tolerance", "NaN"]),
         ("grid scan.h5 -o x.h5 --tolerance 1e-30", ["1e-30", "tolerance"]),
-        ("grid scan.h5 -o x.h5 --window bilinear", ["bilinear", "tolerance"]),
+        ("grid scan.h5 -o x.h5 --window bilinear --tolerance 1e-4", ["bilinear", "tolerance"]),
         ("grid scan.h5 -o x.h5 --memory-limit 1K", ["memory limit", "1024"]),
         ("grid scan.h5 -o x.h5 --kspace --method exact", ["no grid", "exact"]),
         ("cg scan.h5 -o x.h5 --lambda -1", ["--lambda", "-1"]),
@@ -738,6 +738,18 @@ fn brain_radial_undersampled() {
             println!("{command}, every {every}: {error:.2} %");
             assert!(error < bound, "{command}, every {every}: {error}");
         }
+    }
+}
+
+#[test]
+fn every_window_has_a_tolerance_of_its_own() {
+    let dir = TempDir::new();
+    dir.ok("simulate --matrix 32,32 --trajectory radial --truth truth.h5 -o scan.h5");
+    dir.ok("grid scan.h5 -o reference.h5 --tolerance 1e-6");
+    for (window, bound) in [("kaiser-bessel", 0.01), ("gaussian", 0.01), ("bilinear", 20.0)] {
+        dir.ok(&format!("grid scan.h5 --window {window} -o image.h5"));
+        let error = dir.error("image.h5 reference.h5");
+        assert!(error < bound, "{window}: {error} %");
     }
 }
 

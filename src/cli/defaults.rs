@@ -2,7 +2,7 @@
 
 use crate::options::{Combination, DensityKind, PriorKind};
 
-/// Relative l2 error of a transform against the exact sums.
+/// Benchmarks: relative l2 error of a transform against the exact sums.
 pub const TOLERANCE: f64 = 1e-4;
 /// Density weights, where the file has none and the samples are not a whole Cartesian grid.
 pub const DENSITY: DensityKind = DensityKind::PipeMenon;

@@ -46,9 +46,9 @@ pub struct PlanArgs {
     #[arg(long, value_enum, default_value_t = MethodKind::Auto, help_heading = "Computation")]
     pub method: MethodKind,
 
-    /// Relative l2 error of the transforms against exact sums, in (0, 1)
-    #[arg(long, value_name = "X", default_value_t = defaults::TOLERANCE, allow_negative_numbers = true, help_heading = "Computation")]
-    pub tolerance: f64,
+    /// Relative l2 error of the transforms against exact sums, in (0, 1) [default: 1e-4, or the best that the window reaches]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Computation")]
+    pub tolerance: Option<f64>,
 
     /// Gridding window
     #[arg(long, value_enum, default_value_t = WindowKind::KaiserBessel, help_heading = "Computation")]
@@ -77,13 +77,13 @@ pub struct PlanArgs {
 
 impl PlanArgs {
     pub fn options(&self) -> Result<Options> {
-        if !(self.tolerance > 0.0 && self.tolerance < 1.0) {
-            bail!(ToleranceOutOfRange, "--tolerance is {}: it must be between 0 and 1", self.tolerance);
+        if let Some(tolerance) = self.tolerance.filter(|t| !(*t > 0.0 && *t < 1.0)) {
+            bail!(ToleranceOutOfRange, "--tolerance is {tolerance}: it must be between 0 and 1");
         }
         Ok(Options {
             method: self.method.into(),
             device: self.device.0.clone(),
-            tolerance: self.tolerance,
+            tolerance: self.tolerance.unwrap_or(0.0),
             window: match self.window {
                 WindowKind::KaiserBessel => Window::KaiserBessel,
                 WindowKind::Gaussian => Window::Gaussian,
