@@ -502,7 +502,7 @@ const char *recon_version(void);
 const char *recon_status_string(int32_t status);
 
 // What went wrong in the last call by this thread that failed: cause, value and remedy, in UTF-8. Empty before the first
-// failure. Never NULL; not to be freed; valid until this thread's next failure.
+// failure. Never NULL; not to be freed; the thread's next failure replaces the text in the same place.
 const char *recon_last_error_message(void);
 
 // Makes the library report what it does: `callback` receives messages of `level` (a recon_log_level) and above, and

@@ -1,6 +1,5 @@
 //! Options that several commands share.
 
-use crate::defaults;
 use clap::{Args, ValueEnum};
 use recon::bail;
 use recon::{Combine, Density, Device, Method, Options, Result, VoxelBasis, Window};

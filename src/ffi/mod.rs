@@ -126,7 +126,7 @@ pub extern "C" fn recon_status_string(status: i32) -> *const c_char {
 }
 
 /// What went wrong in the last call by this thread that failed: cause, value and remedy, in UTF-8. Empty before the first
-/// failure. Never NULL; not to be freed; valid until this thread's next failure.
+/// failure. Never NULL; not to be freed; the thread's next failure replaces the text in the same place.
 #[no_mangle]
 pub extern "C" fn recon_last_error_message() -> *const c_char {
     status::message()

@@ -4,7 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::float_mode::FloatMode;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Once;
 
@@ -112,8 +112,12 @@ pub(super) fn text(status: i32) -> &'static CStr {
     usize::try_from(status).ok().and_then(|i| TEXTS.get(i)).copied().unwrap_or(c"unknown status")
 }
 
+/// Bytes of a message, its final zero included.
+const LONGEST: usize = 2048;
+
 thread_local! {
-    static MESSAGE: RefCell<CString> = RefCell::new(CString::default());
+    /// In one place for the life of the thread: a pointer taken before a failure reads its message afterwards.
+    static MESSAGE: RefCell<Box<[u8; LONGEST]>> = RefCell::new(Box::new([0; LONGEST]));
     /// This thread is inside a call, so a panic is ours to report.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
     /// Where this thread's last panic began.
@@ -122,14 +126,20 @@ thread_local! {
 
 /// The message of this thread's last failure; empty if there was none.
 pub(super) fn message() -> *const std::ffi::c_char {
-    // The string stays where it is until the next failure replaces it.
-    MESSAGE.try_with(|m| m.borrow().as_ptr()).unwrap_or(c"".as_ptr())
+    MESSAGE.try_with(|m| m.borrow().as_ptr().cast()).unwrap_or(c"".as_ptr())
 }
 
 fn fail(error: &Error) -> recon_status {
-    let text: Vec<u8> = error.message().bytes().filter(|&b| b != 0).collect();
+    let mut text = error.message().replace('\0', "");
+    while text.len() >= LONGEST {
+        text.pop();
+    }
     // A thread that is ending has no place for messages any more; it still gets its status.
-    let _ = MESSAGE.try_with(|m| *m.borrow_mut() = CString::new(text).unwrap_or_default());
+    let _ = MESSAGE.try_with(|m| {
+        let mut place = m.borrow_mut();
+        place[..text.len()].copy_from_slice(text.as_bytes());
+        place[text.len()] = 0;
+    });
     error.kind().into()
 }
 
@@ -200,6 +210,9 @@ mod tests {
         assert_eq!(call(|| Ok(())), RECON_OK);
         assert_eq!(call(|| Err(Error::new(ErrorKind::BadFile, "cut\0short"))), RECON_BAD_FILE);
         assert_eq!(last(), "cutshort");
+        let place = message();
+        assert_eq!(call(|| Err(Error::new(ErrorKind::Io, "\u{fc}".repeat(LONGEST)))), RECON_IO);
+        assert_eq!((last(), message()), ("\u{fc}".repeat(LONGEST / 2 - 1), place));
     }
 
     #[test]
