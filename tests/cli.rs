@@ -6,6 +6,7 @@
 mod io;
 
 use crate::io::ismrmrd::{Encoding, Header, Limits, Space, TrajectoryKind};
+use crate::io::tests::test_data;
 use crate::io::{read_cfl, read_npy, write_cfl, Dataset, Image, Placement, Scan, ScanIndex};
 use num_complex::Complex;
 use recon::trajectory::SpokeOrder;
@@ -682,17 +683,6 @@ fn readers_may_leave() {
     drop(child.stdout.take());
     let out = child.wait_with_output().unwrap();
     assert!(out.status.success() && out.stderr.is_empty(), "{out:?}");
-}
-
-/// The file of that name among the data for tests, if those are on this machine.
-fn test_data(name: &str) -> Option<PathBuf> {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data");
-    let path = std::env::var_os("RECON_DATA_DIR").map_or(default, PathBuf::from).join(name);
-    if !path.exists() {
-        eprintln!("SKIPPED: {} is not there (set RECON_DATA_DIR)", path.display());
-        return None;
-    }
-    Some(path)
 }
 
 #[test]

@@ -342,4 +342,4 @@ fn write_complex(out: &mut impl Write, data: &[Complex<f32>]) -> std::io::Result
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
