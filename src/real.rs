@@ -1,5 +1,6 @@
 //! The two precisions, `f32` and `f64`, behind one trait.
 
+use crate::backend::cpu::simd::{Arith, Vector};
 use num_complex::Complex;
 use std::fmt::{Debug, Display};
 
@@ -27,6 +28,9 @@ pub trait Real:
     const ONE: Self;
     /// The distance from one to the next larger number, as f64.
     const EPSILON: f64;
+    /// The vector of a level of the CPU's vector unit.
+    #[doc(hidden)]
+    type V<A: Arith>: Vector<Self>;
     /// `f32` or `f64`, for messages.
     const NAME: &'static str;
 
@@ -55,8 +59,9 @@ pub trait Real:
 }
 
 macro_rules! real {
-    ($t:ty, $name:literal) => {
+    ($t:ty, $name:literal, $vector:ident) => {
         impl Real for $t {
+            type V<A: Arith> = A::$vector;
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
             const EPSILON: f64 = <$t>::EPSILON as f64;
@@ -88,8 +93,8 @@ macro_rules! real {
         }
     };
 }
-real!(f32, "f32");
-real!(f64, "f64");
+real!(f32, "f32", F32);
+real!(f64, "f64", F64);
 
 /// Widens a complex number, exactly.
 pub(crate) fn wide<T: Real>(z: Complex<T>) -> Complex<f64> {

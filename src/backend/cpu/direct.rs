@@ -356,20 +356,28 @@ pub fn sincos_turns<A: Arith, T: Real>(turns: T) -> (T, T) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::simd::{Fused, Separate};
     use super::*;
+
+    struct Check;
+    impl Kernel for Check {
+        type Output = ();
+        fn run<A: Arith>(self) {
+            for i in -600..=600 {
+                let turns = i as f64 / 1170.0;
+                let (sin, cos) = (turns * std::f64::consts::TAU).sin_cos();
+                let (s, c) = sincos_turns::<A, f64>(turns);
+                assert!((s - sin).abs() < 4e-16 && (c - cos).abs() < 4e-16, "{turns}: {s} {sin} {c} {cos}");
+                let (sin, cos) = ((turns as f32 as f64) * std::f64::consts::TAU).sin_cos();
+                let (s, c) = sincos_turns::<A, f32>(turns as f32);
+                assert!((s as f64 - sin).abs() < 1.5e-7 && (c as f64 - cos).abs() < 1.5e-7, "{turns}");
+            }
+        }
+    }
 
     #[test]
     fn sincos_is_accurate_to_an_ulp_or_two() {
-        for i in -600..=600 {
-            let turns = i as f64 / 1170.0;
-            let (sin, cos) = (turns * std::f64::consts::TAU).sin_cos();
-            for (s, c) in [sincos_turns::<Fused, f64>(turns), sincos_turns::<Separate, f64>(turns)] {
-                assert!((s - sin).abs() < 4e-16 && (c - cos).abs() < 4e-16, "{turns}: {s} {sin} {c} {cos}");
-            }
-            let (sin, cos) = ((turns as f32 as f64) * std::f64::consts::TAU).sin_cos();
-            let (s, c) = sincos_turns::<Fused, f32>(turns as f32);
-            assert!((s as f64 - sin).abs() < 1.5e-7 && (c as f64 - cos).abs() < 1.5e-7, "{turns}");
+        for level in Level::all() {
+            level.run(Check);
         }
     }
 }

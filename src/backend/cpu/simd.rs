@@ -1,44 +1,101 @@
 //! One source for the arithmetic, compiled for several vector units, the best of which is picked at run time.
 //!
-//! A [`Kernel`] is written in plain arrays of fixed size, which the compiler turns into vector code; [`Level::run`]
-//! calls the copy of it compiled for that level. `RECON_SIMD` (sse, avx2, avx512) lowers the level, for tests.
+//! A [`Kernel`] is written with the [`Vector`]s of a level, or in plain arrays of fixed size which the compiler turns into
+//! vector code; [`Level::run`] calls the copy of it compiled for that level. `RECON_SIMD` (sse, avx2, avx512) lowers the
+//! level, for tests.
 
 use crate::real::Real;
+use num_complex::Complex;
 
-/// What may differ between levels besides the width of vectors.
+/// What differs between levels: the vectors, and how a b + c is rounded.
+///
+/// Only [`Level::run`] names the types that implement it, so that no code meets vectors that the processor lacks.
 pub trait Arith: Copy {
+    /// The level's vector of `f32`.
+    type F32: Vector<f32>;
+    /// The level's vector of `f64`.
+    type F64: Vector<f64>;
     /// a b + c, in one rounding where the level has fused multiply-add.
     fn fma<T: Real>(a: T, b: T, c: T) -> T;
     /// a b less its rounded value `product`; without fused multiply-add, in f64, zero.
     fn product_error<T: Real>(a: T, b: T, product: T) -> T;
 }
 
-/// Multiply, then add.
-#[derive(Clone, Copy)]
-pub struct Separate;
-impl Arith for Separate {
-    #[inline(always)]
-    fn fma<T: Real>(a: T, b: T, c: T) -> T {
-        a * b + c
-    }
-    #[inline(always)]
-    fn product_error<T: Real>(a: T, b: T, product: T) -> T {
-        T::of(a.wide() * b.wide() - product.wide())
-    }
+/// A vector of reals in a register.
+pub trait Vector<T>: Copy {
+    /// Its number of elements, a power of two.
+    const LANES: usize;
+    /// All elements `x`.
+    fn splat(x: T) -> Self;
+    /// # Safety
+    /// `LANES` elements must be readable at `p`, at any alignment.
+    unsafe fn load(p: *const T) -> Self;
+    /// # Safety
+    /// `LANES` elements must be writable at `p`, at any alignment.
+    unsafe fn store(self, p: *mut T);
+    /// self + b.
+    fn add(self, b: Self) -> Self;
+    /// self - b.
+    fn sub(self, b: Self) -> Self;
+    /// self b.
+    fn mul(self, b: Self) -> Self;
+    /// self b + c, rounded as the level does.
+    fn fma(self, b: Self, c: Self) -> Self;
+    /// c - self b, likewise.
+    fn fnma(self, b: Self, c: Self) -> Self;
+    /// The elements of self and b in turn: the first half of them, and the second.
+    fn zip(self, b: Self) -> (Self, Self);
+    /// The even elements of self and then of b, and the odd ones: [`Vector::zip`] undone.
+    fn unzip(self, b: Self) -> (Self, Self);
+    /// The sums of the even and of the odd elements.
+    fn sum_pairs(self) -> Complex<T>;
 }
 
-/// Fused multiply-add.
-#[derive(Clone, Copy)]
-pub struct Fused;
-impl Arith for Fused {
-    #[inline(always)]
-    fn fma<T: Real>(a: T, b: T, c: T) -> T {
-        a.fma(b, c)
-    }
-    #[inline(always)]
-    fn product_error<T: Real>(a: T, b: T, product: T) -> T {
-        a.fma(b, -product)
-    }
+macro_rules! arith {
+    ($(#[$doc:meta])* $name:ident, $f32:ty, $f64:ty, |$a:ident, $b:ident, $c:ident| $fma:expr, |$product:ident| $error:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        struct $name;
+        impl Arith for $name {
+            type F32 = $f32;
+            type F64 = $f64;
+            #[inline(always)]
+            fn fma<T: Real>($a: T, $b: T, $c: T) -> T {
+                $fma
+            }
+            #[inline(always)]
+            fn product_error<T: Real>($a: T, $b: T, $product: T) -> T {
+                $error
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+arith! {
+    /// SSE2: multiply, then add.
+    Sse, x86::F32x4, x86::F64x2, |a, b, c| a * b + c, |product| T::of(a.wide() * b.wide() - product.wide())
+}
+#[cfg(target_arch = "x86_64")]
+arith! {
+    /// AVX2 with fused multiply-add.
+    Avx2, x86::F32x8, x86::F64x4, |a, b, c| a.fma(b, c), |product| a.fma(b, -product)
+}
+#[cfg(target_arch = "x86_64")]
+arith! {
+    /// AVX-512.
+    Avx512, x86::F32x16, x86::F64x8, |a, b, c| a.fma(b, c), |product| a.fma(b, -product)
+}
+#[cfg(target_arch = "aarch64")]
+arith! {
+    /// Vectors of 128 bits that the compiler makes, fused multiply-add.
+    Portable, portable::Fused<f32, 4>, portable::Fused<f64, 2>, |a, b, c| a.fma(b, c), |product| a.fma(b, -product)
+}
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+arith! {
+    /// Vectors of 128 bits that the compiler makes: multiply, then add.
+    Portable, portable::Separate<f32, 4>, portable::Separate<f64, 2>, |a, b, c| a * b + c,
+    |product| T::of(a.wide() * b.wide() - product.wide())
 }
 
 /// Code to be compiled for each level. `run` must be `#[inline(always)]`, and all it calls.
@@ -80,6 +137,15 @@ impl Level {
         }
     }
 
+    /// The levels of this processor, the lowest first.
+    pub fn all() -> Vec<Level> {
+        #[cfg(target_arch = "x86_64")]
+        let levels = [Level::Baseline, Level::Avx2, Level::Avx512];
+        #[cfg(not(target_arch = "x86_64"))]
+        let levels = [Level::Baseline];
+        levels.into_iter().filter(|&level| level <= Self::best()).collect()
+    }
+
     fn best() -> Level {
         #[cfg(target_arch = "x86_64")]
         {
@@ -114,10 +180,10 @@ impl Level {
     #[inline]
     pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
         match self {
-            #[cfg(target_arch = "aarch64")]
-            Level::Baseline => kernel.run::<Fused>(),
-            #[cfg(not(target_arch = "aarch64"))]
-            Level::Baseline => kernel.run::<Separate>(),
+            #[cfg(target_arch = "x86_64")]
+            Level::Baseline => kernel.run::<Sse>(),
+            #[cfg(not(target_arch = "x86_64"))]
+            Level::Baseline => kernel.run::<Portable>(),
             // SAFETY: `detect` found the features of this level on this processor.
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 => unsafe { run_avx2(kernel) },
@@ -133,7 +199,7 @@ impl Level {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
-    kernel.run::<Fused>()
+    kernel.run::<Avx2>()
 }
 
 /// # Safety
@@ -141,5 +207,385 @@ unsafe fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512dq,avx512bw")]
 unsafe fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
-    kernel.run::<Fused>()
+    kernel.run::<Avx512>()
+}
+
+/// The vectors of x86-64. Their functions are sound only where the processor has the unit, which [`Arith`] sees to.
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::Vector;
+    use num_complex::Complex;
+    use std::arch::x86_64::*;
+
+    macro_rules! vector {
+        ($name:ident, $inner:ty, $t:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident, $add:ident, $sub:ident,
+         $mul:ident, |$a:ident, $b:ident, $c:ident| $fma:expr, $fnma:expr, $zip:expr, $unzip:expr, $sum:expr) => {
+            #[derive(Clone, Copy)]
+            pub struct $name($inner);
+            // SAFETY of all that follows: a value of this type, or a call of its functions, exists only in code that
+            // `Level::run` called, after `Level::detect` found the unit.
+            impl Vector<$t> for $name {
+                const LANES: usize = $lanes;
+                #[inline(always)]
+                fn splat(x: $t) -> Self {
+                    // SAFETY: see above.
+                    unsafe { $name($splat(x)) }
+                }
+                #[inline(always)]
+                unsafe fn load(p: *const $t) -> Self {
+                    // SAFETY: readable by the caller's promise; the instruction takes any alignment.
+                    unsafe { $name($load(p)) }
+                }
+                #[inline(always)]
+                unsafe fn store(self, p: *mut $t) {
+                    // SAFETY: writable by the caller's promise; the instruction takes any alignment.
+                    unsafe { $store(p, self.0) }
+                }
+                #[inline(always)]
+                fn add(self, b: Self) -> Self {
+                    // SAFETY: see above.
+                    unsafe { $name($add(self.0, b.0)) }
+                }
+                #[inline(always)]
+                fn sub(self, b: Self) -> Self {
+                    // SAFETY: see above.
+                    unsafe { $name($sub(self.0, b.0)) }
+                }
+                #[inline(always)]
+                fn mul(self, b: Self) -> Self {
+                    // SAFETY: see above.
+                    unsafe { $name($mul(self.0, b.0)) }
+                }
+                #[inline(always)]
+                fn fma(self, b: Self, c: Self) -> Self {
+                    let ($a, $b, $c) = (self.0, b.0, c.0);
+                    // SAFETY: see above.
+                    unsafe { $name($fma) }
+                }
+                #[inline(always)]
+                fn fnma(self, b: Self, c: Self) -> Self {
+                    let ($a, $b, $c) = (self.0, b.0, c.0);
+                    // SAFETY: see above.
+                    unsafe { $name($fnma) }
+                }
+                #[inline(always)]
+                fn zip(self, b: Self) -> (Self, Self) {
+                    let ($a, $b) = (self.0, b.0);
+                    // SAFETY: see above.
+                    let (first, second) = unsafe { $zip };
+                    ($name(first), $name(second))
+                }
+                #[inline(always)]
+                fn unzip(self, b: Self) -> (Self, Self) {
+                    let ($a, $b) = (self.0, b.0);
+                    // SAFETY: see above.
+                    let (even, odd) = unsafe { $unzip };
+                    ($name(even), $name(odd))
+                }
+                #[inline(always)]
+                fn sum_pairs(self) -> Complex<$t> {
+                    let $a = self.0;
+                    // SAFETY: see above.
+                    unsafe { $sum }
+                }
+            }
+        };
+    }
+
+    vector!(
+        F32x4,
+        __m128,
+        f32,
+        4,
+        _mm_set1_ps,
+        _mm_loadu_ps,
+        _mm_storeu_ps,
+        _mm_add_ps,
+        _mm_sub_ps,
+        _mm_mul_ps,
+        |a, b, c| _mm_add_ps(_mm_mul_ps(a, b), c),
+        _mm_sub_ps(c, _mm_mul_ps(a, b)),
+        (_mm_unpacklo_ps(a, b), _mm_unpackhi_ps(a, b)),
+        (_mm_shuffle_ps(a, b, 0x88), _mm_shuffle_ps(a, b, 0xdd)),
+        pairs_f32x4(a)
+    );
+    vector!(
+        F64x2,
+        __m128d,
+        f64,
+        2,
+        _mm_set1_pd,
+        _mm_loadu_pd,
+        _mm_storeu_pd,
+        _mm_add_pd,
+        _mm_sub_pd,
+        _mm_mul_pd,
+        |a, b, c| _mm_add_pd(_mm_mul_pd(a, b), c),
+        _mm_sub_pd(c, _mm_mul_pd(a, b)),
+        (_mm_unpacklo_pd(a, b), _mm_unpackhi_pd(a, b)),
+        (_mm_unpacklo_pd(a, b), _mm_unpackhi_pd(a, b)),
+        pairs_f64x2(a)
+    );
+    vector!(
+        F32x8,
+        __m256,
+        f32,
+        8,
+        _mm256_set1_ps,
+        _mm256_loadu_ps,
+        _mm256_storeu_ps,
+        _mm256_add_ps,
+        _mm256_sub_ps,
+        _mm256_mul_ps,
+        |a, b, c| _mm256_fmadd_ps(a, b, c),
+        _mm256_fnmadd_ps(a, b, c),
+        {
+            let (low, high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+            (_mm256_permute2f128_ps(low, high, 0x20), _mm256_permute2f128_ps(low, high, 0x31))
+        },
+        {
+            let even = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88));
+            let odd = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xdd));
+            let (even, odd) = (_mm256_permute4x64_pd(even, 0xd8), _mm256_permute4x64_pd(odd, 0xd8));
+            (_mm256_castpd_ps(even), _mm256_castpd_ps(odd))
+        },
+        pairs_f32x4(_mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1)))
+    );
+    vector!(
+        F64x4,
+        __m256d,
+        f64,
+        4,
+        _mm256_set1_pd,
+        _mm256_loadu_pd,
+        _mm256_storeu_pd,
+        _mm256_add_pd,
+        _mm256_sub_pd,
+        _mm256_mul_pd,
+        |a, b, c| _mm256_fmadd_pd(a, b, c),
+        _mm256_fnmadd_pd(a, b, c),
+        {
+            let (low, high) = (_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b));
+            (_mm256_permute2f128_pd(low, high, 0x20), _mm256_permute2f128_pd(low, high, 0x31))
+        },
+        {
+            let (low, high) = (_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b));
+            (_mm256_permute4x64_pd(low, 0xd8), _mm256_permute4x64_pd(high, 0xd8))
+        },
+        pairs_f64x2(_mm_add_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd(a, 1)))
+    );
+    vector!(
+        F32x16,
+        __m512,
+        f32,
+        16,
+        _mm512_set1_ps,
+        _mm512_loadu_ps,
+        _mm512_storeu_ps,
+        _mm512_add_ps,
+        _mm512_sub_ps,
+        _mm512_mul_ps,
+        |a, b, c| _mm512_fmadd_ps(a, b, c),
+        _mm512_fnmadd_ps(a, b, c),
+        {
+            let first = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+            let second = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+            (_mm512_permutex2var_ps(a, first, b), _mm512_permutex2var_ps(a, second, b))
+        },
+        {
+            let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+            let odd = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+            (_mm512_permutex2var_ps(a, even, b), _mm512_permutex2var_ps(a, odd, b))
+        },
+        {
+            let high = _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(a), 1));
+            let sum = _mm256_add_ps(_mm512_castps512_ps256(a), high);
+            pairs_f32x4(_mm_add_ps(_mm256_castps256_ps128(sum), _mm256_extractf128_ps(sum, 1)))
+        }
+    );
+    vector!(
+        F64x8,
+        __m512d,
+        f64,
+        8,
+        _mm512_set1_pd,
+        _mm512_loadu_pd,
+        _mm512_storeu_pd,
+        _mm512_add_pd,
+        _mm512_sub_pd,
+        _mm512_mul_pd,
+        |a, b, c| _mm512_fmadd_pd(a, b, c),
+        _mm512_fnmadd_pd(a, b, c),
+        {
+            let first = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
+            let second = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
+            (_mm512_permutex2var_pd(a, first, b), _mm512_permutex2var_pd(a, second, b))
+        },
+        {
+            let even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
+            let odd = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
+            (_mm512_permutex2var_pd(a, even, b), _mm512_permutex2var_pd(a, odd, b))
+        },
+        {
+            let sum = _mm256_add_pd(_mm512_castpd512_pd256(a), _mm512_extractf64x4_pd(a, 1));
+            pairs_f64x2(_mm_add_pd(_mm256_castpd256_pd128(sum), _mm256_extractf128_pd(sum, 1)))
+        }
+    );
+
+    /// # Safety
+    /// None: SSE2 is part of x86-64.
+    #[inline(always)]
+    unsafe fn pairs_f32x4(a: __m128) -> Complex<f32> {
+        // SAFETY: SSE2 is part of x86-64.
+        unsafe {
+            let sum = _mm_add_ps(a, _mm_movehl_ps(a, a));
+            Complex::new(_mm_cvtss_f32(sum), _mm_cvtss_f32(_mm_shuffle_ps(sum, sum, 1)))
+        }
+    }
+    /// # Safety
+    /// None: SSE2 is part of x86-64.
+    #[inline(always)]
+    unsafe fn pairs_f64x2(a: __m128d) -> Complex<f64> {
+        // SAFETY: SSE2 is part of x86-64.
+        unsafe { Complex::new(_mm_cvtsd_f64(a), _mm_cvtsd_f64(_mm_unpackhi_pd(a, a))) }
+    }
+}
+
+/// Vectors for other processors: arrays that the compiler is left to vectorise.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+#[cfg_attr(target_arch = "x86_64", allow(dead_code))]
+mod portable {
+    use super::Vector;
+    use crate::real::Real;
+    use num_complex::Complex;
+    use std::array::from_fn;
+
+    macro_rules! vector {
+        ($name:ident, |$a:ident, $b:ident, $c:ident| $fma:expr, $fnma:expr) => {
+            #[derive(Clone, Copy)]
+            pub struct $name<T, const N: usize>([T; N]);
+            impl<T: Real, const N: usize> Vector<T> for $name<T, N> {
+                const LANES: usize = N;
+                #[inline(always)]
+                fn splat(x: T) -> Self {
+                    $name([x; N])
+                }
+                #[inline(always)]
+                unsafe fn load(p: *const T) -> Self {
+                    // SAFETY: readable by the caller's promise.
+                    $name(unsafe { p.cast::<[T; N]>().read_unaligned() })
+                }
+                #[inline(always)]
+                unsafe fn store(self, p: *mut T) {
+                    // SAFETY: writable by the caller's promise.
+                    unsafe { p.cast::<[T; N]>().write_unaligned(self.0) }
+                }
+                #[inline(always)]
+                fn add(self, b: Self) -> Self {
+                    $name(from_fn(|i| self.0[i] + b.0[i]))
+                }
+                #[inline(always)]
+                fn sub(self, b: Self) -> Self {
+                    $name(from_fn(|i| self.0[i] - b.0[i]))
+                }
+                #[inline(always)]
+                fn mul(self, b: Self) -> Self {
+                    $name(from_fn(|i| self.0[i] * b.0[i]))
+                }
+                #[inline(always)]
+                fn fma(self, b: Self, c: Self) -> Self {
+                    $name(from_fn(|i| {
+                        let ($a, $b, $c) = (self.0[i], b.0[i], c.0[i]);
+                        $fma
+                    }))
+                }
+                #[inline(always)]
+                fn fnma(self, b: Self, c: Self) -> Self {
+                    $name(from_fn(|i| {
+                        let ($a, $b, $c) = (self.0[i], b.0[i], c.0[i]);
+                        $fnma
+                    }))
+                }
+                #[inline(always)]
+                fn zip(self, b: Self) -> (Self, Self) {
+                    let at = |i: usize| if i % 2 == 0 { self.0[i / 2] } else { b.0[i / 2] };
+                    ($name(from_fn(at)), $name(from_fn(|i| at(i + N))))
+                }
+                #[inline(always)]
+                fn unzip(self, b: Self) -> (Self, Self) {
+                    let at = |i: usize| if i < N { self.0[i] } else { b.0[i - N] };
+                    ($name(from_fn(|i| at(2 * i))), $name(from_fn(|i| at(2 * i + 1))))
+                }
+                #[inline(always)]
+                fn sum_pairs(self) -> Complex<T> {
+                    let sum = |first| self.0.iter().skip(first).step_by(2).copied().sum();
+                    Complex::new(sum(0), sum(1))
+                }
+            }
+        };
+    }
+    vector!(Fused, |a, b, c| a.fma(b, c), (-a).fma(b, c));
+    vector!(Separate, |a, b, c| a * b + c, c - a * b);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every function of a vector against plain arithmetic.
+    fn check<T: Real, V: Vector<T>>() {
+        let n = V::LANES;
+        let lists: Vec<Vec<T>> =
+            (0..3).map(|l| (0..n).map(|i| T::of((l * 7 + i) as f64 * 0.37 - 1.1)).collect()).collect();
+        // SAFETY: the lists have LANES elements.
+        let [a, b, c] = [0, 1, 2].map(|l| unsafe { V::load(lists[l].as_ptr()) });
+        let read = |v: V| {
+            let mut out = vec![T::of(f64::NAN); n];
+            // SAFETY: LANES elements.
+            unsafe { v.store(out.as_mut_ptr()) };
+            out
+        };
+        let (la, lb, lc) = (&lists[0], &lists[1], &lists[2]);
+        let each = |f: &dyn Fn(T, T, T) -> f64, v: V| {
+            for (i, got) in read(v).into_iter().enumerate() {
+                let want = f(la[i], lb[i], lc[i]);
+                assert!((got.wide() - want).abs() <= 4.0 * T::EPSILON * (1.0 + want.abs()), "{i}: {got} {want}");
+            }
+        };
+        each(&|_, _, _| 2.5, V::splat(T::of(2.5)));
+        each(&|a, b, _| a.wide() + b.wide(), a.add(b));
+        each(&|a, b, _| a.wide() - b.wide(), a.sub(b));
+        each(&|a, b, _| a.wide() * b.wide(), a.mul(b));
+        each(&|a, b, c| a.wide() * b.wide() + c.wide(), a.fma(b, c));
+        each(&|a, b, c| c.wide() - a.wide() * b.wide(), a.fnma(b, c));
+        let (first, second) = a.zip(b);
+        let zipped: Vec<T> = read(first).into_iter().chain(read(second)).collect();
+        let pairs: Vec<T> = la.iter().zip(lb).flat_map(|(a, b)| [*a, *b]).collect();
+        assert_eq!(zipped, pairs);
+        let (even, odd) = first.unzip(second);
+        assert_eq!((&read(even), &read(odd)), (la, lb));
+        let sum = a.sum_pairs();
+        for (first, got) in [(0, sum.re), (1, sum.im)] {
+            let want: f64 = la.iter().skip(first).step_by(2).map(|x| x.wide()).sum();
+            assert!((got.wide() - want).abs() < 8.0 * T::EPSILON * n as f64, "{got} {want}");
+        }
+    }
+
+    struct Check;
+    impl Kernel for Check {
+        type Output = ();
+        fn run<A: Arith>(self) {
+            check::<f32, A::F32>();
+            check::<f64, A::F64>();
+        }
+    }
+
+    #[test]
+    fn vectors_of_every_level_compute() {
+        for level in Level::all() {
+            level.run(Check);
+        }
+        check::<f32, portable::Fused<f32, 4>>();
+        check::<f64, portable::Separate<f64, 2>>();
+    }
 }
