@@ -366,8 +366,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     }
 
     fn key(&self) -> Key {
-        // Order 1 is the CPU's blocks of columns; a backend with another order takes another number.
-        Key::new(&self.coordinates, &self.dims, 1, |m| self.squared_weight(m))
+        Key::new(&self.coordinates, &self.dims, |m| self.squared_weight(m))
     }
 
     /// Saves Q's spectrum, computing it if need be.

@@ -13,6 +13,11 @@ impl<S> Pool<S> {
         Pool(Mutex::new(Vec::new()))
     }
 
+    /// A pool of `count` things.
+    pub fn filled(count: usize, mut make: impl FnMut() -> Result<S>) -> Result<Self> {
+        Ok(Pool(Mutex::new((0..count).map(|_| make()).collect::<Result<_>>()?)))
+    }
+
     /// One of the pool's things, or a new one.
     pub fn take(&self, make: impl FnOnce() -> S) -> Lease<'_, S> {
         let idle = self.0.lock().unwrap_or_else(|e| e.into_inner()).pop();

@@ -52,7 +52,7 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
             octant(half, backend.view_mut(&mut part))?;
             backend.place_kernel(&convolver, half, backend.view(&part), backend.view_mut(&mut grid));
         }
-        backend.set_kernel(&mut convolver, backend.view_mut(&mut grid));
+        backend.set_kernel(&mut convolver, backend.view_mut(&mut grid))?;
         Ok(Toeplitz { convolver })
     }
 
@@ -154,29 +154,27 @@ pub(crate) struct Key {
     dims: Vec<usize>,
     size: usize,
     fingerprint: u64,
-    order: u64,
 }
 
 impl Key {
-    /// The key of a trajectory with weights w |phi|^2. `order` names the backend's order of the spectrum.
-    pub fn new<T: Real>(k: &[Vec<T>], dims: &[usize], order: u64, weight: impl Fn(usize) -> f64) -> Key {
+    /// The key of a trajectory with weights w |phi|^2.
+    pub fn new<T: Real>(k: &[Vec<T>], dims: &[usize], weight: impl Fn(usize) -> f64) -> Key {
         let mut sum = Checksum::new();
         for axis in k {
             axis.iter().for_each(|k| sum.add(&k.wide().to_le_bytes()));
         }
         (0..k[0].len()).for_each(|m| sum.add(&weight(m).to_le_bytes()));
-        Key { dims: dims.to_vec(), size: std::mem::size_of::<T>(), fingerprint: sum.0, order }
+        Key { dims: dims.to_vec(), size: std::mem::size_of::<T>(), fingerprint: sum.0 }
     }
 
     fn header(&self, len: usize) -> Vec<u8> {
-        let mut header = b"reconQ01".to_vec();
+        let mut header = b"reconQ02".to_vec();
         let mut dims = [1usize; 3];
         dims[..self.dims.len()].copy_from_slice(&self.dims);
         for v in [self.dims.len(), dims[0], dims[1], dims[2], self.size, len] {
             header.extend((v as u64).to_le_bytes());
         }
         header.extend(self.fingerprint.to_le_bytes());
-        header.extend(self.order.to_le_bytes());
         header
     }
 }

@@ -13,7 +13,7 @@ use num_complex::Complex;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// What an array can hold.
+/// What an array can hold: numbers, of which zero bits are zeros.
 pub trait Element: Copy + Default + Send + Sync + 'static {}
 impl Element for f32 {}
 impl Element for f64 {}
@@ -215,8 +215,8 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// displacements 0 to n - 1, or, where `half` says so, -n to -1.
     fn place_kernel(&self, c: &Self::Convolver, half: [bool; 3], q: Complexes<Self, T>, grid: ComplexesMut<Self, T>);
     /// Makes the real spectrum of the Hermitian kernel on the doubled grid, which is used as scratch.
-    fn set_kernel(&self, c: &mut Self::Convolver, grid: ComplexesMut<Self, T>);
-    /// The kernel's real spectrum, in an order that only [`Backend::set_spectrum`] needs to know.
+    fn set_kernel(&self, c: &mut Self::Convolver, grid: ComplexesMut<Self, T>) -> Result<()>;
+    /// The kernel's real spectrum on the doubled grid, x fastest, zero frequency first.
     fn spectrum(&self, c: &Self::Convolver) -> Result<Vec<T>>;
     /// Sets a spectrum as [`Backend::spectrum`] gave it, of as many elements.
     fn set_spectrum(&self, c: &mut Self::Convolver, spectrum: &[T]) -> Result<()>;

@@ -3,17 +3,20 @@
 pub mod direct;
 pub mod fft;
 pub mod gridding;
+pub mod memory;
 pub mod simd;
 pub mod threads;
 mod vector;
 
 use super::{Backend, Complexes, ComplexesMut, Csr, Element, Reals, View, ViewMut};
-use crate::error::{try_vec, Result};
+use crate::error::Result;
 use crate::real::Real;
 use crate::window::Shape;
 use direct::DirectSum;
-use fft::{Convolver, GridFft};
+use fft::convolver::Convolver;
+use fft::GridFft;
 use gridding::Gridder;
+use memory::Aligned;
 use num_complex::Complex;
 use simd::Level;
 use threads::Threads;
@@ -58,7 +61,7 @@ fn view_of_mut<E>(slice: &mut [E]) -> ViewMut<'_, Cpu, E> {
 }
 
 impl<T: Real> Backend<T> for Cpu {
-    type Array<E: Element> = Vec<E>;
+    type Array<E: Element> = Aligned<E>;
     type Input<'a, E: Element> = &'a [E];
     type Output<'a, E: Element> = &'a mut [E];
     type Gridder = Gridder<T>;
@@ -66,18 +69,18 @@ impl<T: Real> Backend<T> for Cpu {
     type Convolver = Convolver<T>;
     type DirectSum = DirectSum<T>;
 
-    fn zeros<E: Element>(&self, len: usize, what: &str) -> Result<Vec<E>> {
-        try_vec(len, E::default(), what)
+    fn zeros<E: Element>(&self, len: usize, what: &str) -> Result<Aligned<E>> {
+        Aligned::zeros(len, what)
     }
-    fn upload<E: Element>(&self, host: &[E], what: &str) -> Result<Vec<E>> {
-        let mut own = try_vec(host.len(), E::default(), what)?;
+    fn upload<E: Element>(&self, host: &[E], what: &str) -> Result<Aligned<E>> {
+        let mut own = Aligned::zeros(host.len(), what)?;
         own.copy_from_slice(host);
         Ok(own)
     }
-    fn view<'a, E: Element>(&self, array: &'a Vec<E>) -> View<'a, Self, E> {
+    fn view<'a, E: Element>(&self, array: &'a Aligned<E>) -> View<'a, Self, E> {
         view_of(array)
     }
-    fn view_mut<'a, E: Element>(&self, array: &'a mut Vec<E>) -> ViewMut<'a, Self, E> {
+    fn view_mut<'a, E: Element>(&self, array: &'a mut Aligned<E>) -> ViewMut<'a, Self, E> {
         view_of_mut(array)
     }
     fn download<E: Element>(&self, from: View<'_, Self, E>, host: &mut [E]) -> Result<()> {
@@ -123,7 +126,7 @@ impl<T: Real> Backend<T> for Cpu {
     }
 
     fn grid_fft(&self, dims: &[usize], grid: &[usize], correction: &[Vec<f64>]) -> Result<GridFft<T>> {
-        Ok(GridFft::new(dims, grid, correction))
+        GridFft::new(&self.threads, self.level, dims, grid, correction)
     }
     fn grid_to_image(&self, f: &GridFft<T>, grid: ComplexesMut<Self, T>, image: ComplexesMut<Self, T>) {
         f.grid_to_image(&self.threads, slice_mut(grid), slice_mut(image));
@@ -133,26 +136,26 @@ impl<T: Real> Backend<T> for Cpu {
     }
 
     fn convolver(&self, dims: &[usize]) -> Result<Convolver<T>> {
-        Convolver::new(dims)
+        Convolver::new(&self.threads, self.level, dims)
     }
-    fn kernel_grid(&self, c: &Convolver<T>) -> Result<Vec<Complex<T>>> {
+    fn kernel_grid(&self, c: &Convolver<T>) -> Result<Aligned<Complex<T>>> {
         Backend::<T>::zeros(self, c.grid_len(), "the doubled grid of Q")
     }
     fn place_kernel(&self, c: &Convolver<T>, half: [bool; 3], q: Complexes<Self, T>, grid: ComplexesMut<Self, T>) {
         c.place_kernel(half, slice(q), slice_mut(grid));
     }
-    fn set_kernel(&self, c: &mut Convolver<T>, grid: ComplexesMut<Self, T>) {
-        c.set_kernel(&self.threads, slice_mut(grid));
+    fn set_kernel(&self, c: &mut Convolver<T>, grid: ComplexesMut<Self, T>) -> Result<()> {
+        c.set_kernel(&self.threads, slice_mut(grid))
     }
     fn spectrum(&self, c: &Convolver<T>) -> Result<Vec<T>> {
-        Backend::<T>::upload(self, c.spectrum(), "a copy of the spectrum of Q")
+        c.spectrum()
     }
     fn set_spectrum(&self, c: &mut Convolver<T>, spectrum: &[T]) -> Result<()> {
         c.set_spectrum(spectrum);
         Ok(())
     }
     fn convolver_bytes(&self, dims: &[usize]) -> usize {
-        Convolver::<T>::bytes(dims, self.threads.count())
+        Convolver::<T>::bytes(dims, self.threads.count(), self.level)
     }
     fn convolve(&self, c: &Convolver<T>, x: Complexes<Self, T>, y: ComplexesMut<Self, T>) {
         c.convolve(&self.threads, slice(x), slice_mut(y));

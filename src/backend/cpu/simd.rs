@@ -51,6 +51,18 @@ pub trait Vector<T>: Copy {
     fn sum_pairs(self) -> Complex<T>;
 }
 
+/// Asks for the cache line at `p` to be brought to the second cache; any address will do.
+#[inline(always)]
+pub fn prefetch<E>(p: *const E) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch reads nothing and faults nowhere.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(p.cast())
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = p;
+}
+
 macro_rules! arith {
     ($(#[$doc:meta])* $name:ident, $f32:ty, $f64:ty, |$a:ident, $b:ident, $c:ident| $fma:expr, |$product:ident| $error:expr) => {
         $(#[$doc])*

@@ -119,6 +119,17 @@ impl<'a, E> Shared<'a, E> {
         Shared { address: slice.as_mut_ptr(), len: slice.len(), marker: std::marker::PhantomData }
     }
 
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The address of element `start`.
+    pub fn address(&self, start: usize) -> *mut E {
+        assert!(start <= self.len);
+        self.address.wrapping_add(start)
+    }
+
     /// Elements `start .. start + len`.
     ///
     /// # Safety

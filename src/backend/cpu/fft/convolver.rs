@@ -1,0 +1,351 @@
+//! Convolution of an image with a Hermitian kernel through its real spectrum on the doubled grid.
+//!
+//! The x axis is transformed for the whole image; then, for a vector's lanes of columns of the spectrum at a time, y and z
+//! up, the product, and z and y down again, all in one thread's memory: the doubled grid as a whole is never stored.
+
+use super::lanes::{load, store, LanesOf, Lines, Transform};
+use super::{rows, Axis, GridFft};
+use crate::backend::cpu::memory::Aligned;
+use crate::backend::cpu::simd::{Arith, Kernel, Level, Vector};
+use crate::backend::cpu::threads::{Shared, Threads};
+use crate::error::{checked_product, try_vec, Result};
+use crate::pool::{Lease, Pool};
+use crate::real::Real;
+use num_complex::Complex;
+use std::marker::PhantomData;
+use std::sync::Mutex;
+
+/// See [`crate::backend::Backend::Convolver`].
+pub struct Convolver<T> {
+    level: Level,
+    lanes: usize,
+    axes: [Axis<T>; 3],
+    /// [x block][y][z][lane], divided by the number of grid points; lanes beyond the grid are zero.
+    spectrum: Aligned<T>,
+    work: Pool<Work<T>>,
+    /// The image with its rows transformed, padded to whole blocks: [z][y][x]. A second call at the same time waits.
+    rows: Mutex<Aligned<Complex<T>>>,
+}
+
+/// Memory of one thread.
+struct Work<T> {
+    /// Lines before and after the product with the spectrum.
+    lines: [Aligned<T>; 2],
+    /// A block with y transformed: cells (real, then imaginary parts of all lanes) of [y][z], a row of z being a cell
+    /// longer than the image so that neighbours in y do not meet in the same cache sets. Unused in 2D.
+    block: Aligned<T>,
+}
+
+/// The doubled grid of an image.
+fn doubled(dims: &[usize]) -> [usize; 3] {
+    [0, 1, 2].map(|a| dims.get(a).map_or(1, |&n| crate::window::next_fast_size(2 * n)))
+}
+
+/// Sizes of the parts of a convolver, in elements.
+struct Sizes {
+    spectrum: usize,
+    rows: usize,
+    line: usize,
+    block: usize,
+}
+
+impl Sizes {
+    fn new(dims: &[usize], lanes: usize) -> Result<Sizes> {
+        let grid = doubled(dims);
+        let [_, ny, nz] = [0, 1, 2].map(|a| *dims.get(a).unwrap_or(&1));
+        let width = grid[0].next_multiple_of(lanes);
+        let what = "the doubled grid";
+        Ok(Sizes {
+            spectrum: checked_product(&[width, grid[1], grid[2]], what)?,
+            rows: checked_product(&[width, ny, nz], what)?,
+            line: checked_product(&[2 * lanes, grid[0].max(grid[1]).max(grid[2])], what)?,
+            block: if dims.len() < 3 { 0 } else { checked_product(&[2 * lanes, grid[1], nz + 1], what)? },
+        })
+    }
+}
+
+impl<T: Real> Convolver<T> {
+    /// See [`crate::backend::Backend::convolver`].
+    pub fn new(threads: &Threads, level: Level, dims: &[usize]) -> Result<Self> {
+        let lanes = level.run(LanesOf(PhantomData::<T>));
+        let grid = doubled(dims);
+        checked_product(&grid, "the doubled grid")?;
+        let sizes = Sizes::new(dims, lanes)?;
+        let axes = [0, 1, 2].map(|a| {
+            let n = *dims.get(a).unwrap_or(&1);
+            // A kernel does not care where the image lies on the grid.
+            Axis::new(n, grid[a], 0, vec![T::ONE; n])
+        });
+        Ok(Convolver {
+            level,
+            lanes,
+            axes,
+            spectrum: Aligned::zeros(sizes.spectrum, "the spectrum of Q")?,
+            work: Pool::filled(threads.count(), || Self::make_work(&sizes))?,
+            rows: Mutex::new(Aligned::zeros(sizes.rows, "the image's transformed rows")?),
+        })
+    }
+
+    fn make_work(sizes: &Sizes) -> Result<Work<T>> {
+        let line = || Aligned::zeros(sizes.line, "lines of the FFT");
+        Ok(Work { lines: [line()?, line()?], block: Aligned::zeros(sizes.block, "a block of the doubled grid")? })
+    }
+
+    /// Bytes that a convolver for images of `dims` voxels holds, its scratch included.
+    pub fn bytes(dims: &[usize], threads: usize, level: Level) -> usize {
+        let real = std::mem::size_of::<T>();
+        Sizes::new(dims, level.run(LanesOf(PhantomData::<T>))).map_or(usize::MAX, |s| {
+            let work = s.block.saturating_add(2 * s.line).saturating_mul(threads);
+            s.spectrum.saturating_add(s.rows.saturating_mul(2)).saturating_add(work).saturating_mul(real)
+        })
+    }
+
+    /// Points of the doubled grid.
+    pub fn grid_len(&self) -> usize {
+        self.axes.iter().map(|a| a.grid).product()
+    }
+
+    /// Where grid point (0, y, z) and its neighbours of one block are in the spectrum.
+    fn place(&self, block: usize, y: usize, z: usize) -> usize {
+        ((block * self.axes[1].grid + y) * self.axes[2].grid + z) * self.lanes
+    }
+
+    /// Calls `f(place in the spectrum, first grid point, points)` for every row of every block.
+    fn each_run(&self, mut f: impl FnMut(usize, usize, usize)) {
+        let [gx, gy, gz] = [0, 1, 2].map(|a| self.axes[a].grid);
+        for (block, first) in (0..gx).step_by(self.lanes).enumerate() {
+            for y in 0..gy {
+                for z in 0..gz {
+                    f(self.place(block, y, z), (z * gy + y) * gx + first, self.lanes.min(gx - first));
+                }
+            }
+        }
+    }
+
+    /// See [`crate::backend::Backend::spectrum`].
+    pub fn spectrum(&self) -> Result<Vec<T>> {
+        let mut natural = try_vec(self.grid_len(), T::ZERO, "a copy of the spectrum of Q")?;
+        self.each_run(|place, point, n| natural[point..point + n].copy_from_slice(&self.spectrum[place..place + n]));
+        Ok(natural)
+    }
+
+    /// See [`crate::backend::Backend::set_spectrum`].
+    pub fn set_spectrum(&mut self, natural: &[T]) {
+        assert_eq!(natural.len(), self.grid_len());
+        let mut spectrum = std::mem::replace(&mut self.spectrum, Aligned::empty());
+        self.each_run(|place, point, n| spectrum[place..place + n].copy_from_slice(&natural[point..point + n]));
+        self.spectrum = spectrum;
+    }
+
+    /// See [`crate::backend::Backend::place_kernel`].
+    pub fn place_kernel(&self, half: [bool; 3], q: &[Complex<T>], grid: &mut [Complex<T>]) {
+        let [x, y, z] = &self.axes;
+        assert_eq!(q.len(), x.n * y.n * z.n);
+        assert_eq!(grid.len(), self.grid_len());
+        // Displacement -n has no partner +n, and images of n voxels never need it: it stays zero.
+        let cells = |axis: usize| {
+            let a = &self.axes[axis];
+            (0..a.n)
+                .filter(move |i| !(half[axis] && *i == 0))
+                .map(move |i| if half[axis] { a.grid - a.n + i } else { i })
+        };
+        let skip = half.map(usize::from);
+        for (iz, gz) in (skip[2]..).zip(cells(2)) {
+            for (iy, gy) in (skip[1]..).zip(cells(1)) {
+                let from = &q[(iz * y.n + iy) * x.n..][..x.n];
+                let to = &mut grid[(gz * y.grid + gy) * x.grid..][..x.grid];
+                for (ix, gx) in (skip[0]..).zip(cells(0)) {
+                    to[gx] = from[ix];
+                }
+            }
+        }
+    }
+
+    /// See [`crate::backend::Backend::set_kernel`].
+    pub fn set_kernel(&mut self, threads: &Threads, grid: &mut [Complex<T>]) -> Result<()> {
+        GridFft::in_place(threads, self.level, [0, 1, 2].map(|a| self.axes[a].grid))?.transform(threads, grid);
+        let scale = T::of(1.0 / grid.len() as f64);
+        let mut spectrum = std::mem::replace(&mut self.spectrum, Aligned::empty());
+        self.each_run(|place, point, n| {
+            for (s, g) in spectrum[place..place + n].iter_mut().zip(&grid[point..]) {
+                *s = g.re * scale;
+            }
+        });
+        self.spectrum = spectrum;
+        Ok(())
+    }
+
+    /// See [`crate::backend::Backend::convolve`].
+    pub fn convolve(&self, threads: &Threads, input: &[Complex<T>], output: &mut [Complex<T>]) {
+        let [x, y, z] = &self.axes;
+        let image_rows = y.n * z.n;
+        assert_eq!(input.len(), x.n * image_rows);
+        assert_eq!(output.len(), input.len());
+        let mut transformed = self.rows.lock().unwrap_or_else(|e| e.into_inner());
+        let transformed = Shared::new(&mut transformed[..]);
+        let width = transformed.len() / image_rows;
+        let blocks = image_rows.div_ceil(self.lanes);
+        let block_of = |block: usize| (block * self.lanes, self.lanes.min(image_rows - block * self.lanes));
+
+        threads.run_with(
+            blocks,
+            || self.work(),
+            |work, block| {
+                let (first, count) = block_of(block);
+                // Only read: a transform never writes to where it loads from.
+                let address = input[first * x.n..(first + count) * x.n].as_ptr().cast_mut();
+                let from = (Lines { address, along: 1, across: x.n, count }, &x.image);
+                let to = (rows(&transformed, first * width, width, count, x.grid), &x.whole);
+                let transform = Transform { fft: &x.fft, inverse: false, from, to, buffer: &mut work.lines[0] };
+                // SAFETY: each task has its own rows.
+                unsafe { self.level.run(transform.kernel()) };
+            },
+        );
+        threads.run_with(
+            width / self.lanes,
+            || self.work(),
+            |work, block| {
+                let columns = Lines {
+                    address: transformed.address(block * self.lanes),
+                    along: width,
+                    across: 1,
+                    count: self.lanes,
+                };
+                // Each task has its own columns, all rows of them.
+                self.level.run(Columns { convolver: self, block, columns, work });
+            },
+        );
+        let out = Shared::new(output);
+        threads.run_with(
+            blocks,
+            || self.work(),
+            |work, block| {
+                let (first, count) = block_of(block);
+                let from = (rows(&transformed, first * width, width, count, x.grid), &x.whole);
+                let to = (rows(&out, first * x.n, x.n, count, x.n), &x.image);
+                let transform = Transform { fft: &x.fft, inverse: true, from, to, buffer: &mut work.lines[0] };
+                // SAFETY: each task has its own rows.
+                unsafe { self.level.run(transform.kernel()) };
+            },
+        );
+    }
+
+    fn work(&self) -> Lease<'_, Work<T>> {
+        let [x, y, z] = &self.axes;
+        let dims = [x.n, y.n, z.n];
+        self.work.take(|| {
+            Sizes::new(&dims[..if z.grid > 1 { 3 } else { 2 }], self.lanes)
+                .and_then(|sizes| Self::make_work(&sizes))
+                .expect("memory for a block of the doubled grid")
+        })
+    }
+}
+
+/// Everything between the x transforms, for a block of columns of the spectrum.
+struct Columns<'a, T> {
+    convolver: &'a Convolver<T>,
+    block: usize,
+    /// The columns of row 0; [z][y] rows, which this task has for itself.
+    columns: Lines<T>,
+    work: &'a mut Work<T>,
+}
+
+impl<T: Real> Kernel for Columns<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arith>(self) {
+        let Columns { convolver: c, block, columns, work } = self;
+        let [_, y, z] = &c.axes;
+        let cell = 2 * T::V::<A>::LANES;
+        let lines = work.lines[0].as_mut_ptr();
+        let plane = |iz: usize| Lines { address: columns.address.wrapping_add(iz * y.n * columns.along), ..columns };
+        if z.grid == 1 {
+            // SAFETY: buffers have the sizes of `Sizes`; the columns are this task's.
+            unsafe {
+                load::<T, A>(plane(0), &y.image, false, lines);
+                y.fft.run::<A>(lines);
+                let product = work.lines[1].as_mut_ptr();
+                Self::multiply::<A>(c, c.place(block, 0, 0), y, lines, product);
+                y.fft.run::<A>(product);
+                store::<T, A>(plane(0), &y.image, true, product);
+            }
+            return;
+        }
+        let middle = work.block.as_mut_ptr();
+        let at = |iy: usize, iz: usize| (iy * (z.n + 1) + iz) * cell;
+        // SAFETY: as above; `at` stays inside the block for iy below y.grid and iz below z.n.
+        unsafe {
+            for iz in 0..z.n {
+                load::<T, A>(plane(iz), &y.image, false, lines);
+                y.fft.run::<A>(lines);
+                for iy in 0..y.grid {
+                    copy::<T, A>(lines.add(iy * cell), middle.add(at(iy, iz)));
+                }
+            }
+            for iy in 0..y.grid {
+                for &place in z.image.empty() {
+                    let zero = T::V::<A>::splat(T::ZERO);
+                    zero.store(lines.add(place as usize * cell));
+                    zero.store(lines.add(place as usize * cell + cell / 2));
+                }
+                for (iz, &place) in z.image.positions().iter().enumerate() {
+                    copy::<T, A>(middle.add(at(iy, iz)), lines.add(place as usize * cell));
+                }
+                z.fft.run::<A>(lines);
+                let product = work.lines[1].as_mut_ptr();
+                Self::multiply::<A>(c, c.place(block, iy, 0), z, lines, product);
+                z.fft.run::<A>(product);
+                for iz in 0..z.n {
+                    copy::<T, A>(product.add(iz * cell), middle.add(at(iy, iz)));
+                }
+            }
+            // Real and imaginary parts have been exchanged since the product, and are so until the store.
+            for iz in 0..z.n {
+                for (iy, &place) in y.whole.positions().iter().enumerate() {
+                    copy::<T, A>(middle.add(at(iy, iz)), lines.add(place as usize * cell));
+                }
+                y.fft.run::<A>(lines);
+                store::<T, A>(plane(iz), &y.image, true, lines);
+            }
+        }
+    }
+}
+
+impl<T: Real> Columns<'_, T> {
+    /// The transformed line times the spectrum from `place` on, in the order of the next transform and, as that is the
+    /// inverse one, with real and imaginary parts exchanged.
+    ///
+    /// # Safety
+    /// Both buffers must hold the axis' lines, and the spectrum its grid from `place` on.
+    #[inline(always)]
+    unsafe fn multiply<A: Arith>(c: &Convolver<T>, place: usize, axis: &Axis<T>, lines: *const T, product: *mut T) {
+        let lanes = T::V::<A>::LANES;
+        let spectrum = c.spectrum[place..place + axis.grid * lanes].as_ptr();
+        for (i, &to) in axis.whole.positions().iter().enumerate() {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let factor = T::V::<A>::load(spectrum.add(i * lanes));
+                let from = lines.add(i * 2 * lanes);
+                let to = product.add(to as usize * 2 * lanes);
+                T::V::<A>::load(from.add(lanes)).mul(factor).store(to);
+                T::V::<A>::load(from).mul(factor).store(to.add(lanes));
+            }
+        }
+    }
+}
+
+/// Copies a cell: two vectors.
+///
+/// # Safety
+/// `from` must be readable and `to` writable.
+#[inline(always)]
+unsafe fn copy<T: Real, A: Arith>(from: *const T, to: *mut T) {
+    let lanes = T::V::<A>::LANES;
+    // SAFETY: the caller's promise.
+    unsafe {
+        let (re, im) = (T::V::<A>::load(from), T::V::<A>::load(from.add(lanes)));
+        re.store(to);
+        im.store(to.add(lanes));
+    }
+}

@@ -1,0 +1,486 @@
+//! One-dimensional FFTs of many lines side by side: every lane of a vector is a line of its own.
+//!
+//! A buffer holds, for each of the n points of a line, a vector of real and a vector of imaginary parts. Lines are loaded
+//! in the order in which decimation in time wants them (so no point moves twice), transformed in place in stages of radix
+//! 2 to 8, and stored in natural order. Points that are zero are not read and points that nobody wants are not written:
+//! a [`Side`] says which of them a line in memory has. Lines may be neighbouring columns of an array or rows of it; the
+//! latter are transposed in registers on the way.
+
+use crate::backend::cpu::simd::{prefetch, Arith, Kernel, Vector};
+use crate::real::Real;
+use num_complex::Complex;
+use std::f64::consts::{FRAC_1_SQRT_2, TAU};
+
+/// The widest radix.
+const MOST: usize = 8;
+/// The most lanes that a vector has.
+const MOST_LANES: usize = 16;
+
+/// The transform of one length.
+pub struct LaneFft<T> {
+    n: usize,
+    stages: Vec<Stage<T>>,
+    /// Where in the buffer each point of the input goes.
+    position: Vec<u32>,
+}
+
+struct Stage<T> {
+    radix: usize,
+    /// Length of the transforms that the stages before have made.
+    len: usize,
+    /// exp(-i 2 pi j q / (len radix)) for j below len and q from 1 to radix - 1.
+    twiddles: Vec<Complex<T>>,
+    /// cos and sin of 2 pi k / radix, for the odd radices.
+    roots: Vec<Complex<T>>,
+}
+
+/// The points of a line that memory has.
+pub struct Side<T> {
+    /// The point that each element is.
+    point: Vec<u32>,
+    /// Its place in the buffer, when the line is loaded.
+    position: Vec<u32>,
+    /// The places of points that memory does not have: zeros.
+    empty: Vec<u32>,
+    /// What each element is multiplied by.
+    factor: Vec<T>,
+}
+
+impl<T> Side<T> {
+    /// Elements of a line in memory.
+    fn len(&self) -> usize {
+        self.point.len()
+    }
+
+    /// The place in the buffer of each element, when the line is loaded.
+    pub fn positions(&self) -> &[u32] {
+        &self.position
+    }
+
+    /// The places of points that memory does not have, to be zero.
+    pub fn empty(&self) -> &[u32] {
+        &self.empty
+    }
+}
+
+/// Up to a vector's lanes of lines in memory.
+#[derive(Clone, Copy)]
+pub struct Lines<T> {
+    /// The first element of the first line.
+    pub address: *mut Complex<T>,
+    /// From an element of a line to the next, and from a line to the next. One of the two is 1.
+    pub along: usize,
+    pub across: usize,
+    /// Lines, at most as many as lanes.
+    pub count: usize,
+}
+
+impl<T: Real> LaneFft<T> {
+    /// Plans transforms of `n` points, a product of 2, 3, 5 and 7.
+    pub fn new(n: usize) -> Self {
+        let mut radices = Vec::new();
+        let mut rest = n;
+        for odd in [7, 5, 3] {
+            while rest % odd == 0 {
+                radices.push(odd);
+                rest /= odd;
+            }
+        }
+        assert!(rest.is_power_of_two(), "{n} is not a product of 2, 3, 5 and 7");
+        while rest > 1 {
+            // Eights, and fours or a two for what is left of them.
+            let radix = match rest {
+                2 | 4 | 8 => rest,
+                16 => 4,
+                _ => 8,
+            };
+            radices.push(radix);
+            rest /= radix;
+        }
+        let mut position = vec![0u32; n];
+        for (place, input) in order(n, &radices).into_iter().enumerate() {
+            position[input] = place as u32;
+        }
+        let root = |k: usize, n: usize| {
+            let (sin, cos) = (TAU * k as f64 / n as f64).sin_cos();
+            Complex::new(cos, sin)
+        };
+        let narrow = |z: Complex<f64>| Complex::new(T::of(z.re), T::of(z.im));
+        let mut stages = Vec::new();
+        let mut len = 1;
+        for &radix in &radices {
+            let pairs = (0..len).flat_map(|j| (1..radix).map(move |q| j * q));
+            let twiddles = pairs.map(|jq| narrow(root(jq, len * radix).conj())).collect();
+            let roots = (0..radix).map(|k| narrow(root(k, radix))).collect();
+            stages.push(Stage { radix, len, twiddles, roots });
+            len *= radix;
+        }
+        LaneFft { n, stages, position }
+    }
+
+    /// Reals that a buffer has.
+    pub fn buffer_len(&self, lanes: usize) -> usize {
+        2 * lanes * self.n
+    }
+
+    /// A line in memory whose elements are these `points`, multiplied by `factor` on their way in and out.
+    pub fn side(&self, points: impl Iterator<Item = usize>, factor: Vec<T>) -> Side<T> {
+        let point: Vec<u32> = points.map(|p| p as u32).collect();
+        assert!(point.len() == factor.len() && point.iter().all(|&p| (p as usize) < self.n));
+        let position: Vec<u32> = point.iter().map(|&p| self.position[p as usize]).collect();
+        let mut there = vec![false; self.n];
+        position.iter().for_each(|&p| there[p as usize] = true);
+        let empty = (0..self.n).filter(|&p| !there[p]).map(|p| p as u32).collect();
+        Side { point, position, empty, factor }
+    }
+
+    /// A line in memory that has all points.
+    pub fn whole(&self) -> Side<T> {
+        self.side(0..self.n, vec![T::ONE; self.n])
+    }
+
+    /// The stages, on a loaded buffer.
+    ///
+    /// # Safety
+    /// `buffer` must hold `buffer_len` reals of this level's lanes.
+    #[inline(always)]
+    pub unsafe fn run<A: Arith>(&self, buffer: *mut T) {
+        for stage in &self.stages {
+            // SAFETY: the caller's promise; radices and lengths multiply to n.
+            unsafe {
+                match stage.radix {
+                    2 => run_stage::<T, A, 2>(stage, self.n, buffer),
+                    3 => run_stage::<T, A, 3>(stage, self.n, buffer),
+                    4 => run_stage::<T, A, 4>(stage, self.n, buffer),
+                    5 => run_stage::<T, A, 5>(stage, self.n, buffer),
+                    7 => run_stage::<T, A, 7>(stage, self.n, buffer),
+                    8 => run_stage::<T, A, 8>(stage, self.n, buffer),
+                    radix => unreachable!("no stage has radix {radix}"),
+                }
+            }
+        }
+    }
+}
+
+/// The input that each place of the buffer holds, so that stages of these radices, run in this order, leave their
+/// results in natural order.
+fn order(n: usize, radices: &[usize]) -> Vec<usize> {
+    let Some((&last, before)) = radices.split_last() else { return vec![0] };
+    let inner = order(n / last, before);
+    (0..last).flat_map(|q| inner.iter().map(move |i| q + last * i)).collect()
+}
+
+/// A complex vector.
+type Pair<V> = (V, V);
+
+/// # Safety
+/// See [`LaneFft::run`].
+#[inline(always)]
+unsafe fn run_stage<T: Real, A: Arith, const R: usize>(stage: &Stage<T>, n: usize, buffer: *mut T) {
+    let lanes = T::V::<A>::LANES;
+    let step = stage.len * 2 * lanes;
+    let mut roots = [(T::V::<A>::splat(T::ZERO), T::V::<A>::splat(T::ZERO)); MOST];
+    for (pair, root) in roots.iter_mut().zip(&stage.roots) {
+        *pair = (T::V::<A>::splat(root.re), T::V::<A>::splat(root.im));
+    }
+    for j in 0..stage.len {
+        let mut twiddles = [roots[0]; MOST];
+        for (pair, w) in twiddles[1..R].iter_mut().zip(&stage.twiddles[j * (R - 1)..]) {
+            *pair = (T::V::<A>::splat(w.re), T::V::<A>::splat(w.im));
+        }
+        for block in 0..n / (stage.len * R) {
+            // SAFETY: block, j and q number the n points of the buffer.
+            unsafe {
+                let first = buffer.add(block * R * step + j * 2 * lanes);
+                let mut x = [roots[0]; R];
+                for (q, x) in x.iter_mut().enumerate() {
+                    let p = first.add(q * step);
+                    let (re, im) = (T::V::<A>::load(p), T::V::<A>::load(p.add(lanes)));
+                    *x = if q > 0 && stage.len > 1 { multiply::<T, _>((re, im), twiddles[q]) } else { (re, im) };
+                }
+                for (q, (re, im)) in butterfly::<T, _, R>(x, &roots).into_iter().enumerate() {
+                    let p = first.add(q * step);
+                    re.store(p);
+                    im.store(p.add(lanes));
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn multiply<T, V: Vector<T>>(x: Pair<V>, w: Pair<V>) -> Pair<V> {
+    (x.1.fnma(w.1, x.0.mul(w.0)), x.1.fma(w.0, x.0.mul(w.1)))
+}
+
+#[inline(always)]
+fn add<T, V: Vector<T>>(a: Pair<V>, b: Pair<V>) -> Pair<V> {
+    (a.0.add(b.0), a.1.add(b.1))
+}
+
+#[inline(always)]
+fn subtract<T, V: Vector<T>>(a: Pair<V>, b: Pair<V>) -> Pair<V> {
+    (a.0.sub(b.0), a.1.sub(b.1))
+}
+
+/// a - i b and a + i b.
+#[inline(always)]
+fn add_turned<T, V: Vector<T>>(a: Pair<V>, b: Pair<V>) -> (Pair<V>, Pair<V>) {
+    ((a.0.add(b.1), a.1.sub(b.0)), (a.0.sub(b.1), a.1.add(b.0)))
+}
+
+/// y(k) = sum_q x(q) exp(-i 2 pi k q / R).
+#[inline(always)]
+fn butterfly<T: Real, V: Vector<T>, const R: usize>(x: [Pair<V>; R], roots: &[Pair<V>; MOST]) -> [Pair<V>; R] {
+    let mut y = x;
+    match R {
+        2 => {
+            y[0] = add(x[0], x[1]);
+            y[1] = subtract(x[0], x[1]);
+        }
+        4 => y.copy_from_slice(&four([x[0], x[1], x[2], x[3]])),
+        8 => {
+            let even = four([x[0], x[2], x[4], x[6]]);
+            let odd = four([x[1], x[3], x[5], x[7]]);
+            let half = V::splat(T::of(FRAC_1_SQRT_2));
+            let (o1, o3) = (odd[1], odd[3]);
+            let turned = [
+                odd[0],
+                (o1.0.add(o1.1).mul(half), o1.1.sub(o1.0).mul(half)),
+                odd[2],
+                (o3.1.sub(o3.0).mul(half), o3.0.add(o3.1).mul(half)),
+            ];
+            y[0] = add(even[0], turned[0]);
+            y[4] = subtract(even[0], turned[0]);
+            y[1] = add(even[1], turned[1]);
+            y[5] = subtract(even[1], turned[1]);
+            (y[2], y[6]) = add_turned(even[2], turned[2]);
+            // exp(-i 6 pi / 8) is -(1 + i) / sqrt 2; the second of the pair has been left positive.
+            y[3] = (even[3].0.add(turned[3].0), even[3].1.sub(turned[3].1));
+            y[7] = (even[3].0.sub(turned[3].0), even[3].1.add(turned[3].1));
+        }
+        // An odd radix: sums and differences of the inputs q and R - q.
+        _ => {
+            let half = R / 2;
+            let mut sums = [x[0]; MOST];
+            let mut differences = [x[0]; MOST];
+            for q in 1..=half {
+                sums[q] = add(x[q], x[R - q]);
+                differences[q] = subtract(x[q], x[R - q]);
+                y[0] = add(y[0], sums[q]);
+            }
+            for k in 1..=half {
+                let mut a = x[0];
+                let (sin, d) = (roots[k].1, differences[1]);
+                let mut b = (d.0.mul(sin), d.1.mul(sin));
+                for q in 1..=half {
+                    let (cos, sin) = roots[k * q % R];
+                    a = (sums[q].0.fma(cos, a.0), sums[q].1.fma(cos, a.1));
+                    if q > 1 {
+                        b = (differences[q].0.fma(sin, b.0), differences[q].1.fma(sin, b.1));
+                    }
+                }
+                (y[k], y[R - k]) = add_turned(a, b);
+            }
+        }
+    }
+    y
+}
+
+#[inline(always)]
+fn four<T, V: Vector<T>>(x: [Pair<V>; 4]) -> [Pair<V>; 4] {
+    let (a, b) = (add(x[0], x[2]), subtract(x[0], x[2]));
+    let (c, d) = (add(x[1], x[3]), subtract(x[1], x[3]));
+    let (y1, y3) = add_turned(b, d);
+    [add(a, c), y1, subtract(a, c), y3]
+}
+
+/// Where real and imaginary parts are in a cell of the buffer: exchanged for the transform with exp(+i ...).
+#[inline(always)]
+fn parts(inverse: bool, lanes: usize) -> (usize, usize) {
+    if inverse {
+        (lanes, 0)
+    } else {
+        (0, lanes)
+    }
+}
+
+/// Loads lines into a buffer, points in the order of decimation in time; exchanged for the inverse.
+///
+/// # Safety
+/// `lines` must be readable, `side.len()` elements each, `buffer` writable, [`LaneFft::buffer_len`] reals.
+#[inline(always)]
+pub unsafe fn load<T: Real, A: Arith>(lines: Lines<T>, side: &Side<T>, inverse: bool, buffer: *mut T) {
+    let lanes = T::V::<A>::LANES;
+    let (re_at, im_at) = parts(inverse, lanes);
+    let zero = T::V::<A>::splat(T::ZERO);
+    // SAFETY: positions are below n, elements below the side's length, lines below `count`.
+    unsafe {
+        for &place in &side.empty {
+            let cell = buffer.add(place as usize * 2 * lanes);
+            zero.store(cell);
+            zero.store(cell.add(lanes));
+        }
+        let elements = side.position.iter().zip(&side.factor).enumerate();
+        if lines.count == lanes && lines.across == 1 {
+            for (i, (&place, &factor)) in elements {
+                let p: *const T = lines.address.add(i * lines.along).cast();
+                // The columns to the right come next, and are far apart in memory.
+                prefetch(p.wrapping_add(2 * lanes));
+                prefetch(p.wrapping_add(3 * lanes));
+                let (re, im) = T::V::<A>::load(p).unzip(T::V::<A>::load(p.add(lanes)));
+                let (cell, factor) = (buffer.add(place as usize * 2 * lanes), T::V::<A>::splat(factor));
+                re.mul(factor).store(cell.add(re_at));
+                im.mul(factor).store(cell.add(im_at));
+            }
+            return;
+        }
+        let mut first = 0;
+        if lines.count == lanes && lines.along == 1 {
+            while first + lanes <= side.len() {
+                let factor = T::V::<A>::load(side.factor.as_ptr().add(first));
+                let (mut re, mut im) = ([zero; MOST_LANES], [zero; MOST_LANES]);
+                for line in 0..lanes {
+                    let p: *const T = lines.address.add(line * lines.across + first).cast();
+                    let (r, i) = T::V::<A>::load(p).unzip(T::V::<A>::load(p.add(lanes)));
+                    (re[line], im[line]) = (r.mul(factor), i.mul(factor));
+                }
+                transpose::<T, _>(&mut re);
+                transpose::<T, _>(&mut im);
+                for i in 0..lanes {
+                    let cell = buffer.add(*side.position.get_unchecked(first + i) as usize * 2 * lanes);
+                    re[i].store(cell.add(re_at));
+                    im[i].store(cell.add(im_at));
+                }
+                first += lanes;
+            }
+        }
+        // What does not fill vectors goes one by one; lanes without a line are zero.
+        for (i, (&place, &factor)) in elements.skip(first) {
+            let cell = buffer.add(place as usize * 2 * lanes);
+            for line in 0..lanes {
+                let value = match line < lines.count {
+                    true => *lines.address.add(i * lines.along + line * lines.across) * factor,
+                    false => Complex::default(),
+                };
+                *cell.add(re_at + line) = value.re;
+                *cell.add(im_at + line) = value.im;
+            }
+        }
+    }
+}
+
+/// Stores a transformed buffer to lines.
+///
+/// # Safety
+/// `lines` must be writable, `side.len()` elements each, by this thread alone; `buffer` readable.
+#[inline(always)]
+pub unsafe fn store<T: Real, A: Arith>(lines: Lines<T>, side: &Side<T>, inverse: bool, buffer: *const T) {
+    let lanes = T::V::<A>::LANES;
+    let (re_at, im_at) = parts(inverse, lanes);
+    let zero = T::V::<A>::splat(T::ZERO);
+    // SAFETY: as in `load`.
+    unsafe {
+        let elements = side.point.iter().zip(&side.factor).enumerate();
+        if lines.count == lanes && lines.across == 1 {
+            for (i, (&point, &factor)) in elements {
+                let (cell, factor) = (buffer.add(point as usize * 2 * lanes), T::V::<A>::splat(factor));
+                let re = T::V::<A>::load(cell.add(re_at)).mul(factor);
+                let im = T::V::<A>::load(cell.add(im_at)).mul(factor);
+                let (low, high) = re.zip(im);
+                let p: *mut T = lines.address.add(i * lines.along).cast();
+                low.store(p);
+                high.store(p.add(lanes));
+            }
+            return;
+        }
+        let mut first = 0;
+        if lines.count == lanes && lines.along == 1 {
+            while first + lanes <= side.len() {
+                let factor = T::V::<A>::load(side.factor.as_ptr().add(first));
+                let (mut re, mut im) = ([zero; MOST_LANES], [zero; MOST_LANES]);
+                for i in 0..lanes {
+                    let cell = buffer.add(*side.point.get_unchecked(first + i) as usize * 2 * lanes);
+                    re[i] = T::V::<A>::load(cell.add(re_at));
+                    im[i] = T::V::<A>::load(cell.add(im_at));
+                }
+                transpose::<T, _>(&mut re);
+                transpose::<T, _>(&mut im);
+                for line in 0..lanes {
+                    let (low, high) = re[line].mul(factor).zip(im[line].mul(factor));
+                    let p: *mut T = lines.address.add(line * lines.across + first).cast();
+                    low.store(p);
+                    high.store(p.add(lanes));
+                }
+                first += lanes;
+            }
+        }
+        for (i, (&point, &factor)) in elements.skip(first) {
+            let cell = buffer.add(point as usize * 2 * lanes);
+            for line in 0..lines.count {
+                let value = Complex::new(*cell.add(re_at + line), *cell.add(im_at + line)) * factor;
+                *lines.address.add(i * lines.along + line * lines.across) = value;
+            }
+        }
+    }
+}
+
+/// Transposes a square of the first `LANES` vectors: each round of zips turns the bits of (row, column) by one.
+#[inline(always)]
+fn transpose<T, V: Vector<T>>(v: &mut [V; MOST_LANES]) {
+    let half = V::LANES / 2;
+    let mut round = 1;
+    while round < V::LANES {
+        let before = *v;
+        for i in 0..half {
+            (v[2 * i], v[2 * i + 1]) = before[i].zip(before[i + half]);
+        }
+        round *= 2;
+    }
+}
+
+/// Loads lines, transforms them, stores them.
+pub struct Transform<'a, T> {
+    pub fft: &'a LaneFft<T>,
+    pub inverse: bool,
+    pub from: (Lines<T>, &'a Side<T>),
+    pub to: (Lines<T>, &'a Side<T>),
+    pub buffer: &'a mut [T],
+}
+
+impl<'a, T: Real> Transform<'a, T> {
+    /// As a kernel.
+    ///
+    /// # Safety
+    /// `from` must be readable and `to` writable as [`load`] and [`store`] say, by this thread alone.
+    pub unsafe fn kernel(self) -> impl Kernel<Output = ()> + use<'a, T> {
+        struct Run<'a, T>(Transform<'a, T>);
+        impl<T: Real> Kernel for Run<'_, T> {
+            type Output = ();
+            #[inline(always)]
+            fn run<A: Arith>(self) {
+                let t = self.0;
+                assert!(t.buffer.len() >= t.fft.buffer_len(T::V::<A>::LANES));
+                let buffer = t.buffer.as_mut_ptr();
+                // SAFETY: the buffer is long enough; the promise of `kernel`'s caller for the rest.
+                unsafe {
+                    load::<T, A>(t.from.0, t.from.1, t.inverse, buffer);
+                    t.fft.run::<A>(buffer);
+                    store::<T, A>(t.to.0, t.to.1, t.inverse, buffer);
+                }
+            }
+        }
+        Run(self)
+    }
+}
+
+/// The lanes of a level's vectors.
+pub struct LanesOf<T>(pub std::marker::PhantomData<T>);
+
+impl<T: Real> Kernel for LanesOf<T> {
+    type Output = usize;
+    #[inline(always)]
+    fn run<A: Arith>(self) -> usize {
+        T::V::<A>::LANES
+    }
+}

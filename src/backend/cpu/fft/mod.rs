@@ -1,0 +1,237 @@
+//! Pruned multi-dimensional FFTs between an oversampled grid and an image; `lanes` has the transforms of single lines,
+//! `convolver` the convolution on the doubled grid.
+//!
+//! An axis at a time; lines that stay zero are never transformed on the way up, lines that nobody reads never on the way
+//! down. Image index i of n stands for r = i - floor(n/2) and for grid index r mod G.
+
+pub mod convolver;
+mod lanes;
+
+use super::memory::Aligned;
+use super::simd::Level;
+use super::threads::{Shared, Threads};
+use crate::error::Result;
+use crate::pool::Pool;
+use crate::real::Real;
+use lanes::{LaneFft, LanesOf, Lines, Side, Transform};
+use num_complex::Complex;
+use std::marker::PhantomData;
+
+/// So many planes are shared among threads as they are; fewer are cut into rows and columns.
+const MANY_PLANES: usize = 16;
+
+/// One axis: `n` image cells inside `grid` grid cells.
+struct Axis<T> {
+    n: usize,
+    grid: usize,
+    fft: LaneFft<T>,
+    /// A line of the image, and one of the grid.
+    image: Side<T>,
+    whole: Side<T>,
+}
+
+impl<T: Real> Axis<T> {
+    /// Image cell i is grid cell i - `origin`, and multiplied by its `correction`.
+    fn new(n: usize, grid: usize, origin: usize, correction: Vec<T>) -> Self {
+        let fft = LaneFft::new(grid);
+        let image = fft.side((0..n).map(|i| (i + grid - origin) % grid), correction);
+        Axis { n, grid, image, whole: fft.whole(), fft }
+    }
+}
+
+/// The transform between a grid and an image, both of up to three axes.
+pub struct GridFft<T> {
+    level: Level,
+    lanes: usize,
+    axes: [Axis<T>; 3],
+    buffers: Pool<Aligned<T>>,
+}
+
+impl<T: Real> GridFft<T> {
+    /// See [`crate::backend::Backend::grid_fft`].
+    pub fn new(
+        threads: &Threads,
+        level: Level,
+        dims: &[usize],
+        grid: &[usize],
+        correction: &[Vec<f64>],
+    ) -> Result<Self> {
+        let axes = [0, 1, 2].map(|a| match dims.get(a) {
+            Some(&n) => Axis::new(n, grid[a], n / 2, correction[a].iter().map(|&c| T::of(c)).collect()),
+            None => Axis::new(1, 1, 0, vec![T::ONE]),
+        });
+        Self::of_axes(threads, level, axes)
+    }
+
+    /// The transform of a whole grid in its place, image and grid being the same.
+    fn in_place(threads: &Threads, level: Level, grid: [usize; 3]) -> Result<Self> {
+        Self::of_axes(threads, level, grid.map(|g| Axis::new(g, g, 0, vec![T::ONE; g])))
+    }
+
+    fn of_axes(threads: &Threads, level: Level, axes: [Axis<T>; 3]) -> Result<Self> {
+        let lanes = level.run(LanesOf(PhantomData::<T>));
+        let len = axes.iter().map(|a| a.fft.buffer_len(lanes)).max().unwrap_or(0);
+        let buffers = Pool::filled(threads.count(), || Aligned::zeros(len, "lines of the FFT"))?;
+        Ok(GridFft { level, lanes, axes, buffers })
+    }
+
+    /// See [`crate::backend::Backend::grid_to_image`].
+    pub fn grid_to_image(&self, threads: &Threads, grid: &mut [Complex<T>], image: &mut [Complex<T>]) {
+        let [x, y, z] = &self.axes;
+        assert_eq!(grid.len(), x.grid * y.grid * z.grid);
+        assert_eq!(image.len(), x.n * y.n * z.n);
+        let (grid, image) = (Shared::new(grid), Shared::new(image));
+        if z.grid > 1 {
+            self.along_z(threads, &grid, true);
+        }
+        self.each_plane(
+            threads,
+            [x.grid.div_ceil(self.lanes), y.n.div_ceil(self.lanes)],
+            |buffer, plane, block| self.columns(&grid, plane, block, true, buffer),
+            |buffer, plane, block| {
+                let (first, count) = self.block(block, y.n);
+                let from = (plane * y.grid + first) * x.grid;
+                let to = (plane * y.n + first) * x.n;
+                let from = (rows(&grid, from, x.grid, count, x.grid), &x.whole);
+                let to = (rows(&image, to, x.n, count, x.n), &x.image);
+                // SAFETY: each task has its own rows of the grid and of the image.
+                unsafe { self.level.run(Transform { fft: &x.fft, inverse: true, from, to, buffer }.kernel()) };
+            },
+        );
+    }
+
+    /// See [`crate::backend::Backend::image_to_grid`].
+    pub fn image_to_grid(&self, threads: &Threads, image: &[Complex<T>], grid: &mut [Complex<T>]) {
+        let [x, y, z] = &self.axes;
+        assert_eq!(grid.len(), x.grid * y.grid * z.grid);
+        assert_eq!(image.len(), x.n * y.n * z.n);
+        let grid = Shared::new(grid);
+        self.up(threads, &grid, |first, count| {
+            assert!((first + count) * x.n <= image.len());
+            // Only read: a transform never writes to where it loads from.
+            Lines { address: image[first * x.n..].as_ptr().cast_mut(), along: 1, across: x.n, count }
+        });
+    }
+
+    /// The transform of the grid itself.
+    fn transform(&self, threads: &Threads, grid: &mut [Complex<T>]) {
+        let x = &self.axes[0];
+        let grid = Shared::new(grid);
+        self.up(threads, &grid, |first, count| rows(&grid, first * x.grid, x.grid, count, x.grid));
+    }
+
+    /// From an image, of which `image_rows(first, count)` are some rows, to the grid.
+    fn up(
+        &self,
+        threads: &Threads,
+        grid: &Shared<'_, Complex<T>>,
+        image_rows: impl Fn(usize, usize) -> Lines<T> + Sync,
+    ) {
+        let [x, y, z] = &self.axes;
+        self.each_plane(
+            threads,
+            [y.n.div_ceil(self.lanes), x.grid.div_ceil(self.lanes)],
+            |buffer, plane, block| {
+                let (first, count) = self.block(block, y.n);
+                let from = (image_rows(plane * y.n + first, count), &x.image);
+                let to = (rows(grid, (plane * y.grid + first) * x.grid, x.grid, count, x.grid), &x.whole);
+                // SAFETY: each task has its own rows of the grid; nobody writes to the image meanwhile.
+                unsafe { self.level.run(Transform { fft: &x.fft, inverse: false, from, to, buffer }.kernel()) };
+            },
+            |buffer, plane, block| self.columns(grid, plane, block, false, buffer),
+        );
+        if z.grid > 1 {
+            self.along_z(threads, grid, false);
+        }
+    }
+
+    /// Block `block` of `count` lines: its first and how many it has.
+    fn block(&self, block: usize, count: usize) -> (usize, usize) {
+        let first = block * self.lanes;
+        (first, self.lanes.min(count - first))
+    }
+
+    fn buffer(&self) -> crate::pool::Lease<'_, Aligned<T>> {
+        let len = self.axes.iter().map(|a| a.fft.buffer_len(self.lanes)).max().unwrap_or(0);
+        self.buffers.take(|| Aligned::zeros(len, "lines of the FFT").expect("memory for the lines of an FFT"))
+    }
+
+    /// For every plane of the image `first(buffer, plane, block)` for each of as many blocks as `blocks` says, and then
+    /// `second` likewise. A plane stays in cache between the two where there are planes enough.
+    fn each_plane(
+        &self,
+        threads: &Threads,
+        blocks: [usize; 2],
+        first: impl Fn(&mut [T], usize, usize) + Sync,
+        second: impl Fn(&mut [T], usize, usize) + Sync,
+    ) {
+        let planes = self.axes[2].n;
+        if planes >= MANY_PLANES {
+            threads.run_with(
+                planes,
+                || self.buffer(),
+                |buffer, plane| {
+                    (0..blocks[0]).for_each(|block| first(buffer, plane, block));
+                    (0..blocks[1]).for_each(|block| second(buffer, plane, block));
+                },
+            );
+        } else {
+            threads.run_with(planes * blocks[0], || self.buffer(), |b, i| first(b, i / blocks[0], i % blocks[0]));
+            threads.run_with(planes * blocks[1], || self.buffer(), |b, i| second(b, i / blocks[1], i % blocks[1]));
+        }
+    }
+
+    /// Transforms a block of columns along y of one plane, in place: to the image's rows (`down`), or from them.
+    fn columns(&self, grid: &Shared<'_, Complex<T>>, plane: usize, block: usize, down: bool, buffer: &mut [T]) {
+        let [x, y, _] = &self.axes;
+        let (first, count) = self.block(block, x.grid);
+        let start = plane * x.grid * y.grid + first;
+        // SAFETY: each task has its own columns of its own plane.
+        unsafe { self.in_columns(y, grid, start, x.grid, count, down, buffer) };
+    }
+
+    /// Transforms all columns along z, in place: to the image's planes (`down`), or from them.
+    fn along_z(&self, threads: &Threads, grid: &Shared<'_, Complex<T>>, down: bool) {
+        let [x, y, z] = &self.axes;
+        let blocks = x.grid.div_ceil(self.lanes);
+        threads.run_with(
+            y.grid,
+            || self.buffer(),
+            |buffer, row| {
+                for block in 0..blocks {
+                    let (first, count) = self.block(block, x.grid);
+                    let start = row * x.grid + first;
+                    // SAFETY: each task has its own row of columns of the grid.
+                    unsafe { self.in_columns(z, grid, start, x.grid * y.grid, count, down, buffer) };
+                }
+            },
+        );
+    }
+
+    /// # Safety
+    /// No other thread may use these columns of the grid meanwhile.
+    #[allow(clippy::too_many_arguments)]
+    unsafe fn in_columns(
+        &self,
+        axis: &Axis<T>,
+        grid: &Shared<'_, Complex<T>>,
+        start: usize,
+        along: usize,
+        count: usize,
+        down: bool,
+        buffer: &mut [T],
+    ) {
+        assert!(start + (axis.grid - 1) * along + count <= grid.len());
+        let lines = Lines { address: grid.address(start), along, across: 1, count };
+        let (from, to) = if down { (&axis.whole, &axis.image) } else { (&axis.image, &axis.whole) };
+        let transform = Transform { fft: &axis.fft, inverse: down, from: (lines, from), to: (lines, to), buffer };
+        // SAFETY: the columns lie inside the grid, and are this thread's by the caller's promise.
+        unsafe { self.level.run(transform.kernel()) };
+    }
+}
+
+/// `count` rows of `len` elements, `across` apart, from element `start` of an array on.
+fn rows<T>(array: &Shared<'_, Complex<T>>, start: usize, across: usize, count: usize, len: usize) -> Lines<T> {
+    assert!(start + (count - 1) * across + len <= array.len());
+    Lines { address: array.address(start), along: 1, across, count }
+}

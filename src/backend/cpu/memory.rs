@@ -1,0 +1,103 @@
+//! Arrays at addresses that suit vectors and caches: zeroed, and in huge pages where they are large.
+
+use crate::backend::Element;
+use crate::error::{bail, Result};
+use std::alloc::{alloc, dealloc, Layout};
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+/// A cache line, and the widest vector.
+const ALIGNMENT: usize = 64;
+/// Arrays of so many bytes ask for huge pages: transforms along y and z touch a page a row.
+const LARGE: usize = 4 << 20;
+const HUGE_PAGE: usize = 2 << 20;
+
+/// An array of a fixed length that begins on a cache line.
+pub struct Aligned<E> {
+    address: NonNull<E>,
+    len: usize,
+    layout: Layout,
+}
+
+// SAFETY: the array owns its elements, as a Vec does.
+unsafe impl<E: Send> Send for Aligned<E> {}
+// SAFETY: as above.
+unsafe impl<E: Sync> Sync for Aligned<E> {}
+
+impl<E: Element> Aligned<E> {
+    /// An array of zeros. `what` is for the message when there is no memory.
+    pub fn zeros(len: usize, what: &str) -> Result<Self> {
+        let bytes = len.checked_mul(std::mem::size_of::<E>()).filter(|&b| b <= isize::MAX as usize - HUGE_PAGE);
+        let Some(bytes) = bytes else {
+            bail!(SizeOverflow, "{what} of {len} elements is more than memory can address: use a smaller problem");
+        };
+        let alignment = if bytes >= LARGE { HUGE_PAGE } else { ALIGNMENT };
+        if bytes == 0 {
+            return Ok(Aligned { len, ..Self::empty() });
+        }
+        let layout = Layout::from_size_align(bytes, alignment).expect("below isize::MAX");
+        // SAFETY: the size is not zero.
+        let Some(address) = NonNull::new(unsafe { alloc(layout) }) else {
+            bail!(
+                OutOfHostMemory,
+                "could not allocate {bytes} bytes for {what}: free memory, or use a smaller problem"
+            );
+        };
+        #[cfg(target_os = "linux")]
+        if bytes >= LARGE {
+            // SAFETY: the pages belong to the allocation; the advice changes no contents, and may be refused.
+            unsafe { libc::madvise(address.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
+        }
+        // SAFETY: the bytes are the allocation's; an Element is plain numbers, for which zero bits are zeros.
+        unsafe { address.as_ptr().write_bytes(0, bytes) };
+        Ok(Aligned { address: address.cast(), len, layout })
+    }
+}
+
+impl<E> Aligned<E> {
+    /// An array of no elements.
+    pub fn empty() -> Self {
+        Aligned { address: NonNull::dangling(), len: 0, layout: Layout::new::<()>() }
+    }
+}
+
+impl<E> Deref for Aligned<E> {
+    type Target = [E];
+    fn deref(&self) -> &[E] {
+        // SAFETY: len elements, initialised, for as long as self lives.
+        unsafe { std::slice::from_raw_parts(self.address.as_ptr(), self.len) }
+    }
+}
+
+impl<E> DerefMut for Aligned<E> {
+    fn deref_mut(&mut self) -> &mut [E] {
+        // SAFETY: as above, and self is mutably borrowed.
+        unsafe { std::slice::from_raw_parts_mut(self.address.as_ptr(), self.len) }
+    }
+}
+
+impl<E> Drop for Aligned<E> {
+    fn drop(&mut self) {
+        if self.layout.size() > 0 {
+            // SAFETY: what `zeros` allocated, with the same layout; elements need no drop, being Copy.
+            unsafe { dealloc(self.address.as_ptr().cast(), self.layout) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_are_aligned_and_zero() {
+        for len in [0, 1, 1000, 3 << 20] {
+            let mut array = Aligned::<f64>::zeros(len, "a test").unwrap();
+            assert_eq!(array.len(), len);
+            assert_eq!(array.as_ptr() as usize % ALIGNMENT, 0);
+            assert!(array.iter().all(|&x| x == 0.0));
+            array.fill(1.0);
+        }
+        assert!(Aligned::<f64>::zeros(usize::MAX / 4, "too much").is_err());
+    }
+}
