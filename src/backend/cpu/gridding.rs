@@ -5,29 +5,42 @@
 //! is then added to the grid. Tiles of one colour (parity of the tile's index on each axis) never overlap, so they are
 //! worked on side by side, and colours follow one another: every grid point receives its sums in the same order
 //! whatever the number of threads.
+//!
+//! Rows of a tile are added to a vector at a time, at whole vectors: the window's taps are moved within the vectors to
+//! where the window starts. Samples whose windows start in the same vector then meet in the same registers, and no load
+//! waits for a store that covers a part of it.
 
-use super::simd::{Arith, Kernel, Level};
+use super::memory::Aligned;
+use super::simd::{prefetch, Arith, Kernel, Level, Vector};
 use super::threads::{Shared, Threads};
 use crate::error::{bail, checked_product, try_collect, try_reserve, try_vec, Result};
-use crate::pool::Pool;
+use crate::pool::{Lease, Pool};
 use crate::real::Real;
-use crate::window::Shape;
+use crate::window::{Shape, MAX_WIDTH};
 use num_complex::Complex;
 use std::ops::Range;
 
-/// The edge of a tile in grid cells, about; buffers of 2D and 3D tiles then fit the first and second cache.
-const TILE_2D: usize = 32;
-const TILE_3D: usize = 16;
+/// The edges of a tile in grid cells, about: buffers of 2D and 3D tiles fit the first and second cache, and rows are long
+/// enough for the grid's memory to be read and written at its bandwidth.
+const TILE_2D: [usize; 3] = [64, 32, 1];
+const TILE_3D: [usize; 3] = [64, 16, 16];
+/// Samples whose taps are computed before any of them is used.
+const CHUNK: usize = 32;
+/// Samples whose taps are computed side by side, so that no multiply-add waits for the one before it. Divides `CHUNK`.
+const ABREAST: usize = 8;
+/// Rows of a tile that are fetched before they are wanted.
+const AHEAD: usize = 6;
+/// Samples that go through their cells together, at most.
+const GROUP: usize = 4;
 
 /// Samples sorted for one grid and window.
 pub struct Gridder<T> {
     level: Level,
+    layout: Layout,
     grid: [usize; 3],
     /// Taps of each axis; 1 along an axis that is not there.
     taps: [usize; 3],
-    /// Lanes of the x axis: taps rounded up, the rest having coefficient zero.
-    lanes: usize,
-    /// Window polynomials, [degree + 1][lanes], highest power first.
+    /// Window polynomials, [degree + 1][taps, zeros up to whole vectors], highest power first.
     polynomials: Vec<T>,
     points: Vec<Point<T>>,
     /// The sample that each point is.
@@ -35,22 +48,75 @@ pub struct Gridder<T> {
     tiles: Vec<Tile>,
     /// Ranges of `tiles` of one colour.
     colours: Vec<Range<usize>>,
-    /// Size of a tile's buffer.
+    /// Size of a tile's buffer, whole vectors along x, and the part of it that its samples' windows reach.
     extent: [usize; 3],
-    buffers: Pool<Vec<Complex<T>>>,
+    reach: [usize; 3],
+    work: Pool<Work<T>>,
 }
 
-/// A sample: where its window starts in its tile, and its offset in the first cell as the polynomials' variable.
+/// A sample.
 #[derive(Clone, Copy)]
 struct Point<T> {
+    /// Its offset in the first cell of its window as the polynomials' variable.
     t: [T; 3],
-    start: [u16; 3],
+    /// The cell of the tile's buffer, at the start of a vector, from which its window starts `shift` cells on.
+    at: u32,
+    shift: u32,
 }
 
 /// A tile that has samples: its first grid cell, and its points.
 struct Tile {
     origin: [usize; 3],
     points: Range<usize>,
+}
+
+/// Memory of one thread.
+struct Work<T> {
+    /// Tile buffers, one for each array of a batch.
+    cells: Aligned<Complex<T>>,
+    /// The taps of a chunk of samples.
+    taps: Aligned<T>,
+}
+
+/// How windows of one width lie in vectors of one level.
+#[derive(Clone, Copy)]
+struct Layout {
+    /// Reals, and complex cells, of a vector.
+    lanes: usize,
+    cells: usize,
+    /// Vectors that hold the taps.
+    tap_vectors: usize,
+    /// Vectors that a window covers, wherever it starts in the first; and from its start on.
+    row_vectors: usize,
+    window_vectors: usize,
+    /// Reals of the record of a sample's taps: those of x in whole vectors, then y, then z.
+    x_len: usize,
+    record: usize,
+}
+
+impl Layout {
+    fn new(lanes: usize, width: usize) -> Layout {
+        let cells = lanes / 2;
+        let tap_vectors = width.div_ceil(lanes);
+        let row_vectors = (width + cells - 1).div_ceil(cells);
+        // Taps, twice each and moved by less than a vector, are written in whole vectors.
+        let x_len = row_vectors.max(2 * tap_vectors + 1) * lanes;
+        let record = x_len + 2 * tap_vectors * lanes;
+        Layout { lanes, cells, tap_vectors, row_vectors, window_vectors: width.div_ceil(cells), x_len, record }
+    }
+}
+
+struct LayoutOf<T> {
+    width: usize,
+    real: std::marker::PhantomData<T>,
+}
+
+impl<T: Real> Kernel for LayoutOf<T> {
+    type Output = Layout;
+    #[inline(always)]
+    fn run<A: Arith>(self) -> Layout {
+        Layout::new(T::V::<A>::LANES, self.width)
+    }
 }
 
 /// Cuts `cells` into an even number of tiles (or one, for an axis that is not there) of about `edge` cells.
@@ -89,6 +155,7 @@ impl<T: Real> Gridder<T> {
         if count > u32::MAX as usize {
             bail!(SizeOverflow, "{count} samples are more than a plan takes ({}): split them", u32::MAX);
         }
+        let layout = level.run(LayoutOf { width, real: std::marker::PhantomData::<T> });
         let padded = |fill| {
             let mut all = [fill; 3];
             all[..axes].copy_from_slice(&vec![0; axes]);
@@ -98,10 +165,11 @@ impl<T: Real> Gridder<T> {
         size[..axes].copy_from_slice(grid);
         let mut taps = padded(1);
         taps[..axes].fill(width);
-        let edge = if axes == 3 { TILE_3D } else { TILE_2D }.max(width);
-        let cut = size.map(|n| Cut::new(n, edge));
-        let lanes = width.next_multiple_of(4);
-        let extent = [cut[0].longest() + lanes, cut[1].longest() + taps[1] - 1, cut[2].longest() + taps[2] - 1];
+        let edges = if axes == 3 { TILE_3D } else { TILE_2D };
+        let cut = [0, 1, 2].map(|a| Cut::new(size[a], edges[a].max(width)));
+        let reach = [0, 1, 2].map(|a| (cut[a].longest() + taps[a] - 1).min(size[a]));
+        let row = cut[0].longest().next_multiple_of(layout.cells) + layout.row_vectors * layout.cells;
+        let extent = [row, cut[1].longest() + taps[1] - 1, cut[2].longest() + taps[2] - 1];
 
         // The window's first cell on an axis, and the polynomials' variable. In double precision: a grid position in
         // single precision would cost two digits of the offset.
@@ -109,11 +177,13 @@ impl<T: Real> Gridder<T> {
             if axis >= axes {
                 return (0, T::ZERO);
             }
-            let cells = size[axis] as f64;
-            let position = k[axis][m].wide() * cells - 0.5 * width as f64;
-            let first = position.ceil();
-            let t = 2.0 * (first - position) - 1.0;
-            (first.rem_euclid(cells) as usize % size[axis], T::of(t))
+            let position = k[axis][m].wide() * size[axis] as f64 - 0.5 * width as f64;
+            let truncated = position as i64;
+            let first = truncated + i64::from(truncated as f64 != position && position > 0.0);
+            let t = 2.0 * (first as f64 - position) - 1.0;
+            // A grid has at least two windows, so that one period brings any start inside.
+            let cell = if first < 0 { first + size[axis] as i64 } else { first };
+            (cell as usize, T::of(t))
         };
 
         // Tiles are numbered colour by colour.
@@ -189,55 +259,63 @@ impl<T: Real> Gridder<T> {
             first = end;
         }
 
-        // Within a tile samples are sorted by the cell where their windows start, in which many meet.
-        let nowhere = Point { t: [T::ZERO; 3], start: [0; 3] };
+        // Within a tile samples are sorted by the vector where their windows start, in which many meet.
+        let nowhere = Point { t: [T::ZERO; 3], at: 0, shift: 0 };
         let mut points = try_vec(count, nowhere, "the sorted samples")?;
         // What the threads will need to sort the fullest tiles: their own allocations cannot report a failure.
         let fullest = tiles.iter().map(|t| t.points.len()).max().unwrap_or(0);
         let room = fullest.saturating_mul(threads.count().min(tiles.len()));
-        drop(try_reserve::<(u64, Point<T>)>(room, "sorting the samples")?);
+        drop(try_reserve::<u64>(room, "sorting the samples")?);
         let (shared, shared_order) = (Shared::new(&mut points), Shared::new(&mut order));
-        threads.run_with(tiles.len(), Vec::new, |sorted: &mut Vec<(u64, Point<T>)>, i| {
+        threads.run_with(tiles.len(), Vec::new, |sorted: &mut Vec<u64>, i| {
             let tile = &tiles[i];
             // SAFETY: tiles do not share points.
             let (points, order) = unsafe {
                 let (start, len) = (tile.points.start, tile.points.len());
                 (shared.part(start, len), shared_order.part(start, len))
             };
+            let place = |at: [(usize, T); 3]| {
+                let cell = [0, 1, 2].map(|a| at[a].0 - tile.origin[a]);
+                let shift = cell[0] % layout.cells;
+                ((cell[2] * extent[1] + cell[1]) * extent[0] + cell[0] - shift, shift)
+            };
             sorted.clear();
             sorted.extend(order.iter().map(|&m| {
-                let at = [0, 1, 2].map(|a| locate(a, m as usize));
-                let cell = [0, 1, 2].map(|a| at[a].0 - tile.origin[a]);
-                let place = (cell[2] * extent[1] + cell[1]) * extent[0] + cell[0];
-                let point = Point { t: at.map(|(_, t)| t), start: cell.map(|c| c as u16) };
-                ((place as u64) << 32 | m as u64, point)
+                let (at, _) = place([0, 1, 2].map(|a| locate(a, m as usize)));
+                (at as u64) << 32 | m as u64
             }));
             // The sample's own number is in the key, so that no two are equal.
-            sorted.sort_unstable_by_key(|(key, _)| *key);
-            for ((point, order), (key, sorted)) in points.iter_mut().zip(order).zip(sorted.iter()) {
-                *point = *sorted;
-                *order = *key as u32;
+            sorted.sort_unstable();
+            for ((point, order), &key) in points.iter_mut().zip(order).zip(sorted.iter()) {
+                *order = key as u32;
+                let at = [0, 1, 2].map(|a| locate(a, *order as usize));
+                let (first, shift) = place(at);
+                *point = Point { t: at.map(|(_, t)| t), at: first as u32, shift: shift as u32 };
             }
         });
 
         let rows = shape.polynomials(accuracy);
+        let lanes = layout.tap_vectors * layout.lanes;
         let mut polynomials = Vec::with_capacity(rows.len() * lanes);
         for row in &rows {
             polynomials.extend((0..lanes).map(|j| T::of(*row.get(j).unwrap_or(&0.0))));
         }
-        Ok(Gridder {
+        let gridder = Gridder {
             level,
+            layout,
             grid: size,
             taps,
-            lanes,
             polynomials,
             points,
             order,
             tiles,
             colours,
             extent,
-            buffers: Pool::new(),
-        })
+            reach,
+            work: Pool::new(),
+        };
+        let work = Pool::filled(threads.count(), || gridder.make_work(1))?;
+        Ok(Gridder { work, ..gridder })
     }
 
     /// Bytes held.
@@ -245,33 +323,68 @@ impl<T: Real> Gridder<T> {
         std::mem::size_of_val(&self.points[..]) + std::mem::size_of_val(&self.order[..])
     }
 
+    fn make_work(&self, arrays: usize) -> Result<Work<T>> {
+        Ok(Work {
+            cells: Aligned::zeros(arrays * self.buffer_len(), "a tile of the grid")?,
+            taps: Aligned::zeros(CHUNK * self.layout.record, "the taps of samples")?,
+        })
+    }
+
+    /// A thread's memory for `arrays` at once.
+    fn work(&self, arrays: usize) -> Lease<'_, Work<T>> {
+        let mut work = self.work.take(|| self.make_work(arrays).expect("memory for a tile of the grid"));
+        if work.cells.len() < arrays * self.buffer_len() {
+            *work = self.make_work(arrays).expect("memory for a tile of the grid");
+        }
+        work
+    }
+
+    fn buffer_len(&self) -> usize {
+        self.extent.iter().product()
+    }
+
+    /// How many arrays of samples and of grids there are, which must agree.
+    fn arrays(&self, values: usize, grid: usize) -> usize {
+        let cells = self.grid.iter().product::<usize>();
+        let arrays = grid / cells;
+        assert_eq!(grid, arrays * cells);
+        assert_eq!(values, arrays * self.order.len());
+        arrays
+    }
+
     /// See [`crate::backend::Backend::spread`].
     pub fn spread(&self, threads: &Threads, values: &[Complex<T>], grid: &mut [Complex<T>]) {
-        assert_eq!(values.len(), self.order.len());
-        assert_eq!(grid.len(), self.grid.iter().product::<usize>());
-        const CHUNK: usize = 1 << 16;
-        let chunks = grid.len().div_ceil(CHUNK);
+        let arrays = self.arrays(values.len(), grid.len());
+        const PART: usize = 1 << 16;
         let len = grid.len();
+        let cells = len / arrays;
         let shared = Shared::new(grid);
-        threads.run(chunks, |i| {
-            // SAFETY: chunks do not overlap.
-            unsafe { shared.part(i * CHUNK, CHUNK.min(len - i * CHUNK)) }.fill(Complex::default())
+        threads.run(len.div_ceil(PART), |i| {
+            // SAFETY: parts do not overlap.
+            unsafe { shared.part(i * PART, PART.min(len - i * PART)) }.fill(Complex::default())
         });
         for colour in &self.colours {
             threads.run_with(
                 colour.len(),
-                || self.buffers.take(|| vec![Complex::default(); self.buffer_len()]),
-                |buffer, i| {
+                || self.work(arrays),
+                |work, i| {
                     let tile = &self.tiles[colour.start + i];
-                    buffer.fill(Complex::default());
-                    self.run_tile(tile, buffer, TileWork::Spread { values });
-                    self.rows(tile, |grid_at, buffer_at, len| {
-                        // SAFETY: tiles of one colour, with the overhang of their windows, do not overlap.
-                        let row = unsafe { shared.part(grid_at, len) };
-                        for (g, b) in row.iter_mut().zip(&buffer[buffer_at..buffer_at + len]) {
-                            *g += *b;
-                        }
-                    });
+                    work.cells[..arrays * self.buffer_len()].fill(Complex::default());
+                    self.level.run(Spread { gridder: self, tile, values, arrays, work });
+                    for array in 0..arrays {
+                        let buffer = &work.cells[array * self.buffer_len()..][..self.buffer_len()];
+                        self.rows(
+                            tile,
+                            |at| prefetch(shared.address(array * cells).wrapping_add(at)),
+                            |grid_at, buffer_at, len| {
+                                // SAFETY: tiles of one colour, with the overhang of their windows, do not overlap.
+                                let row = unsafe { shared.part(array * cells + grid_at, len) };
+                                for (g, b) in row.iter_mut().zip(&buffer[buffer_at..buffer_at + len]) {
+                                    *g += *b;
+                                }
+                            },
+                        );
+                    }
                 },
             );
         }
@@ -279,41 +392,47 @@ impl<T: Real> Gridder<T> {
 
     /// See [`crate::backend::Backend::interpolate`].
     pub fn interpolate(&self, threads: &Threads, grid: &[Complex<T>], values: &mut [Complex<T>]) {
-        assert_eq!(values.len(), self.order.len());
-        assert_eq!(grid.len(), self.grid.iter().product::<usize>());
+        let arrays = self.arrays(values.len(), grid.len());
+        let cells = grid.len() / arrays;
         let shared = Shared::new(values);
-        threads.run_with(
-            self.tiles.len(),
-            || self.buffers.take(|| vec![Complex::default(); self.buffer_len()]),
-            |buffer, i| {
-                let tile = &self.tiles[i];
-                // Lanes beyond the window are read too, and multiplied by zero: they must be numbers.
-                buffer.fill(Complex::default());
-                self.rows(tile, |grid_at, buffer_at, len| {
-                    buffer[buffer_at..buffer_at + len].copy_from_slice(&grid[grid_at..grid_at + len]);
-                });
-                self.run_tile(tile, buffer, TileWork::Interpolate { values: &shared });
-            },
-        );
-    }
-
-    fn buffer_len(&self) -> usize {
-        self.extent.iter().product()
+        let start = || {
+            let mut work = self.work(arrays);
+            // Cells beyond the reach of windows are read too, and multiplied by zero: they must be numbers.
+            work.cells.fill(Complex::default());
+            work
+        };
+        threads.run_with(self.tiles.len(), start, |work, i| {
+            let tile = &self.tiles[i];
+            for array in 0..arrays {
+                let buffer = &mut work.cells[array * self.buffer_len()..][..self.buffer_len()];
+                let grid = &grid[array * cells..][..cells];
+                self.rows(
+                    tile,
+                    |at| prefetch(grid.as_ptr().wrapping_add(at)),
+                    |grid_at, buffer_at, len| {
+                        buffer[buffer_at..buffer_at + len].copy_from_slice(&grid[grid_at..grid_at + len]);
+                    },
+                );
+            }
+            self.level.run(Interpolate { gridder: self, tile, values: &shared, arrays, work });
+        });
     }
 
     /// Calls `f(grid index, buffer index, length)` for each run of cells that a tile's buffer covers.
-    fn rows(&self, tile: &Tile, mut f: impl FnMut(usize, usize, usize)) {
+    #[inline(always)]
+    fn rows(&self, tile: &Tile, mut ahead: impl FnMut(usize), mut f: impl FnMut(usize, usize, usize)) {
         let [gx, gy, gz] = self.grid;
-        let width = (self.extent[0] - self.lanes + self.taps[0] - 1).min(gx);
-        let height = self.extent[1].min(gy);
-        let depth = self.extent[2].min(gz);
+        let [width, height, depth] = self.reach;
+        let x = tile.origin[0];
+        let first = width.min(gx - x);
+        let row_of = |z: usize, y: usize| ((tile.origin[2] + z) % gz * gy + (tile.origin[1] + y) % gy) * gx;
         for z in 0..depth {
-            let plane = (tile.origin[2] + z) % gz * gy;
             for y in 0..height {
-                let row = (plane + (tile.origin[1] + y) % gy) * gx;
+                let row = row_of(z, y);
+                let next = y + AHEAD;
+                let next = if next < height { row_of(z, next) } else { row_of(z + 1, next - height) };
+                (x..x + first).step_by(8).for_each(|x| ahead(next + x));
                 let at = (z * self.extent[1] + y) * self.extent[0];
-                let x = tile.origin[0];
-                let first = width.min(gx - x);
                 f(row + x, at, first);
                 if first < width {
                     f(row, at + first, width - first);
@@ -322,153 +441,313 @@ impl<T: Real> Gridder<T> {
         }
     }
 
-    fn run_tile(&self, tile: &Tile, buffer: &mut [Complex<T>], work: TileWork<'_, T>) {
-        match self.lanes {
-            4 => self.level.run(TileKernel::<T, 4, 8> { gridder: self, tile, buffer, work }),
-            8 => self.level.run(TileKernel::<T, 8, 16> { gridder: self, tile, buffer, work }),
-            12 => self.level.run(TileKernel::<T, 12, 24> { gridder: self, tile, buffer, work }),
-            16 => self.level.run(TileKernel::<T, 16, 32> { gridder: self, tile, buffer, work }),
-            lanes => unreachable!("windows have at most 16 taps, not {lanes}"),
-        }
-    }
-}
-
-/// What to do with a tile's samples.
-enum TileWork<'a, T> {
-    Spread { values: &'a [Complex<T>] },
-    Interpolate { values: &'a Shared<'a, Complex<T>> },
-}
-
-/// The samples of one tile, with `L` lanes of real and `LL` = 2 `L` of interleaved complex numbers.
-struct TileKernel<'a, T, const L: usize, const LL: usize> {
-    gridder: &'a Gridder<T>,
-    tile: &'a Tile,
-    buffer: &'a mut [Complex<T>],
-    work: TileWork<'a, T>,
-}
-
-impl<T: Real, const L: usize, const LL: usize> TileKernel<'_, T, L, LL> {
-    /// The window's taps at polynomial variable `t`.
+    /// Writes the records of some points' taps: those of x twice each, for real and imaginary parts, `moved` by the
+    /// points' shifts or not.
+    ///
+    /// # Safety
+    /// `records` must have room for `CHUNK` of them, of this level's layout.
     #[inline(always)]
-    fn taps<A: Arith>(&self, t: T) -> [T; L] {
-        let (first, rest) = self.gridder.polynomials.split_at(L);
-        let mut taps = [T::ZERO; L];
-        taps.copy_from_slice(first);
-        for row in rest.chunks_exact(L) {
-            for j in 0..L {
-                taps[j] = A::fma(taps[j], t, row[j]);
+    unsafe fn write_taps<A: Arith>(&self, points: &[Point<T>], moved: bool, records: *mut T) {
+        let lanes = T::V::<A>::LANES;
+        let Layout { tap_vectors, row_vectors, x_len, record, .. } = self.layout;
+        let zero = T::V::<A>::splat(T::ZERO);
+        let axes = if self.taps[2] > 1 { 3 } else { 2 };
+        let row = tap_vectors * lanes;
+        for first in (0..points.len()).step_by(ABREAST) {
+            let records = records.wrapping_add(first * record);
+            // What lacks for a whole number of them is the last point again: there is room for its copies.
+            let block: [&Point<T>; ABREAST] = std::array::from_fn(|i| &points[(first + i).min(points.len() - 1)]);
+            for axis in 0..axes {
+                for v in 0..tap_vectors {
+                    let t = block.map(|point| T::V::<A>::splat(point.t[axis]));
+                    // SAFETY: polynomials are rows of `tap_vectors` vectors.
+                    let taps = unsafe { evaluate(&self.polynomials, row, v * lanes, t) };
+                    for (i, (point, taps)) in block.iter().zip(taps).enumerate() {
+                        // SAFETY: a record has x_len reals for x, to which row_vectors and the shift keep, and `row` for
+                        // y and z each.
+                        unsafe {
+                            let to = records.add(i * record);
+                            if axis > 0 {
+                                taps.store(to.add(x_len + (axis - 1) * row + v * lanes));
+                                continue;
+                            }
+                            let shift = if moved { 2 * point.shift as usize } else { 0 };
+                            if moved && v == 0 {
+                                (0..row_vectors).for_each(|v| zero.store(to.add(v * lanes)));
+                            }
+                            let (low, high) = taps.zip(taps);
+                            low.store(to.add(shift + 2 * v * lanes));
+                            high.store(to.add(shift + (2 * v + 1) * lanes));
+                        }
+                    }
+                }
             }
         }
-        taps
     }
 }
 
-impl<T: Real, const L: usize, const LL: usize> Kernel for TileKernel<'_, T, L, LL> {
+/// A vector of polynomials, `first` elements into each row of coefficients, at each of `t`.
+///
+/// # Safety
+/// A vector must be readable there, in rows of `row` elements.
+#[inline(always)]
+unsafe fn evaluate<T: Real, V: Vector<T>>(
+    polynomials: &[T],
+    row: usize,
+    first: usize,
+    t: [V; ABREAST],
+) -> [V; ABREAST] {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut sums = [V::load(polynomials.as_ptr().add(first)); ABREAST];
+        let mut at = row;
+        while at < polynomials.len() {
+            let coefficient = V::load(polynomials.as_ptr().add(at + first));
+            for (sum, t) in sums.iter_mut().zip(t) {
+                *sum = sum.fma(t, coefficient);
+            }
+            at += row;
+        }
+        sums
+    }
+}
+
+/// Adds the samples of a tile to its buffers.
+struct Spread<'a, T> {
+    gridder: &'a Gridder<T>,
+    tile: &'a Tile,
+    values: &'a [Complex<T>],
+    arrays: usize,
+    work: &'a mut Work<T>,
+}
+
+/// Calls `$run::<A, N>` with N the number of vectors, of which there are as many as the widest window needs.
+macro_rules! with_vectors {
+    ($count:expr, $A:ident, $self:ident.$run:ident, [$($n:literal)*]) => {
+        match $count {
+            // Vectors beyond those of the widest window are never met, and not compiled.
+            $($n if $n * T::V::<$A>::LANES < 2 * (MAX_WIDTH + T::V::<$A>::LANES) => $self.$run::<$A, $n>(),)*
+            n => unreachable!("a window does not cover {n} vectors"),
+        }
+    };
+}
+
+impl<T: Real> Kernel for Spread<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<A: Arith>(mut self) {
-        let points = &self.gridder.points[self.tile.points.clone()];
-        let mut i = 0;
-        while i < points.len() {
-            // Samples whose windows cover the same cells go through these cells together.
-            let same = points[i + 1..].iter().take(GROUP - 1).take_while(|p| p.start == points[i].start).count();
-            let first = self.tile.points.start + i;
-            match same {
-                0 => self.group::<A, 1>(first),
-                1 => self.group::<A, 2>(first),
-                2 => self.group::<A, 3>(first),
-                _ => self.group::<A, 4>(first),
+        with_vectors!(self.gridder.layout.row_vectors, A, self.all, [2 3 4 5 6 7 8 9 10 11 12 13 14 15 16])
+    }
+}
+
+impl<T: Real> Spread<'_, T> {
+    #[inline(always)]
+    fn all<A: Arith, const N: usize>(&mut self) {
+        let g = self.gridder;
+        let (samples, buffer) = (g.order.len(), g.buffer_len());
+        let taps = self.work.taps.as_mut_ptr();
+        let cells: *mut T = self.work.cells.as_mut_ptr().cast();
+        assert!(self.work.cells.len() >= self.arrays * buffer);
+        for first in self.tile.points.clone().step_by(CHUNK) {
+            let last = (first + CHUNK).min(self.tile.points.end);
+            let (points, order) = (&g.points[first..last], &g.order[first..last]);
+            order.iter().for_each(|&m| prefetch(&self.values[m as usize]));
+            // SAFETY: there is room for CHUNK records.
+            unsafe { g.write_taps::<A>(points, true, taps) };
+            for array in 0..self.arrays {
+                let values = &self.values[array * samples..][..samples];
+                // SAFETY: each array has a buffer.
+                let cells = unsafe { cells.add(2 * array * buffer) };
+                let mut i = 0;
+                while i < points.len() {
+                    let more = points[i + 1..].iter().take(GROUP - 1).take_while(|p| p.at == points[i].at).count();
+                    let (at, order) = (points[i].at as usize, &order[i..=i + more]);
+                    // SAFETY: the records have been written; `Gridder::new` placed the points inside the buffer.
+                    unsafe {
+                        let taps = taps.add(i * g.layout.record);
+                        match more {
+                            0 => add::<T, A, N, 1>(g, taps, order, values, cells, at),
+                            1 => add::<T, A, N, 2>(g, taps, order, values, cells, at),
+                            2 => add::<T, A, N, 3>(g, taps, order, values, cells, at),
+                            _ => add::<T, A, N, 4>(g, taps, order, values, cells, at),
+                        }
+                    }
+                    i += more + 1;
+                }
             }
-            i += same + 1;
         }
     }
 }
 
-/// Samples that go through their cells together, at most.
-const GROUP: usize = 4;
+/// Adds `S` samples whose windows start in the same vector to rows of `N` vectors.
+///
+/// # Safety
+/// `taps` must be their records, and the rows from cell `at` on lie inside `cells`.
+#[inline(always)]
+unsafe fn add<T: Real, A: Arith, const N: usize, const S: usize>(
+    g: &Gridder<T>,
+    taps: *const T,
+    order: &[u32],
+    values: &[Complex<T>],
+    cells: *mut T,
+    at: usize,
+) {
+    let lanes = T::V::<A>::LANES;
+    let Layout { x_len, record, tap_vectors, .. } = g.layout;
+    let [row, plane] = [2 * g.extent[0], 2 * g.extent[0] * g.extent[1]];
+    let zero = T::V::<A>::splat(T::ZERO);
+    // SAFETY: the caller's promises.
+    unsafe {
+        let mut x = [[zero; N]; S];
+        for s in 0..S {
+            let value = values[order[s] as usize];
+            let (value, _) = T::V::<A>::splat(value.re).zip(T::V::<A>::splat(value.im));
+            for (v, x) in x[s].iter_mut().enumerate() {
+                *x = T::V::<A>::load(taps.add(s * record + v * lanes)).mul(value);
+            }
+        }
+        let y = taps.add(x_len);
+        let z = y.add(tap_vectors * lanes);
+        let first = cells.add(2 * at);
+        if g.taps[2] == 1 {
+            add_rows::<T, A, N, S>(&x, y, record, first, row, g.taps[1]);
+            return;
+        }
+        for jz in 0..g.taps[2] {
+            let mut xz = x;
+            for (s, xz) in xz.iter_mut().enumerate() {
+                let factor = T::V::<A>::splat(*z.add(s * record + jz));
+                xz.iter_mut().for_each(|x| *x = x.mul(factor));
+            }
+            add_rows::<T, A, N, S>(&xz, y, record, first.add(jz * plane), row, g.taps[1]);
+        }
+    }
+}
 
-impl<T: Real, const L: usize, const LL: usize> TileKernel<'_, T, L, LL> {
-    /// `N` samples from point `first` on, all with the same start.
+/// Adds the outer product of `x` and the taps at `y` to rows of a plane.
+///
+/// # Safety
+/// As [`add`].
+#[inline(always)]
+unsafe fn add_rows<T: Real, A: Arith, const N: usize, const S: usize>(
+    x: &[[T::V<A>; N]; S],
+    y: *const T,
+    record: usize,
+    first: *mut T,
+    row: usize,
+    taps: usize,
+) {
+    let lanes = T::V::<A>::LANES;
+    for jy in 0..taps {
+        // SAFETY: the caller's promises.
+        unsafe {
+            let p = first.add(jy * row);
+            let mut sum = [x[0][0]; N];
+            for (v, sum) in sum.iter_mut().enumerate() {
+                *sum = T::V::<A>::load(p.add(v * lanes));
+            }
+            for (s, x) in x.iter().enumerate() {
+                let factor = T::V::<A>::splat(*y.add(s * record + jy));
+                for (sum, x) in sum.iter_mut().zip(x) {
+                    *sum = x.fma(factor, *sum);
+                }
+            }
+            for (v, sum) in sum.iter().enumerate() {
+                sum.store(p.add(v * lanes));
+            }
+        }
+    }
+}
+
+/// Sums up a tile's buffers under the windows of its samples.
+struct Interpolate<'a, T> {
+    gridder: &'a Gridder<T>,
+    tile: &'a Tile,
+    values: &'a Shared<'a, Complex<T>>,
+    arrays: usize,
+    work: &'a mut Work<T>,
+}
+
+impl<T: Real> Kernel for Interpolate<'_, T> {
+    type Output = ();
+
     #[inline(always)]
-    fn group<A: Arith, const N: usize>(&mut self, first: usize) {
+    fn run<A: Arith>(mut self) {
+        with_vectors!(self.gridder.layout.window_vectors, A, self.all, [1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16])
+    }
+}
+
+impl<T: Real> Interpolate<'_, T> {
+    #[inline(always)]
+    fn all<A: Arith, const N: usize>(&mut self) {
         let g = self.gridder;
-        let [_, ny, nz] = g.taps;
-        let row_len = g.extent[0];
-        let plane_len = row_len * g.extent[1];
-        let points = &g.points[first..first + N];
-        let order = &g.order[first..first + N];
-        let [sx, sy, sz] = points[0].start.map(usize::from);
-        let start = sz * plane_len + sy * row_len + sx;
-        let mut one = [T::ZERO; L];
-        one[0] = T::ONE;
-        let (mut x, mut y, mut z) = ([[T::ZERO; L]; N], [[T::ZERO; L]; N], [one; N]);
-        for s in 0..N {
-            x[s] = self.taps::<A>(points[s].t[0]);
-            y[s] = self.taps::<A>(points[s].t[1]);
-            if nz > 1 {
-                z[s] = self.taps::<A>(points[s].t[2]);
-            }
-        }
-        match &self.work {
-            TileWork::Spread { values } => {
-                let mut xv = [[T::ZERO; LL]; N];
-                for s in 0..N {
-                    let v = values[order[s] as usize];
-                    for j in 0..L {
-                        xv[s][2 * j] = x[s][j] * v.re;
-                        xv[s][2 * j + 1] = x[s][j] * v.im;
+        let (samples, buffer) = (g.order.len(), g.buffer_len());
+        let taps = self.work.taps.as_mut_ptr();
+        let cells: *const T = self.work.cells.as_ptr().cast();
+        assert!(self.work.cells.len() >= self.arrays * buffer);
+        for first in self.tile.points.clone().step_by(CHUNK) {
+            let last = (first + CHUNK).min(self.tile.points.end);
+            let (points, order) = (&g.points[first..last], &g.order[first..last]);
+            // SAFETY: there is room for CHUNK records.
+            unsafe { g.write_taps::<A>(points, false, taps) };
+            for array in 0..self.arrays {
+                for (i, (point, &m)) in points.iter().zip(order).enumerate() {
+                    // SAFETY: the record has been written, `Gridder::new` placed the point inside the buffer, and every
+                    // sample is one point of one tile.
+                    unsafe {
+                        let taps = taps.add(i * g.layout.record);
+                        let cells = cells.add(2 * (array * buffer + (point.at + point.shift) as usize));
+                        let sum = window_sum::<T, A, N>(g, taps, cells);
+                        self.values.set(array * samples + m as usize, sum);
                     }
-                }
-                let cells = flat_mut(self.buffer);
-                #[allow(clippy::needless_range_loop)] // of N arrays side by side
-                for jz in 0..nz {
-                    let mut xvz = [[T::ZERO; LL]; N];
-                    for s in 0..N {
-                        for j in 0..LL {
-                            xvz[s][j] = xv[s][j] * z[s][jz];
-                        }
-                    }
-                    let plane = 2 * (start + jz * plane_len);
-                    #[allow(clippy::needless_range_loop)]
-                    for jy in 0..ny {
-                        let at = plane + 2 * jy * row_len;
-                        let row: &mut [T; LL] = (&mut cells[at..at + LL]).try_into().expect("LL long");
-                        let mut sum = *row;
-                        for s in 0..N {
-                            for j in 0..LL {
-                                sum[j] = A::fma(xvz[s][j], y[s][jy], sum[j]);
-                            }
-                        }
-                        *row = sum;
-                    }
-                }
-            }
-            TileWork::Interpolate { values } => {
-                let cells = flat(self.buffer);
-                for s in 0..N {
-                    let (x, y, z) = (&x[s], &y[s], &z[s]);
-                    let mut sum = [T::ZERO; LL];
-                    for (jz, &wz) in z[..nz].iter().enumerate() {
-                        for (jy, &wy) in y[..ny].iter().enumerate() {
-                            let at = 2 * (start + jz * plane_len + jy * row_len);
-                            let w = wz * wy;
-                            let row: &[T; LL] = cells[at..at + LL].try_into().expect("LL long");
-                            for j in 0..LL {
-                                sum[j] = A::fma(row[j], w, sum[j]);
-                            }
-                        }
-                    }
-                    let mut v = Complex::new(T::ZERO, T::ZERO);
-                    for j in 0..L {
-                        v.re = A::fma(sum[2 * j], x[j], v.re);
-                        v.im = A::fma(sum[2 * j + 1], x[j], v.im);
-                    }
-                    // SAFETY: every sample is one point of one tile.
-                    unsafe { values.set(order[s] as usize, v) };
                 }
             }
         }
+    }
+}
+
+/// The sum of the cells from `first` on under one sample's window, `N` vectors wide.
+///
+/// # Safety
+/// `taps` must be the sample's record, and its window lie inside the buffer.
+#[inline(always)]
+unsafe fn window_sum<T: Real, A: Arith, const N: usize>(g: &Gridder<T>, taps: *const T, first: *const T) -> Complex<T> {
+    let lanes = T::V::<A>::LANES;
+    let Layout { x_len, tap_vectors, .. } = g.layout;
+    let [row, plane] = [2 * g.extent[0], 2 * g.extent[0] * g.extent[1]];
+    let zero = T::V::<A>::splat(T::ZERO);
+    // SAFETY: the caller's promises.
+    unsafe {
+        let y = taps.add(x_len);
+        let z = y.add(tap_vectors * lanes);
+        let of_plane = |first: *const T| {
+            let mut sum = [zero; N];
+            for jy in 0..g.taps[1] {
+                let factor = T::V::<A>::splat(*y.add(jy));
+                for (v, sum) in sum.iter_mut().enumerate() {
+                    *sum = T::V::<A>::load(first.add(jy * row + v * lanes)).fma(factor, *sum);
+                }
+            }
+            sum
+        };
+        let mut sum = [zero; N];
+        if g.taps[2] == 1 {
+            sum = of_plane(first);
+        } else {
+            for jz in 0..g.taps[2] {
+                let factor = T::V::<A>::splat(*z.add(jz));
+                let plane = of_plane(first.add(jz * plane));
+                for (sum, plane) in sum.iter_mut().zip(plane) {
+                    *sum = plane.fma(factor, *sum);
+                }
+            }
+        }
+        let mut total = zero;
+        for (v, sum) in sum.iter().enumerate() {
+            total = sum.fma(T::V::<A>::load(taps.add(v * lanes)), total);
+        }
+        total.sum_pairs()
     }
 }
 
