@@ -300,8 +300,9 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             Normal::Auto => match self.choice() {
                 None => true,
                 Some(c) => {
-                    let through_grid = 2.0 * window::cost(&c.grid, &self.dims, self.samples, c.shape.width());
-                    window::toeplitz_cost(&self.dims) < through_grid
+                    let real = std::mem::size_of::<T>();
+                    let through_grid = 2.0 * window::cost(&c.grid, &self.dims, self.samples, c.shape.width(), real);
+                    window::toeplitz_cost(&self.dims, real) < through_grid
                 }
             },
         }
@@ -322,7 +323,8 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     }
 
     fn q_bytes(&self) -> usize {
-        let doubled = self.dims.iter().fold(1usize, |p, &n| p.saturating_mul(window::next_fast_size(2 * n)));
+        // One half of the doubled grid.
+        let doubled = self.dims[1..].iter().fold(self.dims[0], |p, &n| p.saturating_mul(window::next_fast_size(2 * n)));
         self.b().convolver_bytes(&self.dims).saturating_add(doubled.saturating_mul(2 * std::mem::size_of::<T>()))
     }
 
