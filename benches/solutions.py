@@ -1,0 +1,82 @@
+"""Conjugate gradients by recon and by BART, each a process of its own that reads and writes the same .cfl files."""
+
+import statistics
+import subprocess
+from pathlib import Path
+
+import numpy as np
+
+import measure
+
+
+def write_scan(session, solution):
+    """The phantom's k-space, BART's trajectory (cycles per field of view) and coil maps; the files' stems by name."""
+    case = solution.scan
+    spokes, readout = case.sizes[:2]
+    k = case.trajectory(session.library)
+    kspace, maps = session.library.phantom(case.dims, k, solution.coils)
+    trajectory = np.zeros((k[0].size, 3), np.complex64)
+    for axis, (size, values) in enumerate(zip(case.dims, k)):
+        trajectory[:, axis] = size * values
+    dims = list(case.dims) + [1] * (3 - len(case.dims))
+    if maps is None:
+        maps = np.ones(dims[::-1], np.complex64)
+    names = ("trajectory", "kspace", "maps", "recon", "bart")
+    stems = {name: session.work / f"{solution.name}_{name}" for name in names}
+    measure.write_cfl(stems["trajectory"], [3, readout, spokes], trajectory)
+    measure.write_cfl(stems["kspace"], [1, readout, spokes, solution.coils], kspace)
+    measure.write_cfl(stems["maps"], [*dims, solution.coils], maps)
+    return dims, stems
+
+
+def build_solver(session):
+    """solve.c with the static library: nothing is looked for at run time."""
+    program = session.work / "solve"
+    source = Path(__file__).parent / "solve.c"
+    system = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]
+    command = ["gcc", "-O2", f"-I{session.include}", source, session.archive, *system, "-o", program]
+    subprocess.run(command, check=True)
+    return program
+
+
+def recon_command(program, solution, dims, stems, threads):
+    files = [f"{stems[name]}.cfl" for name in ("trajectory", "kspace", "maps", "recon")]
+    if solution.coils == 1:
+        files[2] = "-"
+    return [program, *dims, solution.coils, solution.iterations, threads, *files]
+
+
+def bart_command(solution, stems):
+    """Least squares without a prior, of which BART's default is conjugate gradients with its own Toeplitz kernel."""
+    files = [stems[name] for name in ("kspace", "maps", "bart")]
+    return ["bart", "pics", "-l2", "-r", "0", "-i", solution.iterations, "-t", stems["trajectory"], *files]
+
+
+def timed(solution, side, threads, runs, command):
+    environment = measure.process_environment(threads)
+    done = [measure.process(command, environment) for _ in range(runs)]
+    return {
+        "case": solution.name,
+        "side": side,
+        "threads": threads,
+        "runs": runs,
+        "seconds": statistics.median(run["seconds"] for run in done),
+        "peak_bytes": max(run["peak_bytes"] for run in done),
+        "runs_s": [run["seconds"] for run in done],
+        "command": " ".join(Path(str(part)).name for part in command),
+    }
+
+
+def measure_solution(session, solution):
+    """Rows of recon and, unless in a hurry, of BART, as lists of one number of threads."""
+    dims, stems = write_scan(session, solution)
+    program = build_solver(session)
+    for threads in session.threads:
+        measure.progress(f"{solution.name}, threads: {threads}")
+        command = recon_command(program, solution, dims, stems, threads)
+        rows = [timed(solution, "recon", threads, min(session.runs, solution.runs), command)]
+        if not session.quick:
+            rows.append(timed(solution, "BART", threads, solution.bart_runs, bart_command(solution, stems)))
+            recon, bart = (np.fromfile(f"{stems[name]}.cfl", np.complex64) for name in ("recon", "bart"))
+            rows[-1]["difference"] = measure.scaled_difference(bart, recon)
+        yield rows
