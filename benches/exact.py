@@ -42,7 +42,7 @@ def part(session, samples, voxels, voxel_count):
     return Part(k, data, voxels, checked, measure.direct_adjoint(k, positions, data))
 
 
-def row(candidate, part, times, threads):
+def row(candidate, part, times, threads, others):
     samples, voxels = part.data.size, candidate.output.size
     median = measure.milliseconds(times)
     return {
@@ -55,7 +55,8 @@ def row(candidate, part, times, threads):
         "error": part.error(candidate.output),
         "median_ms": median,
         "gpairs_per_s": samples * voxels / (1e6 * median),
-        "runs_ms": [1e3 * t for t in times],
+        "runs_ms": [round(1e3 * t, 4) for t in times],
+        "others": others,
     }
 
 
@@ -72,5 +73,5 @@ def measure_all(session):
             parts = [grid, some, *(some for _ in loops)]
             candidates = [peers.exact(session.library, dims, p.at(precision), threads) for p in (grid, some)]
             candidates += [loop.candidate(*some.at(precision), threads) for loop in loops]
-            seconds = measure.alternate(session.runs, [candidate.run for candidate in candidates])
-            yield [row(c, p, times, threads) for c, p, times in zip(candidates, parts, seconds)]
+            seconds, others = measure.alternate(session.runs, [candidate.run for candidate in candidates])
+            yield [row(c, p, times, threads, others) for c, p, times in zip(candidates, parts, seconds)]

@@ -10,7 +10,7 @@ from pathlib import Path
 import ducc0
 import finufft
 
-VECTOR_UNITS = ("sse3", "sse4_2", "avx", "avx2", "fma", "avx512f")
+VECTOR_UNITS = ("sse2", "sse4_2", "avx", "avx2", "fma", "avx512f")
 
 
 def said(*command, folder=None):
@@ -36,7 +36,6 @@ def describe():
         "vector_units": [unit for unit in VECTOR_UNITS if unit in flags],
         "memory_bytes": pages,
         "system": f"{platform.system()} {platform.machine()}",
-        "load_average_before": round(os.getloadavg()[0], 2),
     }
 
 

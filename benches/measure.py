@@ -12,22 +12,56 @@ import numpy as np
 
 # Exponentials computed at once: 16 bytes each.
 CHUNK = 1 << 21
+# Cores that others may take before a measurement counts as disturbed, and how many more are made at most to replace such.
+DISTURBED = 0.1
+MORE = 3
 
 
 def progress(text):
     print(text, file=sys.stderr, flush=True)
 
 
+def busy_seconds():
+    """CPU time that anybody has used since the machine started, and that this process and its children have."""
+    user, nice, system, _, _, *interrupts = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
+    ticks = sum(map(int, (user, nice, system, *interrupts)))
+    return ticks / os.sysconf("SC_CLK_TCK"), sum(os.times()[:4])
+
+
+def watched(attempt):
+    """What `attempt` returns, and the cores that other processes took from the machine meanwhile, on average."""
+    started, (everybody, own) = time.perf_counter(), busy_seconds()
+    result = attempt()
+    (everybody_then, own_then), seconds = busy_seconds(), time.perf_counter() - started
+    return result, max(0.0, (everybody_then - everybody) - (own_then - own)) / seconds
+
+
+def quietest(runs, attempt):
+    """Results of `runs` attempts, and the cores that others took. While others disturb them a few more are made, and those
+    least disturbed are kept: chosen by what others did, never by the result."""
+    done = []
+    most = runs + min(runs, MORE)
+    while len(done) < runs or (len(done) < most and sum(others <= DISTURBED for _, others in done) < runs):
+        done.append(watched(attempt))
+    kept = sorted(done, key=lambda pair: pair[1])[:runs]
+    return [result for result, _ in kept], sum(others for _, others in kept) / runs
+
+
 def alternate(runs, functions):
-    """Seconds of each function: one round that is not counted, then rounds in which each has its turn."""
-    seconds = [[] for _ in functions]
-    for counted in range(-1, runs):
-        for function, times in zip(functions, seconds):
-            started = time.perf_counter()
-            function()
-            if counted >= 0:
-                times.append(time.perf_counter() - started)
-    return seconds
+    """Seconds of each function in rounds in which each has its turn, after a round that is not counted; and the cores that
+    others took."""
+
+    def turn(function):
+        started = time.perf_counter()
+        function()
+        return time.perf_counter() - started
+
+    def one_round():
+        return [turn(function) for function in functions]
+
+    one_round()
+    rounds, others = quietest(runs, one_round)
+    return list(zip(*rounds)), others
 
 
 def milliseconds(times):
@@ -62,7 +96,8 @@ def direct_adjoint(k, positions, data):
 def direct_forward(dims, k, image):
     """sum_r image_r exp(-i 2 pi k_m.r) at each sample; summed axis by axis, over which the exponential factors."""
     waves = [
-        np.exp(-2j * np.pi * np.outer(np.arange(size) - size // 2, axis.astype(np.float64))) for size, axis in zip(dims, k)
+        np.exp(-2j * np.pi * np.outer(np.arange(size) - size // 2, axis.astype(np.float64)))
+        for size, axis in zip(dims, k)
     ]
     sums = image.astype(np.complex128) @ waves[0]
     for wave in waves[1:]:
@@ -94,7 +129,7 @@ def relative(found, exact):
 def process(command, environment=None):
     """Wall time and peak memory of a command as a process of its own."""
     child = [sys.executable, "-S", Path(__file__).parent / "child.py", *map(str, command)]
-    done = subprocess.run(child, env=environment, capture_output=True, text=True)
+    done = subprocess.run(child, check=False, env=environment, capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(map(str, command))}: {done.stderr.strip()}")
     return json.loads(done.stdout)

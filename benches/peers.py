@@ -7,9 +7,9 @@ are converted to what a side wants before anything is timed.
 import ctypes
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable
 
 import ducc0
 import finufft
@@ -88,20 +88,27 @@ def ducc(_, transform, precision, tolerance):
     return Candidate("DUCC0", f"{precision} {tolerance:.1e}", precision, tolerance, run, output, seconds)
 
 
-def fin(_, transform, precision, tolerance):
+def fin(_, transform, precision, tolerance, oversampling=0.0):
     _, data = transform.widened(precision)
     # FINUFFT has radians and nothing else.
     radians = [(2 * np.pi * axis.astype(np.float64)).astype(FLOAT[precision]) for axis in transform.k]
     kind, sign = (1, 1) if transform.operation == "adjoint" else (2, -1)
     started = time.perf_counter()
     plan = finufft.Plan(
-        kind, transform.dims[::-1], eps=tolerance, isign=sign, dtype=COMPLEX[precision], nthreads=transform.threads
+        kind,
+        transform.dims[::-1],
+        eps=tolerance,
+        isign=sign,
+        dtype=COMPLEX[precision],
+        nthreads=transform.threads,
+        upsampfac=oversampling,
     )
     plan.setpts(*radians[::-1])
     seconds = time.perf_counter() - started
     output = transform.output(precision)
     run = lambda: plan.execute(data[0], out=output[0])
-    return Candidate("FINUFFT", f"{precision} {tolerance:.1e}", precision, tolerance, run, output, seconds)
+    setting = f"{precision} {tolerance:.1e}" + (f", x{oversampling:.2f}" if oversampling else "")
+    return Candidate("FINUFFT", setting, precision, tolerance, run, output, seconds)
 
 
 SIDES = {"recon": recon, "DUCC0": ducc, "FINUFFT": fin}
@@ -109,9 +116,7 @@ SIDES = {"recon": recon, "DUCC0": ducc, "FINUFFT": fin}
 
 def sweep(library, case, transform, quick, sides=tuple(SIDES)):
     """Every side at every setting that it tries for a case."""
-    return [
-        SIDES[side](library, transform, *setting) for side in sides for setting in case.tolerances(side, quick)
-    ]
+    return [SIDES[side](library, transform, *setting) for side in sides for setting in case.settings(side, quick)]
 
 
 def exact(library, dims, inputs, threads):
@@ -120,7 +125,9 @@ def exact(library, dims, inputs, threads):
     plan = recon_library.Plan(library, dims, k, threads, exact=True, voxels=voxels)
     output = np.zeros(dims[::-1] if voxels is None else voxels[0].size, data.dtype)
     kind = "Cartesian" if voxels is None else "list"
-    return Candidate("recon", kind, PRECISION[data.dtype], 0.0, lambda: plan.adjoint(data, output), output, plan.seconds)
+    return Candidate(
+        "recon", kind, PRECISION[data.dtype], 0.0, lambda: plan.adjoint(data, output), output, plan.seconds
+    )
 
 
 # The seeds were built by icpc -msse3, whose vector mathematics GCC's libmvec stands in for; today's machines have more.

@@ -3,9 +3,9 @@
     run.py [--quick] [--only CASE] [--threads LIST] [--output DIR]
 
 recon, DUCC0 and FINUFFT run in this one process and take turns, one transform each; what counts is the median of seven
-rounds, after one that does not. Every side sweeps its own tolerance; errors are measured against direct sums in double
-precision, and the fastest setting that meets an error stands for its side. BART, and what is compared with it, are whole
-processes. Tables go to stdout as they are measured, progress to stderr; cpu.md, cpu.json, cpu.png and growth.png to
+rounds, after one that does not. While other processes disturb them up to three more are made, and the seven least disturbed
+count. Every side sweeps its own tolerance; errors are measured against direct sums in double precision, and the fastest
+setting that meets an error stands for its side. BART, and what is compared with it, are whole processes. Tables go to stdout as they are measured, progress to stderr; cpu.md, cpu.json, cpu.png and growth.png to
 --output, which is docs/benchmarks for a whole run, and otherwise target/bench/output.
 """
 
@@ -48,13 +48,24 @@ def options():
     parser.add_argument("--only", metavar="CASE", choices=list(suites()), help=f"one of {', '.join(suites())}")
     parser.add_argument("--threads", metavar="LIST", default="1,2", help="numbers of threads [1,2]")
     parser.add_argument("--output", metavar="DIR", type=Path, help="where tables and pictures go")
-    parser.add_argument("--build", metavar="DIR", type=Path, default=ROOT / "target", help="cargo's target folder [target]")
+    parser.add_argument(
+        "--build", metavar="DIR", type=Path, default=ROOT / "target", help="cargo's target folder [target]"
+    )
     parsed = parser.parse_args()
     parsed.threads = sorted({int(count) for count in parsed.threads.split(",")})
     if parsed.output is None:
         partial = parsed.quick or parsed.only
         parsed.output = parsed.build / "bench" / "output" if partial else ROOT / "docs" / "benchmarks"
     return parsed
+
+
+def as_json(results):
+    """A row a line, so that two files can be compared by eye."""
+    texts = {}
+    for name, value in results.items():
+        rows = isinstance(value, list) and value and isinstance(value[0], dict)
+        texts[name] = "[\n" + ",\n".join(json.dumps(row) for row in value) + "\n]" if rows else json.dumps(value)
+    return "{\n" + ",\n".join(f"{json.dumps(name)}: {text}" for name, text in texts.items()) + "\n}\n"
 
 
 def main():
@@ -88,7 +99,7 @@ def main():
                 rows += some
                 print("\n".join(report.LINES[kind](some)), flush=True)
     chosen.output.mkdir(parents=True, exist_ok=True)
-    (chosen.output / "cpu.json").write_text(json.dumps(results, indent=1) + "\n")
+    (chosen.output / "cpu.json").write_text(as_json(results))
     report.write(results, chosen.output)
 
 

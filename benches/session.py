@@ -41,7 +41,7 @@ class Session:
 
     def rows(self, candidates, error, **common):
         """Times of candidates that take turns, and `error(output)` of each."""
-        seconds = measure.alternate(self.runs, [candidate.run for candidate in candidates])
+        seconds, others = measure.alternate(self.runs, [candidate.run for candidate in candidates])
         return [
             {
                 **common,
@@ -52,7 +52,8 @@ class Session:
                 "error": error(candidate.output),
                 "plan_ms": 1e3 * candidate.plan_seconds,
                 "median_ms": measure.milliseconds(times),
-                "runs_ms": [1e3 * t for t in times],
+                "runs_ms": [round(1e3 * t, 4) for t in times],
+                "others": others,
             }
             for candidate, times in zip(candidates, seconds)
         ]

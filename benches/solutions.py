@@ -54,7 +54,7 @@ def bart_command(solution, stems):
 
 def timed(solution, side, threads, runs, command):
     environment = measure.process_environment(threads)
-    done = [measure.process(command, environment) for _ in range(runs)]
+    done, others = measure.quietest(runs, lambda: measure.process(command, environment))
     return {
         "case": solution.name,
         "side": side,
@@ -62,6 +62,7 @@ def timed(solution, side, threads, runs, command):
         "runs": runs,
         "seconds": statistics.median(run["seconds"] for run in done),
         "peak_bytes": max(run["peak_bytes"] for run in done),
+        "others": others,
         "runs_s": [run["seconds"] for run in done],
         "command": " ".join(Path(str(part)).name for part in command),
     }
@@ -74,7 +75,7 @@ def measure_solution(session, solution):
     for threads in session.threads:
         measure.progress(f"{solution.name}, threads: {threads}")
         command = recon_command(program, solution, dims, stems, threads)
-        rows = [timed(solution, "recon", threads, min(session.runs, solution.runs), command)]
+        rows = [timed(solution, "recon", threads, 1 if session.quick else solution.runs, command)]
         if not session.quick:
             rows.append(timed(solution, "BART", threads, solution.bart_runs, bart_command(solution, stems)))
             recon, bart = (np.fromfile(f"{stems[name]}.cfl", np.complex64) for name in ("recon", "bart"))

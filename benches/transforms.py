@@ -27,11 +27,14 @@ def measure_waiting(session):
     case, threads = cases.RADIAL2D, max(session.threads)
     transform = session.transform(case.dims, case.trajectory(session.library), "adjoint", threads)
     recon, ducc, finufft = (side(session.library, transform, "f32", 1e-4).run for side in peers.SIDES.values())
-    runs = 5 * session.runs
+
+    def last(*turns):
+        return measure.milliseconds(measure.alternate(5 * session.runs, turns)[0][-1])
+
     return {
         "case": case.name,
         "threads": threads,
-        "alone_ms": measure.milliseconds(measure.alternate(runs, [recon])[0]),
-        "after_ducc0_ms": measure.milliseconds(measure.alternate(runs, [ducc, recon])[1]),
-        "after_finufft_ms": measure.milliseconds(measure.alternate(runs, [finufft, recon])[1]),
+        "alone_ms": last(recon),
+        "after_ducc0_ms": last(ducc, recon),
+        "after_finufft_ms": last(finufft, recon),
     }
