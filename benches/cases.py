@@ -112,6 +112,8 @@ class Solution:
     scan: Case
     coils: int
     iterations: int
+    # Of recon's transforms: its default, and one at which its image is about as near as BART's to the exact iterations'.
+    tolerances: tuple
     runs: int
     bart_runs: int
     # Figures of the design.
@@ -119,8 +121,8 @@ class Solution:
     gigabytes: float | None
 
 
-CG3D = Solution("cg3d", "stone, one coil, 60 iterations", STONE, 1, 60, 3, 1, 4.0, 0.6)
-CG2D = Solution("cg2d", "radial2d, 8 coils with maps, 30 iterations", RADIAL2D, 8, 30, 7, 3, 0.5, None)
+CG3D = Solution("cg3d", "stone, one coil, 60 iterations", STONE, 1, 60, (1e-4, 1e-6), 3, 1, 4.0, 0.6)
+CG2D = Solution("cg2d", "radial2d, 8 coils with maps, 30 iterations", RADIAL2D, 8, 30, (1e-4, 1e-6), 7, 3, 0.5, None)
 SOLUTIONS = (CG3D, CG2D)
 
 # How cost grows: factors on the number of spokes, sizes of a cubic matrix, coils.

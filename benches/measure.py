@@ -148,7 +148,7 @@ def write_cfl(stem, dims, values):
     np.ascontiguousarray(values, np.complex64).tofile(f"{stem}.cfl")
 
 
-def scaled_difference(image, other):
-    """Relative l2 distance of `image` from `other` after the one complex factor that makes it least."""
-    factor = np.vdot(image, other) / np.vdot(image, image)
-    return relative(factor * image, other)
+def scaled_error(found, exact):
+    """Relative l2 error after the one complex factor that makes it least."""
+    factor = np.vdot(found, exact) / np.vdot(found, found)
+    return relative(factor * found, exact)

@@ -83,9 +83,11 @@ class Library:
 class Plan:
     """A plan of one geometry; freed with the object."""
 
-    def __init__(self, library, dims, k, threads, tolerance=0.0, exact=False, coils=1, voxels=None):
+    def __init__(self, library, dims, k, threads, tolerance=0.0, exact=False, coils=1, maps=None, voxels=None):
         self.library = library
         geometry = library.geometry(dims, k, coils)
+        if maps is not None:
+            geometry.coil_maps = library.address(maps)
         if voxels is not None:
             geometry.voxel_count = voxels[0].size
             for axis, positions in enumerate(voxels):
@@ -114,3 +116,9 @@ class Plan:
 
     def forward(self, image, kspace):
         self.library.call("recon_forward", self.handle, self.library.address(image), self.library.address(kspace))
+
+    def cg(self, kspace, image, iterations):
+        options = self.library.structure("recon_cg_options")
+        options.iterations = iterations
+        address = self.library.address
+        self.library.call("recon_cg", self.handle, address(kspace), address(image), options, self.library.ffi.NULL)

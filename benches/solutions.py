@@ -7,14 +7,29 @@ from pathlib import Path
 import numpy as np
 
 import measure
+import recon_library
+
+# Of the image that all are measured against.
+EXACT_TOLERANCE = 1e-9
 
 
-def write_scan(session, solution):
-    """The phantom's k-space, BART's trajectory (cycles per field of view) and coil maps; the files' stems by name."""
+def exact_image(session, solution, k, kspace, maps):
+    """The same iterations by recon in double precision with next to no error in the transforms."""
+    wide_k = [axis.astype(np.float64) for axis in k]
+    wide_maps = None if maps is None else maps.astype(np.complex128)
+    dims, threads = solution.scan.dims, max(session.threads)
+    plan = recon_library.Plan(
+        session.library, dims, wide_k, threads, EXACT_TOLERANCE, coils=solution.coils, maps=wide_maps
+    )
+    image = np.zeros(dims[::-1], np.complex128)
+    plan.cg(kspace.astype(np.complex128), image, solution.iterations)
+    return image.ravel()
+
+
+def write_scan(session, solution, k, kspace, maps):
+    """k-space, BART's trajectory (cycles per field of view) and coil maps; the files' stems by name."""
     case = solution.scan
     spokes, readout = case.sizes[:2]
-    k = case.trajectory(session.library)
-    kspace, maps = session.library.phantom(case.dims, k, solution.coils)
     trajectory = np.zeros((k[0].size, 3), np.complex64)
     for axis, (size, values) in enumerate(zip(case.dims, k)):
         trajectory[:, axis] = size * values
@@ -39,11 +54,11 @@ def build_solver(session):
     return program
 
 
-def recon_command(program, solution, dims, stems, threads):
+def recon_command(program, solution, dims, stems, threads, tolerance):
     files = [f"{stems[name]}.cfl" for name in ("trajectory", "kspace", "maps", "recon")]
     if solution.coils == 1:
         files[2] = "-"
-    return [program, *dims, solution.coils, solution.iterations, threads, *files]
+    return [program, *dims, solution.coils, solution.iterations, threads, tolerance, *files]
 
 
 def bart_command(solution, stems):
@@ -52,16 +67,19 @@ def bart_command(solution, stems):
     return ["bart", "pics", "-l2", "-r", "0", "-i", solution.iterations, "-t", stems["trajectory"], *files]
 
 
-def timed(solution, side, threads, runs, command):
+def timed(solution, side, setting, threads, runs, command, image, exact):
+    """A row: whole processes, and the error of the image that the last of them wrote."""
     environment = measure.process_environment(threads)
     done, others = measure.quietest(runs, lambda: measure.process(command, environment))
     return {
         "case": solution.name,
         "side": side,
+        "setting": setting,
         "threads": threads,
         "runs": runs,
         "seconds": statistics.median(run["seconds"] for run in done),
         "peak_bytes": max(run["peak_bytes"] for run in done),
+        "error": measure.scaled_error(np.fromfile(f"{image}.cfl", np.complex64), exact),
         "others": others,
         "runs_s": [run["seconds"] for run in done],
         "command": " ".join(Path(str(part)).name for part in command),
@@ -70,14 +88,21 @@ def timed(solution, side, threads, runs, command):
 
 def measure_solution(session, solution):
     """Rows of recon and, unless in a hurry, of BART, as lists of one number of threads."""
-    dims, stems = write_scan(session, solution)
+    k = solution.scan.trajectory(session.library)
+    kspace, maps = session.library.phantom(solution.scan.dims, k, solution.coils)
+    measure.progress(f"{solution.name}, the image in double precision")
+    exact = exact_image(session, solution, k, kspace, maps)
+    dims, stems = write_scan(session, solution, k, kspace, maps)
     program = build_solver(session)
     for threads in session.threads:
         measure.progress(f"{solution.name}, threads: {threads}")
-        command = recon_command(program, solution, dims, stems, threads)
-        rows = [timed(solution, "recon", threads, 1 if session.quick else solution.runs, command)]
+        runs = 1 if session.quick else solution.runs
+        rows = []
+        for tolerance in solution.tolerances:
+            command = recon_command(program, solution, dims, stems, threads, tolerance)
+            setting = f"tolerance {tolerance:.0e}"
+            rows.append(timed(solution, "recon", setting, threads, runs, command, stems["recon"], exact))
         if not session.quick:
-            rows.append(timed(solution, "BART", threads, solution.bart_runs, bart_command(solution, stems)))
-            recon, bart = (np.fromfile(f"{stems[name]}.cfl", np.complex64) for name in ("recon", "bart"))
-            rows[-1]["difference"] = measure.scaled_difference(bart, recon)
+            command = bart_command(solution, stems)
+            rows.append(timed(solution, "BART", "", threads, solution.bart_runs, command, stems["bart"], exact))
         yield rows

@@ -1,7 +1,7 @@
 // A reconstruction by conjugate gradients as a process: reads BART's .cfl files, plans, solves, writes the image. What
 // `bart pics` does on the same files, so that whole processes can be compared.
 //
-//     solve NX NY NZ COILS ITERATIONS THREADS trajectory.cfl kspace.cfl maps.cfl image.cfl
+//     solve NX NY NZ COILS ITERATIONS THREADS TOLERANCE trajectory.cfl kspace.cfl maps.cfl image.cfl
 //
 // NZ is 1 in 2D. The trajectory is complex [3, samples] in cycles per field of view; one coil takes no maps ("-").
 #include <recon.h>
@@ -45,8 +45,8 @@ static void write_file(const char *path, const float *values, size_t complexes)
 
 int main(int count, char **arguments)
 {
-    if (count != 11)
-        fail("solve", "NX NY NZ COILS ITERATIONS THREADS trajectory kspace maps image");
+    if (count != 12)
+        fail("solve", "NX NY NZ COILS ITERATIONS THREADS TOLERANCE trajectory kspace maps image");
     recon_geometry geometry;
     check(recon_geometry_init(&geometry, sizeof geometry), "geometry");
     size_t voxels = 1;
@@ -58,7 +58,7 @@ int main(int count, char **arguments)
     geometry.coils = strtoull(arguments[4], NULL, 10);
 
     size_t points;
-    float *trajectory = read_file(arguments[7], &points);
+    float *trajectory = read_file(arguments[8], &points);
     const size_t samples = points / 3;
     geometry.samples = samples;
     for (uint32_t axis = 0; axis < geometry.ndim; axis++) {
@@ -72,16 +72,17 @@ int main(int count, char **arguments)
     free(trajectory);
 
     size_t elements;
-    float *kspace = read_file(arguments[8], &elements);
+    float *kspace = read_file(arguments[9], &elements);
     if (elements != samples * geometry.coils)
-        fail(arguments[8], "not as many samples as the trajectory has for every coil");
-    if (strcmp(arguments[9], "-"))
-        geometry.coil_maps = read_file(arguments[9], &elements);
+        fail(arguments[9], "not as many samples as the trajectory has for every coil");
+    if (strcmp(arguments[10], "-"))
+        geometry.coil_maps = read_file(arguments[10], &elements);
 
     recon_options options;
     check(recon_options_init(&options, sizeof options), "options");
     options.device = RECON_DEVICE_CPU;
     options.threads = strtoul(arguments[6], NULL, 10);
+    options.tolerance = strtod(arguments[7], NULL);
     recon_cg_options cg;
     check(recon_cg_options_init(&cg, sizeof cg), "options");
     cg.iterations = strtoull(arguments[5], NULL, 10);
@@ -92,7 +93,7 @@ int main(int count, char **arguments)
     if (!image)
         fail("solve", "out of memory");
     check(recon_cg(plan, kspace, image, &cg, NULL), "cg");
-    write_file(arguments[10], image, voxels);
+    write_file(arguments[11], image, voxels);
     recon_plan_destroy(plan);
     return 0;
 }
