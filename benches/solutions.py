@@ -2,6 +2,7 @@
 
 import statistics
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import recon_library
 
 # Of the image that all are measured against.
 EXACT_TOLERANCE = 1e-9
+QUICK_ITERATIONS = 5
 
 
 def exact_image(session, solution, k, kspace, maps):
@@ -88,6 +90,8 @@ def timed(solution, side, setting, threads, runs, command, image, exact):
 
 def measure_solution(session, solution):
     """Rows of recon and, unless in a hurry, of BART, as lists of one number of threads."""
+    if session.quick:
+        solution = replace(solution, iterations=QUICK_ITERATIONS)
     k = solution.scan.trajectory(session.library)
     kspace, maps = session.library.phantom(solution.scan.dims, k, solution.coils)
     measure.progress(f"{solution.name}, the image in double precision")
