@@ -194,17 +194,18 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     fn gridder(&self, k: &[&[T]], grid: &[usize], shape: &Shape, accuracy: f64) -> Result<Self::Gridder>;
     /// Bytes that a gridder holds.
     fn gridder_bytes(&self, gridder: &Self::Gridder) -> usize;
-    /// grid = sum over samples of value times window.
+    /// grid = sum over samples of value times window. Several arrays of samples may follow one another, and as many grids.
     fn spread(&self, g: &Self::Gridder, values: Complexes<Self, T>, grid: ComplexesMut<Self, T>);
-    /// values = window-weighted sums of the grid: the transpose of [`Backend::spread`].
+    /// values = window-weighted sums of the grid: the transpose of [`Backend::spread`], likewise.
     fn interpolate(&self, g: &Self::Gridder, grid: Complexes<Self, T>, values: ComplexesMut<Self, T>);
 
     /// Plans transforms between a grid and an image of `dims` voxels whose voxels are multiplied by the product over
     /// axes of `correction`.
     fn grid_fft(&self, dims: &[usize], grid: &[usize], correction: &[Vec<f64>]) -> Result<Self::GridFft>;
-    /// image(r) = correction(r) sum_u grid(u) exp(+i 2 pi u r / G). The grid is used as scratch.
+    /// image(r) = correction(r) sum_u grid(u) exp(+i 2 pi u r / G). The grid is used as scratch. Several
+    /// grids may follow one another, and as many images.
     fn grid_to_image(&self, f: &Self::GridFft, grid: ComplexesMut<Self, T>, image: ComplexesMut<Self, T>);
-    /// grid(u) = sum_r correction(r) image(r) exp(-i 2 pi u r / G).
+    /// grid(u) = sum_r correction(r) image(r) exp(-i 2 pi u r / G), likewise.
     fn image_to_grid(&self, f: &Self::GridFft, image: Complexes<Self, T>, grid: ComplexesMut<Self, T>);
 
     /// Plans the convolution of images of `dims` voxels with a kernel.

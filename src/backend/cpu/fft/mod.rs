@@ -68,9 +68,30 @@ impl<T: Real> GridFft<T> {
 
     /// See [`crate::backend::Backend::grid_to_image`].
     pub fn grid_to_image(&self, threads: &Threads, grid: &mut [Complex<T>], image: &mut [Complex<T>]) {
+        let [cells, voxels] = self.sizes(grid.len(), image.len());
+        for (grid, image) in grid.chunks_exact_mut(cells).zip(image.chunks_exact_mut(voxels)) {
+            self.down(threads, grid, image);
+        }
+    }
+
+    /// See [`crate::backend::Backend::image_to_grid`].
+    pub fn image_to_grid(&self, threads: &Threads, image: &[Complex<T>], grid: &mut [Complex<T>]) {
+        let [cells, voxels] = self.sizes(grid.len(), image.len());
+        for (grid, image) in grid.chunks_exact_mut(cells).zip(image.chunks_exact(voxels)) {
+            self.up(threads, image, grid);
+        }
+    }
+
+    /// Cells of a grid and voxels of an image, of which these must be as many.
+    fn sizes(&self, grid: usize, image: usize) -> [usize; 2] {
+        let cells: usize = self.axes.iter().map(|a| a.grid).product();
+        let voxels: usize = self.axes.iter().map(|a| a.n).product();
+        assert!(grid % cells == 0 && image % voxels == 0 && grid / cells == image / voxels);
+        [cells, voxels]
+    }
+
+    fn down(&self, threads: &Threads, grid: &mut [Complex<T>], image: &mut [Complex<T>]) {
         let [x, y, z] = &self.axes;
-        assert_eq!(grid.len(), x.grid * y.grid * z.grid);
-        assert_eq!(image.len(), x.n * y.n * z.n);
         let (grid, image) = (Shared::new(grid), Shared::new(image));
         if z.grid > 1 {
             self.along_z(threads, &grid, true);
@@ -91,11 +112,8 @@ impl<T: Real> GridFft<T> {
         );
     }
 
-    /// See [`crate::backend::Backend::image_to_grid`].
-    pub fn image_to_grid(&self, threads: &Threads, image: &[Complex<T>], grid: &mut [Complex<T>]) {
+    fn up(&self, threads: &Threads, image: &[Complex<T>], grid: &mut [Complex<T>]) {
         let [x, y, z] = &self.axes;
-        assert_eq!(grid.len(), x.grid * y.grid * z.grid);
-        assert_eq!(image.len(), x.n * y.n * z.n);
         let grid = Shared::new(grid);
         self.each_plane(
             threads,
