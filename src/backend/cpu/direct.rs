@@ -3,6 +3,9 @@
 //! On a Cartesian grid of voxels exp(i 2 pi k.r) is a product over axes, so the sums are complex matrix products. For an
 //! arbitrary list of voxels they are evaluated as they stand, with the phase reduced before it is rounded.
 
+mod list;
+mod phase;
+
 use super::simd::{Arith, Kernel, Level};
 use super::threads::{Shared, Threads};
 use crate::backend::Sign;
@@ -29,8 +32,6 @@ enum Voxels<T> {
 const SAMPLES: usize = 1024;
 const ROWS: usize = 32;
 const COLUMNS: usize = 128;
-/// Points of one task of a sum over a list, and points whose coordinates stay in the first cache.
-const LIST: usize = 256;
 
 impl<T: Real> DirectSum<T> {
     /// See [`crate::backend::Backend::direct_sum`].
@@ -49,7 +50,7 @@ impl<T: Real> DirectSum<T> {
     pub fn to_image(&self, threads: &Threads, values: &[Complex<T>], image: &mut [Complex<T>]) {
         match &self.voxels {
             Voxels::Grid(n) => self.grid_to_image(threads, *n, values, image),
-            Voxels::List(r) => list_sum(threads, self.level, Sign::Plus, &self.k, values, r, image),
+            Voxels::List(r) => list::sum(threads, self.level, Sign::Plus, &self.k, values, r, image),
         }
     }
 
@@ -57,7 +58,7 @@ impl<T: Real> DirectSum<T> {
     pub fn to_samples(&self, threads: &Threads, image: &[Complex<T>], values: &mut [Complex<T>]) {
         match &self.voxels {
             Voxels::Grid(n) => self.grid_to_samples(threads, *n, image, values),
-            Voxels::List(r) => list_sum(threads, self.level, Sign::Minus, r, image, &self.k, values),
+            Voxels::List(r) => list::sum(threads, self.level, Sign::Minus, r, image, &self.k, values),
         }
     }
 
@@ -241,92 +242,6 @@ fn product<T: Real>(
             Parallelism::None,
         );
     }
-}
-
-/// out(a) = sum_b values(b) exp(+-i 2 pi p_a.p_b), for any points a and b.
-fn list_sum<T: Real>(
-    threads: &Threads,
-    level: Level,
-    sign: Sign,
-    from: &[Vec<T>],
-    values: &[Complex<T>],
-    to: &[Vec<T>],
-    out: &mut [Complex<T>],
-) {
-    assert_eq!(from[0].len(), values.len());
-    assert_eq!(to[0].len(), out.len());
-    let total = out.len();
-    let shared = Shared::new(out);
-    threads.run(total.div_ceil(LIST), |task| {
-        let own = task * LIST..((task + 1) * LIST).min(total);
-        // SAFETY: each task has its own points.
-        let out = unsafe { shared.part(own.start, own.len()) };
-        level.run(ListSum { sign, from, values, to, first: own.start, out });
-    });
-}
-
-struct ListSum<'a, T> {
-    sign: Sign,
-    from: &'a [Vec<T>],
-    values: &'a [Complex<T>],
-    to: &'a [Vec<T>],
-    first: usize,
-    out: &'a mut [Complex<T>],
-}
-
-impl<T: Real> Kernel for ListSum<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<A: Arith>(self) {
-        const LANES: usize = 16;
-        let zeros = |_| [T::ZERO; LANES];
-        for start in (0..self.out.len()).step_by(LANES) {
-            let count = LANES.min(self.out.len() - start);
-            let mut p = [0, 1, 2].map(zeros);
-            for (p, to) in p.iter_mut().zip(self.to) {
-                p[..count].copy_from_slice(&to[self.first + start..][..count]);
-            }
-            let mut total = [[0f64; LANES]; 2];
-            // Sums of a block in the precision of the data, sums of blocks in double precision.
-            for block in (0..self.values.len()).step_by(LIST) {
-                let mut sum = [[T::ZERO; LANES]; 2];
-                for b in block..(block + LIST).min(self.values.len()) {
-                    let v = self.values[b];
-                    let mut turns = [T::ZERO; LANES];
-                    for (p, from) in p.iter().zip(self.from) {
-                        let q = match self.sign {
-                            Sign::Plus => from[b],
-                            Sign::Minus => -from[b],
-                        };
-                        for j in 0..LANES {
-                            turns[j] += fraction::<A, T>(q, p[j]);
-                        }
-                    }
-                    for j in 0..LANES {
-                        let (sin, cos) = sincos_turns::<A, T>(turns[j] - turns[j].round_even());
-                        sum[0][j] = A::fma(v.re, cos, A::fma(-v.im, sin, sum[0][j]));
-                        sum[1][j] = A::fma(v.re, sin, A::fma(v.im, cos, sum[1][j]));
-                    }
-                }
-                for j in 0..LANES {
-                    total[0][j] += sum[0][j].wide();
-                    total[1][j] += sum[1][j].wide();
-                }
-            }
-            for (j, out) in self.out[start..start + count].iter_mut().enumerate() {
-                *out = Complex::new(T::of(total[0][j]), T::of(total[1][j]));
-            }
-        }
-    }
-}
-
-/// q p less its whole turns. The rounding error of the product, which grows with its whole turns, is kept.
-#[inline(always)]
-fn fraction<A: Arith, T: Real>(q: T, p: T) -> T {
-    let product = q * p;
-    let error = A::product_error(q, p, product);
-    (product - product.round_even()) + error
 }
 
 /// Sine and cosine of 2 pi `turns`, |turns| <= 1/2 or a little more, to an ulp or two: the quarter turn nearest is taken
