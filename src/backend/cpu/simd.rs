@@ -330,9 +330,9 @@ mod x86 {
                 (high, _mm_sub_ps(x, high))
             };
             let ((ah, al), (bh, bl)) = (half(a), half(b));
-            let high = _mm_sub_ps(_mm_mul_ps(ah, bh), c);
-            let mixed = _mm_add_ps(_mm_mul_ps(ah, bl), _mm_mul_ps(al, bh));
-            _mm_add_ps(high, _mm_add_ps(mixed, _mm_mul_ps(al, bl)))
+            let rest = _mm_sub_ps(_mm_mul_ps(ah, bh), c);
+            let rest = _mm_add_ps(_mm_add_ps(rest, _mm_mul_ps(ah, bl)), _mm_mul_ps(al, bh));
+            _mm_add_ps(rest, _mm_mul_ps(al, bl))
         },
         _mm_xor_ps(a, _mm_castsi128_ps(_mm_slli_epi32(_mm_castps_si128(b), 31))),
         (_mm_unpacklo_ps(a, b), _mm_unpackhi_ps(a, b)),
@@ -360,9 +360,9 @@ mod x86 {
                 (high, _mm_sub_pd(x, high))
             };
             let ((ah, al), (bh, bl)) = (half(a), half(b));
-            let high = _mm_sub_pd(_mm_mul_pd(ah, bh), c);
-            let mixed = _mm_add_pd(_mm_mul_pd(ah, bl), _mm_mul_pd(al, bh));
-            _mm_add_pd(high, _mm_add_pd(mixed, _mm_mul_pd(al, bl)))
+            let rest = _mm_sub_pd(_mm_mul_pd(ah, bh), c);
+            let rest = _mm_add_pd(_mm_add_pd(rest, _mm_mul_pd(ah, bl)), _mm_mul_pd(al, bh));
+            _mm_add_pd(rest, _mm_mul_pd(al, bl))
         },
         _mm_xor_pd(a, _mm_castsi128_pd(_mm_slli_epi64(_mm_castpd_si128(b), 63))),
         (_mm_unpacklo_pd(a, b), _mm_unpackhi_pd(a, b)),

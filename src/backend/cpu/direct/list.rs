@@ -12,7 +12,7 @@ use std::array::from_fn;
 const TO: usize = 192;
 const FROM: usize = 512;
 /// Vectors of sums that share the loads of a point's coordinates and value.
-const GROUP: usize = 4;
+const GROUP: usize = 3;
 
 /// out(a) = sum_b values(b) exp(+-i 2 pi p_a.p_b), for any points a and b.
 pub fn sum<T: Real>(
