@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Samples whose tables are made at a time for sums to the image, and samples of one run of the inner product.
 const BLOCK: usize = 1024;
-const RUN: usize = 256;
+const RUN: usize = 128;
 /// Samples whose tables one task makes.
 const TABLE: usize = 32;
 /// Voxels that are folded at a time for sums to samples.
@@ -139,9 +139,13 @@ fn along_axis<A: Arith, T: Real>(
                 step_sin.fnma(sin, step_cos.mul(cos)).store(out[0].as_mut_ptr());
                 step_sin.fma(cos, step_cos.mul(sin)).store(out[1].as_mut_ptr());
             }
-            let len = lanes.min(count - first);
             let [re, im] = out.map(|part| part.map(T::of));
-            put(first, &re[..len], &im[..len]);
+            if count - first >= lanes {
+                // A length that the compiler knows.
+                put(first, &re[..lanes], &im[..lanes]);
+            } else {
+                put(first, &re[..count - first], &im[..count - first]);
+            }
         }
     }
 }
@@ -291,28 +295,29 @@ impl<T: Real> Kernel for ImageTables<'_, T> {
                     self.tables.part(self.lengths[0] + self.lengths[1] + 2 * z.n * m, 2 * z.n),
                 )
             };
-            let (mut begin, mut size) = (0, group(0, x.half()));
-            along_axis::<A, T>(x.k(sample), x.nearest(), x.half(), one, |j, re, im| {
-                for (i, (re, im)) in re.iter().zip(im).enumerate() {
-                    if j + i == begin + size {
-                        begin += size;
-                        size = group(begin, x.half());
+            // Where the next distance goes, and how many of its group are to come.
+            let (mut at, mut left, mut next) = (0, 0, 0);
+            along_axis::<A, T>(x.k(sample), x.nearest(), x.half(), one, |_, re, im| {
+                for (re, im) in re.iter().zip(im) {
+                    if left == 0 {
+                        left = group(next, x.half());
+                        at = 2 * (next * all + left * m);
+                        next += left;
                     }
-                    let at = 2 * (begin * all + size * m + j + i - begin);
                     // SAFETY: an element of this sample.
                     unsafe {
                         self.tables.set(at, *re);
                         self.tables.set(at + 1, *im);
                     }
+                    (at, left) = (at + 2, left - 1);
                 }
             });
             let (re_y, im_y) = of_y.split_at_mut(padded);
-            along_axis::<A, T>(y.k(sample), y.first(), y.n, one, |j, re, im| {
+            // To the end of the last vector: no line reads what lies beyond y.
+            along_axis::<A, T>(y.k(sample), y.first(), padded, one, |j, re, im| {
                 re_y[j..][..re.len()].copy_from_slice(re);
                 im_y[j..][..im.len()].copy_from_slice(im);
             });
-            re_y[y.n..].fill(T::ZERO);
-            im_y[y.n..].fill(T::ZERO);
             let mut moved = Complex::default();
             let value = Complex::new(self.values[m].re.wide(), self.values[m].im.wide());
             along_axis::<A, f64>(x.k(sample), x.middle(), 1, value, |_, re, im| moved = Complex::new(re[0], im[0]));
@@ -400,20 +405,46 @@ impl<T: Real> ImagePanel<'_, T> {
                 j += size;
             }
         }
+        for sums in sums.chunks_exact_mut(2 * width) {
+            unfold::<T, V, P>(sums);
+        }
         for line in 0..self.lines {
             let at = (self.start + line) * self.y.stride + self.at_z * self.z.stride;
             // SAFETY: each task has its own lines.
             let out = unsafe { self.out.part(at, self.x.n) };
             for (j, sums) in sums.chunks_exact(2 * width).enumerate() {
-                let [a_re, a_im, b_re, b_im] = from_fn(|part| sums[part * P * V::LANES + line]);
                 let (plus, minus) = self.x.pair(j);
-                let mut put = |at: usize, value: Complex<T>| {
-                    out[at] = if self.add { out[at] + value } else { value };
+                let mut put = |at: usize, [re, im]: [T; 2]| {
+                    let before = if self.add { out[at] } else { Complex::default() };
+                    out[at] = before + Complex::new(re, im);
                 };
-                put(plus, Complex::new(a_re - b_im, a_im + b_re));
+                put(plus, [sums[2 * line], sums[2 * line + 1]]);
                 if minus != plus {
-                    put(minus, Complex::new(a_re + b_im, a_im - b_re));
+                    put(minus, [sums[width + 2 * line], sums[width + 2 * line + 1]]);
                 }
+            }
+        }
+    }
+}
+
+/// Turns the sums A and B of one distance, [A_re, A_im, B_re, B_im] of `P` vectors of lines each, into the voxels A + iB
+/// and A - iB of the lines.
+#[inline(always)]
+fn unfold<T: Real, V: Vector<T>, const P: usize>(sums: &mut [T]) {
+    assert_eq!(sums.len(), 4 * P * V::LANES);
+    // SAFETY: the assert.
+    unsafe {
+        let start = sums.as_mut_ptr();
+        let at = |i: usize| start.add(i * V::LANES);
+        let [a_re, a_im, b_re, b_im]: [[V; P]; 4] = from_fn(|part| from_fn(|p| V::load(at(part * P + p))));
+        for p in 0..P {
+            let plus = a_re[p].sub(b_im[p]).zip(a_im[p].add(b_re[p]));
+            let minus = a_re[p].add(b_im[p]).zip(a_im[p].sub(b_re[p]));
+            for (i, half) in [plus.0, plus.1].into_iter().enumerate() {
+                half.store(at(2 * p + i));
+            }
+            for (i, half) in [minus.0, minus.1].into_iter().enumerate() {
+                half.store(at(2 * P + 2 * p + i));
             }
         }
     }

@@ -10,7 +10,7 @@ use std::array::from_fn;
 
 /// Points whose sums one task makes, and points whose coordinates and values stay in the first cache meanwhile.
 const TO: usize = 192;
-const FROM: usize = 512;
+const FROM: usize = 256;
 /// Vectors of sums that share the loads of a point's coordinates and value.
 const GROUP: usize = 3;
 
