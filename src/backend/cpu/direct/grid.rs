@@ -313,7 +313,7 @@ impl<T: Real> Kernel for ImageTables<'_, T> {
                 }
             });
             let (re_y, im_y) = of_y.split_at_mut(padded);
-            // To the end of the last vector: no line reads what lies beyond y.
+            // To the end of the last vector: sums beyond y go nowhere.
             along_axis::<A, T>(y.k(sample), y.first(), padded, one, |j, re, im| {
                 re_y[j..][..re.len()].copy_from_slice(re);
                 im_y[j..][..im.len()].copy_from_slice(im);
@@ -467,17 +467,17 @@ fn multiply<T: Real, V: Vector<T>, const W: usize, const N: usize>(
         for m in 0..samples {
             let (table, right) = (table.as_ptr().add(m * N), right.as_ptr().add(m * width));
             let right: [V; W] = from_fn(|w| V::load(right.add(w * V::LANES)));
-            for n in 0..N {
+            for (n, total) in total.iter_mut().enumerate() {
                 let c = V::splat(*table.add(n));
-                for w in 0..W {
-                    total[n][w] = right[w].fma(c, total[n][w]);
+                for (total, right) in total.iter_mut().zip(right) {
+                    *total = right.fma(c, *total);
                 }
             }
         }
-        for n in 0..N {
-            for w in 0..W {
+        for (n, total) in total.into_iter().enumerate() {
+            for (w, total) in total.into_iter().enumerate() {
                 let at = sums.as_mut_ptr().add(n * width + w * V::LANES);
-                let sum = if add { V::load(at).add(total[n][w]) } else { total[n][w] };
+                let sum = if add { V::load(at).add(total) } else { total };
                 sum.store(at);
             }
         }
@@ -690,11 +690,11 @@ fn multiply_folded<T: Real, V: Vector<T>, const R: usize>(table: &[T], folded: &
             for part in 0..2 {
                 let wave: [V; PANEL_VECTORS] =
                     from_fn(|p| V::load(table.as_ptr().add(u * 2 * width + part * width + p * V::LANES)));
-                for r in 0..R {
-                    for to in 0..2 {
+                for (r, sums) in sums.iter_mut().enumerate() {
+                    for (to, sums) in sums.iter_mut().enumerate() {
                         let c = V::splat(*folded.add(4 * r + 2 * part + to));
-                        for p in 0..PANEL_VECTORS {
-                            sums[r][to][p] = wave[p].fma(c, sums[r][to][p]);
+                        for (sum, wave) in sums.iter_mut().zip(wave) {
+                            *sum = wave.fma(c, *sum);
                         }
                     }
                 }
