@@ -117,7 +117,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     }
 
     /// How many coils are transformed at once, so that taps are computed once for all of them: as many as stay in cache
-    /// between one step and the next, and within the caller's memory limit.
+    /// between one step and the next.
     fn batch(geometry: &Geometry<'_, T>, options: &Options, choice: Option<&Choice>) -> Result<usize> {
         const CACHE: usize = 6 << 20;
         let Some(choice) = choice else { return Ok(1) };
@@ -126,13 +126,8 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             None => geometry.coils.saturating_mul(geometry.frames),
         };
         let one = Nufft::<T, B>::bytes(choice, 0, 1)?;
-        let mut batch = (CACHE / one.max(1)).clamp(1, arrays);
-        if let Some(limit) = options.memory_limit {
-            while batch > 1 && Self::bytes(geometry, Some(choice), batch)? > limit {
-                batch -= 1;
-            }
-        }
-        Ok(batch)
+        // Under a memory limit one at a time: a batch must not take what a later operation will need.
+        Ok(if options.memory_limit.is_some() { 1 } else { (CACHE / one.max(1)).clamp(1, arrays) })
     }
 
     /// Bytes that a plan holds, before it is made.

@@ -327,7 +327,7 @@ pub fn next_fast_size(n: usize) -> usize {
     loop {
         let mut rest = size;
         for p in [2, 3, 5] {
-            while rest % p == 0 {
+            while rest.is_multiple_of(p) {
                 rest /= p;
             }
         }
@@ -451,7 +451,7 @@ mod tests {
     fn fast_sizes() {
         for n in 1..3000 {
             let size = next_fast_size(n);
-            assert!(size >= n && size % 2 == 0 && size < 2 * n + 2);
+            assert!(size >= n && size.is_multiple_of(2) && size < 2 * n + 2);
         }
         assert_eq!(next_fast_size(161), 162);
     }

@@ -17,8 +17,6 @@ pub trait Arith: Copy {
     type F64: Vector<f64>;
     /// a b + c, in one rounding where the level has fused multiply-add.
     fn fma<T: Real>(a: T, b: T, c: T) -> T;
-    /// a b less its rounded value `product`; without fused multiply-add, in f64, zero.
-    fn product_error<T: Real>(a: T, b: T, product: T) -> T;
 }
 
 /// A vector of reals in a register.
@@ -68,7 +66,7 @@ pub fn prefetch<E>(p: *const E) {
 }
 
 macro_rules! arith {
-    ($(#[$doc:meta])* $name:ident, $f32:ty, $f64:ty, |$a:ident, $b:ident, $c:ident| $fma:expr, |$product:ident| $error:expr) => {
+    ($(#[$doc:meta])* $name:ident, $f32:ty, $f64:ty, |$a:ident, $b:ident, $c:ident| $fma:expr) => {
         $(#[$doc])*
         #[derive(Clone, Copy)]
         struct $name;
@@ -79,10 +77,6 @@ macro_rules! arith {
             fn fma<T: Real>($a: T, $b: T, $c: T) -> T {
                 $fma
             }
-            #[inline(always)]
-            fn product_error<T: Real>($a: T, $b: T, $product: T) -> T {
-                $error
-            }
         }
     };
 }
@@ -90,28 +84,27 @@ macro_rules! arith {
 #[cfg(target_arch = "x86_64")]
 arith! {
     /// SSE2: multiply, then add.
-    Sse, x86::F32x4, x86::F64x2, |a, b, c| a * b + c, |product| T::of(a.wide() * b.wide() - product.wide())
+    Sse, x86::F32x4, x86::F64x2, |a, b, c| a * b + c
 }
 #[cfg(target_arch = "x86_64")]
 arith! {
     /// AVX2 with fused multiply-add.
-    Avx2, x86::F32x8, x86::F64x4, |a, b, c| a.fma(b, c), |product| a.fma(b, -product)
+    Avx2, x86::F32x8, x86::F64x4, |a, b, c| a.fma(b, c)
 }
 #[cfg(target_arch = "x86_64")]
 arith! {
     /// AVX-512.
-    Avx512, x86::F32x16, x86::F64x8, |a, b, c| a.fma(b, c), |product| a.fma(b, -product)
+    Avx512, x86::F32x16, x86::F64x8, |a, b, c| a.fma(b, c)
 }
 #[cfg(target_arch = "aarch64")]
 arith! {
     /// Vectors of 128 bits that the compiler makes, fused multiply-add.
-    Portable, portable::Fused<f32, 4>, portable::Fused<f64, 2>, |a, b, c| a.fma(b, c), |product| a.fma(b, -product)
+    Portable, portable::Fused<f32, 4>, portable::Fused<f64, 2>, |a, b, c| a.fma(b, c)
 }
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 arith! {
     /// Vectors of 128 bits that the compiler makes: multiply, then add.
-    Portable, portable::Separate<f32, 4>, portable::Separate<f64, 2>, |a, b, c| a * b + c,
-    |product| T::of(a.wide() * b.wide() - product.wide())
+    Portable, portable::Separate<f32, 4>, portable::Separate<f64, 2>, |a, b, c| a * b + c
 }
 
 /// Code to be compiled for each level. `run` must be `#[inline(always)]`, and all it calls.

@@ -120,6 +120,7 @@ impl<'a, E> Shared<'a, E> {
     }
 
     /// The number of elements.
+    #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.len
     }

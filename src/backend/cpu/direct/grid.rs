@@ -46,7 +46,7 @@ impl<T: Real> Axis<'_, T> {
     }
     /// The smallest of them.
     fn nearest(&self) -> f64 {
-        if self.n % 2 == 0 {
+        if self.n.is_multiple_of(2) {
             0.5
         } else {
             0.0

@@ -86,7 +86,7 @@ impl<T: Real> GridFft<T> {
     fn sizes(&self, grid: usize, image: usize) -> [usize; 2] {
         let cells: usize = self.axes.iter().map(|a| a.grid).product();
         let voxels: usize = self.axes.iter().map(|a| a.n).product();
-        assert!(grid % cells == 0 && image % voxels == 0 && grid / cells == image / voxels);
+        assert!(grid.is_multiple_of(cells) && image.is_multiple_of(voxels) && grid / cells == image / voxels);
         [cells, voxels]
     }
 
