@@ -222,46 +222,63 @@ pub fn choose(window: Window, dims: &[usize], samples: usize, tolerance: f64, ep
     }
     let by_default = tolerance == 0.0;
     let tolerance = if by_default { DEFAULT_TOLERANCE } else { tolerance };
-    let mut best: Option<(f64, Choice)> = None;
-    let mut closest: Option<Choice> = None;
-    for step in 0..=12 {
-        let sigma = 1.25 + step as f64 * 0.0625;
+    let real = if epsilon > 1e-10 { 4 } else { 8 };
+    let cost = |c: &Choice| cost(&c.grid, dims, samples, c.shape.width(), real);
+    let reaching = choices(window, dims, tolerance, epsilon);
+    if let Some(best) = reaching.into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b))) {
+        return Ok(best);
+    }
+    let all = sigmas().flat_map(|sigma| widths(window, 2).map(move |width| (width, sigma)));
+    let closest = all
+        .map(|(width, sigma)| Choice::new(window, dims, width, sigma, epsilon))
+        .min_by(|a, b| a.error.total_cmp(&b.error))
+        .expect("there are windows");
+    if by_default {
+        return Ok(closest);
+    }
+    bail!(
+        ToleranceOutOfRange,
+        "tolerance {tolerance:e} is below what the {} window reaches here ({:.1e}): ask for more, use the Kaiser-Bessel \
+         window, double precision, or method exact",
+        window.name(),
+        MARGIN * closest.error
+    )
+}
+
+/// The oversamplings that are considered.
+fn sigmas() -> impl Iterator<Item = f64> {
+    (0..=12).map(|step| 1.25 + step as f64 * 0.0625)
+}
+
+/// Widths from `first` on that a window has.
+fn widths(window: Window, first: usize) -> std::ops::RangeInclusive<usize> {
+    if window == Window::Bilinear {
+        2..=2
+    } else {
+        first..=MAX_WIDTH
+    }
+}
+
+/// For each oversampling the narrowest window that keeps the tolerance, where there is one.
+pub fn choices(window: Window, dims: &[usize], tolerance: f64, epsilon: f64) -> Vec<Choice> {
+    let narrowest = |sigma: f64| {
         // Kaiser-Bessel errs by exp(-pi W sqrt(1 - 1/sigma)), about, and no window by less: narrower ones need no look.
         let least_width = -tolerance.ln() / (std::f64::consts::PI * (1.0 - 1.0 / sigma).sqrt()) - 1.0;
-        let first = (least_width as usize).clamp(2, MAX_WIDTH);
-        for width in if window == Window::Bilinear { 2..=2 } else { first..=MAX_WIDTH } {
-            let grid: Vec<usize> = dims.iter().map(|&n| grid_size(n, sigma, width)).collect();
-            // The axis that is oversampled least decides.
-            let least =
-                dims.iter().zip(&grid).map(|(&n, &g)| g as f64 / n as f64).fold(f64::INFINITY, f64::min).min(2.5);
-            let shape = Shape::best(window, width, least);
-            let error = expected_error(&shape, dims, &grid, epsilon);
-            let choice = Choice { shape, grid, error };
-            if closest.as_ref().is_none_or(|c| error < c.error) {
-                closest = Some(choice.clone());
-            }
-            if MARGIN * error > tolerance {
-                continue;
-            }
-            let real = if epsilon > 1e-10 { 4 } else { 8 };
-            let cost = cost(&choice.grid, dims, samples, width, real);
-            if best.as_ref().is_none_or(|(c, _)| cost < *c) {
-                best = Some((cost, choice));
-            }
-            // A wider window at the same oversampling only costs more.
-            break;
-        }
-    }
-    match (best, closest) {
-        (Some((_, choice)), _) => Ok(choice),
-        (None, Some(closest)) if by_default => Ok(closest),
-        (None, closest) => bail!(
-            ToleranceOutOfRange,
-            "tolerance {tolerance:e} is below what the {} window reaches here ({:.1e}): ask for more, use the \
-             Kaiser-Bessel window, double precision, or method exact",
-            window.name(),
-            MARGIN * closest.map_or(1.0, |c| c.error)
-        ),
+        widths(window, (least_width as usize).clamp(2, MAX_WIDTH))
+            .map(|width| Choice::new(window, dims, width, sigma, epsilon))
+            .find(|choice| MARGIN * choice.error <= tolerance)
+    };
+    sigmas().filter_map(narrowest).collect()
+}
+
+impl Choice {
+    fn new(window: Window, dims: &[usize], width: usize, sigma: f64, epsilon: f64) -> Choice {
+        let grid: Vec<usize> = dims.iter().map(|&n| grid_size(n, sigma, width)).collect();
+        // The axis that is oversampled least decides.
+        let least = dims.iter().zip(&grid).map(|(&n, &g)| g as f64 / n as f64).fold(f64::INFINITY, f64::min).min(2.5);
+        let shape = Shape::best(window, width, least);
+        let error = expected_error(&shape, dims, &grid, epsilon);
+        Choice { shape, grid, error }
     }
 }
 
@@ -305,7 +322,7 @@ pub fn toeplitz_cost(dims: &[usize], real: usize) -> f64 {
 
 /// Nanoseconds of a pruned transform: so many for each point of each line that is transformed, whatever its length.
 fn fft_cost(grid: &[usize], dims: &[usize], real: usize) -> f64 {
-    const POINT: f64 = 0.8;
+    const POINT: f64 = 0.77;
     let mut points = 0.0;
     let mut before = 1.0;
     for axis in 0..grid.len() {
@@ -322,9 +339,11 @@ fn grid_size(n: usize, sigma: f64, width: usize) -> usize {
     next_fast_size(least)
 }
 
-/// The smallest even number of at least `n` whose prime factors are 2, 3, 5 and at most one 7.
+/// The smallest even number of at least `n` whose prime factors are 2, 3, 5 and at most one 7; a multiple of 8 where that is
+/// not much more, so that lines of a grid nearly fill vectors.
 pub fn next_fast_size(n: usize) -> usize {
-    let mut size = n.next_multiple_of(2);
+    let step = if n > 64 { 8 } else { 2 };
+    let mut size = n.next_multiple_of(step);
     loop {
         let mut rest = size;
         for p in [2, 3, 5] {
@@ -335,7 +354,7 @@ pub fn next_fast_size(n: usize) -> usize {
         if rest == 1 || rest == 7 {
             return size;
         }
-        size += 2;
+        size += step;
     }
 }
 
@@ -454,7 +473,8 @@ mod tests {
             let size = next_fast_size(n);
             assert!(size >= n && size.is_multiple_of(2) && size < 2 * n + 2);
         }
-        assert_eq!(next_fast_size(161), 162);
+        assert_eq!(next_fast_size(161), 168);
+        assert_eq!(next_fast_size(33), 36);
     }
 
     #[test]
