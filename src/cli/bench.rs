@@ -1,7 +1,7 @@
 //! `recon bench`.
 
 use crate::defaults::{CHECKED_OUTPUTS, ITERATIONS, RUNS, TOLERANCE};
-use crate::options::{DeviceChoice, MethodKind, Precision};
+use crate::options::{DeviceChoice, MethodKind, Precision, SimdKind};
 use crate::output::say;
 use crate::progress::Progress;
 use crate::resize::zeros;
@@ -63,6 +63,10 @@ pub struct BenchArgs {
     /// Where: auto, cpu, cuda, or a list such as cuda:0,1
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     device: DeviceChoice,
+
+    /// Level of the processor's vector unit; any but auto wins over the environment variable RECON_SIMD
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t = SimdKind::Auto)]
+    simd: SimdKind,
 
     /// Precision of the computation
     #[arg(long, value_enum, default_value_t = Precision::F32)]
@@ -222,6 +226,7 @@ fn measure<T: Real>(args: &BenchArgs) -> Result<()> {
             device: args.device.0.clone(),
             tolerance,
             threads: args.threads,
+            simd: args.simd.into(),
             ..Options::default()
         })
         .collect();
