@@ -11,6 +11,7 @@ mod vector;
 use super::{Backend, Complexes, ComplexesMut, Csr, Element, Reals, View, ViewMut};
 use crate::error::Result;
 use crate::plan::Simd;
+use crate::pool::Pool;
 use crate::real::Real;
 use crate::window::Shape;
 use direct::DirectSum;
@@ -27,6 +28,8 @@ use vector::each_chunk;
 pub struct Cpu {
     threads: Threads,
     level: Level,
+    /// The sums of chunks of a vector, before they are added.
+    sums: Pool<Vec<f64>>,
 }
 
 impl Cpu {
@@ -37,7 +40,7 @@ impl Cpu {
     /// `RECON_SIMD` that names none; `InvalidArgument` for more threads than can be started.
     pub fn new(threads: usize, simd: Simd) -> Result<Self> {
         let level = Level::choose(simd)?;
-        Ok(Cpu { threads: Threads::new(threads)?, level })
+        Ok(Cpu { threads: Threads::new(threads)?, level, sums: Pool::new() })
     }
 
     /// The vector unit in use.
