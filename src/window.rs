@@ -289,8 +289,10 @@ pub fn cost(grid: &[usize], dims: &[usize], samples: usize, width: usize) -> f64
 
 /// Time of a convolution with Q, in the same units.
 pub fn toeplitz_cost(dims: &[usize]) -> f64 {
-    let doubled: Vec<usize> = dims.iter().map(|&n| next_fast_size(2 * n)).collect();
-    2.0 * fft_cost(&doubled, dims)
+    // No vector: this is asked in every iteration of conjugate gradients.
+    let mut doubled = [1; 3];
+    doubled.iter_mut().zip(dims).for_each(|(d, &n)| *d = next_fast_size(2 * n));
+    2.0 * fft_cost(&doubled[..dims.len()], dims)
 }
 
 fn fft_cost(grid: &[usize], dims: &[usize]) -> f64 {
