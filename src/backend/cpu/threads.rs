@@ -273,6 +273,7 @@ impl<'a, E> Shared<'a, E> {
     }
 
     /// The number of elements.
+    #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.len
     }

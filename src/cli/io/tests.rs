@@ -1,7 +1,6 @@
 //! What the tests of all formats share, and the tests of the choice between them.
 
 use super::*;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
