@@ -299,7 +299,8 @@ fn exact_outputs<T: Real>(
     input: &[Complex<T>],
     checked: &[usize],
 ) -> Result<Vec<Complex<f64>>> {
-    let options = Options { method: Method::Exact, threads: args.threads, ..Options::default() };
+    let simd = args.simd.into();
+    let options = Options { method: Method::Exact, threads: args.threads, simd, ..Options::default() };
     let input = wide_complex(input);
     let mut out = zeros::<f64>(checked.len())?;
     match args.operation {
@@ -393,7 +394,7 @@ fn reference<T: Real>(
     let maps = maps.map(wide_complex);
     let mut geometry = Geometry::new(&setup.dims, axes).coils(setup.coils);
     geometry.coil_maps = maps.as_deref();
-    let options = Options { tolerance: 1e-9, threads: args.threads, ..Options::default() };
+    let options = Options { tolerance: 1e-9, threads: args.threads, simd: args.simd.into(), ..Options::default() };
     let mut image = zeros::<f64>(setup.voxels())?;
     let cg = CgOptions { iterations: setup.iterations, ..CgOptions::default() };
     Plan::new(&geometry, &options)?.cg(&wide_complex(kspace), &mut image, &cg)?;
