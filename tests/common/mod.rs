@@ -144,7 +144,7 @@ pub fn again_at_other_levels(this: &str) {
         let mut again = std::process::Command::new(&program);
         let out = again.args(["--skip", this]).env("RECON_SIMD", simd.to_string()).output().unwrap();
         let text = String::from_utf8_lossy(&out.stdout);
-        let result = text.lines().find(|line| line.starts_with("test result")).unwrap_or("no result");
+        let result = text.lines().find(|line| line.starts_with("test result:")).unwrap_or("no result");
         say(&format!("{name} at level {level}: {result}"));
         let ran = out.status.success() && !result.contains(" 0 passed");
         assert!(ran, "{name} at level {level}:\n{text}{}", String::from_utf8_lossy(&out.stderr));
