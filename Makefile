@@ -2,6 +2,7 @@
 #
 #   make demo                                   a 3D scan, simulated and reconstructed: errors, and demo/demo.png
 #   make test                                   everything that can be checked on this machine
+#   make bench                                  speed beside DUCC0, FINUFFT and BART: docs/benchmarks, in some 20 minutes
 #   make && sudo make install                   to /usr/local
 #   make install PREFIX=/usr DESTDIR=stage      for packagers
 PREFIX ?= /usr/local
@@ -26,7 +27,7 @@ include := $(DESTDIR)$(INCLUDEDIR)
 fill := sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
 	-e 's|@VERSION@|$(VERSION)|g' -e 's|@ABI@|$(ABI)|g' -e 's|@PRIVATE_LIBS@|$(PRIVATE_LIBS)|g'
 
-.PHONY: build header install uninstall deps test demo
+.PHONY: build header install uninstall deps test demo bench
 
 build:
 	$(CARGO) build --lib $(CARGO_FLAGS)
@@ -83,3 +84,18 @@ demo: deps
 	@echo
 	$(program) compare demo/gridding.h5 demo/cg.h5 demo/truth.h5 --scale best --picture demo/demo.png
 	@echo; echo "truth, gridding and conjugate gradients side by side: demo/demo.png"
+
+bench_python := $(CARGO_TARGET_DIR)/bench-venv/bin/python
+# For example: make bench BENCH_FLAGS="--quick --only stone"
+BENCH_FLAGS ?=
+
+$(CARGO_TARGET_DIR)/bench-venv/ready: benches/requirements.txt
+	python3 -m venv $(CARGO_TARGET_DIR)/bench-venv
+	$(bench_python) -m pip install --quiet --requirement $<
+	touch $@
+
+bench: PACKAGES := gcc libc6-dev bart python3-venv
+bench: deps
+	$(CARGO) build --lib $(CARGO_FLAGS)
+	$(MAKE) $(CARGO_TARGET_DIR)/bench-venv/ready
+	$(bench_python) benches/run.py --build $(CARGO_TARGET_DIR) $(BENCH_FLAGS)

@@ -92,7 +92,7 @@ fn iterate<T: Real, B: Backend<T>>(
     let choice = density_window(dims);
     // The window's integral over k-space, so that C w is 1 where weights are volumes.
     let integral: f64 = choice.grid.iter().map(|&g| choice.shape.fourier(0.0).powi(2) / g as f64).product();
-    let nufft = Nufft::new(backend, k, dims, choice)?;
+    let nufft = Nufft::new(backend, k, dims, choice, 1)?;
     let samples = k[0].len();
     let mut w = try_vec(samples, Complex::new(T::ONE, T::ZERO), "the density weights")?;
     let mut density = try_vec(samples, Complex::default(), "the density of samples")?;

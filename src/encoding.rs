@@ -12,6 +12,7 @@ use crate::real::Real;
 use crate::toeplitz::{octant_values, octants, Key, Toeplitz};
 use crate::window::{self, Choice};
 use num_complex::Complex;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -30,6 +31,8 @@ pub(crate) struct Encoding<T: Real, B: Backend<T>> {
     pub voxels: usize,
     pub samples: usize,
     pub coils: usize,
+    /// Coils, or frames, that are transformed at once, at most.
+    batch: usize,
     transform: Transform<T, B>,
     pub coordinates: Vec<Vec<T>>,
     pub weights: Option<Vec<T>>,
@@ -45,7 +48,9 @@ pub(crate) struct Encoding<T: Real, B: Backend<T>> {
     limit: MemoryLimit,
     toeplitz: Mutex<Option<Arc<Toeplitz<T, B>>>>,
     images: Pool<B::Array<Complex<T>>>,
-    sample_arrays: Pool<B::Array<Complex<T>>>,
+    /// Images and k-space of a batch.
+    image_batches: Pool<B::Array<Complex<T>>>,
+    sample_batches: Pool<B::Array<Complex<T>>>,
 }
 
 /// Which weights go into an adjoint.
@@ -59,11 +64,12 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     /// `choice` is what [`Nufft::choose`] chose, or None for exact sums.
     pub fn new(backend: Arc<B>, geometry: &Geometry<'_, T>, options: &Options, choice: Option<Choice>) -> Result<Self> {
         let k = &geometry.coordinates;
-        let limit = MemoryLimit { bytes: options.memory_limit, held: Self::bytes(geometry, choice.as_ref())? };
+        let batch = Self::batch(geometry, options, choice.as_ref())?;
+        let limit = MemoryLimit { bytes: options.memory_limit, held: Self::bytes(geometry, choice.as_ref(), batch)? };
         limit.check(0, "the plan")?;
         let transform = match choice {
             None => Transform::Exact(backend.direct_sum(k, &geometry.dims, geometry.voxels.as_deref())?),
-            Some(choice) => Transform::Nufft(Nufft::new(&*backend, k, &geometry.dims, choice)?),
+            Some(choice) => Transform::Nufft(Nufft::new(&*backend, k, &geometry.dims, choice, batch)?),
         };
         let samples = geometry.samples();
         let phi = |m: usize| basis_factor(geometry.basis, k.iter().map(|k| k[m].wide()));
@@ -82,6 +88,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             voxels: geometry.voxel_count(),
             samples,
             coils: geometry.coils,
+            batch,
             transform,
             coordinates: k
                 .iter()
@@ -98,7 +105,8 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             limit,
             toeplitz: Mutex::new(None),
             images: Pool::new(),
-            sample_arrays: Pool::new(),
+            image_batches: Pool::new(),
+            sample_batches: Pool::new(),
             backend,
         })
     }
@@ -108,17 +116,31 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         &self.backend
     }
 
+    /// How many coils are transformed at once, so that taps are computed once for all of them: as many as stay in cache
+    /// between one step and the next.
+    fn batch(geometry: &Geometry<'_, T>, options: &Options, choice: Option<&Choice>) -> Result<usize> {
+        const CACHE: usize = 6 << 20;
+        let Some(choice) = choice else { return Ok(1) };
+        let arrays = match geometry.coil_maps {
+            Some(_) => geometry.coils,
+            None => geometry.coils.saturating_mul(geometry.frames),
+        };
+        let one = Nufft::<T, B>::bytes(choice, 0, 1)?;
+        // Under a memory limit one at a time: a batch must not take what a later operation will need.
+        Ok(if options.memory_limit.is_some() { 1 } else { (CACHE / one.max(1)).clamp(1, arrays) })
+    }
+
     /// Bytes that a plan holds, before it is made.
-    fn bytes(geometry: &Geometry<'_, T>, choice: Option<&Choice>) -> Result<usize> {
+    fn bytes(geometry: &Geometry<'_, T>, choice: Option<&Choice>, batch: usize) -> Result<usize> {
         let real = std::mem::size_of::<T>();
         let (samples, voxels) = (geometry.samples(), geometry.voxel_count());
         let transform = match choice {
-            Some(choice) => Nufft::<T, B>::bytes(choice, samples)?,
+            Some(choice) => Nufft::<T, B>::bytes(choice, samples, batch)?,
             None => samples * geometry.dims.len() * real,
         };
-        let maps = if geometry.coil_maps.is_some() { (geometry.coils + 1) * voxels * 2 * real } else { 0 };
-        // Coordinates, weights, and one array of weighted samples.
-        Ok(transform + maps + samples * real * (geometry.dims.len() + 4 + 2))
+        let maps = if geometry.coil_maps.is_some() { (geometry.coils + batch) * voxels * 2 * real } else { 0 };
+        // Coordinates, weights, and weighted samples.
+        Ok(transform + maps + samples * real * (geometry.dims.len() + 4 + 2 * batch))
     }
 
     /// Bytes that the plan holds, Q included once it is made.
@@ -154,8 +176,26 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         self.images.try_take(|| self.b().zeros(self.voxels, "an image"))
     }
 
-    fn sample_array(&self) -> Result<Lease<'_, B::Array<Complex<T>>>> {
-        self.sample_arrays.try_take(|| self.b().zeros(self.samples, "samples"))
+    fn image_batch(&self) -> Result<Lease<'_, B::Array<Complex<T>>>> {
+        self.image_batches.try_take(|| self.b().zeros(self.voxels * self.batch, "coil images"))
+    }
+
+    fn sample_batch(&self) -> Result<Lease<'_, B::Array<Complex<T>>>> {
+        self.sample_batches.try_take(|| self.b().zeros(self.samples * self.batch, "samples"))
+    }
+
+    /// Ranges of at most a batch of `count` arrays.
+    fn batches(&self, count: usize) -> impl Iterator<Item = Range<usize>> {
+        let batch = self.batch;
+        (0..count).step_by(batch).map(move |first| first..(first + batch).min(count))
+    }
+
+    /// Arrays of samples times factors, one after the other.
+    fn weigh(&self, factor: Reals<B, T>, values: Complexes<B, T>, mut weighed: ComplexesMut<B, T>) {
+        for first in (0..values.len()).step_by(self.samples) {
+            let range = first..first + self.samples;
+            self.b().weigh(factor, values.part(range.clone()), weighed.part(range));
+        }
     }
 
     fn to_image(&self, values: Complexes<B, T>, image: ComplexesMut<B, T>) -> Result<()> {
@@ -183,33 +223,59 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         Some(self.b().view(maps).part(coil * self.voxels..(coil + 1) * self.voxels))
     }
 
-    /// s = E x for one frame: `image` [voxels, images], `kspace` [samples, coils].
+    /// Frames that [`Encoding::forward`] and [`Encoding::adjoint`] take at once: one with coil maps.
+    pub fn frames_at_once(&self) -> usize {
+        match self.maps {
+            Some(_) => 1,
+            None => (self.batch / self.coils).max(1),
+        }
+    }
+
+    /// s = E x: `image` [voxels, images, frames], `kspace` [samples, coils, frames].
     pub fn forward(&self, image: Complexes<B, T>, mut kspace: ComplexesMut<B, T>) -> Result<()> {
         let b = self.b();
-        for coil in 0..self.coils {
-            let mut out = kspace.part(coil * self.samples..(coil + 1) * self.samples);
-            let mut coil_image;
-            let x = match self.map(coil) {
-                Some(map) => {
-                    coil_image = self.image()?;
-                    b.multiply(map, image, b.view_mut(&mut coil_image));
-                    b.view(&coil_image)
+        // Taken before anything is written, so that an output is never half written for want of memory.
+        let mut images = self.maps.as_ref().map(|_| self.image_batch()).transpose()?;
+        let mut values = self.phi.as_ref().map(|_| self.sample_batch()).transpose()?;
+        for coils in self.batches(kspace.len() / self.samples) {
+            let voxels = 0..coils.len() * self.voxels;
+            let x = match &mut images {
+                Some(images) => {
+                    self.multiply_maps(coils.clone(), image, b.view_mut(images));
+                    b.view(images).part(voxels)
                 }
-                None => image.part(coil * self.voxels..(coil + 1) * self.voxels),
+                None => image.part(coils.start * self.voxels..coils.end * self.voxels),
             };
-            match &self.phi {
-                None => self.to_samples(x, out)?,
-                Some(phi) => {
-                    let mut values = self.sample_array()?;
-                    self.to_samples(x, b.view_mut(&mut values))?;
-                    b.weigh(b.view(phi), b.view(&values), out.again());
+            let mut out = kspace.part(coils.start * self.samples..coils.end * self.samples);
+            match (&self.phi, &mut values) {
+                (Some(phi), Some(values)) => {
+                    let range = 0..coils.len() * self.samples;
+                    self.to_samples(x, b.view_mut(values).part(range.clone()))?;
+                    self.weigh(b.view(phi), b.view(values).part(range), out);
                 }
+                _ => self.to_samples(x, out.again())?,
             }
         }
         Ok(())
     }
 
-    /// x = E^H d or E^H W d for one frame: `kspace` [samples, coils], `image` [voxels, images].
+    /// Images of some coils: S_c x.
+    fn multiply_maps(&self, coils: Range<usize>, image: Complexes<B, T>, mut images: ComplexesMut<B, T>) {
+        for (i, coil) in coils.enumerate() {
+            let map = self.map(coil).expect("maps are there");
+            self.b().multiply(map, image, images.part(i * self.voxels..(i + 1) * self.voxels));
+        }
+    }
+
+    /// image + sum over some coils of conj(S_c) x_c.
+    fn add_maps(&self, coils: Range<usize>, images: Complexes<B, T>, mut image: ComplexesMut<B, T>) {
+        for (i, coil) in coils.enumerate() {
+            let map = self.map(coil).expect("maps are there");
+            self.b().add_conj_product(map, images.part(i * self.voxels..(i + 1) * self.voxels), image.again());
+        }
+    }
+
+    /// x = E^H d or E^H W d: `kspace` [samples, coils, frames], `image` [voxels, images, frames].
     pub fn adjoint(&self, weighting: Weighting, kspace: Complexes<B, T>, image: ComplexesMut<B, T>) -> Result<()> {
         let factor = match weighting {
             Weighting::None => self.phi.as_ref(),
@@ -225,68 +291,82 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         mut image: ComplexesMut<B, T>,
     ) -> Result<()> {
         let b = self.b();
-        // Taken before anything is written, so that an output is never half written for want of memory.
-        let mut weighed = factor.map(|_| self.sample_array()).transpose()?;
-        let mut coil_image = self.maps.as_ref().map(|_| self.image()).transpose()?;
+        // Taken before anything is written, as above.
+        let mut weighed = factor.map(|_| self.sample_batch()).transpose()?;
+        let mut images = self.maps.as_ref().map(|_| self.image_batch()).transpose()?;
         if self.maps.is_some() {
             b.clear(image.again());
         }
-        for coil in 0..self.coils {
-            let mut values = kspace.part(coil * self.samples..(coil + 1) * self.samples);
+        for coils in self.batches(kspace.len() / self.samples) {
+            let mut values = kspace.part(coils.start * self.samples..coils.end * self.samples);
             if let (Some(factor), Some(weighed)) = (factor, &mut weighed) {
-                b.weigh(factor, values, b.view_mut(weighed));
-                values = b.view(weighed);
+                let range = 0..coils.len() * self.samples;
+                self.weigh(factor, values, b.view_mut(weighed).part(range.clone()));
+                values = b.view(weighed).part(range);
             }
-            match (self.map(coil), &mut coil_image) {
-                (Some(map), Some(coil_image)) => {
-                    self.to_image(values, b.view_mut(coil_image))?;
-                    b.add_conj_product(map, b.view(coil_image), image.again());
+            match &mut images {
+                Some(images) => {
+                    let voxels = 0..coils.len() * self.voxels;
+                    self.to_image(values, b.view_mut(images).part(voxels.clone()))?;
+                    self.add_maps(coils, b.view(images).part(voxels), image.again());
                 }
-                _ => self.to_image(values, image.part(coil * self.voxels..(coil + 1) * self.voxels))?,
+                None => self.to_image(values, image.part(coils.start * self.voxels..coils.end * self.voxels))?,
             }
         }
         Ok(())
     }
 
-    /// y = E^H W E x for one image (of coil `coil`, without maps).
+    /// y = E^H W E x for one image (of any coil, without maps).
     pub fn normal(&self, x: Complexes<B, T>, mut y: ComplexesMut<B, T>) -> Result<()> {
-        let toeplitz = self.toeplitz()?;
+        let b = self.b();
+        let Some(toeplitz) = self.toeplitz()? else { return self.normal_by_transforms(x, y) };
         if self.maps.is_none() {
-            return self.normal_coil(toeplitz.as_deref(), x, y);
-        }
-        let b = self.b();
-        let mut coil_image = self.image()?;
-        let mut product = self.image()?;
-        if toeplitz.is_none() {
-            // What each coil will take, before anything is written.
-            drop((self.sample_array()?, self.sample_array()?));
-        }
-        b.clear(y.again());
-        for coil in 0..self.coils {
-            let map = self.map(coil).expect("maps are there");
-            b.multiply(map, x, b.view_mut(&mut coil_image));
-            self.normal_coil(toeplitz.as_deref(), b.view(&coil_image), b.view_mut(&mut product))?;
-            b.add_conj_product(map, b.view(&product), y.again());
-        }
-        Ok(())
-    }
-
-    fn normal_coil(&self, toeplitz: Option<&Toeplitz<T, B>>, x: Complexes<B, T>, y: ComplexesMut<B, T>) -> Result<()> {
-        let b = self.b();
-        if let Some(toeplitz) = toeplitz {
             toeplitz.apply(b, x, y);
             return Ok(());
         }
-        let mut values = self.sample_array()?;
-        self.to_samples(x, b.view_mut(&mut values))?;
-        match &self.squared {
-            None => self.to_image(b.view(&values), y),
-            Some(squared) => {
-                let mut weighed = self.sample_array()?;
-                b.weigh(b.view(squared), b.view(&values), b.view_mut(&mut weighed));
-                self.to_image(b.view(&weighed), y)
+        let mut coil_image = self.image()?;
+        let mut product = self.image()?;
+        b.clear(y.again());
+        for coil in 0..self.coils {
+            self.multiply_maps(coil..coil + 1, x, b.view_mut(&mut coil_image));
+            toeplitz.apply(b, b.view(&coil_image), b.view_mut(&mut product));
+            self.add_maps(coil..coil + 1, b.view(&product), y.again());
+        }
+        Ok(())
+    }
+
+    fn normal_by_transforms(&self, x: Complexes<B, T>, mut y: ComplexesMut<B, T>) -> Result<()> {
+        let b = self.b();
+        let mut values = self.sample_batch()?;
+        let mut weighed = self.squared.as_ref().map(|_| self.sample_batch()).transpose()?;
+        let mut images = self.maps.as_ref().map(|_| self.image_batch()).transpose()?;
+        if self.maps.is_some() {
+            b.clear(y.again());
+        }
+        for coils in self.batches(if self.maps.is_some() { self.coils } else { 1 }) {
+            let (range, voxels) = (0..coils.len() * self.samples, 0..coils.len() * self.voxels);
+            let coil_images = match &mut images {
+                Some(images) => {
+                    self.multiply_maps(coils.clone(), x, b.view_mut(images));
+                    b.view(images).part(voxels.clone())
+                }
+                None => x,
+            };
+            self.to_samples(coil_images, b.view_mut(&mut values).part(range.clone()))?;
+            let mut samples = b.view(&values).part(range.clone());
+            if let (Some(squared), Some(weighed)) = (&self.squared, &mut weighed) {
+                self.weigh(b.view(squared), samples, b.view_mut(weighed).part(range.clone()));
+                samples = b.view(weighed).part(range);
+            }
+            match &mut images {
+                Some(images) => {
+                    self.to_image(samples, b.view_mut(images).part(voxels.clone()))?;
+                    self.add_maps(coils, b.view(images).part(voxels), y.again());
+                }
+                None => self.to_image(samples, y.again())?,
             }
         }
+        Ok(())
     }
 
     /// Whether E^H W E goes through Q: as the caller asked, or by cost.
@@ -300,8 +380,9 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             Normal::Auto => match self.choice() {
                 None => true,
                 Some(c) => {
-                    let through_grid = 2.0 * window::cost(&c.grid, &self.dims, self.samples, c.shape.width());
-                    window::toeplitz_cost(&self.dims) < through_grid
+                    let real = std::mem::size_of::<T>();
+                    let through_grid = 2.0 * window::cost(&c.grid, &self.dims, self.samples, c.shape.width(), real);
+                    window::toeplitz_cost(&self.dims, real) < through_grid
                 }
             },
         }
@@ -322,7 +403,8 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     }
 
     fn q_bytes(&self) -> usize {
-        let doubled = self.dims.iter().fold(1usize, |p, &n| p.saturating_mul(window::next_fast_size(2 * n)));
+        // One half of the doubled grid.
+        let doubled = self.dims[1..].iter().fold(self.dims[0], |p, &n| p.saturating_mul(window::next_fast_size(2 * n)));
         self.b().convolver_bytes(&self.dims).saturating_add(doubled.saturating_mul(2 * std::mem::size_of::<T>()))
     }
 
@@ -437,10 +519,12 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         };
         let b = self.b();
         let weights = self.gridding_weights()?;
-        let mut weighed = self.sample_array()?;
-        b.weigh(b.view(&*weights), values, b.view_mut(&mut weighed));
+        let mut batch = self.sample_batch()?;
+        let mut batch = b.view_mut(&mut batch);
+        let mut weighed = batch.part(0..self.samples);
+        b.weigh(b.view(&*weights), values, weighed.again());
         let mut grid = b.zeros::<Complex<T>>(nufft.grid_len(), "the gridded k-space")?;
-        nufft.spread(b, b.view(&weighed), b.view_mut(&mut grid));
+        nufft.spread(b, weighed.view(), b.view_mut(&mut grid));
         let mut host = try_vec(nufft.grid_len(), Complex::default(), "the gridded k-space")?;
         b.download(b.view(&grid), &mut host)?;
         let g = &nufft.choice().grid;

@@ -14,7 +14,11 @@ use num_complex::Complex;
 /// A planned transform between samples and an image.
 pub struct Nufft<T: Real, B: Backend<T>> {
     choice: Choice,
+    samples: usize,
+    voxels: usize,
     grid_len: usize,
+    /// Arrays that are transformed at once, at most.
+    arrays: usize,
     gridder: B::Gridder,
     fft: B::GridFft,
     grids: Pool<B::Array<Complex<T>>>,
@@ -26,25 +30,30 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         choose(window, dims, samples, tolerance, T::EPSILON)
     }
 
-    /// Bytes of an oversampled grid and the sorted samples: what a plan will hold, before it is made.
-    pub fn bytes(choice: &Choice, samples: usize) -> Result<usize> {
-        let grid = checked_product(&choice.grid, "the oversampled grid")?;
-        Ok(grid * 2 * std::mem::size_of::<T>() + samples * (3 * std::mem::size_of::<T>() + 12))
+    /// Bytes of the oversampled grids of `arrays` and of the sorted samples: what a plan will hold, before it is made.
+    pub fn bytes(choice: &Choice, samples: usize, arrays: usize) -> Result<usize> {
+        let complex = std::mem::size_of::<Complex<T>>();
+        let grids = [&choice.grid[..], &[arrays, complex]].concat();
+        let points = checked_product(&[samples, 3 * std::mem::size_of::<T>() + 12], "the sorted samples")?;
+        Ok(checked_product(&grids, "the oversampled grid")?.saturating_add(points))
     }
 
-    /// Plans transforms between samples at `k` (one slice an axis) and images of `dims` voxels.
-    pub fn new(backend: &B, k: &[&[T]], dims: &[usize], choice: Choice) -> Result<Self> {
+    /// Plans transforms between samples at `k` (one slice an axis) and images of `dims` voxels, `arrays` of them at once
+    /// at most.
+    pub fn new(backend: &B, k: &[&[T]], dims: &[usize], choice: Choice, arrays: usize) -> Result<Self> {
         let grid_len = checked_product(&choice.grid, "the oversampled grid")?;
+        let all = checked_product(&[grid_len, arrays], "the oversampled grids")?;
         // The largest piece first: what does not fit must not cost the time of the rest.
         let grids = Pool::new();
-        drop(grids.try_take(|| backend.zeros::<Complex<T>>(grid_len, "the oversampled grid"))?);
+        drop(grids.try_take(|| backend.zeros::<Complex<T>>(all, "the oversampled grid"))?);
         let correction: Vec<Vec<f64>> =
             dims.iter().zip(&choice.grid).map(|(&n, &g)| choice.shape.correction(n, g)).collect();
         // The window's values may err by less than aliasing does, but are never wanted beyond the precision.
         let accuracy = (0.02 * choice.error).max(0.5 * T::EPSILON);
         let gridder = backend.gridder(k, &choice.grid, &choice.shape, accuracy)?;
         let fft = backend.grid_fft(dims, &choice.grid, &correction)?;
-        Ok(Nufft { choice, grid_len, gridder, fft, grids })
+        let (samples, voxels) = (k[0].len(), dims.iter().product());
+        Ok(Nufft { choice, samples, voxels, grid_len, arrays, gridder, fft, grids })
     }
 
     /// Window and grid.
@@ -53,22 +62,31 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
     }
 
     fn grid(&self, backend: &B) -> Result<crate::pool::Lease<'_, B::Array<Complex<T>>>> {
-        self.grids.try_take(|| backend.zeros(self.grid_len, "the oversampled grid"))
+        self.grids.try_take(|| backend.zeros(self.grid_len * self.arrays, "the oversampled grid"))
     }
 
-    /// image(r) = sum_m values(m) exp(+i 2 pi k_m.r).
+    /// The cells of as many grids as there are arrays of samples and of voxels, which must agree.
+    fn cells(&self, values: usize, voxels: usize) -> std::ops::Range<usize> {
+        let arrays = values / self.samples;
+        assert!(arrays <= self.arrays && values == arrays * self.samples && voxels == arrays * self.voxels);
+        0..arrays * self.grid_len
+    }
+
+    /// image(r) = sum_m values(m) exp(+i 2 pi k_m.r), for one or several arrays one after the other.
     pub fn adjoint(&self, backend: &B, values: Complexes<B, T>, image: ComplexesMut<B, T>) -> Result<()> {
+        let cells = self.cells(values.len(), image.len());
         let mut grid = self.grid(backend)?;
-        backend.spread(&self.gridder, values, backend.view_mut(&mut grid));
-        backend.grid_to_image(&self.fft, backend.view_mut(&mut grid), image);
+        backend.spread(&self.gridder, values, backend.view_mut(&mut grid).part(cells.clone()));
+        backend.grid_to_image(&self.fft, backend.view_mut(&mut grid).part(cells), image);
         Ok(())
     }
 
-    /// values(m) = sum_r image(r) exp(-i 2 pi k_m.r).
+    /// values(m) = sum_r image(r) exp(-i 2 pi k_m.r), likewise.
     pub fn forward(&self, backend: &B, image: Complexes<B, T>, values: ComplexesMut<B, T>) -> Result<()> {
+        let cells = self.cells(values.len(), image.len());
         let mut grid = self.grid(backend)?;
-        backend.image_to_grid(&self.fft, image, backend.view_mut(&mut grid));
-        backend.interpolate(&self.gridder, backend.view(&grid), values);
+        backend.image_to_grid(&self.fft, image, backend.view_mut(&mut grid).part(cells.clone()));
+        backend.interpolate(&self.gridder, backend.view(&grid).part(cells), values);
         Ok(())
     }
 

@@ -224,9 +224,9 @@ impl<T: Real> Plan<T> {
         self.check_image_len(image.len())?;
         check_len("k-space samples", kspace.len(), self.kspace_len(), "samples times coils times frames")?;
         check_finite("image voxel", image)?;
-        self.each_frame(image, kspace, self.engine.image_len(), self.engine.kspace_len(), |x, s| {
-            self.engine.forward(x, s)
-        })
+        let frames = self.engine.frames_at_once();
+        let (image_len, kspace_len) = (frames * self.engine.image_len(), frames * self.engine.kspace_len());
+        self.in_parts(image, kspace, image_len, kspace_len, |x, s| self.engine.forward(x, s))
     }
 
     /// image = E^H kspace, unscaled and without weights: F^H d of Stone et al. 2008.
@@ -294,10 +294,12 @@ impl<T: Real> Plan<T> {
         let _mode = FloatMode::standard();
         self.check_image_len(image.len())?;
         self.check_kspace(kspace)?;
-        self.each_frame(kspace, image, self.engine.kspace_len(), self.engine.image_len(), f)
+        let frames = self.engine.frames_at_once();
+        self.in_parts(kspace, image, frames * self.engine.kspace_len(), frames * self.engine.image_len(), f)
     }
 
-    fn each_frame(
+    /// `f(input, output)` for parts of these lengths; the last may be shorter.
+    fn in_parts(
         &self,
         input: &[Complex<T>],
         output: &mut [Complex<T>],
@@ -305,7 +307,7 @@ impl<T: Real> Plan<T> {
         output_len: usize,
         mut f: impl FnMut(&[Complex<T>], &mut [Complex<T>]) -> Result<()>,
     ) -> Result<()> {
-        for (x, y) in input.chunks_exact(input_len).zip(output.chunks_exact_mut(output_len)) {
+        for (x, y) in input.chunks(input_len).zip(output.chunks_mut(output_len)) {
             f(x, y)?;
         }
         Ok(())
@@ -322,7 +324,7 @@ impl<T: Real> Plan<T> {
         check_finite("image voxel", x)?;
         self.engine.prepare_normal()?;
         let len = self.engine.image_len();
-        self.each_frame(x, y, len, len, |x, y| self.engine.normal(x, y))
+        self.in_parts(x, y, len, len, |x, y| self.engine.normal(x, y))
     }
 
     /// Elements of Q: 2 nx 2 ny 2 nz, or as many as voxels in a list.
@@ -466,7 +468,8 @@ fn engine<T: Real>(geometry: &Geometry<'_, T>, options: &Options) -> Result<Box<
     Ok(Box::new(Encoding::new(cpu, geometry, options, choice)?))
 }
 
-/// A plan on some backend, for one frame of the caller's arrays, whose sizes and numbers have been checked.
+/// A plan on some backend, for one frame of the caller's arrays (forward, adjoint and grid: for up to `frames_at_once`),
+/// whose sizes and numbers have been checked.
 #[doc(hidden)]
 #[allow(missing_docs, private_interfaces)]
 pub trait Engine<T: Real>: Send + Sync {
@@ -474,6 +477,7 @@ pub trait Engine<T: Real>: Send + Sync {
     fn samples(&self) -> usize;
     fn image_len(&self) -> usize;
     fn kspace_len(&self) -> usize;
+    fn frames_at_once(&self) -> usize;
     fn q_len(&self) -> usize;
     fn forward(&self, image: &[Complex<T>], kspace: &mut [Complex<T>]) -> Result<()>;
     fn adjoint(&self, weighting: Weighting, kspace: &[Complex<T>], image: &mut [Complex<T>]) -> Result<()>;
@@ -527,6 +531,9 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
     }
     fn kspace_len(&self) -> usize {
         self.samples * self.coils
+    }
+    fn frames_at_once(&self) -> usize {
+        Encoding::frames_at_once(self)
     }
     fn q_len(&self) -> usize {
         self.voxels << if self.listed { 0 } else { self.dims.len() }

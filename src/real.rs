@@ -13,11 +13,11 @@ mod sealed {
 /// A precision of image reconstruction: `f32` or `f64`.
 pub trait Real:
     sealed::Sealed
-    + rustfft::FftNum
     + Debug
     + Display
     + PartialOrd
-    + rustfft::num_traits::NumAssign
+    + num_traits::NumAssign
+    + std::ops::Neg<Output = Self>
     + crate::backend::Element
     + crate::plan::Engines
     + std::iter::Sum

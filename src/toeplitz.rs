@@ -48,11 +48,12 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
         let mut convolver = backend.convolver(dims)?;
         let mut grid = backend.kernel_grid(&convolver)?;
         let mut part = backend.zeros::<Complex<T>>(dims.iter().product(), "a part of Q")?;
-        for half in octants(dims.len()) {
+        // Q(-delta) is the conjugate of Q(delta).
+        for half in octants(dims.len()).filter(|half| !half[0]) {
             octant(half, backend.view_mut(&mut part))?;
             backend.place_kernel(&convolver, half, backend.view(&part), backend.view_mut(&mut grid));
         }
-        backend.set_kernel(&mut convolver, backend.view_mut(&mut grid))?;
+        backend.set_kernel(&mut convolver, backend.view_mut(&mut grid));
         Ok(Toeplitz { convolver })
     }
 

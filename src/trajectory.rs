@@ -49,7 +49,7 @@ impl Trajectory {
             bail!(InvalidSize, "a trajectory has {} axes: give one to three", axes.len());
         }
         let samples = axes[0].len();
-        if samples == 0 || samples_per_shot == 0 || samples % samples_per_shot != 0 {
+        if samples == 0 || samples_per_shot == 0 || !samples.is_multiple_of(samples_per_shot) {
             bail!(
                 InvalidSize,
                 "{samples} samples do not make whole shots of {samples_per_shot}: give a positive divisor of the count"

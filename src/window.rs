@@ -243,7 +243,8 @@ pub fn choose(window: Window, dims: &[usize], samples: usize, tolerance: f64, ep
             if MARGIN * error > tolerance {
                 continue;
             }
-            let cost = cost(&choice.grid, dims, samples, width);
+            let real = if epsilon > 1e-10 { 4 } else { 8 };
+            let cost = cost(&choice.grid, dims, samples, width, real);
             if best.as_ref().is_none_or(|(c, _)| cost < *c) {
                 best = Some((cost, choice));
             }
@@ -265,8 +266,9 @@ pub fn choose(window: Window, dims: &[usize], samples: usize, tolerance: f64, ep
 }
 
 /// Aliasing errors of the axes add in squares. Rounding errors of spreading and FFT are amplified by the correction; the
-/// factors were measured over widths 8 to 16 and oversampling 1.25 to 2, in 2D and 3D, and are two to four times larger
-/// than what was seen.
+/// factors were measured over widths 6 to 16 and oversampling 1.25 to 2, in 2D and 3D. Errors are largest where samples
+/// meet in the centre of k-space, cells of which add up thousands: twice what was seen of 504 spokes to 256^2, and four
+/// times what evenly spread samples make.
 fn expected_error(shape: &Shape, dims: &[usize], grid: &[usize], epsilon: f64) -> f64 {
     let mut square = 0.0;
     let mut amplification = 1.0;
@@ -275,37 +277,45 @@ fn expected_error(shape: &Shape, dims: &[usize], grid: &[usize], epsilon: f64) -
         square += shape.worst_error(edge).powi(2);
         amplification *= shape.amplification(edge);
     }
-    let rounding = epsilon * (1.0 + 0.4 * amplification);
+    let rounding = epsilon * (1.0 + amplification);
     (square + rounding * rounding).sqrt()
 }
 
-/// Time of an adjoint in arbitrary units: window taps a sample, and the pruned FFT's passes over the grid.
-pub fn cost(grid: &[usize], dims: &[usize], samples: usize, width: usize) -> f64 {
-    // One unit is a vector multiply-add; measured on AVX-512 and AVX2, a tap row costs about 1.5 and an FFT butterfly 0.3.
-    let rows = (width as f64).powi(grid.len() as i32 - 1) * (width as f64 / 8.0).ceil();
-    let spread = samples as f64 * (1.5 * rows + 6.0 * width as f64);
-    spread + fft_cost(grid, dims)
+/// Nanoseconds of an adjoint on one thread, reals having `real` bytes. The constants were measured with f32 on AVX-512 over
+/// widths 4 to 8, oversampling 1.25 to 2, in 2D and 3D (examples/stages.rs measures them anew); only ratios matter here, and
+/// those vary less between machines than times do.
+pub fn cost(grid: &[usize], dims: &[usize], samples: usize, width: usize, real: usize) -> f64 {
+    // The taps and all else that a sample costs whatever the width, a vector of a window's row, a cell of the grid from
+    // zeroing to the merging of tiles.
+    const SAMPLE: f64 = 4.4;
+    const VECTOR: f64 = 0.25;
+    const CELL: f64 = 0.95;
+    let vectors = 1.0 + (width * 2 * real) as f64 / 64.0;
+    let rows = (width as f64).powi(grid.len() as i32 - 1);
+    let cells: f64 = grid.iter().map(|&g| g as f64).product();
+    let size = real as f64 / 4.0;
+    samples as f64 * (SAMPLE * size + VECTOR * rows * vectors) + CELL * size * cells + fft_cost(grid, dims, real)
 }
 
-/// Time of a convolution with Q, in the same units.
-pub fn toeplitz_cost(dims: &[usize]) -> f64 {
+/// Nanoseconds of a convolution with Q, likewise.
+pub fn toeplitz_cost(dims: &[usize], real: usize) -> f64 {
     // No vector: this is asked in every iteration of conjugate gradients.
     let mut doubled = [1; 3];
     doubled.iter_mut().zip(dims).for_each(|(d, &n)| *d = next_fast_size(2 * n));
-    2.0 * fft_cost(&doubled[..dims.len()], dims)
+    2.0 * fft_cost(&doubled[..dims.len()], dims, real)
 }
 
-fn fft_cost(grid: &[usize], dims: &[usize]) -> f64 {
-    let mut lines = 1.0;
-    let mut fft = 0.0;
+/// Nanoseconds of a pruned transform: so many for each point of each line that is transformed, whatever its length.
+fn fft_cost(grid: &[usize], dims: &[usize], real: usize) -> f64 {
+    const POINT: f64 = 0.8;
+    let mut points = 0.0;
+    let mut before = 1.0;
     for axis in 0..grid.len() {
         // Axes before this one are already padded, those after it still have image size.
-        let after: f64 = dims[axis + 1..].iter().map(|&n| n as f64).product();
-        let g = grid[axis] as f64;
-        fft += lines * after * g * (g.log2() + 4.0);
-        lines *= g;
+        before *= grid[axis] as f64;
+        points += before * dims[axis + 1..].iter().map(|&n| n as f64).product::<f64>();
     }
-    0.3 * fft
+    POINT * real as f64 / 4.0 * points
 }
 
 /// The smallest fast FFT size of at least `sigma` n, wide enough for two tiles of the window.
@@ -320,7 +330,7 @@ pub fn next_fast_size(n: usize) -> usize {
     loop {
         let mut rest = size;
         for p in [2, 3, 5] {
-            while rest % p == 0 {
+            while rest.is_multiple_of(p) {
                 rest /= p;
             }
         }
@@ -444,7 +454,7 @@ mod tests {
     fn fast_sizes() {
         for n in 1..3000 {
             let size = next_fast_size(n);
-            assert!(size >= n && size % 2 == 0 && size < 2 * n + 2);
+            assert!(size >= n && size.is_multiple_of(2) && size < 2 * n + 2);
         }
         assert_eq!(next_fast_size(161), 162);
     }

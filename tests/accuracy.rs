@@ -110,6 +110,40 @@ fn larger_images_keep_the_tolerance() {
     }
 }
 
+/// Where thousands of samples meet, in the centre of radial scans, rounding errors add up.
+#[test]
+fn dense_centres_keep_the_tolerance() {
+    fn check<T: Real>(dims: &[usize], trajectory: &recon::Trajectory, tolerances: &[f64]) {
+        let mut random = Random::fresh();
+        let k: Vec<Vec<T>> = (0..dims.len()).map(|axis| trajectory.axis_as(axis)).collect();
+        let wide_k = wide_lists(&k);
+        let (samples, voxel_count) = (k[0].len(), dims.iter().product());
+        let (d, x) = (random.complexes::<T>(samples), random.complexes::<T>(voxel_count));
+        let exact = Options { method: Method::Exact, threads: 2, ..Options::default() };
+        let exact = Plan::new(&Geometry::new(dims, &slices(&wide_k)), &exact).unwrap();
+        let (mut image, mut values) = (poisoned(voxel_count), poisoned(samples));
+        exact.fhd(&wide(&d), &mut image).unwrap();
+        exact.forward(&wide(&x), &mut values).unwrap();
+        for &tolerance in tolerances {
+            let plan = Plan::new(&Geometry::new(dims, &slices(&k)), &nufft(Window::KaiserBessel, tolerance)).unwrap();
+            let (mut own_image, mut own_values) = (poisoned(voxel_count), poisoned(samples));
+            plan.fhd(&d, &mut own_image).unwrap();
+            plan.forward(&x, &mut own_values).unwrap();
+            for error in [distance(&own_image, &image), distance(&own_values, &values)] {
+                let at = format!("{} {dims:?}, seed {}", T::NAME, random.seed);
+                assert!(error <= tolerance, "{at}: {error:e} > {tolerance:e}");
+            }
+        }
+    }
+    let radial = recon::Trajectory::radial2d(504, 256, recon::trajectory::SpokeOrder::Linear).unwrap();
+    let kooshball = recon::Trajectory::radial3d(400, 64).unwrap();
+    let tolerances = [1e-3, 1e-4, 2e-5, 1e-5, 6e-6, 4e-6, 3e-6, 2e-6, 1.5e-6, 1e-6];
+    check::<f32>(&[128, 128], &radial, &tolerances);
+    check::<f32>(&[32, 32, 32], &kooshball, &tolerances);
+    check::<f64>(&[128, 128], &radial, &[1e-6, 1e-9, 1e-12]);
+    check::<f64>(&[32, 32, 32], &kooshball, &[1e-6, 1e-9, 1e-12]);
+}
+
 #[test]
 fn samples_at_the_edges_of_k_space() {
     fn check<T: Real>() {

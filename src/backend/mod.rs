@@ -194,28 +194,30 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     fn gridder(&self, k: &[&[T]], grid: &[usize], shape: &Shape, accuracy: f64) -> Result<Self::Gridder>;
     /// Bytes that a gridder holds.
     fn gridder_bytes(&self, gridder: &Self::Gridder) -> usize;
-    /// grid = sum over samples of value times window.
+    /// grid = sum over samples of value times window. Several arrays of samples may follow one another, and as many grids.
     fn spread(&self, g: &Self::Gridder, values: Complexes<Self, T>, grid: ComplexesMut<Self, T>);
-    /// values = window-weighted sums of the grid: the transpose of [`Backend::spread`].
+    /// values = window-weighted sums of the grid: the transpose of [`Backend::spread`], likewise.
     fn interpolate(&self, g: &Self::Gridder, grid: Complexes<Self, T>, values: ComplexesMut<Self, T>);
 
     /// Plans transforms between a grid and an image of `dims` voxels whose voxels are multiplied by the product over
     /// axes of `correction`.
     fn grid_fft(&self, dims: &[usize], grid: &[usize], correction: &[Vec<f64>]) -> Result<Self::GridFft>;
-    /// image(r) = correction(r) sum_u grid(u) exp(+i 2 pi u r / G). The grid is used as scratch.
+    /// image(r) = correction(r) sum_u grid(u) exp(+i 2 pi u r / G). The grid is used as scratch. Several
+    /// grids may follow one another, and as many images.
     fn grid_to_image(&self, f: &Self::GridFft, grid: ComplexesMut<Self, T>, image: ComplexesMut<Self, T>);
-    /// grid(u) = sum_r correction(r) image(r) exp(-i 2 pi u r / G).
+    /// grid(u) = sum_r correction(r) image(r) exp(-i 2 pi u r / G), likewise.
     fn image_to_grid(&self, f: &Self::GridFft, image: Complexes<Self, T>, grid: ComplexesMut<Self, T>);
 
     /// Plans the convolution of images of `dims` voxels with a kernel.
     fn convolver(&self, dims: &[usize]) -> Result<Self::Convolver>;
-    /// A zeroed array for the kernel q(delta) on the doubled grid, delta from -n to n - 1 an axis.
+    /// A zeroed array for one half of a Hermitian kernel q(-delta) = conj q(delta) on the doubled grid: displacements 0 to
+    /// n - 1 along x, and -n to n - 1 along the other axes.
     fn kernel_grid(&self, c: &Self::Convolver) -> Result<Self::Array<Complex<T>>>;
-    /// Puts one part of the kernel, of the image's size, in its place on the doubled grid: along each axis the
-    /// displacements 0 to n - 1, or, where `half` says so, -n to -1.
+    /// Puts one part of the kernel, of the image's size, in its place on that grid: displacements 0 to n - 1 along each
+    /// axis or, where `half` says so, which it does not along x, -n to -1.
     fn place_kernel(&self, c: &Self::Convolver, half: [bool; 3], q: Complexes<Self, T>, grid: ComplexesMut<Self, T>);
-    /// Makes the real spectrum of the Hermitian kernel on the doubled grid, which is used as scratch.
-    fn set_kernel(&self, c: &mut Self::Convolver, grid: ComplexesMut<Self, T>) -> Result<()>;
+    /// Makes the real spectrum of the kernel, whose grid is used as scratch.
+    fn set_kernel(&self, c: &mut Self::Convolver, grid: ComplexesMut<Self, T>);
     /// The kernel's real spectrum on the doubled grid, x fastest, zero frequency first.
     fn spectrum(&self, c: &Self::Convolver) -> Result<Vec<T>>;
     /// Sets a spectrum as [`Backend::spectrum`] gave it, of as many elements.

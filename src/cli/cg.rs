@@ -368,7 +368,7 @@ fn companion(
         volumes.extend((0..image.channels).map(|c| image.channel(c)));
     }
     let count = volumes.len() / wanted;
-    if volumes.len() % wanted != 0 || (count != 1 && count != scans.len()) {
+    if !volumes.len().is_multiple_of(wanted) || (count != 1 && count != scans.len()) {
         bail!(
             SizeMismatch,
             "{}: {} images, but {wanted} are needed for each of {} scans, or {wanted} for all",

@@ -195,7 +195,7 @@ fn resample(image: &[Complex<f64>], dims: &mut [usize; 3], axis: usize, size: us
         for f in 1..=shared / 2 {
             new[size - f] = line[n - f];
         }
-        if shared % 2 == 0 {
+        if shared.is_multiple_of(2) {
             let f = shared / 2;
             if size > n {
                 new[size - f] = line[n - f] * 0.5;

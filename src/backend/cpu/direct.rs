@@ -1,15 +1,15 @@
 //! The direct sums of Stone et al. 2008: F^H d and its transpose, to full precision.
-//!
-//! On a Cartesian grid of voxels exp(i 2 pi k.r) is a product over axes, so the sums are complex matrix products. For an
-//! arbitrary list of voxels they are evaluated as they stand, with the phase reduced before it is rounded.
 
-use super::simd::{Arith, Kernel, Level};
-use super::threads::{Shared, Threads};
+mod grid;
+mod list;
+mod phase;
+
+use super::simd::Level;
+use super::threads::Threads;
 use crate::backend::Sign;
 use crate::error::{try_collect, Result};
 use crate::pool::Pool;
 use crate::real::Real;
-use gemm::Parallelism;
 use num_complex::Complex;
 
 /// Direct sums between samples and voxels.
@@ -17,20 +17,13 @@ pub struct DirectSum<T> {
     level: Level,
     k: Vec<Vec<T>>,
     voxels: Voxels<T>,
-    tables: Pool<Vec<Complex<T>>>,
+    scratch: Pool<Vec<T>>,
 }
 
 enum Voxels<T> {
     Grid([usize; 3]),
     List(Vec<Vec<T>>),
 }
-
-/// Samples that go through one matrix product, rows (lines of voxels along x) of one task, samples of one task.
-const SAMPLES: usize = 1024;
-const ROWS: usize = 32;
-const COLUMNS: usize = 128;
-/// Points of one task of a sum over a list, and points whose coordinates stay in the first cache.
-const LIST: usize = 256;
 
 impl<T: Real> DirectSum<T> {
     /// See [`crate::backend::Backend::direct_sum`].
@@ -42,342 +35,173 @@ impl<T: Real> DirectSum<T> {
             Some(lists) => Voxels::List(own(lists)?),
             None => Voxels::Grid([0, 1, 2].map(|a| *dims.get(a).unwrap_or(&1))),
         };
-        Ok(DirectSum { level, k: own(k)?, voxels, tables: Pool::new() })
+        Ok(DirectSum { level, k: own(k)?, voxels, scratch: Pool::new() })
     }
 
     /// See [`crate::backend::Backend::sum_to_image`].
     pub fn to_image(&self, threads: &Threads, values: &[Complex<T>], image: &mut [Complex<T>]) {
+        let (level, k) = (self.level, &self.k);
         match &self.voxels {
-            Voxels::Grid(n) => self.grid_to_image(threads, *n, values, image),
-            Voxels::List(r) => list_sum(threads, self.level, Sign::Plus, &self.k, values, r, image),
+            Voxels::Grid(dims) => grid::to_image(threads, level, &self.scratch, k, *dims, values, image),
+            Voxels::List(r) => list::sum(threads, level, Sign::Plus, k, values, r, image),
         }
     }
 
     /// See [`crate::backend::Backend::sum_to_samples`].
     pub fn to_samples(&self, threads: &Threads, image: &[Complex<T>], values: &mut [Complex<T>]) {
+        let (level, k) = (self.level, &self.k);
         match &self.voxels {
-            Voxels::Grid(n) => self.grid_to_samples(threads, *n, image, values),
-            Voxels::List(r) => list_sum(threads, self.level, Sign::Minus, r, image, &self.k, values),
+            Voxels::Grid(dims) => grid::to_samples(threads, level, &self.scratch, k, *dims, image, values),
+            Voxels::List(r) => list::sum(threads, level, Sign::Minus, r, image, k, values),
         }
     }
-
-    /// Phases of a block of samples on all axes: [x, then y, then z][samples].
-    fn phases(&self, threads: &Threads, n: [usize; 3], first: usize, samples: usize, table: &mut [Complex<T>]) {
-        let shared = Shared::new(table);
-        // A task for each voxel coordinate of each axis would be many; eight a axis balance well enough.
-        const PARTS: usize = 8;
-        threads.run(3 * PARTS, |task| {
-            let (axis, part) = (task / PARTS, task % PARTS);
-            let rows = part * n[axis] / PARTS..(part + 1) * n[axis] / PARTS;
-            let offset: usize = n[..axis].iter().sum();
-            // SAFETY: each task has its own rows of the table.
-            let table = unsafe { shared.part((offset + rows.start) * samples, rows.len() * samples) };
-            struct Fill<'a, T> {
-                sum: &'a DirectSum<T>,
-                axis: usize,
-                n: usize,
-                first_row: usize,
-                first: usize,
-                samples: usize,
-                table: &'a mut [Complex<T>],
-            }
-            impl<T: Real> Kernel for Fill<'_, T> {
-                type Output = ();
-                #[inline(always)]
-                fn run<A: Arith>(self) {
-                    let Some(k) = self.sum.k.get(self.axis) else {
-                        self.table.fill(Complex::new(T::ONE, T::ZERO));
-                        return;
-                    };
-                    let k = &k[self.first..self.first + self.samples];
-                    for (i, row) in self.table.chunks_exact_mut(self.samples).enumerate() {
-                        let r = (self.first_row + i) as f64 - (self.n / 2) as f64;
-                        for (z, k) in row.iter_mut().zip(k) {
-                            // In double precision k r loses nothing that matters.
-                            let turns = k.wide() * r;
-                            let (sin, cos) = sincos_turns::<A, f64>(turns - turns.round_even());
-                            *z = Complex::new(T::of(cos), T::of(sin));
-                        }
-                    }
-                }
-            }
-            self.level.run(Fill { sum: self, axis, n: n[axis], first_row: rows.start, first, samples, table });
-        });
-    }
-
-    fn grid_to_image(&self, threads: &Threads, n: [usize; 3], values: &[Complex<T>], image: &mut [Complex<T>]) {
-        let [nx, ny, nz] = n;
-        assert_eq!(values.len(), self.k[0].len());
-        assert_eq!(image.len(), nx * ny * nz);
-        image.fill(Complex::default());
-        let mut table = self.tables.take(Vec::new);
-        table.resize((nx + ny + nz) * SAMPLES, Complex::default());
-        let out = Shared::new(image);
-        for first in (0..values.len()).step_by(SAMPLES) {
-            let samples = SAMPLES.min(values.len() - first);
-            self.phases(threads, n, first, samples, &mut table[..(nx + ny + nz) * samples]);
-            let (ex, rest) = table.split_at(nx * samples);
-            let (ey, ez) = rest.split_at(ny * samples);
-            let values = &values[first..first + samples];
-            let tasks = (ny * nz).div_ceil(ROWS);
-            let scratch = || self.tables.take(Vec::new);
-            threads.run_with(tasks, scratch, |right, task| {
-                let rows = task * ROWS..((task + 1) * ROWS).min(ny * nz);
-                right.resize(ROWS * SAMPLES, Complex::default());
-                for (row, line) in rows.clone().zip(right.chunks_exact_mut(samples)) {
-                    let (y, z) = (&ey[row % ny * samples..], &ez[row / ny * samples..]);
-                    for (((right, v), y), z) in line.iter_mut().zip(values).zip(y).zip(z) {
-                        *right = *v * *y * *z;
-                    }
-                }
-                // SAFETY: each task has its own rows of the image.
-                let image = unsafe { out.part(rows.start * nx, rows.len() * nx) };
-                // image[x, row] += sum_m ex[m, x] right[m, row]
-                product(
-                    Matrix { data: image, rows: nx, columns: rows.len(), row: 1, column: nx },
-                    true,
-                    (ex, samples, 1, false),
-                    (right, 1, samples),
-                    samples,
-                );
-            });
-        }
-    }
-
-    fn grid_to_samples(&self, threads: &Threads, n: [usize; 3], image: &[Complex<T>], values: &mut [Complex<T>]) {
-        let [nx, ny, nz] = n;
-        assert_eq!(values.len(), self.k[0].len());
-        assert_eq!(image.len(), nx * ny * nz);
-        let mut table = self.tables.take(Vec::new);
-        table.resize((nx + ny + nz) * SAMPLES, Complex::default());
-        let total = values.len();
-        let out = Shared::new(values);
-        for first in (0..total).step_by(SAMPLES) {
-            let samples = SAMPLES.min(total - first);
-            self.phases(threads, n, first, samples, &mut table[..(nx + ny + nz) * samples]);
-            let (ex, rest) = table.split_at(nx * samples);
-            let (ey, ez) = rest.split_at(ny * samples);
-            threads.run_with(
-                samples.div_ceil(COLUMNS),
-                || self.tables.take(Vec::new),
-                |left, task| {
-                    let own = task * COLUMNS..((task + 1) * COLUMNS).min(samples);
-                    left.resize(COLUMNS * ROWS, Complex::default());
-                    // SAFETY: each task has its own samples.
-                    let values = unsafe { out.part(first + own.start, own.len()) };
-                    values.fill(Complex::default());
-                    for start in (0..ny * nz).step_by(ROWS) {
-                        let rows = start..(start + ROWS).min(ny * nz);
-                        // left[m, row] = sum_x conj(ex[m, x]) image[x, row]
-                        product(
-                            Matrix { data: left, rows: own.len(), columns: rows.len(), row: 1, column: own.len() },
-                            false,
-                            (&ex[own.start..], 1, samples, true),
-                            (&image[start * nx..], 1, nx),
-                            nx,
-                        );
-                        for (row, line) in rows.zip(left.chunks_exact(own.len())) {
-                            let y = &ey[row % ny * samples + own.start..];
-                            let z = &ez[row / ny * samples + own.start..];
-                            for (((v, l), y), z) in values.iter_mut().zip(line).zip(y).zip(z) {
-                                *v += *l * (*y * *z).conj();
-                            }
-                        }
-                    }
-                },
-            );
-        }
-    }
-}
-
-/// A matrix to write, with the distances between its rows and columns.
-struct Matrix<'a, T> {
-    data: &'a mut [Complex<T>],
-    rows: usize,
-    columns: usize,
-    row: usize,
-    column: usize,
-}
-
-/// out = (out if `add`) + left right, `inner` being the length of the sums; left is (data, row distance, column
-/// distance, conjugate), right is (data, row distance, column distance).
-fn product<T: Real>(
-    out: Matrix<'_, T>,
-    add: bool,
-    left: (&[Complex<T>], usize, usize, bool),
-    right: (&[Complex<T>], usize, usize),
-    inner: usize,
-) {
-    if out.rows == 0 || out.columns == 0 || inner == 0 {
-        return;
-    }
-    let last = |rows: usize, columns: usize, row: usize, column: usize| (rows - 1) * row + (columns - 1) * column;
-    assert!(last(out.rows, out.columns, out.row, out.column) < out.data.len());
-    assert!(last(out.rows, inner, left.1, left.2) < left.0.len());
-    assert!(last(inner, out.columns, right.1, right.2) < right.0.len());
-    let one = Complex::new(T::ONE, T::ZERO);
-    // SAFETY: the asserts above keep every access inside the three slices, and `out.data` is borrowed mutably. gemm
-    // takes Complex<f32> and Complex<f64> by their type, which `Real` is sealed to.
-    unsafe {
-        gemm::gemm(
-            out.rows,
-            out.columns,
-            inner,
-            out.data.as_mut_ptr(),
-            out.column as isize,
-            out.row as isize,
-            add,
-            left.0.as_ptr(),
-            left.2 as isize,
-            left.1 as isize,
-            right.0.as_ptr(),
-            right.2 as isize,
-            right.1 as isize,
-            one,
-            one,
-            false,
-            left.3,
-            false,
-            Parallelism::None,
-        );
-    }
-}
-
-/// out(a) = sum_b values(b) exp(+-i 2 pi p_a.p_b), for any points a and b.
-fn list_sum<T: Real>(
-    threads: &Threads,
-    level: Level,
-    sign: Sign,
-    from: &[Vec<T>],
-    values: &[Complex<T>],
-    to: &[Vec<T>],
-    out: &mut [Complex<T>],
-) {
-    assert_eq!(from[0].len(), values.len());
-    assert_eq!(to[0].len(), out.len());
-    let total = out.len();
-    let shared = Shared::new(out);
-    threads.run(total.div_ceil(LIST), |task| {
-        let own = task * LIST..((task + 1) * LIST).min(total);
-        // SAFETY: each task has its own points.
-        let out = unsafe { shared.part(own.start, own.len()) };
-        level.run(ListSum { sign, from, values, to, first: own.start, out });
-    });
-}
-
-struct ListSum<'a, T> {
-    sign: Sign,
-    from: &'a [Vec<T>],
-    values: &'a [Complex<T>],
-    to: &'a [Vec<T>],
-    first: usize,
-    out: &'a mut [Complex<T>],
-}
-
-impl<T: Real> Kernel for ListSum<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<A: Arith>(self) {
-        const LANES: usize = 16;
-        let zeros = |_| [T::ZERO; LANES];
-        for start in (0..self.out.len()).step_by(LANES) {
-            let count = LANES.min(self.out.len() - start);
-            let mut p = [0, 1, 2].map(zeros);
-            for (p, to) in p.iter_mut().zip(self.to) {
-                p[..count].copy_from_slice(&to[self.first + start..][..count]);
-            }
-            let mut total = [[0f64; LANES]; 2];
-            // Sums of a block in the precision of the data, sums of blocks in double precision.
-            for block in (0..self.values.len()).step_by(LIST) {
-                let mut sum = [[T::ZERO; LANES]; 2];
-                for b in block..(block + LIST).min(self.values.len()) {
-                    let v = self.values[b];
-                    let mut turns = [T::ZERO; LANES];
-                    for (p, from) in p.iter().zip(self.from) {
-                        let q = match self.sign {
-                            Sign::Plus => from[b],
-                            Sign::Minus => -from[b],
-                        };
-                        for j in 0..LANES {
-                            turns[j] += fraction::<A, T>(q, p[j]);
-                        }
-                    }
-                    for j in 0..LANES {
-                        let (sin, cos) = sincos_turns::<A, T>(turns[j] - turns[j].round_even());
-                        sum[0][j] = A::fma(v.re, cos, A::fma(-v.im, sin, sum[0][j]));
-                        sum[1][j] = A::fma(v.re, sin, A::fma(v.im, cos, sum[1][j]));
-                    }
-                }
-                for j in 0..LANES {
-                    total[0][j] += sum[0][j].wide();
-                    total[1][j] += sum[1][j].wide();
-                }
-            }
-            for (j, out) in self.out[start..start + count].iter_mut().enumerate() {
-                *out = Complex::new(T::of(total[0][j]), T::of(total[1][j]));
-            }
-        }
-    }
-}
-
-/// q p less its whole turns. The rounding error of the product, which grows with its whole turns, is kept.
-#[inline(always)]
-fn fraction<A: Arith, T: Real>(q: T, p: T) -> T {
-    let product = q * p;
-    let error = A::product_error(q, p, product);
-    (product - product.round_even()) + error
-}
-
-/// Sine and cosine of 2 pi `turns`, |turns| <= 1/2 or a little more, to an ulp or two: the quarter turn nearest is taken
-/// off and Taylor's series summed over what is left.
-#[inline(always)]
-pub fn sincos_turns<A: Arith, T: Real>(turns: T) -> (T, T) {
-    let four = turns * T::of(4.0);
-    let quarter = four.round_even();
-    let x = (four - quarter) * T::of(std::f64::consts::FRAC_PI_2);
-    let x2 = x * x;
-    // Terms beyond these are below the rounding error at x = pi/4.
-    let terms = if T::EPSILON > 1e-10 { 5 } else { 8 };
-    let (mut sin, mut cos) = (T::ONE, T::ONE);
-    for i in (1..=terms).rev() {
-        sin = A::fma(x2 * T::of(-1.0 / (2 * i * (2 * i + 1)) as f64), sin, T::ONE);
-        cos = A::fma(x2 * T::of(-1.0 / (2 * i * (2 * i - 1)) as f64), cos, T::ONE);
-    }
-    sin *= x;
-    // A quarter turn takes (sin, cos) to (cos, -sin), and two change both signs.
-    let two = quarter * quarter > T::of(2.0);
-    let odd = quarter * quarter == T::ONE;
-    let (s, c) = if odd { (cos, sin) } else { (sin, cos) };
-    let s = if two || quarter == -T::ONE { -s } else { s };
-    let c = if two || quarter == T::ONE { -c } else { c };
-    (s, c)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    struct Check;
-    impl Kernel for Check {
-        type Output = ();
-        fn run<A: Arith>(self) {
-            for i in -600..=600 {
-                let turns = i as f64 / 1170.0;
-                let (sin, cos) = (turns * std::f64::consts::TAU).sin_cos();
-                let (s, c) = sincos_turns::<A, f64>(turns);
-                assert!((s - sin).abs() < 4e-16 && (c - cos).abs() < 4e-16, "{turns}: {s} {sin} {c} {cos}");
-                let (sin, cos) = ((turns as f32 as f64) * std::f64::consts::TAU).sin_cos();
-                let (s, c) = sincos_turns::<A, f32>(turns as f32);
-                assert!((s as f64 - sin).abs() < 1.5e-7 && (c as f64 - cos).abs() < 1.5e-7, "{turns}");
+    /// Uniform in [-0.5, 0.5).
+    fn uniform(state: &mut u64) -> f64 {
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = *state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64 - 0.5
+    }
+
+    fn points<T: Real>(state: &mut u64, ndim: usize, count: usize, scale: f64) -> Vec<Vec<T>> {
+        (0..ndim).map(|_| (0..count).map(|_| T::of(scale * uniform(state))).collect()).collect()
+    }
+
+    fn slices<T>(lists: &[Vec<T>]) -> Vec<&[T]> {
+        lists.iter().map(|l| &l[..]).collect()
+    }
+
+    /// Distance from out(a) = sum_b values(b) exp(sign i 2 pi a.b), relative to what the norm of such sums is on average.
+    fn compare<T: Real>(out: &[Complex<T>], sign: f64, from: &[Vec<T>], values: &[Complex<T>], to: &[Vec<T>]) -> f64 {
+        let mut error = 0.0;
+        for (a, out) in out.iter().enumerate() {
+            let mut sum = Complex::new(0.0, 0.0);
+            for (b, value) in values.iter().enumerate() {
+                let turns: f64 = from
+                    .iter()
+                    .zip(to)
+                    .map(|(from, to)| {
+                        let (q, p) = (from[b].wide(), to[a].wide());
+                        (q * p - (q * p).round()) + q.mul_add(p, -(q * p))
+                    })
+                    .sum();
+                let wave = Complex::from_polar(1.0, sign * std::f64::consts::TAU * (turns - turns.round()));
+                sum += wave * Complex::new(value.re.wide(), value.im.wide());
+            }
+            error += (Complex::new(out.re.wide(), out.im.wide()) - sum).norm_sqr();
+        }
+        let norm: f64 = values.iter().map(|v| Complex::new(v.re.wide(), v.im.wide()).norm_sqr()).sum();
+        (error / (norm * out.len() as f64)).sqrt()
+    }
+
+    fn complexes<T: Real>(state: &mut u64, count: usize) -> Vec<Complex<T>> {
+        (0..count).map(|_| Complex::new(T::of(uniform(state)), T::of(uniform(state)))).collect()
+    }
+
+    /// Both directions at every level: their errors, that all of the output is written, and that neither the number of
+    /// threads nor an earlier call changes a bit.
+    fn check<T: Real>(dims: &[usize], samples: usize, list: Option<usize>, bound: f64) {
+        let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        let mut state = clock.as_nanos() as u64;
+        let what = format!("{} {dims:?} {samples} {list:?}, seed {state}", T::NAME);
+        let k = points::<T>(&mut state, dims.len(), samples, 0.999);
+        let voxels = match list {
+            Some(count) => points::<T>(&mut state, dims.len(), count, 200.0),
+            None => {
+                let total: usize = dims.iter().product();
+                let mut stride = 1;
+                dims.iter()
+                    .map(|&n| {
+                        let r = (0..total).map(|i| T::of((i / stride % n) as f64 - (n / 2) as f64)).collect();
+                        stride *= n;
+                        r
+                    })
+                    .collect()
+            }
+        };
+        let (d, x) = (complexes::<T>(&mut state, samples), complexes::<T>(&mut state, voxels[0].len()));
+        for level in Level::all() {
+            let list = list.map(|_| slices(&voxels));
+            let sum = DirectSum::new(level, &slices(&k), dims, list.as_deref()).unwrap();
+            let mut before: Option<[Vec<Complex<T>>; 2]> = None;
+            for count in [1, 2, 2, 5] {
+                let threads = Threads::new(count).unwrap();
+                let nan = Complex::new(T::of(f64::NAN), T::of(f64::NAN));
+                let (mut image, mut values) = (vec![nan; x.len()], vec![nan; d.len()]);
+                sum.to_image(&threads, &d, &mut image);
+                sum.to_samples(&threads, &x, &mut values);
+                match &before {
+                    None => {
+                        let errors = [compare(&image, 1.0, &k, &d, &voxels), compare(&values, -1.0, &voxels, &x, &k)];
+                        assert!(errors.iter().all(|e| *e < bound), "{errors:?} {} {what}", level.name());
+                        before = Some([image, values]);
+                    }
+                    Some(before) => assert!(before[0] == image && before[1] == values, "{} {what}", level.name()),
+                }
             }
         }
     }
 
     #[test]
-    fn sincos_is_accurate_to_an_ulp_or_two() {
-        for level in Level::all() {
-            level.run(Check);
+    fn sums_on_grids_of_all_shapes() {
+        for dims in [
+            &[1, 1][..],
+            &[1, 9],
+            &[40, 1],
+            &[33, 1, 1],
+            &[1, 1, 70],
+            &[2, 2],
+            &[3, 2, 1],
+            &[31, 17],
+            &[16, 33],
+            &[24, 1, 10],
+            &[1, 5, 37],
+            &[7, 15, 10],
+            &[8, 20, 3],
+            &[9, 3, 32],
+        ] {
+            // Beyond one run of the inner product, or one block, of samples; and a single one.
+            for samples in [1, 3, 300, 1100] {
+                check::<f32>(dims, samples, None, 1e-6);
+                check::<f64>(dims, samples, None, 3e-15);
+            }
+        }
+        // More lines than are folded at a time.
+        check::<f32>(&[512, 1100], 3, None, 2e-6);
+    }
+
+    #[test]
+    fn sums_over_lists() {
+        for ndim in 1..=3 {
+            for (samples, voxels) in [(1, 1), (1, 50), (700, 1), (333, 411)] {
+                check::<f32>(&vec![200; ndim], samples, Some(voxels), 3e-6);
+                check::<f64>(&vec![200; ndim], samples, Some(voxels), 5e-15);
+            }
+        }
+    }
+
+    #[test]
+    fn no_samples_make_an_empty_image() {
+        let threads = Threads::new(2).unwrap();
+        for list in [None, Some(vec![&[1.0f32, 2.0, 3.0, 4.0][..]; 2])] {
+            let sum = DirectSum::<f32>::new(
+                Level::choose(Default::default()).unwrap(),
+                &[&[], &[]],
+                &[2, 2],
+                list.as_deref(),
+            )
+            .unwrap();
+            let mut image = vec![Complex::new(f32::NAN, f32::NAN); 4];
+            sum.to_image(&threads, &[], &mut image);
+            assert!(image.iter().all(|z| *z == Complex::default()));
+            sum.to_samples(&threads, &image, &mut []);
         }
     }
 }

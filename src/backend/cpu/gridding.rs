@@ -31,7 +31,7 @@ const ABREAST: usize = 8;
 /// Rows of a tile that are fetched before they are wanted.
 const AHEAD: usize = 6;
 /// Samples that go through their cells together, at most.
-const GROUP: usize = 4;
+const GROUP: usize = 8;
 
 /// Samples sorted for one grid and window.
 pub struct Gridder<T> {
@@ -570,7 +570,11 @@ impl<T: Real> Spread<'_, T> {
                             0 => add::<T, A, N, 1>(g, taps, order, values, cells, at),
                             1 => add::<T, A, N, 2>(g, taps, order, values, cells, at),
                             2 => add::<T, A, N, 3>(g, taps, order, values, cells, at),
-                            _ => add::<T, A, N, 4>(g, taps, order, values, cells, at),
+                            3 => add::<T, A, N, 4>(g, taps, order, values, cells, at),
+                            4 => add::<T, A, N, 5>(g, taps, order, values, cells, at),
+                            5 => add::<T, A, N, 6>(g, taps, order, values, cells, at),
+                            6 => add::<T, A, N, 7>(g, taps, order, values, cells, at),
+                            _ => add::<T, A, N, 8>(g, taps, order, values, cells, at),
                         }
                     }
                     i += more + 1;
@@ -643,15 +647,17 @@ unsafe fn add_rows<T: Real, A: Arith, const N: usize, const S: usize>(
         // SAFETY: the caller's promises.
         unsafe {
             let p = first.add(jy * row);
-            let mut sum = [x[0][0]; N];
-            for (v, sum) in sum.iter_mut().enumerate() {
-                *sum = T::V::<A>::load(p.add(v * lanes));
-            }
-            for (s, x) in x.iter().enumerate() {
+            // The samples' own sum first: where many meet, fewer roundings then are those of a large total.
+            let factor = T::V::<A>::splat(*y.add(jy));
+            let mut sum = x[0].map(|x| x.mul(factor));
+            for (s, x) in x.iter().enumerate().skip(1) {
                 let factor = T::V::<A>::splat(*y.add(s * record + jy));
                 for (sum, x) in sum.iter_mut().zip(x) {
                     *sum = x.fma(factor, *sum);
                 }
+            }
+            for (v, sum) in sum.iter_mut().enumerate() {
+                *sum = sum.add(T::V::<A>::load(p.add(v * lanes)));
             }
             for (v, sum) in sum.iter().enumerate() {
                 sum.store(p.add(v * lanes));

@@ -91,7 +91,8 @@ mod tests {
 
     #[test]
     fn arrays_are_aligned_and_zero() {
-        for len in [0, 1, 1000, 3 << 20] {
+        assert!(Aligned::<f64>::zeros(0, "nothing").unwrap().is_empty());
+        for len in [1, 1000, 3 << 20] {
             let mut array = Aligned::<f64>::zeros(len, "a test").unwrap();
             assert_eq!(array.len(), len);
             assert_eq!(array.as_ptr() as usize % ALIGNMENT, 0);

@@ -148,13 +148,13 @@ impl<T: Real> Backend<T> for Cpu {
         Convolver::new(&self.threads, self.level, dims)
     }
     fn kernel_grid(&self, c: &Convolver<T>) -> Result<Aligned<Complex<T>>> {
-        Backend::<T>::zeros(self, c.grid_len(), "the doubled grid of Q")
+        Backend::<T>::zeros(self, c.kernel_len(), "the doubled grid of Q")
     }
     fn place_kernel(&self, c: &Convolver<T>, half: [bool; 3], q: Complexes<Self, T>, grid: ComplexesMut<Self, T>) {
         c.place_kernel(half, slice(q), slice_mut(grid));
     }
-    fn set_kernel(&self, c: &mut Convolver<T>, grid: ComplexesMut<Self, T>) -> Result<()> {
-        c.set_kernel(&self.threads, slice_mut(grid))
+    fn set_kernel(&self, c: &mut Convolver<T>, grid: ComplexesMut<Self, T>) {
+        c.set_kernel(&self.threads, slice_mut(grid));
     }
     fn spectrum(&self, c: &Convolver<T>) -> Result<Vec<T>> {
         c.spectrum()

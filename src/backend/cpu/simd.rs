@@ -18,8 +18,6 @@ pub trait Arith: Copy {
     type F64: Vector<f64>;
     /// a b + c, in one rounding where the level has fused multiply-add.
     fn fma<T: Real>(a: T, b: T, c: T) -> T;
-    /// a b less its rounded value `product`; without fused multiply-add, in f64, zero.
-    fn product_error<T: Real>(a: T, b: T, product: T) -> T;
 }
 
 /// A vector of reals in a register.
@@ -44,6 +42,10 @@ pub trait Vector<T>: Copy {
     fn fma(self, b: Self, c: Self) -> Self;
     /// c - self b, likewise.
     fn fnma(self, b: Self, c: Self) -> Self;
+    /// self b - c where c is near self b: to the last bit or so of the difference at every level, fused or not.
+    fn product_less(self, b: Self, c: Self) -> Self;
+    /// Negated where the last bit of q's significand is one.
+    fn negate_where_odd(self, q: Self) -> Self;
     /// The elements of self and b in turn: the first half of them, and the second.
     fn zip(self, b: Self) -> (Self, Self);
     /// The even elements of self and then of b, and the odd ones: [`Vector::zip`] undone.
@@ -65,7 +67,7 @@ pub fn prefetch<E>(p: *const E) {
 }
 
 macro_rules! arith {
-    ($(#[$doc:meta])* $name:ident, $f32:ty, $f64:ty, |$a:ident, $b:ident, $c:ident| $fma:expr, |$product:ident| $error:expr) => {
+    ($(#[$doc:meta])* $name:ident, $f32:ty, $f64:ty, |$a:ident, $b:ident, $c:ident| $fma:expr) => {
         $(#[$doc])*
         #[derive(Clone, Copy)]
         struct $name;
@@ -76,10 +78,6 @@ macro_rules! arith {
             fn fma<T: Real>($a: T, $b: T, $c: T) -> T {
                 $fma
             }
-            #[inline(always)]
-            fn product_error<T: Real>($a: T, $b: T, $product: T) -> T {
-                $error
-            }
         }
     };
 }
@@ -87,28 +85,27 @@ macro_rules! arith {
 #[cfg(target_arch = "x86_64")]
 arith! {
     /// SSE2: multiply, then add.
-    Sse, x86::F32x4, x86::F64x2, |a, b, c| a * b + c, |product| T::of(a.wide() * b.wide() - product.wide())
+    Sse, x86::F32x4, x86::F64x2, |a, b, c| a * b + c
 }
 #[cfg(target_arch = "x86_64")]
 arith! {
     /// AVX2 with fused multiply-add.
-    Avx2, x86::F32x8, x86::F64x4, |a, b, c| a.fma(b, c), |product| a.fma(b, -product)
+    Avx2, x86::F32x8, x86::F64x4, |a, b, c| a.fma(b, c)
 }
 #[cfg(target_arch = "x86_64")]
 arith! {
     /// AVX-512.
-    Avx512, x86::F32x16, x86::F64x8, |a, b, c| a.fma(b, c), |product| a.fma(b, -product)
+    Avx512, x86::F32x16, x86::F64x8, |a, b, c| a.fma(b, c)
 }
 #[cfg(target_arch = "aarch64")]
 arith! {
     /// Vectors of 128 bits that the compiler makes, fused multiply-add.
-    Portable, portable::Fused<f32, 4>, portable::Fused<f64, 2>, |a, b, c| a.fma(b, c), |product| a.fma(b, -product)
+    Portable, portable::Fused<f32, 4>, portable::Fused<f64, 2>, |a, b, c| a.fma(b, c)
 }
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 arith! {
     /// Vectors of 128 bits that the compiler makes: multiply, then add.
-    Portable, portable::Separate<f32, 4>, portable::Separate<f64, 2>, |a, b, c| a * b + c,
-    |product| T::of(a.wide() * b.wide() - product.wide())
+    Portable, portable::Separate<f32, 4>, portable::Separate<f64, 2>, |a, b, c| a * b + c
 }
 
 /// Code to be compiled for each level. `run` must be `#[inline(always)]`, and all it calls.
@@ -267,7 +264,8 @@ mod x86 {
 
     macro_rules! vector {
         ($name:ident, $inner:ty, $t:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident, $add:ident, $sub:ident,
-         $mul:ident, |$a:ident, $b:ident, $c:ident| $fma:expr, $fnma:expr, $zip:expr, $unzip:expr, $sum:expr) => {
+         $mul:ident, |$a:ident, $b:ident, $c:ident| $fma:expr, $fnma:expr, $less:expr, $negate:expr, $zip:expr, $unzip:expr,
+         $sum:expr) => {
             #[derive(Clone, Copy)]
             pub struct $name($inner);
             // SAFETY of all that follows: a value of this type, or a call of its functions, exists only in code that
@@ -317,6 +315,18 @@ mod x86 {
                     unsafe { $name($fnma) }
                 }
                 #[inline(always)]
+                fn product_less(self, b: Self, c: Self) -> Self {
+                    let ($a, $b, $c) = (self.0, b.0, c.0);
+                    // SAFETY: see above.
+                    unsafe { $name($less) }
+                }
+                #[inline(always)]
+                fn negate_where_odd(self, q: Self) -> Self {
+                    let ($a, $b) = (self.0, q.0);
+                    // SAFETY: see above.
+                    unsafe { $name($negate) }
+                }
+                #[inline(always)]
                 fn zip(self, b: Self) -> (Self, Self) {
                     let ($a, $b) = (self.0, b.0);
                     // SAFETY: see above.
@@ -353,6 +363,19 @@ mod x86 {
         _mm_mul_ps,
         |a, b, c| _mm_add_ps(_mm_mul_ps(a, b), c),
         _mm_sub_ps(c, _mm_mul_ps(a, b)),
+        {
+            // Both factors split in halves whose products are exact.
+            let half = |x| {
+                let y = _mm_mul_ps(x, _mm_set1_ps(4097.0));
+                let high = _mm_sub_ps(y, _mm_sub_ps(y, x));
+                (high, _mm_sub_ps(x, high))
+            };
+            let ((ah, al), (bh, bl)) = (half(a), half(b));
+            let rest = _mm_sub_ps(_mm_mul_ps(ah, bh), c);
+            let rest = _mm_add_ps(_mm_add_ps(rest, _mm_mul_ps(ah, bl)), _mm_mul_ps(al, bh));
+            _mm_add_ps(rest, _mm_mul_ps(al, bl))
+        },
+        _mm_xor_ps(a, _mm_castsi128_ps(_mm_slli_epi32(_mm_castps_si128(b), 31))),
         (_mm_unpacklo_ps(a, b), _mm_unpackhi_ps(a, b)),
         (_mm_shuffle_ps(a, b, 0x88), _mm_shuffle_ps(a, b, 0xdd)),
         pairs_f32x4(a)
@@ -370,6 +393,19 @@ mod x86 {
         _mm_mul_pd,
         |a, b, c| _mm_add_pd(_mm_mul_pd(a, b), c),
         _mm_sub_pd(c, _mm_mul_pd(a, b)),
+        {
+            // Both factors split in halves whose products are exact.
+            let half = |x| {
+                let y = _mm_mul_pd(x, _mm_set1_pd(134217729.0));
+                let high = _mm_sub_pd(y, _mm_sub_pd(y, x));
+                (high, _mm_sub_pd(x, high))
+            };
+            let ((ah, al), (bh, bl)) = (half(a), half(b));
+            let rest = _mm_sub_pd(_mm_mul_pd(ah, bh), c);
+            let rest = _mm_add_pd(_mm_add_pd(rest, _mm_mul_pd(ah, bl)), _mm_mul_pd(al, bh));
+            _mm_add_pd(rest, _mm_mul_pd(al, bl))
+        },
+        _mm_xor_pd(a, _mm_castsi128_pd(_mm_slli_epi64(_mm_castpd_si128(b), 63))),
         (_mm_unpacklo_pd(a, b), _mm_unpackhi_pd(a, b)),
         (_mm_unpacklo_pd(a, b), _mm_unpackhi_pd(a, b)),
         pairs_f64x2(a)
@@ -387,6 +423,8 @@ mod x86 {
         _mm256_mul_ps,
         |a, b, c| _mm256_fmadd_ps(a, b, c),
         _mm256_fnmadd_ps(a, b, c),
+        _mm256_fmsub_ps(a, b, c),
+        _mm256_xor_ps(a, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(b), 31))),
         {
             let (low, high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
             (_mm256_permute2f128_ps(low, high, 0x20), _mm256_permute2f128_ps(low, high, 0x31))
@@ -412,6 +450,8 @@ mod x86 {
         _mm256_mul_pd,
         |a, b, c| _mm256_fmadd_pd(a, b, c),
         _mm256_fnmadd_pd(a, b, c),
+        _mm256_fmsub_pd(a, b, c),
+        _mm256_xor_pd(a, _mm256_castsi256_pd(_mm256_slli_epi64(_mm256_castpd_si256(b), 63))),
         {
             let (low, high) = (_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b));
             (_mm256_permute2f128_pd(low, high, 0x20), _mm256_permute2f128_pd(low, high, 0x31))
@@ -435,6 +475,8 @@ mod x86 {
         _mm512_mul_ps,
         |a, b, c| _mm512_fmadd_ps(a, b, c),
         _mm512_fnmadd_ps(a, b, c),
+        _mm512_fmsub_ps(a, b, c),
+        _mm512_xor_ps(a, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(b), 31))),
         {
             let first = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
             let second = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
@@ -464,6 +506,8 @@ mod x86 {
         _mm512_mul_pd,
         |a, b, c| _mm512_fmadd_pd(a, b, c),
         _mm512_fnmadd_pd(a, b, c),
+        _mm512_fmsub_pd(a, b, c),
+        _mm512_xor_pd(a, _mm512_castsi512_pd(_mm512_slli_epi64(_mm512_castpd_si512(b), 63))),
         {
             let first = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
             let second = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
@@ -509,7 +553,7 @@ mod portable {
     use std::array::from_fn;
 
     macro_rules! vector {
-        ($name:ident, |$a:ident, $b:ident, $c:ident| $fma:expr, $fnma:expr) => {
+        ($name:ident, |$a:ident, $b:ident, $c:ident| $fma:expr, $fnma:expr, $less:expr) => {
             #[derive(Clone, Copy)]
             pub struct $name<T, const N: usize>([T; N]);
             impl<T: Real, const N: usize> Vector<T> for $name<T, N> {
@@ -555,6 +599,20 @@ mod portable {
                     }))
                 }
                 #[inline(always)]
+                fn product_less(self, b: Self, c: Self) -> Self {
+                    $name(from_fn(|i| {
+                        let ($a, $b, $c) = (self.0[i], b.0[i], c.0[i]);
+                        $less
+                    }))
+                }
+                #[inline(always)]
+                fn negate_where_odd(self, q: Self) -> Self {
+                    // The last bit of an f32 is bit 29 of the f64 of its value.
+                    let last = if T::EPSILON > f64::EPSILON { 29 } else { 0 };
+                    let odd = |i: usize| q.0[i].wide().to_bits() >> last & 1 == 1;
+                    $name(from_fn(|i| if odd(i) { -self.0[i] } else { self.0[i] }))
+                }
+                #[inline(always)]
                 fn zip(self, b: Self) -> (Self, Self) {
                     let at = |i: usize| if i % 2 == 0 { self.0[i / 2] } else { b.0[i / 2] };
                     ($name(from_fn(at)), $name(from_fn(|i| at(i + N))))
@@ -572,8 +630,9 @@ mod portable {
             }
         };
     }
-    vector!(Fused, |a, b, c| a.fma(b, c), (-a).fma(b, c));
-    vector!(Separate, |a, b, c| a * b + c, c - a * b);
+    vector!(Fused, |a, b, c| a.fma(b, c), (-a).fma(b, c), a.fma(b, -c));
+    // Software is slow at this, and right.
+    vector!(Separate, |a, b, c| a * b + c, c - a * b, a.fma(b, -c));
 }
 
 #[cfg(test)]
@@ -607,6 +666,19 @@ mod tests {
         each(&|a, b, _| a.wide() * b.wide(), a.mul(b));
         each(&|a, b, c| a.wide() * b.wide() + c.wide(), a.fma(b, c));
         each(&|a, b, c| c.wide() - a.wide() * b.wide(), a.fnma(b, c));
+        let product: Vec<T> = la.iter().zip(lb).map(|(a, b)| *a * *b).collect();
+        // SAFETY: LANES elements.
+        let error = read(a.product_less(b, unsafe { V::load(product.as_ptr()) }));
+        for i in 0..n {
+            assert_eq!(error[i], la[i].fma(lb[i], -product[i]), "{i}");
+        }
+        // One and the number after it, in turn.
+        let steps: Vec<T> = (0..n).map(|i| T::ONE + T::of((i % 2) as f64 * T::EPSILON)).collect();
+        // SAFETY: LANES elements.
+        let flipped = read(a.negate_where_odd(unsafe { V::load(steps.as_ptr()) }));
+        for i in 0..n {
+            assert_eq!(flipped[i], if i % 2 == 1 { -la[i] } else { la[i] }, "{i}");
+        }
         let (first, second) = a.zip(b);
         let zipped: Vec<T> = read(first).into_iter().chain(read(second)).collect();
         let pairs: Vec<T> = la.iter().zip(lb).flat_map(|(a, b)| [*a, *b]).collect();

@@ -4,7 +4,7 @@
 //! up, the product, and z and y down again, all in one thread's memory: the doubled grid as a whole is never stored.
 
 use super::lanes::{load, store, LanesOf, Lines, Transform};
-use super::{rows, Axis, GridFft};
+use super::{rows, Axis};
 use crate::backend::cpu::memory::Aligned;
 use crate::backend::cpu::simd::{Arith, Kernel, Level, Vector};
 use crate::backend::cpu::threads::{Shared, Threads};
@@ -137,42 +137,82 @@ impl<T: Real> Convolver<T> {
         self.spectrum = spectrum;
     }
 
+    /// Points of the half of the doubled grid that a kernel is placed on: [z][y][x], x from 0 to n - 1.
+    pub fn kernel_len(&self) -> usize {
+        self.axes[0].n * self.axes[1].grid * self.axes[2].grid
+    }
+
     /// See [`crate::backend::Backend::place_kernel`].
     pub fn place_kernel(&self, half: [bool; 3], q: &[Complex<T>], grid: &mut [Complex<T>]) {
         let [x, y, z] = &self.axes;
+        assert!(!half[0]);
         assert_eq!(q.len(), x.n * y.n * z.n);
-        assert_eq!(grid.len(), self.grid_len());
+        assert_eq!(grid.len(), self.kernel_len());
         // Displacement -n has no partner +n, and images of n voxels never need it: it stays zero.
         let cells = |axis: usize| {
             let a = &self.axes[axis];
-            (0..a.n)
-                .filter(move |i| !(half[axis] && *i == 0))
-                .map(move |i| if half[axis] { a.grid - a.n + i } else { i })
+            (usize::from(half[axis])..a.n).map(move |i| (i, if half[axis] { a.grid - a.n + i } else { i }))
         };
-        let skip = half.map(usize::from);
-        for (iz, gz) in (skip[2]..).zip(cells(2)) {
-            for (iy, gy) in (skip[1]..).zip(cells(1)) {
-                let from = &q[(iz * y.n + iy) * x.n..][..x.n];
-                let to = &mut grid[(gz * y.grid + gy) * x.grid..][..x.grid];
-                for (ix, gx) in (skip[0]..).zip(cells(0)) {
-                    to[gx] = from[ix];
-                }
+        for (iz, gz) in cells(2) {
+            for (iy, gy) in cells(1) {
+                let to = &mut grid[(gz * y.grid + gy) * x.n..][..x.n];
+                to.copy_from_slice(&q[(iz * y.n + iy) * x.n..][..x.n]);
+                // For the other half: the kernel at -x is the conjugate of that at x, and transforms to the conjugate.
+                to[1..].iter_mut().for_each(|q| *q = *q + *q);
             }
         }
     }
 
     /// See [`crate::backend::Backend::set_kernel`].
-    pub fn set_kernel(&mut self, threads: &Threads, grid: &mut [Complex<T>]) -> Result<()> {
-        GridFft::in_place(threads, self.level, [0, 1, 2].map(|a| self.axes[a].grid))?.transform(threads, grid);
-        let scale = T::of(1.0 / grid.len() as f64);
-        let mut spectrum = std::mem::replace(&mut self.spectrum, Aligned::empty());
-        self.each_run(|place, point, n| {
-            for (s, g) in spectrum[place..place + n].iter_mut().zip(&grid[point..]) {
-                *s = g.re * scale;
+    pub fn set_kernel(&mut self, threads: &Threads, grid: &mut [Complex<T>]) {
+        let [x, y, z] = &self.axes;
+        assert_eq!(grid.len(), self.kernel_len());
+        let grid = Shared::new(grid);
+        let columns = |work: &mut Work<T>, axis: &Axis<T>, start: usize, along: usize| {
+            for first in (0..x.n).step_by(self.lanes) {
+                let count = self.lanes.min(x.n - first);
+                assert!(start + first + (axis.grid - 1) * along + count <= grid.len());
+                let lines = Lines { address: grid.address(start + first), along, across: 1, count };
+                let (from, to) = ((lines, &axis.whole), (lines, &axis.whole));
+                let transform = Transform { fft: &axis.fft, inverse: false, from, to, buffer: &mut work.lines[0] };
+                // SAFETY: each task has its own columns of the grid.
+                unsafe { self.level.run(transform.kernel()) };
             }
-        });
+        };
+        if z.grid > 1 {
+            threads.run_with(y.grid, || self.work(), |work, iy| columns(work, z, iy * x.n, x.n * y.grid));
+        }
+        threads.run_with(z.grid, || self.work(), |work, iz| columns(work, y, iz * x.n * y.grid, x.n));
+        let scale = T::of(1.0 / self.grid_len() as f64);
+        let mut spectrum = std::mem::replace(&mut self.spectrum, Aligned::empty());
+        let [x, y, z] = &self.axes;
+        let lines_of_x = y.grid * z.grid;
+        let out = Shared::new(&mut spectrum[..]);
+        threads.run_with(
+            lines_of_x.div_ceil(self.lanes),
+            || self.work(),
+            |work, block| {
+                let first = block * self.lanes;
+                let count = self.lanes.min(lines_of_x - first);
+                let [buffer, transformed] = &mut work.lines;
+                let from = (rows(&grid, first * x.n, x.n, count, x.n), &x.image);
+                let address: *mut Complex<T> = transformed.as_mut_ptr().cast();
+                let to = (Lines { address, along: 1, across: x.grid, count }, &x.whole);
+                // SAFETY: each task has its own rows of the grid; `transformed` has room for the lanes' lines of any axis.
+                unsafe { self.level.run(Transform { fft: &x.fft, inverse: false, from, to, buffer }.kernel()) };
+                for (line, values) in transformed.chunks_exact(2 * x.grid).take(count).enumerate() {
+                    let (iy, iz) = ((first + line) % y.grid, (first + line) / y.grid);
+                    for (block, values) in values.chunks(2 * self.lanes).enumerate() {
+                        // SAFETY: each task has its own y and z.
+                        let spectrum = unsafe { out.part(self.place(block, iy, iz), values.len() / 2) };
+                        for (s, value) in spectrum.iter_mut().zip(values.chunks_exact(2)) {
+                            *s = value[0] * scale;
+                        }
+                    }
+                }
+            },
+        );
         self.spectrum = spectrum;
-        Ok(())
     }
 
     /// See [`crate::backend::Backend::convolve`].

@@ -81,7 +81,7 @@ impl<T: Real> LaneFft<T> {
         let mut radices = Vec::new();
         let mut rest = n;
         for odd in [7, 5, 3] {
-            while rest % odd == 0 {
+            while rest.is_multiple_of(odd) {
                 radices.push(odd);
                 rest /= odd;
             }
@@ -98,7 +98,7 @@ impl<T: Real> LaneFft<T> {
             rest /= radix;
         }
         let mut position = vec![0u32; n];
-        for (place, input) in order(n, &radices).into_iter().enumerate() {
+        for (place, input) in order(&radices).into_iter().enumerate() {
             position[input] = place as u32;
         }
         let root = |k: usize, n: usize| {
@@ -164,9 +164,9 @@ impl<T: Real> LaneFft<T> {
 
 /// The input that each place of the buffer holds, so that stages of these radices, run in this order, leave their
 /// results in natural order.
-fn order(n: usize, radices: &[usize]) -> Vec<usize> {
+fn order(radices: &[usize]) -> Vec<usize> {
     let Some((&last, before)) = radices.split_last() else { return vec![0] };
-    let inner = order(n / last, before);
+    let inner = order(before);
     (0..last).flat_map(|q| inner.iter().map(move |i| q + last * i)).collect()
 }
 
@@ -482,5 +482,82 @@ impl<T: Real> Kernel for LanesOf<T> {
     #[inline(always)]
     fn run<A: Arith>(self) -> usize {
         T::V::<A>::LANES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::cpu::simd::Level;
+    use rustfft::{FftDirection, FftPlanner};
+
+    /// Lines that are rows or columns of an array, as many as `count`, transformed by every level and by rustfft.
+    fn check<T: Real + rustfft::FftNum>(n: usize, points: std::ops::Range<usize>, count: usize, inverse: bool) {
+        let fft = LaneFft::<T>::new(n);
+        let mut state = 1u64;
+        let mut random = || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            T::of((state >> 40) as f64 / (1u64 << 24) as f64 - 0.5)
+        };
+        let factor: Vec<T> = points.clone().map(|_| random()).collect();
+        let side = fft.side(points.clone(), factor.clone());
+        let whole = fft.whole();
+        let direction = if inverse { FftDirection::Inverse } else { FftDirection::Forward };
+        let reference = FftPlanner::<T>::new().plan_fft(n, direction);
+        for level in Level::all() {
+            let lanes = level.run(LanesOf(std::marker::PhantomData::<T>));
+            let count = count.min(lanes);
+            let mut buffer = vec![T::of(f64::NAN); fft.buffer_len(lanes)];
+            // Rows to columns and columns to rows, with some of the points on the one side and all on the other.
+            for (from_rows, pruned_input) in [(true, true), (false, true), (true, false), (false, false)] {
+                let (from_side, to_side) = if pruned_input { (&side, &whole) } else { (&whole, &side) };
+                let mut input: Vec<Complex<T>> =
+                    (0..count * from_side.len()).map(|_| Complex::new(random(), random())).collect();
+                let mut output = vec![Complex::new(T::of(f64::NAN), T::ZERO); count * to_side.len()];
+                let lines = |array: &mut [Complex<T>], len: usize, rows: bool| Lines {
+                    address: array.as_mut_ptr(),
+                    along: if rows { 1 } else { count },
+                    across: if rows { len } else { 1 },
+                    count,
+                };
+                let from = (lines(&mut input, from_side.len(), from_rows), from_side);
+                let to = (lines(&mut output, to_side.len(), !from_rows), to_side);
+                // SAFETY: the arrays have `count` lines of their sides' lengths.
+                unsafe { level.run(Transform { fft: &fft, inverse, from, to, buffer: &mut buffer }.kernel()) };
+                for line in 0..count {
+                    let at = |len: usize, i: usize, rows: bool| if rows { line * len + i } else { i * count + line };
+                    let mut expected = vec![Complex::default(); n];
+                    for (i, point) in from_side.point.iter().enumerate() {
+                        expected[*point as usize] = input[at(from_side.len(), i, from_rows)] * from_side.factor[i];
+                    }
+                    reference.process(&mut expected);
+                    for (i, point) in to_side.point.iter().enumerate() {
+                        let got = output[at(to_side.len(), i, !from_rows)];
+                        let want = expected[*point as usize] * to_side.factor[i];
+                        let error = (got - want).norm_sqr().wide().sqrt();
+                        assert!(error < 4.0 * T::EPSILON * n as f64, "{n} {} line {line}: {got} {want}", level.name());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn transforms_of_all_sizes_agree_with_rustfft() {
+        let smooth = |n: &usize| {
+            [2, 3, 5, 7].iter().fold(*n, |mut n, p| {
+                while n % p == 0 {
+                    n /= p;
+                }
+                n
+            }) == 1
+        };
+        for n in (1..=130).chain([160, 192, 250, 256, 343, 512, 640, 1000]).filter(smooth) {
+            let points = n / 4..n - n / 3;
+            for count in [1, 3, 16] {
+                check::<f32>(n, points.clone(), count, n % 2 == 0);
+                check::<f64>(n, points.clone(), count, n % 2 == 1);
+            }
+        }
     }
 }

@@ -60,15 +60,6 @@ impl<T: Real> GridFft<T> {
             Some(&n) => Axis::new(n, grid[a], n / 2, correction[a].iter().map(|&c| T::of(c)).collect()),
             None => Axis::new(1, 1, 0, vec![T::ONE]),
         });
-        Self::of_axes(threads, level, axes)
-    }
-
-    /// The transform of a whole grid in its place, image and grid being the same.
-    fn in_place(threads: &Threads, level: Level, grid: [usize; 3]) -> Result<Self> {
-        Self::of_axes(threads, level, grid.map(|g| Axis::new(g, g, 0, vec![T::ONE; g])))
-    }
-
-    fn of_axes(threads: &Threads, level: Level, axes: [Axis<T>; 3]) -> Result<Self> {
         let lanes = level.run(LanesOf(PhantomData::<T>));
         let len = axes.iter().map(|a| a.fft.buffer_len(lanes)).max().unwrap_or(0);
         let buffers = Pool::filled(threads.count(), || Aligned::zeros(len, "lines of the FFT"))?;
@@ -77,9 +68,30 @@ impl<T: Real> GridFft<T> {
 
     /// See [`crate::backend::Backend::grid_to_image`].
     pub fn grid_to_image(&self, threads: &Threads, grid: &mut [Complex<T>], image: &mut [Complex<T>]) {
+        let [cells, voxels] = self.sizes(grid.len(), image.len());
+        for (grid, image) in grid.chunks_exact_mut(cells).zip(image.chunks_exact_mut(voxels)) {
+            self.down(threads, grid, image);
+        }
+    }
+
+    /// See [`crate::backend::Backend::image_to_grid`].
+    pub fn image_to_grid(&self, threads: &Threads, image: &[Complex<T>], grid: &mut [Complex<T>]) {
+        let [cells, voxels] = self.sizes(grid.len(), image.len());
+        for (grid, image) in grid.chunks_exact_mut(cells).zip(image.chunks_exact(voxels)) {
+            self.up(threads, image, grid);
+        }
+    }
+
+    /// Cells of a grid and voxels of an image, of which these must be as many.
+    fn sizes(&self, grid: usize, image: usize) -> [usize; 2] {
+        let cells: usize = self.axes.iter().map(|a| a.grid).product();
+        let voxels: usize = self.axes.iter().map(|a| a.n).product();
+        assert!(grid.is_multiple_of(cells) && image.is_multiple_of(voxels) && grid / cells == image / voxels);
+        [cells, voxels]
+    }
+
+    fn down(&self, threads: &Threads, grid: &mut [Complex<T>], image: &mut [Complex<T>]) {
         let [x, y, z] = &self.axes;
-        assert_eq!(grid.len(), x.grid * y.grid * z.grid);
-        assert_eq!(image.len(), x.n * y.n * z.n);
         let (grid, image) = (Shared::new(grid), Shared::new(image));
         if z.grid > 1 {
             self.along_z(threads, &grid, true);
@@ -100,48 +112,26 @@ impl<T: Real> GridFft<T> {
         );
     }
 
-    /// See [`crate::backend::Backend::image_to_grid`].
-    pub fn image_to_grid(&self, threads: &Threads, image: &[Complex<T>], grid: &mut [Complex<T>]) {
+    fn up(&self, threads: &Threads, image: &[Complex<T>], grid: &mut [Complex<T>]) {
         let [x, y, z] = &self.axes;
-        assert_eq!(grid.len(), x.grid * y.grid * z.grid);
-        assert_eq!(image.len(), x.n * y.n * z.n);
         let grid = Shared::new(grid);
-        self.up(threads, &grid, |first, count| {
-            assert!((first + count) * x.n <= image.len());
-            // Only read: a transform never writes to where it loads from.
-            Lines { address: image[first * x.n..].as_ptr().cast_mut(), along: 1, across: x.n, count }
-        });
-    }
-
-    /// The transform of the grid itself.
-    fn transform(&self, threads: &Threads, grid: &mut [Complex<T>]) {
-        let x = &self.axes[0];
-        let grid = Shared::new(grid);
-        self.up(threads, &grid, |first, count| rows(&grid, first * x.grid, x.grid, count, x.grid));
-    }
-
-    /// From an image, of which `image_rows(first, count)` are some rows, to the grid.
-    fn up(
-        &self,
-        threads: &Threads,
-        grid: &Shared<'_, Complex<T>>,
-        image_rows: impl Fn(usize, usize) -> Lines<T> + Sync,
-    ) {
-        let [x, y, z] = &self.axes;
         self.each_plane(
             threads,
             [y.n.div_ceil(self.lanes), x.grid.div_ceil(self.lanes)],
             |buffer, plane, block| {
                 let (first, count) = self.block(block, y.n);
-                let from = (image_rows(plane * y.n + first, count), &x.image);
-                let to = (rows(grid, (plane * y.grid + first) * x.grid, x.grid, count, x.grid), &x.whole);
+                let from = (plane * y.n + first) * x.n;
+                // Only read: a transform never writes to where it loads from.
+                let address = image[from..from + count * x.n].as_ptr().cast_mut();
+                let from = (Lines { address, along: 1, across: x.n, count }, &x.image);
+                let to = (rows(&grid, (plane * y.grid + first) * x.grid, x.grid, count, x.grid), &x.whole);
                 // SAFETY: each task has its own rows of the grid; nobody writes to the image meanwhile.
                 unsafe { self.level.run(Transform { fft: &x.fft, inverse: false, from, to, buffer }.kernel()) };
             },
-            |buffer, plane, block| self.columns(grid, plane, block, false, buffer),
+            |buffer, plane, block| self.columns(&grid, plane, block, false, buffer),
         );
         if z.grid > 1 {
-            self.along_z(threads, grid, false);
+            self.along_z(threads, &grid, false);
         }
     }
 

@@ -1,0 +1,77 @@
+"""Exact sums F^H d: recon's on the Cartesian grid and at listed voxels, beside the seeds' loop."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+import cases
+import measure
+import peers
+
+
+@dataclass
+class Part:
+    """Samples of the stone case, where their sums are wanted, and some of those as they should be."""
+
+    k: list
+    data: np.ndarray
+    # None: the whole grid.
+    voxels: list | None
+    checked: np.ndarray
+    sums: np.ndarray
+
+    def at(self, precision):
+        real, complex_ = peers.FLOAT[precision], peers.COMPLEX[precision]
+        voxels = None if self.voxels is None else [axis.astype(real) for axis in self.voxels]
+        return [axis.astype(real) for axis in self.k], self.data.astype(complex_), voxels
+
+    def error(self, output):
+        return measure.relative(output.ravel()[self.checked], self.sums)
+
+
+def part(session, samples, voxels, voxel_count):
+    k = cases.STONE.trajectory(session.library)
+    kept = np.sort(session.random.choice(k[0].size, samples, replace=False))
+    k = [axis[kept] for axis in k]
+    data = measure.random_complex(session.random, samples)
+    checked = session.random.integers(0, voxel_count, session.checked)
+    if voxels is None:
+        positions = measure.voxel_positions(cases.STONE.dims, checked)
+    else:
+        positions = [axis[checked].astype(np.float64) for axis in voxels]
+    return Part(k, data, voxels, checked, measure.direct_adjoint(k, positions, data))
+
+
+def row(candidate, part, times, threads, others):
+    samples, voxels = part.data.size, candidate.output.size
+    median = measure.milliseconds(times)
+    return {
+        "side": candidate.side,
+        "setting": candidate.setting,
+        "precision": candidate.precision,
+        "threads": threads,
+        "samples": samples,
+        "voxels": voxels,
+        "error": part.error(candidate.output),
+        "median_ms": median,
+        "gpairs_per_s": samples * voxels / (1e6 * median),
+        "runs_ms": [round(1e3 * t, 4) for t in times],
+        "others": others,
+    }
+
+
+def measure_all(session):
+    """Rows as lists of one precision and number of threads."""
+    dims, listed = cases.STONE.dims, cases.EXACT_LIST_VOXELS
+    voxels = [session.random.uniform(-n / 2, n / 2, listed).astype(np.float32) for n in dims]
+    grid = part(session, cases.EXACT_CARTESIAN_SAMPLES, None, int(np.prod(dims)))
+    some = part(session, cases.EXACT_LIST_SAMPLES, voxels, listed)
+    for precision in peers.FLOAT:
+        loops = [peers.SeedLoop(session.work, build, precision) for build in peers.SEED_BUILDS]
+        for threads in session.threads:
+            measure.progress(f"exact, {precision}, threads: {threads}")
+            parts = [grid, some, *(some for _ in loops)]
+            candidates = [peers.exact(session.library, dims, p.at(precision), threads) for p in (grid, some)]
+            candidates += [loop.candidate(*some.at(precision), threads) for loop in loops]
+            seconds, others = measure.alternate(session.runs, [candidate.run for candidate in candidates])
+            yield [row(c, p, times, threads, others) for c, p, times in zip(candidates, parts, seconds)]

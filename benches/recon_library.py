@@ -1,0 +1,124 @@
+"""librecon in this process: its header read by cffi, so that recon runs beside the Python peers and alternates with them.
+
+Arrays are numpy's, C order with x last: an image of dims (nx, ny, nz) has shape (nz, ny, nx), which is recon's x fastest.
+"""
+
+import re
+import time
+
+import cffi
+import numpy as np
+
+REAL = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
+EXACT, NUFFT = 1, 2
+CPU = 1
+SPOKES_LINEAR = 0
+COILS_UNIFORM, COILS_RING = 0, 1
+
+
+def declarations(header):
+    """The header without comments, preprocessor lines and what is for C++ only: cffi reads no more than C."""
+    text = re.sub(r"//.*", "", header)
+    text = re.sub(r"#ifdef __cplusplus.*?#endif", "", text, flags=re.DOTALL)
+    return re.sub(r"^\s*#.*$", "", text, flags=re.MULTILINE)
+
+
+class Library:
+    """The functions of recon.h, an exception for every status that is not RECON_OK."""
+
+    def __init__(self, path, header):
+        self.ffi = cffi.FFI()
+        self.ffi.cdef(declarations(header.read_text()))
+        self.functions = self.ffi.dlopen(str(path))
+
+    def call(self, function, *arguments):
+        if getattr(self.functions, function)(*arguments) != 0:
+            message = self.ffi.string(self.functions.recon_last_error_message())
+            raise RuntimeError(f"{function}: {message.decode()}")
+
+    def version(self):
+        return self.ffi.string(self.functions.recon_version()).decode()
+
+    def address(self, array):
+        assert array.flags.c_contiguous
+        return self.ffi.cast("void *", array.ctypes.data)
+
+    def structure(self, name):
+        """A structure with its defaults."""
+        made = self.ffi.new(f"{name} *")
+        self.call(f"{name}_init", made, self.ffi.sizeof(name))
+        return made
+
+    def geometry(self, dims, k, coils=1):
+        geometry = self.structure("recon_geometry")
+        geometry.precision = REAL[k[0].dtype]
+        geometry.ndim = len(dims)
+        geometry.samples = k[0].size
+        geometry.coils = coils
+        for axis, size in enumerate(dims):
+            geometry.dims[axis] = size
+            geometry.coordinates[axis] = self.address(k[axis])
+        return geometry
+
+    def trajectory(self, name, ndim, *sizes):
+        """Coordinates in cycles per voxel, a float32 array an axis; the last sizes may be options of the generator."""
+        counted = sizes[:2] if name.startswith("radial") else sizes
+        k = [np.zeros(int(np.prod(counted)), np.float32) for _ in range(ndim)]
+        self.call(f"recon_trajectory_{name}", REAL[k[0].dtype], *sizes, *map(self.address, k))
+        return k
+
+    def phantom(self, dims, k, coils):
+        """k-space of the Shepp-Logan phantom as coils around it see it, and their maps (None for one uniform coil)."""
+        geometry = self.geometry(dims, k, coils)
+        kspace = np.zeros((coils, k[0].size), np.complex64)
+        model = COILS_RING if coils > 1 else COILS_UNIFORM
+        self.call("recon_phantom_kspace", geometry, self.ffi.NULL, 0, model, 0, self.address(kspace))
+        if coils == 1:
+            return kspace, None
+        maps = np.zeros((coils, *dims[::-1]), np.complex64)
+        self.call("recon_phantom_coil_maps", geometry, self.address(maps))
+        return kspace, maps
+
+
+class Plan:
+    """A plan of one geometry; freed with the object."""
+
+    def __init__(self, library, dims, k, threads, tolerance=0.0, exact=False, coils=1, maps=None, voxels=None):
+        self.library = library
+        geometry = library.geometry(dims, k, coils)
+        if maps is not None:
+            geometry.coil_maps = library.address(maps)
+        if voxels is not None:
+            geometry.voxel_count = voxels[0].size
+            for axis, positions in enumerate(voxels):
+                geometry.voxels[axis] = library.address(positions)
+        options = library.structure("recon_options")
+        options.device = CPU
+        options.method = EXACT if exact else NUFFT
+        options.tolerance = tolerance
+        options.threads = threads
+        handle = library.ffi.new("recon_plan **")
+        started = time.perf_counter()
+        library.call("recon_plan_create", geometry, options, handle)
+        self.seconds = time.perf_counter() - started
+        self.handle = library.ffi.gc(handle[0], library.functions.recon_plan_destroy)
+
+    def info(self):
+        properties = self.library.structure("recon_plan_properties")
+        self.library.call("recon_plan_info", self.handle, properties)
+        return properties
+
+    def simd(self):
+        return self.library.ffi.string(self.info().simd).decode()
+
+    def adjoint(self, kspace, image):
+        self.library.call("recon_fhd", self.handle, self.library.address(kspace), self.library.address(image))
+
+    def forward(self, image, kspace):
+        self.library.call("recon_forward", self.handle, self.library.address(image), self.library.address(kspace))
+
+    def cg(self, kspace, image, iterations):
+        options = self.library.structure("recon_cg_options")
+        options.iterations = iterations
+        address = self.library.address
+        self.library.call("recon_cg", self.handle, address(kspace), address(image), options, self.library.ffi.NULL)

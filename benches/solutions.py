@@ -1,0 +1,112 @@
+"""Conjugate gradients by recon and by BART, each a process of its own that reads and writes the same .cfl files."""
+
+import statistics
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+import measure
+import recon_library
+
+# Of the image that all are measured against.
+EXACT_TOLERANCE = 1e-9
+QUICK_ITERATIONS = 5
+
+
+def exact_image(session, solution, k, kspace, maps):
+    """The same iterations by recon in double precision with next to no error in the transforms."""
+    wide_k = [axis.astype(np.float64) for axis in k]
+    wide_maps = None if maps is None else maps.astype(np.complex128)
+    dims, threads = solution.scan.dims, max(session.threads)
+    plan = recon_library.Plan(
+        session.library, dims, wide_k, threads, EXACT_TOLERANCE, coils=solution.coils, maps=wide_maps
+    )
+    image = np.zeros(dims[::-1], np.complex128)
+    plan.cg(kspace.astype(np.complex128), image, solution.iterations)
+    return image.ravel()
+
+
+def write_scan(session, solution, k, kspace, maps):
+    """k-space, BART's trajectory (cycles per field of view) and coil maps; the files' stems by name."""
+    case = solution.scan
+    spokes, readout = case.sizes[:2]
+    trajectory = np.zeros((k[0].size, 3), np.complex64)
+    for axis, (size, values) in enumerate(zip(case.dims, k)):
+        trajectory[:, axis] = size * values
+    dims = list(case.dims) + [1] * (3 - len(case.dims))
+    if maps is None:
+        maps = np.ones(dims[::-1], np.complex64)
+    names = ("trajectory", "kspace", "maps", "recon", "bart")
+    stems = {name: session.work / f"{solution.name}_{name}" for name in names}
+    measure.write_cfl(stems["trajectory"], [3, readout, spokes], trajectory)
+    measure.write_cfl(stems["kspace"], [1, readout, spokes, solution.coils], kspace)
+    measure.write_cfl(stems["maps"], [*dims, solution.coils], maps)
+    return dims, stems
+
+
+def build_solver(session):
+    """solve.c with the static library: nothing is looked for at run time."""
+    program = session.work / "solve"
+    source = Path(__file__).parent / "solve.c"
+    system = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]
+    command = ["gcc", "-O2", f"-I{session.include}", source, session.archive, *system, "-o", program]
+    subprocess.run(command, check=True)
+    return program
+
+
+def recon_command(program, solution, dims, stems, threads, tolerance):
+    files = [f"{stems[name]}.cfl" for name in ("trajectory", "kspace", "maps", "recon")]
+    if solution.coils == 1:
+        files[2] = "-"
+    return [program, *dims, solution.coils, solution.iterations, threads, tolerance, *files]
+
+
+def bart_command(solution, stems):
+    """Least squares without a prior, of which BART's default is conjugate gradients with its own Toeplitz kernel."""
+    files = [stems[name] for name in ("kspace", "maps", "bart")]
+    return ["bart", "pics", "-l2", "-r", "0", "-i", solution.iterations, "-t", stems["trajectory"], *files]
+
+
+def timed(solution, side, setting, threads, runs, command, image, exact):
+    """A row: whole processes, and the error of the image that the last of them wrote."""
+    environment = measure.process_environment(threads)
+    done, others = measure.quietest(runs, lambda: measure.process(command, environment))
+    return {
+        "case": solution.name,
+        "side": side,
+        "setting": setting,
+        "threads": threads,
+        "runs": runs,
+        "seconds": statistics.median(run["seconds"] for run in done),
+        "peak_bytes": max(run["peak_bytes"] for run in done),
+        "error": measure.scaled_error(np.fromfile(f"{image}.cfl", np.complex64), exact),
+        "others": others,
+        "runs_s": [run["seconds"] for run in done],
+        "command": " ".join(Path(str(part)).name for part in command),
+    }
+
+
+def measure_solution(session, solution):
+    """Rows of recon and, unless in a hurry, of BART, as lists of one number of threads."""
+    if session.quick:
+        solution = replace(solution, iterations=QUICK_ITERATIONS)
+    k = solution.scan.trajectory(session.library)
+    kspace, maps = session.library.phantom(solution.scan.dims, k, solution.coils)
+    measure.progress(f"{solution.name}, the image in double precision")
+    exact = exact_image(session, solution, k, kspace, maps)
+    dims, stems = write_scan(session, solution, k, kspace, maps)
+    program = build_solver(session)
+    for threads in session.threads:
+        measure.progress(f"{solution.name}, threads: {threads}")
+        runs = 1 if session.quick else solution.runs
+        rows = []
+        for tolerance in solution.tolerances:
+            command = recon_command(program, solution, dims, stems, threads, tolerance)
+            setting = f"tolerance {tolerance:.0e}"
+            rows.append(timed(solution, "recon", setting, threads, runs, command, stems["recon"], exact))
+        if not session.quick:
+            command = bart_command(solution, stems)
+            rows.append(timed(solution, "BART", "", threads, solution.bart_runs, command, stems["bart"], exact))
+        yield rows
