@@ -66,6 +66,7 @@ deps:
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing; \
 	fi
 
+# The tests of the transforms and of the solver run themselves again at each lower level of the vector unit, and say so.
 test: deps
 	@if cargo fmt --version >/dev/null 2>&1; then $(CARGO) fmt --check; else echo "skipped: formatting (no rustfmt)"; fi
 	$(CARGO) test --locked --features cli

@@ -150,6 +150,19 @@ typedef enum {
     RECON_DEVICE_CUDA = 2,
 } recon_device;
 
+// The vector unit of the processor that a plan computes with. Levels differ in speed, and in how results are rounded.
+typedef enum {
+    // What the environment variable RECON_SIMD names (baseline or sse, avx2, avx512); without it, or when it is auto,
+    // the best that the processor has. Any other value of the option wins over the variable.
+    RECON_SIMD_AUTO = 0,
+    // What every processor of its kind has: SSE2 on x86-64.
+    RECON_SIMD_BASELINE = 1,
+    // AVX2 with fused multiply-add.
+    RECON_SIMD_AVX2 = 2,
+    // AVX-512 F, VL, DQ and BW.
+    RECON_SIMD_AVX512 = 3,
+} recon_simd;
+
 // The family of gridding windows.
 typedef enum {
     // The best at every tolerance.
@@ -333,7 +346,8 @@ typedef struct {
     uint32_t device_count;
     // Which devices, for RECON_DEVICE_CUDA: [device_count]. Or NULL.
     const uint32_t *device_indices;
-    // CPU threads of the plan, which start with it and end with it. 0 (default): as many as the machine runs at once.
+    // CPU threads, the caller's among them; the others start with the plan and end with it. 0 (default): as many as the
+    // machine runs at once.
     uint32_t threads;
     // Not 0: data pointers are addresses on the device. This version answers RECON_UNSUPPORTED.
     uint32_t pointers_on_device;
@@ -341,6 +355,10 @@ typedef struct {
     double tolerance;
     // Bytes that the plan and its operations may hold beyond the caller's arrays. 0 (default): no limit.
     uint64_t memory_limit;
+    // A recon_simd; default RECON_SIMD_AUTO. RECON_UNSUPPORTED when the processor lacks the level.
+    uint32_t simd;
+    // Zero.
+    uint32_t reserved;
 } recon_options;
 
 // Where a solution stands.
@@ -467,7 +485,7 @@ typedef struct {
     double seconds;
     // The device in words, ending in 0.
     char device[64];
-    // The vector unit in use, in words, ending in 0.
+    // The vector unit in use, ending in 0: "sse", "avx2" or "avx512" on x86-64, else "portable".
     char simd[32];
 } recon_plan_properties;
 
@@ -552,7 +570,8 @@ recon_status recon_quality_init(recon_quality *quality, uint32_t struct_size);
 // Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE; RECON_INVALID_SIZE for a size of zero;
 // RECON_SIZE_OVERFLOW; RECON_NOT_FINITE and RECON_COORDINATE_OUT_OF_RANGE with the index;
 // RECON_TOLERANCE_OUT_OF_RANGE; RECON_MEMORY_LIMIT with the bytes needed; RECON_OUT_OF_HOST_MEMORY; RECON_NO_DEVICE;
-// RECON_UNSUPPORTED for a field map, device pointers, or a voxel list with RECON_METHOD_NUFFT.
+// RECON_UNSUPPORTED for a field map, device pointers, a voxel list with RECON_METHOD_NUFFT, or a vector unit that the
+// processor lacks.
 recon_status recon_plan_create(const recon_geometry *geometry, const recon_options *options, recon_plan **plan);
 
 // Gives back all that a plan holds, its threads included. NULL is allowed. No call with this plan may be running.

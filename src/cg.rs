@@ -3,12 +3,15 @@
 
 use crate::backend::{Backend, Complexes, ComplexesMut};
 use crate::encoding::{Encoding, Weighting};
-use crate::error::{bail, Result};
+use crate::error::{bail, try_reserve, Result};
 use crate::prior::{Prior, PriorOperator};
 use crate::real::Real;
 use num_complex::Complex;
 use std::ops::ControlFlow;
 use std::time::Instant;
+
+/// Residuals that room is made for beforehand.
+const MOST_RESIDUALS: usize = 10_000;
 
 /// How to solve, and with what prior.
 #[derive(Debug, Clone, Copy)]
@@ -166,7 +169,10 @@ impl<'e, T: Real, B: Backend<T>> Solver<'e, T, B> {
         // Data of zeros have no norm to compare with.
         let scale = if scale > 0.0 { scale } else { square.sqrt() };
         let relative = |square: f64| if scale > 0.0 { square.sqrt() / scale } else { 0.0 };
-        let mut run = CgRun { stop: Stop::Iterations, residuals: vec![relative(square)] };
+        // Room for all of them, so that iterations allocate nothing; for a count that means "until it converges", some.
+        let mut residuals = try_reserve(options.iterations.min(MOST_RESIDUALS) + 1, "the residuals")?;
+        residuals.push(relative(square));
+        let mut run = CgRun { stop: Stop::Iterations, residuals };
         if progress(0, relative(square)).is_break() {
             bail!(Cancelled, "cancelled by the progress callback before the first iteration");
         }

@@ -9,7 +9,7 @@
 use crate::backend::Backend;
 use crate::density::{self, Density};
 use crate::encoding::{Encoding, Weighting};
-use crate::error::{bail, try_collect, try_vec, Result};
+use crate::error::{bail, checked_product, try_collect, try_vec, Result};
 use crate::geometry::{check_finite, check_len, Geometry};
 use crate::nufft::Nufft;
 use crate::plan::Options;
@@ -47,11 +47,12 @@ pub fn combine<T: Real>(
     how: Combine,
     out: &mut [Complex<T>],
 ) -> Result<()> {
-    let voxels: usize = crate::error::checked_product(dims, "the image")?;
+    let voxels: usize = checked_product(dims, "the image")?;
     if voxels == 0 || coils == 0 {
         bail!(InvalidSize, "{coils} coil images of {dims:?} voxels: nothing to combine");
     }
-    check_len("voxels of coil images", images.len(), voxels * coils, "voxels times coils")?;
+    let needed = checked_product(&[voxels, coils], "the coil images")?;
+    check_len("voxels of coil images", images.len(), needed, "voxels times coils")?;
     check_len("voxels of the combined image", out.len(), voxels, "one a voxel")?;
     check_finite("coil image voxel", images)?;
     let at = |c: usize, i: usize| wide(images[c * voxels + i]);
@@ -66,7 +67,7 @@ pub fn combine<T: Real>(
             let low = low_dims(dims, DEFAULT_CALIBRATION);
             let small: Vec<Complex<f64>> =
                 images.chunks_exact(voxels).flat_map(|image| block_means(image, dims, &low)).collect();
-            let maps = walsh(&small, &low, coils);
+            let maps = walsh(&small, &low, coils)?;
             let mut maps = interpolate(&maps, &low, dims, coils)?;
             normalise(&mut maps, voxels);
             for (i, out) in out.iter_mut().enumerate() {
@@ -143,7 +144,7 @@ pub(crate) fn maps<T: Real, B: Backend<T>>(
     b.download(b.view(&device), &mut images)?;
 
     let images = try_collect(images.len(), "calibration images", images.iter().map(|&z| wide(z)))?;
-    let low_maps = walsh(&images, &low, coils);
+    let low_maps = walsh(&images, &low, coils)?;
     let mut maps = interpolate(&low_maps, &low, dims, coils)?;
     normalise(&mut maps, dims.iter().product());
     try_collect(maps.len(), "the coil maps", maps.iter().map(|&z| narrow(z)))
@@ -174,9 +175,10 @@ fn block_means<T: Real>(image: &[Complex<T>], dims: &[usize], low: &[usize]) -> 
 /// The dominant eigenvector of the coils' covariance around each voxel, [voxels, coils], by power iteration in all voxels at
 /// once: with x = sum_c conj(S_c) x_c, the covariance times S is the neighbourhood's mean of x_c conj(x). It starts from
 /// the virtual coil that collects the most energy of the whole image, and so takes its phase.
-fn walsh(images: &[Complex<f64>], dims: &[usize], coils: usize) -> Vec<Complex<f64>> {
+fn walsh(images: &[Complex<f64>], dims: &[usize], coils: usize) -> Result<Vec<Complex<f64>>> {
     let voxels: usize = dims.iter().product();
-    let mut total = vec![Complex::default(); coils * coils];
+    let what = "the covariance of coils";
+    let mut total = try_vec(checked_product(&[coils, coils], what)?, Complex::default(), what)?;
     for i in 0..voxels {
         add_outer(&mut total, coils, |c| images[c * voxels + i]);
     }
@@ -198,7 +200,7 @@ fn walsh(images: &[Complex<f64>], dims: &[usize], coils: usize) -> Vec<Complex<f
         }
         normalise(&mut maps, voxels);
     }
-    maps
+    Ok(maps)
 }
 
 /// Convolves an image with a Gaussian of standard deviation `sigma` voxels.

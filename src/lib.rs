@@ -24,6 +24,10 @@
 //! are not whitened, and images are not filtered. k is in cycles per voxel; the model and the order of arrays are those of
 //! [`Geometry`].
 //!
+//! The processor's best vector unit is used; [`Options::simd`] or the environment variable `RECON_SIMD` (`baseline` or
+//! `sse`, `avx2`, `avx512`; the option wins) picks a level. Results have the same bits for any number of threads and on
+//! every call, at one level.
+//!
 //! Inside, algorithms are written once over the primitives of [`backend::Backend`], which a device implements.
 
 pub mod backend;
@@ -52,7 +56,7 @@ pub use density::Density;
 pub use error::{Error, ErrorKind, Result};
 pub use geometry::{Geometry, VoxelBasis};
 pub use num_complex::Complex;
-pub use plan::{Device, Method, Normal, Options, Plan, PlanInfo};
+pub use plan::{Device, Method, Normal, Options, Plan, PlanInfo, Simd};
 pub use prior::{Matrix, Prior};
 pub use real::Real;
 pub use trajectory::Trajectory;

@@ -6,15 +6,17 @@ use crate::cg::{self, CgOptions, CgReport, Progress, Solver};
 use crate::coils;
 use crate::density::Density;
 use crate::encoding::{Encoding, Weighting};
-use crate::error::{bail, try_vec, Result};
+use crate::error::{bail, checked_product, try_vec, Result};
 use crate::float_mode::FloatMode;
 use crate::geometry::{check_finite, check_len, Geometry};
 use crate::nufft::Nufft;
 use crate::real::Real;
 use crate::window::Window;
 use num_complex::Complex;
+use std::fmt;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -54,6 +56,46 @@ pub enum Normal {
     Transforms,
 }
 
+/// The vector unit of the processor that a plan computes with. Levels differ in speed, and in how results are rounded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Simd {
+    /// What the environment variable `RECON_SIMD` names (`baseline` or `sse`, `avx2`, `avx512`); without it, or when it
+    /// is `auto`, the best that the processor has. Any other value of this option wins over the variable.
+    #[default]
+    Auto,
+    /// What every processor of its kind has: SSE2 on x86-64.
+    Baseline,
+    /// AVX2 with fused multiply-add.
+    Avx2,
+    /// AVX-512 F, VL, DQ and BW.
+    Avx512,
+}
+
+impl fmt::Display for Simd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Simd::Auto => "auto",
+            Simd::Baseline => "baseline",
+            Simd::Avx2 => "avx2",
+            Simd::Avx512 => "avx512",
+        })
+    }
+}
+
+impl FromStr for Simd {
+    type Err = ();
+    /// Reads the name of a level: what `Display` writes, or `sse`.
+    fn from_str(name: &str) -> std::result::Result<Self, ()> {
+        match name {
+            "auto" => Ok(Simd::Auto),
+            "baseline" | "sse" => Ok(Simd::Baseline),
+            "avx2" => Ok(Simd::Avx2),
+            "avx512" => Ok(Simd::Avx512),
+            _ => Err(()),
+        }
+    }
+}
+
 /// How a plan computes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Options {
@@ -67,10 +109,12 @@ pub struct Options {
     pub tolerance: f64,
     /// The gridding window.
     pub window: Window,
-    /// CPU threads; 0 for as many as the machine runs at once.
+    /// CPU threads, the caller's among them; 0 for as many as the machine runs at once.
     pub threads: usize,
     /// Bytes that the plan and its operations may hold beyond the caller's arrays.
     pub memory_limit: Option<usize>,
+    /// The vector unit.
+    pub simd: Simd,
 }
 
 /// What a plan is.
@@ -80,7 +124,7 @@ pub struct PlanInfo {
     pub method: &'static str,
     /// `cpu`.
     pub device: &'static str,
-    /// The vector unit in use.
+    /// The vector unit in use: `sse`, `avx2` or `avx512` on x86-64, else `portable`.
     pub simd: &'static str,
     /// CPU threads.
     pub threads: usize,
@@ -120,7 +164,8 @@ impl<T: Real> Plan<T> {
     ///
     /// # Errors
     /// As [`Geometry::check`]; `ToleranceOutOfRange` when the window cannot reach the tolerance; `NoDevice` for a GPU;
-    /// `MemoryLimit` with the bytes needed; `Unsupported` for a list of voxels with method nufft.
+    /// `MemoryLimit` with the bytes needed; `Unsupported` for a list of voxels with method nufft, and for a vector unit
+    /// that this processor lacks; `UnknownValue` for an environment variable `RECON_SIMD` that names none.
     pub fn new(geometry: &Geometry<'_, T>, options: &Options) -> Result<Self> {
         let started = Instant::now();
         let _mode = FloatMode::standard();
@@ -224,7 +269,8 @@ impl<T: Real> Plan<T> {
         }
         let cells: usize = info.grid.iter().product();
         let arrays = kspace.len() / self.engine.samples();
-        check_len("cells of gridded k-space", grid.len(), cells * arrays, "the plan's grid times coils and frames")?;
+        let needed = checked_product(&[cells, arrays], "the gridded k-space")?;
+        check_len("cells of gridded k-space", grid.len(), needed, "the plan's grid times coils and frames")?;
         let mut result = try_vec(grid.len(), Complex::default(), "the gridded k-space")?;
         for (i, values) in kspace.chunks_exact(self.engine.samples()).enumerate() {
             self.engine.grid_kspace(values, &mut result[i * cells..(i + 1) * cells])?;
@@ -418,7 +464,7 @@ fn engine<T: Real>(geometry: &Geometry<'_, T>, options: &Options) -> Result<Box<
         true if (0.0..1.0).contains(&options.tolerance) => None,
         _ => Some(Nufft::<T, Cpu>::choose(options.window, &geometry.dims, geometry.samples(), options.tolerance)?),
     };
-    let cpu = Arc::new(Cpu::new(options.threads)?);
+    let cpu = Arc::new(Cpu::new(options.threads, options.simd)?);
     Ok(Box::new(Encoding::new(cpu, geometry, options, choice)?))
 }
 
@@ -561,8 +607,9 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
         self.toeplitz()?;
         report.q_seconds = started.elapsed().as_secs_f64();
         // Residual, direction, its image under the operator, and the right-hand side and solution of one frame.
-        let vectors = self.voxels * (3 + 2 * self.images());
-        self.check_memory(vectors * 2 * std::mem::size_of::<T>(), "the conjugate gradient solution")?;
+        let vectors = self.voxels.saturating_mul(3 + 2 * self.images());
+        let bytes = vectors.saturating_mul(2 * std::mem::size_of::<T>());
+        self.check_memory(bytes, "the conjugate gradient solution")?;
         let mut solver = Solver::new(self, options)?;
         let images = self.images();
         let frames_of = kspace.chunks_exact(self.kspace_len()).zip(image.chunks_exact_mut(self.image_len()));

@@ -139,8 +139,14 @@ fn check_matrix<T: Real>(m: &Matrix<'_, T>, voxels: usize) -> Result<(Vec<u32>, 
     let entries = m.values.len();
     check_len("column indices of the prior's matrix", m.columns.len(), entries, "one a value")?;
     check_finite("value of the prior's matrix", m.values)?;
-    if entries > u32::MAX as usize || voxels > u32::MAX as usize {
-        bail!(SizeOverflow, "a prior's matrix of {entries} entries and {voxels} columns exceeds 32-bit indices");
+    let most = u32::MAX as usize;
+    if entries > most || voxels > most || m.rows.len() > most {
+        bail!(
+            SizeOverflow,
+            "a prior's matrix of {} rows, {voxels} columns and {entries} entries exceeds 32-bit indices: at most {most} \
+             of each are supported, so leave out what is zero",
+            m.rows.len().saturating_sub(1)
+        );
     }
     let ends = (m.rows.first().copied(), m.rows.last().copied());
     if m.rows.len() < 2 || ends != (Some(0), Some(entries as u64)) || m.rows.windows(2).any(|w| w[0] > w[1]) {

@@ -316,8 +316,10 @@ pub fn cost(grid: &[usize], dims: &[usize], samples: usize, width: usize, real: 
 
 /// Nanoseconds of a convolution with Q, likewise.
 pub fn toeplitz_cost(dims: &[usize], real: usize) -> f64 {
-    let doubled: Vec<usize> = dims.iter().map(|&n| next_fast_size(2 * n)).collect();
-    2.0 * fft_cost(&doubled, dims, real)
+    // No vector: this is asked in every iteration of conjugate gradients.
+    let mut doubled = [1; 3];
+    doubled.iter_mut().zip(dims).for_each(|(d, &n)| *d = next_fast_size(2 * n));
+    2.0 * fft_cost(&doubled[..dims.len()], dims, real)
 }
 
 /// Nanoseconds of a pruned transform: so many for each point of each line that is transformed, whatever its length.

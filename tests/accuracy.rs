@@ -411,3 +411,9 @@ fn toeplitz_is_forward_and_adjoint_exactly() {
     check::<f32>(1e-6);
     check::<f64>(1e-14);
 }
+
+/// Every copy of the arithmetic must keep the tolerances, not only the one for this machine's best vector unit.
+#[test]
+fn every_level_of_the_vector_unit_passes() {
+    again_at_other_levels("every_level_of_the_vector_unit_passes");
+}

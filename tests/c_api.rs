@@ -973,6 +973,40 @@ fn residual_buffers_that_are_too_small_are_refused() {
     untouched(&image);
 }
 
+/// A program compiled before there was `simd` has 56 bytes of options, and must be understood.
+#[test]
+fn options_of_the_first_header_are_understood() {
+    let s = Scene::<f32>::new();
+    let mut o = options(|o| (o.simd, o.reserved) = (77, 77));
+    // SAFETY: the structure has more bytes than announced.
+    ok(unsafe { recon_options_init(&raw mut o, 56) });
+    assert_eq!((o.struct_size, o.simd, o.reserved), (56, 77, 77), "written beyond the caller's structure");
+    Handle::new(&s.geometry(), &o);
+    create_fails(&s.geometry(), &options(|o| o.reserved = 1), RECON_INVALID_ARGUMENT, &["reserved is 1"]);
+}
+
+/// The level asked for is the one in use, or an error.
+#[test]
+fn the_vector_unit_is_the_one_asked_for() {
+    let s = Scene::<f32>::new();
+    for (simd, name) in [(1, if cfg!(target_arch = "x86_64") { "sse" } else { "portable" }), (2, "avx2"), (3, "avx512")]
+    {
+        let o = options(|o| o.simd = simd);
+        let mut plan = null_mut();
+        // SAFETY: structures and arrays are alive.
+        match unsafe { recon_plan_create(&s.geometry(), &raw const o, &raw mut plan) } {
+            RECON_OK => {
+                let info = Handle(plan).info();
+                // SAFETY: the text ends in 0.
+                assert_eq!(unsafe { CStr::from_ptr(info.simd.as_ptr()) }.to_str().unwrap(), name);
+            }
+            status => {
+                fails(status, RECON_UNSUPPORTED, &[&format!("level {name} was asked for, but this processor has")])
+            }
+        }
+    }
+}
+
 #[test]
 fn unknown_values_are_named_with_those_known() {
     let s = Scene::<f32>::new();
@@ -988,6 +1022,7 @@ fn unknown_values_are_named_with_those_known() {
         check(&g, &options(|o| o.normal = bad), "normal", "1 (RECON_NORMAL_TOEPLITZ)");
         check(&g, &options(|o| o.window = bad), "window", "0 (RECON_WINDOW_KAISER_BESSEL)");
         check(&g, &options(|o| o.device = bad), "device", "1 (RECON_DEVICE_CPU)");
+        check(&g, &options(|o| o.simd = bad), "simd", "3 (RECON_SIMD_AVX512)");
         let plan = Handle::new(&g, &options(|_| ()));
         let mut w = vec![POISON as f32; SAMPLES];
         // SAFETY: the array has the length documented.

@@ -57,7 +57,8 @@ impl TempDir {
 
     fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_recon"));
-        command.args(line.split_whitespace()).current_dir(&self.0).env_remove("RUST_LOG").stdin(Stdio::null());
+        command.args(line.split_whitespace()).current_dir(&self.0).env_remove("RUST_LOG");
+        command.env_remove("RECON_SIMD").stdin(Stdio::null());
         command
     }
 
@@ -652,6 +653,33 @@ fn benchmarks_say_all_keys() {
         }
     }
     assert!(dir.ok("bench propeller --runs 1").lines().count() == 2);
+}
+
+/// `--simd` wins over RECON_SIMD, which is in force without it, and a level that is not had is refused by name.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn the_vector_unit_is_the_one_asked_for() {
+    let dir = TempDir::new();
+    let bench = |options: &str, variable: &str| {
+        let line = format!("bench radial2d --runs 1 --tolerance 1e-2 --json {options}");
+        let mut command = dir.command(&line);
+        command.env("RECON_SIMD", variable).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let out = alone(|| command.spawn()).unwrap().wait_with_output().unwrap();
+        let level = serde_json::from_slice::<serde_json::Value>(&out.stdout).map(|v| v["simd"].clone());
+        level.map_err(|_| String::from_utf8(out.stderr).unwrap())
+    };
+    assert_eq!(bench("", "sse").unwrap(), "sse");
+    assert_eq!(bench("--simd baseline", "mmx").unwrap(), "sse");
+    let refused = bench("", "mmx").unwrap_err();
+    assert!(refused.starts_with("recon: error: ") && refused.contains("RECON_SIMD is 'mmx'"), "{refused}");
+    let best = bench("", "").unwrap();
+    for (level, had) in [("avx2", best != "sse"), ("avx512", best == "avx512")] {
+        match bench(&format!("--simd {level}"), "sse") {
+            Ok(used) => assert!(had && used == level, "{level}: {used}"),
+            Err(error) => assert!(!had && error.contains(&format!("level {level} was asked for")), "{error}"),
+        }
+    }
+    dir.fails(2, "bench radial2d --simd mmx", &["--simd"]);
 }
 
 #[test]

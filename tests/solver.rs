@@ -257,37 +257,60 @@ fn options_that_make_no_sense_are_refused() {
     assert_eq!(e.kind(), ErrorKind::Unsupported);
 }
 
+/// Results must not depend on how tasks meet threads: not on their number, not on the run, not on what else the plan is
+/// doing. The sizes give every primitive several tasks.
 #[test]
 fn results_are_the_same_bytes_for_any_number_of_threads() {
     let mut random = Random::fresh();
-    for dims in [&[40usize, 37][..], &[20, 18, 22]] {
-        let voxels: usize = dims.iter().product();
-        let k = random.trajectory::<f32>(dims.len(), 5000);
-        let maps = random.complexes::<f32>(voxels * 2);
-        let d = random.complexes::<f32>(10000);
-        let x = random.complexes::<f32>(voxels);
-        let run = |threads, method| {
-            let geometry = Geometry::new(dims, &slices(&k)).coils(2).coil_maps(&maps);
-            // Slices of k outlive the plan's making only; the plan keeps its own.
-            let plan = Plan::new(&geometry, &Options { threads, method, ..Options::default() }).unwrap();
-            let (mut a, mut f, mut c) = (poisoned(voxels), poisoned(10000), poisoned(voxels));
-            plan.fhd(&d, &mut a).unwrap();
-            plan.forward(&x, &mut f).unwrap();
-            plan.cg(&d, &mut c, &CgOptions { iterations: 5, ..CgOptions::default() }).unwrap();
-            let density = plan.density(Density::default()).unwrap();
-            let bits = |z: &[Complex<f32>]| z.iter().flat_map(|z| [z.re.to_bits(), z.im.to_bits()]).collect::<Vec<_>>();
-            let mut all = [bits(&a), bits(&f), bits(&c)].concat();
-            all.extend(density.iter().map(|w| w.to_bits()));
-            all
-        };
-        for method in [Method::Nufft, Method::Exact] {
-            let one = run(1, method);
+    let nufft = |normal| Options { normal, ..Options::default() };
+    let exact = Options { method: Method::Exact, ..Options::default() };
+    for (name, options, listed, sizes, samples) in [
+        ("Toeplitz", nufft(Normal::Toeplitz), false, [&[136usize, 130][..], &[16, 34, 34]], 1500),
+        ("transforms", nufft(Normal::Transforms), false, [&[136, 130], &[16, 34, 34]], 1500),
+        ("exact, grid", exact.clone(), false, [&[23, 45], &[9, 12, 8]], 1100),
+        ("exact, list", exact, true, [&[30, 30], &[30, 30, 30]], 600),
+    ] {
+        for dims in sizes {
+            let k = random.trajectory::<f32>(dims.len(), samples);
+            let r: Vec<Vec<f32>> =
+                (0..dims.len()).map(|_| (0..600).map(|_| 30.0 * random.uniform() as f32).collect()).collect();
+            let voxels = if listed { 600 } else { dims.iter().product() };
+            let maps = random.complexes::<f32>(voxels * 2);
+            let d = random.complexes::<f32>(samples * 2);
+            let x = random.complexes::<f32>(voxels);
+            let plan = |threads| {
+                let mut geometry = Geometry::new(dims, &slices(&k)).coils(2).coil_maps(&maps);
+                geometry.voxels = listed.then(|| slices(&r));
+                Plan::new(&geometry, &Options { threads, ..options.clone() }).unwrap()
+            };
+            let run = |plan: &Plan<f32>| {
+                let (mut a, mut f, mut c) = (poisoned(voxels), poisoned(samples * 2), poisoned(voxels));
+                plan.fhd(&d, &mut a).unwrap();
+                plan.forward(&x, &mut f).unwrap();
+                plan.cg(&d, &mut c, &CgOptions { iterations: 2, ..CgOptions::default() }).unwrap();
+                let all = [a, f, c].concat();
+                all.iter().flat_map(|z| [z.re.to_bits(), z.im.to_bits()]).collect::<Vec<_>>()
+            };
+            let density = |plan: &Plan<f32>| -> Vec<u32> {
+                let method = Density::PipeMenon { iterations: 4, tolerance: 0.0 };
+                plan.density(method).unwrap().iter().map(|w| w.to_bits()).collect()
+            };
+            let first = plan(1);
+            let (one, weights) = (run(&first), density(&first));
             for threads in [1, 2, 3, 7] {
-                assert!(
-                    run(threads, method) == one,
-                    "{method:?} {dims:?} with {threads} threads, seed {}",
-                    random.seed
-                );
+                let at = |run: &str| format!("{name} {dims:?}, {threads} threads, {run}, seed {}", random.seed);
+                for fresh in 0..4 {
+                    let plan = plan(threads);
+                    for again in 0..5 {
+                        assert!(run(&plan) == one, "{}", at(&format!("plan {fresh}, run {again}")));
+                    }
+                    assert!(density(&plan) == weights, "{}", at("density"));
+                }
+                let plan = plan(threads);
+                std::thread::scope(|scope| {
+                    let calls = [(); 3].map(|()| scope.spawn(|| run(&plan) == one));
+                    assert!(calls.into_iter().all(|call| call.join().unwrap()), "{}", at("three calls at once"));
+                });
             }
         }
     }
@@ -647,4 +670,10 @@ fn geometries_that_make_no_sense_are_refused() {
     let e = plan.fhd(&data, &mut image).unwrap_err();
     assert!(e.kind() == ErrorKind::NotFinite && e.message().contains("sample 1 is 1 + infi"), "{e}");
     assert!(image.iter().all(|z| z.re.is_nan()), "the output was touched");
+}
+
+/// Every copy of the arithmetic must solve, not only the one for this machine's best vector unit.
+#[test]
+fn every_level_of_the_vector_unit_passes() {
+    again_at_other_levels("every_level_of_the_vector_unit_passes");
 }

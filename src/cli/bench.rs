@@ -1,7 +1,7 @@
 //! `recon bench`.
 
 use crate::defaults::{CHECKED_OUTPUTS, ITERATIONS, RUNS, TOLERANCE};
-use crate::options::{DeviceChoice, MethodKind, Precision};
+use crate::options::{DeviceChoice, MethodKind, Precision, SimdKind};
 use crate::output::say;
 use crate::progress::Progress;
 use crate::resize::zeros;
@@ -63,6 +63,10 @@ pub struct BenchArgs {
     /// Where: auto, cpu, cuda, or a list such as cuda:0,1
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     device: DeviceChoice,
+
+    /// Level of the processor's vector unit; any but auto wins over the environment variable RECON_SIMD
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t = SimdKind::Auto)]
+    simd: SimdKind,
 
     /// Precision of the computation
     #[arg(long, value_enum, default_value_t = Precision::F32)]
@@ -222,6 +226,7 @@ fn measure<T: Real>(args: &BenchArgs) -> Result<()> {
             device: args.device.0.clone(),
             tolerance,
             threads: args.threads,
+            simd: args.simd.into(),
             ..Options::default()
         })
         .collect();
@@ -294,7 +299,8 @@ fn exact_outputs<T: Real>(
     input: &[Complex<T>],
     checked: &[usize],
 ) -> Result<Vec<Complex<f64>>> {
-    let options = Options { method: Method::Exact, threads: args.threads, ..Options::default() };
+    let simd = args.simd.into();
+    let options = Options { method: Method::Exact, threads: args.threads, simd, ..Options::default() };
     let input = wide_complex(input);
     let mut out = zeros::<f64>(checked.len())?;
     match args.operation {
@@ -388,7 +394,7 @@ fn reference<T: Real>(
     let maps = maps.map(wide_complex);
     let mut geometry = Geometry::new(&setup.dims, axes).coils(setup.coils);
     geometry.coil_maps = maps.as_deref();
-    let options = Options { tolerance: 1e-9, threads: args.threads, ..Options::default() };
+    let options = Options { tolerance: 1e-9, threads: args.threads, simd: args.simd.into(), ..Options::default() };
     let mut image = zeros::<f64>(setup.voxels())?;
     let cg = CgOptions { iterations: setup.iterations, ..CgOptions::default() };
     Plan::new(&geometry, &options)?.cg(&wide_complex(kspace), &mut image, &cg)?;

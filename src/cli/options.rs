@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use recon::bail;
-use recon::{Combine, Density, Device, Method, Options, Result, VoxelBasis, Window};
+use recon::{Combine, Density, Device, Method, Options, Result, Simd, VoxelBasis, Window};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -65,6 +65,10 @@ pub struct PlanArgs {
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Computation")]
     pub memory_limit: Option<usize>,
 
+    /// Level of the processor's vector unit; any but auto wins over the environment variable RECON_SIMD
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t = SimdKind::Auto, help_heading = "Computation")]
+    pub simd: SimdKind,
+
     /// Precision of the computation; files hold single precision
     #[arg(long, value_enum, default_value_t = Precision::F32, help_heading = "Computation")]
     pub precision: Precision,
@@ -90,6 +94,7 @@ impl PlanArgs {
             },
             threads: self.threads,
             memory_limit: self.memory_limit,
+            simd: self.simd.into(),
             ..Options::default()
         })
     }
@@ -155,6 +160,20 @@ choices!(
     }
 );
 choices!(
+    /// Vector units.
+    SimdKind {
+        /// What RECON_SIMD names, else the best that the processor has
+        Auto,
+        /// What every processor has: SSE2 on x86-64
+        #[value(alias = "sse")]
+        Baseline,
+        /// AVX2 with fused multiply-add
+        Avx2,
+        /// AVX-512
+        Avx512
+    }
+);
+choices!(
     /// Voxel shapes.
     BasisKind {
         /// A point
@@ -203,6 +222,17 @@ impl From<MethodKind> for Method {
             MethodKind::Auto => Method::Auto,
             MethodKind::Exact => Method::Exact,
             MethodKind::Nufft => Method::Nufft,
+        }
+    }
+}
+
+impl From<SimdKind> for Simd {
+    fn from(kind: SimdKind) -> Simd {
+        match kind {
+            SimdKind::Auto => Simd::Auto,
+            SimdKind::Baseline => Simd::Baseline,
+            SimdKind::Avx2 => Simd::Avx2,
+            SimdKind::Avx512 => Simd::Avx512,
         }
     }
 }

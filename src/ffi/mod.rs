@@ -237,7 +237,8 @@ pub unsafe extern "C" fn recon_quality_init(quality: *mut recon_quality, struct_
 /// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE; RECON_INVALID_SIZE for a size of zero;
 /// RECON_SIZE_OVERFLOW; RECON_NOT_FINITE and RECON_COORDINATE_OUT_OF_RANGE with the index;
 /// RECON_TOLERANCE_OUT_OF_RANGE; RECON_MEMORY_LIMIT with the bytes needed; RECON_OUT_OF_HOST_MEMORY; RECON_NO_DEVICE;
-/// RECON_UNSUPPORTED for a field map, device pointers, or a voxel list with RECON_METHOD_NUFFT.
+/// RECON_UNSUPPORTED for a field map, device pointers, a voxel list with RECON_METHOD_NUFFT, or a vector unit that the
+/// processor lacks.
 #[no_mangle]
 pub unsafe extern "C" fn recon_plan_create(
     geometry: *const recon_geometry,

@@ -5,7 +5,7 @@ use super::structs::*;
 use crate::backend::Element;
 use crate::error::{bail, checked_product, try_vec, Result};
 use crate::geometry::{Geometry, VoxelBasis};
-use crate::plan::{Device, Method, Normal, Options};
+use crate::plan::{Device, Method, Normal, Options, Simd};
 use crate::prior::{Matrix, Prior};
 use crate::real::Real;
 use crate::window::Window;
@@ -176,6 +176,9 @@ pub(super) unsafe fn options(options: *const recon_options) -> Result<Options> {
             raw.pointers_on_device
         );
     }
+    if raw.reserved != 0 {
+        bail!(InvalidArgument, "reserved is {}: it must be 0, as recon_options_init leaves it", raw.reserved);
+    }
     let device = match choice(
         "device",
         raw.device,
@@ -226,6 +229,16 @@ pub(super) unsafe fn options(options: *const recon_options) -> Result<Options> {
         threads: raw.threads as usize,
         // A limit beyond the address space limits nothing.
         memory_limit: (raw.memory_limit != 0).then(|| usize::try_from(raw.memory_limit).unwrap_or(usize::MAX)),
+        simd: choice(
+            "simd",
+            raw.simd,
+            &[
+                (0, "RECON_SIMD_AUTO", Simd::Auto),
+                (1, "RECON_SIMD_BASELINE", Simd::Baseline),
+                (2, "RECON_SIMD_AVX2", Simd::Avx2),
+                (3, "RECON_SIMD_AVX512", Simd::Avx512),
+            ],
+        )?,
     })
 }
 

@@ -56,6 +56,20 @@ pub enum recon_device {
     RECON_DEVICE_CUDA = 2,
 }
 
+/// The vector unit of the processor that a plan computes with. Levels differ in speed, and in how results are rounded.
+#[repr(C)]
+pub enum recon_simd {
+    /// What the environment variable RECON_SIMD names (baseline or sse, avx2, avx512); without it, or when it is auto,
+    /// the best that the processor has. Any other value of the option wins over the variable.
+    RECON_SIMD_AUTO = 0,
+    /// What every processor of its kind has: SSE2 on x86-64.
+    RECON_SIMD_BASELINE = 1,
+    /// AVX2 with fused multiply-add.
+    RECON_SIMD_AVX2 = 2,
+    /// AVX-512 F, VL, DQ and BW.
+    RECON_SIMD_AVX512 = 3,
+}
+
 /// The family of gridding windows.
 #[repr(C)]
 pub enum recon_window {
@@ -258,7 +272,8 @@ pub struct recon_options {
     pub device_count: u32,
     /// Which devices, for RECON_DEVICE_CUDA: [device_count]. Or NULL.
     pub device_indices: *const u32,
-    /// CPU threads of the plan, which start with it and end with it. 0 (default): as many as the machine runs at once.
+    /// CPU threads, the caller's among them; the others start with the plan and end with it. 0 (default): as many as the
+    /// machine runs at once.
     pub threads: u32,
     /// Not 0: data pointers are addresses on the device. This version answers RECON_UNSUPPORTED.
     pub pointers_on_device: u32,
@@ -266,6 +281,10 @@ pub struct recon_options {
     pub tolerance: f64,
     /// Bytes that the plan and its operations may hold beyond the caller's arrays. 0 (default): no limit.
     pub memory_limit: u64,
+    /// A recon_simd; default RECON_SIMD_AUTO. RECON_UNSUPPORTED when the processor lacks the level.
+    pub simd: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 /// What a plan is. Set it up with recon_plan_properties_init.
@@ -310,7 +329,7 @@ pub struct recon_plan_properties {
     pub seconds: f64,
     /// The device in words, ending in 0.
     pub device: [c_char; 64],
-    /// The vector unit in use, in words, ending in 0.
+    /// The vector unit in use, ending in 0: "sse", "avx2" or "avx512" on x86-64, else "portable".
     pub simd: [c_char; 32],
 }
 
@@ -435,7 +454,7 @@ pub(super) unsafe trait Versioned: Copy {
 }
 
 macro_rules! versioned {
-    ($type:ident, $size:literal, { $($field:ident: $value:expr),* $(,)? }) => {
+    ($type:ident, $size:literal $(, older $older:expr)?, { $($field:ident: $value:expr),* $(,)? }) => {
         // Padding could later hold a field that the size does not announce.
         #[cfg(target_pointer_width = "64")]
         const _: () = assert!(size_of::<$type>() == $size);
@@ -443,6 +462,7 @@ macro_rules! versioned {
         // and optional function pointers may have any bytes.
         unsafe impl Versioned for $type {
             const NAME: &'static str = stringify!($type);
+            $(const OLDER: &'static [usize] = &$older;)?
             fn initial() -> Self {
                 $type { struct_size: size_of::<$type>() as u32, $($field: $value),* }
             }
@@ -455,9 +475,10 @@ versioned!(recon_geometry, 168, {
     weights: null(), coils: 1, coil_maps: null(), frames: 1, voxels: [null(); 3], voxel_stride: 0, voxel_count: 0,
     field_map: null(), times: null(),
 });
-versioned!(recon_options, 56, {
+// Without simd: 56 bytes.
+versioned!(recon_options, 64, older [56], {
     method: 0, normal: 0, window: 0, device: 0, device_count: 0, device_indices: null(), threads: 0,
-    pointers_on_device: 0, tolerance: 0.0, memory_limit: 0,
+    pointers_on_device: 0, tolerance: 0.0, memory_limit: 0, simd: 0, reserved: 0,
 });
 versioned!(recon_plan_properties, 224, {
     precision: 0, method: 0, window: 0, width: 0, threads: 0, toeplitz: 0, ndim: 0, grid: [0; 3], oversampling: 0.0,

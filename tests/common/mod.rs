@@ -1,7 +1,7 @@
-//! What the test programs share: random numbers, the direct sums in double precision, distances.
+//! What the test programs share: random numbers, the direct sums in double precision, distances, vector units.
 #![allow(dead_code)]
 
-use recon::{Complex, Real};
+use recon::{Complex, ErrorKind, Geometry, Options, Plan, Real, Simd};
 use std::f64::consts::TAU;
 
 /// Random numbers from a seed that no earlier run has seen; print `seed` in failures.
@@ -99,4 +99,54 @@ pub fn inner<T: Real>(a: &[Complex<T>], b: &[Complex<T>]) -> Complex<f64> {
 
 pub fn norm<T: Real>(a: &[Complex<T>]) -> f64 {
     inner(a, a).re.sqrt()
+}
+
+/// Prints a line past the test harness, which would keep it to itself.
+pub fn say(line: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// The levels of the vector unit that this processor has, the lowest first; for each that it lacks a line is printed.
+pub fn levels() -> Vec<Simd> {
+    let has = |simd: &Simd| match level(*simd) {
+        Ok(_) => true,
+        Err(e) => {
+            assert_eq!(e.kind(), ErrorKind::Unsupported, "{e}");
+            say(&format!("skipped: {e}"));
+            false
+        }
+    };
+    [Simd::Baseline, Simd::Avx2, Simd::Avx512].into_iter().filter(has).collect()
+}
+
+/// The level that a plan with this option computes with.
+pub fn level(simd: Simd) -> recon::Result<&'static str> {
+    let options = Options { simd, threads: 1, ..Options::default() };
+    Ok(Plan::new(&Geometry::new(&[2, 2], &[&[0.0f32][..], &[0.0]]), &options)?.info().simd)
+}
+
+/// Runs the other tests of this program again, a process for each level of the vector unit but the one that they run at
+/// anyway. `this` is the test that calls it. Where RECON_SIMD is set, that level is all that is wanted.
+pub fn again_at_other_levels(this: &str) {
+    if std::env::var_os("RECON_SIMD").is_some() {
+        return;
+    }
+    let program = std::env::current_exe().unwrap();
+    let name = program.file_stem().unwrap().to_string_lossy();
+    let name = name.rsplit_once('-').map_or(&*name, |(name, _)| name);
+    let here = level(Simd::Auto).unwrap();
+    for simd in levels() {
+        let level = level(simd).unwrap();
+        if level == here {
+            continue;
+        }
+        let mut again = std::process::Command::new(&program);
+        let out = again.args(["--skip", this]).env("RECON_SIMD", simd.to_string()).output().unwrap();
+        let text = String::from_utf8_lossy(&out.stdout);
+        let result = text.lines().find(|line| line.starts_with("test result:")).unwrap_or("no result");
+        say(&format!("{name} at level {level}: {result}"));
+        let ran = out.status.success() && !result.contains(" 0 passed");
+        assert!(ran, "{name} at level {level}:\n{text}{}", String::from_utf8_lossy(&out.stderr));
+    }
 }

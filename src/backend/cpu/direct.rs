@@ -191,7 +191,13 @@ mod tests {
     fn no_samples_make_an_empty_image() {
         let threads = Threads::new(2).unwrap();
         for list in [None, Some(vec![&[1.0f32, 2.0, 3.0, 4.0][..]; 2])] {
-            let sum = DirectSum::<f32>::new(Level::detect(), &[&[], &[]], &[2, 2], list.as_deref()).unwrap();
+            let sum = DirectSum::<f32>::new(
+                Level::choose(Default::default()).unwrap(),
+                &[&[], &[]],
+                &[2, 2],
+                list.as_deref(),
+            )
+            .unwrap();
             let mut image = vec![Complex::new(f32::NAN, f32::NAN); 4];
             sum.to_image(&threads, &[], &mut image);
             assert!(image.iter().all(|z| *z == Complex::default()));

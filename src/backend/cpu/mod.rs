@@ -10,6 +10,8 @@ mod vector;
 
 use super::{Backend, Complexes, ComplexesMut, Csr, Element, Reals, View, ViewMut};
 use crate::error::Result;
+use crate::plan::Simd;
+use crate::pool::Pool;
 use crate::real::Real;
 use crate::window::Shape;
 use direct::DirectSum;
@@ -26,12 +28,19 @@ use vector::each_chunk;
 pub struct Cpu {
     threads: Threads,
     level: Level,
+    /// The sums of chunks of a vector, before they are added.
+    sums: Pool<Vec<f64>>,
 }
 
 impl Cpu {
-    /// Starts `threads` threads; 0 means as many as the machine runs at once, 1 the caller's own.
-    pub fn new(threads: usize) -> Result<Self> {
-        Ok(Cpu { threads: Threads::new(threads)?, level: Level::detect() })
+    /// Computes with `threads` threads, the caller's among them; 0 means as many as the machine runs at once.
+    ///
+    /// # Errors
+    /// `Unsupported` for a vector unit that this processor lacks, `UnknownValue` for an environment variable
+    /// `RECON_SIMD` that names none; `InvalidArgument` for more threads than can be started.
+    pub fn new(threads: usize, simd: Simd) -> Result<Self> {
+        let level = Level::choose(simd)?;
+        Ok(Cpu { threads: Threads::new(threads)?, level, sums: Pool::new() })
     }
 
     /// The vector unit in use.

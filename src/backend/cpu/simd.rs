@@ -1,9 +1,10 @@
 //! One source for the arithmetic, compiled for several vector units, the best of which is picked at run time.
 //!
 //! A [`Kernel`] is written with the [`Vector`]s of a level, or in plain arrays of fixed size which the compiler turns into
-//! vector code; [`Level::run`] calls the copy of it compiled for that level. `RECON_SIMD` (sse, avx2, avx512) lowers the
-//! level, for tests.
+//! vector code; [`Level::run`] calls the copy of it compiled for that level. [`Level::choose`] picks the level.
 
+use crate::error::{bail, Result};
+use crate::plan::Simd;
 use crate::real::Real;
 use num_complex::Complex;
 
@@ -129,20 +130,55 @@ pub enum Level {
 }
 
 impl Level {
-    /// The best level of this processor, or the one that `RECON_SIMD` names when that is lower.
-    pub fn detect() -> Level {
-        let best = Self::best();
-        match std::env::var("RECON_SIMD").as_deref() {
-            Ok("sse") => Level::Baseline,
+    /// The level that the caller asks for; with `Simd::Auto` the one that the environment variable `RECON_SIMD` names;
+    /// without either the best of this processor.
+    ///
+    /// # Errors
+    /// `Unsupported` for a level that the processor lacks, `UnknownValue` for a variable that names none.
+    pub fn choose(simd: Simd) -> Result<Level> {
+        let variable = match simd {
+            Simd::Auto => std::env::var_os("RECON_SIMD"),
+            _ => None,
+        };
+        Self::among(&Self::all(), simd, variable.as_deref().map(|name| name.to_string_lossy()).as_deref())
+    }
+
+    /// [`Level::choose`] on a processor that has these levels, the lowest first.
+    fn among(has: &[Level], simd: Simd, variable: Option<&str>) -> Result<Level> {
+        let (simd, source) = match (simd, variable) {
+            // An empty variable is how a shell leaves one unset for a command.
+            (Simd::Auto, None | Some("")) => (Simd::Auto, ""),
+            (Simd::Auto, Some(name)) => match name.parse() {
+                Ok(simd) => (simd, " by the environment variable RECON_SIMD"),
+                Err(()) => bail!(
+                    UnknownValue,
+                    "the environment variable RECON_SIMD is '{name}': it must be one of auto, baseline, sse, avx2 and \
+                     avx512, or unset"
+                ),
+            },
+            _ => (simd, ""),
+        };
+        let wanted = match simd {
+            Simd::Auto => has.last(),
+            Simd::Baseline => has.first(),
             #[cfg(target_arch = "x86_64")]
-            Ok("avx2") => best.min(Level::Avx2),
+            Simd::Avx2 => has.iter().find(|&&level| level == Level::Avx2),
             #[cfg(target_arch = "x86_64")]
-            Ok("avx512") => best,
-            Ok(other) => {
-                log::warn!("RECON_SIMD is '{other}', which is none of sse, avx2, avx512: ignored");
-                best
+            Simd::Avx512 => has.iter().find(|&&level| level == Level::Avx512),
+            #[cfg(not(target_arch = "x86_64"))]
+            Simd::Avx2 | Simd::Avx512 => None,
+        };
+        match wanted {
+            Some(level) => Ok(*level),
+            None => {
+                let names: Vec<&str> = has.iter().map(|level| level.name()).collect();
+                bail!(
+                    Unsupported,
+                    "vector level {simd} was asked for{source}, but this processor has {} only: ask for one of these, or \
+                     for auto",
+                    names.join(" and ")
+                )
             }
-            Err(_) => best,
         }
     }
 
@@ -193,7 +229,7 @@ impl Level {
             Level::Baseline => kernel.run::<Sse>(),
             #[cfg(not(target_arch = "x86_64"))]
             Level::Baseline => kernel.run::<Portable>(),
-            // SAFETY: `detect` found the features of this level on this processor.
+            // SAFETY: `best` found the features of this level on this processor, and `among` gives no other.
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 => unsafe { run_avx2(kernel) },
             // SAFETY: as above.
@@ -233,7 +269,7 @@ mod x86 {
             #[derive(Clone, Copy)]
             pub struct $name($inner);
             // SAFETY of all that follows: a value of this type, or a call of its functions, exists only in code that
-            // `Level::run` called, after `Level::detect` found the unit.
+            // `Level::run` called, after `Level::best` found the unit.
             impl Vector<$t> for $name {
                 const LANES: usize = $lanes;
                 #[inline(always)]
@@ -602,6 +638,7 @@ mod portable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
 
     /// Every function of a vector against plain arithmetic.
     fn check<T: Real, V: Vector<T>>() {
@@ -653,6 +690,34 @@ mod tests {
             let want: f64 = la.iter().skip(first).step_by(2).map(|x| x.wide()).sum();
             assert!((got.wide() - want).abs() < 8.0 * T::EPSILON * n as f64, "{got} {want}");
         }
+    }
+
+    /// What was asked for is had or refused, never replaced by something else.
+    #[test]
+    fn levels_are_chosen_by_option_then_variable_then_processor() {
+        let has = Level::all();
+        let of = |has: &[Level], simd, variable| Level::among(has, simd, variable);
+        let best = *has.last().unwrap();
+        assert_eq!(of(&has, Simd::Auto, None).unwrap(), best);
+        assert_eq!(of(&has, Simd::Auto, Some("")).unwrap(), best);
+        assert_eq!(of(&has, Simd::Auto, Some("auto")).unwrap(), best);
+        for name in ["sse", "baseline"] {
+            assert_eq!(of(&has, Simd::Auto, Some(name)).unwrap(), Level::Baseline);
+        }
+        assert_eq!(of(&has, Simd::Baseline, Some("avx512")).unwrap(), Level::Baseline);
+        let e = of(&has, Simd::Auto, Some("mmx")).unwrap_err();
+        assert!(e.kind() == ErrorKind::UnknownValue && e.message().contains("RECON_SIMD is 'mmx'"), "{e}");
+        let old = [Level::Baseline];
+        for (simd, variable, words) in [
+            (Simd::Avx512, None, "level avx512 was asked for, but"),
+            (Simd::Auto, Some("avx2"), "level avx2 was asked for by the environment variable RECON_SIMD, but"),
+        ] {
+            let e = of(&old, simd, variable).unwrap_err();
+            assert_eq!(e.kind(), ErrorKind::Unsupported);
+            assert!(e.message().contains(words) && e.message().contains(old[0].name()), "{e}");
+        }
+        #[cfg(target_arch = "x86_64")]
+        assert_eq!(of(&[Level::Baseline, Level::Avx2], Simd::Avx2, Some("sse")).unwrap(), Level::Avx2);
     }
 
     struct Check;

@@ -1,22 +1,35 @@
 //! A plan's own threads: started with the plan, joined when it goes, so that a host program may unload the library.
+//!
+//! A reconstruction of a small image is thousands of parallel regions of some microseconds each, so a region must cost
+//! little and allocate nothing. That is why these are not rayon's: its `broadcast` allocates a job for every thread, and
+//! the thread that calls it sleeps meanwhile. Here the caller works too, a region lives on its stack, and workers join it
+//! under one lock. A caller never waits for a worker to begin, only for those that have begun to end: regions within
+//! regions and calls from several threads at once make progress, with few workers or none.
 
 use crate::error::{bail, Result};
 use crate::float_mode::FloatMode;
+use std::any::Any;
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// More than any machine has; a negative number from C must not start four billion.
 const MOST_THREADS: usize = 4096;
+/// How long a thread looks for what it waits for before it sleeps: regions follow one another faster than a thread wakes,
+/// and the host's own threads hardly notice.
+const PATIENCE: Duration = Duration::from_micros(30);
 
-/// A pool of threads. One thread means the caller's own.
+/// The caller's thread and `count - 1` more.
 pub struct Threads {
-    pool: Option<rayon::ThreadPool>,
+    pool: Arc<Pool>,
     workers: Vec<JoinHandle<()>>,
     count: usize,
 }
 
 impl Threads {
-    /// Starts `count` threads; 0 means as many as the machine runs at once.
+    /// Starts threads to make `count` with the caller's own; 0 means as many as the machine runs at once.
     pub fn new(count: usize) -> Result<Self> {
         if count > MOST_THREADS {
             bail!(
@@ -28,42 +41,30 @@ impl Threads {
             0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
             n => n,
         };
-        if count == 1 {
-            return Ok(Threads { pool: None, workers: Vec::new(), count });
-        }
-        let mut workers = Vec::new();
-        let built = rayon::ThreadPoolBuilder::new()
-            .num_threads(count)
-            .spawn_handler(|thread| {
-                let name = format!("recon {}", thread.index());
-                let worker = std::thread::Builder::new().name(name).spawn(move || {
-                    // A thread inherits the floating-point mode of the one that starts it.
-                    let _mode = FloatMode::standard();
-                    thread.run()
-                })?;
-                workers.push(worker);
-                Ok(())
-            })
-            .build();
-        match built {
-            Ok(pool) => Ok(Threads { pool: Some(pool), workers, count }),
-            Err(e) => {
-                // Dropping the half-built pool has told its threads to end.
-                for worker in workers {
-                    let _ = worker.join();
-                }
-                bail!(InvalidArgument, "could not start {count} threads ({e}): ask for fewer")
+        let mut threads = Threads { pool: Arc::new(Pool::new()), workers: Vec::with_capacity(count - 1), count };
+        for i in 1..count {
+            let pool = threads.pool.clone();
+            let worker = std::thread::Builder::new().name(format!("recon {i}")).spawn(move || {
+                // A thread inherits the floating-point mode of the one that starts it.
+                let _mode = FloatMode::standard();
+                pool.serve();
+            });
+            match worker {
+                Ok(worker) => threads.workers.push(worker),
+                // Those that have started end as `threads` is dropped.
+                Err(e) => bail!(InvalidArgument, "could not start {count} threads ({e}): ask for fewer"),
             }
         }
+        Ok(threads)
     }
 
-    /// The number of threads.
+    /// The number of threads, the caller's among them.
     pub fn count(&self) -> usize {
         self.count
     }
 
     /// Runs `task(0..tasks)`, in any order and side by side; each thread that takes part calls `start` once and hands
-    /// what it returns to its tasks.
+    /// what it returns to its tasks. A panic in one of them comes out here, once no thread is at work any more.
     pub fn run_with<S>(&self, tasks: usize, start: impl Fn() -> S + Sync, task: impl Fn(&mut S, usize) + Sync) {
         let next = AtomicUsize::new(0);
         let work = || {
@@ -77,11 +78,9 @@ impl Threads {
                 i = next.fetch_add(1, Ordering::Relaxed);
             }
         };
-        match &self.pool {
-            Some(pool) if tasks > 1 => {
-                pool.broadcast(|_| work());
-            }
-            _ => work(),
+        match self.count.min(tasks) {
+            0 | 1 => work(),
+            all => self.pool.run(all - 1, &work),
         }
     }
 
@@ -93,11 +92,165 @@ impl Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        drop(self.pool.take());
+        self.pool.close();
         for worker in self.workers.drain(..) {
-            // A worker that panicked has already reported it to the caller of `run_with`.
+            // Workers catch the panics of their tasks; there is nothing to learn here.
             let _ = worker.join();
         }
+    }
+}
+
+/// What callers and workers share.
+struct Pool {
+    state: Mutex<State>,
+    /// Seats that are open, or all of them when the pool closes: for workers to look at without the lock.
+    open: AtomicUsize,
+    /// A seat has opened, or the pool closes.
+    wake: Condvar,
+    /// A region has lost its last worker.
+    left: Condvar,
+}
+
+struct State {
+    regions: Vec<Listed>,
+    /// Workers waiting for `wake`, and callers for `left`.
+    sleeping: usize,
+    waiting: usize,
+    closing: bool,
+}
+
+/// A parallel region. It lives on its caller's stack; the caller takes it off the list, after which no worker joins, and
+/// waits until none is inside.
+struct Region<'a> {
+    work: &'a (dyn Fn() + Sync),
+    /// Workers that may yet join, and those inside; written under the pool's lock.
+    seats: AtomicUsize,
+    inside: AtomicUsize,
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+}
+
+impl Region<'_> {
+    /// Does what work there is, and keeps a panic for the caller: the first, as one is all that can be passed on.
+    fn work(&self) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(self.work)) {
+            let mut first = self.panic.lock().unwrap_or_else(|e| e.into_inner());
+            match &*first {
+                None => *first = Some(panic),
+                // To drop it could panic again.
+                Some(_) => std::mem::forget(panic),
+            }
+        }
+    }
+}
+
+/// The address of a region.
+#[derive(Clone, Copy, PartialEq)]
+struct Listed(*const Region<'static>);
+// SAFETY: a region is Sync: its work is, and all else is atomic or locked.
+unsafe impl Send for Listed {}
+
+impl Pool {
+    fn new() -> Self {
+        // Room for as many callers at once as there may be without ever allocating again.
+        let regions = Vec::with_capacity(64);
+        Pool {
+            state: Mutex::new(State { regions, sleeping: 0, waiting: 0, closing: false }),
+            open: AtomicUsize::new(0),
+            wake: Condvar::new(),
+            left: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Calls `work` in this thread and in up to `seats` workers.
+    fn run(&self, seats: usize, work: &(dyn Fn() + Sync)) {
+        let region =
+            Region { work, seats: AtomicUsize::new(seats), inside: AtomicUsize::new(0), panic: Mutex::new(None) };
+        let listed = Listed((&raw const region).cast());
+        let sleeping = {
+            let mut state = self.lock();
+            state.regions.push(listed);
+            self.open.fetch_add(seats, Ordering::Relaxed);
+            state.sleeping
+        };
+        match sleeping {
+            0 => {}
+            _ if sleeping <= seats => self.wake.notify_all(),
+            _ => (0..seats).for_each(|_| self.wake.notify_one()),
+        }
+        region.work();
+
+        let mut state = self.lock();
+        // From here on no worker joins.
+        state.regions.retain(|r| *r != listed);
+        self.open.fetch_sub(region.seats.load(Ordering::Relaxed), Ordering::Relaxed);
+        let empty = || region.inside.load(Ordering::Relaxed) == 0;
+        if !empty() {
+            drop(state);
+            look_for(empty);
+            // Under the lock, because the last worker holds it when it touches the region for the last time.
+            state = self.lock();
+            while !empty() {
+                state.waiting += 1;
+                state = self.left.wait(state).unwrap_or_else(|e| e.into_inner());
+                state.waiting -= 1;
+            }
+        }
+        drop(state);
+        if let Some(panic) = region.panic.into_inner().unwrap_or_else(|e| e.into_inner()) {
+            resume_unwind(panic);
+        }
+    }
+
+    /// What a worker does until the pool closes.
+    fn serve(&self) {
+        let mut state = self.lock();
+        while !state.closing {
+            // SAFETY: regions on the list are alive: callers take them off, under this lock, before they go.
+            let has_seats = |r: &&Listed| unsafe { &*r.0 }.seats.load(Ordering::Relaxed) > 0;
+            let open = state.regions.iter().find(has_seats).copied();
+            if let Some(Listed(region)) = open {
+                // SAFETY: as above, and from now on its caller waits for this worker to be no longer inside.
+                let region = unsafe { &*region };
+                region.seats.fetch_sub(1, Ordering::Relaxed);
+                region.inside.fetch_add(1, Ordering::Relaxed);
+                self.open.fetch_sub(1, Ordering::Relaxed);
+                drop(state);
+                region.work();
+                state = self.lock();
+                // The lock makes what this worker has written visible to the caller.
+                if region.inside.fetch_sub(1, Ordering::Relaxed) == 1 && state.waiting > 0 {
+                    self.left.notify_all();
+                }
+                continue;
+            }
+            drop(state);
+            look_for(|| self.open.load(Ordering::Relaxed) > 0);
+            state = self.lock();
+            if self.open.load(Ordering::Relaxed) == 0 && !state.closing {
+                state.sleeping += 1;
+                state = self.wake.wait(state).unwrap_or_else(|e| e.into_inner());
+                state.sleeping -= 1;
+            }
+        }
+    }
+
+    /// Lets the workers go.
+    fn close(&self) {
+        self.lock().closing = true;
+        self.open.fetch_add(1, Ordering::Relaxed);
+        self.wake.notify_all();
+    }
+}
+
+/// Waits for a condition a short while, leaving the processor to whoever wants it.
+fn look_for(condition: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !condition() && started.elapsed() < PATIENCE {
+        std::thread::yield_now();
     }
 }
 
@@ -169,6 +322,69 @@ mod tests {
             threads.run(1000, |i| unsafe { shared.part(i, 1)[0] += 1 });
             assert!(hits.iter().all(|&h| h == 1));
         }
+    }
+
+    /// Progress needs no free worker: not within a region, and not when all of them serve another caller.
+    #[test]
+    fn regions_nest_and_callers_share_the_threads() {
+        let threads = Threads::new(3).unwrap();
+        let hits = AtomicUsize::new(0);
+        let hit = |_| {
+            hits.fetch_add(1, Ordering::Relaxed);
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..50).for_each(|_| threads.run(5, |_| threads.run(7, hit))));
+            }
+        });
+        assert_eq!(hits.into_inner(), 4 * 50 * 5 * 7);
+    }
+
+    /// A panic must reach the caller, who turns it into an error, and leave a pool that works.
+    #[test]
+    fn panics_reach_the_caller() {
+        let threads = Threads::new(4).unwrap();
+        for bad in [0, 17, 99] {
+            let done = AtomicUsize::new(0);
+            let panic = catch_unwind(AssertUnwindSafe(|| {
+                threads.run(100, |i| {
+                    done.fetch_add(1, Ordering::Relaxed);
+                    // Not `panic!`, which would print.
+                    if i >= bad {
+                        resume_unwind(Box::new(i));
+                    }
+                });
+            }))
+            .unwrap_err();
+            assert!(*panic.downcast::<usize>().unwrap() >= bad);
+            let hits = AtomicUsize::new(0);
+            threads.run(100, |_| {
+                hits.fetch_add(1, Ordering::Relaxed);
+            });
+            assert_eq!(hits.into_inner(), 100);
+        }
+    }
+
+    /// Tasks must round as the caller's do, in threads that a debugger shows by name.
+    #[test]
+    fn workers_are_named_and_compute_in_the_standard_mode() {
+        let threads = Threads::new(3).unwrap();
+        let names = Mutex::new(std::collections::BTreeSet::new());
+        // Each task waits until all threads have one.
+        let all = std::sync::Barrier::new(3);
+        threads.run(3, |_| {
+            all.wait();
+            #[cfg(target_arch = "x86_64")]
+            if std::thread::current().name().is_some_and(|n| n.starts_with("recon ")) {
+                let mut mode = 0u32;
+                // SAFETY: MXCSR is stored to valid memory.
+                unsafe { std::arch::asm!("stmxcsr [{}]", in(reg) &mut mode) };
+                assert_eq!(mode & !0x3f, 0x1f80);
+            }
+            names.lock().unwrap().insert(std::thread::current().name().unwrap_or("none").to_owned());
+        });
+        let names = names.into_inner().unwrap();
+        assert!(names.len() == 3 && names.contains("recon 1") && names.contains("recon 2"), "{names:?}");
     }
 
     #[test]

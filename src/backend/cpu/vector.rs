@@ -24,10 +24,12 @@ pub fn each_chunk<E: Send>(threads: &Threads, z: &mut [E], f: impl Fn(&mut [E], 
 }
 
 /// The sum over chunks of `f(first index, length)`, in a fixed order.
-fn sum_chunks(threads: &Threads, len: usize, f: impl Fn(usize, usize) -> f64 + Sync) -> f64 {
-    let mut parts = vec![0.0; len.div_ceil(CHUNK)];
+fn sum_chunks(cpu: &Cpu, len: usize, f: impl Fn(usize, usize) -> f64 + Sync) -> f64 {
+    let mut parts = cpu.sums.take(Vec::new);
+    parts.clear();
+    parts.resize(len.div_ceil(CHUNK), 0.0);
     let shared = Shared::new(&mut parts);
-    threads.run(len.div_ceil(CHUNK), |i| {
+    cpu.threads.run(len.div_ceil(CHUNK), |i| {
         let start = i * CHUNK;
         // SAFETY: each task has its own element.
         unsafe { shared.set(i, f(start, CHUNK.min(len - start))) };
@@ -101,7 +103,7 @@ pub fn axpy<T: Real>(cpu: &Cpu, a: f64, x: &[Complex<T>], y: &mut [Complex<T>]) 
 /// See [`crate::backend::Backend::dot`].
 pub fn dot<T: Real>(cpu: &Cpu, x: &[Complex<T>], y: &[Complex<T>]) -> f64 {
     assert_eq!(x.len(), y.len());
-    sum_chunks(&cpu.threads, x.len(), |start, len| dot_chunk(cpu.level, &x[start..start + len], &y[start..start + len]))
+    sum_chunks(cpu, x.len(), |start, len| dot_chunk(cpu.level, &x[start..start + len], &y[start..start + len]))
 }
 
 /// See [`crate::backend::Backend::cg_step`].
@@ -115,7 +117,7 @@ pub fn cg_step<T: Real>(
 ) -> f64 {
     assert!(p.len() == x.len() && q.len() == x.len() && r.len() == x.len());
     let (x, r) = (Shared::new(x), Shared::new(r));
-    sum_chunks(&cpu.threads, p.len(), |start, len| {
+    sum_chunks(cpu, p.len(), |start, len| {
         // SAFETY: chunks do not overlap.
         let (x, r) = unsafe { (x.part(start, len), r.part(start, len)) };
         let (p, q) = (&p[start..start + len], &q[start..start + len]);
