@@ -8,7 +8,7 @@ use recon::backend::cpu::Cpu;
 use recon::backend::Backend;
 use recon::trajectory::SpokeOrder;
 use recon::window::{choices, cost, Choice, Window};
-use recon::{Complex, Result, Trajectory};
+use recon::{Complex, Result, Simd, Trajectory};
 use std::time::Instant;
 
 const RUNS: usize = 15;
@@ -47,12 +47,12 @@ fn main() -> Result<()> {
 
 /// Medians of the times of planning, spreading, grid to image, image to grid, interpolating.
 fn stages(threads: usize, k: &[&[f32]], dims: &[usize], choice: &Choice) -> Result<[f64; 5]> {
-    let cpu = Cpu::new(threads)?;
+    let cpu = Cpu::new(threads, Simd::Auto)?;
     let b: &dyn Fn(Instant) -> f64 = &|started| 1e3 * started.elapsed().as_secs_f64();
     let correction: Vec<Vec<f64>> =
         dims.iter().zip(&choice.grid).map(|(&n, &g)| choice.shape.correction(n, g)).collect();
     let started = Instant::now();
-    let gridder = Backend::<f32>::gridder(&cpu, k, &choice.grid, &choice.shape, 0.02 * choice.error)?;
+    let gridder = Backend::<f32>::gridder(&cpu, k, &choice.grid, &choice.shape, 0.02 * choice.error, 1)?;
     let fft = Backend::<f32>::grid_fft(&cpu, dims, &choice.grid, &correction)?;
     let plan = b(started);
     let data = vec![Complex::new(1.0, 0.5); k[0].len()];

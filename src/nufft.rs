@@ -50,7 +50,7 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
             dims.iter().zip(&choice.grid).map(|(&n, &g)| choice.shape.correction(n, g)).collect();
         // The window's values may err by less than aliasing does, but are never wanted beyond the precision.
         let accuracy = (0.02 * choice.error).max(0.5 * T::EPSILON);
-        let gridder = backend.gridder(k, &choice.grid, &choice.shape, accuracy)?;
+        let gridder = backend.gridder(k, &choice.grid, &choice.shape, accuracy, arrays)?;
         let fft = backend.grid_fft(dims, &choice.grid, &correction)?;
         let (samples, voxels) = (k[0].len(), dims.iter().product());
         Ok(Nufft { choice, samples, voxels, grid_len, arrays, gridder, fft, grids })

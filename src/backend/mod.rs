@@ -190,8 +190,10 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     fn simd_name(&self) -> &'static str;
 
     /// Sorts samples at `k` (one slice an axis, cycles per voxel) for spreading with the window `shape` onto a periodic
-    /// grid of size `grid`; `accuracy` bounds the error of the window's values relative to its peak.
-    fn gridder(&self, k: &[&[T]], grid: &[usize], shape: &Shape, accuracy: f64) -> Result<Self::Gridder>;
+    /// grid of size `grid`; `accuracy` bounds the error of the window's values relative to its peak. `arrays` is how many arrays
+    /// of samples come at once, at most.
+    fn gridder(&self, k: &[&[T]], grid: &[usize], shape: &Shape, accuracy: f64, arrays: usize)
+        -> Result<Self::Gridder>;
     /// Bytes that a gridder holds.
     fn gridder_bytes(&self, gridder: &Self::Gridder) -> usize;
     /// grid = sum over samples of value times window. Several arrays of samples may follow one another, and as many grids.

@@ -51,6 +51,8 @@ pub struct Gridder<T> {
     /// Size of a tile's buffer, whole vectors along x, and the part of it that its samples' windows reach.
     extent: [usize; 3],
     reach: [usize; 3],
+    /// Arrays that come at once, at most.
+    arrays: usize,
     work: Pool<Work<T>>,
 }
 
@@ -150,6 +152,7 @@ impl<T: Real> Gridder<T> {
         grid: &[usize],
         shape: &Shape,
         accuracy: f64,
+        arrays: usize,
     ) -> Result<Self> {
         let (axes, count, width) = (k.len(), k[0].len(), shape.width());
         if count > u32::MAX as usize {
@@ -312,9 +315,10 @@ impl<T: Real> Gridder<T> {
             colours,
             extent,
             reach,
+            arrays,
             work: Pool::new(),
         };
-        let work = Pool::filled(threads.count(), || gridder.make_work(1))?;
+        let work = Pool::filled(threads.count(), || gridder.make_work())?;
         Ok(Gridder { work, ..gridder })
     }
 
@@ -323,20 +327,16 @@ impl<T: Real> Gridder<T> {
         std::mem::size_of_val(&self.points[..]) + std::mem::size_of_val(&self.order[..])
     }
 
-    fn make_work(&self, arrays: usize) -> Result<Work<T>> {
+    fn make_work(&self) -> Result<Work<T>> {
         Ok(Work {
-            cells: Aligned::zeros(arrays * self.buffer_len(), "a tile of the grid")?,
+            cells: Aligned::zeros(self.arrays * self.buffer_len(), "a tile of the grid")?,
             taps: Aligned::zeros(CHUNK * self.layout.record, "the taps of samples")?,
         })
     }
 
-    /// A thread's memory for `arrays` at once.
-    fn work(&self, arrays: usize) -> Lease<'_, Work<T>> {
-        let mut work = self.work.take(|| self.make_work(arrays).expect("memory for a tile of the grid"));
-        if work.cells.len() < arrays * self.buffer_len() {
-            *work = self.make_work(arrays).expect("memory for a tile of the grid");
-        }
-        work
+    /// A thread's memory: there is more of it to make only when the plan is used from several threads at once.
+    fn work(&self) -> Lease<'_, Work<T>> {
+        self.work.take(|| self.make_work().expect("memory for a tile of the grid"))
     }
 
     fn buffer_len(&self) -> usize {
@@ -349,6 +349,7 @@ impl<T: Real> Gridder<T> {
         let arrays = grid / cells;
         assert_eq!(grid, arrays * cells);
         assert_eq!(values, arrays * self.order.len());
+        assert!(arrays <= self.arrays);
         arrays
     }
 
@@ -366,7 +367,7 @@ impl<T: Real> Gridder<T> {
         for colour in &self.colours {
             threads.run_with(
                 colour.len(),
-                || self.work(arrays),
+                || self.work(),
                 |work, i| {
                     let tile = &self.tiles[colour.start + i];
                     work.cells[..arrays * self.buffer_len()].fill(Complex::default());
@@ -396,7 +397,7 @@ impl<T: Real> Gridder<T> {
         let cells = grid.len() / arrays;
         let shared = Shared::new(values);
         let start = || {
-            let mut work = self.work(arrays);
+            let mut work = self.work();
             // Cells beyond the reach of windows are read too, and multiplied by zero: they must be numbers.
             work.cells.fill(Complex::default());
             work

@@ -121,8 +121,8 @@ impl<T: Real> Backend<T> for Cpu {
         self.level.name()
     }
 
-    fn gridder(&self, k: &[&[T]], grid: &[usize], shape: &Shape, accuracy: f64) -> Result<Gridder<T>> {
-        Gridder::new(&self.threads, self.level, k, grid, shape, accuracy)
+    fn gridder(&self, k: &[&[T]], grid: &[usize], shape: &Shape, accuracy: f64, arrays: usize) -> Result<Gridder<T>> {
+        Gridder::new(&self.threads, self.level, k, grid, shape, accuracy, arrays)
     }
     fn gridder_bytes(&self, gridder: &Gridder<T>) -> usize {
         gridder.bytes()
