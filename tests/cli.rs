@@ -687,10 +687,10 @@ fn the_vector_unit_is_the_one_asked_for() {
 fn interrupts_leave_nothing() {
     use std::os::unix::process::ExitStatusExt;
     let dir = TempDir::new();
-    dir.ok("simulate --matrix 128,128 -o k.cfl");
-    // Half a minute or more of exact sums.
+    dir.ok("simulate --matrix 128,128 --shots 8000 --samples 256 -o k.cfl");
+    // Half a minute or more of exact sums, on two fast cores.
     let mut command =
-        dir.command("fhd k.cfl --trajectory k_traj.cfl --matrix 2000,2000 --method exact --precision f64 -o image.h5");
+        dir.command("fhd k.cfl --trajectory k_traj.cfl --matrix 1000,1000 --method exact --precision f64 -o image.h5");
     command.stderr(Stdio::piped());
     let child = alone(|| command.spawn()).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(700));

@@ -30,7 +30,7 @@ const CHUNK: usize = 32;
 const ABREAST: usize = 8;
 /// Rows of a tile that are fetched before they are wanted.
 const AHEAD: usize = 6;
-/// Samples that go through their cells together, at most.
+/// Samples that go through their cells together, at most: a power of two.
 const GROUP: usize = 8;
 
 /// Samples sorted for one grid and window.
@@ -562,23 +562,21 @@ impl<T: Real> Spread<'_, T> {
                 let cells = unsafe { cells.add(2 * array * buffer) };
                 let mut i = 0;
                 while i < points.len() {
-                    let more = points[i + 1..].iter().take(GROUP - 1).take_while(|p| p.at == points[i].at).count();
-                    let (at, order) = (points[i].at as usize, &order[i..=i + more]);
+                    let meeting = points[i..].iter().take(GROUP).take_while(|p| p.at == points[i].at).count();
+                    // Of a group whatever power of two there is: fewer numbers mean less code.
+                    let together = 1 << meeting.ilog2();
+                    let (at, order) = (points[i].at as usize, &order[i..i + together]);
                     // SAFETY: the records have been written; `Gridder::new` placed the points inside the buffer.
                     unsafe {
                         let taps = taps.add(i * g.layout.record);
-                        match more {
-                            0 => add::<T, A, N, 1>(g, taps, order, values, cells, at),
-                            1 => add::<T, A, N, 2>(g, taps, order, values, cells, at),
-                            2 => add::<T, A, N, 3>(g, taps, order, values, cells, at),
-                            3 => add::<T, A, N, 4>(g, taps, order, values, cells, at),
-                            4 => add::<T, A, N, 5>(g, taps, order, values, cells, at),
-                            5 => add::<T, A, N, 6>(g, taps, order, values, cells, at),
-                            6 => add::<T, A, N, 7>(g, taps, order, values, cells, at),
-                            _ => add::<T, A, N, 8>(g, taps, order, values, cells, at),
+                        match together {
+                            1 => add::<T, A, N, 1>(g, taps, order, values, cells, at),
+                            2 => add::<T, A, N, 2>(g, taps, order, values, cells, at),
+                            4 => add::<T, A, N, 4>(g, taps, order, values, cells, at),
+                            _ => add::<T, A, N, GROUP>(g, taps, order, values, cells, at),
                         }
                     }
-                    i += more + 1;
+                    i += together;
                 }
             }
         }

@@ -187,28 +187,13 @@ impl<T: Real> Backend<T> for Cpu {
         slice_mut(y).fill(E::default());
     }
     fn multiply(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, z: ComplexesMut<Self, T>) {
-        let (x, y) = (slice(x), slice(y));
-        each_chunk(&self.threads, slice_mut(z), |z, start| {
-            for ((z, x), y) in z.iter_mut().zip(&x[start..]).zip(&y[start..]) {
-                *z = *x * *y;
-            }
-        });
+        vector::multiply(self, slice(x), slice(y), slice_mut(z));
     }
     fn add_conj_product(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, z: ComplexesMut<Self, T>) {
-        let (x, y) = (slice(x), slice(y));
-        each_chunk(&self.threads, slice_mut(z), |z, start| {
-            for ((z, x), y) in z.iter_mut().zip(&x[start..]).zip(&y[start..]) {
-                *z += x.conj() * *y;
-            }
-        });
+        vector::add_conj_product(self, slice(x), slice(y), slice_mut(z));
     }
     fn weigh(&self, w: Reals<Self, T>, x: Complexes<Self, T>, z: ComplexesMut<Self, T>) {
-        let (w, x) = (slice(w), slice(x));
-        each_chunk(&self.threads, slice_mut(z), |z, start| {
-            for ((z, w), x) in z.iter_mut().zip(&w[start..]).zip(&x[start..]) {
-                *z = *x * *w;
-            }
-        });
+        vector::weigh(self, slice(w), slice(x), slice_mut(z));
     }
     fn scale(&self, a: f64, y: ComplexesMut<Self, T>) {
         let a = T::of(a);

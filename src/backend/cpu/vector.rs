@@ -132,6 +132,73 @@ pub fn cg_direction<T: Real>(cpu: &Cpu, beta: f64, r: &[Complex<T>], p: &mut [Co
     combine(cpu, 1.0, r, beta, p);
 }
 
+/// z = f(x, y, z), element by element.
+struct Each<'a, X, Y, Z, F> {
+    x: &'a [X],
+    y: &'a [Y],
+    z: &'a mut [Z],
+    f: F,
+}
+
+impl<X: Copy, Y: Copy, Z: Copy, F: Fn(X, Y, Z) -> Z> Kernel for Each<'_, X, Y, Z, F> {
+    type Output = ();
+    #[inline(always)]
+    fn run<A: Arith>(self) {
+        for ((z, x), y) in self.z.iter_mut().zip(self.x).zip(self.y) {
+            *z = (self.f)(*x, *y, *z);
+        }
+    }
+}
+
+fn each<X, Y, Z>(cpu: &Cpu, x: &[X], y: &[Y], z: &mut [Z], f: impl Fn(X, Y, Z) -> Z + Copy + Sync)
+where
+    X: Copy + Sync,
+    Y: Copy + Sync,
+    Z: Copy + Send,
+{
+    assert!(x.len() == z.len() && y.len() == z.len());
+    each_chunk(&cpu.threads, z, |z, start| {
+        let (x, y) = (&x[start..start + z.len()], &y[start..start + z.len()]);
+        cpu.level.run(Each { x, y, z, f });
+    });
+}
+
+/// See [`crate::backend::Backend::multiply`].
+pub fn multiply<T: Real>(cpu: &Cpu, x: &[Complex<T>], y: &[Complex<T>], z: &mut [Complex<T>]) {
+    each(
+        cpu,
+        x,
+        y,
+        z,
+        #[inline(always)]
+        |x, y, _| x * y,
+    );
+}
+
+/// See [`crate::backend::Backend::add_conj_product`].
+pub fn add_conj_product<T: Real>(cpu: &Cpu, x: &[Complex<T>], y: &[Complex<T>], z: &mut [Complex<T>]) {
+    each(
+        cpu,
+        x,
+        y,
+        z,
+        #[inline(always)]
+        |x, y, z| z + x.conj() * y,
+    );
+}
+
+/// See [`crate::backend::Backend::weigh`].
+pub fn weigh<T: Real>(cpu: &Cpu, w: &[T], x: &[Complex<T>], z: &mut [Complex<T>]) {
+    each(
+        cpu,
+        w,
+        x,
+        z,
+        #[inline(always)]
+        |w, x, _| x * w,
+    );
+}
+
 /// See [`crate::backend::Backend::add_differences`].
 pub fn add_differences<T: Real>(
     cpu: &Cpu,
