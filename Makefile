@@ -2,7 +2,7 @@
 #
 #   make demo                                   a 3D scan, simulated and reconstructed: errors, and demo/demo.png
 #   make test                                   everything that can be checked on this machine
-#   make bench                                  speed beside DUCC0, FINUFFT and BART: docs/benchmarks, in some 20 minutes
+#   make bench                                  speed beside DUCC0, FINUFFT and BART: docs/benchmarks, in 7 to 20 minutes
 #   make && sudo make install                   to /usr/local
 #   make install PREFIX=/usr DESTDIR=stage      for packagers
 PREFIX ?= /usr/local
