@@ -685,13 +685,21 @@ fn the_vector_unit_is_the_one_asked_for() {
 #[test]
 #[cfg(unix)]
 fn interrupts_leave_nothing() {
-    use std::os::unix::process::ExitStatusExt;
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
     let dir = TempDir::new();
     dir.ok("simulate --matrix 128,128 --shots 8000 --samples 256 -o k.cfl");
     // Half a minute or more of exact sums, on two fast cores.
     let mut command =
         dir.command("fhd k.cfl --trajectory k_traj.cfl --matrix 1000,1000 --method exact --precision f64 -o image.h5");
     command.stderr(Stdio::piped());
+    // A shell's background job, as these tests may be, ignores interrupts, and the program respects that.
+    // SAFETY: signal() is safe to call between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
+            Ok(())
+        })
+    };
     let child = alone(|| command.spawn()).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(700));
     // SAFETY: a signal to a process that this test started and has not waited for.
