@@ -33,7 +33,7 @@ fn main() -> Result<()> {
 
     let k: Vec<Vec<f32>> = (0..3).map(|axis| trajectory.axis_as(axis)).collect();
     let k: Vec<&[f32]> = k.iter().map(|k| &k[..]).collect();
-    let options = Options { tolerance: 1e-4, ..Options::default() };
+    let options = Options { tolerance: 1e-5, ..Options::default() };
     let plan = Plan::new(&Geometry::new(&dims, &k), &options)?;
     let weights = plan.density(Density::Ramp)?;
     let gridding = Plan::new(&Geometry::new(&dims, &k).weights(&weights), &options)?;

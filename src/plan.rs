@@ -363,6 +363,9 @@ impl<T: Real> Plan<T> {
 
     /// Solves (E^H W E + lambda R^H R) x = E^H W d by conjugate gradients, each image on its own.
     ///
+    /// Many iterations without a prior amplify errors of E^H d where k-space was not sampled: a plan for them should have a
+    /// tolerance of 1e-5 or less, which costs little.
+    ///
     /// # Errors
     /// As [`Plan::fhd`]; `InvalidArgument`, `ToleranceOutOfRange` and `SizeMismatch` for options that make no sense;
     /// `NotFinite` on overflow. The image is not touched then.

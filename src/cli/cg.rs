@@ -140,7 +140,12 @@ impl CgArgs {
             NormalKind::Toeplitz => Normal::Toeplitz,
             NormalKind::Transforms => Normal::Transforms,
         };
-        Ok(recon::Options { normal, ..self.plan.options()? })
+        let options = self.plan.options()?;
+        let tolerance = match self.plan.tolerance {
+            None if options.window == recon::Window::KaiserBessel => defaults::CG_TOLERANCE,
+            _ => options.tolerance,
+        };
+        Ok(recon::Options { normal, tolerance, ..options })
     }
 
     fn is_weighted(&self) -> bool {

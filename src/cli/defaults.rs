@@ -4,6 +4,9 @@ use crate::options::{Combination, DensityKind, PriorKind};
 
 /// Benchmarks: relative l2 error of a transform against the exact sums.
 pub const TOLERANCE: f64 = 1e-4;
+/// Conjugate gradients: the same with the default window. Without a prior iterations amplify errors of E^H d: with 1e-4 the
+/// demonstration's image loses 0.4 dB, with 1e-5 nothing.
+pub const CG_TOLERANCE: f64 = 1e-5;
 /// Density weights, where the file has none and the samples are not a whole Cartesian grid.
 pub const DENSITY: DensityKind = DensityKind::PipeMenon;
 /// How coil images become one.
