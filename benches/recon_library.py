@@ -11,7 +11,7 @@ import numpy as np
 
 REAL = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
 EXACT, NUFFT = 1, 2
-CPU = 1
+CPU, CUDA = 1, 2
 SPOKES_LINEAR = 0
 COILS_UNIFORM, COILS_RING = 0, 1
 
@@ -40,8 +40,10 @@ class Library:
         return self.ffi.string(self.functions.recon_version()).decode()
 
     def address(self, array):
+        """Of a numpy array, or of a CuPy array on the GPU."""
         assert array.flags.c_contiguous
-        return self.ffi.cast("void *", array.ctypes.data)
+        data = array.data.ptr if hasattr(array.data, "ptr") else array.ctypes.data
+        return self.ffi.cast("void *", data)
 
     def structure(self, name):
         """A structure with its defaults."""
@@ -83,7 +85,9 @@ class Library:
 class Plan:
     """A plan of one geometry; freed with the object."""
 
-    def __init__(self, library, dims, k, threads, tolerance=0.0, exact=False, coils=1, maps=None, voxels=None):
+    def __init__(self, library, dims, k, threads=0, tolerance=0.0, exact=False, coils=1, maps=None, voxels=None,
+                 weights=None, gpus=None, stream=None):  # fmt: skip
+        """`gpus` are indices, for a plan there; with a `stream`, the address of one, its arrays are there too."""
         self.library = library
         geometry = library.geometry(dims, k, coils)
         if maps is not None:
@@ -92,8 +96,16 @@ class Plan:
             geometry.voxel_count = voxels[0].size
             for axis, positions in enumerate(voxels):
                 geometry.voxels[axis] = library.address(positions)
+        if weights is not None:
+            geometry.weights = library.address(weights)
         options = library.structure("recon_options")
         options.device = CPU
+        if gpus is not None:
+            indices = library.ffi.new("uint32_t[]", gpus)
+            options.device, options.device_count, options.device_indices = CUDA, len(gpus), indices
+        if stream is not None:
+            options.pointers_on_device = options.use_stream = 1
+            options.stream = library.ffi.cast("void *", stream)
         options.method = EXACT if exact else NUFFT
         options.tolerance = tolerance
         options.threads = threads
@@ -116,6 +128,12 @@ class Plan:
 
     def forward(self, image, kspace):
         self.library.call("recon_forward", self.handle, self.library.address(image), self.library.address(kspace))
+
+    def grid(self, kspace, image):
+        self.library.call("recon_grid", self.handle, self.library.address(kspace), self.library.address(image))
+
+    def normal(self, x, y):
+        self.library.call("recon_normal", self.handle, self.library.address(x), self.library.address(y))
 
     def cg(self, kspace, image, iterations):
         options = self.library.structure("recon_cg_options")

@@ -1,8 +1,7 @@
 //! Conjugate gradients for (E^H W E + lambda R^H R) x = E^H W d (Hestenes and Stiefel 1952; Pruessmann et al., Magn.
 //! Reson. Med. 46:638, 2001, for the normal equations of an MR scan).
 
-use crate::backend::{Backend, Complexes, ComplexesMut};
-use crate::encoding::{Encoding, Weighting};
+use crate::backend::{Backend, Complexes, ComplexesMut, Sink, Source};
 use crate::error::{bail, try_reserve, Result};
 use crate::prior::{Prior, PriorOperator};
 use crate::real::Real;
@@ -103,9 +102,33 @@ pub(crate) fn check<T: Real>(options: &CgOptions<'_, T>) -> Result<()> {
     Ok(())
 }
 
+/// The equations that are solved: E^H W E and E^H W d of a scan, wherever its parts are computed.
+pub(crate) trait System<T: Real, B: Backend<T>> {
+    /// Where vectors live.
+    fn b(&self) -> &B;
+    /// The size of an image, which does not describe a list of voxels.
+    fn dims(&self) -> &[usize];
+    /// Whether voxels are a list.
+    fn listed(&self) -> bool;
+    /// Voxels of an image.
+    fn voxels(&self) -> usize;
+    /// Images of one frame.
+    fn images(&self) -> usize;
+    /// Samples of all coils of one frame.
+    fn kspace_len(&self) -> usize;
+    /// Makes Q where it is used.
+    fn prepare(&self) -> Result<()>;
+    /// Refuses `bytes` for `what` beyond the caller's memory limit.
+    fn check_memory(&self, bytes: usize, what: &str) -> Result<()>;
+    /// The images E^H W d of one frame.
+    fn right_hand_side(&self, kspace: Source<'_, Complex<T>>, image: ComplexesMut<B, T>) -> Result<()>;
+    /// y = E^H W E x for one image.
+    fn normal(&self, x: Complexes<B, T>, y: ComplexesMut<B, T>) -> Result<()>;
+}
+
 /// Buffers of a solution.
-pub(crate) struct Solver<'e, T: Real, B: Backend<T>> {
-    encoding: &'e Encoding<T, B>,
+struct Solver<'s, T: Real, B: Backend<T>, S: System<T, B>> {
+    system: &'s S,
     prior: PriorOperator<T, B>,
     r: B::Array<Complex<T>>,
     p: B::Array<Complex<T>>,
@@ -114,14 +137,14 @@ pub(crate) struct Solver<'e, T: Real, B: Backend<T>> {
     sums: [B::Array<f64>; 3],
 }
 
-impl<'e, T: Real, B: Backend<T>> Solver<'e, T, B> {
-    pub fn new(encoding: &'e Encoding<T, B>, options: &CgOptions<'_, T>) -> Result<Self> {
-        let b = encoding.b();
-        let vector = || b.zeros::<Complex<T>>(encoding.voxels, "a vector of conjugate gradients");
+impl<'s, T: Real, B: Backend<T>, S: System<T, B>> Solver<'s, T, B, S> {
+    fn new(system: &'s S, options: &CgOptions<'_, T>) -> Result<Self> {
+        let b = system.b();
+        let vector = || b.zeros::<Complex<T>>(system.voxels(), "a vector of conjugate gradients");
         let sum = || b.zeros::<f64>(1, "a sum");
         Ok(Solver {
-            encoding,
-            prior: PriorOperator::new(b, &options.prior, &encoding.dims, encoding.voxels, encoding.listed)?,
+            system,
+            prior: PriorOperator::new(b, &options.prior, system.dims(), system.voxels(), system.listed())?,
             r: vector()?,
             p: vector()?,
             q: vector()?,
@@ -131,12 +154,12 @@ impl<'e, T: Real, B: Backend<T>> Solver<'e, T, B> {
 
     fn value(&self, i: usize) -> Result<f64> {
         let mut value = [0.0];
-        self.encoding.b().download(self.encoding.b().view(&self.sums[i]), &mut value)?;
+        self.system.b().download(self.system.b().view(&self.sums[i]), &mut value)?;
         Ok(value[0])
     }
 
     /// Solves for one image. `x` holds the first guess if `warm`, else whatever; `rhs` is E^H W d.
-    pub fn solve(
+    fn solve(
         &mut self,
         options: &CgOptions<'_, T>,
         rhs: Complexes<B, T>,
@@ -144,15 +167,15 @@ impl<'e, T: Real, B: Backend<T>> Solver<'e, T, B> {
         warm: bool,
         progress: &mut dyn FnMut(usize, f64) -> ControlFlow<()>,
     ) -> Result<CgRun> {
-        let encoding = self.encoding;
-        let b = encoding.b();
+        let system = self.system;
+        let b = system.b();
         let dot = |x: Complexes<B, T>, out: &mut B::Array<f64>| b.dot(x, x, b.view_mut(out));
 
         dot(rhs, &mut self.sums[0]);
         let scale = self.value(0)?.sqrt();
         b.copy(rhs, b.view_mut(&mut self.r));
         if warm {
-            encoding.normal(x.view(), b.view_mut(&mut self.q))?;
+            system.normal(x.view(), b.view_mut(&mut self.q))?;
             if options.lambda > 0.0 {
                 self.prior.add(b, options.lambda, x.view(), b.view_mut(&mut self.q));
             }
@@ -185,7 +208,7 @@ impl<'e, T: Real, B: Backend<T>> Solver<'e, T, B> {
                 run.stop = Stop::Tolerance;
                 break;
             }
-            encoding.normal(b.view(&self.p), b.view_mut(&mut self.q))?;
+            system.normal(b.view(&self.p), b.view_mut(&mut self.q))?;
             if options.lambda > 0.0 {
                 self.prior.add(b, options.lambda, b.view(&self.p), b.view_mut(&mut self.q));
             }
@@ -228,29 +251,62 @@ impl<'e, T: Real, B: Backend<T>> Solver<'e, T, B> {
     }
 }
 
-/// Solves for all images of one frame: `kspace` [samples, coils], `image` [voxels, images].
-pub(crate) fn solve_frame<T: Real, B: Backend<T>>(
-    solver: &mut Solver<'_, T, B>,
+/// Solves for all images of all frames: `kspace` [samples, coils, frames], `image` [voxels, images, frames].
+pub(crate) fn solve<T: Real, B: Backend<T>>(
+    system: &impl System<T, B>,
+    kspace: Source<'_, Complex<T>>,
+    image: Sink<'_, Complex<T>>,
     options: &CgOptions<'_, T>,
-    kspace: Complexes<B, T>,
-    mut image: ComplexesMut<B, T>,
-    warm: bool,
     report: &mut CgReport,
-    progress: &mut dyn FnMut(usize, usize, f64) -> ControlFlow<()>,
+    progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<()> {
-    let encoding = solver.encoding;
-    let b = encoding.b();
+    let b = system.b();
     let started = Instant::now();
-    let mut rhs = b.zeros::<Complex<T>>(image.len(), "E^H W d")?;
-    encoding.adjoint(Weighting::Given, kspace, b.view_mut(&mut rhs))?;
-    report.adjoint_seconds += started.elapsed().as_secs_f64();
-    let started = Instant::now();
-    for i in 0..encoding.images() {
-        let range = i * encoding.voxels..(i + 1) * encoding.voxels;
-        let run = solver
-            .solve(options, b.view(&rhs).part(range.clone()), image.part(range), warm, &mut |n, r| progress(i, n, r))?;
-        report.runs.push(run);
+    system.prepare()?;
+    report.q_seconds = started.elapsed().as_secs_f64();
+    let (voxels, images, kspace_len) = (system.voxels(), system.images(), system.kspace_len());
+    let frames = kspace.len() / kspace_len;
+    // Residual, direction, its image under the operator, the right-hand side of one frame and the solution of all.
+    let vectors = voxels.saturating_mul(3 + (1 + frames) * images);
+    system.check_memory(vectors.saturating_mul(size_of::<Complex<T>>()), "the conjugate gradient solution")?;
+    let mut solver = Solver::new(system, options)?;
+    let mut rhs = b.zeros::<Complex<T>>(voxels * images, "E^H W d")?;
+    // Apart from the caller's array, which is written when all of it is there.
+    let mut solution = match options.initial {
+        Some(initial) => b.upload(initial, "the solution")?,
+        None => b.zeros(image.len(), "the solution")?,
+    };
+    for frame in 0..frames {
+        let started = Instant::now();
+        let data = kspace.part(frame * kspace_len..(frame + 1) * kspace_len);
+        system.right_hand_side(data, b.view_mut(&mut rhs))?;
+        report.adjoint_seconds += started.elapsed().as_secs_f64();
+        let started = Instant::now();
+        for i in 0..images {
+            let number = frame * images + i;
+            let mut all = b.view_mut(&mut solution);
+            let x = all.part(number * voxels..(number + 1) * voxels);
+            let rhs = b.view(&rhs).part(i * voxels..(i + 1) * voxels);
+            let run = solver.solve(options, rhs, x, options.initial.is_some(), &mut |iteration, residual| {
+                progress(&Progress {
+                    image: number,
+                    images: frames * images,
+                    iteration,
+                    iterations: options.iterations,
+                    residual,
+                })
+            })?;
+            report.runs.push(run);
+        }
+        report.iteration_seconds += started.elapsed().as_secs_f64();
     }
-    report.iteration_seconds += started.elapsed().as_secs_f64();
-    Ok(())
+    match image {
+        Sink::Host(host) => b.download(b.view(&solution), host),
+        Sink::Device(_) => {
+            let mut x = b.output(image)?;
+            b.copy(b.view(&solution), b.write(&mut x));
+            b.mark_ready(&mut x)?;
+            b.deliver(x)
+        }
+    }
 }

@@ -78,9 +78,10 @@ pub fn combine<T: Real>(
     Ok(())
 }
 
-/// Estimates the sensitivities of an encoding's coils from k-space data [samples, coils, frames].
+/// Estimates the sensitivities of `coils` coils from k-space data [samples, coils, frames] of an encoding's trajectory.
 pub(crate) fn maps<T: Real, B: Backend<T>>(
     encoding: &Encoding<T, B>,
+    coils: usize,
     kspace: &[Complex<T>],
     frames: usize,
     calibration: usize,
@@ -88,7 +89,7 @@ pub(crate) fn maps<T: Real, B: Backend<T>>(
     if encoding.listed {
         bail!(Unsupported, "coil sensitivities need a grid of voxels: this plan has a list");
     }
-    let (samples, coils) = (encoding.samples, encoding.coils);
+    let samples = encoding.samples;
     let dims = &encoding.dims;
     let calibration = if calibration == 0 { DEFAULT_CALIBRATION } else { calibration };
     let low = low_dims(dims, calibration);
@@ -136,12 +137,8 @@ pub(crate) fn maps<T: Real, B: Backend<T>>(
     let geometry = Geometry::new(&low, &k).weights(&weights).coils(coils);
     let choice = Nufft::<T, B>::choose(encoding.b(), Window::KaiserBessel, &low, inside.len(), 1e-4)?;
     let small = Encoding::new(encoding.backend.clone(), &geometry, &Options::default(), Some(choice))?;
-    let b = small.b();
-    let input = b.input((&data).into())?;
-    let mut device = b.zeros::<Complex<T>>(small.voxels * coils, "calibration images")?;
-    small.adjoint(Weighting::Given, b.read(&input), b.view_mut(&mut device))?;
     let mut images = try_vec(small.voxels * coils, Complex::default(), "calibration images")?;
-    b.download(b.view(&device), &mut images)?;
+    small.adjoint(Weighting::Given, (&data).into(), (&mut images).into())?;
 
     let images = try_collect(images.len(), "calibration images", images.iter().map(|&z| wide(z)))?;
     let low_maps = walsh(&images, &low, coils)?;

@@ -1,9 +1,10 @@
 //! The encoding operator E of an MR scan, its adjoint and E^H W E: coils, weights and voxel basis around the transform
 //! between k-space and one image. Written once, over the backend's primitives.
 
-use crate::backend::{Backend, Complexes, ComplexesMut, Reals};
+use crate::backend::{Backend, Complexes, ComplexesMut, Reals, Sink, Source};
+use crate::cg::System;
 use crate::density::{self, Density};
-use crate::error::{bail, try_collect, try_vec, Result};
+use crate::error::{bail, try_collect, try_vec, ErrorKind, Result};
 use crate::geometry::{Geometry, VoxelBasis};
 use crate::nufft::Nufft;
 use crate::plan::{Normal, Options};
@@ -37,7 +38,7 @@ pub(crate) struct Encoding<T: Real, B: Backend<T>> {
     pub coordinates: Vec<Vec<T>>,
     pub weights: Option<Vec<T>>,
     basis: VoxelBasis,
-    maps: Option<B::Array<Complex<T>>>,
+    maps: Option<Maps<T, B>>,
     /// phi, phi w and phi^2 w, where they are not 1.
     phi: Option<B::Array<T>>,
     weighted: Option<B::Array<T>>,
@@ -51,6 +52,29 @@ pub(crate) struct Encoding<T: Real, B: Backend<T>> {
     /// Images and k-space of a batch.
     image_batches: Pool<B::Array<Complex<T>>>,
     sample_batches: Pool<B::Array<Complex<T>>>,
+}
+
+/// The coils' sensitivities: on the device, or sent there some coils at a time where it has no room for all.
+enum Maps<T: Real, B: Backend<T>> {
+    There(B::Array<Complex<T>>),
+    Sent(Vec<Complex<T>>),
+}
+
+impl<T: Real, B: Backend<T>> Maps<T, B> {
+    fn new(backend: &B, maps: &[Complex<T>], limit: &MemoryLimit) -> Result<Self> {
+        let what = "the coil sensitivities";
+        let fits = limit.check(size_of_val(maps), what);
+        match fits.and_then(|()| backend.upload(maps, what)) {
+            Ok(there) => Ok(Maps::There(there)),
+            Err(e)
+                if backend.is_apart() && matches!(e.kind(), ErrorKind::OutOfDeviceMemory | ErrorKind::MemoryLimit) =>
+            {
+                log::info!("coil sensitivities are sent some coils at a time: {e}");
+                Ok(Maps::Sent(try_collect(maps.len(), what, maps.iter().copied())?))
+            }
+            Err(e) => Err(e),
+        }
+    }
 }
 
 /// Which weights go into an adjoint.
@@ -97,7 +121,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
                 .collect::<Result<_>>()?,
             weights: geometry.weights.map(|w| try_collect(samples, "the weights", w.iter().copied())).transpose()?,
             basis: geometry.basis,
-            maps: geometry.coil_maps.map(|maps| backend.upload(maps, "the coil sensitivities")).transpose()?,
+            maps: geometry.coil_maps.map(|maps| Maps::new(&*backend, maps, &limit)).transpose()?,
             phi: factors(boxed, &phi)?,
             weighted: factors(boxed || weighed, &|m| phi(m) * weight(m))?,
             squared: factors(boxed || weighed, &|m| phi(m) * phi(m) * weight(m))?,
@@ -138,7 +162,9 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             Some(choice) => Nufft::<T, B>::bytes(b, choice, samples, batch)?,
             None => samples * geometry.dims.len() * real,
         };
-        let maps = if geometry.coil_maps.is_some() { (geometry.coils + batch) * voxels * 2 * real } else { 0 };
+        // Maps that do not fit are sent when they are wanted, where that can be done.
+        let coils = if b.is_apart() { 0 } else { geometry.coils };
+        let maps = if geometry.coil_maps.is_some() { (coils + batch) * voxels * 2 * real } else { 0 };
         // Coordinates, weights, and weighted samples.
         Ok(transform + maps + samples * real * (geometry.dims.len() + 4 + 2 * batch))
     }
@@ -156,11 +182,6 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     fn bytes_held(&self) -> usize {
         let q = self.toeplitz.lock().unwrap_or_else(|e| e.into_inner()).is_some();
         self.limit.held + if q { self.b().convolver_bytes(&self.dims) } else { 0 }
-    }
-
-    /// Refuses `extra` bytes for `what` beyond the caller's memory limit.
-    pub fn check_memory(&self, extra: usize, what: &str) -> Result<()> {
-        MemoryLimit { held: self.bytes_held(), ..self.limit }.check(extra, what)
     }
 
     /// Images of one frame: one with coil maps, else one a coil.
@@ -219,71 +240,122 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         }
     }
 
-    /// The sensitivities of some coils.
-    fn maps(&self, coils: Range<usize>) -> Complexes<'_, B, T> {
-        let maps = self.maps.as_ref().expect("maps are there");
-        self.b().view(maps).part(coils.start * self.voxels..coils.end * self.voxels)
-    }
-
-    /// Frames that [`Encoding::forward`] and [`Encoding::adjoint`] take at once: one with coil maps.
-    pub fn frames_at_once(&self) -> usize {
-        match self.maps {
-            Some(_) => 1,
-            None => (self.batch / self.coils).max(1),
+    /// Coils and frames that [`Encoding::forward`] and [`Encoding::adjoint`] take together: those of one image with maps.
+    fn group(&self) -> usize {
+        if self.maps.is_some() {
+            self.coils
+        } else {
+            self.batch
         }
     }
 
-    /// s = E x: `image` [voxels, images, frames], `kspace` [samples, coils, frames].
-    pub fn forward(&self, image: Complexes<B, T>, mut kspace: ComplexesMut<B, T>) -> Result<()> {
+    /// s = E x: `image` [voxels, images, frames], `kspace` [samples, coils, frames]. Results of one batch are on their way
+    /// while the next is computed.
+    pub fn forward(&self, image: Source<'_, Complex<T>>, mut kspace: Sink<'_, Complex<T>>) -> Result<()> {
         let b = self.b();
         // Taken before anything is written, so that an output is never half written for want of memory.
         let mut images = self.maps.as_ref().map(|_| self.image_batch()).transpose()?;
         let mut values = self.phi.as_ref().map(|_| self.sample_batch()).transpose()?;
-        for coils in self.batches(kspace.len() / self.samples) {
-            let voxels = 0..coils.len() * self.voxels;
-            let x = match &mut images {
-                Some(images) => {
-                    self.multiply_maps(coils.clone(), image, b.view_mut(images).part(voxels.clone()));
-                    b.view(images).part(voxels)
+        let mut ready = None;
+        for (arrays, voxels) in self.groups(kspace.len() / self.samples) {
+            let x = b.input(image.part(voxels))?;
+            for coils in self.batches(arrays.len()) {
+                let mut out = b.output(kspace.split_off(coils.len() * self.samples))?;
+                let x = match &mut images {
+                    Some(images) => {
+                        let voxels = 0..coils.len() * self.voxels;
+                        self.multiply_maps(coils.clone(), b.read(&x), b.view_mut(images).part(voxels.clone()))?;
+                        b.view(images).part(voxels)
+                    }
+                    None => b.read(&x),
+                };
+                match (&self.phi, &mut values) {
+                    (Some(phi), Some(values)) => {
+                        let range = 0..coils.len() * self.samples;
+                        self.to_samples(x, b.view_mut(values).part(range.clone()))?;
+                        b.weigh(b.view(phi), b.view(values).part(range), b.write(&mut out));
+                    }
+                    _ => self.to_samples(x, b.write(&mut out))?,
                 }
-                None => image.part(coils.start * self.voxels..coils.end * self.voxels),
-            };
-            let mut out = kspace.part(coils.start * self.samples..coils.end * self.samples);
-            match (&self.phi, &mut values) {
-                (Some(phi), Some(values)) => {
-                    let range = 0..coils.len() * self.samples;
-                    self.to_samples(x, b.view_mut(values).part(range.clone()))?;
-                    b.weigh(b.view(phi), b.view(values).part(range), out);
-                }
-                _ => self.to_samples(x, out.again())?,
+                b.mark_ready(&mut out)?;
+                ready.replace(out).map_or(Ok(()), |before| b.deliver(before))?;
             }
+        }
+        ready.map_or(Ok(()), |last| b.deliver(last))
+    }
+
+    /// Ranges of arrays of samples that are worked on together, and of the voxels of their images.
+    fn groups(&self, arrays: usize) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
+        let (group, voxels, combined) = (self.group(), self.voxels, self.maps.is_some());
+        (0..arrays.div_ceil(group)).map(move |i| {
+            let arrays = i * group..((i + 1) * group).min(arrays);
+            let images = if combined { i..i + 1 } else { arrays.clone() };
+            (arrays, images.start * voxels..images.end * voxels)
+        })
+    }
+
+    /// Calls `f` with the sensitivities of some coils.
+    fn with_maps(&self, coils: Range<usize>, f: impl FnOnce(Complexes<B, T>)) -> Result<()> {
+        let range = coils.start * self.voxels..coils.end * self.voxels;
+        match self.maps.as_ref().expect("maps are there") {
+            Maps::There(maps) => f(self.b().view(maps).part(range)),
+            Maps::Sent(maps) => f(self.b().read(&self.b().input(maps[range].into())?)),
         }
         Ok(())
     }
 
     /// Images of some coils: S_c x.
-    fn multiply_maps(&self, coils: Range<usize>, image: Complexes<B, T>, images: ComplexesMut<B, T>) {
-        self.b().multiply(self.maps(coils), image, images);
+    fn multiply_maps(&self, coils: Range<usize>, x: Complexes<B, T>, images: ComplexesMut<B, T>) -> Result<()> {
+        self.with_maps(coils, |maps| self.b().multiply(maps, x, images))
     }
 
     /// image + sum over some coils of conj(S_c) x_c.
-    fn add_maps(&self, coils: Range<usize>, images: Complexes<B, T>, image: ComplexesMut<B, T>) {
-        self.b().add_conj_products(self.maps(coils), images, image);
+    fn add_maps(&self, coils: Range<usize>, images: Complexes<B, T>, image: ComplexesMut<B, T>) -> Result<()> {
+        self.with_maps(coils, |maps| self.b().add_conj_products(maps, images, image))
     }
 
-    /// x = E^H d or E^H W d: `kspace` [samples, coils, frames], `image` [voxels, images, frames].
-    pub fn adjoint(&self, weighting: Weighting, kspace: Complexes<B, T>, image: ComplexesMut<B, T>) -> Result<()> {
+    /// x = E^H d or E^H W d: `kspace` [samples, coils, frames], `image` [voxels, images, frames]. Results of one group are
+    /// on their way while the next is computed.
+    pub fn adjoint(
+        &self,
+        weighting: Weighting,
+        kspace: Source<'_, Complex<T>>,
+        image: Sink<'_, Complex<T>>,
+    ) -> Result<()> {
+        self.adjoint_with(self.factor(weighting), kspace, image)
+    }
+
+    fn factor(&self, weighting: Weighting) -> Option<Reals<'_, B, T>> {
         let factor = match weighting {
             Weighting::None => self.phi.as_ref(),
             Weighting::Given => self.weighted.as_ref(),
         };
-        self.adjoint_with(factor.map(|f| self.b().view(f)), kspace, image)
+        factor.map(|f| self.b().view(f))
     }
 
     fn adjoint_with(
         &self,
         factor: Option<Reals<B, T>>,
-        kspace: Complexes<B, T>,
+        kspace: Source<'_, Complex<T>>,
+        mut image: Sink<'_, Complex<T>>,
+    ) -> Result<()> {
+        let b = self.b();
+        let mut ready = None;
+        for (arrays, voxels) in self.groups(kspace.len() / self.samples) {
+            let mut out = b.output(image.split_off(voxels.len()))?;
+            let values = kspace.part(arrays.start * self.samples..arrays.end * self.samples);
+            self.adjoint_of_group(factor, values, b.write(&mut out))?;
+            b.mark_ready(&mut out)?;
+            ready.replace(out).map_or(Ok(()), |before| b.deliver(before))?;
+        }
+        ready.map_or(Ok(()), |last| b.deliver(last))
+    }
+
+    /// The adjoint of the coils of one image with maps, of a batch of coils without.
+    fn adjoint_of_group(
+        &self,
+        factor: Option<Reals<B, T>>,
+        kspace: Source<'_, Complex<T>>,
         mut image: ComplexesMut<B, T>,
     ) -> Result<()> {
         let b = self.b();
@@ -294,22 +366,34 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             b.clear(image.again());
         }
         for coils in self.batches(kspace.len() / self.samples) {
-            let mut values = kspace.part(coils.start * self.samples..coils.end * self.samples);
+            let values = b.input(kspace.part(coils.start * self.samples..coils.end * self.samples))?;
+            let mut values = b.read(&values);
             if let (Some(factor), Some(weighed)) = (factor, &mut weighed) {
-                let range = 0..coils.len() * self.samples;
+                let range = 0..values.len();
                 b.weigh(factor, values, b.view_mut(weighed).part(range.clone()));
                 values = b.view(weighed).part(range);
             }
-            match &mut images {
-                Some(images) => {
-                    let voxels = 0..coils.len() * self.voxels;
-                    self.to_image(values, b.view_mut(images).part(voxels.clone()))?;
-                    self.add_maps(coils, b.view(images).part(voxels), image.again());
-                }
-                None => self.to_image(values, image.part(coils.start * self.voxels..coils.end * self.voxels))?,
-            }
+            self.to_images(coils, values, images.as_mut().map(|i| b.view_mut(i)), image.again())?;
         }
         Ok(())
+    }
+
+    /// Samples of some coils to their images, or with maps (and room for the coils' images) added to the one image.
+    fn to_images(
+        &self,
+        coils: Range<usize>,
+        values: Complexes<B, T>,
+        images: Option<ComplexesMut<B, T>>,
+        image: ComplexesMut<B, T>,
+    ) -> Result<()> {
+        match images {
+            Some(mut images) => {
+                let mut images = images.part(0..coils.len() * self.voxels);
+                self.to_image(values, images.again())?;
+                self.add_maps(coils, images.view(), image)
+            }
+            None => self.to_image(values, image),
+        }
     }
 
     /// y = E^H W E x for one image (of any coil, without maps).
@@ -325,9 +409,9 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         b.clear(y.again());
         for coils in self.batches(self.coils) {
             let voxels = 0..coils.len() * self.voxels;
-            self.multiply_maps(coils.clone(), x, b.view_mut(&mut images).part(voxels.clone()));
+            self.multiply_maps(coils.clone(), x, b.view_mut(&mut images).part(voxels.clone()))?;
             toeplitz.apply(b, b.view(&images).part(voxels.clone()), b.view_mut(&mut products).part(voxels.clone()));
-            self.add_maps(coils, b.view(&products).part(voxels), y.again());
+            self.add_maps(coils, b.view(&products).part(voxels), y.again())?;
         }
         Ok(())
     }
@@ -344,8 +428,8 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             let (range, voxels) = (0..coils.len() * self.samples, 0..coils.len() * self.voxels);
             let coil_images = match &mut images {
                 Some(images) => {
-                    self.multiply_maps(coils.clone(), x, b.view_mut(images).part(voxels.clone()));
-                    b.view(images).part(voxels.clone())
+                    self.multiply_maps(coils.clone(), x, b.view_mut(images).part(voxels.clone()))?;
+                    b.view(images).part(voxels)
                 }
                 None => x,
             };
@@ -355,13 +439,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
                 b.weigh(b.view(squared), samples, b.view_mut(weighed).part(range.clone()));
                 samples = b.view(weighed).part(range);
             }
-            match &mut images {
-                Some(images) => {
-                    self.to_image(samples, b.view_mut(images).part(voxels.clone()))?;
-                    self.add_maps(coils, b.view(images).part(voxels), y.again());
-                }
-                None => self.to_image(samples, y.again())?,
-            }
+            self.to_images(coils, samples, images.as_mut().map(|i| b.view_mut(i)), y.again())?;
         }
         Ok(())
     }
@@ -513,8 +591,8 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         Ok(made)
     }
 
-    /// The gridding reconstruction of one frame.
-    pub fn grid(&self, kspace: Complexes<B, T>, image: ComplexesMut<B, T>) -> Result<()> {
+    /// The gridding reconstruction.
+    pub fn grid(&self, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()> {
         let weights = self.gridding_weights()?;
         self.adjoint_with(Some(self.b().view(&*weights)), kspace, image)
     }
@@ -548,6 +626,43 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             to[..row / 2].copy_from_slice(&from[row - row / 2..]);
         }
         Ok(())
+    }
+}
+
+impl<T: Real, B: Backend<T>> System<T, B> for Encoding<T, B> {
+    fn b(&self) -> &B {
+        &self.backend
+    }
+    fn dims(&self) -> &[usize] {
+        &self.dims
+    }
+    fn listed(&self) -> bool {
+        self.listed
+    }
+    fn voxels(&self) -> usize {
+        self.voxels
+    }
+    fn images(&self) -> usize {
+        Encoding::images(self)
+    }
+    fn kspace_len(&self) -> usize {
+        self.samples * self.coils
+    }
+    fn prepare(&self) -> Result<()> {
+        self.toeplitz().map(|_| ())
+    }
+    fn check_memory(&self, bytes: usize, what: &str) -> Result<()> {
+        MemoryLimit { held: self.bytes_held(), ..self.limit }.check(bytes, what)
+    }
+    fn right_hand_side(&self, kspace: Source<'_, Complex<T>>, mut image: ComplexesMut<B, T>) -> Result<()> {
+        for (arrays, voxels) in self.groups(kspace.len() / self.samples) {
+            let values = kspace.part(arrays.start * self.samples..arrays.end * self.samples);
+            self.adjoint_of_group(self.factor(Weighting::Given), values, image.part(voxels))?;
+        }
+        Ok(())
+    }
+    fn normal(&self, x: Complexes<B, T>, y: ComplexesMut<B, T>) -> Result<()> {
+        Encoding::normal(self, x, y)
     }
 }
 

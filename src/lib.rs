@@ -35,6 +35,7 @@ pub mod cg;
 mod checksum;
 pub mod coils;
 pub mod density;
+mod divided;
 mod encoding;
 pub mod error;
 pub mod ffi;

@@ -3,9 +3,10 @@
 use crate::backend::cpu::Cpu;
 use crate::backend::cuda::{self, Cuda};
 use crate::backend::{Backend, Sink, Source};
-use crate::cg::{self, CgOptions, CgReport, Progress, Solver};
+use crate::cg::{self, CgOptions, CgReport, Progress};
 use crate::coils;
 use crate::density::Density;
+use crate::divided::Divided;
 use crate::encoding::{Encoding, Weighting};
 use crate::error::{bail, checked_product, try_vec, ErrorKind, Result};
 use crate::float_mode::FloatMode;
@@ -42,7 +43,8 @@ pub enum Device {
     Auto,
     /// The CPU.
     Cpu,
-    /// These GPUs, by index; the first where none are named.
+    /// These GPUs, by index; the first where none are named. Several share the work: coils with NUFFT, voxels with exact
+    /// sums; under a memory limit, and where there is nothing to share, the first does it alone.
     Cuda(Vec<u32>),
 }
 
@@ -267,9 +269,7 @@ impl<T: Real> Plan<T> {
         self.check_image_len(image.len())?;
         self.check_kspace_len(kspace.len())?;
         self.check_finite("image voxel", image)?;
-        let frames = self.engine.frames_at_once();
-        let (image_len, kspace_len) = (frames * self.engine.image_len(), frames * self.engine.kspace_len());
-        self.in_parts(image, kspace, image_len, kspace_len, |x, s| self.engine.forward(x, s))
+        self.engine.forward(image, kspace)
     }
 
     /// image = E^H kspace, unscaled and without weights: F^H d of Stone et al. 2008.
@@ -344,30 +344,12 @@ impl<T: Real> Plan<T> {
         &self,
         kspace: Source<'_, Complex<T>>,
         image: Sink<'_, Complex<T>>,
-        f: impl FnMut(Source<'_, Complex<T>>, Sink<'_, Complex<T>>) -> Result<()>,
+        f: impl FnOnce(Source<'_, Complex<T>>, Sink<'_, Complex<T>>) -> Result<()>,
     ) -> Result<()> {
         let _mode = FloatMode::standard();
         self.check_image_len(image.len())?;
         self.check_kspace(kspace)?;
-        let frames = self.engine.frames_at_once();
-        self.in_parts(kspace, image, frames * self.engine.kspace_len(), frames * self.engine.image_len(), f)
-    }
-
-    /// `f(input, output)` for parts of these lengths; the last may be shorter.
-    fn in_parts(
-        &self,
-        input: Source<'_, Complex<T>>,
-        mut output: Sink<'_, Complex<T>>,
-        input_len: usize,
-        output_len: usize,
-        mut f: impl FnMut(Source<'_, Complex<T>>, Sink<'_, Complex<T>>) -> Result<()>,
-    ) -> Result<()> {
-        for part in 0..input.len().div_ceil(input_len) {
-            let range = |len: usize, all: usize| part * len..((part + 1) * len).min(all);
-            let (from, to) = (range(input_len, input.len()), range(output_len, output.len()));
-            f(input.part(from), output.part(to))?;
-        }
-        Ok(())
+        f(kspace, image)
     }
 
     /// y = E^H W E x, for images as [`Plan::fhd`] makes them.
@@ -381,8 +363,7 @@ impl<T: Real> Plan<T> {
         self.check_image_len(y.len())?;
         self.check_finite("image voxel", x)?;
         self.engine.prepare_normal()?;
-        let len = self.engine.image_len();
-        self.in_parts(x, y, len, len, |x, y| self.engine.normal(x, y))
+        self.engine.normal(x, y)
     }
 
     /// Elements of Q: 2 nx 2 ny 2 nz, or as many as voxels in a list.
@@ -457,7 +438,7 @@ impl<T: Real> Plan<T> {
             check_finite("voxel of the initial image", initial)?;
         }
         let mut report = CgReport::default();
-        self.engine.cg(kspace, image, self.frames, options, &mut report, &mut progress)?;
+        self.engine.cg(kspace, image, options, &mut report, &mut progress)?;
         Ok(report)
     }
 
@@ -521,37 +502,46 @@ fn engine<T: Real>(geometry: &Geometry<'_, T>, options: &Options) -> Result<Box<
         Device::Cuda(list) if list.is_empty() => vec![0],
         Device::Cuda(list) => list.clone(),
     };
-    let Some(&index) = gpus.first() else {
-        return on(Cpu::new(options.threads, options.simd)?, geometry, options, exact);
-    };
+    if gpus.is_empty() {
+        return on(vec![Cpu::new(options.threads, options.simd)?], geometry, options, exact);
+    }
+    if gpus.len() > 1 && options.stream.is_some() {
+        bail!(Unsupported, "a stream was given to a plan on GPUs {gpus:?}: name one GPU, or give no stream");
+    }
     // SAFETY: whoever made the stream has promised it.
-    let gpu = unsafe { Cuda::<T>::new(index, options.stream.map(|s| s.0)) };
-    match gpu.and_then(|gpu| on(gpu, geometry, options, exact)) {
+    let cuda = |&index: &u32| unsafe { Cuda::<T>::new(index, options.stream.map(|s| s.0)) };
+    let found: Result<Vec<_>> = gpus.iter().map(cuda).collect();
+    match found.and_then(|found| on(found, geometry, options, exact)) {
         Err(e) if options.device == Device::Auto && e.kind() == ErrorKind::DriverIncomplete => {
             log::warn!("computing on the CPU: {e}");
-            on(Cpu::new(options.threads, options.simd)?, geometry, options, exact)
+            on(vec![Cpu::new(options.threads, options.simd)?], geometry, options, exact)
         }
         result => result,
     }
 }
 
-/// Chooses the grid for a backend.
+/// Chooses the grid for backends of one kind, and divides the scan among them.
 fn on<T: Real, B: Backend<T>>(
-    backend: B,
+    backends: Vec<B>,
     geometry: &Geometry<'_, T>,
     options: &Options,
     exact: bool,
 ) -> Result<Box<dyn Engine<T>>> {
+    let backends: Vec<Arc<B>> = backends.into_iter().map(Arc::new).collect();
+    let first = &backends[0];
     // The tolerance is checked for exact sums too: a nonsensical one is a mistake of the caller's either way.
     let choice = match exact {
         true if (0.0..1.0).contains(&options.tolerance) => None,
-        _ => Some(Nufft::choose(&backend, options.window, &geometry.dims, geometry.samples(), options.tolerance)?),
+        _ => Some(Nufft::choose(&**first, options.window, &geometry.dims, geometry.samples(), options.tolerance)?),
     };
-    Ok(Box::new(Encoding::new(Arc::new(backend), geometry, options, choice)?))
+    let make = |backend, geometry: &Geometry<'_, T>| Encoding::new(backend, geometry, options, choice.clone());
+    if let Some(divided) = Divided::new(&backends, geometry, options, make, exact)? {
+        return Ok(Box::new(divided));
+    }
+    Ok(Box::new(make(first.clone(), geometry)?))
 }
 
-/// A plan on some backend, for one frame of the caller's arrays (forward, adjoint and grid: for up to `frames_at_once`),
-/// whose sizes and numbers have been checked.
+/// A plan on some backend, for the caller's arrays, whose sizes and numbers have been checked.
 #[doc(hidden)]
 #[allow(missing_docs, private_interfaces)]
 pub trait Engine<T: Real>: Send + Sync {
@@ -559,7 +549,6 @@ pub trait Engine<T: Real>: Send + Sync {
     fn samples(&self) -> usize;
     fn image_len(&self) -> usize;
     fn kspace_len(&self) -> usize;
-    fn frames_at_once(&self) -> usize;
     fn q_len(&self) -> usize;
     fn check_finite(&self, what: &str, values: Source<'_, Complex<T>>) -> Result<()>;
     fn forward(&self, image: Source<'_, Complex<T>>, kspace: Sink<'_, Complex<T>>) -> Result<()>;
@@ -578,7 +567,6 @@ pub trait Engine<T: Real>: Send + Sync {
         &self,
         kspace: Source<'_, Complex<T>>,
         image: Sink<'_, Complex<T>>,
-        frames: usize,
         options: &CgOptions<'_, T>,
         report: &mut CgReport,
         progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
@@ -615,9 +603,6 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
     fn kspace_len(&self) -> usize {
         self.samples * self.coils
     }
-    fn frames_at_once(&self) -> usize {
-        Encoding::frames_at_once(self)
-    }
     fn q_len(&self) -> usize {
         self.voxels << if self.listed { 0 } else { self.dims.len() }
     }
@@ -626,22 +611,13 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
         self.b().check_finite(what, self.b().read(&values))
     }
     fn forward(&self, image: Source<'_, Complex<T>>, kspace: Sink<'_, Complex<T>>) -> Result<()> {
-        let b = self.b();
-        let (x, mut s) = (b.input(image)?, b.output(kspace)?);
-        Encoding::forward(self, b.read(&x), b.write(&mut s))?;
-        b.deliver(s)
+        Encoding::forward(self, image, kspace)
     }
     fn adjoint(&self, weighting: Weighting, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()> {
-        let b = self.b();
-        let (d, mut x) = (b.input(kspace)?, b.output(image)?);
-        Encoding::adjoint(self, weighting, b.read(&d), b.write(&mut x))?;
-        b.deliver(x)
+        Encoding::adjoint(self, weighting, kspace, image)
     }
     fn grid(&self, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()> {
-        let b = self.b();
-        let (d, mut x) = (b.input(kspace)?, b.output(image)?);
-        Encoding::grid(self, b.read(&d), b.write(&mut x))?;
-        b.deliver(x)
+        Encoding::grid(self, kspace, image)
     }
     fn grid_kspace(&self, values: &[Complex<T>], grid: &mut [Complex<T>]) -> Result<()> {
         let d = self.b().input(values.into())?;
@@ -656,14 +632,16 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
     fn prepare_normal(&self) -> Result<()> {
         self.toeplitz().map(|_| ())
     }
-    fn normal(&self, x: Source<'_, Complex<T>>, y: Sink<'_, Complex<T>>) -> Result<()> {
+    fn normal(&self, x: Source<'_, Complex<T>>, mut y: Sink<'_, Complex<T>>) -> Result<()> {
         let b = self.b();
-        let (x, mut y) = (b.input(x)?, b.output(y)?);
-        for i in 0..self.images() {
-            let range = i * self.voxels..(i + 1) * self.voxels;
-            Encoding::normal(self, b.read(&x).part(range.clone()), b.write(&mut y).part(range))?;
+        let mut ready = None;
+        for first in (0..x.len()).step_by(self.voxels) {
+            let (x, mut out) = (b.input(x.part(first..first + self.voxels))?, b.output(y.split_off(self.voxels))?);
+            Encoding::normal(self, b.read(&x), b.write(&mut out))?;
+            b.mark_ready(&mut out)?;
+            ready.replace(out).map_or(Ok(()), |before| b.deliver(before))?;
         }
-        b.deliver(y)
+        ready.map_or(Ok(()), |last| b.deliver(last))
     }
     fn q(&self, q: &mut [Complex<T>]) -> Result<()> {
         Encoding::q(self, q)
@@ -678,55 +656,16 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
         Encoding::density(self, method)
     }
     fn coil_maps(&self, kspace: &[Complex<T>], frames: usize, calibration: usize) -> Result<Vec<Complex<T>>> {
-        coils::maps(self, kspace, frames, calibration)
+        coils::maps(self, self.coils, kspace, frames, calibration)
     }
     fn cg(
         &self,
         kspace: Source<'_, Complex<T>>,
         image: Sink<'_, Complex<T>>,
-        frames: usize,
         options: &CgOptions<'_, T>,
         report: &mut CgReport,
         progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<()> {
-        let b = self.b();
-        let started = Instant::now();
-        self.toeplitz()?;
-        report.q_seconds = started.elapsed().as_secs_f64();
-        // Residual, direction, its image under the operator, the right-hand side of one frame and the solution of all.
-        let vectors = self.voxels.saturating_mul(3 + (1 + frames) * self.images());
-        let bytes = vectors.saturating_mul(2 * std::mem::size_of::<T>());
-        self.check_memory(bytes, "the conjugate gradient solution")?;
-        let mut solver = Solver::new(self, options)?;
-        let images = self.images();
-        let (kspace_len, image_len) = (self.kspace_len(), Engine::image_len(self));
-        // Apart from the caller's array, which is written when all of it is there.
-        let mut solution = match options.initial {
-            Some(initial) => b.upload(initial, "the solution")?,
-            None => b.zeros(image.len(), "the solution")?,
-        };
-        for frame in 0..frames {
-            let d = b.input(kspace.part(frame * kspace_len..(frame + 1) * kspace_len))?;
-            let mut all = b.view_mut(&mut solution);
-            let x = all.part(frame * image_len..(frame + 1) * image_len);
-            let warm = options.initial.is_some();
-            cg::solve_frame(&mut solver, options, b.read(&d), x, warm, report, &mut |i, n, residual| {
-                progress(&Progress {
-                    image: frame * images + i,
-                    images: frames * images,
-                    iteration: n,
-                    iterations: options.iterations,
-                    residual,
-                })
-            })?;
-        }
-        match image {
-            Sink::Host(host) => b.download(b.view(&solution), host),
-            Sink::Device(_) => {
-                let mut x = b.output(image)?;
-                b.copy(b.view(&solution), b.write(&mut x));
-                b.deliver(x)
-            }
-        }
+        cg::solve(self, kspace, image, options, report, progress)
     }
 }

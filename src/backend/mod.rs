@@ -39,6 +39,11 @@ pub struct DeviceSlice<'a, E> {
     marker: PhantomData<&'a E>,
 }
 
+// SAFETY: a shared or unique borrow, as &[E] and &mut [E] are; the address is only followed on the GPU.
+unsafe impl<E: Send + Sync> Send for DeviceSlice<'_, E> {}
+// SAFETY: as above.
+unsafe impl<E: Sync> Sync for DeviceSlice<'_, E> {}
+
 impl<E> Clone for DeviceSlice<'_, E> {
     fn clone(&self) -> Self {
         *self
@@ -132,11 +137,19 @@ impl<'a, E> Sink<'a, E> {
         }
     }
 
-    /// A part. Panics when it is not inside.
-    pub fn part(&mut self, range: Range<usize>) -> Sink<'_, E> {
+    /// Takes the first `len` elements off. Panics when there are fewer.
+    pub fn split_off(&mut self, len: usize) -> Sink<'a, E> {
         match self {
-            Sink::Host(host) => Sink::Host(&mut host[range]),
-            Sink::Device(device) => Sink::Device(device.part(range)),
+            Sink::Host(host) => {
+                let (first, rest) = std::mem::take(host).split_at_mut(len);
+                *host = rest;
+                Sink::Host(first)
+            }
+            Sink::Device(device) => {
+                let first = device.part(0..len);
+                *device = device.part(len..device.len);
+                Sink::Device(first)
+            }
         }
     }
 }
@@ -307,10 +320,24 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     fn output<'a, E: Element>(&self, sink: Sink<'a, E>) -> Result<Self::Output<'a, E>>;
     /// The elements of an output.
     fn write<'s, E: Element>(&self, output: &'s mut Self::Output<'_, E>) -> ViewMut<'s, Self, E>;
+    /// Notes that all work that writes an output has been queued: it can be delivered while later work is done.
+    fn mark_ready<E: Element>(&self, output: &mut Self::Output<'_, E>) -> Result<()>;
     /// Completes an output.
     fn deliver<E: Element>(&self, output: Self::Output<'_, E>) -> Result<()>;
+    /// The backend's own array, as an operation takes the caller's.
+    fn own_source<'a, E: Element>(&self, view: View<'a, Self, E>) -> Source<'a, E>;
+    /// Likewise, to write.
+    fn own<'a, E: Element>(&self, view: ViewMut<'a, Self, E>) -> Sink<'a, E>;
+    /// y, which is this backend's, = x of another, as soon as that has made it.
+    fn fetch<E: Element>(&self, from: &Self, x: View<'_, Self, E>, y: ViewMut<'_, Self, E>);
+    /// y, which is another backend's, = x of this one, as soon as it is made; the other waits for it.
+    fn send<E: Element>(&self, x: View<'_, Self, E>, to: &Self, y: ViewMut<'_, Self, E>);
+    /// Waits until all that was asked for is done.
+    fn wait(&self) -> Result<()>;
     /// Refuses NaN and infinity, and names the first by its index; `what` is the name of one element.
     fn check_finite(&self, what: &str, values: Complexes<Self, T>) -> Result<()>;
+    /// Whether its memory is not the host's.
+    fn is_apart(&self) -> bool;
     /// CPU threads at work.
     fn threads(&self) -> usize;
     /// The kind of device, `cpu` or `cuda`, and after a space which one where there are several kinds.

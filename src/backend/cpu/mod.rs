@@ -122,11 +122,32 @@ impl<T: Real> Backend<T> for Cpu {
     fn write<'s, E: Element>(&self, output: &'s mut &mut [E]) -> ViewMut<'s, Self, E> {
         view_of_mut(output)
     }
+    fn mark_ready<E: Element>(&self, _output: &mut &mut [E]) -> Result<()> {
+        Ok(())
+    }
     fn deliver<E: Element>(&self, _output: &mut [E]) -> Result<()> {
+        Ok(())
+    }
+    fn own_source<'a, E: Element>(&self, view: View<'a, Self, E>) -> Source<'a, E> {
+        Source::Host(slice(view))
+    }
+    fn own<'a, E: Element>(&self, view: ViewMut<'a, Self, E>) -> Sink<'a, E> {
+        Sink::Host(slice_mut(view))
+    }
+    fn fetch<E: Element>(&self, _from: &Self, x: View<'_, Self, E>, y: ViewMut<'_, Self, E>) {
+        slice_mut(y).copy_from_slice(slice(x));
+    }
+    fn send<E: Element>(&self, x: View<'_, Self, E>, _to: &Self, y: ViewMut<'_, Self, E>) {
+        slice_mut(y).copy_from_slice(slice(x));
+    }
+    fn wait(&self) -> Result<()> {
         Ok(())
     }
     fn check_finite(&self, what: &str, values: Complexes<Self, T>) -> Result<()> {
         check_finite(what, slice(values))
+    }
+    fn is_apart(&self) -> bool {
+        false
     }
     fn threads(&self) -> usize {
         self.threads.count()

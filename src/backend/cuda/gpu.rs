@@ -122,6 +122,20 @@ impl Gpu {
         self.note(check(unsafe { cu::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream.handle()) }, "copying"));
     }
 
+    /// Queues a copy between GPUs, one of which is this one, here.
+    pub fn copy_between(&self, from_gpu: &Gpu, from: u64, to_gpu: &Gpu, to: u64, bytes: usize) {
+        let _current = self.stream.context.enter();
+        let (from_context, to_context) = (from_gpu.stream.context.handle(), to_gpu.stream.context.handle());
+        // SAFETY: arrays of so many bytes lie there, the caller's duty.
+        let status = unsafe { cu::cuMemcpyPeerAsync(to, to_context, from, from_context, bytes, self.stream.handle()) };
+        self.note(check(status, "copying between GPUs"));
+    }
+
+    /// What is queued from now on waits for all that is queued on another GPU's stream by now.
+    pub fn follow(&self, other: &Gpu) {
+        self.note(other.stream.mark().and_then(|event| self.stream.wait_for(&event)));
+    }
+
     /// Queues a kernel; see [`launch`] for a way to write it.
     ///
     /// # Safety

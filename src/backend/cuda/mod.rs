@@ -142,6 +142,9 @@ impl<T: Real> Backend<T> for Cuda<T> {
         // SAFETY: so many elements are there, and stay while the output is borrowed.
         unsafe { ViewMut::new(output.address() as *mut E, output.len()) }
     }
+    fn mark_ready<E: Element>(&self, _output: &mut Lent<'_, E>) -> Result<()> {
+        Ok(())
+    }
     fn deliver<E: Element>(&self, output: Lent<'_, E>) -> Result<()> {
         match output {
             Lent::Copy(array, Some(host)) => {
@@ -152,8 +155,34 @@ impl<T: Real> Backend<T> for Cuda<T> {
             _ => self.gpu.finish(),
         }
     }
+    fn own_source<'a, E: Element>(&self, view: View<'a, Self, E>) -> Source<'a, E> {
+        // SAFETY: the view's elements are on this GPU and borrowed for 'a.
+        unsafe { Source::device(view.address(), view.len()) }
+    }
+    fn own<'a, E: Element>(&self, view: ViewMut<'a, Self, E>) -> Sink<'a, E> {
+        // SAFETY: likewise, mutably.
+        unsafe { Sink::device(view.address(), view.len()) }
+    }
+    fn fetch<E: Element>(&self, from: &Self, x: View<'_, Self, E>, y: ViewMut<'_, Self, E>) {
+        assert_eq!(x.len(), y.len());
+        self.gpu.follow(&from.gpu);
+        self.gpu.copy_between(&from.gpu, at(x), &self.gpu, at_mut(&y), x.len() * size_of::<E>());
+    }
+    fn send<E: Element>(&self, x: View<'_, Self, E>, to: &Self, y: ViewMut<'_, Self, E>) {
+        assert_eq!(x.len(), y.len());
+        // What the other still does with the array comes first.
+        self.gpu.follow(&to.gpu);
+        self.gpu.copy_between(&self.gpu, at(x), &to.gpu, at_mut(&y), x.len() * size_of::<E>());
+        to.gpu.follow(&self.gpu);
+    }
+    fn wait(&self) -> Result<()> {
+        self.gpu.synchronize()
+    }
     fn check_finite(&self, what: &str, values: Complexes<Self, T>) -> Result<()> {
         self.vectors.check_finite::<T>(&self.gpu, what, at(values), values.len() as u64)
+    }
+    fn is_apart(&self) -> bool {
+        true
     }
     fn threads(&self) -> usize {
         1

@@ -162,6 +162,11 @@ impl Context {
         Entered { pushed, context: PhantomData }
     }
 
+    /// The driver's handle.
+    pub fn handle(&self) -> cu::CUcontext {
+        self.handle
+    }
+
     /// Bytes of the GPU's memory that nobody uses.
     pub fn free_memory(&self) -> Result<usize> {
         let _current = self.enter();
@@ -316,6 +321,22 @@ impl Stream {
         self.handle
     }
 
+    /// An event that comes when all that is queued by now is done.
+    pub fn mark(&self) -> Result<Event> {
+        let event = Event::new(&self.context)?;
+        let _current = self.context.enter();
+        // SAFETY: event and stream exist, in the same context.
+        check(unsafe { cu::cuEventRecord(event.handle, self.handle) }, "recording an event")?;
+        Ok(event)
+    }
+
+    /// What is queued from now on waits for an event, of this GPU or another.
+    pub fn wait_for(&self, event: &Event) -> Result<()> {
+        let _current = self.context.enter();
+        // SAFETY: event and stream exist.
+        check(unsafe { cu::cuStreamWaitEvent(self.handle, event.handle, 0) }, "waiting for an event")
+    }
+
     /// Waits until everything queued is done.
     pub fn synchronize(&self) -> Result<()> {
         let _current = self.context.enter();
@@ -355,6 +376,36 @@ impl Stream {
             )
         };
         check(status, function.name)
+    }
+}
+
+/// A place in a stream.
+pub struct Event {
+    context: Arc<Context>,
+    handle: cu::CUevent,
+}
+
+// SAFETY: as for Context.
+unsafe impl Send for Event {}
+// SAFETY: as for Context.
+unsafe impl Sync for Event {}
+
+impl Event {
+    fn new(context: &Arc<Context>) -> Result<Self> {
+        let _current = context.enter();
+        let mut handle = null_mut();
+        let flags = cu::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
+        // SAFETY: the context is current; destroyed when this is dropped.
+        check(unsafe { cu::cuEventCreate(&mut handle, flags) }, "making an event")?;
+        Ok(Event { context: context.clone(), handle })
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        let _current = self.context.enter();
+        // SAFETY: the event exists; the driver keeps what a stream still waits for.
+        unsafe { cu::cuEventDestroy_v2(self.handle) };
     }
 }
 
