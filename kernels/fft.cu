@@ -175,10 +175,11 @@ struct Lines {
     unsigned count, n0, n1;
 };
 
-// One side of a transform: the distance in elements of points of a line, and of lines along those axes; the points that
+// One side of a transform: the distance in elements of lines along those axes, and of points of a line; the points that
 // there are, and which of them is point 0.
 struct Side {
-    long long along, across[3];
+    long long across[3];
+    unsigned along;
     int n, origin;
 };
 
@@ -300,7 +301,7 @@ __device__ __forceinline__ void passes(cplx (&v)[EACH<R>][R], const cplx *__rest
 
 // Loads the points of the first pass.
 template <bool BACK, bool PRUNED, int R>
-__device__ __forceinline__ void load(cplx (&v)[EACH<R>][R], const cplx *in, Lines lines, const Side &side,
+__device__ __forceinline__ void load(cplx (&v)[EACH<R>][R], const cplx *in, const Lines &lines, const Side &side,
                                      const real *__restrict__ factor, bool inverse) {
 #pragma unroll
     for (int b = 0; b < EACH<R>; b++) {
@@ -312,22 +313,30 @@ __device__ __forceinline__ void load(cplx (&v)[EACH<R>][R], const cplx *in, Line
         for (int m = 0; m < R; m++) {
             int e = f.j + m * (N / R);
             int i = PRUNED ? image_index(side, e, N) : e;
+            bool there = exists && (!PRUNED || (unsigned)i < (unsigned)side.n);
             cplx z = make(0, 0);
-            if (exists && (!PRUNED || (unsigned)i < (unsigned)side.n)) {
-                z = exchanged(from[i * side.along], inverse);
-                if (PRUNED && factor) {
-                    real c = factor[i];
-                    z = make(c * z.x, c * z.y);
-                }
+            if (there) z = from[(unsigned long long)side.along * (unsigned)i];
+            v[b][m] = exchanged(z, inverse);
+        }
+    }
+    // Apart from the loads, which thereby are all under way at once.
+    if (PRUNED && factor) {
+#pragma unroll
+        for (int b = 0; b < EACH<R>; b++) {
+            Butterfly f = butterfly<R>(b);
+#pragma unroll
+            for (int m = 0; m < R; m++) {
+                int i = image_index(side, f.j + m * (N / R), N);
+                real c = (unsigned)i < (unsigned)side.n ? factor[i] : (real)0;
+                v[b][m] = make(c * v[b][m].x, c * v[b][m].y);
             }
-            v[b][m] = z;
         }
     }
 }
 
 // Stores the points of the last pass.
 template <bool PRUNED, int R>
-__device__ __forceinline__ void store(cplx (&v)[EACH<R>][R], cplx *out, Lines lines, const Side &side,
+__device__ __forceinline__ void store(cplx (&v)[EACH<R>][R], cplx *out, const Lines &lines, const Side &side,
                                       const real *__restrict__ factor, bool inverse) {
 #pragma unroll
     for (int b = 0; b < EACH<R>; b++) {
@@ -345,7 +354,7 @@ __device__ __forceinline__ void store(cplx (&v)[EACH<R>][R], cplx *out, Lines li
                         real c = factor[i];
                         z = make(c * z.x, c * z.y);
                     }
-                    to[i * side.along] = z;
+                    to[(unsigned long long)side.along * (unsigned)i] = z;
                 }
             }
         }
@@ -388,7 +397,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             if (f.exists && q < lines.count) {
                 real *line = out + start(lines, to, q);
 #pragma unroll
-                for (int k = 0; k < LAST; k++) line[(f.j + k * (N / LAST)) * to.along] = scale * u[b][k].x;
+                for (int k = 0; k < LAST; k++) line[(unsigned long long)to.along * (f.j + k * (N / LAST))] = scale * u[b][k].x;
             }
         }
     });
@@ -404,6 +413,39 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     constexpr int R = radix<false, 0>();
     cplx v[EACH<R>][R];
     load<false, true>(v, in, lines, image, nullptr, false);
+#if EARLY == 1 || EARLY == 4
+    {
+        constexpr int LAST = radix<false, PASSES - 1>();
+#pragma unroll
+        for (int b = 0; b < EACH<LAST>; b++) {
+            Butterfly f = butterfly<LAST>(b);
+            unsigned q = blockIdx.x * LINES + f.line;
+            if (f.exists && q < lines.count && f.line % (EARLY == 4 ? 32 / sizeof(real) : 16) == 0) {
+                const real *line = spectrum + start(lines, whole, q);
+#pragma unroll
+                for (int k = 0; k < LAST; k++)
+                    asm volatile("prefetch.global.L2 [%0];" ::"l"(line + (unsigned long long)whole.along * (f.j + k * (N / LAST))));
+            }
+        }
+    }
+#endif
+#if EARLY == 2
+    real early[EACH<radix<false, PASSES - 1>()>][radix<false, PASSES - 1>()];
+    {
+        constexpr int LAST = radix<false, PASSES - 1>();
+#pragma unroll
+        for (int b = 0; b < EACH<LAST>; b++) {
+            Butterfly f = butterfly<LAST>(b);
+            unsigned q = blockIdx.x * LINES + f.line;
+            if (f.exists && q < lines.count) {
+                const real *line = spectrum + start(lines, whole, q);
+#pragma unroll
+                for (int k = 0; k < LAST; k++)
+                    asm volatile("ld.global.cs.f32 %0, [%1];" : "=f"(early[b][k]) : "l"(line + (unsigned long long)whole.along * (f.j + k * (N / LAST))));
+            }
+        }
+    }
+#endif
     passes<false, 0, false>(v, twiddle, [&](auto &u) {
         constexpr int LAST = radix<false, PASSES - 1>();
 #pragma unroll
@@ -414,7 +456,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
                 const real *line = spectrum + start(lines, whole, q);
 #pragma unroll
                 for (int k = 0; k < LAST; k++) {
-                    real s = line[(f.j + k * (N / LAST)) * whole.along];
+#if EARLY == 2
+                    real s = early[b][k];
+#elif EARLY == 3
+                    real s;
+                    asm volatile("ld.global.cs.f32 %0, [%1];" : "=f"(s) : "l"(line + (unsigned long long)whole.along * (f.j + k * (N / LAST))));
+#else
+                    real s = line[(unsigned long long)whole.along * (f.j + k * (N / LAST))];
+#endif
                     u[b][k] = make(s * u[b][k].y, s * u[b][k].x);
                 }
             }
@@ -449,7 +498,7 @@ extern "C" __global__ void __launch_bounds__(256)
             v[m] = make(0, 0);
             if ((unsigned)i < (unsigned)from.n) {
                 real c = from_factor ? from_factor[i] : (real)1;
-                cplx z = exchanged(in[line + i * from.along], inverse);
+                cplx z = exchanged(in[line + (long long)i * from.along], inverse);
                 v[m] = times(make(c * z.x, c * z.y), roots[m * turn]);
             }
         }
@@ -458,7 +507,7 @@ extern "C" __global__ void __launch_bounds__(256)
         for (int k = 0; k < RADIX; k++) {
             int i = image_index(to, j / done * done * RADIX + j % done + k * done, points);
             if ((unsigned)i < (unsigned)to.n) {
-                long long at = other + i * to.along;
+                long long at = other + (long long)i * to.along;
                 real c = to_factor ? to_factor[i] : spectrum ? spectrum[at] : scale;
                 cplx z = exchanged(make(c * v[k].x, c * v[k].y), inverse);
                 if (reals) reals[at] = z.x;
