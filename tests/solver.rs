@@ -119,7 +119,7 @@ fn cg_solves_the_regularised_normal_equations() {
             for (name, prior, r) in &cases {
                 let lambda = 3.0;
                 let columns = dense(n, |x, y| {
-                    plan.normal(x, y).unwrap();
+                    plan.normal(x, &mut *y).unwrap();
                     for row in 0..r.0.len() - 1 {
                         let entries = r.0[row] as usize..r.0[row + 1] as usize;
                         let product: Complex<f64> = entries.clone().map(|e| r.2[e] * x[r.1[e] as usize]).sum();
