@@ -654,8 +654,8 @@ fn geometries_that_make_no_sense_are_refused() {
             refuse(&Geometry::new(&[4, 4], &k), &options, ErrorKind::ToleranceOutOfRange, &["tolerance"]);
         }
     }
-    let options = Options { device: recon::Device::Cuda(vec![0]), ..base.clone() };
-    refuse(&Geometry::new(&[4, 4], &k), &options, ErrorKind::NoDevice, &["cuda"]);
+    let options = Options { device: recon::Device::Cuda(vec![1000]), ..base.clone() };
+    refuse(&Geometry::new(&[4, 4], &k), &options, ErrorKind::NoDevice, &["device cpu"]);
     let mut listed = Geometry::new(&[4, 4], &k);
     listed.voxels = Some(vec![&good, &nan]);
     refuse(&listed, &base, ErrorKind::NotFinite, &["voxel 1 on axis 1"]);

@@ -12,10 +12,10 @@ mod scan;
 mod status;
 mod structs;
 
-pub use crate::backend::cuda::runtime;
-use status::recon_status;
+pub use status::recon_status;
 pub use structs::*;
 
+use crate::backend::cuda::runtime;
 use crate::error::{bail, checked_product, try_vec, Result};
 use crate::metrics::Scale;
 use crate::phantom::{CoilModel, Ellipsoid, Phantom};

@@ -181,6 +181,8 @@ pub(super) unsafe fn options(options: *const recon_options) -> Result<Options> {
         raw.device,
         &[(0, "RECON_DEVICE_AUTO", 0), (1, "RECON_DEVICE_CPU", 1), (2, "RECON_DEVICE_CUDA", 2)],
     )? {
+        // Arrays on a GPU need one.
+        0 if raw.pointers_on_device != 0 => Device::Cuda(Vec::new()),
         0 => Device::Auto,
         1 => Device::Cpu,
         _ if raw.device_count == 0 => Device::Cuda(Vec::new()),

@@ -65,10 +65,14 @@ pub fn cache_folder() -> Option<PathBuf> {
 }
 
 /// Machine code that `load` takes: from the folder if it is there and whole, else from the compiler.
-pub fn code<M>(kernels: &Kernels, architecture: &str, load: impl Fn(&[u8]) -> Result<M>) -> Result<M> {
-    let folder = cache_folder();
+pub fn code<M>(
+    kernels: &Kernels,
+    architecture: &str,
+    folder: Option<&Path>,
+    load: impl Fn(&[u8]) -> Result<M>,
+) -> Result<M> {
     let compiler = nvrtc();
-    let path = folder.as_ref().map(|f| f.join(kernels.file(architecture)));
+    let path = folder.map(|f| f.join(kernels.file(architecture)));
     if let Some(path) = &path {
         match read(path, compiler.as_ref().ok()) {
             // Without a compiler whatever there is must do.
@@ -86,12 +90,31 @@ pub fn code<M>(kernels: &Kernels, architecture: &str, load: impl Fn(&[u8]) -> Re
     let code = compile(kernels, architecture)?;
     log::info!("compiled {} for {architecture} in {:.0} ms", kernels.name, 1e3 * started.elapsed().as_secs_f64());
     let module = load(&code)?;
-    if let Some(folder) = &folder {
+    if let Some(folder) = folder {
         if let Err(e) = write(folder, kernels, architecture, &code) {
             log::info!("compiled kernels are not kept, the next process compiles them again: {e}");
         }
     }
     Ok(module)
+}
+
+/// Fills a folder with these kernels for an architecture such as `sm_90`, for machines that get the folder as their
+/// RECON_CACHE_DIR; no GPU is needed. Calls `done` with the number of kernels after each.
+pub fn precompile(all: &[Kernels], architecture: &str, folder: &Path, done: impl Fn(usize) + Sync) -> Result<()> {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    let (next, ready) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let work = || -> Result<()> {
+        while let Some(kernels) = all.get(next.fetch_add(1, Relaxed)) {
+            write(folder, kernels, architecture, &compile(kernels, architecture)?)?;
+            done(ready.fetch_add(1, Relaxed) + 1);
+        }
+        Ok(())
+    };
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|w| w.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
 }
 
 /// Compiles with NVRTC to machine code.

@@ -14,3 +14,8 @@ impl<T: Real> DirectSum<T> {
     pub fn to_image(&self, _gpu: &Gpu, _values: u64, _image: u64) {}
     pub fn to_samples(&self, _gpu: &Gpu, _image: u64, _values: u64) {}
 }
+
+/// The usual specialisations.
+pub fn usual_kernels() -> Vec<super::compile::Kernels> {
+    Vec::new()
+}

@@ -42,3 +42,8 @@ impl<T: Real> Convolver<T> {
     /// Addresses of as many images each; `voxels` complex elements in all.
     pub fn convolve(&self, _gpu: &Gpu, _x: u64, _y: u64, _voxels: usize) {}
 }
+
+/// The usual specialisations.
+pub fn usual_kernels() -> Vec<super::compile::Kernels> {
+    Vec::new()
+}

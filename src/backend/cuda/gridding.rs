@@ -27,3 +27,8 @@ impl<T: Real> Gridder<T> {
     pub fn spread(&self, _gpu: &Gpu, _values: u64, _samples: usize, _grid: u64, _cells: usize) {}
     pub fn interpolate(&self, _gpu: &Gpu, _grid: u64, _cells: usize, _values: u64, _samples: usize) {}
 }
+
+/// The usual specialisations.
+pub fn usual_kernels() -> Vec<super::compile::Kernels> {
+    Vec::new()
+}

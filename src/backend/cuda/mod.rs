@@ -1,4 +1,8 @@
-//! The CUDA backend: arrays lie on a GPU, primitives are kernels queued on a stream. The kernels are in kernels/, as text.
+//! The CUDA backend: arrays lie on a GPU, primitives are kernels queued on a stream.
+//!
+//! The kernels are in kernels/, as text: `compile` makes machine code of it, `runtime` loads and launches that, `memory` and
+//! `gpu` are a plan's arrays and queue. Each file of kernels has one here with its launches: `vector`, `gridding`, `fft`,
+//! `direct`. `cost` is what the choice of a grid goes by.
 
 pub mod compile;
 mod cost;
@@ -24,6 +28,15 @@ use num_complex::Complex;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use vector::Vectors;
+
+/// The kernels that plans usually need, for a folder that is made beforehand; other sizes are compiled when they are wanted.
+pub fn usual_kernels() -> Vec<compile::Kernels> {
+    let mut all = vec![vector::kernels(4), vector::kernels(8)];
+    all.extend(gridding::usual_kernels());
+    all.extend(fft::usual_kernels());
+    all.extend(direct::usual_kernels());
+    all
+}
 
 /// One GPU, in one precision.
 pub struct Cuda<T: Real> {

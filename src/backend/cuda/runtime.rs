@@ -194,7 +194,7 @@ impl Context {
             check(status, &format!("loading the kernels {} for {architecture}", kernels.name))?;
             Ok(Module { handle, context: self.handle })
         };
-        compile::code(kernels, &architecture, load)
+        compile::code(kernels, &architecture, compile::cache_folder().as_deref(), load)
     }
 }
 
