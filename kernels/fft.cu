@@ -405,69 +405,38 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 #endif
 
 #if FUSED && !ROWS
+// Calls f(k, place of the spectrum's point, v[b][k]) for the points that the last pass leaves to this thread.
+template <int R, class F>
+__device__ __forceinline__ void each_factor(const real *spectrum, const Lines &lines, const Side &whole, F f) {
+#pragma unroll
+    for (int b = 0; b < EACH<R>; b++) {
+        Butterfly t = butterfly<R>(b);
+        unsigned q = blockIdx.x * LINES + t.line;
+        if (t.exists && q < lines.count) {
+            const real *line = spectrum + start(lines, whole, q);
+#pragma unroll
+            for (int k = 0; k < R; k++) f(b, k, t.line, line + (unsigned long long)whole.along * (t.j + k * (N / R)));
+        }
+    }
+}
+
 // Lines of the image, zeros after them, times a real spectrum: to lines of the image again. May work in place.
 // `twiddle` is followed by the table for the radices reversed.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     fft_convolve(const cplx *in, cplx *out, Lines lines, Side image, const real *__restrict__ spectrum, Side whole,
                  const cplx *__restrict__ twiddle) {
-    constexpr int R = radix<false, 0>();
+    constexpr int R = radix<false, 0>(), LAST = radix<false, PASSES - 1>();
     cplx v[EACH<R>][R];
     load<false, true>(v, in, lines, image, nullptr, false);
-#if EARLY == 1 || EARLY == 4
-    {
-        constexpr int LAST = radix<false, PASSES - 1>();
-#pragma unroll
-        for (int b = 0; b < EACH<LAST>; b++) {
-            Butterfly f = butterfly<LAST>(b);
-            unsigned q = blockIdx.x * LINES + f.line;
-            if (f.exists && q < lines.count && f.line % (EARLY == 4 ? 32 / sizeof(real) : 16) == 0) {
-                const real *line = spectrum + start(lines, whole, q);
-#pragma unroll
-                for (int k = 0; k < LAST; k++)
-                    asm volatile("prefetch.global.L2 [%0];" ::"l"(line + (unsigned long long)whole.along * (f.j + k * (N / LAST))));
-            }
-        }
-    }
-#endif
-#if EARLY == 2
-    real early[EACH<radix<false, PASSES - 1>()>][radix<false, PASSES - 1>()];
-    {
-        constexpr int LAST = radix<false, PASSES - 1>();
-#pragma unroll
-        for (int b = 0; b < EACH<LAST>; b++) {
-            Butterfly f = butterfly<LAST>(b);
-            unsigned q = blockIdx.x * LINES + f.line;
-            if (f.exists && q < lines.count) {
-                const real *line = spectrum + start(lines, whole, q);
-#pragma unroll
-                for (int k = 0; k < LAST; k++)
-                    asm volatile("ld.global.cs.f32 %0, [%1];" : "=f"(early[b][k]) : "l"(line + (unsigned long long)whole.along * (f.j + k * (N / LAST))));
-            }
-        }
-    }
-#endif
+    // The spectrum is on its way while the passes run: one of the threads that share 32 bytes asks for them.
+    each_factor<LAST>(spectrum, lines, whole, [](int, int, int line, const real *factor) {
+        if (line % (32 / sizeof(real)) == 0) asm volatile("prefetch.global.L2 [%0];" ::"l"(factor));
+    });
     passes<false, 0, false>(v, twiddle, [&](auto &u) {
-        constexpr int LAST = radix<false, PASSES - 1>();
-#pragma unroll
-        for (int b = 0; b < EACH<LAST>; b++) {
-            Butterfly f = butterfly<LAST>(b);
-            unsigned q = blockIdx.x * LINES + f.line;
-            if (f.exists && q < lines.count) {
-                const real *line = spectrum + start(lines, whole, q);
-#pragma unroll
-                for (int k = 0; k < LAST; k++) {
-#if EARLY == 2
-                    real s = early[b][k];
-#elif EARLY == 3
-                    real s;
-                    asm volatile("ld.global.cs.f32 %0, [%1];" : "=f"(s) : "l"(line + (unsigned long long)whole.along * (f.j + k * (N / LAST))));
-#else
-                    real s = line[(unsigned long long)whole.along * (f.j + k * (N / LAST))];
-#endif
-                    u[b][k] = make(s * u[b][k].y, s * u[b][k].x);
-                }
-            }
-        }
+        each_factor<LAST>(spectrum, lines, whole, [&](int b, int k, int, const real *factor) {
+            real s = *factor;
+            u[b][k] = make(s * u[b][k].y, s * u[b][k].x);
+        });
         // The last pass left points as the first one of the reversed radices takes them.
         passes<true, 0, (PASSES > 1)>(u, twiddle + (N - R), [&](auto &w) {
             store<true>(w, out, lines, image, nullptr, true);
@@ -478,16 +447,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 
 #elif defined(RADIX)
 
-// One pass of lines of `points` points, `done` being the product of the radices before. The spectrum, where given, is
-// multiplied (lies as `to` does), and `reals` takes the real parts times `scale` instead of `out`.
+// One pass of lines of `points` points, `done` being the product of the radices before. Line q and on are worked on; with
+// IN_SCRATCH and OUT_SCRATCH lines lie next to each other from the first of these on. The last pass of one way multiplies by
+// the factors of the image, or by the spectrum; `reals` takes the real parts times `scale` instead of `out`.
+#define IN_SCRATCH 1
+#define OUT_SCRATCH 2
+#define INVERSE 4
 extern "C" __global__ void __launch_bounds__(256)
-    fft_pass(const cplx *in, cplx *out, Lines lines, Side from, Side to, const real *__restrict__ from_factor,
-             const real *__restrict__ to_factor, const real *__restrict__ spectrum, real *reals, real scale, int points,
-             int done, int inverse, const cplx *__restrict__ roots) {
+    fft_pass(const cplx *in, cplx *out, Lines lines, unsigned first, Side from, Side to, Side whole,
+             const real *__restrict__ from_factor, const real *__restrict__ to_factor, const real *__restrict__ spectrum,
+             real *reals, real scale, int points, int done, int flags, const cplx *__restrict__ roots) {
+    bool inverse = flags & INVERSE;
     int butterflies = points / RADIX;
-    unsigned q = blockIdx.x * blockDim.x + threadIdx.x;
-    if (q >= lines.count) return;
-    long long line = start(lines, from, q), other = start(lines, to, q);
+    unsigned index = blockIdx.x * blockDim.x + threadIdx.x, q = first + index;
+    if (q >= lines.count || index >= from.along && (flags & IN_SCRATCH) || index >= to.along && (flags & OUT_SCRATCH)) return;
+    long long line = flags & IN_SCRATCH ? index : start(lines, from, q);
+    long long other = flags & OUT_SCRATCH ? index : start(lines, to, q);
     for (int j = blockIdx.y * blockDim.y + threadIdx.y; j < butterflies; j += gridDim.y * blockDim.y) {
         cplx v[RADIX];
         // exp(-i 2 pi m (j mod done) / (done RADIX)) from the table of all roots of order `points`.
@@ -507,9 +482,10 @@ extern "C" __global__ void __launch_bounds__(256)
         for (int k = 0; k < RADIX; k++) {
             int i = image_index(to, j / done * done * RADIX + j % done + k * done, points);
             if ((unsigned)i < (unsigned)to.n) {
-                long long at = other + (long long)i * to.along;
-                real c = to_factor ? to_factor[i] : spectrum ? spectrum[at] : scale;
+                real c = to_factor ? to_factor[i] : scale;
+                if (spectrum) c = spectrum[start(lines, whole, q) + (long long)i * whole.along];
                 cplx z = exchanged(make(c * v[k].x, c * v[k].y), inverse);
+                long long at = other + (long long)i * to.along;
                 if (reals) reals[at] = z.x;
                 else out[at] = z;
             }
