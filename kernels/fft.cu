@@ -55,19 +55,17 @@ __device__ constexpr double sine(int k, int r) {
     return cosine(4 * k + 3 * r, 4 * r);
 }
 
-template <int I>
-struct Index {
-    static constexpr int value = I;
-};
-
-// Calls f(Index<I>) for I from FROM to TO - 1: loops whose index is known to the compiler.
-template <int FROM, int TO, class F>
-__device__ __forceinline__ void each(F f) {
-    if constexpr (FROM < TO) {
-        f(Index<FROM>());
-        each<FROM + 1, TO>(f);
+// cos and sin of 2 pi k / R. What indexes them is known once loops are unrolled, and nothing of the tables remains.
+template <int R>
+struct Roots {
+    real c[R], s[R];
+    __device__ constexpr Roots() : c(), s() {
+        for (int k = 0; k < R; k++) {
+            c[k] = (real)cosine(k, R);
+            s[k] = (real)sine(k, R);
+        }
     }
-}
+};
 
 __device__ __forceinline__ cplx make(real x, real y) {
     cplx z;
@@ -80,21 +78,17 @@ __device__ __forceinline__ cplx times(cplx a, cplx b) {
     return make(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
 }
 
-// z exp(-i 2 pi K / R).
-template <int K, int R>
-__device__ __forceinline__ cplx turned(cplx z) {
-    constexpr int k = K % R;
-    constexpr real h = (real)0.70710678118654752440084436210485;
-    if constexpr (k == 0) return z;
-    else if constexpr (4 * k == R) return make(z.y, -z.x);
-    else if constexpr (2 * k == R) return make(-z.x, -z.y);
-    else if constexpr (4 * k == 3 * R) return make(-z.y, z.x);
-    else if constexpr (8 * k == R) return make(h * (z.x + z.y), h * (z.y - z.x));
-    else if constexpr (8 * k == 3 * R) return make(h * (z.y - z.x), -h * (z.x + z.y));
-    else {
-        constexpr real c = (real)cosine(k, R), s = (real)sine(k, R);
-        return make(z.x * c + z.y * s, z.y * c - z.x * s);
-    }
+// z exp(-i 2 pi k / R).
+template <int R>
+__device__ __forceinline__ cplx turned(cplx z, int k, const Roots<R> &roots) {
+    const real h = (real)0.70710678118654752440084436210485;
+    if (k == 0) return z;
+    if (4 * k == R) return make(z.y, -z.x);
+    if (2 * k == R) return make(-z.x, -z.y);
+    if (4 * k == 3 * R) return make(-z.y, z.x);
+    if (8 * k == R) return make(h * (z.x + z.y), h * (z.y - z.x));
+    if (8 * k == 3 * R) return make(h * (z.y - z.x), -h * (z.x + z.y));
+    return make(z.x * roots.c[k] + z.y * roots.s[k], z.y * roots.c[k] - z.x * roots.s[k]);
 }
 
 // ---- The transform of R numbers in registers ----
@@ -124,47 +118,48 @@ __device__ __forceinline__ void transform(cplx (&v)[R]) {
     } else if constexpr (factor_of(R) == R) {
         // A prime: inputs j and R - j together, outputs k and R - k together.
         constexpr int H = (R - 1) / 2;
+        constexpr Roots<R> roots;
         cplx sum[H], difference[H], zero = v[0];
-        each<1, H + 1>([&](auto index) {
-            constexpr int j = decltype(index)::value;
+#pragma unroll
+        for (int j = 1; j <= H; j++) {
             sum[j - 1] = make(v[j].x + v[R - j].x, v[j].y + v[R - j].y);
             difference[j - 1] = make(v[j].x - v[R - j].x, v[j].y - v[R - j].y);
             v[0].x += sum[j - 1].x;
             v[0].y += sum[j - 1].y;
-        });
-        each<1, H + 1>([&](auto output) {
-            constexpr int k = decltype(output)::value;
+        }
+#pragma unroll
+        for (int k = 1; k <= H; k++) {
             cplx a = zero, b = make(0, 0);
-            each<1, H + 1>([&](auto index) {
-                constexpr int j = decltype(index)::value;
-                constexpr real c = (real)cosine(j * k, R), s = (real)sine(j * k, R);
-                a.x += c * sum[j - 1].x;
-                a.y += c * sum[j - 1].y;
-                b.x += s * difference[j - 1].x;
-                b.y += s * difference[j - 1].y;
-            });
+#pragma unroll
+            for (int j = 1; j <= H; j++) {
+                a.x += roots.c[j * k % R] * sum[j - 1].x;
+                a.y += roots.c[j * k % R] * sum[j - 1].y;
+                b.x += roots.s[j * k % R] * difference[j - 1].x;
+                b.y += roots.s[j * k % R] * difference[j - 1].y;
+            }
             v[k] = make(a.x + b.y, a.y - b.x);
             v[R - k] = make(a.x - b.y, a.y + b.x);
-        });
+        }
     } else {
         // Input B a + b, output a + A b.
         constexpr int A = factor_of(R), B = R / A;
+        constexpr Roots<R> roots;
         cplx t[A][B];
-        each<0, B>([&](auto column) {
-            constexpr int b = decltype(column)::value;
+#pragma unroll
+        for (int b = 0; b < B; b++) {
             cplx u[A];
-            each<0, A>([&](auto row) { u[decltype(row)::value] = v[B * decltype(row)::value + b]; });
+#pragma unroll
+            for (int a = 0; a < A; a++) u[a] = v[B * a + b];
             transform<A>(u);
-            each<0, A>([&](auto row) {
-                constexpr int a = decltype(row)::value;
-                t[a][b] = turned<a * b, R>(u[a]);
-            });
-        });
-        each<0, A>([&](auto row) {
-            constexpr int a = decltype(row)::value;
+#pragma unroll
+            for (int a = 0; a < A; a++) t[a][b] = turned<R>(u[a], a * b, roots);
+        }
+#pragma unroll
+        for (int a = 0; a < A; a++) {
             transform<B>(t[a]);
-            each<0, B>([&](auto column) { v[a + A * decltype(column)::value] = t[a][decltype(column)::value]; });
-        });
+#pragma unroll
+            for (int b = 0; b < B; b++) v[a + A * b] = t[a][b];
+        }
     }
 }
 
@@ -255,15 +250,15 @@ struct Exchange {
 
 extern __shared__ __align__(16) unsigned char memory[];
 
-// Passes P and on of the transforms of a block's lines, whose points are in v as pass P wants them; `store` is called with
+// Passes P and on of the transforms of a block's lines, whose points are in v as pass P wants them; `end` is called with
 // the last pass' registers, v[b][k] being point j + k N / R of butterfly b.
-template <bool BACK, int P, bool DIRTY, int R, class Store>
-__device__ __forceinline__ void passes(cplx (&v)[EACH<R>][R], const cplx *__restrict__ twiddle, Store store) {
+template <bool BACK, int P, bool DIRTY, int R, class End>
+__device__ __forceinline__ void passes(cplx (&v)[EACH<R>][R], const cplx *__restrict__ twiddle, const End &end) {
     constexpr int S = product_before(BACK, P);
 #pragma unroll
     for (int b = 0; b < EACH<R>; b++) transform<R>(v[b]);
     if constexpr (P + 1 == PASSES) {
-        store(v);
+        end(v);
     } else {
         using X = Exchange<BACK>;
         cplx *points = reinterpret_cast<cplx *>(memory);
@@ -295,7 +290,7 @@ __device__ __forceinline__ void passes(cplx (&v)[EACH<R>][R], const cplx *__rest
                 for (int k = 1; k < NEXT; k++) u[b][k] = times(from[X::place(k * M) * X::STEP], root[(k - 1) * T]);
             }
         }
-        passes<BACK, P + 1, true>(u, twiddle, store);
+        passes<BACK, P + 1, true>(u, twiddle, end);
     }
 }
 
@@ -334,32 +329,40 @@ __device__ __forceinline__ void load(cplx (&v)[EACH<R>][R], const cplx *in, cons
     }
 }
 
-// Stores the points of the last pass.
-template <bool PRUNED, int R>
-__device__ __forceinline__ void store(cplx (&v)[EACH<R>][R], cplx *out, const Lines &lines, const Side &side,
-                                      const real *__restrict__ factor, bool inverse) {
+// Stores the points of the last pass. (Compilers before NVRTC 13.1 take no lambdas in kernels.)
+template <bool PRUNED>
+struct Store {
+    cplx *out;
+    const Lines &lines;
+    const Side &side;
+    const real *factor;
+    bool inverse;
+
+    template <int R>
+    __device__ __forceinline__ void operator()(cplx (&v)[EACH<R>][R]) const {
 #pragma unroll
-    for (int b = 0; b < EACH<R>; b++) {
-        Butterfly f = butterfly<R>(b);
-        unsigned q = blockIdx.x * LINES + f.line;
-        if (f.exists && q < lines.count) {
-            cplx *to = out + start(lines, side, q);
+        for (int b = 0; b < EACH<R>; b++) {
+            Butterfly f = butterfly<R>(b);
+            unsigned q = blockIdx.x * LINES + f.line;
+            if (f.exists && q < lines.count) {
+                cplx *to = out + start(lines, side, q);
 #pragma unroll
-            for (int k = 0; k < R; k++) {
-                int e = f.j + k * (N / R);
-                int i = PRUNED ? image_index(side, e, N) : e;
-                if (!PRUNED || (unsigned)i < (unsigned)side.n) {
-                    cplx z = exchanged(v[b][k], inverse);
-                    if (PRUNED && factor) {
-                        real c = factor[i];
-                        z = make(c * z.x, c * z.y);
+                for (int k = 0; k < R; k++) {
+                    int e = f.j + k * (N / R);
+                    int i = PRUNED ? image_index(side, e, N) : e;
+                    if (!PRUNED || (unsigned)i < (unsigned)side.n) {
+                        cplx z = exchanged(v[b][k], inverse);
+                        if (PRUNED && factor) {
+                            real c = __ldg(factor + i);
+                            z = make(c * z.x, c * z.y);
+                        }
+                        to[(unsigned long long)side.along * (unsigned)i] = z;
                     }
-                    to[(unsigned long long)side.along * (unsigned)i] = z;
                 }
             }
         }
     }
-}
+};
 
 // From lines of the image, each point times its factor, to whole lines, with exp(-i). May work in place.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
@@ -368,7 +371,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     constexpr int R = radix<false, 0>();
     cplx v[EACH<R>][R];
     load<false, true>(v, in, lines, from, factor, false);
-    passes<false, 0, false>(v, twiddle, [&](auto &u) { store<false>(u, out, lines, to, nullptr, false); });
+    passes<false, 0, false>(v, twiddle, Store<false>{out, lines, to, nullptr, false});
 }
 
 // From whole lines to lines of the image, each point times its factor, with exp(+i). May work in place.
@@ -378,70 +381,111 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     constexpr int R = radix<false, 0>();
     cplx v[EACH<R>][R];
     load<false, false>(v, in, lines, from, nullptr, true);
-    passes<false, 0, false>(v, twiddle, [&](auto &u) { store<true>(u, out, lines, to, factor, true); });
+    passes<false, 0, false>(v, twiddle, Store<true>{out, lines, to, factor, true});
 }
 
 #if FUSED && ROWS
+// Stores the real parts of the last pass' points, times `scale`.
+struct StoreReals {
+    real *out;
+    const Lines &lines;
+    const Side &side;
+    real scale;
+
+    template <int R>
+    __device__ __forceinline__ void operator()(cplx (&v)[EACH<R>][R]) const {
+#pragma unroll
+        for (int b = 0; b < EACH<R>; b++) {
+            Butterfly f = butterfly<R>(b);
+            unsigned q = blockIdx.x * LINES + f.line;
+            if (f.exists && q < lines.count) {
+                real *to = out + start(lines, side, q);
+#pragma unroll
+                for (int k = 0; k < R; k++) to[(unsigned long long)side.along * (f.j + k * (N / R))] = scale * v[b][k].x;
+            }
+        }
+    }
+};
+
 // From lines of one half of a Hermitian kernel to the real parts of its whole transformed lines, times `scale`.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     fft_kernel(const cplx *in, real *out, Lines lines, Side from, Side to, real scale, const cplx *__restrict__ twiddle) {
     constexpr int R = radix<false, 0>();
     cplx v[EACH<R>][R];
     load<false, true>(v, in, lines, from, nullptr, false);
-    passes<false, 0, false>(v, twiddle, [&](auto &u) {
-        constexpr int LAST = radix<false, PASSES - 1>();
-#pragma unroll
-        for (int b = 0; b < EACH<LAST>; b++) {
-            Butterfly f = butterfly<LAST>(b);
-            unsigned q = blockIdx.x * LINES + f.line;
-            if (f.exists && q < lines.count) {
-                real *line = out + start(lines, to, q);
-#pragma unroll
-                for (int k = 0; k < LAST; k++) line[(unsigned long long)to.along * (f.j + k * (N / LAST))] = scale * u[b][k].x;
-            }
-        }
-    });
+    passes<false, 0, false>(v, twiddle, StoreReals{out, lines, to, scale});
 }
 #endif
 
 #if FUSED && !ROWS
-// Calls f(k, place of the spectrum's point, v[b][k]) for the points that the last pass leaves to this thread.
-template <int R, class F>
-__device__ __forceinline__ void each_factor(const real *spectrum, const Lines &lines, const Side &whole, F f) {
+// A real spectrum, in natural order of its points.
+struct Spectrum {
+    const real *factors;
+    const Lines &lines;
+    const Side &side;
+
+    // The factors of the points that the last pass leaves to this thread begin to arrive in the cache while the passes run:
+    // one of the threads that share 32 bytes asks for them.
+    template <int R>
+    __device__ __forceinline__ void prefetch() const {
 #pragma unroll
-    for (int b = 0; b < EACH<R>; b++) {
-        Butterfly t = butterfly<R>(b);
-        unsigned q = blockIdx.x * LINES + t.line;
-        if (t.exists && q < lines.count) {
-            const real *line = spectrum + start(lines, whole, q);
+        for (int b = 0; b < EACH<R>; b++) {
+            Butterfly f = butterfly<R>(b);
+            unsigned q = blockIdx.x * LINES + f.line;
+            if (f.exists && q < lines.count && f.line % (32 / sizeof(real)) == 0) {
+                const real *line = factors + start(lines, side, q);
 #pragma unroll
-            for (int k = 0; k < R; k++) f(b, k, t.line, line + (unsigned long long)whole.along * (t.j + k * (N / R)));
+                for (int k = 0; k < R; k++)
+                    asm volatile("prefetch.global.L2 [%0];" ::"l"(line + (unsigned long long)side.along * (f.j + k * (N / R))));
+            }
         }
     }
-}
+
+    // Multiplies, and exchanges real and imaginary parts for the inverse.
+    template <int R>
+    __device__ __forceinline__ void multiply(cplx (&v)[EACH<R>][R]) const {
+#pragma unroll
+        for (int b = 0; b < EACH<R>; b++) {
+            Butterfly f = butterfly<R>(b);
+            unsigned q = blockIdx.x * LINES + f.line;
+            if (f.exists && q < lines.count) {
+                const real *line = factors + start(lines, side, q);
+#pragma unroll
+                for (int k = 0; k < R; k++) {
+                    real s = __ldg(line + (unsigned long long)side.along * (f.j + k * (N / R)));
+                    v[b][k] = make(s * v[b][k].y, s * v[b][k].x);
+                }
+            }
+        }
+    }
+};
+
+// Goes back from the transformed lines: the last pass left points as the first one of the reversed radices takes them.
+struct Back {
+    cplx *out;
+    const Lines &lines;
+    const Side &image;
+    const Spectrum &spectrum;
+    const cplx *twiddle;
+
+    template <int R>
+    __device__ __forceinline__ void operator()(cplx (&v)[EACH<R>][R]) const {
+        spectrum.multiply<R>(v);
+        passes<true, 0, (PASSES > 1)>(v, twiddle, Store<true>{out, lines, image, nullptr, true});
+    }
+};
 
 // Lines of the image, zeros after them, times a real spectrum: to lines of the image again. May work in place.
 // `twiddle` is followed by the table for the radices reversed.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-    fft_convolve(const cplx *in, cplx *out, Lines lines, Side image, const real *__restrict__ spectrum, Side whole,
+    fft_convolve(const cplx *in, cplx *out, Lines lines, Side image, const real *__restrict__ factors, Side whole,
                  const cplx *__restrict__ twiddle) {
     constexpr int R = radix<false, 0>(), LAST = radix<false, PASSES - 1>();
     cplx v[EACH<R>][R];
     load<false, true>(v, in, lines, image, nullptr, false);
-    // The spectrum is on its way while the passes run: one of the threads that share 32 bytes asks for them.
-    each_factor<LAST>(spectrum, lines, whole, [](int, int, int line, const real *factor) {
-        if (line % (32 / sizeof(real)) == 0) asm volatile("prefetch.global.L2 [%0];" ::"l"(factor));
-    });
-    passes<false, 0, false>(v, twiddle, [&](auto &u) {
-        each_factor<LAST>(spectrum, lines, whole, [&](int b, int k, int, const real *factor) {
-            real s = *factor;
-            u[b][k] = make(s * u[b][k].y, s * u[b][k].x);
-        });
-        // The last pass left points as the first one of the reversed radices takes them.
-        passes<true, 0, (PASSES > 1)>(u, twiddle + (N - R), [&](auto &w) {
-            store<true>(w, out, lines, image, nullptr, true);
-        });
-    });
+    Spectrum spectrum{factors, lines, whole};
+    spectrum.prefetch<LAST>();
+    passes<false, 0, false>(v, twiddle, Back{out, lines, image, spectrum, twiddle + (N - R)});
 }
 #endif
 
