@@ -1,0 +1,559 @@
+// Transforms of the lines of an array along one axis, and what a convolution by FFT needs around them.
+//
+// A line of N points is transformed by PASSES register butterflies (Stockham's order, so that nothing is ever reversed)
+// with exchanges through shared memory between them. A side of a transform may be pruned: then only the n points of the
+// image are loaded, or stored, image index i being point (i - origin) mod N, and each may be multiplied by its factor.
+// All transforms are forward ones, exp(-i): for the inverse, real and imaginary parts are exchanged on loading and storing.
+//
+// With RADICES, lines in shared memory:
+//   RADICES   radices of the passes, as 16,10: their product is N
+//   LINES     lines of a block
+//   THREADS   threads of a block; with ROWS=0 a multiple of LINES
+//   BLOCKS    blocks that shall fit a multiprocessor (bounds registers)
+//   ROWS      1 where lines lie along memory, 0 where neighbouring lines do
+//   FUSED     1 for the kernels of convolutions, too
+//   Shared memory: LINES * pitch complex numbers, see `Exchange`; none where there is one pass.
+// With RADIX instead, one pass at a time through global memory, for lines that do not fit.
+// With neither, what places a kernel on the doubled grid.
+// REAL and DOUBLE are the precision. Any radices and any LINES and THREADS are right; the host picks fast ones.
+
+// ---- Roots of unity, known to the compiler ----
+
+// Taylor's series on [0, pi / 4].
+__device__ constexpr double small_cosine(double a) {
+    double term = 1, sum = 0;
+    for (int k = 1; k < 24; k += 2) {
+        sum += term;
+        term *= -a * a / (k * (k + 1));
+    }
+    return sum;
+}
+
+__device__ constexpr double small_sine(double a) {
+    double term = a, sum = 0;
+    for (int k = 2; k < 24; k += 2) {
+        sum += term;
+        term *= -a * a / (k * (k + 1));
+    }
+    return sum;
+}
+
+// cos(2 pi k / r).
+__device__ constexpr double cosine(int k, int r) {
+    const double eighth = 0.78539816339744830961566084581988;
+    int quadrant = 4 * (k % r) / r, rest = 4 * (k % r) % r;
+    bool odd = quadrant & 1;
+    // cos or sin of rest / r quarter turns.
+    bool high = 2 * rest > r;
+    double angle = 2 * eighth * (high ? r - rest : rest) / r;
+    double value = odd == high ? small_cosine(angle) : small_sine(angle);
+    return quadrant == 1 || quadrant == 2 ? -value : value;
+}
+
+// sin(2 pi k / r) = cos(2 pi (k / r - 1/4)).
+__device__ constexpr double sine(int k, int r) {
+    return cosine(4 * k + 3 * r, 4 * r);
+}
+
+// cos and sin of 2 pi k / R. What indexes them is known once loops are unrolled, and nothing of the tables remains.
+template <int R>
+struct Roots {
+    real c[R], s[R];
+    __device__ constexpr Roots() : c(), s() {
+        for (int k = 0; k < R; k++) {
+            c[k] = (real)cosine(k, R);
+            s[k] = (real)sine(k, R);
+        }
+    }
+};
+
+__device__ __forceinline__ cplx make(real x, real y) {
+    cplx z;
+    z.x = x;
+    z.y = y;
+    return z;
+}
+
+__device__ __forceinline__ cplx times(cplx a, cplx b) {
+    return make(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+}
+
+// z exp(-i 2 pi k / R).
+template <int R>
+__device__ __forceinline__ cplx turned(cplx z, int k, const Roots<R> &roots) {
+    const real h = (real)0.70710678118654752440084436210485;
+    if (k == 0) return z;
+    if (4 * k == R) return make(z.y, -z.x);
+    if (2 * k == R) return make(-z.x, -z.y);
+    if (4 * k == 3 * R) return make(-z.y, z.x);
+    if (8 * k == R) return make(h * (z.x + z.y), h * (z.y - z.x));
+    if (8 * k == 3 * R) return make(h * (z.y - z.x), -h * (z.x + z.y));
+    return make(z.x * roots.c[k] + z.y * roots.s[k], z.y * roots.c[k] - z.x * roots.s[k]);
+}
+
+// ---- The transform of R numbers in registers ----
+
+// A factor of R: 4 where that is a proper one, else the smallest prime.
+__device__ constexpr int factor_of(int r) {
+    if (r % 4 == 0 && r > 4) return 4;
+    for (int p = 2; p * p <= r; p++)
+        if (r % p == 0) return p;
+    return r;
+}
+
+template <int R>
+__device__ __forceinline__ void transform(cplx (&v)[R]) {
+    if constexpr (R == 1) {
+    } else if constexpr (R == 2) {
+        cplx a = v[0], b = v[1];
+        v[0] = make(a.x + b.x, a.y + b.y);
+        v[1] = make(a.x - b.x, a.y - b.y);
+    } else if constexpr (R == 4) {
+        cplx a = make(v[0].x + v[2].x, v[0].y + v[2].y), b = make(v[0].x - v[2].x, v[0].y - v[2].y);
+        cplx c = make(v[1].x + v[3].x, v[1].y + v[3].y), d = make(v[1].x - v[3].x, v[1].y - v[3].y);
+        v[0] = make(a.x + c.x, a.y + c.y);
+        v[1] = make(b.x + d.y, b.y - d.x);
+        v[2] = make(a.x - c.x, a.y - c.y);
+        v[3] = make(b.x - d.y, b.y + d.x);
+    } else if constexpr (factor_of(R) == R) {
+        // A prime: inputs j and R - j together, outputs k and R - k together.
+        constexpr int H = (R - 1) / 2;
+        constexpr Roots<R> roots;
+        cplx sum[H], difference[H], zero = v[0];
+#pragma unroll
+        for (int j = 1; j <= H; j++) {
+            sum[j - 1] = make(v[j].x + v[R - j].x, v[j].y + v[R - j].y);
+            difference[j - 1] = make(v[j].x - v[R - j].x, v[j].y - v[R - j].y);
+            v[0].x += sum[j - 1].x;
+            v[0].y += sum[j - 1].y;
+        }
+#pragma unroll
+        for (int k = 1; k <= H; k++) {
+            cplx a = zero, b = make(0, 0);
+#pragma unroll
+            for (int j = 1; j <= H; j++) {
+                a.x += roots.c[j * k % R] * sum[j - 1].x;
+                a.y += roots.c[j * k % R] * sum[j - 1].y;
+                b.x += roots.s[j * k % R] * difference[j - 1].x;
+                b.y += roots.s[j * k % R] * difference[j - 1].y;
+            }
+            v[k] = make(a.x + b.y, a.y - b.x);
+            v[R - k] = make(a.x - b.y, a.y + b.x);
+        }
+    } else {
+        // Input B a + b, output a + A b.
+        constexpr int A = factor_of(R), B = R / A;
+        constexpr Roots<R> roots;
+        cplx t[A][B];
+#pragma unroll
+        for (int b = 0; b < B; b++) {
+            cplx u[A];
+#pragma unroll
+            for (int a = 0; a < A; a++) u[a] = v[B * a + b];
+            transform<A>(u);
+#pragma unroll
+            for (int a = 0; a < A; a++) t[a][b] = turned<R>(u[a], a * b, roots);
+        }
+#pragma unroll
+        for (int a = 0; a < A; a++) {
+            transform<B>(t[a]);
+#pragma unroll
+            for (int b = 0; b < B; b++) v[a + A * b] = t[a][b];
+        }
+    }
+}
+
+// ---- Where lines lie ----
+
+// Line q is line (q mod n0, q / n0 mod n1, q / (n0 n1)) of three axes.
+struct Lines {
+    unsigned count, n0, n1;
+};
+
+// One side of a transform: the distance in elements of lines along those axes, and of points of a line; the points that
+// there are, and which of them is point 0.
+struct Side {
+    long long across[3];
+    unsigned along;
+    int n, origin;
+};
+
+__device__ __forceinline__ long long start(const Lines &lines, const Side &side, unsigned q) {
+    unsigned rest = q / lines.n0, last = rest / lines.n1;
+    return (q - rest * lines.n0) * side.across[0] + (rest - last * lines.n1) * side.across[1] + last * side.across[2];
+}
+
+// The image index of point e, outside [0, n) where the point is no part of the image.
+__device__ __forceinline__ int image_index(const Side &side, int e, int points) {
+    return e < side.n - side.origin ? e + side.origin : e + side.origin - points;
+}
+
+__device__ __forceinline__ cplx exchanged(cplx z, bool inverse) {
+    return inverse ? make(z.y, z.x) : z;
+}
+
+#if defined(RADICES)
+
+constexpr int RADIX[] = {RADICES};
+constexpr int PASSES = sizeof(RADIX) / sizeof(int);
+
+// The radix of pass P, the passes being reversed for the way BACK: then the first one wants what the last one left.
+template <bool BACK, int P>
+__device__ constexpr int radix() {
+    return RADIX[BACK ? PASSES - 1 - P : P];
+}
+
+// The product of the radices of the passes before P.
+__device__ constexpr int product_before(bool back, int p) {
+    int product = 1;
+    for (int i = 0; i < p; i++) product *= RADIX[back ? PASSES - 1 - i : i];
+    return product;
+}
+
+constexpr int N = product_before(false, PASSES);
+
+// Butterflies of a thread, in a pass of radix R.
+template <int R>
+constexpr int EACH = (N / R * LINES + THREADS - 1) / THREADS;
+
+// A butterfly of radix R: points j + m N / R of a line.
+struct Butterfly {
+    int line, j;
+    bool exists;
+};
+
+template <int R>
+__device__ __forceinline__ Butterfly butterfly(int b) {
+    constexpr int M = N / R;
+    int i = threadIdx.x + b * THREADS;
+    bool exists = M * LINES % THREADS == 0 || i < M * LINES;
+    if constexpr (ROWS) return {i / M, i % M, exists};
+    else return {i % LINES, i / LINES, exists};
+}
+
+// Where points lie in shared memory. After the first pass, threads write points that are the radix apart: one point in so
+// many is skipped where they would meet in the same banks.
+template <bool BACK>
+struct Exchange {
+    static constexpr int FIRST = radix<BACK, 0>();
+    static constexpr bool PADDED = FIRST % 2 == 0 && (ROWS || LINES * sizeof(cplx) < 128);
+    // The place of a point; of a multiple of FIRST, plus what is not.
+    __device__ static constexpr int place(int e) {
+        return PADDED ? e + e / FIRST : e;
+    }
+    static constexpr int PITCH = place(N);
+    __device__ static int address(int line, int place) {
+        return ROWS ? line * PITCH + place : place * LINES + line;
+    }
+    static constexpr int STEP = ROWS ? 1 : LINES;
+};
+
+extern __shared__ __align__(16) unsigned char memory[];
+
+// Passes P and on of the transforms of a block's lines, whose points are in v as pass P wants them; `end` is called with
+// the last pass' registers, v[b][k] being point j + k N / R of butterfly b.
+template <bool BACK, int P, bool DIRTY, int R, class End>
+__device__ __forceinline__ void passes(cplx (&v)[EACH<R>][R], const cplx *__restrict__ twiddle, const End &end) {
+    constexpr int S = product_before(BACK, P);
+#pragma unroll
+    for (int b = 0; b < EACH<R>; b++) transform<R>(v[b]);
+    if constexpr (P + 1 == PASSES) {
+        end(v);
+    } else {
+        using X = Exchange<BACK>;
+        cplx *points = reinterpret_cast<cplx *>(memory);
+        // What was written before has been read.
+        if constexpr (DIRTY) __syncthreads();
+#pragma unroll
+        for (int b = 0; b < EACH<R>; b++) {
+            Butterfly f = butterfly<R>(b);
+            if (f.exists) {
+                // Point j / S * S R + j mod S + k S: all but the last term as one address.
+                int at = S == 1 ? f.j * (X::PADDED ? R + 1 : R) : X::place(f.j / S * S * R) + X::place(f.j % S);
+                cplx *to = points + X::address(f.line, at);
+#pragma unroll
+                for (int k = 0; k < R; k++) to[(S == 1 ? k : X::place(k * S)) * X::STEP] = v[b][k];
+            }
+        }
+        __syncthreads();
+        constexpr int NEXT = radix<BACK, P + 1>(), M = N / NEXT, T = S * R;
+        cplx u[EACH<NEXT>][NEXT];
+#pragma unroll
+        for (int b = 0; b < EACH<NEXT>; b++) {
+            Butterfly f = butterfly<NEXT>(b);
+            if (f.exists) {
+                const cplx *from = points + X::address(f.line, X::place(f.j));
+                // exp(-i 2 pi k (j mod T) / (T NEXT)) for k from 1.
+                const cplx *root = twiddle + (T - X::FIRST) + f.j % T;
+                u[b][0] = from[0];
+#pragma unroll
+                for (int k = 1; k < NEXT; k++) u[b][k] = times(from[X::place(k * M) * X::STEP], root[(k - 1) * T]);
+            }
+        }
+        passes<BACK, P + 1, true>(u, twiddle, end);
+    }
+}
+
+// Loads the points of the first pass.
+template <bool BACK, bool PRUNED, int R>
+__device__ __forceinline__ void load(cplx (&v)[EACH<R>][R], const cplx *in, const Lines &lines, const Side &side,
+                                     const real *__restrict__ factor, bool inverse) {
+#pragma unroll
+    for (int b = 0; b < EACH<R>; b++) {
+        Butterfly f = butterfly<R>(b);
+        unsigned q = blockIdx.x * LINES + f.line;
+        bool exists = f.exists && q < lines.count;
+        const cplx *from = in + start(lines, side, q);
+#pragma unroll
+        for (int m = 0; m < R; m++) {
+            int e = f.j + m * (N / R);
+            int i = PRUNED ? image_index(side, e, N) : e;
+            bool there = exists && (!PRUNED || (unsigned)i < (unsigned)side.n);
+            cplx z = make(0, 0);
+            if (there) z = from[(unsigned long long)side.along * (unsigned)i];
+            v[b][m] = exchanged(z, inverse);
+        }
+    }
+    // Apart from the loads, which thereby are all under way at once.
+    if (PRUNED && factor) {
+#pragma unroll
+        for (int b = 0; b < EACH<R>; b++) {
+            Butterfly f = butterfly<R>(b);
+#pragma unroll
+            for (int m = 0; m < R; m++) {
+                int i = image_index(side, f.j + m * (N / R), N);
+                real c = (unsigned)i < (unsigned)side.n ? factor[i] : (real)0;
+                v[b][m] = make(c * v[b][m].x, c * v[b][m].y);
+            }
+        }
+    }
+}
+
+// Stores the points of the last pass. (Compilers before NVRTC 13.1 take no lambdas in kernels.)
+template <bool PRUNED>
+struct Store {
+    cplx *out;
+    const Lines &lines;
+    const Side &side;
+    const real *factor;
+    bool inverse;
+
+    template <int R>
+    __device__ __forceinline__ void operator()(cplx (&v)[EACH<R>][R]) const {
+#pragma unroll
+        for (int b = 0; b < EACH<R>; b++) {
+            Butterfly f = butterfly<R>(b);
+            unsigned q = blockIdx.x * LINES + f.line;
+            if (f.exists && q < lines.count) {
+                cplx *to = out + start(lines, side, q);
+#pragma unroll
+                for (int k = 0; k < R; k++) {
+                    int e = f.j + k * (N / R);
+                    int i = PRUNED ? image_index(side, e, N) : e;
+                    if (!PRUNED || (unsigned)i < (unsigned)side.n) {
+                        cplx z = exchanged(v[b][k], inverse);
+                        if (PRUNED && factor) {
+                            real c = __ldg(factor + i);
+                            z = make(c * z.x, c * z.y);
+                        }
+                        to[(unsigned long long)side.along * (unsigned)i] = z;
+                    }
+                }
+            }
+        }
+    }
+};
+
+// From lines of the image, each point times its factor, to whole lines, with exp(-i). May work in place.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+    fft_up(const cplx *in, cplx *out, Lines lines, Side from, Side to, const real *__restrict__ factor,
+           const cplx *__restrict__ twiddle) {
+    constexpr int R = radix<false, 0>();
+    cplx v[EACH<R>][R];
+    load<false, true>(v, in, lines, from, factor, false);
+    passes<false, 0, false>(v, twiddle, Store<false>{out, lines, to, nullptr, false});
+}
+
+// From whole lines to lines of the image, each point times its factor, with exp(+i). May work in place.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+    fft_down(const cplx *in, cplx *out, Lines lines, Side from, Side to, const real *__restrict__ factor,
+             const cplx *__restrict__ twiddle) {
+    constexpr int R = radix<false, 0>();
+    cplx v[EACH<R>][R];
+    load<false, false>(v, in, lines, from, nullptr, true);
+    passes<false, 0, false>(v, twiddle, Store<true>{out, lines, to, factor, true});
+}
+
+#if FUSED && ROWS
+// Stores the real parts of the last pass' points, times `scale`.
+struct StoreReals {
+    real *out;
+    const Lines &lines;
+    const Side &side;
+    real scale;
+
+    template <int R>
+    __device__ __forceinline__ void operator()(cplx (&v)[EACH<R>][R]) const {
+#pragma unroll
+        for (int b = 0; b < EACH<R>; b++) {
+            Butterfly f = butterfly<R>(b);
+            unsigned q = blockIdx.x * LINES + f.line;
+            if (f.exists && q < lines.count) {
+                real *to = out + start(lines, side, q);
+#pragma unroll
+                for (int k = 0; k < R; k++) to[(unsigned long long)side.along * (f.j + k * (N / R))] = scale * v[b][k].x;
+            }
+        }
+    }
+};
+
+// From lines of one half of a Hermitian kernel to the real parts of its whole transformed lines, times `scale`.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+    fft_kernel(const cplx *in, real *out, Lines lines, Side from, Side to, real scale, const cplx *__restrict__ twiddle) {
+    constexpr int R = radix<false, 0>();
+    cplx v[EACH<R>][R];
+    load<false, true>(v, in, lines, from, nullptr, false);
+    passes<false, 0, false>(v, twiddle, StoreReals{out, lines, to, scale});
+}
+#endif
+
+#if FUSED && !ROWS
+// A real spectrum, in natural order of its points.
+struct Spectrum {
+    const real *factors;
+    const Lines &lines;
+    const Side &side;
+
+    // The factors of the points that the last pass leaves to this thread begin to arrive in the cache while the passes run:
+    // one of the threads that share 32 bytes asks for them.
+    template <int R>
+    __device__ __forceinline__ void prefetch() const {
+#pragma unroll
+        for (int b = 0; b < EACH<R>; b++) {
+            Butterfly f = butterfly<R>(b);
+            unsigned q = blockIdx.x * LINES + f.line;
+            if (f.exists && q < lines.count && f.line % (32 / sizeof(real)) == 0) {
+                const real *line = factors + start(lines, side, q);
+#pragma unroll
+                for (int k = 0; k < R; k++)
+                    asm volatile("prefetch.global.L2 [%0];" ::"l"(line + (unsigned long long)side.along * (f.j + k * (N / R))));
+            }
+        }
+    }
+
+    // Multiplies, and exchanges real and imaginary parts for the inverse.
+    template <int R>
+    __device__ __forceinline__ void multiply(cplx (&v)[EACH<R>][R]) const {
+#pragma unroll
+        for (int b = 0; b < EACH<R>; b++) {
+            Butterfly f = butterfly<R>(b);
+            unsigned q = blockIdx.x * LINES + f.line;
+            if (f.exists && q < lines.count) {
+                const real *line = factors + start(lines, side, q);
+#pragma unroll
+                for (int k = 0; k < R; k++) {
+                    real s = __ldg(line + (unsigned long long)side.along * (f.j + k * (N / R)));
+                    v[b][k] = make(s * v[b][k].y, s * v[b][k].x);
+                }
+            }
+        }
+    }
+};
+
+// Goes back from the transformed lines: the last pass left points as the first one of the reversed radices takes them.
+struct Back {
+    cplx *out;
+    const Lines &lines;
+    const Side &image;
+    const Spectrum &spectrum;
+    const cplx *twiddle;
+
+    template <int R>
+    __device__ __forceinline__ void operator()(cplx (&v)[EACH<R>][R]) const {
+        spectrum.multiply<R>(v);
+        passes<true, 0, (PASSES > 1)>(v, twiddle, Store<true>{out, lines, image, nullptr, true});
+    }
+};
+
+// Lines of the image, zeros after them, times a real spectrum: to lines of the image again. May work in place.
+// `twiddle` is followed by the table for the radices reversed.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+    fft_convolve(const cplx *in, cplx *out, Lines lines, Side image, const real *__restrict__ factors, Side whole,
+                 const cplx *__restrict__ twiddle) {
+    constexpr int R = radix<false, 0>(), LAST = radix<false, PASSES - 1>();
+    cplx v[EACH<R>][R];
+    load<false, true>(v, in, lines, image, nullptr, false);
+    Spectrum spectrum{factors, lines, whole};
+    spectrum.prefetch<LAST>();
+    passes<false, 0, false>(v, twiddle, Back{out, lines, image, spectrum, twiddle + (N - R)});
+}
+#endif
+
+#elif defined(RADIX)
+
+// One pass of lines of `points` points, `done` being the product of the radices before. Line q and on are worked on; with
+// IN_SCRATCH and OUT_SCRATCH lines lie next to each other from the first of these on. The last pass of one way multiplies by
+// the factors of the image, or by the spectrum; `reals` takes the real parts times `scale` instead of `out`.
+#define IN_SCRATCH 1
+#define OUT_SCRATCH 2
+#define INVERSE 4
+extern "C" __global__ void __launch_bounds__(256)
+    fft_pass(const cplx *in, cplx *out, Lines lines, unsigned first, Side from, Side to, Side whole,
+             const real *__restrict__ from_factor, const real *__restrict__ to_factor, const real *__restrict__ spectrum,
+             real *reals, real scale, int points, int done, int flags, const cplx *__restrict__ roots) {
+    bool inverse = flags & INVERSE;
+    int butterflies = points / RADIX;
+    unsigned index = blockIdx.x * blockDim.x + threadIdx.x, q = first + index;
+    if (q >= lines.count || index >= from.along && (flags & IN_SCRATCH) || index >= to.along && (flags & OUT_SCRATCH)) return;
+    long long line = flags & IN_SCRATCH ? index : start(lines, from, q);
+    long long other = flags & OUT_SCRATCH ? index : start(lines, to, q);
+    for (int j = blockIdx.y * blockDim.y + threadIdx.y; j < butterflies; j += gridDim.y * blockDim.y) {
+        cplx v[RADIX];
+        // exp(-i 2 pi m (j mod done) / (done RADIX)) from the table of all roots of order `points`.
+        int turn = j % done * (butterflies / done);
+#pragma unroll
+        for (int m = 0; m < RADIX; m++) {
+            int i = image_index(from, j + m * butterflies, points);
+            v[m] = make(0, 0);
+            if ((unsigned)i < (unsigned)from.n) {
+                real c = from_factor ? from_factor[i] : (real)1;
+                cplx z = exchanged(in[line + (long long)i * from.along], inverse);
+                v[m] = times(make(c * z.x, c * z.y), roots[m * turn]);
+            }
+        }
+        transform<RADIX>(v);
+#pragma unroll
+        for (int k = 0; k < RADIX; k++) {
+            int i = image_index(to, j / done * done * RADIX + j % done + k * done, points);
+            if ((unsigned)i < (unsigned)to.n) {
+                real c = to_factor ? to_factor[i] : scale;
+                if (spectrum) c = spectrum[start(lines, whole, q) + (long long)i * whole.along];
+                cplx z = exchanged(make(c * v[k].x, c * v[k].y), inverse);
+                long long at = other + (long long)i * to.along;
+                if (reals) reals[at] = z.x;
+                else out[at] = z;
+            }
+        }
+    }
+}
+
+#else
+
+// Puts one part of a kernel, [nz][ny][nx], in its place on the doubled grid [gz][gy][nx]: displacements 0 to n - 1 along an
+// axis, or -n to -1 where its bit of `half` says so. For the other half of x, the kernel at -x is the conjugate of that at
+// x, and transforms to the conjugate: twice the real part is theirs together. Displacement -n has no partner +n, and images
+// of n voxels never need it.
+extern "C" __global__ void __launch_bounds__(256)
+    place_kernel(const cplx *__restrict__ q, cplx *grid, int nx, int ny, int nz, int gy, int gz, int half) {
+    bool low = half & 2, deep = half & 4;
+    long long voxels = (long long)nx * ny * nz;
+    for (long long i = blockIdx.x * 256ll + threadIdx.x; i < voxels; i += gridDim.x * 256ll) {
+        int x = (int)(i % nx), y = (int)(i / nx % ny), z = (int)(i / nx / ny);
+        if ((low && y == 0) || (deep && z == 0)) continue;
+        long long to_y = low ? gy - ny + y : y, to_z = deep ? gz - nz + z : z;
+        real c = x == 0 ? 1 : 2;
+        grid[(to_z * gy + to_y) * nx + x] = make(c * q[i].x, c * q[i].y);
+    }
+}
+
+#endif

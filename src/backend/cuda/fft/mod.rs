@@ -1,0 +1,315 @@
+//! Pruned multi-dimensional FFTs between an oversampled grid and an image; `lines` has the transforms of single lines,
+//! `convolver` the convolution on the doubled grid.
+//!
+//! An axis at a time, in place on the grid: from the grid to the image z first, of which only the image's planes remain,
+//! then y, then x straight into the image; and the same backwards. Lines that stay zero are never transformed on the way up,
+//! lines that nobody reads never on the way down, and the correction is applied where an axis is loaded or stored.
+
+mod convolver;
+mod lines;
+
+pub use convolver::Convolver;
+
+use super::compile::Kernels;
+use super::gpu::Gpu;
+use super::memory::DeviceArray;
+use crate::error::{checked_product, Result};
+use crate::real::Real;
+use lines::{arrays_at_once, check, Lie, LineFft, Lines, Side};
+use num_complex::Complex;
+
+/// See [`crate::backend::Backend::GridFft`].
+pub struct GridFft<T: Real> {
+    /// 1 where there is no such axis.
+    dims: [usize; 3],
+    grid: [usize; 3],
+    /// As many as there are axes.
+    axes: Vec<Axis<T>>,
+}
+
+struct Axis<T: Real> {
+    fft: LineFft<T>,
+    correction: DeviceArray<T>,
+}
+
+/// The size along every axis, 1 where there is none.
+fn three(sizes: &[usize]) -> [usize; 3] {
+    [0, 1, 2].map(|a| *sizes.get(a).unwrap_or(&1))
+}
+
+/// How the lines of axis `a` lie, and how many of them are transformed.
+fn lines_of(a: usize, dims: [usize; 3], grid: [usize; 3]) -> (Lie, usize) {
+    match a {
+        0 => (Lie::Rows, dims[1] * dims[2]),
+        1 => (Lie::Columns, grid[0] * dims[2]),
+        _ => (Lie::Columns, grid[0] * grid[1]),
+    }
+}
+
+impl<T: Real> GridFft<T> {
+    /// See [`crate::backend::Backend::grid_fft`].
+    pub fn new(gpu: &Gpu, dims: &[usize], grid: &[usize], correction: &[Vec<f64>]) -> Result<Self> {
+        checked_product(grid, "the oversampled grid")?;
+        let count = dims.len();
+        let (dims, grid) = (three(dims), three(grid));
+        check(&grid[..2])?;
+        let axis = |a: usize| {
+            let (lie, lines) = lines_of(a, dims, grid);
+            check(&[lines])?;
+            let factors: Vec<T> = correction[a].iter().map(|&c| T::of(c)).collect();
+            Ok(Axis {
+                fft: LineFft::new(gpu, grid[a], lie, lines, false)?,
+                correction: gpu.upload(&factors, "the correction of the window")?,
+            })
+        };
+        Ok(GridFft { dims, grid, axes: (0..count).map(axis).collect::<Result<_>>()? })
+    }
+
+    /// Cells of a grid and voxels of an image, and for each axis from x on the lines of `arrays` arrays, the sides in the
+    /// grid of whole lines and of pruned ones; pruned rows lie in the image.
+    fn sides(&self, arrays: usize) -> [(Lines, Side, Side); 3] {
+        let ([nx, ny, nz], [gx, gy, gz]) = (self.dims, self.grid);
+        let (plane, cells, voxels) = (gx * gy, gx * gy * gz, nx * ny * nz);
+        let side = |a: usize, across, along| {
+            let (n, whole) = (self.dims[a], self.grid[a]);
+            (Side::new(across, along, whole, 0), Side::new(across, along, n, n / 2))
+        };
+        let x = (side(0, [gx, plane, cells], 1).0, side(0, [nx, nx * ny, voxels], 1).1);
+        let y = side(1, [1, plane, cells], gx);
+        let z = side(2, [1, cells, 0], plane);
+        [
+            (Lines::new([ny, nz, arrays]), x.0, x.1),
+            (Lines::new([gx, nz, arrays]), y.0, y.1),
+            (Lines::new([plane, arrays, 1]), z.0, z.1),
+        ]
+    }
+
+    /// Calls `work(arrays, byte offset in the grids, byte offset in the images)` for as many arrays at a time as may be.
+    fn each_part(&self, cells: usize, voxels: usize, work: impl Fn(usize, u64, u64)) {
+        let (cells_each, voxels_each) = (self.grid.iter().product::<usize>(), self.dims.iter().product::<usize>());
+        let arrays = cells / cells_each;
+        assert!(cells == arrays * cells_each && voxels == arrays * voxels_each);
+        let most = (0..self.axes.len()).map(|a| lines_of(a, self.dims, self.grid).1).max().unwrap_or(1);
+        let most = arrays_at_once(most);
+        let complex = size_of::<Complex<T>>();
+        for first in (0..arrays).step_by(most) {
+            let count = most.min(arrays - first);
+            work(count, (first * cells_each * complex) as u64, (first * voxels_each * complex) as u64);
+        }
+    }
+
+    /// See [`crate::backend::Backend::grid_to_image`]: addresses and complex elements of several grids and as many images.
+    pub fn grid_to_image(&self, gpu: &Gpu, grid: u64, cells: usize, image: u64, voxels: usize) {
+        self.each_part(cells, voxels, |arrays, grid_at, image_at| {
+            let (grid, image) = (grid + grid_at, image + image_at);
+            for (a, axis) in self.axes.iter().enumerate().rev() {
+                let (lines, whole, pruned) = self.sides(arrays)[a];
+                let to = if a == 0 { image } else { grid };
+                axis.fft.down(gpu, lines, grid, whole, to, pruned, axis.correction.address());
+            }
+        });
+    }
+
+    /// See [`crate::backend::Backend::image_to_grid`], likewise.
+    pub fn image_to_grid(&self, gpu: &Gpu, image: u64, voxels: usize, grid: u64, cells: usize) {
+        self.each_part(cells, voxels, |arrays, grid_at, image_at| {
+            let (grid, image) = (grid + grid_at, image + image_at);
+            for (a, axis) in self.axes.iter().enumerate() {
+                let (lines, whole, pruned) = self.sides(arrays)[a];
+                let from = if a == 0 { image } else { grid };
+                axis.fft.up(gpu, lines, from, pruned, grid, whole, axis.correction.address());
+            }
+        });
+    }
+}
+
+/// The kernels for grids and doubled grids of usual sizes.
+pub fn usual_kernels() -> Vec<Kernels> {
+    let mut all = vec![lines::place_kernels(4), lines::place_kernels(8)];
+    let mut add = |n, lie, bytes, count, fused| {
+        all.extend(lines::usual_kernels(n, lie, bytes, count, fused).filter(|k| !all.contains(k)))
+    };
+    for (fused, sizes) in [(false, &[96, 128, 160, 192, 240, 256, 320, 384, 512][..]), (true, &[128, 256, 384, 512])] {
+        for &n in sizes {
+            for bytes in [4, 8] {
+                // 3D, then 2D.
+                for lines in [n * n, n] {
+                    add(n, Lie::Rows, bytes, lines, fused);
+                    add(n, Lie::Columns, bytes, lines, fused);
+                }
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::cpu::Cpu;
+    use crate::backend::cuda::runtime;
+    use crate::backend::{Backend, Complexes, ComplexesMut};
+
+    /// The first GPU, or a line that says there is none.
+    fn gpu() -> Option<Gpu> {
+        // SAFETY: no stream of the caller's.
+        let gpu = runtime::first_usable().map(|index| unsafe { Gpu::new(index, None) }.unwrap());
+        if gpu.is_none() {
+            eprintln!("skipped: transforms on a GPU (no GPU)");
+        }
+        gpu
+    }
+
+    fn random<T: Real>(len: usize) -> Vec<Complex<T>> {
+        use std::hash::{BuildHasher, Hasher, RandomState};
+        let mut state = RandomState::new().build_hasher().finish() | 1;
+        let mut next = || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 40) as f64 / (1u64 << 24) as f64 - 0.5
+        };
+        (0..len).map(|_| Complex::new(T::of(next()), T::of(next()))).collect()
+    }
+
+    fn poisoned<T: Real>(len: usize) -> Vec<Complex<T>> {
+        vec![Complex::new(T::of(f64::NAN), T::of(f64::NAN)); len]
+    }
+
+    fn wide<T: Real>(z: &[Complex<T>]) -> Vec<Complex<f64>> {
+        z.iter().map(|z| Complex::new(z.re.wide(), z.im.wide())).collect()
+    }
+
+    fn read(host: &[Complex<f64>]) -> Complexes<'_, Cpu, f64> {
+        // SAFETY: the slice's elements, borrowed for as long.
+        unsafe { Complexes::new(host.as_ptr(), host.len()) }
+    }
+
+    fn write(host: &mut [Complex<f64>]) -> ComplexesMut<'_, Cpu, f64> {
+        // SAFETY: the slice's elements, borrowed for as long.
+        unsafe { ComplexesMut::new(host.as_mut_ptr(), host.len()) }
+    }
+
+    fn close<T: Real>(found: &[Complex<T>], expected: &[Complex<f64>], what: &str) {
+        let norm = |z: &mut dyn Iterator<Item = Complex<f64>>| z.map(|z| z.norm_sqr()).sum::<f64>().sqrt();
+        let difference = norm(&mut wide(found).iter().zip(expected).map(|(a, b)| a - b));
+        let error = difference / norm(&mut expected.iter().copied());
+        // NaN must not pass.
+        assert!(error <= 5.0 * T::EPSILON, "{what} {}: {error:e}", T::NAME);
+    }
+
+    fn check_grid<T: Real>(gpu: &Gpu, dims: &[usize], grid: &[usize], arrays: usize) {
+        let what = format!("{dims:?} {grid:?} x {arrays}");
+        let correction: Vec<Vec<f64>> =
+            dims.iter().map(|&n| (0..n).map(|i| 0.5 + (i * 7 % 11) as f64 / 11.0).collect()).collect();
+        let cpu = Cpu::new(1, crate::Simd::Auto).unwrap();
+        let reference = Backend::<f64>::grid_fft(&cpu, dims, grid, &correction).unwrap();
+        let fft = GridFft::<T>::new(gpu, dims, grid, &correction).unwrap();
+        let (cells, voxels) = (arrays * grid.iter().product::<usize>(), arrays * dims.iter().product::<usize>());
+        let (grids, images) = (random::<T>(cells), random::<T>(voxels));
+
+        let mut expected = poisoned(voxels);
+        cpu.grid_to_image(&reference, write(&mut wide(&grids)), write(&mut expected));
+        let mut found = [poisoned::<T>(voxels), poisoned(voxels)];
+        for found in &mut found {
+            let (from, to) = (gpu.upload(&grids, "grids").unwrap(), gpu.upload(found, "images").unwrap());
+            fft.grid_to_image(gpu, from.address(), cells, to.address(), voxels);
+            gpu.download(to.address(), found).unwrap();
+        }
+        close(&found[0], &expected, &what);
+        assert!(found[0] == found[1], "{what}");
+
+        let mut expected = poisoned(cells);
+        cpu.image_to_grid(&reference, read(&wide(&images)), write(&mut expected));
+        let mut found = [poisoned::<T>(cells), poisoned(cells)];
+        for found in &mut found {
+            let (from, to) = (gpu.upload(&images, "images").unwrap(), gpu.upload(found, "grids").unwrap());
+            fft.image_to_grid(gpu, from.address(), voxels, to.address(), cells);
+            gpu.download(to.address(), found).unwrap();
+        }
+        close(&found[0], &expected, &what);
+        assert!(found[0] == found[1], "{what}");
+    }
+
+    #[test]
+    fn pruned_transforms_agree_with_the_cpus() {
+        let Some(gpu) = gpu() else { return };
+        fn both(gpu: &Gpu, dims: &[usize], grid: &[usize], arrays: usize) {
+            check_grid::<f32>(gpu, dims, grid, arrays);
+            check_grid::<f64>(gpu, dims, grid, arrays);
+        }
+        both(&gpu, &[1, 5], &[8, 8], 3);
+        both(&gpu, &[5, 1], &[14, 2], 1);
+        both(&gpu, &[33, 100], &[48, 126], 2);
+        both(&gpu, &[256, 200], &[320, 384], 1);
+        both(&gpu, &[1, 1, 1], &[8, 8, 8], 2);
+        both(&gpu, &[20, 13, 9], &[28, 18, 12], 32);
+        both(&gpu, &[50, 61, 70], &[80, 96, 112], 1);
+        both(&gpu, &[6, 90, 120], &[8, 120, 160], 1);
+        // Lines that do not fit shared memory.
+        both(&gpu, &[40_000, 3], &[64_000, 4], 1);
+        both(&gpu, &[3, 30_001], &[4, 42_000], 2);
+    }
+
+    fn check_convolution<T: Real>(gpu: &Gpu, dims: &[usize], arrays: usize) {
+        let what = format!("{dims:?} x {arrays}");
+        let cpu = Cpu::new(1, crate::Simd::Auto).unwrap();
+        let voxels: usize = dims.iter().product();
+        let mut reference = Backend::<f64>::convolver(&cpu, dims).unwrap();
+        let mut reference_grid = Backend::<f64>::kernel_grid(&cpu, &reference).unwrap();
+        let mut convolver = Convolver::<T>::new(gpu, dims).unwrap();
+        let grid = gpu.zeros::<Complex<T>>(convolver.kernel_len(), "Q").unwrap();
+        for o in 0..1 << (dims.len() - 1) {
+            let half = [false, o & 1 != 0, o & 2 != 0];
+            let q = random::<T>(voxels);
+            let on_gpu = gpu.upload(&q, "q").unwrap();
+            convolver.place_kernel(gpu, half, on_gpu.address(), grid.address());
+            cpu.place_kernel(&reference, half, read(&wide(&q)), write(&mut reference_grid));
+        }
+        cpu.set_kernel(&mut reference, write(&mut reference_grid));
+        convolver.set_kernel(gpu, grid.address());
+        let spectrum = convolver.spectrum(gpu).unwrap();
+        let complex = |r: &[f64]| r.iter().map(|&r| Complex::new(r, 0.0)).collect::<Vec<_>>();
+        let found: Vec<Complex<T>> = spectrum.iter().map(|&r| Complex::new(r, T::ZERO)).collect();
+        close(&found, &complex(&Backend::<f64>::spectrum(&cpu, &reference).unwrap()), &what);
+
+        let x = random::<T>(voxels * arrays);
+        let mut expected = Vec::new();
+        for x in x.chunks_exact(voxels) {
+            let mut y = poisoned(voxels);
+            cpu.convolve(&reference, read(&wide(x)), write(&mut y));
+            expected.extend(y);
+        }
+        let on_gpu = gpu.upload(&x, "x").unwrap();
+        let run = |convolver: &Convolver<T>| {
+            let mut found = poisoned::<T>(x.len());
+            let y = gpu.upload(&found, "y").unwrap();
+            convolver.convolve(gpu, on_gpu.address(), y.address(), x.len());
+            gpu.download(y.address(), &mut found).unwrap();
+            found
+        };
+        let found = run(&convolver);
+        close(&found, &expected, &what);
+        assert!(found == run(&convolver), "{what}");
+        // Another one with this spectrum.
+        let mut other = Convolver::<T>::new(gpu, dims).unwrap();
+        other.set_spectrum(gpu, &spectrum).unwrap();
+        assert!(found == run(&other), "{what}");
+    }
+
+    #[test]
+    fn convolutions_agree_with_the_cpus() {
+        let Some(gpu) = gpu() else { return };
+        fn both(gpu: &Gpu, dims: &[usize], arrays: usize) {
+            check_convolution::<f32>(gpu, dims, arrays);
+            check_convolution::<f64>(gpu, dims, arrays);
+        }
+        both(&gpu, &[1, 5], 3);
+        both(&gpu, &[33, 20], 1);
+        both(&gpu, &[150, 256], 40);
+        both(&gpu, &[1, 1, 1], 1);
+        both(&gpu, &[40, 36, 35], 20);
+        both(&gpu, &[100, 80, 66], 2);
+        // Lines that do not fit shared memory.
+        both(&gpu, &[2, 20_000], 2);
+        both(&gpu, &[16_000, 3], 1);
+    }
+}
