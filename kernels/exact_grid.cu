@@ -10,7 +10,7 @@
 // voxel's phase goes to the samples; odd: 0 and +-1, +-2, ...
 //
 // Macros, to image:   MI, MW, NW: a block of 32 MW NW threads owns MI MW tiles of 8 pairs, and NW 16 columns.
-//                     KT: samples a stage, 16, 32 or 64. A block needs 2 KT (64 MI MW + 256 NW) / 16 * 16 bytes; see STAGE.
+//                     KT: samples a stage, 16, 32 or 64. A block needs 2 STAGE 16 bytes of shared memory.
 //                     PROMOTE: stages a run of the tensor cores' sums, 64 / KT.
 // Macros, to samples: KR: tiles of 8 pairs that are taken at once, up to 8. NS: tiles of 4 columns a stage: 2, 4, 6 or 8.
 // All of them may be changed together with the host's geometry. Sums' order depends on them, and on nothing else.
@@ -62,17 +62,15 @@ __device__ __forceinline__ void product(float (&c)[4], uint4 a, unsigned b0, uns
 #endif
 }
 
-// Copies count vectors to shared memory, by all threads of the block; there after arrive() and a barrier.
-__device__ __forceinline__ void fetch(uint4 *shared, const uint4 *global, int count, int threads)
+// 16 bytes to shared memory; there after arrive() and a barrier.
+__device__ __forceinline__ void fetch(uint4 *shared, const uint4 *global)
 {
-    for (int i = threadIdx.x; i < count; i += threads) {
 #if __CUDA_ARCH__ >= 800
-        unsigned to = (unsigned)__cvta_generic_to_shared(shared + i);
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(global + i) : "memory");
+    unsigned to = (unsigned)__cvta_generic_to_shared(shared);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(global) : "memory");
 #else
-        shared[i] = global[i];
+    *shared = *global;
 #endif
-    }
 }
 __device__ __forceinline__ void arrive()
 {
@@ -185,8 +183,6 @@ ready_waves(Shape shape, const float *k0, long long first, long long count, int 
 // What a thread makes of the complex matrix in each stage: two samples, Y neighbours along axis 1.
 struct Maker {
     cplx value[2], turn[2];
-    uint2 *to;
-    int flip;
 };
 
 __device__ __forceinline__ void begin(Maker &maker, const float4 (&s)[4], float y, float z)
@@ -201,15 +197,32 @@ __device__ __forceinline__ void begin(Maker &maker, const float4 (&s)[4], float 
     }
 }
 
-// Column j of the thread's; c is its number in the block.
-__device__ __forceinline__ void make(Maker &maker, uint2 *to, int c, int flip)
+// One column, and on to the next. In 4-byte words: flip exchanges the places of real and imaginary parts, swap those of high
+// and low ones, so that a warp's words fall into different banks.
+__device__ __forceinline__ void make(Maker &maker, unsigned *to, int flip, int swap)
 {
-    // Where the lane that wants a column's real part is; the imaginary part's is 4 lanes on. flip spreads them over the banks.
-    int tile = c / 4 * 32, slot = c % 4 * 8;
-    to[2 * (tile + (slot ^ flip))] = split(maker.value[0].x, maker.value[1].x);
-    to[2 * (tile + ((slot + 4) ^ flip))] = split(maker.value[0].y, maker.value[1].y);
+    uint2 re = split(maker.value[0].x, maker.value[1].x), im = split(maker.value[0].y, maker.value[1].y);
+    to[flip + swap] = re.x;
+    to[flip + (swap ^ 2)] = re.y;
+    to[(flip ^ 16) + swap] = im.x;
+    to[(flip ^ 16) + (swap ^ 2)] = im.y;
     maker.value[0] = times(maker.value[0], maker.turn[0]);
     maker.value[1] = times(maker.value[1], maker.turn[1]);
+}
+
+__device__ __forceinline__ void fetch_stage(uint4 *shared, const uint4 *waves, int tiles)
+{
+    const int step = MI * MW * 64;
+#pragma unroll
+    for (int n = 0; n < (STEPS * step + THREADS - 1) / THREADS; n++) {
+        int i = n * THREADS + threadIdx.x;
+        if (STEPS * step % THREADS == 0 || i < STEPS * step) {
+            if (step % THREADS == 0) // then known without the thread's number
+                fetch(shared + i, waves + (n * THREADS / step) * tiles * 64 + (n * THREADS % step + threadIdx.x));
+            else
+                fetch(shared + i, waves + (i / step) * tiles * 64 + i % step);
+        }
+    }
 }
 
 // image = image + sum over the samples made ready, or the sum alone where add is 0. Blocks: (tiles of columns, tiles of pairs,
@@ -229,86 +242,80 @@ grid_to_image(Shape shape, const uint4 *waves, const float4 *samples, int stages
     int groups = (shape.n[1] + Y - 1) / Y;
     long long id = (long long)blockIdx.x * (COLUMNS / Y) + group;
     float y = (float)((int)(id % groups) * Y - shape.n[1] / 2), z = (float)((int)(id / groups) - shape.n[2] / 2);
-    int step = pair / 8, flip = (step & 1) * 4;
-    int make_at = ROWS_STAGE * 2 + 2 * (step * (NW * NI * 32) + (pair & 3)) + (pair / 4 & 1);
-    Maker maker;
+    int step = pair / 8, flip = (step & 1) * 16, swap = (step & 2);
+    int make_at = (ROWS_STAGE + step * (NW * NI * 32)) * 4 + group * Y * 32 + (pair & 3) * 4 + (pair / 4 & 1);
+    samples += pair * 4;
 
+    Maker maker;
+    float4 s[4];
     float sum[MI][NI][4], run[MI][NI][4];
 #pragma unroll
-    for (int i = 0; i < MI; i++)
-#pragma unroll
-        for (int j = 0; j < NI; j++)
-#pragma unroll
-            for (int l = 0; l < 4; l++)
-                sum[i][j][l] = run[i][j][l] = 0;
+    for (int i = 0; i < MI * NI * 4; i++)
+        sum[i / NI / 4][i / 4 % NI][i % 4] = 0;
 
-    for (int stage = from - 1; stage < to; stage++) {
-        uint4 *now = memory + (stage & 1) * STAGE, *next = memory + (~stage & 1) * STAGE;
-        uint2 *make_to = (uint2 *)next + make_at;
-        float4 s[4];
-        bool more = stage + 1 < to;
-        if (more) {
+    if (from < to) {
+        fetch_stage(memory, waves + (long long)from * STEPS * tiles * 64, tiles);
 #pragma unroll
-            for (int i = 0; i < STEPS; i++)
-                fetch(next + i * (MI * MW * 64), waves + ((stage + 1LL) * STEPS + i) * tiles * 64, MI * MW * 64, THREADS);
-            const float4 *ready = samples + ((stage + 1LL) * KT + pair * 2) * 2;
+        for (int i = 0; i < 4; i++)
+            s[i] = __ldg(samples + (long long)from * (KT * 2) + i);
+        begin(maker, s, y, z);
 #pragma unroll
-            for (int i = 0; i < 4; i++)
-                s[i] = __ldg(ready + i);
-        }
-        if (stage < from) {
-            if (more) {
-                begin(maker, s, y, z);
-#pragma unroll
-                for (int j = 0; j < Y; j++)
-                    make(maker, make_to, group * Y + j, flip);
-            }
-        } else {
-#pragma unroll
-            for (int i = 0; i < STEPS; i++) {
-                const uint4 *a = now + (i * MI * MW + row) * 64 + lane;
-                const uint4 *b = now + ROWS_STAGE + (i * NW * NI + column) * 32 + (lane ^ (i & 1) * 4);
-                uint4 right[NI];
-#pragma unroll
-                for (int j = 0; j < NI; j++)
-                    right[j] = b[j * 32];
-#pragma unroll
-                for (int r = 0; r < MI; r++) {
-                    uint4 high = a[r * 64], low = a[r * 64 + 32];
-#pragma unroll
-                    for (int j = 0; j < NI; j++)
-                        product(run[r][j], low, right[j].x, right[j].z);
-#pragma unroll
-                    for (int j = 0; j < NI; j++)
-                        product(run[r][j], high, right[j].y, right[j].w);
-#pragma unroll
-                    for (int j = 0; j < NI; j++)
-                        product(run[r][j], high, right[j].x, right[j].z);
-                }
-                // The next stage's columns are made while the tensor cores work.
-                if (more) {
-                    if (i == 0)
-                        begin(maker, s, y, z);
-#pragma unroll
-                    for (int j = i * Y / STEPS; j < (i + 1) * Y / STEPS; j++)
-                        make(maker, make_to, group * Y + j, flip);
-                }
-            }
-            if (PROMOTE == 1 || (stage - from) % PROMOTE == PROMOTE - 1 || !more) {
-#pragma unroll
-                for (int i = 0; i < MI; i++)
-#pragma unroll
-                    for (int j = 0; j < NI; j++)
-#pragma unroll
-                        for (int l = 0; l < 4; l++) {
-                            sum[i][j][l] += run[i][j][l];
-                            run[i][j][l] = 0;
-                        }
-            }
-        }
+        for (int j = 0; j < Y; j++)
+            make(maker, (unsigned *)memory + make_at + j * 32, flip, swap);
+    }
+    for (int stage = from; stage < to; stage++) {
         arrive();
         __syncthreads();
+        int parity = (stage - from) & 1;
+        uint4 *now = memory + parity * STAGE, *next = memory + (parity ^ 1) * STAGE;
+        long long after = min(stage + 1, to - 1); // the last is made twice, which spares branches
+        fetch_stage(next, waves + after * STEPS * tiles * 64, tiles);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            s[i] = __ldg(samples + after * (KT * 2) + i);
+        if (PROMOTE == 1 || (stage - from) % PROMOTE == 0) {
+#pragma unroll
+            for (int i = 0; i < MI * NI * 4; i++)
+                run[i / NI / 4][i / 4 % NI][i % 4] = 0;
+        }
+#pragma unroll
+        for (int i = 0; i < STEPS; i++) {
+            const uint4 *a = now + (i * MI * MW + row) * 64 + lane;
+            const uint4 *b = now + ROWS_STAGE + (i * NW * NI + column) * 32 + (lane ^ (i & 1) * 4);
+            uint4 right[NI];
+#pragma unroll
+            for (int j = 0; j < NI; j++) {
+                right[j] = b[j * 32];
+                if (i & 2)
+                    right[j] = make_uint4(right[j].z, right[j].w, right[j].x, right[j].y);
+            }
+#pragma unroll
+            for (int r = 0; r < MI; r++) {
+                uint4 high = a[r * 64], low = a[r * 64 + 32];
+#pragma unroll
+                for (int j = 0; j < NI; j++)
+                    product(run[r][j], low, right[j].x, right[j].y);
+#pragma unroll
+                for (int j = 0; j < NI; j++)
+                    product(run[r][j], high, right[j].z, right[j].w);
+#pragma unroll
+                for (int j = 0; j < NI; j++)
+                    product(run[r][j], high, right[j].x, right[j].y);
+            }
+            // The next stage's columns are made while the tensor cores work.
+            if (i == 0)
+                begin(maker, s, y, z);
+#pragma unroll
+            for (int j = i * Y / STEPS; j < (i + 1) * Y / STEPS; j++)
+                make(maker, (unsigned *)next + make_at + j * 32, flip, swap);
+        }
+        if (PROMOTE == 1 || (stage - from) % PROMOTE == PROMOTE - 1 || stage + 1 == to) {
+#pragma unroll
+            for (int i = 0; i < MI * NI * 4; i++)
+                sum[i / NI / 4][i / 4 % NI][i % 4] += run[i / NI / 4][i / 4 % NI][i % 4];
+        }
     }
+    arrive();
 
     image += blockIdx.z * part_stride;
     float unscale = scale[1];
@@ -380,10 +387,20 @@ fold_image(Shape shape, const cplx *image, const float *scale, int column_tiles,
         else
             b[j] = split(s * up.x + s * down.x, s * up.y - s * down.y);
     }
-    out[i] = make_uint4(b[0].x, b[0].y, b[1].x, b[1].y);
+    out[i] = make_uint4(b[0].x, b[1].x, b[0].y, b[1].y);
 }
 
 #define MS 2 // tiles of 16 samples a warp
+
+__device__ __forceinline__ void fetch_columns(uint4 *shared, const uint4 *folded)
+{
+#pragma unroll
+    for (int n = 0; n < (NS * KR * 32 + 255) / 256; n++) {
+        int i = n * 256 + threadIdx.x;
+        if (NS * KR * 32 % 256 == 0 || i < NS * KR * 32)
+            fetch(shared + i, folded + i);
+    }
+}
 
 // values(m) of 256 samples a block, summed over stages of NS tiles of columns: those of part blockIdx.y, which writes to
 // values + part part_stride.
@@ -405,10 +422,11 @@ grid_to_samples(Shape shape, const float *k0, const float *k1, const float *k2, 
     }
     // The buffers are two stages; any stage's is its parity.
     if (stage < to)
-        fetch(memory + (stage & 1) * (NS * KR * 32), folded + stage * (NS * KR * 32), NS * KR * 32, 256);
+        fetch_columns(memory + (stage & 1) * (NS * KR * 32), folded + stage * (NS * KR * 32));
     while (stage < to) {
         long long block = stage / ((long long)shape.n[2] * groups);
         long long end = min(to, (block + 1) * shape.n[2] * groups);
+        int group = (int)(stage % groups), plane = (int)(stage / groups % shape.n[2]);
         uint4 high[MS][KR], low[MS][KR];
 #pragma unroll
         for (int i = 0; i < MS; i++)
@@ -430,7 +448,7 @@ grid_to_samples(Shape shape, const float *k0, const float *k1, const float *k2, 
             arrive();
             __syncthreads();
             if (stage + 1 < to)
-                fetch(memory + (~stage & 1) * (NS * KR * 32), folded + (stage + 1) * (NS * KR * 32), NS * KR * 32, 256);
+                fetch_columns(memory + (~stage & 1) * (NS * KR * 32), folded + (stage + 1) * (NS * KR * 32));
             const uint4 *b = memory + (stage & 1) * (NS * KR * 32) + lane;
             // Horner's scheme along axis 1: s = sum over tiles of turn^tile times the tile's product.
             cplx s[2 * MS];
@@ -457,17 +475,17 @@ grid_to_samples(Shape shape, const float *k0, const float *k1, const float *k2, 
                     for (int t = 0; t < 2; t++)
 #pragma unroll
                         for (int i = 0; i < MS; i++)
-                            product(rest[t][i], low[i][r], right[t].x, right[t].z);
+                            product(rest[t][i], low[i][r], right[t].x, right[t].y);
 #pragma unroll
                     for (int t = 0; t < 2; t++)
 #pragma unroll
                         for (int i = 0; i < MS; i++)
-                            product(main[t][i], high[i][r], right[t].x, right[t].z);
+                            product(main[t][i], high[i][r], right[t].x, right[t].y);
 #pragma unroll
                     for (int t = 0; t < 2; t++)
 #pragma unroll
                         for (int i = 0; i < MS; i++)
-                            product(rest[t][i], high[i][r], right[t].y, right[t].w);
+                            product(rest[t][i], high[i][r], right[t].z, right[t].w);
                 }
 #pragma unroll
                 for (int t = 1; t >= 0; t--)
@@ -481,8 +499,11 @@ grid_to_samples(Shape shape, const float *k0, const float *k1, const float *k2, 
                         s[i] = p;
                     }
             }
-            float y = (float)((int)(stage % groups) * (NS * 4) + lane % 4 - shape.n[1] / 2);
-            float z = (float)((int)(stage / groups % shape.n[2]) - shape.n[2] / 2);
+            float y = (float)(group * (NS * 4) + lane % 4 - shape.n[1] / 2), z = (float)(plane - shape.n[2] / 2);
+            if (++group == groups) {
+                group = 0;
+                plane++;
+            }
 #pragma unroll
             for (int i = 0; i < 2 * MS; i++) {
                 long long m = min(first + i * 8, count - 1);

@@ -6,15 +6,19 @@
 // rounding errors stay those of short sums. Sources are made ready in polar form, |value| and its phase: the phase starts the
 // sum of p.q, and two multiplications a pair are saved.
 //
+// A block's targets are close together (the host sorts them), and phases are taken from one of them: what is left is a few
+// turns, for which f32 and the special functions suffice whatever the size of the image. The phase at that target is reduced
+// axis by axis, without loss, once a source and block.
+//
 // Macros: AXES 1 to 4; V targets a thread; POLY of them whose waves are polynomials on the FMA units, while the special
-// function units, which bound the kernel otherwise, work on the others; ACCURATE=1: phases reduced axis by axis, without loss,
-// and accurate polynomials for all (POLY does not matter). In f64, always ACCURATE.
-// REDUCE=1: phases less whole turns also before the special functions, whose error grows with them. UNROLL: of the loop over
-// sources.
-// Unless ACCURATE, an error of about 3e-8 times the phase in radians remains, beside 5e-7 of the special functions.
+// function units, which bound the kernel otherwise, work on the others; UNROLL: of the loop over sources; ACCURATE=1: all
+// phases reduced as the first one, and accurate polynomials (POLY does not matter; the order of targets neither). In f64,
+// always ACCURATE. They may be changed together with the host's geometry.
 
 #define RUN 256     // sources in shared memory at a time
+#ifndef THREADS
 #define THREADS 128 // a block
+#endif
 #if ACCURATE
 #define UNIT ((real)1) // phases in turns
 #else
@@ -27,10 +31,11 @@ struct __align__(16) Source {
     real none[2];
 };
 
-// Sources as the sums want them, padded with zeros to a whole number of runs; sign is that of the exponent.
+// Sources as the sums want them, padded with zeros to a whole number of runs; sign is that of the exponent. order, where
+// given, says which value belongs to each position.
 extern "C" __global__ void __launch_bounds__(256)
-ready_sources(const real *p0, const real *p1, const real *p2, const real *p3, const cplx *values, long long count,
-              long long padded, real sign, Source *out)
+ready_sources(const real *p0, const real *p1, const real *p2, const real *p3, const cplx *values, const unsigned *order,
+              long long count, long long padded, real sign, Source *out)
 {
     long long i = blockIdx.x * 256LL + threadIdx.x;
     if (i >= padded)
@@ -40,10 +45,16 @@ ready_sources(const real *p0, const real *p1, const real *p2, const real *p3, co
         const real *p[4] = {p0, p1, p2, p3};
 #pragma unroll
         for (int a = 0; a < AXES; a++)
-            s.position[a] = sign * UNIT * p[a][i];
-        cplx v = values[i];
+            s.position[a] = sign * p[a][i];
+        cplx v = values[order ? order[i] : i];
         s.size = hypot(v.x, v.y);
-        s.phase = atan2(v.y, v.x) * (UNIT * (real)0.15915494309189535);
+        s.phase = atan2(v.y, v.x) * (real)0.15915494309189535;
+        // Sizes are positive, so that the mean error of the sines, 3e-8, would add up over millions of sources: half of the
+        // sources, those of odd parity, are taken half a turn on and negated.
+        if (__popcll(i) & 1) {
+            s.size = -s.size;
+            s.phase -= copysign((real)0.5, s.phase);
+        }
     }
     out[i] = s;
 }
@@ -85,39 +96,56 @@ __device__ __forceinline__ void add_pair(Source const &s, real const (&at)[AXES]
         sum.x = fma(size, c, sum.x);
         sum.y = fma(size * rest, d, sum.y);
     } else {
-#if REDUCE
-        phase = fma(fma(phase, 1.0f / UNIT, WHOLE) - WHOLE, -UNIT, phase);
-#endif
         sum.x = fma(s.size, __cosf(phase), sum.x);
         sum.y = fma(s.size, __sinf(phase), sum.y);
     }
 }
 #endif
 
-// Blocks: (targets / (THREADS V), parts of the sources); part p writes to out + p part_stride.
+// Blocks: (targets / (THREADS V), parts of the sources); part p writes to out + p part_stride. Target t is written to order[t]
+// where given.
 extern "C" __global__ void __launch_bounds__(THREADS)
 list_sum(const Source *sources, long long runs, const real *q0, const real *q1, const real *q2, const real *q3,
-         long long count, cplx *out, long long part_stride)
+         const unsigned *order, long long count, cplx *out, long long part_stride)
 {
     __shared__ Source tile[RUN];
     const real *q[4] = {q0, q1, q2, q3};
-    long long first = (long long)blockIdx.x * (THREADS * V) + threadIdx.x;
+    long long block = (long long)blockIdx.x * (THREADS * V), first = block + threadIdx.x;
     long long run = runs * blockIdx.y / gridDim.y, to = runs * (blockIdx.y + 1) / gridDim.y;
     real at[V][AXES];
     cplx total[V];
+#if !ACCURATE
+    real origin[AXES];
+#pragma unroll
+    for (int a = 0; a < AXES; a++)
+        origin[a] = q[a][min(block + THREADS * V / 2, count - 1)];
+#endif
 #pragma unroll
     for (int v = 0; v < V; v++) {
         long long t = min(first + v * THREADS, count - 1);
 #pragma unroll
         for (int a = 0; a < AXES; a++)
+#if ACCURATE
             at[v][a] = q[a][t];
+#else
+            at[v][a] = q[a][t] - origin[a];
+#endif
         total[v].x = total[v].y = 0;
     }
     for (; run < to; run++) {
         __syncthreads();
-        const float4 *from = (const float4 *)(sources + run * RUN);
-        for (int i = threadIdx.x; i < RUN * (int)(sizeof(Source) / 16); i += THREADS)
-            ((float4 *)tile)[i] = from[i];
+        for (int i = threadIdx.x; i < RUN; i += THREADS) {
+            Source s = sources[run * RUN + i];
+#if !ACCURATE
+#pragma unroll
+            for (int a = 0; a < AXES; a++) {
+                s.phase += fraction(s.position[a], origin[a]);
+                s.position[a] *= UNIT;
+            }
+            s.phase = (s.phase - ((s.phase + WHOLE) - WHOLE)) * UNIT;
+#endif
+            tile[i] = s;
+        }
         __syncthreads();
         cplx sum[V];
 #pragma unroll
@@ -140,5 +168,5 @@ list_sum(const Source *sources, long long runs, const real *q0, const real *q1, 
 #pragma unroll
     for (int v = 0; v < V; v++)
         if (first + v * THREADS < count)
-            out[first + v * THREADS] = total[v];
+            out[order ? order[first + v * THREADS] : first + v * THREADS] = total[v];
 }
