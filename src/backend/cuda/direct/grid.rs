@@ -1,0 +1,465 @@
+//! Sums on a Cartesian grid of voxels: the kernels of exact_grid.cu, in f32 on tensor cores, and of exact_grid_f64.cu.
+
+use super::super::compile::Kernels;
+use super::super::gpu::{launch, Gpu};
+use super::super::memory::DeviceArray;
+use super::super::runtime::Function;
+use super::{blocks, parts, Places, Work, THREADS};
+use crate::error::{bail, checked_product, Result};
+use crate::real::Real;
+use num_complex::Complex;
+
+const F32: &str = concat!(
+    include_str!("../../../../kernels/exact_wave.cuh"),
+    include_str!("../../../../kernels/exact_grid.cu")
+);
+const F64: &str = concat!(
+    include_str!("../../../../kernels/exact_wave.cuh"),
+    include_str!("../../../../kernels/exact_grid_f64.cu")
+);
+
+// A block's warps, to image in f32: along pairs of voxels, and along columns.
+const WARPS: [usize; 2] = [2, 4];
+/// Columns of a block, to image.
+const COLUMNS: usize = 64;
+/// Samples of a block, to samples.
+const SAMPLES: usize = 256;
+/// Pairs that a tile of the tensor cores holds, as cosines and sines.
+const TILE: usize = 8;
+/// In f64: pairs of a block, to image, and columns of a stage, to samples.
+const PAIRS_F64: usize = 32;
+const STRETCH_F64: usize = 16;
+/// Bytes of samples made ready at a time: they stay in the GPU's cache.
+const READY_BYTES: usize = 32 << 20;
+
+/// The kernels' struct of that name.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Shape {
+    stride: [i64; 3],
+    n: [i32; 3],
+    even: i32,
+}
+
+impl Shape {
+    fn new(dims: [usize; 3], axes: [usize; 3]) -> Self {
+        let stride = [1, dims[0], dims[0] * dims[1]];
+        Shape {
+            stride: axes.map(|a| stride[a] as i64),
+            n: axes.map(|a| dims[a] as i32),
+            even: i32::from(dims[axes[0]].is_multiple_of(2)),
+        }
+    }
+}
+
+/// The sizes of a product to image. Axis 0 is the folded one.
+#[derive(Debug, Clone, Copy)]
+struct ImageSizes {
+    axes: [usize; 3],
+    /// Tiles of pairs a warp; 0 in f64.
+    warp_tiles: usize,
+    /// Tiles of pairs, or in f64 pairs, padded to whole blocks.
+    width: usize,
+    row_blocks: usize,
+    column_blocks: usize,
+    /// Samples a stage.
+    stage: usize,
+}
+
+impl ImageSizes {
+    fn new(dims: [usize; 3], axes: [usize; 3], double: bool, stage: usize) -> Self {
+        let n = axes.map(|a| dims[a]);
+        let pairs = n[0].div_ceil(2);
+        let (warp_tiles, width, row_blocks) = if double {
+            let row_blocks = pairs.div_ceil(PAIRS_F64);
+            (0, row_blocks * PAIRS_F64, row_blocks)
+        } else {
+            let tiles = pairs.div_ceil(TILE);
+            let row_blocks = tiles.div_ceil(4 * WARPS[0]);
+            let warp_tiles = tiles.div_ceil(row_blocks).div_ceil(WARPS[0]);
+            (warp_tiles, row_blocks * warp_tiles * WARPS[0], row_blocks)
+        };
+        // Neighbours along axis 1 that a thread makes.
+        let own = if double { 8 } else { stage / 8 };
+        let column_blocks = (n[1].div_ceil(own) * n[2]).div_ceil(COLUMNS / own);
+        ImageSizes { axes, warp_tiles, width, row_blocks, column_blocks, stage }
+    }
+
+    /// What is computed, padding included.
+    fn cost(&self) -> usize {
+        self.width * self.column_blocks
+    }
+
+    /// Bytes of shared memory of a block, in f32.
+    fn shared(&self) -> usize {
+        let steps = self.stage / 16;
+        2 * 16 * steps * (64 * self.warp_tiles * WARPS[0] + 128 * WARPS[1])
+    }
+
+    fn kernels(&self) -> Kernels {
+        let macros = [
+            ("MI", self.warp_tiles),
+            ("MW", WARPS[0]),
+            ("NW", WARPS[1]),
+            ("KT", self.stage),
+            ("PROMOTE", 64 / self.stage),
+        ];
+        Kernels::new("exact_grid_image", F32, 4, &macros)
+    }
+}
+
+/// The sizes of a product to samples. Axis 0 is the folded one.
+#[derive(Debug, Clone, Copy)]
+struct SampleSizes {
+    axes: [usize; 3],
+    /// Tiles of pairs taken at once, and how many times; in f64 the latter for 8 pairs.
+    tiles: usize,
+    row_blocks: usize,
+    /// Tiles of 4 columns along axis 1, in f32: of a stage, and in all.
+    stage: usize,
+    column_tiles: usize,
+    /// Stages in all.
+    stages: usize,
+    /// Bytes of the folded image.
+    folded: usize,
+}
+
+impl SampleSizes {
+    fn new(dims: [usize; 3], axes: [usize; 3], double: bool) -> Self {
+        let n = axes.map(|a| dims[a]);
+        let pairs = n[0].div_ceil(2);
+        if double {
+            let row_blocks = pairs.div_ceil(TILE);
+            let stages = row_blocks * n[2] * n[1].div_ceil(STRETCH_F64);
+            let folded = row_blocks * n[1] * n[2] * TILE * 32;
+            return SampleSizes { axes, tiles: 1, row_blocks, stage: 0, column_tiles: n[1], stages, folded };
+        }
+        let tiles = pairs.div_ceil(TILE);
+        let row_blocks = tiles.div_ceil(8);
+        let tiles = tiles.div_ceil(row_blocks);
+        let columns = n[1].div_ceil(4);
+        // An even number of tiles a stage, up to 8, that leaves little over.
+        let stage = columns.div_ceil(columns.div_ceil(8)).next_multiple_of(2);
+        let column_tiles = columns.next_multiple_of(stage);
+        let stages = row_blocks * n[2] * (column_tiles / stage);
+        SampleSizes { axes, tiles, row_blocks, stage, column_tiles, stages, folded: stages * stage * tiles * 512 }
+    }
+
+    fn cost(&self) -> usize {
+        self.folded
+    }
+
+    /// Bytes of shared memory of a block, in f32.
+    fn shared(&self) -> usize {
+        2 * self.stage * self.tiles * 512
+    }
+
+    fn kernels(&self) -> Kernels {
+        Kernels::new("exact_grid_samples", F32, 4, &[("KR", self.tiles), ("NS", self.stage)])
+    }
+}
+
+fn f64_kernels() -> Kernels {
+    Kernels::new("exact_grid_f64", F64, 8, &[])
+}
+
+/// The best of all orders of the axes: the folded one has coordinates, the first of equals wins.
+fn best<S: Copy>(ndim: usize, size: impl Fn([usize; 3]) -> S, cost: impl Fn(&S) -> usize) -> S {
+    let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+    let sizes = orders.into_iter().filter(|axes| axes[0] < ndim).map(size);
+    sizes.min_by_key(|s| cost(s)).expect("there is an axis")
+}
+
+/// Whether a block may have so much shared memory.
+fn stage_that_fits(sizes: impl Fn(usize) -> ImageSizes, shared: usize) -> ImageSizes {
+    [64, 32].map(&sizes).into_iter().find(|s| s.shared() <= shared).unwrap_or_else(|| sizes(16))
+}
+
+/// The kernels that find the power of two which brings data into the range of half precision.
+struct Scaling {
+    largest: Function,
+    choose: Function,
+    /// Blocks that `largest` may have, and their results; the scale and its inverse.
+    blocks: usize,
+    most: usize,
+    scale: usize,
+}
+
+impl Scaling {
+    fn new(gpu: &Gpu, kernels: &Kernels, places: &mut Places) -> Result<Self> {
+        let blocks = 256;
+        Ok(Scaling {
+            largest: gpu.function(kernels, "largest", 0)?,
+            choose: gpu.function(kernels, "choose_scale", 0)?,
+            blocks,
+            most: places.take(blocks * 4),
+            scale: places.take(2 * 4),
+        })
+    }
+
+    /// Queues it for `len` complex numbers; the address of the scale.
+    fn find(&self, gpu: &Gpu, work: &Work, data: u64, len: usize) -> u64 {
+        let count = len.div_ceil(THREADS).clamp(1, self.blocks) as u32;
+        let (most, scale, len) = (work.at(self.most), work.at(self.scale), len as i64);
+        let block = [THREADS as u32, 1, 1];
+        // SAFETY: the data have so many elements, each block has its place.
+        unsafe {
+            launch!(gpu, &self.largest, [count, 1, 1], block, 0; data, len, most);
+            launch!(gpu, &self.choose, [1, 1, 1], block, 0; most, count as i32, scale);
+        }
+        scale
+    }
+}
+
+struct ToImage {
+    sizes: ImageSizes,
+    shape: Shape,
+    scaling: Option<Scaling>,
+    ready_samples: Function,
+    ready_waves: Function,
+    product: Function,
+    add_parts: Function,
+    parts: usize,
+    /// Samples made ready at a time, whole stages.
+    chunk: usize,
+    waves: usize,
+    ready: usize,
+    partial: usize,
+}
+
+struct ToSamples {
+    sizes: SampleSizes,
+    shape: Shape,
+    scaling: Option<Scaling>,
+    fold: Function,
+    product: Function,
+    add_parts: Function,
+    parts: usize,
+    folded: usize,
+    partial: usize,
+}
+
+/// Sums between samples and a Cartesian grid.
+pub struct Grid<T> {
+    k: Vec<DeviceArray<T>>,
+    samples: usize,
+    voxels: usize,
+    to_image: ToImage,
+    to_samples: ToSamples,
+    work: Work,
+}
+
+impl<T: Real> Grid<T> {
+    /// For samples at `k`, a slice an axis, and voxels of `dims`.
+    pub fn new(gpu: &Gpu, k: &[&[T]], dims: &[usize]) -> Result<Self> {
+        let double = size_of::<T>() == 8;
+        let ndim = dims.len();
+        let dims = [0, 1, 2].map(|a| *dims.get(a).unwrap_or(&1));
+        let voxels = checked_product(&dims, "the image")?;
+        let samples = k[0].len();
+        if let Some(n) = dims.iter().find(|n| **n >= 1 << 30) {
+            bail!(SizeOverflow, "{n} voxels along an axis are too many for a GPU: use fewer, or device cpu");
+        }
+        let properties = gpu.properties();
+        let multiprocessors = properties.multiprocessors as usize;
+        let element = size_of::<Complex<T>>();
+
+        // The two directions never run at once, and share their memory.
+        let mut places = Places::default();
+        let sizes = best(
+            ndim,
+            |axes| match double {
+                true => ImageSizes::new(dims, axes, true, 16),
+                false => stage_that_fits(|stage| ImageSizes::new(dims, axes, false, stage), properties.shared),
+            },
+            ImageSizes::cost,
+        );
+        let kernels = if double { f64_kernels() } else { sizes.kernels() };
+        // Bytes of a sample made ready: its waves, and the rest.
+        let bytes = if double { [sizes.width * 16, 48] } else { [sizes.width * 64, 32] };
+        let all = samples.next_multiple_of(sizes.stage);
+        let chunks = (all as u128 * (bytes[0] + bytes[1]) as u128).div_ceil(READY_BYTES as u128).max(1);
+        let chunk = (all as u128).div_ceil(chunks).max(1) as usize;
+        let chunk = chunk.next_multiple_of(sizes.stage);
+        let running = if double { 3 * multiprocessors } else { multiprocessors };
+        let tiles = sizes.row_blocks * sizes.column_blocks;
+        let image_parts = parts(tiles, running, chunk / sizes.stage, voxels * element).min(65535);
+        let to_image = ToImage {
+            sizes,
+            shape: Shape::new(dims, sizes.axes),
+            scaling: if double { None } else { Some(Scaling::new(gpu, &kernels, &mut places)?) },
+            ready_samples: gpu.function(&kernels, "ready_samples", 0)?,
+            ready_waves: gpu.function(&kernels, "ready_waves", 0)?,
+            product: gpu.function(&kernels, "grid_to_image", if double { 0 } else { sizes.shared() })?,
+            add_parts: gpu.function(&kernels, "add_parts", 0)?,
+            parts: image_parts,
+            chunk,
+            waves: places.take(chunk * bytes[0]),
+            ready: places.take(chunk * bytes[1]),
+            partial: places.take(if image_parts > 1 { image_parts * voxels * element } else { 0 }),
+        };
+        let needed = places.end;
+
+        let mut places = Places::default();
+        let sizes = best(ndim, |axes| SampleSizes::new(dims, axes, double), SampleSizes::cost);
+        let kernels = if double { f64_kernels() } else { sizes.kernels() };
+        let running = if double { 4 * multiprocessors } else { multiprocessors };
+        let sample_parts =
+            parts(samples.div_ceil(SAMPLES), running, sizes.stages, samples.max(1) * element).min(65535);
+        let to_samples = ToSamples {
+            sizes,
+            shape: Shape::new(dims, sizes.axes),
+            scaling: if double { None } else { Some(Scaling::new(gpu, &kernels, &mut places)?) },
+            fold: gpu.function(&kernels, "fold_image", 0)?,
+            product: gpu.function(&kernels, "grid_to_samples", if double { 0 } else { sizes.shared() })?,
+            add_parts: gpu.function(&kernels, "add_parts", 0)?,
+            parts: sample_parts,
+            folded: places.take(sizes.folded),
+            partial: places.take(if sample_parts > 1 { sample_parts * samples * element } else { 0 }),
+        };
+        let work = Work::new(gpu, needed.max(places.end))?;
+        let k = k.iter().map(|k| gpu.upload(k, "coordinates")).collect::<Result<_>>()?;
+        Ok(Grid { k, samples, voxels, to_image, to_samples, work })
+    }
+
+    /// The coordinates along these axes, 0 for those that have none.
+    fn k(&self, axes: [usize; 3]) -> [u64; 3] {
+        axes.map(|a| self.k.get(a).map_or(0, |k| k.address()))
+    }
+
+    pub fn to_image(&self, gpu: &Gpu, values: u64, image: u64) {
+        let ToImage { sizes, shape, parts, chunk, .. } = self.to_image;
+        let s = &self.to_image;
+        if self.samples == 0 {
+            return gpu.clear(image, self.voxels * size_of::<Complex<T>>());
+        }
+        let k = self.k(sizes.axes);
+        let scale = s.scaling.as_ref().map(|s| s.find(gpu, &self.work, values, self.samples));
+        let [waves, ready, partial] = [s.waves, s.ready, s.partial].map(|p| self.work.at(p));
+        let (count, voxels, width) = (self.samples as i64, self.voxels as i64, sizes.width as i32);
+        let out = if parts > 1 { partial } else { image };
+        let grid = [sizes.column_blocks as u32, sizes.row_blocks as u32, parts as u32];
+        let block = [THREADS as u32, 1, 1];
+        for first in (0..self.samples).step_by(chunk) {
+            let all = (self.samples - first).min(chunk).next_multiple_of(sizes.stage);
+            let (padded, stages, add) = (all as i32, (all / sizes.stage) as i32, i32::from(first > 0));
+            let first = first as i64;
+            // SAFETY: arguments are those of the kernels; the arrays have as many elements as these say, the views that
+            // values and image come from vouch for theirs.
+            unsafe {
+                match scale {
+                    Some(scale) => {
+                        launch!(gpu, &s.ready_samples, blocks(all), block, 0;
+                            shape, k[0], k[1], k[2], values, first, count, padded, scale, ready);
+                        launch!(gpu, &s.ready_waves, blocks(all / 16 * sizes.width * 32), block, 0;
+                            shape, k[0], first, count, padded, width, waves);
+                        launch!(gpu, &s.product, grid, block, sizes.shared();
+                            shape, waves, ready, stages, width, scale, add, out, voxels);
+                    }
+                    None => {
+                        launch!(gpu, &s.ready_samples, blocks(all), block, 0;
+                            shape, k[0], k[1], k[2], values, first, count, padded, ready);
+                        launch!(gpu, &s.ready_waves, blocks(all * sizes.width), block, 0;
+                            shape, k[0], first, count, padded, width, waves);
+                        launch!(gpu, &s.product, grid, [128, 1, 1], 0;
+                            shape, waves, ready, stages, width, add, out, voxels);
+                    }
+                }
+            }
+        }
+        if parts > 1 {
+            // SAFETY: likewise.
+            unsafe {
+                launch!(gpu, &s.add_parts, blocks(self.voxels), block, 0; partial, voxels, parts as i32, image, voxels)
+            };
+        }
+    }
+
+    pub fn to_samples(&self, gpu: &Gpu, image: u64, values: u64) {
+        let ToSamples { sizes, shape, parts, .. } = self.to_samples;
+        let s = &self.to_samples;
+        if self.samples == 0 {
+            return;
+        }
+        let k = self.k(sizes.axes);
+        let scale = s.scaling.as_ref().map(|s| s.find(gpu, &self.work, image, self.voxels));
+        let [folded, partial] = [s.folded, s.partial].map(|p| self.work.at(p));
+        let out = if parts > 1 { partial } else { values };
+        let (count, stages, columns) = (self.samples as i64, sizes.stages as i64, sizes.column_tiles as i32);
+        let grid = [self.samples.div_ceil(SAMPLES) as u32, parts as u32, 1];
+        let block = [THREADS as u32, 1, 1];
+        // A thread makes 16 bytes of the folded image in f32, 32 in f64.
+        let len = sizes.folded / if scale.is_some() { 16 } else { 32 };
+        // SAFETY: as in `to_image`.
+        unsafe {
+            match scale {
+                Some(scale) => {
+                    launch!(gpu, &s.fold, blocks(len), block, 0; shape, image, scale, columns, len as i64, folded);
+                    launch!(gpu, &s.product, grid, block, sizes.shared();
+                        shape, k[0], k[1], k[2], count, folded, columns, stages, scale, out, count);
+                }
+                None => {
+                    launch!(gpu, &s.fold, blocks(len), block, 0; shape, image, len as i64, folded);
+                    launch!(gpu, &s.product, grid, [128, 1, 1], 0;
+                        shape, k[0], k[1], k[2], count, folded, stages, out, count);
+                }
+            }
+            if parts > 1 {
+                launch!(gpu, &s.add_parts, blocks(self.samples), block, 0; partial, count, parts as i32, values, count);
+            }
+        }
+    }
+}
+
+/// Those of images of 32 to 1024 voxels a side and more, in f32 for GPUs with much shared memory and with little.
+pub fn usual_kernels() -> Vec<Kernels> {
+    let mut all = vec![f64_kernels()];
+    for n in [64, 128, 192, 256] {
+        for stage in [64, 32] {
+            all.push(ImageSizes::new([n, n, n], [0, 1, 2], false, stage).kernels());
+        }
+        all.push(SampleSizes::new([n, n, n], [0, 1, 2], false).kernels());
+    }
+    let mut seen = Vec::new();
+    all.retain(|k| !seen.contains(&k.key()) && {
+        seen.push(k.key());
+        true
+    });
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_cover_the_image_and_fit() {
+        for n0 in (1..200).chain([255, 256, 320, 511, 1000]) {
+            for [n1, n2] in [[1, 1], [7, 3], [128, 2], [130, 5]] {
+                let dims = [n0, n1, n2];
+                for stage in [16, 32, 64] {
+                    let s = ImageSizes::new(dims, [0, 1, 2], false, stage);
+                    assert!(s.warp_tiles <= 4 && s.width * 16 >= n0 && s.width == s.row_blocks * s.warp_tiles * 2, "{s:?}");
+                    assert!(s.column_blocks * COLUMNS >= n1 * n2, "{s:?}");
+                    assert!(s.shared() <= [48 << 10, 64 << 10, 128 << 10][stage / 32], "{s:?}");
+                }
+                let s = SampleSizes::new(dims, [0, 1, 2], false);
+                assert!((1..=8).contains(&s.tiles) && s.tiles * s.row_blocks * 16 >= n0, "{s:?}");
+                assert!([2, 4, 6, 8].contains(&s.stage) && s.column_tiles * 4 >= n1, "{s:?}");
+                assert!(s.column_tiles % s.stage == 0 && s.shared() <= 64 << 10, "{s:?}");
+                assert_eq!(s.folded, s.row_blocks * n2 * s.column_tiles * s.tiles * 512);
+            }
+        }
+    }
+
+    #[test]
+    fn the_axis_that_wastes_least_is_folded() {
+        let of = |dims: [usize; 3], ndim| {
+            best(ndim, |axes| ImageSizes::new(dims, axes, false, 64), ImageSizes::cost).axes[0]
+        };
+        assert_eq!(of([128, 128, 128], 3), 0);
+        assert_eq!(of([1, 128, 128], 3), 1);
+        assert_eq!(of([5, 1, 128], 3), 2);
+        assert_eq!(of([1, 128, 1], 2), 1);
+    }
+}
