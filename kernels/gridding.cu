@@ -1,0 +1,581 @@
+// Spreading samples onto the oversampled grid, and interpolating from it. Nothing is added atomically.
+//
+// Axes are x, y, z with x fastest; a 2D grid has x and z, its y is one cell with a window of one tap of value 1.
+// Spread: each tile of the grid has a list of the samples whose windows touch it, ordered by where these start along z.
+// One warp goes through a list: its lanes hold columns of cells, in registers as many planes as the window is long, and
+// where a sample starts further along z than the one before, the planes that no later sample reaches are written. Long
+// lists are cut into segments that write planes of their own, summed by `sum_segments`.
+// Interpolate: samples are sorted by the tile where their windows start; a block copies the tile and the windows'
+// overhang to shared memory, and groups of lanes sum one sample each.
+//
+// Macros: REAL, DOUBLE; DIM 2 or 3; W taps of the window (2 to 16); DEGREE of its polynomials, at least that of their
+// coefficients. For `spread` and `sum_segments`: ROWS cells of y that a lane holds (3D only, else 1), ARRAYS arrays that
+// go through a list together, WARPS of a block, RESIDENT blocks that registers must allow on a multiprocessor. For
+// `interpolate`: STAGED whether tiles go through shared memory; TILE_Y, TILE_Z the tile (its x is 16 cells); GATHER_WARPS
+// of a block. All but DIM, W and precision may be changed for speed.
+
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef unsigned short u16;
+
+#define ALL 0xffffffffu
+#define WY (DIM == 3 ? W : 1)
+// Lanes of a warp along x; the others go along y.
+#define LANES_X (DIM == 3 ? 8 : 32)
+#define CELLS_Y (DIM == 3 ? 4 * ROWS : 1)
+#define HALF ((W + 1) / 2)
+
+// A grid cut into tiles; the last of an axis may be cut short.
+struct layout {
+    u32 size[3], tile[3], tiles[3];
+};
+
+// Coefficients of the first half of the taps' polynomials, lowest power first; the others mirror them.
+struct window_polynomials {
+    real of[DEGREE + 1][HALF];
+};
+
+// The offset of a sample in the first cell of its window as the polynomials' variable, and that cell's x and y.
+struct __align__(4 * sizeof(real)) point {
+    real t[3];
+    u32 xy;
+};
+
+struct segment {
+    u64 first;
+    u32 count, tile;
+    int plane;
+    u32 planes;
+};
+struct cut_tile {
+    u64 segment;
+    u32 segments, tile;
+};
+
+__device__ __forceinline__ void locate(const real *k, u64 m, u32 size, u32 *cell, real *t)
+{
+    // In double precision: a grid position in single precision would cost two digits of the offset.
+    const double position = (double)k[m] * size - 0.5 * W;
+    const double first = ceil(position);
+    const int start = (int)first;
+    *t = (real)(2.0 * (first - position) - 1.0);
+    // A grid has at least two windows, so that one period brings any start inside.
+    *cell = start < 0 ? start + size : start;
+}
+
+// The tile in which each sample's window starts.
+extern "C" __global__ void __launch_bounds__(256)
+sample_tiles(const real *kx, const real *ky, const real *kz, u64 n, layout grid, u32 *keys)
+{
+    const u64 m = (u64)blockIdx.x * 256 + threadIdx.x;
+    if (m >= n) return;
+    u32 x, y = 0, z;
+    real t;
+    locate(kx, m, grid.size[0], &x, &t);
+    if (DIM == 3) locate(ky, m, grid.size[1], &y, &t);
+    locate(kz, m, grid.size[2], &z, &t);
+    keys[m] = (z / grid.tile[2] * grid.tiles[1] + y / grid.tile[1]) * grid.tiles[0] + x / grid.tile[0];
+}
+
+// How many tiles of an axis a window of `taps` cells from `start` on touches. Tiles are at most half the grid, so that
+// it touches none twice.
+__device__ __forceinline__ u32 tiles_touched(u32 start, u32 taps, u32 size, u32 tile)
+{
+    const u32 last = start + taps - 1;
+    if (last < size) return last / tile - start / tile + 1;
+    return (size - 1) / tile - start / tile + 1 + (last - size) / tile + 1;
+}
+
+// Points in sorted order, and in how many tiles' lists each comes.
+extern "C" __global__ void __launch_bounds__(256)
+settle(const real *kx, const real *ky, const real *kz, u64 n, const u32 *order, layout grid, point *points, u16 *planes,
+       u32 *touched)
+{
+    const u64 i = (u64)blockIdx.x * 256 + threadIdx.x;
+    if (i >= n) return;
+    const u32 m = order[i];
+    point p;
+    u32 x, y = 0, z;
+    p.t[1] = 0;
+    locate(kx, m, grid.size[0], &x, &p.t[0]);
+    if (DIM == 3) locate(ky, m, grid.size[1], &y, &p.t[1]);
+    locate(kz, m, grid.size[2], &z, &p.t[2]);
+    p.xy = x | y << 16;
+    points[i] = p;
+    planes[i] = (u16)z;
+    touched[i] = tiles_touched(x, W, grid.size[0], grid.tile[0]) * tiles_touched(y, WY, grid.size[1], grid.tile[1])
+        * tiles_touched(z, W, grid.size[2], grid.tile[2]);
+}
+
+// The pairs of tiles and samples: their keys are tile (tile[2] + W - 1) + where the window starts along z from W - 1
+// cells before the tile.
+extern "C" __global__ void __launch_bounds__(256)
+list_pairs(const point *points, const u16 *planes, u64 n, const u64 *at, layout grid, u32 *keys, u32 *samples)
+{
+    const u64 i = (u64)blockIdx.x * 256 + threadIdx.x;
+    if (i >= n) return;
+    const u32 xy = points[i].xy;
+    const u32 start[3] = {xy & 0xffff, xy >> 16, planes[i]};
+    const u32 taps[3] = {W, WY, W};
+    u32 first[3], count[3];
+    for (u32 a = 0; a < 3; a++) {
+        first[a] = start[a] / grid.tile[a];
+        count[a] = tiles_touched(start[a], taps[a], grid.size[a], grid.tile[a]);
+    }
+    u64 to = at[i];
+    for (u32 iz = 0; iz < count[2]; iz++) {
+        u32 z = first[2] + iz;
+        if (z >= grid.tiles[2]) z -= grid.tiles[2];
+        int from = (int)start[2] - (int)(z * grid.tile[2]);
+        if (from >= (int)grid.tile[2]) from -= grid.size[2];
+        for (u32 iy = 0; iy < count[1]; iy++) {
+            u32 y = first[1] + iy;
+            if (y >= grid.tiles[1]) y -= grid.tiles[1];
+            for (u32 ix = 0; ix < count[0]; ix++) {
+                u32 x = first[0] + ix;
+                if (x >= grid.tiles[0]) x -= grid.tiles[0];
+                const u32 tile = (z * grid.tiles[1] + y) * grid.tiles[0] + x;
+                keys[to] = tile * (grid.tile[2] + W - 1) + (u32)(from + W - 1);
+                samples[to] = (u32)i;
+                to++;
+            }
+        }
+    }
+}
+
+// The taps at t. The window is even: tap W - 1 - j at t is tap j at -t.
+__device__ __forceinline__ void taps_at(const window_polynomials &p, real t, real *taps)
+{
+    const real s = t * t;
+    #pragma unroll
+    for (int j = 0; j < HALF; j++) {
+        real even = p.of[DEGREE & ~1][j];
+        #pragma unroll
+        for (int k = (DEGREE & ~1) - 2; k >= 0; k -= 2) even = fma(even, s, p.of[k][j]);
+        if (2 * j + 1 == W) {
+            taps[j] = even;
+            continue;
+        }
+        real odd = p.of[(DEGREE - 1) | 1][j];
+        #pragma unroll
+        for (int k = ((DEGREE - 1) | 1) - 2; k >= 1; k -= 2) odd = fma(odd, s, p.of[k][j]);
+        taps[j] = fma(odd, t, even);
+        taps[W - 1 - j] = fma(-odd, t, even);
+    }
+}
+
+#ifdef ROWS
+
+// A sample's record in shared memory: its taps along x and y at the tile's cells, the arrays' values, the taps along z.
+#define AT_Y LANES_X
+#define AT_VALUES (LANES_X + (DIM == 3 ? CELLS_Y : 0))
+#define AT_Z (AT_VALUES + 2 * ARRAYS)
+#define RECORD_REALS (AT_Z + W)
+// An odd number of 16 bytes, so that lanes writing theirs at once meet in no bank.
+#define PER_16 (16 / (int)sizeof(real))
+#define RECORD (((RECORD_REALS + PER_16 - 1) / PER_16 | 1) * PER_16)
+#define PLANE_CELLS (32 * ROWS)
+
+struct __align__(16) sixteen_bytes {
+    real of[PER_16];
+};
+
+// Adds a sample to the planes that a lane holds.
+__device__ __forceinline__ void add_sample(const real *record, u32 x, u32 y, cplx sums[ARRAYS][ROWS][W])
+{
+    real broadcast[(2 * ARRAYS + W + PER_16 - 1) / PER_16 * PER_16];
+    #pragma unroll
+    for (int i = 0; i < (int)(sizeof(broadcast) / 16); i++) {
+        const sixteen_bytes b = *(const sixteen_bytes *)(record + AT_VALUES + i * PER_16);
+        #pragma unroll
+        for (int j = 0; j < PER_16; j++) broadcast[i * PER_16 + j] = b.of[j];
+    }
+    const real *taps = broadcast + 2 * ARRAYS;
+    const real wx = record[x];
+    #pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        const real w = DIM == 3 ? wx * record[AT_Y + y + 4 * r] : wx;
+        #pragma unroll
+        for (int a = 0; a < ARRAYS; a++) {
+            const real re = w * broadcast[2 * a], im = w * broadcast[2 * a + 1];
+            #pragma unroll
+            for (int j = 0; j < W; j++) {
+                sums[a][r][j].x = fma(re, taps[j], sums[a][r][j].x);
+                sums[a][r][j].y = fma(im, taps[j], sums[a][r][j].y);
+            }
+        }
+    }
+}
+
+// grid = sums over samples, or planes of `partial` where a segment has some; `slots` says from which on. `arrays` arrays of
+// n values follow one another, and as many grids and partial planes, blockIdx.y being ARRAYS of them.
+extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
+spread(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, const u32 *order, u64 n,
+       const u32 *list, const segment *segments, const u64 *slots, u32 count, u32 arrays, const cplx *values, cplx *cells,
+       cplx *partial, u64 partial_planes)
+{
+    __shared__ __align__(16) real records[WARPS][32 * RECORD];
+    const u32 lane = threadIdx.x & 31, x = lane % LANES_X, y = lane / LANES_X;
+    const u64 number = (u64)blockIdx.x * WARPS + threadIdx.x / 32;
+    if (number >= count) return;
+    const segment run = segments[number];
+    const u32 array0 = blockIdx.y * ARRAYS;
+
+    const u32 tile_x = run.tile % grid.tiles[0], tile_yz = run.tile / grid.tiles[0];
+    const int origin_x = tile_x * grid.tile[0], origin_y = tile_yz % grid.tiles[1] * grid.tile[1];
+    const int origin_z = tile_yz / grid.tiles[1] * grid.tile[2];
+    const int depth = min(grid.tile[2], grid.size[2] - origin_z);
+    const u64 plane = (u64)grid.size[0] * grid.size[1], grid_cells = plane * grid.size[2];
+
+    // Planes go to the grid or, of a tile that is cut, to planes of the segment's own.
+    cplx *out[ARRAYS];
+    int row_step;
+    u64 plane_step;
+    int first_plane = 0, end_plane = depth;
+    bool mine[ROWS];
+    if (run.planes) {
+        first_plane = run.plane;
+        end_plane = run.plane + (int)run.planes;
+        row_step = 32;
+        plane_step = PLANE_CELLS;
+        #pragma unroll
+        for (int a = 0; a < ARRAYS; a++)
+            out[a] = partial + ((array0 + a) * partial_planes + slots[number]) * PLANE_CELLS + lane;
+        #pragma unroll
+        for (int r = 0; r < ROWS; r++) mine[r] = true;
+    } else {
+        row_step = 4 * grid.size[0];
+        plane_step = plane;
+        const u64 at = origin_z * plane + (u64)(origin_y + y) * grid.size[0] + origin_x + x;
+        #pragma unroll
+        for (int a = 0; a < ARRAYS; a++) out[a] = cells + (array0 + a) * grid_cells + at;
+        #pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            mine[r] = x < grid.tile[0] && origin_x + x < grid.size[0] && y + 4 * r < grid.tile[1]
+                && origin_y + y + 4 * r < grid.size[1];
+    }
+
+    cplx sums[ARRAYS][ROWS][W];
+    #pragma unroll
+    for (int a = 0; a < ARRAYS; a++)
+        #pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            #pragma unroll
+            for (int j = 0; j < W; j++) sums[a][r][j].x = sums[a][r][j].y = 0;
+
+    // The plane of sums[..][0].
+    int now = 1 - W;
+    if (run.planes) {
+        const int z = plane_of[list[run.first]];
+        now = z - origin_z;
+        if (now >= (int)grid.tile[2]) now -= grid.size[2];
+    }
+    // Writes planes until `now` is plane `to`.
+    auto advance = [&](int to) {
+        while (now < to) {
+            if (now >= first_plane && now < end_plane) {
+                #pragma unroll
+                for (int a = 0; a < ARRAYS; a++) {
+                    if (ARRAYS > 1 && array0 + a >= arrays) break;
+                    #pragma unroll
+                    for (int r = 0; r < ROWS; r++)
+                        if (mine[r]) out[a][r * row_step] = sums[a][r][0];
+                    out[a] += plane_step;
+                }
+            }
+            #pragma unroll
+            for (int a = 0; a < ARRAYS; a++)
+                #pragma unroll
+                for (int r = 0; r < ROWS; r++) {
+                    #pragma unroll
+                    for (int j = 0; j + 1 < W; j++) sums[a][r][j] = sums[a][r][j + 1];
+                    sums[a][r][W - 1].x = sums[a][r][W - 1].y = 0;
+                }
+            now++;
+        }
+    };
+
+    real *mine_record = records[threadIdx.x / 32] + lane * RECORD;
+    const real *first_record = records[threadIdx.x / 32];
+    for (u32 batch = 0; batch < run.count; batch += 32) {
+        const u32 left = run.count - batch;
+        int z = 0x7fffffff;
+        {
+            #pragma unroll
+            for (int i = 0; i < AT_VALUES / PER_16; i++) {
+                sixteen_bytes zeros;
+                #pragma unroll
+                for (int j = 0; j < PER_16; j++) zeros.of[j] = 0;
+                *(sixteen_bytes *)(mine_record + i * PER_16) = zeros;
+            }
+            real broadcast[(2 * ARRAYS + W + PER_16 - 1) / PER_16 * PER_16];
+            #pragma unroll
+            for (int i = 0; i < (int)(sizeof(broadcast) / sizeof(real)); i++) broadcast[i] = 0;
+            // What lacks for a whole batch are zeros.
+            if (lane < left) {
+                const u32 i = list[run.first + batch + lane];
+                const point p = points[i];
+                z = (int)plane_of[i] - origin_z;
+                if (z >= (int)grid.tile[2]) z -= grid.size[2];
+                const u32 m = order[i];
+                #pragma unroll
+                for (int a = 0; a < ARRAYS; a++)
+                    if (ARRAYS == 1 || array0 + a < arrays) {
+                        const cplx value = values[(array0 + a) * n + m];
+                        broadcast[2 * a] = value.x;
+                        broadcast[2 * a + 1] = value.y;
+                    }
+                taps_at(polynomials, p.t[2], broadcast + 2 * ARRAYS);
+                real taps[W];
+                taps_at(polynomials, p.t[0], taps);
+                int from = (int)(p.xy & 0xffff) - origin_x;
+                if (from >= (int)grid.tile[0]) from -= grid.size[0];
+                #pragma unroll
+                for (int j = 0; j < W; j++)
+                    if ((u32)(from + j) < LANES_X) mine_record[from + j] = taps[j];
+                if (DIM == 3) {
+                    taps_at(polynomials, p.t[1], taps);
+                    from = (int)(p.xy >> 16) - origin_y;
+                    if (from >= (int)grid.tile[1]) from -= grid.size[1];
+                    #pragma unroll
+                    for (int j = 0; j < W; j++)
+                        if ((u32)(from + j) < CELLS_Y) mine_record[AT_Y + from + j] = taps[j];
+                }
+            }
+            #pragma unroll
+            for (int i = 0; i < (int)(sizeof(broadcast) / 16); i++) {
+                sixteen_bytes b;
+                #pragma unroll
+                for (int j = 0; j < PER_16; j++) b.of[j] = broadcast[i * PER_16 + j];
+                *(sixteen_bytes *)(mine_record + AT_VALUES + i * PER_16) = b;
+            }
+        }
+        const int before = __shfl_up_sync(ALL, z, 1);
+        const u32 moves = __ballot_sync(ALL, lane < left && z > (lane ? before : now));
+        __syncwarp();
+        const u32 end = left < 32 ? left : 32;
+        for (u32 s = 0; s < end; s += 4) {
+            const real *record = first_record + s * RECORD;
+            if ((moves >> s & 15) == 0) {
+                #pragma unroll
+                for (int i = 0; i < 4; i++) add_sample(record + i * RECORD, x, y, sums);
+            } else {
+                #pragma unroll 1
+                for (u32 i = s; i < s + 4 && i < end; i++, record += RECORD) {
+                    if (moves >> i & 1) advance(__shfl_sync(ALL, z, i));
+                    add_sample(record, x, y, sums);
+                }
+            }
+        }
+        __syncwarp();
+    }
+    advance(end_plane);
+}
+
+// Sums the segments' planes of tiles that are cut, in their order, in double precision: a block a plane and array.
+extern "C" __global__ void __launch_bounds__(256)
+sum_segments(layout grid, const segment *segments, const u64 *slots, const cut_tile *cuts, const cplx *partial,
+             u64 partial_planes, cplx *cells)
+{
+    __shared__ double sums[8][PLANE_CELLS][2];
+    const cut_tile cut = cuts[blockIdx.x];
+    const int z = blockIdx.y;
+    const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32, x = lane % LANES_X, y = lane / LANES_X;
+    const u32 tile_x = cut.tile % grid.tiles[0], tile_yz = cut.tile / grid.tiles[0];
+    const u32 origin_x = tile_x * grid.tile[0], origin_y = tile_yz % grid.tiles[1] * grid.tile[1];
+    const u32 origin_z = tile_yz / grid.tiles[1] * grid.tile[2];
+    if (origin_z + z >= grid.size[2]) return;
+    const u64 plane = (u64)grid.size[0] * grid.size[1];
+
+    double re[ROWS], im[ROWS];
+    #pragma unroll
+    for (int r = 0; r < ROWS; r++) re[r] = im[r] = 0;
+    // Each warp sums a run of the segments.
+    const u64 end = (u64)cut.segments * (warp + 1) / 8;
+    #pragma unroll 4
+    for (u64 s = (u64)cut.segments * warp / 8; s < end; s++) {
+        const segment run = segments[cut.segment + s];
+        if (z < run.plane || z >= run.plane + (int)run.planes) continue;
+        const cplx *from = partial
+            + (blockIdx.z * partial_planes + slots[cut.segment + s] + (z - run.plane)) * PLANE_CELLS + lane;
+        #pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const cplx value = from[32 * r];
+            re[r] += value.x;
+            im[r] += value.y;
+        }
+    }
+    #pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        sums[warp][32 * r + lane][0] = re[r];
+        sums[warp][32 * r + lane][1] = im[r];
+    }
+    __syncthreads();
+    if (warp >= ROWS) return;
+    double total_re = 0, total_im = 0;
+    for (int w = 0; w < 8; w++) {
+        total_re += sums[w][32 * warp + lane][0];
+        total_im += sums[w][32 * warp + lane][1];
+    }
+    const u32 row = y + 4 * warp;
+    if (x < grid.tile[0] && origin_x + x < grid.size[0] && row < grid.tile[1] && origin_y + row < grid.size[1]) {
+        cplx value;
+        value.x = (real)total_re;
+        value.y = (real)total_im;
+        cells[blockIdx.z * plane * grid.size[2] + (origin_z + z) * plane + (u64)(origin_y + row) * grid.size[0] + origin_x
+              + x] = value;
+    }
+}
+
+#endif
+
+#ifdef STAGED
+
+// Lanes that sum one sample: a half warp where the window fits, a row of taps along x beside another.
+#define GROUP (W <= 8 ? 16 : 32)
+#define GROUP_ROWS (GROUP / W)
+// Rows of the window: along y in 3D, along z in 2D, where there is but one plane.
+#define STEPS ((W + GROUP_ROWS - 1) / GROUP_ROWS)
+#define DEPTH (DIM == 3 ? W : 1)
+#define TILE_X 16
+// As long as the window modulo 16 cells, so that rows side by side meet in no bank.
+#define STRIDE (TILE_X + W)
+#define STAGED_Y (TILE_Y + W - 1)
+#define STAGED_Z (DIM == 3 ? TILE_Z + W - 1 : 1)
+// A sample's record: where its window starts, and the taps.
+#define REALS_16 (16 / (int)sizeof(real))
+#define GATHER_Z 0
+#define GATHER_X ((DEPTH + REALS_16 - 1) / REALS_16 * REALS_16)
+#define GATHER_Y (GATHER_X + W)
+#define GATHER_RECORD (((GATHER_Y + W + REALS_16 - 1) / REALS_16 | 1) * REALS_16)
+
+// values = window-weighted sums of the grid; blockIdx.y is the array. In 2D the grid's z takes the part of y, TILE_Y
+// included. Shared memory: the tile, where staged, then the warps' records.
+extern "C" __global__ void __launch_bounds__(32 * GATHER_WARPS)
+interpolate(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, const u32 *order, u64 n,
+            const segment *segments, const u64 *count, const cplx *cells, cplx *values)
+{
+    extern __shared__ __align__(16) unsigned char shared[];
+    if (blockIdx.x >= count[0]) return;
+    const segment run = segments[blockIdx.x];
+    const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32;
+    const u32 tile_x = run.tile % grid.tiles[0], tile_yz = run.tile / grid.tiles[0];
+    const u32 origin_x = tile_x * grid.tile[0], origin_y = tile_yz % grid.tiles[1] * grid.tile[1];
+    const u32 origin_z = tile_yz / grid.tiles[1] * grid.tile[2];
+    const u64 plane = (u64)grid.size[0] * grid.size[1];
+    const cplx *field = cells + blockIdx.y * plane * grid.size[2];
+    // The axis of the rows.
+    const u32 rows_size = DIM == 3 ? grid.size[1] : grid.size[2], rows_origin = DIM == 3 ? origin_y : origin_z;
+    cplx *staged = (cplx *)shared;
+    real *records = (real *)(shared + (STAGED ? sizeof(cplx) * STRIDE * STAGED_Y * STAGED_Z : 0))
+        + warp * 32 * GATHER_RECORD;
+
+    if (STAGED) {
+        u32 x = origin_x + lane;
+        while (x >= grid.size[0]) x -= grid.size[0];
+        #pragma unroll 4
+        for (u32 row = warp; row < STAGED_Y * STAGED_Z; row += GATHER_WARPS) {
+            u32 y = rows_origin + row % STAGED_Y, z = origin_z + row / STAGED_Y;
+            while (y >= rows_size) y -= rows_size;
+            while (DIM == 3 && z >= grid.size[2]) z -= grid.size[2];
+            if (lane < TILE_X + W - 1)
+                staged[row * STRIDE + lane] = field[(DIM == 3 ? z * plane : 0) + (u64)y * grid.size[0] + x];
+        }
+        __syncthreads();
+    }
+
+    // The lane's place in its group: a tap along x, and a row of the first step. Lanes without have taps of no weight.
+    const u32 place = lane % GROUP, group = lane / GROUP;
+    const bool idle = place >= GROUP_ROWS * W;
+    const u32 at_x = idle ? 0 : place % W, at_row = idle ? 0 : place / W;
+    real *record = records + lane * GATHER_RECORD;
+    for (u32 batch = warp * 32; batch < run.count; batch += 32 * GATHER_WARPS) {
+        const bool there = batch + lane < run.count;
+        const u64 i = run.first + (there ? batch + lane : run.count - 1);
+        const point p = points[i];
+        const u32 m = order[i];
+        const u32 start_x = p.xy & 0xffff, start_y = DIM == 3 ? p.xy >> 16 : plane_of[i];
+        const u32 start_z = DIM == 3 ? plane_of[i] : 0;
+        {
+            real taps[GATHER_X > W ? GATHER_X : W];
+            if (DIM == 3) {
+                taps_at(polynomials, p.t[2], taps);
+                #pragma unroll
+                for (int j = W; j < GATHER_X; j++) taps[j] = 0;
+                #pragma unroll
+                for (int j = 0; j < GATHER_X; j++) record[GATHER_Z + j] = taps[j];
+            }
+            taps_at(polynomials, p.t[0], taps);
+            #pragma unroll
+            for (int j = 0; j < W; j++) record[GATHER_X + j] = taps[j];
+            taps_at(polynomials, p.t[DIM == 3 ? 1 : 2], taps);
+            #pragma unroll
+            for (int j = 0; j < W; j++) record[GATHER_Y + j] = taps[j];
+        }
+        const u32 start = STAGED
+            ? ((DIM == 3 ? start_z - origin_z : 0) * STAGED_Y + start_y - rows_origin) * STRIDE + start_x - origin_x : 0;
+        __syncwarp();
+        real even = 0, odd = 0;
+        #pragma unroll 2
+        for (u32 round = 0; round < GROUP; round++) {
+            const u32 s = group * GROUP + round;
+            const real *taps = records + s * GATHER_RECORD;
+            real re = 0, im = 0;
+            const u32 base = __shfl_sync(ALL, start, s);
+            const u32 cell_x = __shfl_sync(ALL, start_x, s), cell_y = __shfl_sync(ALL, start_y, s);
+            const u32 cell_z = __shfl_sync(ALL, start_z, s);
+            #pragma unroll
+            for (int step = 0; step < STEPS; step++) {
+                const u32 row = step * GROUP_ROWS + at_row;
+                // Rows beyond the window: any cell, without weight.
+                const bool beyond = STEPS * GROUP_ROWS > W && step == STEPS - 1 && row >= W;
+                const u32 y = beyond ? 0 : row;
+                real sum_re = 0, sum_im = 0;
+                #pragma unroll
+                for (int j = 0; j < DEPTH; j++) {
+                    cplx value;
+                    if (STAGED) {
+                        value = staged[base + (j * STAGED_Y + y) * STRIDE + at_x];
+                    } else {
+                        u32 ux = cell_x + at_x, uy = cell_y + y, uz = cell_z + j;
+                        if (ux >= grid.size[0]) ux -= grid.size[0];
+                        if (uy >= rows_size) uy -= rows_size;
+                        if (DIM == 3 && uz >= grid.size[2]) uz -= grid.size[2];
+                        value = field[(DIM == 3 ? uz * plane : 0) + (u64)uy * grid.size[0] + ux];
+                    }
+                    if (DIM == 3) {
+                        sum_re = fma(value.x, taps[GATHER_Z + j], sum_re);
+                        sum_im = fma(value.y, taps[GATHER_Z + j], sum_im);
+                    } else {
+                        sum_re = value.x;
+                        sum_im = value.y;
+                    }
+                }
+                const real wy = idle || beyond ? 0 : taps[GATHER_Y + y];
+                re = fma(sum_re, wy, re);
+                im = fma(sum_im, wy, im);
+            }
+            const real wx = taps[GATHER_X + at_x];
+            re *= wx;
+            im *= wx;
+            // Even lanes go on with real parts, odd ones with imaginary parts.
+            const real other = __shfl_xor_sync(ALL, lane & 1 ? re : im, 1);
+            real sum = (lane & 1 ? im : re) + other;
+            #pragma unroll
+            for (int step = 2; step < GROUP; step *= 2) sum += __shfl_xor_sync(ALL, sum, step);
+            // A pair of lanes keeps the two samples of its places.
+            if ((place ^ round) < 2) {
+                if (round & 1) odd = sum;
+                else even = sum;
+            }
+        }
+        const real other = __shfl_xor_sync(ALL, lane & 1 ? even : odd, 1);
+        cplx value;
+        value.x = lane & 1 ? other : even;
+        value.y = lane & 1 ? odd : other;
+        if (there) values[blockIdx.y * n + m] = value;
+        __syncwarp();
+    }
+}
+
+#endif
