@@ -175,6 +175,7 @@ __device__ __forceinline__ void taps_at(const window_polynomials &p, real t, rea
 #define PER_16 (16 / (int)sizeof(real))
 #define RECORD (((RECORD_REALS + PER_16 - 1) / PER_16 | 1) * PER_16)
 #define PLANE_CELLS (32 * ROWS)
+#define SHARED_SEGMENTS 32
 
 struct __align__(16) sixteen_bytes {
     real of[PER_16];
@@ -372,59 +373,282 @@ spread(window_polynomials polynomials, layout grid, const point *points, const u
     advance(end_plane);
 }
 
-// Sums the segments' planes of tiles that are cut, in their order, in double precision: a block a plane and array.
+// Sums the segments' planes of tiles that are cut, in their order, in double precision; blockIdx.y is eight planes, blockIdx.z
+// an array. Where segments are few a warp sums a plane, otherwise the warps share the segments of one plane after another.
 extern "C" __global__ void __launch_bounds__(256)
 sum_segments(layout grid, const segment *segments, const u64 *slots, const cut_tile *cuts, const cplx *partial,
              u64 partial_planes, cplx *cells)
 {
     __shared__ double sums[8][PLANE_CELLS][2];
     const cut_tile cut = cuts[blockIdx.x];
-    const int z = blockIdx.y;
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32, x = lane % LANES_X, y = lane / LANES_X;
     const u32 tile_x = cut.tile % grid.tiles[0], tile_yz = cut.tile / grid.tiles[0];
     const u32 origin_x = tile_x * grid.tile[0], origin_y = tile_yz % grid.tiles[1] * grid.tile[1];
     const u32 origin_z = tile_yz / grid.tiles[1] * grid.tile[2];
-    if (origin_z + z >= grid.size[2]) return;
+    const u32 planes = min(grid.tile[2], grid.size[2] - origin_z);
     const u64 plane = (u64)grid.size[0] * grid.size[1];
+    const bool shared = cut.segments > SHARED_SEGMENTS;
+    const u64 first = cut.segment + (shared ? (u64)cut.segments * warp / 8 : 0);
+    const u64 end = cut.segment + (shared ? (u64)cut.segments * (warp + 1) / 8 : cut.segments);
 
-    double re[ROWS], im[ROWS];
-    #pragma unroll
-    for (int r = 0; r < ROWS; r++) re[r] = im[r] = 0;
-    // Each warp sums a run of the segments.
-    const u64 end = (u64)cut.segments * (warp + 1) / 8;
-    #pragma unroll 4
-    for (u64 s = (u64)cut.segments * warp / 8; s < end; s++) {
-        const segment run = segments[cut.segment + s];
-        if (z < run.plane || z >= run.plane + (int)run.planes) continue;
-        const cplx *from = partial
-            + (blockIdx.z * partial_planes + slots[cut.segment + s] + (z - run.plane)) * PLANE_CELLS + lane;
+    for (u32 i = 0; i < 8; i++) {
+        const u32 z = blockIdx.y * 8 + i;
+        if (z >= planes) break;
+        if (!shared && warp != i) continue;
+        double re[ROWS], im[ROWS];
+        #pragma unroll
+        for (int r = 0; r < ROWS; r++) re[r] = im[r] = 0;
+        #pragma unroll 4
+        for (u64 s = first; s < end; s++) {
+            const segment run = segments[s];
+            const u32 from = z - run.plane;
+            if (from >= run.planes) continue;
+            const cplx *values = partial + (blockIdx.z * partial_planes + slots[s] + from) * PLANE_CELLS + lane;
+            #pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                const cplx value = values[32 * r];
+                re[r] += value.x;
+                im[r] += value.y;
+            }
+        }
+        if (shared) {
+            #pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                sums[warp][32 * r + lane][0] = re[r];
+                sums[warp][32 * r + lane][1] = im[r];
+                re[r] = im[r] = 0;
+            }
+            __syncthreads();
+            if (warp == 0)
+                for (int w = 0; w < 8; w++) {
+                    #pragma unroll
+                    for (int r = 0; r < ROWS; r++) {
+                        re[r] += sums[w][32 * r + lane][0];
+                        im[r] += sums[w][32 * r + lane][1];
+                    }
+                }
+            __syncthreads();
+            if (warp != 0) continue;
+        }
         #pragma unroll
         for (int r = 0; r < ROWS; r++) {
-            const cplx value = from[32 * r];
-            re[r] += value.x;
-            im[r] += value.y;
+            const u32 row = y + 4 * r;
+            if (x >= grid.tile[0] || origin_x + x >= grid.size[0] || row >= grid.tile[1] || origin_y + row >= grid.size[1])
+                continue;
+            cplx value;
+            value.x = (real)re[r];
+            value.y = (real)im[r];
+            cells[blockIdx.z * plane * grid.size[2] + (origin_z + z) * plane + (u64)(origin_y + row) * grid.size[0]
+                  + origin_x + x] = value;
+        }
+    }
+}
+
+#endif
+
+#ifdef TENSOR
+
+// Spreading is a product of matrices for each tile: [cells of x and y][samples] times [samples][cells of z, re and im].
+// Tensor cores take it with each factor split in two numbers of 11 bits, three products of which keep what single
+// precision has. Batches of 32 samples have their taps in shared memory at the tile's cells, [cell][sample].
+#define TILE_CELLS_X (DIM == 3 ? 8 : 32)
+#define TILE_CELLS_Y (DIM == 3 ? 4 : 0)
+#define TILE_CELLS_Z 16
+// Rows in which lanes meet in no bank.
+#define TAP_ROW 48
+#define TAPS_X 0
+#define TAPS_Z (TAPS_X + TILE_CELLS_X * TAP_ROW)
+#define TAPS_Y (TAPS_Z + TILE_CELLS_Z * TAP_ROW)
+#define TAPS_VALUES (TAPS_Y + TILE_CELLS_Y * 32)
+#define TAPS_LEN (TAPS_VALUES + 64)
+
+struct __align__(16) four {
+    float of[4];
+};
+
+// x y = high + low, high of 11 bits: what a tensor core takes.
+__device__ __forceinline__ void split(float x, float y, u32 &high, u32 &low)
+{
+    const u32 bits = __float_as_uint(x * y);
+#if ROUND_SPLIT
+    high = (bits + 0x1000) & 0xffffe000;
+#else
+    high = bits & 0xffffe000;
+#endif
+    low = __float_as_uint(fmaf(x, y, -__uint_as_float(high)));
+}
+
+__device__ __forceinline__ void multiply_add(float d[4], const u32 a[4], const u32 b[2])
+{
+    // Volatile, to keep the order in which neighbours do not depend on one another.
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// As `spread`, in single precision, for tiles of up to 16 planes; blockIdx.y is an array.
+extern "C" __global__ void __launch_bounds__(32 * TENSOR_WARPS, TENSOR_RESIDENT)
+spread_tensor(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, const u32 *order, u64 n,
+              const u32 *list, const segment *segments, const u64 *slots, u32 count, const cplx *values, cplx *cells,
+              cplx *partial, u64 partial_planes)
+{
+    __shared__ __align__(16) float all_taps[TENSOR_WARPS][TAPS_LEN];
+    const u32 lane = threadIdx.x & 31, fast = lane % 4, slow = lane / 4;
+    const u64 number = (u64)blockIdx.x * TENSOR_WARPS + threadIdx.x / 32;
+    if (number >= count) return;
+    const segment run = segments[number];
+    float *taps = all_taps[threadIdx.x / 32];
+    values += blockIdx.y * n;
+
+    const u32 tile_x = run.tile % grid.tiles[0], tile_yz = run.tile / grid.tiles[0];
+    const int origin_x = tile_x * grid.tile[0], origin_y = tile_yz % grid.tiles[1] * grid.tile[1];
+    const int origin_z = tile_yz / grid.tiles[1] * grid.tile[2];
+
+    // Eight planes of z, sixteen cells of x and y, re or im, a lane's part of these.
+    float sums[2][2][2][4];
+    #pragma unroll
+    for (int h = 0; h < 2; h++)
+        #pragma unroll
+        for (int i = 0; i < 16; i++) sums[h][i / 8][i / 4 % 2][i % 4] = 0;
+
+    // What the next batch needs is fetched while this one is multiplied: a sample's place in the list, then its point, then
+    // its value.
+    const u32 *next = list + run.first + lane;
+    u32 left = run.count;
+    u32 i = lane < left ? *next : 0;
+    point p = points[i];
+    u32 plane_number = plane_of[i];
+    cplx value = values[order[i]];
+    i = lane + 32 < left ? next[32] : 0;
+    for (; left > 0; left = left > 32 ? left - 32 : 0) {
+        const four zeros = {{0, 0, 0, 0}};
+        #pragma unroll
+        for (int k = 0; k < TAPS_LEN / 4; k += 32)
+            if (k + 32 <= TAPS_LEN / 4 || k + lane < TAPS_LEN / 4) *(four *)(taps + 4 * (k + lane)) = zeros;
+        __syncwarp();
+        bool in_half[2] = {false, false};
+        if (lane < left) {
+            int z = (int)plane_number - origin_z;
+            if (z >= (int)grid.tile[2]) z -= grid.size[2];
+            in_half[0] = z < 8;
+            in_half[1] = z + W > 8;
+            real w[W];
+            taps_at(polynomials, p.t[2], w);
+            #pragma unroll
+            for (int j = 0; j < W; j++)
+                if ((u32)(z + j) < TILE_CELLS_Z) taps[TAPS_Z + (z + j) * TAP_ROW + lane] = w[j];
+            taps_at(polynomials, p.t[0], w);
+            int from = (int)(p.xy & 0xffff) - origin_x;
+            if (from >= (int)grid.tile[0]) from -= grid.size[0];
+            #pragma unroll
+            for (int j = 0; j < W; j++)
+                if ((u32)(from + j) < TILE_CELLS_X) taps[TAPS_X + (from + j) * TAP_ROW + lane] = w[j];
+            if (DIM == 3) {
+                taps_at(polynomials, p.t[1], w);
+                from = (int)(p.xy >> 16) - origin_y;
+                if (from >= (int)grid.tile[1]) from -= grid.size[1];
+                #pragma unroll
+                for (int j = 0; j < W; j++)
+                    if ((u32)(from + j) < TILE_CELLS_Y) taps[TAPS_Y + (from + j) * 32 + lane] = w[j];
+            }
+            taps[TAPS_VALUES + lane] = value.x;
+            taps[TAPS_VALUES + 32 + lane] = value.y;
+        }
+        u32 m = 0;
+        if (lane + 32 < left) {
+            p = points[i];
+            plane_number = plane_of[i];
+            m = order[i];
+        }
+        next += 32;
+        i = lane + 64 < left ? next[32] : 0;
+        const u32 halves[2] = {__ballot_sync(ALL, in_half[0]), __ballot_sync(ALL, in_half[1])};
+        __syncwarp();
+        // Sixteen samples at a time, four in a row a lane: the sum over samples may take them in any order.
+        #pragma unroll 1
+        for (u32 part = 0; part < 32 && part < left; part += 16) {
+            const float *at = taps + part + 4 * fast;
+            u32 high[2][2][4], low[2][2][4];
+            const four wx = *(const four *)(at + TAPS_X + slow * TAP_ROW);
+            #pragma unroll
+            for (int q = 0; q < 4; q++) {
+                four wy;
+                if (DIM == 3) wy = *(const four *)(at + TAPS_Y + q * 32);
+                else wy = *(const four *)(at + TAPS_X + (8 * q + slow) * TAP_ROW);
+                // Two steps of eight samples.
+                #pragma unroll
+                for (int i = 0; i < 4; i++)
+                    split(DIM == 3 ? wx.of[i] : 1.0f, wy.of[i], high[i / 2][q / 2][q % 2 + 2 * (i % 2)],
+                          low[i / 2][q / 2][q % 2 + 2 * (i % 2)]);
+            }
+            const four re = *(const four *)(at + TAPS_VALUES), im = *(const four *)(at + TAPS_VALUES + 32);
+            #pragma unroll
+            for (int h = 0; h < 2; h++) {
+                if ((halves[h] >> part & 0xffff) == 0) continue;
+                const four wz = *(const four *)(at + TAPS_Z + (8 * h + slow) * TAP_ROW);
+                // Sums of these samples alone: the tensor core truncates, which long sums must not do.
+                float d[2][2][4];
+                #pragma unroll
+                for (int i = 0; i < 16; i++) d[i / 8][i / 4 % 2][i % 4] = 0;
+                #pragma unroll
+                for (int step = 0; step < 2; step++) {
+                    u32 b_high[2][2], b_low[2][2];
+                    #pragma unroll
+                    for (int c = 0; c < 2; c++)
+                        #pragma unroll
+                        for (int i = 0; i < 2; i++)
+                            split(wz.of[2 * step + i], c ? im.of[2 * step + i] : re.of[2 * step + i], b_high[c][i], b_low[c][i]);
+                    #pragma unroll
+                    for (int i = 0; i < 4; i++) multiply_add(d[i % 2][i / 2], low[step][i % 2], b_high[i / 2]);
+                    #pragma unroll
+                    for (int i = 0; i < 4; i++) multiply_add(d[i % 2][i / 2], high[step][i % 2], b_low[i / 2]);
+                    #pragma unroll
+                    for (int i = 0; i < 4; i++) multiply_add(d[i % 2][i / 2], high[step][i % 2], b_high[i / 2]);
+                }
+                #pragma unroll
+                for (int i = 0; i < 16; i++) sums[h][i / 8][i / 4 % 2][i % 4] += d[i / 8][i / 4 % 2][i % 4];
+            }
+        }
+        if (lane + 32 < left) value = values[m];
+        __syncwarp();
+    }
+
+    // A lane has cells x = slow, y = 0 to 3 (in 2D x = slow + 8 y), of planes 2 fast and the next. They go to the grid or, of
+    // a tile that is cut, to planes of the segment's own.
+    int first_plane = 0, end_plane = min(grid.tile[2], grid.size[2] - origin_z), end_row = 4;
+    u64 plane_step = 32;
+    u32 row_step = 8;
+    cplx *out;
+    if (run.planes) {
+        first_plane = run.plane;
+        end_plane = run.plane + (int)run.planes;
+        out = partial + (blockIdx.y * partial_planes + slots[number]) * 32 + slow;
+    } else {
+        plane_step = (u64)grid.size[0] * grid.size[1];
+        out = cells + (blockIdx.y * grid.size[2] + origin_z) * plane_step + (u64)origin_y * grid.size[0] + origin_x + slow;
+        const int end_x = min(grid.tile[0], grid.size[0] - origin_x);
+        if (DIM == 3) {
+            row_step = grid.size[0];
+            end_row = slow < end_x ? min(grid.tile[1], grid.size[1] - origin_y) : 0;
+        } else {
+            end_row = (end_x - (int)slow + 7) / 8;
         }
     }
     #pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        sums[warp][32 * r + lane][0] = re[r];
-        sums[warp][32 * r + lane][1] = im[r];
-    }
-    __syncthreads();
-    if (warp >= ROWS) return;
-    double total_re = 0, total_im = 0;
-    for (int w = 0; w < 8; w++) {
-        total_re += sums[w][32 * warp + lane][0];
-        total_im += sums[w][32 * warp + lane][1];
-    }
-    const u32 row = y + 4 * warp;
-    if (x < grid.tile[0] && origin_x + x < grid.size[0] && row < grid.tile[1] && origin_y + row < grid.size[1]) {
-        cplx value;
-        value.x = (real)total_re;
-        value.y = (real)total_im;
-        cells[blockIdx.z * plane * grid.size[2] + (origin_z + z) * plane + (u64)(origin_y + row) * grid.size[0] + origin_x
-              + x] = value;
-    }
+    for (int h = 0; h < 2; h++)
+        #pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const int z = 8 * h + 2 * fast + i;
+            if (z < first_plane || z >= end_plane) continue;
+            cplx *to = out + (z - first_plane) * plane_step;
+            #pragma unroll
+            for (int q = 0; q < 4; q++) {
+                cplx value;
+                value.x = sums[h][q / 2][0][q % 2 * 2 + i];
+                value.y = sums[h][q / 2][1][q % 2 * 2 + i];
+                if (q < end_row) to[q * row_step] = value;
+            }
+        }
 }
 
 #endif
@@ -433,6 +657,7 @@ sum_segments(layout grid, const segment *segments, const u64 *slots, const cut_t
 
 // Lanes that sum one sample: a half warp where the window fits, a row of taps along x beside another.
 #define GROUP (W <= 8 ? 16 : 32)
+#define GROUPS (32 / GROUP)
 #define GROUP_ROWS (GROUP / W)
 // Rows of the window: along y in 3D, along z in 2D, where there is but one plane.
 #define STEPS ((W + GROUP_ROWS - 1) / GROUP_ROWS)
@@ -448,6 +673,23 @@ sum_segments(layout grid, const segment *segments, const u64 *slots, const cut_t
 #define GATHER_X ((DEPTH + REALS_16 - 1) / REALS_16 * REALS_16)
 #define GATHER_Y (GATHER_X + W)
 #define GATHER_RECORD (((GATHER_Y + W + REALS_16 - 1) / REALS_16 | 1) * REALS_16)
+
+// Copies a cell to shared memory; where the device can, without waiting.
+__device__ __forceinline__ void copy_ahead(cplx *to, const cplx *from)
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
+        :: "r"((u32)__cvta_generic_to_shared(to)), "l"(from), "n"(sizeof(cplx)) : "memory");
+#else
+    *to = *from;
+#endif
+}
+__device__ __forceinline__ void wait_for_copies()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
 
 // values = window-weighted sums of the grid; blockIdx.y is the array. In 2D the grid's z takes the part of y, TILE_Y
 // included. Shared memory: the tile, where staged, then the warps' records.
@@ -472,16 +714,21 @@ interpolate(window_polynomials polynomials, layout grid, const point *points, co
 
     if (STAGED) {
         u32 x = origin_x + lane;
-        while (x >= grid.size[0]) x -= grid.size[0];
-        #pragma unroll 4
-        for (u32 row = warp; row < STAGED_Y * STAGED_Z; row += GATHER_WARPS) {
-            u32 y = rows_origin + row % STAGED_Y, z = origin_z + row / STAGED_Y;
-            while (y >= rows_size) y -= rows_size;
-            while (DIM == 3 && z >= grid.size[2]) z -= grid.size[2];
-            if (lane < TILE_X + W - 1)
-                staged[row * STRIDE + lane] = field[(DIM == 3 ? z * plane : 0) + (u64)y * grid.size[0] + x];
+        if (x >= grid.size[0]) x -= grid.size[0];
+        // A warp takes whole planes, in 2D rows.
+        for (u32 j = DIM == 3 ? warp : 0; j < STAGED_Z; j += GATHER_WARPS) {
+            u32 z = origin_z + j;
+            if (z >= grid.size[2]) z -= grid.size[2];
+            const cplx *from = field + (DIM == 3 ? z * plane : 0) + x;
+            #pragma unroll
+            for (u32 i = 0; i < STAGED_Y; i += DIM == 3 ? 1 : GATHER_WARPS) {
+                const u32 row = i + (DIM == 3 ? 0 : warp);
+                u32 y = rows_origin + row;
+                if (y >= rows_size) y -= rows_size;
+                if (lane < TILE_X + W - 1 && (DIM == 3 || row < STAGED_Y))
+                    copy_ahead(&staged[(j * STAGED_Y + row) * STRIDE + lane], from + (u64)y * grid.size[0]);
+            }
         }
-        __syncthreads();
     }
 
     // The lane's place in its group: a tap along x, and a row of the first step. Lanes without have taps of no weight.
@@ -489,14 +736,20 @@ interpolate(window_polynomials polynomials, layout grid, const point *points, co
     const bool idle = place >= GROUP_ROWS * W;
     const u32 at_x = idle ? 0 : place % W, at_row = idle ? 0 : place / W;
     real *record = records + lane * GATHER_RECORD;
-    for (u32 batch = warp * 32; batch < run.count; batch += 32 * GATHER_WARPS) {
-        const bool there = batch + lane < run.count;
-        const u64 i = run.first + (there ? batch + lane : run.count - 1);
-        const point p = points[i];
-        const u32 m = order[i];
-        const u32 start_x = p.xy & 0xffff, start_y = DIM == 3 ? p.xy >> 16 : plane_of[i];
-        const u32 start_z = DIM == 3 ? plane_of[i] : 0;
-        {
+    // Samples are shared out evenly, 32 a warp at most.
+    const u32 share = min((run.count + GATHER_WARPS - 1) / GATHER_WARPS, 32u);
+    bool staging = STAGED;
+    for (u32 batch = 0; batch < run.count; batch += share * GATHER_WARPS) {
+        const u32 mine = batch + warp * share;
+        const u32 count_here = mine < run.count ? min(share, run.count - mine) : 0;
+        u32 m = 0, start_x = 0, start_y = 0, start_z = 0, start = 0;
+        if (lane < count_here) {
+            const u64 i = run.first + mine + lane;
+            const point p = points[i];
+            m = order[i];
+            start_x = p.xy & 0xffff;
+            start_y = DIM == 3 ? p.xy >> 16 : plane_of[i];
+            start_z = DIM == 3 ? plane_of[i] : 0;
             real taps[GATHER_X > W ? GATHER_X : W];
             if (DIM == 3) {
                 taps_at(polynomials, p.t[2], taps);
@@ -511,19 +764,33 @@ interpolate(window_polynomials polynomials, layout grid, const point *points, co
             taps_at(polynomials, p.t[DIM == 3 ? 1 : 2], taps);
             #pragma unroll
             for (int j = 0; j < W; j++) record[GATHER_Y + j] = taps[j];
+            if (STAGED)
+                start = ((DIM == 3 ? start_z - origin_z : 0) * STAGED_Y + start_y - rows_origin) * STRIDE + start_x - origin_x;
         }
-        const u32 start = STAGED
-            ? ((DIM == 3 ? start_z - origin_z : 0) * STAGED_Y + start_y - rows_origin) * STRIDE + start_x - origin_x : 0;
+        if (staging) {
+            wait_for_copies();
+            __syncthreads();
+            staging = false;
+        }
         __syncwarp();
         real even = 0, odd = 0;
-        #pragma unroll 2
-        for (u32 round = 0; round < GROUP; round++) {
-            const u32 s = group * GROUP + round;
+        #pragma unroll UNROLL_ROUNDS
+        for (u32 round = 0; round < (count_here + GROUPS - 1) / GROUPS; round++) {
+            // Groups beyond the last sample take it once more.
+            const u32 s = min(round * GROUPS + group, count_here - 1);
             const real *taps = records + s * GATHER_RECORD;
             real re = 0, im = 0;
             const u32 base = __shfl_sync(ALL, start, s);
-            const u32 cell_x = __shfl_sync(ALL, start_x, s), cell_y = __shfl_sync(ALL, start_y, s);
-            const u32 cell_z = __shfl_sync(ALL, start_z, s);
+            u32 cell_x, cell_y, cell_z;
+            if (!STAGED) {
+                cell_x = __shfl_sync(ALL, start_x, s) + at_x;
+                if (cell_x >= grid.size[0]) cell_x -= grid.size[0];
+                cell_y = __shfl_sync(ALL, start_y, s);
+                cell_z = __shfl_sync(ALL, start_z, s);
+            }
+            real wz[DEPTH];
+            #pragma unroll
+            for (int j = 0; j < DEPTH; j++) wz[j] = DIM == 3 ? taps[GATHER_Z + j] : 1;
             #pragma unroll
             for (int step = 0; step < STEPS; step++) {
                 const u32 row = step * GROUP_ROWS + at_row;
@@ -537,21 +804,16 @@ interpolate(window_polynomials polynomials, layout grid, const point *points, co
                     if (STAGED) {
                         value = staged[base + (j * STAGED_Y + y) * STRIDE + at_x];
                     } else {
-                        u32 ux = cell_x + at_x, uy = cell_y + y, uz = cell_z + j;
-                        if (ux >= grid.size[0]) ux -= grid.size[0];
+                        u32 uy = cell_y + y, uz = cell_z + j;
                         if (uy >= rows_size) uy -= rows_size;
                         if (DIM == 3 && uz >= grid.size[2]) uz -= grid.size[2];
-                        value = field[(DIM == 3 ? uz * plane : 0) + (u64)uy * grid.size[0] + ux];
+                        value = field[(DIM == 3 ? uz * plane : 0) + (u64)uy * grid.size[0] + cell_x];
                     }
-                    if (DIM == 3) {
-                        sum_re = fma(value.x, taps[GATHER_Z + j], sum_re);
-                        sum_im = fma(value.y, taps[GATHER_Z + j], sum_im);
-                    } else {
-                        sum_re = value.x;
-                        sum_im = value.y;
-                    }
+                    sum_re = fma(value.x, wz[j], sum_re);
+                    sum_im = fma(value.y, wz[j], sum_im);
                 }
-                const real wy = idle || beyond ? 0 : taps[GATHER_Y + y];
+                real wy = taps[GATHER_Y + y];
+                if (idle || beyond) wy = 0;
                 re = fma(sum_re, wy, re);
                 im = fma(sum_im, wy, im);
             }
@@ -569,11 +831,14 @@ interpolate(window_polynomials polynomials, layout grid, const point *points, co
                 else even = sum;
             }
         }
+        // A lane has the sample of its place and group.
+        const u32 s = place * GROUPS + group;
+        const u32 to = __shfl_sync(ALL, m, s & 31);
         const real other = __shfl_xor_sync(ALL, lane & 1 ? even : odd, 1);
         cplx value;
         value.x = lane & 1 ? other : even;
         value.y = lane & 1 ? odd : other;
-        if (there) values[blockIdx.y * n + m] = value;
+        if (s < count_here) values[blockIdx.y * n + to] = value;
         __syncwarp();
     }
 }
