@@ -175,7 +175,8 @@ __device__ __forceinline__ void taps_at(const window_polynomials &p, real t, rea
 #define PER_16 (16 / (int)sizeof(real))
 #define RECORD (((RECORD_REALS + PER_16 - 1) / PER_16 | 1) * PER_16)
 #define PLANE_CELLS (32 * ROWS)
-#define SHARED_SEGMENTS 32
+#define SHARED_SEGMENTS 16
+#define SUM_AHEAD 8
 
 struct __align__(16) sixteen_bytes {
     real of[PER_16];
@@ -212,13 +213,14 @@ __device__ __forceinline__ void add_sample(const real *record, u32 x, u32 y, cpl
 // n values follow one another, and as many grids and partial planes, blockIdx.y being ARRAYS of them.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
 spread(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, const u32 *order, u64 n,
-       const u32 *list, const segment *segments, const u64 *slots, u32 count, u32 arrays, const cplx *values, cplx *cells,
+       const u32 *list, const segment *segments, const u32 *schedule, const u64 *slots, u32 count, u32 arrays, const cplx *values, cplx *cells,
        cplx *partial, u64 partial_planes)
 {
     __shared__ __align__(16) real records[WARPS][32 * RECORD];
     const u32 lane = threadIdx.x & 31, x = lane % LANES_X, y = lane / LANES_X;
-    const u64 number = (u64)blockIdx.x * WARPS + threadIdx.x / 32;
-    if (number >= count) return;
+    const u64 turn = (u64)blockIdx.x * WARPS + threadIdx.x / 32;
+    if (turn >= count) return;
+    const u32 number = schedule[turn];
     const segment run = segments[number];
     const u32 array0 = blockIdx.y * ARRAYS;
 
@@ -373,8 +375,8 @@ spread(window_polynomials polynomials, layout grid, const point *points, const u
     advance(end_plane);
 }
 
-// Sums the segments' planes of tiles that are cut, in their order, in double precision; blockIdx.y is eight planes, blockIdx.z
-// an array. Where segments are few a warp sums a plane, otherwise the warps share the segments of one plane after another.
+// Sums the segments' planes of tiles that are cut, in their order, in double precision; blockIdx.y is a plane, blockIdx.z an
+// array. Where segments are few the block of each eighth plane sums eight planes, a warp each.
 extern "C" __global__ void __launch_bounds__(256)
 sum_segments(layout grid, const segment *segments, const u64 *slots, const cut_tile *cuts, const cplx *partial,
              u64 partial_planes, cplx *cells)
@@ -388,85 +390,95 @@ sum_segments(layout grid, const segment *segments, const u64 *slots, const cut_t
     const u32 planes = min(grid.tile[2], grid.size[2] - origin_z);
     const u64 plane = (u64)grid.size[0] * grid.size[1];
     const bool shared = cut.segments > SHARED_SEGMENTS;
+    const u32 z = blockIdx.y + (shared ? 0 : warp);
+    if (z >= planes || (!shared && blockIdx.y % 8 != 0)) return;
     const u64 first = cut.segment + (shared ? (u64)cut.segments * warp / 8 : 0);
     const u64 end = cut.segment + (shared ? (u64)cut.segments * (warp + 1) / 8 : cut.segments);
 
-    for (u32 i = 0; i < 8; i++) {
-        const u32 z = blockIdx.y * 8 + i;
-        if (z >= planes) break;
-        if (!shared && warp != i) continue;
-        double re[ROWS], im[ROWS];
+    double re[ROWS], im[ROWS];
+    #pragma unroll
+    for (int r = 0; r < ROWS; r++) re[r] = im[r] = 0;
+    // Several segments are read before any is added.
+    for (u64 s = first; s < end; s += SUM_AHEAD) {
+        const cplx *from[SUM_AHEAD];
+        bool there[SUM_AHEAD];
         #pragma unroll
-        for (int r = 0; r < ROWS; r++) re[r] = im[r] = 0;
-        #pragma unroll 4
-        for (u64 s = first; s < end; s++) {
-            const segment run = segments[s];
-            const u32 from = z - run.plane;
-            if (from >= run.planes) continue;
-            const cplx *values = partial + (blockIdx.z * partial_planes + slots[s] + from) * PLANE_CELLS + lane;
+        for (int i = 0; i < SUM_AHEAD; i++) {
+            const u64 number = s + i < end ? s + i : s;
+            const segment run = segments[number];
+            const u32 above = z - run.plane;
+            there[i] = s + i < end && above < run.planes;
+            from[i] = partial + (blockIdx.z * partial_planes + slots[number] + above) * PLANE_CELLS + lane;
+        }
+        cplx value[SUM_AHEAD][ROWS];
+        #pragma unroll
+        for (int i = 0; i < SUM_AHEAD; i++)
             #pragma unroll
             for (int r = 0; r < ROWS; r++) {
-                const cplx value = values[32 * r];
-                re[r] += value.x;
-                im[r] += value.y;
+                value[i][r].x = value[i][r].y = 0;
+                if (there[i]) value[i][r] = from[i][32 * r];
             }
-        }
-        if (shared) {
+        #pragma unroll
+        for (int i = 0; i < SUM_AHEAD; i++)
             #pragma unroll
             for (int r = 0; r < ROWS; r++) {
-                sums[warp][32 * r + lane][0] = re[r];
-                sums[warp][32 * r + lane][1] = im[r];
-                re[r] = im[r] = 0;
+                re[r] += value[i][r].x;
+                im[r] += value[i][r].y;
             }
-            __syncthreads();
-            if (warp == 0)
-                for (int w = 0; w < 8; w++) {
-                    #pragma unroll
-                    for (int r = 0; r < ROWS; r++) {
-                        re[r] += sums[w][32 * r + lane][0];
-                        im[r] += sums[w][32 * r + lane][1];
-                    }
-                }
-            __syncthreads();
-            if (warp != 0) continue;
-        }
+    }
+    if (shared) {
         #pragma unroll
         for (int r = 0; r < ROWS; r++) {
-            const u32 row = y + 4 * r;
-            if (x >= grid.tile[0] || origin_x + x >= grid.size[0] || row >= grid.tile[1] || origin_y + row >= grid.size[1])
-                continue;
-            cplx value;
-            value.x = (real)re[r];
-            value.y = (real)im[r];
-            cells[blockIdx.z * plane * grid.size[2] + (origin_z + z) * plane + (u64)(origin_y + row) * grid.size[0]
-                  + origin_x + x] = value;
+            sums[warp][32 * r + lane][0] = re[r];
+            sums[warp][32 * r + lane][1] = im[r];
+            re[r] = im[r] = 0;
         }
+        __syncthreads();
+        if (warp != 0) return;
+        for (int w = 0; w < 8; w++) {
+            #pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                re[r] += sums[w][32 * r + lane][0];
+                im[r] += sums[w][32 * r + lane][1];
+            }
+        }
+    }
+    #pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        const u32 row = y + 4 * r;
+        if (x >= grid.tile[0] || origin_x + x >= grid.size[0] || row >= grid.tile[1] || origin_y + row >= grid.size[1])
+            continue;
+        cplx value;
+        value.x = (real)re[r];
+        value.y = (real)im[r];
+        cells[blockIdx.z * plane * grid.size[2] + (origin_z + z) * plane + (u64)(origin_y + row) * grid.size[0]
+              + origin_x + x] = value;
     }
 }
 
 #endif
 
-#ifdef TENSOR
+#if defined(TENSOR) && __CUDA_ARCH__ >= 800
 
 // Spreading is a product of matrices for each tile: [cells of x and y][samples] times [samples][cells of z, re and im].
 // Tensor cores take it with each factor split in two numbers of 11 bits, three products of which keep what single
 // precision has. Batches of 32 samples have their taps in shared memory at the tile's cells, [cell][sample].
 #define TILE_CELLS_X (DIM == 3 ? 8 : 32)
 #define TILE_CELLS_Y (DIM == 3 ? 4 : 0)
-#define TILE_CELLS_Z 16
-// Rows in which lanes meet in no bank.
+#define TILE_CELLS_Z (8 * EIGHTS)
+// Rows in which lanes meet in no bank. Between the axes are rows for the taps outside the tile, which nobody reads.
 #define TAP_ROW 48
-#define TAPS_X 0
-#define TAPS_Z (TAPS_X + TILE_CELLS_X * TAP_ROW)
-#define TAPS_Y (TAPS_Z + TILE_CELLS_Z * TAP_ROW)
-#define TAPS_VALUES (TAPS_Y + TILE_CELLS_Y * 32)
-#define TAPS_LEN (TAPS_VALUES + 64)
+#define TAPS_X (W - 1)
+#define TAPS_Z (TAPS_X + TILE_CELLS_X + W - 1)
+#define TAPS_Y (TAPS_Z + TILE_CELLS_Z + W - 1)
+#define TAPS_VALUES (DIM == 3 ? TAPS_Y + TILE_CELLS_Y + W - 1 : TAPS_Y)
+#define TAPS_LEN ((TAPS_VALUES + 2) * TAP_ROW)
 
 struct __align__(16) four {
     float of[4];
 };
 
-// x y = high + low, high of 11 bits: what a tensor core takes.
+// x y = high + low, of 11 bits each: what a tensor core takes of a number, truncated.
 __device__ __forceinline__ void split(float x, float y, u32 &high, u32 &low)
 {
     const u32 bits = __float_as_uint(x * y);
@@ -486,16 +498,61 @@ __device__ __forceinline__ void multiply_add(float d[4], const u32 a[4], const u
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// As `spread`, in single precision, for tiles of up to 16 planes; blockIdx.y is an array.
+// What truncation takes of a product, on average.
+#if ROUND_SPLIT
+#define PUT_BACK 1.0f
+#else
+#define PUT_BACK 1.00000047684f
+#endif
+
+template <int FIRST, int ROWS_CLEARED>
+__device__ __forceinline__ void clear_rows(float *taps)
+{
+    const int lane = threadIdx.x & 31;
+    const four zeros = {{0, 0, 0, 0}};
+    #pragma unroll
+    for (int k = 0; k < ROWS_CLEARED * TAP_ROW / 4; k += 32)
+        if (k + 32 <= ROWS_CLEARED * TAP_ROW / 4 || k + lane < ROWS_CLEARED * TAP_ROW / 4)
+            *(four *)(taps + FIRST * TAP_ROW + 4 * (k + lane)) = zeros;
+}
+
+// The taps of one sample, a pair of each axis at a time, in rows from its window's first cell on.
+__device__ __forceinline__ void write_taps(const window_polynomials &polynomials, const point &p, float *taps, int x, int y,
+                                           int z)
+{
+    float *to[3] = {taps + (TAPS_X + x) * TAP_ROW, taps + (TAPS_Z + z) * TAP_ROW, taps + (TAPS_Y + y) * TAP_ROW};
+    const float t[3] = {p.t[0], p.t[2], p.t[1]};
+    #pragma unroll
+    for (int j = 0; j < HALF; j++)
+        #pragma unroll
+        for (int axis = 0; axis < DIM; axis++) {
+            const float s = t[axis] * t[axis];
+            float even = polynomials.of[DEGREE & ~1][j];
+            #pragma unroll
+            for (int k = (DEGREE & ~1) - 2; k >= 0; k -= 2) even = fmaf(even, s, polynomials.of[k][j]);
+            if (2 * j + 1 == W) {
+                to[axis][j * TAP_ROW] = even;
+                continue;
+            }
+            float odd = polynomials.of[(DEGREE - 1) | 1][j];
+            #pragma unroll
+            for (int k = ((DEGREE - 1) | 1) - 2; k >= 1; k -= 2) odd = fmaf(odd, s, polynomials.of[k][j]);
+            to[axis][j * TAP_ROW] = fmaf(odd, t[axis], even);
+            to[axis][(W - 1 - j) * TAP_ROW] = fmaf(-odd, t[axis], even);
+        }
+}
+
+// As `spread`, in single precision, for tiles of up to 8 EIGHTS planes; blockIdx.y is an array.
 extern "C" __global__ void __launch_bounds__(32 * TENSOR_WARPS, TENSOR_RESIDENT)
 spread_tensor(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, const u32 *order, u64 n,
-              const u32 *list, const segment *segments, const u64 *slots, u32 count, const cplx *values, cplx *cells,
-              cplx *partial, u64 partial_planes)
+              const u32 *list, const segment *segments, const u32 *schedule, const u64 *slots, u32 count, const cplx *values,
+              cplx *cells, cplx *partial, u64 partial_planes)
 {
     __shared__ __align__(16) float all_taps[TENSOR_WARPS][TAPS_LEN];
     const u32 lane = threadIdx.x & 31, fast = lane % 4, slow = lane / 4;
-    const u64 number = (u64)blockIdx.x * TENSOR_WARPS + threadIdx.x / 32;
-    if (number >= count) return;
+    const u64 turn = (u64)blockIdx.x * TENSOR_WARPS + threadIdx.x / 32;
+    if (turn >= count) return;
+    const u32 number = schedule[turn];
     const segment run = segments[number];
     float *taps = all_taps[threadIdx.x / 32];
     values += blockIdx.y * n;
@@ -505,9 +562,9 @@ spread_tensor(window_polynomials polynomials, layout grid, const point *points, 
     const int origin_z = tile_yz / grid.tiles[1] * grid.tile[2];
 
     // Eight planes of z, sixteen cells of x and y, re or im, a lane's part of these.
-    float sums[2][2][2][4];
+    float sums[EIGHTS][2][2][4];
     #pragma unroll
-    for (int h = 0; h < 2; h++)
+    for (int h = 0; h < EIGHTS; h++)
         #pragma unroll
         for (int i = 0; i < 16; i++) sums[h][i / 8][i / 4 % 2][i % 4] = 0;
 
@@ -521,38 +578,26 @@ spread_tensor(window_polynomials polynomials, layout grid, const point *points, 
     cplx value = values[order[i]];
     i = lane + 32 < left ? next[32] : 0;
     for (; left > 0; left = left > 32 ? left - 32 : 0) {
-        const four zeros = {{0, 0, 0, 0}};
-        #pragma unroll
-        for (int k = 0; k < TAPS_LEN / 4; k += 32)
-            if (k + 32 <= TAPS_LEN / 4 || k + lane < TAPS_LEN / 4) *(four *)(taps + 4 * (k + lane)) = zeros;
+        clear_rows<TAPS_X, TILE_CELLS_X>(taps);
+        clear_rows<TAPS_Z, TILE_CELLS_Z>(taps);
+        clear_rows<TAPS_Y, TILE_CELLS_Y>(taps);
+        if (lane >= left) taps[TAPS_VALUES * TAP_ROW + lane] = taps[(TAPS_VALUES + 1) * TAP_ROW + lane] = 0;
         __syncwarp();
-        bool in_half[2] = {false, false};
+        bool in_eighth[EIGHTS];
+        #pragma unroll
+        for (int h = 0; h < EIGHTS; h++) in_eighth[h] = false;
         if (lane < left) {
             int z = (int)plane_number - origin_z;
             if (z >= (int)grid.tile[2]) z -= grid.size[2];
-            in_half[0] = z < 8;
-            in_half[1] = z + W > 8;
-            real w[W];
-            taps_at(polynomials, p.t[2], w);
             #pragma unroll
-            for (int j = 0; j < W; j++)
-                if ((u32)(z + j) < TILE_CELLS_Z) taps[TAPS_Z + (z + j) * TAP_ROW + lane] = w[j];
-            taps_at(polynomials, p.t[0], w);
-            int from = (int)(p.xy & 0xffff) - origin_x;
-            if (from >= (int)grid.tile[0]) from -= grid.size[0];
-            #pragma unroll
-            for (int j = 0; j < W; j++)
-                if ((u32)(from + j) < TILE_CELLS_X) taps[TAPS_X + (from + j) * TAP_ROW + lane] = w[j];
-            if (DIM == 3) {
-                taps_at(polynomials, p.t[1], w);
-                from = (int)(p.xy >> 16) - origin_y;
-                if (from >= (int)grid.tile[1]) from -= grid.size[1];
-                #pragma unroll
-                for (int j = 0; j < W; j++)
-                    if ((u32)(from + j) < TILE_CELLS_Y) taps[TAPS_Y + (from + j) * 32 + lane] = w[j];
-            }
-            taps[TAPS_VALUES + lane] = value.x;
-            taps[TAPS_VALUES + 32 + lane] = value.y;
+            for (int h = 0; h < EIGHTS; h++) in_eighth[h] = z < 8 * h + 8 && z + W > 8 * h;
+            int x = (int)(p.xy & 0xffff) - origin_x;
+            if (x >= (int)grid.tile[0]) x -= grid.size[0];
+            int y = (int)(p.xy >> 16) - origin_y;
+            if (y >= (int)grid.tile[1]) y -= grid.size[1];
+            write_taps(polynomials, p, taps + lane, x, y, z);
+            taps[TAPS_VALUES * TAP_ROW + lane] = value.x * PUT_BACK;
+            taps[(TAPS_VALUES + 1) * TAP_ROW + lane] = value.y * PUT_BACK;
         }
         u32 m = 0;
         if (lane + 32 < left) {
@@ -562,30 +607,32 @@ spread_tensor(window_polynomials polynomials, layout grid, const point *points, 
         }
         next += 32;
         i = lane + 64 < left ? next[32] : 0;
-        const u32 halves[2] = {__ballot_sync(ALL, in_half[0]), __ballot_sync(ALL, in_half[1])};
+        u32 touching[EIGHTS];
+        #pragma unroll
+        for (int h = 0; h < EIGHTS; h++) touching[h] = __ballot_sync(ALL, in_eighth[h]);
         __syncwarp();
         // Sixteen samples at a time, four in a row a lane: the sum over samples may take them in any order.
         #pragma unroll 1
         for (u32 part = 0; part < 32 && part < left; part += 16) {
             const float *at = taps + part + 4 * fast;
             u32 high[2][2][4], low[2][2][4];
-            const four wx = *(const four *)(at + TAPS_X + slow * TAP_ROW);
+            const four wx = *(const four *)(at + (TAPS_X + slow) * TAP_ROW);
             #pragma unroll
             for (int q = 0; q < 4; q++) {
                 four wy;
-                if (DIM == 3) wy = *(const four *)(at + TAPS_Y + q * 32);
-                else wy = *(const four *)(at + TAPS_X + (8 * q + slow) * TAP_ROW);
+                if (DIM == 3) wy = *(const four *)(at + (TAPS_Y + q) * TAP_ROW);
+                else wy = *(const four *)(at + (TAPS_X + 8 * q + slow) * TAP_ROW);
                 // Two steps of eight samples.
                 #pragma unroll
                 for (int i = 0; i < 4; i++)
                     split(DIM == 3 ? wx.of[i] : 1.0f, wy.of[i], high[i / 2][q / 2][q % 2 + 2 * (i % 2)],
                           low[i / 2][q / 2][q % 2 + 2 * (i % 2)]);
             }
-            const four re = *(const four *)(at + TAPS_VALUES), im = *(const four *)(at + TAPS_VALUES + 32);
+            const four re = *(const four *)(at + TAPS_VALUES * TAP_ROW), im = *(const four *)(at + (TAPS_VALUES + 1) * TAP_ROW);
             #pragma unroll
-            for (int h = 0; h < 2; h++) {
-                if ((halves[h] >> part & 0xffff) == 0) continue;
-                const four wz = *(const four *)(at + TAPS_Z + (8 * h + slow) * TAP_ROW);
+            for (int h = 0; h < EIGHTS; h++) {
+                if (EIGHTS > 1 && (touching[h] >> part & 0xffff) == 0) continue;
+                const four wz = *(const four *)(at + (TAPS_Z + 8 * h + slow) * TAP_ROW);
                 // Sums of these samples alone: the tensor core truncates, which long sums must not do.
                 float d[2][2][4];
                 #pragma unroll
@@ -635,7 +682,7 @@ spread_tensor(window_polynomials polynomials, layout grid, const point *points, 
         }
     }
     #pragma unroll
-    for (int h = 0; h < 2; h++)
+    for (int h = 0; h < EIGHTS; h++)
         #pragma unroll
         for (int i = 0; i < 2; i++) {
             const int z = 8 * h + 2 * fast + i;
@@ -658,6 +705,8 @@ spread_tensor(window_polynomials polynomials, layout grid, const point *points, 
 // Lanes that sum one sample: a half warp where the window fits, a row of taps along x beside another.
 #define GROUP (W <= 8 ? 16 : 32)
 #define GROUPS (32 / GROUP)
+// Samples of which a warp has records at once.
+#define BATCH (GROUP == 32 ? 16 : 32)
 #define GROUP_ROWS (GROUP / W)
 // Rows of the window: along y in 3D, along z in 2D, where there is but one plane.
 #define STEPS ((W + GROUP_ROWS - 1) / GROUP_ROWS)
@@ -695,11 +744,11 @@ __device__ __forceinline__ void wait_for_copies()
 // included. Shared memory: the tile, where staged, then the warps' records.
 extern "C" __global__ void __launch_bounds__(32 * GATHER_WARPS)
 interpolate(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, const u32 *order, u64 n,
-            const segment *segments, const u64 *count, const cplx *cells, cplx *values)
+            const segment *segments, const u32 *schedule, const u64 *count, const cplx *cells, cplx *values)
 {
     extern __shared__ __align__(16) unsigned char shared[];
     if (blockIdx.x >= count[0]) return;
-    const segment run = segments[blockIdx.x];
+    const segment run = segments[schedule[blockIdx.x]];
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32;
     const u32 tile_x = run.tile % grid.tiles[0], tile_yz = run.tile / grid.tiles[0];
     const u32 origin_x = tile_x * grid.tile[0], origin_y = tile_yz % grid.tiles[1] * grid.tile[1];
@@ -710,7 +759,7 @@ interpolate(window_polynomials polynomials, layout grid, const point *points, co
     const u32 rows_size = DIM == 3 ? grid.size[1] : grid.size[2], rows_origin = DIM == 3 ? origin_y : origin_z;
     cplx *staged = (cplx *)shared;
     real *records = (real *)(shared + (STAGED ? sizeof(cplx) * STRIDE * STAGED_Y * STAGED_Z : 0))
-        + warp * 32 * GATHER_RECORD;
+        + warp * BATCH * GATHER_RECORD;
 
     if (STAGED) {
         u32 x = origin_x + lane;
@@ -731,13 +780,14 @@ interpolate(window_polynomials polynomials, layout grid, const point *points, co
         }
     }
 
-    // The lane's place in its group: a tap along x, and a row of the first step. Lanes without have taps of no weight.
+    // The lane's place in its group: a tap along x, and a row of the first step. Lanes without read
+    // what the last one with a place reads, and have no weight.
     const u32 place = lane % GROUP, group = lane / GROUP;
     const bool idle = place >= GROUP_ROWS * W;
-    const u32 at_x = idle ? 0 : place % W, at_row = idle ? 0 : place / W;
+    const u32 at_x = idle ? W - 1 : place % W, at_row = idle ? GROUP_ROWS - 1 : place / W;
     real *record = records + lane * GATHER_RECORD;
-    // Samples are shared out evenly, 32 a warp at most.
-    const u32 share = min((run.count + GATHER_WARPS - 1) / GATHER_WARPS, 32u);
+    // Samples are shared out evenly, BATCH a warp at most.
+    const u32 share = min((run.count + GATHER_WARPS - 1) / GATHER_WARPS, (u32)BATCH);
     bool staging = STAGED;
     for (u32 batch = 0; batch < run.count; batch += share * GATHER_WARPS) {
         const u32 mine = batch + warp * share;
@@ -794,9 +844,9 @@ interpolate(window_polynomials polynomials, layout grid, const point *points, co
             #pragma unroll
             for (int step = 0; step < STEPS; step++) {
                 const u32 row = step * GROUP_ROWS + at_row;
-                // Rows beyond the window: any cell, without weight.
+                // Rows beyond the window: those of the last one, without weight.
                 const bool beyond = STEPS * GROUP_ROWS > W && step == STEPS - 1 && row >= W;
-                const u32 y = beyond ? 0 : row;
+                const u32 y = beyond ? W - 1 : row;
                 real sum_re = 0, sum_im = 0;
                 #pragma unroll
                 for (int j = 0; j < DEPTH; j++) {

@@ -200,11 +200,11 @@ struct cut_tile {
 };
 
 // Fills the segments; those past the last are empty. `depth` is a tile's planes and `width` the window's, of which the key
-// within the tile says the first, less width - 1; all 0 where no planes are wanted. `cut` is appended to in any order:
-// tiles do not share cells.
+// within the tile says the first, less width - 1; all 0 where no planes are wanted. Sorted by `lightness` (0 to 10),
+// the longest segments come first. `cut` is appended to in any order: tiles do not share cells.
 extern "C" __global__ void __launch_bounds__(SORT_THREADS)
 cut_tiles(const u32 *keys, const u64 *starts, const u64 *firsts, u32 tiles, u64 room, u32 span, u32 depth, u32 width,
-          segment *segments, u32 *planes, cut_tile *cut, u64 *cuts)
+          u32 length, segment *segments, u32 *lightness, u32 *planes, cut_tile *cut, u64 *cuts)
 {
     const u64 s = (u64)blockIdx.x * SORT_THREADS + threadIdx.x;
     if (s >= room) return;
@@ -238,5 +238,9 @@ cut_tiles(const u32 *keys, const u64 *starts, const u64 *firsts, u32 tiles, u64 
         }
     }
     segments[s] = out;
+    // A class for each halving of the length: within one, neighbours stay together, whose samples they share.
+    u32 light = 0;
+    while (light < 10 && (u64)out.count << light < length) light++;
+    lightness[s] = light;
     if (depth) planes[s] = out.planes;
 }
