@@ -63,7 +63,8 @@ __device__ __forceinline__ void locate(const real *k, u64 m, u32 size, u32 *cell
     *cell = start < 0 ? start + size : start;
 }
 
-// The tile in which each sample's window starts.
+// The place of each sample in memory: the tile in which its window starts, the plane of the tile, the quarter of the plane.
+// Neighbours in a tile's list are then mostly neighbours in memory. A tile has 4 tile[2] keys.
 extern "C" __global__ void __launch_bounds__(256)
 sample_tiles(const real *kx, const real *ky, const real *kz, u64 n, layout grid, u32 *keys)
 {
@@ -74,7 +75,9 @@ sample_tiles(const real *kx, const real *ky, const real *kz, u64 n, layout grid,
     locate(kx, m, grid.size[0], &x, &t);
     if (DIM == 3) locate(ky, m, grid.size[1], &y, &t);
     locate(kz, m, grid.size[2], &z, &t);
-    keys[m] = (z / grid.tile[2] * grid.tiles[1] + y / grid.tile[1]) * grid.tiles[0] + x / grid.tile[0];
+    const u32 tile = (z / grid.tile[2] * grid.tiles[1] + y / grid.tile[1]) * grid.tiles[0] + x / grid.tile[0];
+    const u32 right = x % grid.tile[0] * 2 >= grid.tile[0], back = y % grid.tile[1] * 2 >= grid.tile[1] && DIM == 3;
+    keys[m] = ((tile * grid.tile[2] + z % grid.tile[2]) * 2 + back) * 2 + right;
 }
 
 // How many tiles of an axis a window of `taps` cells from `start` on touches. Tiles are at most half the grid, so that
@@ -143,6 +146,14 @@ list_pairs(const point *points, const u16 *planes, u64 n, const u64 *at, layout 
     }
 }
 
+// Values in the order of the points; blockIdx.y is an array.
+extern "C" __global__ void __launch_bounds__(256)
+sort_values(const cplx *values, const u32 *order, u64 n, cplx *sorted)
+{
+    const u64 i = (u64)blockIdx.x * 256 + threadIdx.x;
+    if (i < n) sorted[blockIdx.y * n + i] = values[blockIdx.y * n + order[i]];
+}
+
 // The taps at t. The window is even: tap W - 1 - j at t is tap j at -t.
 __device__ __forceinline__ void taps_at(const window_polynomials &p, real t, real *taps)
 {
@@ -175,7 +186,7 @@ __device__ __forceinline__ void taps_at(const window_polynomials &p, real t, rea
 #define PER_16 (16 / (int)sizeof(real))
 #define RECORD (((RECORD_REALS + PER_16 - 1) / PER_16 | 1) * PER_16)
 #define PLANE_CELLS (32 * ROWS)
-#define SHARED_SEGMENTS 16
+// Segments whose planes are read before any is added.
 #define SUM_AHEAD 8
 
 struct __align__(16) sixteen_bytes {
@@ -209,11 +220,11 @@ __device__ __forceinline__ void add_sample(const real *record, u32 x, u32 y, cpl
     }
 }
 
-// grid = sums over samples, or planes of `partial` where a segment has some; `slots` says from which on. `arrays` arrays of
+// `values` are those of the sorted points. grid = sums over samples, or planes of `partial` where a segment has some; `slots` says from which on. `arrays` arrays of
 // n values follow one another, and as many grids and partial planes, blockIdx.y being ARRAYS of them.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
-spread(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, const u32 *order, u64 n,
-       const u32 *list, const segment *segments, const u32 *schedule, const u64 *slots, u32 count, u32 arrays, const cplx *values, cplx *cells,
+spread(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, u64 n, const u32 *list,
+       const segment *segments, const u32 *schedule, const u64 *slots, u32 count, u32 arrays, const cplx *values, cplx *cells,
        cplx *partial, u64 partial_planes)
 {
     __shared__ __align__(16) real records[WARPS][32 * RECORD];
@@ -320,11 +331,10 @@ spread(window_polynomials polynomials, layout grid, const point *points, const u
                 const point p = points[i];
                 z = (int)plane_of[i] - origin_z;
                 if (z >= (int)grid.tile[2]) z -= grid.size[2];
-                const u32 m = order[i];
                 #pragma unroll
                 for (int a = 0; a < ARRAYS; a++)
                     if (ARRAYS == 1 || array0 + a < arrays) {
-                        const cplx value = values[(array0 + a) * n + m];
+                        const cplx value = values[(array0 + a) * n + i];
                         broadcast[2 * a] = value.x;
                         broadcast[2 * a + 1] = value.y;
                     }
@@ -375,10 +385,10 @@ spread(window_polynomials polynomials, layout grid, const point *points, const u
     advance(end_plane);
 }
 
-// Sums the segments' planes of tiles that are cut, in their order, in double precision; blockIdx.y is a plane, blockIdx.z an
-// array. Where segments are few the block of each eighth plane sums eight planes, a warp each.
+// Sums the segments' planes of tiles that are cut, in their order, in double precision; blockIdx.z is an array. With `shared`
+// blockIdx.y is a plane whose segments the warps share, otherwise it is eight planes, a warp each.
 extern "C" __global__ void __launch_bounds__(256)
-sum_segments(layout grid, const segment *segments, const u64 *slots, const cut_tile *cuts, const cplx *partial,
+sum_segments(layout grid, const segment *segments, const u64 *slots, const cut_tile *cuts, u32 shared, const cplx *partial,
              u64 partial_planes, cplx *cells)
 {
     __shared__ double sums[8][PLANE_CELLS][2];
@@ -389,16 +399,14 @@ sum_segments(layout grid, const segment *segments, const u64 *slots, const cut_t
     const u32 origin_z = tile_yz / grid.tiles[1] * grid.tile[2];
     const u32 planes = min(grid.tile[2], grid.size[2] - origin_z);
     const u64 plane = (u64)grid.size[0] * grid.size[1];
-    const bool shared = cut.segments > SHARED_SEGMENTS;
-    const u32 z = blockIdx.y + (shared ? 0 : warp);
-    if (z >= planes || (!shared && blockIdx.y % 8 != 0)) return;
+    const u32 z = shared ? blockIdx.y : blockIdx.y * 8 + warp;
+    if (z >= planes) return;
     const u64 first = cut.segment + (shared ? (u64)cut.segments * warp / 8 : 0);
     const u64 end = cut.segment + (shared ? (u64)cut.segments * (warp + 1) / 8 : cut.segments);
 
     double re[ROWS], im[ROWS];
     #pragma unroll
     for (int r = 0; r < ROWS; r++) re[r] = im[r] = 0;
-    // Several segments are read before any is added.
     for (u64 s = first; s < end; s += SUM_AHEAD) {
         const cplx *from[SUM_AHEAD];
         bool there[SUM_AHEAD];
@@ -544,7 +552,7 @@ __device__ __forceinline__ void write_taps(const window_polynomials &polynomials
 
 // As `spread`, in single precision, for tiles of up to 8 EIGHTS planes; blockIdx.y is an array.
 extern "C" __global__ void __launch_bounds__(32 * TENSOR_WARPS, TENSOR_RESIDENT)
-spread_tensor(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, const u32 *order, u64 n,
+spread_tensor(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, u64 n,
               const u32 *list, const segment *segments, const u32 *schedule, const u64 *slots, u32 count, const cplx *values,
               cplx *cells, cplx *partial, u64 partial_planes)
 {
@@ -568,14 +576,13 @@ spread_tensor(window_polynomials polynomials, layout grid, const point *points, 
         #pragma unroll
         for (int i = 0; i < 16; i++) sums[h][i / 8][i / 4 % 2][i % 4] = 0;
 
-    // What the next batch needs is fetched while this one is multiplied: a sample's place in the list, then its point, then
-    // its value.
+    // What the next batch needs is fetched while this one is multiplied, and the list a batch further.
     const u32 *next = list + run.first + lane;
     u32 left = run.count;
     u32 i = lane < left ? *next : 0;
     point p = points[i];
     u32 plane_number = plane_of[i];
-    cplx value = values[order[i]];
+    cplx value = values[i];
     i = lane + 32 < left ? next[32] : 0;
     for (; left > 0; left = left > 32 ? left - 32 : 0) {
         clear_rows<TAPS_X, TILE_CELLS_X>(taps);
@@ -599,11 +606,10 @@ spread_tensor(window_polynomials polynomials, layout grid, const point *points, 
             taps[TAPS_VALUES * TAP_ROW + lane] = value.x * PUT_BACK;
             taps[(TAPS_VALUES + 1) * TAP_ROW + lane] = value.y * PUT_BACK;
         }
-        u32 m = 0;
         if (lane + 32 < left) {
             p = points[i];
             plane_number = plane_of[i];
-            m = order[i];
+            value = values[i];
         }
         next += 32;
         i = lane + 64 < left ? next[32] : 0;
@@ -656,7 +662,6 @@ spread_tensor(window_polynomials polynomials, layout grid, const point *points, 
                 for (int i = 0; i < 16; i++) sums[h][i / 8][i / 4 % 2][i % 4] += d[i / 8][i / 4 % 2][i % 4];
             }
         }
-        if (lane + 32 < left) value = values[m];
         __syncwarp();
     }
 

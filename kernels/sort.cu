@@ -201,10 +201,11 @@ struct cut_tile {
 
 // Fills the segments; those past the last are empty. `depth` is a tile's planes and `width` the window's, of which the key
 // within the tile says the first, less width - 1; all 0 where no planes are wanted. Sorted by `lightness` (0 to 10),
-// the longest segments come first. `cut` is appended to in any order: tiles do not share cells.
+// the longest segments come first. Tiles that are cut come to the front of `cut` where their
+// segments are at most `few`, to its end where they are more, in any order: tiles do not share cells.
 extern "C" __global__ void __launch_bounds__(SORT_THREADS)
 cut_tiles(const u32 *keys, const u64 *starts, const u64 *firsts, u32 tiles, u64 room, u32 span, u32 depth, u32 width,
-          u32 length, segment *segments, u32 *lightness, u32 *planes, cut_tile *cut, u64 *cuts)
+          u32 length, u32 few, segment *segments, u32 *lightness, u32 *planes, cut_tile *cut, u64 *cuts)
 {
     const u64 s = (u64)blockIdx.x * SORT_THREADS + threadIdx.x;
     if (s >= room) return;
@@ -230,7 +231,8 @@ cut_tiles(const u32 *keys, const u64 *starts, const u64 *firsts, u32 tiles, u64 
             out.plane = from > 0 ? from : 0;
             out.planes = (u32)((to < (int)depth ? to : (int)depth) - out.plane);
             if (segment_of_tile == 0) {
-                const u64 i = atomicAdd(cuts, 1ull);
+                const bool dense = pieces > few;
+                const u64 nth = atomicAdd(cuts + dense, 1ull), i = dense ? tiles - 1 - nth : nth;
                 cut[i].segment = s;
                 cut[i].segments = (u32)pieces;
                 cut[i].tile = low;
