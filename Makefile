@@ -66,10 +66,20 @@ deps:
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing; \
 	fi
 
+# The GPU's kernels are compiled by the tests, which needs no GPU but NVRTC: the one that RECON_NVRTC names, or PyPI's.
+nvrtc := $(CARGO_TARGET_DIR)/nvrtc
+
+$(nvrtc)/ready: tests/requirements.txt
+	python3 -m venv $(nvrtc)
+	$(nvrtc)/bin/python -m pip install --quiet --requirement $< && touch $@ || echo "no NVRTC from PyPI"
+
 # The tests of the transforms and of the solver run themselves again at each lower level of the vector unit, and say so.
+test: PACKAGES += python3-venv
 test: deps
+	@if [ -z "$$RECON_NVRTC" ]; then $(MAKE) --no-print-directory $(nvrtc)/ready; fi
 	@if cargo fmt --version >/dev/null 2>&1; then $(CARGO) fmt --check; else echo "skipped: formatting (no rustfmt)"; fi
-	$(CARGO) test --locked --features cli
+	found=$$(ls $(abspath $(nvrtc))/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.[0-9]* 2>/dev/null | head -n 1); \
+	RECON_NVRTC=$${RECON_NVRTC:-$$found} $(CARGO) test --locked --features cli
 
 program := $(CARGO_TARGET_DIR)/release/recon
 # The scan of Stone et al. 2008 by size: 284,592 samples on 1,176 spokes, an image of 128^3.

@@ -90,7 +90,8 @@ typedef enum {
     RECON_OUT_OF_DEVICE_MEMORY = 13,
     // There is no device of the kind asked for.
     RECON_NO_DEVICE = 14,
-    // A driver is there, but a library it needs (NVRTC, cuFFT) is not; the message says what to install.
+    // A driver is there, but a library it needs (NVRTC) is not, or they do not fit together; the message says what to
+    // install.
     RECON_DRIVER_INCOMPLETE = 15,
     // The progress callback asked to stop.
     RECON_CANCELLED = 16,
@@ -102,6 +103,9 @@ typedef enum {
     RECON_BAD_FILE = 19,
     // A defect in this library: please report the message. Outputs of the call may be half written.
     RECON_INTERNAL = 20,
+    // The GPU failed while computing. Outputs of the call may be half written, and the GPU may be of no use to this process
+    // any more.
+    RECON_DEVICE_FAILED = 21,
 } recon_status;
 
 // The type of every real number in the arrays of a plan; complex numbers are pairs (re, im) of it.
@@ -142,11 +146,11 @@ typedef enum {
 
 // Where a plan computes.
 typedef enum {
-    // A GPU where there is one that this version can use, else the CPU.
+    // The first GPU that can be used, else the CPU.
     RECON_DEVICE_AUTO = 0,
     // The CPU.
     RECON_DEVICE_CPU = 1,
-    // NVIDIA GPUs. This version has no such backend: RECON_NO_DEVICE.
+    // NVIDIA GPUs, of compute capability 7.5 or more.
     RECON_DEVICE_CUDA = 2,
 } recon_device;
 
@@ -342,14 +346,15 @@ typedef struct {
     uint32_t window;
     // A recon_device; default RECON_DEVICE_AUTO.
     uint32_t device;
-    // Indices in device_indices; 0 for all devices.
+    // Indices in device_indices; 0 for the first GPU.
     uint32_t device_count;
     // Which devices, for RECON_DEVICE_CUDA: [device_count]. Or NULL.
     const uint32_t *device_indices;
     // CPU threads, the caller's among them; the others start with the plan and end with it. 0 (default): as many as the
     // machine runs at once.
     uint32_t threads;
-    // Not 0: data pointers are addresses on the device. This version answers RECON_UNSUPPORTED.
+    // Not 0: the k-space and image arrays of recon_forward, recon_fhd, recon_weighted_fhd, recon_normal, recon_grid and
+    // recon_cg are addresses in the GPU's memory. All else stays in the host's.
     uint32_t pointers_on_device;
     // Relative l2 error of a transform against the exact sums, in (0, 1). 0 (default): 1e-4.
     double tolerance;
@@ -357,8 +362,12 @@ typedef struct {
     uint64_t memory_limit;
     // A recon_simd; default RECON_SIMD_AUTO. RECON_UNSUPPORTED when the processor lacks the level.
     uint32_t simd;
-    // Zero.
-    uint32_t reserved;
+    // Not 0: the GPU's work is queued on stream. 0 (default): on a stream of the plan's own, and calls return when their
+    // results are there.
+    uint32_t use_stream;
+    // A CUstream or cudaStream_t of the GPU's primary context that outlives the plan; NULL is the default stream. Calls
+    // whose arrays are all on the GPU then may return before their results are there: they are for what is queued next.
+    void *stream;
 } recon_options;
 
 // Where a solution stands.
@@ -485,7 +494,7 @@ typedef struct {
     double seconds;
     // The device in words, ending in 0.
     char device[64];
-    // The vector unit in use, ending in 0: "sse", "avx2" or "avx512" on x86-64, else "portable".
+    // The vector unit in use, ending in 0: "sse", "avx2" or "avx512" on x86-64, else "portable"; "none" on a GPU.
     char simd[32];
 } recon_plan_properties;
 
@@ -531,12 +540,12 @@ const char *recon_last_error_message(void);
 // linked statically into a Rust program that has a logger of its own.
 recon_status recon_set_log_callback(recon_log_callback callback, void *user_data, uint32_t level);
 
-// The number of GPUs that this library can use: 0 in this version, and wherever there is no driver. Never an error.
+// The number of GPUs that the driver shows: 0 where there is no driver. Never an error.
 uint32_t recon_device_count(void);
 
 // Describes the GPU `index`, from 0.
 //
-// Errors: RECON_NO_DEVICE when there is no such GPU (in this version, always).
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE; RECON_NO_DEVICE when there is no such GPU, or no driver.
 recon_status recon_device_info(uint32_t index, recon_device_properties *properties);
 
 // Defaults of a geometry: f32, 2D, one coil, one frame, point voxels. `struct_size` is sizeof(recon_geometry): it tells
@@ -570,8 +579,8 @@ recon_status recon_quality_init(recon_quality *quality, uint32_t struct_size);
 // Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE; RECON_INVALID_SIZE for a size of zero;
 // RECON_SIZE_OVERFLOW; RECON_NOT_FINITE and RECON_COORDINATE_OUT_OF_RANGE with the index;
 // RECON_TOLERANCE_OUT_OF_RANGE; RECON_MEMORY_LIMIT with the bytes needed; RECON_OUT_OF_HOST_MEMORY; RECON_NO_DEVICE;
-// RECON_UNSUPPORTED for a field map, device pointers, a voxel list with RECON_METHOD_NUFFT, or a vector unit that the
-// processor lacks.
+// RECON_OUT_OF_DEVICE_MEMORY; RECON_DRIVER_INCOMPLETE where the GPU's kernels are neither kept nor can be compiled;
+// RECON_UNSUPPORTED for a field map, a voxel list with RECON_METHOD_NUFFT, or a vector unit that the processor lacks.
 recon_status recon_plan_create(const recon_geometry *geometry, const recon_options *options, recon_plan **plan);
 
 // Gives back all that a plan holds, its threads included. NULL is allowed. No call with this plan may be running.

@@ -134,10 +134,10 @@ pub(crate) fn maps<T: Real, B: Backend<T>>(
         .collect();
 
     let geometry = Geometry::new(&low, &k).weights(&weights).coils(coils);
-    let choice = Nufft::<T, B>::choose(Window::KaiserBessel, &low, inside.len(), 1e-4)?;
+    let choice = Nufft::<T, B>::choose(encoding.b(), Window::KaiserBessel, &low, inside.len(), 1e-4)?;
     let small = Encoding::new(encoding.backend.clone(), &geometry, &Options::default(), Some(choice))?;
     let b = small.b();
-    let input = b.input(&data)?;
+    let input = b.input((&data).into())?;
     let mut device = b.zeros::<Complex<T>>(small.voxels * coils, "calibration images")?;
     small.adjoint(Weighting::Given, b.read(&input), b.view_mut(&mut device))?;
     let mut images = try_vec(small.voxels * coils, Complex::default(), "calibration images")?;

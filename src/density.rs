@@ -101,7 +101,7 @@ fn iterate<T: Real, B: Backend<T>>(
     let mut before = f64::INFINITY;
     for iteration in 1..=iterations {
         {
-            let input = backend.input(&w)?;
+            let input = backend.input((&w).into())?;
             nufft.spread(backend, backend.read(&input), backend.view_mut(&mut grid));
         }
         nufft.interpolate(backend, backend.view(&grid), backend.view_mut(&mut device));

@@ -9,7 +9,7 @@ use crate::nufft::Nufft;
 use crate::plan::{Normal, Options};
 use crate::pool::{Lease, Pool};
 use crate::real::Real;
-use crate::toeplitz::{octant_values, octants, Key, Toeplitz};
+use crate::toeplitz::{octant_shift, octants, Key, Toeplitz};
 use crate::window::{self, Choice};
 use num_complex::Complex;
 use std::ops::Range;
@@ -64,8 +64,9 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     /// `choice` is what [`Nufft::choose`] chose, or None for exact sums.
     pub fn new(backend: Arc<B>, geometry: &Geometry<'_, T>, options: &Options, choice: Option<Choice>) -> Result<Self> {
         let k = &geometry.coordinates;
-        let batch = Self::batch(geometry, options, choice.as_ref())?;
-        let limit = MemoryLimit { bytes: options.memory_limit, held: Self::bytes(geometry, choice.as_ref(), batch)? };
+        let batch = Self::batch(&backend, geometry, options, choice.as_ref())?;
+        let held = Self::bytes(&backend, geometry, choice.as_ref(), batch)?;
+        let limit = MemoryLimit { bytes: options.memory_limit, held };
         limit.check(0, "the plan")?;
         let transform = match choice {
             None => Transform::Exact(backend.direct_sum(k, &geometry.dims, geometry.voxels.as_deref())?),
@@ -118,24 +119,23 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
 
     /// How many coils are transformed at once, so that taps are computed once for all of them: as many as stay in cache
     /// between one step and the next.
-    fn batch(geometry: &Geometry<'_, T>, options: &Options, choice: Option<&Choice>) -> Result<usize> {
-        const CACHE: usize = 6 << 20;
+    fn batch(b: &B, geometry: &Geometry<'_, T>, options: &Options, choice: Option<&Choice>) -> Result<usize> {
         let Some(choice) = choice else { return Ok(1) };
         let arrays = match geometry.coil_maps {
             Some(_) => geometry.coils,
             None => geometry.coils.saturating_mul(geometry.frames),
         };
-        let one = Nufft::<T, B>::bytes(choice, 0, 1)?;
+        let one = Nufft::<T, B>::bytes(b, choice, 0, 1)?;
         // Under a memory limit one at a time: a batch must not take what a later operation will need.
-        Ok(if options.memory_limit.is_some() { 1 } else { (CACHE / one.max(1)).clamp(1, arrays) })
+        Ok(if options.memory_limit.is_some() { 1 } else { (b.batch_bytes() / one.max(1)).clamp(1, arrays) })
     }
 
     /// Bytes that a plan holds, before it is made.
-    fn bytes(geometry: &Geometry<'_, T>, choice: Option<&Choice>, batch: usize) -> Result<usize> {
+    fn bytes(b: &B, geometry: &Geometry<'_, T>, choice: Option<&Choice>, batch: usize) -> Result<usize> {
         let real = std::mem::size_of::<T>();
         let (samples, voxels) = (geometry.samples(), geometry.voxel_count());
         let transform = match choice {
-            Some(choice) => Nufft::<T, B>::bytes(choice, samples, batch)?,
+            Some(choice) => Nufft::<T, B>::bytes(b, choice, samples, batch)?,
             None => samples * geometry.dims.len() * real,
         };
         let maps = if geometry.coil_maps.is_some() { (geometry.coils + batch) * voxels * 2 * real } else { 0 };
@@ -143,8 +143,17 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         Ok(transform + maps + samples * real * (geometry.dims.len() + 4 + 2 * batch))
     }
 
-    /// Bytes that the plan holds, Q included once it is made.
-    pub fn bytes_held(&self) -> usize {
+    /// Bytes that the plan holds in the host's memory, Q included once it is made.
+    pub fn host_bytes(&self) -> usize {
+        if self.b().device_bytes() == 0 {
+            return self.bytes_held();
+        }
+        // What it keeps of the geometry.
+        self.samples * size_of::<T>() * (self.dims.len() + self.weights.iter().len())
+    }
+
+    /// Bytes that the plan holds where it computes, Q included once it is made.
+    fn bytes_held(&self) -> usize {
         let q = self.toeplitz.lock().unwrap_or_else(|e| e.into_inner()).is_some();
         self.limit.held + if q { self.b().convolver_bytes(&self.dims) } else { 0 }
     }
@@ -190,14 +199,6 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         (0..count).step_by(batch).map(move |first| first..(first + batch).min(count))
     }
 
-    /// Arrays of samples times factors, one after the other.
-    fn weigh(&self, factor: Reals<B, T>, values: Complexes<B, T>, mut weighed: ComplexesMut<B, T>) {
-        for first in (0..values.len()).step_by(self.samples) {
-            let range = first..first + self.samples;
-            self.b().weigh(factor, values.part(range.clone()), weighed.part(range));
-        }
-    }
-
     fn to_image(&self, values: Complexes<B, T>, image: ComplexesMut<B, T>) -> Result<()> {
         match &self.transform {
             Transform::Nufft(n) => n.adjoint(self.b(), values, image),
@@ -218,9 +219,10 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         }
     }
 
-    fn map(&self, coil: usize) -> Option<Complexes<'_, B, T>> {
-        let maps = self.maps.as_ref()?;
-        Some(self.b().view(maps).part(coil * self.voxels..(coil + 1) * self.voxels))
+    /// The sensitivities of some coils.
+    fn maps(&self, coils: Range<usize>) -> Complexes<'_, B, T> {
+        let maps = self.maps.as_ref().expect("maps are there");
+        self.b().view(maps).part(coils.start * self.voxels..coils.end * self.voxels)
     }
 
     /// Frames that [`Encoding::forward`] and [`Encoding::adjoint`] take at once: one with coil maps.
@@ -241,7 +243,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             let voxels = 0..coils.len() * self.voxels;
             let x = match &mut images {
                 Some(images) => {
-                    self.multiply_maps(coils.clone(), image, b.view_mut(images));
+                    self.multiply_maps(coils.clone(), image, b.view_mut(images).part(voxels.clone()));
                     b.view(images).part(voxels)
                 }
                 None => image.part(coils.start * self.voxels..coils.end * self.voxels),
@@ -251,7 +253,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
                 (Some(phi), Some(values)) => {
                     let range = 0..coils.len() * self.samples;
                     self.to_samples(x, b.view_mut(values).part(range.clone()))?;
-                    self.weigh(b.view(phi), b.view(values).part(range), out);
+                    b.weigh(b.view(phi), b.view(values).part(range), out);
                 }
                 _ => self.to_samples(x, out.again())?,
             }
@@ -260,19 +262,13 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     }
 
     /// Images of some coils: S_c x.
-    fn multiply_maps(&self, coils: Range<usize>, image: Complexes<B, T>, mut images: ComplexesMut<B, T>) {
-        for (i, coil) in coils.enumerate() {
-            let map = self.map(coil).expect("maps are there");
-            self.b().multiply(map, image, images.part(i * self.voxels..(i + 1) * self.voxels));
-        }
+    fn multiply_maps(&self, coils: Range<usize>, image: Complexes<B, T>, images: ComplexesMut<B, T>) {
+        self.b().multiply(self.maps(coils), image, images);
     }
 
     /// image + sum over some coils of conj(S_c) x_c.
-    fn add_maps(&self, coils: Range<usize>, images: Complexes<B, T>, mut image: ComplexesMut<B, T>) {
-        for (i, coil) in coils.enumerate() {
-            let map = self.map(coil).expect("maps are there");
-            self.b().add_conj_product(map, images.part(i * self.voxels..(i + 1) * self.voxels), image.again());
-        }
+    fn add_maps(&self, coils: Range<usize>, images: Complexes<B, T>, image: ComplexesMut<B, T>) {
+        self.b().add_conj_products(self.maps(coils), images, image);
     }
 
     /// x = E^H d or E^H W d: `kspace` [samples, coils, frames], `image` [voxels, images, frames].
@@ -301,7 +297,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             let mut values = kspace.part(coils.start * self.samples..coils.end * self.samples);
             if let (Some(factor), Some(weighed)) = (factor, &mut weighed) {
                 let range = 0..coils.len() * self.samples;
-                self.weigh(factor, values, b.view_mut(weighed).part(range.clone()));
+                b.weigh(factor, values, b.view_mut(weighed).part(range.clone()));
                 values = b.view(weighed).part(range);
             }
             match &mut images {
@@ -324,13 +320,14 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             toeplitz.apply(b, x, y);
             return Ok(());
         }
-        let mut coil_image = self.image()?;
-        let mut product = self.image()?;
+        let mut images = self.image_batch()?;
+        let mut products = self.image_batch()?;
         b.clear(y.again());
-        for coil in 0..self.coils {
-            self.multiply_maps(coil..coil + 1, x, b.view_mut(&mut coil_image));
-            toeplitz.apply(b, b.view(&coil_image), b.view_mut(&mut product));
-            self.add_maps(coil..coil + 1, b.view(&product), y.again());
+        for coils in self.batches(self.coils) {
+            let voxels = 0..coils.len() * self.voxels;
+            self.multiply_maps(coils.clone(), x, b.view_mut(&mut images).part(voxels.clone()));
+            toeplitz.apply(b, b.view(&images).part(voxels.clone()), b.view_mut(&mut products).part(voxels.clone()));
+            self.add_maps(coils, b.view(&products).part(voxels), y.again());
         }
         Ok(())
     }
@@ -347,7 +344,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             let (range, voxels) = (0..coils.len() * self.samples, 0..coils.len() * self.voxels);
             let coil_images = match &mut images {
                 Some(images) => {
-                    self.multiply_maps(coils.clone(), x, b.view_mut(images));
+                    self.multiply_maps(coils.clone(), x, b.view_mut(images).part(voxels.clone()));
                     b.view(images).part(voxels.clone())
                 }
                 None => x,
@@ -355,7 +352,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             self.to_samples(coil_images, b.view_mut(&mut values).part(range.clone()))?;
             let mut samples = b.view(&values).part(range.clone());
             if let (Some(squared), Some(weighed)) = (&self.squared, &mut weighed) {
-                self.weigh(b.view(squared), samples, b.view_mut(weighed).part(range.clone()));
+                b.weigh(b.view(squared), samples, b.view_mut(weighed).part(range.clone()));
                 samples = b.view(weighed).part(range);
             }
             match &mut images {
@@ -380,9 +377,9 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             Normal::Auto => match self.choice() {
                 None => true,
                 Some(c) => {
-                    let real = std::mem::size_of::<T>();
-                    let through_grid = 2.0 * window::cost(&c.grid, &self.dims, self.samples, c.shape.width(), real);
-                    window::toeplitz_cost(&self.dims, real) < through_grid
+                    let (b, dims) = (self.b(), &self.dims);
+                    let through_grid = 2.0 * b.transform_cost(&c.grid, dims, self.samples, c.shape.width());
+                    b.convolution_cost(dims) < through_grid
                 }
             },
         }
@@ -396,7 +393,8 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let mut slot = self.toeplitz.lock().unwrap_or_else(|e| e.into_inner());
         if slot.is_none() {
             self.limit.check(self.q_bytes(), "Q")?;
-            let made = Toeplitz::new(self.b(), &self.dims, |half, image| self.q_octant(half, image))?;
+            let mut octant = self.q_octants()?;
+            let made = Toeplitz::new(self.b(), &self.dims, |half, image| octant(half, image))?;
             *slot = Some(Arc::new(made));
         }
         Ok(slot.clone())
@@ -413,10 +411,18 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         phi * phi * self.weights.as_ref().map_or(1.0, |w| w[m].wide())
     }
 
-    fn q_octant(&self, half: [bool; 3], image: ComplexesMut<B, T>) -> Result<()> {
-        let values = octant_values(&self.coordinates, &self.dims, half, |m| self.squared_weight(m))?;
-        let input = self.b().input(&values)?;
-        self.to_image(self.b().read(&input), image)
+    /// Makes octants of Q: see [`octant_shift`].
+    fn q_octants(&self) -> Result<impl FnMut([bool; 3], ComplexesMut<B, T>) -> Result<()> + '_> {
+        let b = self.b();
+        let k: Vec<B::Array<T>> =
+            self.coordinates.iter().map(|k| b.upload(k, "the coordinates")).collect::<Result<_>>()?;
+        let mut values = b.zeros::<Complex<T>>(self.samples, "the weights of Q")?;
+        Ok(move |half, image: ComplexesMut<B, T>| {
+            let k: Vec<Reals<B, T>> = k.iter().map(|k| b.view(k)).collect();
+            let squared = self.squared.as_ref().map(|w| b.view(w));
+            b.ramp(&k, &octant_shift(&self.dims, half), squared, b.view_mut(&mut values));
+            self.to_image(b.view(&values), image)
+        })
     }
 
     /// Q on the doubled grid, [2 nx, 2 ny, 2 nz], displacement delta at index delta + n; for a list of voxels, Q at the
@@ -426,17 +432,18 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         if self.listed {
             let weight = |m| Complex::new(T::of(self.squared_weight(m)), T::ZERO);
             let values = try_collect(self.samples, "the weights of Q", (0..self.samples).map(weight))?;
-            let input = b.input(&values)?;
+            let values = b.upload(&values, "the weights of Q")?;
             let mut image = self.image()?;
-            self.to_image(b.read(&input), b.view_mut(&mut image))?;
+            self.to_image(b.view(&values), b.view_mut(&mut image))?;
             return b.download(b.view(&image), q);
         }
         let n = [0, 1, 2].map(|a| *self.dims.get(a).unwrap_or(&1));
         let twice = [0, 1, 2].map(|a| if a < self.dims.len() { 2 * n[a] } else { 1 });
         let mut image = self.image()?;
         let mut part = try_vec(self.voxels, Complex::default(), "a part of Q")?;
+        let mut octant = self.q_octants()?;
         for half in octants(self.dims.len()) {
-            self.q_octant(half, b.view_mut(&mut image))?;
+            octant(half, b.view_mut(&mut image))?;
             b.download(b.view(&image), &mut part)?;
             let first = [0, 1, 2].map(|a| if half[a] || a >= self.dims.len() { 0 } else { n[a] });
             for (row, from) in part.chunks_exact(n[0]).enumerate() {

@@ -35,8 +35,10 @@ pub enum ErrorKind {
     OutOfDeviceMemory,
     /// There is no device of the kind asked for.
     NoDevice,
-    /// A driver is there, but a library it needs (NVRTC, cuFFT) is not.
+    /// A driver is there, but a library it needs (NVRTC) is not, or they do not fit together.
     DriverIncomplete,
+    /// The device failed while computing.
+    DeviceFailed,
     /// The caller's progress callback asked to stop.
     Cancelled,
     /// This version cannot do what was asked.

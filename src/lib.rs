@@ -32,6 +32,7 @@
 
 pub mod backend;
 pub mod cg;
+mod checksum;
 pub mod coils;
 pub mod density;
 mod encoding;
@@ -50,13 +51,14 @@ mod toeplitz;
 pub mod trajectory;
 pub mod window;
 
+pub use backend::{Sink, Source};
 pub use cg::{CgOptions, CgReport, CgRun, Progress, Stop};
 pub use coils::{combine, Combine};
 pub use density::Density;
 pub use error::{Error, ErrorKind, Result};
 pub use geometry::{Geometry, VoxelBasis};
 pub use num_complex::Complex;
-pub use plan::{Device, Method, Normal, Options, Plan, PlanInfo, Simd};
+pub use plan::{CudaStream, Device, Method, Normal, Options, Plan, PlanInfo, Simd};
 pub use prior::{Matrix, Prior};
 pub use real::Real;
 pub use trajectory::Trajectory;

@@ -26,15 +26,16 @@ pub struct Nufft<T: Real, B: Backend<T>> {
 
 impl<T: Real, B: Backend<T>> Nufft<T, B> {
     /// Chooses window and grid, without sorting anything yet.
-    pub fn choose(window: Window, dims: &[usize], samples: usize, tolerance: f64) -> Result<Choice> {
-        choose(window, dims, samples, tolerance, T::EPSILON)
+    pub fn choose(backend: &B, window: Window, dims: &[usize], samples: usize, tolerance: f64) -> Result<Choice> {
+        let cost = |c: &Choice| backend.transform_cost(&c.grid, dims, samples, c.shape.width());
+        choose(window, dims, tolerance, T::EPSILON, cost)
     }
 
     /// Bytes of the oversampled grids of `arrays` and of the sorted samples: what a plan will hold, before it is made.
-    pub fn bytes(choice: &Choice, samples: usize, arrays: usize) -> Result<usize> {
+    pub fn bytes(backend: &B, choice: &Choice, samples: usize, arrays: usize) -> Result<usize> {
         let complex = std::mem::size_of::<Complex<T>>();
         let grids = [&choice.grid[..], &[arrays, complex]].concat();
-        let points = checked_product(&[samples, 3 * std::mem::size_of::<T>() + 12], "the sorted samples")?;
+        let points = backend.gridder_bytes(samples, &choice.grid, choice.shape.width());
         Ok(checked_product(&grids, "the oversampled grid")?.saturating_add(points))
     }
 

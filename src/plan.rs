@@ -1,18 +1,20 @@
 //! The way in: a plan holds everything that depends on the trajectory, and offers every operation on the caller's arrays.
 
 use crate::backend::cpu::Cpu;
-use crate::backend::Backend;
+use crate::backend::cuda::{self, Cuda};
+use crate::backend::{Backend, Sink, Source};
 use crate::cg::{self, CgOptions, CgReport, Progress, Solver};
 use crate::coils;
 use crate::density::Density;
 use crate::encoding::{Encoding, Weighting};
-use crate::error::{bail, checked_product, try_vec, Result};
+use crate::error::{bail, checked_product, try_vec, ErrorKind, Result};
 use crate::float_mode::FloatMode;
 use crate::geometry::{check_finite, check_len, Geometry};
 use crate::nufft::Nufft;
 use crate::real::Real;
 use crate::window::Window;
 use num_complex::Complex;
+use std::ffi::c_void;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -35,13 +37,32 @@ pub enum Method {
 /// Where.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum Device {
-    /// A GPU where there is one that this version can use, else the CPU.
+    /// The first GPU that can be used, else the CPU.
     #[default]
     Auto,
     /// The CPU.
     Cpu,
-    /// These GPUs, by index.
+    /// These GPUs, by index; the first where none are named.
     Cuda(Vec<u32>),
+}
+
+/// A stream of the caller's on a GPU, on which a plan then queues its work.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CudaStream(*mut c_void);
+
+// SAFETY: a handle of the driver's, which any thread may use.
+unsafe impl Send for CudaStream {}
+// SAFETY: likewise, and at the same time.
+unsafe impl Sync for CudaStream {}
+
+impl CudaStream {
+    /// The stream behind a `CUstream` or `cudaStream_t`; null is the default stream.
+    ///
+    /// # Safety
+    /// It is a stream of the primary context of the plan's GPU, and outlives the plan.
+    pub unsafe fn new(stream: *mut c_void) -> Self {
+        CudaStream(stream)
+    }
 }
 
 /// How E^H W E is evaluated.
@@ -115,6 +136,10 @@ pub struct Options {
     pub memory_limit: Option<usize>,
     /// The vector unit.
     pub simd: Simd,
+    /// Where a GPU's work is queued: the caller's stream, or None for one of the plan's own. With the caller's, calls whose
+    /// arrays all lie on the GPU ([`Source::device`], [`Sink::device`]) may return before the results are there; they are
+    /// for whatever is queued next on that stream.
+    pub stream: Option<CudaStream>,
 }
 
 /// What a plan is.
@@ -122,9 +147,9 @@ pub struct Options {
 pub struct PlanInfo {
     /// `exact` or `nufft`.
     pub method: &'static str,
-    /// `cpu`.
-    pub device: &'static str,
-    /// The vector unit in use: `sse`, `avx2` or `avx512` on x86-64, else `portable`.
+    /// `cpu`, or `cuda`, the GPU's index and name.
+    pub device: String,
+    /// The vector unit in use: `sse`, `avx2` or `avx512` on x86-64, else `portable`; `none` on a GPU.
     pub simd: &'static str,
     /// CPU threads.
     pub threads: usize,
@@ -152,7 +177,9 @@ pub struct PlanInfo {
 ///
 /// Image arrays are [nx, ny, nz, frames] with coil maps and [nx, ny, nz, coils, frames] without (or [voxels, ...] for a
 /// list of voxels); k-space arrays are [samples, coils, frames]; x fastest. A plan may be used from several threads at
-/// once. Outputs are written whole or, when an error is returned, not at all.
+/// once. Outputs are written whole or, when an error is returned, not at all (but when the GPU itself fails).
+///
+/// Arrays are slices and vectors, or [`Source::device`] and [`Sink::device`] where the plan is on a GPU and so are they.
 pub struct Plan<T: Real> {
     engine: Box<dyn Engine<T>>,
     frames: usize,
@@ -163,8 +190,8 @@ impl<T: Real> Plan<T> {
     /// Checks the geometry, chooses window and grid, and sorts the samples.
     ///
     /// # Errors
-    /// As [`Geometry::check`]; `ToleranceOutOfRange` when the window cannot reach the tolerance; `NoDevice` for a GPU;
-    /// `MemoryLimit` with the bytes needed; `Unsupported` for a list of voxels with method nufft, and for a vector unit
+    /// As [`Geometry::check`]; `ToleranceOutOfRange` when the window cannot reach the tolerance; `NoDevice` for a GPU that is
+    /// not there, `DriverIncomplete` for one whose kernels cannot be compiled; `MemoryLimit` with the bytes needed; `Unsupported` for a list of voxels with method nufft, and for a vector unit
     /// that this processor lacks; `UnknownValue` for an environment variable `RECON_SIMD` that names none.
     pub fn new(geometry: &Geometry<'_, T>, options: &Options) -> Result<Self> {
         let started = Instant::now();
@@ -206,9 +233,20 @@ impl<T: Real> Plan<T> {
         self.engine.kspace_len() * self.frames
     }
 
-    fn check_kspace(&self, kspace: &[Complex<T>]) -> Result<()> {
-        check_len("k-space samples", kspace.len(), self.kspace_len(), "samples times coils times frames")?;
-        check_finite("k-space sample", kspace)
+    fn check_kspace_len(&self, len: usize) -> Result<()> {
+        check_len("k-space samples", len, self.kspace_len(), "samples times coils times frames")
+    }
+
+    fn check_kspace(&self, kspace: Source<'_, Complex<T>>) -> Result<()> {
+        self.check_kspace_len(kspace.len())?;
+        self.check_finite("k-space sample", kspace)
+    }
+
+    fn check_finite(&self, what: &str, values: Source<'_, Complex<T>>) -> Result<()> {
+        match values {
+            Source::Host(values) => check_finite(what, values),
+            Source::Device(_) => self.engine.check_finite(what, values),
+        }
     }
 
     fn check_image_len(&self, len: usize) -> Result<()> {
@@ -219,11 +257,16 @@ impl<T: Real> Plan<T> {
     ///
     /// # Errors
     /// `SizeMismatch` for a wrong length, `NotFinite` for a NaN or infinity in the image, with its index.
-    pub fn forward(&self, image: &[Complex<T>], kspace: &mut [Complex<T>]) -> Result<()> {
+    pub fn forward<'a>(
+        &self,
+        image: impl Into<Source<'a, Complex<T>>>,
+        kspace: impl Into<Sink<'a, Complex<T>>>,
+    ) -> Result<()> {
         let _mode = FloatMode::standard();
+        let (image, kspace) = (image.into(), kspace.into());
         self.check_image_len(image.len())?;
-        check_len("k-space samples", kspace.len(), self.kspace_len(), "samples times coils times frames")?;
-        check_finite("image voxel", image)?;
+        self.check_kspace_len(kspace.len())?;
+        self.check_finite("image voxel", image)?;
         let frames = self.engine.frames_at_once();
         let (image_len, kspace_len) = (frames * self.engine.image_len(), frames * self.engine.kspace_len());
         self.in_parts(image, kspace, image_len, kspace_len, |x, s| self.engine.forward(x, s))
@@ -233,16 +276,24 @@ impl<T: Real> Plan<T> {
     ///
     /// # Errors
     /// `SizeMismatch` for a wrong length, `NotFinite` for a NaN or infinity in the data, with its index.
-    pub fn fhd(&self, kspace: &[Complex<T>], image: &mut [Complex<T>]) -> Result<()> {
-        self.to_images(kspace, image, |d, x| self.engine.adjoint(Weighting::None, d, x))
+    pub fn fhd<'a>(
+        &self,
+        kspace: impl Into<Source<'a, Complex<T>>>,
+        image: impl Into<Sink<'a, Complex<T>>>,
+    ) -> Result<()> {
+        self.to_images(kspace.into(), image.into(), |d, x| self.engine.adjoint(Weighting::None, d, x))
     }
 
     /// image = E^H W kspace, W being the density weights (1 where none were given).
     ///
     /// # Errors
     /// As [`Plan::fhd`].
-    pub fn weighted_fhd(&self, kspace: &[Complex<T>], image: &mut [Complex<T>]) -> Result<()> {
-        self.to_images(kspace, image, |d, x| self.engine.adjoint(Weighting::Given, d, x))
+    pub fn weighted_fhd<'a>(
+        &self,
+        kspace: impl Into<Source<'a, Complex<T>>>,
+        image: impl Into<Sink<'a, Complex<T>>>,
+    ) -> Result<()> {
+        self.to_images(kspace.into(), image.into(), |d, x| self.engine.adjoint(Weighting::Given, d, x))
     }
 
     /// The gridding reconstruction: the adjoint of density-compensated data, scaled so that a fully sampled object comes
@@ -250,8 +301,12 @@ impl<T: Real> Plan<T> {
     ///
     /// # Errors
     /// As [`Plan::fhd`]; `InvalidArgument` when the weights vanish near the centre of k-space.
-    pub fn grid(&self, kspace: &[Complex<T>], image: &mut [Complex<T>]) -> Result<()> {
-        self.to_images(kspace, image, |d, x| self.engine.grid(d, x))
+    pub fn grid<'a>(
+        &self,
+        kspace: impl Into<Source<'a, Complex<T>>>,
+        image: impl Into<Sink<'a, Complex<T>>>,
+    ) -> Result<()> {
+        self.to_images(kspace.into(), image.into(), |d, x| self.engine.grid(d, x))
     }
 
     /// The gridding reconstruction stopped at gridded k-space: [gx, gy, gz, coils, frames] of the oversampled grid
@@ -262,7 +317,7 @@ impl<T: Real> Plan<T> {
     /// As [`Plan::grid`]; `Unsupported` with method exact, which has no grid.
     pub fn grid_kspace(&self, kspace: &[Complex<T>], grid: &mut [Complex<T>]) -> Result<()> {
         let _mode = FloatMode::standard();
-        self.check_kspace(kspace)?;
+        self.check_kspace(kspace.into())?;
         let info = self.engine.info();
         if info.grid.is_empty() {
             bail!(Unsupported, "there is no grid with method exact: create the plan with method nufft");
@@ -287,9 +342,9 @@ impl<T: Real> Plan<T> {
 
     fn to_images(
         &self,
-        kspace: &[Complex<T>],
-        image: &mut [Complex<T>],
-        f: impl FnMut(&[Complex<T>], &mut [Complex<T>]) -> Result<()>,
+        kspace: Source<'_, Complex<T>>,
+        image: Sink<'_, Complex<T>>,
+        f: impl FnMut(Source<'_, Complex<T>>, Sink<'_, Complex<T>>) -> Result<()>,
     ) -> Result<()> {
         let _mode = FloatMode::standard();
         self.check_image_len(image.len())?;
@@ -301,14 +356,16 @@ impl<T: Real> Plan<T> {
     /// `f(input, output)` for parts of these lengths; the last may be shorter.
     fn in_parts(
         &self,
-        input: &[Complex<T>],
-        output: &mut [Complex<T>],
+        input: Source<'_, Complex<T>>,
+        mut output: Sink<'_, Complex<T>>,
         input_len: usize,
         output_len: usize,
-        mut f: impl FnMut(&[Complex<T>], &mut [Complex<T>]) -> Result<()>,
+        mut f: impl FnMut(Source<'_, Complex<T>>, Sink<'_, Complex<T>>) -> Result<()>,
     ) -> Result<()> {
-        for (x, y) in input.chunks(input_len).zip(output.chunks_mut(output_len)) {
-            f(x, y)?;
+        for part in 0..input.len().div_ceil(input_len) {
+            let range = |len: usize, all: usize| part * len..((part + 1) * len).min(all);
+            let (from, to) = (range(input_len, input.len()), range(output_len, output.len()));
+            f(input.part(from), output.part(to))?;
         }
         Ok(())
     }
@@ -317,11 +374,12 @@ impl<T: Real> Plan<T> {
     ///
     /// # Errors
     /// `SizeMismatch` for a wrong length, `NotFinite` for a NaN or infinity in x, with its index.
-    pub fn normal(&self, x: &[Complex<T>], y: &mut [Complex<T>]) -> Result<()> {
+    pub fn normal<'a>(&self, x: impl Into<Source<'a, Complex<T>>>, y: impl Into<Sink<'a, Complex<T>>>) -> Result<()> {
         let _mode = FloatMode::standard();
+        let (x, y) = (x.into(), y.into());
         self.check_image_len(x.len())?;
         self.check_image_len(y.len())?;
-        check_finite("image voxel", x)?;
+        self.check_finite("image voxel", x)?;
         self.engine.prepare_normal()?;
         let len = self.engine.image_len();
         self.in_parts(x, y, len, len, |x, y| self.engine.normal(x, y))
@@ -369,7 +427,12 @@ impl<T: Real> Plan<T> {
     /// # Errors
     /// As [`Plan::fhd`]; `InvalidArgument`, `ToleranceOutOfRange` and `SizeMismatch` for options that make no sense;
     /// `NotFinite` on overflow. The image is not touched then.
-    pub fn cg(&self, kspace: &[Complex<T>], image: &mut [Complex<T>], options: &CgOptions<'_, T>) -> Result<CgReport> {
+    pub fn cg<'a>(
+        &self,
+        kspace: impl Into<Source<'a, Complex<T>>>,
+        image: impl Into<Sink<'a, Complex<T>>>,
+        options: &CgOptions<'_, T>,
+    ) -> Result<CgReport> {
         self.cg_with_progress(kspace, image, options, |_| ControlFlow::Continue(()))
     }
 
@@ -377,14 +440,15 @@ impl<T: Real> Plan<T> {
     ///
     /// # Errors
     /// Also `Cancelled` when `progress` breaks; the image is not touched then.
-    pub fn cg_with_progress(
+    pub fn cg_with_progress<'a>(
         &self,
-        kspace: &[Complex<T>],
-        image: &mut [Complex<T>],
+        kspace: impl Into<Source<'a, Complex<T>>>,
+        image: impl Into<Sink<'a, Complex<T>>>,
         options: &CgOptions<'_, T>,
         mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<CgReport> {
         let _mode = FloatMode::standard();
+        let (kspace, image) = (kspace.into(), image.into());
         self.check_image_len(image.len())?;
         self.check_kspace(kspace)?;
         cg::check(options)?;
@@ -393,12 +457,7 @@ impl<T: Real> Plan<T> {
             check_finite("voxel of the initial image", initial)?;
         }
         let mut report = CgReport::default();
-        let mut result = try_vec(image.len(), Complex::default(), "the solution")?;
-        if let Some(initial) = options.initial {
-            result.copy_from_slice(initial);
-        }
-        self.engine.cg(kspace, &mut result, self.frames, options, &mut report, &mut progress)?;
-        image.copy_from_slice(&result);
+        self.engine.cg(kspace, image, self.frames, options, &mut report, &mut progress)?;
         Ok(report)
     }
 
@@ -418,7 +477,7 @@ impl<T: Real> Plan<T> {
     /// As [`Plan::fhd`]; `Unsupported` for a list of voxels; `InvalidArgument` when there are no samples in the centre.
     pub fn coil_maps(&self, kspace: &[Complex<T>], calibration: usize) -> Result<Vec<Complex<T>>> {
         let _mode = FloatMode::standard();
-        self.check_kspace(kspace)?;
+        self.check_kspace(kspace.into())?;
         self.engine.coil_maps(kspace, self.frames, calibration)
     }
 }
@@ -456,19 +515,39 @@ fn engine<T: Real>(geometry: &Geometry<'_, T>, options: &Options) -> Result<Box<
         }
         Method::Nufft => false,
     };
-    if let Device::Cuda(list) = &options.device {
-        bail!(
-            NoDevice,
-            "device cuda {list:?} was asked for, but this version of recon has no CUDA backend: use device cpu or auto"
-        );
+    let gpus = match &options.device {
+        Device::Cpu => Vec::new(),
+        Device::Auto => cuda::runtime::first_usable().into_iter().collect(),
+        Device::Cuda(list) if list.is_empty() => vec![0],
+        Device::Cuda(list) => list.clone(),
+    };
+    let Some(&index) = gpus.first() else {
+        return on(Cpu::new(options.threads, options.simd)?, geometry, options, exact);
+    };
+    // SAFETY: whoever made the stream has promised it.
+    let gpu = unsafe { Cuda::<T>::new(index, options.stream.map(|s| s.0)) };
+    match gpu.and_then(|gpu| on(gpu, geometry, options, exact)) {
+        Err(e) if options.device == Device::Auto && e.kind() == ErrorKind::DriverIncomplete => {
+            log::warn!("computing on the CPU: {e}");
+            on(Cpu::new(options.threads, options.simd)?, geometry, options, exact)
+        }
+        result => result,
     }
+}
+
+/// Chooses the grid for a backend.
+fn on<T: Real, B: Backend<T>>(
+    backend: B,
+    geometry: &Geometry<'_, T>,
+    options: &Options,
+    exact: bool,
+) -> Result<Box<dyn Engine<T>>> {
     // The tolerance is checked for exact sums too: a nonsensical one is a mistake of the caller's either way.
     let choice = match exact {
         true if (0.0..1.0).contains(&options.tolerance) => None,
-        _ => Some(Nufft::<T, Cpu>::choose(options.window, &geometry.dims, geometry.samples(), options.tolerance)?),
+        _ => Some(Nufft::choose(&backend, options.window, &geometry.dims, geometry.samples(), options.tolerance)?),
     };
-    let cpu = Arc::new(Cpu::new(options.threads, options.simd)?);
-    Ok(Box::new(Encoding::new(cpu, geometry, options, choice)?))
+    Ok(Box::new(Encoding::new(Arc::new(backend), geometry, options, choice)?))
 }
 
 /// A plan on some backend, for one frame of the caller's arrays (forward, adjoint and grid: for up to `frames_at_once`),
@@ -482,13 +561,14 @@ pub trait Engine<T: Real>: Send + Sync {
     fn kspace_len(&self) -> usize;
     fn frames_at_once(&self) -> usize;
     fn q_len(&self) -> usize;
-    fn forward(&self, image: &[Complex<T>], kspace: &mut [Complex<T>]) -> Result<()>;
-    fn adjoint(&self, weighting: Weighting, kspace: &[Complex<T>], image: &mut [Complex<T>]) -> Result<()>;
-    fn grid(&self, kspace: &[Complex<T>], image: &mut [Complex<T>]) -> Result<()>;
+    fn check_finite(&self, what: &str, values: Source<'_, Complex<T>>) -> Result<()>;
+    fn forward(&self, image: Source<'_, Complex<T>>, kspace: Sink<'_, Complex<T>>) -> Result<()>;
+    fn adjoint(&self, weighting: Weighting, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()>;
+    fn grid(&self, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()>;
     fn grid_kspace(&self, values: &[Complex<T>], grid: &mut [Complex<T>]) -> Result<()>;
     fn window_correction(&self, axis: usize) -> Vec<f64>;
     fn prepare_normal(&self) -> Result<()>;
-    fn normal(&self, x: &[Complex<T>], y: &mut [Complex<T>]) -> Result<()>;
+    fn normal(&self, x: Source<'_, Complex<T>>, y: Sink<'_, Complex<T>>) -> Result<()>;
     fn q(&self, q: &mut [Complex<T>]) -> Result<()>;
     fn save_q(&self, path: &Path) -> Result<()>;
     fn load_q(&self, path: &Path) -> Result<()>;
@@ -496,8 +576,8 @@ pub trait Engine<T: Real>: Send + Sync {
     fn coil_maps(&self, kspace: &[Complex<T>], frames: usize, calibration: usize) -> Result<Vec<Complex<T>>>;
     fn cg(
         &self,
-        kspace: &[Complex<T>],
-        image: &mut [Complex<T>],
+        kspace: Source<'_, Complex<T>>,
+        image: Sink<'_, Complex<T>>,
         frames: usize,
         options: &CgOptions<'_, T>,
         report: &mut CgReport,
@@ -521,8 +601,8 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
             }),
             error: choice.map_or(T::EPSILON, |c| c.error),
             toeplitz: self.uses_toeplitz(),
-            host_bytes: self.bytes_held(),
-            device_bytes: 0,
+            host_bytes: self.host_bytes(),
+            device_bytes: self.b().device_bytes(),
             seconds: 0.0,
         }
     }
@@ -541,26 +621,30 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
     fn q_len(&self) -> usize {
         self.voxels << if self.listed { 0 } else { self.dims.len() }
     }
-    fn forward(&self, image: &[Complex<T>], kspace: &mut [Complex<T>]) -> Result<()> {
+    fn check_finite(&self, what: &str, values: Source<'_, Complex<T>>) -> Result<()> {
+        let values = self.b().input(values)?;
+        self.b().check_finite(what, self.b().read(&values))
+    }
+    fn forward(&self, image: Source<'_, Complex<T>>, kspace: Sink<'_, Complex<T>>) -> Result<()> {
         let b = self.b();
         let (x, mut s) = (b.input(image)?, b.output(kspace)?);
         Encoding::forward(self, b.read(&x), b.write(&mut s))?;
         b.deliver(s)
     }
-    fn adjoint(&self, weighting: Weighting, kspace: &[Complex<T>], image: &mut [Complex<T>]) -> Result<()> {
+    fn adjoint(&self, weighting: Weighting, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()> {
         let b = self.b();
         let (d, mut x) = (b.input(kspace)?, b.output(image)?);
         Encoding::adjoint(self, weighting, b.read(&d), b.write(&mut x))?;
         b.deliver(x)
     }
-    fn grid(&self, kspace: &[Complex<T>], image: &mut [Complex<T>]) -> Result<()> {
+    fn grid(&self, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()> {
         let b = self.b();
         let (d, mut x) = (b.input(kspace)?, b.output(image)?);
         Encoding::grid(self, b.read(&d), b.write(&mut x))?;
         b.deliver(x)
     }
     fn grid_kspace(&self, values: &[Complex<T>], grid: &mut [Complex<T>]) -> Result<()> {
-        let d = self.b().input(values)?;
+        let d = self.b().input(values.into())?;
         Encoding::grid_kspace(self, self.b().read(&d), grid)
     }
     fn window_correction(&self, axis: usize) -> Vec<f64> {
@@ -572,7 +656,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
     fn prepare_normal(&self) -> Result<()> {
         self.toeplitz().map(|_| ())
     }
-    fn normal(&self, x: &[Complex<T>], y: &mut [Complex<T>]) -> Result<()> {
+    fn normal(&self, x: Source<'_, Complex<T>>, y: Sink<'_, Complex<T>>) -> Result<()> {
         let b = self.b();
         let (x, mut y) = (b.input(x)?, b.output(y)?);
         for i in 0..self.images() {
@@ -598,8 +682,8 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
     }
     fn cg(
         &self,
-        kspace: &[Complex<T>],
-        image: &mut [Complex<T>],
+        kspace: Source<'_, Complex<T>>,
+        image: Sink<'_, Complex<T>>,
         frames: usize,
         options: &CgOptions<'_, T>,
         report: &mut CgReport,
@@ -609,17 +693,24 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
         let started = Instant::now();
         self.toeplitz()?;
         report.q_seconds = started.elapsed().as_secs_f64();
-        // Residual, direction, its image under the operator, and the right-hand side and solution of one frame.
-        let vectors = self.voxels.saturating_mul(3 + 2 * self.images());
+        // Residual, direction, its image under the operator, the right-hand side of one frame and the solution of all.
+        let vectors = self.voxels.saturating_mul(3 + (1 + frames) * self.images());
         let bytes = vectors.saturating_mul(2 * std::mem::size_of::<T>());
         self.check_memory(bytes, "the conjugate gradient solution")?;
         let mut solver = Solver::new(self, options)?;
         let images = self.images();
-        let frames_of = kspace.chunks_exact(self.kspace_len()).zip(image.chunks_exact_mut(self.image_len()));
-        for (frame, (kspace, image)) in frames_of.enumerate() {
-            let (d, mut x) = (b.input(kspace)?, b.output(image)?);
+        let (kspace_len, image_len) = (self.kspace_len(), Engine::image_len(self));
+        // Apart from the caller's array, which is written when all of it is there.
+        let mut solution = match options.initial {
+            Some(initial) => b.upload(initial, "the solution")?,
+            None => b.zeros(image.len(), "the solution")?,
+        };
+        for frame in 0..frames {
+            let d = b.input(kspace.part(frame * kspace_len..(frame + 1) * kspace_len))?;
+            let mut all = b.view_mut(&mut solution);
+            let x = all.part(frame * image_len..(frame + 1) * image_len);
             let warm = options.initial.is_some();
-            cg::solve_frame(&mut solver, options, b.read(&d), b.write(&mut x), warm, report, &mut |i, n, residual| {
+            cg::solve_frame(&mut solver, options, b.read(&d), x, warm, report, &mut |i, n, residual| {
                 progress(&Progress {
                     image: frame * images + i,
                     images: frames * images,
@@ -628,8 +719,14 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
                     residual,
                 })
             })?;
-            b.deliver(x)?;
         }
-        Ok(())
+        match image {
+            Sink::Host(host) => b.download(b.view(&solution), host),
+            Sink::Device(_) => {
+                let mut x = b.output(image)?;
+                b.copy(b.view(&solution), b.write(&mut x));
+                b.deliver(x)
+            }
+        }
     }
 }

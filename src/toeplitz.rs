@@ -5,8 +5,9 @@
 //! weights on the image's own grid, each shifted by half the doubled grid, so it needs no larger plan.
 
 use crate::backend::{Backend, Complexes, ComplexesMut};
-use crate::error::{bail, try_collect, Error, ErrorKind, Result};
-use crate::real::{narrow, Real};
+use crate::checksum::Checksum;
+use crate::error::{bail, Error, ErrorKind, Result};
+use crate::real::Real;
 use num_complex::Complex;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -16,21 +17,10 @@ pub(crate) fn octants(ndim: usize) -> impl Iterator<Item = [bool; 3]> {
     (0..1usize << ndim).map(|o| [o & 1 != 0, o & 2 != 0, o & 4 != 0])
 }
 
-/// The weights of Q, modulated so that their adjoint on the image's grid is one octant of Q.
-pub(crate) fn octant_values<T: Real>(
-    k: &[Vec<T>],
-    dims: &[usize],
-    half: [bool; 3],
-    weight: impl Fn(usize) -> f64,
-) -> Result<Vec<Complex<T>>> {
+/// By how many voxels the adjoint of Q's weights on the image's grid is shifted to be one octant of Q.
+pub(crate) fn octant_shift(dims: &[usize], half: [bool; 3]) -> Vec<f64> {
     // Image index i is voxel i - floor(n/2); the octants begin with displacement 0 or -n.
-    let shift: Vec<f64> =
-        dims.iter().zip(half).map(|(&n, half)| (n / 2) as f64 - if half { n as f64 } else { 0.0 }).collect();
-    let value = |m: usize| {
-        let turns: f64 = k.iter().zip(&shift).map(|(k, s)| k[m].wide() * s).sum();
-        narrow(Complex::from_polar(weight(m), std::f64::consts::TAU * (turns - turns.round())))
-    };
-    try_collect(k[0].len(), "the weights of Q", (0..k[0].len()).map(value))
+    dims.iter().zip(half).map(|(&n, half)| (n / 2) as f64 - if half { n as f64 } else { 0.0 }).collect()
 }
 
 /// The convolution with Q on a backend.
@@ -133,20 +123,6 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
         }
         backend.set_spectrum(&mut convolver, &spectrum)?;
         Ok(Toeplitz { convolver })
-    }
-}
-
-/// FNV-1a, 64 bits: enough to notice damage and other trajectories, not an adversary.
-struct Checksum(u64);
-
-impl Checksum {
-    fn new() -> Self {
-        Checksum(0xcbf2_9ce4_8422_2325)
-    }
-    fn add(&mut self, bytes: &[u8]) {
-        for &b in bytes {
-            self.0 = (self.0 ^ b as u64).wrapping_mul(0x0100_0000_01b3);
-        }
     }
 }
 

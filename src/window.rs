@@ -212,18 +212,22 @@ pub struct Choice {
     pub error: f64,
 }
 
-/// Chooses window width and oversampling between 1.25 and 2 for an image of `dims` voxels and `samples` samples, so that
-/// the error stays within `tolerance` in a precision of machine epsilon `epsilon`, at the least cost.
+/// Chooses window width and oversampling between 1.25 and 2 for an image of `dims` voxels, so that the error stays within
+/// `tolerance` in a precision of machine epsilon `epsilon`, at the least `cost`.
 ///
 /// A tolerance of 0 asks for 1e-4, or for the best that the window reaches if that is worse.
-pub fn choose(window: Window, dims: &[usize], samples: usize, tolerance: f64, epsilon: f64) -> Result<Choice> {
+pub fn choose(
+    window: Window,
+    dims: &[usize],
+    tolerance: f64,
+    epsilon: f64,
+    cost: impl Fn(&Choice) -> f64,
+) -> Result<Choice> {
     if !(0.0..1.0).contains(&tolerance) {
         bail!(ToleranceOutOfRange, "the tolerance is {tolerance}: it must lie between 0 and 1, 1e-4 say");
     }
     let by_default = tolerance == 0.0;
     let tolerance = if by_default { DEFAULT_TOLERANCE } else { tolerance };
-    let real = if epsilon > 1e-10 { 4 } else { 8 };
-    let cost = |c: &Choice| cost(&c.grid, dims, samples, c.shape.width(), real);
     let reaching = choices(window, dims, tolerance, epsilon);
     if let Some(best) = reaching.into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b))) {
         return Ok(best);
@@ -481,7 +485,7 @@ mod tests {
 
     #[test]
     fn out_of_reach_is_an_error_with_a_remedy() {
-        let e = choose(Window::Bilinear, &[64, 64], 1000, 1e-6, f64::EPSILON).unwrap_err();
+        let e = choose(Window::Bilinear, &[64, 64], 1e-6, f64::EPSILON, |_| 0.0).unwrap_err();
         assert_eq!(e.kind(), crate::ErrorKind::ToleranceOutOfRange);
         assert!(e.message().contains("Kaiser-Bessel"));
     }

@@ -119,7 +119,7 @@ fn cg_solves_the_regularised_normal_equations() {
             for (name, prior, r) in &cases {
                 let lambda = 3.0;
                 let columns = dense(n, |x, y| {
-                    plan.normal(x, y).unwrap();
+                    plan.normal(x, &mut *y).unwrap();
                     for row in 0..r.0.len() - 1 {
                         let entries = r.0[row] as usize..r.0[row + 1] as usize;
                         let product: Complex<f64> = entries.clone().map(|e| r.2[e] * x[r.1[e] as usize]).sum();
@@ -654,8 +654,8 @@ fn geometries_that_make_no_sense_are_refused() {
             refuse(&Geometry::new(&[4, 4], &k), &options, ErrorKind::ToleranceOutOfRange, &["tolerance"]);
         }
     }
-    let options = Options { device: recon::Device::Cuda(vec![0]), ..base.clone() };
-    refuse(&Geometry::new(&[4, 4], &k), &options, ErrorKind::NoDevice, &["cuda"]);
+    let options = Options { device: recon::Device::Cuda(vec![1000]), ..base.clone() };
+    refuse(&Geometry::new(&[4, 4], &k), &options, ErrorKind::NoDevice, &["device cpu"]);
     let mut listed = Geometry::new(&[4, 4], &k);
     listed.voxels = Some(vec![&good, &nan]);
     refuse(&listed, &base, ErrorKind::NotFinite, &["voxel 1 on axis 1"]);

@@ -5,6 +5,7 @@
 //! leave errors to the functions that allocate: a primitive on views that exist cannot fail but for the device itself.
 
 pub mod cpu;
+pub mod cuda;
 
 use crate::error::Result;
 use crate::real::Real;
@@ -18,7 +19,133 @@ pub trait Element: Copy + Default + Send + Sync + 'static {}
 impl Element for f32 {}
 impl Element for f64 {}
 impl Element for u32 {}
+impl Element for u64 {}
 impl<T: Real> Element for Complex<T> {}
+
+/// An array of the caller's to read, in the host's memory or a GPU's.
+#[derive(Debug)]
+pub enum Source<'a, E> {
+    /// The host's memory.
+    Host(&'a [E]),
+    /// A GPU's memory, see [`Source::device`].
+    Device(DeviceSlice<'a, E>),
+}
+
+/// Elements in the memory of a GPU, at an address that only the GPU follows.
+#[derive(Debug)]
+pub struct DeviceSlice<'a, E> {
+    address: *mut E,
+    len: usize,
+    marker: PhantomData<&'a E>,
+}
+
+impl<E> Clone for DeviceSlice<'_, E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<E> Copy for DeviceSlice<'_, E> {}
+impl<E> Clone for Source<'_, E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<E> Copy for Source<'_, E> {}
+
+impl<E> DeviceSlice<'_, E> {
+    /// The address of the first element.
+    pub fn address(&self) -> *mut E {
+        self.address
+    }
+
+    /// The number of elements.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    fn part(&self, range: Range<usize>) -> Self {
+        assert!(range.start <= range.end && range.end <= self.len, "part {range:?} of {} elements", self.len);
+        DeviceSlice { address: self.address.wrapping_add(range.start), len: range.len(), marker: PhantomData }
+    }
+}
+
+impl<'a, E> Source<'a, E> {
+    /// `len` elements at an address in the memory of the plan's GPU, in place of a slice of the host's.
+    ///
+    /// # Safety
+    /// The elements are there, and nothing writes them during `'a` but work that was queued before on the plan's stream
+    /// ([`crate::Options::stream`]).
+    pub unsafe fn device(address: *const E, len: usize) -> Self {
+        Source::Device(DeviceSlice { address: address.cast_mut(), len, marker: PhantomData })
+    }
+
+    /// The number of elements.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        match self {
+            Source::Host(host) => host.len(),
+            Source::Device(device) => device.len,
+        }
+    }
+
+    /// A part. Panics when it is not inside.
+    pub fn part(&self, range: Range<usize>) -> Source<'a, E> {
+        match self {
+            Source::Host(host) => Source::Host(&host[range]),
+            Source::Device(device) => Source::Device(device.part(range)),
+        }
+    }
+}
+
+impl<'a, E, S: AsRef<[E]> + ?Sized> From<&'a S> for Source<'a, E> {
+    fn from(host: &'a S) -> Self {
+        Source::Host(host.as_ref())
+    }
+}
+
+/// An array of the caller's to write, in the host's memory or a GPU's.
+#[derive(Debug)]
+pub enum Sink<'a, E> {
+    /// The host's memory.
+    Host(&'a mut [E]),
+    /// A GPU's memory, see [`Sink::device`].
+    Device(DeviceSlice<'a, E>),
+}
+
+impl<'a, E> Sink<'a, E> {
+    /// `len` elements at an address in the memory of the plan's GPU, in place of a slice of the host's.
+    ///
+    /// # Safety
+    /// The elements are there, and nothing else touches them during `'a` but work that was queued before on the plan's
+    /// stream.
+    pub unsafe fn device(address: *mut E, len: usize) -> Self {
+        Sink::Device(DeviceSlice { address, len, marker: PhantomData })
+    }
+
+    /// The number of elements.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        match self {
+            Sink::Host(host) => host.len(),
+            Sink::Device(device) => device.len,
+        }
+    }
+
+    /// A part. Panics when it is not inside.
+    pub fn part(&mut self, range: Range<usize>) -> Sink<'_, E> {
+        match self {
+            Sink::Host(host) => Sink::Host(&mut host[range]),
+            Sink::Device(device) => Sink::Device(device.part(range)),
+        }
+    }
+}
+
+impl<'a, E, S: AsMut<[E]> + ?Sized> From<&'a mut S> for Sink<'a, E> {
+    fn from(host: &'a mut S) -> Self {
+        Sink::Host(host.as_mut())
+    }
+}
 
 /// A borrowed part of an array in the memory of backend `B`.
 pub struct View<'a, B: ?Sized, E> {
@@ -172,30 +299,40 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     fn view_mut<'a, E: Element>(&self, array: &'a mut Self::Array<E>) -> ViewMut<'a, Self, E>;
     /// Copies to the caller's memory.
     fn download<E: Element>(&self, from: View<'_, Self, E>, host: &mut [E]) -> Result<()>;
-    /// Makes the caller's memory readable.
-    fn input<'a, E: Element>(&self, host: &'a [E]) -> Result<Self::Input<'a, E>>;
+    /// Makes the caller's memory readable. Memory of a GPU that is not this backend's is refused.
+    fn input<'a, E: Element>(&self, source: Source<'a, E>) -> Result<Self::Input<'a, E>>;
     /// The elements of an input.
     fn read<'s, E: Element>(&self, input: &'s Self::Input<'_, E>) -> View<'s, Self, E>;
-    /// Makes the caller's memory writable; nothing arrives there before [`Backend::deliver`].
-    fn output<'a, E: Element>(&self, host: &'a mut [E]) -> Result<Self::Output<'a, E>>;
+    /// Makes the caller's memory writable; it is not written before [`Backend::write`] or [`Backend::deliver`].
+    fn output<'a, E: Element>(&self, sink: Sink<'a, E>) -> Result<Self::Output<'a, E>>;
     /// The elements of an output.
     fn write<'s, E: Element>(&self, output: &'s mut Self::Output<'_, E>) -> ViewMut<'s, Self, E>;
     /// Completes an output.
     fn deliver<E: Element>(&self, output: Self::Output<'_, E>) -> Result<()>;
+    /// Refuses NaN and infinity, and names the first by its index; `what` is the name of one element.
+    fn check_finite(&self, what: &str, values: Complexes<Self, T>) -> Result<()>;
     /// CPU threads at work.
     fn threads(&self) -> usize;
-    /// The kind of device: `cpu`, `cuda`.
-    fn device_name(&self) -> &'static str;
+    /// The kind of device, `cpu` or `cuda`, and after a space which one where there are several kinds.
+    fn device_name(&self) -> String;
     /// The CPU's vector unit in use.
     fn simd_name(&self) -> &'static str;
+    /// Bytes held on a GPU.
+    fn device_bytes(&self) -> usize;
+    /// Bytes of arrays that are better worked on together, because they stay in cache between one step and the next.
+    fn batch_bytes(&self) -> usize;
+    /// What an adjoint on this grid costs, in nanoseconds.
+    fn transform_cost(&self, grid: &[usize], dims: &[usize], samples: usize, width: usize) -> f64;
+    /// What a convolution with Q costs, likewise.
+    fn convolution_cost(&self, dims: &[usize]) -> f64;
 
     /// Sorts samples at `k` (one slice an axis, cycles per voxel) for spreading with the window `shape` onto a periodic
     /// grid of size `grid`; `accuracy` bounds the error of the window's values relative to its peak. `arrays` is how many arrays
     /// of samples come at once, at most.
     fn gridder(&self, k: &[&[T]], grid: &[usize], shape: &Shape, accuracy: f64, arrays: usize)
         -> Result<Self::Gridder>;
-    /// Bytes that a gridder holds.
-    fn gridder_bytes(&self, gridder: &Self::Gridder) -> usize;
+    /// Bytes that a gridder of so many samples holds, about.
+    fn gridder_bytes(&self, samples: usize, grid: &[usize], width: usize) -> usize;
     /// grid = sum over samples of value times window. Several arrays of samples may follow one another, and as many grids.
     fn spread(&self, g: &Self::Gridder, values: Complexes<Self, T>, grid: ComplexesMut<Self, T>);
     /// values = window-weighted sums of the grid: the transpose of [`Backend::spread`], likewise.
@@ -226,7 +363,7 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     fn set_spectrum(&self, c: &mut Self::Convolver, spectrum: &[T]) -> Result<()>;
     /// Bytes that a convolver for images of `dims` voxels holds.
     fn convolver_bytes(&self, dims: &[usize]) -> usize;
-    /// y(r) = sum_s q(r - s) x(s).
+    /// y(r) = sum_s q(r - s) x(s). Several images may follow one another.
     fn convolve(&self, c: &Self::Convolver, x: Complexes<Self, T>, y: ComplexesMut<Self, T>);
 
     /// Plans direct sums between samples at `k` and voxels: the grid of `dims`, or the positions `voxels` (one slice an
@@ -241,12 +378,14 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     fn copy<E: Element>(&self, x: View<'_, Self, E>, y: ViewMut<'_, Self, E>);
     /// y = 0.
     fn clear<E: Element>(&self, y: ViewMut<'_, Self, E>);
-    /// z = x y.
+    /// z = x y, y being repeated for each array of its length in x and z.
     fn multiply(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, z: ComplexesMut<Self, T>);
-    /// z = z + conj(x) y.
-    fn add_conj_product(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, z: ComplexesMut<Self, T>);
-    /// z = w x, w real.
+    /// z = z + conj(x) y, summed over the arrays of z's length in x and y.
+    fn add_conj_products(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, z: ComplexesMut<Self, T>);
+    /// z = w x, w being real, and repeated for each array of its length in x and z.
     fn weigh(&self, w: Reals<Self, T>, x: Complexes<Self, T>, z: ComplexesMut<Self, T>);
+    /// out(m) = w(m) exp(+i 2 pi k_m.shift), w being 1 where not given: weights whose adjoint is shifted by `shift` voxels.
+    fn ramp(&self, k: &[Reals<Self, T>], shift: &[f64], w: Option<Reals<Self, T>>, out: ComplexesMut<Self, T>);
     /// y = a y.
     fn scale(&self, a: f64, y: ComplexesMut<Self, T>);
     /// y = y + a x.

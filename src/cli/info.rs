@@ -4,12 +4,13 @@ use crate::input::kind_name;
 use crate::io::ismrmrd::Header;
 use crate::io::{read_cfl, read_dataset, read_images, Image, Scan};
 use crate::output::{has_ending, say};
-use recon::{Geometry, Method, Options, Plan, Result};
+use recon::backend::cuda::{compile, library, runtime};
+use recon::{Device, Geometry, Method, Options, Plan, Result};
 use std::path::{Path, PathBuf};
 
 /// What this program is and runs on, or what a file holds
 ///
-/// Without FILE: version, vector unit, threads, GPUs. With FILE: encodings, matrices and fields of view (mm), coils, shots,
+/// Without FILE: version, vector unit, threads, GPUs, NVRTC, the folder of compiled kernels. With FILE: encodings, matrices and fields of view (mm), coils, shots,
 /// samples, slices and the range of the trajectory (cycles per voxel) of raw data, or the sizes of images. Nothing is
 /// reconstructed.
 #[derive(clap::Args)]
@@ -48,12 +49,41 @@ fn images_of(path: &Path) -> Option<Vec<Image>> {
 
 fn program() -> Result<()> {
     let k = [0.0f32];
-    let options = Options { method: Method::Exact, ..Options::default() };
+    let options = Options { method: Method::Exact, device: Device::Cpu, ..Options::default() };
     let info = Plan::new(&Geometry::new(&[1, 1], &[&k, &k]), &options)?.info();
     say(&format!("recon {}", env!("CARGO_PKG_VERSION")))?;
     say(&format!("vector unit  {}", info.simd))?;
     say(&format!("threads      {}", info.threads))?;
-    say("GPUs         none: this version computes on the CPU")
+    gpus()
+}
+
+/// The GPUs, and what their kernels are compiled with.
+fn gpus() -> Result<()> {
+    match library::driver_version() {
+        Ok((major, minor)) => say(&format!("driver       for CUDA {major}.{minor}"))?,
+        Err(e) => say(&format!("driver       none: {e}"))?,
+    }
+    for index in 0..runtime::count() {
+        let gpu = runtime::properties(index)?;
+        say(&format!(
+            "GPU {index:<8} {}, compute capability {}.{}, {} multiprocessors, {:.0} GiB{}",
+            gpu.name,
+            gpu.capability.0,
+            gpu.capability.1,
+            gpu.multiprocessors,
+            gpu.memory as f64 / (1u64 << 30) as f64,
+            if gpu.supported() { "" } else { " (too old: 7.5 is needed)" }
+        ))?;
+    }
+    match library::nvrtc() {
+        Ok((major, minor)) => say(&format!("NVRTC        {major}.{minor}"))?,
+        Err(e) => say(&format!("NVRTC        none: {e}"))?,
+    }
+    say("cuFFT        not used: transforms are recon's own")?;
+    match compile::cache_folder() {
+        Some(folder) => say(&format!("kernels in   {}", folder.display())),
+        None => say("kernels in   no folder: neither RECON_CACHE_DIR nor a home; they are compiled by each process"),
+    }
 }
 
 fn sizes<N: std::fmt::Display>(values: &[N]) -> String {

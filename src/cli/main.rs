@@ -12,6 +12,7 @@ mod interrupt;
 mod io;
 mod options;
 mod output;
+mod precompile;
 mod progress;
 mod reconstruct;
 mod resize;
@@ -54,6 +55,7 @@ enum Command {
     Cg(Box<cg::CgArgs>),
     Compare(compare::CompareArgs),
     Bench(bench::BenchArgs),
+    Precompile(precompile::PrecompileArgs),
 }
 
 fn main() -> ExitCode {
@@ -71,6 +73,7 @@ fn main() -> ExitCode {
         Command::Cg(args) => cg::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Precompile(args) => precompile::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

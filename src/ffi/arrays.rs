@@ -1,5 +1,6 @@
 //! Checks on the caller's pointers. Every pointer of the C API goes through this file before it is used.
 
+use crate::backend::{Sink, Source};
 use crate::error::{bail, Result};
 use std::ops::Range;
 
@@ -48,6 +49,46 @@ impl Arrays {
         self.register(name, pointer, len, true)?;
         // SAFETY: not null, aligned, within the address space, by the caller's promise writable, and apart from all else.
         Ok(unsafe { std::slice::from_raw_parts_mut(pointer, len) })
+    }
+
+    /// An array that is read, in the host's memory or, where `on_device`, in the GPU's.
+    ///
+    /// # Safety
+    /// As for [`Arrays::input`], in that memory.
+    pub unsafe fn source<'a, E>(
+        &mut self,
+        name: &'static str,
+        pointer: *const E,
+        len: usize,
+        on_device: bool,
+    ) -> Result<Source<'a, E>> {
+        if !on_device {
+            // SAFETY: the caller's promise is the same.
+            return unsafe { self.input(name, pointer, len) }.map(Source::Host);
+        }
+        self.register(name, pointer, len, false)?;
+        // SAFETY: not null, aligned, by the caller's promise readable on the GPU, and apart from outputs.
+        Ok(unsafe { Source::device(pointer, len) })
+    }
+
+    /// An array that is written, likewise.
+    ///
+    /// # Safety
+    /// As for [`Arrays::output`], in that memory.
+    pub unsafe fn sink<'a, E>(
+        &mut self,
+        name: &'static str,
+        pointer: *mut E,
+        len: usize,
+        on_device: bool,
+    ) -> Result<Sink<'a, E>> {
+        if !on_device {
+            // SAFETY: the caller's promise is the same.
+            return unsafe { self.output(name, pointer, len) }.map(Sink::Host);
+        }
+        self.register(name, pointer, len, true)?;
+        // SAFETY: not null, aligned, by the caller's promise writable on the GPU, and apart from all else.
+        Ok(unsafe { Sink::device(pointer, len) })
     }
 
     /// Checks a pointer to `len` elements, and remembers where they are.

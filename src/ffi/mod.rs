@@ -15,6 +15,7 @@ mod structs;
 pub use status::recon_status;
 pub use structs::*;
 
+use crate::backend::cuda::runtime;
 use crate::error::{bail, checked_product, try_vec, Result};
 use crate::metrics::Scale;
 use crate::phantom::{CoilModel, Ellipsoid, Phantom};
@@ -41,6 +42,8 @@ pub struct recon_plan {
     coils: usize,
     frames: usize,
     combines: bool,
+    /// Images and k-space are in the GPU's memory.
+    on_device: bool,
 }
 
 enum TypedPlan {
@@ -68,6 +71,18 @@ macro_rules! with_plan {
             TypedPlan::F64($p) => $body,
         }
     };
+}
+
+/// Calls `$method` of the plan with an array that is read and one that is written, where the plan has them.
+macro_rules! transform {
+    ($plan:expr, $method:ident, $from:ident: $from_len:ident, $to:ident: $to_len:ident) => {{
+        let plan = plan_at($plan)?;
+        with_plan!(plan, p => {
+            let mut arrays = Arrays::default();
+            let from = arrays.source(stringify!($from), $from.cast(), p.$from_len(), plan.on_device)?;
+            p.$method(from, arrays.sink(stringify!($to), $to.cast(), p.$to_len(), plan.on_device)?)
+        })
+    }};
 }
 
 impl recon_plan {
@@ -147,24 +162,37 @@ pub unsafe extern "C" fn recon_set_log_callback(
     call(|| logging::set(callback, user_data, level))
 }
 
-/// The number of GPUs that this library can use: 0 in this version, and wherever there is no driver. Never an error.
+/// The number of GPUs that the driver shows: 0 where there is no driver. Never an error.
 #[no_mangle]
 pub extern "C" fn recon_device_count() -> u32 {
-    0
+    let mut count = 0;
+    call(|| {
+        count = runtime::count();
+        Ok(())
+    });
+    count
 }
 
 /// Describes the GPU `index`, from 0.
 ///
-/// Errors: RECON_NO_DEVICE when there is no such GPU (in this version, always).
+/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE; RECON_NO_DEVICE when there is no such GPU, or no driver.
 #[no_mangle]
 pub unsafe extern "C" fn recon_device_info(index: u32, properties: *mut recon_device_properties) -> recon_status {
     call(|| {
         // SAFETY: the caller's structure.
-        unsafe { Out::new(&mut Arrays::default(), "properties", properties) }?;
-        bail!(
-            NoDevice,
-            "there is no device {index}: this version of recon has no CUDA backend, and computes on the CPU"
-        )
+        let mut out = unsafe { Out::new(&mut Arrays::default(), "properties", properties) }?;
+        let found = runtime::properties(index)?;
+        out.value = recon_device_properties {
+            multiprocessors: found.multiprocessors,
+            compute_major: found.capability.0,
+            compute_minor: found.capability.1,
+            memory_bytes: found.memory as u64,
+            memory_free_bytes: runtime::Context::of(index)?.free_memory()? as u64,
+            ..recon_device_properties::initial()
+        };
+        put_text(&mut out.value.name, &found.name);
+        out.write();
+        Ok(())
     })
 }
 
@@ -237,8 +265,8 @@ pub unsafe extern "C" fn recon_quality_init(quality: *mut recon_quality, struct_
 /// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE; RECON_INVALID_SIZE for a size of zero;
 /// RECON_SIZE_OVERFLOW; RECON_NOT_FINITE and RECON_COORDINATE_OUT_OF_RANGE with the index;
 /// RECON_TOLERANCE_OUT_OF_RANGE; RECON_MEMORY_LIMIT with the bytes needed; RECON_OUT_OF_HOST_MEMORY; RECON_NO_DEVICE;
-/// RECON_UNSUPPORTED for a field map, device pointers, a voxel list with RECON_METHOD_NUFFT, or a vector unit that the
-/// processor lacks.
+/// RECON_OUT_OF_DEVICE_MEMORY; RECON_DRIVER_INCOMPLETE where the GPU's kernels are neither kept nor can be compiled;
+/// RECON_UNSUPPORTED for a field map, a voxel list with RECON_METHOD_NUFFT, or a vector unit that the processor lacks.
 #[no_mangle]
 pub unsafe extern "C" fn recon_plan_create(
     geometry: *const recon_geometry,
@@ -250,7 +278,7 @@ pub unsafe extern "C" fn recon_plan_create(
         let mut arrays = Arrays::default();
         let out = &mut arrays.output("plan", plan, 1)?[0];
         let scan = Scan::read(geometry)?;
-        let window = if options.is_null() { 0 } else { read("options", options)?.window };
+        let raw = if options.is_null() { recon_options::initial() } else { read("options", options)? };
         let options = scan::options(options)?;
         let typed = with_precision!(scan.precision, T => {
             scan.with_geometry::<T, TypedPlan>(&mut arrays, |g| Ok(Plan::new(g, &options)?.into()))
@@ -258,7 +286,8 @@ pub unsafe extern "C" fn recon_plan_create(
         *out = Box::into_raw(Box::new(recon_plan {
             typed,
             precision: scan.precision as u32,
-            window,
+            window: raw.window,
+            on_device: raw.pointers_on_device != 0,
             combines: scan.has_maps(),
             voxels: scan.voxels,
             samples: scan.samples,
@@ -324,7 +353,7 @@ pub unsafe extern "C" fn recon_plan_info(
             seconds: info.seconds,
             ..recon_plan_properties::initial()
         };
-        put_text(&mut out.value.device, info.device);
+        put_text(&mut out.value.device, &info.device);
         put_text(&mut out.value.simd, info.simd);
         out.write();
         Ok(())
@@ -347,13 +376,7 @@ pub unsafe extern "C" fn recon_forward(
     kspace: *mut c_void,
 ) -> recon_status {
     // SAFETY: the caller's plan, and arrays as long as its geometry says.
-    call(|| unsafe {
-        with_plan!(plan_at(plan)?, p => {
-            let mut arrays = Arrays::default();
-            let image = arrays.input("image", image.cast(), p.image_len())?;
-            p.forward(image, arrays.output("kspace", kspace.cast(), p.kspace_len())?)
-        })
-    })
+    call(|| unsafe { transform!(plan, forward, image: image_len, kspace: kspace_len) })
 }
 
 /// image = E^H kspace, unscaled and without weights: F^H d of Stone et al. 2008.
@@ -364,13 +387,7 @@ pub unsafe extern "C" fn recon_forward(
 #[no_mangle]
 pub unsafe extern "C" fn recon_fhd(plan: *const recon_plan, kspace: *const c_void, image: *mut c_void) -> recon_status {
     // SAFETY: the caller's plan, and arrays as long as its geometry says.
-    call(|| unsafe {
-        with_plan!(plan_at(plan)?, p => {
-            let mut arrays = Arrays::default();
-            let kspace = arrays.input("kspace", kspace.cast(), p.kspace_len())?;
-            p.fhd(kspace, arrays.output("image", image.cast(), p.image_len())?)
-        })
-    })
+    call(|| unsafe { transform!(plan, fhd, kspace: kspace_len, image: image_len) })
 }
 
 /// image = E^H W kspace, W being the density weights of the geometry (1 where none were given): the right-hand side that
@@ -382,13 +399,7 @@ pub unsafe extern "C" fn recon_weighted_fhd(
     image: *mut c_void,
 ) -> recon_status {
     // SAFETY: the caller's plan, and arrays as long as its geometry says.
-    call(|| unsafe {
-        with_plan!(plan_at(plan)?, p => {
-            let mut arrays = Arrays::default();
-            let kspace = arrays.input("kspace", kspace.cast(), p.kspace_len())?;
-            p.weighted_fhd(kspace, arrays.output("image", image.cast(), p.image_len())?)
-        })
-    })
+    call(|| unsafe { transform!(plan, weighted_fhd, kspace: kspace_len, image: image_len) })
 }
 
 /// y = E^H W E x.
@@ -399,13 +410,7 @@ pub unsafe extern "C" fn recon_weighted_fhd(
 #[no_mangle]
 pub unsafe extern "C" fn recon_normal(plan: *const recon_plan, x: *const c_void, y: *mut c_void) -> recon_status {
     // SAFETY: the caller's plan, and arrays as long as its geometry says.
-    call(|| unsafe {
-        with_plan!(plan_at(plan)?, p => {
-            let mut arrays = Arrays::default();
-            let x = arrays.input("x", x.cast(), p.image_len())?;
-            p.normal(x, arrays.output("y", y.cast(), p.image_len())?)
-        })
-    })
+    call(|| unsafe { transform!(plan, normal, x: image_len, y: image_len) })
 }
 
 // ---------------------------------------------------------------------------------------------------- reconstruction
@@ -423,13 +428,7 @@ pub unsafe extern "C" fn recon_grid(
     image: *mut c_void,
 ) -> recon_status {
     // SAFETY: the caller's plan, and arrays as long as its geometry says.
-    call(|| unsafe {
-        with_plan!(plan_at(plan)?, p => {
-            let mut arrays = Arrays::default();
-            let kspace = arrays.input("kspace", kspace.cast(), p.kspace_len())?;
-            p.grid(kspace, arrays.output("image", image.cast(), p.image_len())?)
-        })
-    })
+    call(|| unsafe { transform!(plan, grid, kspace: kspace_len, image: image_len) })
 }
 
 /// The gridding reconstruction stopped at gridded k-space, before coils are combined. The image of a coil is
@@ -569,8 +568,8 @@ pub unsafe extern "C" fn recon_cg(
             history = Some((arrays.output("residuals", out.value.residuals, needed)?, rows));
         }
         let done = with_plan!(plan, p => {
-            let kspace = arrays.input("kspace", kspace.cast(), p.kspace_len())?;
-            let image = arrays.output("image", image.cast(), p.image_len())?;
+            let kspace = arrays.source("kspace", kspace.cast(), p.kspace_len(), plan.on_device)?;
+            let image = arrays.sink("image", image.cast(), p.image_len(), plan.on_device)?;
             let options = scan::cg_options(&mut arrays, &raw, plan.voxels, p.image_len())?;
             p.cg_with_progress(kspace, image, &options, |at| report_progress(&raw, at))
         })?;

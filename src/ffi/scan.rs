@@ -5,7 +5,7 @@ use super::structs::*;
 use crate::backend::Element;
 use crate::error::{bail, checked_product, try_vec, Result};
 use crate::geometry::{Geometry, VoxelBasis};
-use crate::plan::{Device, Method, Normal, Options, Simd};
+use crate::plan::{CudaStream, Device, Method, Normal, Options, Simd};
 use crate::prior::{Matrix, Prior};
 use crate::real::Real;
 use crate::window::Window;
@@ -162,28 +162,27 @@ impl Scan {
 /// Options of a plan; null means the defaults.
 ///
 /// # Safety
-/// As for [`read`]; device_indices is null or leads to device_count indices.
+/// As for [`read`]; device_indices is null or leads to device_count indices; stream is as its documentation says.
 pub(super) unsafe fn options(options: *const recon_options) -> Result<Options> {
     let raw = match options.is_null() {
         true => recon_options::initial(),
         // SAFETY: the caller's promise.
         false => unsafe { read("options", options) }?,
     };
-    if raw.pointers_on_device != 0 {
+    if raw.pointers_on_device != 0 && raw.device == 1 {
         bail!(
-            Unsupported,
-            "pointers_on_device is {}: this version takes addresses of the host's memory only, so set it to 0",
+            InvalidArgument,
+            "pointers_on_device is {}, but device is RECON_DEVICE_CPU: set it to 0, or use RECON_DEVICE_CUDA",
             raw.pointers_on_device
         );
-    }
-    if raw.reserved != 0 {
-        bail!(InvalidArgument, "reserved is {}: it must be 0, as recon_options_init leaves it", raw.reserved);
     }
     let device = match choice(
         "device",
         raw.device,
         &[(0, "RECON_DEVICE_AUTO", 0), (1, "RECON_DEVICE_CPU", 1), (2, "RECON_DEVICE_CUDA", 2)],
     )? {
+        // Arrays on a GPU need one.
+        0 if raw.pointers_on_device != 0 => Device::Cuda(Vec::new()),
         0 => Device::Auto,
         1 => Device::Cpu,
         _ if raw.device_count == 0 => Device::Cuda(Vec::new()),
@@ -239,6 +238,8 @@ pub(super) unsafe fn options(options: *const recon_options) -> Result<Options> {
                 (3, "RECON_SIMD_AVX512", Simd::Avx512),
             ],
         )?,
+        // SAFETY: the caller's promise.
+        stream: (raw.use_stream != 0).then(|| unsafe { CudaStream::new(raw.stream) }),
     })
 }
 

@@ -42,7 +42,8 @@ pub enum recon_status {
     RECON_OUT_OF_DEVICE_MEMORY = 13,
     /// There is no device of the kind asked for.
     RECON_NO_DEVICE = 14,
-    /// A driver is there, but a library it needs (NVRTC, cuFFT) is not; the message says what to install.
+    /// A driver is there, but a library it needs (NVRTC) is not, or they do not fit together; the message says what to
+    /// install.
     RECON_DRIVER_INCOMPLETE = 15,
     /// The progress callback asked to stop.
     RECON_CANCELLED = 16,
@@ -54,6 +55,9 @@ pub enum recon_status {
     RECON_BAD_FILE = 19,
     /// A defect in this library: please report the message. Outputs of the call may be half written.
     RECON_INTERNAL = 20,
+    /// The GPU failed while computing. Outputs of the call may be half written, and the GPU may be of no use to this process
+    /// any more.
+    RECON_DEVICE_FAILED = 21,
 }
 use recon_status::*;
 
@@ -80,13 +84,14 @@ impl From<ErrorKind> for recon_status {
             ErrorKind::Io => RECON_IO,
             ErrorKind::BadFile => RECON_BAD_FILE,
             ErrorKind::Internal => RECON_INTERNAL,
+            ErrorKind::DeviceFailed => RECON_DEVICE_FAILED,
         }
     }
 }
 
 /// The meaning of a status, as static text.
 pub(super) fn text(status: i32) -> &'static CStr {
-    const TEXTS: [&CStr; 21] = [
+    const TEXTS: [&CStr; 22] = [
         c"ok",
         c"null pointer",
         c"invalid size",
@@ -108,6 +113,7 @@ pub(super) fn text(status: i32) -> &'static CStr {
         c"file could not be read or written",
         c"file has wrong contents",
         c"internal error",
+        c"device failed",
     ];
     usize::try_from(status).ok().and_then(|i| TEXTS.get(i)).copied().unwrap_or(c"unknown status")
 }

@@ -48,11 +48,11 @@ pub enum recon_normal_operator {
 /// Where a plan computes.
 #[repr(C)]
 pub enum recon_device {
-    /// A GPU where there is one that this version can use, else the CPU.
+    /// The first GPU that can be used, else the CPU.
     RECON_DEVICE_AUTO = 0,
     /// The CPU.
     RECON_DEVICE_CPU = 1,
-    /// NVIDIA GPUs. This version has no such backend: RECON_NO_DEVICE.
+    /// NVIDIA GPUs, of compute capability 7.5 or more.
     RECON_DEVICE_CUDA = 2,
 }
 
@@ -268,14 +268,15 @@ pub struct recon_options {
     pub window: u32,
     /// A recon_device; default RECON_DEVICE_AUTO.
     pub device: u32,
-    /// Indices in device_indices; 0 for all devices.
+    /// Indices in device_indices; 0 for the first GPU.
     pub device_count: u32,
     /// Which devices, for RECON_DEVICE_CUDA: [device_count]. Or NULL.
     pub device_indices: *const u32,
     /// CPU threads, the caller's among them; the others start with the plan and end with it. 0 (default): as many as the
     /// machine runs at once.
     pub threads: u32,
-    /// Not 0: data pointers are addresses on the device. This version answers RECON_UNSUPPORTED.
+    /// Not 0: the k-space and image arrays of recon_forward, recon_fhd, recon_weighted_fhd, recon_normal, recon_grid and
+    /// recon_cg are addresses in the GPU's memory. All else stays in the host's.
     pub pointers_on_device: u32,
     /// Relative l2 error of a transform against the exact sums, in (0, 1). 0 (default): 1e-4.
     pub tolerance: f64,
@@ -283,8 +284,12 @@ pub struct recon_options {
     pub memory_limit: u64,
     /// A recon_simd; default RECON_SIMD_AUTO. RECON_UNSUPPORTED when the processor lacks the level.
     pub simd: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// Not 0: the GPU's work is queued on stream. 0 (default): on a stream of the plan's own, and calls return when their
+    /// results are there.
+    pub use_stream: u32,
+    /// A CUstream or cudaStream_t of the GPU's primary context that outlives the plan; NULL is the default stream. Calls
+    /// whose arrays are all on the GPU then may return before their results are there: they are for what is queued next.
+    pub stream: *mut c_void,
 }
 
 /// What a plan is. Set it up with recon_plan_properties_init.
@@ -329,7 +334,7 @@ pub struct recon_plan_properties {
     pub seconds: f64,
     /// The device in words, ending in 0.
     pub device: [c_char; 64],
-    /// The vector unit in use, ending in 0: "sse", "avx2" or "avx512" on x86-64, else "portable".
+    /// The vector unit in use, ending in 0: "sse", "avx2" or "avx512" on x86-64, else "portable"; "none" on a GPU.
     pub simd: [c_char; 32],
 }
 
@@ -475,10 +480,10 @@ versioned!(recon_geometry, 168, {
     weights: null(), coils: 1, coil_maps: null(), frames: 1, voxels: [null(); 3], voxel_stride: 0, voxel_count: 0,
     field_map: null(), times: null(),
 });
-// Without simd: 56 bytes.
-versioned!(recon_options, 64, older [56], {
+// Without simd: 56 bytes; without a stream: 64.
+versioned!(recon_options, 72, older [56, 64], {
     method: 0, normal: 0, window: 0, device: 0, device_count: 0, device_indices: null(), threads: 0,
-    pointers_on_device: 0, tolerance: 0.0, memory_limit: 0, simd: 0, reserved: 0,
+    pointers_on_device: 0, tolerance: 0.0, memory_limit: 0, simd: 0, use_stream: 0, stream: null_mut(),
 });
 versioned!(recon_plan_properties, 224, {
     precision: 0, method: 0, window: 0, width: 0, threads: 0, toeplitz: 0, ndim: 0, grid: [0; 3], oversampling: 0.0,

@@ -322,11 +322,6 @@ impl<T: Real> Gridder<T> {
         Ok(Gridder { work, ..gridder })
     }
 
-    /// Bytes held.
-    pub fn bytes(&self) -> usize {
-        std::mem::size_of_val(&self.points[..]) + std::mem::size_of_val(&self.order[..])
-    }
-
     fn make_work(&self) -> Result<Work<T>> {
         Ok(Work {
             cells: Aligned::zeros(self.arrays * self.buffer_len(), "a tile of the grid")?,

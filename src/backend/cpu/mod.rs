@@ -8,12 +8,13 @@ pub mod simd;
 pub mod threads;
 mod vector;
 
-use super::{Backend, Complexes, ComplexesMut, Csr, Element, Reals, View, ViewMut};
-use crate::error::Result;
+use super::{Backend, Complexes, ComplexesMut, Csr, Element, Reals, Sink, Source, View, ViewMut};
+use crate::error::{bail, Result};
+use crate::geometry::check_finite;
 use crate::plan::Simd;
 use crate::pool::Pool;
-use crate::real::Real;
-use crate::window::Shape;
+use crate::real::{narrow, Real};
+use crate::window::{self, Shape};
 use direct::DirectSum;
 use fft::convolver::Convolver;
 use fft::GridFft;
@@ -69,6 +70,13 @@ fn view_of_mut<E>(slice: &mut [E]) -> ViewMut<'_, Cpu, E> {
     unsafe { ViewMut::new(slice.as_mut_ptr(), slice.len()) }
 }
 
+fn on_device<A>() -> Result<A> {
+    bail!(
+        Unsupported,
+        "arrays on a GPU were given to a plan on the CPU: create it with device cuda, or give arrays in the host's memory"
+    )
+}
+
 impl<T: Real> Backend<T> for Cpu {
     type Array<E: Element> = Aligned<E>;
     type Input<'a, E: Element> = &'a [E];
@@ -96,14 +104,20 @@ impl<T: Real> Backend<T> for Cpu {
         host.copy_from_slice(slice(from));
         Ok(())
     }
-    fn input<'a, E: Element>(&self, host: &'a [E]) -> Result<&'a [E]> {
-        Ok(host)
+    fn input<'a, E: Element>(&self, source: Source<'a, E>) -> Result<&'a [E]> {
+        match source {
+            Source::Host(host) => Ok(host),
+            Source::Device(_) => on_device(),
+        }
     }
     fn read<'s, E: Element>(&self, input: &'s &[E]) -> View<'s, Self, E> {
         view_of(input)
     }
-    fn output<'a, E: Element>(&self, host: &'a mut [E]) -> Result<&'a mut [E]> {
-        Ok(host)
+    fn output<'a, E: Element>(&self, sink: Sink<'a, E>) -> Result<&'a mut [E]> {
+        match sink {
+            Sink::Host(host) => Ok(host),
+            Sink::Device(_) => on_device(),
+        }
     }
     fn write<'s, E: Element>(&self, output: &'s mut &mut [E]) -> ViewMut<'s, Self, E> {
         view_of_mut(output)
@@ -111,21 +125,38 @@ impl<T: Real> Backend<T> for Cpu {
     fn deliver<E: Element>(&self, _output: &mut [E]) -> Result<()> {
         Ok(())
     }
+    fn check_finite(&self, what: &str, values: Complexes<Self, T>) -> Result<()> {
+        check_finite(what, slice(values))
+    }
     fn threads(&self) -> usize {
         self.threads.count()
     }
-    fn device_name(&self) -> &'static str {
-        "cpu"
+    fn device_name(&self) -> String {
+        "cpu".into()
     }
     fn simd_name(&self) -> &'static str {
         self.level.name()
+    }
+    fn device_bytes(&self) -> usize {
+        0
+    }
+    fn batch_bytes(&self) -> usize {
+        // The larger caches of today's cores, less what else goes through them.
+        6 << 20
+    }
+    fn transform_cost(&self, grid: &[usize], dims: &[usize], samples: usize, width: usize) -> f64 {
+        window::cost(grid, dims, samples, width, size_of::<T>())
+    }
+    fn convolution_cost(&self, dims: &[usize]) -> f64 {
+        window::toeplitz_cost(dims, size_of::<T>())
     }
 
     fn gridder(&self, k: &[&[T]], grid: &[usize], shape: &Shape, accuracy: f64, arrays: usize) -> Result<Gridder<T>> {
         Gridder::new(&self.threads, self.level, k, grid, shape, accuracy, arrays)
     }
-    fn gridder_bytes(&self, gridder: &Gridder<T>) -> usize {
-        gridder.bytes()
+    fn gridder_bytes(&self, samples: usize, _grid: &[usize], _width: usize) -> usize {
+        // Coordinates, the sample's number, and room to sort.
+        samples.saturating_mul(3 * size_of::<T>() + 12)
     }
     fn spread(&self, g: &Gridder<T>, values: Complexes<Self, T>, grid: ComplexesMut<Self, T>) {
         g.spread(&self.threads, slice(values), slice_mut(grid));
@@ -167,7 +198,12 @@ impl<T: Real> Backend<T> for Cpu {
         Convolver::<T>::bytes(dims, self.threads.count(), self.level)
     }
     fn convolve(&self, c: &Convolver<T>, x: Complexes<Self, T>, y: ComplexesMut<Self, T>) {
-        c.convolve(&self.threads, slice(x), slice_mut(y));
+        let (x, y) = (slice(x), slice_mut(y));
+        let voxels = c.voxels();
+        assert!(x.len() == y.len() && x.len().is_multiple_of(voxels));
+        for (x, y) in x.chunks_exact(voxels).zip(y.chunks_exact_mut(voxels)) {
+            c.convolve(&self.threads, x, y);
+        }
     }
 
     fn direct_sum(&self, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>) -> Result<DirectSum<T>> {
@@ -187,13 +223,37 @@ impl<T: Real> Backend<T> for Cpu {
         slice_mut(y).fill(E::default());
     }
     fn multiply(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, z: ComplexesMut<Self, T>) {
-        vector::multiply(self, slice(x), slice(y), slice_mut(z));
+        let (x, y, z) = (slice(x), slice(y), slice_mut(z));
+        assert!(x.len() == z.len() && x.len().is_multiple_of(y.len()));
+        for (x, z) in x.chunks_exact(y.len()).zip(z.chunks_exact_mut(y.len())) {
+            vector::multiply(self, x, y, z);
+        }
     }
-    fn add_conj_product(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, z: ComplexesMut<Self, T>) {
-        vector::add_conj_product(self, slice(x), slice(y), slice_mut(z));
+    fn add_conj_products(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, z: ComplexesMut<Self, T>) {
+        let (x, y, z) = (slice(x), slice(y), slice_mut(z));
+        assert!(x.len() == y.len() && x.len().is_multiple_of(z.len()));
+        for (x, y) in x.chunks_exact(z.len()).zip(y.chunks_exact(z.len())) {
+            vector::add_conj_product(self, x, y, z);
+        }
     }
     fn weigh(&self, w: Reals<Self, T>, x: Complexes<Self, T>, z: ComplexesMut<Self, T>) {
-        vector::weigh(self, slice(w), slice(x), slice_mut(z));
+        let (w, x, z) = (slice(w), slice(x), slice_mut(z));
+        assert!(x.len() == z.len() && x.len().is_multiple_of(w.len()));
+        for (x, z) in x.chunks_exact(w.len()).zip(z.chunks_exact_mut(w.len())) {
+            vector::weigh(self, w, x, z);
+        }
+    }
+    fn ramp(&self, k: &[Reals<Self, T>], shift: &[f64], w: Option<Reals<Self, T>>, out: ComplexesMut<Self, T>) {
+        let (out, w) = (slice_mut(out), w.map(slice));
+        assert!(k.iter().chain(&w.map(view_of)).all(|k| k.len() == out.len()));
+        each_chunk(&self.threads, out, |out, start| {
+            for (i, out) in out.iter_mut().enumerate() {
+                let m = start + i;
+                let turns: f64 = k.iter().zip(shift).map(|(k, s)| slice(*k)[m].wide() * s).sum();
+                let weight = w.map_or(1.0, |w| w[m].wide());
+                *out = narrow(Complex::from_polar(weight, std::f64::consts::TAU * (turns - turns.round())));
+            }
+        });
     }
     fn scale(&self, a: f64, y: ComplexesMut<Self, T>) {
         let a = T::of(a);

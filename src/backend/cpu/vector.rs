@@ -175,7 +175,7 @@ pub fn multiply<T: Real>(cpu: &Cpu, x: &[Complex<T>], y: &[Complex<T>], z: &mut 
     );
 }
 
-/// See [`crate::backend::Backend::add_conj_product`].
+/// See [`crate::backend::Backend::add_conj_products`]; for one array.
 pub fn add_conj_product<T: Real>(cpu: &Cpu, x: &[Complex<T>], y: &[Complex<T>], z: &mut [Complex<T>]) {
     each(
         cpu,

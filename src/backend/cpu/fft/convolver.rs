@@ -215,6 +215,11 @@ impl<T: Real> Convolver<T> {
         self.spectrum = spectrum;
     }
 
+    /// Voxels of an image.
+    pub fn voxels(&self) -> usize {
+        self.axes.iter().map(|axis| axis.n).product()
+    }
+
     /// See [`crate::backend::Backend::convolve`].
     pub fn convolve(&self, threads: &Threads, input: &[Complex<T>], output: &mut [Complex<T>]) {
         let [x, y, z] = &self.axes;

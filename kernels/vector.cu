@@ -1,0 +1,208 @@
+// Vectors: products, sums, steps of conjugate gradients, differences between neighbours, sparse matrices, checks.
+// Every kernel runs any grid of blocks of THREADS threads. Sums are made in double precision: each thread's own, then a
+// tree within the block, then the blocks' sums by the block that ends last, in an order that never changes.
+
+#define THREADS 256
+
+// A stride loop over n elements.
+#define EACH(i, n) (u64 i = blockIdx.x * (u64)THREADS + threadIdx.x; i < (n); i += gridDim.x * (u64)THREADS)
+
+static __device__ cplx multiply_add(real a, cplx x, cplx y) {
+    y.x += a * x.x;
+    y.y += a * x.y;
+    return y;
+}
+
+// The sum over the block, in thread 0.
+static __device__ double block_sum(double value) {
+    __shared__ double sums[THREADS];
+    u32 t = threadIdx.x;
+    sums[t] = value;
+    __syncthreads();
+    for (u32 half = THREADS / 2; half > 0; half /= 2) {
+        if (t < half) sums[t] += sums[t + half];
+        __syncthreads();
+    }
+    return sums[0];
+}
+
+// partial has room for a sum a block; ticket is 0 before and after.
+static __device__ void grid_sum(double value, double *partial, u32 *ticket, double *out) {
+    __shared__ bool last;
+    value = block_sum(value);
+    if (threadIdx.x == 0) {
+        partial[blockIdx.x] = value;
+        __threadfence();
+        last = atomicAdd(ticket, 1u) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (!last) return;
+    __threadfence();
+    double sum = 0;
+    for (u32 b = threadIdx.x; b < gridDim.x; b += THREADS) sum += ((volatile double *)partial)[b];
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) {
+        *out = sum;
+        *ticket = 0;
+    }
+}
+
+// z = x y, y being repeated: x and z hold `count` arrays of n.
+extern "C" __global__ __launch_bounds__(THREADS) void multiply(const cplx *x, const cplx *y, cplx *z, u64 n, u64 count) {
+    for EACH(i, n) {
+        cplx b = y[i];
+        for (u64 c = 0; c < count; c++) {
+            cplx a = x[c * n + i];
+            cplx p = {a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x};
+            z[c * n + i] = p;
+        }
+    }
+}
+
+// z = z + sum over `count` arrays of conj(x) y.
+extern "C" __global__ __launch_bounds__(THREADS) void add_conj_products(const cplx *x, const cplx *y, cplx *z, u64 n,
+                                                                        u64 count) {
+    for EACH(i, n) {
+        cplx sum = z[i];
+        for (u64 c = 0; c < count; c++) {
+            cplx a = x[c * n + i], b = y[c * n + i];
+            sum.x += a.x * b.x + a.y * b.y;
+            sum.y += a.x * b.y - a.y * b.x;
+        }
+        z[i] = sum;
+    }
+}
+
+// z = w x, w being repeated.
+extern "C" __global__ __launch_bounds__(THREADS) void weigh(const real *w, const cplx *x, cplx *z, u64 n, u64 count) {
+    for EACH(i, n) {
+        real a = w[i];
+        for (u64 c = 0; c < count; c++) {
+            cplx b = x[c * n + i];
+            cplx p = {a * b.x, a * b.y};
+            z[c * n + i] = p;
+        }
+    }
+}
+
+// y = a y.
+extern "C" __global__ __launch_bounds__(THREADS) void scale(double a, cplx *y, u64 n) {
+    for EACH(i, n) {
+        cplx b = y[i];
+        b.x *= (real)a;
+        b.y *= (real)a;
+        y[i] = b;
+    }
+}
+
+// y = y + a x.
+extern "C" __global__ __launch_bounds__(THREADS) void axpy(double a, const cplx *x, cplx *y, u64 n) {
+    for EACH(i, n) y[i] = multiply_add((real)a, x[i], y[i]);
+}
+
+// out = Re <x, y>.
+extern "C" __global__ __launch_bounds__(THREADS) void dot(const cplx *x, const cplx *y, u64 n, double *partial, u32 *ticket,
+                                                          double *out) {
+    double sum = 0;
+    for EACH(i, n) {
+        cplx a = x[i], b = y[i];
+        sum += (double)a.x * b.x + (double)a.y * b.y;
+    }
+    grid_sum(sum, partial, ticket, out);
+}
+
+// a = rr / pq, x = x + a p, r = r - a q, out = <r, r>; a direction without energy changes nothing.
+extern "C" __global__ __launch_bounds__(THREADS) void cg_step(const double *rr, const double *pq, const cplx *p, const cplx *q,
+                                                              cplx *x, cplx *r, u64 n, double *partial, u32 *ticket,
+                                                              double *out) {
+    real a = *pq > 0 ? (real)(*rr / *pq) : 0;
+    double sum = 0;
+    for EACH(i, n) {
+        x[i] = multiply_add(a, p[i], x[i]);
+        cplx rest = multiply_add(-a, q[i], r[i]);
+        r[i] = rest;
+        sum += (double)rest.x * rest.x + (double)rest.y * rest.y;
+    }
+    grid_sum(sum, partial, ticket, out);
+}
+
+// p = r + (rr_new / rr) p.
+extern "C" __global__ __launch_bounds__(THREADS) void cg_direction(const double *rr_new, const double *rr, const cplx *r,
+                                                                   cplx *p, u64 n) {
+    real b = *rr > 0 ? (real)(*rr_new / *rr) : 0;
+    for EACH(i, n) p[i] = multiply_add(b, p[i], r[i]);
+}
+
+// y = y + lambda D^H W D x: differences along each axis of an image [nz][ny][nx], their weights [axes][voxels] or null.
+extern "C" __global__ __launch_bounds__(THREADS) void add_differences(u64 nx, u64 ny, u64 nz, u32 axes, const real *weights,
+                                                                      double lambda, const cplx *x, cplx *y) {
+    u64 voxels = nx * ny * nz;
+    for EACH(i, voxels) {
+        u64 n[3] = {nx, ny, nz}, stride = 1;
+        cplx here = x[i], sum = {0, 0};
+        #pragma unroll
+        for (u32 axis = 0; axis < 3; axis++) {
+            if (axis >= axes) break;
+            u64 at = i / stride % n[axis];
+            const real *w = weights ? weights + axis * voxels : 0;
+            if (at > 0) {
+                real a = w ? w[i - stride] : (real)1;
+                cplx before = x[i - stride];
+                sum.x += a * (here.x - before.x);
+                sum.y += a * (here.y - before.y);
+            }
+            if (at + 1 < n[axis]) {
+                real a = w ? w[i] : (real)1;
+                cplx next = x[i + stride];
+                sum.x += a * (here.x - next.x);
+                sum.y += a * (here.y - next.y);
+            }
+            stride *= n[axis];
+        }
+        y[i] = multiply_add((real)lambda, sum, y[i]);
+    }
+}
+
+// y = a A x + b y. A NaN in y does not matter when b is 0.
+extern "C" __global__ __launch_bounds__(THREADS) void csr_multiply(double a, const u32 *rows, const u32 *columns,
+                                                                   const cplx *values, const cplx *x, double b, cplx *y,
+                                                                   u64 n) {
+    for EACH(i, n) {
+        cplx sum = {0, 0};
+        for (u64 e = rows[i]; e < rows[i + 1]; e++) {
+            cplx v = values[e], u = x[columns[e]];
+            sum.x += v.x * u.x - v.y * u.y;
+            sum.y += v.x * u.y + v.y * u.x;
+        }
+        cplx old = {0, 0};
+        if (b != 0) old = y[i];
+        cplx result = {(real)a * sum.x + (real)b * old.x, (real)a * sum.y + (real)b * old.y};
+        y[i] = result;
+    }
+}
+
+// out(m) = w(m) exp(i 2 pi k(m).shift); w is 1 where null. Axes beyond those of k are null.
+extern "C" __global__ __launch_bounds__(THREADS) void ramp(const real *kx, const real *ky, const real *kz, double sx, double sy,
+                                                           double sz, const real *w, cplx *out, u64 n) {
+    for EACH(i, n) {
+        double turns = sx * kx[i];
+        if (ky) turns += sy * ky[i];
+        if (kz) turns += sz * kz[i];
+        double s, c;
+        sincospi(2 * (turns - rint(turns)), &s, &c);
+        double a = w ? (double)w[i] : 1;
+        cplx value = {(real)(a * c), (real)(a * s)};
+        out[i] = value;
+    }
+}
+
+// first = the least index of a number that is NaN or infinite; it is ~0 before.
+extern "C" __global__ __launch_bounds__(THREADS) void first_not_finite(const cplx *x, u64 n, u64 *first) {
+    u64 mine = ~0ull;
+    for EACH(i, n) {
+        cplx a = x[i];
+        // A difference with itself is 0 for numbers only.
+        if (!(a.x - a.x == 0 && a.y - a.y == 0) && i < mine) mine = i;
+    }
+    if (mine != ~0ull) atomicMin(first, mine);
+}

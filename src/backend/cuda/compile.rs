@@ -1,0 +1,246 @@
+//! Kernels as text, compiled for a GPU by NVRTC when a plan first needs them, and the folder that keeps what was compiled.
+//!
+//! The folder is the environment variable RECON_CACHE_DIR, or `recon` in the user's cache folder. A file in it holds the
+//! machine code of one source with one set of options for one architecture, and the version of the NVRTC that made it. It
+//! is written whole under another name first, so that several processes may fill the folder at once; what is damaged, cut
+//! short or of another version is compiled anew; a folder that cannot be written is only read.
+
+use super::library::nvrtc;
+use crate::checksum::Checksum;
+use crate::error::{bail, Error, ErrorKind, Result};
+use cudarc::nvrtc::sys as rtc;
+use std::ffi::{CStr, CString};
+use std::path::{Path, PathBuf};
+
+/// What begins a file of the folder; the number is the layout's.
+const MAGIC: &[u8; 8] = b"reconK01";
+
+/// A source with its options.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kernels {
+    /// Its name, for files and messages.
+    pub name: &'static str,
+    /// The text, without what stands in front of all of them.
+    pub source: &'static str,
+    /// Macros and their values.
+    pub macros: Vec<(&'static str, String)>,
+}
+
+impl Kernels {
+    /// The kernels of a source in a precision of `bytes` bytes.
+    pub fn new(name: &'static str, source: &'static str, bytes: usize, macros: &[(&'static str, usize)]) -> Self {
+        let precision = match bytes {
+            4 => [("REAL", "float".to_owned()), ("DOUBLE", "0".to_owned())],
+            _ => [("REAL", "double".to_owned()), ("DOUBLE", "1".to_owned())],
+        };
+        let macros =
+            precision.into_iter().chain(macros.iter().map(|(name, value)| (*name, value.to_string()))).collect();
+        Kernels { name, source, macros }
+    }
+
+    fn text(&self) -> String {
+        format!("{}\n{}", include_str!("../../../kernels/common.cuh"), self.source)
+    }
+
+    fn options(&self) -> Vec<String> {
+        self.macros.iter().map(|(name, value)| format!("-D{name}={value}")).collect()
+    }
+
+    /// Tells sources and options apart.
+    pub fn key(&self) -> u64 {
+        Checksum::of(format!("{}\n{}", self.options().join(" "), self.text()).as_bytes())
+    }
+
+    fn file(&self, architecture: &str) -> String {
+        format!("{}-{architecture}-{:016x}.cubin", self.name, self.key())
+    }
+}
+
+/// The folder that keeps compiled kernels; None where the user has no home.
+pub fn cache_folder() -> Option<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    set("RECON_CACHE_DIR")
+        .or_else(|| set("XDG_CACHE_HOME").map(|f| f.join("recon")))
+        .or_else(|| set("HOME").map(|f| f.join(".cache").join("recon")))
+}
+
+/// Machine code that `load` takes: from the folder if it is there and whole, else from the compiler.
+pub fn code<M>(
+    kernels: &Kernels,
+    architecture: &str,
+    folder: Option<&Path>,
+    load: impl Fn(&[u8]) -> Result<M>,
+) -> Result<M> {
+    let compiler = nvrtc();
+    let path = folder.map(|f| f.join(kernels.file(architecture)));
+    if let Some(path) = &path {
+        match read(path, compiler.as_ref().ok()) {
+            // Without a compiler whatever there is must do.
+            Ok(code) => match load(&code) {
+                Ok(module) => return Ok(module),
+                Err(e) if compiler.is_err() => return Err(e.within(path.display())),
+                Err(e) => log::warn!("{}: {e}: compiling these kernels anew", path.display()),
+            },
+            Err(Unread::Absent) => {}
+            Err(Unread::Bad(why)) => log::warn!("{}: {why}: compiling these kernels anew", path.display()),
+        }
+    }
+    compiler?;
+    let started = std::time::Instant::now();
+    let code = compile(kernels, architecture)?;
+    log::info!("compiled {} for {architecture} in {:.0} ms", kernels.name, 1e3 * started.elapsed().as_secs_f64());
+    let module = load(&code)?;
+    if let Some(folder) = folder {
+        if let Err(e) = write(folder, kernels, architecture, &code) {
+            log::info!("compiled kernels are not kept, the next process compiles them again: {e}");
+        }
+    }
+    Ok(module)
+}
+
+/// Fills a folder with these kernels for an architecture such as `sm_90`, for machines that get the folder as their
+/// RECON_CACHE_DIR; no GPU is needed. Calls `done` with the number of kernels after each.
+pub fn precompile(all: &[Kernels], architecture: &str, folder: &Path, done: impl Fn(usize) + Sync) -> Result<()> {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    let (next, ready) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let work = || -> Result<()> {
+        while let Some(kernels) = all.get(next.fetch_add(1, Relaxed)) {
+            write(folder, kernels, architecture, &compile(kernels, architecture)?)?;
+            done(ready.fetch_add(1, Relaxed) + 1);
+        }
+        Ok(())
+    };
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|w| w.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
+/// Compiles with NVRTC to machine code.
+pub fn compile(kernels: &Kernels, architecture: &str) -> Result<Vec<u8>> {
+    nvrtc()?;
+    let failed = |what: &str, status: rtc::nvrtcResult, log: &str| {
+        let first = log.lines().find(|l| l.contains("error")).unwrap_or("no message");
+        Error::new(
+            ErrorKind::DriverIncomplete,
+            format!(
+                "NVRTC could not {what} the kernels {} for {architecture} ({status:?}: {first}): use an NVRTC that knows this \
+                 architecture, or device cpu",
+                kernels.name
+            ),
+        )
+    };
+    let text = |s: String| CString::new(s).expect("sources and options have no zeros");
+    let source = text(kernels.text());
+    let name = text(format!("{}.cu", kernels.name));
+    let mut options = kernels.options();
+    options.push(format!("--gpu-architecture={architecture}"));
+    let options: Vec<CString> = options.into_iter().map(text).collect();
+    let pointers: Vec<_> = options.iter().map(|o| o.as_ptr()).collect();
+
+    let mut program = std::ptr::null_mut();
+    // SAFETY: NVRTC is there; texts end in 0 and outlive the program, which is destroyed once, below.
+    unsafe {
+        match rtc::nvrtcCreateProgram(
+            &mut program,
+            source.as_ptr(),
+            name.as_ptr(),
+            0,
+            std::ptr::null(),
+            std::ptr::null(),
+        ) {
+            rtc::nvrtcResult::NVRTC_SUCCESS => {}
+            status => return Err(failed("read", status, "")),
+        }
+        let status = rtc::nvrtcCompileProgram(program, pointers.len() as i32, pointers.as_ptr());
+        let result = match status {
+            rtc::nvrtcResult::NVRTC_SUCCESS => {
+                let mut size = 0;
+                match rtc::nvrtcGetCUBINSize(program, &mut size) {
+                    rtc::nvrtcResult::NVRTC_SUCCESS if size > 0 => {
+                        let mut code = vec![0u8; size];
+                        match rtc::nvrtcGetCUBIN(program, code.as_mut_ptr().cast()) {
+                            rtc::nvrtcResult::NVRTC_SUCCESS => Ok(code),
+                            status => Err(failed("write", status, "")),
+                        }
+                    }
+                    status => Err(failed("write", status, "")),
+                }
+            }
+            status => {
+                let mut size = 0;
+                let mut log = String::new();
+                if rtc::nvrtcGetProgramLogSize(program, &mut size) == rtc::nvrtcResult::NVRTC_SUCCESS && size > 0 {
+                    let mut bytes = vec![0u8; size];
+                    if rtc::nvrtcGetProgramLog(program, bytes.as_mut_ptr().cast()) == rtc::nvrtcResult::NVRTC_SUCCESS {
+                        log = CStr::from_bytes_until_nul(&bytes).unwrap_or_default().to_string_lossy().into_owned();
+                    }
+                }
+                log::debug!("{log}");
+                Err(failed("compile", status, &log))
+            }
+        };
+        rtc::nvrtcDestroyProgram(&mut program);
+        result
+    }
+}
+
+enum Unread {
+    Absent,
+    Bad(String),
+}
+
+/// The machine code of a file, if it is whole and, where a compiler is there, of that compiler's version.
+fn read(path: &Path, compiler: Option<&(u32, u32)>) -> std::result::Result<Vec<u8>, Unread> {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(Unread::Absent),
+        Err(e) => return Err(Unread::Bad(e.to_string())),
+    };
+    let bad = |why: &str| Err(Unread::Bad(why.to_owned()));
+    // The magic, the version's two numbers, the checksum of the code, the code.
+    let Some((head, code)) = bytes.split_at_checked(24) else { return bad("the file is cut short") };
+    if &head[..8] != MAGIC {
+        return bad("this is not a file of compiled kernels of this version");
+    }
+    let number = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let version = (number(8), number(12));
+    if compiler.is_some_and(|c| *c != version) {
+        return bad(&format!("it was compiled by NVRTC {}.{}", version.0, version.1));
+    }
+    if Checksum::of(code).to_le_bytes() != head[16..] {
+        return bad("the file is damaged or cut short");
+    }
+    Ok(code.to_vec())
+}
+
+/// Keeps machine code, whole or not at all.
+pub fn write(folder: &Path, kernels: &Kernels, architecture: &str, code: &[u8]) -> Result<PathBuf> {
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let (major, minor) = nvrtc()?;
+    let path = folder.join(kernels.file(architecture));
+    let temporary = folder.join(format!(
+        "{}.{}.{}.tmp",
+        kernels.file(architecture),
+        std::process::id(),
+        NUMBER.fetch_add(1, Relaxed)
+    ));
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend(major.to_le_bytes());
+    bytes.extend(minor.to_le_bytes());
+    bytes.extend(Checksum::of(code).to_le_bytes());
+    bytes.extend(code);
+    let write = || {
+        std::fs::create_dir_all(folder)?;
+        std::fs::write(&temporary, &bytes)?;
+        std::fs::rename(&temporary, &path)
+    };
+    if let Err(e) = write() {
+        // What is left of it, if anything, is of no use; that it cannot be removed either changes nothing.
+        let _ = std::fs::remove_file(&temporary);
+        bail!(Io, "{}: could not write compiled kernels: {e}", path.display());
+    }
+    Ok(path)
+}

@@ -1,0 +1,182 @@
+//! A plan's place on one GPU: its stream, its memory, its kernels, and the first thing that went wrong there.
+
+use super::compile::Kernels;
+use super::library::check;
+use super::memory::{DeviceArray, Memory};
+use super::runtime::{Context, Function, Properties, Stream};
+use crate::backend::Element;
+use crate::error::{Error, Result};
+use cudarc::driver::sys as cu;
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex};
+
+/// Where a plan computes. Work is queued in the order of the calls; a failure shows in the next call that waits.
+pub struct Gpu {
+    stream: Arc<Stream>,
+    memory: Arc<Memory>,
+    /// Whether the stream is the caller's, who then waits for results.
+    borrowed: bool,
+    fault: Mutex<Option<Error>>,
+}
+
+impl Gpu {
+    /// A place on GPU `index`, on a stream of its own or the caller's.
+    ///
+    /// # Safety
+    /// The caller's stream belongs to the GPU's primary context and outlives this.
+    pub unsafe fn new(index: u32, stream: Option<*mut c_void>) -> Result<Self> {
+        let context = Context::of(index)?;
+        let borrowed = stream.is_some();
+        let stream = Arc::new(match stream {
+            // SAFETY: the caller's promise.
+            Some(stream) => unsafe { Stream::borrowed(&context, stream) },
+            None => Stream::new(&context)?,
+        });
+        Ok(Gpu { memory: Memory::new(stream.clone()), stream, borrowed, fault: Mutex::default() })
+    }
+
+    /// What the GPU is.
+    pub fn properties(&self) -> &Properties {
+        &self.stream.context.properties
+    }
+
+    /// The GPU's index.
+    pub fn index(&self) -> u32 {
+        self.stream.context.index
+    }
+
+    /// Bytes held on the GPU.
+    pub fn held(&self) -> usize {
+        self.memory.held()
+    }
+
+    /// One of these kernels. `shared` is the dynamic shared memory in bytes that launches may ask for.
+    pub fn function(&self, kernels: &Kernels, name: &'static str, shared: usize) -> Result<Function> {
+        let module = self.stream.context.module(kernels)?;
+        Function::new(&self.stream.context, &module, name, shared)
+    }
+
+    /// An array whose contents are whatever was there: for what a kernel writes whole.
+    pub fn array<E: Element>(&self, len: usize, what: &str) -> Result<DeviceArray<E>> {
+        self.memory.array(len, what)
+    }
+
+    /// A zeroed array.
+    pub fn zeros<E: Element>(&self, len: usize, what: &str) -> Result<DeviceArray<E>> {
+        let array = self.memory.array::<E>(len, what)?;
+        self.clear(array.address(), len * size_of::<E>());
+        Ok(array)
+    }
+
+    /// A copy of the host's array, which may change as soon as this returns.
+    pub fn upload<E: Element>(&self, host: &[E], what: &str) -> Result<DeviceArray<E>> {
+        let array = self.send(host, what)?;
+        self.synchronize()?;
+        Ok(array)
+    }
+
+    /// A copy of the host's array, which must stay until the stream has been waited for.
+    pub fn send<E: Element>(&self, host: &[E], what: &str) -> Result<DeviceArray<E>> {
+        let array = self.memory.array::<E>(host.len(), what)?;
+        let _current = self.stream.context.enter();
+        let bytes = std::mem::size_of_val(host);
+        // SAFETY: both have so many bytes; the stream exists.
+        let status =
+            unsafe { cu::cuMemcpyHtoDAsync_v2(array.address(), host.as_ptr().cast(), bytes, self.stream.handle()) };
+        check(status, what)?;
+        Ok(array)
+    }
+
+    /// Copies from the GPU, and waits.
+    pub fn download<E: Element>(&self, address: u64, host: &mut [E]) -> Result<()> {
+        let bytes = std::mem::size_of_val(host);
+        {
+            let _current = self.stream.context.enter();
+            // SAFETY: a view of so many bytes lies there, the caller's duty; the stream exists.
+            let status =
+                unsafe { cu::cuMemcpyDtoHAsync_v2(host.as_mut_ptr().cast(), address, bytes, self.stream.handle()) };
+            check(status, "copying from the GPU")?;
+        }
+        self.synchronize()
+    }
+
+    /// Queues zeroing.
+    pub fn clear(&self, address: u64, bytes: usize) {
+        self.fill(address, 0, bytes);
+    }
+
+    /// Queues setting every byte.
+    pub fn fill(&self, address: u64, byte: u8, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
+        let _current = self.stream.context.enter();
+        // SAFETY: an array of so many bytes lies there, the caller's duty.
+        self.note(check(unsafe { cu::cuMemsetD8Async(address, byte, bytes, self.stream.handle()) }, "filling"));
+    }
+
+    /// Queues a copy within the GPU.
+    pub fn copy(&self, from: u64, to: u64, bytes: usize) {
+        let _current = self.stream.context.enter();
+        // SAFETY: arrays of so many bytes lie there, the caller's duty.
+        self.note(check(unsafe { cu::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream.handle()) }, "copying"));
+    }
+
+    /// Queues a kernel; see [`launch`] for a way to write it.
+    ///
+    /// # Safety
+    /// As for [`Stream::launch`].
+    pub unsafe fn launch(
+        &self,
+        function: &Function,
+        grid: [u32; 3],
+        block: [u32; 3],
+        shared: usize,
+        arguments: &mut [*mut c_void],
+    ) {
+        // SAFETY: the caller's promise.
+        self.note(unsafe { self.stream.launch(function, grid, block, shared, arguments) });
+    }
+
+    fn note(&self, result: Result<()>) {
+        if let Err(e) = result {
+            self.fault.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert(e);
+        }
+    }
+
+    /// Waits for all that was queued, and says what went wrong.
+    pub fn synchronize(&self) -> Result<()> {
+        let waited = self.stream.synchronize();
+        match self.fault.lock().unwrap_or_else(|e| e.into_inner()).take() {
+            // What failed first says more.
+            Some(e) => Err(e),
+            None => waited,
+        }
+    }
+
+    /// Ends a call whose results stay on the GPU: on the caller's stream they are waited for there.
+    pub fn finish(&self) -> Result<()> {
+        if self.borrowed {
+            self.check_queued()
+        } else {
+            self.synchronize()
+        }
+    }
+
+    /// Says whether anything could not be queued, without waiting.
+    pub fn check_queued(&self) -> Result<()> {
+        match self.fault.lock().unwrap_or_else(|e| e.into_inner()).take() {
+            Some(e) => Err(e),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Queues a kernel: `launch!(gpu, function, grid, block, shared; arguments...)`, the arguments being places or values of the
+/// parameters' types. Unsafe, as [`Gpu::launch`] is.
+macro_rules! launch {
+    ($gpu:expr, $function:expr, $grid:expr, $block:expr, $shared:expr; $($argument:expr),+ $(,)?) => {
+        $gpu.launch($function, $grid, $block, $shared, &mut [$((&raw const *&$argument).cast_mut().cast::<std::ffi::c_void>()),+])
+    };
+}
+pub(super) use launch;

@@ -1,0 +1,140 @@
+//! What of CUDA this machine has: the driver and NVRTC, loaded when they are first asked for.
+
+use crate::error::{bail, Error, ErrorKind, Result};
+use cudarc::driver::sys as cu;
+use cudarc::nvrtc::sys as rtc;
+use std::ffi::CStr;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// The oldest CUDA version that a driver must know, as the driver counts: 11.4.
+const OLDEST_DRIVER: i32 = 11040;
+
+/// Turns a status of the driver into an error that says what failed.
+pub fn check(status: cu::CUresult, what: &str) -> Result<()> {
+    use cu::CUresult::*;
+    match status {
+        CUDA_SUCCESS => Ok(()),
+        CUDA_ERROR_OUT_OF_MEMORY => bail!(OutOfDeviceMemory, "{what}: the GPU is out of memory"),
+        CUDA_ERROR_NO_BINARY_FOR_GPU | CUDA_ERROR_UNSUPPORTED_PTX_VERSION | CUDA_ERROR_INVALID_IMAGE => bail!(
+            DriverIncomplete,
+            "{what}: the driver does not take this machine code ({}): update the NVIDIA driver, or use an NVRTC that is \
+             no newer than the driver",
+            words(status)
+        ),
+        _ => bail!(DeviceFailed, "{what}: the CUDA driver says {}", words(status)),
+    }
+}
+
+fn words(status: cu::CUresult) -> String {
+    let mut text = std::ptr::null();
+    // SAFETY: the driver is loaded, or there would be no status; it writes the address of a constant text, or null.
+    let text = unsafe {
+        match cu::cuGetErrorString(status, &mut text) {
+            cu::CUresult::CUDA_SUCCESS if !text.is_null() => CStr::from_ptr(text).to_string_lossy().into_owned(),
+            _ => "nothing more".to_owned(),
+        }
+    };
+    format!("\"{text}\" ({status:?})")
+}
+
+/// Loads the driver and starts it, once; NoDevice says what is missing.
+pub fn driver() -> Result<()> {
+    static DRIVER: OnceLock<Result<()>> = OnceLock::new();
+    DRIVER.get_or_init(start_driver).clone()
+}
+
+fn start_driver() -> Result<()> {
+    // SAFETY: loading the driver's library runs its initialisers only.
+    if !unsafe { cu::is_culib_present() } {
+        bail!(NoDevice, "there is no NVIDIA driver on this machine (libcuda.so.1): install it, or use device cpu");
+    }
+    let mut version = 0;
+    // SAFETY: the library is there; this function exists in every version of it.
+    check(unsafe { cu::cuDriverGetVersion(&mut version) }, "asking for the driver's version")?;
+    if version < OLDEST_DRIVER {
+        bail!(
+            NoDevice,
+            "the NVIDIA driver knows CUDA {}.{} only, {}.{} is needed: update the driver, or use device cpu",
+            version / 1000,
+            version % 1000 / 10,
+            OLDEST_DRIVER / 1000,
+            OLDEST_DRIVER % 1000 / 10
+        );
+    }
+    // SAFETY: as above; it may be called any number of times.
+    match unsafe { cu::cuInit(0) } {
+        cu::CUresult::CUDA_SUCCESS => Ok(()),
+        status => bail!(NoDevice, "the NVIDIA driver does not start: {}; use device cpu", words(status)),
+    }
+}
+
+/// The CUDA version of the driver, as major and minor.
+pub fn driver_version() -> Result<(u32, u32)> {
+    driver()?;
+    let mut version = 0;
+    // SAFETY: the driver is loaded.
+    check(unsafe { cu::cuDriverGetVersion(&mut version) }, "asking for the driver's version")?;
+    Ok((version as u32 / 1000, version as u32 % 1000 / 10))
+}
+
+/// Loads NVRTC, once, and gives its version; DriverIncomplete says what to install.
+pub fn nvrtc() -> Result<(u32, u32)> {
+    static NVRTC: OnceLock<Result<(u32, u32)>> = OnceLock::new();
+    NVRTC.get_or_init(load_nvrtc).clone()
+}
+
+fn load_nvrtc() -> Result<(u32, u32)> {
+    let missing = |why: &str| {
+        Error::new(
+            ErrorKind::DriverIncomplete,
+            format!(
+                "NVRTC, which compiles the GPU's kernels, {why}: install it (the CUDA toolkit, or the package \
+                 nvidia-cuda-nvrtc of PyPI) where the system finds it, or name its file libnvrtc.so.<version> in the \
+                 environment variable RECON_NVRTC"
+            ),
+        )
+    };
+    for path in nvrtc_files() {
+        // SAFETY: loading NVRTC runs its initialisers only.
+        let library = unsafe {
+            libloading::os::unix::Library::open(
+                Some(&path),
+                libloading::os::unix::RTLD_NOW | libloading::os::unix::RTLD_GLOBAL,
+            )
+        };
+        if let Ok(library) = library {
+            log::debug!("NVRTC: {}", path.display());
+            // Loaded for good: it is found by its name from now on.
+            std::mem::forget(library);
+            break;
+        }
+    }
+    // SAFETY: as above.
+    if !unsafe { rtc::is_culib_present() } {
+        return Err(missing("was not found"));
+    }
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: the library is there.
+    match unsafe { rtc::nvrtcVersion(&mut major, &mut minor) } {
+        rtc::nvrtcResult::NVRTC_SUCCESS => Ok((major as u32, minor as u32)),
+        status => Err(missing(&format!("does not tell its version ({status:?})"))),
+    }
+}
+
+/// Files to try before the system's own search.
+fn nvrtc_files() -> Vec<PathBuf> {
+    const NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
+    let named = std::env::var_os("RECON_NVRTC").map(PathBuf::from);
+    if named.as_ref().is_some_and(|p| !p.as_os_str().is_empty()) {
+        return named.into_iter().collect();
+    }
+    // What the system's search finds is better than a guess.
+    // SAFETY: loading NVRTC runs its initialisers only.
+    if unsafe { rtc::is_culib_present() } {
+        return Vec::new();
+    }
+    let toolkits = ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(std::env::var_os).map(PathBuf::from);
+    let folders = toolkits.chain([PathBuf::from("/usr/local/cuda"), PathBuf::from("/opt/cuda")]);
+    folders.flat_map(|f| NAMES.map(|n| f.join("lib64").join(n))).collect()
+}

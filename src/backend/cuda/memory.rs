@@ -1,0 +1,169 @@
+//! Memory of a GPU: arrays, and what a plan keeps of them for the next that asks.
+
+use super::library::check;
+use super::runtime::Stream;
+use crate::backend::Element;
+use crate::error::{bail, ErrorKind, Result};
+use cudarc::driver::sys as cu;
+use std::collections::HashMap;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+/// Bytes that are kept for the next array of the same size, at most.
+const KEPT: usize = 256 << 20;
+
+/// A plan's memory on one GPU. What a stream still works on may be handed out again: the next work queues behind it.
+pub struct Memory {
+    stream: Arc<Stream>,
+    /// Bytes taken from the GPU.
+    held: AtomicUsize,
+    idle: Mutex<Idle>,
+}
+
+#[derive(Default)]
+struct Idle {
+    bytes: usize,
+    /// Addresses by size.
+    blocks: HashMap<usize, Vec<u64>>,
+}
+
+impl Memory {
+    /// Memory for work on this stream.
+    pub fn new(stream: Arc<Stream>) -> Arc<Self> {
+        Arc::new(Memory { stream, held: AtomicUsize::new(0), idle: Mutex::default() })
+    }
+
+    /// Bytes that the plan holds on the GPU.
+    pub fn held(&self) -> usize {
+        self.held.load(Relaxed)
+    }
+
+    /// The stream whose work uses this memory.
+    pub fn stream(&self) -> &Arc<Stream> {
+        &self.stream
+    }
+
+    /// An array whose contents are whatever was there.
+    pub fn array<E: Element>(self: &Arc<Self>, len: usize, what: &str) -> Result<DeviceArray<E>> {
+        let Some(bytes) = len.checked_mul(size_of::<E>()).and_then(|b| b.max(1).checked_next_multiple_of(256)) else {
+            bail!(SizeOverflow, "{what} of {len} elements exceeds the address space: use smaller sizes");
+        };
+        let kept = {
+            let mut idle = self.idle();
+            let kept = idle.blocks.get_mut(&bytes).and_then(Vec::pop);
+            idle.bytes -= if kept.is_some() { bytes } else { 0 };
+            kept
+        };
+        let address = match kept {
+            Some(address) => address,
+            None => self.allocate(bytes, what)?,
+        };
+        Ok(DeviceArray { address, len, bytes, memory: self.clone(), element: PhantomData })
+    }
+
+    fn allocate(&self, bytes: usize, what: &str) -> Result<u64> {
+        let _current = self.stream.context.enter();
+        let mut address = 0;
+        let mut attempt = || {
+            // SAFETY: the context is current; freed in `free`.
+            check(unsafe { cu::cuMemAlloc_v2(&mut address, bytes) }, what)
+        };
+        let mut result = attempt();
+        if result.as_ref().is_err_and(|e| e.kind() == ErrorKind::OutOfDeviceMemory) && self.trim(0) {
+            result = attempt();
+        }
+        if let Err(e) = result {
+            if e.kind() != ErrorKind::OutOfDeviceMemory {
+                return Err(e);
+            }
+            let free = self.stream.context.free_memory().map_or("an unknown number of".to_owned(), |f| f.to_string());
+            bail!(
+                OutOfDeviceMemory,
+                "could not allocate {bytes} bytes for {what} on GPU {}, which has {free} bytes free: free memory there, use a \
+                 smaller problem, or device cpu",
+                self.stream.context.index
+            );
+        }
+        self.held.fetch_add(bytes, Relaxed);
+        Ok(address)
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Idle> {
+        self.idle.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Gives idle memory back until at most `most` bytes are left; says whether there was any to give.
+    fn trim(&self, most: usize) -> bool {
+        let mut freed = false;
+        let mut idle = self.idle();
+        let idle = &mut *idle;
+        for (&bytes, addresses) in &mut idle.blocks {
+            while idle.bytes > most {
+                let Some(address) = addresses.pop() else { break };
+                if !freed {
+                    let _current = self.stream.context.enter();
+                    // SAFETY: the stream exists. Should it fail, freeing waits all the same.
+                    unsafe { cu::cuStreamSynchronize(self.stream.handle()) };
+                }
+                self.free(address, bytes);
+                idle.bytes -= bytes;
+                freed = true;
+            }
+        }
+        freed
+    }
+
+    fn free(&self, address: u64, bytes: usize) {
+        let _current = self.stream.context.enter();
+        // SAFETY: allocated in `allocate`, and nobody has it any more.
+        unsafe { cu::cuMemFree_v2(address) };
+        self.held.fetch_sub(bytes, Relaxed);
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.trim(0);
+    }
+}
+
+/// An array in a GPU's memory.
+pub struct DeviceArray<E> {
+    address: u64,
+    len: usize,
+    bytes: usize,
+    memory: Arc<Memory>,
+    element: PhantomData<E>,
+}
+
+// SAFETY: an address on the GPU, used through the driver, which any thread may call.
+unsafe impl<E: Send> Send for DeviceArray<E> {}
+// SAFETY: likewise.
+unsafe impl<E: Sync> Sync for DeviceArray<E> {}
+
+impl<E> DeviceArray<E> {
+    /// The address on the GPU.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// The number of elements.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+}
+
+impl<E> Drop for DeviceArray<E> {
+    fn drop(&mut self) {
+        let mut idle = self.memory.idle();
+        idle.bytes += self.bytes;
+        idle.blocks.entry(self.bytes).or_default().push(self.address);
+        let full = idle.bytes > KEPT;
+        drop(idle);
+        if full {
+            self.memory.trim(KEPT / 2);
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! What only a GPU can show. Without one each test says in a line that it was skipped.
+
+mod common;
+
+use common::*;
+use recon::backend::cuda::gpu::Gpu;
+use recon::backend::cuda::{compile::Kernels, runtime};
+use recon::{
+    CgOptions, Complex, Device, Error, ErrorKind, Geometry, Method, Normal, Options, Plan, Prior, Real, Sink, Source,
+};
+use std::sync::Mutex;
+
+/// Says that there is no GPU; else lets one test at a time go on, since some measure the GPU's free memory.
+fn alone(what: &str) -> Option<std::sync::MutexGuard<'static, ()>> {
+    static ONE: Mutex<()> = Mutex::new(());
+    if runtime::first_usable().is_none() {
+        say(&format!("skipped: {what} (no GPU)"));
+        return None;
+    }
+    Some(ONE.lock().unwrap_or_else(|e| e.into_inner()))
+}
+
+fn cuda() -> Options {
+    Options { device: Device::Cuda(vec![0]), ..Options::default() }
+}
+
+/// A scan with coils, maps and weights, more samples in the centre than elsewhere.
+struct Scan<T> {
+    dims: Vec<usize>,
+    k: Vec<Vec<T>>,
+    weights: Vec<T>,
+    maps: Vec<Complex<T>>,
+    data: Vec<Complex<T>>,
+    image: Vec<Complex<T>>,
+}
+
+const COILS: usize = 3;
+
+impl<T: Real> Scan<T> {
+    fn new(dims: &[usize], samples: usize) -> Self {
+        let mut random = Random::fresh();
+        let voxels: usize = dims.iter().product();
+        let dense = |k: &mut Vec<T>| k.iter_mut().step_by(2).for_each(|k| *k = T::of(k.wide() * k.wide() * k.wide()));
+        let mut k = random.trajectory::<T>(dims.len(), samples);
+        k.iter_mut().for_each(dense);
+        Scan {
+            dims: dims.to_vec(),
+            k,
+            weights: random.reals::<T>(samples).iter().map(|w| T::of(w.wide() + 0.6)).collect(),
+            maps: random.complexes(voxels * COILS),
+            data: random.complexes(samples * COILS),
+            image: random.complexes(voxels),
+        }
+    }
+
+    fn plan(&self, options: &Options) -> Plan<T> {
+        let k = slices(&self.k);
+        let geometry = Geometry::new(&self.dims, &k).coils(COILS).coil_maps(&self.maps).weights(&self.weights);
+        Plan::new(&geometry, options).unwrap()
+    }
+}
+
+fn bytes<T: Real>(z: &[Complex<T>]) -> Vec<u64> {
+    assert!(z.iter().all(|z| z.re.finite() && z.im.finite()), "not every element was written");
+    z.iter().flat_map(|z| [z.re.wide().to_bits(), z.im.wide().to_bits()]).collect()
+}
+
+fn same_bytes<T: Real>(dims: &[usize], samples: usize) {
+    let scan = Scan::<T>::new(dims, samples);
+    let voxels = scan.image.len();
+    for (method, normal) in
+        [(Method::Nufft, Normal::Toeplitz), (Method::Nufft, Normal::Transforms), (Method::Exact, Normal::Toeplitz)]
+    {
+        let options = Options { method, normal, ..cuda() };
+        let all = || {
+            let plan = scan.plan(&options);
+            assert!(plan.info().device.starts_with("cuda"), "{:?}", plan.info());
+            let mut results =
+                vec![poisoned::<T>(voxels), poisoned(samples * COILS), poisoned(voxels), poisoned(plan.q_len())];
+            plan.fhd(&scan.data, &mut results[0]).unwrap();
+            plan.forward(&scan.image, &mut results[1]).unwrap();
+            let cg = CgOptions { iterations: 5, lambda: 1.0, prior: Prior::Differences, ..CgOptions::default() };
+            plan.cg(&scan.data, &mut results[2], &cg).unwrap();
+            plan.q(&mut results[3]).unwrap();
+            let mut grid = poisoned(voxels);
+            plan.grid(&scan.data, &mut grid).unwrap();
+            results.push(grid);
+            results.iter().map(|r| bytes(r)).collect::<Vec<_>>()
+        };
+        let first = all();
+        for run in 1..20 {
+            let next = all();
+            for (i, name) in ["adjoint", "forward", "cg", "q", "gridding"].iter().enumerate() {
+                assert!(first[i] == next[i], "{name} differs in run {run}: {} {dims:?} {method:?} {normal:?}", T::NAME);
+            }
+        }
+    }
+}
+
+#[test]
+fn twenty_runs_give_the_same_bytes() {
+    let Some(_one) = alone("the same bytes from 20 runs on a GPU") else { return };
+    same_bytes::<f32>(&[48, 40], 6000);
+    same_bytes::<f32>(&[24, 20, 28], 20_000);
+    same_bytes::<f64>(&[31, 26], 3000);
+    same_bytes::<f64>(&[12, 14, 10], 3000);
+}
+
+/// Adjoint, forward, normal, gridding and CG against the CPU's exact sums in double precision.
+#[test]
+fn results_are_those_of_the_cpus_exact_sums() {
+    let Some(_one) = alone("a GPU's results against the CPU's") else { return };
+    fn check<T: Real>(dims: &[usize], samples: usize, bound: f64, normal_bound: f64) {
+        let scan = Scan::<T>::new(dims, samples);
+        let k = wide_lists(&scan.k);
+        let (weights, maps) = (scan.weights.iter().map(|w| w.wide()).collect::<Vec<_>>(), wide(&scan.maps));
+        let k = slices(&k);
+        let geometry = Geometry::new(dims, &k).coils(COILS).coil_maps(&maps).weights(&weights);
+        let exact = Options { device: Device::Cpu, method: Method::Exact, ..Options::default() };
+        let exact = Plan::new(&geometry, &exact).unwrap();
+        let (voxels, data, image) = (scan.image.len(), wide(&scan.data), wide(&scan.image));
+        let mut expected = vec![poisoned(voxels), poisoned(data.len()), poisoned(voxels), poisoned(voxels)];
+        exact.fhd(&data, &mut expected[0]).unwrap();
+        exact.forward(&image, &mut expected[1]).unwrap();
+        exact.normal(&image, &mut expected[2]).unwrap();
+        let mut cg = CgOptions { iterations: 4, lambda: 2.0, ..CgOptions::default() };
+        exact.cg(&data, &mut expected[3], &cg).unwrap();
+        for (method, normal) in
+            [(Method::Nufft, Normal::Toeplitz), (Method::Nufft, Normal::Transforms), (Method::Exact, Normal::Toeplitz)]
+        {
+            let tolerance = if method == Method::Exact { 0.0 } else { bound };
+            let plan = scan.plan(&Options { method, normal, tolerance, ..cuda() });
+            let mut found = vec![poisoned::<T>(voxels), poisoned(data.len()), poisoned(voxels), poisoned(voxels)];
+            plan.fhd(&scan.data, &mut found[0]).unwrap();
+            plan.forward(&scan.image, &mut found[1]).unwrap();
+            plan.normal(&scan.image, &mut found[2]).unwrap();
+            let mut own = CgOptions::<T> { iterations: cg.iterations, lambda: cg.lambda, ..CgOptions::default() };
+            own.prior = Prior::Identity;
+            plan.cg(&scan.data, &mut found[3], &own).unwrap();
+            for (i, name) in ["adjoint", "forward", "normal", "cg"].iter().enumerate() {
+                let error = distance(&found[i], &expected[i]);
+                let bound = if i < 2 { bound } else { normal_bound };
+                assert!(error <= bound, "{name} {} {dims:?} {method:?} {normal:?}: {error:e} > {bound:e}", T::NAME);
+            }
+        }
+        cg.iterations = 0;
+    }
+    check::<f32>(&[40, 52], 5000, 5e-6, 3e-5);
+    check::<f32>(&[22, 18, 26], 9000, 5e-6, 3e-5);
+    check::<f64>(&[33, 20], 2000, 1e-11, 1e-10);
+    check::<f64>(&[10, 13, 12], 2000, 1e-11, 1e-10);
+}
+
+#[test]
+fn arrays_on_the_gpu_are_used_in_place() {
+    let Some(_one) = alone("arrays in a GPU's memory") else { return };
+    let scan = Scan::<f32>::new(&[30, 26], 2500);
+    let plan = scan.plan(&cuda());
+    let voxels = scan.image.len();
+    // SAFETY: no stream of the caller's.
+    let gpu = unsafe { Gpu::new(0, None) }.unwrap();
+    let data = gpu.upload(&scan.data, "data").unwrap();
+    let mut on_host = poisoned(voxels);
+    let cg = CgOptions { iterations: 3, ..CgOptions::default() };
+    // SAFETY: arrays of these lengths, alive until the end.
+    let source = || unsafe { Source::device(data.address() as *const Complex<f32>, scan.data.len()) };
+    for operation in ["fhd", "grid", "cg"] {
+        let image = gpu.upload(&poisoned::<f32>(voxels), "image").unwrap();
+        // SAFETY: likewise.
+        let sink = unsafe { Sink::device(image.address() as *mut Complex<f32>, voxels) };
+        match operation {
+            "fhd" => (plan.fhd(source(), sink).unwrap(), plan.fhd(&scan.data, &mut on_host).unwrap()).1,
+            "grid" => (plan.grid(source(), sink).unwrap(), plan.grid(&scan.data, &mut on_host).unwrap()).1,
+            _ => {
+                plan.cg(source(), sink, &cg).unwrap();
+                plan.cg(&scan.data, &mut on_host, &cg).unwrap();
+            }
+        }
+        let mut found = poisoned::<f32>(voxels);
+        gpu.download(image.address(), &mut found).unwrap();
+        assert!(bytes(&found) == bytes(&on_host), "{operation}");
+    }
+    // A NaN is found on the GPU, and the output stays as it was.
+    let mut bad = scan.data.clone();
+    bad[1234].im = f32::NAN;
+    let bad = gpu.upload(&bad, "data").unwrap();
+    let image = gpu.upload(&vec![Complex::new(7.0f32, 7.0); voxels], "image").unwrap();
+    // SAFETY: likewise.
+    let e = unsafe {
+        let source = Source::device(bad.address() as *const Complex<f32>, scan.data.len());
+        plan.fhd(source, Sink::device(image.address() as *mut Complex<f32>, voxels)).unwrap_err()
+    };
+    assert!(e.kind() == ErrorKind::NotFinite && e.message().contains("sample 1234 "), "{e}");
+    let mut found = poisoned(voxels);
+    gpu.download(image.address(), &mut found).unwrap();
+    assert!(found.iter().all(|z| *z == Complex::new(7.0, 7.0)));
+    // A plan on the CPU cannot follow such addresses.
+    let on_cpu = scan.plan(&Options { device: Device::Cpu, ..Options::default() });
+    let e = on_cpu.fhd(source(), &mut on_host).unwrap_err();
+    assert!(e.kind() == ErrorKind::Unsupported && e.message().contains("device cuda"), "{e}");
+}
+
+#[test]
+fn a_thousand_plans_leave_nothing_behind() {
+    let Some(_one) = alone("a GPU's memory before and after 1,000 plans") else { return };
+    let scan = Scan::<f32>::new(&[32, 24], 1500);
+    let keep = scan.plan(&cuda());
+    let context = runtime::Context::of(0).unwrap();
+    let mut image = poisoned(scan.image.len());
+    let cg = CgOptions { iterations: 2, ..CgOptions::default() };
+    let mut free = [0; 2];
+    for free in &mut free {
+        for _ in 0..500 {
+            let plan = scan.plan(&Options { normal: Normal::Toeplitz, ..cuda() });
+            plan.cg(&scan.data, &mut image, &cg).unwrap();
+        }
+        *free = context.free_memory().unwrap();
+    }
+    assert_eq!(free[0], free[1], "free memory after 500 plans and after 1,000");
+    drop(keep);
+}
+
+#[test]
+fn memory_that_is_not_there_is_an_error_and_no_more() {
+    let Some(_one) = alone("a GPU out of memory") else { return };
+    let scan = Scan::<f32>::new(&[40, 40], 3000);
+    let keep = scan.plan(&cuda());
+    let context = runtime::Context::of(0).unwrap();
+    let before = context.free_memory().unwrap();
+    // A limit of the caller's.
+    let k = slices(&scan.k);
+    let geometry = Geometry::new(&scan.dims, &k);
+    let limited = |limit| Plan::new(&geometry, &Options { memory_limit: Some(limit), ..cuda() });
+    let e: Error = limited(1000).err().expect("too little");
+    assert!(e.kind() == ErrorKind::MemoryLimit && e.message().contains("1000"), "{e}");
+    // The card's own: an oversampled grid of more than it has.
+    let edge = ((context.properties.memory / 8) as f64).cbrt().ceil() as usize;
+    let dims = [edge, edge, edge];
+    let k3: Vec<&[f32]> = vec![&scan.k[0], &scan.k[1], &scan.k[0]];
+    let e = Plan::new(&Geometry::new(&dims, &k3), &cuda()).err().expect("too little");
+    assert!(e.kind() == ErrorKind::OutOfDeviceMemory && e.message().contains("bytes free"), "{e}");
+    assert_eq!(context.free_memory().unwrap(), before);
+    // Everything works as before.
+    let (mut image, mut again) = (poisoned(scan.image.len()), poisoned(scan.image.len()));
+    keep.fhd(&scan.data, &mut image).unwrap();
+    scan.plan(&cuda()).fhd(&scan.data, &mut again).unwrap();
+    assert!(bytes(&image) == bytes(&again));
+}
+
+#[test]
+fn faults_are_errors_that_say_what_to_do() {
+    let Some(_one) = alone("faults of a GPU") else { return };
+    let scan = Scan::<f32>::new(&[20, 20], 500);
+    let k = slices(&scan.k);
+    let geometry = Geometry::new(&scan.dims, &k);
+    let index = runtime::count();
+    let e = Plan::new(&geometry, &Options { device: Device::Cuda(vec![index]), ..cuda() }).err().expect("no such GPU");
+    assert!(e.kind() == ErrorKind::NoDevice && e.message().contains(&index.to_string()), "{e}");
+    // Kernels that do not compile, twice: the failure is not remembered as a success.
+    let context = runtime::Context::of(0).unwrap();
+    let broken = Kernels::new("broken", "extern \"C\" __global__ void k() { undeclared = 1; }", 4, &[]);
+    for _ in 0..2 {
+        let e = context.module(&broken).err().expect("it does not compile");
+        assert!(e.kind() == ErrorKind::DriverIncomplete && e.message().contains("undeclared"), "{e}");
+    }
+    // The process goes on.
+    let mut image = poisoned(scan.image.len());
+    scan.plan(&cuda()).fhd(&scan.data, &mut image).unwrap();
+    bytes(&image);
+}
+
+/// One plan used from several threads at a time, and several plans at once, compute what one does alone.
+#[test]
+fn threads_may_share_a_plan_and_a_gpu() {
+    let Some(_one) = alone("several threads on a GPU") else { return };
+    let scan = Scan::<f32>::new(&[36, 44], 4000);
+    let plan = scan.plan(&cuda());
+    let mut alone = poisoned(scan.image.len());
+    plan.fhd(&scan.data, &mut alone).unwrap();
+    std::thread::scope(|scope| {
+        for own in [false, false, true, true] {
+            let (scan, plan, alone) = (&scan, &plan, &alone);
+            scope.spawn(move || {
+                let mine = own.then(|| scan.plan(&cuda()));
+                for _ in 0..20 {
+                    let mut image = poisoned(scan.image.len());
+                    mine.as_ref().unwrap_or(plan).fhd(&scan.data, &mut image).unwrap();
+                    assert!(bytes(&image) == bytes(alone));
+                }
+            });
+        }
+    });
+}

@@ -1,0 +1,185 @@
+//! Without a GPU: every kernel compiles to machine code for every architecture, and the folder that keeps compiled kernels
+//! survives what may happen to it. Needs NVRTC, which `make test` gets from PyPI.
+
+use recon::backend::cuda::compile::{code, compile, precompile, Kernels};
+use recon::backend::cuda::{library, usual_kernels};
+use recon::{Error, ErrorKind};
+use std::path::{Path, PathBuf};
+
+mod common;
+use common::say;
+
+const ARCHITECTURES: [&str; 7] = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"];
+
+/// Says that there is no NVRTC, once a test.
+fn compiler() -> bool {
+    let there = library::nvrtc();
+    if let Err(e) = &there {
+        say(&format!("skipped: compiling the GPU's kernels: {e}"));
+    }
+    there.is_ok()
+}
+
+/// A folder of this test's own.
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("recon-kernels-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    folder
+}
+
+/// Of the usual kernels, a few of each source: the narrowest, the widest, one between.
+fn some_of_each() -> Vec<Kernels> {
+    let all = usual_kernels();
+    let mut names: Vec<_> = all.iter().map(|k| k.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    let some = |name| {
+        let of: Vec<&Kernels> = all.iter().filter(|k| k.name == name).collect();
+        let mut at = vec![0, of.len() / 3, 2 * of.len() / 3, of.len() - 1];
+        at.dedup();
+        at.into_iter().map(|i| of[i].clone()).collect::<Vec<_>>()
+    };
+    names.into_iter().flat_map(some).collect()
+}
+
+#[test]
+fn kernels_compile_for_every_architecture() {
+    if !compiler() {
+        return;
+    }
+    let kernels = some_of_each();
+    for architecture in ARCHITECTURES {
+        let folder = folder(architecture);
+        precompile(&kernels, architecture, &folder, |_| ()).unwrap();
+        let files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|f| f.unwrap()).collect();
+        assert_eq!(files.len(), kernels.len(), "{architecture}");
+        for file in files {
+            let bytes = std::fs::read(file.path()).unwrap();
+            // Behind the head of our own a cubin is an ELF file.
+            assert_eq!(&bytes[24..28], b"\x7fELF", "{:?}", file.path());
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
+
+#[test]
+fn what_does_not_compile_is_an_error_with_the_compilers_words() {
+    if !compiler() {
+        return;
+    }
+    let broken = Kernels::new("broken", "extern \"C\" __global__ void k() { undeclared = 1; }", 4, &[]);
+    let e = compile(&broken, "sm_90").unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::DriverIncomplete);
+    assert!(e.message().contains("undeclared") && e.message().contains("broken"), "{e}");
+    let e = compile(&usual_kernels()[0], "sm_10").unwrap_err();
+    assert!(e.message().contains("sm_10"), "{e}");
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_an_error_that_names_it() {
+    if !compiler() {
+        return;
+    }
+    let file = folder("file");
+    std::fs::write(&file, b"not a folder").unwrap();
+    let e = precompile(&usual_kernels()[..1], "sm_90", &file, |_| ()).unwrap_err();
+    assert!(e.kind() == ErrorKind::Io && e.message().contains(file.to_str().unwrap()), "{e}");
+    std::fs::remove_file(&file).unwrap();
+}
+
+/// Stands for a driver: takes a whole ELF file of the section headers that it announces.
+fn load(code: &[u8]) -> recon::Result<Vec<u8>> {
+    let number = |at: usize, bytes: usize| code[at..at + bytes].iter().rev().fold(0, |n, &b| n << 8 | b as usize);
+    match code.starts_with(b"\x7fELF") && number(0x28, 8) + number(0x3a, 2) * number(0x3c, 2) <= code.len() {
+        true => Ok(code.to_vec()),
+        false => Err(Error::new(ErrorKind::DriverIncomplete, "not a cubin")),
+    }
+}
+
+/// The only file of a folder.
+fn only_file(folder: &Path) -> PathBuf {
+    let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()).collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    files[0].clone()
+}
+
+#[test]
+fn files_that_are_damaged_or_of_another_version_are_made_anew() {
+    if !compiler() {
+        return;
+    }
+    let folder = folder("damage");
+    let kernels = &usual_kernels()[0];
+    let good = code(kernels, "sm_90", Some(&folder), load).unwrap();
+    let path = only_file(&folder);
+    let kept = std::fs::read(&path).unwrap();
+    let mut flipped = kept.clone();
+    flipped[kept.len() / 2] ^= 1;
+    let mut older = kept.clone();
+    older[8] = 1;
+    let mut other = kept.clone();
+    other[7] = b'9';
+    for (bad, what) in [
+        (&kept[..kept.len() / 2], "cut in half"),
+        (&kept[..10], "cut in its head"),
+        (&[][..], "empty"),
+        (&flipped, "damaged"),
+        (&older, "of another NVRTC"),
+        (&other, "of another layout"),
+    ] {
+        std::fs::write(&path, bad).unwrap();
+        assert_eq!(code(kernels, "sm_90", Some(&folder), load).unwrap(), good, "{what}");
+        assert!(std::fs::read(&path).unwrap() == kept, "a file {what} was left");
+    }
+    // What is there and whole is used: code that the compiler would not have made comes back.
+    let marked = |code: &[u8]| [code, b"marked"].concat();
+    recon::backend::cuda::compile::write(&folder, kernels, "sm_90", &marked(&good)).unwrap();
+    assert_eq!(code(kernels, "sm_90", Some(&folder), load).unwrap(), marked(&good));
+    // What the driver refuses is compiled anew.
+    let picky = |code: &[u8]| match code.ends_with(b"marked") {
+        true => Err(Error::new(ErrorKind::DriverIncomplete, "refused")),
+        false => load(code),
+    };
+    assert_eq!(code(kernels, "sm_90", Some(&folder), picky).unwrap(), good);
+    assert!(std::fs::read(&path).unwrap() == kept);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_folder_that_cannot_be_used_costs_time_only() {
+    if !compiler() {
+        return;
+    }
+    let file = folder("nofolder");
+    std::fs::write(&file, b"not a folder").unwrap();
+    let kernels = &usual_kernels()[0];
+    let code_there = code(kernels, "sm_90", Some(&file), load).unwrap();
+    assert_eq!(code_there, code(kernels, "sm_90", None, load).unwrap());
+    assert_eq!(std::fs::read(&file).unwrap(), b"not a folder");
+    std::fs::remove_file(&file).unwrap();
+}
+
+#[test]
+fn many_may_fill_one_folder_at_once() {
+    if !compiler() {
+        return;
+    }
+    let folder = folder("crowd");
+    let all = usual_kernels();
+    let kernels = &all[..all.len().min(2)];
+    let expected: Vec<_> = kernels.iter().map(|k| compile(k, "sm_86").unwrap()).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..3 {
+                    for (k, expected) in kernels.iter().zip(&expected) {
+                        assert_eq!(&code(k, "sm_86", Some(&folder), load).unwrap(), expected);
+                    }
+                }
+            });
+        }
+    });
+    let names: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|f| f.unwrap().file_name()).collect();
+    assert_eq!(names.len(), kernels.len(), "{names:?}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
