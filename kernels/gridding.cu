@@ -9,13 +9,12 @@
 // overhang to shared memory, and groups of lanes sum one sample each.
 //
 // Macros: REAL, DOUBLE; DIM 2 or 3; W taps of the window (2 to 16); DEGREE of its polynomials, at least that of their
-// coefficients. For `spread` and `sum_segments`: ROWS cells of y that a lane holds (3D only, else 1), ARRAYS arrays that
-// go through a list together, WARPS of a block, RESIDENT blocks that registers must allow on a multiprocessor. For
-// `interpolate`: STAGED whether tiles go through shared memory; TILE_Y, TILE_Z the tile (its x is 16 cells); GATHER_WARPS
-// of a block. All but DIM, W and precision may be changed for speed.
+// coefficients. With ROWS the kernels that plan and spread: ROWS cells of y that a lane holds (1 in 2D), ARRAYS arrays that
+// go through a list together, WARPS of a block, RESIDENT blocks that registers must allow on a multiprocessor; with TENSOR
+// `spread_tensor` instead of `spread`, for tiles of EIGHTS times 8 planes (1 or 2), ROWS being 1. With STAGED `interpolate`:
+// 1 where tiles go through shared memory; TILE_Y, TILE_Z of a tile, whose x is 16 cells (in 2D TILE_Y is along z);
+// GATHER_WARPS of a block; UNROLL_ROUNDS. All but DIM, W, DEGREE and precision may be changed for speed.
 
-typedef unsigned int u32;
-typedef unsigned long long u64;
 typedef unsigned short u16;
 
 #define ALL 0xffffffffu
@@ -51,6 +50,8 @@ struct cut_tile {
     u64 segment;
     u32 segments, tile;
 };
+
+#ifdef ROWS
 
 __device__ __forceinline__ void locate(const real *k, u64 m, u32 size, u32 *cell, real *t)
 {
@@ -154,6 +155,8 @@ sort_values(const cplx *values, const u32 *order, u64 n, cplx *sorted)
     if (i < n) sorted[blockIdx.y * n + i] = values[blockIdx.y * n + order[i]];
 }
 
+#endif
+
 // The taps at t. The window is even: tap W - 1 - j at t is tap j at -t.
 __device__ __forceinline__ void taps_at(const window_polynomials &p, real t, real *taps)
 {
@@ -177,6 +180,95 @@ __device__ __forceinline__ void taps_at(const window_polynomials &p, real t, rea
 
 #ifdef ROWS
 
+#define PLANE_CELLS (32 * ROWS)
+// Segments whose planes are read before any is added, and warps that share the segments of one plane.
+#define SUM_AHEAD 8
+#define SUM_WARPS 16
+
+// Sums the segments' planes of tiles that are cut, in their order, in double precision; blockIdx.y is an array. Of `few` tiles,
+// the first of `cuts`, a warp sums each plane; of the others, the last of `cuts`, the warps of a block share a plane.
+extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS)
+sum_segments(layout grid, const segment *segments, const u64 *slots, const cut_tile *cuts, u32 few, const cplx *partial,
+             u64 partial_planes, cplx *cells)
+{
+    __shared__ double sums[SUM_WARPS][PLANE_CELLS][2];
+    const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32, x = lane % LANES_X, y = lane / LANES_X;
+    const u32 blocks_few = (grid.tile[2] + SUM_WARPS - 1) / SUM_WARPS, all_few = few * blocks_few;
+    const bool shared = blockIdx.x >= all_few;
+    const u32 nth = shared ? (blockIdx.x - all_few) / grid.tile[2] : blockIdx.x / blocks_few;
+    const u32 z = shared ? (blockIdx.x - all_few) % grid.tile[2] : blockIdx.x % blocks_few * SUM_WARPS + warp;
+    const cut_tile cut = cuts[shared ? (u64)grid.tiles[0] * grid.tiles[1] * grid.tiles[2] - 1 - nth : nth];
+    const u32 tile_x = cut.tile % grid.tiles[0], tile_yz = cut.tile / grid.tiles[0];
+    const u32 origin_x = tile_x * grid.tile[0], origin_y = tile_yz % grid.tiles[1] * grid.tile[1];
+    const u32 origin_z = tile_yz / grid.tiles[1] * grid.tile[2];
+    const u32 planes = min(grid.tile[2], grid.size[2] - origin_z);
+    const u64 plane = (u64)grid.size[0] * grid.size[1];
+    if (z >= planes) return;
+    const u64 first = cut.segment + (shared ? (u64)cut.segments * warp / SUM_WARPS : 0);
+    const u64 end = cut.segment + (shared ? (u64)cut.segments * (warp + 1) / SUM_WARPS : cut.segments);
+
+    double re[ROWS], im[ROWS];
+    #pragma unroll
+    for (int r = 0; r < ROWS; r++) re[r] = im[r] = 0;
+    for (u64 s = first; s < end; s += SUM_AHEAD) {
+        const cplx *from[SUM_AHEAD];
+        bool there[SUM_AHEAD];
+        #pragma unroll
+        for (int i = 0; i < SUM_AHEAD; i++) {
+            const u64 number = s + i < end ? s + i : s;
+            const segment run = segments[number];
+            const u32 above = z - run.plane;
+            there[i] = s + i < end && above < run.planes;
+            from[i] = partial + (blockIdx.y * partial_planes + slots[number] + above) * PLANE_CELLS + lane;
+        }
+        cplx value[SUM_AHEAD][ROWS];
+        #pragma unroll
+        for (int i = 0; i < SUM_AHEAD; i++)
+            #pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                value[i][r].x = value[i][r].y = 0;
+                if (there[i]) value[i][r] = from[i][32 * r];
+            }
+        #pragma unroll
+        for (int i = 0; i < SUM_AHEAD; i++)
+            #pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                re[r] += value[i][r].x;
+                im[r] += value[i][r].y;
+            }
+    }
+    if (shared) {
+        #pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            sums[warp][32 * r + lane][0] = re[r];
+            sums[warp][32 * r + lane][1] = im[r];
+            re[r] = im[r] = 0;
+        }
+        __syncthreads();
+        if (warp != 0) return;
+        for (int w = 0; w < SUM_WARPS; w++) {
+            #pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                re[r] += sums[w][32 * r + lane][0];
+                im[r] += sums[w][32 * r + lane][1];
+            }
+        }
+    }
+    #pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        const u32 row = y + 4 * r;
+        if (x >= grid.tile[0] || origin_x + x >= grid.size[0] || row >= grid.tile[1] || origin_y + row >= grid.size[1])
+            continue;
+        cplx value;
+        value.x = (real)re[r];
+        value.y = (real)im[r];
+        cells[blockIdx.y * plane * grid.size[2] + (origin_z + z) * plane + (u64)(origin_y + row) * grid.size[0]
+              + origin_x + x] = value;
+    }
+}
+
+#ifndef TENSOR
+
 // A sample's record in shared memory: its taps along x and y at the tile's cells, the arrays' values, the taps along z.
 #define AT_Y LANES_X
 #define AT_VALUES (LANES_X + (DIM == 3 ? CELLS_Y : 0))
@@ -185,9 +277,6 @@ __device__ __forceinline__ void taps_at(const window_polynomials &p, real t, rea
 // An odd number of 16 bytes, so that lanes writing theirs at once meet in no bank.
 #define PER_16 (16 / (int)sizeof(real))
 #define RECORD (((RECORD_REALS + PER_16 - 1) / PER_16 | 1) * PER_16)
-#define PLANE_CELLS (32 * ROWS)
-// Segments whose planes are read before any is added.
-#define SUM_AHEAD 8
 
 struct __align__(16) sixteen_bytes {
     real of[PER_16];
@@ -220,8 +309,9 @@ __device__ __forceinline__ void add_sample(const real *record, u32 x, u32 y, cpl
     }
 }
 
-// `values` are those of the sorted points. grid = sums over samples, or planes of `partial` where a segment has some; `slots` says from which on. `arrays` arrays of
-// n values follow one another, and as many grids and partial planes, blockIdx.y being ARRAYS of them.
+// `values` are those of the sorted points. grid = sums over samples or, where a segment has planes of its own, those planes,
+// from plane `slots` of `partial` on. `arrays` arrays of n values follow one another, and as many grids and partial planes,
+// blockIdx.y being ARRAYS of them.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
 spread(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, u64 n, const u32 *list,
        const segment *segments, const u32 *schedule, const u64 *slots, u32 count, u32 arrays, const cplx *values, cplx *cells,
@@ -385,88 +475,7 @@ spread(window_polynomials polynomials, layout grid, const point *points, const u
     advance(end_plane);
 }
 
-// Sums the segments' planes of tiles that are cut, in their order, in double precision; blockIdx.z is an array. With `shared`
-// blockIdx.y is a plane whose segments the warps share, otherwise it is eight planes, a warp each.
-extern "C" __global__ void __launch_bounds__(256)
-sum_segments(layout grid, const segment *segments, const u64 *slots, const cut_tile *cuts, u32 shared, const cplx *partial,
-             u64 partial_planes, cplx *cells)
-{
-    __shared__ double sums[8][PLANE_CELLS][2];
-    const cut_tile cut = cuts[blockIdx.x];
-    const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32, x = lane % LANES_X, y = lane / LANES_X;
-    const u32 tile_x = cut.tile % grid.tiles[0], tile_yz = cut.tile / grid.tiles[0];
-    const u32 origin_x = tile_x * grid.tile[0], origin_y = tile_yz % grid.tiles[1] * grid.tile[1];
-    const u32 origin_z = tile_yz / grid.tiles[1] * grid.tile[2];
-    const u32 planes = min(grid.tile[2], grid.size[2] - origin_z);
-    const u64 plane = (u64)grid.size[0] * grid.size[1];
-    const u32 z = shared ? blockIdx.y : blockIdx.y * 8 + warp;
-    if (z >= planes) return;
-    const u64 first = cut.segment + (shared ? (u64)cut.segments * warp / 8 : 0);
-    const u64 end = cut.segment + (shared ? (u64)cut.segments * (warp + 1) / 8 : cut.segments);
-
-    double re[ROWS], im[ROWS];
-    #pragma unroll
-    for (int r = 0; r < ROWS; r++) re[r] = im[r] = 0;
-    for (u64 s = first; s < end; s += SUM_AHEAD) {
-        const cplx *from[SUM_AHEAD];
-        bool there[SUM_AHEAD];
-        #pragma unroll
-        for (int i = 0; i < SUM_AHEAD; i++) {
-            const u64 number = s + i < end ? s + i : s;
-            const segment run = segments[number];
-            const u32 above = z - run.plane;
-            there[i] = s + i < end && above < run.planes;
-            from[i] = partial + (blockIdx.z * partial_planes + slots[number] + above) * PLANE_CELLS + lane;
-        }
-        cplx value[SUM_AHEAD][ROWS];
-        #pragma unroll
-        for (int i = 0; i < SUM_AHEAD; i++)
-            #pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                value[i][r].x = value[i][r].y = 0;
-                if (there[i]) value[i][r] = from[i][32 * r];
-            }
-        #pragma unroll
-        for (int i = 0; i < SUM_AHEAD; i++)
-            #pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                re[r] += value[i][r].x;
-                im[r] += value[i][r].y;
-            }
-    }
-    if (shared) {
-        #pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            sums[warp][32 * r + lane][0] = re[r];
-            sums[warp][32 * r + lane][1] = im[r];
-            re[r] = im[r] = 0;
-        }
-        __syncthreads();
-        if (warp != 0) return;
-        for (int w = 0; w < 8; w++) {
-            #pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                re[r] += sums[w][32 * r + lane][0];
-                im[r] += sums[w][32 * r + lane][1];
-            }
-        }
-    }
-    #pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        const u32 row = y + 4 * r;
-        if (x >= grid.tile[0] || origin_x + x >= grid.size[0] || row >= grid.tile[1] || origin_y + row >= grid.size[1])
-            continue;
-        cplx value;
-        value.x = (real)re[r];
-        value.y = (real)im[r];
-        cells[blockIdx.z * plane * grid.size[2] + (origin_z + z) * plane + (u64)(origin_y + row) * grid.size[0]
-              + origin_x + x] = value;
-    }
-}
-
-#endif
-
-#if defined(TENSOR) && __CUDA_ARCH__ >= 800
+#else
 
 // Spreading is a product of matrices for each tile: [cells of x and y][samples] times [samples][cells of z, re and im].
 // Tensor cores take it with each factor split in two numbers of 11 bits, three products of which keep what single
@@ -486,42 +495,29 @@ struct __align__(16) four {
     float of[4];
 };
 
-// x y = high + low, of 11 bits each: what a tensor core takes of a number, truncated.
+// x y = high + low, rounded to 11 bits each, which is what a tensor core takes of a number.
 __device__ __forceinline__ void split(float x, float y, u32 &high, u32 &low)
 {
-    const u32 bits = __float_as_uint(x * y);
-#if ROUND_SPLIT
-    high = (bits + 0x1000) & 0xffffe000;
-#else
-    high = bits & 0xffffe000;
-#endif
+    high = (__float_as_uint(x * y) + 0x1000) & 0xffffe000;
     low = __float_as_uint(fmaf(x, y, -__uint_as_float(high)));
 }
 
 __device__ __forceinline__ void multiply_add(float d[4], const u32 a[4], const u32 b[2])
 {
     // Volatile, to keep the order in which neighbours do not depend on one another.
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// What truncation takes of a product, on average.
-#if ROUND_SPLIT
-#define PUT_BACK 1.0f
-#else
-#define PUT_BACK 1.00000047684f
-#endif
-
-template <int FIRST, int ROWS_CLEARED>
+template <int FIRST, int COUNT>
 __device__ __forceinline__ void clear_rows(float *taps)
 {
     const int lane = threadIdx.x & 31;
     const four zeros = {{0, 0, 0, 0}};
     #pragma unroll
-    for (int k = 0; k < ROWS_CLEARED * TAP_ROW / 4; k += 32)
-        if (k + 32 <= ROWS_CLEARED * TAP_ROW / 4 || k + lane < ROWS_CLEARED * TAP_ROW / 4)
-            *(four *)(taps + FIRST * TAP_ROW + 4 * (k + lane)) = zeros;
+    for (int row = 0; row < COUNT; row += 4) *(four *)(taps + (FIRST + row + lane / 8) * TAP_ROW + 4 * (lane % 8)) = zeros;
 }
 
 // The taps of one sample, a pair of each axis at a time, in rows from its window's first cell on.
@@ -551,14 +547,14 @@ __device__ __forceinline__ void write_taps(const window_polynomials &polynomials
 }
 
 // As `spread`, in single precision, for tiles of up to 8 EIGHTS planes; blockIdx.y is an array.
-extern "C" __global__ void __launch_bounds__(32 * TENSOR_WARPS, TENSOR_RESIDENT)
+extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
 spread_tensor(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, u64 n,
               const u32 *list, const segment *segments, const u32 *schedule, const u64 *slots, u32 count, const cplx *values,
               cplx *cells, cplx *partial, u64 partial_planes)
 {
-    __shared__ __align__(16) float all_taps[TENSOR_WARPS][TAPS_LEN];
+    __shared__ __align__(16) float all_taps[WARPS][TAPS_LEN];
     const u32 lane = threadIdx.x & 31, fast = lane % 4, slow = lane / 4;
-    const u64 turn = (u64)blockIdx.x * TENSOR_WARPS + threadIdx.x / 32;
+    const u64 turn = (u64)blockIdx.x * WARPS + threadIdx.x / 32;
     if (turn >= count) return;
     const u32 number = schedule[turn];
     const segment run = segments[number];
@@ -603,8 +599,8 @@ spread_tensor(window_polynomials polynomials, layout grid, const point *points, 
             int y = (int)(p.xy >> 16) - origin_y;
             if (y >= (int)grid.tile[1]) y -= grid.size[1];
             write_taps(polynomials, p, taps + lane, x, y, z);
-            taps[TAPS_VALUES * TAP_ROW + lane] = value.x * PUT_BACK;
-            taps[(TAPS_VALUES + 1) * TAP_ROW + lane] = value.y * PUT_BACK;
+            taps[TAPS_VALUES * TAP_ROW + lane] = value.x;
+            taps[(TAPS_VALUES + 1) * TAP_ROW + lane] = value.y;
         }
         if (lane + 32 < left) {
             p = points[i];
@@ -650,7 +646,7 @@ spread_tensor(window_polynomials polynomials, layout grid, const point *points, 
                     for (int c = 0; c < 2; c++)
                         #pragma unroll
                         for (int i = 0; i < 2; i++)
-                            split(wz.of[2 * step + i], c ? im.of[2 * step + i] : re.of[2 * step + i], b_high[c][i], b_low[c][i]);
+                            split(wz.of[2 * step + i], (c ? im : re).of[2 * step + i], b_high[c][i], b_low[c][i]);
                     #pragma unroll
                     for (int i = 0; i < 4; i++) multiply_add(d[i % 2][i / 2], low[step][i % 2], b_high[i / 2]);
                     #pragma unroll
@@ -703,6 +699,7 @@ spread_tensor(window_polynomials polynomials, layout grid, const point *points, 
         }
 }
 
+#endif
 #endif
 
 #ifdef STAGED

@@ -3,10 +3,7 @@
 // The sort goes from the lowest digit (8 bits) to the highest: `sort_count` counts the digits of each block of keys,
 // a prefix sum over [digit][block] says where each block's share of a digit begins, `sort_scatter` moves the pairs there
 // in their order. Equal keys keep their order, so that the result depends on the input alone. Counts and positions have
-// 64 bits wherever they can pass 2^32. No macros. Blocks have 256 threads; a block of keys is 4096 long.
-
-typedef unsigned int u32;
-typedef unsigned long long u64;
+// 64 bits wherever they can pass 2^32. Blocks have 256 threads; a block of keys is 4096 long. No macros.
 
 #define SORT_THREADS 256
 #define SORT_ROUNDS 16
@@ -200,9 +197,9 @@ struct cut_tile {
 };
 
 // Fills the segments; those past the last are empty. `depth` is a tile's planes and `width` the window's, of which the key
-// within the tile says the first, less width - 1; all 0 where no planes are wanted. Sorted by `lightness` (0 to 10),
-// the longest segments come first. Tiles that are cut come to the front of `cut` where their
-// segments are at most `few`, to its end where they are more, in any order: tiles do not share cells.
+// within the tile says the first, less width - 1; depth 0 where no planes are wanted. Sorted by `lightness` (0 to 10) the
+// longest segments come first. Tiles that are cut come to the front of `cut` where their segments are at most `few`, to its end
+// where they are more, in any order: tiles do not share cells.
 extern "C" __global__ void __launch_bounds__(SORT_THREADS)
 cut_tiles(const u32 *keys, const u64 *starts, const u64 *firsts, u32 tiles, u64 room, u32 span, u32 depth, u32 width,
           u32 length, u32 few, segment *segments, u32 *lightness, u32 *planes, cut_tile *cut, u64 *cuts)
