@@ -475,7 +475,8 @@ spread(window_polynomials polynomials, layout grid, const point *points, const u
     advance(end_plane);
 }
 
-#else
+// Older tensor cores have no such numbers.
+#elif __CUDA_ARCH__ >= 800
 
 // Spreading is a product of matrices for each tile: [cells of x and y][samples] times [samples][cells of z, re and im].
 // Tensor cores take it with each factor split in two numbers of 11 bits, three products of which keep what single
@@ -746,10 +747,9 @@ __device__ __forceinline__ void wait_for_copies()
 // included. Shared memory: the tile, where staged, then the warps' records.
 extern "C" __global__ void __launch_bounds__(32 * GATHER_WARPS)
 interpolate(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, const u32 *order, u64 n,
-            const segment *segments, const u32 *schedule, const u64 *count, const cplx *cells, cplx *values)
+            const segment *segments, const u32 *schedule, const cplx *cells, cplx *values)
 {
     extern __shared__ __align__(16) unsigned char shared[];
-    if (blockIdx.x >= count[0]) return;
     const segment run = segments[schedule[blockIdx.x]];
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32;
     const u32 tile_x = run.tile % grid.tiles[0], tile_yz = run.tile / grid.tiles[0];
