@@ -55,12 +55,15 @@ pub struct Shape {
     width: usize,
     /// beta of Kaiser-Bessel; of the Gaussian exp(-shape (2 x / W)^2); unused otherwise.
     shape: f64,
+    /// I0(beta), by which Kaiser-Bessel is divided.
+    peak: f64,
 }
 
 impl Shape {
     /// The window of this width whose worst error is least at oversampling `sigma` (grid over image size).
     pub fn best(window: Window, width: usize, sigma: f64) -> Shape {
-        let at = |shape| Shape { window, width, shape };
+        let peak = |shape| if window == Window::KaiserBessel { bessel_i0(shape) } else { 1.0 };
+        let at = |shape| Shape { window, width, shape, peak: peak(shape) };
         let w = width as f64;
         let (low, high) = match window {
             // Beatty's rule of thumb for beta is pi W (1 - 1/(2 sigma)); the optimum lies a little below.
@@ -90,7 +93,7 @@ impl Shape {
             return 0.0;
         }
         match self.window {
-            Window::KaiserBessel => bessel_i0(self.shape * (1.0 - t * t).sqrt()) / bessel_i0(self.shape),
+            Window::KaiserBessel => bessel_i0(self.shape * (1.0 - t * t).sqrt()) / self.peak,
             Window::Gaussian => (-self.shape * t * t).exp(),
             Window::Bilinear => 1.0 - t.abs(),
         }
@@ -108,7 +111,7 @@ impl Shape {
                     r if square > 0.0 => r.sinh() / r,
                     r => r.sin() / r,
                 };
-                w * sinc / bessel_i0(self.shape)
+                w * sinc / self.peak
             }
             Window::Gaussian => {
                 let steps = 64 + 8 * (w * xi.abs()).ceil() as usize;
@@ -228,11 +231,32 @@ pub fn choose(
     }
     let by_default = tolerance == 0.0;
     let tolerance = if by_default { DEFAULT_TOLERANCE } else { tolerance };
-    let reaching = choices(window, dims, tolerance, epsilon);
-    if let Some(best) = reaching.into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b))) {
+    // Those that could be cheapest come first; the rest need no look once one is found that is cheaper than they can be.
+    let mut sigmas: Vec<(f64, f64)> = sigmas()
+        .map(|sigma| {
+            let width = least_width(tolerance, sigma);
+            let shape = Shape { window, width, shape: 0.0, peak: 1.0 };
+            let grid = dims.iter().map(|&n| grid_size(n, sigma, width)).collect();
+            (cost(&Choice { shape, grid, error: 0.0 }), sigma)
+        })
+        .collect();
+    sigmas.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut best: Option<(f64, Choice)> = None;
+    for (least, sigma) in sigmas {
+        if best.as_ref().is_some_and(|(cost, _)| *cost <= least) {
+            break;
+        }
+        if let Some(choice) = narrowest(window, dims, sigma, tolerance, epsilon) {
+            let cost = cost(&choice);
+            if best.as_ref().is_none_or(|(before, _)| cost < *before) {
+                best = Some((cost, choice));
+            }
+        }
+    }
+    if let Some((_, best)) = best {
         return Ok(best);
     }
-    let all = sigmas().flat_map(|sigma| widths(window, 2).map(move |width| (width, sigma)));
+    let all = self::sigmas().flat_map(|sigma| widths(window, 2).map(move |width| (width, sigma)));
     let closest = all
         .map(|(width, sigma)| Choice::new(window, dims, width, sigma, epsilon))
         .min_by(|a, b| a.error.total_cmp(&b.error))
@@ -265,14 +289,20 @@ fn widths(window: Window, first: usize) -> std::ops::RangeInclusive<usize> {
 
 /// For each oversampling the narrowest window that keeps the tolerance, where there is one.
 pub fn choices(window: Window, dims: &[usize], tolerance: f64, epsilon: f64) -> Vec<Choice> {
-    let narrowest = |sigma: f64| {
-        // Kaiser-Bessel errs by exp(-pi W sqrt(1 - 1/sigma)), about, and no window by less: narrower ones need no look.
-        let least_width = -tolerance.ln() / (std::f64::consts::PI * (1.0 - 1.0 / sigma).sqrt()) - 1.0;
-        widths(window, (least_width as usize).clamp(2, MAX_WIDTH))
-            .map(|width| Choice::new(window, dims, width, sigma, epsilon))
-            .find(|choice| MARGIN * choice.error <= tolerance)
-    };
-    sigmas().filter_map(narrowest).collect()
+    sigmas().filter_map(|sigma| narrowest(window, dims, sigma, tolerance, epsilon)).collect()
+}
+
+/// The narrowest window that keeps the tolerance at this oversampling.
+fn narrowest(window: Window, dims: &[usize], sigma: f64, tolerance: f64, epsilon: f64) -> Option<Choice> {
+    widths(window, least_width(tolerance, sigma))
+        .map(|width| Choice::new(window, dims, width, sigma, epsilon))
+        .find(|choice| MARGIN * choice.error <= tolerance)
+}
+
+/// Kaiser-Bessel errs by exp(-pi W sqrt(1 - 1/sigma)), about, and no window by less: narrower ones need no look.
+fn least_width(tolerance: f64, sigma: f64) -> usize {
+    let width = -tolerance.ln() / (std::f64::consts::PI * (1.0 - 1.0 / sigma).sqrt()) - 1.0;
+    (width as usize).clamp(2, MAX_WIDTH)
 }
 
 impl Choice {
@@ -481,6 +511,21 @@ mod tests {
         }
         assert_eq!(next_fast_size(161), 168);
         assert_eq!(next_fast_size(33), 36);
+    }
+
+    #[test]
+    fn the_choice_is_the_cheapest_of_all() {
+        for dims in [&[128usize, 128, 128][..], &[256, 256], &[33, 500], &[20, 30, 40]] {
+            for tolerance in [1e-2, 1e-3, 1e-4, 1e-5] {
+                for samples in [1000, 300_000] {
+                    let price = |c: &Choice| cost(&c.grid, dims, samples, c.shape.width(), 4);
+                    let found = choose(Window::KaiserBessel, dims, tolerance, f32::EPSILON as f64, price).unwrap();
+                    let all = choices(Window::KaiserBessel, dims, tolerance, f32::EPSILON as f64);
+                    let least = all.iter().map(price).fold(f64::INFINITY, f64::min);
+                    assert_eq!(price(&found), least, "{dims:?} {tolerance}");
+                }
+            }
+        }
     }
 
     #[test]

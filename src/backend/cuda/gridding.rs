@@ -44,7 +44,11 @@ impl Layout {
     fn count(&self, keys: usize) -> Result<usize> {
         let tiles = checked_product(&self.tiles.map(|n| n as usize), "the tiles of the grid")?;
         if checked_product(&[tiles, keys], "the tiles of the grid")? > u32::MAX as usize {
-            bail!(SizeOverflow, "a grid of {:?} cells is more than a GPU sorts samples for: use a smaller image", self.size);
+            bail!(
+                SizeOverflow,
+                "a grid of {:?} cells is more than a GPU sorts samples for: use a smaller image",
+                self.size
+            );
         }
         Ok(tiles)
     }
@@ -437,14 +441,7 @@ struct Scratch<T> {
 
 impl<T: Real> Gridder<T> {
     /// Sorts samples; see [`crate::backend::Backend::gridder`].
-    pub fn new(
-        gpu: &Gpu,
-        k: &[&[T]],
-        grid: &[usize],
-        shape: &Shape,
-        accuracy: f64,
-        arrays: usize,
-    ) -> Result<Self> {
+    pub fn new(gpu: &Gpu, k: &[&[T]], grid: &[usize], shape: &Shape, accuracy: f64, arrays: usize) -> Result<Self> {
         let planned = Self::plan(gpu, k, grid, shape, accuracy, arrays);
         if planned.is_err() {
             // The copies that were queued read the caller's arrays.
@@ -486,7 +483,8 @@ impl<T: Real> Gridder<T> {
         }
         let kernels = spreading.kernels(degree);
         let function = |name| gpu.function(&kernels, name, 0);
-        let (sample_tiles, settle, list_pairs) = (function("sample_tiles")?, function("settle")?, function("list_pairs")?);
+        let (sample_tiles, settle, list_pairs) =
+            (function("sample_tiles")?, function("settle")?, function("list_pairs")?);
         let (sort_values, sum_segments) = (function("sort_values")?, function("sum_segments")?);
         let spread = function(if spreading.tensor { "spread_tensor" } else { "spread" })?;
         let interpolate = gpu.function(&gathering.kernels(degree), "interpolate", gathering.shared())?;

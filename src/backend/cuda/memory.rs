@@ -10,8 +10,8 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-/// Bytes that are kept for the next array of the same size, at most.
-const KEPT: usize = 256 << 20;
+/// Bytes that a plan, and a GPU's context for the plans to come, keep for the next array of the same size, at most.
+const KEPT: usize = 1 << 30;
 
 /// A plan's memory on one GPU. What a stream still works on may be handed out again: the next work queues behind it.
 pub struct Memory {
@@ -21,11 +21,40 @@ pub struct Memory {
     idle: Mutex<Idle>,
 }
 
+/// Memory that nobody uses for the time being.
 #[derive(Default)]
-struct Idle {
+pub struct Idle {
     bytes: usize,
     /// Addresses by size.
     blocks: HashMap<usize, Vec<u64>>,
+}
+
+impl Idle {
+    fn take(&mut self, bytes: usize) -> Option<u64> {
+        let address = self.blocks.get_mut(&bytes)?.pop()?;
+        self.bytes -= bytes;
+        Some(address)
+    }
+
+    fn put(&mut self, address: u64, bytes: usize) {
+        self.bytes += bytes;
+        self.blocks.entry(bytes).or_default().push(address);
+    }
+
+    /// Frees blocks until at most `most` bytes are left; gives the bytes freed. The context is current, and no work that
+    /// uses them is under way.
+    pub fn trim(&mut self, most: usize) -> usize {
+        let before = self.bytes;
+        for (&bytes, addresses) in &mut self.blocks {
+            while self.bytes > most {
+                let Some(address) = addresses.pop() else { break };
+                // SAFETY: allocated by a plan of this context, and nobody has it any more.
+                unsafe { cu::cuMemFree_v2(address) };
+                self.bytes -= bytes;
+            }
+        }
+        before - self.bytes
+    }
 }
 
 impl Memory {
@@ -49,12 +78,7 @@ impl Memory {
         let Some(bytes) = len.checked_mul(size_of::<E>()).and_then(|b| b.max(1).checked_next_multiple_of(256)) else {
             bail!(SizeOverflow, "{what} of {len} elements exceeds the address space: use smaller sizes");
         };
-        let kept = {
-            let mut idle = self.idle();
-            let kept = idle.blocks.get_mut(&bytes).and_then(Vec::pop);
-            idle.bytes -= if kept.is_some() { bytes } else { 0 };
-            kept
-        };
+        let kept = self.idle().take(bytes);
         let address = match kept {
             Some(address) => address,
             None => self.allocate(bytes, what)?,
@@ -63,14 +87,20 @@ impl Memory {
     }
 
     fn allocate(&self, bytes: usize, what: &str) -> Result<u64> {
+        if let Some(address) = self.stream.context.idle().take(bytes) {
+            self.held.fetch_add(bytes, Relaxed);
+            return Ok(address);
+        }
         let _current = self.stream.context.enter();
         let mut address = 0;
         let mut attempt = || {
-            // SAFETY: the context is current; freed in `free`.
+            // SAFETY: the context is current; freed when it is idle and too much.
             check(unsafe { cu::cuMemAlloc_v2(&mut address, bytes) }, what)
         };
         let mut result = attempt();
-        if result.as_ref().is_err_and(|e| e.kind() == ErrorKind::OutOfDeviceMemory) && self.trim(0) {
+        if result.as_ref().is_err_and(|e| e.kind() == ErrorKind::OutOfDeviceMemory)
+            && self.trim(0) + self.stream.context.idle().trim(0) > 0
+        {
             result = attempt();
         }
         if let Err(e) = result {
@@ -93,38 +123,33 @@ impl Memory {
         self.idle.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Gives idle memory back until at most `most` bytes are left; says whether there was any to give.
-    fn trim(&self, most: usize) -> bool {
-        let mut freed = false;
+    /// Gives idle memory back to the GPU until at most `most` bytes are left; gives the bytes freed.
+    fn trim(&self, most: usize) -> usize {
         let mut idle = self.idle();
-        let idle = &mut *idle;
-        for (&bytes, addresses) in &mut idle.blocks {
-            while idle.bytes > most {
-                let Some(address) = addresses.pop() else { break };
-                if !freed {
-                    let _current = self.stream.context.enter();
-                    // SAFETY: the stream exists. Should it fail, freeing waits all the same.
-                    unsafe { cu::cuStreamSynchronize(self.stream.handle()) };
-                }
-                self.free(address, bytes);
-                idle.bytes -= bytes;
-                freed = true;
-            }
+        if idle.bytes <= most {
+            return 0;
         }
-        freed
-    }
-
-    fn free(&self, address: u64, bytes: usize) {
         let _current = self.stream.context.enter();
-        // SAFETY: allocated in `allocate`, and nobody has it any more.
-        unsafe { cu::cuMemFree_v2(address) };
-        self.held.fetch_sub(bytes, Relaxed);
+        // SAFETY: the stream exists. Should waiting fail, nothing runs there any more.
+        unsafe { cu::cuStreamSynchronize(self.stream.handle()) };
+        let freed = idle.trim(most);
+        self.held.fetch_sub(freed, Relaxed);
+        freed
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        self.trim(0);
+        let _current = self.stream.context.enter();
+        // SAFETY: the stream exists: its work is done before others get this memory.
+        unsafe { cu::cuStreamSynchronize(self.stream.handle()) };
+        let mut ours = std::mem::take(&mut *self.idle());
+        let mut theirs = self.stream.context.idle();
+        for (&bytes, addresses) in &mut ours.blocks {
+            addresses.drain(..).for_each(|address| theirs.put(address, bytes));
+        }
+        let most = KEPT.min(self.stream.context.properties.memory / 16);
+        theirs.trim(most);
     }
 }
 
@@ -157,13 +182,7 @@ impl<E> DeviceArray<E> {
 
 impl<E> Drop for DeviceArray<E> {
     fn drop(&mut self) {
-        let mut idle = self.memory.idle();
-        idle.bytes += self.bytes;
-        idle.blocks.entry(self.bytes).or_default().push(self.address);
-        let full = idle.bytes > KEPT;
-        drop(idle);
-        if full {
-            self.memory.trim(KEPT / 2);
-        }
+        self.memory.idle().put(self.address, self.bytes);
+        self.memory.trim(KEPT);
     }
 }

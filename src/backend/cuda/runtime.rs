@@ -2,6 +2,7 @@
 
 use super::compile::{self, Kernels};
 use super::library::{check, driver};
+use super::memory::Idle;
 use crate::error::{bail, Result};
 use cudarc::driver::sys as cu;
 use std::collections::HashMap;
@@ -117,6 +118,8 @@ pub struct Context {
     device: cu::CUdevice,
     handle: cu::CUcontext,
     modules: Mutex<HashMap<u64, Arc<OnceLock<Result<Arc<Module>>>>>>,
+    /// What plans that are gone have left for those to come.
+    idle: Mutex<Idle>,
 }
 
 // SAFETY: the driver's handles may be used from any thread.
@@ -150,7 +153,8 @@ impl Context {
         let mut handle = null_mut();
         // SAFETY: the device exists; released when this is dropped.
         check(unsafe { cu::cuDevicePrimaryCtxRetain(&mut handle, device) }, &format!("starting GPU {index}"))?;
-        let context = Arc::new(Context { index, properties, device, handle, modules: Mutex::default() });
+        let context =
+            Arc::new(Context { index, properties, device, handle, modules: Mutex::default(), idle: Mutex::default() });
         live.push((index, Arc::downgrade(&context)));
         Ok(context)
     }
@@ -165,6 +169,11 @@ impl Context {
     /// The driver's handle.
     pub fn handle(&self) -> cu::CUcontext {
         self.handle
+    }
+
+    /// Memory that plans have left.
+    pub fn idle(&self) -> std::sync::MutexGuard<'_, Idle> {
+        self.idle.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     /// Bytes of the GPU's memory that nobody uses.
@@ -205,6 +214,10 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
+        {
+            let _current = self.enter();
+            self.idle().trim(0);
+        }
         // Modules go before their context.
         self.modules.lock().unwrap_or_else(|e| e.into_inner()).clear();
         // SAFETY: retained once, in `of`.

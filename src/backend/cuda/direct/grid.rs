@@ -9,14 +9,10 @@ use crate::error::{bail, checked_product, Result};
 use crate::real::Real;
 use num_complex::Complex;
 
-const F32: &str = concat!(
-    include_str!("../../../../kernels/exact_wave.cuh"),
-    include_str!("../../../../kernels/exact_grid.cu")
-);
-const F64: &str = concat!(
-    include_str!("../../../../kernels/exact_wave.cuh"),
-    include_str!("../../../../kernels/exact_grid_f64.cu")
-);
+const F32: &str =
+    concat!(include_str!("../../../../kernels/exact_wave.cuh"), include_str!("../../../../kernels/exact_grid.cu"));
+const F64: &str =
+    concat!(include_str!("../../../../kernels/exact_wave.cuh"), include_str!("../../../../kernels/exact_grid_f64.cu"));
 
 // A block's warps, to image in f32: along pairs of voxels, and along columns.
 const WARPS: [usize; 2] = [2, 4];
@@ -304,8 +300,7 @@ impl<T: Real> Grid<T> {
         let sizes = best(ndim, |axes| SampleSizes::new(dims, axes, double), SampleSizes::cost);
         let kernels = if double { f64_kernels() } else { sizes.kernels() };
         let running = if double { 4 * multiprocessors } else { multiprocessors };
-        let sample_parts =
-            parts(samples.div_ceil(SAMPLES), running, sizes.stages, samples.max(1) * element).min(65535);
+        let sample_parts = parts(samples.div_ceil(SAMPLES), running, sizes.stages, samples.max(1) * element).min(65535);
         let to_samples = ToSamples {
             sizes,
             shape: Shape::new(dims, sizes.axes),
@@ -421,9 +416,11 @@ pub fn usual_kernels() -> Vec<Kernels> {
         all.push(SampleSizes::new([n, n, n], [0, 1, 2], false).kernels());
     }
     let mut seen = Vec::new();
-    all.retain(|k| !seen.contains(&k.key()) && {
-        seen.push(k.key());
-        true
+    all.retain(|k| {
+        !seen.contains(&k.key()) && {
+            seen.push(k.key());
+            true
+        }
     });
     all
 }
@@ -439,7 +436,10 @@ mod tests {
                 let dims = [n0, n1, n2];
                 for stage in [16, 32, 64] {
                     let s = ImageSizes::new(dims, [0, 1, 2], false, stage);
-                    assert!(s.warp_tiles <= 4 && s.width * 16 >= n0 && s.width == s.row_blocks * s.warp_tiles * 2, "{s:?}");
+                    assert!(
+                        s.warp_tiles <= 4 && s.width * 16 >= n0 && s.width == s.row_blocks * s.warp_tiles * 2,
+                        "{s:?}"
+                    );
                     assert!(s.column_blocks * COLUMNS >= n1 * n2, "{s:?}");
                     assert!(s.shared() <= [48 << 10, 64 << 10, 128 << 10][stage / 32], "{s:?}");
                 }
