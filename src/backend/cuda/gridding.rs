@@ -198,7 +198,7 @@ impl Gathering {
     }
 
     fn kernels(&self, degree: usize) -> Kernels {
-        // Half of the samples at once where a step has two that need many registers.
+        // One sample a group at once where two take too many registers.
         let rounds = if matches!(self.width, 7 | 8) { 1 } else { 2 };
         let macros = [
             ("DIM", self.axes),
