@@ -9,14 +9,10 @@ use crate::error::{bail, checked_product, Result};
 use crate::real::Real;
 use num_complex::Complex;
 
-const F32: &str = concat!(
-    include_str!("../../../../kernels/exact_wave.cuh"),
-    include_str!("../../../../kernels/exact_grid.cu")
-);
-const F64: &str = concat!(
-    include_str!("../../../../kernels/exact_wave.cuh"),
-    include_str!("../../../../kernels/exact_grid_f64.cu")
-);
+const F32: &str =
+    concat!(include_str!("../../../../kernels/exact_wave.cuh"), include_str!("../../../../kernels/exact_grid.cu"));
+const F64: &str =
+    concat!(include_str!("../../../../kernels/exact_wave.cuh"), include_str!("../../../../kernels/exact_grid_f64.cu"));
 
 // A block's warps, to image in f32: along pairs of voxels, and along columns.
 const WARPS: [usize; 2] = [2, 4];
@@ -303,8 +299,7 @@ impl<T: Real> Grid<T> {
         let sizes = best(ndim, |axes| SampleSizes::new(dims, axes, double), SampleSizes::cost);
         let kernels = if double { f64_kernels() } else { sizes.kernels() };
         let running = if double { 4 * multiprocessors } else { multiprocessors };
-        let sample_parts =
-            parts(samples.div_ceil(SAMPLES), running, sizes.stages, samples.max(1) * element).min(65535);
+        let sample_parts = parts(samples.div_ceil(SAMPLES), running, sizes.stages, samples.max(1) * element).min(65535);
         let to_samples = ToSamples {
             sizes,
             shape: Shape::new(dims, sizes.axes),
@@ -420,9 +415,11 @@ pub fn usual_kernels() -> Vec<Kernels> {
         all.push(SampleSizes::new([n, n, n], [0, 1, 2], false).kernels());
     }
     let mut seen = Vec::new();
-    all.retain(|k| !seen.contains(&k.key()) && {
-        seen.push(k.key());
-        true
+    all.retain(|k| {
+        !seen.contains(&k.key()) && {
+            seen.push(k.key());
+            true
+        }
     });
     all
 }
@@ -438,7 +435,10 @@ mod tests {
                 let dims = [n0, n1, n2];
                 for stage in [16, 32, 64] {
                     let s = ImageSizes::new(dims, [0, 1, 2], false, stage);
-                    assert!(s.warp_tiles <= 4 && s.width * 16 >= n0 && s.width == s.row_blocks * s.warp_tiles * 2, "{s:?}");
+                    assert!(
+                        s.warp_tiles <= 4 && s.width * 16 >= n0 && s.width == s.row_blocks * s.warp_tiles * 2,
+                        "{s:?}"
+                    );
                     assert!(s.column_blocks * COLUMNS >= n1 * n2, "{s:?}");
                     assert!(s.shared() <= [48 << 10, 64 << 10, 128 << 10][stage / 32], "{s:?}");
                 }
@@ -457,7 +457,10 @@ mod tests {
         };
         assert_eq!(of([128, 128, 128], 3), 0);
         assert_eq!(of([1, 128, 128], 3), 1);
-        assert_eq!(of([5, 1, 128], 3), 2);
-        assert_eq!(of([1, 128, 1], 2), 1);
+        assert_eq!(of([128, 128, 1], 2), 0);
+        // A thread makes neighbours along one axis, which the long one then is.
+        assert_eq!(of([5, 1, 128], 3), 0);
+        // The third axis of a plane has no coordinates.
+        assert_eq!(best(2, |axes| ImageSizes::new([1, 1, 1], axes, false, 64), ImageSizes::cost).axes, [0, 1, 2]);
     }
 }

@@ -9,10 +9,8 @@ use crate::error::{bail, try_collect, Result};
 use crate::real::Real;
 use num_complex::Complex;
 
-const SOURCE: &str = concat!(
-    include_str!("../../../../kernels/exact_wave.cuh"),
-    include_str!("../../../../kernels/exact_list.cu")
-);
+const SOURCE: &str =
+    concat!(include_str!("../../../../kernels/exact_wave.cuh"), include_str!("../../../../kernels/exact_list.cu"));
 
 /// Threads of a block, and targets of a thread.
 const THREADS: usize = 128;
@@ -75,7 +73,8 @@ impl<T: Real> List<T> {
             let kernels = kernels(size_of::<T>(), axes, !near);
             let runs = sources.count.div_ceil(RUN).max(1);
             // Enough blocks that the last of them, which leave the GPU half empty, matter little.
-            let wanted = (64 * gpu.properties().multiprocessors as usize).div_ceil(targets.count.div_ceil(BLOCK).max(1));
+            let wanted =
+                (64 * gpu.properties().multiprocessors as usize).div_ceil(targets.count.div_ceil(BLOCK).max(1));
             let room = PARTS_BYTES / (targets.count.max(1) * size_of::<Complex<T>>());
             Ok(Sum {
                 ready_sources: gpu.function(&kernels, "ready_sources", 0)?,
