@@ -108,9 +108,8 @@ impl ImageSizes {
 #[derive(Debug, Clone, Copy)]
 struct SampleSizes {
     axes: [usize; 3],
-    /// Tiles of pairs taken at once, and how many times; in f64 the latter for 8 pairs.
+    /// Tiles of pairs taken at once.
     tiles: usize,
-    row_blocks: usize,
     /// Tiles of 4 columns along axis 1, in f32: of a stage, and in all.
     stage: usize,
     column_tiles: usize,
@@ -128,7 +127,7 @@ impl SampleSizes {
             let row_blocks = pairs.div_ceil(TILE);
             let stages = row_blocks * n[2] * n[1].div_ceil(STRETCH_F64);
             let folded = row_blocks * n[1] * n[2] * TILE * 32;
-            return SampleSizes { axes, tiles: 1, row_blocks, stage: 0, column_tiles: n[1], stages, folded };
+            return SampleSizes { axes, tiles: 1, stage: 0, column_tiles: n[1], stages, folded };
         }
         let tiles = pairs.div_ceil(TILE);
         let row_blocks = tiles.div_ceil(8);
@@ -138,7 +137,7 @@ impl SampleSizes {
         let stage = columns.div_ceil(columns.div_ceil(8)).next_multiple_of(2);
         let column_tiles = columns.next_multiple_of(stage);
         let stages = row_blocks * n[2] * (column_tiles / stage);
-        SampleSizes { axes, tiles, row_blocks, stage, column_tiles, stages, folded: stages * stage * tiles * 512 }
+        SampleSizes { axes, tiles, stage, column_tiles, stages, folded: stages * stage * tiles * 512 }
     }
 
     fn cost(&self) -> usize {
@@ -166,7 +165,7 @@ fn best<S: Copy>(ndim: usize, size: impl Fn([usize; 3]) -> S, cost: impl Fn(&S) 
     sizes.min_by_key(|s| cost(s)).expect("there is an axis")
 }
 
-/// Whether a block may have so much shared memory.
+/// With the longest stage for which a block has enough shared memory; the shortest takes no more than any GPU has.
 fn stage_that_fits(sizes: impl Fn(usize) -> ImageSizes, shared: usize) -> ImageSizes {
     [64, 32].map(&sizes).into_iter().find(|s| s.shared() <= shared).unwrap_or_else(|| sizes(16))
 }
@@ -444,10 +443,9 @@ mod tests {
                     assert!(s.shared() <= [48 << 10, 64 << 10, 128 << 10][stage / 32], "{s:?}");
                 }
                 let s = SampleSizes::new(dims, [0, 1, 2], false);
-                assert!((1..=8).contains(&s.tiles) && s.tiles * s.row_blocks * 16 >= n0, "{s:?}");
+                assert!((1..=8).contains(&s.tiles) && s.folded >= 8 * n0 * n1 * n2, "{s:?}");
                 assert!([2, 4, 6, 8].contains(&s.stage) && s.column_tiles * 4 >= n1, "{s:?}");
                 assert!(s.column_tiles % s.stage == 0 && s.shared() <= 64 << 10, "{s:?}");
-                assert_eq!(s.folded, s.row_blocks * n2 * s.column_tiles * s.tiles * 512);
             }
         }
     }
@@ -459,7 +457,10 @@ mod tests {
         };
         assert_eq!(of([128, 128, 128], 3), 0);
         assert_eq!(of([1, 128, 128], 3), 1);
-        assert_eq!(of([5, 1, 128], 3), 2);
-        assert_eq!(of([1, 128, 1], 2), 1);
+        assert_eq!(of([128, 128, 1], 2), 0);
+        // A thread makes neighbours along one axis, which the long one then is.
+        assert_eq!(of([5, 1, 128], 3), 0);
+        // The third axis of a plane has no coordinates.
+        assert_eq!(best(2, |axes| ImageSizes::new([1, 1, 1], axes, false, 64), ImageSizes::cost).axes, [0, 1, 2]);
     }
 }

@@ -1,0 +1,215 @@
+//! Direct sums on a GPU against sums in double precision. Without a GPU each test says in a line that it was skipped.
+
+mod common;
+
+use common::*;
+use num_complex::Complex;
+use recon::backend::cuda::direct::DirectSum;
+use recon::backend::cuda::gpu::Gpu;
+use recon::backend::cuda::runtime;
+use recon::Real;
+
+fn gpu(what: &str) -> Option<Gpu> {
+    if runtime::first_usable().is_none() {
+        say(&format!("skipped: {what} (no GPU)"));
+        return None;
+    }
+    // SAFETY: there is no stream of the caller's.
+    Some(unsafe { Gpu::new(0, None) }.unwrap())
+}
+
+fn points<T: Real>(random: &mut Random, ndim: usize, count: usize, scale: f64) -> Vec<Vec<T>> {
+    (0..ndim).map(|_| random.reals::<T>(count).iter().map(|x| T::of(x.wide() * scale)).collect()).collect()
+}
+
+/// Distance of some of out(a) = sum_b values(b) exp(sign i 2 pi a.b), relative to what the norm of such sums is on average.
+fn distance<T: Real>(out: &[Complex<T>], sign: f64, from: &[Vec<T>], values: &[Complex<T>], to: &[Vec<T>]) -> f64 {
+    let (mut error, mut checked) = (0.0, 0);
+    for a in (0..out.len()).step_by(out.len() / 1000 + 1) {
+        let mut sum = Complex::new(0.0, 0.0);
+        for (b, value) in values.iter().enumerate() {
+            let turns: f64 = from
+                .iter()
+                .zip(to)
+                .map(|(from, to)| {
+                    let (q, p) = (from[b].wide(), to[a].wide());
+                    (q * p - (q * p).round()) + q.mul_add(p, -(q * p))
+                })
+                .sum();
+            let wave = Complex::from_polar(1.0, sign * std::f64::consts::TAU * (turns - turns.round()));
+            sum += wave * Complex::new(value.re.wide(), value.im.wide());
+        }
+        error += (Complex::new(out[a].re.wide(), out[a].im.wide()) - sum).norm_sqr();
+        checked += 1;
+    }
+    let norm: f64 = values.iter().map(|v| Complex::new(v.re.wide(), v.im.wide()).norm_sqr()).sum();
+    (error / (norm * f64::from(checked))).sqrt()
+}
+
+/// The voxels of a grid, as a list.
+fn grid<T: Real>(dims: &[usize]) -> Vec<Vec<T>> {
+    let total: usize = dims.iter().product();
+    let strides = dims.iter().scan(1, |s, n| Some(std::mem::replace(s, *s * n)));
+    strides.zip(dims).map(|(s, n)| (0..total).map(|i| T::of((i / s % n) as f64 - (n / 2) as f64)).collect()).collect()
+}
+
+/// Both directions, twice: their errors, that all of the output is written, and that the bits stay the same.
+fn check<T: Real>(gpu: &Gpu, dims: &[usize], k: &[Vec<T>], list: Option<&[Vec<T>]>, bound: f64) {
+    let mut random = Random::fresh();
+    let on_grid = if list.is_none() { grid(dims) } else { Vec::new() };
+    let voxels = list.unwrap_or(&on_grid);
+    let (d, x) = (random.complexes::<T>(k[0].len()), random.complexes::<T>(voxels[0].len()));
+    let given = list.map(slices);
+    let sum = DirectSum::new(gpu, &slices(k), dims, given.as_deref()).unwrap();
+    let nan = Complex::new(T::of(f64::NAN), T::of(f64::NAN));
+    let mut before: Option<[Vec<Complex<T>>; 2]> = None;
+    for _ in 0..2 {
+        let (mut image, mut values) = (vec![nan; x.len()], vec![nan; d.len()]);
+        let (gd, gx) = (gpu.upload(&d, "d").unwrap(), gpu.upload(&x, "x").unwrap());
+        let (gi, gv) = (gpu.upload(&image, "i").unwrap(), gpu.upload(&values, "v").unwrap());
+        sum.to_image(gpu, gd.address(), gi.address());
+        sum.to_samples(gpu, gx.address(), gv.address());
+        gpu.download(gi.address(), &mut image).unwrap();
+        gpu.download(gv.address(), &mut values).unwrap();
+        match &before {
+            None => {
+                let errors = [distance(&image, 1.0, k, &d, voxels), distance(&values, -1.0, voxels, &x, k)];
+                let what = format!("{} {dims:?}, {} samples, list {}", T::NAME, k[0].len(), list.is_some());
+                assert!(errors.iter().all(|e| *e < bound), "{errors:?} {what}");
+                before = Some([image, values]);
+            }
+            Some(before) => assert!(before[0] == image && before[1] == values, "{} {dims:?}", T::NAME),
+        }
+    }
+}
+
+#[test]
+fn sums_on_grids_of_all_shapes() {
+    let Some(gpu) = gpu("direct sums on grids") else { return };
+    let mut random = Random::fresh();
+    for dims in [
+        &[1, 1][..],
+        &[1, 9],
+        &[40, 1],
+        &[33, 1, 1],
+        &[1, 1, 70],
+        &[2, 2],
+        &[3, 2, 1],
+        &[31, 17],
+        &[129, 33],
+        &[24, 1, 10],
+        &[7, 15, 10],
+        &[40, 20, 12],
+        &[64, 48, 2],
+    ] {
+        for samples in [1, 3, 300, 1100] {
+            let k = points::<f32>(&mut random, dims.len(), samples, 0.999);
+            check(&gpu, dims, &k, None, 1e-6);
+            let k = points::<f64>(&mut random, dims.len(), samples, 0.999);
+            check(&gpu, dims, &k, None, 1e-14);
+        }
+    }
+}
+
+#[test]
+fn sums_over_lists() {
+    let Some(gpu) = gpu("direct sums over lists") else { return };
+    let mut random = Random::fresh();
+    for ndim in 1..=4 {
+        for (samples, voxels) in [(1, 1), (1, 50), (700, 1), (333, 411)] {
+            let r = points::<f32>(&mut random, ndim, voxels, 200.0);
+            check(&gpu, &vec![200; ndim], &points(&mut random, ndim, samples, 0.999), Some(&r), 1.5e-5);
+            let r = points::<f64>(&mut random, ndim, voxels, 200.0);
+            check(&gpu, &vec![200; ndim], &points(&mut random, ndim, samples, 0.999), Some(&r), 1e-13);
+        }
+    }
+    // Voxels so close that the fast kernel serves in both directions.
+    let dims = [20, 20, 20];
+    check::<f32>(&gpu, &dims, &points(&mut random, 3, 5000, 0.999), Some(&grid(&dims)), 5e-6);
+    // Off-resonance: Hz and seconds.
+    let mut k = points::<f32>(&mut random, 3, 3000, 0.999);
+    let mut r = grid::<f32>(&dims);
+    k[2] = random.reals::<f32>(3000).iter().map(|t| 0.02 * (t + 0.5)).collect();
+    r[2] = random.reals::<f32>(8000).iter().map(|f| 200.0 * f).collect();
+    check(&gpu, &dims, &k, Some(&r), 5e-6);
+}
+
+#[test]
+fn magnitudes_from_tiny_to_huge() {
+    let Some(gpu) = gpu("direct sums of tiny and huge data") else { return };
+    let mut random = Random::fresh();
+    let dims = [32, 10];
+    let k = points::<f32>(&mut random, 2, 500, 0.999);
+    let sum = DirectSum::new(&gpu, &slices(&k), &dims, None).unwrap();
+    let d = random.complexes::<f32>(500);
+    let image = |scale: f32| {
+        let scaled: Vec<_> = d.iter().map(|d| d * scale).collect();
+        let data = gpu.upload(&scaled, "d").unwrap();
+        let image = gpu.zeros::<Complex<f32>>(320, "image").unwrap();
+        sum.to_image(&gpu, data.address(), image.address());
+        let mut host = vec![Complex::default(); 320];
+        gpu.download(image.address(), &mut host).unwrap();
+        host
+    };
+    let unit = image(1.0);
+    for exponent in [-100, -30, 30, 100] {
+        let scale = (exponent as f32).exp2();
+        // Powers of two change nothing else.
+        assert!(image(scale).iter().zip(&unit).all(|(a, b)| *a == b * scale), "2^{exponent}");
+    }
+    assert!(image(0.0).iter().all(|z| *z == Complex::default()));
+}
+
+#[test]
+fn no_samples_make_an_empty_image() {
+    let Some(gpu) = gpu("direct sums of nothing") else { return };
+    for list in [None, Some(vec![&[1.0f32, 2.0, 3.0, 4.0][..]; 2])] {
+        let sum = DirectSum::<f32>::new(&gpu, &[&[], &[]], &[2, 2], list.as_deref()).unwrap();
+        let nan = Complex::new(f32::NAN, f32::NAN);
+        let image = gpu.upload(&[nan; 4], "image").unwrap();
+        sum.to_image(&gpu, 0, image.address());
+        sum.to_samples(&gpu, image.address(), 0);
+        let mut host = [nan; 4];
+        gpu.download(image.address(), &mut host).unwrap();
+        assert!(host.iter().all(|z| *z == Complex::default()));
+    }
+}
+
+/// What the figures of docs/benchmarks say: 284,592 samples, 128^3 voxels.
+#[test]
+#[ignore = "a measurement"]
+fn times_of_a_whole_scan() {
+    let Some(gpu) = gpu("times of direct sums") else { return };
+    let mut random = Random::fresh();
+    let dims = [128, 128, 128];
+    let k = points::<f32>(&mut random, 3, 284_592, 0.999);
+    let voxels = grid::<f32>(&dims);
+    let (d, x) = (random.complexes::<f32>(284_592), random.complexes::<f32>(1 << 21));
+    let (d, x) = (gpu.upload(&d, "d").unwrap(), gpu.upload(&x, "x").unwrap());
+    for list in [None, Some(slices(&voxels))] {
+        let started = std::time::Instant::now();
+        let sum = DirectSum::new(&gpu, &slices(&k), &dims, list.as_deref()).unwrap();
+        let plan = 1e3 * started.elapsed().as_secs_f64();
+        let mut ms = [f64::INFINITY; 2];
+        for _ in 0..4 {
+            for (direction, ms) in ms.iter_mut().enumerate() {
+                let image = gpu.array::<Complex<f32>>(1 << 21, "image").unwrap();
+                let values = gpu.array::<Complex<f32>>(284_592, "values").unwrap();
+                gpu.synchronize().unwrap();
+                let started = std::time::Instant::now();
+                match direction {
+                    0 => sum.to_image(&gpu, d.address(), image.address()),
+                    _ => sum.to_samples(&gpu, x.address(), values.address()),
+                }
+                gpu.synchronize().unwrap();
+                *ms = ms.min(1e3 * started.elapsed().as_secs_f64());
+            }
+        }
+        say(&format!(
+            "list {}: plan {plan:.0} ms, to image {:.2} ms, to samples {:.2} ms",
+            list.is_some(),
+            ms[0],
+            ms[1]
+        ));
+    }
+}
