@@ -44,6 +44,7 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
     pub fn new(backend: &B, k: &[&[T]], dims: &[usize], choice: Choice, arrays: usize) -> Result<Self> {
         let grid_len = checked_product(&choice.grid, "the oversampled grid")?;
         let all = checked_product(&[grid_len, arrays], "the oversampled grids")?;
+        let started = std::time::Instant::now();
         // The largest piece first: what does not fit must not cost the time of the rest.
         let grids = Pool::new();
         drop(grids.try_take(|| backend.zeros::<Complex<T>>(all, "the oversampled grid"))?);
@@ -52,7 +53,14 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         // The window's values may err by less than aliasing does, but are never wanted beyond the precision.
         let accuracy = (0.02 * choice.error).max(0.5 * T::EPSILON);
         let gridder = backend.gridder(k, &choice.grid, &choice.shape, accuracy, arrays)?;
+        let sorted = started.elapsed();
         let fft = backend.grid_fft(dims, &choice.grid, &correction)?;
+        let milliseconds = |t: std::time::Duration| 1e3 * t.as_secs_f64();
+        log::debug!(
+            "gridding planned in {:.2} ms, its transforms in {:.2}",
+            milliseconds(sorted),
+            milliseconds(started.elapsed() - sorted)
+        );
         let (samples, voxels) = (k[0].len(), dims.iter().product());
         Ok(Nufft { choice, samples, voxels, grid_len, arrays, gridder, fft, grids })
     }

@@ -199,6 +199,7 @@ impl<T: Real> Plan<T> {
         let started = Instant::now();
         let _mode = FloatMode::standard();
         geometry.check()?;
+        log::debug!("geometry checked in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
         let engine = T::engine(geometry, options)?;
         let plan = Plan { engine, frames: geometry.frames, seconds: started.elapsed().as_secs_f64() };
         let info = plan.info();
@@ -510,7 +511,9 @@ fn engine<T: Real>(geometry: &Geometry<'_, T>, options: &Options) -> Result<Box<
     }
     // SAFETY: whoever made the stream has promised it.
     let cuda = |&index: &u32| unsafe { Cuda::<T>::new(index, options.stream.map(|s| s.0)) };
+    let started = Instant::now();
     let found: Result<Vec<_>> = gpus.iter().map(cuda).collect();
+    log::debug!("GPUs {gpus:?} ready in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
     match found.and_then(|found| on(found, geometry, options, exact)) {
         Err(e) if options.device == Device::Auto && e.kind() == ErrorKind::DriverIncomplete => {
             log::warn!("computing on the CPU: {e}");
@@ -530,10 +533,12 @@ fn on<T: Real, B: Backend<T>>(
     let backends: Vec<Arc<B>> = backends.into_iter().map(Arc::new).collect();
     let first = &backends[0];
     // The tolerance is checked for exact sums too: a nonsensical one is a mistake of the caller's either way.
+    let started = Instant::now();
     let choice = match exact {
         true if (0.0..1.0).contains(&options.tolerance) => None,
         _ => Some(Nufft::choose(&**first, options.window, &geometry.dims, geometry.samples(), options.tolerance)?),
     };
+    log::debug!("window chosen in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
     let make = |backend, geometry: &Geometry<'_, T>| Encoding::new(backend, geometry, options, choice.clone());
     if let Some(divided) = Divided::new(&backends, geometry, options, make, exact)? {
         return Ok(Box::new(divided));

@@ -268,9 +268,9 @@ fn results_are_those_of_the_rust_api<T: Number>(maps: bool, method: u32) {
         } else {
             assert_eq!((info.method, info.width, info.grid_elements), (1, 0, 0));
         }
-        assert_eq!((info.threads, info.ndim, info.precision), (2, 2, T::PRECISION));
+        assert_eq!((info.threads as usize, info.ndim, info.precision), (theirs.threads, 2, T::PRECISION));
         assert_eq!(info.toeplitz == 1, theirs.toeplitz);
-        assert_eq!(CStr::from_ptr(info.device.as_ptr()).to_str().unwrap(), "cpu");
+        assert_eq!(CStr::from_ptr(info.device.as_ptr()).to_str().unwrap(), theirs.device);
         assert_eq!(CStr::from_ptr(info.simd.as_ptr()).to_str().unwrap(), theirs.simd);
         assert!(info.error > 0.0 && info.seconds > 0.0 && info.host_bytes > 0);
     }
@@ -994,7 +994,7 @@ fn the_vector_unit_is_the_one_asked_for() {
     let s = Scene::<f32>::new();
     for (simd, name) in [(1, if cfg!(target_arch = "x86_64") { "sse" } else { "portable" }), (2, "avx2"), (3, "avx512")]
     {
-        let o = options(|o| o.simd = simd);
+        let o = options(|o| (o.device, o.simd) = (1, simd));
         let mut plan = null_mut();
         // SAFETY: structures and arrays are alive.
         match unsafe { recon_plan_create(&s.geometry(), &raw const o, &raw mut plan) } {
@@ -1175,7 +1175,7 @@ fn memory_that_is_not_there_is_said() {
     let s = Scene::<f32>::new();
     let coordinates = [s.geometry().coordinates[0]; 3];
     let g = recon_geometry { ndim: 3, dims: [1 << 16, 1 << 15, 1 << 15], coordinates, ..s.geometry() };
-    let plan = Handle::new(&g, &options(|o| (o.method, o.normal) = (1, 1)));
+    let plan = Handle::new(&g, &options(|o| (o.device, o.method, o.normal) = (1, 1, 1)));
     let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("huge.{}", std::process::id()));
     let path = CString::new(file.to_str().unwrap()).unwrap();
     // SAFETY: the plan and the path are alive.
