@@ -93,7 +93,12 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let limit = MemoryLimit { bytes: options.memory_limit, held };
         limit.check(0, "the plan")?;
         let transform = match choice {
-            None => Transform::Exact(backend.direct_sum(k, &geometry.dims, geometry.voxels.as_deref())?),
+            None => Transform::Exact(backend.direct_sum(
+                k,
+                &geometry.dims,
+                geometry.voxels.as_deref(),
+                options.tolerance,
+            )?),
             Some(choice) => Transform::Nufft(Nufft::new(&*backend, k, &geometry.dims, choice, batch)?),
         };
         let samples = geometry.samples();
@@ -471,8 +476,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let mut slot = self.toeplitz.lock().unwrap_or_else(|e| e.into_inner());
         if slot.is_none() {
             self.limit.check(self.q_bytes(), "Q")?;
-            let mut octant = self.q_octants()?;
-            let made = Toeplitz::new(self.b(), &self.dims, |half, image| octant(half, image))?;
+            let made = Toeplitz::new(self.b(), &self.dims, self.q_octants()?)?;
             *slot = Some(Arc::new(made));
         }
         Ok(slot.clone())

@@ -119,18 +119,18 @@ fn results_are_those_of_the_cpus_exact_sums() {
         let exact = Options { device: Device::Cpu, method: Method::Exact, ..Options::default() };
         let exact = Plan::new(&geometry, &exact).unwrap();
         let (voxels, data, image) = (scan.image.len(), wide(&scan.data), wide(&scan.image));
-        let mut expected = vec![poisoned(voxels), poisoned(data.len()), poisoned(voxels), poisoned(voxels)];
+        let mut expected = [poisoned(voxels), poisoned(data.len()), poisoned(voxels), poisoned(voxels)];
         exact.fhd(&data, &mut expected[0]).unwrap();
         exact.forward(&image, &mut expected[1]).unwrap();
         exact.normal(&image, &mut expected[2]).unwrap();
-        let mut cg = CgOptions { iterations: 4, lambda: 2.0, ..CgOptions::default() };
+        let cg = CgOptions { iterations: 4, lambda: 2.0, ..CgOptions::default() };
         exact.cg(&data, &mut expected[3], &cg).unwrap();
         for (method, normal) in
             [(Method::Nufft, Normal::Toeplitz), (Method::Nufft, Normal::Transforms), (Method::Exact, Normal::Toeplitz)]
         {
             let tolerance = if method == Method::Exact { 0.0 } else { bound };
             let plan = scan.plan(&Options { method, normal, tolerance, ..cuda() });
-            let mut found = vec![poisoned::<T>(voxels), poisoned(data.len()), poisoned(voxels), poisoned(voxels)];
+            let mut found = [poisoned::<T>(voxels), poisoned(data.len()), poisoned(voxels), poisoned(voxels)];
             plan.fhd(&scan.data, &mut found[0]).unwrap();
             plan.forward(&scan.image, &mut found[1]).unwrap();
             plan.normal(&scan.image, &mut found[2]).unwrap();
@@ -143,7 +143,6 @@ fn results_are_those_of_the_cpus_exact_sums() {
                 assert!(error <= bound, "{name} {} {dims:?} {method:?} {normal:?}: {error:e} > {bound:e}", T::NAME);
             }
         }
-        cg.iterations = 0;
     }
     check::<f32>(&[40, 52], 5000, 5e-6, 3e-5);
     check::<f32>(&[22, 18, 26], 9000, 5e-6, 3e-5);
@@ -295,4 +294,53 @@ fn threads_may_share_a_plan_and_a_gpu() {
             });
         }
     });
+}
+
+/// Coils, or the voxels of exact sums, divided among all GPUs: the results of one, and the same bytes every time.
+#[test]
+fn several_gpus_share_the_work() {
+    let Some(_one) = alone("work shared by several GPUs") else { return };
+    let gpus: Vec<u32> = (0..runtime::count()).collect();
+    if gpus.len() < 2 {
+        say("skipped: work shared by several GPUs (there is one)");
+        return;
+    }
+    for dims in [&[40usize, 36][..], &[18, 22, 20]] {
+        let scan = Scan::<f32>::new(dims, 4000);
+        let voxels = scan.image.len();
+        let k = slices(&scan.k);
+        for (method, maps) in
+            [(Method::Nufft, true), (Method::Nufft, false), (Method::Exact, true), (Method::Exact, false)]
+        {
+            let mut geometry = Geometry::new(dims, &k).coils(COILS).weights(&scan.weights);
+            geometry.coil_maps = maps.then_some(&scan.maps);
+            let images = if maps { 1 } else { COILS };
+            let image: Vec<_> = (0..images).flat_map(|_| scan.image.iter().copied()).collect();
+            let run = |gpus: &[u32]| {
+                let options =
+                    Options { device: Device::Cuda(gpus.to_vec()), method, tolerance: 1e-5, ..Options::default() };
+                let plan = Plan::new(&geometry, &options).unwrap();
+                let mut out = vec![poisoned::<f32>(voxels * images); 4];
+                let mut forward = poisoned::<f32>(scan.data.len());
+                plan.fhd(&scan.data, &mut out[0]).unwrap();
+                plan.grid(&scan.data, &mut out[1]).unwrap();
+                plan.normal(&image, &mut out[2]).unwrap();
+                let cg = CgOptions { iterations: 3, lambda: 2.0, ..CgOptions::default() };
+                plan.cg(&scan.data, &mut out[3], &cg).unwrap();
+                plan.forward(&image, &mut forward).unwrap();
+                out.push(forward);
+                assert!(
+                    plan.info().device.matches("cuda").count()
+                        == gpus.len().min(if method == Method::Exact { 8 } else { COILS })
+                );
+                out
+            };
+            let (one, several, again) = (run(&gpus[..1]), run(&gpus), run(&gpus));
+            for (i, name) in ["fhd", "grid", "normal", "cg", "forward"].iter().enumerate() {
+                let error = distance(&several[i], &wide(&one[i]));
+                assert!(error <= 1e-5, "{name} {dims:?} {method:?} maps {maps}: {error:e}");
+                assert!(bytes(&several[i]) == bytes(&again[i]), "{name} {dims:?} {method:?} maps {maps}");
+            }
+        }
+    }
 }

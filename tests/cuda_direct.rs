@@ -60,7 +60,7 @@ fn check<T: Real>(gpu: &Gpu, dims: &[usize], k: &[Vec<T>], list: Option<&[Vec<T>
     let voxels = list.unwrap_or(&on_grid);
     let (d, x) = (random.complexes::<T>(k[0].len()), random.complexes::<T>(voxels[0].len()));
     let given = list.map(slices);
-    let sum = DirectSum::new(gpu, &slices(k), dims, given.as_deref()).unwrap();
+    let sum = DirectSum::new(gpu, &slices(k), dims, given.as_deref(), 0.0).unwrap();
     let nan = Complex::new(T::of(f64::NAN), T::of(f64::NAN));
     let mut before: Option<[Vec<Complex<T>>; 2]> = None;
     for _ in 0..2 {
@@ -140,7 +140,7 @@ fn magnitudes_from_tiny_to_huge() {
     let mut random = Random::fresh();
     let dims = [32, 10];
     let k = points::<f32>(&mut random, 2, 500, 0.999);
-    let sum = DirectSum::new(&gpu, &slices(&k), &dims, None).unwrap();
+    let sum = DirectSum::new(&gpu, &slices(&k), &dims, None, 0.0).unwrap();
     let d = random.complexes::<f32>(500);
     let image = |scale: f32| {
         let scaled: Vec<_> = d.iter().map(|d| d * scale).collect();
@@ -164,7 +164,7 @@ fn magnitudes_from_tiny_to_huge() {
 fn no_samples_make_an_empty_image() {
     let Some(gpu) = gpu("direct sums of nothing") else { return };
     for list in [None, Some(vec![&[1.0f32, 2.0, 3.0, 4.0][..]; 2])] {
-        let sum = DirectSum::<f32>::new(&gpu, &[&[], &[]], &[2, 2], list.as_deref()).unwrap();
+        let sum = DirectSum::<f32>::new(&gpu, &[&[], &[]], &[2, 2], list.as_deref(), 0.0).unwrap();
         let nan = Complex::new(f32::NAN, f32::NAN);
         let image = gpu.upload(&[nan; 4], "image").unwrap();
         sum.to_image(&gpu, 0, image.address());
@@ -188,7 +188,7 @@ fn times_of_a_whole_scan() {
     let (d, x) = (gpu.upload(&d, "d").unwrap(), gpu.upload(&x, "x").unwrap());
     for list in [None, Some(slices(&voxels))] {
         let started = std::time::Instant::now();
-        let sum = DirectSum::new(&gpu, &slices(&k), &dims, list.as_deref()).unwrap();
+        let sum = DirectSum::new(&gpu, &slices(&k), &dims, list.as_deref(), 0.0).unwrap();
         let plan = 1e3 * started.elapsed().as_secs_f64();
         let mut ms = [f64::INFINITY; 2];
         for _ in 0..4 {

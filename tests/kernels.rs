@@ -159,6 +159,35 @@ fn a_folder_that_cannot_be_used_costs_time_only() {
     std::fs::remove_file(&file).unwrap();
 }
 
+/// What the processes of the next test do, and nothing when it is not them.
+#[test]
+fn a_process_of_the_crowd() {
+    let Some(folder) = std::env::var_os("RECON_TEST_CROWD") else { return };
+    for k in &usual_kernels()[..2] {
+        assert_eq!(code(k, "sm_89", Some(Path::new(&folder)), load).unwrap(), compile(k, "sm_89").unwrap());
+    }
+}
+
+#[test]
+fn several_processes_may_fill_one_folder_at_once() {
+    if !compiler() {
+        return;
+    }
+    let folder = folder("processes");
+    let process = || {
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "a_process_of_the_crowd"]).env("RECON_TEST_CROWD", &folder);
+        command.stdout(std::process::Stdio::null()).spawn().unwrap()
+    };
+    let crowd: Vec<_> = (0..4).map(|_| process()).collect();
+    for mut process in crowd {
+        assert!(process.wait().unwrap().success());
+    }
+    let files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|f| f.unwrap().file_name()).collect();
+    assert_eq!(files.len(), 2, "{files:?}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 #[test]
 fn many_may_fill_one_folder_at_once() {
     if !compiler() {

@@ -394,8 +394,14 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     fn convolve(&self, c: &Self::Convolver, x: Complexes<Self, T>, y: ComplexesMut<Self, T>);
 
     /// Plans direct sums between samples at `k` and voxels: the grid of `dims`, or the positions `voxels` (one slice an
-    /// axis) where given.
-    fn direct_sum(&self, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>) -> Result<Self::DirectSum>;
+    /// axis) where given. Errors are those of rounding; a `tolerance` that is not 0 may ask for less than the usual ones.
+    fn direct_sum(
+        &self,
+        k: &[&[T]],
+        dims: &[usize],
+        voxels: Option<&[&[T]]>,
+        tolerance: f64,
+    ) -> Result<Self::DirectSum>;
     /// image(r) = sum_m values(m) exp(+i 2 pi k_m.r).
     fn sum_to_image(&self, d: &Self::DirectSum, values: Complexes<Self, T>, image: ComplexesMut<Self, T>);
     /// values(m) = sum_r image(r) exp(-i 2 pi k_m.r).

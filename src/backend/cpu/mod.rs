@@ -227,7 +227,7 @@ impl<T: Real> Backend<T> for Cpu {
         }
     }
 
-    fn direct_sum(&self, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>) -> Result<DirectSum<T>> {
+    fn direct_sum(&self, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>, _tolerance: f64) -> Result<DirectSum<T>> {
         DirectSum::new(self.level, k, dims, voxels)
     }
     fn sum_to_image(&self, d: &DirectSum<T>, values: Complexes<Self, T>, image: ComplexesMut<Self, T>) {

@@ -20,17 +20,17 @@ pub struct DirectSum<T> {
 }
 
 enum Voxels<T> {
-    Grid(Grid<T>),
-    List(List<T>),
+    Grid(Box<Grid<T>>),
+    List(Box<List<T>>),
 }
 
 impl<T: Real> DirectSum<T> {
     /// See [`crate::backend::Backend::direct_sum`]. With a list, a further axis may stand for off-resonance: voxels'
     /// frequencies and samples' times.
-    pub fn new(gpu: &Gpu, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>) -> Result<Self> {
+    pub fn new(gpu: &Gpu, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>, tolerance: f64) -> Result<Self> {
         let voxels = match voxels {
-            Some(voxels) => Voxels::List(List::new(gpu, k, voxels)?),
-            None => Voxels::Grid(Grid::new(gpu, k, dims)?),
+            Some(voxels) => Voxels::List(Box::new(List::new(gpu, k, voxels, tolerance)?)),
+            None => Voxels::Grid(Box::new(Grid::new(gpu, k, dims)?)),
         };
         Ok(DirectSum { voxels, queueing: Mutex::new(()) })
     }

@@ -52,6 +52,16 @@ fn start_driver() -> Result<()> {
     let mut version = 0;
     // SAFETY: the library is there; this function exists in every version of it.
     check(unsafe { cu::cuDriverGetVersion(&mut version) }, "asking for the driver's version")?;
+    check_version(version)?;
+    // SAFETY: as above; it may be called any number of times.
+    match unsafe { cu::cuInit(0) } {
+        cu::CUresult::CUDA_SUCCESS => Ok(()),
+        status => bail!(NoDevice, "the NVIDIA driver does not start: {}; use device cpu", words(status)),
+    }
+}
+
+/// Refuses drivers that are too old.
+fn check_version(version: i32) -> Result<()> {
     if version < OLDEST_DRIVER {
         bail!(
             NoDevice,
@@ -62,11 +72,7 @@ fn start_driver() -> Result<()> {
             OLDEST_DRIVER % 1000 / 10
         );
     }
-    // SAFETY: as above; it may be called any number of times.
-    match unsafe { cu::cuInit(0) } {
-        cu::CUresult::CUDA_SUCCESS => Ok(()),
-        status => bail!(NoDevice, "the NVIDIA driver does not start: {}; use device cpu", words(status)),
-    }
+    Ok(())
 }
 
 /// The CUDA version of the driver, as major and minor.
@@ -137,4 +143,26 @@ fn nvrtc_files() -> Vec<PathBuf> {
     let toolkits = ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(std::env::var_os).map(PathBuf::from);
     let folders = toolkits.chain([PathBuf::from("/usr/local/cuda"), PathBuf::from("/opt/cuda")]);
     folders.flat_map(|f| NAMES.map(|n| f.join("lib64").join(n))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_drivers_are_refused() {
+        check_version(OLDEST_DRIVER).unwrap();
+        let e = check_version(11010).unwrap_err();
+        assert!(e.kind() == ErrorKind::NoDevice && e.message().contains("CUDA 11.1 only, 11.4 is needed"), "{e}");
+    }
+
+    #[test]
+    fn code_that_a_driver_does_not_take_says_what_to_update() {
+        if driver().is_err() {
+            // The driver's own words are not to be had without it.
+            return;
+        }
+        let e = check(cu::CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU, "loading").unwrap_err();
+        assert!(e.kind() == ErrorKind::DriverIncomplete && e.message().contains("update the NVIDIA driver"), "{e}");
+    }
 }

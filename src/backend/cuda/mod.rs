@@ -254,8 +254,8 @@ impl<T: Real> Backend<T> for Cuda<T> {
         c.convolve(&self.gpu, at(x), at_mut(&y), y.len());
     }
 
-    fn direct_sum(&self, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>) -> Result<DirectSum<T>> {
-        DirectSum::new(&self.gpu, k, dims, voxels)
+    fn direct_sum(&self, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>, tolerance: f64) -> Result<DirectSum<T>> {
+        DirectSum::new(&self.gpu, k, dims, voxels, tolerance)
     }
     fn sum_to_image(&self, d: &DirectSum<T>, values: Complexes<Self, T>, image: ComplexesMut<Self, T>) {
         d.to_image(&self.gpu, at(values), at_mut(&image));
