@@ -159,8 +159,8 @@ impl Layout {
             // Registers of a multiprocessor for so many threads.
             let resident = match radices[0] {
                 ..=10 => [1024, 640],
-                ..=16 => [768, 512],
-                ..=20 => [640, 384],
+                11..=16 => [768, 512],
+                17..=20 => [640, 384],
                 _ => [512, 256],
             }[usize::from(!single)];
             Layout { radices: radices.clone(), lines, threads, blocks: (resident / threads).clamp(1, 16) }
