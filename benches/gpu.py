@@ -116,7 +116,20 @@ def recon_sides(library, transform, stream):
         output = transform.poisoned()
         info = plan.info()
         setting = f"{tolerance:.0e}, W {info.width}, {info.oversampling:.2f}"
-        yield "recon", setting, (lambda w=work, o=output: w(transform.data, o)), output, 1e3 * plan.seconds
+        limits = traffic(transform.dims, list(info.grid), transform.k[0].size, info.width)
+        yield "recon", setting, (lambda w=work, o=output: w(transform.data, o)), output, 1e3 * plan.seconds, limits
+
+
+def cpu_ms(library, transform, tolerance, runs):
+    """recon on this machine's CPU, by the wall clock."""
+    plan = recon_library.Plan(library, transform.dims, transform.k, tolerance=tolerance)
+    data, output = cp.asnumpy(transform.data), cp.asnumpy(transform.poisoned())
+    times = []
+    for _ in range(runs + 1):
+        started = time.perf_counter()
+        (plan.adjoint if transform.operation == "adjoint" else plan.forward)(data, output)
+        times.append(1e3 * (time.perf_counter() - started))
+    return statistics.median(times[1:]), plan.info().threads
 
 
 def cufinufft_sides(transform, stream):
@@ -140,7 +153,7 @@ def cufinufft_sides(transform, stream):
             print(f"cuFINUFFT {eps:.0e}, method {method}: {error}", file=sys.stderr)
             continue
         seconds = time.perf_counter() - started
-        yield "cuFINUFFT", f"{eps:.0e}, method {method}", (lambda p=plan, d=data, o=out: p.execute(d, out=o)), output, 1e3 * seconds
+        yield "cuFINUFFT", f"{eps:.0e}, method {method}", (lambda p=plan, d=data, o=out: p.execute(d, out=o)), output, 1e3 * seconds, None
 
 
 def measure_transforms(library, case, runs, random, stream):
@@ -155,23 +168,30 @@ def measure_transforms(library, case, runs, random, stream):
             sides += list(cufinufft_sides(transform, stream))
         times = [[] for _ in sides]
         for turn in range(runs + 1):
-            for (_, _, work, _, _), own in zip(sides, times):
+            for (_, _, work, _, _, _), own in zip(sides, times):
                 milliseconds = event_ms(stream, work)
                 if turn:
                     own.append(milliseconds)
-        for (side, setting, _, output, plan_ms), own in zip(sides, times):
+        for (side, setting, _, output, plan_ms, limits), own in zip(sides, times):
             rows.append(
                 {
                     "case": case, "operation": operation, "side": side, "setting": setting,
                     "error": transform.error(output), "median_ms": statistics.median(own), "plan_ms": plan_ms,
-                    "asked": list(errors.items()),
+                    "asked": list(errors.items()), "bytes_and_operations": limits,
                 }
             )  # fmt: skip
+        for error in errors:
+            milliseconds, threads = cpu_ms(library, transform, error, min(runs, 5))
+            rows.append({"case": case, "operation": operation, "side": f"CPU, {threads} threads", "setting": f"{error:.0e}",
+                         "error": error, "median_ms": milliseconds, "plan_ms": 0.0, "asked": list(errors.items())})  # fmt: skip
     return rows
 
 
 def transform_table(rows):
-    lines = ["| case | operation | error at most | recon | cuFINUFFT | ratio | asked |", "| --- | --- | --- | --- | --- | --- | --- |"]
+    lines = [
+        "| case | operation | error at most | recon | cuFINUFFT | ratio | recon, CPU | asked | least bytes / time | operations / time |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
 
     def fastest(operation, side, error):
         fitting = [r for r in rows if r["side"] == side and r["operation"] == operation and r["error"] <= error]
@@ -184,8 +204,31 @@ def transform_table(rows):
         for error, asked in rows[0]["asked"]:
             ours, theirs = fastest(operation, "recon", error), fastest(operation, "cuFINUFFT", error)
             ratio = f"{ours['median_ms'] / theirs['median_ms']:.2f}" if ours and theirs else "-"
-            lines.append(f"| {rows[0]['case']} | {operation} | {error:.0e} | {cell(ours)} | {cell(theirs)} | {ratio} | {asked} ms |")
+            rates = "- | -"
+            if ours:
+                moved, operations = (amount / ours["median_ms"] * 1e-9 for amount in ours["bytes_and_operations"])
+                rates = f"{moved:.2f} TB/s | {operations:.2f} TFLOP/s"
+            cpu = next(r for r in rows if r["side"].startswith("CPU") and r["operation"] == operation and r["error"] == error)
+            on_cpu = f"{cpu['median_ms']:.1f} ms ({cpu['side'].split(', ')[1]})"
+            cells = (rows[0]["case"], operation, f"{error:.0e}", cell(ours), cell(theirs), ratio, on_cpu, f"{asked} ms", rates)
+            lines.append("| " + " | ".join(cells) + " |")
     return lines
+
+
+def traffic(dims, grid, samples, width):
+    """Bytes that an adjoint must move at least, each array of each stage read or written once, and its operations: the
+    spreading of samples and the passes of the pruned FFT (5 N log2 N a line)."""
+    cells, voxels = np.prod(grid), np.prod(dims)
+    moved, operations = 8.0 * cells + 20.0 * samples, 0.0
+    operations += samples * 4.0 * width ** len(dims)
+    before = cells
+    for axis in reversed(range(len(dims))):
+        after = before // grid[axis] * dims[axis]
+        moved += 8.0 * (before + after)
+        operations += before // grid[axis] * 5.0 * grid[axis] * np.log2(grid[axis])
+        before = after
+    assert before == voxels
+    return float(moved), float(operations)
 
 
 def measure_exact(library, runs, random, stream):
@@ -305,6 +348,105 @@ def first_table(rows):
     return lines + [f"| {r['case']} | {r['seconds']:.2f} | {r['asked_s']} |" for r in rows]
 
 
+def measure_several(library, runs, random):
+    """Exact sums divided by voxels, and CG divided by coils, from and to the host's memory, on 1, 2, 4 and 8 GPUs."""
+    dims = (128, 128, 128)
+    k = library.trajectory("radial3d", 3, 555, 512)
+    samples, coils = k[0].size, 32
+    data = random_complex(random, samples)
+    kspace, maps = random_complex(random, coils, samples), random_complex(random, coils, *dims)
+    image = np.full(dims, complex(np.nan, np.nan), np.complex64)
+    voxels = [p.astype(np.float32) for p in positions(dims, np.arange(int(np.prod(dims))))]
+    rows = []
+    for name, arguments, work in (
+        ("exact sums, Cartesian", {"exact": True}, lambda plan: plan.adjoint(data, image)),
+        ("exact sums, list", {"exact": True, "voxels": voxels}, lambda plan: plan.adjoint(data, image)),
+        (f"CG, {coils} coils, 30 iterations", {"tolerance": 1e-4, "coils": coils, "maps": maps},
+         lambda plan: plan.cg(kspace, image, 30)["iteration"]),
+    ):  # fmt: skip
+        first = None
+        for count in (1, 2, 4, 8):
+            if count > cp.cuda.runtime.getDeviceCount():
+                break
+            plan = recon_library.Plan(library, dims, k, gpus=list(range(count)), **arguments)
+            times = []
+            for _ in range(runs + 1):
+                started = time.perf_counter()
+                iterations = work(plan)
+                times.append(iterations or time.perf_counter() - started)
+            milliseconds = 1e3 * statistics.median(times[1:])
+            first = first or milliseconds
+            rows.append({"what": name, "gpus": count, "median_ms": milliseconds, "efficiency": first / count / milliseconds})
+            del plan
+    return rows
+
+
+def several_table(rows):
+    lines = ["| what | GPUs | time | efficiency | asked |", "| --- | --- | --- | --- | --- |"]
+    return lines + [f"| {r['what']} | {r['gpus']} | {r['median_ms']:.1f} ms | {r['efficiency']:.2f} | 0.85 |" for r in rows]
+
+
+def measure_ladder(library, runs, random, stream):
+    """The rungs of Stone et al. 2008, on an eighth of the samples, beside recon's own sums."""
+    dims, tile, voxels_a_thread = (128, 128, 128), 1024, 8
+    k = [axis[: EXACT_SAMPLES // 8] for axis in library.trajectory("radial3d", 3, 1176, 242)]
+    transform = Transform(dims, k, "adjoint", random)
+    count, size = k[0].size, int(np.prod(dims))
+    source = (ROOT / "kernels" / "common.cuh").read_text() + (Path(__file__).parent / "seeds_ladder.cu").read_text()
+    options = ("-DREAL=float", "-DDOUBLE=0", f"-DTILE={tile}", f"-DV={voxels_a_thread}")
+    module = cp.RawModule(code=source, options=options)
+    places = [cp.asarray(p, cp.float32) for p in positions(dims, np.arange(size))]
+    data = cp.asnumpy(transform.data)
+    samples = cp.asarray(np.stack([*k, data.real, data.imag], axis=1).astype(np.float32))
+    interleaved = cp.stack(places, axis=1)
+    constant = module.get_global("tile")
+    output = cp.empty(size, cp.complex64)
+
+    def whole(name, arguments):
+        module.get_function(name)((size // 256,), (256,), (*arguments, samples, np.int32(count), output, np.int64(size)))
+
+    def tiled(name, voxels):
+        kernel = module.get_function(name)
+        for first in range(0, count, tile):
+            some = min(tile, count - first)
+            constant.copy_from_device_async(samples.data + 20 * first, 20 * some, stream)
+            blocks = size // (256 * voxels)
+            kernel((blocks,), (256,), (*places, np.int32(some), output, np.int64(size)))
+
+    works = {
+        "Base": lambda: whole("fhd_base", [interleaved]),
+        "RegAlloc": lambda: whole("fhd_registers", [interleaved]),
+        "Coalesce": lambda: whole("fhd_coalesced", places),
+        "ConstMem": lambda: tiled("fhd_constant", 1),
+        "FastTrig": lambda: tiled("fhd_fast", 1),
+        "Tune": lambda: tiled("fhd_tune", voxels_a_thread),
+    }
+    plans = {
+        "recon, list": {"voxels": [cp.asnumpy(p) for p in places]},
+        "recon, Cartesian": {},
+    }
+    for name, arguments in plans.items():
+        plan = recon_library.Plan(library, dims, k, exact=True, gpus=[0], stream=stream.ptr, **arguments)
+        works[name] = lambda plan=plan: plan.adjoint(transform.data, output)
+    rows = []
+    for name, work in works.items():
+
+        def once():
+            output.fill(0)
+            work()
+
+        times = [event_ms(stream, once) for _ in range(runs + 1)][1:]
+        milliseconds = statistics.median(times)
+        rows.append({"rung": name, "median_ms": milliseconds, "error": transform.error(output),
+                     "tpairs_per_s": count * size / milliseconds * 1e-9})  # fmt: skip
+    return rows
+
+
+def ladder_table(rows):
+    lines = ["| F^H d, an eighth of the samples | time | pairs | error |", "| --- | --- | --- | --- |"]
+    return lines + [f"| {r['rung']} | {r['median_ms']:.2f} ms | {r['tpairs_per_s']:.3f} T/s | {r['error']:.1e} |" for r in rows]
+
+
 def describe(library):
     gpu = cp.cuda.runtime.getDeviceProperties(0)
     size = 1 << 28
@@ -324,7 +466,7 @@ def describe(library):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="three runs")
-    parser.add_argument("--only", help="stone, large3d, exact, solutions, first")
+    parser.add_argument("--only", help="stone, large3d, exact, ladder, solutions, several, first")
     parser.add_argument("--build", type=Path, default=ROOT / "target", help="cargo's target folder [target]")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks")
     chosen = parser.parse_args()
@@ -338,7 +480,9 @@ def main():
         "stone": (lambda: measure_transforms(library, "stone", runs, random, stream), transform_table),
         "large3d": (lambda: measure_transforms(library, "large3d", runs, random, stream), transform_table),
         "exact": (lambda: measure_exact(library, min(runs, 5), random, stream), exact_table),
+        "ladder": (lambda: measure_ladder(library, min(runs, 3), random, stream), ladder_table),
         "solutions": (lambda: measure_solutions(library, runs, random, stream), solution_table),
+        "several": (lambda: measure_several(library, min(runs, 5), random), several_table),
         "first": (lambda: measure_first(path, header, runs), first_table),
     }
     for name, (measure, table) in suites.items():

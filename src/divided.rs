@@ -170,7 +170,9 @@ impl<T: Real, B: Backend<T>> Divided<T, B> {
             let from = part.encoding.b();
             let view = from.view(array);
             let mut here = b.zeros::<Complex<T>>(view.len(), "a part's result")?;
+            from.follow(b);
             from.send(view, b, b.view_mut(&mut here));
+            b.follow(from);
             b.axpy(1.0, b.view(&here), b.view_mut(&mut sum));
         }
         // The parts' arrays may go when they have been sent.
@@ -433,14 +435,26 @@ impl<T: Real, B: Backend<T>> System<T, B> for Divided<T, B> {
                 exchange.push([own()?, own()?, b.zeros(self.voxels, "a part's share")?]);
             }
         }
-        for (part, [direction, share, here]) in self.parts[1..].iter().zip(exchange.iter_mut()) {
+        for (part, [direction, ..]) in self.parts[1..].iter().zip(exchange.iter_mut()) {
             let own = part.encoding.b();
+            // After all that was asked of the first before, the sums of the shares before among it.
             own.fetch(b, x, own.view_mut(direction));
-            System::normal(&part.encoding, own.view(direction), own.view_mut(share))?;
-            own.send(own.view(share), b, b.view_mut(here));
         }
-        System::normal(self.first(), x, y.again())?;
-        for [_, _, here] in exchange.iter() {
+        // Asking takes time too, so that each part has a thread that does.
+        std::thread::scope(|scope| {
+            let ask = |(part, [direction, share, here]): (&'_ Part<T, B>, &'_ mut [B::Array<Complex<T>>; 3])| {
+                let own = part.encoding.b();
+                System::normal(&part.encoding, own.view(direction), own.view_mut(share))?;
+                own.send(own.view(share), b, b.view_mut(here));
+                Ok(())
+            };
+            let asking: Vec<_> =
+                self.parts[1..].iter().zip(exchange.iter_mut()).map(|p| scope.spawn(move || ask(p))).collect();
+            let mine = System::normal(self.first(), x, y.again());
+            asking.into_iter().map(join).chain([mine]).collect::<Result<()>>()
+        })?;
+        for (part, [_, _, here]) in self.parts[1..].iter().zip(exchange.iter()) {
+            b.follow(part.encoding.b());
             b.axpy(1.0, b.view(here), y.again());
         }
         Ok(())

@@ -512,7 +512,8 @@ fn engine<T: Real>(geometry: &Geometry<'_, T>, options: &Options) -> Result<Box<
     // SAFETY: whoever made the stream has promised it.
     let cuda = |&index: &u32| unsafe { Cuda::<T>::new(index, options.stream.map(|s| s.0)) };
     let started = Instant::now();
-    let found: Result<Vec<_>> = gpus.iter().map(cuda).collect();
+    let found = gpus.iter().map(cuda).collect::<Result<Vec<_>>>();
+    let found = found.and_then(|found| cuda::link(&found).map(|()| found));
     log::debug!("GPUs {gpus:?} ready in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
     match found.and_then(|found| on(found, geometry, options, exact)) {
         Err(e) if options.device == Device::Auto && e.kind() == ErrorKind::DriverIncomplete => {

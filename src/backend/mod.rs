@@ -330,8 +330,11 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     fn own<'a, E: Element>(&self, view: ViewMut<'a, Self, E>) -> Sink<'a, E>;
     /// y, which is this backend's, = x of another, as soon as that has made it.
     fn fetch<E: Element>(&self, from: &Self, x: View<'_, Self, E>, y: ViewMut<'_, Self, E>);
-    /// y, which is another backend's, = x of this one, as soon as it is made; the other waits for it.
+    /// y, which is another backend's, = x of this one, as soon as it is made. What either does with y before and after is
+    /// kept apart by [`Backend::follow`].
     fn send<E: Element>(&self, x: View<'_, Self, E>, to: &Self, y: ViewMut<'_, Self, E>);
+    /// Whatever is asked from now on comes after all that another was asked before.
+    fn follow(&self, other: &Self);
     /// Waits until all that was asked for is done.
     fn wait(&self) -> Result<()>;
     /// Refuses NaN and infinity, and names the first by its index; `what` is the name of one element.

@@ -140,6 +140,7 @@ impl<T: Real> Backend<T> for Cpu {
     fn send<E: Element>(&self, x: View<'_, Self, E>, _to: &Self, y: ViewMut<'_, Self, E>) {
         slice_mut(y).copy_from_slice(slice(x));
     }
+    fn follow(&self, _other: &Self) {}
     fn wait(&self) -> Result<()> {
         Ok(())
     }

@@ -35,6 +35,12 @@ impl Gpu {
         Ok(Gpu { memory: Memory::new(stream.clone()), stream, borrowed, fault: Mutex::default() })
     }
 
+    /// Lets data go straight between this GPU and another, both ways, where they can.
+    pub fn link(&self, other: &Gpu) -> Result<()> {
+        self.stream.context.reach(&other.stream.context)?;
+        other.stream.context.reach(&self.stream.context)
+    }
+
     /// What the GPU is.
     pub fn properties(&self) -> &Properties {
         &self.stream.context.properties

@@ -61,6 +61,16 @@ impl<T: Real> Cuda<T> {
     }
 }
 
+/// Links GPUs that are to share work with one another.
+pub fn link<T: Real>(all: &[Cuda<T>]) -> Result<()> {
+    for (i, one) in all.iter().enumerate() {
+        for other in all[i + 1..].iter().filter(|other| other.gpu.index() != one.gpu.index()) {
+            one.gpu.link(&other.gpu)?;
+        }
+    }
+    Ok(())
+}
+
 /// The address of a view, as kernels take it.
 fn at<B: ?Sized, E>(view: View<'_, B, E>) -> u64 {
     view.address() as u64
@@ -170,10 +180,10 @@ impl<T: Real> Backend<T> for Cuda<T> {
     }
     fn send<E: Element>(&self, x: View<'_, Self, E>, to: &Self, y: ViewMut<'_, Self, E>) {
         assert_eq!(x.len(), y.len());
-        // What the other still does with the array comes first.
-        self.gpu.follow(&to.gpu);
         self.gpu.copy_between(&self.gpu, at(x), &to.gpu, at_mut(&y), x.len() * size_of::<E>());
-        to.gpu.follow(&self.gpu);
+    }
+    fn follow(&self, other: &Self) {
+        self.gpu.follow(&other.gpu);
     }
     fn wait(&self) -> Result<()> {
         self.gpu.synchronize()

@@ -166,6 +166,24 @@ impl Context {
         Entered { pushed, context: PhantomData }
     }
 
+    /// Lets copies from another GPU come straight to this one, where the machine can do that; else they go through the
+    /// host's memory. It stays so: whoever else uses the context may have asked for the same.
+    pub fn reach(&self, other: &Context) -> Result<()> {
+        let mut can = 0;
+        // SAFETY: both devices exist.
+        check(unsafe { cu::cuDeviceCanAccessPeer(&mut can, self.device, other.device) }, "asking how GPUs are linked")?;
+        if can == 0 {
+            log::info!("GPUs {} and {} exchange data through the host's memory", self.index, other.index);
+            return Ok(());
+        }
+        let _current = self.enter();
+        // SAFETY: this context is current, the other exists.
+        match unsafe { cu::cuCtxEnablePeerAccess(other.handle, 0) } {
+            cu::CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED => Ok(()),
+            status => check(status, "linking GPUs"),
+        }
+    }
+
     /// The driver's handle.
     pub fn handle(&self) -> cu::CUcontext {
         self.handle
