@@ -3,6 +3,7 @@
 #   make demo                                   a 3D scan, simulated and reconstructed: errors, and demo/demo.png
 #   make test                                   everything that can be checked on this machine
 #   make bench                                  speed beside DUCC0, FINUFFT and BART: docs/benchmarks, in 7 to 20 minutes
+#   make bench-gpu                              the same on an NVIDIA GPU, beside cuFINUFFT: docs/benchmarks, in 3 minutes
 #   make && sudo make install                   to /usr/local
 #   make install PREFIX=/usr DESTDIR=stage      for packagers
 PREFIX ?= /usr/local
@@ -27,7 +28,7 @@ include := $(DESTDIR)$(INCLUDEDIR)
 fill := sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
 	-e 's|@VERSION@|$(VERSION)|g' -e 's|@ABI@|$(ABI)|g' -e 's|@PRIVATE_LIBS@|$(PRIVATE_LIBS)|g'
 
-.PHONY: build header install uninstall deps test demo bench
+.PHONY: build header install uninstall deps test demo bench bench-gpu
 
 build:
 	$(CARGO) build --lib $(CARGO_FLAGS)
@@ -109,3 +110,17 @@ bench: deps
 	$(CARGO) build --lib $(CARGO_FLAGS)
 	$(MAKE) $(CARGO_TARGET_DIR)/bench-venv/ready
 	$(bench_python) benches/run.py --build $(CARGO_TARGET_DIR) $(BENCH_FLAGS)
+
+gpu_python := $(CARGO_TARGET_DIR)/bench-gpu-venv/bin/python
+
+$(CARGO_TARGET_DIR)/bench-gpu-venv/ready: benches/requirements-gpu.txt
+	python3 -m venv $(CARGO_TARGET_DIR)/bench-gpu-venv
+	$(gpu_python) -m pip install --quiet --requirement $<
+	touch $@
+
+# For example: make bench-gpu BENCH_FLAGS="--quick --only stone"
+bench-gpu: PACKAGES := python3-venv
+bench-gpu: deps
+	$(CARGO) build --lib $(CARGO_FLAGS)
+	$(MAKE) $(CARGO_TARGET_DIR)/bench-gpu-venv/ready
+	$(gpu_python) benches/gpu.py --build $(CARGO_TARGET_DIR) $(BENCH_FLAGS)

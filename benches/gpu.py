@@ -465,6 +465,10 @@ def describe(library):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    try:
+        cp.cuda.runtime.getDeviceCount()
+    except cp.cuda.runtime.CUDARuntimeError as error:
+        sys.exit(f"there is no GPU to measure: {error}")
     parser.add_argument("--quick", action="store_true", help="three runs")
     parser.add_argument("--only", help="stone, large3d, exact, ladder, solutions, several, first")
     parser.add_argument("--build", type=Path, default=ROOT / "target", help="cargo's target folder [target]")

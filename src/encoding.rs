@@ -63,7 +63,8 @@ enum Maps<T: Real, B: Backend<T>> {
 impl<T: Real, B: Backend<T>> Maps<T, B> {
     fn new(backend: &B, maps: &[Complex<T>], limit: &MemoryLimit) -> Result<Self> {
         let what = "the coil sensitivities";
-        let fits = limit.check(size_of_val(maps), what);
+        // Elsewhere they are counted beforehand: there is no other place for them.
+        let fits = if backend.is_apart() { limit.check(size_of_val(maps), what) } else { Ok(()) };
         match fits.and_then(|()| backend.upload(maps, what)) {
             Ok(there) => Ok(Maps::There(there)),
             Err(e)
@@ -90,8 +91,12 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let k = &geometry.coordinates;
         let batch = Self::batch(&backend, geometry, options, choice.as_ref())?;
         let held = Self::bytes(&backend, geometry, choice.as_ref(), batch)?;
-        let limit = MemoryLimit { bytes: options.memory_limit, held };
+        let mut limit = MemoryLimit { bytes: options.memory_limit, held };
         limit.check(0, "the plan")?;
+        let maps = geometry.coil_maps.map(|maps| Maps::new(&*backend, maps, &limit)).transpose()?;
+        if let (true, Some(Maps::There(_)), Some(maps)) = (backend.is_apart(), &maps, geometry.coil_maps) {
+            limit.held += size_of_val(maps);
+        }
         let transform = match choice {
             None => Transform::Exact(backend.direct_sum(
                 k,
@@ -126,7 +131,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
                 .collect::<Result<_>>()?,
             weights: geometry.weights.map(|w| try_collect(samples, "the weights", w.iter().copied())).transpose()?,
             basis: geometry.basis,
-            maps: geometry.coil_maps.map(|maps| Maps::new(&*backend, maps, &limit)).transpose()?,
+            maps,
             phi: factors(boxed, &phi)?,
             weighted: factors(boxed || weighed, &|m| phi(m) * weight(m))?,
             squared: factors(boxed || weighed, &|m| phi(m) * phi(m) * weight(m))?,

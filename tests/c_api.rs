@@ -268,7 +268,8 @@ fn results_are_those_of_the_rust_api<T: Number>(maps: bool, method: u32) {
         } else {
             assert_eq!((info.method, info.width, info.grid_elements), (1, 0, 0));
         }
-        assert_eq!((info.threads as usize, info.ndim, info.precision), (theirs.threads, 2, T::PRECISION));
+        let threads = if theirs.device == "cpu" { 2 } else { 1 };
+        assert_eq!((info.threads, info.ndim, info.precision), (threads, 2, T::PRECISION));
         assert_eq!(info.toeplitz == 1, theirs.toeplitz);
         assert_eq!(CStr::from_ptr(info.device.as_ptr()).to_str().unwrap(), theirs.device);
         assert_eq!(CStr::from_ptr(info.simd.as_ptr()).to_str().unwrap(), theirs.simd);

@@ -344,3 +344,44 @@ fn several_gpus_share_the_work() {
         }
     }
 }
+
+/// Many frames and coils: batches are copied in and out while others are computed, and maps that must not stay are sent.
+#[test]
+fn batches_and_maps_that_are_sent_change_nothing() {
+    let Some(_one) = alone("batches of frames and coils on a GPU") else { return };
+    let mut random = Random::fresh();
+    let (dims, samples, coils, frames) = ([200usize, 180], 9000, 12, 7);
+    let voxels = 200 * 180;
+    let k = random.trajectory::<f32>(2, samples);
+    let maps = random.complexes::<f32>(voxels * coils);
+    let data = random.complexes::<f32>(samples * coils * frames);
+    let k = slices(&k);
+    let run = |maps: Option<&[Complex<f32>]>, options: &Options| {
+        let mut geometry = Geometry::new(&dims, &k).coils(coils);
+        geometry.frames = frames;
+        geometry.coil_maps = maps;
+        let plan = Plan::new(&geometry, options).unwrap();
+        let mut image = poisoned::<f32>(plan.image_len());
+        let mut back = poisoned::<f32>(data.len());
+        plan.fhd(&data, &mut image).unwrap();
+        plan.forward(&image, &mut back).unwrap();
+        let normal = &mut poisoned::<f32>(image.len());
+        plan.normal(&image, &mut *normal).unwrap();
+        [bytes(&image), bytes(&back), bytes(normal)]
+    };
+    for maps in [None, Some(&maps[..])] {
+        // All at once, against each coil and frame for itself under a limit that leaves the maps no room.
+        let whole = run(maps, &Options { normal: Normal::Transforms, ..cuda() });
+        for _ in 0..5 {
+            assert!(run(maps, &Options { normal: Normal::Transforms, ..cuda() }) == whole);
+        }
+        let least = (1..).map(|i| i << 18).find(|&limit| {
+            let mut geometry = Geometry::new(&dims, &k).coils(coils);
+            geometry.frames = frames;
+            geometry.coil_maps = maps;
+            Plan::new(&geometry, &Options { memory_limit: Some(limit), normal: Normal::Transforms, ..cuda() }).is_ok()
+        });
+        let limited = Options { memory_limit: least, normal: Normal::Transforms, ..cuda() };
+        assert!(run(maps, &limited) == whole, "maps {}", maps.is_some());
+    }
+}

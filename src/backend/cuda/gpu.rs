@@ -3,7 +3,7 @@
 use super::compile::Kernels;
 use super::library::check;
 use super::memory::{DeviceArray, Memory};
-use super::runtime::{Context, Function, Properties, Stream};
+use super::runtime::{Context, Event, Function, Properties, Stream};
 use crate::backend::Element;
 use crate::error::{Error, Result};
 use cudarc::driver::sys as cu;
@@ -32,7 +32,7 @@ impl Gpu {
             Some(stream) => unsafe { Stream::borrowed(&context, stream) },
             None => Stream::new(&context)?,
         });
-        Ok(Gpu { memory: Memory::new(stream.clone()), stream, borrowed, fault: Mutex::default() })
+        Ok(Gpu { memory: Memory::new(stream.clone())?, stream, borrowed, fault: Mutex::default() })
     }
 
     /// Lets data go straight between this GPU and another, both ways, where they can.
@@ -76,21 +76,41 @@ impl Gpu {
 
     /// A copy of the host's array, which may change as soon as this returns.
     pub fn upload<E: Element>(&self, host: &[E], what: &str) -> Result<DeviceArray<E>> {
-        let array = self.send(host, what)?;
+        let array = self.memory.array::<E>(host.len(), what)?;
+        {
+            let _current = self.stream.context.enter();
+            let (bytes, from) = (std::mem::size_of_val(host), host.as_ptr().cast());
+            // SAFETY: both have so many bytes; the stream exists.
+            check(unsafe { cu::cuMemcpyHtoDAsync_v2(array.address(), from, bytes, self.stream.handle()) }, what)?;
+        }
         self.synchronize()?;
         Ok(array)
     }
 
-    /// A copy of the host's array, which must stay until the stream has been waited for.
-    pub fn send<E: Element>(&self, host: &[E], what: &str) -> Result<DeviceArray<E>> {
-        let array = self.memory.array::<E>(host.len(), what)?;
-        let _current = self.stream.context.enter();
-        let bytes = std::mem::size_of_val(host);
-        // SAFETY: both have so many bytes; the stream exists.
-        let status =
-            unsafe { cu::cuMemcpyHtoDAsync_v2(array.address(), host.as_ptr().cast(), bytes, self.stream.handle()) };
-        check(status, what)?;
-        Ok(array)
+    /// A copy of the caller's array, beside the work that is under way; it must stay until the call ends, which waits.
+    pub fn copy_in<E: Element>(&self, host: &[E], what: &str) -> Result<DeviceArray<E>> {
+        self.memory.copy_in(host, what)
+    }
+
+    /// What is queued by now, for [`Gpu::copy_out`].
+    pub fn mark(&self) -> Result<Event> {
+        self.stream.mark()
+    }
+
+    /// Copies to the caller's array what was made before `ready`, beside the work queued since, and waits.
+    pub fn copy_out<E: Element>(&self, address: u64, host: &mut [E], ready: Option<Event>) -> Result<()> {
+        // A kernel that could not be queued must not reach the caller as what lay there before.
+        self.check_queued()?;
+        let copies = self.memory.copies();
+        copies.wait_for(&ready.map_or_else(|| self.stream.mark(), Ok)?)?;
+        {
+            let _current = self.stream.context.enter();
+            let bytes = std::mem::size_of_val(host);
+            // SAFETY: an array of so many bytes lies there, the caller's duty; the stream exists.
+            let status = unsafe { cu::cuMemcpyDtoHAsync_v2(host.as_mut_ptr().cast(), address, bytes, copies.handle()) };
+            check(status, "copying from the GPU")?;
+        }
+        copies.synchronize()
     }
 
     /// Copies from the GPU, and waits.
@@ -177,6 +197,8 @@ impl Gpu {
     /// Ends a call whose results stay on the GPU: on the caller's stream they are waited for there.
     pub fn finish(&self) -> Result<()> {
         if self.borrowed {
+            // The caller's arrays on the host may go when the call has ended.
+            self.memory.copies().synchronize()?;
             self.check_queued()
         } else {
             self.synchronize()

@@ -490,7 +490,8 @@ impl<T: Real> Gridder<T> {
         let interpolate = gpu.function(&gathering.kernels(degree), "interpolate", gathering.shared())?;
         let sort = Sort::new(gpu)?;
 
-        let uploaded: Vec<DeviceArray<T>> = k.iter().map(|k| gpu.send(k, "the trajectory")).collect::<Result<_>>()?;
+        let uploaded: Vec<DeviceArray<T>> =
+            k.iter().map(|k| gpu.copy_in(k, "the trajectory")).collect::<Result<_>>()?;
         let at: Vec<u64> = uploaded.iter().map(DeviceArray::address).collect();
         let (kx, ky, kz, count) = (at[0], at[axes - 2], at[axes - 1], n as u64);
         let keys = gpu.array::<u32>(n, WHAT)?;

@@ -1,7 +1,7 @@
 //! Memory of a GPU: arrays, and what a plan keeps of them for the next that asks.
 
 use super::library::check;
-use super::runtime::Stream;
+use super::runtime::{Event, Stream};
 use crate::backend::Element;
 use crate::error::{bail, ErrorKind, Result};
 use cudarc::driver::sys as cu;
@@ -14,8 +14,14 @@ use std::sync::{Arc, Mutex};
 const KEPT: usize = 1 << 30;
 
 /// A plan's memory on one GPU. What a stream still works on may be handed out again: the next work queues behind it.
+///
+/// The caller's arrays come and go on a stream of their own, so that one batch is copied while another is computed. What has
+/// come in that way is not handed out again before the work that read it is done: see `used`.
 pub struct Memory {
     stream: Arc<Stream>,
+    copies: Stream,
+    /// Arrays that were copied in and that work still reads until its event comes: address, bytes, event.
+    used: Mutex<Vec<(u64, usize, Event)>>,
     /// Bytes taken from the GPU.
     held: AtomicUsize,
     idle: Mutex<Idle>,
@@ -59,8 +65,69 @@ impl Idle {
 
 impl Memory {
     /// Memory for work on this stream.
-    pub fn new(stream: Arc<Stream>) -> Arc<Self> {
-        Arc::new(Memory { stream, held: AtomicUsize::new(0), idle: Mutex::default() })
+    pub fn new(stream: Arc<Stream>) -> Result<Arc<Self>> {
+        let copies = Stream::new(&stream.context)?;
+        Ok(Arc::new(Memory {
+            stream,
+            copies,
+            used: Mutex::default(),
+            held: AtomicUsize::new(0),
+            idle: Mutex::default(),
+        }))
+    }
+
+    /// The stream of the caller's arrays.
+    pub fn copies(&self) -> &Stream {
+        &self.copies
+    }
+
+    /// A copy of the caller's array, which must stay until the copies have been waited for; work that is queued from now on
+    /// comes after it.
+    pub fn copy_in<E: Element>(self: &Arc<Self>, host: &[E], what: &str) -> Result<DeviceArray<E>> {
+        let bytes = std::mem::size_of_val(host);
+        let mut array = match self.take_used(bytes.max(1).next_multiple_of(256)) {
+            Some((address, room, event)) => {
+                self.copies.wait_for(&event)?;
+                DeviceArray {
+                    address,
+                    len: host.len(),
+                    bytes: room,
+                    copied_in: true,
+                    memory: self.clone(),
+                    element: PhantomData,
+                }
+            }
+            None => {
+                let array = self.array(host.len(), what)?;
+                self.copies.wait_for(&self.stream.mark()?)?;
+                array
+            }
+        };
+        array.copied_in = true;
+        {
+            let _current = self.stream.context.enter();
+            // SAFETY: both have so many bytes; the stream exists.
+            let status =
+                unsafe { cu::cuMemcpyHtoDAsync_v2(array.address, host.as_ptr().cast(), bytes, self.copies.handle()) };
+            check(status, what)?;
+        }
+        self.stream.wait_for(&self.copies.mark()?)?;
+        Ok(array)
+    }
+
+    /// An array of this size that was copied in before, unless a second one would let copies run ahead.
+    fn take_used(&self, bytes: usize) -> Option<(u64, usize, Event)> {
+        let mut used = self.used.lock().unwrap_or_else(|e| e.into_inner());
+        let mut same = used.iter().enumerate().filter(|(_, u)| u.1 == bytes).map(|(i, _)| i);
+        let (first, second) = (same.next()?, same.next());
+        (second.is_some() || used[first].2.has_come()).then(|| used.remove(first))
+    }
+
+    /// What was copied in and used may serve for anything, once the work that is queued is done.
+    fn retire_used(&self) {
+        let mut used = self.used.lock().unwrap_or_else(|e| e.into_inner());
+        let mut idle = self.idle();
+        used.drain(..).for_each(|(address, bytes, _)| idle.put(address, bytes));
     }
 
     /// Bytes that the plan holds on the GPU.
@@ -83,7 +150,7 @@ impl Memory {
             Some(address) => address,
             None => self.allocate(bytes, what)?,
         };
-        Ok(DeviceArray { address, len, bytes, memory: self.clone(), element: PhantomData })
+        Ok(DeviceArray { address, len, bytes, copied_in: false, memory: self.clone(), element: PhantomData })
     }
 
     fn allocate(&self, bytes: usize, what: &str) -> Result<u64> {
@@ -125,6 +192,9 @@ impl Memory {
 
     /// Gives idle memory back to the GPU until at most `most` bytes are left; gives the bytes freed.
     fn trim(&self, most: usize) -> usize {
+        if most == 0 {
+            self.retire_used();
+        }
         let mut idle = self.idle();
         if idle.bytes <= most {
             return 0;
@@ -141,8 +211,12 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         let _current = self.stream.context.enter();
-        // SAFETY: the stream exists: its work is done before others get this memory.
-        unsafe { cu::cuStreamSynchronize(self.stream.handle()) };
+        // SAFETY: the streams exist: their work is done before others get this memory.
+        unsafe {
+            cu::cuStreamSynchronize(self.copies.handle());
+            cu::cuStreamSynchronize(self.stream.handle());
+        }
+        self.retire_used();
         let mut ours = std::mem::take(&mut *self.idle());
         let mut theirs = self.stream.context.idle();
         for (&bytes, addresses) in &mut ours.blocks {
@@ -158,6 +232,7 @@ pub struct DeviceArray<E> {
     address: u64,
     len: usize,
     bytes: usize,
+    copied_in: bool,
     memory: Arc<Memory>,
     element: PhantomData<E>,
 }
@@ -182,6 +257,13 @@ impl<E> DeviceArray<E> {
 
 impl<E> Drop for DeviceArray<E> {
     fn drop(&mut self) {
+        if self.copied_in {
+            if let Ok(read) = self.memory.stream.mark() {
+                let mut used = self.memory.used.lock().unwrap_or_else(|e| e.into_inner());
+                used.push((self.address, self.bytes, read));
+                return;
+            }
+        }
         self.memory.idle().put(self.address, self.bytes);
         self.memory.trim(KEPT);
     }

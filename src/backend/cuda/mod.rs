@@ -25,6 +25,7 @@ use gpu::Gpu;
 use gridding::Gridder;
 use memory::DeviceArray;
 use num_complex::Complex;
+use runtime::Event;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use vector::Vectors;
@@ -82,8 +83,10 @@ fn at_mut<B: ?Sized, E>(view: &ViewMut<'_, B, E>) -> u64 {
 
 /// The caller's memory, made readable or writable.
 pub enum Lent<'a, E> {
-    /// A copy, and where it goes when it is delivered.
-    Copy(DeviceArray<E>, Option<&'a mut [E]>),
+    /// A copy of what is read.
+    In(DeviceArray<E>),
+    /// What is written, where it goes, and when it is ready.
+    Out(DeviceArray<E>, &'a mut [E], Option<Event>),
     /// The caller's own array on this GPU.
     Own(super::DeviceSlice<'a, E>),
 }
@@ -91,14 +94,14 @@ pub enum Lent<'a, E> {
 impl<E> Lent<'_, E> {
     fn address(&self) -> u64 {
         match self {
-            Lent::Copy(array, _) => array.address(),
+            Lent::In(array) | Lent::Out(array, ..) => array.address(),
             Lent::Own(slice) => slice.address() as u64,
         }
     }
 
     fn len(&self) -> usize {
         match self {
-            Lent::Copy(array, _) => array.len(),
+            Lent::In(array) | Lent::Out(array, ..) => array.len(),
             Lent::Own(slice) => slice.len(),
         }
     }
@@ -133,8 +136,7 @@ impl<T: Real> Backend<T> for Cuda<T> {
     }
     fn input<'a, E: Element>(&self, source: Source<'a, E>) -> Result<Lent<'a, E>> {
         Ok(match source {
-            // The call that has the host's array waits for the stream before it returns.
-            Source::Host(host) => Lent::Copy(self.gpu.send(host, "the caller's array")?, None),
+            Source::Host(host) => Lent::In(self.gpu.copy_in(host, "the caller's array")?),
             Source::Device(slice) => Lent::Own(slice),
         })
     }
@@ -144,7 +146,7 @@ impl<T: Real> Backend<T> for Cuda<T> {
     }
     fn output<'a, E: Element>(&self, sink: Sink<'a, E>) -> Result<Lent<'a, E>> {
         Ok(match sink {
-            Sink::Host(host) => Lent::Copy(self.gpu.array(host.len(), "the caller's array")?, Some(host)),
+            Sink::Host(host) => Lent::Out(self.gpu.array(host.len(), "the caller's array")?, host, None),
             Sink::Device(slice) => Lent::Own(slice),
         })
     }
@@ -152,16 +154,15 @@ impl<T: Real> Backend<T> for Cuda<T> {
         // SAFETY: so many elements are there, and stay while the output is borrowed.
         unsafe { ViewMut::new(output.address() as *mut E, output.len()) }
     }
-    fn mark_ready<E: Element>(&self, _output: &mut Lent<'_, E>) -> Result<()> {
+    fn mark_ready<E: Element>(&self, output: &mut Lent<'_, E>) -> Result<()> {
+        if let Lent::Out(_, _, ready) = output {
+            *ready = Some(self.gpu.mark()?);
+        }
         Ok(())
     }
     fn deliver<E: Element>(&self, output: Lent<'_, E>) -> Result<()> {
         match output {
-            Lent::Copy(array, Some(host)) => {
-                // A kernel that could not be queued must not reach the caller as what lay there before.
-                self.gpu.check_queued()?;
-                self.gpu.download(array.address(), host)
-            }
+            Lent::Out(array, host, ready) => self.gpu.copy_out(array.address(), host, ready),
             _ => self.gpu.finish(),
         }
     }

@@ -430,6 +430,13 @@ impl Event {
         check(unsafe { cu::cuEventCreate(&mut handle, flags) }, "making an event")?;
         Ok(Event { context: context.clone(), handle })
     }
+
+    /// Whether it has come.
+    pub fn has_come(&self) -> bool {
+        let _current = self.context.enter();
+        // SAFETY: the event exists.
+        unsafe { cu::cuEventQuery(self.handle) == cu::CUresult::CUDA_SUCCESS }
+    }
 }
 
 impl Drop for Event {
