@@ -61,10 +61,11 @@ enum Maps<T: Real, B: Backend<T>> {
 }
 
 impl<T: Real, B: Backend<T>> Maps<T, B> {
-    fn new(backend: &B, maps: &[Complex<T>], limit: &MemoryLimit) -> Result<Self> {
+    /// Under a memory limit they stay on a device only where `later`, what operations may want, has room as well.
+    fn new(backend: &B, maps: &[Complex<T>], limit: &MemoryLimit, later: usize) -> Result<Self> {
         let what = "the coil sensitivities";
         // Elsewhere they are counted beforehand: there is no other place for them.
-        let fits = if backend.is_apart() { limit.check(size_of_val(maps), what) } else { Ok(()) };
+        let fits = if backend.is_apart() { limit.check(size_of_val(maps).saturating_add(later), what) } else { Ok(()) };
         match fits.and_then(|()| backend.upload(maps, what)) {
             Ok(there) => Ok(Maps::There(there)),
             Err(e)
@@ -93,7 +94,11 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let held = Self::bytes(&backend, geometry, choice.as_ref(), batch)?;
         let mut limit = MemoryLimit { bytes: options.memory_limit, held };
         limit.check(0, "the plan")?;
-        let maps = geometry.coil_maps.map(|maps| Maps::new(&*backend, maps, &limit)).transpose()?;
+        // Q, and the vectors of conjugate gradients.
+        let vectors = geometry.voxel_count().saturating_mul((4 + geometry.frames) * size_of::<Complex<T>>());
+        let q = if geometry.voxels.is_some() { 0 } else { Self::q_bytes(&backend, &geometry.dims) };
+        let later = q.saturating_add(vectors);
+        let maps = geometry.coil_maps.map(|maps| Maps::new(&*backend, maps, &limit, later)).transpose()?;
         if let (true, Some(Maps::There(_)), Some(maps)) = (backend.is_apart(), &maps, geometry.coil_maps) {
             limit.held += size_of_val(maps);
         }
@@ -461,7 +466,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             Normal::Toeplitz => true,
             Normal::Transforms => false,
             // Q and, while it is made, the complex doubled grid must fit.
-            Normal::Auto if self.limit.check(self.q_bytes(), "Q").is_err() => false,
+            Normal::Auto if self.limit.check(Self::q_bytes(self.b(), &self.dims), "Q").is_err() => false,
             Normal::Auto => match self.choice() {
                 None => true,
                 Some(c) => {
@@ -480,17 +485,17 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         }
         let mut slot = self.toeplitz.lock().unwrap_or_else(|e| e.into_inner());
         if slot.is_none() {
-            self.limit.check(self.q_bytes(), "Q")?;
+            self.limit.check(Self::q_bytes(self.b(), &self.dims), "Q")?;
             let made = Toeplitz::new(self.b(), &self.dims, self.q_octants()?)?;
             *slot = Some(Arc::new(made));
         }
         Ok(slot.clone())
     }
 
-    fn q_bytes(&self) -> usize {
-        // One half of the doubled grid.
-        let doubled = self.dims[1..].iter().fold(self.dims[0], |p, &n| p.saturating_mul(window::next_fast_size(2 * n)));
-        self.b().convolver_bytes(&self.dims).saturating_add(doubled.saturating_mul(2 * std::mem::size_of::<T>()))
+    /// Bytes of Q and, while it is made, of one half of the doubled grid.
+    fn q_bytes(b: &B, dims: &[usize]) -> usize {
+        let doubled = dims[1..].iter().fold(dims[0], |p, &n| p.saturating_mul(window::next_fast_size(2 * n)));
+        b.convolver_bytes(dims).saturating_add(doubled.saturating_mul(2 * std::mem::size_of::<T>()))
     }
 
     fn squared_weight(&self, m: usize) -> f64 {
