@@ -447,6 +447,10 @@ def ladder_table(rows):
     return lines + [f"| {r['rung']} | {r['median_ms']:.2f} ms | {r['tpairs_per_s']:.3f} T/s | {r['error']:.1e} |" for r in rows]
 
 
+def version(number):
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
 def describe(library):
     gpu = cp.cuda.runtime.getDeviceProperties(0)
     size = 1 << 28
@@ -454,12 +458,13 @@ def describe(library):
     copy = statistics.median(event_ms(cp.cuda.get_current_stream(), lambda: cp.copyto(b, a)) for _ in range(5))
     return {
         "date": datetime.date.today().isoformat(),
-        "gpu": gpu["name"].decode(),
-        "driver": cp.cuda.runtime.driverGetVersion(),
-        "runtime": cp.cuda.runtime.runtimeGetVersion(),
-        "copy_tb_per_s": 2 * a.nbytes / copy * 1e-9,
+        "GPU": gpu["name"].decode(),
+        "GPUs": cp.cuda.runtime.getDeviceCount(),
+        "CUDA of the driver": version(cp.cuda.runtime.driverGetVersion()),
+        "CUDA of CuPy": version(cp.cuda.runtime.runtimeGetVersion()),
+        "copy, TB/s read and written": round(2 * a.nbytes / copy * 1e-9, 2),
         "recon": library.version(),
-        "cufinufft": cufinufft.__version__ if cufinufft else "none",
+        "cuFINUFFT": cufinufft.__version__ if cufinufft else "none",
     }
 
 
@@ -479,7 +484,8 @@ def main():
     random, runs = np.random.default_rng(1), 3 if chosen.quick else 15
     stream = cp.cuda.Stream(non_blocking=True)
     results = {"machine": describe(library)}
-    text = [f"{name}: {value}" for name, value in results["machine"].items()]
+    text = ["Written by `make bench-gpu`; what limits what: [notes-gpu.md](notes-gpu.md).", ""]
+    text += [f"- {name}: {value}" for name, value in results["machine"].items()]
     suites = {
         "stone": (lambda: measure_transforms(library, "stone", runs, random, stream), transform_table),
         "large3d": (lambda: measure_transforms(library, "large3d", runs, random, stream), transform_table),
