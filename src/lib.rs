@@ -28,6 +28,11 @@
 //! `sse`, `avx2`, `avx512`; the option wins) picks a level. Results have the same bits for any number of threads and on
 //! every call, at one level.
 //!
+//! A plan computes on an NVIDIA GPU where there is one ([`Options::device`]), else on the CPU. Kernels are compiled with NVRTC
+//! when a plan first needs them and kept in the folder `RECON_CACHE_DIR`, else `~/.cache/recon`; `RECON_NVRTC` names the file
+//! of an NVRTC that the system does not find. Arrays may lie on the GPU: [`Source::device`], [`Sink::device`]. Results have
+//! the same bits on every call there, too; they agree with the CPU's to rounding.
+//!
 //! Inside, algorithms are written once over the primitives of [`backend::Backend`], which a device implements.
 
 pub mod backend;
