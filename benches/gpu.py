@@ -332,7 +332,8 @@ def measure_first(library_path, header, runs):
     with tempfile.TemporaryDirectory() as folder:
 
         def seconds(cache):
-            environment = dict(os.environ, RECON_CACHE_DIR=cache)
+            # NVRTC keeps what it compiled in a folder of its own.
+            environment = dict(os.environ, RECON_CACHE_DIR=cache, CUDA_CACHE_PATH=f"{cache}/driver")
             command = [sys.executable, "-c", FIRST, str(Path(__file__).parent), str(library_path), str(header)]
             return float(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
 
