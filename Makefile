@@ -79,7 +79,7 @@ test: PACKAGES += python3-venv
 test: deps
 	@if [ -z "$$RECON_NVRTC" ]; then $(MAKE) --no-print-directory $(nvrtc)/ready; fi
 	@if cargo fmt --version >/dev/null 2>&1; then $(CARGO) fmt --check; else echo "skipped: formatting (no rustfmt)"; fi
-	found=$$(ls $(abspath $(nvrtc))/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.[0-9]* 2>/dev/null | head -n 1); \
+	@found=$$(ls $(abspath $(nvrtc))/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.[0-9]* 2>/dev/null | head -n 1); \
 	RECON_NVRTC=$${RECON_NVRTC:-$$found} $(CARGO) test --locked --features cli
 
 program := $(CARGO_TARGET_DIR)/release/recon

@@ -11,7 +11,6 @@ stdout as they are measured, and gpu.md and gpu.json to --output. Needs CuPy; wi
 
 import argparse
 import datetime
-import json
 import os
 import statistics
 import subprocess
@@ -24,6 +23,7 @@ import cupy as cp
 import numpy as np
 
 import recon_library
+from rows import as_json
 
 try:
     import cufinufft
@@ -504,7 +504,7 @@ def main():
             text += ["", f"## {name}", "", *lines]
             print("\n".join(lines), flush=True)
     chosen.output.mkdir(parents=True, exist_ok=True)
-    (chosen.output / "gpu.json").write_text(json.dumps(results, indent=1) + "\n")
+    (chosen.output / "gpu.json").write_text(as_json(results))
     (chosen.output / "gpu.md").write_text("\n".join(["# recon on a GPU", "", *text]) + "\n")
 
 

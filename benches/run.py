@@ -10,7 +10,6 @@ setting that meets an error stands for its side. BART, and what is compared with
 """
 
 import argparse
-import json
 import os
 from pathlib import Path
 
@@ -28,6 +27,7 @@ import recon_library
 import report
 import solutions
 import transforms
+from rows import as_json
 from session import Session
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -57,15 +57,6 @@ def options():
         partial = parsed.quick or parsed.only
         parsed.output = parsed.build / "bench" / "output" if partial else ROOT / "docs" / "benchmarks"
     return parsed
-
-
-def as_json(results):
-    """A row a line, so that two files can be compared by eye."""
-    texts = {}
-    for name, value in results.items():
-        rows = isinstance(value, list) and value and isinstance(value[0], dict)
-        texts[name] = "[\n" + ",\n".join(json.dumps(row) for row in value) + "\n]" if rows else json.dumps(value)
-    return "{\n" + ",\n".join(f"{json.dumps(name)}: {text}" for name, text in texts.items()) + "\n}\n"
 
 
 def main():
