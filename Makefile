@@ -123,4 +123,5 @@ bench-gpu: PACKAGES := python3-venv
 bench-gpu: deps
 	$(CARGO) build --lib $(CARGO_FLAGS)
 	$(MAKE) $(CARGO_TARGET_DIR)/bench-gpu-venv/ready
-	$(gpu_python) benches/gpu.py --build $(CARGO_TARGET_DIR) $(BENCH_FLAGS)
+	libraries=$$(ls -d $(abspath $(CARGO_TARGET_DIR))/bench-gpu-venv/lib/python3*/site-packages/nvidia/*/lib | paste -s -d :); \
+	LD_LIBRARY_PATH=$$libraries:$$LD_LIBRARY_PATH $(gpu_python) benches/gpu.py --build $(CARGO_TARGET_DIR) $(BENCH_FLAGS)
