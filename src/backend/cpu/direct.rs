@@ -149,6 +149,8 @@ mod tests {
         }
     }
 
+    // Bounds are some forty roundings: sums of a thousand numbers that drift away from zero lose a dozen, in double precision
+    // the reference as well.
     #[test]
     fn sums_on_grids_of_all_shapes() {
         for dims in [
@@ -169,8 +171,8 @@ mod tests {
         ] {
             // Beyond one run of the inner product, or one block, of samples; and a single one.
             for samples in [1, 3, 300, 1100] {
-                check::<f32>(dims, samples, None, 1e-6);
-                check::<f64>(dims, samples, None, 3e-15);
+                check::<f32>(dims, samples, None, 5e-6);
+                check::<f64>(dims, samples, None, 1e-14);
             }
         }
         // More lines than are folded at a time.
@@ -181,8 +183,8 @@ mod tests {
     fn sums_over_lists() {
         for ndim in 1..=3 {
             for (samples, voxels) in [(1, 1), (1, 50), (700, 1), (333, 411)] {
-                check::<f32>(&vec![200; ndim], samples, Some(voxels), 3e-6);
-                check::<f64>(&vec![200; ndim], samples, Some(voxels), 5e-15);
+                check::<f32>(&vec![200; ndim], samples, Some(voxels), 5e-6);
+                check::<f64>(&vec![200; ndim], samples, Some(voxels), 2e-14);
             }
         }
     }
