@@ -346,7 +346,8 @@ typedef struct {
     uint32_t window;
     // A recon_device; default RECON_DEVICE_AUTO.
     uint32_t device;
-    // Indices in device_indices; 0 for the first GPU.
+    // Indices in device_indices; 0 for the first GPU. Several share the work: coils with NUFFT, voxels with exact sums;
+    // under a memory limit, and where there is nothing to share, the first does it alone.
     uint32_t device_count;
     // Which devices, for RECON_DEVICE_CUDA: [device_count]. Or NULL.
     const uint32_t *device_indices;

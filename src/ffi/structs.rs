@@ -268,7 +268,8 @@ pub struct recon_options {
     pub window: u32,
     /// A recon_device; default RECON_DEVICE_AUTO.
     pub device: u32,
-    /// Indices in device_indices; 0 for the first GPU.
+    /// Indices in device_indices; 0 for the first GPU. Several share the work: coils with NUFFT, voxels with exact sums;
+    /// under a memory limit, and where there is nothing to share, the first does it alone.
     pub device_count: u32,
     /// Which devices, for RECON_DEVICE_CUDA: [device_count]. Or NULL.
     pub device_indices: *const u32,
