@@ -155,7 +155,7 @@ mod tests {
         // SAFETY: no stream of the caller's.
         let gpu = runtime::first_usable().map(|index| unsafe { Gpu::new(index, None) }.unwrap());
         if gpu.is_none() {
-            eprintln!("skipped: transforms on a GPU (no GPU)");
+            crate::backend::cuda::skipped("transforms on a GPU");
         }
         gpu
     }
