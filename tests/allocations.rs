@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use recon::{CgOptions, Complex, Geometry, Method, Normal, Options, Plan, Prior, Real};
+use recon::{CgOptions, Complex, Device, Geometry, Method, Normal, Options, Plan, Prior, Real};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -110,7 +110,7 @@ fn cases(method: Method, listed: bool, dims: [&'static [usize]; 2], normals: &[N
         for &normal in normals {
             for maps in [false, true] {
                 for threads in [1, 2] {
-                    let options = Options { method, normal, threads, ..Options::default() };
+                    let options = Options { method, normal, device: Device::Cpu, threads, ..Options::default() };
                     all.push(Case { dims, listed, maps, options });
                 }
             }
@@ -152,7 +152,7 @@ fn iterations() -> Vec<String> {
     let mut image = poisoned::<f32>(2 * 140 * 130);
     for normal in [Normal::Toeplitz, Normal::Transforms, Normal::Auto] {
         for threads in [1, 2] {
-            let options = Options { normal, threads, ..Options::default() };
+            let options = Options { normal, device: Device::Cpu, threads, ..Options::default() };
             let plan = Plan::new(&Geometry::new(&dims, &slices(&k)).coils(2), &options).unwrap();
             let anatomical = Prior::Anatomical { reference: &reference, edge: 0.1 };
             for prior in [Prior::Identity, Prior::Differences, anatomical] {

@@ -49,6 +49,8 @@ impl Scene {
         unsafe {
             assert_eq!(recon_options_init(o.as_mut_ptr(), size_of::<recon_options>() as u32), RECON_OK);
             (*o.as_mut_ptr()).threads = threads;
+            // A CUDA driver has threads of its own.
+            (*o.as_mut_ptr()).device = recon_device::RECON_DEVICE_CPU as u32;
             assert_eq!(recon_plan_create(&raw const g, o.as_ptr(), &raw mut plan), RECON_OK);
         }
         plan

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use recon::{CgOptions, Complex, Density, Geometry, Method, Normal, Options, Plan, Real, Simd};
+use recon::{CgOptions, Complex, Density, Device, Geometry, Method, Normal, Options, Plan, Real, Simd};
 
 /// What a scan's operations give at one level, by name.
 type Results = Vec<(String, Vec<Complex<f64>>)>;
@@ -45,7 +45,15 @@ impl<T: Real> Scan<T> {
             let k = slices(&self.k);
             let mut geometry = Geometry::new(&self.dims, &k).weights(&self.weights).coils(2).coil_maps(&self.maps);
             geometry.voxels = listed.then(|| slices(&self.list));
-            let options = Options { method, normal, simd, threads: 2, tolerance: 1e-4, ..Options::default() };
+            let options = Options {
+                method,
+                normal,
+                simd,
+                device: Device::Cpu,
+                threads: 2,
+                tolerance: 1e-4,
+                ..Options::default()
+            };
             let plan = Plan::new(&geometry, &options).unwrap();
             assert_eq!(plan.info().simd, level(simd).unwrap());
             let mut add =
