@@ -22,7 +22,9 @@ from pathlib import Path
 import cupy as cp
 import numpy as np
 
+import cases
 import recon_library
+from measure import random_complex, voxel_positions
 from rows import as_json
 
 try:
@@ -40,20 +42,16 @@ CUFINUFFT = [(eps, method) for eps in (3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6,
 
 # Case, dims, errors, and what the design asks of adjoint and forward in milliseconds.
 TRANSFORMS = {
-    "stone": ((128, 128, 128), {1e-3: 0.25, 1e-5: 0.4}),
+    "stone": (cases.STONE.dims, {1e-3: 0.25, 1e-5: 0.4}),
     "large3d": ((256, 256, 256), {1e-3: 3.0}),
 }
 EXACT_SAMPLES = 284_592
 
 
-def random_complex(random, *shape):
-    return (random.standard_normal(shape) + 1j * random.standard_normal(shape)).astype(np.complex64)
-
-
 def trajectory(library, case, random):
     if case == "large3d":
         return [random.uniform(-0.5, 0.4999, 8_400_000).astype(np.float32) for _ in range(3)]
-    return library.trajectory("radial3d", 3, 555, 512)
+    return cases.STONE.trajectory(library)
 
 
 def direct(sign, sources, values, targets):
@@ -67,14 +65,6 @@ def direct(sign, sources, values, targets):
     return cp.asnumpy(result)
 
 
-def positions(dims, chosen):
-    axes, rest = [], chosen
-    for size in dims:
-        axes.append((rest % size - size // 2).astype(np.float64))
-        rest = rest // size
-    return axes
-
-
 class Transform:
     """Random data of one operation, and the exact values of some of its outputs."""
 
@@ -82,14 +72,14 @@ class Transform:
         voxels, samples = int(np.prod(dims)), k[0].size
         self.dims, self.k, self.operation = dims, k, operation
         shape, self.size = (samples, voxels) if operation == "adjoint" else (voxels, samples)
-        data = random_complex(random, shape)
+        data = random_complex(random, (shape,))
         self.data = cp.asarray(data)
         chosen = random.choice(self.size, CHECKED, replace=False)
         self.chosen = cp.asarray(chosen)
         if operation == "adjoint":
-            self.exact = direct(1, k, data, positions(dims, chosen))
+            self.exact = direct(1, k, data, voxel_positions(dims, chosen))
         else:
-            places = positions(dims, np.arange(voxels))
+            places = voxel_positions(dims, np.arange(voxels))
             self.exact = direct(-1, places, data, [axis[chosen].astype(np.float64) for axis in k])
 
     def error(self, output):
@@ -234,7 +224,7 @@ def traffic(dims, grid, samples, width):
 def measure_exact(library, runs, random, stream):
     dims = (128, 128, 128)
     k = [axis[:EXACT_SAMPLES] for axis in library.trajectory("radial3d", 3, 1176, 242)]
-    voxels = [p.astype(np.float32) for p in positions(dims, np.arange(int(np.prod(dims))))]
+    voxels = [p.astype(np.float32) for p in voxel_positions(dims, np.arange(int(np.prod(dims))))]
     rows = []
     for name, operation, arguments, asked in (
         ("Cartesian", "adjoint", {}, 40.0),
@@ -270,7 +260,7 @@ def measure_solutions(library, runs, random, stream):
     """Plan, F^H d, Q and 60 iterations, data from and to the host; and radial gridding of three coils."""
     rows = []
     dims = (128, 128, 128)
-    k = library.trajectory("radial3d", 3, 555, 512)
+    k = cases.STONE.trajectory(library)
     kspace, _ = library.phantom(dims, k, 1)
     kept = recon_library.Plan(library, (16, 16), [axis[:100] for axis in k[:2]], gpus=[0])
     for tolerance in (1e-4, 1e-5):
@@ -290,10 +280,10 @@ def measure_solutions(library, runs, random, stream):
         )  # fmt: skip
     del kept
     dims = (256, 256)
-    k = library.trajectory("radial2d", 2, 504, 512, recon_library.SPOKES_LINEAR)
+    k = cases.RADIAL2D.trajectory(library)
     weights = np.hypot(*k).astype(np.float32) + np.float32(1e-4)
     plan = recon_library.Plan(library, dims, k, tolerance=1e-3, coils=3, weights=weights, gpus=[0], stream=stream.ptr)
-    data = cp.asarray(random_complex(random, 3, k[0].size))
+    data = cp.asarray(random_complex(random, (3, k[0].size)))
     image = cp.full((3, 256, 256), complex(np.nan, np.nan), cp.complex64)
     times = [event_ms(stream, lambda: plan.grid(data, image)) for _ in range(runs + 1)][1:]
     assert bool(cp.isfinite(image).all())
@@ -352,12 +342,12 @@ def first_table(rows):
 def measure_several(library, runs, random):
     """Exact sums divided by voxels, and CG divided by coils, from and to the host's memory, on 1, 2, 4 and 8 GPUs."""
     dims = (128, 128, 128)
-    k = library.trajectory("radial3d", 3, 555, 512)
+    k = cases.STONE.trajectory(library)
     samples, coils = k[0].size, 32
-    data = random_complex(random, samples)
-    kspace, maps = random_complex(random, coils, samples), random_complex(random, coils, *dims)
+    data = random_complex(random, (samples,))
+    kspace, maps = random_complex(random, (coils, samples)), random_complex(random, (coils, *dims))
     image = np.full(dims, complex(np.nan, np.nan), np.complex64)
-    voxels = [p.astype(np.float32) for p in positions(dims, np.arange(int(np.prod(dims))))]
+    voxels = [p.astype(np.float32) for p in voxel_positions(dims, np.arange(int(np.prod(dims))))]
     rows = []
     for name, arguments, work in (
         ("exact sums, Cartesian", {"exact": True}, lambda plan: plan.adjoint(data, image)),
@@ -396,7 +386,7 @@ def measure_ladder(library, runs, random, stream):
     source = (ROOT / "kernels" / "common.cuh").read_text() + (Path(__file__).parent / "seeds_ladder.cu").read_text()
     options = ("-DREAL=float", "-DDOUBLE=0", f"-DTILE={tile}", f"-DV={voxels_a_thread}")
     module = cp.RawModule(code=source, options=options)
-    places = [cp.asarray(p, cp.float32) for p in positions(dims, np.arange(size))]
+    places = [cp.asarray(p, cp.float32) for p in voxel_positions(dims, np.arange(size))]
     data = cp.asnumpy(transform.data)
     samples = cp.asarray(np.stack([*k, data.real, data.imag], axis=1).astype(np.float32))
     interleaved = cp.stack(places, axis=1)

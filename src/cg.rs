@@ -1,7 +1,7 @@
 //! Conjugate gradients for (E^H W E + lambda R^H R) x = E^H W d (Hestenes and Stiefel 1952; Pruessmann et al., Magn.
 //! Reson. Med. 46:638, 2001, for the normal equations of an MR scan).
 
-use crate::backend::{Backend, Complexes, ComplexesMut, Sink, Source};
+use crate::backend::{Backend, Complexes, ComplexesMut, Deliveries, Sink, Source};
 use crate::error::{bail, try_reserve, Result};
 use crate::prior::{Prior, PriorOperator};
 use crate::real::Real;
@@ -124,6 +124,22 @@ pub(crate) trait System<T: Real, B: Backend<T>> {
     fn right_hand_side(&self, kspace: Source<'_, Complex<T>>, image: ComplexesMut<B, T>) -> Result<()>;
     /// y = E^H W E x for one image.
     fn normal(&self, x: Complexes<B, T>, y: ComplexesMut<B, T>) -> Result<()>;
+}
+
+/// y = E^H W E x for any number of images.
+pub(crate) fn normal_of_images<T: Real, B: Backend<T>>(
+    system: &impl System<T, B>,
+    x: Source<'_, Complex<T>>,
+    mut y: Sink<'_, Complex<T>>,
+) -> Result<()> {
+    let (b, voxels) = (system.b(), system.voxels());
+    let mut deliveries = Deliveries::new(b);
+    for first in (0..x.len()).step_by(voxels) {
+        let (x, mut out) = (b.input(x.part(first..first + voxels))?, b.output(y.split_off(voxels))?);
+        system.normal(b.read(&x), b.write(&mut out))?;
+        deliveries.push(out)?;
+    }
+    deliveries.finish()
 }
 
 /// Buffers of a solution.

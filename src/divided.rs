@@ -346,15 +346,8 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
     fn prepare_normal(&self) -> Result<()> {
         System::prepare(self)
     }
-    fn normal(&self, x: Source<'_, Complex<T>>, mut y: Sink<'_, Complex<T>>) -> Result<()> {
-        let b = self.undivided().b();
-        for first in (0..x.len()).step_by(self.voxels) {
-            let (x, mut out) = (b.input(x.part(first..first + self.voxels))?, b.output(y.split_off(self.voxels))?);
-            System::normal(self, b.read(&x), b.write(&mut out))?;
-            b.mark_ready(&mut out)?;
-            b.deliver(out)?;
-        }
-        Ok(())
+    fn normal(&self, x: Source<'_, Complex<T>>, y: Sink<'_, Complex<T>>) -> Result<()> {
+        cg::normal_of_images(self, x, y)
     }
     fn q(&self, q: &mut [Complex<T>]) -> Result<()> {
         self.undivided().q(q)

@@ -1,7 +1,7 @@
 //! The encoding operator E of an MR scan, its adjoint and E^H W E: coils, weights and voxel basis around the transform
 //! between k-space and one image. Written once, over the backend's primitives.
 
-use crate::backend::{Backend, Complexes, ComplexesMut, Reals, Sink, Source};
+use crate::backend::{Backend, Complexes, ComplexesMut, Deliveries, Reals, Sink, Source};
 use crate::cg::System;
 use crate::density::{self, Density};
 use crate::error::{bail, try_collect, try_vec, ErrorKind, Result};
@@ -186,7 +186,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
 
     /// Bytes that the plan holds in the host's memory, Q included once it is made.
     pub fn host_bytes(&self) -> usize {
-        if self.b().device_bytes() == 0 {
+        if !self.b().is_apart() {
             return self.bytes_held();
         }
         // What it keeps of the geometry.
@@ -271,7 +271,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         // Taken before anything is written, so that an output is never half written for want of memory.
         let mut images = self.maps.as_ref().map(|_| self.image_batch()).transpose()?;
         let mut values = self.phi.as_ref().map(|_| self.sample_batch()).transpose()?;
-        let mut ready = None;
+        let mut deliveries = Deliveries::new(b);
         for (arrays, voxels) in self.groups(kspace.len() / self.samples) {
             let x = b.input(image.part(voxels))?;
             for coils in self.batches(arrays.len()) {
@@ -292,11 +292,10 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
                     }
                     _ => self.to_samples(x, b.write(&mut out))?,
                 }
-                b.mark_ready(&mut out)?;
-                ready.replace(out).map_or(Ok(()), |before| b.deliver(before))?;
+                deliveries.push(out)?;
             }
         }
-        ready.map_or(Ok(()), |last| b.deliver(last))
+        deliveries.finish()
     }
 
     /// Ranges of arrays of samples that are worked on together, and of the voxels of their images.
@@ -355,15 +354,14 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         mut image: Sink<'_, Complex<T>>,
     ) -> Result<()> {
         let b = self.b();
-        let mut ready = None;
+        let mut deliveries = Deliveries::new(b);
         for (arrays, voxels) in self.groups(kspace.len() / self.samples) {
             let mut out = b.output(image.split_off(voxels.len()))?;
             let values = kspace.part(arrays.start * self.samples..arrays.end * self.samples);
             self.adjoint_of_group(factor, values, b.write(&mut out))?;
-            b.mark_ready(&mut out)?;
-            ready.replace(out).map_or(Ok(()), |before| b.deliver(before))?;
+            deliveries.push(out)?;
         }
-        ready.map_or(Ok(()), |last| b.deliver(last))
+        deliveries.finish()
     }
 
     /// The adjoint of the coils of one image with maps, of a batch of coils without.

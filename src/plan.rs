@@ -640,16 +640,8 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
     fn prepare_normal(&self) -> Result<()> {
         self.toeplitz().map(|_| ())
     }
-    fn normal(&self, x: Source<'_, Complex<T>>, mut y: Sink<'_, Complex<T>>) -> Result<()> {
-        let b = self.b();
-        let mut ready = None;
-        for first in (0..x.len()).step_by(self.voxels) {
-            let (x, mut out) = (b.input(x.part(first..first + self.voxels))?, b.output(y.split_off(self.voxels))?);
-            Encoding::normal(self, b.read(&x), b.write(&mut out))?;
-            b.mark_ready(&mut out)?;
-            ready.replace(out).map_or(Ok(()), |before| b.deliver(before))?;
-        }
-        ready.map_or(Ok(()), |last| b.deliver(last))
+    fn normal(&self, x: Source<'_, Complex<T>>, y: Sink<'_, Complex<T>>) -> Result<()> {
+        cg::normal_of_images(self, x, y)
     }
     fn q(&self, q: &mut [Complex<T>]) -> Result<()> {
         Encoding::q(self, q)

@@ -259,6 +259,30 @@ impl<'a, B: ?Sized, E> ViewMut<'a, B, E> {
     }
 }
 
+/// Results on their way to the caller: each is delivered when the next has been asked for.
+pub(crate) struct Deliveries<'a, T: Real, B: Backend<T>> {
+    backend: &'a B,
+    ready: Option<B::Output<'a, Complex<T>>>,
+}
+
+impl<'a, T: Real, B: Backend<T>> Deliveries<'a, T, B> {
+    /// None yet.
+    pub fn new(backend: &'a B) -> Self {
+        Deliveries { backend, ready: None }
+    }
+
+    /// Takes an output whose work has been asked for.
+    pub fn push(&mut self, mut output: B::Output<'a, Complex<T>>) -> Result<()> {
+        self.backend.mark_ready(&mut output)?;
+        self.ready.replace(output).map_or(Ok(()), |before| self.backend.deliver(before))
+    }
+
+    /// Delivers the last.
+    pub fn finish(self) -> Result<()> {
+        self.ready.map_or(Ok(()), |last| self.backend.deliver(last))
+    }
+}
+
 /// Real arrays of a backend, borrowed.
 pub type Reals<'a, B, T> = View<'a, B, T>;
 /// Complex arrays of a backend, borrowed.

@@ -24,6 +24,7 @@ pub struct Kernels {
     pub source: &'static str,
     /// Macros and their values.
     pub macros: Vec<(&'static str, String)>,
+    key: u64,
 }
 
 impl Kernels {
@@ -33,9 +34,11 @@ impl Kernels {
             4 => [("REAL", "float".to_owned()), ("DOUBLE", "0".to_owned())],
             _ => [("REAL", "double".to_owned()), ("DOUBLE", "1".to_owned())],
         };
-        let macros =
+        let macros: Vec<_> =
             precision.into_iter().chain(macros.iter().map(|(name, value)| (*name, value.to_string()))).collect();
-        Kernels { name, source, macros }
+        let mut kernels = Kernels { name, source, macros, key: 0 };
+        kernels.key = Checksum::of(format!("{}\n{}", kernels.options().join(" "), kernels.text()).as_bytes());
+        kernels
     }
 
     fn text(&self) -> String {
@@ -48,11 +51,11 @@ impl Kernels {
 
     /// Tells sources and options apart.
     pub fn key(&self) -> u64 {
-        Checksum::of(format!("{}\n{}", self.options().join(" "), self.text()).as_bytes())
+        self.key
     }
 
     fn file(&self, architecture: &str) -> String {
-        format!("{}-{architecture}-{:016x}.cubin", self.name, self.key())
+        format!("{}-{architecture}-{:016x}.cubin", self.name, self.key)
     }
 }
 

@@ -135,11 +135,6 @@ impl Memory {
         self.held.load(Relaxed)
     }
 
-    /// The stream whose work uses this memory.
-    pub fn stream(&self) -> &Arc<Stream> {
-        &self.stream
-    }
-
     /// An array whose contents are whatever was there.
     pub fn array<E: Element>(self: &Arc<Self>, len: usize, what: &str) -> Result<DeviceArray<E>> {
         let Some(bytes) = len.checked_mul(size_of::<E>()).and_then(|b| b.max(1).checked_next_multiple_of(256)) else {
