@@ -1,0 +1,18 @@
+function rest = trailing(array, leading, what, meaning)
+%TRAILING  The dimensions of an array behind those that must lead it, which may also be one dimension or a vector.
+%   For internal use.
+sizes = size(array);
+count = numel(leading);
+padded = [sizes, ones(1, count)];
+if isequal(padded(1:count), leading)
+    rest = sizes(count + 1:end);
+elseif sizes(1) == prod(leading)
+    rest = sizes(2:end);
+elseif numel(array) == prod(leading)
+    rest = [];
+else
+    error('recon:SizeMismatch', '%s is %s, where %s is %s: its first dimensions must be these', what, ...
+        recon.internal.sizes(sizes), meaning, recon.internal.sizes(leading));
+end
+rest = recon.internal.trim(rest);
+end

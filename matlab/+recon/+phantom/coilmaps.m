@@ -1,0 +1,15 @@
+function maps = coilmaps(dims, coils, varargin)
+%COILMAPS  Sensitivities of coils evenly spaced around the field of view.
+%   S = recon.phantom.coilmaps(dims, coils) is complex, [nx ny coils] or [nx ny nz coils]. The option 'Precision',
+%   'double' or 'single', sets its class.
+%
+%   Example
+%       S = recon.phantom.coilmaps([128 128], 8);
+%       imagesc(abs(S(:, :, 1)))
+%
+%   See also recon.phantom.kspace.
+own = recon.internal.options('recon.phantom.coilmaps', varargin, {'Precision'}, {});
+geometry = recon.internal.phantom_geometry('recon.phantom.coilmaps', dims, own, struct('Precision', 'double'));
+geometry.coils = coils;
+maps = recon_mex('phantom_coil_maps', geometry, recon.internal.full_size(geometry.dims, coils));
+end

@@ -1,0 +1,8 @@
+% RECON.TRAJECTORY  Trajectories through k-space, in cycles per voxel.
+%
+%   cartesian  - A fully sampled Cartesian grid.
+%   radial     - 2D spokes through the centre, linear or golden angle.
+%   radial3d   - 3D spokes, evenly spread over the sphere.
+%   spiral     - 2D spirals from the centre outwards.
+%   rosette    - 2D rosettes.
+%   propeller  - Blades: strips of parallel lines, turned about the centre.

@@ -1,0 +1,13 @@
+function k = propeller(blades, lines, readout, varargin)
+%PROPELLER  Blades: strips of parallel lines, turned about the centre of k-space.
+%   k = recon.trajectory.propeller(blades, lines, readout) is [readout lines blades 2], in cycles per voxel; lines are
+%   1/readout apart. The option 'Precision', 'double' or 'single', sets its class.
+%
+%   Example
+%       k = recon.trajectory.propeller(12, 24, 256);
+%       w = recon.density(k, [256 256]);
+%
+%   See also recon.trajectory.radial.
+own = recon.internal.options('recon.trajectory.propeller', varargin, {'Precision'}, {});
+k = recon.internal.generate('propeller', {blades, lines, readout}, [], own);
+end

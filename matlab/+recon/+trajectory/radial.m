@@ -1,0 +1,28 @@
+function k = radial(spokes, readout, varargin)
+%RADIAL  2D spokes through the centre of k-space.
+%   k = recon.trajectory.radial(spokes, readout) is [readout spokes 2], in cycles per voxel: sample j of a spoke lies at
+%   the signed radius (j - floor(readout/2)) / readout, j from 0; spoke p at the angle p pi / spokes.
+%
+%   k = recon.trajectory.radial(spokes, readout, Name, Value, ...) sets options:
+%
+%       'Order'      'linear', or 'golden': spoke p at p times 111.246 degrees
+%       'Precision'  'double' or 'single'
+%
+%   Example
+%       k = recon.trajectory.radial(64, 256, 'Order', 'golden');
+%       plot(k(:, :, 1), k(:, :, 2))
+%
+%   See also recon.trajectory.radial3d, recon.phantom.kspace.
+own = recon.internal.options('recon.trajectory.radial', varargin, {'Order', 'Precision'}, {});
+kind = 'radial';
+if isfield(own, 'Order')
+    switch own.Order
+        case 'golden'
+            kind = 'radial-golden';
+        case 'linear'
+        otherwise
+            error('recon:UnknownValue', 'recon.trajectory.radial: give the Order ''linear'' or ''golden''');
+    end
+end
+k = recon.internal.generate(kind, {spokes, readout}, [], own);
+end

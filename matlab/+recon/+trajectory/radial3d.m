@@ -1,0 +1,14 @@
+function k = radial3d(spokes, readout, varargin)
+%RADIAL3D  3D spokes through the centre, evenly spread over the sphere by a spiral from pole to equator.
+%   k = recon.trajectory.radial3d(spokes, readout) is [readout spokes 3], in cycles per voxel.
+%   The option 'Precision', 'double' or 'single', sets its class.
+%
+%   Example
+%       k = recon.trajectory.radial3d(400, 64);
+%       d = recon.phantom.kspace(k, [32 32 32]);
+%       x = recon.grid(k, d, [32 32 32], 'Weights', 'ramp');
+%
+%   See also recon.trajectory.radial.
+own = recon.internal.options('recon.trajectory.radial3d', varargin, {'Precision'}, {});
+k = recon.internal.generate('radial3d', {spokes, readout}, [], own);
+end

@@ -1,0 +1,401 @@
+classdef Encoding
+%ENCODING  The encoding operator E of an MR scan: coils, Fourier transform at any trajectory.
+%   E = recon.Encoding(k, dims) makes the operator for the trajectory k and images of size dims, [nx ny] or
+%   [nx ny nz]. All that depends on the trajectory is done now, and kept until the last copy of E is cleared:
+%
+%       y  = E * x          what the scanner would measure of the image x
+%       x  = E' * y         the adjoint, E^H y: neither weighted nor scaled
+%       x2 = E.normal(x)    E^H W E x, faster than E' * (W .* (E * x))
+%
+%   k is real, [samples 2], [readout shots 2], or the same with 3 for 3D, or complex, kx + 1i*ky. Its unit is cycles
+%   per voxel, from -0.5 to 0.5: divide cycles per field of view by the matrix size, radians by 2*pi. k(..., 1) runs
+%   along the first dimension of an image.
+%
+%   Images are [nx ny] or [nx ny nz]; without coil maps more coils may follow, [nx ny coils]; further dimensions
+%   (frames) are transformed one by one. K-space data have the trajectory's shape, [samples coils] or [readout shots
+%   coils], with frames behind the coils. Columns may stand for either: E * x(:) is a column, and E' * y(:) is one
+%   unless y has a column for its own shape. A = E.matrix() takes and gives columns only.
+%
+%   E = recon.Encoding(k, dims, Name, Value, ...) sets options:
+%
+%       'Maps'         coil sensitivities, [nx ny coils] or [nx ny nz coils]: coils are combined into one image; dims
+%                      may then be [] or left out. Without them each coil has an image of its own
+%       'Weights'      density weights, one a sample, or 'ramp', 'jackson', 'pipe-menon': the W of E.normal, E.rhs,
+%                      recon.cg and recon.grid; E and E' are not weighted. Default: 1 (recon.grid: 'pipe-menon')
+%       'Precision'    'single' or 'double', in which is computed. Default: single if k, Maps or Weights are. Results
+%                      have the class of the data
+%       'Tolerance'    relative l2 error of a transform against the exact sums; default 1e-4
+%       'Method'       'auto', 'nufft', or 'exact' for the direct sums
+%       'Normal'       how E.normal computes: 'auto', 'toeplitz', 'transforms'
+%       'Window'       of gridding: 'kaiser-bessel', 'gaussian', 'bilinear'
+%       'Basis'        shape of a voxel: 'point' or 'box'
+%       'Voxels'       positions of voxels in place of the grid, [voxels dims], in voxels from its centre
+%       'Device'       'auto' (a GPU if there is one), 'cpu', 'cuda'
+%       'Gpus'         which GPUs, counted from 1 as recon.devices lists them; several share the work
+%       'GpuArray'     true: data are gpuArrays, and used where they are. Default: whether k or Maps is one
+%       'Threads'      CPU threads; default: all
+%       'MemoryLimit'  bytes that the operator may hold
+%       'Simd'         'auto', 'baseline', 'avx2', 'avx512'
+%       'Coils', 'Frames'  how many are transformed together, where there are no maps; default 1 (others follow one by one)
+%
+%   Other methods: E.rhs(y) is E^H W y, what recon.cg solves for; E.q() the kernel Q of E^H W E, E.saveq(file) and
+%   E.loadq(file) keep it; E.info() what was chosen; size(E); E.afun(x, flag) for lsqr; delete(E) frees the plan now.
+%
+%   Every error has an identifier, as recon:InvalidArgument, recon:SizeMismatch, recon:CoordinateOutOfRange.
+%   After save and load the operator is rebuilt from its list (MATLAB; Octave cannot save objects).
+%
+%   Example
+%       k = recon.trajectory.radial(64, 256);
+%       y = recon.phantom.kspace(k, [128 128]);
+%       E = recon.Encoding(k, [128 128], 'Weights', 'ramp');
+%       x = pcg(@(x) E.normal(x), reshape(E.rhs(y), [], 1), 1e-3, 20);
+%       imagesc(abs(reshape(x, 128, 128)))
+%
+%   See also recon.cg, recon.grid, recon.fhd, recon.coilmaps, recon.density.
+
+    properties (SetAccess = private)
+        imageSize    % [nx ny] or [nx ny nz], or the number of voxels listed
+        sampleSize   % of the trajectory: [samples] or [readout shots ...]
+        coils        % receive coils transformed together
+        frames       % frames transformed together
+        combines     % whether coil maps combine the coils into one image
+        precision    % 'single' or 'double'
+        adjoint = false
+        columns = false
+    end
+    properties (SetAccess = private, Hidden)
+        geometry     % what the plan was made from, to make it again
+        options
+        plan
+        imageShape   % what size gives for the arrays that the plan transforms in one piece
+        kspaceShape
+    end
+
+    methods
+        function E = Encoding(k, varargin)
+            if nargin < 1
+                error('recon:InvalidArgument', 'recon.Encoding: give a trajectory and an image size');
+            end
+            dims = [];
+            if ~isempty(varargin) && isnumeric(varargin{1})
+                dims = varargin{1};
+                varargin = varargin(2:end);
+            end
+            o = recon.internal.options('recon.Encoding', varargin, recon.internal.plan_options(), {});
+            [E.sampleSize, ndim] = recon.internal.trajectory(k);
+
+            maps = take(o, 'Maps', []);
+            if ~isempty(maps)
+                recon.internal.numbers(maps, 'Maps');
+                sizes = [size(maps), 1, 1];
+                if isempty(dims)
+                    dims = sizes(1:ndim);
+                end
+            end
+            if isempty(dims)
+                error('recon:InvalidArgument', 'recon.Encoding: no image size: give [nx ny] or [nx ny nz], or coil maps');
+            end
+            recon.internal.numbers(dims, 'the image size');
+            dims = double(reshape(dims, 1, []));
+            if isscalar(dims)
+                dims = repmat(dims, 1, ndim);
+            end
+            if numel(dims) ~= ndim
+                error('recon:SizeMismatch', 'the trajectory k has %d coordinates, the image size %d dimensions', ndim, ...
+                    numel(dims));
+            end
+            voxels = take(o, 'Voxels', []);
+            E.imageSize = dims;
+            if ~isempty(voxels)
+                E.imageSize = size(voxels, 1);
+            end
+            E.combines = ~isempty(maps);
+            E.coils = take(o, 'Coils', 1);
+            E.frames = take(o, 'Frames', 1);
+            if E.combines
+                found = recon.internal.trailing(maps, E.imageSize, 'Maps', 'the image');
+                if numel(found) > 1
+                    error('recon:SizeMismatch', 'Maps is %s, where the image is %s: one dimension of coils must follow', ...
+                        recon.internal.sizes(size(maps)), recon.internal.sizes(E.imageSize));
+                end
+                E.coils = prod(found);
+                if isfield(o, 'Coils') && ~isequal(o.Coils, E.coils)
+                    error('recon:SizeMismatch', 'Maps has %d coils, the k-space data %g', E.coils, o.Coils);
+                end
+            end
+
+            weights = take(o, 'Weights', []);
+            E.precision = take(o, 'Precision', 'double');
+            if ~isfield(o, 'Precision') && any(cellfun(@(a) isa(a, 'single'), {k, maps, weights}))
+                E.precision = 'single';
+            end
+            E.geometry = struct('k', k, 'dims', dims, 'precision', E.precision, 'coils', E.coils, 'frames', E.frames, ...
+                'maps', maps, 'weights', weights, 'voxels', voxels, 'basis', take(o, 'Basis', 'point'));
+            E.options = rmfield(o, intersect(fieldnames(o), ...
+                {'Maps', 'Weights', 'Coils', 'Frames', 'Basis', 'Voxels', 'Precision'}));
+            if ~isfield(o, 'GpuArray') && (isa(k, 'gpuArray') || isa(maps, 'gpuArray'))
+                E.options.GpuArray = true;
+            end
+            on_gpu = {'k', 'maps', 'weights', 'voxels'};
+            for i = 1:numel(on_gpu)
+                if isa(E.geometry.(on_gpu{i}), 'gpuArray')
+                    E.geometry.(on_gpu{i}) = gather(E.geometry.(on_gpu{i}));
+                end
+            end
+            if ischar(weights)
+                plain = E.geometry;
+                plain.weights = [];
+                plain.coils = 1;
+                plain.frames = 1;
+                plain.maps = [];
+                first = recon.internal.Plan(plain, E.options);
+                E.geometry.weights = recon_mex('density', first.id, weights, 0, 0, recon.internal.full_size(E.sampleSize));
+                first.release();
+            end
+            if E.combines
+                E.imageShape = recon.internal.full_size(E.imageSize, E.frames);
+            else
+                E.imageShape = recon.internal.full_size(E.imageSize, E.coils, E.frames);
+            end
+            E.kspaceShape = recon.internal.full_size(E.sampleSize, E.coils, E.frames);
+            E.plan = recon.internal.Plan(E.geometry, E.options);
+        end
+
+        function y = mtimes(E, x)
+        %*  E * x is what the scanner would measure of x, E' * y the adjoint of y.
+            if ~isa(E, 'recon.Encoding') || isa(x, 'recon.Encoding')
+                error('recon:InvalidArgument', ...
+                    'an operator is multiplied with an array to its right: E * x, E'' * y, and E.normal(x) for E'' * E');
+            end
+            if E.adjoint
+                y = E.to_images('fhd', x);
+            elseif isequal(size(x), E.imageShape)
+                y = recon_mex('apply', E.plan.id, 'forward', x, E.kspaceShape);
+            else
+                y = E.to_samples(x);
+            end
+        end
+
+        function E = ctranspose(E)
+        %'  The adjoint operator; it shares the plan.
+            E.adjoint = ~E.adjoint;
+        end
+
+        function E = transpose(E) %#ok<STOUT>
+            error('recon:Unsupported', 'an operator has an adjoint, E'', and no transpose, E.''');
+        end
+
+        function A = matrix(E)
+        %MATRIX  The same operator as a matrix: it takes and gives columns, for solvers.
+            A = E;
+            A.columns = true;
+            sizes = size(E);
+            if E.adjoint
+                sizes = fliplr(sizes);
+            end
+            A.kspaceShape = [sizes(1), 1];
+            A.imageShape = [sizes(2), 1];
+        end
+
+        function y = afun(E, x, flag)
+        %AFUN  E.afun(x, 'notransp') is E * x, E.afun(y, 'transp') is E' * y, in columns: for lsqr and its like.
+            A = E.matrix();
+            if strcmp(flag, 'transp')
+                y = A' * x;
+            elseif strcmp(flag, 'notransp')
+                y = A * x;
+            else
+                error('recon:UnknownValue', 'flag is ''%s'': give ''transp'' or ''notransp''', char(flag));
+            end
+        end
+
+        function y = normal(E, x)
+        %NORMAL  E^H W E x, in the shape of x. W are the weights, 1 where none were given.
+            recon.internal.numbers(x, 'the image');
+            y = recon_mex('apply', E.plan.id, 'normal', x, size(x));
+        end
+
+        function x = rhs(E, y)
+        %RHS  E^H W y: the right-hand side that recon.cg solves for. A column for a column.
+            x = E.to_images('weighted_fhd', y);
+        end
+
+        function kernel = q(E)
+        %Q  The kernel of E^H W E, Q(d) = sum_m w_m |phi(k_m)|^2 exp(2i pi k_m.d), of size 2*dims, d = 0 at dims + 1.
+            sizes = 2 * E.imageSize;
+            if ~isempty(E.geometry.voxels)
+                sizes = E.imageSize;
+            end
+            kernel = recon_mex('q', E.plan.id, recon.internal.full_size(sizes));
+        end
+
+        function saveq(E, file)
+        %SAVEQ  Saves Q in a file, for operators of the same trajectory, weights and size in other sessions.
+            recon_mex('save_q', E.plan.id, char(file));
+        end
+
+        function loadq(E, file)
+        %LOADQ  Takes Q from a file in place of computing it.
+            recon_mex('load_q', E.plan.id, char(file));
+        end
+
+        function s = info(E)
+        %INFO  What was chosen: device, vector unit, threads, method, window width, grid, expected error, bytes held.
+            s = recon_mex('info', E.plan.id);
+        end
+
+        function varargout = size(E, varargin)
+        %SIZE  Of the operator as a matrix: samples of all coils, voxels of all images.
+            images = 1;
+            if ~E.combines
+                images = E.coils;
+            end
+            sizes = [prod(E.sampleSize) * E.coils, prod(E.imageSize) * images] * E.frames;
+            if E.adjoint
+                sizes = fliplr(sizes);
+            end
+            if nargin > 1
+                sizes = [sizes, ones(1, max([0, varargin{1} - 2]))];
+                varargout = {sizes(varargin{1})};
+            elseif nargout > 1
+                varargout = [num2cell(sizes), num2cell(ones(1, nargout - 2))];
+            else
+                varargout = {sizes};
+            end
+        end
+
+        function n = numel(E, varargin) %#ok<INUSD>
+            n = 1;
+        end
+
+        function flag = isreal(E) %#ok<MANU>
+            flag = false;
+        end
+
+        function disp(E)
+            if isempty(E.plan) || isempty(E.plan.id)
+                fprintf('  deleted recon.Encoding\n');
+                return
+            end
+            kind = 'Encoding';
+            if E.adjoint
+                kind = 'Encoding, adjoint';
+            end
+            s = E.info();
+            fprintf('  recon.%s: %s image, %s samples, %d coils', kind, recon.internal.sizes(E.imageSize), ...
+                recon.internal.sizes(E.sampleSize), E.coils);
+            if E.combines
+                fprintf(' with maps');
+            end
+            fprintf('\n  %s precision, %s', E.precision, s.method);
+            if strcmp(s.method, 'nufft')
+                fprintf(' (error %.1g, window of %d cells, grid %s)', s.error, s.width, recon.internal.sizes(s.grid));
+            end
+            fprintf(', on %s', s.device);
+            if ~strcmp(s.simd, 'none')
+                fprintf(' (%s, %d threads)', s.simd, s.threads);
+            end
+            fprintf(', %.1f MB\n', (s.host_bytes + s.device_bytes) / 1e6);
+        end
+
+        function delete(E)
+        %DELETE  Frees the plan now; this operator and its copies cannot be used any more.
+            if ~isempty(E.plan)
+                E.plan.release();
+            end
+        end
+
+        function s = saveobj(E)
+            s = struct('geometry', E.geometry, 'options', E.options, 'adjoint', E.adjoint, 'columns', E.columns);
+        end
+    end
+
+    methods (Hidden)
+        function x = to_images(E, which, y)
+        %TO_IMAGES  One of the transforms from k-space to images.
+            if isequal(size(y), E.kspaceShape)
+                x = recon_mex('apply', E.plan.id, which, y, E.imageShape);
+                return
+            end
+            recon.internal.numbers(y, 'the k-space data');
+            samples = prod(E.sampleSize);
+            stacked = iscolumn(y) && numel(y) ~= samples;
+            if E.columns || stacked
+                images = numel(y) / samples;
+                if E.combines
+                    images = images / E.coils;
+                end
+                shape = [prod(E.imageSize) * images, 1];
+            else
+                rest = recon.internal.trailing(y, E.sampleSize, 'the k-space data', 'the trajectory''s samples');
+                shape = recon.internal.full_size(E.imageSize, E.image_rest(rest));
+            end
+            if any(shape ~= round(shape))
+                E.mismatch(numel(y), 'the k-space data have', samples * E.coils);
+            end
+            x = recon_mex('apply', E.plan.id, which, y, shape);
+        end
+
+        function y = to_samples(E, x)
+            recon.internal.numbers(x, 'the image');
+            voxels = prod(E.imageSize);
+            if E.columns || (iscolumn(x) && ~isequal(size(x), recon.internal.full_size(E.imageSize)))
+                repeats = numel(x) / voxels;
+                if E.combines
+                    repeats = repeats * E.coils;
+                end
+                shape = [prod(E.sampleSize) * repeats, 1];
+            else
+                rest = recon.internal.trailing(x, E.imageSize, 'the image', 'the operator''s image');
+                if E.combines
+                    rest = [E.coils, rest];
+                end
+                shape = recon.internal.full_size(E.sampleSize, rest);
+            end
+            if any(shape ~= round(shape))
+                E.mismatch(numel(x), 'the image has', voxels);
+            end
+            y = recon_mex('apply', E.plan.id, 'forward', x, shape);
+        end
+
+        function rest = image_rest(E, rest)
+        %IMAGE_REST  Dimensions behind an image's own, from those behind the samples'.
+            if E.combines
+                sizes = [rest, 1];
+                if sizes(1) ~= E.coils
+                    error('recon:SizeMismatch', 'the k-space data have %d coils, Maps has %d', sizes(1), E.coils);
+                end
+                rest = rest(2:end);
+            end
+        end
+
+        function mismatch(E, given, what, wanted) %#ok<INUSL>
+            error('recon:SizeMismatch', '%s %d elements: %d are wanted, or a multiple', what, given, wanted);
+        end
+    end
+
+    methods (Static)
+        function E = loadobj(s)
+        %LOADOBJ  Makes the operator again from what was saved.
+            g = s.geometry;
+            list = {'Maps', g.maps, 'Weights', g.weights, 'Voxels', g.voxels, 'Basis', g.basis, 'Precision', ...
+                g.precision, 'Coils', g.coils, 'Frames', g.frames};
+            names = fieldnames(s.options);
+            for i = 1:numel(names)
+                list(end + 1:end + 2) = {names{i}, s.options.(names{i})};
+            end
+            E = recon.Encoding(g.k, g.dims, list{:});
+            if s.columns
+                E = E.matrix();
+            end
+            E.adjoint = s.adjoint;
+        end
+    end
+end
+
+function value = take(structure, name, default)
+value = default;
+if isfield(structure, name) && ~isempty(structure.(name))
+    value = structure.(name);
+end
+end

@@ -1,0 +1,95 @@
+function [image, report] = cg(k, d, varargin)
+%CG  Regularised least squares by conjugate gradients.
+%   x = recon.cg(k, d, dims) solves (E^H W E + lambda R^H R) x = E^H W d for the image x of size dims, [nx ny] or
+%   [nx ny nz], of k-space data d on the trajectory k (Stone et al. 2008; with coil maps, CG-SENSE of Pruessmann 2001).
+%
+%   k is [samples 2] or [readout shots 2], with 3 for 3D, or complex, kx + 1i*ky, in cycles per voxel. d has the shape
+%   of the trajectory's samples, then coils, then frames. Without coil maps each coil has its own image, [dims coils
+%   frames]; with 'Maps' they are combined, [dims frames]. x has the class of d.
+%
+%   x = recon.cg(k, d, dims, Name, Value, ...) sets options:
+%
+%       'Maps'        coil sensitivities, [dims coils], or 'data': estimated from the data by recon.coilmaps
+%       'Iterations'  at most so many for each image; default 30
+%       'Residual'    stop when the residual falls to this part of its first norm; default 0, never
+%       'Lambda'      weight of the prior, in the units of E^H W E; default 0
+%       'Prior'       R: 'identity', 'differences' between neighbours, 'anatomical', or a sparse matrix with a column
+%                     for each voxel
+%       'Reference'   for 'anatomical': the reference image, real, of size dims
+%       'Edge'        for 'anatomical': the difference that counts as a border, as a part of the reference's largest
+%                     magnitude; default 0.1
+%       'Initial'     image to start from, of the result's size; default zeros
+%       'Weights'     density weights, or 'ramp', 'jackson', 'pipe-menon': faster convergence, more noise; default 1
+%       'Progress'    true prints where the solver stands; a function f(p) is called before the first and after each
+%                     iteration with a structure: image, images, iteration, iterations, residual. An error that it
+%                     throws ends the solution. Ctrl-C ends it too, with recon:Cancelled, and frees everything
+%
+%   and those of the operator, as 'Tolerance', 'Device', 'Threads': see recon.Encoding. With many iterations and no
+%   prior ask for a 'Tolerance' of 1e-5: the transforms' error is amplified.
+%
+%   [x, report] = recon.cg(...) also returns a structure: stop ('iterations', 'tolerance', 'exact'), iterations and
+%   residual of the image that ended worst (worst_image), images, residuals [iterations + 1, images], and seconds.
+%
+%   x = recon.cg(E, d, Name, Value, ...) uses an operator made before.
+%
+%   Example
+%       k = recon.trajectory.radial(48, 256, 'Order', 'golden');
+%       d = recon.phantom.noise(recon.phantom.kspace(k, [128 128], 'Coils', 8), 50);
+%       x = recon.cg(k, d, [128 128], 'Maps', recon.phantom.coilmaps([128 128], 8), 'Iterations', 20);
+%       imagesc(abs(x))
+%
+%   See also recon.grid, recon.coilmaps, recon.Encoding.
+if nargin < 2
+    error('recon:InvalidArgument', 'recon.cg: give a trajectory (or an operator) and k-space data');
+end
+names = {'Iterations', 'Residual', 'Lambda', 'Prior', 'Reference', 'Edge', 'Initial', 'Progress'};
+[E, o, rest] = recon.internal.setup('recon.cg', k, d, varargin, names);
+if isfield(o, 'Progress') && (islogical(o.Progress) || isnumeric(o.Progress)) && isscalar(o.Progress)
+    if o.Progress
+        o.Progress = @recon.internal.progress;
+    else
+        o = rmfield(o, 'Progress');
+    end
+end
+shape = recon.internal.full_size(E.imageSize, E.image_rest(rest));
+each = prod(E.sampleSize) * E.coils * E.frames;
+count = numel(d) / each;
+if count == 1
+    if nargout > 1
+        [image, report] = recon_mex('cg', E.plan.id, d, o, shape);
+    else
+        image = recon_mex('cg', E.plan.id, d, o, shape);
+    end
+    return
+end
+if count ~= round(count)
+    error('recon:SizeMismatch', 'the k-space data have %d elements: %d are wanted, or a multiple', numel(d), each);
+end
+% More coils or frames than the operator transforms together: one after the other.
+d = reshape(d, each, count);
+image = [];
+for i = 1:count
+    [x, r] = recon_mex('cg', E.plan.id, d(:, i), o, E.imageShape);
+    if i == 1
+        image = zeros(numel(x), count, 'like', x);
+        report = r;
+    else
+        r.residuals = [report.residuals, r.residuals];
+        r.worst_image = r.worst_image + report.images;
+        r.images = r.images + report.images;
+        seconds = {'q_seconds', 'adjoint_seconds', 'iteration_seconds'};
+        for s = 1:numel(seconds)
+            r.(seconds{s}) = r.(seconds{s}) + report.(seconds{s});
+        end
+        if report.residual > r.residual
+            kept = {'stop', 'worst_image', 'iterations', 'residual'};
+            for s = 1:numel(kept)
+                r.(kept{s}) = report.(kept{s});
+            end
+        end
+        report = r;
+    end
+    image(:, i) = x(:);
+end
+image = reshape(image, shape);
+end

@@ -1,0 +1,48 @@
+function weights = density(k, varargin)
+%DENSITY  Density weights: the volume of k-space that each sample stands for.
+%   w = recon.density(k, dims) computes them for the trajectory k and images of size dims by the fixed point of Pipe and
+%   Menon 1999. w has the shape of the trajectory's samples and its class; give it to the option 'Weights'.
+%
+%   k is [samples 2] or [readout shots 2], with 3 for 3D, or complex, kx + 1i*ky, in cycles per voxel.
+%
+%   w = recon.density(k, dims, Name, Value, ...) sets options:
+%
+%       'Method'      'pipe-menon'; 'ramp', |k|^(n-1), for spokes through the centre that are spread evenly; or
+%                     'jackson', one over the density of samples under the gridding window (Jackson et al. 1991)
+%       'Iterations'  of 'pipe-menon', at most; default 30
+%       'Change'      of 'pipe-menon': stop when the error changes by less than this; default 1e-3
+%
+%   and those of the operator, as 'Precision', 'Device', 'Threads': see recon.Encoding.
+%
+%   w = recon.density(E, ...) uses an operator made before.
+%
+%   Example
+%       k = recon.trajectory.propeller(12, 24, 256);
+%       w = recon.density(k, [128 128]);
+%
+%   See also recon.grid, recon.Encoding.
+if nargin < 1
+    error('recon:InvalidArgument', 'recon.density: give a trajectory (or an operator)');
+end
+names = {'Method', 'Iterations', 'Change'};
+if isa(k, 'recon.Encoding')
+    own = recon.internal.options('recon.density', varargin, names, {});
+    E = k;
+else
+    dims = {};
+    if ~isempty(varargin) && isnumeric(varargin{1})
+        dims = varargin(1);
+        varargin = varargin(2:end);
+    end
+    others = setdiff(recon.internal.plan_options(), {'Method', 'Weights', 'Maps', 'Coils', 'Frames'});
+    [own, others] = recon.internal.options('recon.density', varargin, names, others);
+    E = recon.Encoding(k, dims{:}, others{:});
+end
+values = struct('Method', 'pipe-menon', 'Iterations', 30, 'Change', 1e-3);
+given = fieldnames(own);
+for i = 1:numel(given)
+    values.(given{i}) = own.(given{i});
+end
+weights = recon_mex('density', E.plan.id, values.Method, values.Iterations, values.Change, ...
+    recon.internal.full_size(E.sampleSize));
+end

@@ -1,0 +1,12 @@
+function image = fbp(k, d, varargin)
+%FBP  Filtered backprojection of 2D radial data.
+%   x = recon.fbp(k, d, dims) takes what recon.grid takes. This version of the library answers recon:Unsupported:
+%   recon.grid with 'Weights', 'ramp' serves the same purpose.
+%
+%   See also recon.grid.
+if nargin < 2
+    error('recon:InvalidArgument', 'recon.fbp: give a trajectory (or an operator) and k-space data');
+end
+E = recon.internal.setup('recon.fbp', k, d, varargin, {});
+image = E.to_images('fbp', d);
+end

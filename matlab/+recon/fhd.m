@@ -1,0 +1,26 @@
+function image = fhd(k, d, varargin)
+%FHD  The adjoint of the encoding operator: F^H d.
+%   x = recon.fhd(k, d, dims) is E^H d, neither weighted nor scaled, as in Stone et al. 2008: of k-space data d on the
+%   trajectory k, an image of size dims, [nx ny] or [nx ny nz].
+%
+%   k is [samples 2] or [readout shots 2], with 3 for 3D, or complex, kx + 1i*ky, in cycles per voxel. d has the shape
+%   of the trajectory's samples, then coils, then frames. Without coil maps each coil has its own image, [dims coils
+%   frames]; with 'Maps' they are combined, [dims frames].
+%
+%   x = recon.fhd(k, d, dims, Name, Value, ...) sets options of the operator, as 'Maps', 'Method', 'Tolerance',
+%   'Device': see recon.Encoding. 'Maps', 'data' estimates the maps from the data.
+%
+%   x = recon.fhd(E, d) uses an operator made before.
+%
+%   Example
+%       k = recon.trajectory.spiral(16, 2000, 8);
+%       d = recon.phantom.kspace(k, [128 128]);
+%       x = recon.fhd(k, d, [128 128], 'Method', 'exact');
+%
+%   See also recon.grid, recon.cg, recon.Encoding.
+if nargin < 2
+    error('recon:InvalidArgument', 'recon.fhd: give a trajectory (or an operator) and k-space data');
+end
+E = recon.internal.setup('recon.fhd', k, d, varargin, {});
+image = E.to_images('fhd', d);
+end

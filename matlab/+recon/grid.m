@@ -1,0 +1,27 @@
+function image = grid(k, d, varargin)
+%GRID  Gridding reconstruction: the density-compensated adjoint.
+%   x = recon.grid(k, d, dims) is the image of size dims, [nx ny] or [nx ny nz], of k-space data d on the trajectory k,
+%   scaled so that a fully sampled object comes back at its own scale. Density weights are those of Pipe and Menon 1999
+%   unless the option 'Weights' gives others, or names 'ramp' or 'jackson'.
+%
+%   k is [samples 2] or [readout shots 2], with 3 for 3D, or complex, kx + 1i*ky, in cycles per voxel. d has the shape
+%   of the trajectory's samples, then coils, then frames. Without coil maps each coil has its own image, [dims coils
+%   frames]; with 'Maps' they are combined, [dims frames]. 'Maps', 'data' estimates them from the data.
+%
+%   x = recon.grid(k, d, dims, Name, Value, ...) sets further options: see recon.Encoding.
+%
+%   x = recon.grid(E, d) uses an operator made before.
+%
+%   Example
+%       k = recon.trajectory.radial(200, 256);
+%       d = recon.phantom.kspace(k, [128 128], 'Coils', 8);
+%       x = recon.combine(recon.grid(k, d, [128 128], 'Weights', 'ramp'));
+%       imagesc(x)
+%
+%   See also recon.cg, recon.density, recon.combine, recon.Encoding.
+if nargin < 2
+    error('recon:InvalidArgument', 'recon.grid: give a trajectory (or an operator) and k-space data');
+end
+E = recon.internal.setup('recon.grid', k, d, varargin, {});
+image = E.to_images('grid', d);
+end
