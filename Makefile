@@ -4,6 +4,7 @@
 #   make test                                   everything that can be checked on this machine
 #   make bench                                  speed beside DUCC0, FINUFFT and BART: docs/benchmarks, in 7 to 20 minutes
 #   make bench-gpu                              the same on an NVIDIA GPU, beside cuFINUFFT: docs/benchmarks, in 3 minutes
+#   make matlab                                 recon_mex beside +recon in matlab/, for Octave, and for MATLAB if it is there
 #   make && sudo make install                   to /usr/local
 #   make install PREFIX=/usr DESTDIR=stage      for packagers
 PREFIX ?= /usr/local
@@ -28,7 +29,7 @@ include := $(DESTDIR)$(INCLUDEDIR)
 fill := sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
 	-e 's|@VERSION@|$(VERSION)|g' -e 's|@ABI@|$(ABI)|g' -e 's|@PRIVATE_LIBS@|$(PRIVATE_LIBS)|g'
 
-.PHONY: build header install uninstall deps test demo bench bench-gpu
+.PHONY: build header install uninstall matlab deps test demo bench bench-gpu bench-matlab
 
 build:
 	$(CARGO) build --lib $(CARGO_FLAGS)
@@ -56,6 +57,13 @@ uninstall:
 	rm -f "$(lib)/librecon.so" "$(lib)/librecon.so.$(ABI)" "$(lib)/librecon.so.$(VERSION)"
 	rm -rf "$(lib)/cmake/recon"
 
+# Where neither is found, recon.build from within MATLAB or Octave does the same.
+matlab: build
+	@found=; library="$(abspath $(BUILT))/librecon.a"; code="addpath('$(abspath matlab)'); recon.build('Library', '$$library')"; \
+	if command -v mkoctfile >/dev/null; then found=1; octave-cli --norc --eval "$$code" || exit 1; fi; \
+	if command -v matlab >/dev/null; then found=1; matlab -batch "$$code" || exit 1; fi; \
+	if [ -z "$$found" ]; then echo "neither mkoctfile (Debian's octave-dev) nor matlab is on PATH"; exit 1; fi
+
 # Debian packages that the program (HDF5) and the tests of the installed copy need; nothing is done where they are there.
 PACKAGES := gcc g++ libc6-dev binutils pkg-config cmake libhdf5-dev
 
@@ -75,7 +83,7 @@ $(nvrtc)/ready: tests/requirements.txt
 	$(nvrtc)/bin/python -m pip install --quiet --requirement $< && touch $@ || echo "no NVRTC from PyPI"
 
 # The tests of the transforms and of the solver run themselves again at each lower level of the vector unit, and say so.
-test: PACKAGES += python3-venv
+test: PACKAGES += python3-venv octave octave-dev gnuplot-nox
 test: deps
 	@if [ -z "$$RECON_NVRTC" ]; then $(MAKE) --no-print-directory $(nvrtc)/ready; fi
 	@if cargo fmt --version >/dev/null 2>&1; then $(CARGO) fmt --check; else echo "skipped: formatting (no rustfmt)"; fi
@@ -125,3 +133,8 @@ bench-gpu: deps
 	$(MAKE) $(CARGO_TARGET_DIR)/bench-gpu-venv/ready
 	libraries=$$(ls -d $(abspath $(CARGO_TARGET_DIR))/bench-gpu-venv/lib/python3*/site-packages/nvidia/*/lib | paste -s -d :); \
 	LD_LIBRARY_PATH=$$libraries:$$LD_LIBRARY_PATH $(gpu_python) benches/gpu.py --build $(CARGO_TARGET_DIR) $(BENCH_FLAGS)
+
+# Best on a machine with nothing else to do.
+bench-matlab: matlab
+	$(CARGO) build --release --locked --features cli --bin recon
+	octave-cli --norc --eval "addpath('matlab'); addpath('benches'); matlab_overhead('$(program)', 5)"

@@ -203,11 +203,23 @@ static const mxArray *need_field(const mxArray *structure, const char *name) {
     return value;
 }
 
+/* Whether so much memory can be had: asked first, since the errors of mxMalloc and its like have no identifier. */
+static void need_memory(size_t bytes) {
+    if (bytes > (size_t)1 << 24) {
+        void *probe = malloc(bytes);
+        if (!probe) {
+            fail("recon:OutOfHostMemory", "no memory for %llu bytes", (unsigned long long)bytes);
+        }
+        free(probe);
+    }
+}
+
 static void *allocate(size_t count, size_t size) {
     if (size && count > SIZE_MAX / size) {
         fail("recon:SizeOverflow", "%llu elements of %llu bytes do not fit the memory's addresses",
              (unsigned long long)count, (unsigned long long)size);
     }
+    need_memory(count * size);
     void *memory = mxMalloc(count && size ? count * size : 1);
     if (!memory) {
         fail("recon:OutOfHostMemory", "no memory for %llu bytes", (unsigned long long)(count * size));
@@ -289,60 +301,6 @@ static const void *complexes(const mxArray *array, uint32_t precision, const cha
     return converted;
 }
 
-/* An array being made: its data in the library's form, which are the array's own where `fits` says so. */
-typedef struct {
-    mxArray *array;
-    void *data;
-    uint32_t precision;
-} output;
-
-static output new_complex(mwSize ndim, const mwSize *dims, mxClassID class, uint32_t precision) {
-    output made;
-#if defined(RECON_OCTAVE) && MX_HAS_INTERLEAVED_COMPLEX
-    /* Octave 7.3 makes room for half of an interleaved array: the room is made here, and the array given it. */
-    mwSize none[2] = {0, 0};
-    size_t elements = 1;
-    for (mwSize d = 0; d < ndim; d++) {
-        elements *= (size_t)dims[d];
-    }
-    void *room = allocate(elements, class == mxDOUBLE_CLASS ? 2 * sizeof(double) : 2 * sizeof(float));
-    made.array = mxCreateNumericArray(2, none, class, mxCOMPLEX);
-    mxFree(mxGetData(made.array));
-    mxSetData(made.array, room);
-    mxSetDimensions(made.array, dims, ndim);
-#else
-    made.array = mxCreateUninitNumericArray((size_t)ndim, (mwSize *)dims, class, mxCOMPLEX);
-#endif
-    made.precision = precision;
-    made.data = fits(made.array, precision) ? mxGetData(made.array)
-                                            : allocate(mxGetNumberOfElements(made.array), 2 * bytes_of(precision));
-    return made;
-}
-
-static mxArray *finish(output made) {
-    if (!fits(made.array, made.precision)) {
-        size_t count = mxGetNumberOfElements(made.array);
-        bool from = made.precision == RECON_F64, to = mxIsDouble(made.array);
-        for (size_t i = 0; i < count; i++) {
-            double re = element(made.data, from, 2 * i), im = element(made.data, from, 2 * i + 1);
-#if MX_HAS_INTERLEAVED_COMPLEX
-            set_element(mxGetData(made.array), to, 2 * i, re);
-            set_element(mxGetData(made.array), to, 2 * i + 1, im);
-#else
-            set_element(mxGetData(made.array), to, i, re);
-            set_element(mxGetImagData(made.array), to, i, im);
-#endif
-        }
-        mxFree(made.data);
-    }
-    return made.array;
-}
-
-/* Real numbers, whose form is the same everywhere. */
-static mxArray *new_real(mwSize ndim, const mwSize *dims, mxClassID class) {
-    return mxCreateNumericArray(ndim, (mwSize *)dims, class, mxREAL);
-}
-
 typedef struct {
     mwSize count;
     mwSize size[32];
@@ -372,6 +330,59 @@ static void need_elements(const shape *s, size_t elements, const char *what) {
         fail("recon:SizeMismatch", "%s asks for %llu elements where there are %llu", what, (unsigned long long)s->elements,
              (unsigned long long)elements);
     }
+}
+
+/* An array being made: its data in the library's form, which are the array's own where `fits` says so. */
+typedef struct {
+    mxArray *array;
+    void *data;
+    uint32_t precision;
+} output;
+
+static output new_complex(const shape *s, mxClassID class, uint32_t precision) {
+    output made;
+    size_t bytes = class == mxDOUBLE_CLASS ? 2 * sizeof(double) : 2 * sizeof(float);
+#if defined(RECON_OCTAVE) && MX_HAS_INTERLEAVED_COMPLEX
+    /* Octave 7.3 makes room for half of an interleaved array: the room is made here, and the array given it. */
+    mwSize none[2] = {0, 0};
+    void *room = allocate(s->elements, bytes);
+    made.array = mxCreateNumericArray(2, none, class, mxCOMPLEX);
+    mxFree(mxGetData(made.array));
+    mxSetData(made.array, room);
+    mxSetDimensions(made.array, s->size, s->count);
+#else
+    need_memory(s->elements * bytes);
+    made.array = mxCreateUninitNumericArray((size_t)s->count, (mwSize *)s->size, class, mxCOMPLEX);
+#endif
+    made.precision = precision;
+    made.data = fits(made.array, precision) ? mxGetData(made.array)
+                                            : allocate(mxGetNumberOfElements(made.array), 2 * bytes_of(precision));
+    return made;
+}
+
+static mxArray *finish(output made) {
+    if (!fits(made.array, made.precision)) {
+        size_t count = mxGetNumberOfElements(made.array);
+        bool from = made.precision == RECON_F64, to = mxIsDouble(made.array);
+        for (size_t i = 0; i < count; i++) {
+            double re = element(made.data, from, 2 * i), im = element(made.data, from, 2 * i + 1);
+#if MX_HAS_INTERLEAVED_COMPLEX
+            set_element(mxGetData(made.array), to, 2 * i, re);
+            set_element(mxGetData(made.array), to, 2 * i + 1, im);
+#else
+            set_element(mxGetData(made.array), to, i, re);
+            set_element(mxGetImagData(made.array), to, i, im);
+#endif
+        }
+        mxFree(made.data);
+    }
+    return made.array;
+}
+
+/* Real numbers, whose form is the same everywhere. */
+static mxArray *new_real(const shape *s, mxClassID class) {
+    need_memory(s->elements * (class == mxDOUBLE_CLASS ? sizeof(double) : sizeof(float)));
+    return mxCreateNumericArray(s->count, (mwSize *)s->size, class, mxREAL);
 }
 
 static void set_number(mxArray *structure, const char *name, double value) {
@@ -493,7 +504,7 @@ typedef struct {
     mxArray *error;
 } progress_state;
 
-/* Calls state->function(p). Octave throws an exception at Ctrl-C while it interprets, which must not pass through the
+/* Calls state->function(p), which catches its errors and returns them, [] if there was none. Octave throws an exception at Ctrl-C while it interprets, which must not pass through the
  * solver: until the function has returned, Ctrl-C is only noted. */
 static void call_function(progress_state *state, const recon_progress *p) {
 #ifdef RECON_OCTAVE
@@ -516,7 +527,11 @@ static void call_function(progress_state *state, const recon_progress *p) {
         set_number(arguments[1], "iteration", (double)p->iteration);
         set_number(arguments[1], "iterations", (double)p->iterations);
         set_number(arguments[1], "residual", p->residual);
-        state->error = mexCallMATLABWithTrap(0, NULL, 2, arguments, "feval");
+        mxArray *caught = NULL;
+        state->error = mexCallMATLABWithTrap(1, &caught, 2, arguments, "feval");
+        if (!state->error && caught && !mxIsEmpty(caught)) {
+            state->error = caught;
+        }
         mxDestroyArray(arguments[1]);
     }
 #ifdef RECON_OCTAVE
@@ -532,7 +547,7 @@ static void call_function(progress_state *state, const recon_progress *p) {
 #endif
 }
 
-/* Runs within recon_cg, so that no MATLAB error may pass: they are kept, and thrown once the solver has returned. */
+/* Runs within recon_cg, so that no MATLAB error may pass: they are kept, and returned once the solver has. */
 static int on_progress(const recon_progress *p, void *user_data) {
     progress_state *state = user_data;
     if (state->function) {
@@ -853,7 +868,7 @@ static void open_operands(operands *a, const entry *e, const mxArray *input, con
 #endif
     need_numbers(input, what);
     a->in = complexes(input, precision, what);
-    a->host = new_complex(out->count, out->size, mxGetClassID(input), precision);
+    a->host = new_complex(out, mxGetClassID(input), precision);
     a->out = a->host.data;
 }
 
@@ -892,11 +907,10 @@ static size_t elements_in(const mxArray *input) {
 /* output = apply(handle, which, input, output shape) */
 static void apply(int nout, mxArray **out, const mxArray **in) {
     (void)nout;
-    enum { FORWARD, FHD, WEIGHTED, NORMAL, GRID, GRID_KSPACE, FBP };
-    static const choice names[] = {{"forward", FORWARD}, {"fhd", FHD},   {"weighted_fhd", WEIGHTED}, {"normal", NORMAL},
-                                   {"grid", GRID},       {"grid_kspace", GRID_KSPACE}, {"fbp", FBP}, {NULL, 0}};
-    static const transform calls[] = {recon_forward, recon_fhd, recon_weighted_fhd, recon_normal,
-                                      recon_grid,    recon_grid_kspace, recon_fbp};
+    enum { FORWARD, FHD, WEIGHTED, NORMAL, GRID, FBP };
+    static const choice names[] = {{"forward", FORWARD}, {"fhd", FHD}, {"weighted_fhd", WEIGHTED}, {"normal", NORMAL},
+                                   {"grid", GRID},       {"fbp", FBP}, {NULL, 0}};
+    static const transform calls[] = {recon_forward, recon_fhd, recon_weighted_fhd, recon_normal, recon_grid, recon_fbp};
     entry *e = need_plan(in[0]);
     uint32_t which = choose(in[1], "the transform", names);
     shape s = shape_of(in[3], "the output's shape");
@@ -904,16 +918,14 @@ static void apply(int nout, mxArray **out, const mxArray **in) {
     const char *what = image_in ? "the image" : "the k-space data";
     const recon_plan_properties *p = &e->properties;
     uint64_t in_elements = image_in ? p->image_elements : p->kspace_elements;
-    uint64_t out_elements = which == FORWARD ? p->kspace_elements : which == GRID_KSPACE ? p->grid_elements : p->image_elements;
+    uint64_t out_elements = which == FORWARD ? p->kspace_elements : p->image_elements;
     size_t elements = elements_in(in[2]);
     if (elements == 0 || elements % in_elements != 0) {
         fail("recon:SizeMismatch", "%s has %llu elements: %llu are wanted, or a multiple", what, (unsigned long long)elements,
              (unsigned long long)in_elements);
     }
     size_t repeats = elements / (size_t)in_elements;
-    if (out_elements) {
-        need_elements(&s, repeats * (size_t)out_elements, "the output's shape");
-    }
+    need_elements(&s, repeats * (size_t)out_elements, "the output's shape");
     operands a;
     open_operands(&a, e, in[2], &s, what);
     size_t bytes = 2 * bytes_of(p->precision);
@@ -992,6 +1004,8 @@ static void read_cg_options(recon_cg_options *options, progress_state *progress,
     if ((value = field(structure, "Reference"))) {
         need_count(value, (size_t)e->voxels, "Reference");
         options->reference = reals(value, precision, "Reference");
+    } else if (options->prior == RECON_PRIOR_ANATOMICAL) {
+        fail(INVALID, "the prior 'anatomical' needs the option Reference, a real image");
     }
     if ((value = field(structure, "Initial"))) {
         need_count(value, (size_t)e->properties.image_elements, "Initial");
@@ -1007,8 +1021,10 @@ static void read_cg_options(recon_cg_options *options, progress_state *progress,
     options->user_data = progress;
 }
 
-/* [image, report] = cg(handle, kspace, options, image shape) */
+/* [image, report, error] = cg(handle, kspace, options, image shape): an error of the progress function ends the solution,
+ * and is returned alone, for the caller to throw. */
 static void solve(int nout, mxArray **out, const mxArray **in) {
+    (void)nout;
     static const char *const stops[] = {"iterations", "tolerance", "exact"};
     entry *e = need_plan(in[0]);
     shape s = shape_of(in[3], "the image's shape");
@@ -1024,38 +1040,43 @@ static void solve(int nout, mxArray **out, const mxArray **in) {
 
     check(recon_cg_report_init(&report, sizeof report));
     uint64_t images = e->properties.image_elements / e->voxels;
-    if (nout > 1) {
+    mxArray *residuals = NULL;
+    const mxArray *wanted = field(in[2], "Residuals");
+    if (wanted && scalar(wanted, "Residuals") != 0.0) {
         if (options.iterations > ((uint64_t)1 << 40) / images) {
             fail("recon:SizeOverflow", "Iterations is %llu: no report can hold as many residuals",
                  (unsigned long long)options.iterations);
         }
-        report.residual_capacity = (options.iterations + 1) * images;
-        report.residuals = allocate((size_t)report.residual_capacity, sizeof(double));
+        shape r = {2, {(mwSize)options.iterations + 1, (mwSize)images}, ((size_t)options.iterations + 1) * (size_t)images};
+        residuals = new_real(&r, mxDOUBLE_CLASS);
+        report.residual_capacity = r.elements;
+        report.residuals = mxGetData(residuals);
     }
     operands a;
     open_operands(&a, e, in[1], &s, "the k-space data");
     recon_status status = recon_cg(e->plan, a.in, a.out, &options, &report);
+    out[2] = progress.error ? progress.error : mxCreateDoubleMatrix(0, 0, mxREAL);
     if (progress.error) {
-        mexCallMATLAB(0, NULL, 1, &progress.error, "rethrow");
+        out[0] = mxCreateDoubleMatrix(0, 0, mxREAL);
+        out[1] = mxCreateDoubleMatrix(0, 0, mxREAL);
+        return;
     }
     if (progress.interrupted && status == RECON_CANCELLED) {
         fail("recon:Cancelled", "cancelled by Ctrl-C");
     }
     out[0] = close_operands(&a, status);
-    if (nout > 1) {
-        const char *names[] = {"stop",      "images",          "worst_image",       "iterations", "residual",
-                               "q_seconds", "adjoint_seconds", "iteration_seconds", "residuals"};
-        out[1] = mxCreateStructMatrix(1, 1, sizeof names / sizeof *names, names);
-        set_text(out[1], "stop", report.stop < 3 ? stops[report.stop] : "other");
-        set_number(out[1], "images", (double)report.images);
-        set_number(out[1], "worst_image", (double)report.worst_image + 1.0);
-        set_number(out[1], "iterations", (double)report.iterations);
-        set_number(out[1], "residual", report.residual);
-        set_number(out[1], "q_seconds", report.q_seconds);
-        set_number(out[1], "adjoint_seconds", report.adjoint_seconds);
-        set_number(out[1], "iteration_seconds", report.iteration_seconds);
-        mxArray *residuals = mxCreateDoubleMatrix((mwSize)(options.iterations + 1), (mwSize)images, mxREAL);
-        memcpy(mxGetData(residuals), report.residuals, (size_t)report.residual_capacity * sizeof(double));
+    const char *names[] = {"stop",      "images",          "worst_image",       "iterations", "residual",
+                           "q_seconds", "adjoint_seconds", "iteration_seconds", "residuals"};
+    out[1] = mxCreateStructMatrix(1, 1, sizeof names / sizeof *names, names);
+    set_text(out[1], "stop", report.stop < 3 ? stops[report.stop] : "other");
+    set_number(out[1], "images", (double)report.images);
+    set_number(out[1], "worst_image", (double)report.worst_image + 1.0);
+    set_number(out[1], "iterations", (double)report.iterations);
+    set_number(out[1], "residual", report.residual);
+    set_number(out[1], "q_seconds", report.q_seconds);
+    set_number(out[1], "adjoint_seconds", report.adjoint_seconds);
+    set_number(out[1], "iteration_seconds", report.iteration_seconds);
+    if (residuals) {
         mxSetField(out[1], 0, "residuals", residuals);
     }
 }
@@ -1073,7 +1094,7 @@ static void density(int nout, mxArray **out, const mxArray **in) {
     double tolerance = scalar(in[3], "Tolerance");
     shape s = shape_of(in[4], "the weights' shape");
     need_elements(&s, (size_t)e->samples, "the weights' shape");
-    out[0] = new_real(s.count, s.size, class_of(e->properties.precision));
+    out[0] = new_real(&s, class_of(e->properties.precision));
     check(recon_density(e->plan, method, iterations, tolerance, mxGetData(out[0])));
 }
 
@@ -1087,7 +1108,7 @@ static void coil_maps(int nout, mxArray **out, const mxArray **in) {
     need_count(in[1], (size_t)e->properties.kspace_elements, "the k-space data");
     uint64_t calibration = count_of(in[2], "Calibration");
     const void *kspace = complexes(in[1], e->properties.precision, "the k-space data");
-    output maps = new_complex(s.count, s.size, mxGetClassID(in[1]), e->properties.precision);
+    output maps = new_complex(&s, mxGetClassID(in[1]), e->properties.precision);
     check(recon_coil_maps(e->plan, kspace, calibration, maps.data));
     out[0] = finish(maps);
 }
@@ -1098,7 +1119,7 @@ static void q(int nout, mxArray **out, const mxArray **in) {
     entry *e = need_plan(in[0]);
     shape s = shape_of(in[1], "the kernel's shape");
     need_elements(&s, (size_t)e->properties.q_elements, "the kernel's shape");
-    output kernel = new_complex(s.count, s.size, class_of(e->properties.precision), e->properties.precision);
+    output kernel = new_complex(&s, class_of(e->properties.precision), e->properties.precision);
     check(recon_q(e->plan, kernel.data));
     out[0] = finish(kernel);
 }
@@ -1140,7 +1161,7 @@ static void combine(int nout, mxArray **out, const mxArray **in) {
     need_numbers(in[1], "the coil images");
     need_count(in[1], s.elements * (size_t)geometry.coils, "the coil images");
     const void *images = complexes(in[1], geometry.precision, "the coil images");
-    output image = new_complex(s.count, s.size, class_of(geometry.precision), geometry.precision);
+    output image = new_complex(&s, class_of(geometry.precision), geometry.precision);
     check(recon_combine(&geometry, method, images, image.data));
     out[0] = finish(image);
 }
@@ -1183,7 +1204,7 @@ static void trajectory(int nout, mxArray **out, const mxArray **in) {
     }
     shape s = shape_of(in[3], "the trajectory's shape");
     need_elements(&s, (size_t)samples * ndim, "the trajectory's shape");
-    out[0] = new_real(s.count, s.size, class_of(precision));
+    out[0] = new_real(&s, class_of(precision));
     char *k[3];
     for (size_t axis = 0; axis < 3; axis++) {
         k[axis] = axis < ndim ? (char *)mxGetData(out[0]) + axis * samples * bytes_of(precision) : NULL;
@@ -1241,7 +1262,7 @@ static void phantom_image(int nout, mxArray **out, const mxArray **in) {
     check(recon_phantom_image(&geometry, shapes, count, supersample, image));
     /* A phantom is real, and MATLAB users expect it so. */
     bool wide = geometry.precision == RECON_F64;
-    out[0] = new_real(s.count, s.size, class_of(geometry.precision));
+    out[0] = new_real(&s, class_of(geometry.precision));
     for (size_t i = 0; i < s.elements; i++) {
         set_element(mxGetData(out[0]), wide, i, element(image, wide, 2 * i));
     }
@@ -1263,7 +1284,7 @@ static void phantom_kspace(int nout, mxArray **out, const mxArray **in) {
         fail("recon:SizeMismatch", "the data's shape has no room for %llu coils", (unsigned long long)geometry.coils);
     }
     need_elements(&s, (size_t)(geometry.samples * geometry.coils), "the data's shape");
-    output kspace = new_complex(s.count, s.size, class_of(geometry.precision), geometry.precision);
+    output kspace = new_complex(&s, class_of(geometry.precision), geometry.precision);
     check(recon_phantom_kspace(&geometry, shapes, count, model, threads > UINT32_MAX ? UINT32_MAX : (uint32_t)threads,
                                kspace.data));
     out[0] = finish(kspace);
@@ -1279,13 +1300,14 @@ static void phantom_coil_maps(int nout, mxArray **out, const mxArray **in) {
         fail("recon:SizeMismatch", "the maps' shape has no room for %llu coils", (unsigned long long)geometry.coils);
     }
     need_elements(&s, (size_t)(need_voxels(&geometry) * geometry.coils), "the maps' shape");
-    output maps = new_complex(s.count, s.size, class_of(geometry.precision), geometry.precision);
+    output maps = new_complex(&s, class_of(geometry.precision), geometry.precision);
     check(recon_phantom_coil_maps(&geometry, maps.data));
     out[0] = finish(maps);
 }
 
 /* [noisy, deviation] = add_noise(kspace, snr, seed, shape) */
 static void add_noise(int nout, mxArray **out, const mxArray **in) {
+    (void)nout;
     recon_geometry geometry;
     need_numbers(in[0], "the k-space data");
     double snr = scalar(in[1], "the SNR"), deviation;
@@ -1295,13 +1317,11 @@ static void add_noise(int nout, mxArray **out, const mxArray **in) {
     check(recon_geometry_init(&geometry, sizeof geometry));
     geometry.precision = mxIsDouble(in[0]) ? RECON_F64 : RECON_F32;
     geometry.samples = s.elements;
-    output noisy = new_complex(s.count, s.size, mxGetClassID(in[0]), geometry.precision);
+    output noisy = new_complex(&s, mxGetClassID(in[0]), geometry.precision);
     memcpy(noisy.data, complexes(in[0], geometry.precision, "the k-space data"), s.elements * 2 * bytes_of(geometry.precision));
     check(recon_add_noise(&geometry, snr, seed, noisy.data, &deviation));
     out[0] = finish(noisy);
-    if (nout > 1) {
-        out[1] = mxCreateDoubleScalar(deviation);
-    }
+    out[1] = mxCreateDoubleScalar(deviation);
 }
 
 /* structure = metrics(image, truth, mask, part, scale) */
@@ -1343,8 +1363,8 @@ static void metrics(int nout, mxArray **out, const mxArray **in) {
     set_number(out[0], "mse", quality.mse);
     set_number(out[0], "psnr_db", quality.psnr_db);
     set_number(out[0], "snr_db", quality.snr_db);
-    mwSize one[2] = {1, 1};
-    output scale = new_complex(2, one, mxDOUBLE_CLASS, RECON_F64);
+    shape one = {2, {1, 1}, 1};
+    output scale = new_complex(&one, mxDOUBLE_CLASS, RECON_F64);
     ((double *)scale.data)[0] = quality.scale_re;
     ((double *)scale.data)[1] = quality.scale_im;
     mxSetField(out[0], 0, "scale", finish(scale));
@@ -1391,7 +1411,7 @@ static const struct {
     {"plans", 0, 1, count_plans},
     {"info", 1, 1, info},
     {"apply", 4, 1, apply},
-    {"cg", 4, 2, solve},
+    {"cg", 4, 3, solve},
     {"density", 5, 1, density},
     {"coil_maps", 4, 1, coil_maps},
     {"q", 2, 1, q},
@@ -1420,7 +1440,9 @@ void mexFunction(int nlhs, mxArray *plhs[], int nrhs, const mxArray *prhs[]) {
     text_of(prhs[0], "the command", name, sizeof name);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         if (strcmp(name, commands[i].name) == 0) {
-            if (nrhs - 1 != commands[i].inputs || nlhs > (commands[i].outputs ? commands[i].outputs : 1)) {
+            bool several = commands[i].outputs > 1;
+            if (nrhs - 1 != commands[i].inputs ||
+                (several ? nlhs != commands[i].outputs : nlhs > 1)) {
                 fail(INVALID, "recon_mex('%s') takes %d arguments and returns %d", name, commands[i].inputs,
                      commands[i].outputs);
             }

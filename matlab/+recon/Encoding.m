@@ -95,7 +95,7 @@ classdef Encoding
             if isempty(dims)
                 error('recon:InvalidArgument', 'recon.Encoding: no image size: give [nx ny] or [nx ny nz], or coil maps');
             end
-            recon.internal.numbers(dims, 'the image size');
+            recon.internal.numbers(dims, 'the image size', true);
             dims = double(reshape(dims, 1, []));
             if isscalar(dims)
                 dims = repmat(dims, 1, ndim);
@@ -110,8 +110,8 @@ classdef Encoding
                 E.imageSize = size(voxels, 1);
             end
             E.combines = ~isempty(maps);
-            E.coils = take(o, 'Coils', 1);
-            E.frames = take(o, 'Frames', 1);
+            E.coils = recon.internal.count(take(o, 'Coils', 1), 'Coils');
+            E.frames = recon.internal.count(take(o, 'Frames', 1), 'Frames');
             if E.combines
                 found = recon.internal.trailing(maps, E.imageSize, 'Maps', 'the image');
                 if numel(found) > 1
@@ -129,8 +129,19 @@ classdef Encoding
             if ~isfield(o, 'Precision') && any(cellfun(@(a) isa(a, 'single'), {k, maps, weights}))
                 E.precision = 'single';
             end
-            E.geometry = struct('k', k, 'dims', dims, 'precision', E.precision, 'coils', E.coils, 'frames', E.frames, ...
-                'maps', maps, 'weights', weights, 'voxels', voxels, 'basis', take(o, 'Basis', 'point'));
+            if ~ischar(weights) && ~isempty(weights)
+                recon.internal.numbers(weights, 'Weights');
+            end
+            g.k = k;
+            g.dims = dims;
+            g.precision = E.precision;
+            g.coils = E.coils;
+            g.frames = E.frames;
+            g.maps = maps;
+            g.weights = weights;
+            g.voxels = voxels;
+            g.basis = take(o, 'Basis', 'point');
+            E.geometry = g;
             E.options = rmfield(o, intersect(fieldnames(o), ...
                 {'Maps', 'Weights', 'Coils', 'Frames', 'Basis', 'Voxels', 'Precision'}));
             if ~isfield(o, 'GpuArray') && (isa(k, 'gpuArray') || isa(maps, 'gpuArray'))

@@ -28,7 +28,8 @@ function [image, report] = cg(k, d, varargin)
 %   prior ask for a 'Tolerance' of 1e-5: the transforms' error is amplified.
 %
 %   [x, report] = recon.cg(...) also returns a structure: stop ('iterations', 'tolerance', 'exact'), iterations and
-%   residual of the image that ended worst (worst_image), images, residuals [iterations + 1, images], and seconds.
+%   residual of the image that ended worst (worst_image), images, residuals [iterations + 1, images] (NaN where
+%   an image needed fewer), and seconds.
 %
 %   x = recon.cg(E, d, Name, Value, ...) uses an operator made before.
 %
@@ -51,15 +52,16 @@ if isfield(o, 'Progress') && (islogical(o.Progress) || isnumeric(o.Progress)) &&
         o = rmfield(o, 'Progress');
     end
 end
+if isfield(o, 'Progress') && isa(o.Progress, 'function_handle')
+    f = o.Progress;
+    o.Progress = @(p) recon.internal.trap(f, p);
+end
+o.Residuals = nargout > 1;
 shape = recon.internal.full_size(E.imageSize, E.image_rest(rest));
 each = prod(E.sampleSize) * E.coils * E.frames;
 count = numel(d) / each;
 if count == 1
-    if nargout > 1
-        [image, report] = recon_mex('cg', E.plan.id, d, o, shape);
-    else
-        image = recon_mex('cg', E.plan.id, d, o, shape);
-    end
+    [image, report] = solve(E, d, o, shape);
     return
 end
 if count ~= round(count)
@@ -69,12 +71,13 @@ end
 d = reshape(d, each, count);
 image = [];
 for i = 1:count
-    [x, r] = recon_mex('cg', E.plan.id, d(:, i), o, E.imageShape);
+    [x, r] = solve(E, d(:, i), o, E.imageShape);
     if i == 1
         image = zeros(numel(x), count, 'like', x);
         report = r;
     else
-        r.residuals = [report.residuals, r.residuals];
+        rows = max(size(report.residuals, 1), size(r.residuals, 1));
+        r.residuals = [pad(report.residuals, rows), pad(r.residuals, rows)];
         r.worst_image = r.worst_image + report.images;
         r.images = r.images + report.images;
         seconds = {'q_seconds', 'adjoint_seconds', 'iteration_seconds'};
@@ -92,4 +95,19 @@ for i = 1:count
     image(:, i) = x(:);
 end
 image = reshape(image, shape);
+end
+
+function [image, report] = solve(E, d, o, shape)
+[image, report, thrown] = recon_mex('cg', E.plan.id, d, o, shape);
+if ~isempty(thrown)
+    rethrow(thrown);
+end
+if o.Residuals
+    % Rows of iterations that no image needed.
+    report.residuals = report.residuals(any(~isnan(report.residuals), 2), :);
+end
+end
+
+function residuals = pad(residuals, rows)
+residuals(end + 1:rows, :) = NaN;
 end

@@ -1,7 +1,7 @@
 classdef Plan < handle
 %PLAN  Owner of one plan of the library: it is freed with the last copy of this handle.
 %   Made by recon.Encoding. For internal use.
-    properties (SetAccess = private)
+    properties
         id = []   % uint64, of recon_mex; [] once released
     end
     methods

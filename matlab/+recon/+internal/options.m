@@ -1,5 +1,5 @@
 function [own, others] = options(name, list, own_names, other_names)
-%OPTIONS  Sorts name-value list: own ones into a structure, others into a list to be passed on.
+%OPTIONS  Sorts name-value arguments: own ones into a structure, others into a list to be passed on.
 %   Names are compared without regard to case. A structure of options may stand for the list. For internal use.
 if numel(list) == 1 && isstruct(list{1}) && numel(list{1}) == 1
     list = reshape([fieldnames(list{1}), struct2cell(list{1})].', 1, []);

@@ -6,7 +6,8 @@ for i = 1:numel(given)
         values.(given{i}) = own.(given{i});
     end
 end
-recon.internal.numbers(dims, [name ': the image size']);
+recon.internal.numbers(dims, [name ': the image size'], true);
 dims = double(reshape(dims, 1, []));
-geometry = struct('precision', values.Precision, 'dims', dims);
+geometry.precision = values.Precision;
+geometry.dims = dims;
 end

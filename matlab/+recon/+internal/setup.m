@@ -18,7 +18,7 @@ samples = recon.internal.trajectory(first);
 rest = recon.internal.trailing(data, samples, [name ': the k-space data'], 'the trajectory''s samples');
 sizes = [rest, 1, 1];
 others = [{'Coils', sizes(1), 'Frames', prod(sizes(2:end)), 'Precision', class_of(data)}, others];
-maps = find(strcmp(others, 'Maps'), 1, 'last');
+maps = 2 * find(strcmp(others(1:2:end), 'Maps'), 1, 'last') - 1;
 if ~isempty(maps) && ischar(others{maps + 1})
     if ~strcmp(others{maps + 1}, 'data')
         error('recon:UnknownValue', '%s: Maps is ''%s'': give an array, or ''data'' to estimate them from the data', ...

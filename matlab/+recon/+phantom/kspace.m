@@ -22,7 +22,7 @@ model = 'uniform';
 coils = 1;
 if isfield(own, 'Coils')
     model = 'ring';
-    coils = own.Coils;
+    coils = recon.internal.count(own.Coils, 'recon.phantom.kspace: Coils');
 end
 [geometry, values] = recon.internal.phantom_geometry('recon.phantom.kspace', dims, own, ...
     struct('Shapes', [], 'Threads', 0, 'Precision', class(k)));

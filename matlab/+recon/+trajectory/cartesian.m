@@ -8,7 +8,7 @@ function k = cartesian(dims, varargin)
 %
 %   See also recon.trajectory.radial.
 own = recon.internal.options('recon.trajectory.cartesian', varargin, {'Precision'}, {});
-recon.internal.numbers(dims, 'recon.trajectory.cartesian: dims');
+recon.internal.numbers(dims, 'recon.trajectory.cartesian: dims', true);
 if numel(dims) ~= 2 && numel(dims) ~= 3
     error('recon:InvalidSize', 'recon.trajectory.cartesian: dims has %d entries: give [nx ny] or [nx ny nz]', numel(dims));
 end

@@ -1,0 +1,48 @@
+function run_tests(varargin)
+%RUN_TESTS  Runs the tests of +recon: all test_*.m beside this file, or those named.
+%   Such a file returns its tests, functions without arguments. Ends with an error when one failed.
+%   The environment tells: RECON_TEST_MEX, the folder of recon_mex (default: the one above), RECON_TEST_REFERENCE, where
+%   the program reference wrote its files (without it test_c_values is skipped, with a line).
+here = fileparts(mfilename('fullpath'));
+addpath(fileparts(here));
+addpath(here);
+if ~isempty(getenv('RECON_TEST_MEX'))
+    addpath(getenv('RECON_TEST_MEX'));
+end
+if nargin == 0
+    files = dir(fullfile(here, 'test_*.m'));
+    varargin = arrayfun(@(f) f.name(1:end - 2), files, 'UniformOutput', false);
+    last = strcmp(varargin, 'test_clearing');
+    varargin = [varargin(~last); varargin(last)];
+end
+fprintf('%s\n', which('recon_mex'));
+passed = 0;
+failed = 0;
+skipped = 0;
+for i = 1:numel(varargin)
+    tests = feval(varargin{i});
+    for j = 1:numel(tests)
+        name = [varargin{i} ': ' func2str(tests{j})];
+        try
+            tests{j}();
+            passed = passed + 1;
+            fprintf('%s ... ok\n', name);
+        catch e
+            if strcmp(e.identifier, 'recontest:skip')
+                skipped = skipped + 1;
+                fprintf('skipped: %s, %s\n', name, e.message);
+            else
+                failed = failed + 1;
+                fprintf('%s ... FAILED\n%s: %s\n', name, e.identifier, e.message);
+                for s = 1:numel(e.stack)
+                    fprintf('    %s, line %d\n', e.stack(s).name, e.stack(s).line);
+                end
+            end
+        end
+    end
+end
+fprintf('%d passed, %d failed, %d skipped\n', passed, failed, skipped);
+if failed || passed == 0
+    error('recontest:failed', '%d tests failed, %d passed', failed, passed);
+end
+end

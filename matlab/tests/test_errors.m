@@ -1,0 +1,305 @@
+function tests = test_errors()
+%TEST_ERRORS  Whatever is wrong with the arguments: an error with an identifier of recon's, and the process alive.
+tests = {@wrong_trajectories, @wrong_sizes, @wrong_data, @wrong_maps_and_weights, @wrong_options, @wrong_cg_options, ...
+    @wrong_operators, @deleted_operators, @wrong_helpers, @anything_anywhere, @anything_to_the_mex_file};
+end
+
+function wrong_trajectories()
+d = ones(10, 1);
+f = @(k) @() recon.fhd(k, d, [8 8]);
+check_error(f('trajectory'), 'recon:InvalidArgument', 'char');
+check_error(f({1, 2}), 'recon:InvalidArgument', 'cell');
+check_error(f(struct('k', 1)), 'recon:InvalidArgument', 'struct');
+check_error(f(sparse(rand(10, 2) - 0.5)), 'recon:InvalidArgument', 'sparse');
+check_error(f(int16(zeros(10, 2))), 'recon:InvalidArgument', 'int16');
+check_error(f(true(10, 2)), 'recon:InvalidArgument', 'logical');
+check_error(f([]), 'recon:InvalidArgument', 'empty');
+check_error(f(@sin), 'recon:InvalidArgument', 'function_handle');
+check_error(f(zeros(2, 10)), 'recon:SizeMismatch', 'transpose');
+check_error(f(zeros(10, 5)), 'recon:SizeMismatch', 'last dimension');
+check_error(f(zeros(10, 3)), 'recon:SizeMismatch', '3 coordinates');
+check_error(f(complex(zeros(9, 1), 1)), 'recon:SizeMismatch', '9');
+bad = zeros(10, 2);
+bad(3, 2) = NaN;
+check_error(f(bad), 'recon:NotFinite', 'count from 0');
+bad(3, 2) = Inf;
+check_error(f(bad), 'recon:NotFinite');
+bad(3, 2) = 1.7;
+check_error(f(bad), 'recon:CoordinateOutOfRange', '1.7');
+check_error(@() recon.fhd(complex(zeros(10, 1), 0.1), d, [8 8 8]), 'recon:SizeMismatch');
+end
+
+function wrong_sizes()
+k = zeros(10, 2);
+f = @(dims) @() recon.Encoding(k, dims);
+check_error(f([]), 'recon:InvalidArgument', 'image size');
+check_error(f([8 8 8]), 'recon:SizeMismatch');
+check_error(f([0 8]), 'recon:InvalidSize');
+check_error(f([-8 8]), 'recon:InvalidArgument');
+check_error(f([8.5 8]), 'recon:InvalidArgument', '8.5');
+check_error(f([NaN 8]), 'recon:InvalidArgument');
+check_error(f([1e300 8]), 'recon:InvalidArgument');
+check_error(f([2^52 2^52]), 'recon:SizeOverflow');
+check_error(f([2^24 2^24]), 'recon:OutOfHostMemory');
+check_error(f(int32([8 8])), 'recon:InvalidArgument', 'int32');
+check_error(f([8 8i]), 'recon:InvalidArgument');
+check_error(@() recon.Encoding(k, 'large'), 'recon:UnknownOption');
+check_error(@() recon.Encoding(k, {8, 8}), 'recon:InvalidArgument');
+check_error(@() recon.Encoding(), 'recon:InvalidArgument');
+check_error(@() recon.Encoding(k), 'recon:InvalidArgument', 'image size');
+check_error(@() recon.fhd(k), 'recon:InvalidArgument');
+end
+
+function wrong_data()
+k = recon.trajectory.radial(5, 12);
+functions = {@recon.fhd, @recon.grid, @recon.cg, @recon.coilmaps};
+for i = 1:numel(functions)
+    f = @(d) @() functions{i}(k, d, [8 8]);
+    check_error(f('data'), 'recon:InvalidArgument', 'char');
+    check_error(f({}), 'recon:InvalidArgument', 'cell');
+    check_error(f(struct()), 'recon:InvalidArgument');
+    check_error(f([]), 'recon:InvalidArgument', 'empty');
+    check_error(f(sparse(ones(12, 5))), 'recon:InvalidArgument', 'sparse');
+    check_error(f(true(12, 5)), 'recon:InvalidArgument', 'logical');
+    check_error(f(int32(ones(12, 5))), 'recon:InvalidArgument', 'int32');
+    check_error(f(ones(12, 6)), 'recon:SizeMismatch', '12 x 5');
+end
+end
+
+function wrong_maps_and_weights()
+k = recon.trajectory.radial(5, 12);
+d = ones(12, 5, 3);
+f = @(varargin) @() recon.cg(k, d, [8 8], varargin{:});
+check_error(f('Maps', ones(8, 8, 2)), 'recon:SizeMismatch', '2 coils');
+check_error(f('Maps', ones(8, 7, 3)), 'recon:SizeMismatch', '8 x 7');
+check_error(f('Maps', ones(8, 8, 3, 2)), 'recon:SizeMismatch');
+check_error(f('Maps', {1}), 'recon:InvalidArgument', 'cell');
+check_error(f('Maps', 'mine'), 'recon:UnknownValue', 'mine');
+check_error(f('Maps', NaN(8, 8, 3)), 'recon:NotFinite');
+check_error(f('Weights', ones(12, 4)), 'recon:SizeMismatch', '60');
+check_error(f('Weights', -ones(12, 5)), 'recon:InvalidArgument');
+check_error(f('Weights', NaN(12, 5)), 'recon:NotFinite');
+check_error(f('Weights', 1i * ones(12, 5)), 'recon:InvalidArgument', 'real');
+check_error(f('Weights', 'heavy'), 'recon:UnknownValue', 'pipe-menon');
+check_error(f('Weights', sparse(ones(12, 5))), 'recon:InvalidArgument', 'sparse');
+check_error(f('Voxels', ones(4, 3)), 'recon:SizeMismatch');
+end
+
+function wrong_options()
+k = zeros(10, 2);
+f = @(varargin) @() recon.Encoding(k, [8 8], varargin{:});
+check_error(f('Tolerence', 1e-3), 'recon:UnknownOption', 'Tolerance');
+check_error(f('Tolerance'), 'recon:InvalidArgument', 'no value');
+check_error(f(1e-3), 'recon:InvalidArgument');
+check_error(f('Tolerance', 2), 'recon:ToleranceOutOfRange');
+check_error(f('Tolerance', NaN), 'recon:ToleranceOutOfRange');
+check_error(f('Tolerance', '1e-3'), 'recon:InvalidArgument', 'Tolerance');
+check_error(f('Tolerance', [1 2]), 'recon:InvalidArgument');
+check_error(f('Method', 'fast'), 'recon:UnknownValue', '''nufft''');
+check_error(f('Method', 3), 'recon:InvalidArgument', 'text');
+check_error(f('Precision', 'half'), 'recon:UnknownValue', '''single''');
+check_error(f('Device', 'tpu'), 'recon:UnknownValue', '''cuda''');
+check_error(f('Gpus', 0), 'recon:InvalidArgument', 'from 1');
+check_error(f('Gpus', 1:100), 'recon:InvalidArgument');
+check_error(f('Threads', -1), 'recon:InvalidArgument');
+check_error(f('Threads', 1.5), 'recon:InvalidArgument');
+check_error(f('MemoryLimit', 10), 'recon:MemoryLimit');
+check_error(f('Coils', 0), 'recon:InvalidSize');
+check_error(f('Simd', 'mmx'), 'recon:UnknownValue');
+check_error(f('Window', 'hann'), 'recon:UnknownValue');
+check_error(f('Basis', ['box'; 'box']), 'recon:InvalidArgument');
+check_error(f('Method', repmat('x', 1, 500)), 'recon:InvalidArgument', '500');
+if isempty(recon.devices())
+    check_error(f('Device', 'cuda'), 'recon:NoDevice');
+    check_error(f('Gpus', 1), 'recon:NoDevice');
+end
+check_error(f('Method', 'nufft', 'Voxels', ones(3, 2)), 'recon:Unsupported');
+end
+
+function wrong_cg_options()
+k = recon.trajectory.radial(5, 12);
+d = ones(12, 5);
+f = @(varargin) @() recon.cg(k, d, [8 8], varargin{:});
+check_error(f('Iterations', -1), 'recon:InvalidArgument');
+check_error(f('Iterations', 'many'), 'recon:InvalidArgument', 'Iterations');
+check_error(f('Iterations', Inf), 'recon:InvalidArgument');
+check_error(f('Residual', 1), 'recon:ToleranceOutOfRange');
+check_error(f('Lambda', -1), 'recon:InvalidArgument');
+check_error(f('Lambda', 1, 'Prior', 'wavelets'), 'recon:UnknownValue', 'differences');
+check_error(f('Lambda', 1, 'Prior', eye(64)), 'recon:InvalidArgument', 'sparse');
+check_error(f('Lambda', 1, 'Prior', speye(63)), 'recon:SizeMismatch', '64');
+check_error(f('Lambda', 1, 'Prior', sparse(true(2, 64))), 'recon:SizeMismatch');
+check_error(f('Lambda', 1, 'Prior', 'anatomical'), 'recon:InvalidArgument', 'Reference');
+check_error(f('Lambda', 1, 'Prior', 'anatomical', 'Reference', ones(8, 7)), 'recon:SizeMismatch');
+check_error(f('Lambda', 1, 'Prior', 'anatomical', 'Reference', 1i * ones(8)), 'recon:InvalidArgument', 'real');
+check_error(f('Initial', ones(7)), 'recon:SizeMismatch');
+check_error(f('Initial', NaN(8)), 'recon:NotFinite');
+check_error(f('Progress', 'yes'), 'recon:InvalidArgument');
+check_error(f('Progress', [true false]), 'recon:InvalidArgument');
+bad = d;
+bad(7) = NaN;
+check_error(@() recon.cg(k, bad, [8 8]), 'recon:NotFinite', 'count from 0');
+check_error(@() recon.fbp(k, d, [8 8]), 'recon:Unsupported');
+end
+
+function wrong_operators()
+E = recon.Encoding(recon.trajectory.radial(5, 12), [], 'Maps', ones(8, 8, 3));
+check_error(@() E * E, 'recon:InvalidArgument');
+check_error(@() ones(8) * E, 'recon:InvalidArgument');
+check_error(@() E.', 'recon:Unsupported', 'E''');
+check_error(@() E * ones(8, 7), 'recon:SizeMismatch', '8 x 7');
+check_error(@() E * ones(63, 1), 'recon:SizeMismatch', '64');
+check_error(@() E * 'x', 'recon:InvalidArgument');
+check_error(@() E * {1}, 'recon:InvalidArgument');
+check_error(@() E * [], 'recon:InvalidArgument');
+check_error(@() E * sparse(ones(8)), 'recon:InvalidArgument', 'sparse');
+check_error(@() E * int8(ones(8)), 'recon:InvalidArgument');
+check_error(@() E' * ones(12, 5), 'recon:SizeMismatch', 'coils');
+check_error(@() E' * ones(12, 5, 2), 'recon:SizeMismatch', '2 coils');
+check_error(@() E' * ones(12, 4, 3), 'recon:SizeMismatch');
+check_error(@() E' * ones(179, 1), 'recon:SizeMismatch');
+check_error(@() E.matrix() * ones(8, 7), 'recon:SizeMismatch');
+check_error(@() E.normal(ones(7)), 'recon:SizeMismatch');
+check_error(@() E.normal('x'), 'recon:InvalidArgument');
+check_error(@() E.normal(NaN(8)), 'recon:NotFinite');
+check_error(@() E.rhs({}), 'recon:InvalidArgument');
+check_error(@() E.afun(ones(64, 1), 'sideways'), 'recon:UnknownValue');
+check_error(@() E.loadq(17), 'recon:IO');
+check_error(@() recon.cg(E, ones(12, 5, 2)), 'recon:SizeMismatch');
+check_error(@() recon.cg(E, ones(12, 5, 3), [8 8]), 'recon:InvalidArgument');
+check_error(@() recon.coilmaps(E, ones(12, 5, 3)), 'recon:InvalidArgument', 'already');
+check_error(@() recon.grid(E, ones(12, 5, 3), 'Tolerance', 1e-3), 'recon:UnknownOption');
+end
+
+function deleted_operators()
+E = recon.Encoding(zeros(10, 2), [8 8]);
+F = E';
+delete(E);
+check_error(@() E * ones(8), 'recon:Deleted');
+check_error(@() F * ones(10, 1), 'recon:Deleted');
+check_error(@() E.normal(ones(8)), 'recon:Deleted');
+check_error(@() E.info(), 'recon:Deleted');
+check_error(@() E.q(), 'recon:Deleted');
+check_error(@() recon.cg(E, ones(10, 1)), 'recon:Deleted');
+check_error(@() recon.density(E), 'recon:Deleted');
+delete(E);
+disp(E);
+end
+
+function wrong_helpers()
+check_error(@() recon.trajectory.radial(0, 10), 'recon:InvalidSize');
+check_error(@() recon.trajectory.radial(1e15, 1e15), 'recon:SizeOverflow');
+check_error(@() recon.trajectory.radial(-1, 10), 'recon:InvalidArgument');
+check_error(@() recon.trajectory.radial('a', 10), 'recon:InvalidArgument');
+check_error(@() recon.trajectory.radial([1 2], 10), 'recon:InvalidArgument');
+check_error(@() recon.trajectory.radial(5, 10, 'Order', 'random'), 'recon:UnknownValue');
+check_error(@() recon.trajectory.radial(5, 10, 'Precision', 'int'), 'recon:UnknownValue');
+check_error(@() recon.trajectory.spiral(5, 10, NaN), 'recon:InvalidArgument');
+check_error(@() recon.trajectory.propeller(5, 10, 10), 'recon:InvalidArgument');
+check_error(@() recon.trajectory.cartesian([8 8 8 8]), 'recon:InvalidSize');
+check_error(@() recon.phantom.image([0 8]), 'recon:InvalidSize');
+check_error(@() recon.phantom.image('8'), 'recon:InvalidArgument');
+check_error(@() recon.phantom.image([8 8], 'Shapes', ones(2, 9)), 'recon:SizeMismatch');
+check_error(@() recon.phantom.image([8 8], 'Shapes', NaN(2, 10)), 'recon:NotFinite');
+check_error(@() recon.phantom.image([8 8], 'Supersample', 0), 'recon:InvalidSize');
+check_error(@() recon.phantom.coilmaps([8 8], 0), 'recon:InvalidSize');
+check_error(@() recon.phantom.coilmaps([8 8], 1e12), 'recon:OutOfHostMemory');
+check_error(@() recon.phantom.kspace(zeros(4, 2), [8 8], 'Coils', {}), 'recon:InvalidArgument');
+check_error(@() recon.phantom.noise(zeros(4), 10), 'recon:InvalidArgument');
+check_error(@() recon.phantom.noise(ones(4), -1), 'recon:InvalidArgument');
+check_error(@() recon.phantom.noise(ones(4), 10, 'Seed', -1), 'recon:InvalidArgument');
+check_error(@() recon.metrics(ones(4), ones(5)), 'recon:SizeMismatch');
+check_error(@() recon.metrics(ones(4), zeros(4)), 'recon:InvalidArgument');
+check_error(@() recon.metrics(ones(4), ones(4), 'Mask', ones(4)), 'recon:InvalidArgument', 'logical');
+check_error(@() recon.metrics(ones(4), ones(4), 'Mask', true(3)), 'recon:SizeMismatch');
+check_error(@() recon.metrics(ones(4), ones(4), 'Mask', false(4)), 'recon:InvalidSize');
+check_error(@() recon.combine({}), 'recon:InvalidArgument');
+check_error(@() recon.combine(ones(4, 4, 2), 'Method', 'sum'), 'recon:UnknownValue');
+check_error(@() recon.combine(ones(4, 4, 2), 'Dims', 4), 'recon:InvalidArgument');
+check_error(@() recon.combine(NaN(4, 4, 2)), 'recon:NotFinite');
+check_error(@() recon.density(zeros(4, 2), [8 8], 'Method', 'voronoi'), 'recon:UnknownValue');
+check_error(@() recon.density(zeros(4, 2), [8 8], 'Change', -1), 'recon:InvalidArgument');
+check_error(@() recon.density(), 'recon:InvalidArgument');
+end
+
+function list = junk()
+list = {[], 'text', '', {}, {1}, struct(), struct('a', {1, 2}), @sin, true, int8(3), uint64(7), NaN, Inf, -1, 0, 1e300, ...
+    2^53 + 2, 1i, complex(NaN, 1), sparse(1), sparse([]), ones(3, 0), ones(0, 3, 2), rand(3, 2, 2, 2), single(2), ...
+    ['ab'; 'cd'], ones(2, 2, 'int16'), {[]; 'x'}};
+end
+
+function anything_anywhere()
+% Each argument of each function in turn replaced by anything: it works, or the error is one of recon's.
+k = recon.trajectory.radial(5, 12);
+d = complex(ones(12, 5, 2), 1);
+x = ones(8);
+E = recon.Encoding(k, [8 8]);
+calls = {@recon.fhd, {k, d, [8 8], 'Method', 'auto'}; @recon.grid, {k, d, [8 8], 'Weights', ones(12, 5)}; ...
+    @recon.cg, {k, d, [8 8], 'Iterations', 1}; @recon.cg, {k, d, [8 8], 'Lambda', 0}; ...
+    @recon.cg, {k, d, [8 8], 'Maps', ones(8, 8, 2)}; @recon.cg, {k, d, [8 8], 'Initial', []}; ...
+    @recon.cg, {k, d, [8 8], 'Prior', 'identity'}; @recon.cg, {k, d, [8 8], 'Reference', x}; ...
+    @recon.fbp, {k, d, [8 8]}; @recon.density, {k, [8 8], 'Method', 'ramp'}; ...
+    @recon.density, {k, [8 8], 'Iterations', 2}; @recon.coilmaps, {k, d, [8 8], 'Calibration', 8}; ...
+    @recon.combine, {ones(8, 8, 2), 'Method', 'rss'}; @recon.combine, {ones(8, 8, 2), 'Dims', 2}; ...
+    @recon.metrics, {x, x, 'Mask', true(8)}; @recon.metrics, {x, x, 'Part', 'complex'}; ...
+    @recon.Encoding, {k, [8 8], 'Threads', 1}; @recon.Encoding, {k, [8 8], 'Voxels', ones(3, 2)}; ...
+    @recon.Encoding, {k, [8 8], 'GpuArray', false}; @recon.Encoding, {k, [8 8], 'Coils', 1}; ...
+    @recon.Encoding, {k, [8 8], 'Frames', 1}; @recon.Encoding, {k, [8 8], 'MemoryLimit', 0}; ...
+    @recon.trajectory.radial, {5, 12, 'Order', 'golden'}; @recon.trajectory.radial3d, {5, 12}; ...
+    @recon.trajectory.spiral, {5, 12, 2, 'Density', 1}; @recon.trajectory.rosette, {5, 12, 2, 3}; ...
+    @recon.trajectory.propeller, {5, 3, 12}; @recon.trajectory.cartesian, {[5 4]}; ...
+    @recon.phantom.image, {[8 8], 'Shapes', []}; @recon.phantom.image, {[8 8], 'Supersample', 1}; ...
+    @recon.phantom.kspace, {k, [8 8], 'Coils', 2}; @recon.phantom.kspace, {k, [8 8], 'Threads', 1}; ...
+    @recon.phantom.coilmaps, {[8 8], 2}; @recon.phantom.noise, {d, 10, 'Seed', 1}; ...
+    @(a) E * a, {x}; @(a) E' * a, {d}; @(a) E.normal(a), {x}; @(a) E.rhs(a), {d}; @(a) E.matrix() * a, {x}};
+values = junk();
+count = 0;
+for i = 1:size(calls, 1)
+    [f, given] = calls{i, :};
+    if ~isequal(f, @recon.fbp)
+        f(given{:});
+    end
+    for position = 1:numel(given)
+        for j = 1:numel(values)
+            changed = given;
+            changed{position} = values{j};
+            count = count + attempt(@() f(changed{:}), sprintf('%s, argument %d, junk %d', func2str(f), position, j));
+        end
+    end
+end
+check(count > 1000, 'most of it is refused');
+end
+
+function refused = attempt(f, what)
+refused = 0;
+try
+    f();
+catch e
+    refused = 1;
+    if ~strncmp(e.identifier, 'recon:', 6)
+        error('recontest:identifier', '%s: %s (%s)', what, e.identifier, e.message);
+    end
+end
+end
+
+function anything_to_the_mex_file()
+commands = {'create', 'destroy', 'plans', 'info', 'apply', 'cg', 'density', 'coil_maps', 'q', 'save_q', 'load_q', ...
+    'combine', 'trajectory', 'phantom_image', 'phantom_kspace', 'phantom_coil_maps', 'add_noise', 'metrics', 'devices', ...
+    'version', 'nonsense', 7};
+values = junk();
+P = recon.internal.Plan(struct('k', zeros(4, 2), 'dims', [8 8], 'precision', 'double'), struct());
+values = [values, {P.id, 'forward', 'double', [8 8], [4 1], ones(8), struct('precision', 'double', 'dims', [8 8])}];
+before = rand('state'); %#ok<RAND>
+rand('state', 1); %#ok<RAND>
+for i = 1:6000
+    given = values(ceil(rand(1, floor(7 * rand())) * numel(values)));
+    command = commands{ceil(rand() * numel(commands))};
+    if strcmp(command, 'destroy') || any(cellfun(@(v) isequal(v, 1e300), given)) && strcmp(command, 'create')
+        continue
+    end
+    attempt(@() recon_mex(command, given{:}), sprintf('%s with %d arguments', num2str(command), numel(given)));
+end
+rand('state', before); %#ok<RAND>
+check_error(@() recon_mex(), 'recon:InvalidArgument');
+check(isequal(size(recon_mex('apply', P.id, 'forward', ones(8), [4 1])), [4 1]), 'the plan still works');
+end

@@ -1,0 +1,46 @@
+function tests = test_progress()
+%TEST_PROGRESS  What recon.cg tells while it works, and that it can be stopped.
+tests = {@function_is_called, @printed, @errors_stop_it};
+end
+
+function function_is_called()
+global recontest_calls %#ok<GVMIS>
+recontest_calls = {};
+k = recon.trajectory.radial(10, 20);
+d = recon.phantom.kspace(k, [10 10], 'Coils', 2);
+[~, report] = recon.cg(k, d, [10 10], 'Iterations', 4, 'Progress', @note);
+check(numel(recontest_calls) == 10, 'before the first and after each iteration of each image');
+first = recontest_calls{1};
+last = recontest_calls{end};
+check(first.image == 1 && first.images == 2 && first.iteration == 0 && first.iterations == 4, 'the first');
+check(first.residual == 1 && last.image == 2 && last.iteration == 4, 'the last');
+check(last.residual == report.residuals(5, 2), 'residuals');
+clear global recontest_calls
+end
+
+function note(p)
+global recontest_calls %#ok<GVMIS>
+recontest_calls{end + 1} = p;
+end
+
+function printed()
+k = recon.trajectory.radial(10, 20); %#ok<NASGU>
+text = evalc('recon.cg(k, ones(20, 10), [10 10], ''Iterations'', 3, ''Progress'', true);');
+check(~isempty(strfind(text, 'iteration 3 of 3')), 'it is printed'); %#ok<STREMP>
+text = evalc('recon.cg(k, ones(20, 10), [10 10], ''Iterations'', 3, ''Progress'', false);');
+check(isempty(text), 'it is not printed unless asked for');
+end
+
+function errors_stop_it()
+k = recon.trajectory.radial(10, 20);
+d = ones(20, 10);
+check_error(@() recon.cg(k, d, [10 10], 'Progress', @stop), 'mine:stop', 'after 2');
+x = recon.cg(k, d, [10 10], 'Iterations', 2);
+check(all(isfinite(x(:))), 'and the next works');
+end
+
+function stop(p)
+if p.iteration == 2
+    error('mine:stop', 'after %d', p.iteration);
+end
+end

@@ -1,0 +1,242 @@
+//! MATLAB's side of the library, in GNU Octave, and in MATLAB where there is one: the MEX file is built with both layouts
+//! of complex numbers, and matlab/tests runs with each.
+#![cfg(target_os = "linux")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Past the harness, which hides what tests print.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+fn found(program: &str) -> bool {
+    Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+}
+
+/// Whether there is an Octave that can build MEX files; says so once where there is none.
+fn octave() -> bool {
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let both = found("octave-cli") && found("mkoctfile");
+        if !both {
+            say("skipped: the tests of MATLAB's side, because there is no octave-cli with mkoctfile here");
+        }
+        both
+    })
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("matlab").join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// The static library that these tests were built with.
+fn library() -> PathBuf {
+    let library = std::env::current_exe().unwrap().parent().unwrap().join("librecon.a");
+    assert!(library.exists(), "no {}", library.display());
+    library
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[track_caller]
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    assert!(output.status.success(), "{command:?}: {}\n{}", output.status, text(&output));
+    text(&output)
+}
+
+/// Octave without the user's settings, in a folder of its own, with the binding on its path.
+fn octave_command(mex: &Path, code: &str) -> Command {
+    let mut command = Command::new("octave-cli");
+    let matlab = root().join("matlab");
+    let code = format!("addpath('{}'); addpath('{}'); {code}", mex.display(), matlab.display());
+    command.args(["--norc", "--no-history", "--eval", &code]).current_dir(mex).env("HOME", mex).env_remove("DISPLAY");
+    command
+}
+
+/// The MEX file with this layout of complex numbers, built once: its folder.
+fn mex_file(separate: bool) -> PathBuf {
+    static BUILT: Mutex<[bool; 2]> = Mutex::new([false; 2]);
+    let folder = folder(if separate { "separate" } else { "interleaved" });
+    let mut built = BUILT.lock().unwrap_or_else(|e| e.into_inner());
+    if !built[usize::from(separate)] {
+        let _ = std::fs::remove_file(folder.join("recon_mex.mex"));
+        let code = format!(
+            "recon.build('Library', '{}', 'Output', '{}', 'Separate', {separate});",
+            library().display(),
+            folder.display()
+        );
+        let printed = run(&mut octave_command(&folder, &code));
+        assert!(!printed.contains("warning"), "{printed}");
+        assert!(folder.join("recon_mex.mex").exists(), "{printed}");
+        built[usize::from(separate)] = true;
+    }
+    folder
+}
+
+/// Inputs that are new each time, and what the C API makes of them.
+fn reference() -> &'static Path {
+    static FILES: OnceLock<PathBuf> = OnceLock::new();
+    FILES.get_or_init(|| {
+        let files = folder("reference");
+        let program = files.join("program");
+        let mut command = Command::new("cc");
+        command.args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-I"]).arg(root().join("include"));
+        command.arg(root().join("matlab/tests/reference.c")).arg(library());
+        run(command.args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc", "-o"]).arg(&program));
+        let seed = std::env::var("RECON_TEST_SEED").unwrap_or_else(|_| {
+            SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos().to_string()
+        });
+        run(Command::new(&program).arg(&files).arg(&seed));
+        files
+    })
+}
+
+fn run_tests(separate: bool) {
+    if !octave() {
+        return;
+    }
+    let mex = mex_file(separate);
+    let mut command = octave_command(&mex, &format!("addpath('{}'); run_tests", root().join("matlab/tests").display()));
+    let output = command.env("RECON_TEST_MEX", &mex).env("RECON_TEST_REFERENCE", reference()).output().unwrap();
+    let printed = text(&output);
+    assert!(output.status.success() && printed.contains(" passed, 0 failed, 0 skipped"), "{}\n{printed}", output.status);
+}
+
+#[test]
+fn octave_with_interleaved_complex() {
+    run_tests(false);
+}
+
+#[test]
+fn octave_with_separate_complex() {
+    run_tests(true);
+}
+
+#[test]
+fn mex_file_needs_nothing_and_hides_everything() {
+    if !octave() {
+        return;
+    }
+    let mex = mex_file(false).join("recon_mex.mex");
+    let dynamic = run(Command::new("readelf").arg("-d").arg(&mex));
+    for line in dynamic.lines().filter(|l| l.contains("(NEEDED)")) {
+        let known = ["libc.so", "libm.so", "libgcc_s.so", "libpthread", "libdl", "librt", "libutil", "ld-linux", "liboct"];
+        assert!(known.iter().any(|k| line.contains(k)) || line.contains("libstdc++"), "the MEX file needs {line}");
+    }
+    let symbols = run(Command::new("nm").args(["-D", "--defined-only"]).arg(&mex));
+    let names: Vec<&str> = symbols.lines().filter_map(|l| l.split_whitespace().nth(2)).collect();
+    assert!(names.contains(&"mexFunction"), "{names:?}");
+    assert!(names.iter().all(|n| !n.starts_with("recon_") && !n.starts_with("rust_")), "{names:?}");
+}
+
+/// The path for gpuArrays, which only a MATLAB with its toolbox builds, against declarations of its own.
+#[test]
+fn gpu_arrays_compile() {
+    if !octave() {
+        return;
+    }
+    let flags = run(Command::new("mkoctfile").args(["-p", "INCFLAGS"]));
+    let mut command = Command::new("cc");
+    command.args(["-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-DRECON_GPUARRAY", "-DMX_HAS_INTERLEAVED_COMPLEX=1"]);
+    command.args(flags.split_whitespace()).arg("-I").arg(root().join("matlab/tests/mock"));
+    run(command.arg("-I").arg(root().join("include")).arg(root().join("matlab/recon_mex.c")));
+}
+
+/// Ctrl-C ends recon.cg with an error, with and without a progress function, and Octave goes on.
+#[test]
+fn ctrl_c_cancels() {
+    if !octave() {
+        return;
+    }
+    for progress in ["@(p) 0", "false"] {
+        let code = format!(
+            "k = rand(50000, 3) - 0.5; d = complex(randn(50000, 400), randn(50000, 400)); \
+             shown = {progress}; \
+             fdisp(stderr, 'running'); \
+             try, recon.cg(k, d, [64 64 64], 'Iterations', 1e6, 'Progress', shown, 'Device', 'cpu'); \
+             catch e, fdisp(stderr, e.identifier), end; \
+             fdisp(stderr, recon_mex('plans')); x = recon.fhd(k, d(:, 1), [8 8 8]); fdisp(stderr, size(x)); \
+             fdisp(stderr, 'alive')"
+        );
+        let mut command = octave_command(&mex_file(false), &code);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("running") {
+            line.clear();
+            assert_ne!(lines.read_line(&mut line).unwrap(), 0, "Octave ended early");
+        }
+        // Far into the solution, whose 400 images take minutes.
+        std::thread::sleep(Duration::from_secs(4));
+        let asked = Instant::now();
+        run(Command::new("kill").args(["-INT", &child.id().to_string()]));
+        let mut rest = String::new();
+        lines.read_to_string(&mut rest).unwrap();
+        let status = child.wait().unwrap();
+        assert!(status.success() && rest.contains("recon:Cancelled") && rest.contains("alive"), "{status}\n{rest}");
+        let plans = rest.lines().nth(1).unwrap_or_default().trim();
+        assert_eq!(plans, "0", "plans are left:\n{rest}");
+        // Generous: a shared machine may stand still for seconds. Uncancelled it would take minutes.
+        assert!(asked.elapsed() < Duration::from_secs(60), "{:?}", asked.elapsed());
+    }
+}
+
+/// The examples draw their pictures without a display.
+#[test]
+fn examples_draw() {
+    if !octave() {
+        return;
+    }
+    let mex = mex_file(false);
+    let mut count = 0;
+    for entry in std::fs::read_dir(root().join("matlab/examples")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let Some(name) = name.strip_suffix(".m") else { continue };
+        let pictures = folder(&format!("pictures-{name}"));
+        for old in std::fs::read_dir(&pictures).unwrap() {
+            std::fs::remove_file(old.unwrap().path()).unwrap();
+        }
+        let examples = root().join("matlab/examples");
+        run(&mut octave_command(&mex, &format!("addpath('{}'); {name}('{}')", examples.display(), pictures.display())));
+        let files: Vec<_> = std::fs::read_dir(&pictures).unwrap().map(|f| f.unwrap().path()).collect();
+        assert!(!files.is_empty(), "{name} wrote no picture");
+        for file in files {
+            let bytes = std::fs::read(&file).unwrap();
+            assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 5_000, "{} is no picture", file.display());
+        }
+        count += 1;
+    }
+    assert!(count >= 3, "{count} examples");
+}
+
+#[test]
+fn matlab_itself() {
+    if !found("matlab") {
+        say("skipped: the tests in MATLAB itself, because there is no matlab here");
+        return;
+    }
+    let mex = folder("matlab");
+    let code = format!(
+        "addpath('{0}'); addpath('{1}'); addpath('{1}/tests'); recon.build('Library', '{2}', 'Output', '{0}'); run_tests",
+        mex.display(),
+        root().join("matlab").display(),
+        library().display()
+    );
+    let mut command = Command::new("matlab");
+    let command = command.args(["-batch", &code]).env("RECON_TEST_MEX", &mex).env("RECON_TEST_REFERENCE", reference());
+    let printed = run(command.current_dir(&mex));
+    assert!(printed.contains(" passed, 0 failed, 0 skipped"), "{printed}");
+}
