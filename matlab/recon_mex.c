@@ -997,8 +997,10 @@ static void read_cg_options(recon_cg_options *options, progress_state *progress,
     if ((value = field(structure, "Prior"))) {
         if (mxIsSparse(value)) {
             set_matrix(options, value, e);
+        } else if (mxIsNumeric(value)) {
+            fail(INVALID, "Prior is %s: give a sparse matrix, as by sparse(R), or a name", describe(value));
         } else {
-            options->prior = choose(value, "Prior (or a sparse matrix)", priors);
+            options->prior = choose(value, "Prior", priors);
         }
     }
     if ((value = field(structure, "Reference"))) {

@@ -136,7 +136,7 @@ impl<'a, T: Real> Geometry<'a, T> {
                 bail!(
                     CoordinateOutOfRange,
                     "coordinate of sample {m} on axis {axis} is {}, outside [-0.5, 0.5) cycles per voxel: divide \
-                     coordinates in cycles per field of view by the image's size",
+                     coordinates in cycles per field of view by the image's size, radians by 2 pi",
                     k[m]
                 );
             }

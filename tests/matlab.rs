@@ -96,9 +96,8 @@ fn reference() -> &'static Path {
         command.args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-I"]).arg(root().join("include"));
         command.arg(root().join("matlab/tests/reference.c")).arg(library());
         run(command.args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc", "-o"]).arg(&program));
-        let seed = std::env::var("RECON_TEST_SEED").unwrap_or_else(|_| {
-            SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos().to_string()
-        });
+        let seed = std::env::var("RECON_TEST_SEED")
+            .unwrap_or_else(|_| SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos().to_string());
         run(Command::new(&program).arg(&files).arg(&seed));
         files
     })
@@ -112,7 +111,11 @@ fn run_tests(separate: bool) {
     let mut command = octave_command(&mex, &format!("addpath('{}'); run_tests", root().join("matlab/tests").display()));
     let output = command.env("RECON_TEST_MEX", &mex).env("RECON_TEST_REFERENCE", reference()).output().unwrap();
     let printed = text(&output);
-    assert!(output.status.success() && printed.contains(" passed, 0 failed, 0 skipped"), "{}\n{printed}", output.status);
+    assert!(
+        output.status.success() && printed.contains(" passed, 0 failed, 0 skipped"),
+        "{}\n{printed}",
+        output.status
+    );
 }
 
 #[test]
@@ -133,7 +136,8 @@ fn mex_file_needs_nothing_and_hides_everything() {
     let mex = mex_file(false).join("recon_mex.mex");
     let dynamic = run(Command::new("readelf").arg("-d").arg(&mex));
     for line in dynamic.lines().filter(|l| l.contains("(NEEDED)")) {
-        let known = ["libc.so", "libm.so", "libgcc_s.so", "libpthread", "libdl", "librt", "libutil", "ld-linux", "liboct"];
+        let known =
+            ["libc.so", "libm.so", "libgcc_s.so", "libpthread", "libdl", "librt", "libutil", "ld-linux", "liboct"];
         assert!(known.iter().any(|k| line.contains(k)) || line.contains("libstdc++"), "the MEX file needs {line}");
     }
     let symbols = run(Command::new("nm").args(["-D", "--defined-only"]).arg(&mex));
@@ -150,7 +154,14 @@ fn gpu_arrays_compile() {
     }
     let flags = run(Command::new("mkoctfile").args(["-p", "INCFLAGS"]));
     let mut command = Command::new("cc");
-    command.args(["-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-DRECON_GPUARRAY", "-DMX_HAS_INTERLEAVED_COMPLEX=1"]);
+    command.args([
+        "-fsyntax-only",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-DRECON_GPUARRAY",
+        "-DMX_HAS_INTERLEAVED_COMPLEX=1",
+    ]);
     command.args(flags.split_whitespace()).arg("-I").arg(root().join("matlab/tests/mock"));
     run(command.arg("-I").arg(root().join("include")).arg(root().join("matlab/recon_mex.c")));
 }

@@ -24,7 +24,7 @@ classdef Encoding
 %                      recon.cg and recon.grid; E and E' are not weighted. Default: 1 (recon.grid: 'pipe-menon')
 %       'Precision'    'single' or 'double', in which is computed. Default: single if k, Maps or Weights are. Results
 %                      have the class of the data
-%       'Tolerance'    relative l2 error of a transform against the exact sums; default 1e-4
+%       'Tolerance'    relative l2 error of a transform against the exact sums; default (and 0) 1e-4
 %       'Method'       'auto', 'nufft', or 'exact' for the direct sums
 %       'Normal'       how E.normal computes: 'auto', 'toeplitz', 'transforms'
 %       'Window'       of gridding: 'kaiser-bessel', 'gaussian', 'bilinear'
@@ -74,7 +74,7 @@ classdef Encoding
     methods
         function E = Encoding(k, varargin)
             if nargin < 1
-                error('recon:InvalidArgument', 'recon.Encoding: give a trajectory and an image size');
+                error('recon:InvalidArgument', 'too few arguments: call it as recon.Encoding(k, dims)');
             end
             dims = [];
             if ~isempty(varargin) && isnumeric(varargin{1})
@@ -86,6 +86,9 @@ classdef Encoding
 
             maps = take(o, 'Maps', []);
             if ~isempty(maps)
+                if ischar(maps)
+                    error('recon:InvalidArgument', 'Maps is a text: give an array, as recon.coilmaps estimates it from data');
+                end
                 recon.internal.numbers(maps, 'Maps');
                 sizes = [size(maps), 1, 1];
                 if isempty(dims)
@@ -93,10 +96,9 @@ classdef Encoding
                 end
             end
             if isempty(dims)
-                error('recon:InvalidArgument', 'recon.Encoding: no image size: give [nx ny] or [nx ny nz], or coil maps');
+                error('recon:InvalidArgument', 'there is no image size: give [nx ny] or [nx ny nz], or coil maps');
             end
-            recon.internal.numbers(dims, 'the image size', true);
-            dims = double(reshape(dims, 1, []));
+            dims = recon.internal.image_size(dims, 'the image size');
             if isscalar(dims)
                 dims = repmat(dims, 1, ndim);
             end
@@ -208,6 +210,14 @@ classdef Encoding
             A.imageShape = [sizes(2), 1];
         end
 
+        function E = horzcat(varargin) %#ok<STOUT>
+            error('recon:Unsupported', 'operators cannot be put side by side: write a function of x');
+        end
+
+        function E = vertcat(varargin) %#ok<STOUT>
+            error('recon:Unsupported', 'operators cannot be stacked: write a function of x');
+        end
+
         function y = afun(E, x, flag)
         %AFUN  E.afun(x, 'notransp') is E * x, E.afun(y, 'transp') is E' * y, in columns: for lsqr and its like.
             A = E.matrix();
@@ -216,18 +226,20 @@ classdef Encoding
             elseif strcmp(flag, 'notransp')
                 y = A * x;
             else
-                error('recon:UnknownValue', 'flag is ''%s'': give ''transp'' or ''notransp''', char(flag));
+                error('recon:UnknownValue', 'the flag is neither ''transp'' nor ''notransp''');
             end
         end
 
         function y = normal(E, x)
         %NORMAL  E^H W E x, in the shape of x. W are the weights, 1 where none were given.
+            E.need_forward('normal');
             recon.internal.numbers(x, 'the image');
             y = recon_mex('apply', E.plan.id, 'normal', x, size(x));
         end
 
         function x = rhs(E, y)
         %RHS  E^H W y: the right-hand side that recon.cg solves for. A column for a column.
+            E.need_forward('rhs');
             x = E.to_images('weighted_fhd', y);
         end
 
@@ -242,12 +254,12 @@ classdef Encoding
 
         function saveq(E, file)
         %SAVEQ  Saves Q in a file, for operators of the same trajectory, weights and size in other sessions.
-            recon_mex('save_q', E.plan.id, char(file));
+            recon_mex('save_q', E.plan.id, text_of(file));
         end
 
         function loadq(E, file)
         %LOADQ  Takes Q from a file in place of computing it.
-            recon_mex('load_q', E.plan.id, char(file));
+            recon_mex('load_q', E.plan.id, text_of(file));
         end
 
         function s = info(E)
@@ -380,6 +392,12 @@ classdef Encoding
             end
         end
 
+        function need_forward(E, name)
+            if E.adjoint
+                error('recon:InvalidArgument', 'this is an adjoint operator, E'': call E.%s', name);
+            end
+        end
+
         function mismatch(E, given, what, wanted) %#ok<INUSL>
             error('recon:SizeMismatch', '%s %d elements: %d are wanted, or a multiple', what, given, wanted);
         end
@@ -402,6 +420,13 @@ classdef Encoding
             E.adjoint = s.adjoint;
         end
     end
+end
+
+function text = text_of(text)
+% A string object as the text that recon_mex reads; it refuses all else.
+if isstring(text) && isscalar(text)
+    text = char(text);
+end
 end
 
 function value = take(structure, name, default)

@@ -12,13 +12,14 @@ function [image, report] = cg(k, d, varargin)
 %       'Maps'        coil sensitivities, [dims coils], or 'data': estimated from the data by recon.coilmaps
 %       'Iterations'  at most so many for each image; default 30
 %       'Residual'    stop when the residual falls to this part of its first norm; default 0, never
-%       'Lambda'      weight of the prior, in the units of E^H W E; default 0
-%       'Prior'       R: 'identity', 'differences' between neighbours, 'anatomical', or a sparse matrix with a column
-%                     for each voxel
+%       'Lambda'      weight of the prior, in the units of E^H W E; default 0: no prior, whatever 'Prior' is
+%       'Prior'       R: 'identity' (default), 'differences' between neighbours, 'anatomical', or a sparse matrix with a
+%                     column for each voxel
 %       'Reference'   for 'anatomical': the reference image, real, of size dims
 %       'Edge'        for 'anatomical': the difference that counts as a border, as a part of the reference's largest
 %                     magnitude; default 0.1
-%       'Initial'     image to start from, of the result's size; default zeros
+%       'Initial'     image to start from, of the result's size, or (with an operator) of one frame for all of them;
+%                     default zeros
 %       'Weights'     density weights, or 'ramp', 'jackson', 'pipe-menon': faster convergence, more noise; default 1
 %       'Progress'    true prints where the solver stands; a function f(p) is called before the first and after each
 %                     iteration with a structure: image, images, iteration, iterations, residual. An error that it
@@ -40,9 +41,7 @@ function [image, report] = cg(k, d, varargin)
 %       imagesc(abs(x))
 %
 %   See also recon.grid, recon.coilmaps, recon.Encoding.
-if nargin < 2
-    error('recon:InvalidArgument', 'recon.cg: give a trajectory (or an operator) and k-space data');
-end
+recon.internal.need(nargin, 2, 'recon.cg(k, d, dims)');
 names = {'Iterations', 'Residual', 'Lambda', 'Prior', 'Reference', 'Edge', 'Initial', 'Progress'};
 [E, o, rest] = recon.internal.setup('recon.cg', k, d, varargin, names);
 if isfield(o, 'Progress') && (islogical(o.Progress) || isnumeric(o.Progress)) && isscalar(o.Progress)
@@ -69,8 +68,15 @@ if count ~= round(count)
 end
 % More coils or frames than the operator transforms together: one after the other.
 d = reshape(d, each, count);
+initial = [];
+if isfield(o, 'Initial') && isfloat(o.Initial) && numel(o.Initial) == count * prod(E.imageShape)
+    initial = reshape(o.Initial, [], count);
+end
 image = [];
 for i = 1:count
+    if ~isempty(initial)
+        o.Initial = initial(:, i);
+    end
     [x, r] = solve(E, d(:, i), o, E.imageShape);
     if i == 1
         image = zeros(numel(x), count, 'like', x);

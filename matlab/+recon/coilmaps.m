@@ -19,9 +19,7 @@ function maps = coilmaps(k, d, varargin)
 %       x = recon.cg(k, d, [128 128], 'Maps', S);
 %
 %   See also recon.cg, recon.combine.
-if nargin < 2
-    error('recon:InvalidArgument', 'recon.coilmaps: give a trajectory and k-space data');
-end
+recon.internal.need(nargin, 2, 'recon.coilmaps(k, d, dims)');
 [E, own, rest] = recon.internal.setup('recon.coilmaps', k, d, varargin, {'Calibration'});
 if E.combines
     error('recon:InvalidArgument', 'recon.coilmaps: the operator has coil maps already: leave Maps out');

@@ -1,24 +1,25 @@
 function image = combine(images, varargin)
 %COMBINE  Combines the images of coils into one.
-%   x = recon.combine(images) is the root of the sum of squared magnitudes over coils, which are the last dimension of
-%   images, [nx ny coils] or [nx ny nz coils].
+%   x = recon.combine(images) is the root of the sum of squared magnitudes over the coils of images, [nx ny coils].
 %
 %   x = recon.combine(images, Name, Value, ...) sets options:
 %
 %       'Method'  'rss', or 'adaptive': with sensitivities estimated from the images; keeps the phase, and less noise
-%       'Dims'    dimensions of an image, 2 or 3, where frames follow the coils: [nx ny coils frames]
+%       'Dims'    dimensions of an image: 2 for [nx ny coils frames], 3 for [nx ny nz coils] and [nx ny nz coils frames]
 %
 %   See also recon.grid, recon.coilmaps.
-if nargin < 1
-    error('recon:InvalidArgument', 'recon.combine: give coil images');
-end
+recon.internal.need(nargin, 1, 'recon.combine(images)');
 recon.internal.numbers(images, 'recon.combine: the coil images');
 own = recon.internal.options('recon.combine', varargin, {'Method', 'Dims'}, {});
 method = 'rss';
 if isfield(own, 'Method')
     method = own.Method;
 end
-ndim = min(max(ndims(images) - 1, 2), 3);
+ndim = 2;
+if ndims(images) > 3 && ~isfield(own, 'Dims')
+    error('recon:InvalidArgument', ['recon.combine: the coil images are %s: say with ''Dims'', 2 that they are ' ...
+        '[nx ny coils frames], or with ''Dims'', 3 that they are [nx ny nz coils]'], recon.internal.sizes(size(images)));
+end
 if isfield(own, 'Dims')
     ndim = own.Dims;
     if ~isequal(ndim, 2) && ~isequal(ndim, 3)

@@ -21,9 +21,7 @@ function weights = density(k, varargin)
 %       w = recon.density(k, [128 128]);
 %
 %   See also recon.grid, recon.Encoding.
-if nargin < 1
-    error('recon:InvalidArgument', 'recon.density: give a trajectory (or an operator)');
-end
+recon.internal.need(nargin, 1, 'recon.density(k, dims)');
 names = {'Method', 'Iterations', 'Change'};
 if isa(k, 'recon.Encoding')
     own = recon.internal.options('recon.density', varargin, names, {});

@@ -4,9 +4,7 @@ function image = fbp(k, d, varargin)
 %   recon.grid with 'Weights', 'ramp' serves the same purpose.
 %
 %   See also recon.grid.
-if nargin < 2
-    error('recon:InvalidArgument', 'recon.fbp: give a trajectory (or an operator) and k-space data');
-end
+recon.internal.need(nargin, 2, 'recon.fbp(k, d, dims)');
 E = recon.internal.setup('recon.fbp', k, d, varargin, {});
 image = E.to_images('fbp', d);
 end

@@ -18,9 +18,7 @@ function image = fhd(k, d, varargin)
 %       x = recon.fhd(k, d, [128 128], 'Method', 'exact');
 %
 %   See also recon.grid, recon.cg, recon.Encoding.
-if nargin < 2
-    error('recon:InvalidArgument', 'recon.fhd: give a trajectory (or an operator) and k-space data');
-end
+recon.internal.need(nargin, 2, 'recon.fhd(k, d, dims)');
 E = recon.internal.setup('recon.fhd', k, d, varargin, {});
 image = E.to_images('fhd', d);
 end

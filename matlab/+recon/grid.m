@@ -19,9 +19,7 @@ function image = grid(k, d, varargin)
 %       imagesc(x)
 %
 %   See also recon.cg, recon.density, recon.combine, recon.Encoding.
-if nargin < 2
-    error('recon:InvalidArgument', 'recon.grid: give a trajectory (or an operator) and k-space data');
-end
+recon.internal.need(nargin, 2, 'recon.grid(k, d, dims)');
 E = recon.internal.setup('recon.grid', k, d, varargin, {});
 image = E.to_images('grid', d);
 end

@@ -15,9 +15,7 @@ function quality = metrics(image, truth, varargin)
 %       'Mask'   logical, of the images' size: voxels that count
 %
 %   See also recon.phantom.image.
-if nargin < 2
-    error('recon:InvalidArgument', 'recon.metrics: give an image and the truth');
-end
+recon.internal.need(nargin, 2, 'recon.metrics(image, truth)');
 recon.internal.numbers(image, 'recon.metrics: the image');
 recon.internal.numbers(truth, 'recon.metrics: the truth');
 if ~isequal(size(image), size(truth))

@@ -114,6 +114,8 @@ cube = recon.Encoding(k3, [6 5 4]);
 check(isequal(size(cube * ones(6, 5, 4)), [12 9]), '3D');
 check(isequal(size(cube' * ones(12, 9, 2)), [6 5 4 2]), '3D coils');
 check(isequal(size(recon.Encoding(k3, 6)' * ones(12, 9)), [6 6 6]), 'one size for all axes');
+check(isequal(size(recon.phantom.image(int32(6))), [6 6]) && isequal(size(recon.trajectory.radial(uint8(3), 4)), [4 3 2]), ...
+    'whole numbers of any class');
 
 % A dimension of one, and one sample.
 thin = recon.Encoding(rand(30, 2) - 0.5, [12 1]);

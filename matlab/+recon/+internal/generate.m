@@ -1,10 +1,7 @@
 function k = generate(kind, values, counts, own)
 %GENERATE  One of the library's trajectories, [counts ndim]. For internal use.
 for i = 1:numel(values)
-    if ~isfloat(values{i}) || ~isscalar(values{i}) || ~isreal(values{i}) || issparse(values{i})
-        error('recon:InvalidArgument', 'recon.trajectory.%s: argument %d is a %s %s: give one real number', ...
-            strtok(kind, '-'), i, recon.internal.sizes(size(values{i})), class(values{i}));
-    end
+    values{i} = recon.internal.count(values{i}, sprintf('recon.trajectory.%s, argument %d', strtok(kind, '-'), i));
 end
 switch kind
     case 'cartesian'
@@ -20,5 +17,5 @@ precision = 'double';
 if isfield(own, 'Precision')
     precision = own.Precision;
 end
-k = recon_mex('trajectory', kind, precision, double([values{:}]), double([counts, ndim]));
+k = recon_mex('trajectory', kind, precision, [values{:}], [counts, ndim]);
 end

@@ -6,8 +6,10 @@ for i = 1:numel(given)
         values.(given{i}) = own.(given{i});
     end
 end
-recon.internal.numbers(dims, [name ': the image size'], true);
-dims = double(reshape(dims, 1, []));
+dims = recon.internal.image_size(dims, [name ': the image size']);
+if isscalar(dims)
+    dims = [dims dims];
+end
 geometry.precision = values.Precision;
 geometry.dims = dims;
 end

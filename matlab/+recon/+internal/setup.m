@@ -5,6 +5,9 @@ recon.internal.numbers(data, [name ': the k-space data']);
 if isa(first, 'recon.Encoding')
     own = recon.internal.options(name, list, own_names, {});
     encoding = first;
+    if encoding.adjoint
+        error('recon:InvalidArgument', '%s: this is an adjoint operator, E'': give E', name);
+    end
     rest = recon.internal.trailing(data, encoding.sampleSize, [name ': the k-space data'], 'the trajectory''s samples');
     return
 end

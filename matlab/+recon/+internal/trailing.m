@@ -11,8 +11,8 @@ elseif sizes(1) == prod(leading)
 elseif numel(array) == prod(leading)
     rest = [];
 else
-    error('recon:SizeMismatch', '%s is %s, where %s is %s: its first dimensions must be these', what, ...
-        recon.internal.sizes(sizes), meaning, recon.internal.sizes(leading));
+    error('recon:SizeMismatch', '%s: the size is %s, which must begin with %s, the size of %s', what, ...
+        recon.internal.sizes(sizes), recon.internal.sizes(leading), meaning);
 end
 rest = recon.internal.trim(rest);
 end

@@ -8,6 +8,7 @@ function maps = coilmaps(dims, coils, varargin)
 %       imagesc(abs(S(:, :, 1)))
 %
 %   See also recon.phantom.kspace.
+recon.internal.need(nargin, 2, 'recon.phantom.coilmaps(dims, coils)');
 own = recon.internal.options('recon.phantom.coilmaps', varargin, {'Precision'}, {});
 geometry = recon.internal.phantom_geometry('recon.phantom.coilmaps', dims, own, struct('Precision', 'double'));
 geometry.coils = recon.internal.count(coils, 'recon.phantom.coilmaps: coils');

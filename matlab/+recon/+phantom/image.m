@@ -14,6 +14,7 @@ function x = image(dims, varargin)
 %       imagesc(recon.phantom.image([128 128]))
 %
 %   See also recon.phantom.kspace, recon.metrics.
+recon.internal.need(nargin, 1, 'recon.phantom.image(dims)');
 own = recon.internal.options('recon.phantom.image', varargin, {'Shapes', 'Supersample', 'Precision'}, {});
 [geometry, values] = recon.internal.phantom_geometry('recon.phantom.image', dims, own, ...
     struct('Shapes', [], 'Supersample', 4, 'Precision', 'double'));

@@ -16,6 +16,7 @@ function d = kspace(k, dims, varargin)
 %       d = recon.phantom.kspace(k, [128 128], 'Coils', 8);
 %
 %   See also recon.phantom.image, recon.phantom.noise, recon.trajectory.radial.
+recon.internal.need(nargin, 2, 'recon.phantom.kspace(k, dims)');
 own = recon.internal.options('recon.phantom.kspace', varargin, {'Coils', 'Shapes', 'Threads', 'Precision'}, {});
 samples = recon.internal.trajectory(k);
 model = 'uniform';

@@ -9,6 +9,7 @@ function [d, deviation] = noise(d, snr, varargin)
 %       d = recon.phantom.noise(recon.phantom.kspace(k, [128 128]), 50, 'Seed', 7);
 %
 %   See also recon.phantom.kspace.
+recon.internal.need(nargin, 2, 'recon.phantom.noise(d, snr)');
 recon.internal.numbers(d, 'recon.phantom.noise: the data');
 own = recon.internal.options('recon.phantom.noise', varargin, {'Seed'}, {});
 seed = 1;

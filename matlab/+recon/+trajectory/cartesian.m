@@ -7,10 +7,11 @@ function k = cartesian(dims, varargin)
 %       k = recon.trajectory.cartesian([64 48]);
 %
 %   See also recon.trajectory.radial.
+recon.internal.need(nargin, 1, 'recon.trajectory.cartesian(dims)');
 own = recon.internal.options('recon.trajectory.cartesian', varargin, {'Precision'}, {});
-recon.internal.numbers(dims, 'recon.trajectory.cartesian: dims', true);
+dims = recon.internal.image_size(dims, 'recon.trajectory.cartesian: dims');
 if numel(dims) ~= 2 && numel(dims) ~= 3
     error('recon:InvalidSize', 'recon.trajectory.cartesian: dims has %d entries: give [nx ny] or [nx ny nz]', numel(dims));
 end
-k = recon.internal.generate('cartesian', num2cell(reshape(dims, 1, [])), reshape(dims, 1, []), own);
+k = recon.internal.generate('cartesian', num2cell(dims), dims, own);
 end

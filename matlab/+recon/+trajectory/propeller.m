@@ -8,6 +8,7 @@ function k = propeller(blades, lines, readout, varargin)
 %       w = recon.density(k, [256 256]);
 %
 %   See also recon.trajectory.radial.
+recon.internal.need(nargin, 3, 'recon.trajectory.propeller(blades, lines, readout)');
 own = recon.internal.options('recon.trajectory.propeller', varargin, {'Precision'}, {});
 k = recon.internal.generate('propeller', {blades, lines, readout}, [], own);
 end

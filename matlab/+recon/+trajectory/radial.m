@@ -13,6 +13,7 @@ function k = radial(spokes, readout, varargin)
 %       plot(k(:, :, 1), k(:, :, 2))
 %
 %   See also recon.trajectory.radial3d, recon.phantom.kspace.
+recon.internal.need(nargin, 2, 'recon.trajectory.radial(spokes, readout)');
 own = recon.internal.options('recon.trajectory.radial', varargin, {'Order', 'Precision'}, {});
 kind = 'radial';
 if isfield(own, 'Order')

@@ -9,6 +9,7 @@ function k = radial3d(spokes, readout, varargin)
 %       x = recon.grid(k, d, [32 32 32], 'Weights', 'ramp');
 %
 %   See also recon.trajectory.radial.
+recon.internal.need(nargin, 2, 'recon.trajectory.radial3d(spokes, readout)');
 own = recon.internal.options('recon.trajectory.radial3d', varargin, {'Precision'}, {});
 k = recon.internal.generate('radial3d', {spokes, readout}, [], own);
 end

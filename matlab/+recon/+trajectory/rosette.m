@@ -9,6 +9,7 @@ function k = rosette(shots, readout, radial, angular, varargin)
 %       plot(k(:, :, 1), k(:, :, 2))
 %
 %   See also recon.trajectory.spiral.
+recon.internal.need(nargin, 4, 'recon.trajectory.rosette(shots, readout, radial, angular)');
 own = recon.internal.options('recon.trajectory.rosette', varargin, {'Precision'}, {});
 k = recon.internal.generate('rosette', {shots, readout, radial, angular}, [], own);
 end

@@ -16,6 +16,7 @@ function k = spiral(interleaves, readout, turns, varargin)
 %       plot(k(:, :, 1), k(:, :, 2))
 %
 %   See also recon.trajectory.radial.
+recon.internal.need(nargin, 3, 'recon.trajectory.spiral(interleaves, readout, turns)');
 own = recon.internal.options('recon.trajectory.spiral', varargin, {'Density', 'Precision'}, {});
 density = 1;
 if isfield(own, 'Density')
