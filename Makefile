@@ -134,7 +134,6 @@ bench-gpu: deps
 	libraries=$$(ls -d $(abspath $(CARGO_TARGET_DIR))/bench-gpu-venv/lib/python3*/site-packages/nvidia/*/lib | paste -s -d :); \
 	LD_LIBRARY_PATH=$$libraries:$$LD_LIBRARY_PATH $(gpu_python) benches/gpu.py --build $(CARGO_TARGET_DIR) $(BENCH_FLAGS)
 
-# Best on a machine with nothing else to do.
+# What MATLAB's side adds to a C call, in Octave.
 bench-matlab: matlab
-	$(CARGO) build --release --locked --features cli --bin recon
-	octave-cli --norc --eval "addpath('matlab'); addpath('benches'); matlab_overhead('$(program)', 5)"
+	octave-cli --norc --eval "addpath('matlab'); addpath('benches'); matlab_overhead('$(BUILT)/librecon.a', 400)"

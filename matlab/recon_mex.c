@@ -400,6 +400,8 @@ typedef struct {
     recon_plan *plan;
     recon_plan_properties properties;
     uint64_t samples, coils, voxels, frames;
+    /* Of the arrays that the plan transforms in one piece, as MATLAB sees them; empty where the caller did not say. */
+    shape image_shape, kspace_shape;
     bool on_gpu;
 } entry;
 
@@ -447,12 +449,16 @@ static entry *find(uint64_t id) {
     return NULL;
 }
 
-static entry *need_plan(const mxArray *array) {
-    entry *e = find(id_of(array));
+static entry *need_id(uint64_t id) {
+    entry *e = find(id);
     if (!e) {
         fail("recon:Deleted", "%s", deleted);
     }
     return e;
+}
+
+static entry *need_plan(const mxArray *array) {
+    return need_id(id_of(array));
 }
 
 /* ---- Ctrl-C and progress ------------------------------------------------------------------------------------------ */
@@ -757,6 +763,14 @@ static void create(int nout, mxArray **out, const mxArray **in) {
                                   "that has the Parallel Computing Toolbox, or use gather");
     }
 #endif
+    shape image_shape = {0}, kspace_shape = {0};
+    const mxArray *value;
+    if ((value = field(in[0], "image_shape"))) {
+        image_shape = shape_of(value, "the images' shape");
+    }
+    if ((value = field(in[0], "kspace_shape"))) {
+        kspace_shape = shape_of(value, "the data's shape");
+    }
     out[0] = mxCreateNumericMatrix(1, 1, mxUINT64_CLASS, mxREAL);
     /* Room first, so that nothing can fail once the plan is there. */
     entry *entries = realloc(plans.entries, (plans.count + 1) * sizeof *entries);
@@ -780,6 +794,8 @@ static void create(int nout, mxArray **out, const mxArray **in) {
     e->coils = geometry.coils;
     e->frames = geometry.frames;
     e->voxels = voxels_of(&geometry);
+    e->image_shape = image_shape;
+    e->kspace_shape = kspace_shape;
     e->on_gpu = options.pointers_on_device != 0;
     plans.count++;
     *(uint64_t *)mxGetData(out[0]) = e->id;
@@ -904,36 +920,74 @@ static size_t elements_in(const mxArray *input) {
     return mxGetNumberOfElements(input);
 }
 
-/* output = apply(handle, which, input, output shape) */
-static void apply(int nout, mxArray **out, const mxArray **in) {
-    (void)nout;
-    enum { FORWARD, FHD, WEIGHTED, NORMAL, GRID, FBP };
-    static const choice names[] = {{"forward", FORWARD}, {"fhd", FHD}, {"weighted_fhd", WEIGHTED}, {"normal", NORMAL},
-                                   {"grid", GRID},       {"fbp", FBP}, {NULL, 0}};
+enum { FORWARD, FHD, WEIGHTED, NORMAL, GRID, FBP };
+
+/* The transform of as many arrays as the input holds, one after the other. */
+static mxArray *transformed(const entry *e, uint32_t which, const mxArray *input, const shape *s) {
     static const transform calls[] = {recon_forward, recon_fhd, recon_weighted_fhd, recon_normal, recon_grid, recon_fbp};
-    entry *e = need_plan(in[0]);
-    uint32_t which = choose(in[1], "the transform", names);
-    shape s = shape_of(in[3], "the output's shape");
     bool image_in = which == FORWARD || which == NORMAL;
     const char *what = image_in ? "the image" : "the k-space data";
     const recon_plan_properties *p = &e->properties;
     uint64_t in_elements = image_in ? p->image_elements : p->kspace_elements;
     uint64_t out_elements = which == FORWARD ? p->kspace_elements : p->image_elements;
-    size_t elements = elements_in(in[2]);
+    size_t elements = elements_in(input);
     if (elements == 0 || elements % in_elements != 0) {
         fail("recon:SizeMismatch", "%s has %llu elements: %llu are wanted, or a multiple", what, (unsigned long long)elements,
              (unsigned long long)in_elements);
     }
     size_t repeats = elements / (size_t)in_elements;
-    need_elements(&s, repeats * (size_t)out_elements, "the output's shape");
+    need_elements(s, repeats * (size_t)out_elements, "the output's shape");
     operands a;
-    open_operands(&a, e, in[2], &s, what);
+    open_operands(&a, e, input, s, what);
     size_t bytes = 2 * bytes_of(p->precision);
     recon_status status = RECON_OK;
     for (size_t r = 0; r < repeats && status == RECON_OK; r++) {
         status = calls[which](e->plan, a.in + r * in_elements * bytes, a.out + r * out_elements * bytes);
     }
-    out[0] = close_operands(&a, status);
+    return close_operands(&a, status);
+}
+
+/* output = apply(handle, which, input, output shape) */
+static void apply(int nout, mxArray **out, const mxArray **in) {
+    static const choice names[] = {{"forward", FORWARD}, {"fhd", FHD}, {"weighted_fhd", WEIGHTED}, {"normal", NORMAL},
+                                   {"grid", GRID},       {"fbp", FBP}, {NULL, 0}};
+    (void)nout;
+    entry *e = need_plan(in[0]);
+    uint32_t which = choose(in[1], "the transform", names);
+    shape s = shape_of(in[3], "the output's shape");
+    out[0] = transformed(e, which, in[2], &s);
+}
+
+static bool has_shape(const mxArray *array, const shape *s) {
+    if (mxGetNumberOfDimensions(array) != s->count) {
+        return false;
+    }
+    return memcmp(mxGetDimensions(array), s->size, (size_t)s->count * sizeof *s->size) == 0;
+}
+
+/* output = multiply(key, input): E * x or E' * y for an input of the operator's own shape; [] for any other, of which
+ * the caller must find the output's shape. One call and no arithmetic in MATLAB: this is what iterations consist of.
+ * key: [handle, whether adjoint, whether columns are wanted]. */
+static void multiply(int nout, mxArray **out, const mxArray **in) {
+    (void)nout;
+    if (mxGetClassID(in[0]) != mxUINT64_CLASS || mxIsComplex(in[0]) || mxGetNumberOfElements(in[0]) != 3) {
+        fail(INVALID, "the key is %s: only recon.Encoding makes keys", describe(in[0]));
+    }
+    const uint64_t *key = mxGetData(in[0]);
+    entry *e = need_id(key[0]);
+    bool adjoint = key[1] != 0, columns = key[2] != 0;
+    const shape *from = adjoint ? &e->kspace_shape : &e->image_shape;
+    const shape *to = adjoint ? &e->image_shape : &e->kspace_shape;
+    shape column_from = {2, {from->elements, 1}, from->elements}, column_to = {2, {to->elements, 1}, to->elements};
+    if (columns) {
+        from = &column_from;
+        to = &column_to;
+    }
+    if (e->on_gpu || from->count == 0 || !has_shape(in[1], from)) {
+        out[0] = mxCreateDoubleMatrix(0, 0, mxREAL);
+        return;
+    }
+    out[0] = transformed(e, adjoint ? FHD : FORWARD, in[1], to);
 }
 
 /* R of the prior, from MATLAB's compressed columns to compressed rows. */
@@ -1412,6 +1466,7 @@ static const struct {
     {"destroy", 1, 0, destroy},
     {"plans", 0, 1, count_plans},
     {"info", 1, 1, info},
+    {"multiply", 2, 1, multiply},
     {"apply", 4, 1, apply},
     {"cg", 4, 3, solve},
     {"density", 5, 1, density},

@@ -60,13 +60,15 @@ classdef Encoding
         frames       % frames transformed together
         combines     % whether coil maps combine the coils into one image
         precision    % 'single' or 'double'
-        adjoint = false
-        columns = false
+    end
+    properties (Dependent)
+        adjoint      % whether this is E'
     end
     properties (SetAccess = private, Hidden)
         geometry     % what the plan was made from, to make it again
         options
         plan
+        key          % for recon_mex: [the plan's handle, whether adjoint, whether columns are wanted]
         imageShape   % what size gives for the arrays that the plan transforms in one piece
         kspaceShape
     end
@@ -171,7 +173,15 @@ classdef Encoding
                 E.imageShape = recon.internal.full_size(E.imageSize, E.coils, E.frames);
             end
             E.kspaceShape = recon.internal.full_size(E.sampleSize, E.coils, E.frames);
-            E.plan = recon.internal.Plan(E.geometry, E.options);
+            g = E.geometry;
+            g.image_shape = E.imageShape;
+            g.kspace_shape = E.kspaceShape;
+            E.plan = recon.internal.Plan(g, E.options);
+            E.key = [E.plan.id, 0, 0];
+        end
+
+        function flag = get.adjoint(E)
+            flag = E.key(2) ~= 0;
         end
 
         function y = mtimes(E, x)
@@ -180,18 +190,20 @@ classdef Encoding
                 error('recon:InvalidArgument', ...
                     'an operator is multiplied with an array to its right: E * x, E'' * y, and E.normal(x) for E'' * E');
             end
-            if E.adjoint
-                y = E.to_images('fhd', x);
-            elseif isequal(size(x), E.imageShape)
-                y = recon_mex('apply', E.plan.id, 'forward', x, E.kspaceShape);
-            else
-                y = E.to_samples(x);
+            y = recon_mex('multiply', E.key, x);
+            if isempty(y)
+                % Not of the plan's own shape: coils or frames one by one, columns, or wrong.
+                if E.key(2)
+                    y = E.to_images('fhd', x);
+                else
+                    y = E.to_samples(x);
+                end
             end
         end
 
         function E = ctranspose(E)
         %'  The adjoint operator; it shares the plan.
-            E.adjoint = ~E.adjoint;
+            E.key(2) = ~E.key(2);
         end
 
         function E = transpose(E) %#ok<STOUT>
@@ -201,13 +213,7 @@ classdef Encoding
         function A = matrix(E)
         %MATRIX  The same operator as a matrix: it takes and gives columns, for solvers.
             A = E;
-            A.columns = true;
-            sizes = size(E);
-            if E.adjoint
-                sizes = fliplr(sizes);
-            end
-            A.kspaceShape = [sizes(1), 1];
-            A.imageShape = [sizes(2), 1];
+            A.key(3) = true;
         end
 
         function E = horzcat(varargin) %#ok<STOUT>
@@ -329,21 +335,18 @@ classdef Encoding
         end
 
         function s = saveobj(E)
-            s = struct('geometry', E.geometry, 'options', E.options, 'adjoint', E.adjoint, 'columns', E.columns);
+            s = struct('geometry', E.geometry, 'options', E.options, 'adjoint', E.adjoint, 'columns', E.key(3) ~= 0);
         end
     end
 
     methods (Hidden)
         function x = to_images(E, which, y)
         %TO_IMAGES  One of the transforms from k-space to images.
-            if isequal(size(y), E.kspaceShape)
-                x = recon_mex('apply', E.plan.id, which, y, E.imageShape);
-                return
-            end
+
             recon.internal.numbers(y, 'the k-space data');
             samples = prod(E.sampleSize);
             stacked = iscolumn(y) && numel(y) ~= samples;
-            if E.columns || stacked
+            if E.key(3) || stacked
                 images = numel(y) / samples;
                 if E.combines
                     images = images / E.coils;
@@ -362,7 +365,7 @@ classdef Encoding
         function y = to_samples(E, x)
             recon.internal.numbers(x, 'the image');
             voxels = prod(E.imageSize);
-            if E.columns || (iscolumn(x) && ~isequal(size(x), recon.internal.full_size(E.imageSize)))
+            if E.key(3) || (iscolumn(x) && ~isequal(size(x), recon.internal.full_size(E.imageSize)))
                 repeats = numel(x) / voxels;
                 if E.combines
                     repeats = repeats * E.coils;
@@ -417,7 +420,9 @@ classdef Encoding
             if s.columns
                 E = E.matrix();
             end
-            E.adjoint = s.adjoint;
+            if s.adjoint
+                E = E';
+            end
         end
     end
 end
