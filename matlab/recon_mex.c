@@ -470,7 +470,15 @@ static void *host_symbol(const char *name) {
     HMODULE module = GetModuleHandleA("libut.dll");
     return module ? (void *)GetProcAddress(module, name) : NULL;
 #else
-    return dlsym(RTLD_DEFAULT, name);
+    void *symbol = dlsym(RTLD_DEFAULT, name);
+#ifndef RECON_OCTAVE
+    if (!symbol) {
+        /* MATLAB may have loaded its library for itself alone. */
+        void *library = dlopen("libut.so", RTLD_LAZY | RTLD_NOLOAD);
+        symbol = library ? dlsym(library, name) : NULL;
+    }
+#endif
+    return symbol;
 #endif
 }
 

@@ -84,8 +84,3 @@ axis(spot, 'equal');
 set(spot, 'XLim', [-0.5, 0.5], 'YLim', [-0.5, 0.5], 'FontSize', 10);
 xlabel(spot, 'k_x, cycles per voxel');
 end
-
-function value = percent(image, truth)
-q = recon.metrics(abs(image), truth, 'Scale', 'best');
-value = q.percent_error;
-end

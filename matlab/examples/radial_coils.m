@@ -47,8 +47,3 @@ if nargout < 1
     clear quality
 end
 end
-
-function value = percent(image, truth)
-q = recon.metrics(abs(image), truth, 'Scale', 'best');
-value = q.percent_error;
-end

@@ -70,8 +70,3 @@ ylabel(spot, 'error, %');
 legend(spot, {'W = 1', 'Pipe-Menon'}, 'Location', 'northeast');
 legend(spot, 'boxoff');
 end
-
-function value = percent(image, truth)
-q = recon.metrics(abs(image), truth, 'Scale', 'best');
-value = q.percent_error;
-end
