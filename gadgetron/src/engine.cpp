@@ -68,7 +68,7 @@ Place place(const ISMRMRD::AcquisitionHeader &h) {
     return Place(h.encoding_space_ref, h.idx.slice, h.idx.contrast, h.idx.phase, h.idx.set);
 }
 
-Engine::Engine(Settings settings, Log log) : settings_(std::move(settings)), log_(std::move(log)) {}
+Engine::Engine(Settings settings) : settings_(std::move(settings)) {}
 
 Grid Engine::layout(const Spaces &spaces, unsigned ndim) const { return grid(spaces, ndim, settings_.method == Method::Cg); }
 
@@ -296,12 +296,19 @@ Done Engine::reconstruct(const Samples &samples, const Spaces &spaces, const Sam
                               (settings_.combine == Combine::Auto && settings_.output == Output::Complex);
         check(recon_combine(&geometry, adaptive ? RECON_COMBINE_ADAPTIVE : RECON_COMBINE_ROOT_SUM_OF_SQUARES, into, image));
     }
+    // Samples are sums over voxels: those of another size hold as much more or less. What an image shows of the object, as
+    // on the encoded matrix, does not depend on that.
+    const float per_voxel = float(1 / (grid.scale[0] * grid.scale[1] * grid.scale[2]));
+    const bool rescale = settings_.method != Method::Fhd && per_voxel != 1;
+    if (rescale) {
+        std::for_each(image, image + voxels * channels(coils), [&](Complex &z) { z *= per_voxel; });
+    }
     if (settings_.output == Output::Magnitude) {
         for (std::size_t i = 0; i < voxels; ++i) {
             image[i] = std::abs(image[i]);
         }
     }
-    if (combine || cut || settings_.output == Output::Magnitude) {
+    if (combine || cut || rescale || settings_.output == Output::Magnitude) {
         watch.stage("image");
     }
     return done;

@@ -28,9 +28,7 @@ struct Done {
 // which is after Gadgetron forked.
 class Engine {
 public:
-    using Log = std::function<void(const std::string &)>;
-
-    Engine(Settings settings, Log log);
+    explicit Engine(Settings settings);
 
     const Settings &settings() const { return settings_; }
 
@@ -84,7 +82,6 @@ private:
     void make_room();
 
     Settings settings_;
-    Log log_;
     std::list<Kept> plans_;  // the one used last first
     std::map<Place, CoilMaps> maps_;
     std::map<Place, std::deque<Samples>> windows_;

@@ -341,7 +341,7 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Acq
 
 void ReconGadgetBase::process(Gadgetron::Core::InputChannel<Input> &in, Gadgetron::Core::OutputChannel &out) {
     announce();
-    Engine engine(settings(), [this](const std::string &line) { GINFO("%s: %s\n", name_.c_str(), line.c_str()); });
+    Engine engine(settings());
     for (auto message : in) {
         auto made = Gadgetron::Core::visit([&](const auto &data) { return images(engine, data); }, message);
         for (auto &array : made) {

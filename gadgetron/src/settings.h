@@ -3,9 +3,9 @@
 
 #include "conversion.h"
 
-#include <functional>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace recon_gadgets {
 
