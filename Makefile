@@ -75,7 +75,9 @@ $(nvrtc)/ready: tests/requirements.txt
 	$(nvrtc)/bin/python -m pip install --quiet --requirement $< && touch $@ || echo "no NVRTC from PyPI"
 
 # The tests of the transforms and of the solver run themselves again at each lower level of the vector unit, and say so.
-test: PACKAGES += python3-venv
+# The gadgets' tests need the ISMRMRD library, and where Gadgetron is installed (GADGETRON_HOME, or on the PATH) they try
+# the gadgets in it.
+test: PACKAGES += python3-venv libismrmrd-dev
 test: deps
 	@if [ -z "$$RECON_NVRTC" ]; then $(MAKE) --no-print-directory $(nvrtc)/ready; fi
 	@if cargo fmt --version >/dev/null 2>&1; then $(CARGO) fmt --check; else echo "skipped: formatting (no rustfmt)"; fi

@@ -95,6 +95,13 @@ Samples Engine::slide(Samples samples) {
     return join(parts);
 }
 
+void Engine::take_back(const Samples &samples) {
+    const auto window = windows_.find(place(samples.first));
+    if (window != windows_.end() && !window->second.empty()) {
+        window->second.pop_back();
+    }
+}
+
 recon_options Engine::options(double tolerance) const {
     auto options = initialised(recon_options_init);
     options.tolerance = tolerance;

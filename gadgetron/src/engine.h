@@ -38,6 +38,8 @@ public:
 
     // The samples of the sliding window that ends with these.
     Samples slide(Samples samples);
+    // Takes the newest samples of a window out again, where no image came of them.
+    void take_back(const Samples &samples);
 
     // `image`: [grid.image, channels], written. `reference`: calibration data of the same encoding, or null.
     Done reconstruct(const Samples &samples, const Spaces &spaces, const Samples *reference, Complex *image);

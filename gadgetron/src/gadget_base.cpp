@@ -204,7 +204,13 @@ void ReconGadgetBase::image(Engine &engine, const std::vector<Shot> &shots, cons
         calibration = gather(reference, spaces);
     }
     const auto gathered = std::chrono::steady_clock::now();
-    const Done done = engine.reconstruct(samples, spaces, calibration ? &*calibration : nullptr, out);
+    Done done;
+    try {
+        done = engine.reconstruct(samples, spaces, calibration ? &*calibration : nullptr, out);
+    } catch (...) {
+        engine.take_back(samples);
+        throw;
+    }
 
     ImageInfo info;
     info.encoding = samples.first.encoding_space_ref;
@@ -253,13 +259,15 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Ism
                 for (std::size_t s = 0; s < v.s; ++s) {
                     for (std::size_t n = 0; n < v.n; ++n) {
                         const std::size_t frame = n + v.n * (s + v.s * loc);
+                        const auto *headers = v.headers + v.e1 * v.e2 * frame, *end = headers + v.e1 * v.e2;
+                        const auto *written = std::find_if(headers, end, [](const auto &h) { return h.number_of_samples > 0; });
+                        if (problems.empty() && written != end) {
+                            where = described(*written);
+                        }
                         attempt(problems, [&] {
                             const auto acquired = recon_gadgets::shots(v, n, s, loc);
                             if (acquired.empty()) {
                                 return;  // told below, if all are
-                            }
-                            if (problems.empty()) {
-                                where = described(*acquired.front().header);
                             }
                             const std::size_t encoding = acquired.front().header->encoding_space_ref;
                             const Spaces sp = spaces(encoding, &bit.data_.sampling_);
@@ -342,11 +350,17 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Acq
 void ReconGadgetBase::process(Gadgetron::Core::InputChannel<Input> &in, Gadgetron::Core::OutputChannel &out) {
     announce();
     Engine engine(settings());
+    bool any = false;
     for (auto message : in) {
+        any = true;
         auto made = Gadgetron::Core::visit([&](const auto &data) { return images(engine, data); }, message);
         for (auto &array : made) {
             out.push(std::move(array));
         }
+    }
+    if (!any) {
+        report("this connection", {"no buffer or bucket came: the measurement has no image acquisitions, or a gadget before "
+                                   "this one kept them"}, 0);
     }
 }
 

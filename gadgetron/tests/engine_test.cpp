@@ -279,6 +279,13 @@ void sliding_window() {
         }
     }
     CHECK(last == image(plain, Scan(64, 60, 128, 2, 20)));
+    // What cannot be reconstructed does not spoil the images after it.
+    Scan bad(64, 20, 128, 2, 80);
+    bad.kspace[7] = Complex(std::nanf(""), 0);
+    const Samples with_bad = engine.slide(bad.gathered());
+    engine.take_back(with_bad);
+    const Samples after = engine.slide(Scan(64, 20, 128, 2, 80).gathered());
+    CHECK(after.shots == 60 && with_bad.shots == 60 && std::isfinite(after.kspace[after.count / 3 * 2 + 7].real()));
 }
 
 // The object on other voxels and fields of view, against the phantom.
