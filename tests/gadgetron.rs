@@ -391,13 +391,17 @@ fn memory(g: &Gadgetron) {
     };
     let bytes = fs::read(g.file("thousand.mrd")).unwrap();
     let (mut feed, mut held) = (fs::OpenOptions::new().write(true).open(&pipe).unwrap(), Vec::new());
-    for part in bytes.chunks(bytes.len().div_ceil(1000)) {
+    let mut parts: Vec<_> = bytes.chunks(bytes.len().div_ceil(1000)).collect();
+    // With the last the server ends.
+    let last = parts.pop().unwrap();
+    for part in parts {
         feed.write_all(part).unwrap();
         std::thread::sleep(Duration::from_millis(4));
         held.push(resident());
     }
     std::thread::sleep(Duration::from_millis(500));
     let (early, late) = (*held[100..200].iter().max().unwrap(), resident());
+    feed.write_all(last).unwrap();
     drop(feed);
     assert!(server.wait().unwrap().success());
     run(g.command("ismrmrd_stream_to_hdf5").args(["-i", "thousand-out.mrd", "-o", "thousand-out.h5"]));
