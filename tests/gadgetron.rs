@@ -216,6 +216,7 @@ fn in_a_real_gadgetron() {
     volumes(&g);
     repetitions_and_missing_shots(&g);
     spaces_and_windows(&g);
+    branches(&g);
     properties(&g);
     lying_files(&g);
     memory(&g);
@@ -319,6 +320,33 @@ fn spaces_and_windows(g: &Gadgetron) {
     // Ten images of 21, 42, then 63 spokes.
     assert!(off.len() == 10 && off[2..].iter().all(|&e| e < off[0] && e < 25.0), "{off:?}\n{log}");
     assert!(log.contains(" 63 shots"), "{log}");
+}
+
+/// Gridding and CG-SENSE of the same data, at the same time in one process.
+fn branches(g: &Gadgetron) {
+    let stream_of = |name: &str, properties: &[(&str, &str)]| {
+        let text = fs::read_to_string(g.chain(name, properties)).unwrap();
+        text.split_once("<stream>").unwrap().1.split_once("</stream>").unwrap().0.to_owned()
+    };
+    let readers = fs::read_to_string(g.chain("recon_cg.xml", &[])).unwrap();
+    let readers = readers.split_once("<stream>").unwrap().0.to_owned();
+    let chain = format!(
+        "{readers}<stream><parallel>\n<branch><dll>gadgetron_core_parallel</dll><classname>AcquisitionFanout</classname>\
+         </branch>\n<stream key=\"gridding\">{}</stream>\n<stream key=\"cg\">{}</stream>\n\
+         <merge><dll>gadgetron_core_parallel</dll><classname>UnorderedMerge</classname></merge>\n</parallel></stream>\n\
+         </configuration>\n",
+        stream_of("recon_grid.xml", &[]),
+        stream_of("recon_cg.xml", &[])
+    );
+    fs::write(g.file("parallel.xml"), chain).unwrap();
+    let log = g.stream("many.h5", &g.file("parallel.xml"), "both.h5");
+    assert_eq!(g.count("both.h5"), 10, "{log}");
+    for program in ["grid", "cg"] {
+        // The first repetition.
+        g.recon(&format!("{program} radial.h5 -o truth.h5"));
+        let found = g.errors("both.h5", "truth.h5", "");
+        assert_eq!(found.iter().filter(|&&e| e < 2e-5).count(), 1, "{found:?}\n{log}");
+    }
 }
 
 fn properties(g: &Gadgetron) {

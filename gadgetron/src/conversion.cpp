@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstring>
 #include <limits>
 
 namespace recon_gadgets {
@@ -363,11 +365,12 @@ ISMRMRD::ImageHeader image_header(const ISMRMRD::AcquisitionHeader &a, const Ima
         h.physiology_time_stamp[axis] = a.physiology_time_stamp[axis];
     }
     h.channels = std::uint16_t(info.channels);
-    std::copy(std::begin(a.position), std::end(a.position), h.position);
-    std::copy(std::begin(a.read_dir), std::end(a.read_dir), h.read_dir);
-    std::copy(std::begin(a.phase_dir), std::end(a.phase_dir), h.phase_dir);
-    std::copy(std::begin(a.slice_dir), std::end(a.slice_dir), h.slice_dir);
-    std::copy(std::begin(a.patient_table_position), std::end(a.patient_table_position), h.patient_table_position);
+    // Headers are packed: their arrays need not lie where references to floats may.
+    std::memcpy(h.position, a.position, sizeof h.position);
+    std::memcpy(h.read_dir, a.read_dir, sizeof h.read_dir);
+    std::memcpy(h.phase_dir, a.phase_dir, sizeof h.phase_dir);
+    std::memcpy(h.slice_dir, a.slice_dir, sizeof h.slice_dir);
+    std::memcpy(h.patient_table_position, a.patient_table_position, sizeof h.patient_table_position);
     h.average = a.idx.average;
     h.slice = a.idx.slice;
     h.contrast = a.idx.contrast;
@@ -378,8 +381,8 @@ ISMRMRD::ImageHeader image_header(const ISMRMRD::AcquisitionHeader &a, const Ima
     h.image_type = info.magnitude ? ISMRMRD::ISMRMRD_IMTYPE_MAGNITUDE : ISMRMRD::ISMRMRD_IMTYPE_COMPLEX;
     h.image_index = info.index;
     h.image_series_index = info.series;
-    std::copy(std::begin(a.user_int), std::end(a.user_int), h.user_int);
-    std::copy(std::begin(a.user_float), std::end(a.user_float), h.user_float);
+    std::memcpy(h.user_int, a.user_int, sizeof h.user_int);
+    std::memcpy(h.user_float, a.user_float, sizeof h.user_float);
     h.attribute_string_len = 0;
     return h;
 }
@@ -392,7 +395,11 @@ ISMRMRD::MetaContainer image_meta(const ISMRMRD::ImageHeader &h, const ImageInfo
         }
     };
     const auto whole = [](const std::array<std::size_t, 3> &n) { return std::array<long, 3>{long(n[0]), long(n[1]), long(n[2])}; };
-    const auto real = [](const float *x) { return std::array<double, 3>{x[0], x[1], x[2]}; };
+    const auto real = [](const void *x) {
+        std::array<float, 3> v;
+        std::memcpy(v.data(), x, sizeof v);
+        return std::array<double, 3>{v[0], v[1], v[2]};
+    };
     meta.set("encoding", long(info.encoding));
     put("encoding_FOV", info.spaces.encoded_fov);
     put("recon_FOV", info.spaces.recon_fov);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <new>
 
@@ -65,7 +66,8 @@ std::uint64_t bytes(const recon_plan *plan) {
 }  // namespace
 
 Place place(const ISMRMRD::AcquisitionHeader &h) {
-    return Place(h.encoding_space_ref, h.idx.slice, h.idx.contrast, h.idx.phase, h.idx.set);
+    return Place(std::size_t(h.encoding_space_ref), unsigned(h.idx.slice), unsigned(h.idx.contrast), unsigned(h.idx.phase),
+                 unsigned(h.idx.set));
 }
 
 Engine::Engine(Settings settings) : settings_(std::move(settings)) {}

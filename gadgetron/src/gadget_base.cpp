@@ -307,7 +307,8 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Acq
     // Averages of one image go together.
     using Key = std::tuple<std::size_t, unsigned, unsigned, unsigned, unsigned, unsigned>;
     const auto key = [](const ISMRMRD::AcquisitionHeader &h) {
-        return Key(h.encoding_space_ref, h.idx.repetition, h.idx.slice, h.idx.contrast, h.idx.phase, h.idx.set);
+        return Key(std::size_t(h.encoding_space_ref), unsigned(h.idx.repetition), unsigned(h.idx.slice), unsigned(h.idx.contrast),
+                   unsigned(h.idx.phase), unsigned(h.idx.set));
     };
     std::map<Key, std::vector<Shot>> groups;
     std::map<Place, std::vector<Shot>> references;

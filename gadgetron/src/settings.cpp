@@ -2,7 +2,8 @@
 
 #include <recon.h>
 
-#include <cmath>
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 
 namespace recon_gadgets {
