@@ -245,6 +245,15 @@ fn images_equal_the_programs(g: &Gadgetron) {
         g.recon(&format!("fhd {input} -o truth.h5"));
         g.assert_same("fhd.h5", "truth.h5", 1, &log);
     }
+    // Maps from calibration acquisitions, which are all there are here.
+    g.alter("radial.h5", "calibrated.h5", "calibration");
+    g.recon("cg radial.h5 -o truth.h5");
+    for chain in ["recon_cg.xml", "recon_3d.xml"] {
+        let log = g.stream("calibrated.h5", &g.chain(chain, &[("coil_maps", "reference")]), "cg.h5");
+        g.assert_same("cg.h5", "truth.h5", 1, &log);
+        let log = g.stream("radial.h5", &g.chain(chain, &[("coil_maps", "reference")]), "cg.h5");
+        assert!(errors(&log).len() == 1 && log.contains("coil_maps is reference, but the data have none"), "{log}");
+    }
     // A prior, weights in the data term, the coils' own images.
     let chain = g.chain(
         "recon_cg.xml",
@@ -394,6 +403,9 @@ fn lying_files(g: &Gadgetron) {
     g.alter("radial.h5", "lie.h5", "zero-matrix");
     let log = g.stream("lie.h5", &g.chain("recon_grid.xml", &[]), "lie-images.h5");
     assert!(errors(&log).len() == 1 && log.contains("encodedSpace has the matrix 0 x 0 x 0"), "{log}");
+    g.alter("radial.h5", "lie.h5", "huge-matrix");
+    let log = g.stream("lie.h5", &g.chain("recon_grid.xml", &[]), "lie-images.h5");
+    assert!(errors(&log).len() == 1 && log.contains("correct the matrices in the XML header"), "{log}");
     g.alter("radial.h5", "lie.h5", "missing 0");
     let log = g.stream("lie.h5", &g.chain("recon_grid.xml", &[]), "lie-images.h5");
     assert!(errors(&log).iter().any(|l| l.contains("no buffer or bucket came")), "{log}");

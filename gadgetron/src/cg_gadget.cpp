@@ -11,11 +11,13 @@ public:
         : ReconGadgetBase("ReconCGGadget", recon_gadgets::Method::Cg, context, properties) {}
 
     NODE_PROPERTY(iterations, Count, "At most so many iterations", 12);
-    NODE_PROPERTY(residual, Fraction, "Stop when the residual has fallen to this part of the right-hand side's norm", 0);
+    NODE_PROPERTY(residual, Fraction, "Stop when the residual has fallen to this part of the right-hand side's norm",
+                  0);
     NODE_PROPERTY(lambda, Amount, "Weight of the prior, relative to the sum of the data's weights", 0);
-    NODE_PROPERTY(prior, std::string, "What is small in the image wanted: none, identity (values) or differences (of neighbours)",
-                  "none");
-    NODE_PROPERTY(weighted, bool, "Density weights in the data term: fewer iterations do, noise is a little stronger", false);
+    NODE_PROPERTY(prior, std::string,
+                  "What is small in the image wanted: none, identity (values) or differences (of neighbours)", "none");
+    NODE_PROPERTY(weighted, bool, "Density weights in the data term: fewer iterations do, noise is a little stronger",
+                  false);
 
 private:
     void complete(recon_gadgets::Settings &s) const override {
@@ -24,7 +26,8 @@ private:
         s.residual = residual.value;
         s.lambda = lambda.value;
         s.prior = recon_gadgets::choice<Prior>(
-            "prior", prior, {{"none", Prior::None}, {"identity", Prior::Identity}, {"differences", Prior::Differences}});
+            "prior", prior,
+            {{"none", Prior::None}, {"identity", Prior::Identity}, {"differences", Prior::Differences}});
         s.weighted = weighted;
         if (s.lambda > 0 && s.prior == Prior::None) {
             throw recon_gadgets::Error("property lambda is set, but prior is none: set it to identity or differences");

@@ -28,15 +28,17 @@ std::string text(double x) {
     return buffer;
 }
 
-bool positive(double x) { return x > 0 && std::isfinite(x); }
+bool positive(double x) {
+    return x > 0 && std::isfinite(x);
+}
 
 }  // namespace
 
 bool is_image_data(const ISMRMRD::AcquisitionHeader &h) {
-    for (const auto flag :
-         {ISMRMRD::ISMRMRD_ACQ_IS_NOISE_MEASUREMENT, ISMRMRD::ISMRMRD_ACQ_IS_NAVIGATION_DATA, ISMRMRD::ISMRMRD_ACQ_IS_PHASECORR_DATA,
-          ISMRMRD::ISMRMRD_ACQ_IS_HPFEEDBACK_DATA, ISMRMRD::ISMRMRD_ACQ_IS_DUMMYSCAN_DATA,
-          ISMRMRD::ISMRMRD_ACQ_IS_RTFEEDBACK_DATA, ISMRMRD::ISMRMRD_ACQ_IS_SURFACECOILCORRECTIONSCAN_DATA}) {
+    for (const auto flag : {ISMRMRD::ISMRMRD_ACQ_IS_NOISE_MEASUREMENT, ISMRMRD::ISMRMRD_ACQ_IS_NAVIGATION_DATA,
+                            ISMRMRD::ISMRMRD_ACQ_IS_PHASECORR_DATA, ISMRMRD::ISMRMRD_ACQ_IS_HPFEEDBACK_DATA,
+                            ISMRMRD::ISMRMRD_ACQ_IS_DUMMYSCAN_DATA, ISMRMRD::ISMRMRD_ACQ_IS_RTFEEDBACK_DATA,
+                            ISMRMRD::ISMRMRD_ACQ_IS_SURFACECOILCORRECTIONSCAN_DATA}) {
         if (h.flags & (std::uint64_t(1) << (flag - 1))) {
             return false;
         }
@@ -64,7 +66,8 @@ std::vector<Shot> shots(const BufferView &b, std::size_t n, std::size_t s, std::
             // Rows of another number of components were written over one another.
             if (header.trajectory_dimensions != b.trajectory_size) {
                 throw Error("shot " + std::to_string(row) + " has " + std::to_string(header.trajectory_dimensions) +
-                            " trajectory components, where the first of the buffer has " + std::to_string(b.trajectory_size) +
+                            " trajectory components, where the first of the buffer has " +
+                            std::to_string(b.trajectory_size) +
                             ": all acquisitions of an encoding need the same number");
             }
             shot.trajectory = b.trajectory + b.trajectory_size * b.e0 * (row + rows * frame);
@@ -81,13 +84,14 @@ Shot shot(const ISMRMRD::AcquisitionHeader &h, const Complex *data, std::size_t 
           std::size_t trajectory_elements) {
     const std::size_t all = h.number_of_samples;
     if (data_elements != all * h.active_channels) {
-        throw Error("an acquisition has " + std::to_string(data_elements) + " samples of data, where its header announces " +
-                    std::to_string(all) + " of " + std::to_string(h.active_channels) + " coils: the file is damaged");
+        throw Error("an acquisition has " + std::to_string(data_elements) +
+                    " samples of data, where its header announces " + std::to_string(all) + " of " +
+                    std::to_string(h.active_channels) + " coils: the file is damaged");
     }
     if (trajectory != nullptr && trajectory_elements != all * h.trajectory_dimensions) {
         throw Error("an acquisition has a trajectory of " + std::to_string(trajectory_elements) +
-                    " numbers, where its header announces " + std::to_string(h.trajectory_dimensions) + " for each of " +
-                    std::to_string(all) + " samples: the file is damaged");
+                    " numbers, where its header announces " + std::to_string(h.trajectory_dimensions) +
+                    " for each of " + std::to_string(all) + " samples: the file is damaged");
     }
     Shot shot;
     shot.header = &h;
@@ -108,7 +112,9 @@ std::string Samples::where(std::size_t sample) const {
     return "sample " + std::to_string(sample - starts[shot]) + " of shot " + std::to_string(shot);
 }
 
-unsigned dimensions(const Spaces &spaces) { return spaces.encoded_matrix[2] > 1 ? 3 : 2; }
+unsigned dimensions(const Spaces &spaces) {
+    return spaces.encoded_matrix[2] > 1 ? 3 : 2;
+}
 
 Samples gather(const std::vector<Shot> &all, const Spaces &spaces) {
     Samples out;
@@ -132,15 +138,17 @@ Samples gather(const std::vector<Shot> &all, const Spaces &spaces) {
         throw Error("the acquisitions have no coils: set active_channels");
     }
     if (given == 0) {
-        throw Error("the acquisitions have no trajectory (trajectory_dimensions is 0): store it in the file, or put a gadget "
-                    "that computes it before this one");
+        throw Error(
+            "the acquisitions have no trajectory (trajectory_dimensions is 0): store it in the file, or put a gadget "
+            "that computes it before this one");
     }
     out.ndim = dimensions(spaces);
     if (given < 2 || given > out.ndim + 1) {
         const std::string n = std::to_string(out.ndim);
         throw Error("a trajectory of " + std::to_string(given) + " components for a " + n + "D image: " + n +
-                    " are expected, or " + std::to_string(out.ndim + 1) + " with density weights; the encoded matrix has " +
-                    std::to_string(spaces.encoded_matrix[2]) + " voxels along z");
+                    " are expected, or " + std::to_string(out.ndim + 1) +
+                    " with density weights; the encoded matrix has " + std::to_string(spaces.encoded_matrix[2]) +
+                    " voxels along z");
     }
     const bool stack = out.ndim == 3 && given == 2, density = front.density != nullptr;
     bool contiguous = !stack && !density;
@@ -151,11 +159,13 @@ Samples gather(const std::vector<Shot> &all, const Spaces &spaces) {
                         std::to_string(out.coils) + ": all shots of an image need the same coils");
         }
         if ((shot->trajectory != nullptr ? h.trajectory_dimensions : 0) != given) {
-            throw Error("a shot has " + std::to_string(h.trajectory_dimensions) + " trajectory components, where the first has " +
-                        std::to_string(given) + ": all shots of an image need the same number");
+            throw Error("a shot has " + std::to_string(h.trajectory_dimensions) +
+                        " trajectory components, where the first has " + std::to_string(given) +
+                        ": all shots of an image need the same number");
         }
-        contiguous = contiguous && shot->coil_stride == front.samples * shots.size() && shot->samples == front.samples &&
-                     shot->data == front.data + out.count && shot->trajectory == front.trajectory + out.count * given;
+        contiguous = contiguous && shot->coil_stride == front.samples * shots.size() &&
+                     shot->samples == front.samples && shot->data == front.data + out.count &&
+                     shot->trajectory == front.trajectory + out.count * given;
         out.starts.push_back(out.count);
         out.count += shot->samples;
     }
@@ -177,7 +187,8 @@ Samples gather(const std::vector<Shot> &all, const Spaces &spaces) {
         const double centre = double(spaces.step2_centre), planes = double(spaces.encoded_matrix[2]);
         for (const Shot *shot : shots) {
             if (width == given) {
-                out.own_trajectory_.insert(out.own_trajectory_.end(), shot->trajectory, shot->trajectory + shot->samples * given);
+                out.own_trajectory_.insert(out.own_trajectory_.end(), shot->trajectory,
+                                           shot->trajectory + shot->samples * given);
                 continue;
             }
             const float kz = float((double(shot->header->idx.kspace_encode_step_2) - centre) / planes);
@@ -196,8 +207,9 @@ Samples gather(const std::vector<Shot> &all, const Spaces &spaces) {
     }
     out.components = given + (stack ? 1 : 0) + (density ? 1 : 0);
     if (out.components > out.ndim + 1) {
-        throw Error("density weights come twice, in an array of their own and as the last component of the trajectory: leave "
-                    "one out");
+        throw Error(
+            "density weights come twice, in an array of their own and as the last component of the trajectory: leave "
+            "one out");
     }
     if (out.components > out.ndim) {
         for (std::size_t m = 0; m < out.count && !out.weighted; ++m) {
@@ -248,7 +260,8 @@ Grid grid(const Spaces &spaces, unsigned ndim, bool whole) {
         // 2D images have one voxel along z, whatever a header says there.
         if (axis < ndim && (encoded == 0 || recon == 0)) {
             throw Error(std::string(encoded == 0 ? "encodedSpace" : "reconSpace") + " has the matrix " +
-                        list(encoded == 0 ? spaces.encoded_matrix : spaces.recon_matrix) + ": correct it in the XML header");
+                        list(encoded == 0 ? spaces.encoded_matrix : spaces.recon_matrix) +
+                        ": correct it in the XML header");
         }
         const double whole_fov = spaces.encoded_fov[axis], fov = spaces.recon_fov[axis];
         grid.fov[axis] = positive(fov) ? fov : whole_fov;
@@ -260,7 +273,8 @@ Grid grid(const Spaces &spaces, unsigned ndim, bool whole) {
         const double encoded_voxels = known ? double(recon) * whole_fov / fov : double(encoded);
         if (!(encoded_voxels < double(1 << 24))) {
             throw Error("a field of view of " + text(whole_fov) + " mm encoded and " + text(fov) + " mm wanted needs " +
-                        text(encoded_voxels) + " voxels along " + AXES[axis] + ": correct fieldOfView_mm in the XML header");
+                        text(encoded_voxels) + " voxels along " + AXES[axis] +
+                        ": correct fieldOfView_mm in the XML header");
         }
         const std::size_t all = std::max<std::size_t>(1, std::size_t(std::lround(encoded_voxels)));
         grid.image[axis] = recon;
@@ -294,11 +308,14 @@ Coordinates coordinates(const Samples &samples, const Grid &grid) {
         const float *at = k + m * components;
         for (unsigned axis = 0; axis < ndim; ++axis) {
             if (!(at[axis] >= -0.5f && at[axis] <= 0.5f)) {
-                const std::string what = std::string("k") + AXES[axis] + " is " + text(at[axis]) + " in " + samples.where(m);
-                throw Error(std::isfinite(at[axis])
-                                ? what + ", outside [-0.5, 0.5]: trajectories are in cycles per voxel of the encoded matrix; "
-                                         "divide by its size if yours is in cycles per field of view"
-                                : what + ": correct the trajectory");
+                const std::string what =
+                    std::string("k") + AXES[axis] + " is " + text(at[axis]) + " in " + samples.where(m);
+                throw Error(
+                    std::isfinite(at[axis])
+                        ? what +
+                              ", outside [-0.5, 0.5]: trajectories are in cycles per voxel of the encoded matrix; "
+                              "divide by its size if yours is in cycles per field of view"
+                        : what + ": correct the trajectory");
             }
         }
         if (samples.weighted && !(at[ndim] >= 0 && std::isfinite(at[ndim]))) {
@@ -336,7 +353,8 @@ Coordinates coordinates(const Samples &samples, const Grid &grid) {
     return out;
 }
 
-void recentre(const Complex *image, const std::array<std::size_t, 3> &from, Complex *out, const std::array<std::size_t, 3> &to) {
+void recentre(const Complex *image, const std::array<std::size_t, 3> &from, Complex *out,
+              const std::array<std::size_t, 3> &to) {
     std::fill(out, out + to[0] * to[1] * to[2], Complex());
     std::array<std::size_t, 3> shared{}, at{}, put{};
     for (int axis = 0; axis < 3; ++axis) {
@@ -394,7 +412,9 @@ ISMRMRD::MetaContainer image_meta(const ISMRMRD::ImageHeader &h, const ImageInfo
             meta.append(name, numbers[axis]);
         }
     };
-    const auto whole = [](const std::array<std::size_t, 3> &n) { return std::array<long, 3>{long(n[0]), long(n[1]), long(n[2])}; };
+    const auto whole = [](const std::array<std::size_t, 3> &n) {
+        return std::array<long, 3>{long(n[0]), long(n[1]), long(n[2])};
+    };
     const auto real = [](const void *x) {
         std::array<float, 3> v;
         std::memcpy(v.data(), x, sizeof v);

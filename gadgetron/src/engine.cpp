@@ -52,7 +52,8 @@ const Complex *selected(const Samples &samples, const std::vector<std::size_t> &
     scratch.resize(kept.size() * samples.coils);
     for (std::size_t coil = 0; coil < samples.coils; ++coil) {
         const Complex *from = samples.kspace + coil * samples.count;
-        std::transform(kept.begin(), kept.end(), scratch.begin() + coil * kept.size(), [&](std::size_t m) { return from[m]; });
+        std::transform(kept.begin(), kept.end(), scratch.begin() + coil * kept.size(),
+                       [&](std::size_t m) { return from[m]; });
     }
     return scratch.data();
 }
@@ -66,22 +67,28 @@ std::uint64_t bytes(const recon_plan *plan) {
 }  // namespace
 
 Place place(const ISMRMRD::AcquisitionHeader &h) {
-    return Place(std::size_t(h.encoding_space_ref), unsigned(h.idx.slice), unsigned(h.idx.contrast), unsigned(h.idx.phase),
-                 unsigned(h.idx.set));
+    return Place(std::size_t(h.encoding_space_ref), unsigned(h.idx.slice), unsigned(h.idx.contrast),
+                 unsigned(h.idx.phase), unsigned(h.idx.set));
 }
 
 Engine::Engine(Settings settings) : settings_(std::move(settings)) {}
 
-Grid Engine::layout(const Spaces &spaces, unsigned ndim) const { return grid(spaces, ndim, settings_.method == Method::Cg); }
+Grid Engine::layout(const Spaces &spaces, unsigned ndim) const {
+    return grid(spaces, ndim, settings_.method == Method::Cg);
+}
 
-std::size_t Engine::channels(std::size_t coils) const { return settings_.output == Output::Coils ? coils : 1; }
+std::size_t Engine::channels(std::size_t coils) const {
+    return settings_.output == Output::Coils ? coils : 1;
+}
 
 Samples Engine::slide(Samples samples) {
     if (settings_.window <= 1) {
         return samples;
     }
     auto &window = windows_[place(samples.first)];
-    const auto unlike = [&](const Samples &old) { return old.components != samples.components || old.coils != samples.coils; };
+    const auto unlike = [&](const Samples &old) {
+        return old.components != samples.components || old.coils != samples.coils;
+    };
     if (!window.empty() && unlike(window.back())) {
         window.clear();
     }
@@ -134,8 +141,8 @@ Engine::Plan Engine::make(const recon_geometry &geometry, double tolerance) {
     return Plan(plan);
 }
 
-Engine::Plan Engine::weighted_plan(Coordinates &k, const Grid &grid, std::size_t coils, bool use_weights, bool explicitly,
-                                   const CoilMaps *maps, double tolerance) {
+Engine::Plan Engine::weighted_plan(Coordinates &k, const Grid &grid, std::size_t coils, bool use_weights,
+                                   bool explicitly, const CoilMaps *maps, double tolerance) {
     auto g = geometry(k, grid, coils);
     const bool given = settings_.density == Density::Auto && !k.weights.empty();
     const bool pipe_menon = settings_.density == Density::PipeMenon || settings_.density == Density::Auto;
@@ -174,8 +181,9 @@ Engine::Kept &Engine::kept_plan(const Samples &samples, const Grid &grid, const 
     const std::size_t numbers = samples.count * samples.components, id = maps == nullptr ? 0 : maps->id;
     for (auto plan = plans_.begin(); plan != plans_.end(); ++plan) {
         // Content decides, not an index: two frames may have any trajectories.
-        if (plan->coils == samples.coils && plan->components == samples.components && plan->weighted == samples.weighted &&
-            plan->maps == id && plan->grid == grid && plan->trajectory.size() == numbers &&
+        if (plan->coils == samples.coils && plan->components == samples.components &&
+            plan->weighted == samples.weighted && plan->maps == id && plan->grid == grid &&
+            plan->trajectory.size() == numbers &&
             std::memcmp(plan->trajectory.data(), samples.trajectory, numbers * sizeof(float)) == 0) {
             plans_.splice(plans_.begin(), plans_, plan);
             return plans_.front();
@@ -184,7 +192,8 @@ Engine::Kept &Engine::kept_plan(const Samples &samples, const Grid &grid, const 
     Kept made;
     auto k = coordinates(samples, grid);
     const bool use_weights = settings_.method == Method::Grid || (settings_.method == Method::Cg && settings_.weighted);
-    made.plan = weighted_plan(k, grid, samples.coils, use_weights, settings_.method == Method::Cg, maps, settings_.tolerance);
+    made.plan =
+        weighted_plan(k, grid, samples.coils, use_weights, settings_.method == Method::Cg, maps, settings_.tolerance);
     made.trajectory.assign(samples.trajectory, samples.trajectory + numbers);
     made.components = samples.components;
     made.coils = samples.coils;
@@ -205,10 +214,11 @@ Engine::Kept &Engine::kept_plan(const Samples &samples, const Grid &grid, const 
     return plans_.front();
 }
 
-const Engine::CoilMaps &Engine::coil_maps(const Samples &samples, const Grid &grid, std::size_t coils, const Place &where) {
+const Engine::CoilMaps &Engine::coil_maps(const Samples &samples, const Grid &grid, std::size_t coils,
+                                          const Place &where) {
     if (samples.coils != coils) {
-        throw Error("the reference has " + std::to_string(samples.coils) + " coils, the data have " + std::to_string(coils) +
-                    ": both need the same");
+        throw Error("the reference has " + std::to_string(samples.coils) + " coils, the data have " +
+                    std::to_string(coils) + ": both need the same");
     }
     auto &kept = maps_[where];
     const bool old = settings_.maps_every > 0 && kept.images >= settings_.maps_every;
@@ -242,8 +252,9 @@ Done Engine::reconstruct(const Samples &samples, const Spaces &spaces, const Sam
     const CoilMaps *maps = nullptr;
     if (coils > 1 && settings_.output != Output::Coils && settings_.maps != Maps::None) {
         if (settings_.maps == Maps::Reference && reference == nullptr) {
-            throw Error("property coil_maps is reference, but the data have none: set it to data, or flag calibration "
-                        "acquisitions in the file");
+            throw Error(
+                "property coil_maps is reference, but the data have none: set it to data, or flag calibration "
+                "acquisitions in the file");
         }
         maps = &coil_maps(settings_.maps == Maps::Reference ? *reference : samples, grid, coils, place(samples.first));
         watch.stage("coil maps");
@@ -303,10 +314,11 @@ Done Engine::reconstruct(const Samples &samples, const Spaces &spaces, const Sam
         geometry.coils = count;
         const bool adaptive = settings_.combine == Combine::Adaptive ||
                               (settings_.combine == Combine::Auto && settings_.output == Output::Complex);
-        check(recon_combine(&geometry, adaptive ? RECON_COMBINE_ADAPTIVE : RECON_COMBINE_ROOT_SUM_OF_SQUARES, into, image));
+        check(recon_combine(&geometry, adaptive ? RECON_COMBINE_ADAPTIVE : RECON_COMBINE_ROOT_SUM_OF_SQUARES, into,
+                            image));
     }
-    // Samples are sums over voxels: those of another size hold as much more or less. What an image shows of the object, as
-    // on the encoded matrix, does not depend on that.
+    // Samples are sums over voxels: those of another size hold as much more or less. What an image shows of the object,
+    // as on the encoded matrix, does not depend on that.
     const float per_voxel = float(1 / (grid.scale[0] * grid.scale[1] * grid.scale[2]));
     const bool rescale = settings_.method != Method::Fhd && per_voxel != 1;
     if (rescale) {

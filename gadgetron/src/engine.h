@@ -1,5 +1,5 @@
-// Reconstructs images through recon's C API, and keeps what the next image can use: plans, by the trajectory they were made
-// for, and coil maps, by the slice they belong to.
+// Reconstructs images through recon's C API, and keeps what the next image can use: plans, by the trajectory they were
+// made for, and coil maps, by the slice they belong to.
 #pragma once
 
 #include "settings.h"
@@ -24,8 +24,8 @@ struct Done {
     std::string timing;  // seconds of each stage in words
 };
 
-// One for each gadget and connection: nothing is shared, and plans, with their threads, are made where they are first used,
-// which is after Gadgetron forked.
+// One for each gadget and connection: nothing is shared, and plans, with their threads, are made where they are first
+// used, which is after Gadgetron forked.
 class Engine {
 public:
     explicit Engine(Settings settings);

@@ -2,6 +2,8 @@
 
 #include <log.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <new>
@@ -28,7 +30,8 @@ BufferView view(const IsmrmrdDataBuffered &b) {
     v.headers = b.headers_.get_data_ptr();
     const std::size_t rows = v.e1 * v.e2 * v.n * v.s * v.loc;
     if (b.headers_.get_number_of_elements() != rows) {
-        throw Error("a buffer of " + std::to_string(rows) + " shots has " + std::to_string(b.headers_.get_number_of_elements()) +
+        throw Error("a buffer of " + std::to_string(rows) + " shots has " +
+                    std::to_string(b.headers_.get_number_of_elements()) +
                     " headers: a gadget before this one changed one without the other");
     }
     if (b.trajectory_) {
@@ -53,13 +56,19 @@ std::vector<Shot> shots(const Gadgetron::Core::Acquisition &acquisition) {
     }
     const auto &data = std::get<Gadgetron::hoNDArray<Complex>>(acquisition);
     const auto &trajectory = std::get<Gadgetron::Core::optional<Gadgetron::hoNDArray<float>>>(acquisition);
-    return {shot(header, data.get_data_ptr(), data.get_number_of_elements(), trajectory ? trajectory->get_data_ptr() : nullptr,
+    return {shot(header, data.get_data_ptr(), data.get_number_of_elements(),
+                 trajectory ? trajectory->get_data_ptr() : nullptr,
                  trajectory ? trajectory->get_number_of_elements() : 0)};
 }
 
+// The memory of this machine.
+double machine_bytes() {
+    return double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
+}
+
 std::string described(const ISMRMRD::AcquisitionHeader &h) {
-    return "encoding " + std::to_string(h.encoding_space_ref) + ", slice " + std::to_string(h.idx.slice) + ", repetition " +
-           std::to_string(h.idx.repetition);
+    return "encoding " + std::to_string(h.encoding_space_ref) + ", slice " + std::to_string(h.idx.slice) +
+           ", repetition " + std::to_string(h.idx.repetition);
 }
 
 // Images of frames [N, S, LOC], some of which may not have come about.
@@ -69,13 +78,18 @@ struct Images {
 
     Images(const Grid &grid, std::size_t channels, std::size_t n, std::size_t s, std::size_t loc) : there(n * s * loc) {
         const std::vector<std::size_t> dims{grid.image[0], grid.image[1], grid.image[2], channels, n, s, loc};
-        try {
-            array.data_.create(dims);
-        } catch (const std::exception &) {
-            throw Error("there is no memory for " + std::to_string(n * s * loc) + " images of " + std::to_string(dims[0]) + " x " +
-                        std::to_string(dims[1]) + " x " + std::to_string(dims[2]) +
-                        " voxels: correct reconSpace in the XML header, or reconstruct fewer at once");
+        // Linux promises memory that is not there, and ends the process when it is used. A header that lies is told
+        // here.
+        const double images = double(grid.image_voxels()) * double(channels * n * s * loc) * sizeof(Complex);
+        const double work = 2.0 * double(grid.voxels()) * sizeof(Complex), gib = double(1 << 30);
+        if (images + work > machine_bytes()) {
+            throw Error(std::to_string(n * s * loc) + (n * s * loc == 1 ? " image of " : " images of ") +
+                        std::to_string(dims[0]) + " x " + std::to_string(dims[1]) + " x " + std::to_string(dims[2]) +
+                        " voxels: more than " + std::to_string(std::size_t((images + work) / gib)) +
+                        " GiB are needed, and this machine has " + std::to_string(std::size_t(machine_bytes() / gib)) +
+                        ": correct the matrices in the XML header, or reconstruct fewer images at once");
         }
+        array.data_.create(dims);
         array.headers_.create(std::vector<std::size_t>{n, s, loc});
         array.meta_.resize(n * s * loc);
     }
@@ -113,7 +127,8 @@ void attempt(std::vector<std::string> &problems, F f) {
     try {
         f();
     } catch (const std::bad_alloc &) {
-        problems.push_back("the host is out of memory: reconstruct fewer images at once, or set property plans or memory lower");
+        problems.push_back(
+            "the host is out of memory: reconstruct fewer images at once, or set property plans or memory lower");
     } catch (const std::exception &e) {
         problems.push_back(e.what());
     }
@@ -134,13 +149,15 @@ Settings ReconGadgetBase::settings() const {
                                  {"pipe-menon", Density::PipeMenon},
                                  {"jackson", Density::Jackson},
                                  {"ramp", Density::Ramp}});
-    s.maps = choice<Maps>("coil_maps", coil_maps, {{"none", Maps::None}, {"data", Maps::Data}, {"reference", Maps::Reference}});
+    s.maps = choice<Maps>("coil_maps", coil_maps,
+                          {{"none", Maps::None}, {"data", Maps::Data}, {"reference", Maps::Reference}});
     s.calibration = calibration.value;
     s.maps_every = coil_maps_every.value;
-    s.combine = choice<Combine>(
-        "combine", combine, {{"auto", Combine::Auto}, {"rss", Combine::RootSumOfSquares}, {"adaptive", Combine::Adaptive}});
-    s.output = choice<Output>("output", output,
-                              {{"magnitude", Output::Magnitude}, {"complex", Output::Complex}, {"coils", Output::Coils}});
+    s.combine =
+        choice<Combine>("combine", combine,
+                        {{"auto", Combine::Auto}, {"rss", Combine::RootSumOfSquares}, {"adaptive", Combine::Adaptive}});
+    s.output = choice<Output>(
+        "output", output, {{"magnitude", Output::Magnitude}, {"complex", Output::Complex}, {"coils", Output::Coils}});
     s.window = window.value;
     s.device = recon_gadgets::device(device);
     s.threads = std::uint32_t(std::min<std::size_t>(threads.value, 65535));
@@ -155,12 +172,13 @@ Settings ReconGadgetBase::settings() const {
 void ReconGadgetBase::announce() const {
     GINFO("%s: recon %s, properties %s\n", name_.c_str(), recon_version(), properties_.taken().c_str());
     for (const auto &unknown : properties_.unknown()) {
-        GERROR("%s: there is no property %s, and it has no effect: those there are stand in the line before\n", name_.c_str(),
-               unknown.c_str());
+        GERROR("%s: there is no property %s, and it has no effect: those there are stand in the line before\n",
+               name_.c_str(), unknown.c_str());
     }
 }
 
-void ReconGadgetBase::report(const std::string &where, const std::vector<std::string> &problems, std::size_t images) const {
+void ReconGadgetBase::report(const std::string &where, const std::vector<std::string> &problems,
+                             std::size_t images) const {
     if (problems.empty()) {
         return;
     }
@@ -196,7 +214,8 @@ Spaces ReconGadgetBase::spaces(std::size_t encoding, const Gadgetron::SamplingDe
 }
 
 void ReconGadgetBase::image(Engine &engine, const std::vector<Shot> &shots, const std::vector<Shot> &reference,
-                            const Spaces &spaces, Complex *out, ISMRMRD::ImageHeader &header, ISMRMRD::MetaContainer &meta) {
+                            const Spaces &spaces, Complex *out, ISMRMRD::ImageHeader &header,
+                            ISMRMRD::MetaContainer &meta) {
     const auto start = std::chrono::steady_clock::now();
     const Samples samples = engine.slide(gather(shots, spaces));
     std::optional<Samples> calibration;
@@ -230,9 +249,9 @@ void ReconGadgetBase::image(Engine &engine, const std::vector<Shot> &shots, cons
     if (engine.settings().timing) {
         const auto ms = [](auto from, auto to) { return std::chrono::duration<double, std::milli>(to - from).count(); };
         const auto end = std::chrono::steady_clock::now();
-        GINFO("%s: timing: %s: %zu samples of %zu coils, %zu shots: samples %.1f ms, %s; in all %.1f ms\n", name_.c_str(),
-              described(samples.last).c_str(), samples.count, samples.coils, samples.shots, ms(start, gathered),
-              done.timing.c_str(), ms(start, end));
+        GINFO("%s: timing: %s: %zu samples of %zu coils, %zu shots: samples %.1f ms, %s; in all %.1f ms\n",
+              name_.c_str(), described(samples.last).c_str(), samples.count, samples.coils, samples.shots,
+              ms(start, gathered), done.timing.c_str(), ms(start, end));
     }
 }
 
@@ -260,7 +279,8 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Ism
                     for (std::size_t n = 0; n < v.n; ++n) {
                         const std::size_t frame = n + v.n * (s + v.s * loc);
                         const auto *headers = v.headers + v.e1 * v.e2 * frame, *end = headers + v.e1 * v.e2;
-                        const auto *written = std::find_if(headers, end, [](const auto &h) { return h.number_of_samples > 0; });
+                        const auto *written =
+                            std::find_if(headers, end, [](const auto &h) { return h.number_of_samples > 0; });
                         if (problems.empty() && written != end) {
                             where = described(*written);
                         }
@@ -307,8 +327,8 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Acq
     // Averages of one image go together.
     using Key = std::tuple<std::size_t, unsigned, unsigned, unsigned, unsigned, unsigned>;
     const auto key = [](const ISMRMRD::AcquisitionHeader &h) {
-        return Key(std::size_t(h.encoding_space_ref), unsigned(h.idx.repetition), unsigned(h.idx.slice), unsigned(h.idx.contrast),
-                   unsigned(h.idx.phase), unsigned(h.idx.set));
+        return Key(std::size_t(h.encoding_space_ref), unsigned(h.idx.repetition), unsigned(h.idx.slice),
+                   unsigned(h.idx.contrast), unsigned(h.idx.phase), unsigned(h.idx.set));
     };
     std::map<Key, std::vector<Shot>> groups;
     std::map<Place, std::vector<Shot>> references;
@@ -339,7 +359,8 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Acq
         attempt(problems, [&] {
             const Spaces sp = spaces(first.encoding_space_ref, nullptr);
             Images one(engine.layout(sp, dimensions(sp)), engine.channels(first.active_channels), 1, 1, 1);
-            image(engine, group.second, references[place(first)], sp, one.image(0), one.array.headers_[0], one.array.meta_[0]);
+            image(engine, group.second, references[place(first)], sp, one.image(0), one.array.headers_[0],
+                  one.array.meta_[0]);
             one.there[0] = 1;
             one.append_to(out);
         });
@@ -360,8 +381,10 @@ void ReconGadgetBase::process(Gadgetron::Core::InputChannel<Input> &in, Gadgetro
         }
     }
     if (!any) {
-        report("this connection", {"no buffer or bucket came: the measurement has no image acquisitions, or a gadget before "
-                                   "this one kept them"}, 0);
+        report("this connection",
+               {"no buffer or bucket came: the measurement has no image acquisitions, or a gadget before "
+                "this one kept them"},
+               0);
     }
 }
 

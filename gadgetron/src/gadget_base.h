@@ -22,8 +22,8 @@ struct Count {
     std::size_t value;
 };
 
-// A buffer (IsmrmrdReconData), or a bucket of acquisitions (AcquisitionBucket) that was not buffered: then shots are taken
-// as they come, whatever kspace_encode_step_1 says, and may differ in length.
+// A buffer (IsmrmrdReconData), or a bucket of acquisitions (AcquisitionBucket) that was not buffered: then shots are
+// taken as they come, whatever kspace_encode_step_1 says, and may differ in length.
 using Input = Gadgetron::Core::variant<Gadgetron::IsmrmrdReconData, Gadgetron::AcquisitionBucket>;
 
 class ReconGadgetBase : public Gadgetron::Core::ChannelGadget<Input> {
@@ -61,20 +61,26 @@ private:
 public:
     NODE_PROPERTY(tolerance, Fraction, "Relative error of the transforms against the exact sums; 0: 1e-4",
                   method_ == Method::Cg ? 1e-5 : 1e-4);
-    NODE_PROPERTY(density, std::string,
-                  "Density weights: auto (the last component of the trajectory, else pipe-menon), pipe-menon, jackson or ramp",
-                  "auto");
-    NODE_PROPERTY(coil_maps, std::string,
-                  "Sensitivities that combine the coils: none, data (from the first data of a slice), or reference (from its "
-                  "calibration acquisitions)",
-                  method_ == Method::Cg ? "data" : "none");
-    NODE_PROPERTY(calibration, Count, "Width of the centre of k-space that maps are made from, in Cartesian samples; 0: 24", 0);
+    NODE_PROPERTY(
+        density, std::string,
+        "Density weights: auto (the last component of the trajectory, else pipe-menon), pipe-menon, jackson or ramp",
+        "auto");
+    NODE_PROPERTY(
+        coil_maps, std::string,
+        "Sensitivities that combine the coils: none, data (from the first data of a slice), or reference (from its "
+        "calibration acquisitions)",
+        method_ == Method::Cg ? "data" : "none");
+    NODE_PROPERTY(calibration, Count,
+                  "Width of the centre of k-space that maps are made from, in Cartesian samples; 0: 24", 0);
     NODE_PROPERTY(coil_maps_every, Count, "Make maps anew after so many images of a slice; 0: never", 0);
-    NODE_PROPERTY(combine, std::string,
-                  "How coils become one image where there are no maps: rss, adaptive, or auto (adaptive where output is complex)",
-                  "auto");
-    NODE_PROPERTY(output, std::string, "Images: magnitude, complex, or coils (complex, one channel a coil)", "magnitude");
-    NODE_PROPERTY(window, Count, "Buffers that an image is made of, the newest and those before it: a sliding window", 1);
+    NODE_PROPERTY(
+        combine, std::string,
+        "How coils become one image where there are no maps: rss, adaptive, or auto (adaptive where output is complex)",
+        "auto");
+    NODE_PROPERTY(output, std::string, "Images: magnitude, complex, or coils (complex, one channel a coil)",
+                  "magnitude");
+    NODE_PROPERTY(window, Count, "Buffers that an image is made of, the newest and those before it: a sliding window",
+                  1);
     NODE_PROPERTY(device, std::string, "Where to compute: auto, cpu, cuda, or GPUs such as cuda:0,1", "auto");
     NODE_PROPERTY(threads, Count, "CPU threads; 0: as many as the machine runs at once", 0);
     NODE_PROPERTY(plans, Count, "Plans that are kept for trajectories that come again", 16);

@@ -19,7 +19,8 @@ std::string shown(double x) {
 }  // namespace
 
 Device device(const std::string &value) {
-    const std::string wanted = "property device is \"" + value + "\": it must be auto, cpu, cuda, or a list such as cuda:0,1";
+    const std::string wanted =
+        "property device is \"" + value + "\": it must be auto, cpu, cuda, or a list such as cuda:0,1";
     Device device;
     if (value == "auto") {
         device.kind = RECON_DEVICE_AUTO;
@@ -54,7 +55,8 @@ Device device(const std::string &value) {
 const std::string *Properties::find(const std::string &name, const std::string &fallback) {
     names_.insert(name);
     const auto found = given_.find(name);
-    taken_ += (taken_.empty() ? "" : ", ") + name + "=" + (found == given_.end() ? fallback + " (default)" : found->second);
+    taken_ +=
+        (taken_.empty() ? "" : ", ") + name + "=" + (found == given_.end() ? fallback + " (default)" : found->second);
     return found == given_.end() ? nullptr : &found->second;
 }
 
@@ -71,7 +73,8 @@ double Properties::number(const std::string &name, double fallback, double least
     char *end = nullptr;
     const double x = std::strtod(given->c_str(), &end);
     if (given->empty() || *end != '\0' || !(x >= least && x <= most)) {
-        throw Error("property " + name + " is \"" + *given + "\": it must be a number from " + shown(least) + " to " + shown(most));
+        throw Error("property " + name + " is \"" + *given + "\": it must be a number from " + shown(least) + " to " +
+                    shown(most));
     }
     return x;
 }
@@ -81,17 +84,22 @@ std::size_t Properties::count(const std::string &name, std::size_t fallback, std
     if (given == nullptr) {
         return fallback;
     }
-    const bool digits = !given->empty() && given->size() < 19 && given->find_first_not_of("0123456789") == std::string::npos;
+    const bool digits =
+        !given->empty() && given->size() < 19 && given->find_first_not_of("0123456789") == std::string::npos;
     const std::size_t n = digits ? std::strtoull(given->c_str(), nullptr, 10) : 0;
     if (!digits || n > most) {
-        throw Error("property " + name + " is \"" + *given + "\": it must be a whole number from 0 to " + std::to_string(most));
+        throw Error("property " + name + " is \"" + *given + "\": it must be a whole number from 0 to " +
+                    std::to_string(most));
     }
     return n;
 }
 
 bool Properties::flag(const std::string &name, bool fallback) {
     const std::string *given = find(name, fallback ? "true" : "false");
-    return given == nullptr ? fallback : choice<bool>(name, *given, {{"true", true}, {"false", false}, {"1", true}, {"0", false}});
+    if (given == nullptr) {
+        return fallback;
+    }
+    return choice<bool>(name, *given, {{"true", true}, {"false", false}, {"1", true}, {"0", false}});
 }
 
 std::vector<std::string> Properties::unknown() const {

@@ -1,5 +1,5 @@
-// Makes one raw data file from another, for the tests of a whole chain: more repetitions or slices, fewer shots, and files
-// that lie. Where there are several repetitions, only the second one is spoilt.
+// Makes one raw data file from another, for the tests of a whole chain: more repetitions or slices, fewer shots, and
+// files that lie. Where there are several repetitions, only the second one is spoilt.
 //
 //     alter IN OUT WHAT [NUMBER]
 #include <ismrmrd/dataset.h>
@@ -47,6 +47,10 @@ void alter(const char *in, const char *out, const std::string &what, unsigned nu
     if (what == "zero-matrix") {
         header.encoding[0].encodedSpace.matrixSize = ISMRMRD::MatrixSize(0, 0, 0);
     }
+    if (what == "huge-matrix") {
+        header.encoding[0].encodedSpace.matrixSize = ISMRMRD::MatrixSize(65000, 65000, 65000);
+        header.encoding[0].reconSpace.matrixSize = ISMRMRD::MatrixSize(65000, 65000, 65000);
+    }
     if (what == "oversampled") {
         // As scanners have it: twice the readout's field of view, the same voxels.
         header.encoding[0].encodedSpace.matrixSize.x *= 2;
@@ -88,6 +92,8 @@ void alter(const char *in, const char *out, const std::string &what, unsigned nu
         const unsigned at = here ? shot++ : 0;
         if (here && what == "missing" && at >= number) {
             continue;
+        } else if (what == "calibration") {
+            a.setFlag(ISMRMRD::ISMRMRD_ACQ_IS_PARALLEL_CALIBRATION_AND_IMAGING);
         } else if (here && what == "components") {
             a = resized(a, a.number_of_samples(), number);
         } else if (here && what == "one-component-less" && at == 3) {

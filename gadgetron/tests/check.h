@@ -7,12 +7,12 @@
 
 inline int failures = 0;
 
-#define CHECK(condition)                                                              \
-    do {                                                                              \
-        if (!(condition)) {                                                           \
-            std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);      \
-            ++failures;                                                               \
-        }                                                                             \
+#define CHECK(condition)                                                         \
+    do {                                                                         \
+        if (!(condition)) {                                                      \
+            std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+            ++failures;                                                          \
+        }                                                                        \
     } while (false)
 
 // The error that `f` ends with, which must be one line.
@@ -29,15 +29,15 @@ std::string error_of(F f) {
 }
 
 // Whether the error that `f` ends with says all of `parts`.
-#define CHECK_ERROR(f, ...)                                                                        \
-    do {                                                                                           \
-        const std::string text = error_of(f);                                                      \
-        for (const char *part : {__VA_ARGS__}) {                                                   \
-            if (text.find(part) == std::string::npos) {                                            \
+#define CHECK_ERROR(f, ...)                                                                                \
+    do {                                                                                                   \
+        const std::string text = error_of(f);                                                              \
+        for (const char *part : {__VA_ARGS__}) {                                                           \
+            if (text.find(part) == std::string::npos) {                                                    \
                 std::fprintf(stderr, "%s:%d: no \"%s\" in: %s\n", __FILE__, __LINE__, part, text.c_str()); \
-                ++failures;                                                                        \
-            }                                                                                      \
-        }                                                                                          \
+                ++failures;                                                                                \
+            }                                                                                              \
+        }                                                                                                  \
     } while (false)
 
 inline int result(const char *name) {

@@ -18,10 +18,19 @@ struct Buffer {
     std::vector<float> trajectory;
     std::vector<Header> headers;
 
-    Buffer(std::size_t e0, std::size_t e1, std::size_t e2, std::size_t coils, std::size_t n, std::size_t s, std::size_t loc,
-           std::size_t width)
-        : e0(e0), e1(e1), e2(e2), coils(coils), n(n), s(s), loc(loc), width(width), data(e0 * e1 * e2 * coils * n * s * loc),
-          trajectory(width * e0 * e1 * e2 * n * s * loc), headers(e1 * e2 * n * s * loc) {
+    Buffer(std::size_t e0, std::size_t e1, std::size_t e2, std::size_t coils, std::size_t n, std::size_t s,
+           std::size_t loc, std::size_t width)
+        : e0(e0),
+          e1(e1),
+          e2(e2),
+          coils(coils),
+          n(n),
+          s(s),
+          loc(loc),
+          width(width),
+          data(e0 * e1 * e2 * coils * n * s * loc),
+          trajectory(width * e0 * e1 * e2 * n * s * loc),
+          headers(e1 * e2 * n * s * loc) {
         for (std::size_t i = 0; i < data.size(); ++i) {
             data[i] = Complex(float(i), -float(i));
         }
@@ -93,8 +102,8 @@ void layouts() {
 // Rows that were not acquired are no samples, and shorter shots only have theirs.
 void missing_shots() {
     Buffer b(4, 5, 1, 2, 1, 1, 1, 2);
-    b.headers[1] = Header();                    // never written
-    b.headers[3].discard_pre = 1;               // as BucketToBuffer leaves it: what is kept begins the row
+    b.headers[1] = Header();       // never written
+    b.headers[3].discard_pre = 1;  // as BucketToBuffer leaves it: what is kept begins the row
     b.headers[4].setFlag(ISMRMRD::ISMRMRD_ACQ_IS_NAVIGATION_DATA);
     const Samples samples = b.gather(space(8, 8));
     CHECK(samples.shots == 3 && samples.count == 4 + 4 + 3);
@@ -278,7 +287,8 @@ void headers() {
     a.setFlag(ISMRMRD::ISMRMRD_ACQ_LAST_IN_SLICE);
     a.setFlag(ISMRMRD::ISMRMRD_ACQ_USER3);
     for (int i = 0; i < 3; ++i) {
-        a.position[i] = float(i + 1), a.read_dir[i] = float(i + 4), a.phase_dir[i] = float(i + 7), a.slice_dir[i] = float(i + 10);
+        a.position[i] = float(i + 1), a.read_dir[i] = float(i + 4), a.phase_dir[i] = float(i + 7),
+        a.slice_dir[i] = float(i + 10);
         a.patient_table_position[i] = float(i + 13), a.physiology_time_stamp[i] = std::uint32_t(i + 16);
     }
     a.idx.average = 1, a.idx.slice = 2, a.idx.contrast = 3, a.idx.phase = 4, a.idx.repetition = 5, a.idx.set = 6;
@@ -295,13 +305,15 @@ void headers() {
     CHECK(h.position[2] == 3 && h.read_dir[0] == 4 && h.phase_dir[1] == 8 && h.slice_dir[2] == 12);
     CHECK(h.patient_table_position[0] == 13 && h.physiology_time_stamp[2] == 18);
     CHECK(h.average == 1 && h.slice == 2 && h.contrast == 3 && h.phase == 4 && h.repetition == 5 && h.set == 6);
-    CHECK(h.measurement_uid == 11 && h.acquisition_time_stamp == 12 && h.image_index == 77 && h.image_series_index == 2);
+    CHECK(h.measurement_uid == 11 && h.acquisition_time_stamp == 12 && h.image_index == 77 &&
+          h.image_series_index == 2);
     CHECK(h.image_type == ISMRMRD::ISMRMRD_IMTYPE_COMPLEX && h.data_type == ISMRMRD::ISMRMRD_CXFLOAT);
     CHECK(h.user_int[7] == -9 && h.user_float[0] == 0.5f && h.attribute_string_len == 0);
     // Only the user's flags mean the same for an image.
     CHECK(h.flags == std::uint64_t(1) << (ISMRMRD::ISMRMRD_IMAGE_USER3 - 1));
     const auto meta = image_meta(h, info);
-    CHECK(meta.as_long("encoding") == 1 && meta.as_double("recon_FOV", 1) == 150 && meta.as_long("encoded_matrix", 1) == 32);
+    CHECK(meta.as_long("encoding") == 1 && meta.as_double("recon_FOV", 1) == 150 &&
+          meta.as_long("encoded_matrix", 1) == 32);
     CHECK(meta.as_double("slice_dir", 2) == 12 && meta.as_long("GADGETRON_ImageNumber") == 77);
     CHECK(std::string(meta.as_str("recon_method")) == "gridding" && meta.as_long("recon_shots") == 10);
     info.magnitude = true;
@@ -319,16 +331,18 @@ void joined() {
 }
 
 void properties() {
-    const std::map<std::string, std::string> given{
-        {"iterations", "12"}, {"tolerance", "1e-5"}, {"threads", "two"}, {"lambda", "0.1x"}, {"timing", "yes"}, {"typo", "1"}};
+    const std::map<std::string, std::string> given{{"iterations", "12"}, {"tolerance", "1e-5"}, {"threads", "two"},
+                                                   {"lambda", "0.1x"},   {"timing", "yes"},     {"typo", "1"}};
     Properties p(given);
-    CHECK(p.count("iterations", 5, 100) == 12 && p.number("tolerance", 1e-4, 0, 1) == 1e-5 && p.count("plans", 16, 100) == 16);
+    CHECK(p.count("iterations", 5, 100) == 12 && p.number("tolerance", 1e-4, 0, 1) == 1e-5 &&
+          p.count("plans", 16, 100) == 16);
     CHECK_ERROR([&] { p.count("threads", 0, 8); }, "property threads is \"two\"", "whole number from 0 to 8");
     CHECK_ERROR([&] { p.number("lambda", 0, 0, 1); }, "property lambda is \"0.1x\"", "from 0 to 1");
     CHECK_ERROR([&] { p.number("iterations", 0, 0, 1); }, "property iterations is \"12\"");
     CHECK_ERROR([&] { p.flag("timing", false); }, "property timing is \"yes\"", "true, false");
     CHECK(p.unknown() == std::vector<std::string>{"typo"});
-    CHECK(p.taken().find("tolerance=1e-5") != std::string::npos && p.taken().find("plans=16 (default)") != std::string::npos);
+    CHECK(p.taken().find("tolerance=1e-5") != std::string::npos &&
+          p.taken().find("plans=16 (default)") != std::string::npos);
     CHECK_ERROR([&] { choice<int>("output", "magnitud", {{"magnitude", 0}, {"complex", 1}, {"coils", 2}}); },
                 "property output is \"magnitud\": it must be magnitude, complex or coils");
     CHECK(device("auto").kind == 0 && device("cpu").kind == 1 && device("cuda").kind == 2);

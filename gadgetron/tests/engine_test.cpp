@@ -1,6 +1,6 @@
 // Images against calls of recon's C API, what is kept between images, and the way from encodedSpace to reconSpace.
-#include "check.h"
 #include "engine.h"
+#include "check.h"
 
 #include <cmath>
 
@@ -27,12 +27,14 @@ struct Scan {
         : n(n), spokes(spokes), readout(readout), coils(coils) {
         const std::size_t all = (first + spokes) * readout;
         kx.resize(all), ky.resize(all);
-        must(recon_trajectory_radial2d(RECON_F32, first + spokes, readout, RECON_SPOKES_GOLDEN_ANGLE, kx.data(), ky.data()));
+        must(recon_trajectory_radial2d(RECON_F32, first + spokes, readout, RECON_SPOKES_GOLDEN_ANGLE, kx.data(),
+                                       ky.data()));
         kx.erase(kx.begin(), kx.begin() + long(first * readout));
         ky.erase(ky.begin(), ky.begin() + long(first * readout));
         recon_geometry g = geometry();
         kspace.resize(samples() * coils);
-        must(recon_phantom_kspace(&g, nullptr, 0, coils > 1 ? RECON_COILS_RING : RECON_COILS_UNIFORM, 1, kspace.data()));
+        must(
+            recon_phantom_kspace(&g, nullptr, 0, coils > 1 ? RECON_COILS_RING : RECON_COILS_UNIFORM, 1, kspace.data()));
         for (std::size_t m = 0; m < samples(); ++m) {
             trajectory.push_back(kx[m]);
             trajectory.push_back(ky[m]);
@@ -298,8 +300,8 @@ void spaces() {
         must(recon_phantom_image(&g, nullptr, 0, 4, image.data()));
         return image;
     };
-    // Twice oversampled along both axes: an encoded field of view of 256 voxels, of which the middle 128 are wanted. k in
-    // cycles per voxel stays what it is.
+    // Twice oversampled along both axes: an encoded field of view of 256 voxels, of which the middle 128 are wanted. k
+    // in cycles per voxel stays what it is.
     Scan scan(128, 300, 512, 1);
     scan.spaces.encoded_matrix = {256, 256, 1};
     scan.spaces.encoded_fov = {256, 256, 5};
