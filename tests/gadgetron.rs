@@ -298,6 +298,20 @@ fn repetitions_and_missing_shots(g: &Gadgetron) {
         g.assert_same("short-images.h5", "truth.h5", 5, &log);
         assert!(log.contains("61 shots"), "{log}");
     }
+    // Slices in one buffer, and one of them without a shot.
+    g.alter("spiral.h5", "slices.h5", "slices 3");
+    g.alter("slices.h5", "gap.h5", "without-slice 1");
+    let chain = g.chain("recon_cg.xml", &[]);
+    let text = fs::read_to_string(&chain).unwrap();
+    let text = text.replace("\"split_slices\" value=\"true\"", "\"split_slices\" value=\"false\"");
+    fs::write(&chain, text.replace("\"sorting_dimension\" value=\"slice\"", "\"sorting_dimension\" value=\"none\""))
+        .unwrap();
+    for (input, count) in [("slices.h5", 3), ("gap.h5", 2)] {
+        let log = g.stream(input, &chain, "cg.h5");
+        g.recon(&format!("cg {input} -o truth.h5"));
+        g.assert_same("cg.h5", "truth.h5", count, &log);
+        assert!(errors(&log).is_empty(), "{log}");
+    }
     // Unbuffered, shots may have any length.
     for samples in [40, 300] {
         g.alter("many.h5", "lengths.h5", &format!("samples {samples}"));
@@ -465,8 +479,7 @@ trap 'kill $server9100 $server9101 $server9102' EXIT
 send() {
     for attempt in 1 2 3 4 5; do
         rm -f $4
-        timeout 60 gadgetron_ismrmrd_client -a 127.0.0.1 -p $1 -f $2 -C $3 -o $4 -G dataset > client-$4.log 2>&1
-        test -f $4 && return
+        timeout 60 gadgetron_ismrmrd_client -a 127.0.0.1 -p $1 -f $2 -C $3 -o $4 -G dataset > client-$4.log 2>&1 && return
         sleep 0.5
     done
 }
@@ -475,7 +488,7 @@ send 9101 one.h5 $CG first.h5 &
 first=$!
 send 9101 two.h5 $CG second.h5
 wait $first
-timeout 60 gadgetron_ismrmrd_client -a 127.0.0.1 -p 9101 -f lie.h5 -C $CG -o lied.h5 -G dataset > client-lie.log 2>&1
+send 9101 lie.h5 $CG lied.h5
 send 9101 one.h5 $CG after.h5
 send 9100 slices.h5 $DISTRIBUTED distributed.h5
 send 9102 slices.h5 $CG local.h5

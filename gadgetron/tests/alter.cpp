@@ -90,7 +90,9 @@ void alter(const char *in, const char *out, const std::string &what, unsigned nu
     for (auto a : all) {
         const bool here = !several || a.idx().repetition == 1;
         const unsigned at = here ? shot++ : 0;
-        if (here && what == "missing" && at >= number) {
+        if (what == "without-slice" && a.idx().slice == number) {
+            continue;
+        } else if (here && what == "missing" && at >= number) {
             continue;
         } else if (what == "calibration") {
             a.setFlag(ISMRMRD::ISMRMRD_ACQ_IS_PARALLEL_CALIBRATION_AND_IMAGING);
