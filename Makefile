@@ -83,7 +83,9 @@ $(nvrtc)/ready: tests/requirements.txt
 	$(nvrtc)/bin/python -m pip install --quiet --requirement $< && touch $@ || echo "no NVRTC from PyPI"
 
 # The tests of the transforms and of the solver run themselves again at each lower level of the vector unit, and say so.
-test: PACKAGES += python3-venv octave octave-dev gnuplot-nox
+# The gadgets' tests need the ISMRMRD library, and where Gadgetron is installed (GADGETRON_HOME, or on the PATH) they try
+# the gadgets in it. MATLAB's side is tested in Octave, whose pictures need gnuplot and a font.
+test: PACKAGES += python3-venv libismrmrd-dev octave octave-dev gnuplot-nox fonts-freefont-otf
 test: deps
 	@if [ -z "$$RECON_NVRTC" ]; then $(MAKE) --no-print-directory $(nvrtc)/ready; fi
 	@if cargo fmt --version >/dev/null 2>&1; then $(CARGO) fmt --check; else echo "skipped: formatting (no rustfmt)"; fi

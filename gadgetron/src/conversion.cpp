@@ -1,0 +1,452 @@
+#include "conversion.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+
+namespace recon_gadgets {
+
+namespace {
+
+const char *const AXES = "xyz";
+
+// Samples of an acquisition that are not discarded.
+std::size_t kept(const ISMRMRD::AcquisitionHeader &h) {
+    const std::size_t dropped = std::size_t(h.discard_pre) + h.discard_post;
+    return h.number_of_samples > dropped ? h.number_of_samples - dropped : 0;
+}
+
+std::string list(const std::array<std::size_t, 3> &n) {
+    return std::to_string(n[0]) + " x " + std::to_string(n[1]) + " x " + std::to_string(n[2]);
+}
+
+std::string text(double x) {
+    char buffer[32];
+    std::snprintf(buffer, sizeof buffer, "%g", x);
+    return buffer;
+}
+
+bool positive(double x) {
+    return x > 0 && std::isfinite(x);
+}
+
+}  // namespace
+
+bool is_image_data(const ISMRMRD::AcquisitionHeader &h) {
+    for (const auto flag : {ISMRMRD::ISMRMRD_ACQ_IS_NOISE_MEASUREMENT, ISMRMRD::ISMRMRD_ACQ_IS_NAVIGATION_DATA,
+                            ISMRMRD::ISMRMRD_ACQ_IS_PHASECORR_DATA, ISMRMRD::ISMRMRD_ACQ_IS_HPFEEDBACK_DATA,
+                            ISMRMRD::ISMRMRD_ACQ_IS_DUMMYSCAN_DATA, ISMRMRD::ISMRMRD_ACQ_IS_RTFEEDBACK_DATA,
+                            ISMRMRD::ISMRMRD_ACQ_IS_SURFACECOILCORRECTIONSCAN_DATA}) {
+        if (h.flags & (std::uint64_t(1) << (flag - 1))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+std::vector<Shot> shots(const BufferView &b, std::size_t n, std::size_t s, std::size_t loc) {
+    std::vector<Shot> found;
+    const std::size_t rows = b.e1 * b.e2, frame = n + b.n * (s + b.s * loc);
+    found.reserve(rows);
+    for (std::size_t row = 0; row < rows; ++row) {
+        const auto &header = b.headers[row + rows * frame];
+        // The header of a row that was never written has no samples.
+        const std::size_t samples = std::min(kept(header), b.e0);
+        if (samples == 0 || !is_image_data(header)) {
+            continue;
+        }
+        Shot shot;
+        shot.header = &header;
+        shot.samples = samples;
+        shot.data = b.data + b.e0 * (row + rows * b.coils * frame);
+        shot.coil_stride = b.e0 * rows;
+        if (b.trajectory != nullptr) {
+            // Rows of another number of components were written over one another.
+            if (header.trajectory_dimensions != b.trajectory_size) {
+                throw Error("shot " + std::to_string(row) + " has " + std::to_string(header.trajectory_dimensions) +
+                            " trajectory components, where the first of the buffer has " +
+                            std::to_string(b.trajectory_size) +
+                            ": all acquisitions of an encoding need the same number");
+            }
+            shot.trajectory = b.trajectory + b.trajectory_size * b.e0 * (row + rows * frame);
+        }
+        if (b.density != nullptr) {
+            shot.density = b.density + b.e0 * (row + rows * frame);
+        }
+        found.push_back(shot);
+    }
+    return found;
+}
+
+Shot shot(const ISMRMRD::AcquisitionHeader &h, const Complex *data, std::size_t data_elements, const float *trajectory,
+          std::size_t trajectory_elements) {
+    const std::size_t all = h.number_of_samples;
+    if (data_elements != all * h.active_channels) {
+        throw Error("an acquisition has " + std::to_string(data_elements) +
+                    " samples of data, where its header announces " + std::to_string(all) + " of " +
+                    std::to_string(h.active_channels) + " coils: the file is damaged");
+    }
+    if (trajectory != nullptr && trajectory_elements != all * h.trajectory_dimensions) {
+        throw Error("an acquisition has a trajectory of " + std::to_string(trajectory_elements) +
+                    " numbers, where its header announces " + std::to_string(h.trajectory_dimensions) +
+                    " for each of " + std::to_string(all) + " samples: the file is damaged");
+    }
+    Shot shot;
+    shot.header = &h;
+    shot.samples = kept(h);
+    if (shot.samples > 0) {
+        shot.data = data + h.discard_pre;
+        shot.coil_stride = all;
+        if (trajectory != nullptr && h.trajectory_dimensions > 0) {
+            shot.trajectory = trajectory + std::size_t(h.discard_pre) * h.trajectory_dimensions;
+        }
+    }
+    return shot;
+}
+
+std::string Samples::where(std::size_t sample) const {
+    const auto next = std::upper_bound(starts.begin(), starts.end(), sample);
+    const std::size_t shot = next - starts.begin() - 1;
+    return "sample " + std::to_string(sample - starts[shot]) + " of shot " + std::to_string(shot);
+}
+
+unsigned dimensions(const Spaces &spaces) {
+    return spaces.encoded_matrix[2] > 1 ? 3 : 2;
+}
+
+Samples gather(const std::vector<Shot> &all, const Spaces &spaces) {
+    Samples out;
+    std::vector<const Shot *> shots;
+    shots.reserve(all.size());
+    for (const auto &shot : all) {
+        if (shot.samples > 0) {
+            shots.push_back(&shot);
+        }
+    }
+    if (shots.empty()) {
+        throw Error("no shot was acquired: there is nothing to reconstruct");
+    }
+    const Shot &front = *shots.front();
+    const std::size_t given = front.trajectory != nullptr ? front.header->trajectory_dimensions : 0;
+    out.coils = front.header->active_channels;
+    out.shots = shots.size();
+    out.first = *front.header;
+    out.last = *shots.back()->header;
+    if (out.coils == 0) {
+        throw Error("the acquisitions have no coils: set active_channels");
+    }
+    if (given == 0) {
+        throw Error(
+            "the acquisitions have no trajectory (trajectory_dimensions is 0): store it in the file, or put a gadget "
+            "that computes it before this one");
+    }
+    out.ndim = dimensions(spaces);
+    if (given < 2 || given > out.ndim + 1) {
+        const std::string n = std::to_string(out.ndim);
+        throw Error("a trajectory of " + std::to_string(given) + " components for a " + n + "D image: " + n +
+                    " are expected, or " + std::to_string(out.ndim + 1) +
+                    " with density weights; the encoded matrix has " + std::to_string(spaces.encoded_matrix[2]) +
+                    " voxels along z");
+    }
+    const bool stack = out.ndim == 3 && given == 2, density = front.density != nullptr;
+    bool contiguous = !stack && !density;
+    for (const Shot *shot : shots) {
+        const auto &h = *shot->header;
+        if (h.active_channels != out.coils) {
+            throw Error("a shot has " + std::to_string(h.active_channels) + " coils, where the first has " +
+                        std::to_string(out.coils) + ": all shots of an image need the same coils");
+        }
+        if ((shot->trajectory != nullptr ? h.trajectory_dimensions : 0) != given) {
+            throw Error("a shot has " + std::to_string(h.trajectory_dimensions) +
+                        " trajectory components, where the first has " + std::to_string(given) +
+                        ": all shots of an image need the same number");
+        }
+        contiguous = contiguous && shot->coil_stride == front.samples * shots.size() &&
+                     shot->samples == front.samples && shot->data == front.data + out.count &&
+                     shot->trajectory == front.trajectory + out.count * given;
+        out.starts.push_back(out.count);
+        out.count += shot->samples;
+    }
+
+    if (contiguous) {
+        out.trajectory = front.trajectory;
+        out.kspace = front.data;
+    } else {
+        out.own_kspace_.reserve(out.count * out.coils);
+        for (std::size_t coil = 0; coil < out.coils; ++coil) {
+            for (const Shot *shot : shots) {
+                const Complex *from = shot->data + coil * shot->coil_stride;
+                out.own_kspace_.insert(out.own_kspace_.end(), from, from + shot->samples);
+            }
+        }
+        out.kspace = out.own_kspace_.data();
+        const std::size_t width = given + (stack ? 1 : 0) + (density ? 1 : 0);
+        out.own_trajectory_.reserve(out.count * width);
+        const double centre = double(spaces.step2_centre), planes = double(spaces.encoded_matrix[2]);
+        for (const Shot *shot : shots) {
+            if (width == given) {
+                out.own_trajectory_.insert(out.own_trajectory_.end(), shot->trajectory,
+                                           shot->trajectory + shot->samples * given);
+                continue;
+            }
+            const float kz = float((double(shot->header->idx.kspace_encode_step_2) - centre) / planes);
+            for (std::size_t i = 0; i < shot->samples; ++i) {
+                const float *k = shot->trajectory + i * given;
+                out.own_trajectory_.insert(out.own_trajectory_.end(), k, k + given);
+                if (stack) {
+                    out.own_trajectory_.push_back(kz);
+                }
+                if (density) {
+                    out.own_trajectory_.push_back(shot->density[i]);
+                }
+            }
+        }
+        out.trajectory = out.own_trajectory_.data();
+    }
+    out.components = given + (stack ? 1 : 0) + (density ? 1 : 0);
+    if (out.components > out.ndim + 1) {
+        throw Error(
+            "density weights come twice, in an array of their own and as the last component of the trajectory: leave "
+            "one out");
+    }
+    if (out.components > out.ndim) {
+        for (std::size_t m = 0; m < out.count && !out.weighted; ++m) {
+            out.weighted = out.trajectory[m * out.components + out.ndim] != 0;  // NaN as well, and refused later
+        }
+        if (!out.weighted && out.ndim == 3) {
+            throw Error("all density weights are zero: set the last component of the trajectory, or leave it out");
+        }
+    }
+    return out;
+}
+
+Samples join(const std::vector<const Samples *> &parts) {
+    Samples out;
+    const Samples &newest = *parts.back();
+    out.ndim = newest.ndim;
+    out.components = newest.components;
+    out.coils = newest.coils;
+    out.first = newest.first;
+    out.last = newest.last;
+    for (const Samples *part : parts) {
+        for (const std::size_t start : part->starts) {
+            out.starts.push_back(out.count + start);
+        }
+        out.weighted = out.weighted || part->weighted;
+        out.count += part->count;
+        out.shots += part->shots;
+        const std::size_t numbers = part->count * part->components;
+        out.own_trajectory_.insert(out.own_trajectory_.end(), part->trajectory, part->trajectory + numbers);
+    }
+    out.own_kspace_.reserve(out.count * out.coils);
+    for (std::size_t coil = 0; coil < out.coils; ++coil) {
+        for (const Samples *part : parts) {
+            const Complex *from = part->kspace + coil * part->count;
+            out.own_kspace_.insert(out.own_kspace_.end(), from, from + part->count);
+        }
+    }
+    out.trajectory = out.own_trajectory_.data();
+    out.kspace = out.own_kspace_.data();
+    return out;
+}
+
+Grid grid(const Spaces &spaces, unsigned ndim, bool whole) {
+    Grid grid;
+    grid.ndim = ndim;
+    for (unsigned axis = 0; axis < 3; ++axis) {
+        const std::size_t encoded = spaces.encoded_matrix[axis], recon = spaces.recon_matrix[axis];
+        // 2D images have one voxel along z, whatever a header says there.
+        if (axis < ndim && (encoded == 0 || recon == 0)) {
+            throw Error(std::string(encoded == 0 ? "encodedSpace" : "reconSpace") + " has the matrix " +
+                        list(encoded == 0 ? spaces.encoded_matrix : spaces.recon_matrix) +
+                        ": correct it in the XML header");
+        }
+        const double whole_fov = spaces.encoded_fov[axis], fov = spaces.recon_fov[axis];
+        grid.fov[axis] = positive(fov) ? fov : whole_fov;
+        if (axis >= ndim) {
+            continue;
+        }
+        // Without fields of view, voxels of one size.
+        const bool known = positive(whole_fov) && positive(fov);
+        const double encoded_voxels = known ? double(recon) * whole_fov / fov : double(encoded);
+        if (!(encoded_voxels < double(1 << 24))) {
+            throw Error("a field of view of " + text(whole_fov) + " mm encoded and " + text(fov) + " mm wanted needs " +
+                        text(encoded_voxels) + " voxels along " + AXES[axis] +
+                        ": correct fieldOfView_mm in the XML header");
+        }
+        const std::size_t all = std::max<std::size_t>(1, std::size_t(std::lround(encoded_voxels)));
+        grid.image[axis] = recon;
+        grid.dims[axis] = whole ? all : std::min(all, recon);
+        grid.scale[axis] = known ? (fov / double(recon)) / (whole_fov / double(encoded)) : 1.0;
+        // Fields of view rounded to a few digits, as headers have them, are no reason to interpolate.
+        if (std::fabs(grid.scale[axis] - 1.0) < 1e-6) {
+            grid.scale[axis] = 1.0;
+        }
+    }
+    return grid;
+}
+
+Coordinates coordinates(const Samples &samples, const Grid &grid) {
+    Coordinates out;
+    const unsigned ndim = samples.ndim;
+    const std::size_t components = samples.components;
+    const float *k = samples.trajectory;
+    const auto inside = [&](const float *at) {
+        for (unsigned axis = 0; axis < ndim; ++axis) {
+            const double x = at[axis] * grid.scale[axis];
+            // With voxels larger than the encoded ones, what is finer than they can show is left out.
+            if (grid.scale[axis] > 1 && !(x >= -0.5 && x < 0.5)) {
+                return false;
+            }
+        }
+        return true;
+    };
+    bool all = true;
+    for (std::size_t m = 0; m < samples.count; ++m) {
+        const float *at = k + m * components;
+        for (unsigned axis = 0; axis < ndim; ++axis) {
+            if (!(at[axis] >= -0.5f && at[axis] <= 0.5f)) {
+                const std::string what =
+                    std::string("k") + AXES[axis] + " is " + text(at[axis]) + " in " + samples.where(m);
+                throw Error(
+                    std::isfinite(at[axis])
+                        ? what +
+                              ", outside [-0.5, 0.5]: trajectories are in cycles per voxel of the encoded matrix; "
+                              "divide by its size if yours is in cycles per field of view"
+                        : what + ": correct the trajectory");
+            }
+        }
+        if (samples.weighted && !(at[ndim] >= 0 && std::isfinite(at[ndim]))) {
+            throw Error("the density weight is " + text(at[ndim]) + " in " + samples.where(m) +
+                        ": weights, the last component of the trajectory, cannot be negative");
+        }
+        all = all && inside(at);
+    }
+    if (!all) {
+        for (std::size_t m = 0; m < samples.count; ++m) {
+            if (inside(k + m * components)) {
+                out.kept.push_back(m);
+            }
+        }
+        if (out.kept.empty()) {
+            throw Error("no sample is coarse enough for the voxels of reconSpace: correct the XML header");
+        }
+    }
+    out.count = all ? samples.count : out.kept.size();
+    for (unsigned axis = 0; axis < ndim; ++axis) {
+        out.k[axis].resize(out.count);
+        const double scale = grid.scale[axis];
+        for (std::size_t i = 0; i < out.count; ++i) {
+            const float x = float(k[(all ? i : out.kept[i]) * components + axis] * scale);
+            // At integer positions the same point.
+            out.k[axis][i] = x >= 0.5f ? -0.5f : x;
+        }
+    }
+    if (samples.weighted) {
+        out.weights.resize(out.count);
+        for (std::size_t i = 0; i < out.count; ++i) {
+            out.weights[i] = k[(all ? i : out.kept[i]) * components + ndim];
+        }
+    }
+    return out;
+}
+
+void recentre(const Complex *image, const std::array<std::size_t, 3> &from, Complex *out,
+              const std::array<std::size_t, 3> &to) {
+    std::fill(out, out + to[0] * to[1] * to[2], Complex());
+    std::array<std::size_t, 3> shared{}, at{}, put{};
+    for (int axis = 0; axis < 3; ++axis) {
+        shared[axis] = std::min(from[axis], to[axis]);
+        at[axis] = from[axis] / 2 - shared[axis] / 2;
+        put[axis] = to[axis] / 2 - shared[axis] / 2;
+    }
+    for (std::size_t z = 0; z < shared[2]; ++z) {
+        for (std::size_t y = 0; y < shared[1]; ++y) {
+            const Complex *row = image + at[0] + from[0] * (at[1] + y + from[1] * (at[2] + z));
+            std::copy(row, row + shared[0], out + put[0] + to[0] * (put[1] + y + to[1] * (put[2] + z)));
+        }
+    }
+}
+
+ISMRMRD::ImageHeader image_header(const ISMRMRD::AcquisitionHeader &a, const ImageInfo &info) {
+    ISMRMRD::ImageHeader h;
+    h.version = a.version;
+    h.data_type = ISMRMRD::ISMRMRD_CXFLOAT;
+    // Of the flags only the user's mean the same for acquisitions and images: bits 57 to 64, counted from 1.
+    h.flags = a.flags & (std::uint64_t(0xff) << 56);
+    h.measurement_uid = a.measurement_uid;
+    for (int axis = 0; axis < 3; ++axis) {
+        h.matrix_size[axis] = std::uint16_t(info.grid.image[axis]);
+        h.field_of_view[axis] = float(info.grid.fov[axis]);
+        h.physiology_time_stamp[axis] = a.physiology_time_stamp[axis];
+    }
+    h.channels = std::uint16_t(info.channels);
+    // Headers are packed: their arrays need not lie where references to floats may.
+    std::memcpy(h.position, a.position, sizeof h.position);
+    std::memcpy(h.read_dir, a.read_dir, sizeof h.read_dir);
+    std::memcpy(h.phase_dir, a.phase_dir, sizeof h.phase_dir);
+    std::memcpy(h.slice_dir, a.slice_dir, sizeof h.slice_dir);
+    std::memcpy(h.patient_table_position, a.patient_table_position, sizeof h.patient_table_position);
+    h.average = a.idx.average;
+    h.slice = a.idx.slice;
+    h.contrast = a.idx.contrast;
+    h.phase = a.idx.phase;
+    h.repetition = a.idx.repetition;
+    h.set = a.idx.set;
+    h.acquisition_time_stamp = a.acquisition_time_stamp;
+    h.image_type = info.magnitude ? ISMRMRD::ISMRMRD_IMTYPE_MAGNITUDE : ISMRMRD::ISMRMRD_IMTYPE_COMPLEX;
+    h.image_index = info.index;
+    h.image_series_index = info.series;
+    std::memcpy(h.user_int, a.user_int, sizeof h.user_int);
+    std::memcpy(h.user_float, a.user_float, sizeof h.user_float);
+    h.attribute_string_len = 0;
+    return h;
+}
+
+ISMRMRD::MetaContainer image_meta(const ISMRMRD::ImageHeader &h, const ImageInfo &info) {
+    ISMRMRD::MetaContainer meta;
+    const auto put = [&](const char *name, const auto &numbers) {
+        for (int axis = 0; axis < 3; ++axis) {
+            meta.append(name, numbers[axis]);
+        }
+    };
+    const auto whole = [](const std::array<std::size_t, 3> &n) {
+        return std::array<long, 3>{long(n[0]), long(n[1]), long(n[2])};
+    };
+    const auto real = [](const void *x) {
+        std::array<float, 3> v;
+        std::memcpy(v.data(), x, sizeof v);
+        return std::array<double, 3>{v[0], v[1], v[2]};
+    };
+    meta.set("encoding", long(info.encoding));
+    put("encoding_FOV", info.spaces.encoded_fov);
+    put("recon_FOV", info.spaces.recon_fov);
+    put("encoded_matrix", whole(info.spaces.encoded_matrix));
+    put("recon_matrix", whole(info.spaces.recon_matrix));
+    put("PatientPosition", real(h.position));
+    put("read_dir", real(h.read_dir));
+    put("phase_dir", real(h.phase_dir));
+    put("slice_dir", real(h.slice_dir));
+    put("patient_table_position", real(h.patient_table_position));
+    meta.set("acquisition_time_stamp", long(h.acquisition_time_stamp));
+    put("physiology_time_stamp", std::array<long, 3>{long(h.physiology_time_stamp[0]), long(h.physiology_time_stamp[1]),
+                                                     long(h.physiology_time_stamp[2])});
+    // The names that Gadgetron's gadgets and the vendors' emitters look for.
+    meta.set("GADGETRON_ImageNumber", long(h.image_index));
+    meta.set("GADGETRON_ImageProcessingHistory", "recon");
+    meta.set("GADGETRON_ImageComment", "recon");
+    meta.set("GADGETRON_SeqDescription", "_recon");
+    meta.set("GADGETRON_DataRole", "Image");
+    meta.set("recon_method", info.method.c_str());
+    meta.set("recon_samples", long(info.samples));
+    meta.set("recon_shots", long(info.shots));
+    if (info.iterations > 0) {
+        meta.set("recon_iterations", long(info.iterations));
+        meta.set("recon_residual", info.residual);
+    }
+    return meta;
+}
+
+}  // namespace recon_gadgets

@@ -1,0 +1,338 @@
+#include "engine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+namespace recon_gadgets {
+
+namespace {
+
+// Errors of the library say cause, value and remedy.
+void check(recon_status status) {
+    if (status != RECON_OK) {
+        const char *message = recon_last_error_message();
+        throw Error(*message != '\0' ? message : recon_status_string(status));
+    }
+}
+
+template <class S>
+S initialised(recon_status (*init)(S *, std::uint32_t)) {
+    S s;
+    check(init(&s, sizeof s));
+    return s;
+}
+
+// Collects "plan 1.2 ms, ...".
+class Watch {
+public:
+    explicit Watch(std::string &text) : text_(text) {}
+
+    void stage(const char *name) {
+        const auto now = std::chrono::steady_clock::now();
+        char buffer[64];
+        std::snprintf(buffer, sizeof buffer, "%s%s %.1f ms", text_.empty() ? "" : ", ", name,
+                      std::chrono::duration<double, std::milli>(now - last_).count());
+        text_ += buffer;
+        last_ = now;
+    }
+
+private:
+    std::string &text_;
+    std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+// The samples a plan takes, where it does not take all.
+const Complex *selected(const Samples &samples, const std::vector<std::size_t> &kept, std::vector<Complex> &scratch) {
+    if (kept.empty()) {
+        return samples.kspace;
+    }
+    scratch.resize(kept.size() * samples.coils);
+    for (std::size_t coil = 0; coil < samples.coils; ++coil) {
+        const Complex *from = samples.kspace + coil * samples.count;
+        std::transform(kept.begin(), kept.end(), scratch.begin() + coil * kept.size(),
+                       [&](std::size_t m) { return from[m]; });
+    }
+    return scratch.data();
+}
+
+std::uint64_t bytes(const recon_plan *plan) {
+    auto properties = initialised(recon_plan_properties_init);
+    check(recon_plan_info(plan, &properties));
+    return properties.host_bytes + properties.device_bytes;
+}
+
+}  // namespace
+
+Place place(const ISMRMRD::AcquisitionHeader &h) {
+    return Place(std::size_t(h.encoding_space_ref), unsigned(h.idx.slice), unsigned(h.idx.contrast),
+                 unsigned(h.idx.phase), unsigned(h.idx.set));
+}
+
+Engine::Engine(Settings settings) : settings_(std::move(settings)) {}
+
+Grid Engine::layout(const Spaces &spaces, unsigned ndim) const {
+    return grid(spaces, ndim, settings_.method == Method::Cg);
+}
+
+std::size_t Engine::channels(std::size_t coils) const {
+    return settings_.output == Output::Coils ? coils : 1;
+}
+
+Samples Engine::slide(Samples samples) {
+    if (settings_.window <= 1) {
+        return samples;
+    }
+    auto &window = windows_[place(samples.first)];
+    const auto unlike = [&](const Samples &old) {
+        return old.components != samples.components || old.coils != samples.coils;
+    };
+    if (!window.empty() && unlike(window.back())) {
+        window.clear();
+    }
+    // The buffer goes, so that its samples are copied.
+    window.push_back(join({&samples}));
+    if (window.size() > settings_.window) {
+        window.pop_front();
+    }
+    std::vector<const Samples *> parts;
+    for (const auto &part : window) {
+        parts.push_back(&part);
+    }
+    return join(parts);
+}
+
+void Engine::take_back(const Samples &samples) {
+    const auto window = windows_.find(place(samples.first));
+    if (window != windows_.end() && !window->second.empty()) {
+        window->second.pop_back();
+    }
+}
+
+recon_options Engine::options(double tolerance) const {
+    auto options = initialised(recon_options_init);
+    options.tolerance = tolerance;
+    options.threads = settings_.threads;
+    options.device = settings_.device.kind;
+    options.device_count = std::uint32_t(settings_.device.indices.size());
+    options.device_indices = settings_.device.indices.empty() ? nullptr : settings_.device.indices.data();
+    return options;
+}
+
+recon_geometry Engine::geometry(const Coordinates &k, const Grid &grid, std::size_t coils) const {
+    auto geometry = initialised(recon_geometry_init);
+    geometry.ndim = grid.ndim;
+    for (unsigned axis = 0; axis < grid.ndim; ++axis) {
+        geometry.dims[axis] = grid.dims[axis];
+        geometry.coordinates[axis] = k.k[axis].data();
+    }
+    geometry.samples = k.count;
+    geometry.coils = coils;
+    return geometry;
+}
+
+Engine::Plan Engine::make(const recon_geometry &geometry, double tolerance) {
+    const auto asked = options(tolerance);
+    recon_plan *plan = nullptr;
+    check(recon_plan_create(&geometry, &asked, &plan));
+    ++plans_made_;
+    return Plan(plan);
+}
+
+Engine::Plan Engine::weighted_plan(Coordinates &k, const Grid &grid, std::size_t coils, bool use_weights,
+                                   bool explicitly, const CoilMaps *maps, double tolerance) {
+    auto g = geometry(k, grid, coils);
+    const bool given = settings_.density == Density::Auto && !k.weights.empty();
+    const bool pipe_menon = settings_.density == Density::PipeMenon || settings_.density == Density::Auto;
+    if (!use_weights) {
+        k.weights.clear();
+    } else if (!given && pipe_menon && !explicitly) {
+        k.weights.clear();
+    } else if (!given) {
+        // One coil does for the density.
+        const Plan plain = make(geometry(k, grid, 1), tolerance);
+        k.weights.resize(k.count);
+        const auto method = settings_.density == Density::Jackson ? RECON_DENSITY_JACKSON
+                            : settings_.density == Density::Ramp  ? RECON_DENSITY_RAMP
+                                                                  : RECON_DENSITY_PIPE_MENON;
+        check(recon_density(plain.get(), method, 0, 0, k.weights.data()));
+    }
+    g.weights = k.weights.empty() ? nullptr : k.weights.data();
+    g.coil_maps = maps == nullptr ? nullptr : maps->maps.data();
+    return make(g, tolerance);
+}
+
+void Engine::make_room() {
+    std::uint64_t held = 0;
+    const std::uint64_t most = std::uint64_t(settings_.memory) << 20;
+    std::size_t count = 0;
+    for (auto plan = plans_.begin(); plan != plans_.end();) {
+        held += plan->bytes;
+        ++count;
+        // The one just made stays, whatever it takes.
+        const bool drop = count > 1 && (count > std::max<std::size_t>(settings_.plans, 1) || (most > 0 && held > most));
+        plan = drop ? plans_.erase(plan) : std::next(plan);
+    }
+}
+
+Engine::Kept &Engine::kept_plan(const Samples &samples, const Grid &grid, const CoilMaps *maps) {
+    const std::size_t numbers = samples.count * samples.components, id = maps == nullptr ? 0 : maps->id;
+    for (auto plan = plans_.begin(); plan != plans_.end(); ++plan) {
+        // Content decides, not an index: two frames may have any trajectories.
+        if (plan->coils == samples.coils && plan->components == samples.components &&
+            plan->weighted == samples.weighted && plan->maps == id && plan->grid == grid &&
+            plan->trajectory.size() == numbers &&
+            std::memcmp(plan->trajectory.data(), samples.trajectory, numbers * sizeof(float)) == 0) {
+            plans_.splice(plans_.begin(), plans_, plan);
+            return plans_.front();
+        }
+    }
+    Kept made;
+    auto k = coordinates(samples, grid);
+    const bool use_weights = settings_.method == Method::Grid || (settings_.method == Method::Cg && settings_.weighted);
+    made.plan =
+        weighted_plan(k, grid, samples.coils, use_weights, settings_.method == Method::Cg, maps, settings_.tolerance);
+    made.trajectory.assign(samples.trajectory, samples.trajectory + numbers);
+    made.components = samples.components;
+    made.coils = samples.coils;
+    made.weighted = samples.weighted;
+    made.maps = id;
+    made.grid = grid;
+    made.total_weight = double(k.count);
+    if (!k.weights.empty()) {
+        made.total_weight = 0;
+        for (const float w : k.weights) {
+            made.total_weight += w;
+        }
+    }
+    made.kept = std::move(k.kept);
+    made.bytes = bytes(made.plan.get());
+    plans_.push_front(std::move(made));
+    make_room();
+    return plans_.front();
+}
+
+const Engine::CoilMaps &Engine::coil_maps(const Samples &samples, const Grid &grid, std::size_t coils,
+                                          const Place &where) {
+    if (samples.coils != coils) {
+        throw Error("the reference has " + std::to_string(samples.coils) + " coils, the data have " +
+                    std::to_string(coils) + ": both need the same");
+    }
+    auto &kept = maps_[where];
+    const bool old = settings_.maps_every > 0 && kept.images >= settings_.maps_every;
+    if (kept.id != 0 && !old && kept.coils == coils && kept.grid == grid) {
+        ++kept.images;
+        return kept;
+    }
+    const std::size_t before = kept.id;
+    CoilMaps made;
+    made.id = maps_made_ + 1;
+    made.coils = coils;
+    made.grid = grid;
+    made.images = 1;
+    auto k = coordinates(samples, grid);
+    const Plan plan = weighted_plan(k, grid, coils, true, false, nullptr, std::max(settings_.tolerance, 1e-4));
+    made.maps.resize(grid.voxels() * coils);
+    check(recon_coil_maps(plan.get(), selected(samples, k.kept, scratch_), settings_.calibration, made.maps.data()));
+    ++maps_made_;
+    kept = std::move(made);
+    // Plans with the old maps serve no more.
+    plans_.remove_if([&](const Kept &plan) { return before != 0 && plan.maps == before; });
+    return kept;
+}
+
+Done Engine::reconstruct(const Samples &samples, const Spaces &spaces, const Samples *reference, Complex *image) {
+    Done done;
+    Watch watch(done.timing);
+    const Grid grid = layout(spaces, samples.ndim);
+    const std::size_t coils = samples.coils, voxels = grid.image_voxels();
+
+    const CoilMaps *maps = nullptr;
+    if (coils > 1 && settings_.output != Output::Coils && settings_.maps != Maps::None) {
+        if (settings_.maps == Maps::Reference && reference == nullptr) {
+            throw Error(
+                "property coil_maps is reference, but the data have none: set it to data, or flag calibration "
+                "acquisitions in the file");
+        }
+        maps = &coil_maps(settings_.maps == Maps::Reference ? *reference : samples, grid, coils, place(samples.first));
+        watch.stage("coil maps");
+    }
+    Kept &kept = kept_plan(samples, grid, maps);
+    const Complex *kspace = selected(samples, kept.kept, scratch_);
+    watch.stage("plan");
+
+    // Straight into place, where nothing is left to be done to it.
+    const std::size_t count = maps != nullptr ? 1 : coils;
+    const bool combine = count > 1 && settings_.output != Output::Coils, cut = grid.dims != grid.image;
+    Complex *into = image;
+    if (combine || cut) {
+        coil_images_.resize(grid.voxels() * count);
+        into = coil_images_.data();
+    }
+    switch (settings_.method) {
+        case Method::Grid:
+            check(recon_grid(kept.plan.get(), kspace, into));
+            break;
+        case Method::Fhd:
+            check(recon_fhd(kept.plan.get(), kspace, into));
+            break;
+        case Method::Cg: {
+            auto options = initialised(recon_cg_options_init);
+            options.iterations = settings_.iterations;
+            options.tolerance = settings_.residual;
+            options.lambda = settings_.prior == Prior::None ? 0 : settings_.lambda * kept.total_weight;
+            options.prior = settings_.prior == Prior::Differences ? RECON_PRIOR_DIFFERENCES : RECON_PRIOR_IDENTITY;
+            auto report = initialised(recon_cg_report_init);
+            check(recon_cg(kept.plan.get(), kspace, into, &options, &report));
+            done.iterations = report.iterations;
+            done.residual = report.residual;
+            kept.bytes = bytes(kept.plan.get());  // with Q
+            break;
+        }
+    }
+    watch.stage("reconstruction");
+
+    if (cut) {
+        Complex *out = image;
+        if (combine) {
+            resized_.resize(voxels * count);
+            out = resized_.data();
+        }
+        for (std::size_t i = 0; i < count; ++i) {
+            recentre(into + i * grid.voxels(), grid.dims, out + i * voxels, grid.image);
+        }
+        into = out;
+    }
+    if (combine) {
+        auto geometry = initialised(recon_geometry_init);
+        geometry.ndim = grid.ndim;
+        for (unsigned axis = 0; axis < grid.ndim; ++axis) {
+            geometry.dims[axis] = grid.image[axis];
+        }
+        geometry.coils = count;
+        const bool adaptive = settings_.combine == Combine::Adaptive ||
+                              (settings_.combine == Combine::Auto && settings_.output == Output::Complex);
+        check(recon_combine(&geometry, adaptive ? RECON_COMBINE_ADAPTIVE : RECON_COMBINE_ROOT_SUM_OF_SQUARES, into,
+                            image));
+    }
+    // Samples are sums over voxels: those of another size hold as much more or less. What an image shows of the object,
+    // as on the encoded matrix, does not depend on that.
+    const float per_voxel = float(1 / (grid.scale[0] * grid.scale[1] * grid.scale[2]));
+    const bool rescale = settings_.method != Method::Fhd && per_voxel != 1;
+    if (rescale) {
+        std::for_each(image, image + voxels * channels(coils), [&](Complex &z) { z *= per_voxel; });
+    }
+    if (settings_.output == Output::Magnitude) {
+        for (std::size_t i = 0; i < voxels; ++i) {
+            image[i] = std::abs(image[i]);
+        }
+    }
+    if (combine || cut || rescale || settings_.output == Output::Magnitude) {
+        watch.stage("image");
+    }
+    return done;
+}
+
+}  // namespace recon_gadgets

@@ -1,0 +1,391 @@
+#include "gadget_base.h"
+
+#include <log.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+
+namespace recon_gadgets {
+
+using Gadgetron::AcquisitionBucket;
+using Gadgetron::IsmrmrdDataBuffered;
+using Gadgetron::IsmrmrdImageArray;
+using Gadgetron::IsmrmrdReconData;
+
+namespace {
+
+BufferView view(const IsmrmrdDataBuffered &b) {
+    BufferView v;
+    v.e0 = b.data_.get_size(0);
+    v.e1 = b.data_.get_size(1);
+    v.e2 = b.data_.get_size(2);
+    v.coils = b.data_.get_size(3);
+    v.n = b.data_.get_size(4);
+    v.s = b.data_.get_size(5);
+    v.loc = b.data_.get_size(6);
+    v.data = b.data_.get_data_ptr();
+    v.headers = b.headers_.get_data_ptr();
+    const std::size_t rows = v.e1 * v.e2 * v.n * v.s * v.loc;
+    if (b.headers_.get_number_of_elements() != rows) {
+        throw Error("a buffer of " + std::to_string(rows) + " shots has " +
+                    std::to_string(b.headers_.get_number_of_elements()) +
+                    " headers: a gadget before this one changed one without the other");
+    }
+    if (b.trajectory_) {
+        v.trajectory = b.trajectory_->get_data_ptr();
+        v.trajectory_size = b.trajectory_->get_size(0);
+        if (b.trajectory_->get_number_of_elements() != v.trajectory_size * v.e0 * rows) {
+            throw Error("the trajectory of a buffer has " + std::to_string(b.trajectory_->get_number_of_elements()) +
+                        " numbers for " + std::to_string(v.e0 * rows) +
+                        " samples: a gadget before this one changed one without the other");
+        }
+    }
+    if (b.density_ && b.density_->get_number_of_elements() == v.e0 * rows) {
+        v.density = b.density_->get_data_ptr();
+    }
+    return v;
+}
+
+std::vector<Shot> shots(const Gadgetron::Core::Acquisition &acquisition) {
+    const auto &header = std::get<ISMRMRD::AcquisitionHeader>(acquisition);
+    if (!is_image_data(header)) {
+        return {};
+    }
+    const auto &data = std::get<Gadgetron::hoNDArray<Complex>>(acquisition);
+    const auto &trajectory = std::get<Gadgetron::Core::optional<Gadgetron::hoNDArray<float>>>(acquisition);
+    return {shot(header, data.get_data_ptr(), data.get_number_of_elements(),
+                 trajectory ? trajectory->get_data_ptr() : nullptr,
+                 trajectory ? trajectory->get_number_of_elements() : 0)};
+}
+
+// The memory of this machine.
+double machine_bytes() {
+    return double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
+}
+
+std::string described(const ISMRMRD::AcquisitionHeader &h) {
+    return "encoding " + std::to_string(h.encoding_space_ref) + ", slice " + std::to_string(h.idx.slice) +
+           ", repetition " + std::to_string(h.idx.repetition);
+}
+
+// Images of frames [N, S, LOC], some of which may not have come about.
+struct Images {
+    IsmrmrdImageArray array;
+    std::vector<char> there;
+
+    Images(const Grid &grid, std::size_t channels, std::size_t n, std::size_t s, std::size_t loc) : there(n * s * loc) {
+        const std::vector<std::size_t> dims{grid.image[0], grid.image[1], grid.image[2], channels, n, s, loc};
+        // Linux promises memory that is not there, and ends the process when it is used. A header that lies is told
+        // here.
+        const double images = double(grid.image_voxels()) * double(channels * n * s * loc) * sizeof(Complex);
+        const double work = 2.0 * double(grid.voxels()) * sizeof(Complex), gib = double(1 << 30);
+        if (images + work > machine_bytes()) {
+            throw Error(std::to_string(n * s * loc) + (n * s * loc == 1 ? " image of " : " images of ") +
+                        std::to_string(dims[0]) + " x " + std::to_string(dims[1]) + " x " + std::to_string(dims[2]) +
+                        " voxels: more than " + std::to_string(std::size_t((images + work) / gib)) +
+                        " GiB are needed, and this machine has " + std::to_string(std::size_t(machine_bytes() / gib)) +
+                        ": correct the matrices in the XML header, or reconstruct fewer images at once");
+        }
+        array.data_.create(dims);
+        array.headers_.create(std::vector<std::size_t>{n, s, loc});
+        array.meta_.resize(n * s * loc);
+    }
+
+    std::size_t image_elements() const { return array.data_.get_number_of_elements() / there.size(); }
+    Complex *image(std::size_t frame) { return array.data_.get_data_ptr() + frame * image_elements(); }
+
+    // One array where it is whole; else, as headers say what each image is, one array an image.
+    void append_to(std::vector<IsmrmrdImageArray> &out) {
+        if (std::find(there.begin(), there.end(), char(0)) == there.end()) {
+            out.push_back(std::move(array));
+            return;
+        }
+        std::vector<std::size_t> dims;
+        array.data_.get_dimensions(dims);
+        dims.resize(7, 1);
+        dims[4] = dims[5] = dims[6] = 1;
+        for (std::size_t frame = 0; frame < there.size(); ++frame) {
+            if (there[frame]) {
+                IsmrmrdImageArray one;
+                one.data_.create(dims);
+                std::copy(image(frame), image(frame) + image_elements(), one.data_.get_data_ptr());
+                one.headers_.create(std::vector<std::size_t>{1, 1, 1});
+                one.headers_[0] = array.headers_[frame];
+                one.meta_.push_back(array.meta_[frame]);
+                out.push_back(std::move(one));
+            }
+        }
+    }
+};
+
+// Runs what may fail; an error becomes a problem to report, and the next image is still made.
+template <class F>
+void attempt(std::vector<std::string> &problems, F f) {
+    try {
+        f();
+    } catch (const std::bad_alloc &) {
+        problems.push_back(
+            "the host is out of memory: reconstruct fewer images at once, or set property plans or memory lower");
+    } catch (const std::exception &e) {
+        problems.push_back(e.what());
+    }
+}
+
+}  // namespace
+
+ReconGadgetBase::ReconGadgetBase(const char *name, Method method, const Gadgetron::Core::Context &context,
+                                 const Gadgetron::Core::GadgetProperties &properties)
+    : ChannelGadget(context, properties), name_(name), method_(method), properties_(properties) {}
+
+Settings ReconGadgetBase::settings() const {
+    Settings s;
+    s.method = method_;
+    s.tolerance = tolerance.value;
+    s.density = choice<Density>("density", density,
+                                {{"auto", Density::Auto},
+                                 {"pipe-menon", Density::PipeMenon},
+                                 {"jackson", Density::Jackson},
+                                 {"ramp", Density::Ramp}});
+    s.maps = choice<Maps>("coil_maps", coil_maps,
+                          {{"none", Maps::None}, {"data", Maps::Data}, {"reference", Maps::Reference}});
+    s.calibration = calibration.value;
+    s.maps_every = coil_maps_every.value;
+    s.combine =
+        choice<Combine>("combine", combine,
+                        {{"auto", Combine::Auto}, {"rss", Combine::RootSumOfSquares}, {"adaptive", Combine::Adaptive}});
+    s.output = choice<Output>(
+        "output", output, {{"magnitude", Output::Magnitude}, {"complex", Output::Complex}, {"coils", Output::Coils}});
+    s.window = window.value;
+    s.device = recon_gadgets::device(device);
+    s.threads = std::uint32_t(std::min<std::size_t>(threads.value, 65535));
+    s.plans = plans.value;
+    s.memory = memory.value;
+    s.series = image_series.value;
+    s.timing = timing;
+    complete(s);
+    return s;
+}
+
+void ReconGadgetBase::announce() const {
+    GINFO("%s: recon %s, properties %s\n", name_.c_str(), recon_version(), properties_.taken().c_str());
+    for (const auto &unknown : properties_.unknown()) {
+        GERROR("%s: there is no property %s, and it has no effect: those there are stand in the line before\n",
+               name_.c_str(), unknown.c_str());
+    }
+}
+
+void ReconGadgetBase::report(const std::string &where, const std::vector<std::string> &problems,
+                             std::size_t images) const {
+    if (problems.empty()) {
+        return;
+    }
+    // The same cause in many frames is told once.
+    const std::string more = problems.size() > 1 ? " (" + std::to_string(problems.size()) + " images are missing)" : "";
+    const std::string next = images > 0 ? ", the others are made" : "";
+    GERROR("%s: %s: %s%s%s\n", name_.c_str(), where.c_str(), problems.front().c_str(), more.c_str(), next.c_str());
+}
+
+Spaces ReconGadgetBase::spaces(std::size_t encoding, const Gadgetron::SamplingDescription *sampling) const {
+    if (encoding >= header.encoding.size()) {
+        throw Error("acquisitions refer to encoding " + std::to_string(encoding) + ", but the XML header has " +
+                    std::to_string(header.encoding.size()) + ": correct encoding_space_ref");
+    }
+    const auto &e = header.encoding[encoding];
+    Spaces s;
+    const auto size = [](const ISMRMRD::MatrixSize &m) { return std::array<std::size_t, 3>{m.x, m.y, m.z}; };
+    const auto fov = [](const ISMRMRD::FieldOfView_mm &f) { return std::array<double, 3>{f.x, f.y, f.z}; };
+    s.encoded_matrix = size(e.encodedSpace.matrixSize);
+    s.recon_matrix = size(e.reconSpace.matrixSize);
+    s.encoded_fov = fov(e.encodedSpace.fieldOfView_mm);
+    s.recon_fov = fov(e.reconSpace.fieldOfView_mm);
+    if (sampling != nullptr) {
+        // Gadgets before this one may have changed the buffer's.
+        std::copy(sampling->encoded_matrix_.begin(), sampling->encoded_matrix_.end(), s.encoded_matrix.begin());
+        std::copy(sampling->recon_matrix_.begin(), sampling->recon_matrix_.end(), s.recon_matrix.begin());
+        std::copy(sampling->encoded_FOV_.begin(), sampling->encoded_FOV_.end(), s.encoded_fov.begin());
+        std::copy(sampling->recon_FOV_.begin(), sampling->recon_FOV_.end(), s.recon_fov.begin());
+    }
+    const auto &step2 = e.encodingLimits.kspace_encoding_step_2;
+    s.step2_centre = step2.is_present() ? step2.get().center : s.encoded_matrix[2] / 2;
+    return s;
+}
+
+void ReconGadgetBase::image(Engine &engine, const std::vector<Shot> &shots, const std::vector<Shot> &reference,
+                            const Spaces &spaces, Complex *out, ISMRMRD::ImageHeader &header,
+                            ISMRMRD::MetaContainer &meta) {
+    const auto start = std::chrono::steady_clock::now();
+    const Samples samples = engine.slide(gather(shots, spaces));
+    std::optional<Samples> calibration;
+    if (engine.settings().maps == Maps::Reference && !reference.empty()) {
+        calibration = gather(reference, spaces);
+    }
+    const auto gathered = std::chrono::steady_clock::now();
+    Done done;
+    try {
+        done = engine.reconstruct(samples, spaces, calibration ? &*calibration : nullptr, out);
+    } catch (...) {
+        engine.take_back(samples);
+        throw;
+    }
+
+    ImageInfo info;
+    info.encoding = samples.first.encoding_space_ref;
+    info.channels = engine.channels(samples.coils);
+    info.magnitude = engine.settings().output == Output::Magnitude;
+    info.index = ++counts_[info.encoding];
+    info.series = std::uint16_t(engine.settings().series + info.encoding);
+    info.spaces = spaces;
+    info.grid = engine.layout(spaces, samples.ndim);
+    info.method = method_ == Method::Grid ? "gridding" : method_ == Method::Fhd ? "adjoint" : "conjugate gradients";
+    info.samples = samples.count;
+    info.shots = samples.shots;
+    info.iterations = done.iterations;
+    info.residual = done.residual;
+    header = image_header(shots.front().header != nullptr ? *shots.front().header : samples.first, info);
+    meta = image_meta(header, info);
+    if (engine.settings().timing) {
+        const auto ms = [](auto from, auto to) { return std::chrono::duration<double, std::milli>(to - from).count(); };
+        const auto end = std::chrono::steady_clock::now();
+        GINFO("%s: timing: %s: %zu samples of %zu coils, %zu shots: samples %.1f ms, %s; in all %.1f ms\n",
+              name_.c_str(), described(samples.last).c_str(), samples.count, samples.coils, samples.shots,
+              ms(start, gathered), done.timing.c_str(), ms(start, end));
+    }
+}
+
+std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const IsmrmrdReconData &data) {
+    std::vector<IsmrmrdImageArray> out;
+    bool empty = true;
+    for (std::size_t e = 0; e < data.rbit_.size(); ++e) {
+        const auto &bit = data.rbit_[e];
+        if (bit.data_.data_.get_number_of_elements() == 0) {
+            continue;  // an encoding that this buffer has nothing of
+        }
+        empty = false;
+        std::vector<std::string> problems;
+        std::string where = "encoding " + std::to_string(e);
+        std::size_t made = 0;
+        attempt(problems, [&] {
+            const BufferView v = view(bit.data_);
+            std::optional<BufferView> r;
+            if (engine.settings().maps == Maps::Reference && bit.ref_ && bit.ref_->data_.get_number_of_elements() > 0) {
+                r = view(*bit.ref_);
+            }
+            std::optional<Images> images;
+            for (std::size_t loc = 0; loc < v.loc; ++loc) {
+                for (std::size_t s = 0; s < v.s; ++s) {
+                    for (std::size_t n = 0; n < v.n; ++n) {
+                        const std::size_t frame = n + v.n * (s + v.s * loc);
+                        const auto *headers = v.headers + v.e1 * v.e2 * frame, *end = headers + v.e1 * v.e2;
+                        const auto *written =
+                            std::find_if(headers, end, [](const auto &h) { return h.number_of_samples > 0; });
+                        if (problems.empty() && written != end) {
+                            where = described(*written);
+                        }
+                        attempt(problems, [&] {
+                            const auto acquired = recon_gadgets::shots(v, n, s, loc);
+                            if (acquired.empty()) {
+                                return;  // told below, if all are
+                            }
+                            const std::size_t encoding = acquired.front().header->encoding_space_ref;
+                            const Spaces sp = spaces(encoding, &bit.data_.sampling_);
+                            if (!images) {
+                                const Grid grid = engine.layout(sp, dimensions(sp));
+                                images.emplace(grid, engine.channels(v.coils), v.n, v.s, v.loc);
+                            }
+                            std::vector<Shot> reference;
+                            if (r) {
+                                reference = recon_gadgets::shots(*r, std::min(n, r->n - 1), std::min(s, r->s - 1),
+                                                                 std::min(loc, r->loc - 1));
+                            }
+                            image(engine, acquired, reference, sp, images->image(frame), images->array.headers_[frame],
+                                  images->array.meta_[frame]);
+                            images->there[frame] = 1;
+                            ++made;
+                        });
+                    }
+                }
+            }
+            if (made == 0 && problems.empty()) {
+                throw Error("no shot was acquired: there is nothing to reconstruct");
+            }
+            if (made > 0) {
+                images->append_to(out);
+            }
+        });
+        report(where, problems, made);
+    }
+    if (empty) {
+        report("a buffer", {"it has no acquisitions: there is nothing to reconstruct"}, 0);
+    }
+    return out;
+}
+
+std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const AcquisitionBucket &bucket) {
+    // Averages of one image go together.
+    using Key = std::tuple<std::size_t, unsigned, unsigned, unsigned, unsigned, unsigned>;
+    const auto key = [](const ISMRMRD::AcquisitionHeader &h) {
+        return Key(std::size_t(h.encoding_space_ref), unsigned(h.idx.repetition), unsigned(h.idx.slice),
+                   unsigned(h.idx.contrast), unsigned(h.idx.phase), unsigned(h.idx.set));
+    };
+    std::map<Key, std::vector<Shot>> groups;
+    std::map<Place, std::vector<Shot>> references;
+    std::vector<IsmrmrdImageArray> out;
+    std::vector<std::string> damaged;
+    attempt(damaged, [&] {
+        for (const auto &acquisition : bucket.data_) {
+            for (const auto &shot : shots(acquisition)) {
+                groups[key(*shot.header)].push_back(shot);
+            }
+        }
+        for (const auto &acquisition : bucket.ref_) {
+            for (const auto &shot : shots(acquisition)) {
+                references[place(*shot.header)].push_back(shot);
+            }
+        }
+        if (groups.empty()) {
+            throw Error("it has no acquisitions: there is nothing to reconstruct");
+        }
+    });
+    report("a bucket", damaged, 0);
+    if (!damaged.empty()) {
+        return out;
+    }
+    for (const auto &group : groups) {
+        const auto &first = *group.second.front().header;
+        std::vector<std::string> problems;
+        attempt(problems, [&] {
+            const Spaces sp = spaces(first.encoding_space_ref, nullptr);
+            Images one(engine.layout(sp, dimensions(sp)), engine.channels(first.active_channels), 1, 1, 1);
+            image(engine, group.second, references[place(first)], sp, one.image(0), one.array.headers_[0],
+                  one.array.meta_[0]);
+            one.there[0] = 1;
+            one.append_to(out);
+        });
+        report(described(first), problems, 0);
+    }
+    return out;
+}
+
+void ReconGadgetBase::process(Gadgetron::Core::InputChannel<Input> &in, Gadgetron::Core::OutputChannel &out) {
+    announce();
+    Engine engine(settings());
+    bool any = false;
+    for (auto message : in) {
+        any = true;
+        auto made = Gadgetron::Core::visit([&](const auto &data) { return images(engine, data); }, message);
+        for (auto &array : made) {
+            out.push(std::move(array));
+        }
+    }
+    if (!any) {
+        report("this connection",
+               {"no buffer or bucket came: the measurement has no image acquisitions, or a gadget before "
+                "this one kept them"},
+               0);
+    }
+}
+
+}  // namespace recon_gadgets

@@ -1,0 +1,10 @@
+// Gridding: the density-compensated adjoint, at the scale of the object.
+#include "gadget_base.h"
+
+class ReconGridGadget : public recon_gadgets::ReconGadgetBase {
+public:
+    ReconGridGadget(const Gadgetron::Core::Context &context, const Gadgetron::Core::GadgetProperties &properties)
+        : ReconGadgetBase("ReconGridGadget", recon_gadgets::Method::Grid, context, properties) {}
+};
+
+GADGETRON_GADGET_EXPORT(ReconGridGadget)

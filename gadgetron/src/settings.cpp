@@ -1,0 +1,115 @@
+#include "settings.h"
+
+#include <recon.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+namespace recon_gadgets {
+
+namespace {
+
+std::string shown(double x) {
+    char buffer[32];
+    std::snprintf(buffer, sizeof buffer, "%g", x);
+    return buffer;
+}
+
+}  // namespace
+
+Device device(const std::string &value) {
+    const std::string wanted =
+        "property device is \"" + value + "\": it must be auto, cpu, cuda, or a list such as cuda:0,1";
+    Device device;
+    if (value == "auto") {
+        device.kind = RECON_DEVICE_AUTO;
+        return device;
+    }
+    if (value == "cpu") {
+        device.kind = RECON_DEVICE_CPU;
+        return device;
+    }
+    device.kind = RECON_DEVICE_CUDA;
+    if (value == "cuda") {
+        return device;
+    }
+    if (value.compare(0, 5, "cuda:") != 0 || value.size() == 5) {
+        throw Error(wanted);
+    }
+    for (std::size_t at = 5; at <= value.size();) {
+        const std::size_t end = std::min(value.find(',', at), value.size());
+        const std::string index = value.substr(at, end - at);
+        if (index.empty() || index.size() > 6 || index.find_first_not_of("0123456789") != std::string::npos) {
+            throw Error(wanted);
+        }
+        device.indices.push_back(std::uint32_t(std::stoul(index)));
+        at = end + 1;
+    }
+    if (value.back() == ',') {
+        throw Error(wanted);
+    }
+    return device;
+}
+
+const std::string *Properties::find(const std::string &name, const std::string &fallback) {
+    names_.insert(name);
+    const auto found = given_.find(name);
+    taken_ +=
+        (taken_.empty() ? "" : ", ") + name + "=" + (found == given_.end() ? fallback + " (default)" : found->second);
+    return found == given_.end() ? nullptr : &found->second;
+}
+
+std::string Properties::text(const std::string &name, const std::string &fallback) {
+    const std::string *given = find(name, fallback);
+    return given == nullptr ? fallback : *given;
+}
+
+double Properties::number(const std::string &name, double fallback, double least, double most) {
+    const std::string *given = find(name, shown(fallback));
+    if (given == nullptr) {
+        return fallback;
+    }
+    char *end = nullptr;
+    const double x = std::strtod(given->c_str(), &end);
+    if (given->empty() || *end != '\0' || !(x >= least && x <= most)) {
+        throw Error("property " + name + " is \"" + *given + "\": it must be a number from " + shown(least) + " to " +
+                    shown(most));
+    }
+    return x;
+}
+
+std::size_t Properties::count(const std::string &name, std::size_t fallback, std::size_t most) {
+    const std::string *given = find(name, std::to_string(fallback));
+    if (given == nullptr) {
+        return fallback;
+    }
+    const bool digits =
+        !given->empty() && given->size() < 19 && given->find_first_not_of("0123456789") == std::string::npos;
+    const std::size_t n = digits ? std::strtoull(given->c_str(), nullptr, 10) : 0;
+    if (!digits || n > most) {
+        throw Error("property " + name + " is \"" + *given + "\": it must be a whole number from 0 to " +
+                    std::to_string(most));
+    }
+    return n;
+}
+
+bool Properties::flag(const std::string &name, bool fallback) {
+    const std::string *given = find(name, fallback ? "true" : "false");
+    if (given == nullptr) {
+        return fallback;
+    }
+    return choice<bool>(name, *given, {{"true", true}, {"false", false}, {"1", true}, {"0", false}});
+}
+
+std::vector<std::string> Properties::unknown() const {
+    std::vector<std::string> names;
+    for (const auto &property : given_) {
+        if (names_.count(property.first) == 0) {
+            names.push_back(property.first);
+        }
+    }
+    return names;
+}
+
+}  // namespace recon_gadgets

@@ -1,0 +1,84 @@
+// What a chain asks for, by properties: read from text, and checked before there are data.
+#pragma once
+
+#include "conversion.h"
+
+#include <map>
+#include <set>
+#include <utility>
+
+namespace recon_gadgets {
+
+enum class Method { Grid, Fhd, Cg };
+enum class Maps { None, Data, Reference };
+enum class Combine { Auto, RootSumOfSquares, Adaptive };
+enum class Output { Magnitude, Complex, Coils };
+enum class Density { Auto, PipeMenon, Jackson, Ramp };
+enum class Prior { None, Identity, Differences };
+
+struct Device {
+    std::uint32_t kind = 0;  // a recon_device
+    std::vector<std::uint32_t> indices;
+};
+
+struct Settings {
+    Method method = Method::Grid;
+    double tolerance = 1e-4;
+    std::size_t iterations = 12;
+    double residual = 0, lambda = 0;
+    Prior prior = Prior::None;
+    bool weighted = false;
+    Density density = Density::Auto;
+    Maps maps = Maps::None;
+    std::size_t calibration = 0, maps_every = 0;
+    Combine combine = Combine::Auto;
+    Output output = Output::Magnitude;
+    std::size_t window = 1;
+    Device device;
+    std::uint32_t threads = 0;
+    std::size_t plans = 16, memory = 0;  // memory in MiB; 0: no limit
+    std::size_t series = 1;
+    bool timing = false;
+};
+
+// The value of a property that is one of several words; an error lists them.
+template <class T>
+T choice(const std::string &name, const std::string &value, const std::vector<std::pair<std::string, T>> &choices) {
+    std::string all;
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+        if (choices[i].first == value) {
+            return choices[i].second;
+        }
+        all += (i == 0 ? "" : i + 1 == choices.size() ? " or " : ", ") + choices[i].first;
+    }
+    throw Error("property " + name + " is \"" + value + "\": it must be " + all);
+}
+
+// Where to compute: auto, cpu, cuda, or cuda: with the GPUs to use, such as cuda:0,1.
+Device device(const std::string &value);
+
+// The properties that a chain gives a gadget. Each is taken once, with its default; what was taken can be told.
+class Properties {
+public:
+    template <class Map>
+    explicit Properties(const Map &given) : given_(given.begin(), given.end()) {}
+
+    std::string text(const std::string &name, const std::string &fallback);
+    double number(const std::string &name, double fallback, double least, double most);
+    std::size_t count(const std::string &name, std::size_t fallback, std::size_t most);
+    bool flag(const std::string &name, bool fallback);
+
+    // "tolerance=0.0001 (default), iterations=12, ..."
+    const std::string &taken() const { return taken_; }
+    // Names given that nobody took.
+    std::vector<std::string> unknown() const;
+
+private:
+    const std::string *find(const std::string &name, const std::string &fallback);
+
+    std::map<std::string, std::string> given_;
+    std::set<std::string> names_;
+    std::string taken_;
+};
+
+}  // namespace recon_gadgets

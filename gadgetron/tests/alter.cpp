@@ -1,0 +1,130 @@
+// Makes one raw data file from another, for the tests of a whole chain: more repetitions or slices, fewer shots, and
+// files that lie. Where there are several repetitions, only the second one is spoilt.
+//
+//     alter IN OUT WHAT [NUMBER]
+#include <ismrmrd/dataset.h>
+#include <ismrmrd/ismrmrd.h>
+#include <ismrmrd/xml.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <limits>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using ISMRMRD::Acquisition;
+
+// The same samples with a trajectory of another width, or another number of samples.
+Acquisition resized(Acquisition &from, unsigned samples, unsigned dimensions) {
+    Acquisition to(std::uint16_t(samples), from.active_channels(), std::uint16_t(dimensions));
+    ISMRMRD::AcquisitionHeader h = from.getHead();
+    h.number_of_samples = std::uint16_t(samples);
+    h.trajectory_dimensions = std::uint16_t(dimensions);
+    to.setHead(h);
+    for (unsigned i = 0; i < samples; ++i) {
+        const unsigned at = i < from.number_of_samples() ? i : from.number_of_samples() - 1;
+        for (unsigned c = 0; c < from.active_channels(); ++c) {
+            to.data(std::uint16_t(i), std::uint16_t(c)) = from.data(std::uint16_t(at), std::uint16_t(c));
+        }
+        for (unsigned d = 0; d < dimensions; ++d) {
+            to.traj(std::uint16_t(d), std::uint16_t(i)) =
+                d < from.trajectory_dimensions() ? from.traj(std::uint16_t(d), std::uint16_t(at)) : 0.25f;
+        }
+    }
+    return to;
+}
+
+void alter(const char *in, const char *out, const std::string &what, unsigned number) {
+    ISMRMRD::Dataset source(in, "dataset", false), target(out, "dataset", true);
+    std::string xml;
+    source.readHeader(xml);
+    ISMRMRD::IsmrmrdHeader header;
+    ISMRMRD::deserialize(xml.c_str(), header);
+    if (what == "zero-matrix") {
+        header.encoding[0].encodedSpace.matrixSize = ISMRMRD::MatrixSize(0, 0, 0);
+    }
+    if (what == "huge-matrix") {
+        header.encoding[0].encodedSpace.matrixSize = ISMRMRD::MatrixSize(65000, 65000, 65000);
+        header.encoding[0].reconSpace.matrixSize = ISMRMRD::MatrixSize(65000, 65000, 65000);
+    }
+    if (what == "oversampled") {
+        // As scanners have it: twice the readout's field of view, the same voxels.
+        header.encoding[0].encodedSpace.matrixSize.x *= 2;
+        header.encoding[0].encodedSpace.fieldOfView_mm.x *= 2;
+    }
+    if (what == "slices" && number > 0) {
+        header.encoding[0].encodingLimits.slice = ISMRMRD::Limit(0, std::uint16_t(number - 1), 0);
+    }
+    std::ostringstream text;
+    ISMRMRD::serialize(header, text);
+    target.writeHeader(text.str());
+
+    const std::uint32_t count = source.getNumberOfAcquisitions();
+    std::vector<Acquisition> all(count);
+    bool several = false;
+    for (std::uint32_t i = 0; i < count; ++i) {
+        source.readAcquisition(i, all[i]);
+        several = several || all[i].idx().repetition > 0;
+    }
+    if (what == "empty") {
+        return;
+    }
+    if (what == "repetitions" || what == "slices") {
+        for (unsigned r = 0; r < number; ++r) {
+            for (auto a : all) {
+                (what == "slices" ? a.idx().slice : a.idx().repetition) = std::uint16_t(r);
+                // Every image is another, on the same trajectory.
+                for (auto *z = a.data_begin(); z != a.data_end(); ++z) {
+                    *z *= float(r + 1);
+                }
+                target.appendAcquisition(a);
+            }
+        }
+        return;
+    }
+    unsigned shot = 0;
+    for (auto a : all) {
+        const bool here = !several || a.idx().repetition == 1;
+        const unsigned at = here ? shot++ : 0;
+        if (what == "without-slice" && a.idx().slice == number) {
+            continue;
+        } else if (here && what == "missing" && at >= number) {
+            continue;
+        } else if (what == "calibration") {
+            a.setFlag(ISMRMRD::ISMRMRD_ACQ_IS_PARALLEL_CALIBRATION_AND_IMAGING);
+        } else if (here && what == "components") {
+            a = resized(a, a.number_of_samples(), number);
+        } else if (here && what == "one-component-less" && at == 3) {
+            a = resized(a, a.number_of_samples(), a.trajectory_dimensions() - 1);
+        } else if (here && what == "samples" && at == 3) {
+            a = resized(a, number, a.trajectory_dimensions());
+        } else if (here && what == "nan" && at == 3) {
+            a.traj(0, 5) = std::numeric_limits<float>::quiet_NaN();
+        } else if (here && what == "nan-data" && at == 3) {
+            a.data(5, 0) = std::numeric_limits<float>::quiet_NaN();
+        } else if (here && what == "outside" && at == 3) {
+            a.traj(1, 5) = 3;
+        }
+        target.appendAcquisition(a);
+    }
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+    if (argc < 4) {
+        std::fprintf(stderr, "alter IN OUT WHAT [NUMBER]\n");
+        return 2;
+    }
+    try {
+        alter(argv[1], argv[2], argv[3], argc > 4 ? unsigned(std::atoi(argv[4])) : 0);
+        return 0;
+    } catch (const std::exception &e) {
+        std::fprintf(stderr, "%s\n", e.what());
+        return 1;
+    }
+}

@@ -1,0 +1,368 @@
+// Array layouts, headers, missing shots, and what a lying file is told: without Gadgetron.
+#include "check.h"
+#include "settings.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace recon_gadgets;
+
+namespace {
+
+using Header = ISMRMRD::AcquisitionHeader;
+
+// A buffer whose numbers tell where they are.
+struct Buffer {
+    std::size_t e0, e1, e2, coils, n, s, loc, width;
+    std::vector<Complex> data;
+    std::vector<float> trajectory;
+    std::vector<Header> headers;
+
+    Buffer(std::size_t e0, std::size_t e1, std::size_t e2, std::size_t coils, std::size_t n, std::size_t s,
+           std::size_t loc, std::size_t width)
+        : e0(e0),
+          e1(e1),
+          e2(e2),
+          coils(coils),
+          n(n),
+          s(s),
+          loc(loc),
+          width(width),
+          data(e0 * e1 * e2 * coils * n * s * loc),
+          trajectory(width * e0 * e1 * e2 * n * s * loc),
+          headers(e1 * e2 * n * s * loc) {
+        for (std::size_t i = 0; i < data.size(); ++i) {
+            data[i] = Complex(float(i), -float(i));
+        }
+        for (std::size_t i = 0; i < trajectory.size(); ++i) {
+            trajectory[i] = float(i) / float(2 * trajectory.size());
+        }
+        for (std::size_t i = 0; i < headers.size(); ++i) {
+            Header &h = headers[i];
+            h.number_of_samples = std::uint16_t(e0);
+            h.active_channels = std::uint16_t(coils);
+            h.trajectory_dimensions = std::uint16_t(width);
+            h.idx.kspace_encode_step_1 = std::uint16_t(i % e1);
+            h.idx.kspace_encode_step_2 = std::uint16_t(i / e1 % e2);
+            h.idx.slice = std::uint16_t(i / (e1 * e2 * n * s));
+            h.scan_counter = std::uint32_t(i);
+        }
+    }
+
+    BufferView view() const {
+        BufferView v;
+        v.e0 = e0, v.e1 = e1, v.e2 = e2, v.coils = coils, v.n = n, v.s = s, v.loc = loc;
+        v.data = data.data();
+        v.trajectory = width > 0 ? trajectory.data() : nullptr;
+        v.trajectory_size = width;
+        v.headers = headers.data();
+        return v;
+    }
+
+    Samples gather(const Spaces &spaces, std::size_t in = 0, std::size_t is = 0, std::size_t il = 0) const {
+        return recon_gadgets::gather(shots(view(), in, is, il), spaces);
+    }
+};
+
+Spaces space(std::size_t nx, std::size_t ny, std::size_t nz = 1) {
+    Spaces s;
+    s.encoded_matrix = s.recon_matrix = {nx, ny, nz};
+    s.encoded_fov = s.recon_fov = {double(nx), double(ny), nz > 1 ? double(nz) : 5.0};
+    s.step2_centre = nz / 2;
+    return s;
+}
+
+// Every number of a frame, found by its place in the array of seven dimensions.
+void layouts() {
+    const Buffer b(3, 4, 2, 2, 3, 2, 2, 2);
+    const Spaces spaces = space(8, 8);
+    for (std::size_t loc = 0; loc < b.loc; ++loc) {
+        for (std::size_t s = 0; s < b.s; ++s) {
+            for (std::size_t n = 0; n < b.n; ++n) {
+                const Samples samples = b.gather(spaces, n, s, loc);
+                CHECK(samples.count == 24 && samples.coils == 2 && samples.shots == 8 && samples.components == 2);
+                CHECK(samples.first.idx.slice == loc && !samples.weighted && samples.ndim == 2);
+                for (std::size_t c = 0; c < b.coils; ++c) {
+                    for (std::size_t m = 0; m < samples.count; ++m) {
+                        const std::size_t x = m % 3, y = m / 3 % 4, z = m / 12;
+                        const std::size_t at = x + 3 * (y + 4 * (z + 2 * (c + 2 * (n + 3 * (s + 2 * loc)))));
+                        CHECK(samples.kspace[c * samples.count + m] == b.data[at]);
+                        const std::size_t k = x + 3 * (y + 4 * (z + 2 * (n + 3 * (s + 2 * loc))));
+                        CHECK(samples.trajectory[2 * m] == b.trajectory[2 * k]);
+                        CHECK(samples.trajectory[2 * m + 1] == b.trajectory[2 * k + 1]);
+                    }
+                }
+                // A whole frame is looked at where it is.
+                CHECK(samples.kspace >= b.data.data() && samples.kspace < b.data.data() + b.data.size());
+            }
+        }
+    }
+}
+
+// Rows that were not acquired are no samples, and shorter shots only have theirs.
+void missing_shots() {
+    Buffer b(4, 5, 1, 2, 1, 1, 1, 2);
+    b.headers[1] = Header();       // never written
+    b.headers[3].discard_pre = 1;  // as BucketToBuffer leaves it: what is kept begins the row
+    b.headers[4].setFlag(ISMRMRD::ISMRMRD_ACQ_IS_NAVIGATION_DATA);
+    const Samples samples = b.gather(space(8, 8));
+    CHECK(samples.shots == 3 && samples.count == 4 + 4 + 3);
+    const std::size_t from[] = {0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14};
+    for (std::size_t m = 0; m < samples.count; ++m) {
+        CHECK(samples.kspace[m] == b.data[from[m]]);
+        CHECK(samples.kspace[samples.count + m] == b.data[20 + from[m]]);
+        CHECK(samples.trajectory[2 * m] == b.trajectory[2 * from[m]]);
+    }
+    CHECK(samples.where(9) == "sample 1 of shot 2");
+
+    b.headers[0].discard_pre = 3, b.headers[0].discard_post = 2;  // more than there is
+    CHECK(b.gather(space(8, 8)).shots == 2);
+    b.headers.assign(5, Header());
+    CHECK(shots(b.view(), 0, 0, 0).empty());
+    CHECK_ERROR([&] { b.gather(space(8, 8)); }, "no shot was acquired");
+}
+
+// Acquisitions as they come: any lengths, discarded samples still in them.
+void acquisitions() {
+    std::vector<Complex> data(2 * 6), more(2 * 4);
+    std::vector<float> k(2 * 6), more_k(2 * 4);
+    for (std::size_t i = 0; i < data.size(); ++i) {
+        data[i] = Complex(float(i), 0);
+    }
+    for (std::size_t i = 0; i < k.size(); ++i) {
+        k[i] = float(i) / 100;
+    }
+    Header h;
+    h.number_of_samples = 6, h.active_channels = 2, h.trajectory_dimensions = 2, h.discard_pre = 2, h.discard_post = 1;
+    Header other = h;
+    other.number_of_samples = 4, other.discard_pre = other.discard_post = 0;
+    const std::vector<Shot> all{shot(h, data.data(), 12, k.data(), 12), shot(other, more.data(), 8, more_k.data(), 8)};
+    const Samples samples = gather(all, space(8, 8));
+    CHECK(samples.count == 7 && samples.shots == 2);
+    CHECK(samples.kspace[0] == data[2] && samples.kspace[2] == data[4] && samples.kspace[7] == data[6 + 2]);
+    CHECK(samples.trajectory[0] == k[4] && samples.trajectory[5] == k[9]);
+
+    CHECK_ERROR([&] { shot(h, data.data(), 11, k.data(), 12); }, "11 samples", "6 of 2 coils", "damaged");
+    CHECK_ERROR([&] { shot(h, data.data(), 12, k.data(), 11); }, "11 numbers", "damaged");
+    other.active_channels = 1;
+    const std::vector<Shot> unlike{all[0], shot(other, more.data(), 4, more_k.data(), 8)};
+    CHECK_ERROR([&] { gather(unlike, space(8, 8)); }, "1 coils", "2");
+
+    for (const auto flag : {ISMRMRD::ISMRMRD_ACQ_IS_NOISE_MEASUREMENT, ISMRMRD::ISMRMRD_ACQ_IS_DUMMYSCAN_DATA}) {
+        Header none;
+        none.setFlag(flag);
+        CHECK(!is_image_data(none));
+    }
+    CHECK(is_image_data(Header()));
+}
+
+// What the components of a trajectory are.
+void components() {
+    {
+        const Buffer b(3, 2, 1, 1, 1, 1, 1, 3);
+        const Samples samples = b.gather(space(8, 8));
+        CHECK(samples.ndim == 2 && samples.weighted && samples.components == 3);
+        const Coordinates k = coordinates(samples, grid(space(8, 8), 2, false));
+        CHECK(k.weights.size() == 6 && k.weights[1] == samples.trajectory[5] && k.k[1][1] == samples.trajectory[4]);
+    }
+    {
+        // A third component of zeros is kz.
+        Buffer b(3, 2, 1, 1, 1, 1, 1, 3);
+        for (std::size_t m = 0; m < 6; ++m) {
+            b.trajectory[3 * m + 2] = 0;
+        }
+        CHECK(!b.gather(space(8, 8)).weighted);
+    }
+    CHECK(Buffer(3, 2, 1, 1, 1, 1, 1, 3).gather(space(8, 8, 8)).ndim == 3);
+    CHECK(!Buffer(3, 2, 1, 1, 1, 1, 1, 3).gather(space(8, 8, 8)).weighted);
+    CHECK(Buffer(3, 2, 1, 1, 1, 1, 1, 4).gather(space(8, 8, 8)).weighted);
+    {
+        // A stack: kz from the partition.
+        const Buffer b(3, 2, 4, 2, 1, 1, 1, 2);
+        Spaces spaces = space(8, 8, 4);
+        const Samples samples = b.gather(spaces);
+        CHECK(samples.ndim == 3 && samples.components == 3 && !samples.weighted);
+        for (std::size_t m = 0; m < samples.count; ++m) {
+            CHECK(samples.trajectory[3 * m + 1] == b.trajectory[2 * m + 1]);
+            CHECK(samples.trajectory[3 * m + 2] == (float(m / 6) - 2) / 4);
+            CHECK(samples.kspace[m] == b.data[m]);
+        }
+    }
+    {
+        // Weights in an array of their own.
+        const Buffer b(3, 2, 1, 1, 1, 1, 1, 2);
+        BufferView v = b.view();
+        const std::vector<float> density{1, 2, 3, 4, 5, 6};
+        v.density = density.data();
+        const Samples samples = gather(shots(v, 0, 0, 0), space(8, 8));
+        CHECK(samples.weighted && samples.trajectory[5] == 2 && samples.trajectory[4] == b.trajectory[3]);
+    }
+    const auto width = [](std::size_t n, std::size_t nz) {
+        return [=] { Buffer(3, 2, 1, 1, 1, 1, 1, n).gather(space(8, 8, nz)); };
+    };
+    CHECK_ERROR(width(0, 1), "no trajectory", "trajectory_dimensions is 0", "store it");
+    CHECK_ERROR(width(1, 1), "trajectory of 1 components", "2 are expected, or 3 with density weights");
+    CHECK_ERROR(width(5, 1), "trajectory of 5 components");
+    CHECK_ERROR(width(5, 8), "trajectory of 5 components", "3 are expected, or 4");
+    CHECK_ERROR(width(4, 1), "trajectory of 4 components", "1 voxels along z");
+    {
+        Buffer b(3, 2, 1, 1, 1, 1, 1, 2);
+        b.headers[1].trajectory_dimensions = 3;
+        CHECK_ERROR([&] { b.gather(space(8, 8)); }, "shot 1 has 3 trajectory components", "2");
+    }
+}
+
+void coordinates_and_weights() {
+    Buffer b(4, 2, 1, 1, 1, 1, 1, 3);
+    const auto made = [&] { return coordinates(b.gather(space(8, 8)), grid(space(8, 8), 2, false)); };
+    // Both ends of a spoke are the same point.
+    b.trajectory[0] = 0.5f, b.trajectory[1] = -0.5f;
+    CHECK(made().k[0][0] == -0.5f && made().k[1][0] == -0.5f && made().count == 8 && made().kept.empty());
+    b.trajectory[12] = 0.6f;
+    CHECK_ERROR(made, "kx is 0.6 in sample 0 of shot 1", "outside [-0.5, 0.5]", "divide by its size");
+    b.trajectory[12] = -128;
+    CHECK_ERROR(made, "kx is -128");
+    b.trajectory[12] = std::nanf("");
+    CHECK_ERROR(made, "kx is nan in sample 0 of shot 1", "correct the trajectory");
+    b.trajectory[12] = std::numeric_limits<float>::infinity();
+    CHECK_ERROR(made, "kx is inf");
+    b.trajectory[12] = 0, b.trajectory[17] = -1;
+    CHECK_ERROR(made, "density weight is -1 in sample 1 of shot 1", "cannot be negative");
+    b.trajectory[17] = std::nanf("");
+    CHECK_ERROR(made, "density weight is nan");
+}
+
+// encodedSpace against reconSpace.
+void grids() {
+    Spaces s = space(256, 128);
+    Grid g = grid(s, 2, true);
+    CHECK((g.dims == std::array<std::size_t, 3>{256, 128, 1}) && g.image == g.dims && g.scale[0] == 1);
+    // Readout oversampling: cut away, and computed only where everything has to be explained.
+    s.encoded_matrix = {512, 128, 1}, s.encoded_fov = {512, 128, 5};
+    g = grid(s, 2, true);
+    CHECK((g.dims == std::array<std::size_t, 3>{512, 128, 1}) && (g.image == std::array<std::size_t, 3>{256, 128, 1}));
+    CHECK(g.scale[0] == 1 && g.fov[0] == 256);
+    CHECK(grid(s, 2, false).dims == grid(s, 2, false).image);
+    // Half the voxel size: the same coordinates are half as many cycles a voxel.
+    s = space(64, 64);
+    s.recon_matrix = {128, 64, 1};
+    g = grid(s, 2, true);
+    CHECK(g.dims[0] == 128 && g.scale[0] == 0.5 && g.scale[1] == 1);
+    // No field of view given: voxels of one size.
+    s.encoded_fov = s.recon_fov = {0, 0, 0};
+    g = grid(s, 2, true);
+    CHECK(g.dims[0] == 64 && g.image[0] == 128 && g.scale[0] == 1);
+    // Larger voxels: what is finer is left out.
+    s = space(64, 64);
+    s.recon_matrix = {32, 64, 1};
+    Buffer b(4, 2, 1, 2, 1, 1, 1, 2);
+    for (std::size_t m = 0; m < 8; ++m) {
+        b.trajectory[2 * m] = -0.5f + float(m) / 8, b.trajectory[2 * m + 1] = 0;
+    }
+    const Coordinates k = coordinates(b.gather(s), grid(s, 2, false));
+    CHECK(k.count == 4 && (k.kept == std::vector<std::size_t>{2, 3, 4, 5}) && k.k[0][0] == -0.5f && k.k[0][3] == 0.25f);
+
+    s = space(0, 0, 0);
+    CHECK_ERROR([&] { grid(s, 2, false); }, "encodedSpace has the matrix 0 x 0 x 0", "XML header");
+    s = space(8, 8);
+    s.recon_matrix[1] = 0;
+    CHECK_ERROR([&] { grid(s, 2, false); }, "reconSpace has the matrix 8 x 0 x 1");
+    s = space(8, 8);
+    s.recon_fov[0] = 1e-12;
+    CHECK_ERROR([&] { grid(s, 2, false); }, "field of view", "voxels along x", "fieldOfView_mm");
+    s.recon_fov[0] = std::nan("");
+    CHECK(grid(s, 2, false).scale[0] == 1);
+
+    std::vector<Complex> image(5 * 4), small(3 * 2), large(8 * 7);
+    image[2 + 5 * 2] = 7;  // floor(n / 2)
+    recentre(image.data(), {5, 4, 1}, small.data(), {3, 2, 1});
+    CHECK(small[1 + 3 * 1] == Complex(7));
+    recentre(image.data(), {5, 4, 1}, large.data(), {8, 7, 1});
+    CHECK(large[4 + 8 * 3] == Complex(7));
+}
+
+void headers() {
+    Header a;
+    a.measurement_uid = 11, a.acquisition_time_stamp = 12;
+    a.setFlag(ISMRMRD::ISMRMRD_ACQ_LAST_IN_SLICE);
+    a.setFlag(ISMRMRD::ISMRMRD_ACQ_USER3);
+    for (int i = 0; i < 3; ++i) {
+        a.position[i] = float(i + 1), a.read_dir[i] = float(i + 4), a.phase_dir[i] = float(i + 7),
+        a.slice_dir[i] = float(i + 10);
+        a.patient_table_position[i] = float(i + 13), a.physiology_time_stamp[i] = std::uint32_t(i + 16);
+    }
+    a.idx.average = 1, a.idx.slice = 2, a.idx.contrast = 3, a.idx.phase = 4, a.idx.repetition = 5, a.idx.set = 6;
+    a.user_int[7] = -9, a.user_float[0] = 0.5f;
+    ImageInfo info;
+    info.spaces = space(64, 32);
+    info.spaces.recon_fov = {300, 150, 5};
+    info.grid = grid(info.spaces, 2, false);
+    info.encoding = 1, info.channels = 4, info.magnitude = false, info.index = 77, info.series = 2;
+    info.method = "gridding", info.samples = 100, info.shots = 10;
+    const auto h = image_header(a, info);
+    CHECK(h.matrix_size[0] == 64 && h.matrix_size[1] == 32 && h.matrix_size[2] == 1 && h.channels == 4);
+    CHECK(h.field_of_view[0] == 300 && h.field_of_view[1] == 150 && h.field_of_view[2] == 5);
+    CHECK(h.position[2] == 3 && h.read_dir[0] == 4 && h.phase_dir[1] == 8 && h.slice_dir[2] == 12);
+    CHECK(h.patient_table_position[0] == 13 && h.physiology_time_stamp[2] == 18);
+    CHECK(h.average == 1 && h.slice == 2 && h.contrast == 3 && h.phase == 4 && h.repetition == 5 && h.set == 6);
+    CHECK(h.measurement_uid == 11 && h.acquisition_time_stamp == 12 && h.image_index == 77 &&
+          h.image_series_index == 2);
+    CHECK(h.image_type == ISMRMRD::ISMRMRD_IMTYPE_COMPLEX && h.data_type == ISMRMRD::ISMRMRD_CXFLOAT);
+    CHECK(h.user_int[7] == -9 && h.user_float[0] == 0.5f && h.attribute_string_len == 0);
+    // Only the user's flags mean the same for an image.
+    CHECK(h.flags == std::uint64_t(1) << (ISMRMRD::ISMRMRD_IMAGE_USER3 - 1));
+    const auto meta = image_meta(h, info);
+    CHECK(meta.as_long("encoding") == 1 && meta.as_double("recon_FOV", 1) == 150 &&
+          meta.as_long("encoded_matrix", 1) == 32);
+    CHECK(meta.as_double("slice_dir", 2) == 12 && meta.as_long("GADGETRON_ImageNumber") == 77);
+    CHECK(std::string(meta.as_str("recon_method")) == "gridding" && meta.as_long("recon_shots") == 10);
+    info.magnitude = true;
+    CHECK(image_header(a, info).image_type == ISMRMRD::ISMRMRD_IMTYPE_MAGNITUDE);
+}
+
+void joined() {
+    const Buffer a(3, 2, 1, 2, 1, 1, 1, 2), b(3, 4, 1, 2, 1, 1, 1, 2);
+    const Samples one = a.gather(space(8, 8)), two = b.gather(space(8, 8)), both = join({&one, &two});
+    CHECK(both.count == 18 && both.shots == 6 && both.coils == 2);
+    CHECK(both.kspace[5] == a.data[5] && both.kspace[6] == b.data[0]);
+    CHECK(both.kspace[18] == a.data[6] && both.kspace[24] == b.data[12] && both.kspace[35] == b.data[23]);
+    CHECK(both.trajectory[11] == a.trajectory[11] && both.trajectory[12] == b.trajectory[0]);
+    CHECK(both.where(7) == "sample 1 of shot 2");
+}
+
+void properties() {
+    const std::map<std::string, std::string> given{{"iterations", "12"}, {"tolerance", "1e-5"}, {"threads", "two"},
+                                                   {"lambda", "0.1x"},   {"timing", "yes"},     {"typo", "1"}};
+    Properties p(given);
+    CHECK(p.count("iterations", 5, 100) == 12 && p.number("tolerance", 1e-4, 0, 1) == 1e-5 &&
+          p.count("plans", 16, 100) == 16);
+    CHECK_ERROR([&] { p.count("threads", 0, 8); }, "property threads is \"two\"", "whole number from 0 to 8");
+    CHECK_ERROR([&] { p.number("lambda", 0, 0, 1); }, "property lambda is \"0.1x\"", "from 0 to 1");
+    CHECK_ERROR([&] { p.number("iterations", 0, 0, 1); }, "property iterations is \"12\"");
+    CHECK_ERROR([&] { p.flag("timing", false); }, "property timing is \"yes\"", "true, false");
+    CHECK(p.unknown() == std::vector<std::string>{"typo"});
+    CHECK(p.taken().find("tolerance=1e-5") != std::string::npos &&
+          p.taken().find("plans=16 (default)") != std::string::npos);
+    CHECK_ERROR([&] { choice<int>("output", "magnitud", {{"magnitude", 0}, {"complex", 1}, {"coils", 2}}); },
+                "property output is \"magnitud\": it must be magnitude, complex or coils");
+    CHECK(device("auto").kind == 0 && device("cpu").kind == 1 && device("cuda").kind == 2);
+    CHECK((device("cuda:0,3").indices == std::vector<std::uint32_t>{0, 3}));
+    for (const char *wrong : {"gpu", "cuda:", "cuda:a", "cuda:0,", "cuda:,1", "cuda:-1", "cuda0", ""}) {
+        CHECK_ERROR([&] { device(wrong); }, "property device", "auto, cpu, cuda");
+    }
+}
+
+}  // namespace
+
+int main() {
+    layouts();
+    missing_shots();
+    acquisitions();
+    components();
+    coordinates_and_weights();
+    grids();
+    headers();
+    joined();
+    properties();
+    return result("conversion");
+}

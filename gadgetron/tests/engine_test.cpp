@@ -1,0 +1,395 @@
+// Images against calls of recon's C API, what is kept between images, and the way from encodedSpace to reconSpace.
+#include "engine.h"
+#include "check.h"
+
+#include <cmath>
+
+using namespace recon_gadgets;
+
+namespace {
+
+void must(recon_status status) {
+    if (status != RECON_OK) {
+        throw Error(recon_last_error_message());
+    }
+}
+
+// A scan of the phantom on golden-angle spokes, as shots; k and data may be turned to another matrix.
+struct Scan {
+    std::size_t n, spokes, readout, coils;
+    std::vector<float> kx, ky, trajectory;  // [2, samples]
+    std::vector<Complex> kspace;            // [samples, coils]
+    std::vector<ISMRMRD::AcquisitionHeader> headers;
+    Spaces spaces;
+
+    // `first` spoke of the series.
+    Scan(std::size_t n, std::size_t spokes, std::size_t readout, std::size_t coils, std::size_t first = 0)
+        : n(n), spokes(spokes), readout(readout), coils(coils) {
+        const std::size_t all = (first + spokes) * readout;
+        kx.resize(all), ky.resize(all);
+        must(recon_trajectory_radial2d(RECON_F32, first + spokes, readout, RECON_SPOKES_GOLDEN_ANGLE, kx.data(),
+                                       ky.data()));
+        kx.erase(kx.begin(), kx.begin() + long(first * readout));
+        ky.erase(ky.begin(), ky.begin() + long(first * readout));
+        recon_geometry g = geometry();
+        kspace.resize(samples() * coils);
+        must(
+            recon_phantom_kspace(&g, nullptr, 0, coils > 1 ? RECON_COILS_RING : RECON_COILS_UNIFORM, 1, kspace.data()));
+        for (std::size_t m = 0; m < samples(); ++m) {
+            trajectory.push_back(kx[m]);
+            trajectory.push_back(ky[m]);
+        }
+        headers.resize(spokes);
+        for (auto &h : headers) {
+            h.number_of_samples = std::uint16_t(readout);
+            h.active_channels = std::uint16_t(coils);
+            h.trajectory_dimensions = 2;
+        }
+        spaces.encoded_matrix = spaces.recon_matrix = {n, n, 1};
+        spaces.encoded_fov = spaces.recon_fov = {double(n), double(n), 5};
+    }
+
+    std::size_t samples() const { return spokes * readout; }
+
+    recon_geometry geometry() const {
+        recon_geometry g;
+        must(recon_geometry_init(&g, sizeof g));
+        g.dims[0] = g.dims[1] = n;
+        g.samples = samples();
+        g.coordinates[0] = kx.data();
+        g.coordinates[1] = ky.data();
+        g.coils = coils;
+        return g;
+    }
+
+    BufferView view() const {
+        BufferView v;
+        v.e0 = readout, v.e1 = spokes, v.e2 = v.n = v.s = v.loc = 1, v.coils = coils;
+        v.data = kspace.data(), v.trajectory = trajectory.data(), v.trajectory_size = 2, v.headers = headers.data();
+        return v;
+    }
+
+    Samples gathered() const { return gather(shots(view(), 0, 0, 0), spaces); }
+
+    void slice(unsigned slice) {
+        for (auto &h : headers) {
+            h.idx.slice = std::uint16_t(slice);
+        }
+    }
+};
+
+Settings settings(Method method) {
+    Settings s;
+    s.method = method;
+    s.maps = method == Method::Cg ? Maps::Data : Maps::None;
+    s.tolerance = method == Method::Cg ? 1e-5 : 1e-4;
+    s.threads = 2;
+    s.output = Output::Complex;
+    return s;
+}
+
+std::vector<Complex> image(Engine &engine, const Scan &scan, const Samples *reference = nullptr) {
+    const Samples samples = engine.slide(scan.gathered());
+    const Grid grid = engine.layout(scan.spaces, 2);
+    std::vector<Complex> out(grid.image_voxels() * engine.channels(scan.coils));
+    engine.reconstruct(samples, scan.spaces, reference, out.data());
+    return out;
+}
+
+// Relative l2 distance; of magnitudes, if wanted.
+double distance(const std::vector<Complex> &a, const std::vector<Complex> &b, bool magnitudes = false) {
+    double up = 0, down = 0;
+    for (std::size_t i = 0; i < a.size() && a.size() == b.size(); ++i) {
+        up += magnitudes ? std::pow(std::abs(a[i]) - std::abs(b[i]), 2) : std::norm(a[i] - b[i]);
+        down += std::norm(b[i]);
+    }
+    return a.size() == b.size() && down > 0 ? std::sqrt(up / down) : 1e9;
+}
+
+recon_plan *plan(const recon_geometry &g, double tolerance) {
+    recon_options o;
+    must(recon_options_init(&o, sizeof o));
+    o.tolerance = tolerance, o.threads = 2;
+    recon_plan *p = nullptr;
+    must(recon_plan_create(&g, &o, &p));
+    return p;
+}
+
+void same_as_the_c_api() {
+    const Scan scan(64, 100, 128, 3);
+    std::vector<Complex> coils(64 * 64 * 3), one(64 * 64), maps(64 * 64 * 3);
+    recon_geometry g = scan.geometry();
+    recon_plan *p = plan(g, 1e-4);
+
+    must(recon_grid(p, scan.kspace.data(), coils.data()));
+    Settings s = settings(Method::Grid);
+    s.output = Output::Coils;
+    Engine per_coil(s);
+    CHECK(image(per_coil, scan) == coils);
+    must(recon_combine(&g, RECON_COMBINE_ADAPTIVE, coils.data(), one.data()));
+    Engine gridding(settings(Method::Grid));
+    CHECK(image(gridding, scan) == one);
+    must(recon_combine(&g, RECON_COMBINE_ROOT_SUM_OF_SQUARES, coils.data(), one.data()));
+    s.output = Output::Magnitude;
+    Engine magnitude(s);
+    CHECK(distance(image(magnitude, scan), one) < 1e-7);
+
+    must(recon_fhd(p, scan.kspace.data(), coils.data()));
+    s = settings(Method::Fhd);
+    s.output = Output::Coils;
+    Engine adjoint(s);
+    CHECK(image(adjoint, scan) == coils);
+
+    must(recon_coil_maps(p, scan.kspace.data(), 0, maps.data()));
+    recon_plan_destroy(p);
+    g.coil_maps = maps.data();
+    p = plan(g, 1e-5);
+    recon_cg_options o;
+    must(recon_cg_options_init(&o, sizeof o));
+    o.iterations = 7;
+    o.lambda = 0.01 * double(scan.samples());
+    o.prior = RECON_PRIOR_DIFFERENCES;
+    must(recon_cg(p, scan.kspace.data(), one.data(), &o, nullptr));
+    recon_plan_destroy(p);
+    s = settings(Method::Cg);
+    s.iterations = 7, s.lambda = 0.01, s.prior = Prior::Differences;
+    Engine cg(s);
+    CHECK(image(cg, scan) == one);
+}
+
+// Density weights: the file's, or computed.
+void weights() {
+    const Scan scan(64, 100, 128, 1);
+    recon_geometry g = scan.geometry();
+    recon_plan *p = plan(g, 1e-4);
+    std::vector<float> ramp(scan.samples());
+    must(recon_density(p, RECON_DENSITY_RAMP, 0, 0, ramp.data()));
+    recon_plan_destroy(p);
+    g.weights = ramp.data();
+    p = plan(g, 1e-4);
+    std::vector<Complex> wanted(64 * 64), default_weights(64 * 64);
+    must(recon_grid(p, scan.kspace.data(), wanted.data()));
+    recon_plan_destroy(p);
+
+    Settings s = settings(Method::Grid);
+    s.density = Density::Ramp;
+    Engine computed(s);
+    CHECK(image(computed, scan) == wanted);
+    Scan with = scan;
+    with.trajectory.clear();
+    for (std::size_t m = 0; m < scan.samples(); ++m) {
+        with.trajectory.insert(with.trajectory.end(), {scan.kx[m], scan.ky[m], ramp[m]});
+    }
+    for (auto &h : with.headers) {
+        h.trajectory_dimensions = 3;
+    }
+    BufferView v = with.view();
+    v.trajectory_size = 3;
+    const Samples samples = gather(shots(v, 0, 0, 0), scan.spaces);
+    Engine given(settings(Method::Grid));
+    std::vector<Complex> out(64 * 64);
+    given.reconstruct(samples, scan.spaces, nullptr, out.data());
+    CHECK(out == wanted);
+    // Weights of the file can be ignored.
+    s.density = Density::PipeMenon;
+    Engine other(s), plain(settings(Method::Grid));
+    other.reconstruct(samples, scan.spaces, nullptr, out.data());
+    CHECK(out == image(plain, scan));
+}
+
+// Plans serve again where the trajectory is the same to the bit, and only there.
+void kept_between_images() {
+    Scan a(32, 20, 64, 2), b(32, 20, 64, 2, 20);
+    Engine engine(settings(Method::Grid));
+    const auto first = image(engine, a);
+    CHECK(engine.plans_made() == 1);
+    CHECK(image(engine, a) == first && engine.plans_made() == 1);
+    image(engine, b);
+    CHECK(engine.plans_made() == 2);
+    CHECK(image(engine, a) == first && engine.plans_made() == 2);
+    Scan moved = a;
+    moved.trajectory[1] = std::nextafter(moved.trajectory[1], 0.25f);
+    image(engine, moved);
+    CHECK(engine.plans_made() == 3);
+
+    // The one used longest ago goes first.
+    Settings s = settings(Method::Grid);
+    s.plans = 2;
+    Engine small(s);
+    image(small, a), image(small, b), image(small, a), image(small, moved);
+    CHECK(small.plans_made() == 3);
+    image(small, a);
+    CHECK(small.plans_made() == 3);
+    image(small, b);
+    CHECK(small.plans_made() == 4);
+    s.plans = 16, s.memory = 1;  // less than two plans need
+    Engine little(s);
+    image(little, a), image(little, b), image(little, a);
+    CHECK(little.plans_made() >= 2);
+
+    // Maps belong to a slice, plans with them too.
+    Engine cg(settings(Method::Cg));
+    image(cg, a), image(cg, a);
+    CHECK(cg.maps_made() == 1 && cg.plans_made() == 2);  // one for the maps
+    a.slice(1);
+    image(cg, a);
+    CHECK(cg.maps_made() == 2);
+    a.slice(0);
+    image(cg, a), image(cg, b);
+    CHECK(cg.maps_made() == 2);
+    s = settings(Method::Cg);
+    s.maps_every = 2;
+    Engine anew(s);
+    for (int i = 0; i < 5; ++i) {
+        image(anew, a);
+    }
+    CHECK(anew.maps_made() == 3);
+}
+
+// Missing shots are no zeros: the image is that of the shots there are.
+void missing_shots() {
+    const Scan half(64, 60, 128, 2);
+    Scan whole(64, 100, 128, 2);
+    for (std::size_t i = 60; i < 100; ++i) {
+        whole.headers[i] = ISMRMRD::AcquisitionHeader();
+    }
+    for (const Method method : {Method::Grid, Method::Cg}) {
+        Engine one(settings(method)), other(settings(method));
+        CHECK(image(one, whole) == image(other, half));
+        // Frames with other shots, by the same engine.
+        const std::size_t plans = one.plans_made();
+        for (auto &h : whole.headers) {
+            h = half.headers[0];
+        }
+        image(one, whole);
+        CHECK(one.plans_made() > plans);
+        for (std::size_t i = 60; i < 100; ++i) {
+            whole.headers[i] = ISMRMRD::AcquisitionHeader();
+        }
+    }
+}
+
+void sliding_window() {
+    Settings s = settings(Method::Grid);
+    s.window = 3;
+    Engine engine(s), plain(settings(Method::Grid));
+    std::vector<Complex> last;
+    for (std::size_t i = 0; i < 4; ++i) {
+        last = image(engine, Scan(64, 20, 128, 2, 20 * i));
+        if (i == 0) {
+            CHECK(last == image(plain, Scan(64, 20, 128, 2)));
+        }
+    }
+    CHECK(last == image(plain, Scan(64, 60, 128, 2, 20)));
+    // What cannot be reconstructed does not spoil the images after it.
+    Scan bad(64, 20, 128, 2, 80);
+    bad.kspace[7] = Complex(std::nanf(""), 0);
+    const Samples with_bad = engine.slide(bad.gathered());
+    engine.take_back(with_bad);
+    const Samples after = engine.slide(Scan(64, 20, 128, 2, 80).gathered());
+    CHECK(after.shots == 60 && with_bad.shots == 60 && std::isfinite(after.kspace[after.count / 3 * 2 + 7].real()));
+}
+
+// The object on other voxels and fields of view, against the phantom.
+void spaces() {
+    const auto truth = [](std::size_t n) {
+        recon_geometry g;
+        must(recon_geometry_init(&g, sizeof g));
+        g.dims[0] = g.dims[1] = n;
+        std::vector<Complex> image(n * n);
+        must(recon_phantom_image(&g, nullptr, 0, 4, image.data()));
+        return image;
+    };
+    // Twice oversampled along both axes: an encoded field of view of 256 voxels, of which the middle 128 are wanted. k
+    // in cycles per voxel stays what it is.
+    Scan scan(128, 300, 512, 1);
+    scan.spaces.encoded_matrix = {256, 256, 1};
+    scan.spaces.encoded_fov = {256, 256, 5};
+    for (const Method method : {Method::Grid, Method::Cg}) {
+        Engine engine(settings(method));
+        const double d = distance(image(engine, scan), truth(128), true);
+        CHECK(d < 0.2);
+    }
+    // A least squares solution is that of the whole encoded matrix, cut.
+    {
+        Engine engine(settings(Method::Cg)), encoded(settings(Method::Cg));
+        Scan all = scan;
+        all.spaces.recon_matrix = {256, 256, 1};
+        all.spaces.recon_fov = {256, 256, 5};
+        const auto whole = image(encoded, all);
+        std::vector<Complex> cut(128 * 128);
+        recentre(whole.data(), {256, 256, 1}, cut.data(), {128, 128, 1});
+        CHECK(image(engine, scan) == cut);
+    }
+    // Interpolated: twice the voxels over the same field of view. Every other one is the image without.
+    {
+        Scan fine(64, 120, 128, 1);
+        Engine plain(settings(Method::Fhd));
+        const auto coarse = image(plain, fine);
+        fine.spaces.recon_matrix = {128, 128, 1};
+        Engine engine(settings(Method::Fhd));
+        const auto twice = image(engine, fine);
+        std::vector<Complex> every(64 * 64);
+        for (std::size_t y = 0; y < 64; ++y) {
+            for (std::size_t x = 0; x < 64; ++x) {
+                every[x + 64 * y] = twice[2 * x + 128 * 2 * y];
+            }
+        }
+        CHECK(distance(every, coarse) < 3e-4);
+    }
+    // Larger and smaller voxels, at the same scale.
+    for (const std::size_t n : {64, 192}) {
+        Scan scan(128, 300, 256, 1);
+        scan.spaces.recon_matrix = {n, n, 1};
+        for (const Method method : {Method::Grid, Method::Cg}) {
+            Engine engine(settings(method));
+            const double d = distance(image(engine, scan), truth(n), true);
+            CHECK(d < 0.25);
+        }
+    }
+}
+
+void references() {
+    const Scan scan(64, 40, 128, 3), calibration(64, 100, 128, 3, 7);
+    Settings s = settings(Method::Cg);
+    s.maps = Maps::Reference;
+    Engine engine(s), data(settings(Method::Cg));
+    const Samples reference = calibration.gathered();
+    const auto with = image(engine, scan, &reference);
+    CHECK(distance(with, image(data, scan), true) < 0.2 && with != image(data, scan));
+    Engine without(s);
+    CHECK_ERROR([&] { image(without, scan); }, "coil_maps is reference", "set it to data");
+    const Scan other(64, 40, 128, 2);
+    const Samples fewer = other.gathered();
+    CHECK_ERROR([&] { image(without, scan, &fewer); }, "reference has 2 coils", "3");
+}
+
+// Errors of the library arrive whole, and the next image is made.
+void errors() {
+    Scan scan(32, 20, 64, 2);
+    Engine engine(settings(Method::Grid));
+    const auto good = image(engine, scan);
+    const Complex kept = scan.kspace[65];
+    scan.kspace[65] = Complex(std::nanf(""), 0);
+    CHECK_ERROR([&] { image(engine, scan); }, "65");
+    scan.kspace[65] = kept;
+    CHECK(image(engine, scan) == good);
+    Settings s = settings(Method::Grid);
+    s.tolerance = 1;
+    Engine wrong(s);
+    CHECK_ERROR([&] { image(wrong, scan); }, "tolerance");
+}
+
+}  // namespace
+
+int main() {
+    same_as_the_c_api();
+    weights();
+    kept_between_images();
+    missing_shots();
+    sliding_window();
+    spaces();
+    references();
+    errors();
+    return result("engine");
+}

@@ -1,0 +1,524 @@
+//! The gadgets of gadgetron/: their conversion and engine always, with the ISMRMRD library alone; the gadgets themselves in
+//! a real Gadgetron, where one is installed (named by GADGETRON_HOME, or on the PATH).
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A line past the test harness, which would keep it to itself.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Runs a command that must succeed, and returns what it printed.
+#[track_caller]
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}:\n{text}");
+    text
+}
+
+fn there(program: &str) -> bool {
+    Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+}
+
+fn fresh(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Installs the library that this test was built with.
+fn install(folder: &Path) -> PathBuf {
+    let prefix = folder.join("prefix");
+    let built = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+    run(Command::new("make")
+        .current_dir(root())
+        .arg("install")
+        .arg(format!("PREFIX={}", prefix.display()))
+        .arg(format!("BUILT={}", built.display())));
+    prefix
+}
+
+/// Configures and builds gadgetron/ into `folder`/build.
+fn build(folder: &Path, prefixes: &[&Path], gadgets: bool) -> PathBuf {
+    let build = folder.join("build");
+    let list: Vec<_> = prefixes.iter().map(|p| p.display().to_string()).collect();
+    let mut configure = Command::new("cmake");
+    configure.arg("-S").arg(root().join("gadgetron")).arg("-B").arg(&build);
+    configure.arg(format!("-DCMAKE_PREFIX_PATH={}", list.join(";")));
+    run(configure.arg(format!("-DRECON_GADGETS={}", if gadgets { "ON" } else { "OFF" })));
+    run(Command::new("cmake").arg("--build").arg(&build));
+    build
+}
+
+#[test]
+fn conversion_and_engine() {
+    if !there("cmake") {
+        return say("skipped: the conversion code of the gadgets (no cmake)");
+    }
+    let folder = fresh("gadgetron-conversion");
+    let ismrmrd = folder.join("look");
+    fs::create_dir_all(&ismrmrd).unwrap();
+    let list = "cmake_minimum_required(VERSION 3.10)\nproject(look C CXX)\nfind_package(ISMRMRD REQUIRED)\n";
+    fs::write(ismrmrd.join("CMakeLists.txt"), list).unwrap();
+    let look = Command::new("cmake").arg("-S").arg(&ismrmrd).arg("-B").arg(ismrmrd.join("build")).output().unwrap();
+    if !look.status.success() {
+        return say("skipped: the conversion code of the gadgets (no ISMRMRD library: install libismrmrd-dev)");
+    }
+    let prefix = install(&folder);
+    let build = build(&folder, &[&prefix], false);
+    let text = run(Command::new("ctest").arg("--test-dir").arg(&build).arg("--output-on-failure"));
+    assert!(text.contains("100% tests passed"), "{text}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// A Gadgetron, and the gadgets built for it.
+struct Gadgetron {
+    home: PathBuf,
+    build: PathBuf,
+    folder: PathBuf,
+}
+
+/// The prefix of an installed Gadgetron.
+fn home() -> Option<PathBuf> {
+    let named = std::env::var_os("GADGETRON_HOME").map(PathBuf::from);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let on_path = std::env::split_paths(&path).filter_map(|bin| bin.parent().map(Path::to_owned));
+    named.into_iter().chain(on_path).find(|home| home.join("bin/gadgetron").exists())
+}
+
+impl Gadgetron {
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.current_dir(&self.folder).env("PATH", format!("{}/bin:{path}", self.home.display()));
+        command.env("LD_LIBRARY_PATH", self.home.join("lib")).env("OMP_WAIT_POLICY", "PASSIVE");
+        command
+    }
+
+    fn recon(&self, line: &str) -> String {
+        run(self.command(env!("CARGO_BIN_EXE_recon")).args(line.split_whitespace()))
+    }
+
+    fn alter(&self, from: &str, to: &str, what: &str) {
+        let _ = fs::remove_file(self.file(to));
+        run(self.command(self.build.join("alter")).args([from, to]).args(what.split_whitespace()));
+    }
+
+    /// A chain of gadgetron/config with the gadgets built here, and the properties given in place of its own.
+    fn chain(&self, name: &str, properties: &[(&str, &str)]) -> PathBuf {
+        let text = fs::read_to_string(root().join("gadgetron/config").join(name)).unwrap();
+        let (before, after) = text.split_once("<dll>recon_gadgetron</dll>").unwrap();
+        let (own, rest) = after.split_once("</gadget>").unwrap();
+        let mut own = own.to_owned();
+        for (key, value) in properties {
+            let start = format!("<property name=\"{key}\"");
+            own = own.lines().filter(|line| !line.contains(&start)).collect::<Vec<_>>().join("\n");
+            own += &format!("\n{start} value=\"{value}\"/>\n");
+        }
+        let dll = self.build.join("recon_gadgetron");
+        let path = self.file(&format!("chain-{name}"));
+        fs::write(&path, format!("{before}<dll>{}</dll>{own}</gadget>{rest}", dll.display())).unwrap();
+        path
+    }
+
+    /// Another gadget in a chain, by class, without the properties that the chain's own had.
+    fn chain_of(&self, name: &str, class: &str, properties: &[(&str, &str)]) -> PathBuf {
+        let path = self.chain(name, &[]);
+        let text = fs::read_to_string(&path).unwrap();
+        let (before, after) = ["<classname>ReconCGGadget</classname>", "<classname>ReconGridGadget</classname>"]
+            .iter()
+            .find_map(|own| text.split_once(own))
+            .unwrap();
+        let rest = after.split_once("</gadget>").unwrap().1;
+        let all: Vec<_> = properties.iter().chain(&[("timing", "true")]).collect();
+        let own: String = all.iter().map(|(k, v)| format!("<property name=\"{k}\" value=\"{v}\"/>\n")).collect();
+        fs::write(&path, format!("{before}<classname>{class}</classname>\n{own}</gadget>{rest}")).unwrap();
+        path
+    }
+
+    /// Sends a file through a chain, without sockets: the log.
+    fn stream(&self, input: &str, chain: &Path, output: &str) -> String {
+        let (from, to) = (self.file(&format!("{input}.mrd")), self.file(&format!("{output}.mrd")));
+        run(self.command("ismrmrd_hdf5_to_stream").arg("-i").arg(input).arg("-o").arg(&from));
+        let mut server = self.command("gadgetron");
+        server.args(["--disable_storage", "1", "--from_stream", "-W"]).arg(&self.folder).arg("-c").arg(chain);
+        let done = server.arg("-i").arg(&from).arg("-o").arg(&to).output().unwrap();
+        let log = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
+        let _ = fs::remove_file(self.file(output));
+        if fs::metadata(&to).is_ok_and(|m| m.len() > 0) {
+            let _ = self.command("ismrmrd_stream_to_hdf5").arg("-i").arg(&to).arg("-o").arg(output).output();
+        }
+        log
+    }
+
+    /// Percent errors of the images of a file against those of another, or against one for all.
+    fn errors(&self, images: &str, truth: &str, more: &str) -> Vec<f64> {
+        let text = self.recon(&format!("compare --json --magnitude {more} {images} {truth}"));
+        let error = |line: &str| -> f64 {
+            let rest = line.split("\"percent_error\":").nth(1).unwrap_or_else(|| panic!("{line}"));
+            rest.split([',', '}']).next().unwrap().trim().parse().unwrap()
+        };
+        text.lines().filter(|l| l.starts_with('{')).map(error).collect()
+    }
+
+    /// How many images a file has.
+    fn count(&self, images: &str) -> usize {
+        let text = self.command(env!("CARGO_BIN_EXE_recon")).args(["info", images]).output().unwrap().stdout;
+        let first = String::from_utf8_lossy(&text).lines().next().unwrap_or_default().to_owned();
+        match first.split_once(' ') {
+            Some((count, "image" | "images")) => count.parse().unwrap(),
+            _ => 0,
+        }
+    }
+
+    /// As many images as wanted, equal to rounding.
+    #[track_caller]
+    fn assert_same(&self, images: &str, truth: &str, count: usize, log: &str) {
+        assert!(self.file(images).exists(), "no images:\n{log}");
+        let errors = self.errors(images, truth, "");
+        assert!(errors.len() == count && errors.iter().all(|&e| e < 2e-5), "{errors:?} percent\n{log}");
+    }
+}
+
+/// The lines of the log that tell of an error.
+fn errors(log: &str) -> Vec<&str> {
+    log.lines().filter(|l| l.contains("ERROR")).collect()
+}
+
+#[test]
+fn in_a_real_gadgetron() {
+    let Some(home) = home() else {
+        return say("skipped: the gadgets in a real Gadgetron (none here: set GADGETRON_HOME)");
+    };
+    let folder = fresh("gadgetron-real");
+    let prefix = install(&folder);
+    let build = build(&folder, &[&home, &prefix], true);
+    let g = Gadgetron { home, build, folder };
+    if g.command("ismrmrd_hdf5_to_stream").arg("--help").output().is_err() {
+        return say("skipped: the gadgets in a real Gadgetron (no ismrmrd_hdf5_to_stream beside it)");
+    }
+    images_equal_the_programs(&g);
+    volumes(&g);
+    repetitions_and_missing_shots(&g);
+    spaces_and_windows(&g);
+    branches(&g);
+    properties(&g);
+    lying_files(&g);
+    memory(&g);
+    servers(&g);
+    fs::remove_dir_all(&g.folder).unwrap();
+}
+
+fn images_equal_the_programs(g: &Gadgetron) {
+    g.recon("simulate --matrix 96,96 --trajectory radial --coils 3 --snr 100 --weights -o radial.h5");
+    g.recon("simulate --matrix 96,80 --trajectory spiral --coils 4 --snr 100 -o spiral.h5");
+    let data = std::env::var_os("RECON_DATA_DIR").map_or(root().join("../shared/data"), PathBuf::from);
+    let mut files = vec!["radial", "spiral"];
+    match fs::copy(data.join("brain_8ch_radial96.h5"), g.file("brain.h5")) {
+        Ok(_) => files.push("brain"),
+        Err(_) => say("skipped: the in-vivo brain in a real Gadgetron (set RECON_DATA_DIR)"),
+    }
+    for file in files {
+        let input = format!("{file}.h5");
+        let log = g.stream(&input, &g.chain("recon_grid.xml", &[]), "grid.h5");
+        g.recon(&format!("grid {input} -o truth.h5"));
+        g.assert_same("grid.h5", "truth.h5", 1, &log);
+        let log = g.stream(&input, &g.chain("recon_cg.xml", &[]), "cg.h5");
+        g.recon(&format!("cg {input} -o truth.h5"));
+        g.assert_same("cg.h5", "truth.h5", 1, &log);
+        let log = g.stream(&input, &g.chain_of("recon_grid.xml", "ReconFHdGadget", &[]), "fhd.h5");
+        g.recon(&format!("fhd {input} -o truth.h5"));
+        g.assert_same("fhd.h5", "truth.h5", 1, &log);
+    }
+    // Maps from calibration acquisitions, which are all there are here.
+    g.alter("radial.h5", "calibrated.h5", "calibration");
+    g.recon("cg radial.h5 -o truth.h5");
+    for chain in ["recon_cg.xml", "recon_3d.xml"] {
+        let log = g.stream("calibrated.h5", &g.chain(chain, &[("coil_maps", "reference")]), "cg.h5");
+        g.assert_same("cg.h5", "truth.h5", 1, &log);
+        let log = g.stream("radial.h5", &g.chain(chain, &[("coil_maps", "reference")]), "cg.h5");
+        assert!(errors(&log).len() == 1 && log.contains("coil_maps is reference, but the data have none"), "{log}");
+    }
+    // A prior, weights in the data term, the coils' own images.
+    let chain = g.chain(
+        "recon_cg.xml",
+        &[("prior", "differences"), ("lambda", "0.01"), ("iterations", "5"), ("weighted", "true")],
+    );
+    let log = g.stream("radial.h5", &chain, "cg.h5");
+    g.recon("cg radial.h5 --prior differences --lambda 0.01 --iterations 5 --weighted -o truth.h5");
+    g.assert_same("cg.h5", "truth.h5", 1, &log);
+    let log = g.stream("radial.h5", &g.chain("recon_grid.xml", &[("output", "coils")]), "coils.h5");
+    g.recon("grid radial.h5 --combine none -o truth.h5");
+    g.assert_same("coils.h5", "truth.h5", 3, &log);
+}
+
+fn volumes(g: &Gadgetron) {
+    g.recon("simulate --matrix 32,32,32 --trajectory kooshball --shots 800 --coils 2 -o koosh.h5");
+    let log = g.stream("koosh.h5", &g.chain("recon_3d.xml", &[]), "volume.h5");
+    g.recon("cg koosh.h5 -o truth.h5");
+    g.assert_same("volume.h5", "truth.h5", 1, &log);
+    // Buffered as well.
+    let log = g.stream("koosh.h5", &g.chain("recon_grid.xml", &[]), "volume.h5");
+    g.recon("grid koosh.h5 -o truth.h5");
+    g.assert_same("volume.h5", "truth.h5", 1, &log);
+}
+
+fn repetitions_and_missing_shots(g: &Gadgetron) {
+    g.alter("radial.h5", "many.h5", "repetitions 5");
+    let log = g.stream("many.h5", &g.chain("recon_cg.xml", &[]), "cg.h5");
+    // Maps from the first repetition serve all, and repetitions differ by a factor, which maps do not see.
+    g.recon("cg many.h5 -o truth.h5");
+    let off = g.errors("cg.h5", "truth.h5", "");
+    assert!(off.len() == 5 && off.iter().all(|&e| e < 1e-2), "{off:?}\n{log}");
+    let log = g.stream("many.h5", &g.chain("recon_grid.xml", &[]), "grid.h5");
+    g.recon("grid many.h5 -o truth.h5");
+    g.assert_same("grid.h5", "truth.h5", 5, &log);
+
+    // A repetition that ended early: the buffer's other rows are no zeros that were measured.
+    g.alter("many.h5", "short.h5", "missing 61");
+    for chain in ["recon_grid.xml", "recon_cg.xml"] {
+        let log = g.stream("short.h5", &g.chain(chain, &[("coil_maps", "none")]), "short-images.h5");
+        let program = if chain == "recon_grid.xml" { "grid" } else { "cg --no-maps" };
+        g.recon(&format!("{program} short.h5 -o truth.h5"));
+        g.assert_same("short-images.h5", "truth.h5", 5, &log);
+        assert!(log.contains("61 shots"), "{log}");
+    }
+    // Slices in one buffer, and one of them without a shot.
+    g.alter("spiral.h5", "slices.h5", "slices 3");
+    g.alter("slices.h5", "gap.h5", "without-slice 1");
+    let chain = g.chain("recon_cg.xml", &[]);
+    let text = fs::read_to_string(&chain).unwrap();
+    let text = text.replace("\"split_slices\" value=\"true\"", "\"split_slices\" value=\"false\"");
+    fs::write(&chain, text.replace("\"sorting_dimension\" value=\"slice\"", "\"sorting_dimension\" value=\"none\""))
+        .unwrap();
+    for (input, count) in [("slices.h5", 3), ("gap.h5", 2)] {
+        let log = g.stream(input, &chain, "cg.h5");
+        g.recon(&format!("cg {input} -o truth.h5"));
+        g.assert_same("cg.h5", "truth.h5", count, &log);
+        assert!(errors(&log).is_empty(), "{log}");
+    }
+    // Unbuffered, shots may have any length.
+    for samples in [40, 300] {
+        g.alter("many.h5", "lengths.h5", &format!("samples {samples}"));
+        let log = g.stream("lengths.h5", &g.chain_of("recon_3d.xml", "ReconGridGadget", &[]), "lengths-images.h5");
+        let found = g.errors("lengths-images.h5", "grid.h5", "");
+        assert!(found.len() == 5 && found[0] == 0.0 && found[1] > 0.0 && found[1] < 20.0, "{found:?}\n{log}");
+    }
+    g.alter("many.h5", "lengths.h5", "samples 40");
+    let log = g.stream("lengths.h5", &g.chain("recon_grid.xml", &[]), "lengths-images.h5");
+    let found = g.errors("lengths-images.h5", "grid.h5", "");
+    assert!(found.len() == 5 && found[0] == 0.0 && found[1] > 0.0 && found[1] < 20.0, "{found:?}\n{log}");
+}
+
+fn spaces_and_windows(g: &Gadgetron) {
+    // An encoded field of view of twice the width: the adjoint at the voxels wanted is the same.
+    g.alter("radial.h5", "oversampled.h5", "oversampled");
+    let log = g.stream("oversampled.h5", &g.chain("recon_cg.xml", &[]), "cg.h5");
+    g.recon("cg oversampled.h5 -o truth.h5");
+    g.assert_same("cg.h5", "truth.h5", 1, &log);
+    let log = g.stream("oversampled.h5", &g.chain_of("recon_grid.xml", "ReconFHdGadget", &[]), "fhd.h5");
+    g.recon("fhd oversampled.h5 -o truth.h5");
+    let off = g.errors("fhd.h5", "truth.h5", "");
+    assert!(off.len() == 1 && off[0] < 0.05, "{off:?}\n{log}");
+
+    g.recon("simulate --matrix 64,64 --trajectory golden-angle --shots 210 --coils 4 -o golden.h5");
+    let log = g.stream("golden.h5", &g.chain("recon_realtime.xml", &[]), "frames.h5");
+    g.recon("cg golden.h5 -o truth.h5");
+    let off = g.errors("frames.h5", "truth.h5", "--scale best");
+    // Ten images of 21, 42, then 63 spokes.
+    assert!(off.len() == 10 && off[2..].iter().all(|&e| e < off[0] && e < 25.0), "{off:?}\n{log}");
+    assert!(log.contains(" 63 shots"), "{log}");
+}
+
+/// Gridding and CG-SENSE of the same data, at the same time in one process.
+fn branches(g: &Gadgetron) {
+    let stream_of = |name: &str, properties: &[(&str, &str)]| {
+        let text = fs::read_to_string(g.chain(name, properties)).unwrap();
+        text.split_once("<stream>").unwrap().1.split_once("</stream>").unwrap().0.to_owned()
+    };
+    let readers = fs::read_to_string(g.chain("recon_cg.xml", &[])).unwrap();
+    let readers = readers.split_once("<stream>").unwrap().0.to_owned();
+    let chain = format!(
+        "{readers}<stream><parallel>\n<branch><dll>gadgetron_core_parallel</dll><classname>AcquisitionFanout</classname>\
+         </branch>\n<stream key=\"gridding\">{}</stream>\n<stream key=\"cg\">{}</stream>\n\
+         <merge><dll>gadgetron_core_parallel</dll><classname>UnorderedMerge</classname></merge>\n</parallel></stream>\n\
+         </configuration>\n",
+        stream_of("recon_grid.xml", &[]),
+        stream_of("recon_cg.xml", &[])
+    );
+    fs::write(g.file("parallel.xml"), chain).unwrap();
+    let log = g.stream("many.h5", &g.file("parallel.xml"), "both.h5");
+    assert_eq!(g.count("both.h5"), 10, "{log}");
+    for program in ["grid", "cg"] {
+        // The first repetition.
+        g.recon(&format!("{program} radial.h5 -o truth.h5"));
+        let found = g.errors("both.h5", "truth.h5", "");
+        assert_eq!(found.iter().filter(|&&e| e < 2e-5).count(), 1, "{found:?}\n{log}");
+    }
+}
+
+fn properties(g: &Gadgetron) {
+    let log = g.stream("radial.h5", &g.chain("recon_cg.xml", &[("iteratons", "5")]), "none.h5");
+    let lines = errors(&log);
+    assert!(lines.len() == 1 && lines[0].contains("ReconCGGadget") && lines[0].contains("iteratons"), "{log}");
+    assert!(log.contains("iterations=12") && log.contains("threads=0 (default)"), "{log}");
+    for (key, value, wanted) in [
+        ("output", "magnitud", "magnitude, complex or coils"),
+        ("iterations", "12x", "whole number"),
+        ("tolerance", "-1", "from 0 to 1"),
+        ("device", "gpu", "auto, cpu, cuda"),
+        ("lambda", "1", "set it to identity or differences"),
+    ] {
+        let log = g.stream("radial.h5", &g.chain("recon_cg.xml", &[(key, value)]), "none.h5");
+        assert!(log.contains(&format!("property {key} is ")) && log.contains(wanted), "{key}: {log}");
+        assert_eq!(g.count("none.h5"), 0, "{log}");
+    }
+}
+
+/// The second of three repetitions lies: one line tells it, and the others are reconstructed.
+fn lying_files(g: &Gadgetron) {
+    g.alter("radial.h5", "three.h5", "repetitions 3");
+    g.recon("grid three.h5 -o three-truth.h5");
+    for (what, wanted) in [
+        ("components 0", "no trajectory"),
+        ("components 1", "trajectory of 1 components"),
+        ("components 5", "trajectory of 5 components"),
+        ("one-component-less", "trajectory components"),
+        ("nan", "nan in sample 5 of shot 3"),
+        ("nan-data", "NaN"),
+        ("outside", "ky is 3 in sample 5 of shot 3"),
+    ] {
+        g.alter("three.h5", "lie.h5", what);
+        for chain in ["recon_grid.xml", "recon_3d.xml"] {
+            let log = g.stream("lie.h5", &g.chain_of(chain, "ReconGridGadget", &[]), "lie-images.h5");
+            let lines = errors(&log);
+            assert_eq!(lines.len(), 1, "{what}, {chain}:\n{log}");
+            let line = lines[0].to_ascii_lowercase();
+            assert!(line.contains("recongridgadget: encoding 0, slice 0, repetition 1: "), "{what}: {line}");
+            assert!(line.contains(&wanted.to_ascii_lowercase()), "{what}: {line}");
+            assert_eq!(g.count("lie-images.h5"), 2, "{what}, {chain}");
+        }
+    }
+    g.alter("radial.h5", "lie.h5", "zero-matrix");
+    let log = g.stream("lie.h5", &g.chain("recon_grid.xml", &[]), "lie-images.h5");
+    assert!(errors(&log).len() == 1 && log.contains("encodedSpace has the matrix 0 x 0 x 0"), "{log}");
+    g.alter("radial.h5", "lie.h5", "huge-matrix");
+    let log = g.stream("lie.h5", &g.chain("recon_grid.xml", &[]), "lie-images.h5");
+    assert!(errors(&log).len() == 1 && log.contains("correct the matrices in the XML header"), "{log}");
+    g.alter("radial.h5", "lie.h5", "missing 0");
+    let log = g.stream("lie.h5", &g.chain("recon_grid.xml", &[]), "lie-images.h5");
+    assert!(errors(&log).iter().any(|l| l.contains("no buffer or bucket came")), "{log}");
+}
+
+/// 1,000 repetitions through one connection, which come no faster than they are reconstructed: the memory held after the
+/// first few is all there is.
+fn memory(g: &Gadgetron) {
+    g.recon("simulate --matrix 48,48 --trajectory radial --shots 30 --coils 2 --weights -o small.h5");
+    g.alter("small.h5", "thousand.h5", "repetitions 1000");
+    run(g.command("ismrmrd_hdf5_to_stream").args(["-i", "thousand.h5", "-o", "thousand.mrd"]));
+    let pipe = g.file("pipe");
+    run(Command::new("mkfifo").arg(&pipe));
+    let mut server = g.command("gadgetron");
+    server.args(["--disable_storage", "1", "--from_stream", "-W"]).arg(&g.folder);
+    server.arg("-c").arg(g.chain("recon_cg.xml", &[("timing", "false")]));
+    server.arg("-i").arg(&pipe).args(["-o", "thousand-out.mrd"]).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut server = server.spawn().unwrap();
+    let resident = || -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
+        let line = status.lines().find(|l| l.starts_with("VmRSS")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    };
+    let bytes = fs::read(g.file("thousand.mrd")).unwrap();
+    let (mut feed, mut held) = (fs::OpenOptions::new().write(true).open(&pipe).unwrap(), Vec::new());
+    let mut parts: Vec<_> = bytes.chunks(bytes.len().div_ceil(1000)).collect();
+    // With the last the server ends.
+    let last = parts.pop().unwrap();
+    for part in parts {
+        feed.write_all(part).unwrap();
+        std::thread::sleep(Duration::from_millis(4));
+        held.push(resident());
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    let (early, late) = (*held[100..200].iter().max().unwrap(), resident());
+    feed.write_all(last).unwrap();
+    drop(feed);
+    assert!(server.wait().unwrap().success());
+    run(g.command("ismrmrd_stream_to_hdf5").args(["-i", "thousand-out.mrd", "-o", "thousand-out.h5"]));
+    assert_eq!(g.count("thousand-out.h5"), 1000);
+    say(&format!("Gadgetron, 1,000 repetitions: {early} KiB held up to the 200th, {late} KiB after the last"));
+    assert!(late < early + 8 * 1024, "{early} KiB, then {late} KiB");
+}
+
+/// Servers in a network of their own, as Gadgetron listens to everyone.
+const SERVERS: &str = r#"
+ip link set lo up || exit 9
+for port in 9101 9102; do
+    gadgetron -p $port --disable_storage 1 -W w$port > server-$port.log 2>&1 &
+    eval "server$port=$!"
+done
+export GADGETRON_REMOTE_WORKER_COMMAND='echo ["localhost:9101", "localhost:9102"]'
+gadgetron -p 9100 --disable_storage 1 -W w9100 > server-9100.log 2>&1 &
+server9100=$!
+trap 'kill $server9100 $server9101 $server9102' EXIT
+# The client loses a race for a fast connection now and then, and gives up: once more, then.
+send() {
+    for attempt in 1 2 3 4 5; do
+        rm -f $4
+        timeout 60 gadgetron_ismrmrd_client -a 127.0.0.1 -p $1 -f $2 -C $3 -o $4 -G dataset > client-$4.log 2>&1 && return
+        sleep 0.5
+    done
+}
+sleep 1
+send 9101 one.h5 $CG first.h5 &
+first=$!
+send 9101 two.h5 $CG second.h5
+wait $first
+send 9101 lie.h5 $CG lied.h5
+send 9101 one.h5 $CG after.h5
+send 9100 slices.h5 $DISTRIBUTED distributed.h5
+send 9102 slices.h5 $CG local.h5
+kill -0 $server9100 && kill -0 $server9101 && kill -0 $server9102 && echo all alive
+"#;
+
+fn servers(g: &Gadgetron) {
+    let alone =
+        |c: &mut Command| c.args(["-rn", "sh", "-c", "ip link set lo up"]).output().is_ok_and(|o| o.status.success());
+    if !alone(&mut Command::new("unshare")) {
+        return say("skipped: connections to a real Gadgetron (no network namespaces: unshare -rn)");
+    }
+    g.alter("radial.h5", "one.h5", "repetitions 10");
+    g.alter("spiral.h5", "two.h5", "repetitions 10");
+    g.alter("spiral.h5", "slices.h5", "slices 6");
+    g.alter("radial.h5", "lie.h5", "nan");
+    let cg = g.chain("recon_cg.xml", &[]);
+    let mut script = g.command("unshare");
+    script.args(["-rn", "sh", "-c", SERVERS]).env("CG", &cg).env("DISTRIBUTED", g.chain("recon_distributed.xml", &[]));
+    let text = run(&mut script);
+    let log = |port: u32| fs::read_to_string(g.file(&format!("server-{port}.log"))).unwrap_or_default();
+    assert!(text.contains("all alive"), "{text}\n{}", log(9101));
+    for (input, images) in [("one.h5", "first.h5"), ("two.h5", "second.h5"), ("one.h5", "after.h5")] {
+        let alone = g.stream(input, &cg, "alone.h5");
+        g.assert_same(images, "alone.h5", 10, &(log(9101) + &alone));
+    }
+    assert!(log(9101).contains("nan in sample 5 of shot 3"), "{}", log(9101));
+    // Both workers had a part, and the images are those of one server.
+    g.assert_same("distributed.h5", "local.h5", 6, &(log(9100) + &log(9101) + &log(9102)));
+    for port in [9101, 9102] {
+        assert!(log(port).contains("slice 5") || log(port).contains("slice 4"), "{}", log(port));
+    }
+}
