@@ -281,7 +281,11 @@ fn write_ismrmrd(
                 Kind::Spiral => TrajectoryKind::Spiral,
                 Kind::Rosette | Kind::Propeller => TrajectoryKind::Other,
             },
-            steps: [Some(Limits { minimum: 0, maximum: last, center: last / 2 }), None],
+            // Every shot has step 0 of the second; Gadgetron reads its limits without asking whether they are there.
+            steps: [
+                Some(Limits { minimum: 0, maximum: last, center: last / 2 }),
+                Some(Limits { minimum: 0, maximum: 0, center: 0 }),
+            ],
         }],
         receiver_channels: Some(args.coils.min(u16::MAX as usize) as u16),
         h1_resonance_hz: None,
