@@ -43,7 +43,8 @@
 //
 // Errors. Every function that can fail returns a recon_status; recon_last_error_message() says more. Outputs are
 // written whole or, when a call fails, left untouched. Any function that takes arguments by address may return
-// RECON_NULL_POINTER, RECON_INVALID_ARGUMENT (misaligned, overlapping) and RECON_INTERNAL besides what it lists.
+// RECON_NULL_POINTER, RECON_INVALID_ARGUMENT (misaligned, overlapping) and RECON_INTERNAL besides what it lists; with an
+// interrupt callback in recon_options, any that computes with a plan, or makes one, RECON_CANCELLED.
 //
 // Enumerations are passed as uint32_t, so that a value from a newer header is an error and never undefined.
 //
@@ -93,7 +94,7 @@ typedef enum {
     // A driver is there, but a library it needs (NVRTC) is not, or they do not fit together; the message says what to
     // install.
     RECON_DRIVER_INCOMPLETE = 15,
-    // The progress callback asked to stop.
+    // The progress callback or the interrupt callback asked to stop.
     RECON_CANCELLED = 16,
     // This version cannot do what was asked.
     RECON_UNSUPPORTED = 17,
@@ -334,6 +335,11 @@ typedef struct {
     const void *times;
 } recon_geometry;
 
+// Asked whether the running call is to end, by the thread that made the call and no other. Zero continues; anything else
+// ends the call with RECON_CANCELLED. It should take some microseconds at most, must not use the plan, and must return
+// normally (no exception, no longjmp).
+typedef int (*recon_interrupt_callback)(void *user_data);
+
 // How a plan computes. Set it up with recon_options_init.
 typedef struct {
     // Set by recon_options_init.
@@ -371,6 +377,14 @@ typedef struct {
     // A CUstream or cudaStream_t of the GPU's primary context that outlives the plan; NULL is the default stream. Calls
     // whose arrays are all on the GPU then may return before their results are there: they are for what is queued next.
     void *stream;
+    // Called now and then while the plan is made and in every call with it: about fifty times a second, less often where
+    // the work allows no more (one NUFFT of a large image). Once it says so the call ends; the plan is as good as before.
+    // For outputs to be untouched then, exact sums, Q, and transforms of several coils or frames are computed apart, in
+    // memory of the output's size that memory_limit counts. With pointers_on_device transforms only ask before they begin,
+    // and several GPUs that share work are not interrupted while they do their parts. Or NULL (default).
+    recon_interrupt_callback interrupt;
+    // Handed to interrupt; to be there until the plan is destroyed.
+    void *interrupt_data;
 } recon_options;
 
 // Where a solution stands.
@@ -677,7 +691,7 @@ recon_status recon_plan_load_q(const recon_plan *plan, const char *path);
 // Errors: as recon_fhd; RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT,
 // RECON_TOLERANCE_OUT_OF_RANGE and RECON_SIZE_MISMATCH for options that make no sense; RECON_NOT_FINITE on overflow;
 // RECON_MEMORY_LIMIT; RECON_UNSUPPORTED for a prior on differences with a voxel list; RECON_CANCELLED by the progress
-// callback. Image and report are untouched then.
+// callback too. Image and report are untouched then.
 recon_status recon_cg(const recon_plan *plan,
                       const void *kspace,
                       void *image,

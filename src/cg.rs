@@ -3,6 +3,7 @@
 
 use crate::backend::{Backend, Complexes, ComplexesMut, Deliveries, Sink, Source};
 use crate::error::{bail, try_reserve, Result};
+use crate::interrupt;
 use crate::prior::{Prior, PriorOperator};
 use crate::real::Real;
 use num_complex::Complex;
@@ -135,6 +136,7 @@ pub(crate) fn normal_of_images<T: Real, B: Backend<T>>(
     let (b, voxels) = (system.b(), system.voxels());
     let mut deliveries = Deliveries::new(b);
     for first in (0..x.len()).step_by(voxels) {
+        interrupt::check("E^H W E")?;
         let (x, mut out) = (b.input(x.part(first..first + voxels))?, b.output(y.split_off(voxels))?);
         system.normal(b.read(&x), b.write(&mut out))?;
         deliveries.push(out)?;
@@ -224,6 +226,7 @@ impl<'s, T: Real, B: Backend<T>, S: System<T, B>> Solver<'s, T, B, S> {
                 run.stop = Stop::Tolerance;
                 break;
             }
+            interrupt::check("conjugate gradients")?;
             system.normal(b.view(&self.p), b.view_mut(&mut self.q))?;
             if options.lambda > 0.0 {
                 self.prior.add(b, options.lambda, b.view(&self.p), b.view_mut(&mut self.q));

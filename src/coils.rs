@@ -11,6 +11,7 @@ use crate::density::{self, Density};
 use crate::encoding::{Encoding, Weighting};
 use crate::error::{bail, checked_product, try_collect, try_vec, Result};
 use crate::geometry::{check_finite, check_len, Geometry};
+use crate::interrupt;
 use crate::nufft::Nufft;
 use crate::plan::Options;
 use crate::real::{narrow, wide, Real};
@@ -25,6 +26,9 @@ pub const DEFAULT_CALIBRATION: usize = 24;
 const NEIGHBOURHOOD: f64 = 1.5;
 /// Eigenvalues of the covariance lie far apart where there is signal: a few steps suffice.
 const POWER_ITERATIONS: usize = 8;
+
+/// For the message when the caller interrupts it.
+const WHAT: &str = "the estimation of coil sensitivities";
 
 /// How coil images are combined into one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -193,6 +197,7 @@ fn walsh(images: &[Complex<f64>], dims: &[usize], coils: usize) -> Result<Vec<Co
             for ((map, image), x) in map.iter_mut().zip(image).zip(&combined) {
                 *map = image * x.conj();
             }
+            interrupt::check(WHAT)?;
             smooth(map, dims, NEIGHBOURHOOD);
         }
         normalise(&mut maps, voxels);
@@ -275,6 +280,7 @@ fn interpolate(maps: &[Complex<f64>], low: &[usize], dims: &[usize], coils: usiz
     let voxels: usize = n.iter().product();
     let mut out = try_vec(voxels * coils, Complex::default(), "the coil maps")?;
     for (coil, out) in maps.chunks_exact(l.iter().product()).zip(out.chunks_exact_mut(voxels)) {
+        interrupt::check(WHAT)?;
         for (i, out) in out.iter_mut().enumerate() {
             let place = [places[0][i % n[0]], places[1][i / n[0] % n[1]], places[2][i / (n[0] * n[1])]];
             let mut sum = Complex::default();

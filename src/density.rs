@@ -5,6 +5,7 @@
 
 use crate::backend::Backend;
 use crate::error::{bail, try_collect, try_vec, Result};
+use crate::interrupt;
 use crate::nufft::Nufft;
 use crate::real::Real;
 use crate::window::{Choice, Shape, Window};
@@ -100,10 +101,12 @@ fn iterate<T: Real, B: Backend<T>>(
     let mut device = backend.zeros::<Complex<T>>(samples, "the density of samples")?;
     let mut before = f64::INFINITY;
     for iteration in 1..=iterations {
+        interrupt::check("the density weights")?;
         {
             let input = backend.input((&w).into())?;
             nufft.spread(backend, backend.read(&input), backend.view_mut(&mut grid));
         }
+        interrupt::check("the density weights")?;
         nufft.interpolate(backend, backend.view(&grid), backend.view_mut(&mut device));
         backend.download(backend.view(&device), &mut density)?;
         let (mut square, mut total) = (0.0, 0.0);

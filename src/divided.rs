@@ -5,6 +5,8 @@
 //! order of the parts, so that results have the same bits on every call (but not for another number of GPUs). Conjugate
 //! gradients with coil maps keep their vectors on the first part's backend: the others get the direction and return their
 //! coils' share of E^H W E of it.
+//!
+//! The caller's function that interrupts a call is asked between such steps; the parts' threads have none to ask.
 
 use crate::backend::{Backend, Complexes, ComplexesMut, Sink, Source};
 use crate::cg::{self, CgOptions, CgReport, Progress, System};
@@ -12,6 +14,7 @@ use crate::density::Density;
 use crate::encoding::{Encoding, Weighting};
 use crate::error::{bail, try_reserve, Result};
 use crate::geometry::Geometry;
+use crate::interrupt;
 use crate::plan::{Engine, Options, PlanInfo};
 use crate::real::Real;
 use num_complex::Complex;
@@ -219,6 +222,7 @@ impl<T: Real, B: Backend<T>> Divided<T, B> {
         image: Sink<'_, Complex<T>>,
         run: impl Fn(&Encoding<T, B>, Source<'_, Complex<T>>, Sink<'_, Complex<T>>) -> Result<()> + Sync,
     ) -> Result<()> {
+        interrupt::check("an adjoint transform")?;
         let frame = self.samples * self.coils;
         let frames = kspace.len() / frame;
         match self.share {
@@ -300,7 +304,14 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
     fn check_finite(&self, _what: &str, _values: Source<'_, Complex<T>>) -> Result<()> {
         on_device()
     }
+    fn check_room(&self, bytes: usize, what: &str) -> Result<()> {
+        self.check_memory(bytes, what)
+    }
+    fn wait(&self) -> Result<()> {
+        self.parts.iter().map(|part| &part.encoding).chain(&self.whole).try_for_each(|all| all.b().wait())
+    }
     fn forward(&self, image: Source<'_, Complex<T>>, kspace: Sink<'_, Complex<T>>) -> Result<()> {
+        interrupt::check("a forward transform")?;
         let frame = self.samples * self.coils;
         let frames = kspace.len() / frame;
         if self.share == Share::Coils {

@@ -6,8 +6,9 @@ use crate::cg::System;
 use crate::density::{self, Density};
 use crate::error::{bail, try_collect, try_vec, ErrorKind, Result};
 use crate::geometry::{Geometry, VoxelBasis};
+use crate::interrupt;
 use crate::nufft::Nufft;
-use crate::plan::{Normal, Options};
+use crate::plan::{Normal, Options, MAKING};
 use crate::pool::{Lease, Pool};
 use crate::real::Real;
 use crate::toeplitz::{octant_shift, octants, Key, Toeplitz};
@@ -102,6 +103,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         if let (true, Some(Maps::There(_)), Some(maps)) = (backend.is_apart(), &maps, geometry.coil_maps) {
             limit.held += size_of_val(maps);
         }
+        interrupt::check(MAKING)?;
         let transform = match choice {
             None => Transform::Exact(backend.direct_sum(
                 k,
@@ -238,20 +240,14 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     fn to_image(&self, values: Complexes<B, T>, image: ComplexesMut<B, T>) -> Result<()> {
         match &self.transform {
             Transform::Nufft(n) => n.adjoint(self.b(), values, image),
-            Transform::Exact(d) => {
-                self.b().sum_to_image(d, values, image);
-                Ok(())
-            }
+            Transform::Exact(d) => self.b().sum_to_image(d, values, image),
         }
     }
 
     fn to_samples(&self, image: Complexes<B, T>, values: ComplexesMut<B, T>) -> Result<()> {
         match &self.transform {
             Transform::Nufft(n) => n.forward(self.b(), image, values),
-            Transform::Exact(d) => {
-                self.b().sum_to_samples(d, image, values);
-                Ok(())
-            }
+            Transform::Exact(d) => self.b().sum_to_samples(d, image, values),
         }
     }
 
@@ -275,6 +271,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         for (arrays, voxels) in self.groups(kspace.len() / self.samples) {
             let x = b.input(image.part(voxels))?;
             for coils in self.batches(arrays.len()) {
+                interrupt::check("a forward transform")?;
                 let mut out = b.output(kspace.split_off(coils.len() * self.samples))?;
                 let x = match &mut images {
                     Some(images) => {
@@ -379,6 +376,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             b.clear(image.again());
         }
         for coils in self.batches(kspace.len() / self.samples) {
+            interrupt::check("an adjoint transform")?;
             let values = b.input(kspace.part(coils.start * self.samples..coils.end * self.samples))?;
             let mut values = b.read(&values);
             if let (Some(factor), Some(weighed)) = (factor, &mut weighed) {
@@ -421,6 +419,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let mut products = self.image_batch()?;
         b.clear(y.again());
         for coils in self.batches(self.coils) {
+            interrupt::check("E^H W E")?;
             let voxels = 0..coils.len() * self.voxels;
             self.multiply_maps(coils.clone(), x, b.view_mut(&mut images).part(voxels.clone()))?;
             toeplitz.apply(b, b.view(&images).part(voxels.clone()), b.view_mut(&mut products).part(voxels.clone()));
@@ -438,6 +437,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             b.clear(y.again());
         }
         for coils in self.batches(if self.maps.is_some() { self.coils } else { 1 }) {
+            interrupt::check("E^H W E")?;
             let (range, voxels) = (0..coils.len() * self.samples, 0..coils.len() * self.voxels);
             let coil_images = match &mut images {
                 Some(images) => {
@@ -508,6 +508,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             self.coordinates.iter().map(|k| b.upload(k, "the coordinates")).collect::<Result<_>>()?;
         let mut values = b.zeros::<Complex<T>>(self.samples, "the weights of Q")?;
         Ok(move |half, image: ComplexesMut<B, T>| {
+            interrupt::check("Q")?;
             let k: Vec<Reals<B, T>> = k.iter().map(|k| b.view(k)).collect();
             let squared = self.squared.as_ref().map(|w| b.view(w));
             b.ramp(&k, &octant_shift(&self.dims, half), squared, b.view_mut(&mut values));

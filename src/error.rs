@@ -39,7 +39,7 @@ pub enum ErrorKind {
     DriverIncomplete,
     /// The device failed while computing.
     DeviceFailed,
-    /// The caller's progress callback asked to stop.
+    /// The caller's progress callback, or the function that interrupts calls, asked to stop.
     Cancelled,
     /// This version cannot do what was asked.
     Unsupported,

@@ -20,6 +20,8 @@
 //! A [`Plan`] holds what depends on the trajectory and offers the operations: [`Plan::forward`] and [`Plan::fhd`] (E and
 //! E^H), [`Plan::normal`] (E^H W E), [`Plan::grid`], [`Plan::cg`], [`Plan::q`], [`Plan::density`], [`Plan::coil_maps`].
 //!
+//! Calls that take long can be ended by a function of the caller's, [`Options::interrupt`].
+//!
 //! What is not done: transforms are not normalised ([`Plan::fhd`] is the plain sum; only [`Plan::grid`] is scaled), data
 //! are not whitened, and images are not filtered. k is in cycles per voxel; the model and the order of arrays are those of
 //! [`Geometry`].
@@ -46,6 +48,7 @@ pub mod error;
 pub mod ffi;
 mod float_mode;
 pub mod geometry;
+mod interrupt;
 pub mod metrics;
 pub mod nufft;
 pub mod phantom;
@@ -63,6 +66,7 @@ pub use coils::{combine, Combine};
 pub use density::Density;
 pub use error::{Error, ErrorKind, Result};
 pub use geometry::{Geometry, VoxelBasis};
+pub use interrupt::Interrupt;
 pub use num_complex::Complex;
 pub use plan::{CudaStream, Device, Method, Normal, Options, Plan, PlanInfo, Simd};
 pub use prior::{Matrix, Prior};

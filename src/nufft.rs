@@ -6,6 +6,7 @@
 
 use crate::backend::{Backend, Complexes, ComplexesMut};
 use crate::error::{checked_product, Result};
+use crate::interrupt;
 use crate::pool::Pool;
 use crate::real::Real;
 use crate::window::{choose, Choice, Window};
@@ -54,6 +55,7 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         let accuracy = (0.02 * choice.error).max(0.5 * T::EPSILON);
         let gridder = backend.gridder(k, &choice.grid, &choice.shape, accuracy, arrays)?;
         let sorted = started.elapsed();
+        interrupt::check("the sorting of samples")?;
         let fft = backend.grid_fft(dims, &choice.grid, &correction)?;
         let milliseconds = |t: std::time::Duration| 1e3 * t.as_secs_f64();
         log::debug!(
@@ -86,6 +88,7 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         let cells = self.cells(values.len(), image.len());
         let mut grid = self.grid(backend)?;
         backend.spread(&self.gridder, values, backend.view_mut(&mut grid).part(cells.clone()));
+        interrupt::check("an adjoint transform")?;
         backend.grid_to_image(&self.fft, backend.view_mut(&mut grid).part(cells), image);
         Ok(())
     }
@@ -95,6 +98,7 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         let cells = self.cells(values.len(), image.len());
         let mut grid = self.grid(backend)?;
         backend.image_to_grid(&self.fft, image, backend.view_mut(&mut grid).part(cells.clone()));
+        interrupt::check("a forward transform")?;
         backend.interpolate(&self.gridder, backend.view(&grid).part(cells), values);
         Ok(())
     }

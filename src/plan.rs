@@ -1,5 +1,6 @@
 //! The way in: a plan holds everything that depends on the trajectory, and offers every operation on the caller's arrays.
 
+use crate::backend::cpu::memory::Aligned;
 use crate::backend::cpu::Cpu;
 use crate::backend::cuda::{self, Cuda};
 use crate::backend::{Backend, Sink, Source};
@@ -11,6 +12,7 @@ use crate::encoding::{Encoding, Weighting};
 use crate::error::{bail, checked_product, try_vec, ErrorKind, Result};
 use crate::float_mode::FloatMode;
 use crate::geometry::{check_finite, check_len, Geometry};
+use crate::interrupt::{self, InForce, Interrupt};
 use crate::nufft::Nufft;
 use crate::real::Real;
 use crate::window::Window;
@@ -119,6 +121,9 @@ impl FromStr for Simd {
     }
 }
 
+/// For the message when the caller interrupts it.
+pub(crate) const MAKING: &str = "the making of a plan";
+
 /// How a plan computes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Options {
@@ -144,6 +149,14 @@ pub struct Options {
     /// arrays all lie on the GPU ([`Source::device`], [`Sink::device`]) may return before the results are there; they are
     /// for whatever is queued next on that stream.
     pub stream: Option<CudaStream>,
+    /// Asked now and then whether to end the call that is running: about fifty times a second, less often where the work
+    /// allows no more (one NUFFT of a large image), by the thread that made the call and no other, while the plan is made
+    /// and in every operation of the plan. The call then fails with `Cancelled`, and the plan is as good as before.
+    ///
+    /// For outputs to be untouched then, exact sums, Q, and transforms of several coils or frames are computed apart, in memory
+    /// of the output's size that `memory_limit` counts. Arrays on a GPU are written directly, so that transforms to
+    /// them only ask before they begin. Several GPUs that share work are not interrupted while they do their parts.
+    pub interrupt: Option<Interrupt>,
 }
 
 /// What a plan is.
@@ -181,11 +194,15 @@ pub struct PlanInfo {
 ///
 /// Image arrays are [nx, ny, nz, frames] with coil maps and [nx, ny, nz, coils, frames] without (or [voxels, ...] for a
 /// list of voxels); k-space arrays are [samples, coils, frames]; x fastest. A plan may be used from several threads at
-/// once. Outputs are written whole or, when an error is returned, not at all (but when the GPU itself fails).
+/// once. Outputs are written whole or, when an error is returned, not at all (but when the GPU itself fails). Every operation
+/// can also fail with `Cancelled`, see [`Options::interrupt`].
 ///
 /// Arrays are slices and vectors, or [`Source::device`] and [`Sink::device`] where the plan is on a GPU and so are they.
 pub struct Plan<T: Real> {
     engine: Box<dyn Engine<T>>,
+    interrupt: Option<Interrupt>,
+    /// A transform writes its output in several parts, between which it can be interrupted.
+    parts: bool,
     frames: usize,
     seconds: f64,
 }
@@ -200,11 +217,19 @@ impl<T: Real> Plan<T> {
     pub fn new(geometry: &Geometry<'_, T>, options: &Options) -> Result<Self> {
         let started = Instant::now();
         let _mode = FloatMode::standard();
+        let _interrupt = InForce::new(options.interrupt.clone());
         geometry.check()?;
+        interrupt::check(MAKING)?;
         log::debug!("geometry checked in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
         let engine = T::engine(geometry, options)?;
-        let plan = Plan { engine, frames: geometry.frames, seconds: started.elapsed().as_secs_f64() };
-        let info = plan.info();
+        let info = PlanInfo { seconds: started.elapsed().as_secs_f64(), ..engine.info() };
+        let plan = Plan {
+            engine,
+            interrupt: options.interrupt.clone(),
+            parts: info.method == "exact" || geometry.coil_maps.is_some() || geometry.coils.max(geometry.frames) > 1,
+            frames: geometry.frames,
+            seconds: info.seconds,
+        };
         log::info!(
             "plan: {} on {} ({} threads, {}), {} window of width {}, oversampling {:.3}, grid {:?}, error {:.1e}, {} \
              bytes, {:.1} ms",
@@ -221,6 +246,41 @@ impl<T: Real> Plan<T> {
             1e3 * info.seconds
         );
         Ok(plan)
+    }
+
+    /// Does the work of a call: in the standard floating-point mode, and asking the caller's function whether to go on.
+    fn call<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
+        let _mode = FloatMode::standard();
+        let _interrupt = InForce::new(self.interrupt.clone());
+        let result = work();
+        if result.as_ref().is_err_and(|e| e.kind() == ErrorKind::Cancelled) {
+            // What a GPU was asked for may still be reading the caller's arrays. How that ends is of no interest any more.
+            let _ = self.engine.wait();
+        }
+        result
+    }
+
+    /// Has `work` write an output of the caller's whole or not at all, though it is interrupted.
+    fn whole(&self, out: Sink<'_, Complex<T>>, work: impl FnOnce(Sink<'_, Complex<T>>) -> Result<()>) -> Result<()> {
+        match out {
+            _ if self.interrupt.is_none() || !self.parts => work(out),
+            Sink::Host(host) => self.apart(host, |own| work(own.into())),
+            Sink::Device(_) => {
+                interrupt::check("a transform")?;
+                let _none = InForce::new(None);
+                work(out)
+            }
+        }
+    }
+
+    /// Has `work` write an array in place of the caller's, which gets it when all of it is there.
+    fn apart(&self, out: &mut [Complex<T>], work: impl FnOnce(&mut [Complex<T>]) -> Result<()>) -> Result<()> {
+        let what = "the output of a call that can be interrupted";
+        self.engine.check_room(size_of_val(out), what)?;
+        let mut own = Aligned::zeros(out.len(), what)?;
+        work(&mut own)?;
+        out.copy_from_slice(&own);
+        Ok(())
     }
 
     /// What the plan is.
@@ -267,12 +327,13 @@ impl<T: Real> Plan<T> {
         image: impl Into<Source<'a, Complex<T>>>,
         kspace: impl Into<Sink<'a, Complex<T>>>,
     ) -> Result<()> {
-        let _mode = FloatMode::standard();
         let (image, kspace) = (image.into(), kspace.into());
-        self.check_image_len(image.len())?;
-        self.check_kspace_len(kspace.len())?;
-        self.check_finite("image voxel", image)?;
-        self.engine.forward(image, kspace)
+        self.call(|| {
+            self.check_image_len(image.len())?;
+            self.check_kspace_len(kspace.len())?;
+            self.check_finite("image voxel", image)?;
+            self.whole(kspace, |kspace| self.engine.forward(image, kspace))
+        })
     }
 
     /// image = E^H kspace, unscaled and without weights: F^H d of Stone et al. 2008.
@@ -319,22 +380,24 @@ impl<T: Real> Plan<T> {
     /// # Errors
     /// As [`Plan::grid`]; `Unsupported` with method exact, which has no grid.
     pub fn grid_kspace(&self, kspace: &[Complex<T>], grid: &mut [Complex<T>]) -> Result<()> {
-        let _mode = FloatMode::standard();
-        self.check_kspace(kspace.into())?;
-        let info = self.engine.info();
-        if info.grid.is_empty() {
-            bail!(Unsupported, "there is no grid with method exact: create the plan with method nufft");
-        }
-        let cells: usize = info.grid.iter().product();
-        let arrays = kspace.len() / self.engine.samples();
-        let needed = checked_product(&[cells, arrays], "the gridded k-space")?;
-        check_len("cells of gridded k-space", grid.len(), needed, "the plan's grid times coils and frames")?;
-        let mut result = try_vec(grid.len(), Complex::default(), "the gridded k-space")?;
-        for (i, values) in kspace.chunks_exact(self.engine.samples()).enumerate() {
-            self.engine.grid_kspace(values, &mut result[i * cells..(i + 1) * cells])?;
-        }
-        grid.copy_from_slice(&result);
-        Ok(())
+        self.call(|| {
+            self.check_kspace(kspace.into())?;
+            let info = self.engine.info();
+            if info.grid.is_empty() {
+                bail!(Unsupported, "there is no grid with method exact: create the plan with method nufft");
+            }
+            let cells: usize = info.grid.iter().product();
+            let arrays = kspace.len() / self.engine.samples();
+            let needed = checked_product(&[cells, arrays], "the gridded k-space")?;
+            check_len("cells of gridded k-space", grid.len(), needed, "the plan's grid times coils and frames")?;
+            let mut result = try_vec(grid.len(), Complex::default(), "the gridded k-space")?;
+            for (i, values) in kspace.chunks_exact(self.engine.samples()).enumerate() {
+                interrupt::check("gridding")?;
+                self.engine.grid_kspace(values, &mut result[i * cells..(i + 1) * cells])?;
+            }
+            grid.copy_from_slice(&result);
+            Ok(())
+        })
     }
 
     /// The factors along an axis by which an image is multiplied after the FFT of gridded k-space: [n], empty with exact
@@ -349,10 +412,11 @@ impl<T: Real> Plan<T> {
         image: Sink<'_, Complex<T>>,
         f: impl FnOnce(Source<'_, Complex<T>>, Sink<'_, Complex<T>>) -> Result<()>,
     ) -> Result<()> {
-        let _mode = FloatMode::standard();
-        self.check_image_len(image.len())?;
-        self.check_kspace(kspace)?;
-        f(kspace, image)
+        self.call(|| {
+            self.check_image_len(image.len())?;
+            self.check_kspace(kspace)?;
+            self.whole(image, |image| f(kspace, image))
+        })
     }
 
     /// y = E^H W E x, for images as [`Plan::fhd`] makes them.
@@ -360,13 +424,14 @@ impl<T: Real> Plan<T> {
     /// # Errors
     /// `SizeMismatch` for a wrong length, `NotFinite` for a NaN or infinity in x, with its index.
     pub fn normal<'a>(&self, x: impl Into<Source<'a, Complex<T>>>, y: impl Into<Sink<'a, Complex<T>>>) -> Result<()> {
-        let _mode = FloatMode::standard();
         let (x, y) = (x.into(), y.into());
-        self.check_image_len(x.len())?;
-        self.check_image_len(y.len())?;
-        self.check_finite("image voxel", x)?;
-        self.engine.prepare_normal()?;
-        self.engine.normal(x, y)
+        self.call(|| {
+            self.check_image_len(x.len())?;
+            self.check_image_len(y.len())?;
+            self.check_finite("image voxel", x)?;
+            self.engine.prepare_normal()?;
+            self.whole(y, |y| self.engine.normal(x, y))
+        })
     }
 
     /// Elements of Q: 2 nx 2 ny 2 nz, or as many as voxels in a list.
@@ -380,9 +445,13 @@ impl<T: Real> Plan<T> {
     /// # Errors
     /// `SizeMismatch` for a wrong length.
     pub fn q(&self, q: &mut [Complex<T>]) -> Result<()> {
-        let _mode = FloatMode::standard();
-        check_len("elements of Q", q.len(), self.q_len(), "2 nx times 2 ny times 2 nz, or the voxels listed")?;
-        self.engine.q(q)
+        self.call(|| {
+            check_len("elements of Q", q.len(), self.q_len(), "2 nx times 2 ny times 2 nz, or the voxels listed")?;
+            match self.interrupt {
+                Some(_) => self.apart(q, |q| self.engine.q(q)),
+                None => self.engine.q(q),
+            }
+        })
     }
 
     /// Saves Q, as [`Plan::normal`] and [`Plan::cg`] use it, for plans of the same geometry in other sessions.
@@ -390,8 +459,7 @@ impl<T: Real> Plan<T> {
     /// # Errors
     /// `Io` when the file cannot be written (nothing is left of it), `Unsupported` when the plan does not use Q.
     pub fn save_q(&self, path: impl AsRef<Path>) -> Result<()> {
-        let _mode = FloatMode::standard();
-        self.engine.save_q(path.as_ref())
+        self.call(|| self.engine.save_q(path.as_ref()))
     }
 
     /// Loads Q in place of computing it.
@@ -399,8 +467,7 @@ impl<T: Real> Plan<T> {
     /// # Errors
     /// `Io` when the file cannot be read; `BadFile` when it is cut short, damaged, or belongs to another geometry.
     pub fn load_q(&self, path: impl AsRef<Path>) -> Result<()> {
-        let _mode = FloatMode::standard();
-        self.engine.load_q(path.as_ref())
+        self.call(|| self.engine.load_q(path.as_ref()))
     }
 
     /// Solves (E^H W E + lambda R^H R) x = E^H W d by conjugate gradients, each image on its own.
@@ -423,7 +490,8 @@ impl<T: Real> Plan<T> {
     /// [`Plan::cg`], calling `progress` before the first and after each iteration.
     ///
     /// # Errors
-    /// Also `Cancelled` when `progress` breaks; the image is not touched then.
+    /// Also `Cancelled` when `progress` breaks; the image is not touched then. In a call that [`Options::interrupt`] ends
+    /// `progress` is not called any more.
     pub fn cg_with_progress<'a>(
         &self,
         kspace: impl Into<Source<'a, Complex<T>>>,
@@ -431,18 +499,19 @@ impl<T: Real> Plan<T> {
         options: &CgOptions<'_, T>,
         mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<CgReport> {
-        let _mode = FloatMode::standard();
         let (kspace, image) = (kspace.into(), image.into());
-        self.check_image_len(image.len())?;
-        self.check_kspace(kspace)?;
-        cg::check(options)?;
-        if let Some(initial) = options.initial {
-            check_len("voxels of the initial image", initial.len(), self.image_len(), "as many as the result has")?;
-            check_finite("voxel of the initial image", initial)?;
-        }
-        let mut report = CgReport::default();
-        self.engine.cg(kspace, image, options, &mut report, &mut progress)?;
-        Ok(report)
+        self.call(|| {
+            self.check_image_len(image.len())?;
+            self.check_kspace(kspace)?;
+            cg::check(options)?;
+            if let Some(initial) = options.initial {
+                check_len("voxels of the initial image", initial.len(), self.image_len(), "as many as the result has")?;
+                check_finite("voxel of the initial image", initial)?;
+            }
+            let mut report = CgReport::default();
+            self.engine.cg(kspace, image, options, &mut report, &mut progress)?;
+            Ok(report)
+        })
     }
 
     /// Density weights for this trajectory, [samples].
@@ -450,8 +519,7 @@ impl<T: Real> Plan<T> {
     /// # Errors
     /// `InvalidArgument` for parameters that make no sense.
     pub fn density(&self, method: Density) -> Result<Vec<T>> {
-        let _mode = FloatMode::standard();
-        self.engine.density(method)
+        self.call(|| self.engine.density(method))
     }
 
     /// Coil sensitivities estimated from the data's own centre of k-space, see [`coils`]; [nx, ny, nz, coils].
@@ -460,9 +528,10 @@ impl<T: Real> Plan<T> {
     /// # Errors
     /// As [`Plan::fhd`]; `Unsupported` for a list of voxels; `InvalidArgument` when there are no samples in the centre.
     pub fn coil_maps(&self, kspace: &[Complex<T>], calibration: usize) -> Result<Vec<Complex<T>>> {
-        let _mode = FloatMode::standard();
-        self.check_kspace(kspace.into())?;
-        self.engine.coil_maps(kspace, self.frames, calibration)
+        self.call(|| {
+            self.check_kspace(kspace.into())?;
+            self.engine.coil_maps(kspace, self.frames, calibration)
+        })
     }
 }
 
@@ -559,6 +628,8 @@ pub trait Engine<T: Real>: Send + Sync {
     fn kspace_len(&self) -> usize;
     fn q_len(&self) -> usize;
     fn check_finite(&self, what: &str, values: Source<'_, Complex<T>>) -> Result<()>;
+    fn check_room(&self, bytes: usize, what: &str) -> Result<()>;
+    fn wait(&self) -> Result<()>;
     fn forward(&self, image: Source<'_, Complex<T>>, kspace: Sink<'_, Complex<T>>) -> Result<()>;
     fn adjoint(&self, weighting: Weighting, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()>;
     fn grid(&self, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()>;
@@ -617,6 +688,12 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
     fn check_finite(&self, what: &str, values: Source<'_, Complex<T>>) -> Result<()> {
         let values = self.b().input(values)?;
         self.b().check_finite(what, self.b().read(&values))
+    }
+    fn check_room(&self, bytes: usize, what: &str) -> Result<()> {
+        cg::System::check_memory(self, bytes, what)
+    }
+    fn wait(&self) -> Result<()> {
+        self.b().wait()
     }
     fn forward(&self, image: Source<'_, Complex<T>>, kspace: Sink<'_, Complex<T>>) -> Result<()> {
         Encoding::forward(self, image, kspace)

@@ -7,6 +7,7 @@
 use crate::backend::{Backend, Complexes, ComplexesMut};
 use crate::checksum::Checksum;
 use crate::error::{bail, Error, ErrorKind, Result};
+use crate::interrupt;
 use crate::real::Real;
 use num_complex::Complex;
 use std::io::{Read, Write};
@@ -43,6 +44,7 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
             octant(half, backend.view_mut(&mut part))?;
             backend.place_kernel(&convolver, half, backend.view(&part), backend.view_mut(&mut grid));
         }
+        interrupt::check("Q")?;
         backend.set_kernel(&mut convolver, backend.view_mut(&mut grid));
         Ok(Toeplitz { convolver })
     }

@@ -4,9 +4,14 @@
 use recon::ffi::recon_status::*;
 use recon::ffi::*;
 use recon::{CgOptions, Complex, Density, Geometry, Options, Plan, Prior, Real};
+use std::collections::HashSet;
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
 use std::fmt::Debug;
 use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::Mutex;
+use std::thread::ThreadId;
+use std::time::Duration;
 
 const N: [usize; 2] = [24, 20];
 const SPOKES: usize = 24;
@@ -974,17 +979,21 @@ fn residual_buffers_that_are_too_small_are_refused() {
     untouched(&image);
 }
 
-/// A program compiled before there was `simd` has 56 bytes of options, one from before there was `stream` 64: both must be
-/// understood.
+/// A program compiled before there was `simd` has 56 bytes of options, one from before there was `stream` 64, and one from
+/// before there was `interrupt` 72: all must be understood.
 #[test]
 fn options_of_the_first_header_are_understood() {
     let s = Scene::<f32>::new();
     let beyond = std::ptr::without_provenance_mut(77);
-    for (size, simd) in [(56, 77), (64, 0)] {
-        let mut o = options(|o| (o.simd, o.stream) = (77, beyond));
+    unsafe extern "C" fn never(_: *mut c_void) -> c_int {
+        std::process::abort()
+    }
+    for (size, simd, stream) in [(56, 77, beyond), (64, 0, beyond), (72, 0, null_mut())] {
+        let mut o = options(|o| (o.simd, o.stream, o.interrupt) = (77, beyond, Some(never as _)));
         // SAFETY: the structure has more bytes than announced.
         ok(unsafe { recon_options_init(&raw mut o, size) });
-        assert_eq!((o.struct_size, o.simd, o.stream), (size, simd, beyond), "written beyond the caller's structure");
+        assert_eq!((o.struct_size, o.simd, o.stream), (size, simd, stream), "written beyond the caller's structure");
+        assert!(o.interrupt.is_some(), "written beyond the caller's structure");
         Handle::new(&s.geometry(), &o);
     }
 }
@@ -1248,6 +1257,365 @@ fn q_is_saved_and_loaded() {
         fails(recon_plan_load_q(transforms.0, at), RECON_UNSUPPORTED, &["does not use Q"]);
         assert!(!file.exists());
     }
+}
+
+// ------------------------------------------------------------------------------------------------------ interruption
+
+/// A caller who is asked whether to stop.
+#[derive(Default)]
+struct Caller {
+    asked: AtomicU64,
+    /// The question that is answered with yes; 0 for none.
+    stop_at: AtomicU64,
+    /// Microseconds for an answer.
+    thinks: AtomicU64,
+    threads: Mutex<HashSet<ThreadId>>,
+}
+
+unsafe extern "C" fn answer(data: *mut c_void) -> c_int {
+    // SAFETY: the test's caller.
+    let caller = unsafe { &*data.cast::<Caller>() };
+    caller.threads.lock().unwrap().insert(std::thread::current().id());
+    std::thread::sleep(Duration::from_micros(caller.thinks.load(Relaxed)));
+    let stop_at = caller.stop_at.load(Relaxed);
+    // Having said yes once it must not be asked again in the same call.
+    c_int::from(caller.asked.fetch_add(1, Relaxed) + 1 >= stop_at && stop_at != 0)
+}
+
+impl Caller {
+    fn options(&self, change: impl FnOnce(&mut recon_options)) -> recon_options {
+        options(|o| {
+            (o.device, o.interrupt, o.interrupt_data) = (1, Some(answer as _), (&raw const *self).cast_mut().cast());
+            change(o);
+        })
+    }
+
+    fn stop_at(&self, question: u64) {
+        self.asked.store(0, Relaxed);
+        self.stop_at.store(question, Relaxed);
+    }
+
+    /// A call that is stopped at a question, or ends before.
+    #[track_caller]
+    fn may_stop(&self, question: u64, call: &mut dyn FnMut() -> recon_status) -> bool {
+        self.stop_at(question);
+        let status = call();
+        let asked = self.asked.load(Relaxed);
+        self.stop_at(0);
+        if asked < question {
+            ok(status);
+            return false;
+        }
+        fails(status, RECON_CANCELLED, &["interrupted by the caller's function during "]);
+        assert_eq!(asked, question, "asked after it had said stop");
+        true
+    }
+
+    #[track_caller]
+    fn stops(&self, question: u64, during: &str, mut call: impl FnMut() -> recon_status) {
+        assert!(self.may_stop(question, &mut call), "the call ended before question {question}");
+        assert!(message().ends_with(during), "{}", message());
+    }
+
+    /// Whether it was only asked in this thread.
+    #[track_caller]
+    fn was_asked_here(&self) {
+        assert_eq!(*self.threads.lock().unwrap(), HashSet::from([std::thread::current().id()]));
+    }
+}
+
+/// Spokes in three dimensions, and data of so many coils and frames.
+struct Spokes {
+    k: [Vec<f32>; 3],
+    kspace: Vec<Complex<f32>>,
+    coils: usize,
+    frames: usize,
+}
+
+impl Spokes {
+    fn new(spokes: usize, readout: usize, coils: usize, frames: usize) -> Self {
+        let samples = spokes * readout;
+        let mut k = [(); 3].map(|()| vec![0.0f32; samples]);
+        let [x, y, z] = k.each_mut().map(|k| k.as_mut_ptr().cast());
+        // SAFETY: arrays have the lengths documented.
+        unsafe { ok(recon_trajectory_radial3d(0, spokes as u64, readout as u64, x, y, z)) };
+        let value = |i: usize| Complex::new((0.3 * i as f32).sin(), (0.7 * i as f32).cos());
+        Spokes { k, kspace: (0..samples * coils * frames).map(value).collect(), coils, frames }
+    }
+
+    fn geometry(&self, dims: &[u64]) -> recon_geometry {
+        let mut g = init(recon_geometry_init);
+        g.ndim = dims.len() as u32;
+        g.dims[..dims.len()].copy_from_slice(dims);
+        g.samples = self.k[0].len() as u64;
+        g.coordinates = self.k.each_ref().map(|k| k.as_ptr().cast());
+        (g.coils, g.frames) = (self.coils as u64, self.frames as u64);
+        g
+    }
+
+    fn at(&self) -> *const c_void {
+        self.kspace.as_ptr().cast()
+    }
+}
+
+/// Sums that would take a quarter of an hour: that the test ends says that they do.
+#[test]
+fn long_exact_sums_are_interrupted() {
+    let s = Spokes::new(8000, 512, 1, 1);
+    let image: Vec<Complex<f32>> = vec![Complex::new(0.5, 0.25); 224 * 192 * 160];
+    let list: Vec<f32> = (0..image.len()).map(|i| (i % 199) as f32 - 99.5).collect();
+    let on_grid = s.geometry(&[224, 192, 160]);
+    let listed = recon_geometry { voxels: [list.as_ptr().cast(); 3], voxel_count: list.len() as u64, ..on_grid };
+    let mut out = poisoned::<f32>(image.len().max(s.kspace.len()));
+    let mut large = poisoned::<f32>(8 * image.len());
+    for g in [on_grid, listed] {
+        let caller = Caller::default();
+        let plan = Handle::new(&g, &caller.options(|o| (o.method, o.normal) = (1, 2)));
+        let (x, to) = (image.as_ptr().cast(), out.as_mut_ptr().cast());
+        // SAFETY: arrays have the lengths documented.
+        unsafe {
+            for question in [1, 2, 4] {
+                // The first questions come before the sums begin.
+                let during = if question > 2 { "exact sums" } else { "" };
+                caller.stops(question, during, || recon_fhd(plan.0, s.at(), to));
+                caller.stops(question, during, || recon_forward(plan.0, x, to));
+                caller.stops(question, during, || recon_normal(plan.0, x, to));
+                caller.stops(question, during, || recon_weighted_fhd(plan.0, s.at(), to));
+                caller.stops(question, during, || recon_cg(plan.0, s.at(), to, null(), null_mut()));
+                caller.stops(question, during, || recon_q(plan.0, large.as_mut_ptr().cast()));
+            }
+        }
+        caller.was_asked_here();
+        untouched(&out);
+        untouched(&large);
+    }
+}
+
+#[test]
+fn everything_long_is_interrupted() {
+    let s = Spokes::new(800, 96, 8, 6);
+    let g = s.geometry(&[48, 44, 40]);
+    let voxels = 48 * 44 * 40;
+    let caller = Caller::default();
+    let o = caller.options(|o| (o.normal, o.tolerance) = (2, 1e-6));
+    let plan = Handle::new(&g, &o);
+    caller.was_asked_here();
+    let mut maps = poisoned::<f32>(voxels * 8);
+    // SAFETY: arrays have the lengths documented.
+    unsafe { ok(recon_coil_maps(plan.0, s.at(), 0, maps.as_mut_ptr().cast())) };
+    let combined = recon_geometry { coil_maps: maps.as_ptr().cast(), ..g };
+    let combined = Handle::new(&combined, &o);
+    let mut out = poisoned::<f32>(voxels * 8 * 6);
+    let mut weights = vec![POISON as f32; s.k[0].len()];
+    let cells = plan.info().grid_elements as usize;
+    let (mut grid, mut q) = (poisoned::<f32>(cells), poisoned::<f32>(8 * voxels));
+    let image: Vec<Complex<f32>> = vec![Complex::new(0.5, 0.25); voxels * 8 * 6];
+    let (x, to) = (image.as_ptr().cast(), out.as_mut_ptr().cast());
+    let mut cg = init(recon_cg_options_init);
+    cg.iterations = 1_000_000;
+    // SAFETY: arrays have the lengths documented.
+    unsafe {
+        for plan in [&plan, &combined] {
+            for question in [1, 2, 3] {
+                caller.stops(question, "transform", || recon_fhd(plan.0, s.at(), to));
+                caller.stops(question, "transform", || recon_forward(plan.0, x, to));
+                caller.stops(question, "", || recon_normal(plan.0, x, to));
+                caller.stops(question, "", || recon_cg(plan.0, s.at(), to, &raw const cg, null_mut()));
+            }
+        }
+        // The samples are sorted first.
+        for (question, during) in [(1, "samples"), (3, "weights")] {
+            let to = weights.as_mut_ptr().cast();
+            caller.stops(question, during, || recon_density(plan.0, 0, 1_000_000, 0.0, to));
+        }
+        caller.stops(1, "samples", || recon_grid(plan.0, s.at(), to));
+        caller.stops(2, "", || recon_grid_kspace(plan.0, s.at(), grid.as_mut_ptr().cast()));
+        caller.stops(1, "Q", || recon_q(plan.0, q.as_mut_ptr().cast()));
+        for question in [1, 3] {
+            caller.stops(question, "", || recon_coil_maps(plan.0, s.at(), 0, q.as_mut_ptr().cast()));
+        }
+        let before = 0x1230 as *mut recon_plan;
+        let mut made = before;
+        caller.stops(1, "the making of a plan", || recon_plan_create(&raw const g, &raw const o, &raw mut made));
+        assert_eq!(made, before, "the plan was touched");
+    }
+    [&out, &grid, &q].into_iter().for_each(|out| untouched(out));
+    assert!(weights.iter().all(|&w| w == POISON as f32));
+    caller.was_asked_here();
+}
+
+/// Calls that are interrupted anywhere leave a plan that works as a fresh one, to the last bit.
+#[test]
+fn interrupted_plans_work_as_before() {
+    let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let mut state = clock.as_nanos() as u64 | 1;
+    println!("seed {state}");
+    let mut random = move |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let s = Spokes::new(60, 64, 3, 2);
+    let dims = [30, 34, 27u64];
+    let voxels = 30 * 34 * 27usize;
+    let maps: Vec<Complex<f32>> =
+        (0..3 * voxels).map(|i| Complex::new((0.1 * i as f32).cos(), (0.2 * i as f32).sin())).collect();
+    let list: Vec<f32> = (0..5000).map(|i| (i % 171) as f32 * 0.2 - 17.0).collect();
+    let grid = s.geometry(&dims);
+    let combined = recon_geometry { coil_maps: maps.as_ptr().cast(), ..grid };
+    let listed = recon_geometry { voxels: [list.as_ptr().cast(); 3], voxel_count: 5000, ..grid };
+    let image: Vec<Complex<f32>> = (0..voxels * 6).map(|i| Complex::new((0.3 * i as f32).sin(), 1.0)).collect();
+    let mut interrupted = 0;
+    for (g, method, normal) in
+        [(grid, 1, 2), (combined, 1, 1), (listed, 1, 2), (grid, 2, 2), (combined, 2, 1), (combined, 2, 2)]
+    {
+        let (caller, idle) = (Caller::default(), Caller::default());
+        let set = |o: &mut recon_options| (o.method, o.normal, o.tolerance) = (method, normal, 1e-6);
+        let plan = Handle::new(&g, &caller.options(set));
+        let info = plan.info();
+        let (pixels, samples) = (info.image_elements as usize, info.kspace_elements as usize);
+        let mut cg = init(recon_cg_options_init);
+        cg.iterations = 2;
+        // Results of every operation: name and array.
+        let operations = |plan: &Handle, guard: &mut dyn FnMut(&mut dyn FnMut() -> recon_status) -> bool| {
+            let mut results: Vec<Vec<Complex<f32>>> = Vec::new();
+            let mut run = |len: usize, call: &mut dyn FnMut(*mut c_void) -> recon_status| {
+                let mut out = poisoned::<f32>(len);
+                let to = out.as_mut_ptr().cast();
+                if guard(&mut || call(to)) {
+                    untouched(&out);
+                }
+                results.push(out);
+            };
+            // SAFETY: arrays have the lengths documented.
+            unsafe {
+                run(pixels, &mut |to| recon_fhd(plan.0, s.at(), to));
+                run(pixels, &mut |to| recon_grid(plan.0, s.at(), to));
+                run(samples, &mut |to| recon_forward(plan.0, image.as_ptr().cast(), to));
+                run(pixels, &mut |to| recon_normal(plan.0, image.as_ptr().cast(), to));
+                run(info.q_elements as usize, &mut |to| recon_q(plan.0, to));
+                run(pixels, &mut |to| recon_cg(plan.0, s.at(), to, &raw const cg, null_mut()));
+                run(s.k[0].len() / 2, &mut |to| recon_density(plan.0, 0, 5, 0.0, to));
+                if g.voxel_count == 0 {
+                    run(3 * voxels, &mut |to| recon_coil_maps(plan.0, s.at(), 0, to));
+                }
+            }
+            results
+        };
+        for _ in 0..4 {
+            operations(&plan, &mut |call| {
+                caller.thinks.store(random(3000), Relaxed);
+                let stopped = caller.may_stop(1 + random(5), call);
+                interrupted += usize::from(stopped);
+                stopped
+            });
+        }
+        let all = &mut |call: &mut dyn FnMut() -> recon_status| {
+            ok(call());
+            false
+        };
+        let wanted = operations(
+            &Handle::new(
+                &g,
+                &options(|o| {
+                    o.device = 1;
+                    set(o)
+                }),
+            ),
+            all,
+        );
+        for (i, result) in operations(&plan, all).iter().enumerate() {
+            assert!(*result == wanted[i], "operation {i} with method {method}, normal {normal}");
+        }
+        // One who never says stop changes nothing.
+        for (i, result) in operations(&Handle::new(&g, &idle.options(set)), all).iter().enumerate() {
+            assert!(*result == wanted[i], "operation {i} with method {method}, normal {normal}");
+        }
+        assert!(idle.asked.load(Relaxed) > 0);
+        [caller, idle].iter().for_each(Caller::was_asked_here);
+    }
+    println!("{interrupted} calls were interrupted");
+    assert!(interrupted > 20, "{interrupted} calls were interrupted");
+}
+
+/// Callers of one plan are asked each in their own thread, and one's yes ends no call of the other's.
+#[test]
+fn callers_are_interrupted_one_by_one() {
+    let s = Spokes::new(400, 96, 1, 1);
+    let g = s.geometry(&[56, 60, 64]);
+    let voxels = 56 * 60 * 64;
+    /// Says stop in one thread only.
+    unsafe extern "C" fn one(data: *mut c_void) -> c_int {
+        // SAFETY: the test's.
+        let (stopped, seen) = unsafe { &*data.cast::<(ThreadId, Mutex<HashSet<ThreadId>>)>() };
+        let here = std::thread::current().id();
+        seen.lock().unwrap().insert(here);
+        (here == *stopped).into()
+    }
+    /// What another thread may have.
+    struct Elsewhere<S>(S);
+    // SAFETY: addresses in them are of what is only read while there are threads.
+    unsafe impl<S> Send for Elsewhere<S> {}
+    // SAFETY: as above.
+    unsafe impl<S> Sync for Elsewhere<S> {}
+    impl<S> Elsewhere<S> {
+        fn get(&self) -> &S {
+            &self.0
+        }
+    }
+    let data = (std::thread::current().id(), Mutex::new(HashSet::<ThreadId>::new()));
+    let mut none = null_mut();
+    let o = options(|o| (o.device, o.method) = (1, 1));
+    let o = recon_options { interrupt: Some(one), interrupt_data: (&raw const data).cast_mut().cast(), ..o };
+    // SAFETY: structures and arrays are alive. Made in this thread the plan is stopped at once.
+    fails(unsafe { recon_plan_create(&raw const g, &raw const o, &raw mut none) }, RECON_CANCELLED, &["the making"]);
+    let (g, o) = (Elsewhere(g), Elsewhere(o));
+    let plan = std::thread::scope(|scope| {
+        let make = || Elsewhere(Handle::new(g.get(), o.get()));
+        scope.spawn(make).join().unwrap().0
+    });
+    let call = || {
+        let plan = &plan;
+        let mut out = poisoned::<f32>(voxels);
+        // SAFETY: arrays have the lengths documented.
+        let status = unsafe { recon_fhd(plan.0, s.at(), out.as_mut_ptr().cast()) };
+        (std::thread::current().id(), status, out)
+    };
+    let callers = std::thread::scope(|scope| {
+        let others = [(); 2].map(|()| scope.spawn(call));
+        for _ in 0..5 {
+            let (_, status, out) = call();
+            fails(status, RECON_CANCELLED, &["interrupted"]);
+            untouched(&out);
+        }
+        others.map(|other| other.join().unwrap())
+    });
+    let seen = data.1.lock().unwrap();
+    for (id, status, out) in &callers {
+        assert_eq!(*status, RECON_OK);
+        assert!(seen.contains(id), "a caller was not asked");
+        same(out, &callers[0].2);
+    }
+    // Besides them this thread, and the one that made the plan.
+    assert_eq!(seen.len(), 4);
+}
+
+/// What is computed apart counts.
+#[test]
+fn outputs_apart_are_within_the_memory_limit() {
+    let s = Scene::<f32>::new();
+    let g = s.combined();
+    let caller = Caller::default();
+    let o = |limit: u64| caller.options(|o| (o.memory_limit, o.normal) = (limit, 2));
+    create_fails(&g, &o(1), RECON_MEMORY_LIMIT, &["the plan needs"]);
+    let for_plan = bytes_needed();
+    let mut image = poisoned::<f32>(VOXELS * FRAMES);
+    let to = image.as_mut_ptr().cast();
+    // SAFETY: arrays have the lengths documented.
+    let fhd = |limit: u64| unsafe { recon_fhd(Handle::new(&g, &o(limit)).0, s.kspace_at(), to) };
+    fails(fhd(for_plan), RECON_MEMORY_LIMIT, &["can be interrupted needs"]);
+    let needed = bytes_needed();
+    assert_eq!(needed, for_plan + (VOXELS * FRAMES * size_of::<Complex<f32>>()) as u64);
+    ok(fhd(needed));
 }
 
 // ------------------------------------------------------------------------------------------------------ threads

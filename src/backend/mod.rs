@@ -2,7 +2,8 @@
 //!
 //! Algorithms (nufft, toeplitz, encoding, cg, ...) are written once over [`Backend`]; a backend implements these
 //! primitives and nothing else. All of them write every element of their output, give the same bits on every call, and
-//! leave errors to the functions that allocate: a primitive on views that exist cannot fail but for the device itself.
+//! leave errors to the functions that allocate: a primitive on views that exist cannot fail but for the device itself, and
+//! for direct sums, which a caller may interrupt.
 
 pub mod cpu;
 pub mod cuda;
@@ -429,10 +430,17 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
         voxels: Option<&[&[T]]>,
         tolerance: f64,
     ) -> Result<Self::DirectSum>;
-    /// image(r) = sum_m values(m) exp(+i 2 pi k_m.r).
-    fn sum_to_image(&self, d: &Self::DirectSum, values: Complexes<Self, T>, image: ComplexesMut<Self, T>);
-    /// values(m) = sum_r image(r) exp(-i 2 pi k_m.r).
-    fn sum_to_samples(&self, d: &Self::DirectSum, image: Complexes<Self, T>, values: ComplexesMut<Self, T>);
+    /// image(r) = sum_m values(m) exp(+i 2 pi k_m.r). Where that takes long it can end with `Cancelled`, the image being
+    /// half written.
+    fn sum_to_image(&self, d: &Self::DirectSum, values: Complexes<Self, T>, image: ComplexesMut<Self, T>)
+        -> Result<()>;
+    /// values(m) = sum_r image(r) exp(-i 2 pi k_m.r), likewise.
+    fn sum_to_samples(
+        &self,
+        d: &Self::DirectSum,
+        image: Complexes<Self, T>,
+        values: ComplexesMut<Self, T>,
+    ) -> Result<()>;
 
     /// y = x.
     fn copy<E: Element>(&self, x: View<'_, Self, E>, y: ViewMut<'_, Self, E>);

@@ -535,7 +535,7 @@ pub unsafe extern "C" fn recon_plan_load_q(plan: *const recon_plan, path: *const
 /// Errors: as recon_fhd; RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT,
 /// RECON_TOLERANCE_OUT_OF_RANGE and RECON_SIZE_MISMATCH for options that make no sense; RECON_NOT_FINITE on overflow;
 /// RECON_MEMORY_LIMIT; RECON_UNSUPPORTED for a prior on differences with a voxel list; RECON_CANCELLED by the progress
-/// callback. Image and report are untouched then.
+/// callback too. Image and report are untouched then.
 #[no_mangle]
 pub unsafe extern "C" fn recon_cg(
     plan: *const recon_plan,

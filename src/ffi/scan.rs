@@ -5,6 +5,7 @@ use super::structs::*;
 use crate::backend::Element;
 use crate::error::{bail, checked_product, try_vec, Result};
 use crate::geometry::{Geometry, VoxelBasis};
+use crate::interrupt::Interrupt;
 use crate::plan::{CudaStream, Device, Method, Normal, Options, Simd};
 use crate::prior::{Matrix, Prior};
 use crate::real::Real;
@@ -159,10 +160,25 @@ impl Scan {
     }
 }
 
+/// What a callback is handed.
+struct CallersData(*mut c_void);
+
+// SAFETY: the library only hands it back, in threads that the caller makes calls from.
+unsafe impl Send for CallersData {}
+// SAFETY: as above.
+unsafe impl Sync for CallersData {}
+
+impl CallersData {
+    fn pointer(&self) -> *mut c_void {
+        self.0
+    }
+}
+
 /// Options of a plan; null means the defaults.
 ///
 /// # Safety
-/// As for [`read`]; device_indices is null or leads to device_count indices; stream is as its documentation says.
+/// As for [`read`]; device_indices is null or leads to device_count indices; stream and interrupt are as their documentation
+/// says.
 pub(super) unsafe fn options(options: *const recon_options) -> Result<Options> {
     let raw = match options.is_null() {
         true => recon_options::initial(),
@@ -240,6 +256,11 @@ pub(super) unsafe fn options(options: *const recon_options) -> Result<Options> {
         )?,
         // SAFETY: the caller's promise.
         stream: (raw.use_stream != 0).then(|| unsafe { CudaStream::new(raw.stream) }),
+        interrupt: raw.interrupt.map(|callback| {
+            let data = CallersData(raw.interrupt_data);
+            // SAFETY: the caller's promise; only a thread that is in a call of this library's asks.
+            Interrupt::new(move || unsafe { callback(data.pointer()) } != 0)
+        }),
     })
 }
 

@@ -45,7 +45,7 @@ pub enum recon_status {
     /// A driver is there, but a library it needs (NVRTC) is not, or they do not fit together; the message says what to
     /// install.
     RECON_DRIVER_INCOMPLETE = 15,
-    /// The progress callback asked to stop.
+    /// The progress callback or the interrupt callback asked to stop.
     RECON_CANCELLED = 16,
     /// This version cannot do what was asked.
     RECON_UNSUPPORTED = 17,

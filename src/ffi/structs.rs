@@ -210,6 +210,11 @@ pub struct recon_progress {
 pub type recon_progress_callback =
     Option<unsafe extern "C" fn(progress: *const recon_progress, user_data: *mut c_void) -> c_int>;
 
+/// Asked whether the running call is to end, by the thread that made the call and no other. Zero continues; anything else
+/// ends the call with RECON_CANCELLED. It should take some microseconds at most, must not use the plan, and must return
+/// normally (no exception, no longjmp).
+pub type recon_interrupt_callback = Option<unsafe extern "C" fn(user_data: *mut c_void) -> c_int>;
+
 /// A scan: the trajectory, the image, the coils. Set it up with recon_geometry_init, then fill in at least dims,
 /// samples and coordinates. The arrays are only read, and only during the call that is given the structure.
 #[repr(C)]
@@ -293,6 +298,14 @@ pub struct recon_options {
     /// A CUstream or cudaStream_t of the GPU's primary context that outlives the plan; NULL is the default stream. Calls
     /// whose arrays are all on the GPU then may return before their results are there: they are for what is queued next.
     pub stream: *mut c_void,
+    /// Called now and then while the plan is made and in every call with it: about fifty times a second, less often where
+    /// the work allows no more (one NUFFT of a large image). Once it says so the call ends; the plan is as good as before.
+    /// For outputs to be untouched then, exact sums, Q, and transforms of several coils or frames are computed apart, in
+    /// memory of the output's size that memory_limit counts. With pointers_on_device transforms only ask before they begin,
+    /// and several GPUs that share work are not interrupted while they do their parts. Or NULL (default).
+    pub interrupt: recon_interrupt_callback,
+    /// Handed to interrupt; to be there until the plan is destroyed.
+    pub interrupt_data: *mut c_void,
 }
 
 /// What a plan is. Set it up with recon_plan_properties_init.
@@ -483,10 +496,11 @@ versioned!(recon_geometry, 168, {
     weights: null(), coils: 1, coil_maps: null(), frames: 1, voxels: [null(); 3], voxel_stride: 0, voxel_count: 0,
     field_map: null(), times: null(),
 });
-// Without simd: 56 bytes; without a stream: 64.
-versioned!(recon_options, 72, older [56, 64], {
+// Without simd: 56 bytes; without a stream: 64; without interrupt: 72.
+versioned!(recon_options, 88, older [56, 64, 72], {
     method: 0, normal: 0, window: 0, device: 0, device_count: 0, device_indices: null(), threads: 0,
     pointers_on_device: 0, tolerance: 0.0, memory_limit: 0, simd: 0, use_stream: 0, stream: null_mut(),
+    interrupt: None, interrupt_data: null_mut(),
 });
 versioned!(recon_plan_properties, 224, {
     precision: 0, method: 0, window: 0, width: 0, threads: 0, toeplitz: 0, ndim: 0, grid: [0; 3], oversampling: 0.0,

@@ -8,6 +8,7 @@ use super::simd::Level;
 use super::threads::Threads;
 use crate::backend::Sign;
 use crate::error::{try_collect, Result};
+use crate::interrupt::Watch;
 use crate::pool::Pool;
 use crate::real::Real;
 use num_complex::Complex;
@@ -39,21 +40,23 @@ impl<T: Real> DirectSum<T> {
     }
 
     /// See [`crate::backend::Backend::sum_to_image`].
-    pub fn to_image(&self, threads: &Threads, values: &[Complex<T>], image: &mut [Complex<T>]) {
-        let (level, k) = (self.level, &self.k);
+    pub fn to_image(&self, threads: &Threads, values: &[Complex<T>], image: &mut [Complex<T>]) -> Result<()> {
+        let (level, k, watch) = (self.level, &self.k, Watch::new());
         match &self.voxels {
-            Voxels::Grid(dims) => grid::to_image(threads, level, &self.scratch, k, *dims, values, image),
-            Voxels::List(r) => list::sum(threads, level, Sign::Plus, k, values, r, image),
+            Voxels::Grid(dims) => grid::to_image(threads, level, &watch, &self.scratch, k, *dims, values, image),
+            Voxels::List(r) => list::sum(threads, level, &watch, Sign::Plus, k, values, r, image),
         }
+        watch.check("exact sums")
     }
 
     /// See [`crate::backend::Backend::sum_to_samples`].
-    pub fn to_samples(&self, threads: &Threads, image: &[Complex<T>], values: &mut [Complex<T>]) {
-        let (level, k) = (self.level, &self.k);
+    pub fn to_samples(&self, threads: &Threads, image: &[Complex<T>], values: &mut [Complex<T>]) -> Result<()> {
+        let (level, k, watch) = (self.level, &self.k, Watch::new());
         match &self.voxels {
-            Voxels::Grid(dims) => grid::to_samples(threads, level, &self.scratch, k, *dims, image, values),
-            Voxels::List(r) => list::sum(threads, level, Sign::Minus, r, image, k, values),
+            Voxels::Grid(dims) => grid::to_samples(threads, level, &watch, &self.scratch, k, *dims, image, values),
+            Voxels::List(r) => list::sum(threads, level, &watch, Sign::Minus, r, image, k, values),
         }
+        watch.check("exact sums")
     }
 }
 
@@ -135,8 +138,8 @@ mod tests {
                 let threads = Threads::new(count).unwrap();
                 let nan = Complex::new(T::of(f64::NAN), T::of(f64::NAN));
                 let (mut image, mut values) = (vec![nan; x.len()], vec![nan; d.len()]);
-                sum.to_image(&threads, &d, &mut image);
-                sum.to_samples(&threads, &x, &mut values);
+                sum.to_image(&threads, &d, &mut image).unwrap();
+                sum.to_samples(&threads, &x, &mut values).unwrap();
                 match &before {
                     None => {
                         let errors = [compare(&image, 1.0, &k, &d, &voxels), compare(&values, -1.0, &voxels, &x, &k)];
@@ -201,9 +204,9 @@ mod tests {
             )
             .unwrap();
             let mut image = vec![Complex::new(f32::NAN, f32::NAN); 4];
-            sum.to_image(&threads, &[], &mut image);
+            sum.to_image(&threads, &[], &mut image).unwrap();
             assert!(image.iter().all(|z| *z == Complex::default()));
-            sum.to_samples(&threads, &image, &mut []);
+            sum.to_samples(&threads, &image, &mut []).unwrap();
         }
     }
 }

@@ -231,11 +231,11 @@ impl<T: Real> Backend<T> for Cpu {
     fn direct_sum(&self, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>, _tolerance: f64) -> Result<DirectSum<T>> {
         DirectSum::new(self.level, k, dims, voxels)
     }
-    fn sum_to_image(&self, d: &DirectSum<T>, values: Complexes<Self, T>, image: ComplexesMut<Self, T>) {
-        d.to_image(&self.threads, slice(values), slice_mut(image));
+    fn sum_to_image(&self, d: &DirectSum<T>, values: Complexes<Self, T>, image: ComplexesMut<Self, T>) -> Result<()> {
+        d.to_image(&self.threads, slice(values), slice_mut(image))
     }
-    fn sum_to_samples(&self, d: &DirectSum<T>, image: Complexes<Self, T>, values: ComplexesMut<Self, T>) {
-        d.to_samples(&self.threads, slice(image), slice_mut(values));
+    fn sum_to_samples(&self, d: &DirectSum<T>, image: Complexes<Self, T>, values: ComplexesMut<Self, T>) -> Result<()> {
+        d.to_samples(&self.threads, slice(image), slice_mut(values))
     }
 
     fn copy<E: Element>(&self, x: View<'_, Self, E>, y: ViewMut<'_, Self, E>) {

@@ -275,11 +275,13 @@ impl<T: Real> Backend<T> for Cuda<T> {
     fn direct_sum(&self, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>, tolerance: f64) -> Result<DirectSum<T>> {
         DirectSum::new(&self.gpu, k, dims, voxels, tolerance)
     }
-    fn sum_to_image(&self, d: &DirectSum<T>, values: Complexes<Self, T>, image: ComplexesMut<Self, T>) {
+    fn sum_to_image(&self, d: &DirectSum<T>, values: Complexes<Self, T>, image: ComplexesMut<Self, T>) -> Result<()> {
         d.to_image(&self.gpu, at(values), at_mut(&image));
+        Ok(())
     }
-    fn sum_to_samples(&self, d: &DirectSum<T>, image: Complexes<Self, T>, values: ComplexesMut<Self, T>) {
+    fn sum_to_samples(&self, d: &DirectSum<T>, image: Complexes<Self, T>, values: ComplexesMut<Self, T>) -> Result<()> {
         d.to_samples(&self.gpu, at(image), at_mut(&values));
+        Ok(())
     }
 
     fn copy<E: Element>(&self, x: View<'_, Self, E>, y: ViewMut<'_, Self, E>) {

@@ -8,6 +8,7 @@
 use super::super::simd::{Arith, Kernel, Level, Vector};
 use super::super::threads::{Shared, Threads};
 use super::phase::{cos_sin, phases};
+use crate::interrupt::Watch;
 use crate::pool::Pool;
 use crate::real::Real;
 use num_complex::Complex;
@@ -185,10 +186,12 @@ fn lanes<T: Real>(level: Level) -> usize {
     level.run(Lanes::<T>(std::marker::PhantomData))
 }
 
-/// image(r) = sum_m values(m) exp(+i 2 pi k_m.r).
+/// image(r) = sum_m values(m) exp(+i 2 pi k_m.r); any numbers when the watch says stop.
+#[allow(clippy::too_many_arguments)]
 pub fn to_image<T: Real>(
     threads: &Threads,
     level: Level,
+    watch: &Watch,
     scratch: &Pool<Vec<T>>,
     k: &[Vec<T>],
     dims: [usize; 3],
@@ -214,6 +217,9 @@ pub fn to_image<T: Real>(
     let (out, scratch) = (Shared::new(image), Shared::new(scratch));
     let panels = y.n.div_ceil(panel);
     for first in (0..values.len()).step_by(block.max(1)) {
+        if watch.stopped() {
+            return;
+        }
         let values = &values[first..(first + block).min(values.len())];
         let writing = Shared::new(&mut *tables);
         threads.run(values.len().div_ceil(TABLE), |task| {
@@ -226,6 +232,9 @@ pub fn to_image<T: Real>(
             panels * z.n,
             || thread.fetch_add(1, Ordering::Relaxed),
             |thread, task| {
+                if watch.stopped() {
+                    return;
+                }
                 // SAFETY: each thread that takes part has its own scratch.
                 let scratch = unsafe { scratch.part(*thread * own, own) };
                 let (start, at_z) = (task % panels * panel, task / panels);
@@ -484,10 +493,12 @@ fn multiply<T: Real, V: Vector<T>, const W: usize, const N: usize>(
     }
 }
 
-/// values(m) = sum_r image(r) exp(-i 2 pi k_m.r).
+/// values(m) = sum_r image(r) exp(-i 2 pi k_m.r), likewise.
+#[allow(clippy::too_many_arguments)]
 pub fn to_samples<T: Real>(
     threads: &Threads,
     level: Level,
+    watch: &Watch,
     scratch: &Pool<Vec<T>>,
     k: &[Vec<T>],
     dims: [usize; 3],
@@ -508,6 +519,9 @@ pub fn to_samples<T: Real>(
     let (folded, scratch) = aligned(&mut buffer, folded_len + threads.count() * own).split_at_mut(folded_len);
     let (total, out, scratch) = (values.len(), Shared::new(values), Shared::new(scratch));
     for first in (0..lines).step_by(part) {
+        if watch.stopped() {
+            return;
+        }
         let lines = first..(first + part).min(lines);
         let writing = Shared::new(&mut *folded);
         threads.run(lines.len().div_ceil(tile), |task| {
@@ -522,6 +536,9 @@ pub fn to_samples<T: Real>(
             total.div_ceil(of_task),
             || thread.fetch_add(1, Ordering::Relaxed),
             |thread, task| {
+                if watch.stopped() {
+                    return;
+                }
                 let samples = task * of_task..((task + 1) * of_task).min(total);
                 // SAFETY: each task has its own samples, each thread that takes part its own scratch.
                 let (out, scratch) =

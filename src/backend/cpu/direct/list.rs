@@ -4,6 +4,7 @@ use super::super::simd::{Arith, Kernel, Level, Vector};
 use super::super::threads::{Shared, Threads};
 use super::phase::{cos_sin, phases};
 use crate::backend::Sign;
+use crate::interrupt::Watch;
 use crate::real::Real;
 use num_complex::Complex;
 use std::array::from_fn;
@@ -11,13 +12,17 @@ use std::array::from_fn;
 /// Points whose sums one task makes, and points whose coordinates and values stay in the first cache meanwhile.
 const TO: usize = 192;
 const FROM: usize = 256;
+/// Such blocks after which a task looks whether it is to end: about a millisecond, and a list can be as long as it likes.
+const LOOK: usize = 16;
 /// Vectors of sums that share the loads of a point's coordinates and value.
 const GROUP: usize = 3;
 
-/// out(a) = sum_b values(b) exp(+-i 2 pi p_a.p_b), for any points a and b.
+/// out(a) = sum_b values(b) exp(+-i 2 pi p_a.p_b), for any points a and b; any numbers when the watch says stop.
+#[allow(clippy::too_many_arguments)]
 pub fn sum<T: Real>(
     threads: &Threads,
     level: Level,
+    watch: &Watch,
     sign: Sign,
     from: &[Vec<T>],
     values: &[Complex<T>],
@@ -33,11 +38,12 @@ pub fn sum<T: Real>(
         let own = task * TO..((task + 1) * TO).min(total);
         // SAFETY: each task has its own points.
         let out = unsafe { shared.part(own.start, own.len()) };
-        level.run(Sum { sign, from, values, to, first: own.start, out });
+        level.run(Sum { watch, sign, from, values, to, first: own.start, out });
     });
 }
 
 struct Sum<'a, T> {
+    watch: &'a Watch,
     sign: Sign,
     from: &'a [Vec<T>],
     values: &'a [Complex<T>],
@@ -73,6 +79,9 @@ impl<T: Real> Sum<'_, T> {
         let mut total = [[0f64; TO]; 2];
         let step = GROUP * T::V::<A>::LANES;
         for start in (0..self.values.len()).step_by(FROM) {
+            if start % (LOOK * FROM) == 0 && self.watch.stopped() {
+                return;
+            }
             let block = start..(start + FROM).min(self.values.len());
             let values = &self.values[block.clone()];
             let from: [&[T]; D] = from_fn(|axis| &self.from[axis][block.clone()]);
