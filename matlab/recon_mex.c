@@ -86,6 +86,9 @@ static void check(recon_status status) {
     if (status == RECON_OK) {
         return;
     }
+    if (status == RECON_CANCELLED) {
+        fail(identifier_of(status), "cancelled by Ctrl-C");
+    }
     /* The library counts as C does. */
     bool index = status == RECON_NOT_FINITE || status == RECON_COORDINATE_OUT_OF_RANGE;
     fail(identifier_of(status), "%s%s", recon_last_error_message(), index ? " (indices count from 0)" : "");
@@ -564,11 +567,14 @@ static void call_function(progress_state *state, const recon_progress *p) {
 /* Runs within recon_cg, so that no MATLAB error may pass: they are kept, and returned once the solver has. */
 static int on_progress(const recon_progress *p, void *user_data) {
     progress_state *state = user_data;
-    if (state->function) {
-        call_function(state, p);
-    }
-    state->interrupted = state->interrupted || interrupt_pending();
+    call_function(state, p);
     return state->interrupted || state->error ? 1 : 0;
+}
+
+/* What every plan asks during its calls. */
+static int on_interrupt(void *user_data) {
+    (void)user_data;
+    return interrupt_pending() ? 1 : 0;
 }
 
 /* ---- Commands: plans ------------------------------------------------------------------------------------------- */
@@ -755,6 +761,7 @@ static void read_options(recon_options *options, uint32_t indices[64], const mxA
     if ((value = field(structure, "GpuArray"))) {
         options->pointers_on_device = scalar(value, "GpuArray") != 0.0;
     }
+    options->interrupt = on_interrupt;
 }
 
 /* handle = create(geometry, options) */
@@ -1080,9 +1087,9 @@ static void read_cg_options(recon_cg_options *options, progress_state *progress,
             fail(INVALID, "Progress is %s: give true, or a function of one structure", describe(value));
         }
         progress->function = value;
+        options->progress = on_progress;
+        options->user_data = progress;
     }
-    options->progress = on_progress;
-    options->user_data = progress;
 }
 
 /* [image, report, error] = cg(handle, kspace, options, image shape): an error of the progress function ends the solution,
@@ -1124,9 +1131,6 @@ static void solve(int nout, mxArray **out, const mxArray **in) {
         out[0] = mxCreateDoubleMatrix(0, 0, mxREAL);
         out[1] = mxCreateDoubleMatrix(0, 0, mxREAL);
         return;
-    }
-    if (progress.interrupted && status == RECON_CANCELLED) {
-        fail("recon:Cancelled", "cancelled by Ctrl-C");
     }
     out[0] = close_operands(&a, status);
     const char *names[] = {"stop",      "images",          "worst_image",       "iterations", "residual",

@@ -42,6 +42,7 @@ classdef Encoding
 %   E.loadq(file) keep it; E.info() what was chosen; size(E); E.afun(x, flag) for lsqr; delete(E) frees the plan now.
 %
 %   Every error has an identifier, as recon:InvalidArgument, recon:SizeMismatch, recon:CoordinateOutOfRange.
+%   Ctrl-C ends long computations with recon:Cancelled; the operator can be used again.
 %   After save and load the operator is rebuilt from its list (MATLAB; Octave cannot save objects).
 %
 %   Example
