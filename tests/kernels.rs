@@ -42,6 +42,20 @@ fn some_of_each() -> Vec<Kernels> {
     names.into_iter().flat_map(some).collect()
 }
 
+/// Two kernels under one key would be taken for one another, in the folder and in the GPU's memory.
+#[test]
+fn keys_tell_kernels_apart() {
+    let all = usual_kernels();
+    for (i, kernels) in all.iter().enumerate() {
+        for other in &all[..i] {
+            assert_eq!(kernels.key() == other.key(), kernels == other, "{kernels:?} and {other:?}");
+        }
+        let changed = kernels.clone().with("SOMETHING", "else".to_owned());
+        assert_ne!(kernels.key(), changed.key(), "a macro that {} was given later", kernels.name);
+    }
+    assert!(all.len() > 100, "{} kernels", all.len());
+}
+
 #[test]
 fn kernels_compile_for_every_architecture() {
     if !compiler() {

@@ -16,15 +16,22 @@ use std::path::{Path, PathBuf};
 const MAGIC: &[u8; 8] = b"reconK01";
 
 /// A source with its options.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Kernels {
     /// Its name, for files and messages.
     pub name: &'static str,
     /// The text, without what stands in front of all of them.
-    pub source: &'static str,
-    /// Macros and their values.
-    pub macros: Vec<(&'static str, String)>,
+    source: &'static str,
+    macros: Vec<(&'static str, String)>,
+    /// The checksum of all that is compiled: no macro may change without it.
     key: u64,
+}
+
+/// By what they are, not by their keys, so that tests can tell whether keys tell them apart.
+impl PartialEq for Kernels {
+    fn eq(&self, other: &Self) -> bool {
+        (self.name, self.source, &self.macros) == (other.name, other.source, &other.macros)
+    }
 }
 
 impl Kernels {
@@ -36,9 +43,18 @@ impl Kernels {
         };
         let macros: Vec<_> =
             precision.into_iter().chain(macros.iter().map(|(name, value)| (*name, value.to_string()))).collect();
-        let mut kernels = Kernels { name, source, macros, key: 0 };
-        kernels.key = Checksum::of(format!("{}\n{}", kernels.options().join(" "), kernels.text()).as_bytes());
-        kernels
+        Kernels { name, source, macros, key: 0 }.keyed()
+    }
+
+    /// The same kernels with one macro more.
+    pub fn with(mut self, name: &'static str, value: String) -> Self {
+        self.macros.push((name, value));
+        self.keyed()
+    }
+
+    fn keyed(mut self) -> Self {
+        self.key = Checksum::of(format!("{}\n{}", self.options().join(" "), self.text()).as_bytes());
+        self
     }
 
     fn text(&self) -> String {

@@ -194,10 +194,8 @@ impl Layout {
             ("ROWS", usize::from(lie == Lie::Rows)),
             ("FUSED", usize::from(fused)),
         ];
-        let mut kernels = Kernels::new("fft", SOURCE, bytes, &numbers);
         let radices: Vec<String> = self.radices.iter().map(|r| r.to_string()).collect();
-        kernels.macros.push(("RADICES", radices.join(",")));
-        kernels
+        Kernels::new("fft", SOURCE, bytes, &numbers).with("RADICES", radices.join(","))
     }
 }
 
