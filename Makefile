@@ -84,8 +84,10 @@ $(nvrtc)/ready: tests/requirements.txt
 
 # The tests of the transforms and of the solver run themselves again at each lower level of the vector unit, and say so.
 # The gadgets' tests need the ISMRMRD library, and where Gadgetron is installed (GADGETRON_HOME, or on the PATH) they try
-# the gadgets in it. MATLAB's side is tested in Octave, whose pictures need the last three.
-test: PACKAGES += python3-venv libismrmrd-dev octave octave-dev gnuplot-nox ghostscript fonts-freefont-otf
+# the gadgets in it. MATLAB's side is tested in Octave, whose pictures need gnuplot (any), Ghostscript and a
+# font.
+test: PACKAGES += python3-venv libismrmrd-dev octave octave-dev ghostscript fonts-freefont-otf
+test: PACKAGES += $(shell command -v gnuplot >/dev/null || echo gnuplot-nox)
 test: deps
 	@if [ -z "$$RECON_NVRTC" ]; then $(MAKE) --no-print-directory $(nvrtc)/ready; fi
 	@if cargo fmt --version >/dev/null 2>&1; then $(CARGO) fmt --check; else echo "skipped: formatting (no rustfmt)"; fi

@@ -406,6 +406,9 @@ typedef struct {
     /* Of the arrays that the plan transforms in one piece, as MATLAB sees them; empty where the caller did not say. */
     shape image_shape, kspace_shape;
     bool on_gpu;
+    /* Solutions under way, whose progress functions may do anything: a plan that is deleted meanwhile goes with the last. */
+    unsigned in_use;
+    bool deleted;
 } entry;
 
 static struct {
@@ -431,11 +434,11 @@ static void forget_all(void) {
     }
 }
 
-static const char deleted[] = "the operator was deleted (by delete, clear all or clear mex): make it again";
+static const char was_deleted[] = "the operator was deleted (by delete, clear all or clear mex): make it again";
 
 static uint64_t id_of(const mxArray *array) {
     if (mxIsEmpty(array)) {
-        fail("recon:Deleted", "%s", deleted);
+        fail("recon:Deleted", "%s", was_deleted);
     }
     if (mxGetClassID(array) != mxUINT64_CLASS || mxIsComplex(array) || mxGetNumberOfElements(array) != 1) {
         fail(INVALID, "the handle is %s: only recon.Encoding makes handles", describe(array));
@@ -454,8 +457,8 @@ static entry *find(uint64_t id) {
 
 static entry *need_id(uint64_t id) {
     entry *e = find(id);
-    if (!e) {
-        fail("recon:Deleted", "%s", deleted);
+    if (!e || e->deleted) {
+        fail("recon:Deleted", "%s", was_deleted);
     }
     return e;
 }
@@ -821,7 +824,9 @@ static void destroy(int nout, mxArray **out, const mxArray **in) {
     (void)nout;
     (void)out;
     entry *e = find(id_of(in[0]));
-    if (e) {
+    if (e && e->in_use) {
+        e->deleted = true;
+    } else if (e) {
         forget(e);
     }
 }
@@ -1125,7 +1130,16 @@ static void solve(int nout, mxArray **out, const mxArray **in) {
     }
     operands a;
     open_operands(&a, e, in[1], &s, "the k-space data");
+    /* The entry may move, and this file must stay, whatever the progress function does. */
+    uint64_t id = e->id;
+    e->in_use++;
+    mexLock();
     recon_status status = recon_cg(e->plan, a.in, a.out, &options, &report);
+    mexUnlock();
+    e = find(id);
+    if (--e->in_use == 0 && e->deleted) {
+        forget(e);
+    }
     out[2] = progress.error ? progress.error : mxCreateDoubleMatrix(0, 0, mxREAL);
     if (progress.error) {
         out[0] = mxCreateDoubleMatrix(0, 0, mxREAL);

@@ -1,6 +1,6 @@
 function tests = test_clearing()
 %TEST_CLEARING  clear mex and clear all free all plans. Run last: they clear the tests' functions too.
-tests = {@clear_mex_frees, @clear_all_frees};
+tests = {@clear_mex_frees, @clear_all_frees, @clear_all_within_a_call};
 end
 
 function clear_mex_frees()
@@ -27,4 +27,13 @@ function inner()
 E = recon.Encoding(zeros(10, 2), [8 8]);
 check(isequal(size(E * ones(8)), [10 1]), 'it works');
 clear all %#ok<CLALL>
+end
+
+function clear_all_within_a_call()
+k = recon.trajectory.radial(10, 20);
+d = recon.phantom.kspace(k, [10 10]);
+expected = recon.cg(k, d, [10 10], 'Iterations', 3);
+x = recon.cg(k, d, [10 10], 'Iterations', 3, 'Progress', @(p) evalin('base', 'clear all'));
+check(isequal(x, expected), 'the solution is not disturbed');
+check(recon_mex('plans') == 0, 'and nothing is left');
 end

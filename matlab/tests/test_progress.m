@@ -1,6 +1,6 @@
 function tests = test_progress()
 %TEST_PROGRESS  What recon.cg tells while it works, and that it can be stopped.
-tests = {@function_is_called, @printed, @errors_stop_it};
+tests = {@function_is_called, @printed, @errors_stop_it, @functions_may_do_anything};
 end
 
 function function_is_called()
@@ -42,5 +42,28 @@ end
 function stop(p)
 if p.iteration == 2
     error('mine:stop', 'after %d', p.iteration);
+end
+end
+
+function functions_may_do_anything()
+% Delete the operator that is at work, make others, use it, solve with it.
+k = recon.trajectory.radial(10, 20);
+d = recon.phantom.kspace(k, [10 10]);
+expected = recon.cg(k, d, [10 10], 'Iterations', 3);
+before = recon_mex('plans');
+E = recon.Encoding(k, [10 10]);
+check(isequal(recon.cg(E, d, 'Iterations', 3, 'Progress', @(p) delete(E)), expected), 'the solution is not disturbed');
+check_error(@() E * ones(10), 'recon:Deleted');
+check(recon_mex('plans') == before, 'the plan goes afterwards');
+E = recon.Encoding(k, [10 10]);
+check(isequal(recon.cg(E, d, 'Iterations', 3, 'Progress', @(p) make_many(k)), expected), 'nor by other operators');
+check(isequal(recon.cg(E, d, 'Iterations', 3, 'Progress', @(p) E * ones(10)), expected), 'nor by its use');
+check(isequal(recon.cg(E, d, 'Iterations', 3, 'Progress', @(p) recon.cg(E, d, 'Iterations', 1)), expected), 'nor by another');
+end
+
+function make_many(k)
+made = cell(1, 50);
+for i = 1:50
+    made{i} = recon.Encoding(k, [8 8]);
 end
 end
