@@ -173,7 +173,8 @@ mod tests {
                 check("a test").unwrap();
                 assert!(!watch.stopped());
             }
-            assert!((2..=10).contains(&count()), "{} questions", count());
+            // At the beginning at least, however the machine stands still.
+            assert!((1..=11).contains(&count()), "{} questions", count());
             let before = count();
             ASKED.set(None);
             std::thread::scope(|scope| {
