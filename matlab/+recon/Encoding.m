@@ -187,7 +187,7 @@ classdef Encoding
 
         function y = mtimes(E, x)
         %*  E * x is what the scanner would measure of x, E' * y the adjoint of y.
-            if ~isa(E, 'recon.Encoding') || isa(x, 'recon.Encoding')
+            if isnumeric(E)
                 error('recon:InvalidArgument', ...
                     'an operator is multiplied with an array to its right: E * x, E'' * y, and E.normal(x) for E'' * E');
             end
