@@ -402,7 +402,7 @@ typedef struct {
     uint64_t id;
     recon_plan *plan;
     recon_plan_properties properties;
-    uint64_t samples, coils, voxels, frames;
+    uint64_t samples, coils, voxels;
     /* Of the arrays that the plan transforms in one piece, as MATLAB sees them; empty where the caller did not say. */
     shape image_shape, kspace_shape;
     bool on_gpu;
@@ -534,8 +534,9 @@ typedef struct {
     mxArray *error;
 } progress_state;
 
-/* Calls state->function(p), which catches its errors and returns them, [] if there was none. Octave throws an exception at Ctrl-C while it interprets, which must not pass through the
- * solver: until the function has returned, Ctrl-C is only noted. */
+/* Calls state->function(p), which catches its errors and returns them, [] if there was none. Octave throws an exception at
+ * Ctrl-C while it interprets, which must not pass through the solver: until the function has returned, Ctrl-C is only
+ * noted. */
 static void call_function(progress_state *state, const recon_progress *p) {
 #ifdef RECON_OCTAVE
     struct sigaction noting, usual;
@@ -594,7 +595,7 @@ static int on_interrupt(void *user_data) {
 
 /* The trajectory as separate coordinates, from [samples, ndim] reals or from complex kx + i ky. The edge 0.5 is the same
  * frequency as -0.5 for voxels at integers, and users write it. */
-static uint64_t set_trajectory(recon_geometry *geometry, const mxArray *k, bool wrap) {
+static void set_trajectory(recon_geometry *geometry, const mxArray *k, bool wrap) {
     need_numbers(k, "the trajectory");
     bool wide = geometry->precision == RECON_F64, from = mxIsDouble(k);
     size_t elements = mxGetNumberOfElements(k), ndim = mxIsComplex(k) ? 2 : geometry->ndim;
@@ -623,7 +624,6 @@ static uint64_t set_trajectory(recon_geometry *geometry, const mxArray *k, bool 
         geometry->coordinates[axis] = coordinates;
     }
     geometry->samples = samples;
-    return samples;
 }
 
 static void set_dims(recon_geometry *geometry, const mxArray *dims) {
@@ -820,7 +820,6 @@ static void create(int nout, mxArray **out, const mxArray **in) {
     e->id = ++plans.next;
     e->samples = geometry.samples;
     e->coils = geometry.coils;
-    e->frames = geometry.frames;
     e->voxels = voxels_of(&geometry);
     e->image_shape = image_shape;
     e->kspace_shape = kspace_shape;
@@ -918,23 +917,17 @@ static void open_operands(operands *a, const entry *e, const mxArray *input, con
     a->out = a->host.data;
 }
 
-/* The result, or the error of a call that failed. */
+/* The result where the call succeeded, else NULL, with nothing left that MATLAB does not free by itself. */
 static mxArray *close_operands(operands *a, recon_status status) {
-    mxArray *result = NULL;
 #ifdef RECON_GPUARRAY
     if (a->gpu_out) {
-        if (status == RECON_OK) {
-            result = mxGPUCreateMxArrayOnGPU(a->gpu_out);
-        }
+        mxArray *result = status == RECON_OK ? mxGPUCreateMxArrayOnGPU(a->gpu_out) : NULL;
         mxGPUDestroyGPUArray(a->gpu_in);
         mxGPUDestroyGPUArray(a->gpu_out);
-        check(status);
         return result;
     }
 #endif
-    check(status);
-    result = finish(a->host);
-    return result;
+    return status == RECON_OK ? finish(a->host) : NULL;
 }
 
 /* How many elements of an array an input holds, checked against the plan's: several are transformed one by one. */
@@ -974,7 +967,9 @@ static mxArray *transformed(const entry *e, uint32_t which, const mxArray *input
     for (size_t r = 0; r < repeats && status == RECON_OK; r++) {
         status = calls[which](e->plan, a.in + r * in_elements * bytes, a.out + r * out_elements * bytes);
     }
-    return close_operands(&a, status);
+    mxArray *result = close_operands(&a, status);
+    check(status);
+    return result;
 }
 
 /* output = apply(handle, which, input, output shape) */
@@ -1150,13 +1145,15 @@ static void solve(int nout, mxArray **out, const mxArray **in) {
     if (--e->in_use == 0 && e->deleted) {
         forget(e);
     }
-    out[2] = progress.error ? progress.error : mxCreateDoubleMatrix(0, 0, mxREAL);
+    out[0] = close_operands(&a, status);
     if (progress.error) {
         out[0] = mxCreateDoubleMatrix(0, 0, mxREAL);
         out[1] = mxCreateDoubleMatrix(0, 0, mxREAL);
+        out[2] = progress.error;
         return;
     }
-    out[0] = close_operands(&a, status);
+    check(status);
+    out[2] = mxCreateDoubleMatrix(0, 0, mxREAL);
     const char *names[] = {"stop",      "images",          "worst_image",       "iterations", "residual",
                            "q_seconds", "adjoint_seconds", "iteration_seconds", "residuals"};
     out[1] = mxCreateStructMatrix(1, 1, sizeof names / sizeof *names, names);

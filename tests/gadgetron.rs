@@ -8,23 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// A line past the test harness, which would keep it to itself.
-fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
-}
-
-/// Runs a command that must succeed, and returns what it printed.
-#[track_caller]
-fn run(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
-    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}:\n{text}");
-    text
-}
+mod common;
+use common::{printed, root, run, say};
 
 fn there(program: &str) -> bool {
     Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
@@ -158,7 +143,7 @@ impl Gadgetron {
         let mut server = self.command("gadgetron");
         server.args(["--disable_storage", "1", "--from_stream", "-W"]).arg(&self.folder).arg("-c").arg(chain);
         let done = server.arg("-i").arg(&from).arg("-o").arg(&to).output().unwrap();
-        let log = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
+        let log = printed(&done);
         let _ = fs::remove_file(self.file(output));
         if fs::metadata(&to).is_ok_and(|m| m.len() > 0) {
             let _ = self.command("ismrmrd_stream_to_hdf5").arg("-i").arg(&to).arg("-o").arg(output).output();

@@ -2,20 +2,14 @@
 //! of complex numbers, and matlab/tests runs with each.
 #![cfg(target_os = "linux")]
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// Past the harness, which hides what tests print.
-fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
-}
+mod common;
+use common::{printed, root, run, say};
 
 fn found(program: &str) -> bool {
     Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
@@ -44,17 +38,6 @@ fn library() -> PathBuf {
     let library = std::env::current_exe().unwrap().parent().unwrap().join("librecon.a");
     assert!(library.exists(), "no {}", library.display());
     library
-}
-
-fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
-
-#[track_caller]
-fn run(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
-    assert!(output.status.success(), "{command:?}: {}\n{}", output.status, text(&output));
-    text(&output)
 }
 
 /// Octave without the user's settings, in a folder of its own, with the binding on its path.
@@ -110,12 +93,8 @@ fn run_tests(separate: bool) {
     let mex = mex_file(separate);
     let mut command = octave_command(&mex, &format!("addpath('{}'); run_tests", root().join("matlab/tests").display()));
     let output = command.env("RECON_TEST_MEX", &mex).env("RECON_TEST_REFERENCE", reference()).output().unwrap();
-    let printed = text(&output);
-    assert!(
-        output.status.success() && printed.contains(" passed, 0 failed, 0 skipped"),
-        "{}\n{printed}",
-        output.status
-    );
+    let text = printed(&output);
+    assert!(output.status.success() && text.contains(" passed, 0 failed, 0 skipped"), "{}\n{text}", output.status);
 }
 
 #[test]

@@ -79,11 +79,7 @@ classdef Encoding
             if nargin < 1
                 error('recon:InvalidArgument', 'too few arguments: call it as recon.Encoding(k, dims)');
             end
-            dims = [];
-            if ~isempty(varargin) && isnumeric(varargin{1})
-                dims = varargin{1};
-                varargin = varargin(2:end);
-            end
+            [dims, varargin] = recon.internal.leading_size(varargin);
             o = recon.internal.options('recon.Encoding', varargin, recon.internal.plan_options(), {});
             [E.sampleSize, ndim] = recon.internal.trajectory(k);
 
@@ -343,7 +339,6 @@ classdef Encoding
     methods (Hidden)
         function x = to_images(E, which, y)
         %TO_IMAGES  One of the transforms from k-space to images.
-
             recon.internal.numbers(y, 'the k-space data');
             samples = prod(E.sampleSize);
             stacked = iscolumn(y) && numel(y) ~= samples;

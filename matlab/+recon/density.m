@@ -27,20 +27,12 @@ if isa(k, 'recon.Encoding')
     own = recon.internal.options('recon.density', varargin, names, {});
     E = k;
 else
-    dims = {};
-    if ~isempty(varargin) && isnumeric(varargin{1})
-        dims = varargin(1);
-        varargin = varargin(2:end);
-    end
+    [dims, varargin] = recon.internal.leading_size(varargin);
     others = setdiff(recon.internal.plan_options(), {'Method', 'Weights', 'Maps', 'Coils', 'Frames'});
     [own, others] = recon.internal.options('recon.density', varargin, names, others);
-    E = recon.Encoding(k, dims{:}, others{:});
+    E = recon.Encoding(k, dims, others{:});
 end
-values = struct('Method', 'pipe-menon', 'Iterations', 30, 'Change', 1e-3);
-given = fieldnames(own);
-for i = 1:numel(given)
-    values.(given{i}) = own.(given{i});
-end
+values = recon.internal.defaults(struct('Method', 'pipe-menon', 'Iterations', 30, 'Change', 1e-3), own);
 weights = recon_mex('density', E.plan.id, values.Method, values.Iterations, values.Change, ...
     recon.internal.full_size(E.sampleSize));
 end

@@ -23,10 +23,6 @@ if ~isequal(size(image), size(truth))
         recon.internal.sizes(size(truth)));
 end
 own = recon.internal.options('recon.metrics', varargin, {'Part', 'Scale', 'Mask'}, {});
-values = struct('Part', 'complex', 'Scale', 'none', 'Mask', []);
-given = fieldnames(own);
-for i = 1:numel(given)
-    values.(given{i}) = own.(given{i});
-end
+values = recon.internal.defaults(struct('Part', 'complex', 'Scale', 'none', 'Mask', []), own);
 quality = recon_mex('metrics', image, truth, values.Mask, values.Part, values.Scale);
 end

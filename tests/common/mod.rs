@@ -150,3 +150,22 @@ pub fn again_at_other_levels(this: &str) {
         assert!(ran, "{name} at level {level}:\n{text}{}", String::from_utf8_lossy(&out.stderr));
     }
 }
+
+/// The project's folder.
+pub fn root() -> &'static std::path::Path {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Runs a command that must succeed, and returns what it printed, errors last.
+#[track_caller]
+pub fn run(command: &mut std::process::Command) -> String {
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let text = printed(&output);
+    assert!(output.status.success(), "{command:?}: {}\n{text}", output.status);
+    text
+}
+
+/// What a command printed, errors last.
+pub fn printed(output: &std::process::Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}

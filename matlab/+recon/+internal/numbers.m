@@ -1,4 +1,4 @@
-function numbers(array, what, must_be_real)
+function numbers(array, what)
 %NUMBERS  Refuses what is not a full array of single or double. For internal use.
 if ~isfloat(array) || issparse(array)
     kind = class(array);
@@ -9,8 +9,5 @@ if ~isfloat(array) || issparse(array)
 end
 if isempty(array)
     error('recon:InvalidArgument', '%s: this is empty (%s)', what, recon.internal.sizes(size(array)));
-end
-if nargin > 2 && must_be_real && ~isreal(array)
-    error('recon:InvalidArgument', '%s: this is complex; give real numbers', what);
 end
 end

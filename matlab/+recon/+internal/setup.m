@@ -11,11 +11,7 @@ if isa(first, 'recon.Encoding')
     rest = recon.internal.trailing(data, encoding.sampleSize, [name ': the k-space data'], 'the trajectory''s samples');
     return
 end
-dims = [];
-if ~isempty(list) && isnumeric(list{1})
-    dims = list{1};
-    list = list(2:end);
-end
+[dims, list] = recon.internal.leading_size(list);
 [own, others] = recon.internal.options(name, list, own_names, recon.internal.plan_options());
 samples = recon.internal.trajectory(first);
 rest = recon.internal.trailing(data, samples, [name ': the k-space data'], 'the trajectory''s samples');
