@@ -5,7 +5,7 @@ use crate::io::{read_images, Image, Scan};
 use crate::options::{Combination, DensityArgs, InputArgs, PlanArgs, Precision, PriorKind};
 use crate::output::{check_image_output, check_output, check_together, write_images, write_text};
 use crate::progress::Progress;
-use crate::reconstruct::{cast, channels, groups, read_maps, Finish, Sampling, Weights};
+use crate::reconstruct::{cast, channels, groups, order_hint, read_maps, Finish, Sampling, Weights};
 use crate::resize::Resize;
 use crate::{defaults, input};
 use clap::ValueEnum;
@@ -390,10 +390,11 @@ fn companion(
                 bail!(
                     SizeMismatch,
                     "{}: images of {dims:?} voxels, but the encoded matrix of the scans is {:?} and the reconstructed \
-                     one {:?}",
+                     one {:?}{}",
                     path.display(),
                     resize.encoded,
-                    resize.wanted
+                    resize.wanted,
+                    order_hint(dims, resize.wanted)
                 );
             }
         }

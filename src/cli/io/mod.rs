@@ -268,14 +268,19 @@ pub fn read_image(path: impl AsRef<Path>) -> Result<Image> {
     }
 }
 
-/// The coordinate in [-0.5, 0.5) of the same point of k-space, if there is one: exactly 0.5 is -0.5 for voxels at
+/// The coordinate in [-0.5, 0.5) of the same point of k-space, if there is one, rounding aside: 0.5 is -0.5 for voxels at
 /// integer positions.
 fn wrap_coordinate(k: f32) -> Option<f32> {
     match k {
-        0.5 => Some(-0.5),
         k if (-0.5..0.5).contains(&k) => Some(k),
+        k if in_range(k as f64) => Some(-0.5),
         _ => None,
     }
+}
+
+/// As the core will have it.
+fn in_range(k: f64) -> bool {
+    k.abs() <= 0.5 + 1e-6
 }
 
 /// The bytes of a file, at most `limit` of them; more are an error.
