@@ -17,10 +17,15 @@ use std::time::Instant;
 
 /// Regularised least squares by conjugate gradients
 ///
-/// Solves (E^H W E + lambda R^H R) x = E^H W d. Several coils are combined through coil maps: those of --maps, or else maps
-/// estimated from the centre of the data's own k-space (one set for all repetitions and phases of a slice that share their
-/// trajectory), scaled so that the image has the magnitude of the root of the sum of squares. With --no-maps each coil is
-/// solved for on its own, and the images are combined by --combine.
+/// Solves (E^H W E + lambda R^H R) x = E^H W d. Several coils are combined through coil maps: those of --maps, or else a
+/// Walsh estimate (Walsh et al. 2000, Magn. Reson. Med. 43:682) from the centre of the data's own k-space (one set for all
+/// repetitions and phases of a slice that share their trajectory), scaled so that the image has the magnitude of the root of
+/// the sum of squares. With --no-maps each coil is solved for on its own, and the images are combined by --combine.
+///
+/// The estimate fails where the centre of k-space was not sampled or holds no signal, where the object is larger than the
+/// field of view (one map a coil cannot say what is folded), and where there is only noise: maps are arbitrary there. With
+/// too small a --calibration maps miss how the coils vary; with too large a one they take in noise, and aliasing where spokes
+/// are far apart. Give --maps then, or --no-maps.
 ///
 /// W is 1 (--unweighted), or the density weights (--weighted), with which fewer iterations do but noise is a little
 /// stronger.

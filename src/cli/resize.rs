@@ -64,6 +64,20 @@ impl Resize {
                 );
             }
             resize.scaled[axis] = (exact.round() as usize).max(1);
+            let name = ["x", "y", "z"][axis];
+            if matrix.is_none() && part > 1.01 * fov && fov > 0.0 {
+                log::warn!(
+                    "the reconstructed field of view along {name}, {part} mm, is larger than the encoded one, {fov} mm: \
+                     zeros surround the image; if the header is wrong, use --matrix encoded"
+                );
+            }
+            if matrix.is_none() && 2 * resize.scaled[axis] <= encoded[axis] {
+                log::warn!(
+                    "the reconstructed voxels are {:.3} times as long along {name} as the encoded ones: details are \
+                     averaged; if the header is wrong, use --matrix encoded",
+                    encoded[axis] as f64 / exact
+                );
+            }
             let rounding = (resize.scaled[axis] as f64 / exact - 1.0).abs();
             if rounding > 2e-3 {
                 log::info!("axis {axis}: voxels come out {:.1} % off the size asked for", 100.0 * rounding);

@@ -55,6 +55,15 @@ impl Placement {
         self.position.iter().all(|p| p.is_finite())
             && (0..3).all(|i| (0..=i).all(|j| (dot(d[i], d[j]) - if i == j { 1.0 } else { 0.0 }).abs() < 0.01))
     }
+
+    /// The directions of rising x, y and z; where they are not known, to the left, to the front and to the head, as the
+    /// Shepp-Logan phantom lies: pictures and NIfTI files both have it so.
+    pub fn directions(&self) -> [[f32; 3]; 3] {
+        match self.is_known() {
+            true => [self.read_dir, self.phase_dir, self.slice_dir],
+            false => [[1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, 1.0]],
+        }
+    }
 }
 
 /// An image, or one image a channel on the same grid.
@@ -186,7 +195,7 @@ pub fn write_image(path: impl AsRef<Path>, image: &Image) -> Result<()> {
 /// - `.h5`, `.mrd`: ISMRMRD images ([`ismrmrd::write_images`]); complex, with placement and index;
 /// - `.cfl`, `.hdr`: BART's pair of files, complex, `[x, y, z, channels]`, several images along BART's dimension 10;
 /// - `.nii`, `.nii.gz`: NIfTI-1, magnitude ([`nifti::write_nifti`]), channels and images along the fourth dimension;
-/// - `.png`: magnitude ([`write_png`] with its defaults), the images side by side.
+/// - `.png`: magnitude ([`write_png`] with its defaults), upright, the images side by side.
 ///
 /// # Errors
 /// `InvalidArgument` for another ending and for no images, `SizeMismatch` when images that share a file other than
@@ -229,7 +238,7 @@ pub fn write_images(path: impl AsRef<Path>, images: &[Image]) -> Result<()> {
     }
 }
 
-/// Reads the images of a file: ISMRMRD images (`.h5`, `.mrd`: those of the first series found), BART's `.cfl`
+/// Reads the images of a file: ISMRMRD images (`.h5`, `.mrd`: those of all series), BART's `.cfl`
 /// (`[x, y, z]`, all further dimensions as channels), NIfTI-1 (`.nii`, `.nii.gz`, likewise) or NumPy's `.npy`
 /// (likewise, the fastest dimension first; rounded to single precision).
 ///
