@@ -135,8 +135,8 @@ pub fn run(args: &CompareArgs) -> Result<()> {
     if args.transpose {
         truths = truths.iter().map(Volume::transposed).collect::<Result<_>>()?;
     }
-    // All panels are shown one way: that of the first image of which it is known.
-    let mut shown: Vec<(Volume, f64)> = Vec::new();
+    // All panels are shown one way: that of the truth, or of the first image, where it is known.
+    let (mut panels, mut placement) = (Vec::new(), None);
     for path in image_paths {
         let images = volumes(path)?;
         if truths.len() != 1 && truths.len() != images.len() {
@@ -155,20 +155,27 @@ pub fn run(args: &CompareArgs) -> Result<()> {
             let file = (image_paths.len() > 1).then_some(path.as_path());
             let compared = Compared::new(args, image, truth)?;
             compared.print(args, file, (count > 1).then_some(i))?;
-            if args.picture.is_some() {
-                if shown.is_empty() {
-                    shown.push((compared.truth, 1.0));
-                }
-                shown.push((compared.image, compared.metrics.scale.norm()));
+            if args.picture.is_none() {
+                continue;
             }
+            let Compared { image, truth, metrics, .. } = &compared;
+            let placement = placement.get_or_insert_with(|| {
+                [truth, image].map(|v| v.placement).into_iter().find(|p| p.is_known()).unwrap_or_default()
+            });
+            let panel = |v: &Volume, scale: f64| Tile::of(v.dims, placement, |i| (v.data[i].norm() * scale) as f32);
+            if panels.is_empty() {
+                panels.push(panel(truth, 1.0));
+            }
+            panels.push(panel(image, metrics.scale.norm()));
         }
     }
-    let Some(picture) = &args.picture else { return Ok(()) };
-    let placement = shown.iter().map(|(v, _)| v.placement).find(|p| p.is_known()).unwrap_or_default();
-    let panel = |(v, scale): &(Volume, f64)| Tile::of(v.dims, &placement, |i| (v.data[i].norm() * scale) as f32);
-    let panels: Vec<_> = shown.iter().map(panel).collect();
-    let largest = panels[0].pixels.iter().copied().fold(0.0, f32::max);
-    write_png_row(picture, &panels, (largest > 0.0).then_some(largest))
+    match &args.picture {
+        None => Ok(()),
+        Some(picture) => {
+            let largest = panels[0].pixels.iter().copied().fold(0.0, f32::max);
+            write_png_row(picture, &panels, (largest > 0.0).then_some(largest))
+        }
+    }
 }
 
 /// An image and its truth, on one matrix, and what came of comparing them.
@@ -234,9 +241,10 @@ impl Compared {
         let best = by(&truth, Scale::Best, mask.as_deref())?;
         // Rounding is no other scale.
         if 2.0 * best.percent_error < metrics.percent_error && (best.scale - 1.0).norm() > 0.01 {
+            let factor = if magnitude { format!("{:.3e}", best.scale.re) } else { format!("{:.3e}", best.scale) };
             notes.push(format!(
-                "the image times {:.4} would be {:.4} % off: --scale best compares it so",
-                best.scale, best.percent_error
+                "the image times {factor} would be {:.4} % off: --scale best compares it so",
+                best.percent_error
             ));
         }
         if reversed(truth.dims) == truth.dims {

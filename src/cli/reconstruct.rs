@@ -276,7 +276,7 @@ pub fn read_maps<T: Real>(path: &Path, scan: &Scan) -> Result<Vec<Complex<T>>> {
     cast(&data)
 }
 
-/// Whether these are magnitudes: real, none negative, and not all zero.
+/// Whether these are magnitudes: real, none negative.
 pub fn is_magnitude<T: Real>(data: &[Complex<T>]) -> bool {
-    data.iter().all(|z| z.im == T::ZERO && z.re >= T::ZERO) && data.iter().any(|z| z.re > T::ZERO)
+    data.iter().all(|z| z.im == T::ZERO && z.re >= T::ZERO)
 }

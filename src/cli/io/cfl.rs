@@ -277,8 +277,11 @@ pub fn kspace_from_bart(array: &Cfl, trajectory: &Cfl) -> Result<(usize, usize)>
             trajectory.dims
         );
     }
-    let remedy =
-        remedy.unwrap_or_else(|| "bart transpose exchanges dimensions, bart slice takes one of several".into());
+    let remedy = match remedy {
+        _ if own[0] == 3 => "a first size of 3 is a trajectory's".into(),
+        Some(command) => command,
+        None => "bart transpose exchanges dimensions, bart slice takes one of several".into(),
+    };
     bail!(
         InvalidSize,
         "k-space of BART's has sizes {KSPACE}, here [1, {samples}, {shots}, coils] as the trajectory has, these are \

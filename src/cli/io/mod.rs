@@ -18,6 +18,7 @@ pub use png::{write_png, PngOptions};
 
 use num_complex::Complex;
 use recon::error::{bail, checked_product, Error, ErrorKind, Result};
+use recon::geometry::in_range;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -285,11 +286,6 @@ fn wrap_coordinate(k: f32) -> Option<f32> {
         k if in_range(k as f64) => Some(-0.5),
         _ => None,
     }
-}
-
-/// As the core will have it.
-fn in_range(k: f64) -> bool {
-    k.abs() <= 0.5 + 1e-6
 }
 
 /// The bytes of a file, at most `limit` of them; more are an error.
