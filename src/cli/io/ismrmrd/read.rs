@@ -517,7 +517,8 @@ impl<'a> Builder<'a> {
             let (axis, n, counter) = (["y", "z"][which], matrix[1 + which], which + 1);
             let all = steps(which);
             let (Some(&first), Some(&last)) = (all.first(), all.last()) else { continue };
-            if first == last {
+            // Of a single line the plan tells.
+            if first == last && members.len() > 1 {
                 bail!(
                     BadFile,
                     "kspace_encode_step_{counter} is {first} in all {} acquisitions of an image with {n} voxels along \
