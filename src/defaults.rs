@@ -6,8 +6,9 @@ use crate::cg::LambdaUnit;
 /// Relative l2 error of a transform against the exact sums. Without a prior conjugate gradients amplify it: with 1e-4 the image
 /// of 284,592 samples to 128^3 ends 5 % from that of exact sums.
 pub const TOLERANCE: f64 = 1e-5;
-/// Iterations of conjugate gradients, at most.
-pub const ITERATIONS: usize = 30;
+/// Iterations of conjugate gradients, at most. Without a prior more of them fit noise and the errors of coil maps: 16 had the
+/// least error in the mean over phantoms with noise and the in-vivo brain; scans with little noise gain from more.
+pub const ITERATIONS: usize = 16;
 /// The relative residual at which conjugate gradients stop: 0 never does.
 pub const RESIDUAL: f64 = 0.0;
 /// The weight of the prior.
