@@ -8,7 +8,7 @@
 //! The transforms are rustfft's: matrices have any size, those of [`crate::backend`] are products of 2, 3, 5 and 7.
 
 use crate::error::{bail, checked_product, try_collect, try_vec, Result};
-use crate::geometry::{check_finite, check_len};
+use crate::geometry::{check_finite, check_len, check_overflow};
 use crate::real::{narrow, wide, Real};
 use num_complex::Complex;
 use rustfft::{Fft, FftPlanner};
@@ -92,15 +92,16 @@ impl Resize {
     /// An image of the one matrix, on the other.
     ///
     /// # Errors
-    /// `SizeMismatch` for another number of voxels, `NotFinite` with the voxel's index, `OutOfHostMemory`.
+    /// `SizeMismatch` for another number of voxels, `NotFinite` with the index of a voxel that is not, or that overflows,
+    /// `OutOfHostMemory`.
     pub fn apply<T: Real>(&self, image: &[Complex<T>], out: &mut [Complex<T>]) -> Result<()> {
         check(image, &self.from, out, &self.to)?;
-        // What is only cut is cut first: fewer voxels to interpolate.
-        let cut = self.axes(|axis| if self.interpolates(axis) { self.from[axis] } else { self.to[axis] });
-        if cut == self.to && !self.any_interpolates() {
+        if !self.any_interpolates() {
             recentre(image, &self.from, out, &self.to);
             return Ok(());
         }
+        // What is only cut is cut first: fewer voxels to interpolate.
+        let cut = [0, 1, 2].map(|axis| if self.interpolates(axis) { self.from[axis] } else { self.to[axis] });
         let mut steps = try_vec(checked_product(&cut, "an image")?, Complex::default(), "an image")?;
         recentre(image, &self.from, &mut steps, &cut);
         let mut steps = Steps { dims: cut, voxels: wider(&steps)? };
@@ -113,8 +114,7 @@ impl Resize {
                 recentre(&whole, &[scaled, 1, 1], new, &[to, 1, 1]);
             })?;
         }
-        out.iter_mut().zip(&steps.voxels).for_each(|(to, from)| *to = narrow(*from));
-        Ok(())
+        put(&steps.voxels, out)
     }
 
     /// The other way: an image of the matrix wanted, on the one that images are reconstructed on.
@@ -139,8 +139,7 @@ impl Resize {
         }
         let mut all = try_vec(out.len(), Complex::default(), "an image")?;
         recentre(&steps.voxels, &steps.dims, &mut all, &self.from);
-        out.iter_mut().zip(&all).for_each(|(to, from)| *to = narrow(*from));
-        Ok(())
+        put(&all, out)
     }
 
     fn interpolates(&self, axis: usize) -> bool {
@@ -149,10 +148,6 @@ impl Resize {
 
     fn any_interpolates(&self) -> bool {
         self.from != self.scaled
-    }
-
-    fn axes(&self, size: impl Fn(usize) -> usize) -> [usize; 3] {
-        [0, 1, 2].map(size)
     }
 }
 
@@ -169,6 +164,14 @@ fn check<T: Real>(image: &[Complex<T>], from: &[usize; 3], out: &[Complex<T>], t
 
 fn wider<T: Real>(image: &[Complex<T>]) -> Result<Vec<Complex<f64>>> {
     try_collect(image.len(), "an image", image.iter().map(|z| wide(*z)))
+}
+
+/// Writes an image in its precision, all or nothing.
+fn put<T: Real>(image: &[Complex<f64>], out: &mut [Complex<T>]) -> Result<()> {
+    let image = try_collect(image.len(), "an image", image.iter().map(|z| narrow(*z)))?;
+    check_overflow("voxel of the image wanted", &image)?;
+    out.copy_from_slice(&image);
+    Ok(())
 }
 
 /// The middle of an image of `from` voxels, or the image amid zeros, as one of `to` voxels. The voxel with index floor(n/2)
@@ -385,6 +388,17 @@ mod tests {
         let error =
             |a: &[Complex<f64>], b: &[Complex<f64>]| a.iter().zip(b).map(|(a, b)| (a - b).norm()).fold(0.0, f64::max);
         assert!(error(&back, &image) < 1e-12, "{:e}", error(&back, &image));
+    }
+
+    #[test]
+    fn overflow_is_an_error() {
+        // Interpolated, neighbours of the largest numbers reach beyond.
+        let image: Vec<Complex<f32>> = (0..8).map(|i| Complex::new([3.3e38f32, -3.3e38][i / 2 % 2], 0.0)).collect();
+        let resize = Resize::new(&[8, 1], &[1.0; 2], &[32, 1], &[1.0; 2]).unwrap();
+        let mut out = vec![Complex::new(7.0f32, 0.0); 32];
+        let e = resize.apply(&image, &mut out).unwrap_err();
+        assert!(e.kind() == ErrorKind::NotFinite && e.message().contains("overflows"), "{e}");
+        assert_eq!(out, vec![Complex::new(7.0f32, 0.0); 32]);
     }
 
     #[test]

@@ -100,7 +100,7 @@ std::vector<std::string> Notices::summary() const {
             case Cause::Plan: what = "with a warning of the library's"; break;
         }
         if (count > 1) {
-            lines.push_back(std::to_string(count) + " images in all on this connection " + what +
+            lines.push_back(std::to_string(count) + " times in all on this connection, images " + what +
                             ": the first was told of above");
         }
     }

@@ -119,6 +119,14 @@ recon_geometry Engine::geometry(const Coordinates &k, const Grid &grid, std::siz
     return geometry;
 }
 
+void Engine::note(Cause cause, std::string text) {
+    // Plans for weights and maps warn of the same.
+    const auto same = [&](const Notice &notice) { return notice.cause == cause; };
+    if (std::none_of(notices_.begin(), notices_.end(), same)) {
+        notices_.push_back({cause, std::move(text)});
+    }
+}
+
 Engine::Plan Engine::make(const Samples &samples, const recon_geometry &geometry, double tolerance) {
     const auto asked = options(tolerance);
     recon_plan *made = nullptr;
@@ -130,6 +138,14 @@ Engine::Plan Engine::make(const Samples &samples, const recon_geometry &geometry
     check(status);
     Plan plan(made);
     ++plans_made_;
+    std::uint32_t kind = RECON_WARNING_NONE;
+    const char *text = nullptr;
+    for (std::uint64_t i = 0; check(recon_plan_warning(made, i, &kind, &text)), text != nullptr; ++i) {
+        note(kind == RECON_WARNING_EXTENT      ? Cause::Extent
+             : kind == RECON_WARNING_TOLERANCE ? Cause::Tolerance
+                                               : Cause::Plan,
+             text);
+    }
     return plan;
 }
 
@@ -241,9 +257,9 @@ Done Engine::reconstruct(const Samples &samples, const Spaces &spaces, const Sam
     const std::size_t coils = samples.coils;
     notices_.clear();
     if (const std::size_t zero = zero_shots(samples)) {
-        notices_.push_back({Cause::ZeroShots, std::to_string(zero) + " of " + std::to_string(samples.shots) +
-                                                  " shots are zero in every sample and coil, as no receiver's noise "
-                                                  "is, and count as measured: leave out of the file what was not"});
+        note(Cause::ZeroShots, std::to_string(zero) + " of " + std::to_string(samples.shots) +
+                                   " shots are zero in every sample and coil, as no receiver's noise is, and count as "
+                                   "measured: leave out of the file what was not");
     }
 
     const CoilMaps *maps = nullptr;

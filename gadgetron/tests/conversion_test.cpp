@@ -342,7 +342,7 @@ void missing() {
 
     Notices notices;
     CHECK(notices.first(Cause::MissingShots) && !notices.first(Cause::MissingShots) && notices.first(Cause::ZeroShots));
-    CHECK(notices.summary().size() == 1 && has(notices.summary()[0], {"2 images", "shots missing"}));
+    CHECK(notices.summary().size() == 1 && has(notices.summary()[0], {"2 times", "shots missing"}));
 }
 
 // Shots of zeros, and samples that no image can be made of.

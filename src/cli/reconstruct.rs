@@ -64,7 +64,7 @@ pub struct Sampling<T: Real> {
 
 impl<T: Real> Sampling<T> {
     pub fn of(scan: &Scan) -> Self {
-        let axis = |k: &Vec<f32>| k.iter().map(|&k| T::coordinate(k as f64)).collect();
+        let axis = |k: &Vec<f32>| k.iter().map(|&k| T::of(k as f64)).collect();
         Sampling {
             dims: scan.encoded_matrix[..scan.ndim].to_vec(),
             coordinates: scan.coordinates.iter().map(axis).collect(),
