@@ -367,7 +367,7 @@ void useless_shots() {
             b.trajectory[2 * m] = x * float(m), b.trajectory[2 * m + 1] = y * float(m) + (m == 7 ? across : 0);
         }
     };
-    fill(0.01f, 0.02f, 0.1f);
+    fill(0.01f, 0.02f, 0.2f);
     spread(8, 8);
     fill(0.01f, 0.02f, 0);
     CHECK_ERROR([&] { spread(8, 8); }, "12 samples (3 shots) lie on one line", "no image");

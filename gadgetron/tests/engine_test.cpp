@@ -2,7 +2,9 @@
 #include "engine.h"
 #include "check.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 using namespace recon_gadgets;
 
@@ -473,15 +475,15 @@ void notices() {
     Scan small = scan;
     std::for_each(small.trajectory.begin(), small.trajectory.end(), [](float &k) { k /= 32; });
     std::swap(scan, small);
-    Engine ramp([] {
+    Engine weighted([] {
         Settings s = settings(Method::Cg);
         s.weighted = true;  // by a plan of its own
         return s;
     }());
-    const auto extent = said(ramp);
+    const auto extent = said(weighted);
     CHECK(extent.size() == 1 && extent[0].cause == Cause::Extent &&
           extent[0].text.find("|k| on axis 0 is at most 0.0156") != std::string::npos);
-    CHECK(said(ramp).empty());
+    CHECK(said(weighted).empty());
     std::swap(scan, small);
 
     for (std::size_t m = 3 * 64; m < 5 * 64; ++m) {
