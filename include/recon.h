@@ -784,6 +784,26 @@ recon_status recon_coil_maps(const recon_plan *plan,
 // RECON_UNSUPPORTED for a voxel list with RECON_COMBINE_ADAPTIVE; RECON_OUT_OF_HOST_MEMORY.
 recon_status recon_combine(const recon_geometry *geometry, uint32_t method, const void *coil_images, void *image);
 
+// Brings images to another matrix and field of view: from the encoded matrix, on which they are reconstructed, to the one
+// wanted. Where voxels are to have another size, the image is interpolated by Fourier; then its middle is cut out, or
+// surrounded by zeros. The voxel with index floor(n/2) stays where it is, and the object keeps its scale. Of the
+// geometry, precision, ndim, dims, coils and frames are used.
+//
+// fov: [ndim], the field of view that dims cover, in any unit. dims: [ndim], the matrix wanted. dims_fov: [ndim], the field
+// of view that it covers, in that unit. Along an axis where one of these is 0 or less, all voxels have one size; both may
+// be NULL, for all axes.
+// images: complex [nx, ny, nz, coils, frames], read. resized: complex [dims, coils, frames], written.
+//
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE; RECON_INVALID_SIZE for a size of 0;
+// RECON_SIZE_OVERFLOW; RECON_INVALID_ARGUMENT when the arrays overlap; RECON_NOT_FINITE with the voxel's index;
+// RECON_UNSUPPORTED for a voxel list; RECON_OUT_OF_HOST_MEMORY.
+recon_status recon_resize(const recon_geometry *geometry,
+                          const double *fov,
+                          const uint64_t *dims,
+                          const double *dims_fov,
+                          const void *images,
+                          void *resized);
+
 // A fully sampled Cartesian grid: k = (index - floor(n/2)) / n on each axis, x fastest.
 //
 // precision: a recon_precision, that of the coordinates; so for every generator.

@@ -636,6 +636,63 @@ fn coil_images_are_combined_frame_by_frame() {
     untouched(&a);
 }
 
+#[test]
+fn images_on_another_matrix_coil_by_coil() {
+    let s = Scene::<f64>::new();
+    let g = s.geometry();
+    // Finer voxels along x, some of y cut off.
+    let (fov, dims_fov) = ([1.0, 2.0, 3.0], [1.0, 1.5, 0.0]);
+    let wanted: Vec<usize> = N.iter().enumerate().map(|(axis, n)| [2 * n, n - 1, n + 2][axis]).collect();
+    let dims: Vec<u64> = wanted.iter().map(|&n| n as u64).collect();
+    let voxels: usize = wanted.iter().product();
+    let mut a = poisoned::<f64>(voxels * COILS * FRAMES);
+    let at = a.as_mut_ptr().cast();
+    // SAFETY: arrays have the lengths documented.
+    unsafe { ok(recon_resize(&raw const g, fov.as_ptr(), dims.as_ptr(), dims_fov.as_ptr(), s.image_at(), at)) };
+    let resize = recon::Resize::new(&N, &fov[..N.len()], &wanted, &dims_fov[..N.len()]).unwrap();
+    for (image, a) in s.image.chunks(VOXELS).zip(a.chunks(voxels)) {
+        let mut b = poisoned::<f64>(voxels);
+        resize.apply(image, &mut b).unwrap();
+        same(a, &b);
+    }
+    // Fields of view left out: voxels of one size.
+    // SAFETY: arrays have the lengths documented.
+    unsafe { ok(recon_resize(&raw const g, null(), dims.as_ptr(), null(), s.image_at(), at)) };
+    let resize = recon::Resize::new(&N, &[0.0; 3][..N.len()], &wanted, &[0.0; 3][..N.len()]).unwrap();
+    let mut b = poisoned::<f64>(voxels);
+    resize.apply(&s.image[..VOXELS], &mut b).unwrap();
+    same(&a[..voxels], &b);
+
+    let mut a = poisoned::<f64>(voxels * COILS * FRAMES);
+    let at = a.as_mut_ptr().cast();
+    let (f, d, to) = (fov.as_ptr(), dims.as_ptr(), dims_fov.as_ptr());
+    let mut bad = s.image.clone();
+    // In the last image: none before it must be written.
+    let last = bad.len() - 1;
+    bad[last].re = f64::INFINITY;
+    // SAFETY: arrays have the lengths documented.
+    unsafe {
+        fails(recon_resize(&raw const g, f, d, to, bad.as_ptr().cast(), at), RECON_NOT_FINITE, &["voxel"]);
+        fails(recon_resize(null(), f, d, to, s.image_at(), at), RECON_NULL_POINTER, &["geometry"]);
+        fails(recon_resize(&raw const g, f, null(), to, s.image_at(), at), RECON_NULL_POINTER, &["dims"]);
+        fails(recon_resize(&raw const g, f, d, to, null(), at), RECON_NULL_POINTER, &["images"]);
+        fails(recon_resize(&raw const g, f, d, to, s.image_at(), null_mut()), RECON_NULL_POINTER, &["resized"]);
+        fails(recon_resize(&raw const g, f, d, to, at, at), RECON_INVALID_ARGUMENT, &["overlap"]);
+        let none = recon_geometry { frames: 0, ..g };
+        fails(recon_resize(&raw const none, f, d, to, s.image_at(), at), RECON_INVALID_SIZE, &["0 frames"]);
+        fails(recon_resize(&raw const g, f, [0; 3].as_ptr(), to, s.image_at(), at), RECON_INVALID_SIZE, &["0"]);
+        let far = [1e-12; 3];
+        fails(
+            recon_resize(&raw const g, f, d, far.as_ptr(), s.image_at(), at),
+            RECON_SIZE_OVERFLOW,
+            &["fields of view"],
+        );
+        let list = recon_geometry { voxel_count: VOXELS as u64, ..g };
+        fails(recon_resize(&raw const list, f, d, to, s.image_at(), at), RECON_UNSUPPORTED, &["list"]);
+    }
+    untouched(&a);
+}
+
 // ------------------------------------------------------------------------------------------------------ errors
 
 #[test]

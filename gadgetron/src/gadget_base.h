@@ -92,6 +92,8 @@ private:
     Settings settings() const;
     void announce() const;
     void report(const std::string &where, const std::vector<std::string> &problems, std::size_t images) const;
+    // A warning, if nothing was said of its cause on this connection.
+    void tell(const std::string &where, const std::optional<Notice> &notice);
     Spaces spaces(std::size_t encoding, const Gadgetron::SamplingDescription *sampling) const;
 
     std::vector<Gadgetron::IsmrmrdImageArray> images(Engine &engine, const Gadgetron::IsmrmrdReconData &data);
@@ -100,6 +102,8 @@ private:
                Complex *out, ISMRMRD::ImageHeader &header, ISMRMRD::MetaContainer &meta);
 
     std::map<std::size_t, std::uint16_t> counts_;  // images of each encoding so far
+    std::map<Place, Gathering> gatherings_;        // of shots in buckets
+    Notices notices_;
 };
 
 }  // namespace recon_gadgets

@@ -224,7 +224,7 @@ pub fn run(args: &CgArgs) -> Result<()> {
 fn compute<T: Real>(args: &CgArgs) -> Result<()> {
     let scans = input::read(&args.input)?;
     let resizes = scans.iter().map(|s| Resize::of(s, args.input.matrix.as_ref())).collect::<Result<Vec<_>>>()?;
-    let shapes = scans.iter().zip(&resizes).map(|(s, r)| (r.wanted, channels(args.images(s), args.combine)));
+    let shapes = scans.iter().zip(&resizes).map(|(s, r)| (r.wanted(), channels(args.images(s), args.combine)));
     check_together(&args.output, shapes)?;
     let plans = groups(&scans, |_, _| true);
     if args.save_q.is_some() && plans.len() > 1 {
@@ -400,21 +400,21 @@ fn companion(
     for (i, parts) in volumes.chunks_exact(wanted).enumerate() {
         let users = if count == 1 { 0..scans.len() } else { i..i + 1 };
         for resize in &resizes[users.clone()] {
-            if dims != resize.encoded && dims != resize.wanted || resizes[users.start] != *resize {
+            if dims != resize.encoded() && dims != resize.wanted() || resizes[users.start] != *resize {
                 bail!(
                     SizeMismatch,
                     "{}: images of {dims:?} voxels, but the encoded matrix of the scans is {:?} and the reconstructed \
                      one {:?}",
                     path.display(),
-                    resize.encoded,
-                    resize.wanted
+                    resize.encoded(),
+                    resize.wanted()
                 );
             }
         }
         let resize = resizes[users.start];
         let mut all = Vec::new();
         for part in parts {
-            all.extend(if dims == resize.encoded { part.to_vec() } else { resize.undo(part.to_vec())? });
+            all.extend(if dims == resize.encoded() { part.to_vec() } else { resize.undo(part.to_vec())? });
         }
         out.push(all);
     }

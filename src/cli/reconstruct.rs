@@ -64,7 +64,7 @@ pub struct Sampling<T: Real> {
 
 impl<T: Real> Sampling<T> {
     pub fn of(scan: &Scan) -> Self {
-        let axis = |k: &Vec<f32>| k.iter().map(|&k| T::coordinate(k as f64)).collect();
+        let axis = |k: &Vec<f32>| k.iter().map(|&k| T::of(k as f64)).collect();
         Sampling {
             dims: scan.encoded_matrix[..scan.ndim].to_vec(),
             coordinates: scan.coordinates.iter().map(axis).collect(),
@@ -193,7 +193,7 @@ pub fn channels(images: usize, combine: Combination) -> usize {
 impl Finish<'_> {
     /// Brings images [encoded matrix, images] to the matrix wanted, then combines them.
     pub fn image<T: Real>(&self, images: Vec<Complex<T>>) -> Result<Image> {
-        let voxels: usize = self.resize.encoded.iter().product();
+        let voxels: usize = self.resize.encoded().iter().product();
         let count = images.len() / voxels;
         let mut all = match count {
             1 => self.resize.apply(images)?,
@@ -205,7 +205,7 @@ impl Finish<'_> {
                 all
             }
         };
-        let wanted = self.resize.wanted;
+        let wanted = self.resize.wanted();
         if let Some(how) = self.combine.how().filter(|_| count > 1) {
             let mut one = zeros(wanted.iter().product())?;
             combine(&all, &wanted[..self.scan.ndim], count, how, &mut one)?;
