@@ -105,7 +105,7 @@ demo: deps
 	$(program) grid demo/scan.h5 --density ramp -o demo/gridding.h5
 	$(program) cg demo/scan.h5 --iterations 60 -o demo/cg.h5
 	@echo
-	$(program) compare demo/gridding.h5 demo/cg.h5 demo/truth.h5 --scale best --picture demo/demo.png
+	$(program) compare demo/gridding.h5 demo/cg.h5 demo/truth.h5 --complex --scale best --picture demo/demo.png
 	@echo; echo "truth, gridding and conjugate gradients side by side: demo/demo.png"
 
 bench_python := $(CARGO_TARGET_DIR)/bench-venv/bin/python

@@ -5,6 +5,15 @@
 #[path = "../src/cli/io/mod.rs"]
 mod io;
 
+mod common;
+// What is read and written, what is compared, and what is drawn.
+#[path = "cli/compare.rs"]
+mod compare;
+#[path = "cli/files.rs"]
+mod files;
+#[path = "cli/pictures.rs"]
+mod pictures;
+
 use crate::io::ismrmrd::{Encoding, Header, Limits, Space, TrajectoryKind};
 use crate::io::tests::test_data;
 use crate::io::{read_cfl, read_npy, write_cfl, Dataset, Image, Placement, Scan, ScanIndex};
@@ -363,14 +372,14 @@ fn other_voxel_sizes_are_interpolated_by_fourier() {
     assert!(distance(&only_image(&dir.path("cg.h5")).data, &exact) < 1e-3);
 }
 
-/// Raw data as ISMRMRD lays them out, for what the writer does not write: acquisitions without a trajectory.
+/// Raw data as ISMRMRD lays them out, for what the writer does not write: other counters, and acquisitions without a trajectory.
 mod bare {
     use hdf5::types::{VarLenArray, VarLenAscii};
 
     #[derive(hdf5::H5Type, Clone, Copy, Default)]
     #[repr(C)]
-    pub struct Counters {
-        pub kspace_encode_step_1: u16,
+    struct Counters {
+        kspace_encode_step_1: u16,
         kspace_encode_step_2: u16,
         average: u16,
         slice: u16,
@@ -384,7 +393,7 @@ mod bare {
 
     #[derive(hdf5::H5Type, Clone, Copy, Default)]
     #[repr(C)]
-    pub struct Head {
+    struct Head {
         version: u16,
         flags: u64,
         measurement_uid: u32,
@@ -419,26 +428,42 @@ mod bare {
         data: VarLenArray<f32>,
     }
 
-    /// Lines (number, samples), one coil.
-    pub fn write(path: &std::path::Path, xml: &str, lines: &[(u16, Vec<f32>)]) {
+    /// An acquisition of one coil.
+    #[derive(Clone, Default)]
+    pub struct Line {
+        /// Encoding steps 1 and 2.
+        pub steps: [u16; 2],
+        /// Numbers of the trajectory a sample, and all of them.
+        pub dimensions: u16,
+        pub trajectory: Vec<f32>,
+        /// Real and imaginary parts.
+        pub data: Vec<f32>,
+    }
+
+    pub fn write(path: &std::path::Path, xml: &str, lines: &[Line]) {
         let file = hdf5::File::create(path).unwrap();
         let group = file.create_group("dataset").unwrap();
         let text = VarLenAscii::from_ascii(xml).unwrap();
         group.new_dataset::<VarLenAscii>().shape(1).create("xml").unwrap().write_raw(&[text]).unwrap();
         let acquisitions: Vec<_> = lines
             .iter()
-            .map(|(step, data)| Acquisition {
+            .map(|line| Acquisition {
                 head: Head {
                     version: 1,
-                    number_of_samples: (data.len() / 2) as u16,
+                    number_of_samples: (line.data.len() / 2) as u16,
                     available_channels: 1,
                     active_channels: 1,
-                    center_sample: (data.len() / 4) as u16,
-                    idx: Counters { kspace_encode_step_1: *step, ..Counters::default() },
+                    center_sample: (line.data.len() / 4) as u16,
+                    trajectory_dimensions: line.dimensions,
+                    idx: Counters {
+                        kspace_encode_step_1: line.steps[0],
+                        kspace_encode_step_2: line.steps[1],
+                        ..Counters::default()
+                    },
                     ..Head::default()
                 },
-                traj: VarLenArray::from_slice(&[]),
-                data: VarLenArray::from_slice(data),
+                traj: VarLenArray::from_slice(&line.trajectory),
+                data: VarLenArray::from_slice(&line.data),
             })
             .collect();
         let set = group.new_dataset::<Acquisition>().packed(true).shape(acquisitions.len()).create("data").unwrap();
@@ -456,10 +481,14 @@ fn cartesian_data_without_trajectory() {
     let encoding =
         Encoding { encoded: matrix, recon: matrix, trajectory: TrajectoryKind::Cartesian, steps: [Some(limits), None] };
     let xml = Header { encodings: vec![encoding], ..Header::default() }.to_xml();
-    let line = |y: usize| data[y * nx..][..nx].iter().flat_map(|z| [z.re, z.im]).collect::<Vec<_>>();
+    let line = |y: usize| bare::Line {
+        steps: [y as u16, 0],
+        data: data[y * nx..][..nx].iter().flat_map(|z| [z.re, z.im]).collect(),
+        ..Default::default()
+    };
     // Every other line first, and line 3 measured twice.
     let order = (0..ny).step_by(2).chain((1..ny).step_by(2)).chain([3]);
-    let lines: Vec<_> = order.map(|y| (y as u16, line(y))).collect();
+    let lines: Vec<_> = order.map(line).collect();
     alone(|| bare::write(&dir.path("scan.h5"), &xml, &lines));
     let exact = inverse_fft(&data, [nx, ny]);
     dir.ok("grid scan.h5 -o image.h5");
@@ -491,7 +520,8 @@ fn pairs_of_bart() {
     // One shot short.
     let whole = read_cfl(dir.path("k_traj.cfl")).unwrap();
     write_cfl(dir.path("short.cfl"), &[3, 96, 75], &whole.data[..3 * 96 * 75]).unwrap();
-    dir.fails(1, "grid k.cfl --trajectory short.cfl --matrix 48,40 -o x.h5", &["7296 samples", "7200"]);
+    let short = ["k.cfl and short.cfl", "[1, 96, 76, 3]", "[3, 96, 75]"];
+    dir.fails(1, "grid k.cfl --trajectory short.cfl --matrix 48,40 -o x.h5", &short);
     // A NaN, by coil and sample.
     let mut bad = read_cfl(dir.path("k.cfl")).unwrap();
     bad.data[7296 + 41].im = f32::NAN;

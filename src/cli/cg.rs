@@ -5,7 +5,7 @@ use crate::io::{read_images, Image, Scan};
 use crate::options::{Combination, DensityArgs, InputArgs, PlanArgs, Precision, PriorKind};
 use crate::output::{check_image_output, check_output, check_together, write_images, write_text};
 use crate::progress::Progress;
-use crate::reconstruct::{cast, channels, groups, read_maps, Finish, Sampling, Weights};
+use crate::reconstruct::{cast, channels, groups, order_hint, read_maps, Finish, Sampling, Weights};
 use crate::resize::Resize;
 use crate::{defaults, input};
 use clap::ValueEnum;
@@ -17,10 +17,15 @@ use std::time::Instant;
 
 /// Regularised least squares by conjugate gradients
 ///
-/// Solves (E^H W E + lambda R^H R) x = E^H W d. Several coils are combined through coil maps: those of --maps, or else maps
-/// estimated from the centre of the data's own k-space (one set for all repetitions and phases of a slice that share their
-/// trajectory), scaled so that the image has the magnitude of the root of the sum of squares. With --no-maps each coil is
-/// solved for on its own, and the images are combined by --combine.
+/// Solves (E^H W E + lambda R^H R) x = E^H W d. Several coils are combined through coil maps: those of --maps, or else a
+/// Walsh estimate (Walsh et al. 2000, Magn. Reson. Med. 43:682) from the centre of the data's own k-space (one set for all
+/// repetitions and phases of a slice that share their trajectory), scaled so that the image has the magnitude of the root of
+/// the sum of squares. With --no-maps each coil is solved for on its own, and the images are combined by --combine.
+///
+/// The estimate fails where the centre of k-space was not sampled or holds no signal, where the object is larger than the
+/// field of view (one map a coil cannot say what is folded), and where there is only noise: maps are arbitrary there. With
+/// too small a --calibration maps miss how the coils vary; with too large a one they take in noise, and aliasing where spokes
+/// are far apart. Give --maps then, or --no-maps.
 ///
 /// W is 1 (--unweighted), or the density weights (--weighted), with which fewer iterations do but noise is a little
 /// stronger.
@@ -404,10 +409,11 @@ fn companion(
                 bail!(
                     SizeMismatch,
                     "{}: images of {dims:?} voxels, but the encoded matrix of the scans is {:?} and the reconstructed \
-                     one {:?}",
+                     one {:?}{}",
                     path.display(),
                     resize.encoded(),
-                    resize.wanted()
+                    resize.wanted(),
+                    order_hint(dims, resize.wanted())
                 );
             }
         }

@@ -1,8 +1,9 @@
 //! `recon compare`.
 
-use crate::io::png::write_png_row;
-use crate::io::{read_images, Image};
+use crate::io::png::{write_png_row, Tile};
+use crate::io::{read_images, Image, Placement};
 use crate::output::say;
+use crate::reconstruct::{is_magnitude, order_hint};
 use crate::resize::zeros;
 use clap::ValueEnum;
 use recon::bail;
@@ -19,7 +20,11 @@ use std::path::{Path, PathBuf};
 /// log10(RMS(truth) / RMS(error)), in dB. A line an image; where a file holds several, TRUTH holds as many, or one for all.
 ///
 /// Where the sizes differ, the smaller image is placed in the middle of the larger one, index floor(n/2) on index
-/// floor(n/2), with zeros around it, and a line says so.
+/// floor(n/2), with zeros around it, and a line says so. The same sizes in another order are an error.
+///
+/// Where one of the two is a magnitude (real, nowhere negative) and the other is complex, magnitudes are compared, and a line
+/// says so; --complex compares them as they are. A line also says where another scale, or TRUTH with its axes reversed, would
+/// at least halve the error, and where the files have the two lie differently in the patient.
 #[derive(clap::Args)]
 #[command(
     after_help = "Example: magnitudes, at the best scale, within the object, and a picture of all three:\n  recon compare gridding.h5 cg.h5 truth.npy --magnitude --scale best --mask 0.05 --picture three.png"
@@ -37,6 +42,10 @@ pub struct CompareArgs {
     #[arg(long)]
     magnitude: bool,
 
+    /// Compare complex numbers, although one of the two is a magnitude
+    #[arg(long, conflicts_with = "magnitude")]
+    complex: bool,
+
     /// Compare only where the truth exceeds this part of its largest magnitude, 0 to 1
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     mask: Option<f32>,
@@ -45,12 +54,13 @@ pub struct CompareArgs {
     #[arg(long)]
     transpose: bool,
 
-    /// Write truth and images side by side, at one grey scale, the middle slice of volumes
+    /// Write truth and images side by side, upright, at one grey scale, the middle slice of volumes
     #[arg(long, value_name = "FILE.png")]
     picture: Option<PathBuf>,
 
-    /// One JSON object a line, with the keys percent_error, mse, psnr_db, snr_db (null: infinite), scale, voxels, placed;
-    /// file where there are several
+    /// One JSON object a line, with the keys percent_error, mse, psnr_db, snr_db (null: infinite), scale, voxels, magnitude
+    /// (whether magnitudes were compared), placed and notes (lists of lines that are otherwise warnings); file where there
+    /// are several
     #[arg(long)]
     json: bool,
 }
@@ -64,30 +74,41 @@ enum ScaleKind {
     None,
 }
 
+/// The axes of a volume reversed, or those of the plane.
+fn reversed([x, y, z]: [usize; 3]) -> [usize; 3] {
+    if z == 1 {
+        [y, x, 1]
+    } else {
+        [z, y, x]
+    }
+}
+
 /// One image of three axes.
+#[derive(Clone)]
 struct Volume {
     dims: [usize; 3],
     data: Vec<Complex<f64>>,
+    placement: Placement,
 }
 
 impl Volume {
-    fn transposed(self) -> Result<Volume> {
-        // A 2D image stays in the plane.
+    /// With its axes reversed: a 2D image stays in the plane. It is not known any more how it lies.
+    fn transposed(&self) -> Result<Volume> {
         let [a, b, c] = self.dims;
-        let dims = if c == 1 { [b, a, 1] } else { [c, b, a] };
+        let dims = reversed(self.dims);
         let mut data = zeros(self.data.len())?;
         for (i, z) in self.data.iter().enumerate() {
             let (x, y, w) = (i % a, i / a % b, i / (a * b));
             let at = if c == 1 { x * b + y } else { (x * b + y) * c + w };
             data[at] = *z;
         }
-        Ok(Volume { dims, data })
+        Ok(Volume { dims, data, placement: Placement::default() })
     }
 
     fn placed(self, dims: [usize; 3]) -> Result<Volume> {
         let mut data = zeros(checked_product(&dims, "an image")?)?;
         recentre(&self.data, &self.dims, &mut data, &dims);
-        Ok(Volume { dims, data })
+        Ok(Volume { dims, data, ..self })
     }
 }
 
@@ -96,6 +117,7 @@ fn volumes(path: &Path) -> Result<Vec<Volume>> {
     let volume = |image: &Image, c: usize| Volume {
         dims: image.dims,
         data: image.channel(c).iter().map(|z| Complex::new(z.re as f64, z.im as f64)).collect(),
+        placement: image.placement,
     };
     Ok(images.iter().flat_map(|image| (0..image.channels).map(move |c| volume(image, c))).collect())
 }
@@ -110,9 +132,10 @@ pub fn run(args: &CompareArgs) -> Result<()> {
     }
     let mut truths = volumes(truth_path)?;
     if args.transpose {
-        truths = truths.into_iter().map(Volume::transposed).collect::<Result<_>>()?;
+        truths = truths.iter().map(Volume::transposed).collect::<Result<_>>()?;
     }
-    let mut panels: Vec<Panel> = Vec::new();
+    // All panels are shown one way: that of the truth, or of the first image, where it is known.
+    let (mut panels, mut placement) = (Vec::new(), None);
     for path in image_paths {
         let images = volumes(path)?;
         if truths.len() != 1 && truths.len() != images.len() {
@@ -127,114 +150,169 @@ pub fn run(args: &CompareArgs) -> Result<()> {
         }
         let count = images.len();
         for (i, image) in images.into_iter().enumerate() {
-            let truth = &truths[if truths.len() == 1 { 0 } else { i }];
-            let truth = Volume { dims: truth.dims, data: truth.data.clone() };
-            let several = (image_paths.len() > 1).then_some(path.as_path());
-            let (truth, image) = one(args, image, truth, several, (count > 1).then_some(i))?;
-            if panels.is_empty() {
-                panels.push(truth);
+            let truth = truths[if truths.len() == 1 { 0 } else { i }].clone();
+            let file = (image_paths.len() > 1).then_some(path.as_path());
+            let compared = Compared::new(args, image, truth)?;
+            compared.print(args, file, (count > 1).then_some(i))?;
+            if args.picture.is_none() {
+                continue;
             }
-            panels.push(image);
+            let Compared { image, truth, metrics, .. } = &compared;
+            let placement = placement.get_or_insert_with(|| {
+                [truth, image].map(|v| v.placement).into_iter().find(|p| p.is_known()).unwrap_or_default()
+            });
+            let panel = |v: &Volume, scale: f64| Tile::of(v.dims, placement, |i| (v.data[i].norm() * scale) as f32);
+            if panels.is_empty() {
+                panels.push(panel(truth, 1.0));
+            }
+            panels.push(panel(image, metrics.scale.norm()));
         }
     }
     match &args.picture {
         None => Ok(()),
         Some(picture) => {
             let largest = panels[0].pixels.iter().copied().fold(0.0, f32::max);
-            let row: Vec<_> = panels.iter().map(|p| (&p.pixels[..], p.width, p.height)).collect();
-            write_png_row(picture, &row, (largest > 0.0).then_some(largest))
+            write_png_row(picture, &panels, (largest > 0.0).then_some(largest))
         }
     }
 }
 
-/// The middle slice of an image, for a picture.
-struct Panel {
-    pixels: Vec<f32>,
-    width: usize,
-    height: usize,
-}
-
-impl Panel {
-    fn of(volume: &Volume, scale: f64) -> Panel {
-        let [width, height, depth] = volume.dims;
-        let slice = &volume.data[depth / 2 * width * height..][..width * height];
-        Panel { pixels: slice.iter().map(|z| (z.norm() * scale) as f32).collect(), width, height }
-    }
-}
-
-/// Compares one image, and returns what of it, after the truth, goes into a picture.
-fn one(
-    args: &CompareArgs,
+/// An image and its truth, on one matrix, and what came of comparing them.
+struct Compared {
     image: Volume,
     truth: Volume,
-    file: Option<&Path>,
-    number: Option<usize>,
-) -> Result<(Panel, Panel)> {
-    let common = [0, 1, 2].map(|a| image.dims[a].max(truth.dims[a]));
-    let mut placed = Vec::new();
-    for (name, volume) in [("the image", &image), ("the truth", &truth)] {
-        if volume.dims != common {
-            placed.push(format!("{name} of {:?} voxels is placed in the middle of {common:?}", volume.dims));
-        }
-    }
-    let (image, truth) = (image.placed(common)?, truth.placed(common)?);
-    let mask: Option<Vec<bool>> = args.mask.map(|part| {
-        let largest = truth.data.iter().map(|z| z.norm()).fold(0.0, f64::max);
-        truth.data.iter().map(|z| z.norm() > part as f64 * largest).collect()
-    });
-    let scale = match args.scale {
-        ScaleKind::Best => Scale::Best,
-        ScaleKind::None => Scale::None,
-    };
-    let metrics = match args.magnitude {
-        true => compare_magnitude(&image.data, &truth.data, scale, mask.as_deref())?,
-        false => compare(&image.data, &truth.data, scale, mask.as_deref())?,
-    };
-    let panels = (Panel::of(&truth, 1.0), Panel::of(&image, metrics.scale.norm()));
-    let voxels = mask.map_or(image.data.len(), |m| m.iter().filter(|&&m| m).count());
-    if args.json {
-        say(&json(&metrics, voxels, &placed, file, number).to_string())?;
-        return Ok(panels);
-    }
-    for line in &placed {
-        log::warn!("{line}");
-    }
-    let mut head = file.map_or(String::new(), |f| format!("{}: ", f.display()));
-    head += &number.map_or(String::new(), |i| format!("image {i}: "));
-    let scale = match (args.scale, args.magnitude) {
-        (ScaleKind::None, _) => String::new(),
-        (_, true) => format!(", scale {:.6e}", metrics.scale.re),
-        (_, false) => format!(", scale {:.6e} {:+.6e}i", metrics.scale.re, metrics.scale.im),
-    };
-    say(&format!(
-        "{head}error {:.4} %, MSE {:.6e}, PSNR {:.3} dB, SNR {:.3} dB over {voxels} voxels{scale}",
-        metrics.percent_error, metrics.mse, metrics.psnr_db, metrics.snr_db
-    ))?;
-    Ok(panels)
+    metrics: Metrics,
+    /// Whether magnitudes were compared.
+    magnitude: bool,
+    voxels: usize,
+    placed: Vec<String>,
+    notes: Vec<String>,
 }
 
-fn json(
-    m: &Metrics,
-    voxels: usize,
-    placed: &[String],
-    file: Option<&Path>,
-    number: Option<usize>,
-) -> serde_json::Value {
-    // Infinity has no form in JSON, and becomes null.
-    let mut object = serde_json::json!({
-        "percent_error": m.percent_error,
-        "mse": m.mse,
-        "psnr_db": m.psnr_db,
-        "snr_db": m.snr_db,
-        "scale": [m.scale.re, m.scale.im],
-        "voxels": voxels,
-        "placed": placed,
-    });
-    if let Some(file) = file {
-        object["file"] = file.display().to_string().into();
+impl Compared {
+    fn new(args: &CompareArgs, image: Volume, truth: Volume) -> Result<Compared> {
+        let hint = order_hint(image.dims, truth.dims);
+        let volumes = [&image, &truth].map(|v| v.dims[2] > 1);
+        if !hint.is_empty() || volumes[0] != volumes[1] {
+            let remedy = match (reversed(truth.dims) == image.dims, args.transpose) {
+                (true, false) => ": --transpose reverses the axes of the truth",
+                (true, true) => ": leave out --transpose",
+                (false, _) if hint.is_empty() => {
+                    ": one is a slice and the other a volume; coils and frames come after z"
+                }
+                (false, _) => hint,
+            };
+            bail!(SizeMismatch, "the image has {:?} voxels and the truth {:?}{remedy}", image.dims, truth.dims);
+        }
+        let common = [0, 1, 2].map(|a| image.dims[a].max(truth.dims[a]));
+        let mut placed = Vec::new();
+        for (name, volume) in [("the image", &image), ("the truth", &truth)] {
+            if volume.dims != common {
+                placed.push(format!("{name} of {:?} voxels is placed in the middle of {common:?}", volume.dims));
+            }
+        }
+        let (image, truth) = (image.placed(common)?, truth.placed(common)?);
+        let mut notes = Vec::new();
+        let kinds = [is_magnitude(&image.data), is_magnitude(&truth.data)];
+        let mixed = kinds[0] != kinds[1];
+        if mixed && !args.magnitude && !args.complex {
+            let names = if kinds[0] { ["image", "truth"] } else { ["truth", "image"] };
+            notes.push(format!(
+                "the {} is a magnitude and the {} complex: magnitudes are compared (--magnitude says so, --complex compares \
+                 the phase too)",
+                names[0], names[1]
+            ));
+        }
+        let magnitude = args.magnitude || (mixed && !args.complex);
+        let mask: Option<Vec<bool>> = args.mask.map(|part| {
+            let largest = truth.data.iter().map(|z| z.norm()).fold(0.0, f64::max);
+            truth.data.iter().map(|z| z.norm() > part as f64 * largest).collect()
+        });
+        let by = |truth: &Volume, scale: Scale, mask: Option<&[bool]>| match magnitude {
+            true => compare_magnitude(&image.data, &truth.data, scale, mask),
+            false => compare(&image.data, &truth.data, scale, mask),
+        };
+        let scale = match args.scale {
+            ScaleKind::Best => Scale::Best,
+            ScaleKind::None => Scale::None,
+        };
+        let metrics = by(&truth, scale, mask.as_deref())?;
+        let best = by(&truth, Scale::Best, mask.as_deref())?;
+        // Rounding is no other scale.
+        if 2.0 * best.percent_error < metrics.percent_error && (best.scale - 1.0).norm() > 0.01 {
+            let factor = if magnitude { format!("{:.3e}", best.scale.re) } else { format!("{:.3e}", best.scale) };
+            notes.push(format!(
+                "the image times {factor} would be {:.4} % off: --scale best compares it so",
+                best.percent_error
+            ));
+        }
+        if reversed(truth.dims) == truth.dims {
+            let [straight, turned] = [by(&truth, Scale::Best, None)?, by(&truth.transposed()?, Scale::Best, None)?];
+            if 2.0 * turned.percent_error < straight.percent_error {
+                notes.push(format!(
+                    "all in all the image is {:.4} % off at the best scale, and {:.4} % with the axes of the truth reversed: \
+                     {} --transpose",
+                    straight.percent_error,
+                    turned.percent_error,
+                    if args.transpose { "leave out" } else { "give" }
+                ));
+            }
+        }
+        let directions = [&image, &truth].map(|v| v.placement.is_known().then(|| v.placement.directions()));
+        if let [Some(a), Some(b)] = directions {
+            let along = |i: usize| (0..3).map(|j| a[i][j] * b[i][j]).sum::<f32>();
+            if (0..3).any(|i| along(i) < 0.99) {
+                notes.push(
+                    "the files have image and truth lie differently in the patient: voxels are compared by index"
+                        .into(),
+                );
+            }
+        }
+        let voxels = mask.map_or(image.data.len(), |m| m.iter().filter(|&&m| m).count());
+        Ok(Compared { image, truth, metrics, magnitude, voxels, placed, notes })
     }
-    if let Some(i) = number {
-        object["image"] = i.into();
+
+    fn print(&self, args: &CompareArgs, file: Option<&Path>, number: Option<usize>) -> Result<()> {
+        if args.json {
+            return say(&self.json(file, number).to_string());
+        }
+        let mut head = file.map_or(String::new(), |f| format!("{}: ", f.display()));
+        for line in self.placed.iter().chain(&self.notes) {
+            log::warn!("{head}{line}");
+        }
+        head += &number.map_or(String::new(), |i| format!("image {i}: "));
+        let m = &self.metrics;
+        let scale = match (args.scale, self.magnitude) {
+            (ScaleKind::None, _) => String::new(),
+            (_, true) => format!(", scale {:.6e}", m.scale.re),
+            (_, false) => format!(", scale {:.6e} {:+.6e}i", m.scale.re, m.scale.im),
+        };
+        say(&format!(
+            "{head}error {:.4} %, MSE {:.6e}, PSNR {:.3} dB, SNR {:.3} dB over {} voxels{scale}",
+            m.percent_error, m.mse, m.psnr_db, m.snr_db, self.voxels
+        ))
     }
-    object
+
+    fn json(&self, file: Option<&Path>, number: Option<usize>) -> serde_json::Value {
+        let m = &self.metrics;
+        // Infinity has no form in JSON, and becomes null.
+        let mut object = serde_json::json!({
+            "percent_error": m.percent_error,
+            "mse": m.mse,
+            "psnr_db": m.psnr_db,
+            "snr_db": m.snr_db,
+            "scale": [m.scale.re, m.scale.im],
+            "voxels": self.voxels,
+            "magnitude": self.magnitude,
+            "placed": self.placed,
+            "notes": self.notes,
+        });
+        if let Some(file) = file {
+            object["file"] = file.display().to_string().into();
+        }
+        if let Some(i) = number {
+            object["image"] = i.into();
+        }
+        object
+    }
 }

@@ -160,13 +160,19 @@ fn raw(header: &Header, scans: &[Scan]) -> Result<()> {
 
 fn images(images: &[Image]) -> Result<()> {
     say(&format!("{} {}", images.len(), if images.len() == 1 { "image" } else { "images" }))?;
-    for image in images.iter().take(1) {
+    // One of each size, in the order of the file.
+    let alike = |a: &Image, b: &Image| (a.dims, a.channels) == (b.dims, b.channels);
+    for same in images.chunk_by(alike) {
+        let image = &same[0];
+        if same.len() < images.len() {
+            say(&format!("images      {}", same.len()))?;
+        }
         say(&format!("voxels      {}", sizes(&image.dims)))?;
         say(&format!("channels    {}", image.channels))?;
         if image.fov_mm.iter().all(|&f| f > 0.0) {
             say(&format!("field       {} mm", sizes(&image.fov_mm)))?;
         }
-        let largest = image.data.iter().map(|z| z.norm()).fold(0.0, f32::max);
+        let largest = same.iter().flat_map(|i| &i.data).map(|z| z.norm()).fold(0.0, f32::max);
         say(&format!("largest     {largest}"))?;
     }
     Ok(())

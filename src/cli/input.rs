@@ -61,13 +61,10 @@ fn read_bart(kspace: &Path, trajectory: &Path, matrix: Option<&Matrix>) -> Resul
     };
     let matrix = checked_sizes(sizes)?;
     let points = read_cfl(trajectory)?;
-    let points = trajectory_from_bart(&points, matrix).map_err(|e| e.within(trajectory.display()))?;
     let array = read_cfl(kspace)?;
-    let (samples, coils) = kspace_from_bart(&array).map_err(|e| e.within(kspace.display()))?;
-    let wanted: usize = points.samples_per_shot.iter().sum();
-    if samples != wanted {
-        bail!(SizeMismatch, "{}: {samples} samples a coil, but the trajectory has {wanted}", kspace.display());
-    }
+    let coordinates = trajectory_from_bart(&points, matrix).map_err(|e| e.within(trajectory.display()))?;
+    let both = || format!("{} and {}", kspace.display(), trajectory.display());
+    let (samples, coils) = kspace_from_bart(&array, &points).map_err(|e| e.within(both()))?;
     if let Some(i) = array.data.iter().position(|z| !z.is_finite()) {
         let (coil, m) = (i / samples, i % samples);
         bail!(NotFinite, "{}: coil {coil}, sample {m}: the data are {}", kspace.display(), array.data[i]);
@@ -78,10 +75,10 @@ fn read_bart(kspace: &Path, trajectory: &Path, matrix: Option<&Matrix>) -> Resul
         recon_matrix: matrix,
         encoded_fov_mm: [0.0; 3],
         recon_fov_mm: [0.0; 3],
-        ndim: points.coordinates.len(),
-        coordinates: points.coordinates,
+        ndim: coordinates.coordinates.len(),
+        coordinates: coordinates.coordinates,
         weights: None,
-        samples_per_shot: points.samples_per_shot,
+        samples_per_shot: coordinates.samples_per_shot,
         coils,
         data: array.data,
         times: vec![0.0; samples],

@@ -12,7 +12,8 @@ pub struct InputArgs {
     /// Raw data: ISMRMRD (.h5, .mrd), or BART's k-space (.cfl, [1, samples, shots, coils]) with --trajectory
     pub input: PathBuf,
 
-    /// Trajectory of BART's (.cfl, [3, samples, shots], in units of 1/FOV) for k-space in a .cfl file
+    /// Trajectory of BART's (.cfl, [3, samples, shots], real, in units of 1/FOV) for k-space in a .cfl file. Samples and shots
+    /// must be those of k-space, in this order; where both are the same number, the order cannot be checked
     #[arg(long, value_name = "FILE", help_heading = "Input")]
     pub trajectory: Option<PathBuf>,
 

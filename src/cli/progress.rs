@@ -1,9 +1,10 @@
 //! A progress bar for what takes longer than a second, on a terminal only; and the log, which does not tear it.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 static QUIET: AtomicBool = AtomicBool::new(false);
@@ -76,22 +77,35 @@ impl Write for Stderr {
     }
 }
 
-/// Starts the log: warnings, or as much as `verbose` or the environment variable RUST_LOG asks for.
+/// Whether a warning was not given before. Those of several plans or images that differ in their numbers alone are one,
+/// but in comparisons, where each is about its own image.
+fn is_new(record: &log::Record) -> bool {
+    static GIVEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut text = record.args().to_string();
+    if record.module_path() != Some("recon::compare") {
+        text.retain(|c| !c.is_ascii_digit());
+    }
+    GIVEN.lock().unwrap_or_else(PoisonError::into_inner).insert(text)
+}
+
+/// Starts the log: warnings, each once, or as much as `verbose` or the environment variable RUST_LOG asks for; nothing
+/// where it is to be quiet.
 pub fn start_log(verbose: u8, is_quiet: bool) {
-    let level = match (is_quiet, verbose) {
-        (true, _) => "off",
-        (_, 0) => "warn",
-        (_, 1) => "info",
-        (_, 2) => "debug",
-        _ => "trace",
-    };
     if is_quiet {
         quiet();
+        return;
     }
+    let level = match verbose {
+        0 => "warn",
+        1 => "info",
+        2 => "debug",
+        _ => "trace",
+    };
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or(level))
         .format(|out, record| {
             let level = record.level().as_str().to_ascii_lowercase();
             match record.level() {
+                log::Level::Warn if !is_new(record) => Ok(()),
                 log::Level::Info => writeln!(out, "recon: {}", record.args()),
                 _ => writeln!(out, "recon: {level}: {}", record.args()),
             }

@@ -2,12 +2,15 @@
 
 use crate::defaults;
 use crate::input::name;
-use crate::io::{Image, Scan};
+use crate::io::cfl::MAX_DIMS;
+use crate::io::{read_cfl, read_image, Image, Scan};
 use crate::options::{Combination, DensityArgs, PlanArgs};
+use crate::output::has_ending;
 use crate::progress::Progress;
 use crate::resize::{zeros, Resize};
 use recon::bail;
 use recon::{combine, Complex, Density, Geometry, Plan, Real, Result};
+use std::path::Path;
 use std::time::Instant;
 
 /// The scans of each plan, by position: those with the same trajectory, weights, matrix and coils, which `also` puts
@@ -218,24 +221,62 @@ impl Finish<'_> {
     }
 }
 
-/// Checks a matrix of coil maps or the like against the scan's.
-pub fn check_matrix(what: &str, found: [usize; 3], scan: &Scan) -> Result<()> {
-    if found != scan.encoded_matrix {
-        bail!(
-            SizeMismatch,
-            "{what} has {found:?} voxels, but the encoded matrix of the scan is {:?}: they must be equal",
-            scan.encoded_matrix
-        );
+/// What to do about sizes that are those wanted, in another order; empty where they are not.
+pub fn order_hint(found: [usize; 3], wanted: [usize; 3]) -> &'static str {
+    let sorted = |mut sizes: [usize; 3]| {
+        sizes.sort_unstable();
+        sizes
+    };
+    match found != wanted && sorted(found) == sorted(wanted) {
+        true => ": its axes are in another order; x comes first (in a NumPy array, last)",
+        false => "",
     }
-    Ok(())
 }
 
 /// Reads coil maps [encoded matrix, coils].
-pub fn read_maps<T: Real>(path: &std::path::Path, scan: &Scan) -> Result<Vec<Complex<T>>> {
-    let image = crate::io::read_image(path)?;
-    check_matrix(&format!("{}", path.display()), image.dims, scan)?;
-    if image.channels != scan.coils {
-        bail!(SizeMismatch, "{}: {} coil maps, but the scan has {} coils", path.display(), image.channels, scan.coils);
+pub fn read_maps<T: Real>(path: &Path, scan: &Scan) -> Result<Vec<Complex<T>>> {
+    let [x, y, z] = scan.encoded_matrix;
+    let wanted = [x, y, z, scan.coils];
+    let wrong = |found: &[usize], remedy: &str| -> Result<Vec<Complex<T>>> {
+        bail!(
+            SizeMismatch,
+            "{}: coil maps of sizes {found:?}, but the encoded matrix of the scan and its coils are {wanted:?}: they must \
+             be equal{remedy}",
+            path.display()
+        )
+    };
+    let data = if has_ending(path, &[".cfl", ".hdr"]) {
+        let array = read_cfl(path)?;
+        let fits = |n: &[usize; MAX_DIMS]| n[..4] == wanted && n[4..].iter().all(|&n| n == 1);
+        if !fits(&array.sizes()) {
+            let second = array.sizes()[4] > 1 && array.sizes()[..4] == wanted;
+            let remedy = match array.reorder(fits) {
+                _ if second => ": bart slice 4 0 IN OUT takes the first of several sets of maps".into(),
+                Some(command) => format!(": {command}"),
+                None => String::new(),
+            };
+            return wrong(&array.dims, &remedy);
+        }
+        array.data
+    } else {
+        let image = read_image(path)?;
+        let [a, b, c] = image.dims;
+        if [a, b, c, image.channels] != wanted {
+            return wrong(&[a, b, c, image.channels], order_hint(image.dims, scan.encoded_matrix));
+        }
+        image.data
+    };
+    if scan.coils > 1 && is_magnitude(&data) {
+        log::warn!(
+            "{}: the coil maps are real and nowhere negative: if they are magnitudes, their phases are lost, and the image \
+             will be wrong (NIfTI files of recon hold magnitudes: use .cfl or .h5)",
+            path.display()
+        );
     }
-    cast(&image.data)
+    cast(&data)
+}
+
+/// Whether these are magnitudes: real, none negative.
+pub fn is_magnitude<T: Real>(data: &[Complex<T>]) -> bool {
+    data.iter().all(|z| z.im == T::ZERO && z.re >= T::ZERO)
 }

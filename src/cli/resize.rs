@@ -44,6 +44,24 @@ impl Resize {
         };
         let resize = recon::Resize::new(encoded, &pick(fov, encoded), &wanted, &pick(own_fov, own))
             .map_err(|e| e.within("from the encoded to the reconstructed matrix (--matrix encoded leaves it)"))?;
+        for axis in (0..scan.ndim).filter(|_| matrix.is_none()) {
+            let name = ["x", "y", "z"][axis];
+            if fov[axis] > 0.0 && own_fov[axis] > 1.01 * fov[axis] {
+                log::warn!(
+                    "the reconstructed field of view along {name}, {} mm, is larger than the encoded one, {} mm: zeros \
+                     surround the image; if the header is wrong, use --matrix encoded",
+                    own_fov[axis],
+                    fov[axis]
+                );
+            }
+            if 2 * resize.scaled()[axis] <= encoded[axis] {
+                log::warn!(
+                    "the reconstructed voxels are {:.3} times as long along {name} as the encoded ones: details are \
+                     averaged; if the header is wrong, use --matrix encoded",
+                    encoded[axis] as f64 / resize.scaled()[axis] as f64
+                );
+            }
+        }
         Ok(Resize { resize, fov_mm: scan.recon_fov_mm })
     }
 

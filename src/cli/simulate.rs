@@ -283,7 +283,7 @@ fn write_ismrmrd(
             },
             // Every shot has step 0 of the second; Gadgetron reads its limits without asking whether they are there.
             steps: [
-                Some(Limits { minimum: 0, maximum: last, center: last / 2 }),
+                Some(Limits { minimum: 0, maximum: last, center: (shots / 2).min(last as usize) as u16 }),
                 Some(Limits { minimum: 0, maximum: 0, center: 0 }),
             ],
         }],

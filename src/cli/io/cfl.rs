@@ -122,6 +122,80 @@ pub fn write_cfl(path: impl AsRef<Path>, dims: &[usize], data: &[Complex<f32>]) 
     })
 }
 
+/// How a trajectory of BART's is laid out, in words.
+const TRAJECTORY: &str = "[3, samples, shots]";
+/// The same for k-space.
+const KSPACE: &str = "[1, samples, shots, coils]";
+
+/// The part of the largest real part that rounding may leave in the imaginary parts of real numbers.
+const IMAGINARY_ROUNDING: f32 = 1e-5;
+
+impl Cfl {
+    /// All 16 sizes.
+    pub fn sizes(&self) -> [usize; MAX_DIMS] {
+        std::array::from_fn(|i| self.dims.get(i).copied().unwrap_or(1))
+    }
+
+    /// The real parts of numbers that are real but for rounding.
+    ///
+    /// # Errors
+    /// `NotFinite`; `BadFile` where imaginary parts are not zero, with the place of the largest.
+    fn reals(&self, what: &str) -> Result<impl Iterator<Item = f32> + '_> {
+        let place = |i: usize| {
+            let steps = self.dims.iter().scan(i, |rest, &n| {
+                let here = *rest % n;
+                *rest /= n;
+                Some(here)
+            });
+            steps.collect::<Vec<_>>()
+        };
+        let (mut real, mut imaginary, mut at) = (0f32, 0f32, 0);
+        for (i, z) in self.data.iter().enumerate() {
+            if !z.is_finite() {
+                bail!(NotFinite, "{what} is {z} at {:?}", place(i));
+            }
+            real = real.max(z.re.abs());
+            if z.im.abs() > imaginary {
+                (imaginary, at) = (z.im.abs(), i);
+            }
+        }
+        if real == 0.0 && imaginary > 0.0 {
+            bail!(
+                BadFile,
+                "{what} is purely imaginary, {} at {:?}, and must be real: if its imaginary parts are meant, \
+                 bart scale -- -1i IN OUT makes them real",
+                self.data[at],
+                place(at)
+            );
+        }
+        if imaginary > IMAGINARY_ROUNDING * real {
+            bail!(
+                BadFile,
+                "{what} is {} at {:?}, and must be real: if its real parts are meant, bart creal IN OUT keeps them alone",
+                self.data[at],
+                place(at)
+            );
+        }
+        Ok(self.data.iter().map(|z| z.re))
+    }
+
+    /// The command that brings this array into an order that `fits` accepts, if exchanging two dimensions does.
+    pub fn reorder(&self, fits: impl Fn(&[usize; MAX_DIMS]) -> bool) -> Option<String> {
+        let mut pairs = (0..MAX_DIMS).flat_map(|a| (a + 1..MAX_DIMS).map(move |b| (a, b)));
+        let found = pairs.find(|&(a, b)| {
+            let mut sizes = self.sizes();
+            sizes.swap(a, b);
+            fits(&sizes)
+        });
+        found.map(|(a, b)| format!("bart transpose {a} {b} IN OUT exchanges two dimensions"))
+    }
+}
+
+/// Whether all dimensions from `first` on are of size 1.
+fn ends_before(first: usize, sizes: &[usize; MAX_DIMS]) -> bool {
+    sizes[first..].iter().all(|&n| n == 1)
+}
+
 /// A trajectory in the form this library takes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BartTrajectory {
@@ -131,58 +205,88 @@ pub struct BartTrajectory {
     pub samples_per_shot: Vec<usize>,
 }
 
-/// Converts a trajectory of BART's, `[3, samples, shots, ...]` in units of 1/FOV, for an image of `matrix` voxels:
-/// cycles per voxel are that value divided by the matrix size. The imaginary parts are not looked at. A coordinate of
-/// exactly 0.5 becomes -0.5, the same point for voxels at integer positions.
+/// Converts a trajectory of BART's, `[3, samples, shots]` in units of 1/FOV, for an image of `matrix` voxels: cycles per
+/// voxel are that value divided by the matrix size. What rounding leaves of imaginary parts is dropped, and a coordinate
+/// that it took past the edge of k-space is the edge's.
 ///
 /// # Errors
-/// `InvalidSize` when the first size is not 3 or one of `matrix` is zero; `NotFinite`; `CoordinateOutOfRange` for a
-/// coordinate outside [-0.5, 0.5], and for any along an axis of one voxel.
+/// `InvalidSize` when the sizes are others or one of `matrix` is zero; `NotFinite`; `BadFile` where coordinates have
+/// imaginary parts; `CoordinateOutOfRange` for a coordinate outside [-0.5, 0.5], and for any along an axis of one voxel.
 pub fn trajectory_from_bart(array: &Cfl, matrix: [usize; 3]) -> Result<BartTrajectory> {
-    let size = |i: usize| array.dims.get(i).copied().unwrap_or(1);
-    if size(0) != 3 {
-        let dims = &array.dims;
-        bail!(InvalidSize, "a trajectory of BART's has sizes [3, samples, shots], these are {dims:?}");
+    let sizes = array.sizes();
+    let fits = |n: &[usize; MAX_DIMS]| n[0] == 3 && ends_before(3, n);
+    if !fits(&sizes) {
+        let remedy = match sizes[0] {
+            3 => "one scan at a time is read: bart slice takes one of several, bart reshape makes shots of further \
+                       dimensions"
+                .into(),
+            2 if ends_before(3, &sizes) => "bart resize 0 3 IN OUT appends a third component of zeros".into(),
+            _ => array.reorder(fits).unwrap_or_else(|| {
+                "the components x, y and z come first: bart transpose exchanges dimensions, bart join 0 joins components"
+                    .into()
+            }),
+        };
+        bail!(InvalidSize, "a trajectory of BART's has sizes {TRAJECTORY}, these are {:?}: {remedy}", array.dims);
     }
     if matrix.contains(&0) {
         bail!(InvalidSize, "an image of {matrix:?} voxels has none");
     }
-    let (samples, count) = (size(1), array.data.len() / 3);
     let ndim = if matrix[2] == 1 { 2 } else { 3 };
-    let mut coordinates = vec![Vec::with_capacity(count); ndim];
-    for (i, point) in array.data.chunks_exact(3).enumerate() {
-        for (axis, z) in point.iter().enumerate() {
-            let value = z.re;
-            if !value.is_finite() {
-                bail!(NotFinite, "sample {i} of the trajectory, axis {axis}: {value}");
-            }
-            let k = if axis < ndim { wrap_coordinate(value / matrix[axis] as f32) } else { Some(0.0) };
-            match k {
-                Some(k) if axis < ndim => coordinates[axis].push(k),
-                Some(_) if value == 0.0 => {}
-                _ => bail!(
-                    CoordinateOutOfRange,
-                    "sample {i} of the trajectory, axis {axis}: {value} is outside the range of {} voxels, half of \
-                     that either way: give the matrix size that the trajectory was made for",
-                    matrix[axis]
-                ),
-            }
+    let mut coordinates = vec![Vec::with_capacity(array.data.len() / 3); ndim];
+    for (i, value) in array.reals("the trajectory")?.enumerate() {
+        let (sample, axis) = (i / 3, i % 3);
+        let k = if axis < ndim { wrap_coordinate(value / matrix[axis] as f32) } else { Some(0.0) };
+        match k {
+            Some(k) if axis < ndim => coordinates[axis].push(k),
+            Some(_) if value == 0.0 => {}
+            _ => bail!(
+                CoordinateOutOfRange,
+                "sample {sample} of the trajectory, axis {axis}: {value} is outside the range of {} voxels, half of \
+                 that either way: give the matrix size that the trajectory was made for",
+                matrix[axis]
+            ),
         }
     }
-    Ok(BartTrajectory { coordinates, samples_per_shot: vec![samples; count / samples.max(1)] })
+    Ok(BartTrajectory { coordinates, samples_per_shot: vec![sizes[1]; sizes[2]] })
 }
 
 /// The counts (samples, coils) of k-space data of BART's, `[1, samples, shots, coils]`, whose numbers are in the order
-/// `[samples, coils]` as they are.
+/// `[samples, coils]` as they are. Samples and shots are those of `trajectory`, `[3, samples, shots]`: where exchanging
+/// two dimensions would make them so, the error says which. Two dimensions of the same size cannot be told apart.
 ///
 /// # Errors
-/// `InvalidSize` when the array has other sizes.
-pub fn kspace_from_bart(array: &Cfl) -> Result<(usize, usize)> {
-    let size = |i: usize| array.dims.get(i).copied().unwrap_or(1);
-    if size(0) != 1 || array.dims.len() > 4 {
-        bail!(InvalidSize, "k-space of BART's has sizes [1, samples, shots, coils], these are {:?}", array.dims);
+/// `InvalidSize` when the array has other dimensions, `SizeMismatch` when samples or shots are not the trajectory's.
+pub fn kspace_from_bart(array: &Cfl, trajectory: &Cfl) -> Result<(usize, usize)> {
+    let [_, samples, shots, ..] = trajectory.sizes();
+    let own = array.sizes();
+    let rest = |n: &[usize; MAX_DIMS]| n[0] == 1 && ends_before(4, n);
+    let fits = |n: &[usize; MAX_DIMS]| rest(n) && n[1..3] == [samples, shots];
+    if fits(&own) {
+        return Ok((samples * shots, own[3]));
     }
-    Ok((size(1) * size(2), size(3)))
+    let (found, remedy) = (&array.dims, array.reorder(fits));
+    if rest(&own) {
+        let remedy = remedy.map_or_else(
+            || "they belong to another trajectory, or dimensions were joined or exchanged".into(),
+            |command| format!("{command} of one of the two"),
+        );
+        bail!(
+            SizeMismatch,
+            "k-space {KSPACE} is {found:?} and the trajectory {TRAJECTORY} is {:?}: samples and shots must be the same: \
+             {remedy}",
+            trajectory.dims
+        );
+    }
+    let remedy = match remedy {
+        _ if own[0] == 3 => "a first size of 3 is a trajectory's".into(),
+        Some(command) => command,
+        None => "bart transpose exchanges dimensions, bart slice takes one of several".into(),
+    };
+    bail!(
+        InvalidSize,
+        "k-space of BART's has sizes {KSPACE}, here [1, {samples}, {shots}, coils] as the trajectory has, these are \
+         {found:?}: {remedy}"
+    );
 }
 
 #[cfg(test)]
@@ -241,7 +345,7 @@ mod tests {
     #[test]
     fn trajectories() {
         let points = [[-4.0, 2.0, 0.0], [4.0, -1.0, 0.0], [0.0, 0.5, 0.0], [1.0, 1.0, 0.0]];
-        let data = points.iter().flatten().map(|&v| Complex::new(v, 9.0)).collect();
+        let data = points.iter().flatten().map(|&v| Complex::new(v, 2e-6)).collect();
         let mut array = Cfl { dims: vec![3, 2, 2], data };
         let t = trajectory_from_bart(&array, [8, 4, 1]).unwrap();
         assert_eq!(t.coordinates, [vec![-0.5, -0.5, 0.0, 0.125], vec![-0.5, -0.25, 0.125, 0.25]]);
@@ -256,7 +360,8 @@ mod tests {
         assert_eq!(kind(&array, [8, 4, 1]), ErrorKind::NotFinite);
         array.dims = vec![2, 6];
         assert_eq!(kind(&array, [8, 4, 1]), ErrorKind::InvalidSize);
-        assert_eq!(kspace_from_bart(&Cfl { dims: vec![1, 4, 3, 2], data: ramp(24) }).unwrap(), (12, 2));
-        assert!(kspace_from_bart(&array).is_err());
+        let (k, t) = (Cfl { dims: vec![1, 4, 3, 2], data: ramp(24) }, Cfl { dims: vec![3, 4, 3], data: ramp(36) });
+        assert_eq!(kspace_from_bart(&k, &t).unwrap(), (12, 2));
+        assert!(kspace_from_bart(&array, &t).is_err());
     }
 }

@@ -18,6 +18,7 @@ pub use png::{write_png, PngOptions};
 
 use num_complex::Complex;
 use recon::error::{bail, checked_product, Error, ErrorKind, Result};
+use recon::geometry::in_range;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -54,6 +55,15 @@ impl Placement {
         let dot = |a: [f32; 3], b: [f32; 3]| a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
         self.position.iter().all(|p| p.is_finite())
             && (0..3).all(|i| (0..=i).all(|j| (dot(d[i], d[j]) - if i == j { 1.0 } else { 0.0 }).abs() < 0.01))
+    }
+
+    /// The directions of rising x, y and z; where they are not known, to the left, to the front and to the head, as the
+    /// Shepp-Logan phantom lies: pictures and NIfTI files both have it so.
+    pub fn directions(&self) -> [[f32; 3]; 3] {
+        match self.is_known() {
+            true => [self.read_dir, self.phase_dir, self.slice_dir],
+            false => [[1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, 1.0]],
+        }
     }
 }
 
@@ -186,7 +196,7 @@ pub fn write_image(path: impl AsRef<Path>, image: &Image) -> Result<()> {
 /// - `.h5`, `.mrd`: ISMRMRD images ([`ismrmrd::write_images`]); complex, with placement and index;
 /// - `.cfl`, `.hdr`: BART's pair of files, complex, `[x, y, z, channels]`, several images along BART's dimension 10;
 /// - `.nii`, `.nii.gz`: NIfTI-1, magnitude ([`nifti::write_nifti`]), channels and images along the fourth dimension;
-/// - `.png`: magnitude ([`write_png`] with its defaults), the images side by side.
+/// - `.png`: magnitude ([`write_png`] with its defaults), upright, the images side by side.
 ///
 /// # Errors
 /// `InvalidArgument` for another ending and for no images, `SizeMismatch` when images that share a file other than
@@ -229,7 +239,7 @@ pub fn write_images(path: impl AsRef<Path>, images: &[Image]) -> Result<()> {
     }
 }
 
-/// Reads the images of a file: ISMRMRD images (`.h5`, `.mrd`: those of the first series found), BART's `.cfl`
+/// Reads the images of a file: ISMRMRD images (`.h5`, `.mrd`: those of all series), BART's `.cfl`
 /// (`[x, y, z]`, all further dimensions as channels), NIfTI-1 (`.nii`, `.nii.gz`, likewise) or NumPy's `.npy`
 /// (likewise, the fastest dimension first; rounded to single precision).
 ///
@@ -268,12 +278,12 @@ pub fn read_image(path: impl AsRef<Path>) -> Result<Image> {
     }
 }
 
-/// The coordinate in [-0.5, 0.5) of the same point of k-space, if there is one: exactly 0.5 is -0.5 for voxels at
+/// The coordinate in [-0.5, 0.5) of the same point of k-space, if there is one, rounding aside: 0.5 is -0.5 for voxels at
 /// integer positions.
 fn wrap_coordinate(k: f32) -> Option<f32> {
     match k {
-        0.5 => Some(-0.5),
         k if (-0.5..0.5).contains(&k) => Some(k),
+        k if in_range(k as f64) => Some(-0.5),
         _ => None,
     }
 }

@@ -18,8 +18,9 @@ const OFFSET: usize = 352;
 ///
 /// Voxel sizes are in mm. The position and directions of the first image become the affine transform of the file (the
 /// patient's coordinates of ISMRMRD have x to the left and y to the back, those of NIfTI to the right and to the
-/// front). Where these are not known, x is taken to run to the left, y to the back, z to the head, about the middle of
-/// the image, and the file says so (sform 2, aligned, rather than 1, scanner).
+/// front). Where these are not known, x is taken to run to the left, y to the front, z to the head
+/// ([`Placement::directions`](super::Placement::directions)), about the middle of the image, and the file says so (sform 2,
+/// aligned, rather than 1, scanner).
 ///
 /// # Errors
 /// `InvalidArgument` for no images; `InvalidSize` and `SizeMismatch` for images that are not well formed or differ in
@@ -96,13 +97,8 @@ fn header(images: &[Image]) -> Result<Vec<u8>> {
     // Columns: the directions of x, y, z in RAS coordinates.
     let p = &first.placement;
     let known = p.is_known();
-    let lps = if known {
-        [p.read_dir, p.phase_dir, p.slice_dir]
-    } else {
-        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
-    };
     let ras = |v: [f32; 3]| [-v[0] as f64, -v[1] as f64, v[2] as f64];
-    let directions = lps.map(ras);
+    let directions = p.directions().map(ras);
     let mut origin = if known { ras(p.position) } else { [0.0; 3] };
     for axis in 0..3 {
         let back = (first.dims[axis] / 2) as f64 * voxel[axis] as f64;
@@ -306,7 +302,7 @@ mod tests {
         write_nifti(&path, std::slice::from_ref(&image)).unwrap();
         let file = std::fs::read(&path).unwrap();
         assert_eq!(file.len(), OFFSET + 480);
-        let rows = [[-2.0, 0.0, 0.0, 4.0], [0.0, -3.0, 0.0, 6.0], [0.0, 0.0, 4.0, -12.0]];
+        let rows = [[-2.0, 0.0, 0.0, 4.0], [0.0, 3.0, 0.0, -6.0], [0.0, 0.0, 4.0, -12.0]];
         assert_eq!(affines(&file), [rows, rows]);
         assert_eq!(Bytes { big: false, bytes: &file }.i16(254), 2);
 

@@ -1,7 +1,7 @@
-//! Grey pictures of magnitude images.
+//! Grey pictures of magnitude images, the head upright.
 
 use super::atomic::write_file;
-use super::Image;
+use super::{Image, Placement};
 use recon::error::{bail, checked_product, Error, ErrorKind, Result};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -27,8 +27,58 @@ pub struct PngOptions {
     pub maximum: Option<f32>,
 }
 
-/// Writes the magnitudes of images as a grey picture. x runs to the right and y runs down. The channels of the images,
-/// and the images, stand side by side, all with the same grey scale; of a volume the slice z = floor(nz/2) is shown.
+/// A slice as it is shown: its grey values row by row, from the top, each row from the left.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tile {
+    /// width times height values.
+    pub pixels: Vec<f32>,
+    /// Pixels a row.
+    pub width: usize,
+    /// Rows.
+    pub height: usize,
+}
+
+impl Tile {
+    /// The slice of an image that is shown, the way it is shown: this is the only place where that is decided.
+    ///
+    /// Of a volume it is the slice z = floor(nz/2). x runs to the right and y upwards, as in the figures of Shepp and Logan
+    /// 1974 and all others of their phantom, where the image does not say how it lies in the patient. Where it does, the
+    /// slice stands as radiologists have it: the patient's left is on the right and the front on top of axial slices, the
+    /// left on the right and the head on top of coronal ones, the front on the left and the head on top of sagittal ones;
+    /// oblique slices as the nearest of these.
+    ///
+    /// `grey` gives the value of the voxel at an index of the array [x, y, z].
+    pub fn of(dims: [usize; 3], placement: &Placement, grey: impl Fn(usize) -> f32) -> Tile {
+        let [nx, ny, nz] = dims;
+        let [x, y, _] = placement.directions();
+        let dot = |a: [f32; 3], b: [f32; 3]| a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+        let normal: [f32; 3] =
+            std::array::from_fn(|i| x[(i + 1) % 3] * y[(i + 2) % 3] - x[(i + 2) % 3] * y[(i + 1) % 3]);
+        let main = (0..3).fold(0, |best, i| if normal[i].abs() > normal[best].abs() { i } else { best });
+        // Where columns and rows are to run, in the patient's coordinates (left, back, head).
+        let (right, down) = match main {
+            0 => ([0.0, 1.0, 0.0], [0.0, 0.0, -1.0]),
+            1 => ([1.0, 0.0, 0.0], [0.0, 0.0, -1.0]),
+            _ => ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0]),
+        };
+        let x_in_rows = dot(x, right).abs() + dot(y, down).abs() >= dot(x, down).abs() + dot(y, right).abs();
+        let (width, height) = if x_in_rows { (nx, ny) } else { (ny, nx) };
+        let (columns, rows) = if x_in_rows { (x, y) } else { (y, x) };
+        let (mirrored, upside_down) = (dot(columns, right) < 0.0, dot(rows, down) < 0.0);
+        let slice = nz / 2 * nx * ny;
+        let pixel = |i: usize| {
+            let (column, row) = (i % width, i / width);
+            let column = if mirrored { width - 1 - column } else { column };
+            let row = if upside_down { height - 1 - row } else { row };
+            let (x, y) = if x_in_rows { (column, row) } else { (row, column) };
+            grey(slice + y * nx + x)
+        };
+        Tile { pixels: (0..nx * ny).map(pixel).collect(), width, height }
+    }
+}
+
+/// Writes the magnitudes of images as a grey picture, [`Tile::of`] each. The channels of the images, and the images, stand
+/// side by side, all with the same grey scale.
 ///
 /// # Errors
 /// `InvalidArgument` for no images and for a maximum that is not positive; `NotFinite` when a voxel shown is NaN or
@@ -39,29 +89,26 @@ pub fn write_png(path: impl AsRef<Path>, images: &[Image], options: &PngOptions)
     let mut tiles = Vec::new();
     for image in images {
         image.check().map_err(|e| e.within(path.display()))?;
-        let [nx, ny, nz] = image.dims;
         for channel in 0..image.channels {
             let voxels = image.channel(channel);
-            let slice = &voxels[nz / 2 * nx * ny..][..nx * ny];
-            tiles.push((slice.iter().map(|z| z.norm()).collect::<Vec<f32>>(), nx, ny));
+            tiles.push(Tile::of(image.dims, &image.placement, |i| voxels[i].norm()));
         }
     }
-    let tiles: Vec<_> = tiles.iter().map(|(pixels, width, height)| (pixels.as_slice(), *width, *height)).collect();
     write_row(path, &tiles, options.maximum, options.depth)
 }
 
-/// Writes real images, each with its pixels (x fastest), width and height, side by side and aligned at the top, with
-/// one grey scale of 256 levels for all: zero and less are black, `maximum` and more are white. Without `maximum`, it
-/// is the 99.9th percentile of all pixels, or their maximum where that is zero. x runs to the right, y runs down.
+/// Writes slices side by side and aligned at the top, with one grey scale of 256 levels for all: zero and less are black,
+/// `maximum` and more are white. Without `maximum`, it is the 99.9th percentile of all pixels, or their maximum where that
+/// is zero.
 ///
 /// # Errors
 /// As [`write_png`].
-pub fn write_png_row(path: impl AsRef<Path>, images: &[(&[f32], usize, usize)], maximum: Option<f32>) -> Result<()> {
-    write_row(path.as_ref(), images, maximum, Depth::Eight)
+pub fn write_png_row(path: impl AsRef<Path>, tiles: &[Tile], maximum: Option<f32>) -> Result<()> {
+    write_row(path.as_ref(), tiles, maximum, Depth::Eight)
 }
 
-fn write_row(path: &Path, images: &[(&[f32], usize, usize)], maximum: Option<f32>, depth: Depth) -> Result<()> {
-    let (grey, width, height) = compose(images, maximum, depth).map_err(|e| e.within(path.display()))?;
+fn write_row(path: &Path, tiles: &[Tile], maximum: Option<f32>, depth: Depth) -> Result<()> {
+    let (grey, width, height) = compose(tiles, maximum, depth).map_err(|e| e.within(path.display()))?;
     write_file(path, |part| {
         let io = |e: &dyn std::fmt::Display| Error::new(ErrorKind::Io, format!("{}: {e}", path.display()));
         let mut out = BufWriter::new(File::create(part).map_err(|e| io(&e))?);
@@ -79,12 +126,12 @@ fn write_row(path: &Path, images: &[(&[f32], usize, usize)], maximum: Option<f32
 }
 
 /// The bytes of the picture, its width and its height.
-fn compose(images: &[(&[f32], usize, usize)], maximum: Option<f32>, depth: Depth) -> Result<(Vec<u8>, u32, u32)> {
+fn compose(images: &[Tile], maximum: Option<f32>, depth: Depth) -> Result<(Vec<u8>, u32, u32)> {
     if images.is_empty() {
         bail!(InvalidArgument, "there is no image to write");
     }
     let (mut width, mut height) = (0usize, 0);
-    for (i, &(pixels, w, h)) in images.iter().enumerate() {
+    for (i, &Tile { ref pixels, width: w, height: h }) in images.iter().enumerate() {
         let count = checked_product(&[w, h], "the image")?;
         if count == 0 || count != pixels.len() {
             bail!(SizeMismatch, "image {i}: {w} x {h} pixels cannot be made of {} numbers", pixels.len());
@@ -108,7 +155,7 @@ fn compose(images: &[(&[f32], usize, usize)], maximum: Option<f32>, depth: Depth
     let levels = if depth == Depth::Sixteen { 65535.0 } else { 255.0 };
     let mut grey = recon::error::try_vec(size, 0u8, "the picture")?;
     let mut left = 0;
-    for &(pixels, w, _) in images {
+    for &Tile { ref pixels, width: w, .. } in images {
         for (y, line) in pixels.chunks_exact(w).enumerate() {
             for (x, &v) in line.iter().enumerate() {
                 let level = ((v as f64 / white as f64).clamp(0.0, 1.0) * levels).round() as u16;
@@ -125,8 +172,8 @@ fn compose(images: &[(&[f32], usize, usize)], maximum: Option<f32>, depth: Depth
 }
 
 /// The 99.9th percentile, or the maximum where that is not positive, or one.
-fn brightest(images: &[(&[f32], usize, usize)]) -> f32 {
-    let mut all: Vec<f32> = images.iter().flat_map(|(pixels, ..)| pixels.iter().copied()).collect();
+fn brightest(images: &[Tile]) -> f32 {
+    let mut all: Vec<f32> = images.iter().flat_map(|tile| tile.pixels.iter().copied()).collect();
     let at = (all.len() - 1) - all.len() / 1000;
     let percentile = *all.select_nth_unstable_by(at, f32::total_cmp).1;
     let maximum = all.iter().copied().fold(0.0, f32::max);
@@ -148,20 +195,58 @@ mod tests {
         (info.width, info.height, info.bit_depth as u8, bytes)
     }
 
+    fn tile(pixels: &[f32], width: usize, height: usize) -> Tile {
+        Tile { pixels: pixels.to_vec(), width, height }
+    }
+
+    /// The voxel shown in the top left corner, the one on its right and the one below it, by their indices [x, y].
+    #[test]
+    fn slices_stand_as_radiologists_have_them() {
+        let (nx, ny) = (4, 3);
+        let place = |read_dir, phase_dir, slice_dir| Placement { read_dir, phase_dir, slice_dir, ..Default::default() };
+        let (left, back, head) = ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]);
+        let minus = |v: [f32; 3]| v.map(|v| -v);
+        let (s, c) = 0.3f32.sin_cos();
+        for (placement, corner, right, below) in [
+            // Unknown: y upwards.
+            (Placement::default(), [0, 2], [1, 2], [0, 1]),
+            // Axial, whichever way it was encoded: the corner is the patient's right at the front.
+            (place(left, back, head), [0, 0], [1, 0], [0, 1]),
+            (place(left, minus(back), minus(head)), [0, 2], [1, 2], [0, 1]),
+            (place(back, left, minus(head)), [0, 0], [0, 1], [1, 0]),
+            (place(minus(back), left, head), [3, 0], [3, 1], [2, 0]),
+            (place(minus(left), back, head), [3, 0], [2, 0], [3, 1]),
+            (place([s, c, 0.0], [c, -s, 0.0], minus(head)), [0, 0], [0, 1], [1, 0]),
+            // Coronal: the patient's right at the head.
+            (place(left, minus(head), back), [0, 0], [1, 0], [0, 1]),
+            (place(head, left, minus(back)), [3, 0], [3, 1], [2, 0]),
+            // Sagittal: the front at the head.
+            (place(back, minus(head), left), [0, 0], [1, 0], [0, 1]),
+            (place(head, minus(back), left), [3, 2], [3, 1], [2, 2]),
+        ] {
+            let tile = Tile::of([nx, ny, 1], &placement, |i| i as f32);
+            let at = |column: usize, row: usize| {
+                let i = tile.pixels[row * tile.width + column] as usize;
+                [i % nx, i / nx]
+            };
+            assert_eq!([at(0, 0), at(1, 0), at(0, 1)], [corner, right, below], "{placement:?}");
+        }
+    }
+
     #[test]
     fn row_of_images() {
         let dir = TempDir::new();
         let path = dir.path("row.png");
-        let (a, b) = ([0.0, 1.0, 2.0, 4.0, 8.0, -1.0], [2.0, 3.0]);
-        write_png_row(&path, &[(&a, 3, 2), (&b, 2, 1)], Some(4.0)).unwrap();
+        let a = tile(&[0.0, 1.0, 2.0, 4.0, 8.0, -1.0], 3, 2);
+        write_png_row(&path, &[a.clone(), tile(&[2.0, 3.0], 2, 1)], Some(4.0)).unwrap();
         assert_eq!(read(&path), (5, 2, 8, vec![0, 64, 128, 128, 191, 255, 255, 0, 0, 0]));
-        write_png_row(&path, &[(&a, 3, 2)], None).unwrap();
+        write_png_row(&path, &[a], None).unwrap();
         assert_eq!(read(&path).3, [0, 32, 64, 128, 255, 0]);
-        write_png_row(&path, &[(&[0.0; 4], 2, 2)], None).unwrap();
+        write_png_row(&path, &[tile(&[0.0; 4], 2, 2)], None).unwrap();
         assert_eq!(read(&path).3, [0; 4]);
         let mut many = vec![1.0; 4000];
         many[17] = 1e6;
-        write_png_row(&path, &[(&many, 40, 100)], None).unwrap();
+        write_png_row(&path, &[tile(&many, 40, 100)], None).unwrap();
         assert_eq!(read(&path).3, [255; 4000]);
     }
 
@@ -172,7 +257,7 @@ mod tests {
         let image = Image::new([2, 3, 5], 1, (0..30).map(|i| (i as f32).into()).collect()).unwrap();
         let options = PngOptions { depth: Depth::Sixteen, maximum: Some(65535.0) };
         write_png(&path, std::slice::from_ref(&image), &options).unwrap();
-        assert_eq!(read(&path), (2, 3, 16, vec![0, 12, 0, 13, 0, 14, 0, 15, 0, 16, 0, 17]));
+        assert_eq!(read(&path), (2, 3, 16, vec![0, 16, 0, 17, 0, 14, 0, 15, 0, 12, 0, 13]));
         let coils = Image::new([2, 1, 1], 3, ramp(6)).unwrap();
         write_png(&path, &[coils.clone(), coils], &PngOptions::default()).unwrap();
         assert_eq!(read(&path).0, 12);
@@ -182,13 +267,13 @@ mod tests {
     fn wrong_arguments() {
         let dir = TempDir::new();
         let path = dir.path("bad.png");
-        let kind = |images: &[(&[f32], usize, usize)], m| write_png_row(&path, images, m).unwrap_err().kind();
+        let kind = |tiles: &[Tile], m| write_png_row(&path, tiles, m).unwrap_err().kind();
         assert_eq!(kind(&[], None), ErrorKind::InvalidArgument);
-        assert_eq!(kind(&[(&[1.0], 1, 2)], None), ErrorKind::SizeMismatch);
-        assert_eq!(kind(&[(&[], 0, 2)], None), ErrorKind::SizeMismatch);
-        assert_eq!(kind(&[(&[1.0], 1, 1)], Some(0.0)), ErrorKind::InvalidArgument);
-        assert_eq!(kind(&[(&[1.0], 1, 1)], Some(f32::NAN)), ErrorKind::InvalidArgument);
-        let e = write_png_row(&path, &[(&[1.0, 2.0, f32::NAN, 1.0], 2, 2)], None).unwrap_err();
+        assert_eq!(kind(&[tile(&[1.0], 1, 2)], None), ErrorKind::SizeMismatch);
+        assert_eq!(kind(&[tile(&[], 0, 2)], None), ErrorKind::SizeMismatch);
+        assert_eq!(kind(&[tile(&[1.0], 1, 1)], Some(0.0)), ErrorKind::InvalidArgument);
+        assert_eq!(kind(&[tile(&[1.0], 1, 1)], Some(f32::NAN)), ErrorKind::InvalidArgument);
+        let e = write_png_row(&path, &[tile(&[1.0, 2.0, f32::NAN, 1.0], 2, 2)], None).unwrap_err();
         assert!(e.kind() == ErrorKind::NotFinite && e.message().contains("(0, 1) is NaN"), "{e}");
         assert_eq!(dir.count(), 0);
     }

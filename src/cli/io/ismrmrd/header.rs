@@ -57,6 +57,13 @@ pub struct Limits {
     pub center: u16,
 }
 
+impl Limits {
+    /// The number of steps.
+    pub fn count(&self) -> usize {
+        self.maximum.saturating_sub(self.minimum) as usize + 1
+    }
+}
+
 /// One encoding of a measurement.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Encoding {

@@ -65,8 +65,8 @@ const IMAGE_COMPLEX: u16 = 5;
 const ATTRIBUTES: &str = "<?xml version=\"1.0\"?>\n<ismrmrdMeta></ismrmrdMeta>\n";
 
 /// Writes images as the ISMRMRD library lays them out: the groups `dataset/image_0`, `dataset/image_1`, ..., each with
-/// the images that agree in size, channels and type, as `header`, `attributes` and `data` [images, channels, z, y, x].
-/// Images whose imaginary parts are all zero become single-precision numbers, others complex ones.
+/// the images that agree in size and channels, as `header`, `attributes` and `data` [images, channels, z, y, x]. Where
+/// all imaginary parts of a group are zero it holds single-precision numbers, else complex ones.
 ///
 /// # Errors
 /// `InvalidArgument` for no images; `InvalidSize` and `SizeMismatch` for an image that is not well formed;
@@ -76,13 +76,13 @@ pub fn write_images(path: impl AsRef<Path>, images: &[Image]) -> Result<()> {
     if images.is_empty() {
         bail!(InvalidArgument, "{}: there is no image to write", path.display());
     }
-    let mut series: Vec<((_, _, bool), Vec<&Image>)> = Vec::new();
+    let mut series: Vec<((_, _), Vec<&Image>)> = Vec::new();
     for image in images {
         image.check().map_err(|e| e.within(path.display()))?;
         if let Some(n) = image.dims.iter().chain([&image.channels]).find(|&&n| n > u16::MAX as usize) {
             bail!(Unsupported, "{}: a size of {n}: ISMRMRD's images have at most 65535", path.display());
         }
-        let key = (image.dims, image.channels, image.data.iter().all(|z| z.im == 0.0));
+        let key = (image.dims, image.channels);
         match series.iter_mut().find(|(k, _)| *k == key) {
             Some((_, list)) => list.push(image),
             None => series.push((key, vec![image])),
@@ -94,9 +94,9 @@ pub fn write_images(path: impl AsRef<Path>, images: &[Image]) -> Result<()> {
         let file = hdf5::File::create(part).map_err(&io)?;
         let write = || -> hdf5::Result<()> {
             let dataset = file.create_group("dataset")?;
-            for (number, ((dims, channels, real), images)) in series.iter().enumerate() {
+            for (number, ((dims, channels), images)) in series.iter().enumerate() {
                 let group = dataset.create_group(&format!("image_{number}"))?;
-                write_series(&group, number, *dims, *channels, *real, images)?;
+                write_series(&group, number, *dims, *channels, images)?;
             }
             file.flush()
         };
@@ -110,10 +110,10 @@ fn write_series(
     number: usize,
     [nx, ny, nz]: [usize; 3],
     channels: usize,
-    real: bool,
     images: &[&Image],
 ) -> hdf5::Result<()> {
     let count = images.len();
+    let real = images.iter().all(|image| image.data.iter().all(|z| z.im == 0.0));
     let heads: Vec<_> = images.iter().enumerate().map(|(i, image)| head(image, real, number, i)).collect();
     group.new_dataset::<ImageHead>().packed(true).shape(count..).chunk(1).create("header")?.write_raw(&heads)?;
     let text = VarLenAscii::from_ascii(ATTRIBUTES).map_err(|e| hdf5::Error::Internal(e.to_string()))?;
@@ -176,8 +176,8 @@ fn head(image: &Image, real: bool, series: usize, number: usize) -> ImageHead {
     }
 }
 
-/// Reads the images of the group `group`, such as `dataset/image_0`, or of the first group with images when none is
-/// named: complex or real numbers, of any width.
+/// Reads the images of the group `group`, such as `dataset/image_0`, or of all groups with images when none is named, in
+/// the order of their names, `image_10` after `image_9`: complex or real numbers, of any width. Several groups are said.
 ///
 /// The header of ISMRMRD's images does not say the encoding: it is zero in their index.
 ///
@@ -191,15 +191,28 @@ pub fn read_images(path: impl AsRef<Path>, group: Option<&str>) -> Result<Vec<Im
 
 fn read(path: &Path, group: Option<&str>) -> Result<Vec<Image>> {
     let file = open(path)?;
-    let found = match group {
-        Some(name) => file.group(name).ok().filter(has_images),
-        None => find_images(&file, 3),
-    };
-    let Some(node) = found else {
+    let mut found = Vec::new();
+    match group {
+        Some(name) => found.extend(file.group(name).ok().filter(has_images)),
+        None => find_images(&file, 3, &mut found),
+    }
+    if found.is_empty() {
         let mut names = file.member_names().unwrap_or_default();
         names.sort();
         bail!(BadFile, "no images in {}; the file has: {}", group.unwrap_or("any group"), names.join(", "));
-    };
+    }
+    if found.len() > 1 {
+        let names: Vec<_> = found.iter().map(|g| g.name().trim_start_matches('/').to_owned()).collect();
+        log::warn!("{}: {} series of images, read in this order: {}", path.display(), names.len(), names.join(", "));
+    }
+    let mut images = Vec::new();
+    for node in &found {
+        images.extend(read_series(node)?);
+    }
+    Ok(images)
+}
+
+fn read_series(node: &hdf5::Group) -> Result<Vec<Image>> {
     let bad = |what| hdf5_error(ErrorKind::BadFile, what);
     let heads = node.dataset("header").map_err(bad("the image header cannot be opened"))?;
     let set = node.dataset("data").map_err(bad("the image data cannot be opened"))?;
@@ -270,12 +283,17 @@ fn has_images(group: &hdf5::Group) -> bool {
     group.dataset("header").is_ok() && group.dataset("data").is_ok()
 }
 
-/// The first group with images among this one and those below, in order of their names.
-fn find_images(group: &hdf5::Group, depth: usize) -> Option<hdf5::Group> {
+/// The groups with images among this one and those below, in order of their names, numbers by their value.
+fn find_images(group: &hdf5::Group, depth: usize, found: &mut Vec<hdf5::Group>) {
     if has_images(group) {
-        return Some(group.clone());
+        found.push(group.clone());
+        return;
     }
-    let mut names = group.member_names().ok().filter(|_| depth > 0)?;
-    names.sort();
-    names.iter().filter_map(|n| group.group(n).ok()).find_map(|g| find_images(&g, depth - 1))
+    let mut names = group.member_names().ok().filter(|_| depth > 0).unwrap_or_default();
+    names.sort_by_cached_key(|name| {
+        let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        let (text, number) = name.split_at(name.len() - digits);
+        (text.to_owned(), number.parse::<u64>().ok(), name.clone())
+    });
+    names.iter().filter_map(|n| group.group(n).ok()).for_each(|g| find_images(&g, depth - 1, found));
 }

@@ -7,7 +7,7 @@ use crate::io::Placement;
 use hdf5::types::{FixedAscii, FixedUnicode, TypeDescriptor, VarLenArray, VarLenAscii, VarLenUnicode};
 use num_complex::Complex;
 use recon::error::{bail, checked_product, try_vec, ErrorKind, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Heads read at a time.
@@ -46,7 +46,10 @@ struct Body {
 /// trajectory, a Cartesian one is computed: k = (step - centre) / n, with the centre of the readout from
 /// `center_sample` (floor(samples / 2) where that is zero and cannot be meant) and that of the other axes from the
 /// encoding limits (floor(n/2) where the header has none). A reversed readout runs from its other end. A coordinate of
-/// exactly 0.5 becomes -0.5, the same point for voxels at integer positions.
+/// 0.5, or just outside by rounding, becomes the edge's.
+///
+/// What could be meant in another way is logged as a warning: weights that do not change along a shot, a kz that is never
+/// negative, encoding steps that repeat or differ where one would not expect it, fewer shots than announced.
 ///
 /// # Errors
 /// `Io` when the file cannot be opened; `BadFile` when it is not an HDF5 file, or is truncated, has no such group,
@@ -128,7 +131,7 @@ fn read(path: &Path, group: &str) -> Result<Dataset> {
         }
         first += count;
     }
-    let scans = builders.into_iter().map(Builder::finish).collect();
+    let scans = builders.into_iter().zip(&members).map(|(builder, m)| builder.finish(m)).collect::<Result<_>>()?;
     Ok(Dataset { header, scans })
 }
 
@@ -404,14 +407,19 @@ impl<'a> Builder<'a> {
                     (true, None) => bail!(
                         CoordinateOutOfRange,
                         "sample {sample}: coordinate {axis} is {k}, outside [-0.5, 0.5]: trajectories are in cycles \
-                         per voxel of the encoded matrix; divide by the matrix size if yours is in cycles per field \
-                         of view"
+                         per voxel of the encoded matrix: divide those in cycles per field of view by the matrix size, \
+                         radians by 2 pi"
                     ),
                     (false, _) if k < 0.0 => bail!(
                         BadFile,
                         "sample {sample}: the density weight is {k}: the last of {} trajectory dimensions of a \
-                         {ndim}D image is the weight, and cannot be negative",
-                        self.dimensions
+                         {ndim}D image is the weight, and cannot be negative{}",
+                        self.dimensions,
+                        if ndim == 2 {
+                            "; for kz, the encoded matrix must have more than one voxel along z"
+                        } else {
+                            ""
+                        }
                     ),
                     (false, _) => {
                         if let Some(weights) = &mut self.scan.weights {
@@ -424,10 +432,14 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
+    /// The encoding step through the centre of k-space along axis 1 + `which`.
+    fn centre(&self, which: usize) -> usize {
+        self.encoding.steps[which].map_or(self.scan.encoded_matrix[1 + which] / 2, |l| l.center as usize)
+    }
+
     /// The coordinate of an encoding step along axis 1 + `which`.
     fn step(&self, which: usize, step: u16) -> Result<f32> {
-        let n = self.scan.encoded_matrix[1 + which];
-        let centre = self.encoding.steps[which].map_or(n / 2, |l| l.center as usize);
+        let (n, centre) = (self.scan.encoded_matrix[1 + which], self.centre(which));
         let k = ((step as f64 - centre as f64) / n as f64) as f32;
         match wrap_coordinate(k) {
             Some(k) => Ok(k),
@@ -471,11 +483,139 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn finish(mut self) -> Scan {
-        if self.scan.ndim == 2 && self.scan.weights.as_ref().is_some_and(|w| w.iter().all(|&w| w == 0.0)) {
-            log::warn!("the third trajectory dimension is zero throughout: taken for kz, not for density weights");
-            self.scan.weights = None;
+    fn finish(mut self, members: &[&Head]) -> Result<Scan> {
+        self.check_counters(members)?;
+        match self.source {
+            Source::File { weights } => self.check_trajectory(weights)?,
+            Source::Stack | Source::Grid => {}
         }
-        self.scan
+        Ok(self.scan)
+    }
+
+    /// Checks that the counters of the acquisitions of an image say what its trajectory needs them for.
+    fn check_counters(&self, members: &[&Head]) -> Result<()> {
+        let steps = |which: usize| -> BTreeSet<u16> {
+            let step = |h: &&Head| [h.head.idx.kspace_encode_step_1, h.head.idx.kspace_encode_step_2][which];
+            members.iter().map(step).collect()
+        };
+        let (ndim, matrix) = (self.scan.ndim, self.scan.encoded_matrix);
+        let partitions = ndim == 2 && steps(1).len() > 1 && members.len() <= u16::MAX as usize;
+        if partitions && self.source == Source::Grid {
+            bail!(
+                BadFile,
+                "kspace_encode_step_2 differs among the acquisitions of an image with one voxel along z: set the encoded \
+                 matrix to the number of partitions"
+            );
+        }
+        // Axes whose coordinates are computed from encoding steps.
+        let computed = match self.source {
+            Source::Grid => 0..ndim - 1,
+            Source::Stack => 1..2,
+            Source::File { .. } => 0..0,
+        };
+        for which in computed.filter(|which| matrix[1 + which] > 1) {
+            let (axis, n, counter) = (["y", "z"][which], matrix[1 + which], which + 1);
+            let all = steps(which);
+            let (Some(&first), Some(&last)) = (all.first(), all.last()) else { continue };
+            if first == last {
+                bail!(
+                    BadFile,
+                    "kspace_encode_step_{counter} is {first} in all {} acquisitions of an image with {n} voxels along \
+                     {axis}, where it says the place in k-space: correct the counters, store a trajectory, or set the \
+                     encoded matrix to 1 along {axis}",
+                    members.len()
+                );
+            }
+            let centre = self.centre(which);
+            let (below, above) = (centre as isize - first as isize, last as isize - centre as isize);
+            if below.min(above) <= 0 && below.max(above) > 1 {
+                log::warn!(
+                    "kspace_encode_step_{counter} runs from {first} to {last}, and its centre is {centre}: one half of \
+                     k-space along {axis} is missing, and the image will be blurred; correct the encoding limits in the \
+                     XML header if it is not"
+                );
+            }
+        }
+        if partitions {
+            log::warn!(
+                "kspace_encode_step_2 differs among the acquisitions of an image with one voxel along z: all are put into \
+                 this image; for partitions of a volume, set the encoded matrix to their number along z"
+            );
+        }
+        let counters = |h: &&Head| {
+            let i = &h.head.idx;
+            (i.kspace_encode_step_1, i.kspace_encode_step_2, i.average, i.segment)
+        };
+        let different = members.iter().map(counters).collect::<BTreeSet<_>>().len();
+        if self.source == Source::Grid && 2 * different <= members.len() {
+            log::warn!(
+                "{} acquisitions of an image have {different} different counters: those with the same encoding steps, \
+                 average and segment are averaged",
+                members.len()
+            );
+        }
+        // Cartesian scans leave out lines on purpose.
+        let announced: usize = self.encoding.steps.iter().flatten().map(|l| l.count()).product();
+        if self.encoding.trajectory != TrajectoryKind::Cartesian && members.len() < announced {
+            log::warn!(
+                "an image has {} of the {announced} shots that the encoding limits in the XML header announce: the \
+                 measurement was cut short, or counters put its shots into several images",
+                members.len()
+            );
+        }
+        Ok(())
+    }
+
+    /// Checks that the numbers of a stored trajectory are what they were taken for.
+    fn check_trajectory(&mut self, with_weights: bool) -> Result<()> {
+        let scan = &mut self.scan;
+        let (ndim, k) = (scan.ndim, &scan.coordinates);
+        // Where the components of a shot were stored one after the other, neighbours of one component are read as a point.
+        let square = |f: fn(f32, f32) -> f32| -> f64 {
+            k[0].iter().zip(&k[1]).map(|(&x, &y)| f(x, y) as f64).map(|v| v * v).sum()
+        };
+        let diagonal = square(|x, y| x - y) < 0.01 * square(|x, y| x + y);
+        if diagonal && scan.samples_per_shot.len() > 1 && scan.encoded_matrix[..2].iter().all(|&n| n > 1) {
+            bail!(
+                BadFile,
+                "kx and ky are nearly the same in all samples: the {} numbers of a sample's trajectory must stand \
+                 together, all of one sample before those of the next",
+                self.dimensions
+            );
+        }
+        for (axis, k) in k.iter().enumerate() {
+            let n = scan.encoded_matrix[axis];
+            // About k near 0 a plan warns.
+            if n > 1 && k[0].abs() >= 0.125 && k.iter().all(|&v| (v - k[0]).abs() < 1e-6) {
+                let axis = ["x", "y", "z"][axis];
+                log::warn!(
+                    "k along {axis} is {} in all samples, but the encoded matrix has {n} voxels: the image will not \
+                     change along it",
+                    k[0]
+                );
+            }
+        }
+        if ndim == 3 && !with_weights && k[2].iter().all(|&v| v >= 0.0) && k[2].iter().any(|&v| v > 0.0) {
+            log::warn!(
+                "the last of 3 trajectory dimensions of a 3D image is never negative: taken for kz; density weights are the \
+                 last of 4, after kz"
+            );
+        }
+        let Some(weights) = scan.weights.as_ref().filter(|_| ndim == 2) else { return Ok(()) };
+        let mut shots = scan.samples_per_shot.iter().scan(0, |start, &count| {
+            let shot = &weights[*start..*start + count];
+            *start += count;
+            Some(shot)
+        });
+        if weights.iter().all(|&w| w == 0.0) {
+            log::warn!("the third trajectory dimension is zero throughout: taken for kz, not for density weights");
+            scan.weights = None;
+        } else if shots.all(|shot| shot.len() > 1 && shot.iter().all(|&w| w == shot[0] && w <= 0.5)) {
+            log::warn!(
+                "the third trajectory dimension does not change along any shot: taken for density weights, not for kz; \
+                 --ignore-weights computes others, and for kz, set the encoded matrix to its voxels along z"
+            );
+        }
+        Ok(())
     }
 }

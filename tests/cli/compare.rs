@@ -1,0 +1,142 @@
+//! `recon compare` says what it compares.
+
+use crate::common::Random;
+use crate::io::{Image, Placement};
+use crate::{alone, noise, read_images, TempDir};
+use num_complex::Complex;
+use std::path::PathBuf;
+
+fn write_images(path: PathBuf, images: &[Image]) {
+    alone(|| crate::io::write_images(path, images)).unwrap();
+}
+
+fn image(dims: [usize; 3], data: Vec<Complex<f32>>) -> Image {
+    Image::new(dims, 1, data).unwrap()
+}
+
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn a_complex_image_and_its_magnitude_are_the_same_thing() {
+    let random = Random::fresh();
+    println!("seed {}", random.seed);
+    let dir = TempDir::new();
+    let data = noise(20 * 16, random.seed);
+    let magnitudes: Vec<_> = data.iter().map(|z| Complex::new(z.norm(), 0.0)).collect();
+    let negated: Vec<_> = magnitudes.iter().map(|z| -z).collect();
+    for (name, data) in [("z", data), ("m", magnitudes), ("n", negated)] {
+        write_images(dir.path(&format!("{name}.h5")), &[image([20, 16, 1], data)]);
+    }
+    for (files, names) in [
+        ("z.h5 m.h5", ["truth is a magnitude", "image complex"]),
+        ("m.h5 z.h5", ["image is a magnitude", "truth complex"]),
+        ("n.h5 m.h5", ["truth is a magnitude", "image complex"]),
+    ] {
+        let out = dir.run(&format!("compare {files}"));
+        assert!(out.status == Some(0) && out.stdout.starts_with("error 0.0000 %"), "{out:?}");
+        assert!(out.stderr.matches('\n').count() == 1 && names.iter().all(|n| out.stderr.contains(n)), "{out:?}");
+        let object = json(&dir.ok(&format!("compare {files} --json")));
+        assert!(object["magnitude"] == true && object["notes"].as_array().unwrap().len() == 1, "{object}");
+        // Asked for, it needs no line.
+        assert!(dir.ok(&format!("compare {files} --magnitude")).starts_with("error 0.0000 %"));
+        let complex = dir.run(&format!("compare {files} --complex --json"));
+        assert!(json(&complex.stdout)["percent_error"].as_f64().unwrap() > 50.0, "{complex:?}");
+    }
+    assert_eq!(json(&dir.ok("compare z.h5 z.h5 --json"))["magnitude"], false);
+    assert_eq!(dir.ok("compare z.h5 z.h5"), dir.ok("compare z.h5 z.h5 --complex"));
+    dir.fails(2, "compare z.h5 m.h5 --magnitude --complex", &["--complex"]);
+}
+
+#[test]
+fn axes_in_another_order_are_said() {
+    let random = Random::fresh();
+    println!("seed {}", random.seed);
+    let dir = TempDir::new();
+    let turned = |a: &Image| {
+        let [nx, ny, _] = a.dims;
+        image([ny, nx, 1], (0..nx * ny).map(|i| a.data[i / ny + i % ny * nx]).collect())
+    };
+    let oblong = image([24, 16, 1], noise(24 * 16, random.seed));
+    let square = image([20, 20, 1], noise(400, random.seed));
+    write_images(dir.path("a.h5"), &[oblong.clone()]);
+    write_images(dir.path("b.h5"), &[turned(&oblong)]);
+    dir.fails(1, "compare a.h5 b.h5", &["[24, 16, 1]", "[16, 24, 1]", "--transpose"]);
+    dir.fails(1, "compare a.h5 a.h5 --transpose", &["[24, 16, 1]", "[16, 24, 1]", "leave out --transpose"]);
+    assert!(dir.ok("compare a.h5 b.h5 --transpose").starts_with("error 0.0000 %"));
+    write_images(dir.path("v.h5"), &[image([8, 24, 16], noise(8 * 24 * 16, 1))]);
+    write_images(dir.path("w.h5"), &[image([24, 16, 8], noise(8 * 24 * 16, 1))]);
+    dir.fails(1, "compare v.h5 w.h5", &["[8, 24, 16]", "[24, 16, 8]", "another order"]);
+    dir.fails(1, "compare a.h5 w.h5", &["[24, 16, 1]", "[24, 16, 8]", "slice"]);
+    // Of a square, the numbers tell.
+    write_images(dir.path("c.h5"), &[square.clone()]);
+    write_images(dir.path("d.h5"), &[turned(&square)]);
+    let out = dir.run("compare c.h5 d.h5");
+    assert!(out.status == Some(0) && out.stderr.contains("give --transpose"), "{out:?}");
+    let out = dir.run("compare c.h5 c.h5 --transpose");
+    assert!(out.status == Some(0) && out.stderr.contains("leave out --transpose"), "{out:?}");
+    assert!(dir.ok("compare c.h5 d.h5 --transpose").starts_with("error 0.0000 %"));
+
+    // How the files say that the images lie.
+    let place =
+        |read_dir, phase_dir| Placement { read_dir, phase_dir, slice_dir: [0.0, 0.0, 1.0], ..Default::default() };
+    let (left, back) = ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0]);
+    for (name, placement) in [("e.h5", place(left, back)), ("f.h5", place(back, left))] {
+        write_images(dir.path(name), &[Image { placement, ..square.clone() }]);
+    }
+    let out = dir.run("compare e.h5 f.h5");
+    assert!(out.status == Some(0) && out.stderr.contains("lie differently in the patient"), "{out:?}");
+    dir.ok("compare e.h5 c.h5");
+}
+
+#[test]
+fn another_scale_is_said() {
+    let random = Random::fresh();
+    println!("seed {}", random.seed);
+    let dir = TempDir::new();
+    let truth = noise(400, random.seed);
+    let near: Vec<_> = truth.iter().zip(noise(400, random.seed ^ 1)).map(|(t, n)| t + n * 0.1).collect();
+    let of = |factor: Complex<f32>| near.iter().map(|z| z * factor).collect();
+    let scales = [("a", Complex::new(1.0, 0.0)), ("b", Complex::new(4.0, 0.0)), ("c", Complex::new(0.0, 1.0))];
+    write_images(dir.path("truth.h5"), &[image([20, 20, 1], truth)]);
+    for (name, factor) in scales {
+        write_images(dir.path(&format!("{name}.h5")), &[image([20, 20, 1], of(factor))]);
+    }
+    dir.ok("compare a.h5 truth.h5");
+    for (name, words) in [("b", "the image times 2."), ("c", "--scale best")] {
+        let out = dir.run(&format!("compare {name}.h5 truth.h5"));
+        assert!(out.status == Some(0) && out.stderr.contains(words), "{out:?}");
+        dir.ok(&format!("compare {name}.h5 truth.h5 --scale best"));
+    }
+}
+
+#[test]
+fn all_series_of_a_file_are_read() {
+    let random = Random::fresh();
+    println!("seed {}", random.seed);
+    let dir = TempDir::new();
+    // Of frames of one size, a real one is none of another series, and keeps its place.
+    let mut frames: Vec<_> = (0..3).map(|i| image([8, 6, 1], noise(48, random.seed ^ i))).collect();
+    frames[1].data.iter_mut().for_each(|z| z.im = 0.0);
+    write_images(dir.path("frames.h5"), &frames);
+    let back = read_images(dir.path("frames.h5"));
+    assert!(back.iter().zip(&frames).all(|(a, b)| a.data == b.data), "frames in another order");
+    assert_eq!(dir.ok("compare frames.h5 frames.h5").matches("error 0.0000 %").count(), 3);
+    // Of other sizes: twelve series.
+    let sizes: Vec<_> = (0..12).map(|i| image([8 + i, 6, 1], noise((8 + i) * 6, random.seed ^ i as u64))).collect();
+    write_images(dir.path("sizes.h5"), &sizes);
+    let out = dir.run("compare sizes.h5 sizes.h5");
+    assert_eq!(out.stdout.matches("error 0.0000 %").count(), 12, "{out:?}");
+    assert!(
+        out.stderr.matches("12 series of images").count() == 1 && out.stderr.contains("dataset/image_11"),
+        "{out:?}"
+    );
+    assert_eq!(
+        read_images(dir.path("sizes.h5")).iter().map(|i| i.dims[0]).collect::<Vec<_>>(),
+        (8..20).collect::<Vec<_>>()
+    );
+    let info = dir.run("info sizes.h5").stdout;
+    assert!(info.contains("12 images") && info.contains("19 x 6 x 1"), "{info}");
+    dir.fails(1, "compare frames.h5 sizes.h5", &["3 images", "12"]);
+}

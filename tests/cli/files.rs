@@ -1,0 +1,405 @@
+//! Files that could be read in more ways than one: an error or a warning says so, and no image comes without a word.
+
+use crate::common::Random;
+use crate::io::ismrmrd::{Encoding, Header, Limits, Space, TrajectoryKind};
+use crate::io::{read_cfl, write_cfl, Dataset, ScanIndex};
+use crate::{alone, bare, distance, noise, only_image, read_images, scan, space, write_dataset, TempDir};
+use num_complex::Complex;
+use recon::trajectory::SpokeOrder;
+use recon::Trajectory;
+use std::fs;
+
+/// An array with its axes exchanged: axis i of the result is axis `order[i]` of this one.
+fn permuted(dims: &[usize], data: &[Complex<f32>], order: &[usize]) -> (Vec<usize>, Vec<Complex<f32>>) {
+    let new: Vec<usize> = order.iter().map(|&axis| dims[axis]).collect();
+    let stride = |axis: usize| dims[..axis].iter().product::<usize>();
+    let value = |i: usize| {
+        let mut rest = i;
+        let at: usize = order
+            .iter()
+            .zip(&new)
+            .map(|(&axis, &n)| {
+                let here = rest % n;
+                rest /= n;
+                here * stride(axis)
+            })
+            .sum();
+        data[at]
+    };
+    (new.clone(), (0..data.len()).map(value).collect())
+}
+
+/// All orders of n axes, their own first.
+fn orders(n: usize) -> Vec<Vec<usize>> {
+    let mut all = vec![vec![]];
+    for _ in 0..n {
+        all = all
+            .into_iter()
+            .flat_map(|o: Vec<usize>| {
+                (0..n).filter(|i| !o.contains(i)).map(|i| [o.clone(), vec![i]].concat()).collect::<Vec<_>>()
+            })
+            .collect();
+    }
+    all
+}
+
+/// Sizes without the ones at the end, as messages have them.
+fn shown(dims: &[usize]) -> String {
+    let kept = dims.iter().rposition(|&n| n != 1).map_or(1, |last| last + 1);
+    format!("{:?}", &dims[..kept])
+}
+
+/// k-space [1, samples, shots, coils] and a trajectory [3, samples, shots] of an image of 24 x 20 voxels, in k and t.
+fn bart(dir: &TempDir, random: &mut Random) -> [usize; 3] {
+    let pick = |random: &mut Random, low: usize, count: usize| low + ((random.uniform() + 0.5) * count as f64) as usize;
+    let (samples, shots, coils) = (2 * pick(random, 20, 10), pick(random, 10, 9), pick(random, 2, 5));
+    dir.ok(&format!(
+        "simulate --matrix 24,20 --samples {samples} --shots {shots} --coils {coils} --maps maps.cfl -o k.cfl"
+    ));
+    [samples, shots, coils]
+}
+
+#[test]
+fn bart_arrays_of_another_order_are_errors() {
+    let mut random = Random::fresh();
+    println!("seed {}", random.seed);
+    let dir = TempDir::new();
+    let [samples, shots, coils] = bart(&dir, &mut random);
+    let (k, t) = (read_cfl(dir.path("k.cfl")).unwrap(), read_cfl(dir.path("k_traj.cfl")).unwrap());
+    let (k_dims, t_dims) = ([1, samples, shots, coils], [3, samples, shots]);
+    let both = "grid a.cfl --trajectory t.cfl --matrix 24,20 -o x.h5";
+    dir.ok("grid k.cfl --trajectory k_traj.cfl --matrix 24,20 -o right.h5");
+
+    write_cfl(dir.path("t.cfl"), &t_dims, &t.data).unwrap();
+    for order in &orders(4)[1..] {
+        let (dims, data) = permuted(&k_dims, &k.data, order);
+        write_cfl(dir.path("a.cfl"), &dims, &data).unwrap();
+        let names = ["a.cfl", "t.cfl", &shown(&dims), "samples", "shots"];
+        dir.fails(1, both, &names);
+    }
+    // The remedy is BART's command, and is right.
+    for (order, command) in [([0, 2, 1, 3], "bart transpose 1 2"), ([0, 1, 3, 2], "bart transpose 2 3")] {
+        let (dims, data) = permuted(&k_dims, &k.data, &order);
+        write_cfl(dir.path("a.cfl"), &dims, &data).unwrap();
+        dir.fails(1, both, &[command, &shown(&dims), &shown(&t_dims)]);
+    }
+    // As many numbers, in other sizes.
+    for dims in [vec![1, samples / 2, 2 * shots, coils], vec![1, samples * shots, 1, coils]] {
+        write_cfl(dir.path("a.cfl"), &dims, &k.data).unwrap();
+        dir.fails(1, both, &[&shown(&dims), &shown(&t_dims)]);
+    }
+    write_cfl(dir.path("a.cfl"), &[1, samples, shots, 1, coils], &k.data).unwrap();
+    dir.fails(1, both, &["bart transpose 3 4"]);
+    write_cfl(dir.path("a.cfl"), &[24, 20], &noise(480, random.seed)).unwrap();
+    dir.fails(1, both, &["[24, 20]", "[1, samples, shots, coils]"]);
+
+    write_cfl(dir.path("a.cfl"), &k_dims, &k.data).unwrap();
+    for order in &orders(3)[1..] {
+        let (dims, data) = permuted(&t_dims, &t.data, order);
+        write_cfl(dir.path("t.cfl"), &dims, &data).unwrap();
+        dir.fails(1, both, &["t.cfl", &shown(&dims), "[3, samples, shots]", "bart transpose"]);
+    }
+    for (components, remedy) in [(1, "bart join"), (2, "bart resize 0 3"), (4, "bart join")] {
+        let points: Vec<_> =
+            t.data.chunks_exact(3).flat_map(|p| [p[0], p[1], p[2], p[2]][..components].to_vec()).collect();
+        write_cfl(dir.path("t.cfl"), &[components, samples, shots], &points).unwrap();
+        dir.fails(1, both, &[&shown(&[components, samples, shots]), "[3, samples, shots]", remedy]);
+    }
+    // Two halves of the samples as two frames.
+    write_cfl(dir.path("t.cfl"), &[3, samples / 2, shots, 2], &t.data).unwrap();
+    dir.fails(1, both, &["[3, samples, shots]", "bart slice"]);
+}
+
+#[test]
+fn bart_trajectories_are_real() {
+    let mut random = Random::fresh();
+    println!("seed {}", random.seed);
+    let dir = TempDir::new();
+    bart(&dir, &mut random);
+    let t = read_cfl(dir.path("k_traj.cfl")).unwrap();
+    let line = "grid k.cfl --trajectory t.cfl --matrix 24,20";
+    dir.ok("grid k.cfl --trajectory k_traj.cfl --matrix 24,20 -o right.h5");
+    let right = only_image(&dir.path("right.h5")).data;
+    let write = |f: &dyn Fn(Complex<f32>) -> Complex<f32>| {
+        let data: Vec<_> = t.data.iter().map(|&z| f(z)).collect();
+        write_cfl(dir.path("t.cfl"), &t.dims, &data).unwrap();
+    };
+    write(&|z| Complex::new(0.0, z.re));
+    dir.fails(1, &format!("{line} -o x.h5"), &["t.cfl", "purely imaginary", "real", "bart scale"]);
+    let part = (1e-4 + 0.5 * (random.uniform() + 0.5)) as f32;
+    write(&|z| Complex::new(z.re, part * z.re));
+    dir.fails(1, &format!("{line} -o x.h5"), &["t.cfl", "must be real", "bart creal"]);
+    // One number is enough.
+    let mut one = t.clone();
+    let at = ((random.uniform() + 0.5) * one.data.len() as f64) as usize;
+    one.data[at].im = 1.0;
+    write_cfl(dir.path("t.cfl"), &one.dims, &one.data).unwrap();
+    dir.fails(1, &format!("{line} -o x.h5"), &["must be real"]);
+    // What rounding leaves is none of it.
+    write(&|z| Complex::new(z.re, 1e-7 * z.re));
+    dir.ok(&format!("{line} -o a.h5"));
+    assert_eq!(only_image(&dir.path("a.h5")).data, right);
+
+    // Coordinates out by rounding are the edge's: of 24 voxels, -12 is.
+    let edge: Vec<usize> = (0..t.data.len()).filter(|i| t.data[*i].re.abs() == 12.0).collect();
+    assert!(!edge.is_empty(), "no sample at the edge");
+    write(&|z| if z.re.abs() == 12.0 { z * 1.000_000_2 } else { z });
+    dir.ok(&format!("{line} -o b.h5"));
+    let wide: Vec<_> = right.iter().map(|z| Complex::new(z.re as f64, z.im as f64)).collect();
+    assert!(distance(&only_image(&dir.path("b.h5")).data, &wide) < 1e-5);
+    write(&|z| if z.re.abs() == 12.0 { z * 1.000_1 } else { z });
+    dir.fails(1, &format!("{line} -o x.h5"), &["outside the range"]);
+}
+
+#[test]
+fn maps_and_companions_of_another_order_are_errors() {
+    let mut random = Random::fresh();
+    println!("seed {}", random.seed);
+    let dir = TempDir::new();
+    let [_, _, coils] = bart(&dir, &mut random);
+    let line = "cg k.cfl --trajectory k_traj.cfl --matrix 24,20 --iterations 2 -o";
+    let maps = read_cfl(dir.path("maps.cfl")).unwrap();
+    assert_eq!(maps.dims, [24, 20, 1, coils]);
+    dir.ok(&format!("{line} right.h5 --maps maps.cfl"));
+    for order in &orders(4)[1..] {
+        let (dims, data) = permuted(&maps.dims, &maps.data, order);
+        write_cfl(dir.path("a.cfl"), &dims, &data).unwrap();
+        dir.fails(1, &format!("{line} x.h5 --maps a.cfl"), &["a.cfl", &shown(&dims), &shown(&maps.dims)]);
+    }
+    for (dims, remedy) in
+        [(vec![24, 20, coils], "bart transpose 2 3"), (vec![24, 20, 1, 1, coils], "bart transpose 3 4")]
+    {
+        write_cfl(dir.path("a.cfl"), &dims, &maps.data).unwrap();
+        dir.fails(1, &format!("{line} x.h5 --maps a.cfl"), &[&shown(&dims), remedy]);
+    }
+    // Two sets of maps, which ESPIRiT makes; and sets and coils whose product is the number of coils.
+    write_cfl(dir.path("a.cfl"), &[24, 20, 1, coils, 2], &[&maps.data[..], &maps.data].concat()).unwrap();
+    dir.fails(1, &format!("{line} x.h5 --maps a.cfl"), &["bart slice 4 0"]);
+    write_cfl(dir.path("a.cfl"), &[24, 20, 1, 1, 1, 1, coils], &maps.data).unwrap();
+    dir.fails(1, &format!("{line} x.h5 --maps a.cfl"), &["bart transpose 3 6"]);
+    // Magnitudes of maps make an image, and a line.
+    let magnitudes: Vec<_> = maps.data.iter().map(|z| Complex::new(z.norm(), 0.0)).collect();
+    write_cfl(dir.path("a.cfl"), &maps.dims, &magnitudes).unwrap();
+    let out = dir.run(&format!("{line} magnitude.h5 --maps a.cfl"));
+    assert!(out.status == Some(0) && out.stderr.contains("a.cfl: the coil maps are real"), "{out:?}");
+    // Images to start from and to take borders from.
+    write_cfl(dir.path("a.cfl"), &[20, 24], &noise(480, random.seed)).unwrap();
+    for option in ["--initial a.cfl", "--prior anatomical --lambda 1e-3 --reference a.cfl"] {
+        dir.fails(1, &format!("{line} x.h5 {option}"), &["a.cfl", "[20, 24, 1]", "[24, 20, 1]", "another order"]);
+    }
+}
+
+/// The XML header of one encoding.
+fn xml(matrix: [usize; 3], trajectory: TrajectoryKind, steps: [Option<Limits>; 2]) -> String {
+    let whole = Space { matrix, fov_mm: matrix.map(|n| n as f32) };
+    let encoding = Encoding { encoded: whole, recon: whole, trajectory, steps };
+    Header { encodings: vec![encoding], ..Header::default() }.to_xml()
+}
+
+/// Shots of a trajectory as a file holds them; `numbers` gives those of a sample from its coordinates and its shot.
+fn lines(k: &Trajectory, numbers: impl Fn(&[f32], usize) -> Vec<f32>) -> Vec<bare::Line> {
+    let samples = k.samples_per_shot();
+    let point = |m: usize| (0..k.ndim()).map(|axis| k.axis(axis)[m] as f32).collect::<Vec<_>>();
+    let line = |shot: usize| {
+        let trajectory: Vec<f32> =
+            (shot * samples..(shot + 1) * samples).flat_map(|m| numbers(&point(m), shot)).collect();
+        bare::Line {
+            steps: [shot as u16, 0],
+            dimensions: (trajectory.len() / samples) as u16,
+            trajectory,
+            data: noise(samples, shot as u64 + 1).iter().flat_map(|z| [z.re, z.im]).collect(),
+        }
+    };
+    (0..k.shots()).map(line).collect()
+}
+
+#[test]
+fn raw_data_that_could_be_read_in_two_ways() {
+    let dir = TempDir::new();
+    let (plane, volume) = ([16, 16, 1], [12, 12, 8]);
+    let radial = Trajectory::radial2d(20, 32, SpokeOrder::Linear).unwrap();
+    let ball = Trajectory::radial3d(60, 24).unwrap();
+    let limits = |maximum: u16, center: u16| Some(Limits { minimum: 0, maximum, center });
+    let of = |kind: TrajectoryKind, matrix: [usize; 3]| xml(matrix, kind, [None, None]);
+    let steps = |mut lines: Vec<bare::Line>, f: &dyn Fn(u16) -> [u16; 2]| {
+        lines.iter_mut().enumerate().for_each(|(i, line)| line.steps = f(i as u16));
+        lines
+    };
+    let grid: Vec<bare::Line> = (0..16).map(|y| bare::Line { steps: [y, 0], ..line_of(16, y) }).collect();
+    let other = TrajectoryKind::Other;
+    let cartesian = xml(plane, TrajectoryKind::Cartesian, [limits(15, 8), None]);
+    // (what, header, acquisitions, status, words on the error stream; none: nothing there).
+    let quarter = |k: &[f32], _: usize| vec![k[0], k[1], 0.25];
+    let cases: Vec<(&str, String, Vec<bare::Line>, i32, &[&str])> = vec![
+        ("right", of(other, plane), lines(&radial, |k, _| k.to_vec()), 0, &[]),
+        ("weights", of(other, plane), lines(&radial, |k, _| vec![k[0], k[1], k[0].hypot(k[1])]), 0, &[]),
+        ("whole grid", cartesian.clone(), grid.clone(), 0, &[]),
+        ("kz taken for weights", of(other, plane), lines(&radial, quarter), 0, &["not change along any shot", "kz"]),
+        (
+            "components one after the other",
+            of(other, plane),
+            lines(&radial, |k, _| k.to_vec())
+                .into_iter()
+                .map(|mut line| {
+                    let (x, y): (Vec<f32>, Vec<f32>) = line.trajectory.chunks_exact(2).map(|k| (k[0], k[1])).unzip();
+                    line.trajectory = [x, y].concat();
+                    line
+                })
+                .collect(),
+            1,
+            &["kx and ky are nearly the same", "must stand together"],
+        ),
+        (
+            "partitions in a plane",
+            of(other, plane),
+            steps(lines(&radial, |k, _| k.to_vec()), &|i| [i, i % 4]),
+            0,
+            &["kspace_encode_step_2 differs", "one voxel along z"],
+        ),
+        (
+            "a stack without its partitions",
+            of(other, volume),
+            lines(&radial, |k, _| k.to_vec()),
+            1,
+            &["kspace_encode_step_2 is 0 in all 20 acquisitions", "8 voxels along z"],
+        ),
+        (
+            "a stack of two partitions",
+            of(other, [16, 16, 2]),
+            steps(lines(&radial, |k, _| k.to_vec()), &|i| [i / 2, i % 2]),
+            0,
+            &[],
+        ),
+        (
+            "weights taken for kz",
+            of(other, volume),
+            lines(&ball, |k, _| vec![k[0], k[1], k[2].abs()]),
+            0,
+            &["never negative: taken for kz", "last of 4"],
+        ),
+        (
+            "one kz at the edge",
+            of(other, volume),
+            lines(&ball, |k, _| vec![k[0], k[1], -0.5]),
+            0,
+            &["k along z is -0.5 in all samples", "8 voxels"],
+        ),
+        (
+            "cut short",
+            xml(plane, TrajectoryKind::Radial, [limits(39, 20), limits(0, 0)]),
+            lines(&radial, |k, _| k.to_vec()),
+            0,
+            &["20 of the 40 shots", "cut short"],
+        ),
+        (
+            "counters that say nothing",
+            cartesian.clone(),
+            steps(grid.clone(), &|_| [0, 0]),
+            1,
+            &["kspace_encode_step_1 is 0 in all 16 acquisitions", "16 voxels along y"],
+        ),
+        (
+            "lines in pairs",
+            cartesian.clone(),
+            steps(grid.clone(), &|i| [4 + i / 2, 0]),
+            0,
+            &["16 acquisitions of an image have 8 different counters"],
+        ),
+        (
+            "partitions without z",
+            cartesian.clone(),
+            steps(grid.clone(), &|i| [i, i % 2]),
+            1,
+            &["kspace_encode_step_2 differs", "number of partitions"],
+        ),
+        (
+            "half of k-space",
+            cartesian,
+            grid[8..].to_vec(),
+            0,
+            &["kspace_encode_step_1 runs from 8 to 15", "one half of k-space along y is missing"],
+        ),
+        (
+            "radians",
+            of(other, plane),
+            lines(&radial, |k, _| k.iter().map(|k| k * std::f32::consts::TAU).collect()),
+            1,
+            &["acquisition 0", "radians by 2 pi"],
+        ),
+    ];
+    for (what, header, lines, status, words) in cases {
+        alone(|| bare::write(&dir.path("a.h5"), &header, &lines));
+        if status != 0 {
+            dir.fails(status, "grid a.h5 -o x.h5", words);
+            continue;
+        }
+        let out = dir.run("grid a.h5 -o x.h5");
+        let as_many = out.stderr.matches('\n').count() == usize::from(!words.is_empty());
+        assert!(out.status == Some(0) && as_many, "{what}: {out:?}");
+        assert!(words.iter().all(|word| out.stderr.contains(word)), "{what}: {out:?}");
+        assert!(only_image(&dir.path("x.h5")).data.iter().all(|z| z.is_finite()), "{what}");
+        fs::remove_file(dir.path("x.h5")).unwrap();
+    }
+
+    // What the header says of the image wanted.
+    for (recon, words) in [
+        (space([32, 16, 1], [32.0, 16.0, 1.0]), "along x, 32 mm, is larger than the encoded one, 16 mm"),
+        (space([4, 16, 1], [16.0, 16.0, 1.0]), "4.000 times as long along x"),
+    ] {
+        let data = noise(radial.samples(), 9);
+        write_dataset(dir.path("a.h5"), &scan(&radial, space(plane, [16.0, 16.0, 1.0]), recon, 1, data));
+        let out = dir.run("grid a.h5 -o x.h5");
+        assert!(out.status == Some(0) && out.stderr.contains(words), "{out:?}");
+        dir.ok("grid a.h5 --matrix encoded -o x.h5");
+    }
+}
+
+/// A line of the grid, as the scanner leaves it: without a trajectory.
+fn line_of(samples: usize, seed: u16) -> bare::Line {
+    let data = noise(samples, seed as u64 + 1).iter().flat_map(|z| [z.re, z.im]).collect();
+    bare::Line { data, ..Default::default() }
+}
+
+/// Scans of several slices, whose trajectories differ a little, so that each has a plan of its own.
+fn slices(scale: f64) -> Dataset {
+    let mut all: Option<Dataset> = None;
+    for slice in 0..3 {
+        let k = Trajectory::radial2d(30, 64, SpokeOrder::Linear).unwrap();
+        let shrunk = |axis: usize| k.axis(axis).iter().map(|k| k * scale * (1.0 - 0.1 * slice as f64)).collect();
+        let k = Trajectory::new(vec![shrunk(0), shrunk(1)], 64).unwrap();
+        let whole = space([32, 32, 1], [32.0, 32.0, 1.0]);
+        let mut one = scan(&k, whole, whole, 2, noise(2 * k.samples(), slice as u64 + 1));
+        one.scans[0].index = ScanIndex { slice, ..ScanIndex::default() };
+        match &mut all {
+            Some(all) => all.scans.append(&mut one.scans),
+            None => all = Some(one),
+        }
+    }
+    all.unwrap()
+}
+
+#[test]
+fn warnings_of_several_plans_come_once() {
+    let dir = TempDir::new();
+    write_dataset(dir.path("right.h5"), &slices(1.0));
+    write_dataset(dir.path("a.h5"), &slices(1.0 / 32.0));
+    for command in ["grid", "fhd", "cg --iterations 2", "cg --iterations 2 --no-maps --weighted"] {
+        dir.ok(&format!("{command} right.h5 -o x.h5"));
+        // Plans for the image, for maps and for weights, of each slice.
+        let out = dir.run(&format!("{command} a.h5 -o x.h5"));
+        assert!(out.status == Some(0) && out.stderr.matches('\n').count() == 1, "{out:?}");
+        assert!(out.stderr.starts_with("recon: warn: ") && out.stderr.contains("cycles per voxel"), "{out:?}");
+        assert_eq!(read_images(dir.path("x.h5")).len(), 3);
+        dir.ok(&format!("--quiet {command} a.h5 -o x.h5"));
+    }
+    let mut command = dir.command("--quiet grid a.h5 -o x.h5");
+    let out = alone(|| command.env("RUST_LOG", "warn").output()).unwrap();
+    assert!(out.status.success() && out.stderr.is_empty(), "{out:?}");
+    // A trajectory of BART's in cycles per voxel is divided by the matrix once too often.
+    dir.ok("simulate --matrix 32,32 -o k.cfl");
+    let t = read_cfl(dir.path("k_traj.cfl")).unwrap();
+    let data: Vec<_> = t.data.iter().map(|z| z / 32.0).collect();
+    write_cfl(dir.path("t.cfl"), &t.dims, &data).unwrap();
+    let out = dir.run("grid k.cfl --trajectory t.cfl --matrix 32,32 -o x.h5");
+    assert!(out.status == Some(0) && out.stderr.contains("once too often"), "{out:?}");
+}
