@@ -1018,8 +1018,8 @@ static void multiply(int nout, mxArray **out, const mxArray **in) {
 /* R of the prior, from MATLAB's compressed columns to compressed rows. */
 static void set_matrix(recon_cg_options *options, const mxArray *matrix, const entry *e) {
     if (!mxIsDouble(matrix) || mxGetN(matrix) != e->voxels) {
-        fail("recon:SizeMismatch", "Prior is %s: a matrix has one column for each of %llu voxels", describe(matrix),
-             (unsigned long long)e->voxels);
+        fail("recon:SizeMismatch", "Prior is %s: a matrix has one column for each of %llu voxels%s", describe(matrix),
+             (unsigned long long)e->voxels, mxGetM(matrix) == e->voxels ? ": permute(Prior, [2 1])" : "");
     }
     size_t rows = mxGetM(matrix), columns = mxGetN(matrix);
     const mwIndex *starts = mxGetJc(matrix), *row_of = mxGetIr(matrix);

@@ -84,54 +84,27 @@ classdef Encoding
             [E.sampleSize, ndim] = recon.internal.trajectory(k);
 
             maps = take(o, 'Maps', []);
-            if ~isempty(maps)
-                if ischar(maps)
-                    error('recon:InvalidArgument', 'Maps is a text: give an array, as recon.coilmaps estimates it from data');
-                end
-                recon.internal.numbers(maps, 'Maps');
-                sizes = [size(maps), 1, 1];
-                if isempty(dims)
-                    dims = sizes(1:ndim);
-                end
-            end
-            if isempty(dims)
-                error('recon:InvalidArgument', 'there is no image size: give [nx ny] or [nx ny nz], or coil maps');
-            end
-            dims = recon.internal.image_size(dims, 'the image size');
-            if isscalar(dims)
-                dims = repmat(dims, 1, ndim);
-            end
-            if numel(dims) ~= ndim
-                error('recon:SizeMismatch', 'the trajectory k has %d coordinates, the image size %d dimensions', ndim, ...
-                    numel(dims));
-            end
             voxels = take(o, 'Voxels', []);
-            E.imageSize = dims;
-            if ~isempty(voxels)
-                E.imageSize = size(voxels, 1);
-            end
+            [dims, E.imageSize, coils] = recon.internal.image_of(ndim, dims, maps, voxels);
             E.combines = ~isempty(maps);
             E.coils = recon.internal.count(take(o, 'Coils', 1), 'Coils');
             E.frames = recon.internal.count(take(o, 'Frames', 1), 'Frames');
             if E.combines
-                found = recon.internal.trailing(maps, E.imageSize, 'Maps', 'the image');
-                if numel(found) > 1
-                    error('recon:SizeMismatch', 'Maps is %s, where the image is %s: one dimension of coils must follow', ...
-                        recon.internal.sizes(size(maps)), recon.internal.sizes(E.imageSize));
+                if isfield(o, 'Coils') && E.coils ~= coils
+                    error('recon:SizeMismatch', 'Maps has %d coils, the option Coils says %g', coils, E.coils);
                 end
-                E.coils = prod(found);
-                if isfield(o, 'Coils') && ~isequal(o.Coils, E.coils)
-                    error('recon:SizeMismatch', 'Maps has %d coils, the k-space data %g', E.coils, o.Coils);
-                end
+                E.coils = coils;
             end
 
             weights = take(o, 'Weights', []);
             E.precision = take(o, 'Precision', 'double');
-            if ~isfield(o, 'Precision') && any(cellfun(@(a) isa(a, 'single'), {k, maps, weights}))
+            if ~isfield(o, 'Precision') && any(strcmp('single', cellfun(@recon.internal.class_of, {k, maps, weights}, ...
+                    'UniformOutput', false)))
                 E.precision = 'single';
             end
             if ~ischar(weights) && ~isempty(weights)
                 recon.internal.numbers(weights, 'Weights');
+                recon.internal.fit(weights, E.sampleSize, [], false, {'Weights', 'Weights', 'the trajectory''s samples', 'k'});
             end
             g.k = k;
             g.dims = dims;
@@ -191,9 +164,9 @@ classdef Encoding
             if isempty(y)
                 % Not of the plan's own shape: coils or frames one by one, columns, or wrong.
                 if E.key(2)
-                    y = E.to_images('fhd', x);
+                    y = E.transform('fhd', x);
                 else
-                    y = E.to_samples(x);
+                    y = E.transform('forward', x);
                 end
             end
         end
@@ -237,13 +210,16 @@ classdef Encoding
         %NORMAL  E^H W E x, in the shape of x. W are the weights, 1 where none were given.
             E.need_forward('normal');
             recon.internal.numbers(x, 'the image');
+            if ~iscolumn(x)
+                E.fit_image(x);
+            end
             y = recon_mex('apply', E.plan.id, 'normal', x, size(x));
         end
 
         function x = rhs(E, y)
         %RHS  E^H W y: the right-hand side that recon.cg solves for. A column for a column.
             E.need_forward('rhs');
-            x = E.to_images('weighted_fhd', y);
+            x = E.transform('weighted_fhd', y);
         end
 
         function kernel = q(E)
@@ -337,58 +313,60 @@ classdef Encoding
     end
 
     methods (Hidden)
-        function x = to_images(E, which, y)
-        %TO_IMAGES  One of the transforms from k-space to images.
-            recon.internal.numbers(y, 'the k-space data');
-            samples = prod(E.sampleSize);
-            stacked = iscolumn(y) && numel(y) ~= samples;
-            if E.key(3) || stacked
-                images = numel(y) / samples;
-                if E.combines
-                    images = images / E.coils;
-                end
-                shape = [prod(E.imageSize) * images, 1];
+        function b = transform(E, which, a)
+        %TRANSFORM  One of the transforms between images and k-space, in the shape that belongs to that of its input.
+            % Sizes of what comes in and of what goes out: of all that the plan transforms, and of one image and its coils.
+            forward = strcmp(which, 'forward');
+            sizes = {E.kspaceShape, E.sampleSize, E.next(true); E.imageShape, E.imageSize, E.next(false)};
+            if forward
+                sizes = flipud(sizes);
+                recon.internal.numbers(a, 'the image');
+                one_column = isequal(size(a), recon.internal.full_size(E.imageSize));
             else
-                rest = recon.internal.trailing(y, E.sampleSize, 'the k-space data', 'the trajectory''s samples');
-                shape = recon.internal.full_size(E.imageSize, E.image_rest(rest));
+                recon.internal.numbers(a, 'the k-space data');
+                one_column = numel(a) == prod(E.sampleSize);
             end
-            if any(shape ~= round(shape))
-                E.mismatch(numel(y), 'the k-space data have', samples * E.coils);
+            [whole, lead, next] = sizes{1, :};
+            [to_whole, to_lead, to_next] = sizes{2, :};
+            count = numel(a) / prod(whole);
+            parts = numel(a) / prod([lead, next]);
+            if E.key(3) && ismatrix(a) && size(a, 1) == prod(whole)
+                shape = [prod(to_whole), count];
+            elseif ~E.key(3) && iscolumn(a) && ~one_column && parts == round(parts)
+                shape = [prod([to_lead, to_next]) * parts, 1];
+            else
+                if forward
+                    rest = E.fit_image(a);
+                else
+                    rest = recon.internal.fit_data(a, lead, next, 'the k-space data', 'y');
+                end
+                shape = recon.internal.full_size(to_lead, to_next, rest);
+                if E.key(3)
+                    shape = [prod(to_whole), count];
+                end
             end
-            x = recon_mex('apply', E.plan.id, which, y, shape);
+            if count ~= round(count)
+                error('recon:SizeMismatch', 'the array is %s: the operator takes %d elements, or a multiple', ...
+                    recon.internal.sizes(size(a)), prod(whole));
+            end
+            b = recon_mex('apply', E.plan.id, which, a, shape);
         end
 
-        function y = to_samples(E, x)
-            recon.internal.numbers(x, 'the image');
-            voxels = prod(E.imageSize);
-            if E.key(3) || (iscolumn(x) && ~isequal(size(x), recon.internal.full_size(E.imageSize)))
-                repeats = numel(x) / voxels;
-                if E.combines
-                    repeats = repeats * E.coils;
-                end
-                shape = [prod(E.sampleSize) * repeats, 1];
-            else
-                rest = recon.internal.trailing(x, E.imageSize, 'the image', 'the operator''s image');
-                if E.combines
-                    rest = [E.coils, rest];
-                end
-                shape = recon.internal.full_size(E.sampleSize, rest);
+        function sizes = next(E, kspace)
+        %NEXT  What must follow behind the samples, or behind an image: the coils, where they belong together.
+            sizes = [];
+            if kspace && E.combines || ~E.combines && E.coils > 1
+                sizes = E.coils;
             end
-            if any(shape ~= round(shape))
-                E.mismatch(numel(x), 'the image has', voxels);
-            end
-            y = recon_mex('apply', E.plan.id, 'forward', x, shape);
         end
 
-        function rest = image_rest(E, rest)
-        %IMAGE_REST  Dimensions behind an image's own, from those behind the samples'.
-            if E.combines
-                sizes = [rest, 1];
-                if sizes(1) ~= E.coils
-                    error('recon:SizeMismatch', 'the k-space data have %d coils, Maps has %d', sizes(1), E.coils);
-                end
-                rest = rest(2:end);
-            end
+        function rest = fit_image(E, x)
+            rest = recon.internal.fit(x, E.imageSize, E.next(false), true, {'the image', 'x', 'the operator''s image'});
+        end
+
+        function rest = image_rest(E, y, what, name)
+        %IMAGE_REST  Dimensions behind an image's own, of the images of these data.
+            rest = [E.next(false), recon.internal.fit_data(y, E.sampleSize, E.next(true), what, name)];
         end
 
         function need_forward(E, name)
@@ -396,18 +374,22 @@ classdef Encoding
                 error('recon:InvalidArgument', 'this is an adjoint operator, E'': call E.%s', name);
             end
         end
-
-        function mismatch(E, given, what, wanted) %#ok<INUSL>
-            error('recon:SizeMismatch', '%s %d elements: %d are wanted, or a multiple', what, given, wanted);
-        end
     end
 
     methods (Static)
         function E = loadobj(s)
         %LOADOBJ  Makes the operator again from what was saved.
             g = s.geometry;
-            list = {'Maps', g.maps, 'Weights', g.weights, 'Voxels', g.voxels, 'Basis', g.basis, 'Precision', ...
-                g.precision, 'Coils', g.coils, 'Frames', g.frames};
+            list = {'Basis', g.basis, 'Precision', g.precision, 'Coils', g.coils, 'Frames', g.frames};
+            if ~isempty(g.maps)
+                list = [list, {'Maps', g.maps}];
+            end
+            if ~isempty(g.weights)
+                list = [list, {'Weights', g.weights}];
+            end
+            if ~isempty(g.voxels)
+                list = [list, {'Voxels', g.voxels}];
+            end
             names = fieldnames(s.options);
             for i = 1:numel(names)
                 list(end + 1:end + 2) = {names{i}, s.options.(names{i})};
@@ -432,7 +414,7 @@ end
 
 function value = take(structure, name, default)
 value = default;
-if isfield(structure, name) && ~isempty(structure.(name))
+if isfield(structure, name)
     value = structure.(name);
 end
 end

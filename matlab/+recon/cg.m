@@ -56,20 +56,29 @@ if isfield(o, 'Progress') && isa(o.Progress, 'function_handle')
     o.Progress = @(p) recon.internal.trap(f, p);
 end
 o.Residuals = nargout > 1;
-shape = recon.internal.full_size(E.imageSize, E.image_rest(rest));
-each = prod(E.sampleSize) * E.coils * E.frames;
+shape = recon.internal.full_size(E.imageSize, rest);
+each = prod(E.kspaceShape);
 count = numel(d) / each;
+if count ~= round(count)
+    error('recon:SizeMismatch', 'the k-space data are %s, %d elements: the operator takes %d, or a multiple', ...
+        recon.internal.sizes(size(d)), numel(d), each);
+end
+one_for_all = false;
+if isfield(o, 'Initial')
+    one_for_all = fit_initial(E, o.Initial, rest, count);
+end
+if isfield(o, 'Reference')
+    recon.internal.numbers(o.Reference, 'Reference');
+    recon.internal.fit(o.Reference, E.imageSize, [], false, {'Reference', 'Reference', 'the image'});
+end
 if count == 1
     [image, report] = solve(E, d, o, shape);
     return
 end
-if count ~= round(count)
-    error('recon:SizeMismatch', 'the k-space data have %d elements: %d are wanted, or a multiple', numel(d), each);
-end
 % More coils or frames than the operator transforms together: one after the other.
 d = reshape(d, each, count);
 initial = [];
-if isfield(o, 'Initial') && isfloat(o.Initial) && numel(o.Initial) == count * prod(E.imageShape)
+if isfield(o, 'Initial') && ~one_for_all
     initial = reshape(o.Initial, [], count);
 end
 image = [];
@@ -101,6 +110,18 @@ for i = 1:count
     image(:, i) = x(:);
 end
 image = reshape(image, shape);
+end
+
+function one_for_all = fit_initial(E, initial, rest, count)
+% An image to start from is that of the result, or that of the operator for each of its solutions; or a column.
+recon.internal.numbers(initial, 'Initial');
+one_for_all = count > 1 && numel(initial) == prod(E.imageShape);
+if one_for_all
+    rest = E.imageShape(numel(E.imageSize) + 1:end);
+end
+if ~isequal(size(initial), [prod([E.imageSize, rest]), 1])
+    recon.internal.fit(initial, E.imageSize, rest, false, {'Initial', 'Initial', 'the result'});
+end
 end
 
 function [image, report] = solve(E, d, o, shape)

@@ -20,5 +20,5 @@ function image = fhd(k, d, varargin)
 %   See also recon.grid, recon.cg, recon.Encoding.
 recon.internal.need(nargin, 2, 'recon.fhd(k, d, dims)');
 E = recon.internal.setup('recon.fhd', k, d, varargin, {});
-image = E.to_images('fhd', d);
+image = E.transform('fhd', d);
 end

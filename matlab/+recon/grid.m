@@ -15,11 +15,11 @@ function image = grid(k, d, varargin)
 %   Example
 %       k = recon.trajectory.radial(200, 256);
 %       d = recon.phantom.kspace(k, [128 128], 'Coils', 8);
-%       x = recon.combine(recon.grid(k, d, [128 128], 'Weights', 'ramp'));
+%       x = recon.combine(recon.grid(k, d, [128 128], 'Weights', 'ramp'), [128 128]);
 %       imagesc(x)
 %
 %   See also recon.cg, recon.density, recon.combine, recon.Encoding.
 recon.internal.need(nargin, 2, 'recon.grid(k, d, dims)');
 E = recon.internal.setup('recon.grid', k, d, varargin, {});
-image = E.to_images('grid', d);
+image = E.transform('grid', d);
 end

@@ -139,6 +139,7 @@ check(isequal(A * x(:), y(:)) && isequal(A' * y(:), z(:)) && isequal(A' * y, z(:
 single_coil = recon.Encoding(rand(40, 2) - 0.5, dims).matrix();
 check(isequal(size(single_coil' * ones(40, 1)), [80 1]) && isequal(size(single_coil * ones(dims)), [40 1]), ...
     'of one coil too');
+check(isequal(A * x, y(:)) && isequal(A * [x(:), 2 * x(:)], [y(:), 2 * y(:)]), 'and takes images, and several columns');
 check(isequal(E.afun(x(:), 'notransp'), y(:)) && isequal(E.afun(y(:), 'transp'), z(:)), 'afun');
 B = A';
 check(isequal(B' * x(:), y(:)), 'the adjoint of the adjoint');
@@ -153,8 +154,6 @@ check(isequal(recon.Encoding(reshape(k, [], 2), dims) * x, y(:)), '[samples 2]')
 c = complex(k(:, :, 1), k(:, :, 2));
 check(isequal(recon.Encoding(c, dims) * x, y), 'kx + i ky, [readout shots]');
 check(isequal(recon.Encoding(c(:), dims) * x, y(:)), 'kx + i ky, a column');
-check(isequal(recon.Encoding(reshape(c, 1, []), dims) * x, y(:)), 'kx + i ky, a row');
-check(isequal(size(recon.fhd(reshape(c, 1, []), reshape(y, 1, []), dims)), dims), 'data in a row');
 % The edge, as linspace(-0.5, 0.5, n) gives it, is the frequency -0.5.
 edge = [0.5 0.5; -0.5 -0.5; 0.5 -0.5];
 y = recon.Encoding(edge, dims) * x;

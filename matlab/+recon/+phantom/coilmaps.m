@@ -10,7 +10,7 @@ function maps = coilmaps(dims, coils, varargin)
 %   See also recon.phantom.kspace.
 recon.internal.need(nargin, 2, 'recon.phantom.coilmaps(dims, coils)');
 own = recon.internal.options('recon.phantom.coilmaps', varargin, {'Precision'}, {});
-geometry = recon.internal.phantom_geometry('recon.phantom.coilmaps', dims, own, struct('Precision', 'double'));
+geometry = recon.internal.phantom_geometry('recon.phantom.coilmaps', dims, [], own, struct('Precision', 'double'));
 geometry.coils = recon.internal.count(coils, 'recon.phantom.coilmaps: coils');
 coils = geometry.coils;
 maps = recon_mex('phantom_coil_maps', geometry, recon.internal.full_size(geometry.dims, coils));

@@ -16,7 +16,7 @@ function x = image(dims, varargin)
 %   See also recon.phantom.kspace, recon.metrics.
 recon.internal.need(nargin, 1, 'recon.phantom.image(dims)');
 own = recon.internal.options('recon.phantom.image', varargin, {'Shapes', 'Supersample', 'Precision'}, {});
-[geometry, values] = recon.internal.phantom_geometry('recon.phantom.image', dims, own, ...
+[geometry, values] = recon.internal.phantom_geometry('recon.phantom.image', dims, [], own, ...
     struct('Shapes', [], 'Supersample', 4, 'Precision', 'double'));
 x = recon_mex('phantom_image', geometry, values.Shapes, values.Supersample, recon.internal.full_size(geometry.dims));
 end
