@@ -14,14 +14,19 @@ classdef Encoding
 %   Images are [nx ny] or [nx ny nz]; without coil maps more coils may follow, [nx ny coils]; further dimensions
 %   (frames) are transformed one by one. K-space data have the trajectory's shape, [samples coils] or [readout shots
 %   coils], with frames behind the coils. Columns may stand for either: E * x(:) is a column, and E' * y(:) is one
-%   unless y has a column for its own shape. A = E.matrix() takes and gives columns only.
+%   unless y has a column for its own shape. A = E.matrix() gives columns only, and takes columns, or x and y.
+%
+%   Every array has these sizes, or one dimension of as many samples or voxels in their place. All else, a row for a
+%   column too, is the error recon:SizeMismatch, which says how to permute the array. A square array cannot be told from
+%   its transpose, and is taken as it is.
 %
 %   E = recon.Encoding(k, dims, Name, Value, ...) sets options:
 %
 %       'Maps'         coil sensitivities, [nx ny coils] or [nx ny nz coils]: coils are combined into one image; dims
 %                      may then be [] or left out. Without them each coil has an image of its own
-%       'Weights'      density weights, one a sample, or 'ramp', 'jackson', 'pipe-menon': the W of E.normal, E.rhs,
-%                      recon.cg and recon.grid; E and E' are not weighted. Default: 1 (recon.grid: 'pipe-menon')
+%       'Weights'      density weights in the shape of the samples, or 'ramp', 'jackson', 'pipe-menon': the W of
+%                      E.normal, E.rhs, recon.cg and recon.grid; E and E' are not weighted. Default: 1 (recon.grid:
+%                      'pipe-menon')
 %       'Precision'    'single' or 'double', in which is computed. Default: single if k, Maps or Weights are. Results
 %                      have the class of the data
 %       'Tolerance'    relative l2 error of a transform against the exact sums; default (and 0) 1e-4
@@ -38,6 +43,8 @@ classdef Encoding
 %       'Simd'         'auto', 'baseline', 'avx2', 'avx512'
 %       'Coils', 'Frames'  how many are transformed together, where there are no maps; default 1 (others follow one by one)
 %
+%   No option may be empty: leave it out for its default.
+%
 %   Other methods: E.rhs(y) is E^H W y, what recon.cg solves for; E.q() the kernel Q of E^H W E, E.saveq(file) and
 %   E.loadq(file) keep it; E.info() what was chosen; size(E); E.afun(x, flag) for lsqr; delete(E) frees the plan now.
 %
@@ -50,7 +57,7 @@ classdef Encoding
 %       y = recon.phantom.kspace(k, [128 128]);
 %       E = recon.Encoding(k, [128 128], 'Weights', 'ramp');
 %       x = pcg(@(x) E.normal(x), reshape(E.rhs(y), [], 1), 1e-3, 20);
-%       imagesc(abs(reshape(x, 128, 128)))
+%       recon.show(reshape(x, 128, 128))
 %
 %   See also recon.cg, recon.grid, recon.fhd, recon.coilmaps, recon.density.
 
@@ -98,13 +105,14 @@ classdef Encoding
 
             weights = take(o, 'Weights', []);
             E.precision = take(o, 'Precision', 'double');
-            if ~isfield(o, 'Precision') && any(strcmp('single', cellfun(@recon.internal.class_of, {k, maps, weights}, ...
-                    'UniformOutput', false)))
+            classes = cellfun(@recon.internal.class_of, {k, maps, weights}, 'UniformOutput', false);
+            if ~isfield(o, 'Precision') && any(strcmp(classes, 'single'))
                 E.precision = 'single';
             end
             if ~ischar(weights) && ~isempty(weights)
                 recon.internal.numbers(weights, 'Weights');
-                recon.internal.fit(weights, E.sampleSize, [], false, {'Weights', 'Weights', 'the trajectory''s samples', 'k'});
+                recon.internal.fit(weights, E.sampleSize, [], false, ...
+                    {'Weights', 'Weights', 'the trajectory''s samples', 'k'});
             end
             g.k = k;
             g.dims = dims;
@@ -315,7 +323,7 @@ classdef Encoding
     methods (Hidden)
         function b = transform(E, which, a)
         %TRANSFORM  One of the transforms between images and k-space, in the shape that belongs to that of its input.
-            % Sizes of what comes in and of what goes out: of all that the plan transforms, and of one image and its coils.
+            % Sizes of what comes in and of what goes out: of all that the plan transforms, of one image, of its coils.
             forward = strcmp(which, 'forward');
             sizes = {E.kspaceShape, E.sampleSize, E.next(true); E.imageShape, E.imageSize, E.next(false)};
             if forward

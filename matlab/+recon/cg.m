@@ -4,12 +4,13 @@ function [image, report] = cg(k, d, varargin)
 %   [nx ny nz], of k-space data d on the trajectory k (Stone et al. 2008; with coil maps, CG-SENSE of Pruessmann 2001).
 %
 %   k is [samples 2] or [readout shots 2], with 3 for 3D, or complex, kx + 1i*ky, in cycles per voxel. d has the shape
-%   of the trajectory's samples, then coils, then frames. Without coil maps each coil has its own image, [dims coils
-%   frames]; with 'Maps' they are combined, [dims frames]. x has the class of d.
+%   of the trajectory's samples, then coils, then frames; another order is an error. Without coil maps each coil has its
+%   own image, [dims coils frames]; with 'Maps' they are combined, [dims frames]. x has the class of d.
 %
 %   x = recon.cg(k, d, dims, Name, Value, ...) sets options:
 %
-%       'Maps'        coil sensitivities, [dims coils], or 'data': estimated from the data by recon.coilmaps
+%       'Maps'        coil sensitivities, [dims coils], or 'data': the estimate of Walsh et al. 2000 from the data
+%                     themselves, relative to the coils' root sum of squares; help recon.coilmaps says when it fails
 %       'Iterations'  at most so many for each image; default 30
 %       'Residual'    stop when the residual falls to this part of its first norm; default 0, never
 %       'Lambda'      weight of the prior, in the units of E^H W E; default 0: no prior, whatever 'Prior' is
@@ -18,8 +19,8 @@ function [image, report] = cg(k, d, varargin)
 %       'Reference'   for 'anatomical': the reference image, real, of size dims
 %       'Edge'        for 'anatomical': the difference that counts as a border, as a part of the reference's largest
 %                     magnitude; default 0.1
-%       'Initial'     image to start from, of the result's size, or (with an operator) of one frame for all of them;
-%                     default zeros
+%       'Initial'     image to start from, of the result's size, or of the operator's image for all coils and frames
+%                     that it solves one by one; default zeros
 %       'Weights'     density weights, or 'ramp', 'jackson', 'pipe-menon': faster convergence, more noise; default 1
 %       'Progress'    true prints where the solver stands; a function f(p) is called before the first and after each
 %                     iteration with a structure: image, images, iteration, iterations, residual. An error that it
@@ -38,7 +39,7 @@ function [image, report] = cg(k, d, varargin)
 %       k = recon.trajectory.radial(48, 256, 'Order', 'golden');
 %       d = recon.phantom.noise(recon.phantom.kspace(k, [128 128], 'Coils', 8), 50);
 %       x = recon.cg(k, d, [128 128], 'Maps', recon.phantom.coilmaps([128 128], 8), 'Iterations', 20);
-%       imagesc(abs(x))
+%       recon.show(x)
 %
 %   See also recon.grid, recon.coilmaps, recon.Encoding.
 recon.internal.need(nargin, 2, 'recon.cg(k, d, dims)');

@@ -8,7 +8,7 @@ function image = fhd(k, d, varargin)
 %   frames]; with 'Maps' they are combined, [dims frames].
 %
 %   x = recon.fhd(k, d, dims, Name, Value, ...) sets options of the operator, as 'Maps', 'Method', 'Tolerance',
-%   'Device': see recon.Encoding. 'Maps', 'data' estimates the maps from the data.
+%   'Device': see recon.Encoding. 'Maps', 'data' estimates the maps from the data: see recon.coilmaps.
 %
 %   x = recon.fhd(E, d) uses an operator made before.
 %

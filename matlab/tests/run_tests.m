@@ -18,7 +18,7 @@ if nargin == 0
 end
 seed = str2double(getenv('RECON_TEST_SEED'));
 if isnan(seed)
-    seed = floor(1e3 * now());
+    seed = floor(1e6 * now());
 end
 % Octave's generators and MATLAB's take another kind of seed each.
 seed = mod(seed, 2^31);

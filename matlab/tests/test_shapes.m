@@ -1,8 +1,8 @@
 function tests = test_shapes()
 %TEST_SHAPES  An array whose dimensions are in another order is an error that says how to permute it, in every function.
 %   The table is that of rows below: a new function or argument is a line there.
-tests = {@every_other_order_is_refused, @rows_are_not_columns, @both_are_named, @square_arrays_are_taken_as_they_are, ...
-    @one_column_of_everything, @nothing_is_empty, @gpu_arrays_of_single_are_single};
+tests = {@every_other_order_is_refused, @every_function_is_in_the_table, @rows_are_not_columns, @both_are_named, ...
+    @square_arrays_are_taken_as_they_are, @one_column_of_everything, @nothing_is_empty, @gpu_arrays_of_single_are_single};
 end
 
 function list = rows()
@@ -89,21 +89,23 @@ for ndim = 2:3
         'Weights of an operator', @(Weights) recon.Encoding(k, n, 'Weights', Weights).rhs(z), w, 'Weights', []
         'Initial', @(Initial) recon.cg(k, z, n, 'Initial', Initial, 'Iterations', 1), x, 'Initial', []
         'Initial in a column', @(Initial) recon.cg(k, z, n, 'Initial', Initial, 'Iterations', 1), x(:), 'Initial', []
-        'Initial of coils', @(Initial) recon.cg(k, y(:, :, :, 1), n, 'Initial', Initial, 'Iterations', 1), coil_images, ...
-            'Initial', []
+        'Initial of coils', @(Initial) recon.cg(k, y(:, :, :, 1), n, 'Initial', Initial, 'Iterations', 1), ...
+            coil_images, 'Initial', []
         'Initial of frames', @(Initial) recon.cg(M, y, 'Initial', Initial, 'Iterations', 1), randn([n 7]), 'Initial', []
         'Initial of all frames', @(Initial) recon.cg(M, y, 'Initial', Initial, 'Iterations', 1), x, 'Initial', []
         'Reference', @(Reference) recon.cg(k, z, n, 'Reference', Reference, 'Prior', 'anatomical', 'Lambda', 1, ...
             'Iterations', 1), abs(x), 'Reference', []
         'Reference in a column', @(Reference) recon.cg(k, z, n, 'Reference', Reference, 'Prior', 'anatomical', ...
             'Lambda', 1, 'Iterations', 1), abs(x(:)), 'Reference', []
-        'Prior', @(Prior) recon.cg(k, z, n, 'Prior', Prior, 'Lambda', 1, 'Iterations', 1), speye(7, prod(n)), 'Prior', []
+        'Prior', @(Prior) recon.cg(k, z, n, 'Prior', Prior, 'Lambda', 1, 'Iterations', 1), speye(7, prod(n)), ...
+            'Prior', []
         'Voxels', @(Voxels) recon.fhd(k, z, n, 'Voxels', Voxels), rand(10, ndim), 'Voxels', []
         'E * x of listed voxels', @(x) recon.Encoding(k, n, 'Voxels', positions) * x, rand(10, 1), 'x', []
         'Maps of listed voxels', @(Maps) recon.fhd(k, y(:, :, :, 1), n, 'Voxels', positions, 'Maps', Maps), ...
             rand(10, 4), 'Maps', []
         'recon.combine', @(images) recon.combine(images, n), coil_images, 'images', []
-        'recon.combine, frames', @(images) recon.combine(images, n), randn([n 4 7]), '', @(order) coils_or_frames(order, ndim)
+        'recon.combine, frames', @(images) recon.combine(images, n), randn([n 4 7]), '', ...
+            @(order) coils_or_frames(order, ndim)
         'recon.coilmaps, frames', @(d) recon.coilmaps(k, d, n, 'Calibration', 4, exact{:}), y, '', ...
             @(order) coils_or_frames(order, 2)
         'recon.combine, adaptive', @(images) recon.combine(images, n, 'Method', 'adaptive'), coil_images, 'images', []
@@ -133,8 +135,8 @@ end
 end
 
 function list = on_data(what, k, d, n, leading)
-% Functions of a trajectory and data: the data, and the trajectory. Where nothing tells coils from frames, the images come
-% in the order of the data.
+% Functions of a trajectory and data: the data, and the trajectory. Where nothing tells coils from frames, the images
+% come in the order of the data.
 name = @(f) sprintf('%s, %s', f, what);
 pages = [];
 if ndims(d) == leading + 2
@@ -235,7 +237,8 @@ for i = 1:size(list, 1)
         end
     end
 end
-fprintf('  %d orders of %d arguments: %d refused, %d gave a result\n', accepted + refused, size(list, 1), refused, accepted);
+fprintf('  %d orders of %d arguments: %d refused, %d gave a result\n', accepted + refused, size(list, 1), refused, ...
+    accepted);
 if ~isempty(failures)
     error('recontest:order', '%d failures:\n%s', numel(failures), strjoin(failures, sprintf('\n')));
 end
@@ -247,8 +250,8 @@ flag = isequal(size(a), size(b)) && norm(a(:) - b(:)) <= 1e-9 * norm(b(:));
 end
 
 function problem = wrong_error(e, array, name, f, expected, in_any_order)
-% The error has an identifier and names the size; its remedy, taken by its word, leads to the result, or to its numbers in
-% another order where another order is as good.
+% The error has an identifier and names the size; its remedy, taken by its word, leads to the result, or to its numbers
+% in another order where another order is as good.
 problem = '';
 if ~strncmp(e.identifier, 'recon:', 6)
     problem = sprintf('ends with the error %s (%s)', e.identifier, e.message);
@@ -286,6 +289,33 @@ end
 problem = sprintf('has remedies that lead nowhere: %s', e.message);
 end
 
+function every_function_is_in_the_table()
+% But those that take no array, recon.fbp, which is not in this version, and what treats each element by itself.
+list = rows();
+code = strjoin(cellfun(@func2str, list(:, 2), 'UniformOutput', false), ' ');
+exempt = {'recon.build', 'recon.devices', 'recon.version', 'recon.fbp', 'recon.show', 'recon.phantom.noise', ...
+    'recon.trajectory.radial', 'recon.trajectory.radial3d', 'recon.trajectory.spiral', 'recon.trajectory.rosette', ...
+    'recon.trajectory.propeller'};
+package = fullfile(fileparts(fileparts(mfilename('fullpath'))), '+recon');
+folders = {'', 'recon.'; '+trajectory', 'recon.trajectory.'; '+phantom', 'recon.phantom.'};
+count = 0;
+for i = 1:size(folders, 1)
+    files = dir(fullfile(package, folders{i, 1}, '*.m'));
+    for j = 1:numel(files)
+        name = [folders{i, 2} files(j).name(1:end - 2)];
+        if strcmp(files(j).name, 'Contents.m') || any(strcmp(name, exempt))
+            continue
+        end
+        found = ~isempty(regexp(code, [regexptranslate('escape', name) ' *\('], 'once'));
+        check(found, [name ' is in the table']);
+        count = count + 1;
+    end
+end
+check(count > 10, 'functions are found');
+check_error(@() recon.fbp(rand(12, 5, 2) - 0.5, ones(5, 12), [8 8]), 'recon:SizeMismatch', 'permute(d, [2 1])');
+check(isequal(size(recon.phantom.noise(ones(3, 1, 4), 10)), [3 1 4]), 'noise for each element');
+end
+
 function rows_are_not_columns()
 % One rule: samples, voxels and weights in one dimension are columns, an image size is a row.
 k = rand(60, 2) - 0.5;
@@ -297,8 +327,8 @@ check_error(@() recon.fhd(complex(k(:, 1), k(:, 2)).', d, n), 'recon:SizeMismatc
 check_error(@() recon.grid(k, d, n, 'Weights', ones(1, 60)), 'recon:SizeMismatch', 'permute(Weights, [2 1])');
 check_error(@() E * ones(1, 72), 'recon:SizeMismatch', 'permute(x, [2 1])');
 check_error(@() E.matrix()' * d.', 'recon:SizeMismatch', 'permute(y, [2 1])');
-check_error(@() recon.Encoding(rand(12, 5, 2) - 0.5, [], 'Maps', ones(9, 8, 3))' * ones(1, 180), 'recon:SizeMismatch', ...
-    'permute(y, [2 1])');
+M = recon.Encoding(rand(12, 5, 2) - 0.5, [], 'Maps', ones(9, 8, 3));
+check_error(@() M' * ones(1, 180), 'recon:SizeMismatch', 'permute(y, [2 1])');
 check_error(@() recon.fhd(k, d, n.'), 'recon:InvalidArgument', 'give a row');
 % What has one row by its nature is no row in this sense.
 thin = recon.Encoding(reshape(k, 1, 60, 2), [1 8]);
@@ -355,9 +385,9 @@ S = complex(randn([n 3]), randn([n 3]));
 d = complex(randn(12, 5, 3), randn(12, 5, 3));
 w = rand(12, 5);
 x = complex(randn(n), randn(n));
-o = {'Maps', S, 'Weights', w, 'Iterations', 2, 'Initial', x, 'Lambda', 1, 'Prior', 'anatomical', 'Reference', abs(x)};
-flat = {'Maps', reshape(S, 72, 3), 'Weights', w(:), 'Iterations', 2, 'Initial', x(:), 'Lambda', 1, 'Prior', 'anatomical', ...
-    'Reference', abs(x(:))};
+same = {'Iterations', 2, 'Lambda', 1, 'Prior', 'anatomical'};
+o = [same, {'Maps', S, 'Weights', w, 'Initial', x, 'Reference', abs(x)}];
+flat = [same, {'Maps', reshape(S, 72, 3), 'Weights', w(:), 'Initial', x(:), 'Reference', abs(x(:))}];
 check(isequal(recon.cg(k, d, n, o{:}), recon.cg(reshape(k, 60, 2), reshape(d, 60, 3), n, flat{:})), 'recon.cg');
 check(isequal(recon.fhd(k, d, n), recon.fhd(k, reshape(d, 60, 3), n)), 'data');
 m = rand(n) > 0.5;
@@ -374,6 +404,7 @@ k = rand(12, 5, 2) - 0.5;
 d = ones(12, 5);
 n = [9 8];
 calls = {
+    @(varargin) recon.show(ones(n), varargin{:})
     @(varargin) recon.fhd(k, d, n, varargin{:})
     @(varargin) recon.grid(k, d, n, varargin{:})
     @(varargin) recon.cg(k, d, n, varargin{:})
@@ -428,8 +459,8 @@ error('recontest:options', '%s takes any option', func2str(f));
 end
 
 function gpu_arrays_of_single_are_single()
-% A stand-in for MATLAB's gpuArray: isa(x, 'single') is false of one, what it holds underlyingType tells, and in releases
-% before it classUnderlying.
+% A stand-in for MATLAB's gpuArray: isa(x, 'single') is false of one, what it holds underlyingType tells, and in
+% releases before it classUnderlying.
 mock = fullfile(fileparts(mfilename('fullpath')), 'mock');
 before = addpath(mock);
 cleanup = onCleanup(@() path(before));
@@ -448,7 +479,8 @@ check(strcmp(recon.Encoding(gpuArray(single(k)), n, host{:}).precision, 'single'
 check(strcmp(recon.Encoding(gpuArray(k), n, host{:}).precision, 'double'), 'k in double precision');
 check(strcmp(recon.Encoding(k, n, 'Maps', gpuArray(ones(n, 'single')), host{:}).precision, 'single'), 'Maps');
 check(strcmp(recon.Encoding(k, n, 'Weights', gpuArray(ones(12, 5, 'single')), host{:}).precision, 'single'), 'Weights');
-check(isequal(recon.Encoding(gpuArray(single(k)), n, host{:})' * d, recon.Encoding(single(k), n)' * d), 'the same numbers');
+E = recon.Encoding(gpuArray(single(k)), n, host{:});
+check(isequal(E' * d, recon.Encoding(single(k), n)' * d), 'the same numbers');
 E = recon.internal.setup('recon.fhd', k, gpuArray(single(d)), [{n}, host], {});
 check(strcmp(E.precision, 'single'), 'the data');
 E = recon.internal.setup('recon.fhd', single(k), gpuArray(d), [{n}, host], {});

@@ -35,7 +35,8 @@ needed = recon.internal.sizes([lead, next]);
 if numel(lead) > 1
     needed = sprintf('%s or %s', needed, column);
 end
-message = sprintf('%s: the size is %s, it must %s %s (%s)', text{1}, recon.internal.sizes(sizes), verb, needed, text{3});
+message = sprintf('%s: the size is %s, it must %s %s (%s)', text{1}, recon.internal.sizes(sizes), verb, needed, ...
+    text{3});
 remedy = order_of(sizes, [lead, next], more);
 if isempty(remedy)
     remedy = order_of(sizes, [prod(lead), next], more);

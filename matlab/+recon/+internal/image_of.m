@@ -19,8 +19,8 @@ voxels = dims;
 if ~isempty(list)
     recon.internal.numbers(list, 'Voxels');
     if ~ismatrix(list) || size(list, 2) ~= ndim
-        error('recon:SizeMismatch', 'Voxels: the size is %s, it must be [voxels %d]%s', recon.internal.sizes(size(list)), ...
-            ndim, recon.internal.last_dimension(size(list), ndim, 'Voxels'));
+        error('recon:SizeMismatch', 'Voxels: the size is %s, it must be [voxels %d]%s', ...
+            recon.internal.sizes(size(list)), ndim, recon.internal.last_dimension(size(list), ndim, 'Voxels'));
     end
     voxels = size(list, 1);
 end

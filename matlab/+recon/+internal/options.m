@@ -29,8 +29,8 @@ for i = 1:2:numel(list)
         value = char(value);
     end
     if isempty(value)
-        error('recon:InvalidArgument', '%s: the option ''%s'' is empty (a %s %s): give %s, or leave the option out', name, ...
-            known{match}, recon.internal.sizes(size(value)), class(value), wanted(name, known{match}));
+        error('recon:InvalidArgument', '%s: the option ''%s'' is empty (a %s %s): give %s, or leave the option out', ...
+            name, known{match}, recon.internal.sizes(size(value)), class(value), wanted(name, known{match}));
     end
     if match <= numel(own_names)
         own.(known{match}) = value;
@@ -45,7 +45,7 @@ switch option
     case 'Maps'
         text = 'coil sensitivities, [nx ny coils] or [nx ny nz coils]';
     case 'Weights'
-        text = 'one weight a sample in the shape of the trajectory''s samples, or ''pipe-menon'', ''ramp'', ''jackson''';
+        text = 'weights in the shape of the trajectory''s samples, or ''pipe-menon'', ''ramp'', ''jackson''';
     case 'Voxels'
         text = 'positions, [voxels 2] or [voxels 3]';
     case 'Method'

@@ -1,6 +1,6 @@
 function [geometry, values] = phantom_geometry(name, dims, ndim, own, values)
-%PHANTOM_GEOMETRY  Image size and class for the phantoms, and options over their defaults. ndim is a trajectory's, or [].
-%   For internal use.
+%PHANTOM_GEOMETRY  Image size and class for the phantoms, and options over their defaults.
+%   ndim is a trajectory's, or []. For internal use.
 values = recon.internal.defaults(values, own);
 dims = recon.internal.image_size(dims, ndim, [name ': the image size']);
 if isfield(own, 'Shapes') && (~ismatrix(own.Shapes) || size(own.Shapes, 2) ~= 10)

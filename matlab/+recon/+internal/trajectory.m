@@ -6,7 +6,7 @@ samples = size(k);
 if ~isreal(k)
     ndim = 2;
     if isvector(k) && size(k, 1) == 1 && numel(k) > 1
-        error('recon:SizeMismatch', 'the trajectory k is %s: samples of a complex one are a column: permute(k, [2 1])', ...
+        error('recon:SizeMismatch', 'the trajectory k is %s: a complex one is a column: permute(k, [2 1])', ...
             recon.internal.sizes(size(k)));
     end
 else

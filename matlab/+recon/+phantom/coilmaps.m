@@ -5,7 +5,7 @@ function maps = coilmaps(dims, coils, varargin)
 %
 %   Example
 %       S = recon.phantom.coilmaps([128 128], 8);
-%       imagesc(abs(S(:, :, 1)))
+%       recon.show(S)
 %
 %   See also recon.phantom.kspace.
 recon.internal.need(nargin, 2, 'recon.phantom.coilmaps(dims, coils)');

@@ -11,7 +11,7 @@ function x = image(dims, varargin)
 %       'Precision'    'double' or 'single'
 %
 %   Example
-%       imagesc(recon.phantom.image([128 128]))
+%       recon.show(recon.phantom.image([128 128]))
 %
 %   See also recon.phantom.kspace, recon.metrics.
 recon.internal.need(nargin, 1, 'recon.phantom.image(dims)');
