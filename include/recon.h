@@ -184,8 +184,9 @@ typedef enum {
     RECON_PRIOR_IDENTITY = 0,
     // Differences between neighbours along each axis.
     RECON_PRIOR_DIFFERENCES = 1,
-    // Differences, weighted by exp(-(d/s)^2), d being the difference of the same two voxels in a reference image and s
-    // `edge` times the reference's largest magnitude: smooth within tissues, free across their borders.
+    // Differences, each multiplied by exp(-(d/s)^2), d being the difference of the same two voxels in a reference image and
+    // s `edge` times the reference's largest magnitude: smooth within tissues, free across their borders. R^H R then has
+    // the squares, exp(-2 (d/s)^2).
     RECON_PRIOR_ANATOMICAL = 2,
     // A sparse matrix given by the caller.
     RECON_PRIOR_MATRIX = 3,
@@ -267,6 +268,16 @@ typedef enum {
     RECON_LOG_TRACE = 5,
 } recon_log_level;
 
+// What a plan warns of: see recon_plan_warning.
+typedef enum {
+    // Nothing.
+    RECON_WARNING_NONE = 0,
+    // k reaches less than a quarter of what the image's size could resolve: in the wrong units, it blurs the image.
+    RECON_WARNING_EXTENT = 1,
+    // The tolerance cannot be kept in this precision: too many samples meet in one place.
+    RECON_WARNING_TOLERANCE = 2,
+} recon_warning;
+
 // Everything that depends on the trajectory, made by recon_plan_create. Any number of threads may use a plan at once.
 typedef struct recon_plan recon_plan;
 
@@ -308,7 +319,8 @@ typedef struct {
     uint64_t dims[3];
     // Samples of one coil and frame.
     uint64_t samples;
-    // k-space coordinates along x, y, z in cycles per voxel, within [-0.5, 0.5): [samples] reals each.
+    // k-space coordinates along x, y, z in cycles per voxel, within [-0.5, 0.5]: [samples] reals each. What lies outside
+    // by no more than 1e-6 is taken for the edge.
     const void *coordinates[3];
     // Reals from one sample's coordinate to the next's. 0 or 1: separate arrays. Of one array with all coordinates of a
     // sample together: ndim, with the addresses of its first ndim elements as coordinates.
@@ -599,6 +611,15 @@ recon_status recon_quality_init(recon_quality *quality, uint32_t struct_size);
 // RECON_OUT_OF_DEVICE_MEMORY; RECON_DRIVER_INCOMPLETE where the GPU's kernels are neither kept nor can be compiled;
 // RECON_UNSUPPORTED for a field map, a voxel list with RECON_METHOD_NUFFT, or a vector unit that the processor lacks.
 recon_status recon_plan_create(const recon_geometry *geometry, const recon_options *options, recon_plan **plan);
+
+// What may make a plan's images other than those wanted: the warning `index`, from 0. Each was also logged, at
+// RECON_LOG_WARNING, when the plan was made.
+//
+// kind: a recon_warning, written; RECON_WARNING_NONE when there are no more.
+// text: what was found, and what to do, in UTF-8, written; it lives as long as the plan. NULL when there are no more.
+//
+// Errors: RECON_NULL_POINTER.
+recon_status recon_plan_warning(const recon_plan *plan, uint64_t index, uint32_t *kind, const char **text);
 
 // Gives back all that a plan holds, its threads included. NULL is allowed. No call with this plan may be running.
 void recon_plan_destroy(recon_plan *plan);

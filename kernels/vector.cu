@@ -196,13 +196,12 @@ extern "C" __global__ __launch_bounds__(THREADS) void ramp(const real *kx, const
     }
 }
 
-// first = the least index of a number that is NaN or infinite; it is ~0 before.
-extern "C" __global__ __launch_bounds__(THREADS) void first_not_finite(const cplx *x, u64 n, u64 *first) {
+// first = the least index of a number of which a part is not below the limit in magnitude, NaN among them; it is ~0 before.
+extern "C" __global__ __launch_bounds__(THREADS) void first_beyond(const cplx *x, u64 n, real limit, u64 *first) {
     u64 mine = ~0ull;
     for EACH(i, n) {
         cplx a = x[i];
-        // A difference with itself is 0 for numbers only.
-        if (!(a.x - a.x == 0 && a.y - a.y == 0) && i < mine) mine = i;
+        if (!(a.x < limit && a.x > -limit && a.y < limit && a.y > -limit) && i < mine) mine = i;
     }
     if (mine != ~0ull) atomicMin(first, mine);
 }

@@ -319,6 +319,9 @@ pub(crate) fn solve<T: Real, B: Backend<T>>(
         }
         report.iteration_seconds += started.elapsed().as_secs_f64();
     }
+    if b.first_beyond(b.view(&solution), T::of(f64::INFINITY))?.is_some() {
+        bail!(NotFinite, "the image overflows {}: scale the data or the weights down", T::NAME);
+    }
     match image {
         Sink::Host(host) => b.download(b.view(&solution), host),
         Sink::Device(_) => {

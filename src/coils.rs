@@ -10,7 +10,7 @@ use crate::backend::Backend;
 use crate::density::{self, Density};
 use crate::encoding::{Encoding, Weighting};
 use crate::error::{bail, checked_product, try_collect, try_vec, Result};
-use crate::geometry::{check_finite, check_len, Geometry};
+use crate::geometry::{check_finite, check_len, check_overflow, Geometry};
 use crate::interrupt;
 use crate::nufft::Nufft;
 use crate::plan::Options;
@@ -60,9 +60,10 @@ pub fn combine<T: Real>(
     check_len("voxels of the combined image", out.len(), voxels, "one a voxel")?;
     check_finite("coil image voxel", images)?;
     let at = |c: usize, i: usize| wide(images[c * voxels + i]);
+    let mut combined = try_vec(voxels, Complex::default(), "the combined image")?;
     match how {
         Combine::RootSumOfSquares => {
-            for (i, out) in out.iter_mut().enumerate() {
+            for (i, out) in combined.iter_mut().enumerate() {
                 let square: f64 = (0..coils).map(|c| at(c, i).norm_sqr()).sum();
                 *out = Complex::new(T::of(square.sqrt()), T::ZERO);
             }
@@ -74,11 +75,13 @@ pub fn combine<T: Real>(
             let maps = walsh(&small, &low, coils)?;
             let mut maps = interpolate(&maps, &low, dims, coils)?;
             normalise(&mut maps, voxels);
-            for (i, out) in out.iter_mut().enumerate() {
+            for (i, out) in combined.iter_mut().enumerate() {
                 *out = narrow((0..coils).map(|c| maps[c * voxels + i].conj() * at(c, i)).sum());
             }
         }
     }
+    check_overflow("voxel of the combined image", &combined)?;
+    out.copy_from_slice(&combined);
     Ok(())
 }
 

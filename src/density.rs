@@ -5,6 +5,7 @@
 
 use crate::backend::Backend;
 use crate::error::{bail, try_collect, try_vec, Result};
+use crate::gridding_scale::gridding_scale;
 use crate::interrupt;
 use crate::nufft::Nufft;
 use crate::real::Real;
@@ -52,7 +53,7 @@ pub fn weights<T: Real, B: Backend<T>>(backend: &B, k: &[&[T]], dims: &[usize], 
             iterate(backend, k, dims, iterations, tolerance)?
         }
     };
-    let scale = normalisation(k, dims, |m| w[m])?;
+    let scale = gridding_scale(k, dims, |m| w[m])?;
     w.iter_mut().for_each(|w| *w *= scale);
     try_collect(samples, "the density weights", w.into_iter().map(T::of))
 }
@@ -128,30 +129,4 @@ fn iterate<T: Real, B: Backend<T>>(
         before = deviation;
     }
     try_collect(samples, "the density weights", w.into_iter().map(|w| w.re.wide()))
-}
-
-/// What weights must be multiplied by for their sum over a Gaussian in k-space to be the Gaussian's integral: an object
-/// with that spectrum then has its own scale after gridding.
-pub(crate) fn normalisation<T: Real>(k: &[&[T]], dims: &[usize], weight: impl Fn(usize) -> f64) -> Result<f64> {
-    // Narrow enough to stay in the centre, where scans are sampled densely, and no narrower than samples at the Nyquist
-    // rate resolve.
-    let spread: Vec<f64> = k
-        .iter()
-        .zip(dims)
-        .map(|(k, &n)| k.iter().map(|k| k.wide().abs()).fold(1e-9, f64::max) / 16.0_f64.min(n as f64 / 1.5).max(4.0))
-        .collect();
-    let integral: f64 = spread.iter().map(|s| s * std::f64::consts::TAU.sqrt()).product();
-    let sum: f64 = (0..k[0].len())
-        .map(|m| {
-            let exponent: f64 = k.iter().zip(&spread).map(|(k, s)| (k[m].wide() / s).powi(2)).sum();
-            weight(m) * (-0.5 * exponent).exp()
-        })
-        .sum();
-    if !(sum > 0.0) {
-        bail!(
-            InvalidArgument,
-            "the density weights add up to {sum} near the centre of k-space: they must be positive where samples are"
-        );
-    }
-    Ok(integral / sum)
 }

@@ -301,7 +301,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
     fn q_len(&self) -> usize {
         Engine::q_len(self.undivided())
     }
-    fn check_finite(&self, _what: &str, _values: Source<'_, Complex<T>>) -> Result<()> {
+    fn first_beyond(&self, _values: Source<'_, Complex<T>>, _limit: T) -> Result<Option<(usize, Complex<T>)>> {
         on_device()
     }
     fn check_room(&self, bytes: usize, what: &str) -> Result<()> {

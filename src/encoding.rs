@@ -6,6 +6,7 @@ use crate::cg::System;
 use crate::density::{self, Density};
 use crate::error::{bail, try_collect, try_vec, ErrorKind, Result};
 use crate::geometry::{Geometry, VoxelBasis};
+use crate::gridding_scale::gridding_scale;
 use crate::interrupt;
 use crate::nufft::Nufft;
 use crate::plan::{Normal, Options, MAKING};
@@ -588,7 +589,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let k: Vec<&[T]> = self.coordinates.iter().map(|k| &k[..]).collect();
         let weights = match &self.weights {
             Some(w) => {
-                let scale = density::normalisation(&k, &self.dims, |m| w[m].wide())?;
+                let scale = gridding_scale(&k, &self.dims, |m| w[m].wide())?;
                 try_collect(w.len(), "the density weights", w.iter().map(|w| T::of(w.wide() * scale)))?
             }
             None => {

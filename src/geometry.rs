@@ -1,8 +1,20 @@
 //! What a plan is made for: the trajectory, the image, the coils, and how samples relate to voxels.
 
-use crate::error::{bail, checked_product, Result};
+use crate::error::{bail, checked_product, try_collect, Result};
 use crate::real::Real;
+use crate::warning::{Warning, WarningKind};
 use num_complex::Complex;
+
+/// By how much rounding may take a k-space coordinate past the ends of [-0.5, 0.5]: it is then taken for the end.
+pub const EDGE_ROUNDING: f64 = 1e-6;
+
+/// The reach of k, as a part of the 0.5 that the image's size could resolve, below which a plan warns.
+const LEAST_EXTENT: f64 = 0.25;
+
+/// Whether a k-space coordinate lies in [-0.5, 0.5], rounding ([`EDGE_ROUNDING`]) aside.
+pub fn in_range(k: f64) -> bool {
+    k.abs() <= 0.5 + EDGE_ROUNDING
+}
 
 /// The shape of a voxel, whose Fourier transform phi(k) multiplies the samples of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -22,7 +34,8 @@ pub enum VoxelBasis {
 pub struct Geometry<'a, T: Real> {
     /// Image size, [nx, ny] or [nx, ny, nz].
     pub dims: Vec<usize>,
-    /// k-space coordinates in cycles per voxel, within [-0.5, 0.5): one slice of [samples] an axis.
+    /// k-space coordinates in cycles per voxel, within [-0.5, 0.5]: one slice of [samples] an axis. What lies outside by
+    /// no more than [`EDGE_ROUNDING`] is taken for the edge.
     pub coordinates: Vec<&'a [T]>,
     /// Density weights, none negative, of [samples].
     pub weights: Option<&'a [T]>,
@@ -129,13 +142,13 @@ impl<'a, T: Real> Geometry<'a, T> {
                     k.len()
                 );
             }
-            if let Some(m) = k.iter().position(|k| !(*k >= T::of(-0.5) && *k < T::of(0.5))) {
+            if let Some(m) = k.iter().position(|k| !in_range(k.wide())) {
                 if !k[m].finite() {
                     bail!(NotFinite, "coordinate of sample {m} on axis {axis} is {}: it must be a number", k[m]);
                 }
                 bail!(
                     CoordinateOutOfRange,
-                    "coordinate of sample {m} on axis {axis} is {}, outside [-0.5, 0.5) cycles per voxel: divide \
+                    "coordinate of sample {m} on axis {axis} is {}, outside [-0.5, 0.5] cycles per voxel: divide \
                      coordinates in cycles per field of view by the image's size, radians by 2 pi",
                     k[m]
                 );
@@ -178,6 +191,49 @@ impl<'a, T: Real> Geometry<'a, T> {
     }
 }
 
+impl<T: Real> Geometry<'_, T> {
+    /// The coordinates within [-0.5, 0.5), where some are not. Voxels of a grid are at integers: 0.5 is -0.5 to them. To a
+    /// list of voxels it is the largest number below.
+    pub(crate) fn coordinates_within(&self) -> Result<Option<Vec<Vec<T>>>> {
+        let (low, high) = (T::of(-0.5), T::of(0.5));
+        if self.coordinates.iter().all(|k| k.iter().all(|k| *k >= low && *k < high)) {
+            return Ok(None);
+        }
+        let top = if self.voxels.is_some() { T::below_half() } else { low };
+        let within = |k: &T| match *k {
+            k if k < low => low,
+            k if k >= high => top,
+            k => k,
+        };
+        let axis = |k: &&[T]| try_collect(k.len(), "the coordinates", k.iter().map(within));
+        self.coordinates.iter().map(axis).collect::<Result<_>>().map(Some)
+    }
+
+    /// Whether k reaches as far as the image's size lets one expect. An axis of one voxel has nothing to resolve, and the
+    /// size of a list's field of view says nothing.
+    pub(crate) fn extent_warning(&self) -> Option<Warning> {
+        if self.voxels.is_some() {
+            return None;
+        }
+        let reach = |k: &[T]| k.iter().map(|k| k.wide().abs()).fold(0.0, f64::max);
+        let short = |(axis, (k, &n)): (usize, (&&[T], &usize))| {
+            let reach = reach(k);
+            (n > 1 && reach < 0.5 * LEAST_EXTENT).then(|| {
+                format!("|k| on axis {axis} is at most {reach:.4} cycles per voxel, but {n} voxels can resolve 0.5")
+            })
+        };
+        let found: Vec<String> = self.coordinates.iter().zip(&self.dims).enumerate().filter_map(short).collect();
+        (!found.is_empty()).then(|| Warning {
+            kind: WarningKind::Extent,
+            message: format!(
+                "{}: the image will be blurred. Were the coordinates divided by the image's size once too often? k is in \
+                 cycles per voxel, up to 0.5. If the scan reaches no further, use fewer voxels",
+                found.join(", ")
+            ),
+        })
+    }
+}
+
 /// Compares a length with what it must be.
 pub(crate) fn check_len(what: &str, len: usize, expected: usize, why: &str) -> Result<()> {
     if len != expected {
@@ -186,17 +242,43 @@ pub(crate) fn check_len(what: &str, len: usize, expected: usize, why: &str) -> R
     Ok(())
 }
 
-/// Refuses NaN and infinity, and names the first by index.
-pub(crate) fn check_finite<T: Real>(what: &str, values: &[Complex<T>]) -> Result<()> {
+/// The first number whose real or imaginary part is not below `limit` in magnitude, NaN among them, and its index.
+pub(crate) fn first_beyond<T: Real>(values: &[Complex<T>], limit: T) -> Option<(usize, Complex<T>)> {
     // Without an early way out inside a block the compiler makes vector code of it, at the speed of memory.
     const BLOCK: usize = 4096;
-    for (b, block) in values.chunks(BLOCK).enumerate() {
-        let bad = block.iter().fold(false, |bad, z| bad | !z.re.finite() | !z.im.finite());
-        if bad {
-            let at = block.iter().position(|z| !(z.re.finite() && z.im.finite())).unwrap_or(0);
-            let (i, z) = (b * BLOCK + at, block[at]);
-            bail!(NotFinite, "{what} {i} is {} + {}i: it must be a number", z.re, z.im);
+    let beyond = |z: &Complex<T>| !(z.re.magnitude() < limit) | !(z.im.magnitude() < limit);
+    let block = values.chunks(BLOCK).position(|block| block.iter().fold(false, |any, z| any | beyond(z)))?;
+    let at = block * BLOCK + values[block * BLOCK..].iter().position(beyond)?;
+    Some((at, values[at]))
+}
+
+/// Whether all numbers are below `limit` in magnitude. NaN and infinity are refused, the first being named by its index;
+/// `first` is [`first_beyond`], wherever the numbers are.
+pub(crate) fn check_below<T: Real>(
+    what: &str,
+    limit: T,
+    first: impl Fn(T) -> Result<Option<(usize, Complex<T>)>>,
+) -> Result<bool> {
+    if first(limit)?.is_none() {
+        return Ok(true);
+    }
+    if let Some((i, z)) = first(T::of(f64::INFINITY))? {
+        bail!(NotFinite, "{what} {i} is {} + {}i: it must be a number", z.re, z.im);
+    }
+    Ok(false)
+}
+
+/// Refuses NaN and infinity, and names the first by index.
+pub(crate) fn check_finite<T: Real>(what: &str, values: &[Complex<T>]) -> Result<()> {
+    check_below(what, T::of(f64::INFINITY), |limit| Ok(first_beyond(values, limit))).map(|_| ())
+}
+
+/// Refuses results that overflow.
+pub(crate) fn check_overflow<T: Real>(what: &str, values: &[Complex<T>]) -> Result<()> {
+    match first_beyond(values, T::of(f64::INFINITY)) {
+        None => Ok(()),
+        Some((i, _)) => {
+            bail!(NotFinite, "{what} {i} overflows {}: scale the input down, or use double precision", T::NAME)
         }
     }
-    Ok(())
 }

@@ -48,6 +48,7 @@ pub mod error;
 pub mod ffi;
 mod float_mode;
 pub mod geometry;
+mod gridding_scale;
 mod interrupt;
 pub mod metrics;
 pub mod nufft;
@@ -58,6 +59,7 @@ pub mod prior;
 pub mod real;
 mod toeplitz;
 pub mod trajectory;
+pub mod warning;
 pub mod window;
 
 pub use backend::{Sink, Source};
@@ -72,4 +74,5 @@ pub use plan::{CudaStream, Device, Method, Normal, Options, Plan, PlanInfo, Simd
 pub use prior::{Matrix, Prior};
 pub use real::Real;
 pub use trajectory::Trajectory;
+pub use warning::{Warning, WarningKind};
 pub use window::Window;

@@ -11,10 +11,11 @@ use crate::divided::Divided;
 use crate::encoding::{Encoding, Weighting};
 use crate::error::{bail, checked_product, try_vec, ErrorKind, Result};
 use crate::float_mode::FloatMode;
-use crate::geometry::{check_finite, check_len, Geometry};
+use crate::geometry::{check_below, check_finite, check_len, check_overflow, first_beyond, Geometry};
 use crate::interrupt::{self, InForce, Interrupt};
 use crate::nufft::Nufft;
 use crate::real::Real;
+use crate::warning::Warning;
 use crate::window::Window;
 use num_complex::Complex;
 use std::ffi::c_void;
@@ -121,6 +122,10 @@ impl FromStr for Simd {
     }
 }
 
+/// The elements of arrays, for messages.
+const SAMPLE: &str = "k-space sample";
+const VOXEL: &str = "image voxel";
+
 /// For the message when the caller interrupts it.
 pub(crate) const MAKING: &str = "the making of a plan";
 
@@ -205,6 +210,46 @@ pub struct Plan<T: Real> {
     parts: bool,
     frames: usize,
     seconds: f64,
+    warnings: Vec<Warning>,
+    limits: Limits<T>,
+}
+
+/// Numbers below these cannot make a result of an operation overflow. Results of larger ones are computed apart and looked
+/// at before the caller gets them.
+struct Limits<T> {
+    forward: T,
+    adjoint: T,
+    grid: T,
+    normal: T,
+    /// What Q is made of are the weights: no number of the caller's comes in.
+    q: bool,
+}
+
+impl<T: Real> Limits<T> {
+    fn new(geometry: &Geometry<'_, T>) -> Self {
+        // What window, transform and correction can make of a number in between: their sums' lengths are counted apart.
+        const INSIDE: f64 = 1e10;
+        let largest = |values: &mut dyn Iterator<Item = f64>| values.fold(1.0, f64::max);
+        let w = geometry.weights.map_or(1.0, |w| largest(&mut w.iter().map(|w| w.wide())));
+        let maps = geometry.coil_maps.map_or(1.0, |maps| {
+            // One look is enough for maps as they are; only odd ones are measured.
+            const USUAL: f64 = 1e3;
+            match first_beyond(maps, T::of(USUAL)) {
+                None => USUAL,
+                Some(_) => largest(&mut maps.iter().map(|s| s.re.wide().abs().max(s.im.wide().abs()))),
+            }
+        });
+        let samples = (geometry.samples() * geometry.coils) as f64;
+        let voxels = geometry.voxel_count() as f64;
+        let below = |gain: f64| T::of(T::LARGEST / INSIDE / gain);
+        Limits {
+            forward: below(voxels * maps),
+            adjoint: below(samples * maps * w),
+            grid: below(samples * maps * crate::gridding_scale::LARGEST_WEIGHT),
+            normal: below(voxels * samples * maps * maps * w),
+            q: samples * w < T::LARGEST / INSIDE,
+        }
+    }
 }
 
 impl<T: Real> Plan<T> {
@@ -220,6 +265,11 @@ impl<T: Real> Plan<T> {
         let _interrupt = InForce::new(options.interrupt.clone());
         geometry.check()?;
         interrupt::check(MAKING)?;
+        let within = geometry.coordinates_within()?;
+        let own: Option<Geometry<'_, T>> = within
+            .as_ref()
+            .map(|within| Geometry { coordinates: within.iter().map(|k| &k[..]).collect(), ..geometry.clone() });
+        let geometry = own.as_ref().unwrap_or(geometry);
         log::debug!("geometry checked in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
         let engine = T::engine(geometry, options)?;
         let info = PlanInfo { seconds: started.elapsed().as_secs_f64(), ..engine.info() };
@@ -229,7 +279,10 @@ impl<T: Real> Plan<T> {
             parts: info.method == "exact" || geometry.coil_maps.is_some() || geometry.coils.max(geometry.frames) > 1,
             frames: geometry.frames,
             seconds: info.seconds,
+            warnings: geometry.extent_warning().into_iter().collect(),
+            limits: Limits::new(geometry),
         };
+        plan.warnings.iter().for_each(|warning| log::warn!("{warning}"));
         log::info!(
             "plan: {} on {} ({} threads, {}), {} window of width {}, oversampling {:.3}, grid {:?}, error {:.1e}, {} \
              bytes, {:.1} ms",
@@ -273,6 +326,36 @@ impl<T: Real> Plan<T> {
         }
     }
 
+    /// Has `work` make an output of an input of the caller's, which is checked. Where numbers of the input are beyond `limit`,
+    /// the output could overflow: then the caller gets it only when it did not.
+    fn guarded(
+        &self,
+        (what, input, limit): (&str, Source<'_, Complex<T>>, T),
+        (result, out): (&str, Sink<'_, Complex<T>>),
+        work: impl Fn(Sink<'_, Complex<T>>) -> Result<()>,
+    ) -> Result<()> {
+        let first = |limit| match input {
+            Source::Host(values) => Ok(first_beyond(values, limit)),
+            Source::Device(_) => self.engine.first_beyond(input, limit),
+        };
+        if check_below(what, limit, first)? {
+            return self.whole(out, work);
+        }
+        match out {
+            Sink::Host(host) => self.apart(host, |own| {
+                work(own.into())?;
+                check_overflow(result, own)
+            }),
+            // Computed once to be looked at, and once more in place.
+            Sink::Device(_) => {
+                let mut trial = Aligned::zeros(out.len(), "a result that may overflow")?;
+                work((&mut trial[..]).into())?;
+                check_overflow(result, &trial)?;
+                self.whole(out, work)
+            }
+        }
+    }
+
     /// Has `work` write an array in place of the caller's, which gets it when all of it is there.
     fn apart(&self, out: &mut [Complex<T>], work: impl FnOnce(&mut [Complex<T>]) -> Result<()>) -> Result<()> {
         let what = "the output of a call that can be interrupted";
@@ -286,6 +369,12 @@ impl<T: Real> Plan<T> {
     /// What the plan is.
     pub fn info(&self) -> PlanInfo {
         PlanInfo { seconds: self.seconds, ..self.engine.info() }
+    }
+
+    /// What may make its images other than those wanted: [`crate::WarningKind`] tells of what there are. Each was also logged when
+    /// the plan was made.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
     }
 
     /// Elements of an image array.
@@ -304,13 +393,12 @@ impl<T: Real> Plan<T> {
 
     fn check_kspace(&self, kspace: Source<'_, Complex<T>>) -> Result<()> {
         self.check_kspace_len(kspace.len())?;
-        self.check_finite("k-space sample", kspace)
-    }
-
-    fn check_finite(&self, what: &str, values: Source<'_, Complex<T>>) -> Result<()> {
-        match values {
-            Source::Host(values) => check_finite(what, values),
-            Source::Device(_) => self.engine.check_finite(what, values),
+        match kspace {
+            Source::Host(values) => check_finite(SAMPLE, values),
+            Source::Device(_) => {
+                let first = |limit| self.engine.first_beyond(kspace, limit);
+                check_below(SAMPLE, T::of(f64::INFINITY), first).map(|_| ())
+            }
         }
     }
 
@@ -321,7 +409,8 @@ impl<T: Real> Plan<T> {
     /// kspace = E image: what the scanner would measure.
     ///
     /// # Errors
-    /// `SizeMismatch` for a wrong length, `NotFinite` for a NaN or infinity in the image, with its index.
+    /// `SizeMismatch` for a wrong length, `NotFinite` for a NaN or infinity in the image, with its index, and for results that
+    /// overflow.
     pub fn forward<'a>(
         &self,
         image: impl Into<Source<'a, Complex<T>>>,
@@ -331,21 +420,24 @@ impl<T: Real> Plan<T> {
         self.call(|| {
             self.check_image_len(image.len())?;
             self.check_kspace_len(kspace.len())?;
-            self.check_finite("image voxel", image)?;
-            self.whole(kspace, |kspace| self.engine.forward(image, kspace))
+            let forward = |kspace: Sink<'_, Complex<T>>| self.engine.forward(image, kspace);
+            self.guarded((VOXEL, image, self.limits.forward), (SAMPLE, kspace), forward)
         })
     }
 
     /// image = E^H kspace, unscaled and without weights: F^H d of Stone et al. 2008.
     ///
     /// # Errors
-    /// `SizeMismatch` for a wrong length, `NotFinite` for a NaN or infinity in the data, with its index.
+    /// `SizeMismatch` for a wrong length, `NotFinite` for a NaN or infinity in the data, with its index, and for results that
+    /// overflow.
     pub fn fhd<'a>(
         &self,
         kspace: impl Into<Source<'a, Complex<T>>>,
         image: impl Into<Sink<'a, Complex<T>>>,
     ) -> Result<()> {
-        self.to_images(kspace.into(), image.into(), |d, x| self.engine.adjoint(Weighting::None, d, x))
+        self.to_images(kspace.into(), image.into(), self.limits.adjoint, |d, x| {
+            self.engine.adjoint(Weighting::None, d, x)
+        })
     }
 
     /// image = E^H W kspace, W being the density weights (1 where none were given).
@@ -357,7 +449,9 @@ impl<T: Real> Plan<T> {
         kspace: impl Into<Source<'a, Complex<T>>>,
         image: impl Into<Sink<'a, Complex<T>>>,
     ) -> Result<()> {
-        self.to_images(kspace.into(), image.into(), |d, x| self.engine.adjoint(Weighting::Given, d, x))
+        self.to_images(kspace.into(), image.into(), self.limits.adjoint, |d, x| {
+            self.engine.adjoint(Weighting::Given, d, x)
+        })
     }
 
     /// The gridding reconstruction: the adjoint of density-compensated data, scaled so that a fully sampled object comes
@@ -370,7 +464,7 @@ impl<T: Real> Plan<T> {
         kspace: impl Into<Source<'a, Complex<T>>>,
         image: impl Into<Sink<'a, Complex<T>>>,
     ) -> Result<()> {
-        self.to_images(kspace.into(), image.into(), |d, x| self.engine.grid(d, x))
+        self.to_images(kspace.into(), image.into(), self.limits.grid, |d, x| self.engine.grid(d, x))
     }
 
     /// The gridding reconstruction stopped at gridded k-space: [gx, gy, gz, coils, frames] of the oversampled grid
@@ -395,6 +489,7 @@ impl<T: Real> Plan<T> {
                 interrupt::check("gridding")?;
                 self.engine.grid_kspace(values, &mut result[i * cells..(i + 1) * cells])?;
             }
+            check_overflow("cell of gridded k-space", &result)?;
             grid.copy_from_slice(&result);
             Ok(())
         })
@@ -410,27 +505,27 @@ impl<T: Real> Plan<T> {
         &self,
         kspace: Source<'_, Complex<T>>,
         image: Sink<'_, Complex<T>>,
-        f: impl FnOnce(Source<'_, Complex<T>>, Sink<'_, Complex<T>>) -> Result<()>,
+        limit: T,
+        f: impl Fn(Source<'_, Complex<T>>, Sink<'_, Complex<T>>) -> Result<()>,
     ) -> Result<()> {
         self.call(|| {
             self.check_image_len(image.len())?;
-            self.check_kspace(kspace)?;
-            self.whole(image, |image| f(kspace, image))
+            self.check_kspace_len(kspace.len())?;
+            self.guarded((SAMPLE, kspace, limit), (VOXEL, image), |image| f(kspace, image))
         })
     }
 
     /// y = E^H W E x, for images as [`Plan::fhd`] makes them.
     ///
     /// # Errors
-    /// `SizeMismatch` for a wrong length, `NotFinite` for a NaN or infinity in x, with its index.
+    /// `SizeMismatch` for a wrong length, `NotFinite` for a NaN or infinity in x, with its index, and for results that overflow.
     pub fn normal<'a>(&self, x: impl Into<Source<'a, Complex<T>>>, y: impl Into<Sink<'a, Complex<T>>>) -> Result<()> {
         let (x, y) = (x.into(), y.into());
         self.call(|| {
             self.check_image_len(x.len())?;
             self.check_image_len(y.len())?;
-            self.check_finite("image voxel", x)?;
             self.engine.prepare_normal()?;
-            self.whole(y, |y| self.engine.normal(x, y))
+            self.guarded((VOXEL, x, self.limits.normal), (VOXEL, y), |y| self.engine.normal(x, y))
         })
     }
 
@@ -447,10 +542,13 @@ impl<T: Real> Plan<T> {
     pub fn q(&self, q: &mut [Complex<T>]) -> Result<()> {
         self.call(|| {
             check_len("elements of Q", q.len(), self.q_len(), "2 nx times 2 ny times 2 nz, or the voxels listed")?;
-            match self.interrupt {
-                Some(_) => self.apart(q, |q| self.engine.q(q)),
-                None => self.engine.q(q),
+            if self.interrupt.is_none() && self.limits.q {
+                return self.engine.q(q);
             }
+            self.apart(q, |q| {
+                self.engine.q(q)?;
+                check_overflow("element of Q", q)
+            })
         })
     }
 
@@ -530,7 +628,9 @@ impl<T: Real> Plan<T> {
     pub fn coil_maps(&self, kspace: &[Complex<T>], calibration: usize) -> Result<Vec<Complex<T>>> {
         self.call(|| {
             self.check_kspace(kspace.into())?;
-            self.engine.coil_maps(kspace, self.frames, calibration)
+            let maps = self.engine.coil_maps(kspace, self.frames, calibration)?;
+            check_overflow("coil sensitivity", &maps)?;
+            Ok(maps)
         })
     }
 }
@@ -627,7 +727,7 @@ pub trait Engine<T: Real>: Send + Sync {
     fn image_len(&self) -> usize;
     fn kspace_len(&self) -> usize;
     fn q_len(&self) -> usize;
-    fn check_finite(&self, what: &str, values: Source<'_, Complex<T>>) -> Result<()>;
+    fn first_beyond(&self, values: Source<'_, Complex<T>>, limit: T) -> Result<Option<(usize, Complex<T>)>>;
     fn check_room(&self, bytes: usize, what: &str) -> Result<()>;
     fn wait(&self) -> Result<()>;
     fn forward(&self, image: Source<'_, Complex<T>>, kspace: Sink<'_, Complex<T>>) -> Result<()>;
@@ -685,9 +785,9 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
     fn q_len(&self) -> usize {
         self.voxels << if self.listed { 0 } else { self.dims.len() }
     }
-    fn check_finite(&self, what: &str, values: Source<'_, Complex<T>>) -> Result<()> {
+    fn first_beyond(&self, values: Source<'_, Complex<T>>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
         let values = self.b().input(values)?;
-        self.b().check_finite(what, self.b().read(&values))
+        self.b().first_beyond(self.b().read(&values), limit)
     }
     fn check_room(&self, bytes: usize, what: &str) -> Result<()> {
         cg::System::check_memory(self, bytes, what)

@@ -26,6 +26,8 @@ pub trait Real:
     const ZERO: Self;
     /// One.
     const ONE: Self;
+    /// The largest number, as f64.
+    const LARGEST: f64;
     /// The distance from one to the next larger number, as f64.
     const EPSILON: f64;
     /// The vector of a level of the CPU's vector unit.
@@ -42,6 +44,8 @@ pub trait Real:
     fn fma(self, a: Self, b: Self) -> Self;
     /// Neither NaN nor infinite.
     fn finite(self) -> bool;
+    /// The magnitude.
+    fn magnitude(self) -> Self;
     /// The nearest integer, halves to even.
     fn round_even(self) -> Self;
     /// The largest number below 0.5, the upper end of the range of k-space coordinates.
@@ -64,6 +68,7 @@ macro_rules! real {
             type V<A: Arith> = A::$vector;
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
+            const LARGEST: f64 = <$t>::MAX as f64;
             const EPSILON: f64 = <$t>::EPSILON as f64;
             const NAME: &'static str = $name;
 
@@ -82,6 +87,10 @@ macro_rules! real {
             #[inline(always)]
             fn finite(self) -> bool {
                 self.is_finite()
+            }
+            #[inline(always)]
+            fn magnitude(self) -> Self {
+                self.abs()
             }
             #[inline(always)]
             fn round_even(self) -> Self {

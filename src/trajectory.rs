@@ -13,6 +13,7 @@
 //! by each generator.
 
 use crate::error::{bail, checked_product, try_vec, Result};
+use crate::geometry::in_range;
 use crate::real::Real;
 use std::f64::consts::{PI, TAU};
 
@@ -41,10 +42,11 @@ pub struct Trajectory {
 
 impl Trajectory {
     /// A trajectory from its coordinates, one vector an axis (x, y, z), each with `samples_per_shot` coordinates a shot.
+    /// Coordinates that rounding took past an end of [-0.5, 0.5) are taken for that end.
     ///
     /// Errors: `InvalidSize` for no or more than three axes, no samples, or a length that `samples_per_shot` does not
     /// divide; `SizeMismatch` for axes of different lengths; `NotFinite` and `CoordinateOutOfRange` with the index.
-    pub fn new(axes: Vec<Vec<f64>>, samples_per_shot: usize) -> Result<Self> {
+    pub fn new(mut axes: Vec<Vec<f64>>, samples_per_shot: usize) -> Result<Self> {
         if axes.is_empty() || axes.len() > 3 {
             bail!(InvalidSize, "a trajectory has {} axes: give one to three", axes.len());
         }
@@ -55,7 +57,7 @@ impl Trajectory {
                 "{samples} samples do not make whole shots of {samples_per_shot}: give a positive divisor of the count"
             );
         }
-        for (axis, k) in axes.iter().enumerate() {
+        for (axis, k) in axes.iter_mut().enumerate() {
             if k.len() != samples {
                 bail!(
                     SizeMismatch,
@@ -63,16 +65,17 @@ impl Trajectory {
                     k.len()
                 );
             }
-            for (m, &k) in k.iter().enumerate() {
+            for (m, k) in k.iter_mut().enumerate() {
                 if !k.is_finite() {
                     bail!(NotFinite, "the coordinate of sample {m} on axis {axis} is {k}: give finite coordinates");
                 }
-                if !(-0.5..0.5).contains(&k) {
+                if !in_range(*k) {
                     bail!(
                         CoordinateOutOfRange,
                         "the coordinate of sample {m} on axis {axis} is {k}: scale to cycles per voxel in [-0.5, 0.5)"
                     );
                 }
+                *k = k.clamp(-0.5, f64::below_half());
             }
         }
         Ok(Trajectory { k: axes, samples_per_shot, shots: samples / samples_per_shot })
@@ -538,7 +541,7 @@ mod tests {
             (Trajectory::new(vec![vec![]], 1), InvalidSize),
             (Trajectory::new(vec![vec![0.0; 5]], 2), InvalidSize),
             (Trajectory::new(vec![vec![0.0; 5], vec![0.0; 4]], 5), SizeMismatch),
-            (Trajectory::new(vec![vec![0.0, 0.5]], 1), CoordinateOutOfRange),
+            (Trajectory::new(vec![vec![0.0, 0.500002]], 1), CoordinateOutOfRange),
             (Trajectory::new(vec![vec![0.0, f64::NAN]], 1), NotFinite),
         ] {
             assert_eq!(kind(result), expected);

@@ -395,7 +395,7 @@ pub fn next_fast_size(n: usize) -> usize {
 }
 
 /// The modified Bessel function of order zero: its power series, every term of which is positive.
-fn bessel_i0(x: f64) -> f64 {
+pub(crate) fn bessel_i0(x: f64) -> f64 {
     let quarter = 0.25 * x * x;
     let mut term = 1.0;
     let mut sum = 1.0;

@@ -60,7 +60,7 @@ fn differences(dims: &[usize], weight: impl Fn(usize, usize) -> f64) -> Csr {
     for (axis, &n) in dims.iter().enumerate() {
         for i in 0..total {
             if i / stride % n + 1 < n {
-                let w = weight(axis, i).sqrt();
+                let w = weight(axis, i);
                 columns.extend([i as u64, (i + stride) as u64]);
                 values.extend([Complex::new(-w, 0.0), Complex::new(w, 0.0)]);
                 rows.push(columns.len() as u64);

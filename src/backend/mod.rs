@@ -362,8 +362,8 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     fn follow(&self, other: &Self);
     /// Waits until all that was asked for is done.
     fn wait(&self) -> Result<()>;
-    /// Refuses NaN and infinity, and names the first by its index; `what` is the name of one element.
-    fn check_finite(&self, what: &str, values: Complexes<Self, T>) -> Result<()>;
+    /// The first number whose real or imaginary part is not below `limit` in magnitude, NaN among them, and its index.
+    fn first_beyond(&self, values: Complexes<Self, T>, limit: T) -> Result<Option<(usize, Complex<T>)>>;
     /// Whether its memory is not the host's.
     fn is_apart(&self) -> bool;
     /// CPU threads at work.

@@ -22,11 +22,11 @@ use crate::phantom::{CoilModel, Ellipsoid, Phantom};
 use crate::plan::{Plan, PlanInfo};
 use crate::real::{narrow, wide, Real};
 use crate::trajectory::{SpokeOrder, Trajectory};
-use crate::{Combine, Complex, Density, Progress, Stop};
+use crate::{Combine, Complex, Density, Progress, Stop, Warning, WarningKind};
 use arrays::{check_pointer, choice, size, Arrays};
 use scan::{precision, with_precision, Precision, Scan};
 use status::call;
-use std::ffi::{c_char, c_void, CStr};
+use std::ffi::{c_char, c_void, CStr, CString};
 use std::ops::ControlFlow;
 use structs::{put_text, read, Out, Versioned};
 
@@ -44,6 +44,8 @@ pub struct recon_plan {
     combines: bool,
     /// Images and k-space are in the GPU's memory.
     on_device: bool,
+    /// A recon_warning each, and its text.
+    warnings: Vec<(u32, CString)>,
 }
 
 enum TypedPlan {
@@ -283,8 +285,14 @@ pub unsafe extern "C" fn recon_plan_create(
         let typed = with_precision!(scan.precision, T => {
             scan.with_geometry::<T, TypedPlan>(&mut arrays, |g| Ok(Plan::new(g, &options)?.into()))
         })?;
+        let warnings = match &typed {
+            TypedPlan::F32(p) => p.warnings(),
+            TypedPlan::F64(p) => p.warnings(),
+        };
+        let warnings = warnings.iter().map(plan_warning).collect();
         *out = Box::into_raw(Box::new(recon_plan {
             typed,
+            warnings,
             precision: scan.precision as u32,
             window: raw.window,
             on_device: raw.pointers_on_device != 0,
@@ -295,6 +303,42 @@ pub unsafe extern "C" fn recon_plan_create(
             frames: scan.frames,
             dims: scan.dims,
         }));
+        Ok(())
+    })
+}
+
+/// A warning as the C API tells it.
+fn plan_warning(warning: &Warning) -> (u32, CString) {
+    let kind = match warning.kind {
+        WarningKind::Extent => recon_warning::RECON_WARNING_EXTENT,
+        WarningKind::Tolerance => recon_warning::RECON_WARNING_TOLERANCE,
+    };
+    (kind as u32, CString::new(warning.message.replace('\0', " ")).unwrap_or_default())
+}
+
+/// What may make a plan's images other than those wanted: the warning `index`, from 0. Each was also logged, at
+/// RECON_LOG_WARNING, when the plan was made.
+///
+/// kind: a recon_warning, written; RECON_WARNING_NONE when there are no more.
+/// text: what was found, and what to do, in UTF-8, written; it lives as long as the plan. NULL when there are no more.
+///
+/// Errors: RECON_NULL_POINTER.
+#[no_mangle]
+pub unsafe extern "C" fn recon_plan_warning(
+    plan: *const recon_plan,
+    index: u64,
+    kind: *mut u32,
+    text: *mut *const c_char,
+) -> recon_status {
+    // SAFETY: the caller's plan, and a number and an address to write.
+    call(|| unsafe {
+        let plan = plan_at(plan)?;
+        let mut arrays = Arrays::default();
+        let kind = &mut arrays.output("kind", kind, 1)?[0];
+        let text = &mut arrays.output("text", text, 1)?[0];
+        let found = usize::try_from(index).ok().and_then(|i| plan.warnings.get(i));
+        *kind = found.map_or(recon_warning::RECON_WARNING_NONE as u32, |(kind, _)| *kind);
+        *text = found.map_or(std::ptr::null(), |(_, text)| text.as_ptr());
         Ok(())
     })
 }

@@ -88,8 +88,9 @@ pub enum recon_prior {
     RECON_PRIOR_IDENTITY = 0,
     /// Differences between neighbours along each axis.
     RECON_PRIOR_DIFFERENCES = 1,
-    /// Differences, weighted by exp(-(d/s)^2), d being the difference of the same two voxels in a reference image and s
-    /// `edge` times the reference's largest magnitude: smooth within tissues, free across their borders.
+    /// Differences, each multiplied by exp(-(d/s)^2), d being the difference of the same two voxels in a reference image and
+    /// s `edge` times the reference's largest magnitude: smooth within tissues, free across their borders. R^H R then has
+    /// the squares, exp(-2 (d/s)^2).
     RECON_PRIOR_ANATOMICAL = 2,
     /// A sparse matrix given by the caller.
     RECON_PRIOR_MATRIX = 3,
@@ -162,6 +163,17 @@ pub enum recon_scale {
     RECON_SCALE_BEST = 1,
 }
 
+/// What a plan warns of: see recon_plan_warning.
+#[repr(C)]
+pub enum recon_warning {
+    /// Nothing.
+    RECON_WARNING_NONE = 0,
+    /// k reaches less than a quarter of what the image's size could resolve: in the wrong units, it blurs the image.
+    RECON_WARNING_EXTENT = 1,
+    /// The tolerance cannot be kept in this precision: too many samples meet in one place.
+    RECON_WARNING_TOLERANCE = 2,
+}
+
 /// How much the log callback hears: messages of this level and those above it in this list.
 #[repr(C)]
 pub enum recon_log_level {
@@ -232,7 +244,8 @@ pub struct recon_geometry {
     pub dims: [u64; 3],
     /// Samples of one coil and frame.
     pub samples: u64,
-    /// k-space coordinates along x, y, z in cycles per voxel, within [-0.5, 0.5): [samples] reals each.
+    /// k-space coordinates along x, y, z in cycles per voxel, within [-0.5, 0.5]: [samples] reals each. What lies outside
+    /// by no more than 1e-6 is taken for the edge.
     pub coordinates: [*const c_void; 3],
     /// Reals from one sample's coordinate to the next's. 0 or 1: separate arrays. Of one array with all coordinates of a
     /// sample together: ndim, with the addresses of its first ndim elements as coordinates.

@@ -10,7 +10,7 @@ mod vector;
 
 use super::{Backend, Complexes, ComplexesMut, Csr, Element, Reals, Sink, Source, View, ViewMut};
 use crate::error::{bail, Result};
-use crate::geometry::check_finite;
+use crate::geometry::first_beyond;
 use crate::plan::Simd;
 use crate::pool::Pool;
 use crate::real::{narrow, Real};
@@ -144,8 +144,8 @@ impl<T: Real> Backend<T> for Cpu {
     fn wait(&self) -> Result<()> {
         Ok(())
     }
-    fn check_finite(&self, what: &str, values: Complexes<Self, T>) -> Result<()> {
-        check_finite(what, slice(values))
+    fn first_beyond(&self, values: Complexes<Self, T>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
+        Ok(first_beyond(slice(values), limit))
     }
     fn is_apart(&self) -> bool {
         false

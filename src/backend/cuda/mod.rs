@@ -196,8 +196,8 @@ impl<T: Real> Backend<T> for Cuda<T> {
     fn wait(&self) -> Result<()> {
         self.gpu.synchronize()
     }
-    fn check_finite(&self, what: &str, values: Complexes<Self, T>) -> Result<()> {
-        self.vectors.check_finite::<T>(&self.gpu, what, at(values), values.len() as u64)
+    fn first_beyond(&self, values: Complexes<Self, T>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
+        self.vectors.first_beyond(&self.gpu, at(values), values.len() as u64, limit)
     }
     fn is_apart(&self) -> bool {
         true

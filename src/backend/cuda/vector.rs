@@ -4,7 +4,7 @@ use super::compile::Kernels;
 use super::gpu::{launch, Gpu};
 use super::memory::DeviceArray;
 use super::runtime::Function;
-use crate::error::{bail, Result};
+use crate::error::Result;
 use crate::real::Real;
 use num_complex::Complex;
 
@@ -24,7 +24,7 @@ pub struct Vectors {
     add_differences: Function,
     csr_multiply: Function,
     ramp: Function,
-    first_not_finite: Function,
+    first_beyond: Function,
     /// Blocks that a kernel has, at most: enough to fill the GPU.
     blocks: usize,
     /// Sums of blocks, and how many are done; used by one kernel after the other.
@@ -55,7 +55,7 @@ impl Vectors {
             add_differences: function("add_differences")?,
             csr_multiply: function("csr_multiply")?,
             ramp: function("ramp")?,
-            first_not_finite: function("first_not_finite")?,
+            first_beyond: function("first_beyond")?,
             blocks,
             partial: gpu.zeros(blocks, "sums of vectors")?,
             ticket: gpu.zeros(1, "sums of vectors")?,
@@ -161,19 +161,19 @@ impl Vectors {
     }
 
     /// Refuses NaN and infinity among n complex numbers, and names the first by index.
-    pub fn check_finite<T: Real>(&self, gpu: &Gpu, what: &str, x: u64, n: u64) -> Result<()> {
+    pub fn first_beyond<T: Real>(&self, gpu: &Gpu, x: u64, n: u64, limit: T) -> Result<Option<(usize, Complex<T>)>> {
         let first = gpu.array::<u64>(1, "a check")?;
         let at = first.address();
         gpu.fill(at, 0xff, size_of::<u64>());
         // SAFETY: see above.
-        unsafe { launch!(gpu, &self.first_not_finite, self.grid(n), BLOCK, 0; x, n, at) };
+        unsafe { launch!(gpu, &self.first_beyond, self.grid(n), BLOCK, 0; x, n, limit, at) };
         let mut found = [0u64];
         gpu.download(at, &mut found)?;
-        if found[0] < n {
-            let mut value = [Complex::new(T::ZERO, T::ZERO)];
-            gpu.download(x + found[0] * size_of::<Complex<T>>() as u64, &mut value)?;
-            bail!(NotFinite, "{what} {} is {} + {}i: it must be a number", found[0], value[0].re, value[0].im);
+        if found[0] >= n {
+            return Ok(None);
         }
-        Ok(())
+        let mut value = [Complex::new(T::ZERO, T::ZERO)];
+        gpu.download(x + found[0] * size_of::<Complex<T>>() as u64, &mut value)?;
+        Ok(Some((found[0] as usize, value[0])))
     }
 }

@@ -1,0 +1,28 @@
+//! What a plan tells its maker when it can compute, but the image may not be the one that is wanted.
+
+use std::fmt;
+
+/// What a warning is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WarningKind {
+    /// k reaches less than a quarter of what the image's size could resolve: in the wrong units, it blurs the image.
+    Extent,
+    /// The tolerance cannot be kept in this precision: too many samples meet in one place.
+    Tolerance,
+}
+
+/// A warning: its kind, and a sentence for a person that names the cause, the value and the remedy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// What it is about.
+    pub kind: WarningKind,
+    /// The sentence.
+    pub message: String,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
