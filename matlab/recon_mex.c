@@ -593,9 +593,8 @@ static int on_interrupt(void *user_data) {
 
 /* ---- Commands: plans ------------------------------------------------------------------------------------------- */
 
-/* The trajectory as separate coordinates, from [samples, ndim] reals or from complex kx + i ky. The edge 0.5 is the same
- * frequency as -0.5 for voxels at integers, and users write it. */
-static void set_trajectory(recon_geometry *geometry, const mxArray *k, bool wrap) {
+/* The trajectory as separate coordinates, from [samples, ndim] reals or from complex kx + i ky. */
+static void set_trajectory(recon_geometry *geometry, const mxArray *k) {
     need_numbers(k, "the trajectory");
     bool wide = geometry->precision == RECON_F64, from = mxIsDouble(k);
     size_t elements = mxGetNumberOfElements(k), ndim = mxIsComplex(k) ? 2 : geometry->ndim;
@@ -615,11 +614,7 @@ static void set_trajectory(recon_geometry *geometry, const mxArray *k, bool wrap
             } else {
                 value = element(mxGetData(k), from, axis * samples + i);
             }
-            /* Once more in the plan's precision, in which 0.49999999999 is 0.5. */
             set_element(coordinates, wide, i, value);
-            if (wrap && element(coordinates, wide, i) == 0.5) {
-                set_element(coordinates, wide, i, -0.5);
-            }
         }
         geometry->coordinates[axis] = coordinates;
     }
@@ -696,7 +691,7 @@ static void read_geometry(recon_geometry *geometry, const mxArray *structure) {
             geometry->voxels[d] = (const char *)positions + d * geometry->voxel_count * bytes_of(geometry->precision);
         }
     }
-    set_trajectory(geometry, need_field(structure, "k"), !geometry->voxel_count);
+    set_trajectory(geometry, need_field(structure, "k"));
     if ((value = field(structure, "weights"))) {
         need_count(value, geometry->samples, "Weights (one number a sample of the trajectory)");
         geometry->weights = reals(value, geometry->precision, "Weights");
@@ -777,7 +772,31 @@ static void read_options(recon_options *options, uint32_t indices[64], const mxA
     options->interrupt = on_interrupt;
 }
 
-/* handle = create(geometry, options) */
+/* What the plan warns of, as structures of an identifier and a text: the caller gives them out, as only MATLAB's code may
+ * end with an error in the midst of it (where the user made errors of warnings). */
+static mxArray *warnings_of(const recon_plan *plan) {
+    const char *names[] = {"identifier", "text"};
+    mwSize count = 0;
+    uint32_t kind;
+    const char *text;
+    do {
+        check(recon_plan_warning(plan, count, &kind, &text));
+    } while (text && ++count);
+    mxArray *list = mxCreateStructMatrix(count, 1, 2, names);
+    for (mwSize i = 0; i < count; i++) {
+        check(recon_plan_warning(plan, i, &kind, &text));
+        const char *identifier = "recon:Warning";
+        switch (kind) {
+        case RECON_WARNING_EXTENT: identifier = "recon:Extent"; break;
+        case RECON_WARNING_TOLERANCE: identifier = "recon:Tolerance"; break;
+        }
+        mxSetField(list, (mwIndex)i, "identifier", mxCreateString(identifier));
+        mxSetField(list, (mwIndex)i, "text", mxCreateString(text));
+    }
+    return list;
+}
+
+/* [handle, warnings] = create(geometry, options) */
 static void create(int nout, mxArray **out, const mxArray **in) {
     (void)nout;
     recon_geometry geometry;
@@ -826,6 +845,7 @@ static void create(int nout, mxArray **out, const mxArray **in) {
     e->on_gpu = options.pointers_on_device != 0;
     plans.count++;
     *(uint64_t *)mxGetData(out[0]) = e->id;
+    out[1] = warnings_of(e->plan);
 }
 
 /* destroy(handle): also of a plan that is not there any more. */
@@ -1364,7 +1384,7 @@ static void phantom_kspace(int nout, mxArray **out, const mxArray **in) {
     recon_geometry geometry;
     uint64_t count;
     start_geometry(&geometry, in[0]);
-    set_trajectory(&geometry, need_field(in[0], "k"), true);
+    set_trajectory(&geometry, need_field(in[0], "k"));
     const double *shapes = shapes_of(in[1], &count);
     uint32_t model = choose(in[2], "the coils' model", models);
     uint64_t threads = count_of(in[3], "Threads");
@@ -1495,7 +1515,7 @@ static const struct {
     int inputs, outputs;
     void (*run)(int nout, mxArray **out, const mxArray **in);
 } commands[] = {
-    {"create", 2, 1, create},
+    {"create", 2, 2, create},
     {"destroy", 1, 0, destroy},
     {"plans", 0, 1, count_plans},
     {"info", 1, 1, info},

@@ -48,7 +48,9 @@ classdef Encoding
 %   Other methods: E.rhs(y) is E^H W y, what recon.cg solves for; E.q() the kernel Q of E^H W E, E.saveq(file) and
 %   E.loadq(file) keep it; E.info() what was chosen; size(E); E.afun(x, flag) for lsqr; delete(E) frees the plan now.
 %
-%   Every error has an identifier, as recon:InvalidArgument, recon:SizeMismatch, recon:CoordinateOutOfRange.
+%   Every error has an identifier, as recon:InvalidArgument, recon:SizeMismatch, recon:CoordinateOutOfRange. The warning
+%   recon:Extent says that k reaches less than a quarter of what dims could resolve, as coordinates in the wrong unit do,
+%   recon:Tolerance that single precision cannot keep the tolerance: once for each operator, when it is made.
 %   Ctrl-C ends long computations with recon:Cancelled; the operator can be used again.
 %   After save and load the operator is rebuilt from its list (MATLAB; Octave cannot save objects).
 %
@@ -156,6 +158,7 @@ classdef Encoding
             g.kspace_shape = E.kspaceShape;
             E.plan = recon.internal.Plan(g, E.options);
             E.key = [E.plan.id, 0, 0];
+            E.plan.warn();
         end
 
         function flag = get.adjoint(E)

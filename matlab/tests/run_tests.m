@@ -29,6 +29,9 @@ else
     rng(seed);
 end
 fprintf('%s, RECON_TEST_SEED=%d\n', which('recon_mex'), seed);
+% Many tests need no more than a few samples anywhere; test_warnings turns it on.
+quiet = warning('off', 'recon:Extent');
+restore = onCleanup(@() warning(quiet));
 passed = 0;
 failed = 0;
 skipped = 0;

@@ -38,7 +38,12 @@ if estimate
     found = find(strcmp(others(1:2:end), 'Maps'), 1, 'last');
     plain = others;
     plain([2 * found - 1, 2 * found]) = [];
-    others{2 * found} = recon.coilmaps(first, data, dims, plain{:});
+    estimator = recon.Encoding(first, dims, plain{:});
+    others{2 * found} = recon.coilmaps(estimator, data);
+    delete(estimator);
+    % What this operator warned of the next one, of the same trajectory, need not say again.
+    quiet = [warning('off', 'recon:Extent'), warning('off', 'recon:Tolerance')];
+    restore = onCleanup(@() warning(quiet));
 end
 encoding = recon.Encoding(first, dims, others{:});
 if encoding.combines
