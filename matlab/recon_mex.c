@@ -1010,21 +1010,25 @@ static bool has_shape(const mxArray *array, const shape *s) {
     return memcmp(mxGetDimensions(array), s->size, (size_t)s->count * sizeof *s->size) == 0;
 }
 
-/* output = multiply(key, input): E * x or E' * y for an input of the operator's own shape; [] for any other, of which
- * the caller must find the output's shape. One call and no arithmetic in MATLAB: this is what iterations consist of.
- * key: [handle, whether adjoint, whether columns are wanted]. */
+/* output = multiply(key, input, what): E * x or E' * y, E^H W E x or E^H W y, for an input of the operator's own shape (of
+ * E^H W E x a column as well); [] for any other, of which the caller must find the output's shape. One call and no
+ * arithmetic in MATLAB: this is what iterations consist of. key: [handle, whether adjoint, whether columns are wanted]. */
 static void multiply(int nout, mxArray **out, const mxArray **in) {
+    static const choice names[] = {{"product", FORWARD}, {"normal", NORMAL}, {"rhs", WEIGHTED}, {NULL, 0}};
     (void)nout;
     if (mxGetClassID(in[0]) != mxUINT64_CLASS || mxIsComplex(in[0]) || mxGetNumberOfElements(in[0]) != 3) {
         fail(INVALID, "the key is %s: only recon.Encoding makes keys", describe(in[0]));
     }
     const uint64_t *key = mxGetData(in[0]);
     entry *e = need_id(key[0]);
-    bool adjoint = key[1] != 0, columns = key[2] != 0;
-    const shape *from = adjoint ? &e->kspace_shape : &e->image_shape;
-    const shape *to = adjoint ? &e->image_shape : &e->kspace_shape;
+    uint32_t which = choose(in[2], "the product", names);
+    if (which == FORWARD && key[1] != 0) {
+        which = FHD;
+    }
+    const shape *from = which == FORWARD || which == NORMAL ? &e->image_shape : &e->kspace_shape;
+    const shape *to = which == FORWARD ? &e->kspace_shape : &e->image_shape;
     shape column_from = {2, {from->elements, 1}, from->elements}, column_to = {2, {to->elements, 1}, to->elements};
-    if (columns) {
+    if (key[2] != 0 || (which == NORMAL && has_shape(in[1], &column_from))) {
         from = &column_from;
         to = &column_to;
     }
@@ -1032,7 +1036,7 @@ static void multiply(int nout, mxArray **out, const mxArray **in) {
         out[0] = mxCreateDoubleMatrix(0, 0, mxREAL);
         return;
     }
-    out[0] = transformed(e, adjoint ? FHD : FORWARD, in[1], to);
+    out[0] = transformed(e, which, in[1], to);
 }
 
 /* R of the prior, from MATLAB's compressed columns to compressed rows. */
@@ -1519,7 +1523,7 @@ static const struct {
     {"destroy", 1, 0, destroy},
     {"plans", 0, 1, count_plans},
     {"info", 1, 1, info},
-    {"multiply", 2, 1, multiply},
+    {"multiply", 3, 1, multiply},
     {"apply", 4, 1, apply},
     {"cg", 4, 3, solve},
     {"density", 5, 1, density},

@@ -171,7 +171,7 @@ classdef Encoding
                 error('recon:InvalidArgument', ...
                     'an operator is multiplied with an array to its right: E * x, E'' * y, and E.normal(x) for E'' * E');
             end
-            y = recon_mex('multiply', E.key, x);
+            y = recon_mex('multiply', E.key, x, 'product');
             if isempty(y)
                 % Not of the plan's own shape: coils or frames one by one, columns, or wrong.
                 if E.key(2)
@@ -220,17 +220,23 @@ classdef Encoding
         function y = normal(E, x)
         %NORMAL  E^H W E x, in the shape of x. W are the weights, 1 where none were given.
             E.need_forward('normal');
-            recon.internal.numbers(x, 'the image');
-            if ~iscolumn(x)
-                E.fit_image(x);
+            y = recon_mex('multiply', E.key, x, 'normal');
+            if isempty(y)
+                recon.internal.numbers(x, 'the image');
+                if ~iscolumn(x)
+                    E.fit_image(x);
+                end
+                y = recon_mex('apply', E.plan.id, 'normal', x, size(x));
             end
-            y = recon_mex('apply', E.plan.id, 'normal', x, size(x));
         end
 
         function x = rhs(E, y)
         %RHS  E^H W y: the right-hand side that recon.cg solves for. A column for a column.
             E.need_forward('rhs');
-            x = E.transform('weighted_fhd', y);
+            x = recon_mex('multiply', E.key, y, 'rhs');
+            if isempty(x)
+                x = E.transform('weighted_fhd', y);
+            end
         end
 
         function kernel = q(E)
@@ -326,7 +332,7 @@ classdef Encoding
     methods (Hidden)
         function b = transform(E, which, a)
         %TRANSFORM  One of the transforms between images and k-space, in the shape that belongs to that of its input.
-            % Sizes of what comes in and of what goes out: of all that the plan transforms, of one image, of its coils.
+            % The sizes of all that the plan transforms, of one image or its samples, and of the coils behind them.
             forward = strcmp(which, 'forward');
             sizes = {E.kspaceShape, E.sampleSize, E.next(true); E.imageShape, E.imageSize, E.next(false)};
             if forward
@@ -338,22 +344,21 @@ classdef Encoding
                 one_column = numel(a) == prod(E.sampleSize);
             end
             [whole, lead, next] = sizes{1, :};
-            [to_whole, to_lead, to_next] = sizes{2, :};
             count = numel(a) / prod(whole);
             parts = numel(a) / prod([lead, next]);
-            if E.key(3) && ismatrix(a) && size(a, 1) == prod(whole)
-                shape = [prod(to_whole), count];
-            elseif ~E.key(3) && iscolumn(a) && ~one_column && parts == round(parts)
-                shape = [prod([to_lead, to_next]) * parts, 1];
+            if ~E.key(3) && iscolumn(a) && ~one_column && parts == round(parts)
+                shape = [prod([sizes{2, 2:3}]) * parts, 1];
             else
-                if forward
-                    rest = E.fit_image(a);
-                else
-                    rest = recon.internal.fit_data(a, lead, next, 'the k-space data', 'y');
-                end
-                shape = recon.internal.full_size(to_lead, to_next, rest);
-                if E.key(3)
-                    shape = [prod(to_whole), count];
+                shape = [prod(sizes{2, 1}), count];
+                if ~E.key(3) || ~ismatrix(a) || size(a, 1) ~= prod(whole)
+                    if forward
+                        rest = E.fit_image(a);
+                    else
+                        rest = recon.internal.fit_data(a, lead, next, 'the k-space data', 'y');
+                    end
+                    if ~E.key(3)
+                        shape = recon.internal.full_size(sizes{2, 2:3}, rest);
+                    end
                 end
             end
             if count ~= round(count)
