@@ -41,6 +41,7 @@ pub mod backend;
 pub mod cg;
 mod checksum;
 pub mod coils;
+pub mod defaults;
 pub mod density;
 mod divided;
 mod encoding;
@@ -63,7 +64,7 @@ pub mod warning;
 pub mod window;
 
 pub use backend::{Sink, Source};
-pub use cg::{CgOptions, CgReport, CgRun, Progress, Stop};
+pub use cg::{CgOptions, CgReport, CgRun, LambdaUnit, Progress, Stop};
 pub use coils::{combine, Combine};
 pub use density::Density;
 pub use error::{Error, ErrorKind, Result};

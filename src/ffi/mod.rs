@@ -217,7 +217,7 @@ pub unsafe extern "C" fn recon_options_init(options: *mut recon_options, struct_
     call(|| unsafe { structs::init(options, struct_size) })
 }
 
-/// Defaults of recon_cg: 30 iterations, no prior. `struct_size` is sizeof(recon_cg_options).
+/// Defaults of recon_cg: some tens of iterations, no prior. `struct_size` is sizeof(recon_cg_options).
 #[no_mangle]
 pub unsafe extern "C" fn recon_cg_options_init(options: *mut recon_cg_options, struct_size: u32) -> recon_status {
     // SAFETY: the caller's structure has struct_size bytes.
@@ -412,7 +412,7 @@ pub unsafe extern "C" fn recon_plan_info(
 /// kspace: complex [samples, coils, frames], written.
 ///
 /// Errors: RECON_NULL_POINTER; RECON_INVALID_ARGUMENT when the arrays overlap; RECON_NOT_FINITE with the voxel's index;
-/// RECON_OUT_OF_HOST_MEMORY.
+/// also for a result that overflows; RECON_OUT_OF_HOST_MEMORY.
 #[no_mangle]
 pub unsafe extern "C" fn recon_forward(
     plan: *const recon_plan,
@@ -464,7 +464,8 @@ pub unsafe extern "C" fn recon_normal(plan: *const recon_plan, x: *const c_void,
 ///
 /// kspace: complex [samples, coils, frames], read. image: complex [nx, ny, nz, images, frames], written.
 ///
-/// Errors: as recon_fhd; RECON_INVALID_ARGUMENT when the weights vanish near the centre of k-space.
+/// Errors: as recon_fhd; RECON_INVALID_ARGUMENT when no sample with a positive weight lies near the centre of k-space (an
+/// annulus), where the scale of the image is decided, or when one weight outweighs all others.
 #[no_mangle]
 pub unsafe extern "C" fn recon_grid(
     plan: *const recon_plan,
@@ -637,6 +638,7 @@ pub unsafe extern "C" fn recon_cg(
                 worst_image: worst as u64,
                 iterations: run.iterations() as u64,
                 residual: last(worst),
+                lambda: done.lambda,
                 q_seconds: done.q_seconds,
                 adjoint_seconds: done.adjoint_seconds,
                 iteration_seconds: done.iteration_seconds,
@@ -700,8 +702,8 @@ fn same_type<T: Real>(_: &[Complex<T>], _: &Plan<T>) {}
 /// C w - 1 changes by less than the tolerance. 0 iterations means 30 and a tolerance of 1e-3.
 /// weights: real [samples], written; to be given to a new plan, or used by the caller.
 ///
-/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT for a negative tolerance;
-/// RECON_OUT_OF_HOST_MEMORY.
+/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT for a negative tolerance, and where no sample lies
+/// near the centre of k-space; RECON_OUT_OF_HOST_MEMORY.
 #[no_mangle]
 pub unsafe extern "C" fn recon_density(
     plan: *const recon_plan,
@@ -734,10 +736,15 @@ pub unsafe extern "C" fn recon_density(
     })
 }
 
-/// Coil sensitivities estimated from the data's own centre of k-space, scaled to sum_c |S_c|^2 = 1; frames are averaged.
+/// Coil sensitivities estimated from the data's own centre of k-space: in each voxel the dominant eigenvector of the coils'
+/// covariance in a neighbourhood (Walsh et al. 2000), scaled to sum_c |S_c|^2 = 1; frames are averaged.
+///
+/// It is an estimate. Its phase is that of a virtual coil, not that of the object. It means nothing where there is only noise.
+/// It is wrong where sensitivities change faster than the central samples resolve, where the scan has few samples in the
+/// centre, and where the object is larger than the field of view: measure the maps then, and give them to the plan.
 ///
 /// kspace: complex [samples, coils, frames], read.
-/// calibration: the width of that centre in samples of a Cartesian scan; 0 for 24.
+/// calibration: the width of that centre in samples of a Cartesian scan; 0 for 24. A wider one resolves more, with more noise.
 /// maps: complex [nx, ny, nz, coils], written; to be given to a new plan.
 ///
 /// Errors: as recon_fhd; RECON_UNSUPPORTED for a voxel list; RECON_INVALID_ARGUMENT when no sample lies in the centre.
