@@ -30,15 +30,13 @@ for ndim = 2:3
         list = [list; on_data(sprintf('%dD, data [%s]', ndim, num2str(size(flat))), k, flat, n, 1)]; %#ok<AGROW>
         if numel(counts{c}) == 2
             coils = counts{c}(1);
-            P = {'Maps', S(:, :, 1:coils), exact{:}}; %#ok<CCAT>
-            if ndim == 3
-                P{2} = S(:, :, :, 1:coils);
-            end
-            list = [list; { ...
-                sprintf('recon.fhd, %d coils with maps, frames', coils), @(d) recon.fhd(k, d, n, P{:}), d, 'd', [] ...
+            maps = complex(randn([n coils]), randn([n coils]));
+            list = [list; {
+                sprintf('recon.fhd, %d coils with maps, frames', coils), ...
+                    @(d) recon.fhd(k, d, n, 'Maps', maps, exact{:}), d, 'd', []
                 sprintf('recon.cg, %d coils with maps, frames', coils), ...
-                @(d) recon.cg(k, d, n, P{:}, 'Iterations', 2), d, 'd', [] ...
-                }(reshape(1:10, 5, 2).')]; %#ok<AGROW>
+                    @(d) recon.cg(k, d, n, 'Maps', maps, 'Iterations', 2, exact{:}), d, 'd', []
+                }]; %#ok<AGROW>
         end
     end
     x = complex(randn(n), randn(n));

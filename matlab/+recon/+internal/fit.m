@@ -46,13 +46,13 @@ if isempty(remedy) && numel(sizes) == 2 && sizes(1) == 1 && mod(sizes(2), prod(l
 end
 remedies = {};
 if ~isempty(remedy)
-    remedies = {sprintf('permute(%s, %s)', text{2}, recon.internal.row(remedy))};
+    remedies = {sprintf('permute(%s, %s)', text{2}, mat2str(remedy))};
 end
 if numel(text) > 3 && numel(sizes) >= numel(lead)
     other = order_of(lead, sizes(1:numel(lead)), false);
     if ~isempty(other)
         remedies{end + 1} = sprintf('permute(%s, %s) where the trajectory is what is in another order', text{4}, ...
-            recon.internal.row([other, numel(lead) + 1]));
+            mat2str([other, numel(lead) + 1]));
     end
 end
 if ~isempty(remedies)

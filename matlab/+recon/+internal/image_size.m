@@ -11,6 +11,6 @@ if isscalar(dims)
 end
 if ~isempty(ndim) && numel(dims) ~= ndim
     error('recon:SizeMismatch', ['%s is %s, %d dimensions, where the trajectory k has %d coordinates (its last ' ...
-        'dimension)'], what, recon.internal.row(dims), numel(dims), ndim);
+        'dimension)'], what, mat2str(dims), numel(dims), ndim);
 end
 end

@@ -4,6 +4,6 @@ function text = last_dimension(sizes, wanted, name)
 text = '';
 found = find(ismember(sizes, wanted), 1);
 if ~isempty(found) && found < numel(sizes)
-    text = sprintf(': permute(%s, %s)', name, recon.internal.row([1:found - 1, found + 1:numel(sizes), found]));
+    text = sprintf(': permute(%s, %s)', name, mat2str([1:found - 1, found + 1:numel(sizes), found]));
 end
 end

@@ -69,11 +69,12 @@ switch option
         text = '''identity'', ''differences'', ''anatomical'' or a sparse matrix';
     case 'GpuArray'
         text = 'true or false';
-    case {'Precision', 'Normal', 'Window', 'Basis', 'Device', 'Simd', 'Order', 'Part', 'Scale', 'Library', 'Output'}
-        text = ['a text, as help ' name ' says'];
-        if any(strcmp(option, {'Precision', 'Normal', 'Window', 'Basis', 'Device', 'Simd'}))
-            text = 'a text, as help recon.Encoding says';
-        end
+    case {'Precision', 'Normal', 'Window', 'Basis', 'Device', 'Simd'}
+        text = 'a name, as help recon.Encoding says';
+    case {'Order', 'Part', 'Scale', 'Y', 'Library', 'Output'}
+        text = ['a name, as help ' name ' says'];
+    case 'Range'
+        text = '[black white]';
     otherwise
         text = 'one number';
 end
