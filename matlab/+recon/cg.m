@@ -4,12 +4,13 @@ function [image, report] = cg(k, d, varargin)
 %   [nx ny nz], of k-space data d on the trajectory k (Stone et al. 2008; with coil maps, CG-SENSE of Pruessmann 2001).
 %
 %   k is [samples 2] or [readout shots 2], with 3 for 3D, or complex, kx + 1i*ky, in cycles per voxel. d has the shape
-%   of the trajectory's samples, then coils, then frames. Without coil maps each coil has its own image, [dims coils
-%   frames]; with 'Maps' they are combined, [dims frames]. x has the class of d.
+%   of the trajectory's samples, then coils, then frames; another order is an error. Without coil maps each coil has its
+%   own image, [dims coils frames]; with 'Maps' they are combined, [dims frames]. x has the class of d.
 %
 %   x = recon.cg(k, d, dims, Name, Value, ...) sets options:
 %
-%       'Maps'        coil sensitivities, [dims coils], or 'data': estimated from the data by recon.coilmaps
+%       'Maps'        coil sensitivities, [dims coils], or 'data': the estimate of Walsh et al. 2000 from the data
+%                     themselves, relative to the coils' root sum of squares; help recon.coilmaps says when it fails
 %       'Iterations'  at most so many for each image; default 30
 %       'Residual'    stop when the residual falls to this part of its first norm; default 0, never
 %       'Lambda'      weight of the prior, in the units of E^H W E; default 0: no prior, whatever 'Prior' is
@@ -18,8 +19,8 @@ function [image, report] = cg(k, d, varargin)
 %       'Reference'   for 'anatomical': the reference image, real, of size dims
 %       'Edge'        for 'anatomical': the difference that counts as a border, as a part of the reference's largest
 %                     magnitude; default 0.1
-%       'Initial'     image to start from, of the result's size, or (with an operator) of one frame for all of them;
-%                     default zeros
+%       'Initial'     image to start from, of the result's size, or of the operator's image for all coils and frames
+%                     that it solves one by one; default zeros
 %       'Weights'     density weights, or 'ramp', 'jackson', 'pipe-menon': faster convergence, more noise; default 1
 %       'Progress'    true prints where the solver stands; a function f(p) is called before the first and after each
 %                     iteration with a structure: image, images, iteration, iterations, residual. An error that it
@@ -38,7 +39,7 @@ function [image, report] = cg(k, d, varargin)
 %       k = recon.trajectory.radial(48, 256, 'Order', 'golden');
 %       d = recon.phantom.noise(recon.phantom.kspace(k, [128 128], 'Coils', 8), 50);
 %       x = recon.cg(k, d, [128 128], 'Maps', recon.phantom.coilmaps([128 128], 8), 'Iterations', 20);
-%       imagesc(abs(x))
+%       recon.show(x)
 %
 %   See also recon.grid, recon.coilmaps, recon.Encoding.
 recon.internal.need(nargin, 2, 'recon.cg(k, d, dims)');
@@ -56,20 +57,29 @@ if isfield(o, 'Progress') && isa(o.Progress, 'function_handle')
     o.Progress = @(p) recon.internal.trap(f, p);
 end
 o.Residuals = nargout > 1;
-shape = recon.internal.full_size(E.imageSize, E.image_rest(rest));
-each = prod(E.sampleSize) * E.coils * E.frames;
+shape = recon.internal.full_size(E.imageSize, rest);
+each = prod(E.kspaceShape);
 count = numel(d) / each;
+if count ~= round(count)
+    error('recon:SizeMismatch', 'the k-space data are %s, %d elements: the operator takes %d, or a multiple', ...
+        recon.internal.sizes(size(d)), numel(d), each);
+end
+one_for_all = false;
+if isfield(o, 'Initial')
+    one_for_all = fit_initial(E, o.Initial, rest, count);
+end
+if isfield(o, 'Reference')
+    recon.internal.numbers(o.Reference, 'Reference');
+    recon.internal.fit(o.Reference, E.imageSize, [], false, {'Reference', 'Reference', 'the image'});
+end
 if count == 1
     [image, report] = solve(E, d, o, shape);
     return
 end
-if count ~= round(count)
-    error('recon:SizeMismatch', 'the k-space data have %d elements: %d are wanted, or a multiple', numel(d), each);
-end
 % More coils or frames than the operator transforms together: one after the other.
 d = reshape(d, each, count);
 initial = [];
-if isfield(o, 'Initial') && isfloat(o.Initial) && numel(o.Initial) == count * prod(E.imageShape)
+if isfield(o, 'Initial') && ~one_for_all
     initial = reshape(o.Initial, [], count);
 end
 image = [];
@@ -101,6 +111,18 @@ for i = 1:count
     image(:, i) = x(:);
 end
 image = reshape(image, shape);
+end
+
+function one_for_all = fit_initial(E, initial, rest, count)
+% An image to start from is that of the result, or that of the operator for each of its solutions; or a column.
+recon.internal.numbers(initial, 'Initial');
+one_for_all = count > 1 && numel(initial) == prod(E.imageShape);
+if one_for_all
+    rest = E.imageShape(numel(E.imageSize) + 1:end);
+end
+if ~isequal(size(initial), [prod([E.imageSize, rest]), 1])
+    recon.internal.fit(initial, E.imageSize, rest, false, {'Initial', 'Initial', 'the result'});
+end
 end
 
 function [image, report] = solve(E, d, o, shape)

@@ -23,7 +23,7 @@ d = recon.phantom.kspace(k, n, 'Shapes', shapes, 'Coils', coils);
 d = recon.phantom.noise(d, 40);
 
 % 1. Gridding, coil by coil, then the root of the sum of squares.
-gridding = recon.combine(recon.grid(k, d, n));
+gridding = recon.combine(recon.grid(k, d, n), n);
 
 % 2. CG-SENSE. The operator is made once, and used for both solutions.
 E = recon.Encoding(k, n, 'Maps', recon.coilmaps(k, d, n));
