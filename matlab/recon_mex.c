@@ -1077,6 +1077,7 @@ static void set_matrix(recon_cg_options *options, const mxArray *matrix, const e
 }
 
 static void read_cg_options(recon_cg_options *options, progress_state *progress, const mxArray *structure, const entry *e) {
+    static const choice units[] = {{"relative", RECON_LAMBDA_RELATIVE}, {"absolute", RECON_LAMBDA_ABSOLUTE}, {NULL, 0}};
     static const choice priors[] = {{"identity", RECON_PRIOR_IDENTITY},
                                     {"differences", RECON_PRIOR_DIFFERENCES},
                                     {"anatomical", RECON_PRIOR_ANATOMICAL},
@@ -1093,6 +1094,9 @@ static void read_cg_options(recon_cg_options *options, progress_state *progress,
     }
     if ((value = field(structure, "Lambda"))) {
         options->lambda = scalar(value, "Lambda");
+    }
+    if ((value = field(structure, "LambdaUnit"))) {
+        options->lambda_unit = choose(value, "LambdaUnit", units);
     }
     if ((value = field(structure, "Edge"))) {
         options->edge = scalar(value, "Edge");
@@ -1179,13 +1183,14 @@ static void solve(int nout, mxArray **out, const mxArray **in) {
     check(status);
     out[2] = mxCreateDoubleMatrix(0, 0, mxREAL);
     const char *names[] = {"stop",      "images",          "worst_image",       "iterations", "residual",
-                           "q_seconds", "adjoint_seconds", "iteration_seconds", "residuals"};
+                           "q_seconds", "adjoint_seconds", "iteration_seconds", "lambda",     "residuals"};
     out[1] = mxCreateStructMatrix(1, 1, sizeof names / sizeof *names, names);
     set_text(out[1], "stop", report.stop < 3 ? stops[report.stop] : "other");
     set_number(out[1], "images", (double)report.images);
     set_number(out[1], "worst_image", (double)report.worst_image + 1.0);
     set_number(out[1], "iterations", (double)report.iterations);
     set_number(out[1], "residual", report.residual);
+    set_number(out[1], "lambda", report.lambda);
     set_number(out[1], "q_seconds", report.q_seconds);
     set_number(out[1], "adjoint_seconds", report.adjoint_seconds);
     set_number(out[1], "iteration_seconds", report.iteration_seconds);

@@ -470,7 +470,7 @@ fn properties(g: &Gadgetron) {
     let log = g.stream("radial.h5", &g.chain("recon_cg.xml", &[("iteratons", "5")]), "none.h5");
     let lines = errors(&log);
     assert!(lines.len() == 1 && lines[0].contains("ReconCGGadget") && lines[0].contains("iteratons"), "{log}");
-    assert!(log.contains("iterations=12") && log.contains("threads=0 (default)"), "{log}");
+    assert!(log.contains("iterations=16 (default)") && log.contains("threads=0 (default)"), "{log}");
     for (key, value, wanted) in [
         ("output", "magnitud", "magnitude, complex or coils"),
         ("iterations", "12x", "whole number"),

@@ -208,13 +208,6 @@ Engine::Kept &Engine::kept_plan(const Samples &samples, const Grid &grid, const 
     made.weighted = samples.weighted;
     made.maps = id;
     made.dims = grid.dims;
-    made.total_weight = double(k.count);
-    if (!k.weights.empty()) {
-        made.total_weight = 0;
-        for (const float w : k.weights) {
-            made.total_weight += w;
-        }
-    }
     made.bytes = bytes(made.plan.get());
     plans_.push_front(std::move(made));
     make_room();
@@ -296,7 +289,7 @@ Done Engine::reconstruct(const Samples &samples, const Spaces &spaces, const Sam
             auto options = initialised(recon_cg_options_init);
             options.iterations = settings_.iterations;
             options.tolerance = settings_.residual;
-            options.lambda = settings_.prior == Prior::None ? 0 : settings_.lambda * kept.total_weight;
+            options.lambda = settings_.prior == Prior::None ? 0 : settings_.lambda;
             options.prior = settings_.prior == Prior::Differences ? RECON_PRIOR_DIFFERENCES : RECON_PRIOR_IDENTITY;
             auto report = initialised(recon_cg_report_init);
             check(recon_cg(kept.plan.get(), kspace, into, &options, &report));

@@ -69,7 +69,6 @@ private:
         bool weighted = false;
         std::array<std::size_t, 3> dims{};
         Plan plan;
-        double total_weight = 0;
         std::uint64_t bytes = 0;
     };
 

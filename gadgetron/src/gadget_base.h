@@ -59,8 +59,8 @@ private:
     Properties properties_;
 
 public:
-    NODE_PROPERTY(tolerance, Fraction, "Relative error of the transforms against the exact sums; 0: 1e-4",
-                  method_ == Method::Cg ? 1e-5 : 1e-4);
+    NODE_PROPERTY(tolerance, Fraction, "Relative error of the transforms against the exact sums; 0: the library's default, 1e-5",
+                  0);
     NODE_PROPERTY(
         density, std::string,
         "Density weights: auto (the last component of the trajectory, else pipe-menon), pipe-menon, jackson or ramp",

@@ -29,7 +29,7 @@ classdef Encoding
 %                      'pipe-menon')
 %       'Precision'    'single' or 'double', in which is computed. Default: single if k, Maps or Weights are. Results
 %                      have the class of the data
-%       'Tolerance'    relative l2 error of a transform against the exact sums; default (and 0) 1e-4
+%       'Tolerance'    relative l2 error of a transform against the exact sums; default (and 0) 1e-5
 %       'Method'       'auto', 'nufft', or 'exact' for the direct sums
 %       'Normal'       how E.normal computes: 'auto', 'toeplitz', 'transforms'
 %       'Window'       of gridding: 'kaiser-bessel', 'gaussian', 'bilinear'

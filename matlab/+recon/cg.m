@@ -11,9 +11,11 @@ function [image, report] = cg(k, d, varargin)
 %
 %       'Maps'        coil sensitivities, [dims coils], or 'data': the estimate of Walsh et al. 2000 from the data
 %                     themselves, relative to the coils' root sum of squares; help recon.coilmaps says when it fails
-%       'Iterations'  at most so many for each image; default 30
+%       'Iterations'  at most so many for each image; default 16
 %       'Residual'    stop when the residual falls to this part of its first norm; default 0, never
-%       'Lambda'      weight of the prior, in the units of E^H W E; default 0: no prior, whatever 'Prior' is
+%       'Lambda'      weight of the prior, relative to the mean diagonal of E^H W E (the sum of the weights, where coil
+%                     maps have unit norm); default 0: no prior, whatever 'Prior' is
+%       'LambdaUnit'  'relative' (default), or 'absolute': lambda stands in the equation above as it is
 %       'Prior'       R: 'identity' (default), 'differences' between neighbours, 'anatomical', or a sparse matrix with a
 %                     column for each voxel
 %       'Reference'   for 'anatomical': the reference image, real, of size dims
@@ -26,12 +28,12 @@ function [image, report] = cg(k, d, varargin)
 %                     iteration with a structure: image, images, iteration, iterations, residual. An error that it
 %                     throws ends the solution. Ctrl-C ends it too, with recon:Cancelled, and frees everything
 %
-%   and those of the operator, as 'Tolerance', 'Device', 'Threads': see recon.Encoding. With many iterations and no
-%   prior ask for a 'Tolerance' of 1e-5: the transforms' error is amplified.
+%   and those of the operator, as 'Tolerance', 'Device', 'Threads': see recon.Encoding. Many iterations without a prior
+%   amplify the transforms' error: leave 'Tolerance' at its default or below.
 %
 %   [x, report] = recon.cg(...) also returns a structure: stop ('iterations', 'tolerance', 'exact'), iterations and
-%   residual of the image that ended worst (worst_image), images, residuals [iterations + 1, images] (NaN where
-%   an image needed fewer), and seconds.
+%   residual of the image that ended worst (worst_image), images, lambda as it stood in the equation, residuals
+%   [iterations + 1, images] (NaN where an image needed fewer), and seconds.
 %
 %   x = recon.cg(E, d, Name, Value, ...) uses an operator made before.
 %
@@ -43,7 +45,7 @@ function [image, report] = cg(k, d, varargin)
 %
 %   See also recon.grid, recon.coilmaps, recon.Encoding.
 recon.internal.need(nargin, 2, 'recon.cg(k, d, dims)');
-names = {'Iterations', 'Residual', 'Lambda', 'Prior', 'Reference', 'Edge', 'Initial', 'Progress'};
+names = {'Iterations', 'Residual', 'Lambda', 'LambdaUnit', 'Prior', 'Reference', 'Edge', 'Initial', 'Progress'};
 [E, o, rest] = recon.internal.setup('recon.cg', k, d, varargin, names);
 if isfield(o, 'Progress') && (islogical(o.Progress) || isnumeric(o.Progress)) && isscalar(o.Progress)
     if o.Progress
