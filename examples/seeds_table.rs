@@ -41,7 +41,6 @@ fn main() -> Result<()> {
     println!("{} samples to {n}^3, percent error and PSNR", trajectory.samples());
     println!("{:<42} {:>16} {:>16}", "", "without noise", format!("SNR {SNR}"));
     let mut rows: Vec<(String, Vec<Metrics>)> = Vec::new();
-    let diagonal = trajectory.samples() as f64;
     for noisy in [false, true] {
         let mut data = clean.clone();
         if noisy {
@@ -67,7 +66,7 @@ fn main() -> Result<()> {
             ("finite differences", 1.0, Prior::Differences),
             ("anatomical prior", 3.0, Prior::Anatomical { reference: &reference, edge: 0.05 }),
         ] {
-            let cg = CgOptions { iterations: 60, lambda: lambda * diagonal, prior, ..CgOptions::default() };
+            let cg = CgOptions { iterations: 60, lambda, prior, ..CgOptions::default() };
             plan.cg(&data, &mut image, &cg)?;
             add(format!("CG, 60 iterations, {name}"), &image)?;
         }

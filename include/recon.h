@@ -278,6 +278,15 @@ typedef enum {
     RECON_WARNING_TOLERANCE = 2,
 } recon_warning;
 
+// What the weight of a prior is relative to.
+typedef enum {
+    // The mean of the diagonal of E^H W E over the voxels that the coils see: sum_m w_m |phi(k_m)|^2, times the mean of
+    // sum_c |S_c|^2 with coil maps. One value then serves scans of any length and scale.
+    RECON_LAMBDA_RELATIVE = 0,
+    // 1: lambda stands in (E^H W E + lambda R^H R) x = E^H W d as it is.
+    RECON_LAMBDA_ABSOLUTE = 1,
+} recon_lambda_unit;
+
 // Everything that depends on the trajectory, made by recon_plan_create. Any number of threads may use a plan at once.
 typedef struct recon_plan recon_plan;
 
@@ -375,7 +384,7 @@ typedef struct {
     // Not 0: the k-space and image arrays of recon_forward, recon_fhd, recon_weighted_fhd, recon_normal, recon_grid and
     // recon_cg are addresses in the GPU's memory. All else stays in the host's.
     uint32_t pointers_on_device;
-    // Relative l2 error of a transform against the exact sums, in (0, 1). 0 (default): 1e-4. Exact sums err by rounding
+    // Relative l2 error of a transform against the exact sums, in (0, 1). 0 (default): 1e-5. Exact sums err by rounding
     // only; over a voxel list on a GPU in f32 the special function units make the sines (the sums' error is about 2e-6),
     // unless the tolerance is below 1e-5, which takes 2.5 times the time.
     double tolerance;
@@ -432,7 +441,7 @@ typedef struct {
     uint64_t iterations;
     // Stop when the residual's norm falls to this part of the norm of E^H W d, in [0, 1); 0 (default) never does.
     double tolerance;
-    // Weight of the prior, 0 (default) or more, in the units of E^H W E.
+    // Weight of the prior, 0 (default) or more, in the unit that lambda_unit names.
     double lambda;
     // RECON_PRIOR_ANATOMICAL: the reference image in any unit, [nx, ny, nz] reals.
     const void *reference;
@@ -453,6 +462,10 @@ typedef struct {
     recon_progress_callback progress;
     // Handed to progress.
     void *user_data;
+    // A recon_lambda_unit; default RECON_LAMBDA_RELATIVE.
+    uint32_t lambda_unit;
+    // Zero.
+    uint32_t reserved;
 } recon_cg_options;
 
 // What came of recon_cg. Set it up with recon_cg_report_init; residuals and residual_capacity are the caller's to set,
@@ -481,6 +494,8 @@ typedef struct {
     double *residuals;
     // Elements that residuals has room for; at least (iterations + 1) images unless it is NULL.
     uint64_t residual_capacity;
+    // What lambda was in (E^H W E + lambda R^H R) x = E^H W d.
+    double lambda;
 } recon_cg_report;
 
 // What a plan is. Set it up with recon_plan_properties_init.
@@ -586,7 +601,7 @@ recon_status recon_geometry_init(recon_geometry *geometry, uint32_t struct_size)
 // Defaults of a plan's options: everything chosen by the library. `struct_size` is sizeof(recon_options).
 recon_status recon_options_init(recon_options *options, uint32_t struct_size);
 
-// Defaults of recon_cg: 30 iterations, no prior. `struct_size` is sizeof(recon_cg_options).
+// Defaults of recon_cg: some tens of iterations, no prior. `struct_size` is sizeof(recon_cg_options).
 recon_status recon_cg_options_init(recon_cg_options *options, uint32_t struct_size);
 
 // An empty report, without room for residuals. `struct_size` is sizeof(recon_cg_report).
@@ -635,7 +650,7 @@ recon_status recon_plan_info(const recon_plan *plan, recon_plan_properties *prop
 // kspace: complex [samples, coils, frames], written.
 //
 // Errors: RECON_NULL_POINTER; RECON_INVALID_ARGUMENT when the arrays overlap; RECON_NOT_FINITE with the voxel's index;
-// RECON_OUT_OF_HOST_MEMORY.
+// also for a result that overflows; RECON_OUT_OF_HOST_MEMORY.
 recon_status recon_forward(const recon_plan *plan, const void *image, void *kspace);
 
 // image = E^H kspace, unscaled and without weights: F^H d of Stone et al. 2008.
@@ -661,7 +676,8 @@ recon_status recon_normal(const recon_plan *plan, const void *x, void *y);
 //
 // kspace: complex [samples, coils, frames], read. image: complex [nx, ny, nz, images, frames], written.
 //
-// Errors: as recon_fhd; RECON_INVALID_ARGUMENT when the weights vanish near the centre of k-space.
+// Errors: as recon_fhd; RECON_INVALID_ARGUMENT when no sample with a positive weight lies near the centre of k-space (an
+// annulus), where the scale of the image is decided, or when one weight outweighs all others.
 recon_status recon_grid(const recon_plan *plan,
                         const void *kspace,
                         void *image);
@@ -732,22 +748,30 @@ recon_status recon_fbp(const recon_plan *plan, const void *kspace, void *image);
 // C w - 1 changes by less than the tolerance. 0 iterations means 30 and a tolerance of 1e-3.
 // weights: real [samples], written; to be given to a new plan, or used by the caller.
 //
-// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT for a negative tolerance;
-// RECON_OUT_OF_HOST_MEMORY.
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT for a negative tolerance, and where no sample lies
+// near the centre of k-space; RECON_OUT_OF_HOST_MEMORY.
 recon_status recon_density(const recon_plan *plan,
                            uint32_t method,
                            uint64_t iterations,
                            double tolerance,
                            void *weights);
 
-// Coil sensitivities estimated from the data's own centre of k-space, scaled to sum_c |S_c|^2 = 1; frames are averaged.
+// Coil sensitivities estimated from the data's own centre of k-space: in each voxel the dominant eigenvector of the coils'
+// covariance in a neighbourhood (Walsh et al. 2000), scaled to sum_c |S_c|^2 = 1; frames are averaged.
+//
+// It is an estimate. Its phase is that of a virtual coil, not that of the object. It means nothing where there is only noise.
+// It is wrong where sensitivities change faster than the central samples resolve, where the scan has few samples in the
+// centre, and where the object is larger than the field of view: measure the maps then, and give them to the plan.
 //
 // kspace: complex [samples, coils, frames], read.
-// calibration: the width of that centre in samples of a Cartesian scan; 0 for 24.
+// calibration: the width of that centre in samples of a Cartesian scan; 0 for 24. A wider one resolves more, with more noise.
 // maps: complex [nx, ny, nz, coils], written; to be given to a new plan.
 //
 // Errors: as recon_fhd; RECON_UNSUPPORTED for a voxel list; RECON_INVALID_ARGUMENT when no sample lies in the centre.
-recon_status recon_coil_maps(const recon_plan *plan, const void *kspace, uint64_t calibration, void *maps);
+recon_status recon_coil_maps(const recon_plan *plan,
+                             const void *kspace,
+                             uint64_t calibration,
+                             void *maps);
 
 // Combines the images of coils into one, for each frame. Of the geometry, precision, dims (or the voxel list's length),
 // coils and frames are used.
@@ -759,6 +783,26 @@ recon_status recon_coil_maps(const recon_plan *plan, const void *kspace, uint64_
 // RECON_SIZE_OVERFLOW; RECON_INVALID_ARGUMENT when the arrays overlap; RECON_NOT_FINITE with the voxel's index;
 // RECON_UNSUPPORTED for a voxel list with RECON_COMBINE_ADAPTIVE; RECON_OUT_OF_HOST_MEMORY.
 recon_status recon_combine(const recon_geometry *geometry, uint32_t method, const void *coil_images, void *image);
+
+// Brings images to another matrix and field of view: from the encoded matrix, on which they are reconstructed, to the one
+// wanted. Where voxels are to have another size, the image is interpolated by Fourier; then its middle is cut out, or
+// surrounded by zeros. The voxel with index floor(n/2) stays where it is, and the object keeps its scale. Of the
+// geometry, precision, ndim, dims, coils and frames are used.
+//
+// fov: [ndim], the field of view that dims cover, in any unit. dims: [ndim], the matrix wanted. dims_fov: [ndim], the field
+// of view that it covers, in that unit. Along an axis where one of these is 0 or less, all voxels have one size; both may
+// be NULL, for all axes.
+// images: complex [nx, ny, nz, coils, frames], read. resized: complex [dims, coils, frames], written.
+//
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE; RECON_INVALID_SIZE for a size of 0;
+// RECON_SIZE_OVERFLOW; RECON_INVALID_ARGUMENT when the arrays overlap; RECON_NOT_FINITE with the voxel's index;
+// RECON_UNSUPPORTED for a voxel list; RECON_OUT_OF_HOST_MEMORY.
+recon_status recon_resize(const recon_geometry *geometry,
+                          const double *fov,
+                          const uint64_t *dims,
+                          const double *dims_fov,
+                          const void *images,
+                          void *resized);
 
 // A fully sampled Cartesian grid: k = (index - floor(n/2)) / n on each axis, x fastest.
 //

@@ -593,9 +593,8 @@ static int on_interrupt(void *user_data) {
 
 /* ---- Commands: plans ------------------------------------------------------------------------------------------- */
 
-/* The trajectory as separate coordinates, from [samples, ndim] reals or from complex kx + i ky. The edge 0.5 is the same
- * frequency as -0.5 for voxels at integers, and users write it. */
-static void set_trajectory(recon_geometry *geometry, const mxArray *k, bool wrap) {
+/* The trajectory as separate coordinates, from [samples, ndim] reals or from complex kx + i ky. */
+static void set_trajectory(recon_geometry *geometry, const mxArray *k) {
     need_numbers(k, "the trajectory");
     bool wide = geometry->precision == RECON_F64, from = mxIsDouble(k);
     size_t elements = mxGetNumberOfElements(k), ndim = mxIsComplex(k) ? 2 : geometry->ndim;
@@ -615,11 +614,7 @@ static void set_trajectory(recon_geometry *geometry, const mxArray *k, bool wrap
             } else {
                 value = element(mxGetData(k), from, axis * samples + i);
             }
-            /* Once more in the plan's precision, in which 0.49999999999 is 0.5. */
             set_element(coordinates, wide, i, value);
-            if (wrap && element(coordinates, wide, i) == 0.5) {
-                set_element(coordinates, wide, i, -0.5);
-            }
         }
         geometry->coordinates[axis] = coordinates;
     }
@@ -696,7 +691,7 @@ static void read_geometry(recon_geometry *geometry, const mxArray *structure) {
             geometry->voxels[d] = (const char *)positions + d * geometry->voxel_count * bytes_of(geometry->precision);
         }
     }
-    set_trajectory(geometry, need_field(structure, "k"), !geometry->voxel_count);
+    set_trajectory(geometry, need_field(structure, "k"));
     if ((value = field(structure, "weights"))) {
         need_count(value, geometry->samples, "Weights (one number a sample of the trajectory)");
         geometry->weights = reals(value, geometry->precision, "Weights");
@@ -777,7 +772,31 @@ static void read_options(recon_options *options, uint32_t indices[64], const mxA
     options->interrupt = on_interrupt;
 }
 
-/* handle = create(geometry, options) */
+/* What the plan warns of, as structures of an identifier and a text: the caller gives them out, as only MATLAB's code may
+ * end with an error in the midst of it (where the user made errors of warnings). */
+static mxArray *warnings_of(const recon_plan *plan) {
+    const char *names[] = {"identifier", "text"};
+    mwSize count = 0;
+    uint32_t kind;
+    const char *text;
+    do {
+        check(recon_plan_warning(plan, count, &kind, &text));
+    } while (text && ++count);
+    mxArray *list = mxCreateStructMatrix(count, 1, 2, names);
+    for (mwSize i = 0; i < count; i++) {
+        check(recon_plan_warning(plan, i, &kind, &text));
+        const char *identifier = "recon:Warning";
+        switch (kind) {
+        case RECON_WARNING_EXTENT: identifier = "recon:Extent"; break;
+        case RECON_WARNING_TOLERANCE: identifier = "recon:Tolerance"; break;
+        }
+        mxSetField(list, (mwIndex)i, "identifier", mxCreateString(identifier));
+        mxSetField(list, (mwIndex)i, "text", mxCreateString(text));
+    }
+    return list;
+}
+
+/* [handle, warnings] = create(geometry, options) */
 static void create(int nout, mxArray **out, const mxArray **in) {
     (void)nout;
     recon_geometry geometry;
@@ -826,6 +845,7 @@ static void create(int nout, mxArray **out, const mxArray **in) {
     e->on_gpu = options.pointers_on_device != 0;
     plans.count++;
     *(uint64_t *)mxGetData(out[0]) = e->id;
+    out[1] = warnings_of(e->plan);
 }
 
 /* destroy(handle): also of a plan that is not there any more. */
@@ -990,21 +1010,25 @@ static bool has_shape(const mxArray *array, const shape *s) {
     return memcmp(mxGetDimensions(array), s->size, (size_t)s->count * sizeof *s->size) == 0;
 }
 
-/* output = multiply(key, input): E * x or E' * y for an input of the operator's own shape; [] for any other, of which
- * the caller must find the output's shape. One call and no arithmetic in MATLAB: this is what iterations consist of.
- * key: [handle, whether adjoint, whether columns are wanted]. */
+/* output = multiply(key, input, what): E * x or E' * y, E^H W E x or E^H W y, for an input of the operator's own shape (of
+ * E^H W E x a column as well); [] for any other, of which the caller must find the output's shape. One call and no
+ * arithmetic in MATLAB: this is what iterations consist of. key: [handle, whether adjoint, whether columns are wanted]. */
 static void multiply(int nout, mxArray **out, const mxArray **in) {
+    static const choice names[] = {{"product", FORWARD}, {"normal", NORMAL}, {"rhs", WEIGHTED}, {NULL, 0}};
     (void)nout;
     if (mxGetClassID(in[0]) != mxUINT64_CLASS || mxIsComplex(in[0]) || mxGetNumberOfElements(in[0]) != 3) {
         fail(INVALID, "the key is %s: only recon.Encoding makes keys", describe(in[0]));
     }
     const uint64_t *key = mxGetData(in[0]);
     entry *e = need_id(key[0]);
-    bool adjoint = key[1] != 0, columns = key[2] != 0;
-    const shape *from = adjoint ? &e->kspace_shape : &e->image_shape;
-    const shape *to = adjoint ? &e->image_shape : &e->kspace_shape;
+    uint32_t which = choose(in[2], "the product", names);
+    if (which == FORWARD && key[1] != 0) {
+        which = FHD;
+    }
+    const shape *from = which == FORWARD || which == NORMAL ? &e->image_shape : &e->kspace_shape;
+    const shape *to = which == FORWARD ? &e->kspace_shape : &e->image_shape;
     shape column_from = {2, {from->elements, 1}, from->elements}, column_to = {2, {to->elements, 1}, to->elements};
-    if (columns) {
+    if (key[2] != 0 || (which == NORMAL && has_shape(in[1], &column_from))) {
         from = &column_from;
         to = &column_to;
     }
@@ -1012,14 +1036,14 @@ static void multiply(int nout, mxArray **out, const mxArray **in) {
         out[0] = mxCreateDoubleMatrix(0, 0, mxREAL);
         return;
     }
-    out[0] = transformed(e, adjoint ? FHD : FORWARD, in[1], to);
+    out[0] = transformed(e, which, in[1], to);
 }
 
 /* R of the prior, from MATLAB's compressed columns to compressed rows. */
 static void set_matrix(recon_cg_options *options, const mxArray *matrix, const entry *e) {
     if (!mxIsDouble(matrix) || mxGetN(matrix) != e->voxels) {
-        fail("recon:SizeMismatch", "Prior is %s: a matrix has one column for each of %llu voxels", describe(matrix),
-             (unsigned long long)e->voxels);
+        fail("recon:SizeMismatch", "Prior is %s: a matrix has one column for each of %llu voxels%s", describe(matrix),
+             (unsigned long long)e->voxels, mxGetM(matrix) == e->voxels ? ": permute(Prior, [2 1])" : "");
     }
     size_t rows = mxGetM(matrix), columns = mxGetN(matrix);
     const mwIndex *starts = mxGetJc(matrix), *row_of = mxGetIr(matrix);
@@ -1053,6 +1077,7 @@ static void set_matrix(recon_cg_options *options, const mxArray *matrix, const e
 }
 
 static void read_cg_options(recon_cg_options *options, progress_state *progress, const mxArray *structure, const entry *e) {
+    static const choice units[] = {{"relative", RECON_LAMBDA_RELATIVE}, {"absolute", RECON_LAMBDA_ABSOLUTE}, {NULL, 0}};
     static const choice priors[] = {{"identity", RECON_PRIOR_IDENTITY},
                                     {"differences", RECON_PRIOR_DIFFERENCES},
                                     {"anatomical", RECON_PRIOR_ANATOMICAL},
@@ -1069,6 +1094,9 @@ static void read_cg_options(recon_cg_options *options, progress_state *progress,
     }
     if ((value = field(structure, "Lambda"))) {
         options->lambda = scalar(value, "Lambda");
+    }
+    if ((value = field(structure, "LambdaUnit"))) {
+        options->lambda_unit = choose(value, "LambdaUnit", units);
     }
     if ((value = field(structure, "Edge"))) {
         options->edge = scalar(value, "Edge");
@@ -1155,13 +1183,14 @@ static void solve(int nout, mxArray **out, const mxArray **in) {
     check(status);
     out[2] = mxCreateDoubleMatrix(0, 0, mxREAL);
     const char *names[] = {"stop",      "images",          "worst_image",       "iterations", "residual",
-                           "q_seconds", "adjoint_seconds", "iteration_seconds", "residuals"};
+                           "q_seconds", "adjoint_seconds", "iteration_seconds", "lambda",     "residuals"};
     out[1] = mxCreateStructMatrix(1, 1, sizeof names / sizeof *names, names);
     set_text(out[1], "stop", report.stop < 3 ? stops[report.stop] : "other");
     set_number(out[1], "images", (double)report.images);
     set_number(out[1], "worst_image", (double)report.worst_image + 1.0);
     set_number(out[1], "iterations", (double)report.iterations);
     set_number(out[1], "residual", report.residual);
+    set_number(out[1], "lambda", report.lambda);
     set_number(out[1], "q_seconds", report.q_seconds);
     set_number(out[1], "adjoint_seconds", report.adjoint_seconds);
     set_number(out[1], "iteration_seconds", report.iteration_seconds);
@@ -1364,7 +1393,7 @@ static void phantom_kspace(int nout, mxArray **out, const mxArray **in) {
     recon_geometry geometry;
     uint64_t count;
     start_geometry(&geometry, in[0]);
-    set_trajectory(&geometry, need_field(in[0], "k"), true);
+    set_trajectory(&geometry, need_field(in[0], "k"));
     const double *shapes = shapes_of(in[1], &count);
     uint32_t model = choose(in[2], "the coils' model", models);
     uint64_t threads = count_of(in[3], "Threads");
@@ -1495,11 +1524,11 @@ static const struct {
     int inputs, outputs;
     void (*run)(int nout, mxArray **out, const mxArray **in);
 } commands[] = {
-    {"create", 2, 1, create},
+    {"create", 2, 2, create},
     {"destroy", 1, 0, destroy},
     {"plans", 0, 1, count_plans},
     {"info", 1, 1, info},
-    {"multiply", 2, 1, multiply},
+    {"multiply", 3, 1, multiply},
     {"apply", 4, 1, apply},
     {"cg", 4, 3, solve},
     {"density", 5, 1, density},

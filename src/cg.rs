@@ -2,6 +2,7 @@
 //! Reson. Med. 46:638, 2001, for the normal equations of an MR scan).
 
 use crate::backend::{Backend, Complexes, ComplexesMut, Deliveries, Sink, Source};
+use crate::defaults;
 use crate::error::{bail, try_reserve, Result};
 use crate::interrupt;
 use crate::prior::{Prior, PriorOperator};
@@ -13,6 +14,17 @@ use std::time::Instant;
 /// Residuals that room is made for beforehand.
 const MOST_RESIDUALS: usize = 10_000;
 
+/// What the weight of a prior is relative to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum LambdaUnit {
+    /// The mean of the diagonal of E^H W E over the voxels that the coils see: sum_m w_m |phi(k_m)|^2, times the mean of
+    /// sum_c |S_c|^2 with coil maps. One value then serves scans of any length and scale.
+    #[default]
+    Relative,
+    /// 1: lambda stands in (E^H W E + lambda R^H R) x = E^H W d as it is.
+    Absolute,
+}
+
 /// How to solve, and with what prior.
 #[derive(Debug, Clone, Copy)]
 pub struct CgOptions<'a, T: Real> {
@@ -20,8 +32,10 @@ pub struct CgOptions<'a, T: Real> {
     pub iterations: usize,
     /// Stop when the residual's norm falls to this part of the right-hand side's; 0 never does.
     pub tolerance: f64,
-    /// Weight of the prior, 0 or more, in the units of E^H W E.
+    /// Weight of the prior, 0 or more.
     pub lambda: f64,
+    /// What `lambda` is relative to.
+    pub lambda_unit: LambdaUnit,
     /// The prior.
     pub prior: Prior<'a, T>,
     /// Image to start from, of the result's shape; zero where not given.
@@ -30,7 +44,14 @@ pub struct CgOptions<'a, T: Real> {
 
 impl<T: Real> Default for CgOptions<'_, T> {
     fn default() -> Self {
-        CgOptions { iterations: 30, tolerance: 0.0, lambda: 0.0, prior: Prior::Identity, initial: None }
+        CgOptions {
+            iterations: defaults::ITERATIONS,
+            tolerance: defaults::RESIDUAL,
+            lambda: defaults::LAMBDA,
+            lambda_unit: defaults::LAMBDA_UNIT,
+            prior: Prior::default(),
+            initial: None,
+        }
     }
 }
 
@@ -81,6 +102,8 @@ impl CgRun {
 pub struct CgReport {
     /// The solution of each image.
     pub runs: Vec<CgRun>,
+    /// What lambda was in (E^H W E + lambda R^H R) x = E^H W d.
+    pub lambda: f64,
     /// Seconds for Q (0 where it was there already, or is not used).
     pub q_seconds: f64,
     /// Seconds for E^H W d.
@@ -121,6 +144,8 @@ pub(crate) trait System<T: Real, B: Backend<T>> {
     fn prepare(&self) -> Result<()>;
     /// Refuses `bytes` for `what` beyond the caller's memory limit.
     fn check_memory(&self, bytes: usize, what: &str) -> Result<()>;
+    /// The mean of the diagonal of E^H W E over the voxels that coils see.
+    fn mean_diagonal(&self) -> Result<f64>;
     /// The images E^H W d of one frame.
     fn right_hand_side(&self, kspace: Source<'_, Complex<T>>, image: ComplexesMut<B, T>) -> Result<()>;
     /// y = E^H W E x for one image.
@@ -283,6 +308,11 @@ pub(crate) fn solve<T: Real, B: Backend<T>>(
     let started = Instant::now();
     system.prepare()?;
     report.q_seconds = started.elapsed().as_secs_f64();
+    report.lambda = match options.lambda_unit {
+        LambdaUnit::Relative if options.lambda > 0.0 => options.lambda * system.mean_diagonal()?,
+        _ => options.lambda,
+    };
+    let options = &CgOptions { lambda: report.lambda, lambda_unit: LambdaUnit::Absolute, ..*options };
     let (voxels, images, kspace_len) = (system.voxels(), system.images(), system.kspace_len());
     let frames = kspace.len() / kspace_len;
     // Residual, direction, its image under the operator, the right-hand side of one frame and the solution of all.

@@ -5,8 +5,13 @@
 //! neighbourhood (Walsh et al., Magn. Reson. Med. 43:682, 2000), its phase that of one virtual coil; the maps are then
 //! interpolated to the image's grid and scaled to sum_c |S_c|^2 = 1, so that an image combined with them has the
 //! magnitude of the root sum of squares.
+//!
+//! It is an estimate. Its phase is that of the virtual coil, not that of the object. It means nothing where there is only
+//! noise. It is wrong where sensitivities change faster than the central samples resolve, where the scan has few samples in the
+//! centre, and where the object is larger than the field of view.
 
 use crate::backend::Backend;
+use crate::defaults;
 use crate::density::{self, Density};
 use crate::encoding::{Encoding, Weighting};
 use crate::error::{bail, checked_product, try_collect, try_vec, Result};
@@ -17,9 +22,6 @@ use crate::plan::Options;
 use crate::real::{narrow, wide, Real};
 use crate::window::Window;
 use num_complex::Complex;
-
-/// The width of the centre of k-space that sensitivities are estimated from, in samples of a Cartesian scan.
-pub const DEFAULT_CALIBRATION: usize = 24;
 
 /// Standard deviation of the Gaussian neighbourhood, in voxels of the calibration images, which are at twice their
 /// resolution.
@@ -69,7 +71,7 @@ pub fn combine<T: Real>(
             }
         }
         Combine::Adaptive => {
-            let low = low_dims(dims, DEFAULT_CALIBRATION);
+            let low = low_dims(dims, defaults::CALIBRATION);
             let small: Vec<Complex<f64>> =
                 images.chunks_exact(voxels).flat_map(|image| block_means(image, dims, &low)).collect();
             let maps = walsh(&small, &low, coils)?;
@@ -98,7 +100,7 @@ pub(crate) fn maps<T: Real, B: Backend<T>>(
     }
     let samples = encoding.samples;
     let dims = &encoding.dims;
-    let calibration = if calibration == 0 { DEFAULT_CALIBRATION } else { calibration };
+    let calibration = if calibration == 0 { defaults::CALIBRATION } else { calibration };
     let low = low_dims(dims, calibration);
 
     // Samples within the ellipsoid of the calibration's width, their distance from its centre, and coordinates as the

@@ -11,7 +11,7 @@
 use crate::backend::{Backend, Complexes, ComplexesMut, Sink, Source};
 use crate::cg::{self, CgOptions, CgReport, Progress, System};
 use crate::density::Density;
-use crate::encoding::{Encoding, Weighting};
+use crate::encoding::{mean_energy, Encoding, Weighting};
 use crate::error::{bail, try_reserve, Result};
 use crate::geometry::Geometry;
 use crate::interrupt;
@@ -417,6 +417,15 @@ impl<T: Real, B: Backend<T>> System<T, B> for Divided<T, B> {
     }
     fn check_memory(&self, bytes: usize, what: &str) -> Result<()> {
         self.undivided().check_memory(bytes, what)
+    }
+    fn mean_diagonal(&self) -> Result<f64> {
+        match &self.whole {
+            Some(whole) => whole.mean_diagonal(),
+            None => {
+                let parts = self.parts.iter().map(|part| part.encoding.map_energies());
+                Ok(self.first().weight_sum() * mean_energy(&parts.collect::<Result<Vec<_>>>()?))
+            }
+        }
     }
     fn right_hand_side(&self, kspace: Source<'_, Complex<T>>, image: ComplexesMut<B, T>) -> Result<()> {
         let mut host = crate::error::try_vec(image.len(), Complex::default(), "E^H W d")?;

@@ -546,6 +546,27 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         Ok(())
     }
 
+    /// The sum of the samples' weights in E^H W E: its diagonal, without coil maps.
+    pub fn weight_sum(&self) -> f64 {
+        (0..self.samples).map(|m| self.squared_weight(m)).sum()
+    }
+
+    /// sum_c |S_c|^2 of each voxel, with coil maps.
+    pub fn map_energies(&self) -> Result<Option<Vec<T>>> {
+        if self.maps.is_none() {
+            return Ok(None);
+        }
+        let b = self.b();
+        let mut sum = self.image()?;
+        b.clear(b.view_mut(&mut sum));
+        for coils in self.batches(self.coils) {
+            self.with_maps(coils, |maps| b.add_conj_products(maps, maps, b.view_mut(&mut sum)))?;
+        }
+        let mut host = try_vec(self.voxels, Complex::default(), "the energies of coil maps")?;
+        b.download(b.view(&sum), &mut host)?;
+        try_collect(self.voxels, "the energies of coil maps", host.iter().map(|z| z.re)).map(Some)
+    }
+
     fn key(&self) -> Key {
         Key::new(&self.coordinates, &self.dims, |m| self.squared_weight(m))
     }
@@ -668,6 +689,9 @@ impl<T: Real, B: Backend<T>> System<T, B> for Encoding<T, B> {
     fn check_memory(&self, bytes: usize, what: &str) -> Result<()> {
         MemoryLimit { held: self.bytes_held(), ..self.limit }.check(bytes, what)
     }
+    fn mean_diagonal(&self) -> Result<f64> {
+        Ok(self.weight_sum() * mean_energy(&[self.map_energies()?]))
+    }
     fn right_hand_side(&self, kspace: Source<'_, Complex<T>>, mut image: ComplexesMut<B, T>) -> Result<()> {
         for (arrays, voxels) in self.groups(kspace.len() / self.samples) {
             let values = kspace.part(arrays.start * self.samples..arrays.end * self.samples);
@@ -678,6 +702,15 @@ impl<T: Real, B: Backend<T>> System<T, B> for Encoding<T, B> {
     fn normal(&self, x: Complexes<B, T>, y: ComplexesMut<B, T>) -> Result<()> {
         Encoding::normal(self, x, y)
     }
+}
+
+/// The mean, over voxels that a coil sees, of sum_c |S_c|^2, which several groups of coils add up to; 1 without coil maps.
+pub(crate) fn mean_energy<T: Real>(groups: &[Option<Vec<T>>]) -> f64 {
+    let maps: Vec<&[T]> = groups.iter().flatten().map(|energies| &energies[..]).collect();
+    let Some(first) = maps.first() else { return 1.0 };
+    let all = (0..first.len()).map(|i| maps.iter().map(|energies| energies[i].wide()).sum::<f64>());
+    let (sum, seen) = all.filter(|&e| e > 0.0).fold((0.0, 0usize), |(sum, seen), e| (sum + e, seen + 1));
+    sum / seen.max(1) as f64
 }
 
 /// The caller's memory limit, and what the plan holds already.

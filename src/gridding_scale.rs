@@ -18,9 +18,9 @@ const MOST_PERIODS: f64 = 64.0;
 const MOST_VOXELS: usize = 1 << 16;
 /// Samples of the spectrum for each period of the window's length, between which cubics interpolate to 1e-6.
 const STEPS: f64 = 32.0;
-/// How far from k = 0 the nearest sample may lie, in Cartesian sample distances 1/n: further away, the mean of an object
-/// cannot be known.
-const NEAREST: f64 = 1.5;
+/// How far from k = 0 the nearest sample may lie: further away, the mean of an object cannot be known. In Cartesian sample
+/// distances 1/n or, where the samples are fewer than would fill k-space so, in theirs.
+const NEAREST: f64 = 2.0;
 
 /// A density weight after scaling, at most. All of k-space has the volume 1: a larger one drowns the image in one sample.
 pub(crate) const LARGEST_WEIGHT: f64 = 1e6;
@@ -76,41 +76,42 @@ impl Spectrum {
 pub(crate) fn gridding_scale<T: Real>(k: &[&[T]], dims: &[usize], weight: impl Fn(usize) -> f64) -> Result<f64> {
     let reach = |k: &[T]| k.iter().map(|k| k.wide().abs()).fold(0.0, f64::max);
     let axes: Vec<Spectrum> = k.iter().zip(dims).map(|(k, &n)| Spectrum::new(n, reach(k))).collect();
-    let (mut sum, mut nearest, mut largest) = (0.0, f64::INFINITY, 0.0_f64);
+    // NaN is no number to compare with, and is refused below as what is not above 0.
+    let largest = (0..k[0].len()).map(&weight).fold(0.0, f64::max);
+    let (mut sum, mut nearest) = (0.0, f64::INFINITY);
     for m in 0..k[0].len() {
-        let w = weight(m);
+        // Relative to the largest, so that no sum overflows.
+        let w = weight(m) / largest;
         if !(w > 0.0) {
             continue;
         }
-        largest = largest.max(w);
         sum += axes.iter().zip(k).fold(w, |product, (axis, k)| product * axis.at(k[m].wide()));
         // One voxel is the same for every k.
         let distance = |(k, &n): (&&[T], &usize)| if n > 1 { (k[m].wide() * n as f64).powi(2) } else { 0.0 };
         nearest = k.iter().zip(dims).map(distance).sum::<f64>().sqrt().min(nearest);
     }
-    if !(nearest <= NEAREST) {
+    // Cells of a Cartesian grid within the reach of k, and the edge of one sample's share of them.
+    let resolved: Vec<f64> =
+        k.iter().zip(dims).filter(|(_, &n)| n > 1).map(|(k, &n)| (2.0 * reach(k) * n as f64).max(1.0)).collect();
+    let share = resolved.iter().product::<f64>() / k[0].len() as f64;
+    let allowed = NEAREST * share.powf(1.0 / resolved.len().max(1) as f64).max(1.0);
+    if !(nearest <= allowed) {
         bail!(
             InvalidArgument,
             "no sample with a positive density weight lies near the centre of k-space (the nearest is {nearest:.1} sample \
-             distances 1/n away, at most {NEAREST} are allowed), so that the scale of the image cannot be known: measure \
+             distances 1/n away, at most {allowed:.1} are allowed), so that the scale of the image cannot be known: measure \
              the centre, or use recon_fhd or recon_cg"
         );
     }
-    if !(sum > 0.0 && sum.is_finite()) {
-        bail!(
-            InvalidArgument,
-            "the density weights add up to {sum} near the centre of k-space: scale them so that their sum is a number"
-        );
-    }
-    if !(largest / sum <= LARGEST_WEIGHT) {
+    if !(1.0 / sum <= LARGEST_WEIGHT) {
         bail!(
             InvalidArgument,
             "the largest density weight stands for {:.1e} times all of k-space when those near its centre are right: \
              correct the weights",
-            largest / sum
+            1.0 / sum
         );
     }
-    Ok(1.0 / sum)
+    Ok(1.0 / sum / largest)
 }
 
 #[cfg(test)]

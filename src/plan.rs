@@ -138,7 +138,7 @@ pub struct Options {
     pub normal: Normal,
     /// Where.
     pub device: Device,
-    /// Relative l2 error of a transform against the exact sums, in (0, 1); 0 for 1e-4. Exact sums err by rounding only; over a
+    /// Relative l2 error of a transform against the exact sums, in (0, 1); 0 for 1e-5 ([`crate::defaults`]). Exact sums err by rounding only; over a
     /// list of voxels on a GPU in f32 the special function units make the sines (the sums' error is about 2e-6), unless the
     /// tolerance is below 1e-5, which takes 2.5 times the time.
     pub tolerance: f64,
@@ -458,7 +458,8 @@ impl<T: Real> Plan<T> {
     /// back at its own scale. Without weights in the geometry those of Pipe and Menon are computed, once.
     ///
     /// # Errors
-    /// As [`Plan::fhd`]; `InvalidArgument` when the weights vanish near the centre of k-space.
+    /// As [`Plan::fhd`]; `InvalidArgument` when no sample with a positive weight lies near the centre of k-space (an annulus),
+    /// where the scale of the image is decided, or when one weight outweighs all others.
     pub fn grid<'a>(
         &self,
         kspace: impl Into<Source<'a, Complex<T>>>,
@@ -570,8 +571,8 @@ impl<T: Real> Plan<T> {
 
     /// Solves (E^H W E + lambda R^H R) x = E^H W d by conjugate gradients, each image on its own.
     ///
-    /// Many iterations without a prior amplify errors of E^H d where k-space was not sampled: a plan for them should have a
-    /// tolerance of 1e-5 or less, which costs little.
+    /// Many iterations without a prior amplify errors of E^H d where k-space was not sampled: a plan for them should have the
+    /// default tolerance or less.
     ///
     /// # Errors
     /// As [`Plan::fhd`]; `InvalidArgument`, `ToleranceOutOfRange` and `SizeMismatch` for options that make no sense;
@@ -620,7 +621,8 @@ impl<T: Real> Plan<T> {
         self.call(|| self.engine.density(method))
     }
 
-    /// Coil sensitivities estimated from the data's own centre of k-space, see [`coils`]; [nx, ny, nz, coils].
+    /// Coil sensitivities estimated from the data's own centre of k-space, [nx, ny, nz, coils]: see [`coils`], also for where
+    /// the estimate fails.
     /// `calibration` is the width of that centre in samples of a Cartesian scan; 0 for the default.
     ///
     /// # Errors

@@ -11,6 +11,7 @@
 //!
 //! and the worst voxel, at the image's edge, decides. Nothing here is tabulated: parameters are found at plan time.
 
+use crate::defaults;
 use crate::error::{bail, Result};
 use std::f64::consts::PI;
 
@@ -43,8 +44,6 @@ pub const MAX_WIDTH: usize = 16;
 /// By how much the expected error must stay below the tolerance: samples that are few or unevenly spread can err more
 /// than the mean over all positions does.
 const MARGIN: f64 = 1.1;
-/// The tolerance where the caller names none.
-const DEFAULT_TOLERANCE: f64 = 1e-4;
 /// Periods on each side whose aliases are summed.
 const PERIODS: i32 = 8;
 
@@ -218,7 +217,7 @@ pub struct Choice {
 /// Chooses window width and oversampling between 1.25 and 2 for an image of `dims` voxels, so that the error stays within
 /// `tolerance` in a precision of machine epsilon `epsilon`, at the least `cost`.
 ///
-/// A tolerance of 0 asks for 1e-4, or for the best that the window reaches if that is worse.
+/// A tolerance of 0 asks for [`defaults::TOLERANCE`], or for the best that the window reaches if that is worse.
 pub fn choose(
     window: Window,
     dims: &[usize],
@@ -230,7 +229,7 @@ pub fn choose(
         bail!(ToleranceOutOfRange, "the tolerance is {tolerance}: it must lie between 0 and 1, 1e-4 say");
     }
     let by_default = tolerance == 0.0;
-    let tolerance = if by_default { DEFAULT_TOLERANCE } else { tolerance };
+    let tolerance = if by_default { defaults::TOLERANCE } else { tolerance };
     // Those that could be cheapest come first; the rest need no look once one is found that is cheaper than they can be.
     let mut sigmas: Vec<(f64, f64)> = sigmas()
         .map(|sigma| {

@@ -3,7 +3,7 @@
 
 use recon::ffi::recon_status::*;
 use recon::ffi::*;
-use recon::{CgOptions, Complex, Density, Geometry, Options, Plan, Prior, Real};
+use recon::{CgOptions, Complex, Density, Geometry, LambdaUnit, Options, Plan, Prior, Real};
 use std::collections::HashSet;
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
 use std::fmt::Debug;
@@ -316,12 +316,20 @@ fn cg_is_that_of_the_rust_api<T: Number>() {
         Prior::Matrix(matrix),
     ];
     for (number, prior) in priors.into_iter().enumerate() {
-        let theirs = CgOptions { iterations: 9, tolerance: 1e-3, lambda: 2.0, prior, initial: Some(initial) };
+        let theirs = CgOptions {
+            iterations: 9,
+            tolerance: 1e-3,
+            lambda: 2.0,
+            lambda_unit: LambdaUnit::Absolute,
+            prior,
+            initial: Some(initial),
+        };
         let mut b = poisoned::<T>(VOXELS * FRAMES);
         let wanted = rust.cg(&s.kspace, &mut b, &theirs).unwrap();
 
         let mut o = init(recon_cg_options_init);
         (o.iterations, o.tolerance, o.lambda, o.prior, o.edge) = (9, 1e-3, 2.0, number as u32, 0.2);
+        o.lambda_unit = 1;
         o.initial = initial.as_ptr().cast();
         o.reference = reference.as_ptr().cast();
         o.matrix_rows = VOXELS as u64;
@@ -628,6 +636,63 @@ fn coil_images_are_combined_frame_by_frame() {
     untouched(&a);
 }
 
+#[test]
+fn images_on_another_matrix_coil_by_coil() {
+    let s = Scene::<f64>::new();
+    let g = s.geometry();
+    // Finer voxels along x, some of y cut off.
+    let (fov, dims_fov) = ([1.0, 2.0, 3.0], [1.0, 1.5, 0.0]);
+    let wanted: Vec<usize> = N.iter().enumerate().map(|(axis, n)| [2 * n, n - 1, n + 2][axis]).collect();
+    let dims: Vec<u64> = wanted.iter().map(|&n| n as u64).collect();
+    let voxels: usize = wanted.iter().product();
+    let mut a = poisoned::<f64>(voxels * COILS * FRAMES);
+    let at = a.as_mut_ptr().cast();
+    // SAFETY: arrays have the lengths documented.
+    unsafe { ok(recon_resize(&raw const g, fov.as_ptr(), dims.as_ptr(), dims_fov.as_ptr(), s.image_at(), at)) };
+    let resize = recon::Resize::new(&N, &fov[..N.len()], &wanted, &dims_fov[..N.len()]).unwrap();
+    for (image, a) in s.image.chunks(VOXELS).zip(a.chunks(voxels)) {
+        let mut b = poisoned::<f64>(voxels);
+        resize.apply(image, &mut b).unwrap();
+        same(a, &b);
+    }
+    // Fields of view left out: voxels of one size.
+    // SAFETY: arrays have the lengths documented.
+    unsafe { ok(recon_resize(&raw const g, null(), dims.as_ptr(), null(), s.image_at(), at)) };
+    let resize = recon::Resize::new(&N, &[0.0; 3][..N.len()], &wanted, &[0.0; 3][..N.len()]).unwrap();
+    let mut b = poisoned::<f64>(voxels);
+    resize.apply(&s.image[..VOXELS], &mut b).unwrap();
+    same(&a[..voxels], &b);
+
+    let mut a = poisoned::<f64>(voxels * COILS * FRAMES);
+    let at = a.as_mut_ptr().cast();
+    let (f, d, to) = (fov.as_ptr(), dims.as_ptr(), dims_fov.as_ptr());
+    let mut bad = s.image.clone();
+    // In the last image: none before it must be written.
+    let last = bad.len() - 1;
+    bad[last].re = f64::INFINITY;
+    // SAFETY: arrays have the lengths documented.
+    unsafe {
+        fails(recon_resize(&raw const g, f, d, to, bad.as_ptr().cast(), at), RECON_NOT_FINITE, &["voxel"]);
+        fails(recon_resize(null(), f, d, to, s.image_at(), at), RECON_NULL_POINTER, &["geometry"]);
+        fails(recon_resize(&raw const g, f, null(), to, s.image_at(), at), RECON_NULL_POINTER, &["dims"]);
+        fails(recon_resize(&raw const g, f, d, to, null(), at), RECON_NULL_POINTER, &["images"]);
+        fails(recon_resize(&raw const g, f, d, to, s.image_at(), null_mut()), RECON_NULL_POINTER, &["resized"]);
+        fails(recon_resize(&raw const g, f, d, to, at, at), RECON_INVALID_ARGUMENT, &["overlap"]);
+        let none = recon_geometry { frames: 0, ..g };
+        fails(recon_resize(&raw const none, f, d, to, s.image_at(), at), RECON_INVALID_SIZE, &["0 frames"]);
+        fails(recon_resize(&raw const g, f, [0; 3].as_ptr(), to, s.image_at(), at), RECON_INVALID_SIZE, &["0"]);
+        let far = [1e-12; 3];
+        fails(
+            recon_resize(&raw const g, f, d, far.as_ptr(), s.image_at(), at),
+            RECON_SIZE_OVERFLOW,
+            &["fields of view"],
+        );
+        let list = recon_geometry { voxel_count: VOXELS as u64, ..g };
+        fails(recon_resize(&raw const list, f, d, to, s.image_at(), at), RECON_UNSUPPORTED, &["list"]);
+    }
+    untouched(&a);
+}
+
 // ------------------------------------------------------------------------------------------------------ errors
 
 #[test]
@@ -786,7 +851,7 @@ fn bad_numbers_are_named_by_index() {
     for (value, status, word) in [
         (f32::NAN, RECON_NOT_FINITE, "NaN"),
         (f32::NEG_INFINITY, RECON_NOT_FINITE, "-inf"),
-        (0.5, RECON_COORDINATE_OUT_OF_RANGE, "0.5"),
+        (0.51, RECON_COORDINATE_OUT_OF_RANGE, "0.51"),
         (-0.75, RECON_COORDINATE_OUT_OF_RANGE, "-0.75"),
     ] {
         let mut k = s.k[1].clone();
@@ -797,7 +862,7 @@ fn bad_numbers_are_named_by_index() {
         w[45] = value;
         let g = recon_geometry { weights: w.as_ptr().cast(), ..s.geometry() };
         match value {
-            0.5 => drop(Handle::new(&g, &o)),
+            0.51 => drop(Handle::new(&g, &o)),
             _ if value.is_finite() => create_fails(&g, &o, RECON_INVALID_ARGUMENT, &["weight 45 is -0.75", "negative"]),
             _ => create_fails(&g, &o, RECON_NOT_FINITE, &["weight 45", word]),
         }
@@ -839,6 +904,52 @@ fn bad_numbers_are_named_by_index() {
     let status = unsafe { recon_cg(plan.0, kspace.as_ptr().cast(), out.as_mut_ptr().cast(), null(), null_mut()) };
     fails(status, RECON_NOT_FINITE, &["overflows f32", "scale"]);
     untouched(&out);
+}
+
+#[test]
+fn results_that_overflow_are_refused() {
+    let s = Scene::<f32>::new();
+    let plan = Handle::new(&s.geometry(), &options(|_| ()));
+    let at = |z: &[Complex<f32>]| z.as_ptr().cast::<c_void>();
+    let huge = vec![Complex::new(3e38f32, -3e38); s.image.len().max(s.kspace.len())];
+    let (mut image, mut kspace) = (poisoned::<f32>(s.image.len()), poisoned::<f32>(s.kspace.len()));
+    let (x, d) = (image.as_mut_ptr().cast(), kspace.as_mut_ptr().cast());
+    // SAFETY: as above.
+    unsafe {
+        fails(recon_fhd(plan.0, at(&huge), x), RECON_NOT_FINITE, &["image voxel", "overflows f32"]);
+        fails(recon_forward(plan.0, at(&huge), d), RECON_NOT_FINITE, &["k-space sample", "overflows f32"]);
+        fails(recon_normal(plan.0, at(&huge), x), RECON_NOT_FINITE, &["image voxel", "overflows f32"]);
+        fails(recon_cg(plan.0, at(&huge), x, null(), null_mut()), RECON_NOT_FINITE, &["overflows f32"]);
+    }
+    untouched(&image);
+    untouched(&kspace);
+}
+
+#[test]
+fn warnings_of_a_plan_are_told() {
+    let mut s = Scene::<f64>::new();
+    let read = |plan: &Handle, index: u64| {
+        let (mut kind, mut text) = (77, c"before".as_ptr());
+        // SAFETY: as above; the text lives as long as the plan.
+        unsafe {
+            ok(recon_plan_warning(plan.0, index, &raw mut kind, &raw mut text));
+            (kind, (!text.is_null()).then(|| CStr::from_ptr(text).to_str().unwrap().to_owned()))
+        }
+    };
+    assert_eq!(read(&Handle::new(&s.geometry(), &options(|_| ())), 0), (0, None));
+    s.k.iter_mut().flatten().for_each(|k| *k /= 64.0);
+    let plan = Handle::new(&s.geometry(), &options(|_| ()));
+    let (kind, text) = read(&plan, 0);
+    assert_eq!(kind, recon_warning::RECON_WARNING_EXTENT as u32);
+    assert!(text.is_some_and(|t| t.contains("axis 0") && t.contains("once too often")));
+    assert_eq!((read(&plan, 1), read(&plan, u64::MAX)), ((0, None), (0, None)));
+    let (mut kind, mut text) = (0, null());
+    // SAFETY: what is null is refused.
+    unsafe {
+        fails(recon_plan_warning(null(), 0, &raw mut kind, &raw mut text), RECON_NULL_POINTER, &["plan"]);
+        fails(recon_plan_warning(plan.0, 0, null_mut(), &raw mut text), RECON_NULL_POINTER, &["kind"]);
+        fails(recon_plan_warning(plan.0, 0, &raw mut kind, null_mut()), RECON_NULL_POINTER, &["text"]);
+    }
 }
 
 #[test]
@@ -1099,6 +1210,10 @@ fn unknown_struct_sizes_are_refused() {
         fails(status, RECON_UNKNOWN_STRUCT_SIZE, &["recon_cg_options_init"]);
         untouched(&image);
     }
+    // Compiled when lambda had no unit: the number would mean something else now.
+    let mut c = init(recon_cg_options_init);
+    // SAFETY: refused before anything is written.
+    fails(unsafe { recon_cg_options_init(&raw mut c, 104) }, RECON_UNKNOWN_STRUCT_SIZE, &["104", "112"]);
 }
 
 /// The bytes that a message about the memory limit says are needed.

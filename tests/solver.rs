@@ -6,8 +6,8 @@ use common::*;
 use recon::phantom::{CoilModel, Phantom};
 use recon::trajectory::SpokeOrder;
 use recon::{
-    combine, CgOptions, Combine, Complex, Density, ErrorKind, Geometry, Matrix, Method, Normal, Options, Plan, Prior,
-    Real, Stop, Trajectory,
+    combine, CgOptions, Combine, Complex, Density, ErrorKind, Geometry, LambdaUnit, Matrix, Method, Normal, Options,
+    Plan, Prior, Real, Stop, Trajectory,
 };
 use std::ops::ControlFlow;
 
@@ -128,7 +128,14 @@ fn cg_solves_the_regularised_normal_equations() {
                 });
                 let exact = solve(columns, rhs.clone());
                 let mut x = poisoned(n);
-                let cg = CgOptions { iterations: 400, tolerance: 1e-13, lambda, prior: *prior, initial: None };
+                let cg = CgOptions {
+                    iterations: 400,
+                    tolerance: 1e-13,
+                    lambda,
+                    lambda_unit: LambdaUnit::Absolute,
+                    prior: *prior,
+                    initial: None,
+                };
                 let report = plan.cg(&d, &mut x, &cg).unwrap();
                 let error = distance(&x, &exact);
                 assert!(error < 1e-9, "{name} {normal:?} {dims:?}: {error:e}, seed {}", random.seed);
@@ -146,6 +153,66 @@ fn cg_solves_the_regularised_normal_equations() {
             }
         }
     }
+}
+
+/// A relative lambda is one of the mean diagonal of E^H W E, over the voxels that a coil sees.
+#[test]
+fn lambda_is_relative_to_the_diagonal() {
+    let mut random = Random::fresh();
+    let (dims, samples, coils) = ([9usize, 7], 150, 3);
+    let n: usize = dims.iter().product();
+    let k = random.trajectory::<f64>(2, samples);
+    let k = slices(&k);
+    let weights: Vec<f64> = (0..samples).map(|_| random.uniform() + 0.7).collect();
+    let mut maps = random.complexes::<f64>(n * coils);
+    // A coil that sees nothing of some voxels, and voxels that none sees.
+    (0..n).filter(|i| i % 5 == 0).for_each(|i| (0..coils).for_each(|c| maps[c * n + i] = Complex::default()));
+    let seen = (0..n).filter(|i| i % 5 != 0).count() as f64;
+    let energy: f64 = maps.iter().map(|s| s.norm_sqr()).sum();
+    let d = random.complexes::<f64>(samples * coils);
+    for (geometry, expected) in [
+        (Geometry::new(&dims, &k).coils(coils), samples as f64),
+        (Geometry::new(&dims, &k).coils(coils).weights(&weights), weights.iter().sum()),
+        (
+            Geometry::new(&dims, &k).coils(coils).weights(&weights).coil_maps(&maps),
+            weights.iter().sum::<f64>() * energy / seen,
+        ),
+    ] {
+        let plan = Plan::new(&geometry, &Options { threads: 2, ..Options::default() }).unwrap();
+        let solve = |lambda, lambda_unit| {
+            let mut x = poisoned::<f64>(plan.image_len());
+            let options =
+                CgOptions { iterations: 40, lambda, lambda_unit, prior: Prior::Differences, ..Default::default() };
+            let report = plan.cg(&d, &mut x, &options).unwrap();
+            (x, report.lambda)
+        };
+        let (relative, found) = solve(0.2, LambdaUnit::Relative);
+        assert!((found / (0.2 * expected) - 1.0).abs() < 1e-12, "{found} {expected}, seed {}", random.seed);
+        let (absolute, same) = solve(found, LambdaUnit::Absolute);
+        assert!(same == found && relative == absolute, "seed {}", random.seed);
+    }
+}
+
+/// Two voxels, one difference: the solution by hand, R being the difference times exp(-(d/s)^2).
+#[test]
+fn the_anatomical_prior_is_the_documented_one() {
+    let k = [&[-0.5f64, 0.0][..], &[0.0, 0.0]];
+    let plan =
+        Plan::new(&Geometry::new(&[2, 1], &k), &Options { method: Method::Exact, ..Options::default() }).unwrap();
+    // E^H d = 2 (1, -1), E^H E = 2, and R^H R = exp(-2) (1, -1; -1, 1).
+    let d = [Complex::new(-2.0, 0.0), Complex::new(0.0, 0.0)];
+    let mut rhs = poisoned::<f64>(2);
+    plan.fhd(&d, &mut rhs).unwrap();
+    let sign = rhs[0].re.signum();
+    assert!(distance(&rhs, &[Complex::new(2.0 * sign, 0.0), Complex::new(-2.0 * sign, 0.0)]) < 1e-12, "{rhs:?}");
+    let prior = Prior::Anatomical { reference: &[0.0, 1.0], edge: 1.0 };
+    let lambda_unit = LambdaUnit::Absolute;
+    let options = CgOptions { iterations: 5, lambda: 1.0, lambda_unit, prior, ..CgOptions::default() };
+    let mut x = poisoned::<f64>(2);
+    plan.cg(&d, &mut x, &options).unwrap();
+    let expected = sign * 2.0 / (2.0 + 2.0 * (-2f64).exp());
+    assert!((expected.abs() - 0.8808).abs() < 1e-4);
+    assert!(distance(&x, &[Complex::new(expected, 0.0), Complex::new(-expected, 0.0)]) < 1e-9, "{x:?}");
 }
 
 #[test]
@@ -619,7 +686,7 @@ fn geometries_that_make_no_sense_are_refused() {
     for (value, expected, word) in [
         (f64::NAN, ErrorKind::NotFinite, "NaN"),
         (f64::INFINITY, ErrorKind::NotFinite, "inf"),
-        (0.5, ErrorKind::CoordinateOutOfRange, "0.5"),
+        (0.51, ErrorKind::CoordinateOutOfRange, "0.51"),
         (-0.51, ErrorKind::CoordinateOutOfRange, "-0.51"),
         (100.0, ErrorKind::CoordinateOutOfRange, "divide"),
     ] {

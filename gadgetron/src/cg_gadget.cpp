@@ -10,10 +10,10 @@ public:
     ReconCGGadget(const Gadgetron::Core::Context &context, const Gadgetron::Core::GadgetProperties &properties)
         : ReconGadgetBase("ReconCGGadget", recon_gadgets::Method::Cg, context, properties) {}
 
-    NODE_PROPERTY(iterations, Count, "At most so many iterations", 12);
+    NODE_PROPERTY(iterations, Count, "At most so many iterations", recon_gadgets::default_iterations());
     NODE_PROPERTY(residual, Fraction, "Stop when the residual has fallen to this part of the right-hand side's norm",
                   0);
-    NODE_PROPERTY(lambda, Amount, "Weight of the prior, relative to the sum of the data's weights", 0);
+    NODE_PROPERTY(lambda, Amount, "Weight of the prior, relative to the mean diagonal of E^H W E", 0);
     NODE_PROPERTY(prior, std::string,
                   "What is small in the image wanted: none, identity (values) or differences (of neighbours)", "none");
     NODE_PROPERTY(weighted, bool, "Density weights in the data term: fewer iterations do, noise is a little stronger",

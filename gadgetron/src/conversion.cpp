@@ -59,6 +59,7 @@ std::vector<Shot> shots(const BufferView &b, std::size_t n, std::size_t s, std::
         }
         Shot shot;
         shot.header = &header;
+        shot.step = {row % b.e1, row / b.e1};
         shot.samples = samples;
         shot.data = b.data + b.e0 * (row + rows * b.coils * frame);
         shot.coil_stride = b.e0 * rows;
@@ -95,6 +96,7 @@ Shot shot(const ISMRMRD::AcquisitionHeader &h, const Complex *data, std::size_t 
     }
     Shot shot;
     shot.header = &h;
+    shot.step = {h.idx.kspace_encode_step_1, h.idx.kspace_encode_step_2};
     shot.samples = kept(h);
     if (shot.samples > 0) {
         shot.data = data + h.discard_pre;
@@ -252,121 +254,124 @@ Samples join(const std::vector<const Samples *> &parts) {
     return out;
 }
 
-Grid grid(const Spaces &spaces, unsigned ndim, bool whole) {
+std::size_t zero_shots(const Samples &samples) {
+    std::size_t found = 0;
+    for (std::size_t shot = 0; shot < samples.starts.size(); ++shot) {
+        const std::size_t from = samples.starts[shot];
+        const std::size_t to = shot + 1 < samples.starts.size() ? samples.starts[shot + 1] : samples.count;
+        bool zero = true;
+        for (std::size_t coil = 0; coil < samples.coils && zero; ++coil) {
+            const Complex *data = samples.kspace + coil * samples.count;
+            zero = std::all_of(data + from, data + to, [](const Complex &z) { return z == Complex(); });
+        }
+        found += zero ? 1 : 0;
+    }
+    return found;
+}
+
+Grid grid(const Spaces &spaces, unsigned ndim) {
     Grid grid;
     grid.ndim = ndim;
     for (unsigned axis = 0; axis < 3; ++axis) {
         const std::size_t encoded = spaces.encoded_matrix[axis], recon = spaces.recon_matrix[axis];
+        grid.fov[axis] = positive(spaces.recon_fov[axis]) ? spaces.recon_fov[axis] : spaces.encoded_fov[axis];
         // 2D images have one voxel along z, whatever a header says there.
-        if (axis < ndim && (encoded == 0 || recon == 0)) {
+        if (axis >= ndim) {
+            continue;
+        }
+        if (encoded == 0 || recon == 0) {
             throw Error(std::string(encoded == 0 ? "encodedSpace" : "reconSpace") + " has the matrix " +
                         list(encoded == 0 ? spaces.encoded_matrix : spaces.recon_matrix) +
                         ": correct it in the XML header");
         }
-        const double whole_fov = spaces.encoded_fov[axis], fov = spaces.recon_fov[axis];
-        grid.fov[axis] = positive(fov) ? fov : whole_fov;
-        if (axis >= ndim) {
-            continue;
-        }
-        // Without fields of view, voxels of one size.
-        const bool known = positive(whole_fov) && positive(fov);
-        const double encoded_voxels = known ? double(recon) * whole_fov / fov : double(encoded);
-        if (!(encoded_voxels < double(1 << 24))) {
-            throw Error("a field of view of " + text(whole_fov) + " mm encoded and " + text(fov) + " mm wanted needs " +
-                        text(encoded_voxels) + " voxels along " + AXES[axis] +
-                        ": correct fieldOfView_mm in the XML header");
-        }
-        const std::size_t all = std::max<std::size_t>(1, std::size_t(std::lround(encoded_voxels)));
+        grid.dims[axis] = encoded;
         grid.image[axis] = recon;
-        grid.dims[axis] = whole ? all : std::min(all, recon);
-        grid.scale[axis] = known ? (fov / double(recon)) / (whole_fov / double(encoded)) : 1.0;
-        // Fields of view rounded to a few digits, as headers have them, are no reason to interpolate.
-        if (std::fabs(grid.scale[axis] - 1.0) < 1e-6) {
-            grid.scale[axis] = 1.0;
-        }
     }
     return grid;
 }
 
-Coordinates coordinates(const Samples &samples, const Grid &grid) {
+Coordinates coordinates(const Samples &samples) {
     Coordinates out;
     const unsigned ndim = samples.ndim;
-    const std::size_t components = samples.components;
     const float *k = samples.trajectory;
-    const auto inside = [&](const float *at) {
-        for (unsigned axis = 0; axis < ndim; ++axis) {
-            const double x = at[axis] * grid.scale[axis];
-            // With voxels larger than the encoded ones, what is finer than they can show is left out.
-            if (grid.scale[axis] > 1 && !(x >= -0.5 && x < 0.5)) {
-                return false;
-            }
-        }
-        return true;
-    };
-    bool all = true;
-    for (std::size_t m = 0; m < samples.count; ++m) {
-        const float *at = k + m * components;
-        for (unsigned axis = 0; axis < ndim; ++axis) {
-            if (!(at[axis] >= -0.5f && at[axis] <= 0.5f)) {
-                const std::string what =
-                    std::string("k") + AXES[axis] + " is " + text(at[axis]) + " in " + samples.where(m);
-                throw Error(
-                    std::isfinite(at[axis])
-                        ? what +
-                              ", outside [-0.5, 0.5]: trajectories are in cycles per voxel of the encoded matrix; "
-                              "divide by its size if yours is in cycles per field of view"
-                        : what + ": correct the trajectory");
-            }
-        }
-        if (samples.weighted && !(at[ndim] >= 0 && std::isfinite(at[ndim]))) {
-            throw Error("the density weight is " + text(at[ndim]) + " in " + samples.where(m) +
-                        ": weights, the last component of the trajectory, cannot be negative");
-        }
-        all = all && inside(at);
-    }
-    if (!all) {
-        for (std::size_t m = 0; m < samples.count; ++m) {
-            if (inside(k + m * components)) {
-                out.kept.push_back(m);
-            }
-        }
-        if (out.kept.empty()) {
-            throw Error("no sample is coarse enough for the voxels of reconSpace: correct the XML header");
-        }
-    }
-    out.count = all ? samples.count : out.kept.size();
+    out.count = samples.count;
     for (unsigned axis = 0; axis < ndim; ++axis) {
         out.k[axis].resize(out.count);
-        const double scale = grid.scale[axis];
-        for (std::size_t i = 0; i < out.count; ++i) {
-            const float x = float(k[(all ? i : out.kept[i]) * components + axis] * scale);
-            // At integer positions the same point.
-            out.k[axis][i] = x >= 0.5f ? -0.5f : x;
-        }
     }
     if (samples.weighted) {
         out.weights.resize(out.count);
-        for (std::size_t i = 0; i < out.count; ++i) {
-            out.weights[i] = k[(all ? i : out.kept[i]) * components + ndim];
+    }
+    for (std::size_t m = 0; m < samples.count; ++m, k += samples.components) {
+        for (unsigned axis = 0; axis < ndim; ++axis) {
+            out.k[axis][m] = k[axis];
+        }
+        if (samples.weighted) {
+            if (!(k[ndim] >= 0 && std::isfinite(k[ndim]))) {
+                throw Error("the density weight is " + text(k[ndim]) + " in " + samples.where(m) +
+                            ": weights, the last component of the trajectory, cannot be negative");
+            }
+            out.weights[m] = k[ndim];
         }
     }
     return out;
 }
 
-void recentre(const Complex *image, const std::array<std::size_t, 3> &from, Complex *out,
-              const std::array<std::size_t, 3> &to) {
-    std::fill(out, out + to[0] * to[1] * to[2], Complex());
-    std::array<std::size_t, 3> shared{}, at{}, put{};
-    for (int axis = 0; axis < 3; ++axis) {
-        shared[axis] = std::min(from[axis], to[axis]);
-        at[axis] = from[axis] / 2 - shared[axis] / 2;
-        put[axis] = to[axis] / 2 - shared[axis] / 2;
-    }
-    for (std::size_t z = 0; z < shared[2]; ++z) {
-        for (std::size_t y = 0; y < shared[1]; ++y) {
-            const Complex *row = image + at[0] + from[0] * (at[1] + y + from[1] * (at[2] + z));
-            std::copy(row, row + shared[0], out + put[0] + to[0] * (put[1] + y + to[1] * (put[2] + z)));
+std::string farthest(const Samples &samples) {
+    std::size_t worst = 0;
+    unsigned along = 0;
+    float most = -1;
+    for (std::size_t m = 0; m < samples.count; ++m) {
+        for (unsigned axis = 0; axis < samples.ndim; ++axis) {
+            const float k = samples.trajectory[m * samples.components + axis];
+            // NaN is farther than anything.
+            if (!(std::fabs(k) <= most)) {
+                worst = m, along = axis, most = std::fabs(k);
+            }
+            if (std::isnan(most)) {
+                return std::string("k") + AXES[along] + " is nan in " + samples.where(worst);
+            }
         }
+    }
+    const float k = samples.trajectory[worst * samples.components + along];
+    return std::string("k") + AXES[along] + " is " + text(k) + " in " + samples.where(worst);
+}
+
+void check_spread(const Samples &samples, const Grid &grid) {
+    using Point = std::array<double, 3>;
+    // In samples of a Cartesian scan; an axis of one voxel has nothing to resolve.
+    const auto at = [&](std::size_t m) {
+        Point p{};
+        for (unsigned axis = 0; axis < samples.ndim; ++axis) {
+            p[axis] = grid.dims[axis] > 1 ? samples.trajectory[m * samples.components + axis] * double(grid.dims[axis]) : 0;
+        }
+        return p;
+    };
+    const auto minus = [](const Point &a, const Point &b) { return Point{a[0] - b[0], a[1] - b[1], a[2] - b[2]}; };
+    const auto dot = [](const Point &a, const Point &b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; };
+    const auto axes = std::count_if(grid.dims.begin(), grid.dims.end(), [](std::size_t n) { return n > 1; });
+    // What is nearer together than half such a sample tells nothing of the voxels.
+    const double least = 0.25;
+    const Point first = at(0);
+    Point line{};
+    for (std::size_t m = 1; m < samples.count; ++m) {
+        const Point p = minus(at(m), first);
+        line = dot(p, p) > dot(line, line) ? p : line;
+    }
+    if (axes > 0 && dot(line, line) < least) {
+        throw Error("all " + std::to_string(samples.count) + " samples lie at one point of k-space, kx = " +
+                    text(samples.trajectory[0]) + ", ky = " + text(samples.trajectory[1]) +
+                    ": no image can be made of them; was the trajectory never filled in?");
+    }
+    bool off = axes < 2;
+    for (std::size_t m = 1; m < samples.count && !off; ++m) {
+        const Point p = minus(at(m), first);
+        const double along = dot(p, line);
+        off = dot(p, p) - along * along / dot(line, line) >= least;
+    }
+    if (!off) {
+        throw Error("all " + std::to_string(samples.count) + " samples (" + std::to_string(samples.shots) +
+                    (samples.shots == 1 ? " shot" : " shots") +
+                    ") lie on one line of k-space: no image can be made of them");
     }
 }
 

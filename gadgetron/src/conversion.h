@@ -3,6 +3,8 @@
 // without.
 #pragma once
 
+#include "completeness.h"
+
 #include <ismrmrd/ismrmrd.h>
 #include <ismrmrd/meta.h>
 
@@ -23,11 +25,12 @@ struct Error : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-// The spaces of the XML header that an encoding has.
+// What the XML header says of an encoding: its spaces, and which shots to expect.
 struct Spaces {
     std::array<std::size_t, 3> encoded_matrix{}, recon_matrix{};
     std::array<double, 3> encoded_fov{}, recon_fov{};  // mm
     std::size_t step2_centre = 0;                      // kspace_encode_step_2 at the centre of k-space
+    Announced announced;
 };
 
 // The arrays of a buffer, first index fastest.
@@ -51,6 +54,7 @@ struct Shot {
     std::size_t coil_stride = 0;        // to the next coil's
     const float *trajectory = nullptr;  // [header->trajectory_dimensions, samples], or null
     const float *density = nullptr;     // [samples], or null
+    Step step{};                        // its row in a buffer, else its counters
 };
 
 // The acquired shots of frame (n, s, loc), in the order of the buffer. Rows that no acquisition was written to are left
@@ -101,38 +105,37 @@ Samples gather(const std::vector<Shot> &shots, const Spaces &spaces);
 // Samples of several buffers as one: a sliding window.
 Samples join(const std::vector<const Samples *> &parts);
 
-// Voxels that are computed, and how they lie to those of the image.
+// Shots that hold zeros only, in all coils.
+std::size_t zero_shots(const Samples &samples);
+
+// The matrix that is computed, and that of the image.
 struct Grid {
     unsigned ndim = 0;
-    std::array<std::size_t, 3> dims{1, 1, 1};   // computed
-    std::array<std::size_t, 3> image{1, 1, 1};  // the image: the middle of these, or these within zeros
-    std::array<double, 3> scale{1, 1, 1};  // cycles per voxel of the image, of a cycle per voxel of the encoded matrix
-    std::array<double, 3> fov{};           // of the image, mm
+    std::array<std::size_t, 3> dims{1, 1, 1};   // of encodedSpace
+    std::array<std::size_t, 3> image{1, 1, 1};  // of reconSpace
+    std::array<double, 3> fov{};                // of the image, mm
 
     std::size_t voxels() const { return dims[0] * dims[1] * dims[2]; }
     std::size_t image_voxels() const { return image[0] * image[1] * image[2]; }
-    bool operator==(const Grid &other) const {
-        return ndim == other.ndim && dims == other.dims && scale == other.scale;
-    }
 };
 
-// The image has the voxels of reconSpace, whatever those of encodedSpace. The adjoint transform at the voxels of the
-// image is what would be cut out of a larger one, so nothing more is computed; a least squares solution (`whole`) has
-// to explain the signal of all the encoded field of view, and is cut afterwards.
-Grid grid(const Spaces &spaces, unsigned ndim, bool whole);
+// As the program: everything is computed on the matrix of encodedSpace, for which the trajectory was made, weights and
+// coil maps too; the library then brings it to the matrix and field of view of reconSpace.
+Grid grid(const Spaces &spaces, unsigned ndim);
 
-// Coordinates in cycles per voxel of the grid, axis by axis, within [-0.5, 0.5), and weights.
+// Coordinates axis by axis, and weights.
 struct Coordinates {
     std::array<std::vector<float>, 3> k;
-    std::vector<float> weights;     // empty where there are none
-    std::vector<std::size_t> kept;  // the samples taken, where the image's voxels are too large for some; else empty
+    std::vector<float> weights;  // empty where there are none
     std::size_t count = 0;
 };
-Coordinates coordinates(const Samples &samples, const Grid &grid);
+Coordinates coordinates(const Samples &samples);
 
-// The middle of an image [from], or the image amid zeros: [to]. The voxel with index floor(n / 2) stays where it is.
-void recentre(const Complex *image, const std::array<std::size_t, 3> &from, Complex *out,
-              const std::array<std::size_t, 3> &to);
+// The coordinate that lies farthest out: "ky is 3 in sample 5 of shot 3".
+std::string farthest(const Samples &samples);
+
+// Refuses samples that no image of these voxels can be made of: all at one point, or on one line, of k-space.
+void check_spread(const Samples &samples, const Grid &grid);
 
 // What an image is, beyond what its acquisitions say.
 struct ImageInfo {

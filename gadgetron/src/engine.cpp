@@ -44,20 +44,6 @@ private:
     std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-// The samples a plan takes, where it does not take all.
-const Complex *selected(const Samples &samples, const std::vector<std::size_t> &kept, std::vector<Complex> &scratch) {
-    if (kept.empty()) {
-        return samples.kspace;
-    }
-    scratch.resize(kept.size() * samples.coils);
-    for (std::size_t coil = 0; coil < samples.coils; ++coil) {
-        const Complex *from = samples.kspace + coil * samples.count;
-        std::transform(kept.begin(), kept.end(), scratch.begin() + coil * kept.size(),
-                       [&](std::size_t m) { return from[m]; });
-    }
-    return scratch.data();
-}
-
 std::uint64_t bytes(const recon_plan *plan) {
     auto properties = initialised(recon_plan_properties_init);
     check(recon_plan_info(plan, &properties));
@@ -74,7 +60,7 @@ Place place(const ISMRMRD::AcquisitionHeader &h) {
 Engine::Engine(Settings settings) : settings_(std::move(settings)) {}
 
 Grid Engine::layout(const Spaces &spaces, unsigned ndim) const {
-    return grid(spaces, ndim, settings_.method == Method::Cg);
+    return grid(spaces, ndim);
 }
 
 std::size_t Engine::channels(std::size_t coils) const {
@@ -133,17 +119,39 @@ recon_geometry Engine::geometry(const Coordinates &k, const Grid &grid, std::siz
     return geometry;
 }
 
-Engine::Plan Engine::make(const recon_geometry &geometry, double tolerance) {
-    const auto asked = options(tolerance);
-    recon_plan *plan = nullptr;
-    check(recon_plan_create(&geometry, &asked, &plan));
-    ++plans_made_;
-    return Plan(plan);
+void Engine::note(Cause cause, std::string text) {
+    // Plans for weights and maps warn of the same.
+    const auto same = [&](const Notice &notice) { return notice.cause == cause; };
+    if (std::none_of(notices_.begin(), notices_.end(), same)) {
+        notices_.push_back({cause, std::move(text)});
+    }
 }
 
-Engine::Plan Engine::weighted_plan(Coordinates &k, const Grid &grid, std::size_t coils, bool use_weights,
+Engine::Plan Engine::make(const Samples &samples, const recon_geometry &geometry, double tolerance) {
+    const auto asked = options(tolerance);
+    recon_plan *made = nullptr;
+    const recon_status status = recon_plan_create(&geometry, &asked, &made);
+    if (status == RECON_COORDINATE_OUT_OF_RANGE || status == RECON_NOT_FINITE) {
+        // The library counts samples, an acquisition is found by its shot.
+        throw Error(farthest(samples) + ": " + recon_last_error_message());
+    }
+    check(status);
+    Plan plan(made);
+    ++plans_made_;
+    std::uint32_t kind = RECON_WARNING_NONE;
+    const char *text = nullptr;
+    for (std::uint64_t i = 0; check(recon_plan_warning(made, i, &kind, &text)), text != nullptr; ++i) {
+        note(kind == RECON_WARNING_EXTENT      ? Cause::Extent
+             : kind == RECON_WARNING_TOLERANCE ? Cause::Tolerance
+                                               : Cause::Plan,
+             text);
+    }
+    return plan;
+}
+
+Engine::Plan Engine::weighted_plan(const Samples &samples, Coordinates &k, const Grid &grid, bool use_weights,
                                    bool explicitly, const CoilMaps *maps, double tolerance) {
-    auto g = geometry(k, grid, coils);
+    auto g = geometry(k, grid, samples.coils);
     const bool given = settings_.density == Density::Auto && !k.weights.empty();
     const bool pipe_menon = settings_.density == Density::PipeMenon || settings_.density == Density::Auto;
     if (!use_weights) {
@@ -152,7 +160,7 @@ Engine::Plan Engine::weighted_plan(Coordinates &k, const Grid &grid, std::size_t
         k.weights.clear();
     } else if (!given) {
         // One coil does for the density.
-        const Plan plain = make(geometry(k, grid, 1), tolerance);
+        const Plan plain = make(samples, geometry(k, grid, 1), tolerance);
         k.weights.resize(k.count);
         const auto method = settings_.density == Density::Jackson ? RECON_DENSITY_JACKSON
                             : settings_.density == Density::Ramp  ? RECON_DENSITY_RAMP
@@ -161,7 +169,7 @@ Engine::Plan Engine::weighted_plan(Coordinates &k, const Grid &grid, std::size_t
     }
     g.weights = k.weights.empty() ? nullptr : k.weights.data();
     g.coil_maps = maps == nullptr ? nullptr : maps->maps.data();
-    return make(g, tolerance);
+    return make(samples, g, tolerance);
 }
 
 void Engine::make_room() {
@@ -182,7 +190,7 @@ Engine::Kept &Engine::kept_plan(const Samples &samples, const Grid &grid, const 
     for (auto plan = plans_.begin(); plan != plans_.end(); ++plan) {
         // Content decides, not an index: two frames may have any trajectories.
         if (plan->coils == samples.coils && plan->components == samples.components &&
-            plan->weighted == samples.weighted && plan->maps == id && plan->grid == grid &&
+            plan->weighted == samples.weighted && plan->maps == id && plan->dims == grid.dims &&
             plan->trajectory.size() == numbers &&
             std::memcmp(plan->trajectory.data(), samples.trajectory, numbers * sizeof(float)) == 0) {
             plans_.splice(plans_.begin(), plans_, plan);
@@ -190,24 +198,16 @@ Engine::Kept &Engine::kept_plan(const Samples &samples, const Grid &grid, const 
         }
     }
     Kept made;
-    auto k = coordinates(samples, grid);
+    auto k = coordinates(samples);
     const bool use_weights = settings_.method == Method::Grid || (settings_.method == Method::Cg && settings_.weighted);
     made.plan =
-        weighted_plan(k, grid, samples.coils, use_weights, settings_.method == Method::Cg, maps, settings_.tolerance);
+        weighted_plan(samples, k, grid, use_weights, settings_.method == Method::Cg, maps, settings_.tolerance);
     made.trajectory.assign(samples.trajectory, samples.trajectory + numbers);
     made.components = samples.components;
     made.coils = samples.coils;
     made.weighted = samples.weighted;
     made.maps = id;
-    made.grid = grid;
-    made.total_weight = double(k.count);
-    if (!k.weights.empty()) {
-        made.total_weight = 0;
-        for (const float w : k.weights) {
-            made.total_weight += w;
-        }
-    }
-    made.kept = std::move(k.kept);
+    made.dims = grid.dims;
     made.bytes = bytes(made.plan.get());
     plans_.push_front(std::move(made));
     make_room();
@@ -222,7 +222,7 @@ const Engine::CoilMaps &Engine::coil_maps(const Samples &samples, const Grid &gr
     }
     auto &kept = maps_[where];
     const bool old = settings_.maps_every > 0 && kept.images >= settings_.maps_every;
-    if (kept.id != 0 && !old && kept.coils == coils && kept.grid == grid) {
+    if (kept.id != 0 && !old && kept.coils == coils && kept.dims == grid.dims) {
         ++kept.images;
         return kept;
     }
@@ -230,12 +230,12 @@ const Engine::CoilMaps &Engine::coil_maps(const Samples &samples, const Grid &gr
     CoilMaps made;
     made.id = maps_made_ + 1;
     made.coils = coils;
-    made.grid = grid;
+    made.dims = grid.dims;
     made.images = 1;
-    auto k = coordinates(samples, grid);
-    const Plan plan = weighted_plan(k, grid, coils, true, false, nullptr, std::max(settings_.tolerance, 1e-4));
+    auto k = coordinates(samples);
+    const Plan plan = weighted_plan(samples, k, grid, true, false, nullptr, std::max(settings_.tolerance, 1e-4));
     made.maps.resize(grid.voxels() * coils);
-    check(recon_coil_maps(plan.get(), selected(samples, k.kept, scratch_), settings_.calibration, made.maps.data()));
+    check(recon_coil_maps(plan.get(), samples.kspace, settings_.calibration, made.maps.data()));
     ++maps_made_;
     kept = std::move(made);
     // Plans with the old maps serve no more.
@@ -247,7 +247,13 @@ Done Engine::reconstruct(const Samples &samples, const Spaces &spaces, const Sam
     Done done;
     Watch watch(done.timing);
     const Grid grid = layout(spaces, samples.ndim);
-    const std::size_t coils = samples.coils, voxels = grid.image_voxels();
+    const std::size_t coils = samples.coils;
+    notices_.clear();
+    if (const std::size_t zero = zero_shots(samples)) {
+        note(Cause::ZeroShots, std::to_string(zero) + " of " + std::to_string(samples.shots) +
+                                   " shots are zero in every sample and coil, as no receiver's noise is, and count as "
+                                   "measured: leave out of the file what was not");
+    }
 
     const CoilMaps *maps = nullptr;
     if (coils > 1 && settings_.output != Output::Coils && settings_.maps != Maps::None) {
@@ -260,14 +266,15 @@ Done Engine::reconstruct(const Samples &samples, const Spaces &spaces, const Sam
         watch.stage("coil maps");
     }
     Kept &kept = kept_plan(samples, grid, maps);
-    const Complex *kspace = selected(samples, kept.kept, scratch_);
+    const Complex *kspace = samples.kspace;
     watch.stage("plan");
 
     // Straight into place, where nothing is left to be done to it.
     const std::size_t count = maps != nullptr ? 1 : coils;
-    const bool combine = count > 1 && settings_.output != Output::Coils, cut = grid.dims != grid.image;
+    const bool combine = count > 1 && settings_.output != Output::Coils;
+    const bool resize = grid.dims != grid.image || spaces.encoded_fov != spaces.recon_fov;
     Complex *into = image;
-    if (combine || cut) {
+    if (combine || resize) {
         coil_images_.resize(grid.voxels() * count);
         into = coil_images_.data();
     }
@@ -282,7 +289,7 @@ Done Engine::reconstruct(const Samples &samples, const Spaces &spaces, const Sam
             auto options = initialised(recon_cg_options_init);
             options.iterations = settings_.iterations;
             options.tolerance = settings_.residual;
-            options.lambda = settings_.prior == Prior::None ? 0 : settings_.lambda * kept.total_weight;
+            options.lambda = settings_.prior == Prior::None ? 0 : settings_.lambda;
             options.prior = settings_.prior == Prior::Differences ? RECON_PRIOR_DIFFERENCES : RECON_PRIOR_IDENTITY;
             auto report = initialised(recon_cg_report_init);
             check(recon_cg(kept.plan.get(), kspace, into, &options, &report));
@@ -294,44 +301,40 @@ Done Engine::reconstruct(const Samples &samples, const Spaces &spaces, const Sam
     }
     watch.stage("reconstruction");
 
-    if (cut) {
+    auto geometry = initialised(recon_geometry_init);
+    geometry.ndim = grid.ndim;
+    geometry.coils = count;
+    if (resize) {
+        std::copy(grid.dims.begin(), grid.dims.end(), geometry.dims);
+        const std::array<std::uint64_t, 3> wanted{grid.image[0], grid.image[1], grid.image[2]};
         Complex *out = image;
         if (combine) {
-            resized_.resize(voxels * count);
+            resized_.resize(grid.image_voxels() * count);
             out = resized_.data();
         }
-        for (std::size_t i = 0; i < count; ++i) {
-            recentre(into + i * grid.voxels(), grid.dims, out + i * voxels, grid.image);
+        const recon_status status = recon_resize(&geometry, spaces.encoded_fov.data(), wanted.data(),
+                                                 spaces.recon_fov.data(), into, out);
+        if (status == RECON_SIZE_OVERFLOW) {
+            throw Error(std::string("fieldOfView_mm of encodedSpace and reconSpace in the XML header: ") +
+                        recon_last_error_message());
         }
+        check(status);
         into = out;
     }
     if (combine) {
-        auto geometry = initialised(recon_geometry_init);
-        geometry.ndim = grid.ndim;
-        for (unsigned axis = 0; axis < grid.ndim; ++axis) {
-            geometry.dims[axis] = grid.image[axis];
-        }
-        geometry.coils = count;
+        std::copy(grid.image.begin(), grid.image.end(), geometry.dims);
         const bool adaptive = settings_.combine == Combine::Adaptive ||
                               (settings_.combine == Combine::Auto && settings_.output == Output::Complex);
         check(recon_combine(&geometry, adaptive ? RECON_COMBINE_ADAPTIVE : RECON_COMBINE_ROOT_SUM_OF_SQUARES, into,
                             image));
     }
-    // Samples are sums over voxels: those of another size hold as much more or less. What an image shows of the object,
-    // as on the encoded matrix, does not depend on that.
-    const float per_voxel = float(1 / (grid.scale[0] * grid.scale[1] * grid.scale[2]));
-    const bool rescale = settings_.method != Method::Fhd && per_voxel != 1;
-    if (rescale) {
-        std::for_each(image, image + voxels * channels(coils), [&](Complex &z) { z *= per_voxel; });
-    }
     if (settings_.output == Output::Magnitude) {
-        for (std::size_t i = 0; i < voxels; ++i) {
-            image[i] = std::abs(image[i]);
-        }
+        std::for_each(image, image + grid.image_voxels(), [](Complex &z) { z = std::abs(z); });
     }
-    if (combine || cut || rescale || settings_.output == Output::Magnitude) {
+    if (combine || resize || settings_.output == Output::Magnitude) {
         watch.stage("image");
     }
+    done.notices = std::move(notices_);
     return done;
 }
 

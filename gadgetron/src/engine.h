@@ -21,7 +21,8 @@ Place place(const ISMRMRD::AcquisitionHeader &header);
 struct Done {
     std::size_t iterations = 0;
     double residual = 0;
-    std::string timing;  // seconds of each stage in words
+    std::string timing;           // milliseconds of each stage in words
+    std::vector<Notice> notices;  // what may be wrong with it
 };
 
 // One for each gadget and connection: nothing is shared, and plans, with their threads, are made where they are first
@@ -54,10 +55,10 @@ private:
     };
     using Plan = std::unique_ptr<recon_plan, Destroy>;
 
-    // Coil sensitivities of a place, [grid.dims, coils].
+    // Coil sensitivities of a place, [dims, coils].
     struct CoilMaps {
         std::size_t id = 0, coils = 0, images = 0;
-        Grid grid;
+        std::array<std::size_t, 3> dims{};
         std::vector<Complex> maps;
     };
 
@@ -66,18 +67,17 @@ private:
         std::vector<float> trajectory;
         std::size_t components = 0, coils = 0, maps = 0;
         bool weighted = false;
-        Grid grid;
+        std::array<std::size_t, 3> dims{};
         Plan plan;
-        std::vector<std::size_t> kept;
-        double total_weight = 0;
         std::uint64_t bytes = 0;
     };
 
     recon_options options(double tolerance) const;
     recon_geometry geometry(const Coordinates &k, const Grid &grid, std::size_t coils) const;
-    Plan make(const recon_geometry &geometry, double tolerance);
-    // A plan for coordinates, with the weights asked for; null stands for those that the library computes itself.
-    Plan weighted_plan(Coordinates &k, const Grid &grid, std::size_t coils, bool use_weights, bool explicitly,
+    void note(Cause cause, std::string text);
+    Plan make(const Samples &samples, const recon_geometry &geometry, double tolerance);
+    // A plan for the samples at `k`, with the weights asked for; null stands for those that the library computes itself.
+    Plan weighted_plan(const Samples &samples, Coordinates &k, const Grid &grid, bool use_weights, bool explicitly,
                        const CoilMaps *maps, double tolerance);
     Kept &kept_plan(const Samples &samples, const Grid &grid, const CoilMaps *maps);
     const CoilMaps &coil_maps(const Samples &samples, const Grid &grid, std::size_t coils, const Place &place);
@@ -88,7 +88,8 @@ private:
     std::map<Place, CoilMaps> maps_;
     std::map<Place, std::deque<Samples>> windows_;
     std::size_t plans_made_ = 0, maps_made_ = 0;
-    std::vector<Complex> scratch_, coil_images_, resized_;
+    std::vector<Complex> coil_images_, resized_;
+    std::vector<Notice> notices_;  // of the image at work
 };
 
 }  // namespace recon_gadgets

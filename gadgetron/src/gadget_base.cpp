@@ -71,6 +71,28 @@ std::string described(const ISMRMRD::AcquisitionHeader &h) {
            ", repetition " + std::to_string(h.idx.repetition);
 }
 
+// What is missing of the shots that fill the rows of a buffer.
+std::optional<Notice> missing_rows(const BufferView &buffer, Announced announced, const std::vector<Shot> &shots) {
+    // A gadget may have made another buffer of it.
+    announced.known = announced.known && announced.shots() == buffer.e1 * buffer.e2;
+    std::vector<Step> steps;
+    std::transform(shots.begin(), shots.end(), std::back_inserter(steps), [](const Shot &shot) { return shot.step; });
+    return missing_shots(announced, steps, steps.size());
+}
+
+// Counters of shots, from 0 at the first that was announced.
+std::vector<Step> steps_of(const std::vector<Shot> &shots, const Announced &announced) {
+    std::vector<Step> steps;
+    std::transform(shots.begin(), shots.end(), std::back_inserter(steps), [&](const Shot &shot) {
+        Step step = shot.step;
+        for (int axis = 0; axis < 2; ++axis) {
+            step[axis] -= std::min(step[axis], announced.first[axis]);
+        }
+        return step;
+    });
+    return steps;
+}
+
 // Images of frames [N, S, LOC], some of which may not have come about.
 struct Images {
     IsmrmrdImageArray array;
@@ -188,6 +210,12 @@ void ReconGadgetBase::report(const std::string &where, const std::vector<std::st
     GERROR("%s: %s: %s%s%s\n", name_.c_str(), where.c_str(), problems.front().c_str(), more.c_str(), next.c_str());
 }
 
+void ReconGadgetBase::tell(const std::string &where, const std::optional<Notice> &notice) {
+    if (notice && notices_.first(notice->cause)) {
+        GWARN("%s: %s: %s\n", name_.c_str(), where.c_str(), notice->text.c_str());
+    }
+}
+
 Spaces ReconGadgetBase::spaces(std::size_t encoding, const Gadgetron::SamplingDescription *sampling) const {
     if (encoding >= header.encoding.size()) {
         throw Error("acquisitions refer to encoding " + std::to_string(encoding) + ", but the XML header has " +
@@ -208,8 +236,22 @@ Spaces ReconGadgetBase::spaces(std::size_t encoding, const Gadgetron::SamplingDe
         std::copy(sampling->encoded_FOV_.begin(), sampling->encoded_FOV_.end(), s.encoded_fov.begin());
         std::copy(sampling->recon_FOV_.begin(), sampling->recon_FOV_.end(), s.recon_fov.begin());
     }
-    const auto &step2 = e.encodingLimits.kspace_encoding_step_2;
+    const auto &step1 = e.encodingLimits.kspace_encoding_step_1, &step2 = e.encodingLimits.kspace_encoding_step_2;
     s.step2_centre = step2.is_present() ? step2.get().center : s.encoded_matrix[2] / 2;
+    const auto limits = [&](std::size_t axis, const ISMRMRD::Limit &limit) {
+        s.announced.first[axis] = limit.minimum;
+        s.announced.last[axis] = std::max(limit.minimum, limit.maximum);
+    };
+    s.announced.known = step1.is_present();
+    if (s.announced.known) {
+        limits(0, *step1);
+        limits(1, step2.is_present() ? *step2 : ISMRMRD::Limit());
+    }
+    if (e.parallelImaging.is_present()) {
+        const auto &factor = e.parallelImaging->accelerationFactor;
+        s.announced.acceleration = {std::max<std::size_t>(1, factor.kspace_encoding_step_1),
+                                    std::max<std::size_t>(1, factor.kspace_encoding_step_2)};
+    }
     return s;
 }
 
@@ -217,7 +259,11 @@ void ReconGadgetBase::image(Engine &engine, const std::vector<Shot> &shots, cons
                             const Spaces &spaces, Complex *out, ISMRMRD::ImageHeader &header,
                             ISMRMRD::MetaContainer &meta) {
     const auto start = std::chrono::steady_clock::now();
-    const Samples samples = engine.slide(gather(shots, spaces));
+    Samples own = gather(shots, spaces);
+    if (engine.settings().window <= 1) {
+        check_spread(own, engine.layout(spaces, own.ndim));
+    }
+    const Samples samples = engine.slide(std::move(own));
     std::optional<Samples> calibration;
     if (engine.settings().maps == Maps::Reference && !reference.empty()) {
         calibration = gather(reference, spaces);
@@ -229,6 +275,9 @@ void ReconGadgetBase::image(Engine &engine, const std::vector<Shot> &shots, cons
     } catch (...) {
         engine.take_back(samples);
         throw;
+    }
+    for (const auto &notice : done.notices) {
+        tell(described(samples.last), notice);
     }
 
     ImageInfo info;
@@ -274,6 +323,7 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Ism
                 r = view(*bit.ref_);
             }
             std::optional<Images> images;
+            std::size_t without = 0;
             for (std::size_t loc = 0; loc < v.loc; ++loc) {
                 for (std::size_t s = 0; s < v.s; ++s) {
                     for (std::size_t n = 0; n < v.n; ++n) {
@@ -287,10 +337,12 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Ism
                         attempt(problems, [&] {
                             const auto acquired = recon_gadgets::shots(v, n, s, loc);
                             if (acquired.empty()) {
-                                return;  // told below, if all are
+                                ++without;  // told below
+                                return;
                             }
                             const std::size_t encoding = acquired.front().header->encoding_space_ref;
                             const Spaces sp = spaces(encoding, &bit.data_.sampling_);
+                            tell(described(*acquired.front().header), missing_rows(v, sp.announced, acquired));
                             if (!images) {
                                 const Grid grid = engine.layout(sp, dimensions(sp));
                                 images.emplace(grid, engine.channels(v.coils), v.n, v.s, v.loc);
@@ -310,6 +362,11 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Ism
             }
             if (made == 0 && problems.empty()) {
                 throw Error("no shot was acquired: there is nothing to reconstruct");
+            }
+            if (made > 0 && without > 0) {
+                tell(where, Notice{Cause::EmptyImages, "no shot was acquired for " + std::to_string(without) + " of " +
+                                                           std::to_string(v.n * v.s * v.loc) +
+                                                           " images, which are left out: was the measurement cut short?"});
             }
             if (made > 0) {
                 images->append_to(out);
@@ -358,6 +415,8 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Acq
         std::vector<std::string> problems;
         attempt(problems, [&] {
             const Spaces sp = spaces(first.encoding_space_ref, nullptr);
+            const auto steps = steps_of(group.second, sp.announced);
+            tell(described(first), gatherings_[place(first)].add(sp.announced, first.idx.repetition, steps));
             Images one(engine.layout(sp, dimensions(sp)), engine.channels(first.active_channels), 1, 1, 1);
             image(engine, group.second, references[place(first)], sp, one.image(0), one.array.headers_[0],
                   one.array.meta_[0]);
@@ -379,6 +438,12 @@ void ReconGadgetBase::process(Gadgetron::Core::InputChannel<Input> &in, Gadgetro
         for (auto &array : made) {
             out.push(std::move(array));
         }
+    }
+    for (const auto &gathering : gatherings_) {
+        tell("the last images", gathering.second.end());
+    }
+    for (const auto &line : notices_.summary()) {
+        GWARN("%s: %s\n", name_.c_str(), line.c_str());
     }
     if (!any) {
         report("this connection",

@@ -59,8 +59,8 @@ private:
     Properties properties_;
 
 public:
-    NODE_PROPERTY(tolerance, Fraction, "Relative error of the transforms against the exact sums; 0: 1e-4",
-                  method_ == Method::Cg ? 1e-5 : 1e-4);
+    NODE_PROPERTY(tolerance, Fraction, "Relative error of the transforms against the exact sums; 0: the library's default, 1e-5",
+                  0);
     NODE_PROPERTY(
         density, std::string,
         "Density weights: auto (the last component of the trajectory, else pipe-menon), pipe-menon, jackson or ramp",
@@ -92,6 +92,8 @@ private:
     Settings settings() const;
     void announce() const;
     void report(const std::string &where, const std::vector<std::string> &problems, std::size_t images) const;
+    // A warning, if nothing was said of its cause on this connection.
+    void tell(const std::string &where, const std::optional<Notice> &notice);
     Spaces spaces(std::size_t encoding, const Gadgetron::SamplingDescription *sampling) const;
 
     std::vector<Gadgetron::IsmrmrdImageArray> images(Engine &engine, const Gadgetron::IsmrmrdReconData &data);
@@ -100,6 +102,8 @@ private:
                Complex *out, ISMRMRD::ImageHeader &header, ISMRMRD::MetaContainer &meta);
 
     std::map<std::size_t, std::uint16_t> counts_;  // images of each encoding so far
+    std::map<Place, Gathering> gatherings_;        // of shots in buckets
+    Notices notices_;
 };
 
 }  // namespace recon_gadgets

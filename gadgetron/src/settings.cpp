@@ -18,6 +18,12 @@ std::string shown(double x) {
 
 }  // namespace
 
+std::size_t default_iterations() {
+    recon_cg_options options;
+    recon_cg_options_init(&options, sizeof options);
+    return std::size_t(options.iterations);
+}
+
 Device device(const std::string &value) {
     const std::string wanted =
         "property device is \"" + value + "\": it must be auto, cpu, cuda, or a list such as cuda:0,1";

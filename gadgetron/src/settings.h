@@ -16,6 +16,9 @@ enum class Output { Magnitude, Complex, Coils };
 enum class Density { Auto, PipeMenon, Jackson, Ramp };
 enum class Prior { None, Identity, Differences };
 
+// The library's default, as recon_cg_options_init tells it.
+std::size_t default_iterations();
+
 struct Device {
     std::uint32_t kind = 0;  // a recon_device
     std::vector<std::uint32_t> indices;
@@ -23,8 +26,8 @@ struct Device {
 
 struct Settings {
     Method method = Method::Grid;
-    double tolerance = 1e-4;
-    std::size_t iterations = 12;
+    double tolerance = 0;  // the library's default
+    std::size_t iterations = default_iterations();
     double residual = 0, lambda = 0;
     Prior prior = Prior::None;
     bool weighted = false;

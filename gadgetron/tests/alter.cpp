@@ -1,16 +1,20 @@
 // Makes one raw data file from another, for the tests of a whole chain: more repetitions or slices, fewer shots, and
 // files that lie. Where there are several repetitions, only the second one is spoilt.
 //
-//     alter IN OUT WHAT [NUMBER]
+//     alter IN OUT WHAT [NUMBER | NXxNYxNZ]
 #include <ismrmrd/dataset.h>
 #include <ismrmrd/ismrmrd.h>
 #include <ismrmrd/xml.h>
 
+#include <algorithm>
+#include <cmath>
+#include <complex>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <limits>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -38,7 +42,8 @@ Acquisition resized(Acquisition &from, unsigned samples, unsigned dimensions) {
     return to;
 }
 
-void alter(const char *in, const char *out, const std::string &what, unsigned number) {
+void alter(const char *in, const char *out, const std::string &what, const std::string &value) {
+    const unsigned number = unsigned(std::atoi(value.c_str()));
     ISMRMRD::Dataset source(in, "dataset", false), target(out, "dataset", true);
     std::string xml;
     source.readHeader(xml);
@@ -55,6 +60,21 @@ void alter(const char *in, const char *out, const std::string &what, unsigned nu
         // As scanners have it: twice the readout's field of view, the same voxels.
         header.encoding[0].encodedSpace.matrixSize.x *= 2;
         header.encoding[0].encodedSpace.fieldOfView_mm.x *= 2;
+    }
+    if (what == "cropped" || what == "filled") {
+        // Another matrix: at equal voxels, or over the same field of view.
+        auto &space = header.encoding[0].reconSpace;
+        const auto before = space.matrixSize;
+        unsigned x = 0, y = 0, z = 0;
+        if (std::sscanf(value.c_str(), "%ux%ux%u", &x, &y, &z) != 3) {
+            throw std::runtime_error("three sizes are needed, such as 64x64x1");
+        }
+        space.matrixSize = ISMRMRD::MatrixSize(std::uint16_t(x), std::uint16_t(y), std::uint16_t(z));
+        if (what == "cropped") {
+            space.fieldOfView_mm.x *= float(x) / float(before.x);
+            space.fieldOfView_mm.y *= float(y) / float(before.y);
+            space.fieldOfView_mm.z *= float(z) / float(before.z);
+        }
     }
     if (what == "slices" && number > 0) {
         header.encoding[0].encodingLimits.slice = ISMRMRD::Limit(0, std::uint16_t(number - 1), 0);
@@ -94,6 +114,31 @@ void alter(const char *in, const char *out, const std::string &what, unsigned nu
             continue;
         } else if (here && what == "missing" && at >= number) {
             continue;
+        } else if (what == "every" && at % number != 0) {
+            continue;
+        } else if (here && what == "lost" && at == number) {
+            continue;
+        } else if (here && what == "counters") {
+            a.idx().kspace_encode_step_1 = 0;
+        } else if (here && what == "same-counter" && at == number) {
+            a.idx().kspace_encode_step_1 = std::uint16_t(a.idx().kspace_encode_step_1 - 1);
+        } else if (here && what == "zeros" && at >= number) {
+            std::fill(a.data_begin(), a.data_end(), std::complex<float>());
+        } else if (here && what == "no-trajectory") {
+            std::fill(a.traj_begin(), a.traj_end(), 0.0f);
+        } else if (here && what == "divided") {
+            // By the matrix once too often, as it were.
+            std::for_each(a.traj_begin(), a.traj_end(), [&](float &k) { k /= float(number); });
+        } else if (what == "oblique") {
+            // Orthogonal, and different for each slice.
+            const float s = std::sqrt(0.5f);
+            for (int i = 0; i < 3; ++i) {
+                a.position()[i] = float(7 * i) - 3.3f + float(a.idx().slice);
+                a.patient_table_position()[i] = float(i) - 0.1f;
+                a.read_dir()[i] = i == 0 ? s : i == 1 ? -s : 0;
+                a.phase_dir()[i] = i == 2 ? -1 : 0;
+                a.slice_dir()[i] = i == 2 ? 0 : s;
+            }
         } else if (what == "calibration") {
             a.setFlag(ISMRMRD::ISMRMRD_ACQ_IS_PARALLEL_CALIBRATION_AND_IMAGING);
         } else if (here && what == "components") {
@@ -117,11 +162,11 @@ void alter(const char *in, const char *out, const std::string &what, unsigned nu
 
 int main(int argc, char **argv) {
     if (argc < 4) {
-        std::fprintf(stderr, "alter IN OUT WHAT [NUMBER]\n");
+        std::fprintf(stderr, "alter IN OUT WHAT [NUMBER | NXxNYxNZ]\n");
         return 2;
     }
     try {
-        alter(argv[1], argv[2], argv[3], argc > 4 ? unsigned(std::atoi(argv[4])) : 0);
+        alter(argv[1], argv[2], argv[3], argc > 4 ? argv[4] : "");
         return 0;
     } catch (const std::exception &e) {
         std::fprintf(stderr, "%s\n", e.what());

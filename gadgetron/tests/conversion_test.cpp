@@ -162,7 +162,7 @@ void components() {
         const Buffer b(3, 2, 1, 1, 1, 1, 1, 3);
         const Samples samples = b.gather(space(8, 8));
         CHECK(samples.ndim == 2 && samples.weighted && samples.components == 3);
-        const Coordinates k = coordinates(samples, grid(space(8, 8), 2, false));
+        const Coordinates k = coordinates(samples);
         CHECK(k.weights.size() == 6 && k.weights[1] == samples.trajectory[5] && k.k[1][1] == samples.trajectory[4]);
     }
     {
@@ -214,71 +214,169 @@ void components() {
 
 void coordinates_and_weights() {
     Buffer b(4, 2, 1, 1, 1, 1, 1, 3);
-    const auto made = [&] { return coordinates(b.gather(space(8, 8)), grid(space(8, 8), 2, false)); };
-    // Both ends of a spoke are the same point.
+    const auto made = [&] { return coordinates(b.gather(space(8, 8))); };
     b.trajectory[0] = 0.5f, b.trajectory[1] = -0.5f;
-    CHECK(made().k[0][0] == -0.5f && made().k[1][0] == -0.5f && made().count == 8 && made().kept.empty());
-    b.trajectory[12] = 0.6f;
-    CHECK_ERROR(made, "kx is 0.6 in sample 0 of shot 1", "outside [-0.5, 0.5]", "divide by its size");
-    b.trajectory[12] = -128;
-    CHECK_ERROR(made, "kx is -128");
-    b.trajectory[12] = std::nanf("");
-    CHECK_ERROR(made, "kx is nan in sample 0 of shot 1", "correct the trajectory");
-    b.trajectory[12] = std::numeric_limits<float>::infinity();
-    CHECK_ERROR(made, "kx is inf");
-    b.trajectory[12] = 0, b.trajectory[17] = -1;
+    CHECK(made().k[0][0] == 0.5f && made().k[1][0] == -0.5f && made().count == 8);
+    b.trajectory[17] = -1;
     CHECK_ERROR(made, "density weight is -1 in sample 1 of shot 1", "cannot be negative");
     b.trajectory[17] = std::nanf("");
     CHECK_ERROR(made, "density weight is nan");
+
+    // Which sample it is that lies outside; NaN before all else.
+    b.trajectory[12] = 0.6f;
+    CHECK(farthest(b.gather(space(8, 8))) == "kx is 0.6 in sample 0 of shot 1");
+    b.trajectory[7] = -128;
+    CHECK(farthest(b.gather(space(8, 8))) == "ky is -128 in sample 2 of shot 0");
+    b.trajectory[22] = std::numeric_limits<float>::infinity();
+    CHECK(farthest(b.gather(space(8, 8))) == "ky is inf in sample 3 of shot 1");
+    b.trajectory[15] = std::nanf("");
+    CHECK(farthest(b.gather(space(8, 8))) == "kx is nan in sample 1 of shot 1");
 }
 
 // encodedSpace against reconSpace.
 void grids() {
     Spaces s = space(256, 128);
-    Grid g = grid(s, 2, true);
-    CHECK((g.dims == std::array<std::size_t, 3>{256, 128, 1}) && g.image == g.dims && g.scale[0] == 1);
-    // Readout oversampling: cut away, and computed only where everything has to be explained.
+    Grid g = grid(s, 2);
+    CHECK((g.dims == std::array<std::size_t, 3>{256, 128, 1}) && g.image == g.dims);
+    // Computed is the encoded matrix, whatever image is wanted.
     s.encoded_matrix = {512, 128, 1}, s.encoded_fov = {512, 128, 5};
-    g = grid(s, 2, true);
+    g = grid(s, 2);
     CHECK((g.dims == std::array<std::size_t, 3>{512, 128, 1}) && (g.image == std::array<std::size_t, 3>{256, 128, 1}));
-    CHECK(g.scale[0] == 1 && g.fov[0] == 256);
-    CHECK(grid(s, 2, false).dims == grid(s, 2, false).image);
-    // Half the voxel size: the same coordinates are half as many cycles a voxel.
-    s = space(64, 64);
-    s.recon_matrix = {128, 64, 1};
-    g = grid(s, 2, true);
-    CHECK(g.dims[0] == 128 && g.scale[0] == 0.5 && g.scale[1] == 1);
-    // No field of view given: voxels of one size.
-    s.encoded_fov = s.recon_fov = {0, 0, 0};
-    g = grid(s, 2, true);
-    CHECK(g.dims[0] == 64 && g.image[0] == 128 && g.scale[0] == 1);
-    // Larger voxels: what is finer is left out.
-    s = space(64, 64);
-    s.recon_matrix = {32, 64, 1};
-    Buffer b(4, 2, 1, 2, 1, 1, 1, 2);
-    for (std::size_t m = 0; m < 8; ++m) {
-        b.trajectory[2 * m] = -0.5f + float(m) / 8, b.trajectory[2 * m + 1] = 0;
-    }
-    const Coordinates k = coordinates(b.gather(s), grid(s, 2, false));
-    CHECK(k.count == 4 && (k.kept == std::vector<std::size_t>{2, 3, 4, 5}) && k.k[0][0] == -0.5f && k.k[0][3] == 0.25f);
+    CHECK(g.fov[0] == 256 && g.fov[2] == 5);
+    // A 2D image has one voxel along z.
+    s.recon_matrix[2] = 7;
+    CHECK(grid(s, 2).image[2] == 1 && grid(s, 3).image[2] == 7);
+    // No field of view wanted: the encoded one.
+    s.recon_fov[0] = 0, s.recon_fov[1] = std::nan("");
+    CHECK(grid(s, 2).fov[0] == 512 && grid(s, 2).fov[1] == 128);
 
     s = space(0, 0, 0);
-    CHECK_ERROR([&] { grid(s, 2, false); }, "encodedSpace has the matrix 0 x 0 x 0", "XML header");
+    CHECK_ERROR([&] { grid(s, 2); }, "encodedSpace has the matrix 0 x 0 x 0", "XML header");
     s = space(8, 8);
     s.recon_matrix[1] = 0;
-    CHECK_ERROR([&] { grid(s, 2, false); }, "reconSpace has the matrix 8 x 0 x 1");
-    s = space(8, 8);
-    s.recon_fov[0] = 1e-12;
-    CHECK_ERROR([&] { grid(s, 2, false); }, "field of view", "voxels along x", "fieldOfView_mm");
-    s.recon_fov[0] = std::nan("");
-    CHECK(grid(s, 2, false).scale[0] == 1);
+    CHECK_ERROR([&] { grid(s, 2); }, "reconSpace has the matrix 8 x 0 x 1");
+}
 
-    std::vector<Complex> image(5 * 4), small(3 * 2), large(8 * 7);
-    image[2 + 5 * 2] = 7;  // floor(n / 2)
-    recentre(image.data(), {5, 4, 1}, small.data(), {3, 2, 1});
-    CHECK(small[1 + 3 * 1] == Complex(7));
-    recentre(image.data(), {5, 4, 1}, large.data(), {8, 7, 1});
-    CHECK(large[4 + 8 * 3] == Complex(7));
+// What an image may lack, and what is said of it.
+void missing() {
+    Announced all;
+    all.known = true, all.last = {95, 0};
+    const auto rows = [](std::size_t from, std::size_t to, std::size_t step = 1) {
+        std::vector<Step> steps;
+        for (std::size_t i = from; i < to; i += step) {
+            steps.push_back({i, 0});
+        }
+        return steps;
+    };
+    const auto said = [&](const std::vector<Step> &steps) {
+        const auto notice = missing_shots(all, steps, steps.size());
+        return notice ? notice->text : "nothing";
+    };
+    const auto has = [](const std::string &text, std::initializer_list<const char *> parts) {
+        for (const char *part : parts) {
+            if (text.find(part) == std::string::npos) {
+                std::fprintf(stderr, "no \"%s\" in: %s\n", part, text.c_str());
+                return false;
+            }
+        }
+        return true;
+    };
+    CHECK(said(rows(0, 96)) == "nothing");
+    // All counters 0: one row is left of 96 acquisitions.
+    CHECK(has(said(rows(0, 1)), {"1 of 96 shots", "kspace_encoding_step_1 from 0 to 95", "95 of these are empty",
+                                 "the same counters", "check kspace_encode_step_1"}));
+    // Cut short.
+    CHECK(has(said(rows(0, 61)), {"61 of 96 shots", "35 of these are empty", "cut short", "from 0 to 60"}));
+    CHECK(has(said(rows(0, 95)), {"95 of 96 shots", "cut short"}));
+    CHECK(has(said(rows(5, 96)), {"91 of 96 shots", "from 5 to 95"}));
+    // Shots missing at equal distances are left out by design, up to the last.
+    CHECK(said(rows(0, 96, 2)) == "nothing" && said(rows(1, 96, 3)) == "nothing" && said(rows(3, 96, 4)) == "nothing");
+    CHECK(has(said(rows(0, 48, 2)), {"24 of 96 shots", "cut short"}));
+    // Some in the middle are not.
+    auto lost = rows(0, 96);
+    lost.erase(lost.begin() + 40);
+    CHECK(has(said(lost), {"95 of 96 shots", "were lost", "counters of others", "parallelImaging"}));
+    // But for as many as parallelImaging says: a centre that is whole, every other outside.
+    auto dense = rows(0, 40, 2);
+    for (const auto &part : {rows(40, 56), rows(56, 96, 2)}) {
+        dense.insert(dense.end(), part.begin(), part.end());
+    }
+    CHECK(has(said(dense), {"56 of 96 shots", "were lost"}));
+    all.acceleration = {2, 1};
+    CHECK(said(dense) == "nothing" && said(rows(0, 96, 2)) == "nothing");
+    CHECK(has(said(rows(0, 61)), {"61 of 96 shots", "cut short"}));
+    all.acceleration = {1, 1};
+
+    // Two axes: every third partition, the last ones not reached, one shot lost.
+    all.last = {7, 11};
+    std::vector<Step> steps;
+    for (std::size_t z = 0; z < 12; z += 3) {
+        for (std::size_t i = 0; i < 8; ++i) {
+            steps.push_back({i, z});
+        }
+    }
+    CHECK(said(steps) == "nothing");
+    CHECK(has(said({steps.begin(), steps.end() - 8}), {"24 of 96 shots", "kspace_encoding_step_2 from 0 to 11",
+                                                      "cut short", "step 2 from 0 to 6"}));
+    steps.erase(steps.begin() + 10);
+    CHECK(has(said(steps), {"31 of 96 shots", "were lost"}));
+
+    // Without limits nothing is known, nor where more came than they say.
+    all.known = false;
+    CHECK(said(rows(0, 5)) == "nothing");
+    all.known = true, all.last = {20, 0};
+    CHECK(said(rows(100, 121)) == "nothing");
+    // In buckets, counters may all be 0, or count on beyond the limits.
+    CHECK(!missing_shots(all, std::vector<Step>(21, Step{0, 0}), 21));
+    CHECK(has(missing_shots(all, std::vector<Step>(13, Step{0, 0}), 13)->text, {"13 of 21 shots"}));
+    CHECK(has(said(rows(100, 113)), {"13 of 21 shots"}));
+
+    // Several buckets make one image: told when the next repetition begins, or at the end.
+    Gathering gathering;
+    CHECK(!gathering.end());
+    CHECK(!gathering.add(all, 0, rows(0, 7)) && !gathering.add(all, 0, rows(7, 14)) && gathering.end());
+    CHECK(!gathering.add(all, 0, rows(14, 21)) && !gathering.end());
+    CHECK(!gathering.add(all, 1, rows(0, 7)) && gathering.end());
+    const auto before = gathering.add(all, 2, rows(0, 21));
+    CHECK(before && has(before->text, {"7 of 21 shots"}) && !gathering.end());
+
+    Notices notices;
+    CHECK(notices.first(Cause::MissingShots) && !notices.first(Cause::MissingShots) && notices.first(Cause::ZeroShots));
+    CHECK(notices.summary().size() == 1 && has(notices.summary()[0], {"2 times", "shots missing"}));
+}
+
+// Shots of zeros, and samples that no image can be made of.
+void useless_shots() {
+    Buffer b(4, 3, 1, 2, 1, 1, 1, 2);
+    CHECK(zero_shots(b.gather(space(8, 8))) == 0);
+    for (std::size_t x = 0; x < 4; ++x) {
+        b.data[4 + x] = 0;  // of the first coil alone
+    }
+    CHECK(zero_shots(b.gather(space(8, 8))) == 0);
+    for (std::size_t x = 0; x < 4; ++x) {
+        b.data[12 + 4 + x] = 0;
+    }
+    CHECK(zero_shots(b.gather(space(8, 8))) == 1);
+
+    const auto spread = [&](std::size_t nx, std::size_t ny) {
+        const Spaces spaces = space(nx, ny);
+        check_spread(b.gather(spaces), grid(spaces, 2));
+    };
+    const auto fill = [&](float x, float y, float across) {
+        for (std::size_t m = 0; m < 12; ++m) {
+            b.trajectory[2 * m] = x * float(m), b.trajectory[2 * m + 1] = y * float(m) + (m == 7 ? across : 0);
+        }
+    };
+    fill(0.01f, 0.02f, 0.2f);
+    spread(8, 8);
+    fill(0.01f, 0.02f, 0);
+    CHECK_ERROR([&] { spread(8, 8); }, "12 samples (3 shots) lie on one line", "no image");
+    // An image of one row, or column, needs no more.
+    spread(8, 1), spread(1, 8);
+    fill(0, 0.02f, 0);
+    CHECK_ERROR([&] { spread(8, 1); }, "one point", "never filled in");
+    fill(0, 0, 0);
+    CHECK_ERROR([&] { spread(8, 8); }, "12 samples lie at one point", "kx = 0, ky = 0", "never filled in");
 }
 
 void headers() {
@@ -296,7 +394,7 @@ void headers() {
     ImageInfo info;
     info.spaces = space(64, 32);
     info.spaces.recon_fov = {300, 150, 5};
-    info.grid = grid(info.spaces, 2, false);
+    info.grid = grid(info.spaces, 2);
     info.encoding = 1, info.channels = 4, info.magnitude = false, info.index = 77, info.series = 2;
     info.method = "gridding", info.samples = 100, info.shots = 10;
     const auto h = image_header(a, info);
@@ -361,6 +459,8 @@ int main() {
     components();
     coordinates_and_weights();
     grids();
+    missing();
+    useless_shots();
     headers();
     joined();
     properties();

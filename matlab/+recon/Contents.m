@@ -11,6 +11,7 @@
 %   recon.density   - Density weights: Pipe-Menon, ramp, Jackson.
 %   recon.coilmaps  - Coil sensitivities from the data.
 %   recon.combine   - Combines the images of coils into one.
+%   recon.show      - Shows images upright.
 %   recon.metrics   - How far an image is from the truth.
 %   recon.devices   - The NVIDIA GPUs that recon can see.
 %   recon.version   - The version of the library.

@@ -14,17 +14,22 @@ classdef Encoding
 %   Images are [nx ny] or [nx ny nz]; without coil maps more coils may follow, [nx ny coils]; further dimensions
 %   (frames) are transformed one by one. K-space data have the trajectory's shape, [samples coils] or [readout shots
 %   coils], with frames behind the coils. Columns may stand for either: E * x(:) is a column, and E' * y(:) is one
-%   unless y has a column for its own shape. A = E.matrix() takes and gives columns only.
+%   unless y has a column for its own shape. A = E.matrix() gives columns only, and takes columns, or x and y.
+%
+%   Every array has these sizes, or one dimension of as many samples or voxels in their place. All else, a row for a
+%   column too, is the error recon:SizeMismatch, which says how to permute the array. A square array cannot be told from
+%   its transpose, and is taken as it is.
 %
 %   E = recon.Encoding(k, dims, Name, Value, ...) sets options:
 %
 %       'Maps'         coil sensitivities, [nx ny coils] or [nx ny nz coils]: coils are combined into one image; dims
 %                      may then be [] or left out. Without them each coil has an image of its own
-%       'Weights'      density weights, one a sample, or 'ramp', 'jackson', 'pipe-menon': the W of E.normal, E.rhs,
-%                      recon.cg and recon.grid; E and E' are not weighted. Default: 1 (recon.grid: 'pipe-menon')
+%       'Weights'      density weights in the shape of the samples, or 'ramp', 'jackson', 'pipe-menon': the W of
+%                      E.normal, E.rhs, recon.cg and recon.grid; E and E' are not weighted. Default: 1 (recon.grid:
+%                      'pipe-menon')
 %       'Precision'    'single' or 'double', in which is computed. Default: single if k, Maps or Weights are. Results
 %                      have the class of the data
-%       'Tolerance'    relative l2 error of a transform against the exact sums; default (and 0) 1e-4
+%       'Tolerance'    relative l2 error of a transform against the exact sums; default (and 0) 1e-5
 %       'Method'       'auto', 'nufft', or 'exact' for the direct sums
 %       'Normal'       how E.normal computes: 'auto', 'toeplitz', 'transforms'
 %       'Window'       of gridding: 'kaiser-bessel', 'gaussian', 'bilinear'
@@ -38,10 +43,14 @@ classdef Encoding
 %       'Simd'         'auto', 'baseline', 'avx2', 'avx512'
 %       'Coils', 'Frames'  how many are transformed together, where there are no maps; default 1 (others follow one by one)
 %
+%   No option may be empty: leave it out for its default.
+%
 %   Other methods: E.rhs(y) is E^H W y, what recon.cg solves for; E.q() the kernel Q of E^H W E, E.saveq(file) and
 %   E.loadq(file) keep it; E.info() what was chosen; size(E); E.afun(x, flag) for lsqr; delete(E) frees the plan now.
 %
-%   Every error has an identifier, as recon:InvalidArgument, recon:SizeMismatch, recon:CoordinateOutOfRange.
+%   Every error has an identifier, as recon:InvalidArgument, recon:SizeMismatch, recon:CoordinateOutOfRange. The warning
+%   recon:Extent says that k reaches less than a quarter of what dims could resolve, as coordinates in the wrong unit do,
+%   recon:Tolerance that single precision cannot keep the tolerance: once for each operator, when it is made.
 %   Ctrl-C ends long computations with recon:Cancelled; the operator can be used again.
 %   After save and load the operator is rebuilt from its list (MATLAB; Octave cannot save objects).
 %
@@ -50,7 +59,7 @@ classdef Encoding
 %       y = recon.phantom.kspace(k, [128 128]);
 %       E = recon.Encoding(k, [128 128], 'Weights', 'ramp');
 %       x = pcg(@(x) E.normal(x), reshape(E.rhs(y), [], 1), 1e-3, 20);
-%       imagesc(abs(reshape(x, 128, 128)))
+%       recon.show(reshape(x, 128, 128))
 %
 %   See also recon.cg, recon.grid, recon.fhd, recon.coilmaps, recon.density.
 
@@ -84,54 +93,28 @@ classdef Encoding
             [E.sampleSize, ndim] = recon.internal.trajectory(k);
 
             maps = take(o, 'Maps', []);
-            if ~isempty(maps)
-                if ischar(maps)
-                    error('recon:InvalidArgument', 'Maps is a text: give an array, as recon.coilmaps estimates it from data');
-                end
-                recon.internal.numbers(maps, 'Maps');
-                sizes = [size(maps), 1, 1];
-                if isempty(dims)
-                    dims = sizes(1:ndim);
-                end
-            end
-            if isempty(dims)
-                error('recon:InvalidArgument', 'there is no image size: give [nx ny] or [nx ny nz], or coil maps');
-            end
-            dims = recon.internal.image_size(dims, 'the image size');
-            if isscalar(dims)
-                dims = repmat(dims, 1, ndim);
-            end
-            if numel(dims) ~= ndim
-                error('recon:SizeMismatch', 'the trajectory k has %d coordinates, the image size %d dimensions', ndim, ...
-                    numel(dims));
-            end
             voxels = take(o, 'Voxels', []);
-            E.imageSize = dims;
-            if ~isempty(voxels)
-                E.imageSize = size(voxels, 1);
-            end
+            [dims, E.imageSize, coils] = recon.internal.image_of(ndim, dims, maps, voxels);
             E.combines = ~isempty(maps);
             E.coils = recon.internal.count(take(o, 'Coils', 1), 'Coils');
             E.frames = recon.internal.count(take(o, 'Frames', 1), 'Frames');
             if E.combines
-                found = recon.internal.trailing(maps, E.imageSize, 'Maps', 'the image');
-                if numel(found) > 1
-                    error('recon:SizeMismatch', 'Maps is %s, where the image is %s: one dimension of coils must follow', ...
-                        recon.internal.sizes(size(maps)), recon.internal.sizes(E.imageSize));
+                if isfield(o, 'Coils') && E.coils ~= coils
+                    error('recon:SizeMismatch', 'Maps has %d coils, the option Coils says %g', coils, E.coils);
                 end
-                E.coils = prod(found);
-                if isfield(o, 'Coils') && ~isequal(o.Coils, E.coils)
-                    error('recon:SizeMismatch', 'Maps has %d coils, the k-space data %g', E.coils, o.Coils);
-                end
+                E.coils = coils;
             end
 
             weights = take(o, 'Weights', []);
             E.precision = take(o, 'Precision', 'double');
-            if ~isfield(o, 'Precision') && any(cellfun(@(a) isa(a, 'single'), {k, maps, weights}))
+            classes = cellfun(@recon.internal.class_of, {k, maps, weights}, 'UniformOutput', false);
+            if ~isfield(o, 'Precision') && any(strcmp(classes, 'single'))
                 E.precision = 'single';
             end
             if ~ischar(weights) && ~isempty(weights)
                 recon.internal.numbers(weights, 'Weights');
+                recon.internal.fit(weights, E.sampleSize, [], false, ...
+                    {'Weights', 'Weights', 'the trajectory''s samples', 'k'});
             end
             g.k = k;
             g.dims = dims;
@@ -175,6 +158,7 @@ classdef Encoding
             g.kspace_shape = E.kspaceShape;
             E.plan = recon.internal.Plan(g, E.options);
             E.key = [E.plan.id, 0, 0];
+            E.plan.warn();
         end
 
         function flag = get.adjoint(E)
@@ -187,13 +171,13 @@ classdef Encoding
                 error('recon:InvalidArgument', ...
                     'an operator is multiplied with an array to its right: E * x, E'' * y, and E.normal(x) for E'' * E');
             end
-            y = recon_mex('multiply', E.key, x);
+            y = recon_mex('multiply', E.key, x, 'product');
             if isempty(y)
                 % Not of the plan's own shape: coils or frames one by one, columns, or wrong.
                 if E.key(2)
-                    y = E.to_images('fhd', x);
+                    y = E.transform('fhd', x);
                 else
-                    y = E.to_samples(x);
+                    y = E.transform('forward', x);
                 end
             end
         end
@@ -236,14 +220,23 @@ classdef Encoding
         function y = normal(E, x)
         %NORMAL  E^H W E x, in the shape of x. W are the weights, 1 where none were given.
             E.need_forward('normal');
-            recon.internal.numbers(x, 'the image');
-            y = recon_mex('apply', E.plan.id, 'normal', x, size(x));
+            y = recon_mex('multiply', E.key, x, 'normal');
+            if isempty(y)
+                recon.internal.numbers(x, 'the image');
+                if ~iscolumn(x)
+                    E.fit_image(x);
+                end
+                y = recon_mex('apply', E.plan.id, 'normal', x, size(x));
+            end
         end
 
         function x = rhs(E, y)
         %RHS  E^H W y: the right-hand side that recon.cg solves for. A column for a column.
             E.need_forward('rhs');
-            x = E.to_images('weighted_fhd', y);
+            x = recon_mex('multiply', E.key, y, 'rhs');
+            if isempty(x)
+                x = E.transform('weighted_fhd', y);
+            end
         end
 
         function kernel = q(E)
@@ -337,58 +330,59 @@ classdef Encoding
     end
 
     methods (Hidden)
-        function x = to_images(E, which, y)
-        %TO_IMAGES  One of the transforms from k-space to images.
-            recon.internal.numbers(y, 'the k-space data');
-            samples = prod(E.sampleSize);
-            stacked = iscolumn(y) && numel(y) ~= samples;
-            if E.key(3) || stacked
-                images = numel(y) / samples;
-                if E.combines
-                    images = images / E.coils;
-                end
-                shape = [prod(E.imageSize) * images, 1];
+        function b = transform(E, which, a)
+        %TRANSFORM  One of the transforms between images and k-space, in the shape that belongs to that of its input.
+            % The sizes of all that the plan transforms, of one image or its samples, and of the coils behind them.
+            forward = strcmp(which, 'forward');
+            sizes = {E.kspaceShape, E.sampleSize, E.next(true); E.imageShape, E.imageSize, E.next(false)};
+            if forward
+                sizes = flipud(sizes);
+                recon.internal.numbers(a, 'the image');
+                one_column = isequal(size(a), recon.internal.full_size(E.imageSize));
             else
-                rest = recon.internal.trailing(y, E.sampleSize, 'the k-space data', 'the trajectory''s samples');
-                shape = recon.internal.full_size(E.imageSize, E.image_rest(rest));
+                recon.internal.numbers(a, 'the k-space data');
+                one_column = numel(a) == prod(E.sampleSize);
             end
-            if any(shape ~= round(shape))
-                E.mismatch(numel(y), 'the k-space data have', samples * E.coils);
+            [whole, lead, next] = sizes{1, :};
+            count = numel(a) / prod(whole);
+            parts = numel(a) / prod([lead, next]);
+            if ~E.key(3) && iscolumn(a) && ~one_column && parts == round(parts)
+                shape = [prod([sizes{2, 2:3}]) * parts, 1];
+            else
+                shape = [prod(sizes{2, 1}), count];
+                if ~E.key(3) || ~ismatrix(a) || size(a, 1) ~= prod(whole)
+                    if forward
+                        rest = E.fit_image(a);
+                    else
+                        rest = recon.internal.fit_data(a, lead, next, 'the k-space data', 'y');
+                    end
+                    if ~E.key(3)
+                        shape = recon.internal.full_size(sizes{2, 2:3}, rest);
+                    end
+                end
             end
-            x = recon_mex('apply', E.plan.id, which, y, shape);
+            if count ~= round(count)
+                error('recon:SizeMismatch', 'the array is %s: the operator takes %d elements, or a multiple', ...
+                    recon.internal.sizes(size(a)), prod(whole));
+            end
+            b = recon_mex('apply', E.plan.id, which, a, shape);
         end
 
-        function y = to_samples(E, x)
-            recon.internal.numbers(x, 'the image');
-            voxels = prod(E.imageSize);
-            if E.key(3) || (iscolumn(x) && ~isequal(size(x), recon.internal.full_size(E.imageSize)))
-                repeats = numel(x) / voxels;
-                if E.combines
-                    repeats = repeats * E.coils;
-                end
-                shape = [prod(E.sampleSize) * repeats, 1];
-            else
-                rest = recon.internal.trailing(x, E.imageSize, 'the image', 'the operator''s image');
-                if E.combines
-                    rest = [E.coils, rest];
-                end
-                shape = recon.internal.full_size(E.sampleSize, rest);
+        function sizes = next(E, kspace)
+        %NEXT  What must follow behind the samples, or behind an image: the coils, where they belong together.
+            sizes = [];
+            if kspace && E.combines || ~E.combines && E.coils > 1
+                sizes = E.coils;
             end
-            if any(shape ~= round(shape))
-                E.mismatch(numel(x), 'the image has', voxels);
-            end
-            y = recon_mex('apply', E.plan.id, 'forward', x, shape);
         end
 
-        function rest = image_rest(E, rest)
-        %IMAGE_REST  Dimensions behind an image's own, from those behind the samples'.
-            if E.combines
-                sizes = [rest, 1];
-                if sizes(1) ~= E.coils
-                    error('recon:SizeMismatch', 'the k-space data have %d coils, Maps has %d', sizes(1), E.coils);
-                end
-                rest = rest(2:end);
-            end
+        function rest = fit_image(E, x)
+            rest = recon.internal.fit(x, E.imageSize, E.next(false), true, {'the image', 'x', 'the operator''s image'});
+        end
+
+        function rest = image_rest(E, y, what, name)
+        %IMAGE_REST  Dimensions behind an image's own, of the images of these data.
+            rest = [E.next(false), recon.internal.fit_data(y, E.sampleSize, E.next(true), what, name)];
         end
 
         function need_forward(E, name)
@@ -396,18 +390,22 @@ classdef Encoding
                 error('recon:InvalidArgument', 'this is an adjoint operator, E'': call E.%s', name);
             end
         end
-
-        function mismatch(E, given, what, wanted) %#ok<INUSL>
-            error('recon:SizeMismatch', '%s %d elements: %d are wanted, or a multiple', what, given, wanted);
-        end
     end
 
     methods (Static)
         function E = loadobj(s)
         %LOADOBJ  Makes the operator again from what was saved.
             g = s.geometry;
-            list = {'Maps', g.maps, 'Weights', g.weights, 'Voxels', g.voxels, 'Basis', g.basis, 'Precision', ...
-                g.precision, 'Coils', g.coils, 'Frames', g.frames};
+            list = {'Basis', g.basis, 'Precision', g.precision, 'Coils', g.coils, 'Frames', g.frames};
+            if ~isempty(g.maps)
+                list = [list, {'Maps', g.maps}];
+            end
+            if ~isempty(g.weights)
+                list = [list, {'Weights', g.weights}];
+            end
+            if ~isempty(g.voxels)
+                list = [list, {'Voxels', g.voxels}];
+            end
             names = fieldnames(s.options);
             for i = 1:numel(names)
                 list(end + 1:end + 2) = {names{i}, s.options.(names{i})};
@@ -432,7 +430,7 @@ end
 
 function value = take(structure, name, default)
 value = default;
-if isfield(structure, name) && ~isempty(structure.(name))
+if isfield(structure, name)
     value = structure.(name);
 end
 end

@@ -4,33 +4,36 @@ function [image, report] = cg(k, d, varargin)
 %   [nx ny nz], of k-space data d on the trajectory k (Stone et al. 2008; with coil maps, CG-SENSE of Pruessmann 2001).
 %
 %   k is [samples 2] or [readout shots 2], with 3 for 3D, or complex, kx + 1i*ky, in cycles per voxel. d has the shape
-%   of the trajectory's samples, then coils, then frames. Without coil maps each coil has its own image, [dims coils
-%   frames]; with 'Maps' they are combined, [dims frames]. x has the class of d.
+%   of the trajectory's samples, then coils, then frames; another order is an error. Without coil maps each coil has its
+%   own image, [dims coils frames]; with 'Maps' they are combined, [dims frames]. x has the class of d.
 %
 %   x = recon.cg(k, d, dims, Name, Value, ...) sets options:
 %
-%       'Maps'        coil sensitivities, [dims coils], or 'data': estimated from the data by recon.coilmaps
-%       'Iterations'  at most so many for each image; default 30
+%       'Maps'        coil sensitivities, [dims coils], or 'data': the estimate of Walsh et al. 2000 from the data
+%                     themselves, relative to the coils' root sum of squares; help recon.coilmaps says when it fails
+%       'Iterations'  at most so many for each image; default 16
 %       'Residual'    stop when the residual falls to this part of its first norm; default 0, never
-%       'Lambda'      weight of the prior, in the units of E^H W E; default 0: no prior, whatever 'Prior' is
+%       'Lambda'      weight of the prior, relative to the mean diagonal of E^H W E (the sum of the weights, where coil
+%                     maps have unit norm); default 0: no prior, whatever 'Prior' is
+%       'LambdaUnit'  'relative' (default), or 'absolute': lambda stands in the equation above as it is
 %       'Prior'       R: 'identity' (default), 'differences' between neighbours, 'anatomical', or a sparse matrix with a
 %                     column for each voxel
 %       'Reference'   for 'anatomical': the reference image, real, of size dims
 %       'Edge'        for 'anatomical': the difference that counts as a border, as a part of the reference's largest
 %                     magnitude; default 0.1
-%       'Initial'     image to start from, of the result's size, or (with an operator) of one frame for all of them;
-%                     default zeros
+%       'Initial'     image to start from, of the result's size, or of the operator's image for all coils and frames
+%                     that it solves one by one; default zeros
 %       'Weights'     density weights, or 'ramp', 'jackson', 'pipe-menon': faster convergence, more noise; default 1
 %       'Progress'    true prints where the solver stands; a function f(p) is called before the first and after each
 %                     iteration with a structure: image, images, iteration, iterations, residual. An error that it
 %                     throws ends the solution. Ctrl-C ends it too, with recon:Cancelled, and frees everything
 %
-%   and those of the operator, as 'Tolerance', 'Device', 'Threads': see recon.Encoding. With many iterations and no
-%   prior ask for a 'Tolerance' of 1e-5: the transforms' error is amplified.
+%   and those of the operator, as 'Tolerance', 'Device', 'Threads': see recon.Encoding. Many iterations without a prior
+%   amplify the transforms' error: leave 'Tolerance' at its default or below.
 %
 %   [x, report] = recon.cg(...) also returns a structure: stop ('iterations', 'tolerance', 'exact'), iterations and
-%   residual of the image that ended worst (worst_image), images, residuals [iterations + 1, images] (NaN where
-%   an image needed fewer), and seconds.
+%   residual of the image that ended worst (worst_image), images, lambda as it stood in the equation, residuals
+%   [iterations + 1, images] (NaN where an image needed fewer), and seconds.
 %
 %   x = recon.cg(E, d, Name, Value, ...) uses an operator made before.
 %
@@ -38,11 +41,11 @@ function [image, report] = cg(k, d, varargin)
 %       k = recon.trajectory.radial(48, 256, 'Order', 'golden');
 %       d = recon.phantom.noise(recon.phantom.kspace(k, [128 128], 'Coils', 8), 50);
 %       x = recon.cg(k, d, [128 128], 'Maps', recon.phantom.coilmaps([128 128], 8), 'Iterations', 20);
-%       imagesc(abs(x))
+%       recon.show(x)
 %
 %   See also recon.grid, recon.coilmaps, recon.Encoding.
 recon.internal.need(nargin, 2, 'recon.cg(k, d, dims)');
-names = {'Iterations', 'Residual', 'Lambda', 'Prior', 'Reference', 'Edge', 'Initial', 'Progress'};
+names = {'Iterations', 'Residual', 'Lambda', 'LambdaUnit', 'Prior', 'Reference', 'Edge', 'Initial', 'Progress'};
 [E, o, rest] = recon.internal.setup('recon.cg', k, d, varargin, names);
 if isfield(o, 'Progress') && (islogical(o.Progress) || isnumeric(o.Progress)) && isscalar(o.Progress)
     if o.Progress
@@ -56,20 +59,29 @@ if isfield(o, 'Progress') && isa(o.Progress, 'function_handle')
     o.Progress = @(p) recon.internal.trap(f, p);
 end
 o.Residuals = nargout > 1;
-shape = recon.internal.full_size(E.imageSize, E.image_rest(rest));
-each = prod(E.sampleSize) * E.coils * E.frames;
+shape = recon.internal.full_size(E.imageSize, rest);
+each = prod(E.kspaceShape);
 count = numel(d) / each;
+if count ~= round(count)
+    error('recon:SizeMismatch', 'the k-space data are %s, %d elements: the operator takes %d, or a multiple', ...
+        recon.internal.sizes(size(d)), numel(d), each);
+end
+one_for_all = false;
+if isfield(o, 'Initial')
+    one_for_all = fit_initial(E, o.Initial, rest, count);
+end
+if isfield(o, 'Reference')
+    recon.internal.numbers(o.Reference, 'Reference');
+    recon.internal.fit(o.Reference, E.imageSize, [], false, {'Reference', 'Reference', 'the image'});
+end
 if count == 1
     [image, report] = solve(E, d, o, shape);
     return
 end
-if count ~= round(count)
-    error('recon:SizeMismatch', 'the k-space data have %d elements: %d are wanted, or a multiple', numel(d), each);
-end
 % More coils or frames than the operator transforms together: one after the other.
 d = reshape(d, each, count);
 initial = [];
-if isfield(o, 'Initial') && isfloat(o.Initial) && numel(o.Initial) == count * prod(E.imageShape)
+if isfield(o, 'Initial') && ~one_for_all
     initial = reshape(o.Initial, [], count);
 end
 image = [];
@@ -101,6 +113,18 @@ for i = 1:count
     image(:, i) = x(:);
 end
 image = reshape(image, shape);
+end
+
+function one_for_all = fit_initial(E, initial, rest, count)
+% An image to start from is that of the result, or that of the operator for each of its solutions; or a column.
+recon.internal.numbers(initial, 'Initial');
+one_for_all = count > 1 && numel(initial) == prod(E.imageShape);
+if one_for_all
+    rest = E.imageShape(numel(E.imageSize) + 1:end);
+end
+if ~isequal(size(initial), [prod([E.imageSize, rest]), 1])
+    recon.internal.fit(initial, E.imageSize, rest, false, {'Initial', 'Initial', 'the result'});
+end
 end
 
 function [image, report] = solve(E, d, o, shape)

@@ -1,10 +1,18 @@
 function maps = coilmaps(k, d, varargin)
-%COILMAPS  Coil sensitivities from the data's own centre of k-space.
-%   S = recon.coilmaps(k, d, dims) estimates sensitivities, [dims coils], scaled to sum |S|^2 = 1 over coils, from
-%   k-space data d on the trajectory k. Frames are averaged. Give S to the option 'Maps'.
+%COILMAPS  Coil sensitivities estimated from the data's own centre of k-space (Walsh et al. 2000).
+%   S = recon.coilmaps(k, d, dims) estimates sensitivities, [dims coils], from k-space data d on the trajectory k.
+%   Frames are averaged. Give S to the option 'Maps'.
 %
 %   k is [samples 2] or [readout shots 2], with 3 for 3D, or complex, kx + 1i*ky, in cycles per voxel. d has the shape
 %   of the trajectory's samples, then coils, then frames.
+%
+%   S is an estimate by the adaptive method of Walsh et al., MRM 43:682, 2000, from images of low resolution: in each
+%   voxel the dominant eigenvector of the coils' covariance around it. It is relative: sum |S|^2 over the coils is 1,
+%   and the phase is that of the coils combined, so that an image with these maps is the object times the root sum of
+%   squares of the true sensitivities. It is arbitrary where there is only noise, as outside the object. It fails where
+%   the centre of k-space holds no signal or few samples, where the object is larger than the field of view, where the
+%   image's phase varies strongly, and for a 'Calibration' too narrow for the sensitivities, or so wide that the gaps
+%   between the samples alias. docs/matlab.md has figures.
 %
 %   S = recon.coilmaps(k, d, dims, Name, Value, ...) sets options:
 %

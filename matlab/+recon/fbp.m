@@ -6,5 +6,5 @@ function image = fbp(k, d, varargin)
 %   See also recon.grid.
 recon.internal.need(nargin, 2, 'recon.fbp(k, d, dims)');
 E = recon.internal.setup('recon.fbp', k, d, varargin, {});
-image = E.to_images('fbp', d);
+image = E.transform('fbp', d);
 end

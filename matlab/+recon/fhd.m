@@ -8,7 +8,7 @@ function image = fhd(k, d, varargin)
 %   frames]; with 'Maps' they are combined, [dims frames].
 %
 %   x = recon.fhd(k, d, dims, Name, Value, ...) sets options of the operator, as 'Maps', 'Method', 'Tolerance',
-%   'Device': see recon.Encoding. 'Maps', 'data' estimates the maps from the data.
+%   'Device': see recon.Encoding. 'Maps', 'data' estimates the maps from the data: see recon.coilmaps.
 %
 %   x = recon.fhd(E, d) uses an operator made before.
 %
@@ -20,5 +20,5 @@ function image = fhd(k, d, varargin)
 %   See also recon.grid, recon.cg, recon.Encoding.
 recon.internal.need(nargin, 2, 'recon.fhd(k, d, dims)');
 E = recon.internal.setup('recon.fhd', k, d, varargin, {});
-image = E.to_images('fhd', d);
+image = E.transform('fhd', d);
 end

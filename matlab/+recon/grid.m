@@ -6,7 +6,8 @@ function image = grid(k, d, varargin)
 %
 %   k is [samples 2] or [readout shots 2], with 3 for 3D, or complex, kx + 1i*ky, in cycles per voxel. d has the shape
 %   of the trajectory's samples, then coils, then frames. Without coil maps each coil has its own image, [dims coils
-%   frames]; with 'Maps' they are combined, [dims frames]. 'Maps', 'data' estimates them from the data.
+%   frames]; with 'Maps' they are combined, [dims frames]. 'Maps', 'data' estimates them from the data, by the method of
+%   Walsh et al. 2000: see recon.coilmaps.
 %
 %   x = recon.grid(k, d, dims, Name, Value, ...) sets further options: see recon.Encoding.
 %
@@ -15,11 +16,11 @@ function image = grid(k, d, varargin)
 %   Example
 %       k = recon.trajectory.radial(200, 256);
 %       d = recon.phantom.kspace(k, [128 128], 'Coils', 8);
-%       x = recon.combine(recon.grid(k, d, [128 128], 'Weights', 'ramp'));
-%       imagesc(x)
+%       x = recon.combine(recon.grid(k, d, [128 128], 'Weights', 'ramp'), [128 128]);
+%       recon.show(x)
 %
 %   See also recon.cg, recon.density, recon.combine, recon.Encoding.
 recon.internal.need(nargin, 2, 'recon.grid(k, d, dims)');
 E = recon.internal.setup('recon.grid', k, d, varargin, {});
-image = E.to_images('grid', d);
+image = E.transform('grid', d);
 end

@@ -18,11 +18,11 @@ function quality = metrics(image, truth, varargin)
 recon.internal.need(nargin, 2, 'recon.metrics(image, truth)');
 recon.internal.numbers(image, 'recon.metrics: the image');
 recon.internal.numbers(truth, 'recon.metrics: the truth');
-if ~isequal(size(image), size(truth))
-    error('recon:SizeMismatch', 'recon.metrics: the image is %s, the truth %s', recon.internal.sizes(size(image)), ...
-        recon.internal.sizes(size(truth)));
-end
+recon.internal.fit(image, size(truth), [], false, {'recon.metrics: the image', 'image', 'the truth'});
 own = recon.internal.options('recon.metrics', varargin, {'Part', 'Scale', 'Mask'}, {});
 values = recon.internal.defaults(struct('Part', 'complex', 'Scale', 'none', 'Mask', []), own);
+if isfield(own, 'Mask')
+    recon.internal.fit(own.Mask, size(truth), [], false, {'recon.metrics: Mask', 'Mask', 'the images'});
+end
 quality = recon_mex('metrics', image, truth, values.Mask, values.Part, values.Scale);
 end

@@ -23,18 +23,18 @@ d = recon.phantom.kspace(k, n, 'Shapes', shapes, 'Coils', coils);
 d = recon.phantom.noise(d, 40);
 
 % 1. Gridding, coil by coil, then the root of the sum of squares.
-gridding = recon.combine(recon.grid(k, d, n));
+gridding = recon.combine(recon.grid(k, d, n), n);
 
 % 2. CG-SENSE. The operator is made once, and used for both solutions.
 E = recon.Encoding(k, n, 'Maps', recon.coilmaps(k, d, n));
 sense = recon.cg(E, d, 'Iterations', 16);
 
 % 3. With a prior: neighbours are alike, but for where a reference has a border. The reference is of another contrast,
-% without the lesions; its other borders are exactly the truth's, and a real one's would not be. Lambda is in the units of
-% E^H W E: here, with maps of unit norm and weights of 1, its diagonal is the number of samples.
+% without the lesions; its other borders are exactly the truth's, and a real one's would not be. Lambda is
+% relative to the mean diagonal of E^H W E.
 reference = recon.phantom.image(n, 'Shapes', other_contrast);
 prior = recon.cg(E, d, 'Iterations', 40, 'Prior', 'anatomical', 'Reference', reference, 'Edge', 0.05, ...
-    'Lambda', numel(k) / 2);
+    'Lambda', 1);
 
 % All of them show the object times the root of the sum of squares of the sensitivities.
 truth = recon.phantom.image(n, 'Shapes', shapes) .* sqrt(sum(abs(recon.phantom.coilmaps(n, coils)).^2, 3));

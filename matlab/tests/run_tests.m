@@ -2,7 +2,8 @@ function run_tests(varargin)
 %RUN_TESTS  Runs the tests of +recon: all test_*.m beside this file, or those named.
 %   Such a file returns its tests, functions without arguments. Ends with an error when one failed.
 %   The environment tells: RECON_TEST_MEX, the folder of recon_mex (default: the one above), RECON_TEST_REFERENCE, where
-%   the program reference wrote its files (without it test_c_values is skipped, with a line).
+%   the program reference wrote its files (without it test_c_values is skipped, with a line), RECON_TEST_SEED, a number
+%   that the random input comes from (default: the time; it is printed).
 here = fileparts(mfilename('fullpath'));
 addpath(fileparts(here));
 addpath(here);
@@ -15,7 +16,22 @@ if nargin == 0
     last = strcmp(varargin, 'test_clearing');
     varargin = [varargin(~last); varargin(last)];
 end
-fprintf('%s\n', which('recon_mex'));
+seed = str2double(getenv('RECON_TEST_SEED'));
+if isnan(seed)
+    seed = floor(1e6 * now());
+end
+% Octave's generators and MATLAB's take another kind of seed each.
+seed = mod(seed, 2^31);
+if exist('OCTAVE_VERSION', 'builtin')
+    rand('state', seed); %#ok<RAND>
+    randn('state', seed); %#ok<RAND>
+else
+    rng(seed);
+end
+fprintf('%s, RECON_TEST_SEED=%d\n', which('recon_mex'), seed);
+% Many tests need no more than a few samples anywhere; test_warnings turns it on.
+quiet = warning('off', 'recon:Extent');
+restore = onCleanup(@() warning(quiet));
 passed = 0;
 failed = 0;
 skipped = 0;

@@ -117,10 +117,10 @@ for i = 1:3
 end
 same(recon.density(P, 'Iterations', 7, 'Change', 1e-9), 'pipe-menon');
 images = r('images');
-rss = recon.combine(images, 'Dims', ndim);
+rss = recon.combine(images, dims);
 check(isreal(rss) && isa(rss, kind), 'a root of squares is real, of the images'' class');
 check_close(rss, r('rss'), bound, 'rss');
-same(recon.combine(images, 'Dims', ndim, 'Method', 'adaptive'), 'adaptive');
+same(recon.combine(images, dims, 'Method', 'adaptive'), 'adaptive');
 
 truth = maps(:, :, :, 1);
 image = x(:, :, :, 1);

@@ -15,8 +15,8 @@ check_error(f(int16(zeros(10, 2))), 'recon:InvalidArgument', 'int16');
 check_error(f(true(10, 2)), 'recon:InvalidArgument', 'logical');
 check_error(f([]), 'recon:InvalidArgument', 'empty');
 check_error(f(@sin), 'recon:InvalidArgument', 'function_handle');
-check_error(f(zeros(2, 10)), 'recon:SizeMismatch', 'transpose');
-check_error(f(zeros(2, 5, 4)), 'recon:SizeMismatch', 'permute(k, [2  3  1])');
+check_error(f(zeros(2, 10)), 'recon:SizeMismatch', 'permute(k, [2 1])');
+check_error(f(zeros(2, 5, 4)), 'recon:SizeMismatch', 'permute(k, [2 3 1])');
 check_error(f(zeros(10, 5)), 'recon:SizeMismatch', 'last dimension');
 check_error(f(zeros(10, 3)), 'recon:SizeMismatch', '3 coordinates');
 check_error(f(complex(zeros(9, 1), 1)), 'recon:SizeMismatch', 'begin with 9');
@@ -70,14 +70,15 @@ function wrong_maps_and_weights()
 k = recon.trajectory.radial(5, 12);
 d = ones(12, 5, 3);
 f = @(varargin) @() recon.cg(k, d, [8 8], varargin{:});
-check_error(f('Maps', ones(8, 8, 2)), 'recon:SizeMismatch', '2 coils');
+check_error(f('Maps', ones(8, 8, 2)), 'recon:SizeMismatch', '12 x 5 x 2');
 check_error(f('Maps', ones(8, 7, 3)), 'recon:SizeMismatch', '8 x 7');
 check_error(f('Maps', ones(8, 8, 3, 2)), 'recon:SizeMismatch');
 check_error(f('Maps', {1}), 'recon:InvalidArgument', 'cell');
 check_error(f('Maps', 'mine'), 'recon:UnknownValue', 'mine');
 check_error(@() recon.Encoding(k, [8 8], 'Maps', 'data'), 'recon:InvalidArgument', 'recon.coilmaps');
 check_error(f('Maps', NaN(8, 8, 3)), 'recon:NotFinite');
-check_error(f('Weights', ones(12, 4)), 'recon:SizeMismatch', '60');
+check_error(f('Weights', ones(12, 4)), 'recon:SizeMismatch', '60 x 1');
+check_error(f('Maps', ones(8, 8, 3), 'Coils', 2), 'recon:SizeMismatch', 'Coils says 2');
 check_error(f('Weights', -ones(12, 5)), 'recon:InvalidArgument');
 check_error(f('Weights', NaN(12, 5)), 'recon:NotFinite');
 check_error(f('Weights', 1i * ones(12, 5)), 'recon:InvalidArgument', 'real');
@@ -162,7 +163,7 @@ check_error(@() E * [], 'recon:InvalidArgument');
 check_error(@() E * sparse(ones(8)), 'recon:InvalidArgument', 'sparse');
 check_error(@() E * int8(ones(8)), 'recon:InvalidArgument');
 check_error(@() E' * ones(12, 5), 'recon:SizeMismatch', 'coils');
-check_error(@() E' * ones(12, 5, 2), 'recon:SizeMismatch', '2 coils');
+check_error(@() E' * ones(12, 5, 2), 'recon:SizeMismatch', '12 x 5 x 3');
 check_error(@() E' * ones(12, 4, 3), 'recon:SizeMismatch');
 check_error(@() E' * ones(179, 1), 'recon:SizeMismatch');
 check_error(@() E.matrix() * ones(8, 7), 'recon:SizeMismatch');
@@ -220,13 +221,14 @@ check_error(@() recon.metrics(ones(4), zeros(4)), 'recon:InvalidArgument');
 check_error(@() recon.metrics(ones(4), ones(4), 'Mask', ones(4)), 'recon:InvalidArgument', 'logical');
 check_error(@() recon.metrics(ones(4), ones(4), 'Mask', true(3)), 'recon:SizeMismatch');
 check_error(@() recon.metrics(ones(4), ones(4), 'Mask', false(4)), 'recon:InvalidSize');
-check_error(@() recon.combine({}), 'recon:InvalidArgument');
-check_error(@() recon.combine(ones(4, 4, 2, 3)), 'recon:InvalidArgument', 'Dims');
+check_error(@() recon.combine({}, [4 4]), 'recon:InvalidArgument');
+check_error(@() recon.combine(ones(4, 4, 2, 3)), 'recon:InvalidArgument', 'recon.combine(images, dims)');
+check_error(@() recon.combine(ones(4, 4, 2, 3), [4 4 3]), 'recon:SizeMismatch', 'permute(images, [1 2 4 3])');
 check_error(@() recon.phantom.noise(ones(4)), 'recon:InvalidArgument', 'recon.phantom.noise(d, snr)');
 check_error(@() recon.trajectory.radial(4), 'recon:InvalidArgument', 'too few');
-check_error(@() recon.combine(ones(4, 4, 2), 'Method', 'sum'), 'recon:UnknownValue');
-check_error(@() recon.combine(ones(4, 4, 2), 'Dims', 4), 'recon:InvalidArgument');
-check_error(@() recon.combine(NaN(4, 4, 2)), 'recon:NotFinite');
+check_error(@() recon.combine(ones(4, 4, 2), [4 4], 'Method', 'sum'), 'recon:UnknownValue');
+check_error(@() recon.combine(ones(4, 4, 2), 'large'), 'recon:InvalidArgument');
+check_error(@() recon.combine(NaN(4, 4, 2), [4 4]), 'recon:NotFinite');
 check_error(@() recon.density(zeros(4, 2), [8 8], 'Method', 'voronoi'), 'recon:UnknownValue');
 check_error(@() recon.density(zeros(4, 2), [8 8], 'Change', -1), 'recon:InvalidArgument');
 check_error(@() recon.density(), 'recon:InvalidArgument');
@@ -246,11 +248,11 @@ x = ones(8);
 E = recon.Encoding(k, [8 8]);
 calls = {@recon.fhd, {k, d, [8 8], 'Method', 'auto'}; @recon.grid, {k, d, [8 8], 'Weights', ones(12, 5)}; ...
     @recon.cg, {k, d, [8 8], 'Iterations', 1}; @recon.cg, {k, d, [8 8], 'Lambda', 0}; ...
-    @recon.cg, {k, d, [8 8], 'Maps', ones(8, 8, 2)}; @recon.cg, {k, d, [8 8], 'Initial', []}; ...
+    @recon.cg, {k, d, [8 8], 'Maps', ones(8, 8, 2)}; @recon.cg, {k, d, [8 8], 'Initial', ones(8, 8, 2)}; ...
     @recon.cg, {k, d, [8 8], 'Prior', 'identity'}; @recon.cg, {k, d, [8 8], 'Reference', x}; ...
     @recon.fbp, {k, d, [8 8]}; @recon.density, {k, [8 8], 'Method', 'ramp'}; ...
     @recon.density, {k, [8 8], 'Iterations', 2}; @recon.coilmaps, {k, d, [8 8], 'Calibration', 8}; ...
-    @recon.combine, {ones(8, 8, 2), 'Method', 'rss'}; @recon.combine, {ones(8, 8, 2), 'Dims', 2}; ...
+    @recon.combine, {ones(8, 8, 2), [8 8], 'Method', 'rss'}; ...
     @recon.metrics, {x, x, 'Mask', true(8)}; @recon.metrics, {x, x, 'Part', 'complex'}; ...
     @recon.Encoding, {k, [8 8], 'Threads', 1}; @recon.Encoding, {k, [8 8], 'Voxels', ones(3, 2)}; ...
     @recon.Encoding, {k, [8 8], 'GpuArray', false}; @recon.Encoding, {k, [8 8], 'Coils', 1}; ...
@@ -258,7 +260,7 @@ calls = {@recon.fhd, {k, d, [8 8], 'Method', 'auto'}; @recon.grid, {k, d, [8 8],
     @recon.trajectory.radial, {5, 12, 'Order', 'golden'}; @recon.trajectory.radial3d, {5, 12}; ...
     @recon.trajectory.spiral, {5, 12, 2, 'Density', 1}; @recon.trajectory.rosette, {5, 12, 2, 3}; ...
     @recon.trajectory.propeller, {5, 3, 12}; @recon.trajectory.cartesian, {[5 4]}; ...
-    @recon.phantom.image, {[8 8], 'Shapes', []}; @recon.phantom.image, {[8 8], 'Supersample', 1}; ...
+    @recon.phantom.image, {[8 8], 'Shapes', [1 0 0 0 0.5 0.5 1 0 0 0]}; @recon.phantom.image, {[8 8], 'Supersample', 1}; ...
     @recon.phantom.kspace, {k, [8 8], 'Coils', 2}; @recon.phantom.kspace, {k, [8 8], 'Threads', 1}; ...
     @recon.phantom.coilmaps, {[8 8], 2}; @recon.phantom.noise, {d, 10, 'Seed', 1}; ...
     @(a) E * a, {x}; @(a) E' * a, {d}; @(a) E.normal(a), {x}; @(a) E.rhs(a), {d}; @(a) E.matrix() * a, {x}};

@@ -1,6 +1,6 @@
 function tests = test_help()
 %TEST_HELP  Every function has help that reads like MATLAB's own, and every example in it runs.
-tests = {@every_function_has_help, @contents_lists_them, @examples_run};
+tests = {@every_function_has_help, @contents_lists_them, @examples_run, @images_are_shown_upright};
 end
 
 function list = functions()
@@ -60,7 +60,7 @@ for i = 1:size(list, 1)
     code = code(1:find(cellfun(@isempty, regexp([code, {'%'}], '^%       ', 'once')), 1) - 1);
     code = regexprep(code, '^%', '');
     % Pictures are the examples' own.
-    code = code(cellfun(@isempty, regexp(code, '^ *(imagesc|plot)\(', 'once')));
+    code = code(cellfun(@isempty, regexp(code, '^ *(recon\.show|plot)\(', 'once')));
     run_example(strjoin(code, sprintf('\n')));
     count = count + 1;
 end
@@ -69,4 +69,25 @@ end
 
 function run_example(code)
 evalc(code);
+end
+
+function images_are_shown_upright()
+% recon.show is the only one that draws images: imagesc(abs(x)) lays the head on its side.
+list = functions();
+folder = fileparts(fileparts(list{1, 3}));
+examples = dir(fullfile(folder, 'examples', '*.m'));
+files = [list(:, 3); {fullfile(folder, 'examples', 'private', 'panels.m'); fullfile(fileparts(folder), 'docs', 'matlab.md')}];
+files = [files; arrayfun(@(f) fullfile(folder, 'examples', f.name), examples, 'UniformOutput', false)];
+count = 0;
+for i = 1:numel(files)
+    lines = strsplit(fileread(files{i}), sprintf('\n'));
+    if strcmp(files{i}(end - 2:end), '.md')
+        lines = lines(strncmp(lines, '    ', 4));
+    end
+    text = strjoin(lines, ' ');
+    count = count + ~isempty(strfind(text, 'recon.show(')); %#ok<STREMP>
+    check(~isempty(strfind(files{i}, 'show.m')) || isempty(strfind(text, 'imagesc(')), ... %#ok<STREMP>
+        [files{i} ' shows images by recon.show']);
+end
+check(count >= 6, 'images are shown');
 end

@@ -1,6 +1,6 @@
 //! `recon bench`.
 
-use crate::defaults::{CHECKED_OUTPUTS, ITERATIONS, RUNS, TOLERANCE};
+use crate::defaults::{CHECKED_OUTPUTS, RUNS, TOLERANCE};
 use crate::options::{DeviceChoice, MethodKind, Precision, SimdKind};
 use crate::output::say;
 use crate::progress::Progress;
@@ -134,7 +134,7 @@ impl<T: Real> Setup<T> {
             k = k.iter().map(|k| kept.iter().map(|&m| k[m]).collect()).collect();
         }
         let (coils, iterations) = match case {
-            Case::Cg2d => (8, ITERATIONS),
+            Case::Cg2d => (8, 30),
             Case::Cg3d => (1, 60),
             _ => (1, 0),
         };

@@ -10,7 +10,7 @@ use crate::resize::Resize;
 use crate::{defaults, input};
 use clap::ValueEnum;
 use recon::bail;
-use recon::{CgOptions, CgReport, Complex, Normal, Plan, Prior, Real, Result, Stop};
+use recon::{CgOptions, CgReport, Complex, LambdaUnit, Normal, Plan, Prior, Real, Result, Stop};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -51,10 +51,13 @@ pub struct CgArgs {
     #[arg(long, value_name = "X", default_value_t = defaults::RESIDUAL, allow_negative_numbers = true, help_heading = "Reconstruction")]
     residual: f64,
 
-    /// Weight of the prior, relative to the sum of the data's weights (the diagonal of E^H W E where coil maps have unit
-    /// norm), so that one value serves scans of any length; the library's lambda is this times that sum
+    /// Weight of the prior, in the unit that --lambda-unit names
     #[arg(long, value_name = "X", default_value_t = defaults::LAMBDA, allow_negative_numbers = true, help_heading = "Reconstruction")]
     lambda: f64,
+
+    /// What --lambda is relative to
+    #[arg(long, value_enum, default_value_t = defaults::LAMBDA_UNIT, help_heading = "Reconstruction")]
+    lambda_unit: LambdaUnitKind,
 
     /// What is small in the image wanted
     #[arg(long, value_enum, default_value_t = defaults::PRIOR, help_heading = "Reconstruction")]
@@ -126,6 +129,25 @@ const UNWEIGHTED: &str = match defaults::WEIGHTED {
     false => "No weights in the data term [default]",
 };
 
+/// What --lambda is relative to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum LambdaUnitKind {
+    /// The mean of the diagonal of E^H W E over the voxels that the coils see (the sum of the data's weights, where coil
+    /// maps have unit norm): one value serves scans of any length
+    Relative,
+    /// 1: lambda stands in the equations as it is
+    Absolute,
+}
+
+impl From<LambdaUnitKind> for LambdaUnit {
+    fn from(kind: LambdaUnitKind) -> LambdaUnit {
+        match kind {
+            LambdaUnitKind::Relative => LambdaUnit::Relative,
+            LambdaUnitKind::Absolute => LambdaUnit::Absolute,
+        }
+    }
+}
+
 /// How E^H W E is computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum NormalKind {
@@ -145,12 +167,7 @@ impl CgArgs {
             NormalKind::Toeplitz => Normal::Toeplitz,
             NormalKind::Transforms => Normal::Transforms,
         };
-        let options = self.plan.options()?;
-        let tolerance = match self.plan.tolerance {
-            None if options.window == recon::Window::KaiserBessel => defaults::CG_TOLERANCE,
-            _ => options.tolerance,
-        };
-        Ok(recon::Options { normal, tolerance, ..options })
+        Ok(recon::Options { normal, ..self.plan.options()? })
     }
 
     fn is_weighted(&self) -> bool {
@@ -212,7 +229,7 @@ pub fn run(args: &CgArgs) -> Result<()> {
 fn compute<T: Real>(args: &CgArgs) -> Result<()> {
     let scans = input::read(&args.input)?;
     let resizes = scans.iter().map(|s| Resize::of(s, args.input.matrix.as_ref())).collect::<Result<Vec<_>>>()?;
-    let shapes = scans.iter().zip(&resizes).map(|(s, r)| (r.wanted, channels(args.images(s), args.combine)));
+    let shapes = scans.iter().zip(&resizes).map(|(s, r)| (r.wanted(), channels(args.images(s), args.combine)));
     check_together(&args.output, shapes)?;
     let plans = groups(&scans, |_, _| true);
     if args.save_q.is_some() && plans.len() > 1 {
@@ -237,10 +254,6 @@ fn compute<T: Real>(args: &CgArgs) -> Result<()> {
         let weights = match args.is_weighted() {
             true => Some(Weights::explicit(first, &sampling, &args.density, &args.plan)?),
             false => None,
-        };
-        let total_weight = match &weights {
-            Some(w) => w.iter().map(|w| w.wide()).sum(),
-            None => first.samples() as f64,
         };
         let estimated = args.uses_maps(first) && args.maps.is_none();
         // Maps differ from slice to slice, and so do plans that hold them.
@@ -267,7 +280,8 @@ fn compute<T: Real>(args: &CgArgs) -> Result<()> {
                 let options = CgOptions {
                     iterations: args.iterations,
                     tolerance: args.residual,
-                    lambda: args.lambda * total_weight,
+                    lambda: args.lambda,
+                    lambda_unit: args.lambda_unit.into(),
                     prior: match (args.prior, &reference) {
                         (PriorKind::Anatomical, Some(reference)) => Prior::Anatomical { reference, edge: args.edge },
                         (PriorKind::Differences, _) => Prior::Differences,
@@ -284,7 +298,7 @@ fn compute<T: Real>(args: &CgArgs) -> Result<()> {
                 progress.set(done);
                 let seconds = started.elapsed().as_secs_f64();
                 summary(scan, &report, seconds);
-                reports[i] = describe(scan, &report, options.lambda, plan.info().seconds, seconds);
+                reports[i] = describe(scan, &report, plan.info().seconds, seconds);
                 images[i] = Some(Finish { scan, resize: resizes[i], combine: args.combine }.image(solution)?);
             }
             if let Some(path) = &args.save_q {
@@ -391,22 +405,22 @@ fn companion(
     for (i, parts) in volumes.chunks_exact(wanted).enumerate() {
         let users = if count == 1 { 0..scans.len() } else { i..i + 1 };
         for resize in &resizes[users.clone()] {
-            if dims != resize.encoded && dims != resize.wanted || resizes[users.start] != *resize {
+            if dims != resize.encoded() && dims != resize.wanted() || resizes[users.start] != *resize {
                 bail!(
                     SizeMismatch,
                     "{}: images of {dims:?} voxels, but the encoded matrix of the scans is {:?} and the reconstructed \
                      one {:?}{}",
                     path.display(),
-                    resize.encoded,
-                    resize.wanted,
-                    order_hint(dims, resize.wanted)
+                    resize.encoded(),
+                    resize.wanted(),
+                    order_hint(dims, resize.wanted())
                 );
             }
         }
         let resize = resizes[users.start];
         let mut all = Vec::new();
         for part in parts {
-            all.extend(if dims == resize.encoded { part.to_vec() } else { resize.undo(part.to_vec())? });
+            all.extend(if dims == resize.encoded() { part.to_vec() } else { resize.undo(part.to_vec())? });
         }
         out.push(all);
     }
@@ -434,7 +448,7 @@ fn summary(scan: &Scan, report: &CgReport, seconds: f64) {
     }
 }
 
-fn describe(scan: &Scan, report: &CgReport, lambda: f64, plan_seconds: f64, seconds: f64) -> serde_json::Value {
+fn describe(scan: &Scan, report: &CgReport, plan_seconds: f64, seconds: f64) -> serde_json::Value {
     let runs: Vec<_> = report
         .runs
         .iter()
@@ -454,7 +468,7 @@ fn describe(scan: &Scan, report: &CgReport, lambda: f64, plan_seconds: f64, seco
         "contrast": i.contrast,
         "phase": i.phase,
         "set": i.set,
-        "library_lambda": lambda,
+        "absolute_lambda": report.lambda,
         "images": runs,
         "seconds": {
             "plan": plan_seconds,

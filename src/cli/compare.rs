@@ -4,10 +4,12 @@ use crate::io::png::{write_png_row, Tile};
 use crate::io::{read_images, Image, Placement};
 use crate::output::say;
 use crate::reconstruct::{is_magnitude, order_hint};
-use crate::resize::{recentre, zeros};
+use crate::resize::zeros;
 use clap::ValueEnum;
 use recon::bail;
+use recon::error::checked_product;
 use recon::metrics::{compare, compare_magnitude, Metrics, Scale};
+use recon::resize::recentre;
 use recon::{Complex, Result};
 use std::path::{Path, PathBuf};
 
@@ -103,13 +105,10 @@ impl Volume {
         Ok(Volume { dims, data, placement: Placement::default() })
     }
 
-    fn placed(mut self, dims: [usize; 3]) -> Result<Volume> {
-        for (axis, &n) in dims.iter().enumerate() {
-            if self.dims[axis] != n {
-                self.data = recentre(&self.data, &mut self.dims, axis, n)?;
-            }
-        }
-        Ok(self)
+    fn placed(self, dims: [usize; 3]) -> Result<Volume> {
+        let mut data = zeros(checked_product(&dims, "an image")?)?;
+        recentre(&self.data, &self.dims, &mut data, &dims);
+        Ok(Volume { dims, data, ..self })
     }
 }
 

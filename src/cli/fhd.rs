@@ -51,7 +51,7 @@ fn compute<T: Real>(args: &FhdArgs) -> Result<()> {
     let scans = input::read(&args.input)?;
     let resizes = scans.iter().map(|s| Resize::of(s, args.input.matrix.as_ref())).collect::<Result<Vec<_>>>()?;
     let images_of = |coils: usize| if args.maps.is_some() { 1 } else { channels(coils, args.combine) };
-    check_together(&args.output, scans.iter().zip(&resizes).map(|(s, r)| (r.wanted, images_of(s.coils))))?;
+    check_together(&args.output, scans.iter().zip(&resizes).map(|(s, r)| (r.wanted(), images_of(s.coils))))?;
     let plan_of = |first: &Scan| {
         let sampling = Sampling::<T>::of(first);
         let maps = args.maps.as_ref().map(|path| read_maps(path, first)).transpose()?;

@@ -73,7 +73,7 @@ fn compute<T: Real>(args: &GridArgs) -> Result<()> {
     let scans = input::read(&args.input)?;
     let resizes = scans.iter().map(|s| Resize::of(s, args.input.matrix.as_ref())).collect::<Result<Vec<_>>>()?;
     if !args.kspace {
-        let shapes = scans.iter().zip(&resizes).map(|(s, r)| (r.wanted, channels(s.coils, args.combine)));
+        let shapes = scans.iter().zip(&resizes).map(|(s, r)| (r.wanted(), channels(s.coils, args.combine)));
         check_together(&args.output, shapes)?;
     }
     let plan_of = |first: &Scan| {

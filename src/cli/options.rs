@@ -46,8 +46,8 @@ pub struct PlanArgs {
     #[arg(long, value_enum, default_value_t = MethodKind::Auto, help_heading = "Computation")]
     pub method: MethodKind,
 
-    /// Relative l2 error of the transforms against exact sums, in (0, 1) [default: 1e-4, for cg with the
-    /// default window 1e-5; or the best that the window reaches]
+    /// Relative l2 error of the transforms against exact sums, in (0, 1) [default: 1e-5, or the best that the window
+    /// reaches]
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Computation")]
     pub tolerance: Option<f64>,
 

@@ -196,7 +196,7 @@ pub fn channels(images: usize, combine: Combination) -> usize {
 impl Finish<'_> {
     /// Brings images [encoded matrix, images] to the matrix wanted, then combines them.
     pub fn image<T: Real>(&self, images: Vec<Complex<T>>) -> Result<Image> {
-        let voxels: usize = self.resize.encoded.iter().product();
+        let voxels: usize = self.resize.encoded().iter().product();
         let count = images.len() / voxels;
         let mut all = match count {
             1 => self.resize.apply(images)?,
@@ -208,7 +208,7 @@ impl Finish<'_> {
                 all
             }
         };
-        let wanted = self.resize.wanted;
+        let wanted = self.resize.wanted();
         if let Some(how) = self.combine.how().filter(|_| count > 1) {
             let mut one = zeros(wanted.iter().product())?;
             combine(&all, &wanted[..self.scan.ndim], count, how, &mut one)?;

@@ -22,7 +22,7 @@ use crate::phantom::{CoilModel, Ellipsoid, Phantom};
 use crate::plan::{Plan, PlanInfo};
 use crate::real::{narrow, wide, Real};
 use crate::trajectory::{SpokeOrder, Trajectory};
-use crate::{Combine, Complex, Density, Progress, Stop, Warning, WarningKind};
+use crate::{Combine, Complex, Density, Progress, Resize, Stop, Warning, WarningKind};
 use arrays::{check_pointer, choice, size, Arrays};
 use scan::{precision, with_precision, Precision, Scan};
 use status::call;
@@ -217,7 +217,7 @@ pub unsafe extern "C" fn recon_options_init(options: *mut recon_options, struct_
     call(|| unsafe { structs::init(options, struct_size) })
 }
 
-/// Defaults of recon_cg: 30 iterations, no prior. `struct_size` is sizeof(recon_cg_options).
+/// Defaults of recon_cg: some tens of iterations, no prior. `struct_size` is sizeof(recon_cg_options).
 #[no_mangle]
 pub unsafe extern "C" fn recon_cg_options_init(options: *mut recon_cg_options, struct_size: u32) -> recon_status {
     // SAFETY: the caller's structure has struct_size bytes.
@@ -412,7 +412,7 @@ pub unsafe extern "C" fn recon_plan_info(
 /// kspace: complex [samples, coils, frames], written.
 ///
 /// Errors: RECON_NULL_POINTER; RECON_INVALID_ARGUMENT when the arrays overlap; RECON_NOT_FINITE with the voxel's index;
-/// RECON_OUT_OF_HOST_MEMORY.
+/// also for a result that overflows; RECON_OUT_OF_HOST_MEMORY.
 #[no_mangle]
 pub unsafe extern "C" fn recon_forward(
     plan: *const recon_plan,
@@ -464,7 +464,8 @@ pub unsafe extern "C" fn recon_normal(plan: *const recon_plan, x: *const c_void,
 ///
 /// kspace: complex [samples, coils, frames], read. image: complex [nx, ny, nz, images, frames], written.
 ///
-/// Errors: as recon_fhd; RECON_INVALID_ARGUMENT when the weights vanish near the centre of k-space.
+/// Errors: as recon_fhd; RECON_INVALID_ARGUMENT when no sample with a positive weight lies near the centre of k-space (an
+/// annulus), where the scale of the image is decided, or when one weight outweighs all others.
 #[no_mangle]
 pub unsafe extern "C" fn recon_grid(
     plan: *const recon_plan,
@@ -637,6 +638,7 @@ pub unsafe extern "C" fn recon_cg(
                 worst_image: worst as u64,
                 iterations: run.iterations() as u64,
                 residual: last(worst),
+                lambda: done.lambda,
                 q_seconds: done.q_seconds,
                 adjoint_seconds: done.adjoint_seconds,
                 iteration_seconds: done.iteration_seconds,
@@ -700,8 +702,8 @@ fn same_type<T: Real>(_: &[Complex<T>], _: &Plan<T>) {}
 /// C w - 1 changes by less than the tolerance. 0 iterations means 30 and a tolerance of 1e-3.
 /// weights: real [samples], written; to be given to a new plan, or used by the caller.
 ///
-/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT for a negative tolerance;
-/// RECON_OUT_OF_HOST_MEMORY.
+/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT for a negative tolerance, and where no sample lies
+/// near the centre of k-space; RECON_OUT_OF_HOST_MEMORY.
 #[no_mangle]
 pub unsafe extern "C" fn recon_density(
     plan: *const recon_plan,
@@ -734,10 +736,15 @@ pub unsafe extern "C" fn recon_density(
     })
 }
 
-/// Coil sensitivities estimated from the data's own centre of k-space, scaled to sum_c |S_c|^2 = 1; frames are averaged.
+/// Coil sensitivities estimated from the data's own centre of k-space: in each voxel the dominant eigenvector of the coils'
+/// covariance in a neighbourhood (Walsh et al. 2000), scaled to sum_c |S_c|^2 = 1; frames are averaged.
+///
+/// It is an estimate. Its phase is that of a virtual coil, not that of the object. It means nothing where there is only noise.
+/// It is wrong where sensitivities change faster than the central samples resolve, where the scan has few samples in the
+/// centre, and where the object is larger than the field of view: measure the maps then, and give them to the plan.
 ///
 /// kspace: complex [samples, coils, frames], read.
-/// calibration: the width of that centre in samples of a Cartesian scan; 0 for 24.
+/// calibration: the width of that centre in samples of a Cartesian scan; 0 for 24. A wider one resolves more, with more noise.
 /// maps: complex [nx, ny, nz, coils], written; to be given to a new plan.
 ///
 /// Errors: as recon_fhd; RECON_UNSUPPORTED for a voxel list; RECON_INVALID_ARGUMENT when no sample lies in the centre.
@@ -816,6 +823,60 @@ unsafe fn combine<T: Real>(scan: &Scan, method: Combine, coil_images: *const c_v
     }
     image.copy_from_slice(&result);
     Ok(())
+}
+
+/// Brings images to another matrix and field of view: from the encoded matrix, on which they are reconstructed, to the one
+/// wanted. Where voxels are to have another size, the image is interpolated by Fourier; then its middle is cut out, or
+/// surrounded by zeros. The voxel with index floor(n/2) stays where it is, and the object keeps its scale. Of the
+/// geometry, precision, ndim, dims, coils and frames are used.
+///
+/// fov: [ndim], the field of view that dims cover, in any unit. dims: [ndim], the matrix wanted. dims_fov: [ndim], the field
+/// of view that it covers, in that unit. Along an axis where one of these is 0 or less, all voxels have one size; both may
+/// be NULL, for all axes.
+/// images: complex [nx, ny, nz, coils, frames], read. resized: complex [dims, coils, frames], written.
+///
+/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE; RECON_INVALID_SIZE for a size of 0;
+/// RECON_SIZE_OVERFLOW; RECON_INVALID_ARGUMENT when the arrays overlap; RECON_NOT_FINITE with the voxel's index;
+/// RECON_UNSUPPORTED for a voxel list; RECON_OUT_OF_HOST_MEMORY.
+#[no_mangle]
+pub unsafe extern "C" fn recon_resize(
+    geometry: *const recon_geometry,
+    fov: *const f64,
+    dims: *const u64,
+    dims_fov: *const f64,
+    images: *const c_void,
+    resized: *mut c_void,
+) -> recon_status {
+    // SAFETY: the caller's structure, and arrays as long as it says.
+    call(|| unsafe {
+        let scan = Scan::read(geometry)?;
+        if scan.listed {
+            bail!(Unsupported, "voxels of a list have no matrix: leave voxels and voxel_count unset");
+        }
+        let ndim = scan.dims.len();
+        let mut arrays = Arrays::default();
+        let wanted = arrays.input("dims", dims, ndim)?;
+        let wanted = wanted.iter().map(|&n| size("dims", n)).collect::<Result<Vec<_>>>()?;
+        let fov = arrays.optional("fov", fov, ndim)?.unwrap_or(&[0.0; 3][..ndim]);
+        let dims_fov = arrays.optional("dims_fov", dims_fov, ndim)?.unwrap_or(&[0.0; 3][..ndim]);
+        let resize = Resize::new(&scan.dims, fov, &wanted, dims_fov)?;
+        let voxels = checked_product(&wanted, "the image wanted")?;
+        checked_product(&[voxels, scan.coils, scan.frames], "the images wanted")?;
+        with_precision!(scan.precision, T => {
+            let count = scan.coils * scan.frames;
+            let images = arrays.input::<Complex<T>>("images", images.cast(), scan.voxels * count)?;
+            let resized = arrays.output::<Complex<T>>("resized", resized.cast(), voxels * count)?;
+            if count == 0 {
+                bail!(InvalidSize, "{} frames of {} coils: there are no images", scan.frames, scan.coils);
+            }
+            let mut result = try_vec(resized.len(), Complex::default(), "the images wanted")?;
+            for (from, to) in images.chunks_exact(scan.voxels).zip(result.chunks_exact_mut(voxels)) {
+                resize.apply(from, to)?;
+            }
+            resized.copy_from_slice(&result);
+        });
+        Ok(())
+    })
 }
 
 // ---------------------------------------------------------------------------------------------------- trajectories

@@ -10,7 +10,7 @@ use crate::plan::{CudaStream, Device, Method, Normal, Options, Simd};
 use crate::prior::{Matrix, Prior};
 use crate::real::Real;
 use crate::window::Window;
-use crate::{CgOptions, Complex};
+use crate::{CgOptions, Complex, LambdaUnit};
 use std::borrow::Cow;
 use std::ffi::c_void;
 
@@ -308,6 +308,14 @@ pub(super) unsafe fn cg_options<'a, T: Real>(
             iterations: size("iterations", raw.iterations)?,
             tolerance: raw.tolerance,
             lambda: raw.lambda,
+            lambda_unit: choice(
+                "lambda_unit",
+                raw.lambda_unit,
+                &[
+                    (0, "RECON_LAMBDA_RELATIVE", LambdaUnit::Relative),
+                    (1, "RECON_LAMBDA_ABSOLUTE", LambdaUnit::Absolute),
+                ],
+            )?,
             prior,
             initial: arrays.optional("initial", raw.initial.cast(), image_len)?,
         })

@@ -1,6 +1,8 @@
 //! The public structures and enumerations of the C API, and how versions of them are told apart.
 
 use super::arrays::{check_pointer, Arrays};
+use crate::cg::LambdaUnit;
+use crate::defaults;
 use crate::error::{bail, Result};
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
@@ -94,6 +96,16 @@ pub enum recon_prior {
     RECON_PRIOR_ANATOMICAL = 2,
     /// A sparse matrix given by the caller.
     RECON_PRIOR_MATRIX = 3,
+}
+
+/// What the weight of a prior is relative to.
+#[repr(C)]
+pub enum recon_lambda_unit {
+    /// The mean of the diagonal of E^H W E over the voxels that the coils see: sum_m w_m |phi(k_m)|^2, times the mean of
+    /// sum_c |S_c|^2 with coil maps. One value then serves scans of any length and scale.
+    RECON_LAMBDA_RELATIVE = 0,
+    /// 1: lambda stands in (E^H W E + lambda R^H R) x = E^H W d as it is.
+    RECON_LAMBDA_ABSOLUTE = 1,
 }
 
 /// Why a solution ended.
@@ -297,7 +309,7 @@ pub struct recon_options {
     /// Not 0: the k-space and image arrays of recon_forward, recon_fhd, recon_weighted_fhd, recon_normal, recon_grid and
     /// recon_cg are addresses in the GPU's memory. All else stays in the host's.
     pub pointers_on_device: u32,
-    /// Relative l2 error of a transform against the exact sums, in (0, 1). 0 (default): 1e-4. Exact sums err by rounding
+    /// Relative l2 error of a transform against the exact sums, in (0, 1). 0 (default): 1e-5. Exact sums err by rounding
     /// only; over a voxel list on a GPU in f32 the special function units make the sines (the sums' error is about 2e-6),
     /// unless the tolerance is below 1e-5, which takes 2.5 times the time.
     pub tolerance: f64,
@@ -399,7 +411,7 @@ pub struct recon_cg_options {
     pub iterations: u64,
     /// Stop when the residual's norm falls to this part of the norm of E^H W d, in [0, 1); 0 (default) never does.
     pub tolerance: f64,
-    /// Weight of the prior, 0 (default) or more, in the units of E^H W E.
+    /// Weight of the prior, 0 (default) or more, in the unit that lambda_unit names.
     pub lambda: f64,
     /// RECON_PRIOR_ANATOMICAL: the reference image in any unit, [nx, ny, nz] reals.
     pub reference: *const c_void,
@@ -420,6 +432,10 @@ pub struct recon_cg_options {
     pub progress: recon_progress_callback,
     /// Handed to progress.
     pub user_data: *mut c_void,
+    /// A recon_lambda_unit; default RECON_LAMBDA_RELATIVE.
+    pub lambda_unit: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 /// What came of recon_cg. Set it up with recon_cg_report_init; residuals and residual_capacity are the caller's to set,
@@ -450,6 +466,8 @@ pub struct recon_cg_report {
     pub residuals: *mut f64,
     /// Elements that residuals has room for; at least (iterations + 1) images unless it is NULL.
     pub residual_capacity: u64,
+    /// What lambda was in (E^H W E + lambda R^H R) x = E^H W d.
+    pub lambda: f64,
 }
 
 /// The error e = scale x - t of an image x against the truth t. Set it up with recon_quality_init.
@@ -523,14 +541,21 @@ versioned!(recon_plan_properties, 224, {
 versioned!(recon_device_properties, 288, {
     multiprocessors: 0, compute_major: 0, compute_minor: 0, memory_bytes: 0, memory_free_bytes: 0, name: [0; 256],
 });
-versioned!(recon_cg_options, 104, {
-    prior: 0, iterations: 30, tolerance: 0.0, lambda: 0.0, reference: null(), edge: 0.1, matrix_rows: 0,
-    matrix_starts: null(), matrix_columns: null(), matrix_values: null(), initial: null(), progress: None,
-    user_data: null_mut(),
+// Without lambda_unit, in 104 bytes, lambda was absolute. Who was compiled so is told, and not given another image.
+versioned!(recon_cg_options, 112, {
+    prior: 0, iterations: defaults::ITERATIONS as u64, tolerance: defaults::RESIDUAL, lambda: defaults::LAMBDA,
+    reference: null(), edge: defaults::EDGE, matrix_rows: 0, matrix_starts: null(), matrix_columns: null(),
+    matrix_values: null(), initial: null(), progress: None, user_data: null_mut(),
+    lambda_unit: match defaults::LAMBDA_UNIT {
+        LambdaUnit::Relative => recon_lambda_unit::RECON_LAMBDA_RELATIVE as u32,
+        LambdaUnit::Absolute => recon_lambda_unit::RECON_LAMBDA_ABSOLUTE as u32,
+    },
+    reserved: 0,
 });
-versioned!(recon_cg_report, 80, {
+// Without lambda: 80 bytes.
+versioned!(recon_cg_report, 88, older [80], {
     stop: 0, images: 0, worst_image: 0, iterations: 0, residual: 0.0, q_seconds: 0.0, adjoint_seconds: 0.0,
-    iteration_seconds: 0.0, residuals: null_mut(), residual_capacity: 0,
+    iteration_seconds: 0.0, residuals: null_mut(), residual_capacity: 0, lambda: 0.0,
 });
 versioned!(recon_quality, 56, {
     reserved: 0, percent_error: 0.0, mse: 0.0, psnr_db: 0.0, snr_db: 0.0, scale_re: 0.0, scale_im: 0.0,

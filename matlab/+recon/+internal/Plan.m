@@ -3,10 +3,16 @@ classdef Plan < handle
 %   Made by recon.Encoding. For internal use.
     properties
         id = []   % uint64, of recon_mex; [] once released
+        warnings  % what the library warns of: identifier, text
     end
     methods
         function plan = Plan(geometry, options)
-            plan.id = recon_mex('create', geometry, options);
+            [plan.id, plan.warnings] = recon_mex('create', geometry, options);
+        end
+        function warn(plan)
+            for i = 1:numel(plan.warnings)
+                warning(plan.warnings(i).identifier, '%s', plan.warnings(i).text);
+            end
         end
         function release(plan)
             if ~isempty(plan.id)

@@ -1,6 +1,7 @@
 function [own, others] = options(name, list, own_names, other_names)
 %OPTIONS  Sorts name-value arguments: own ones into a structure, others into a list to be passed on.
-%   Names are compared without regard to case. A structure of options may stand for the list. For internal use.
+%   Names are compared without regard to case. A structure of options may stand for the list. No value may be empty.
+%   For internal use.
 if numel(list) == 1 && isstruct(list{1}) && numel(list{1}) == 1
     list = reshape([fieldnames(list{1}), struct2cell(list{1})].', 1, []);
 end
@@ -27,10 +28,54 @@ for i = 1:2:numel(list)
     if isstring(value) && isscalar(value)
         value = char(value);
     end
+    if isempty(value)
+        error('recon:InvalidArgument', '%s: the option ''%s'' is empty (a %s %s): give %s, or leave the option out', ...
+            name, known{match}, recon.internal.sizes(size(value)), class(value), wanted(name, known{match}));
+    end
     if match <= numel(own_names)
         own.(known{match}) = value;
     else
         others(end + 1:end + 2) = {known{match}, value};
     end
+end
+end
+
+function text = wanted(name, option)
+switch option
+    case 'Maps'
+        text = 'coil sensitivities, [nx ny coils] or [nx ny nz coils]';
+    case 'Weights'
+        text = 'weights in the shape of the trajectory''s samples, or ''pipe-menon'', ''ramp'', ''jackson''';
+    case 'Voxels'
+        text = 'positions, [voxels 2] or [voxels 3]';
+    case 'Method'
+        text = '''auto'', ''nufft'' or ''exact''';
+        if strcmp(name, 'recon.density')
+            text = '''pipe-menon'', ''ramp'' or ''jackson''';
+        elseif strcmp(name, 'recon.combine')
+            text = '''rss'' or ''adaptive''';
+        end
+    case {'Initial', 'Reference'}
+        text = 'an image of the result''s size';
+    case 'Mask'
+        text = 'a logical array of the images'' size';
+    case 'Shapes'
+        text = 'a row of ten numbers for each shape, [shapes 10]';
+    case 'Gpus'
+        text = 'numbers from 1, as recon.devices lists the GPUs';
+    case 'Progress'
+        text = 'true, or a function of one structure';
+    case 'Prior'
+        text = '''identity'', ''differences'', ''anatomical'' or a sparse matrix';
+    case 'GpuArray'
+        text = 'true or false';
+    case {'Precision', 'Normal', 'Window', 'Basis', 'Device', 'Simd'}
+        text = 'a name, as help recon.Encoding says';
+    case {'Order', 'Part', 'Scale', 'Y', 'Library', 'Output'}
+        text = ['a name, as help ' name ' says'];
+    case 'Range'
+        text = '[black white]';
+    otherwise
+        text = 'one number';
 end
 end

@@ -1,9 +1,11 @@
-function [geometry, values] = phantom_geometry(name, dims, own, values)
-%PHANTOM_GEOMETRY  Image size and class for the phantoms, and options over their defaults. For internal use.
+function [geometry, values] = phantom_geometry(name, dims, ndim, own, values)
+%PHANTOM_GEOMETRY  Image size and class for the phantoms, and options over their defaults.
+%   ndim is a trajectory's, or []. For internal use.
 values = recon.internal.defaults(values, own);
-dims = recon.internal.image_size(dims, [name ': the image size']);
-if isscalar(dims)
-    dims = [dims dims];
+dims = recon.internal.image_size(dims, ndim, [name ': the image size']);
+if isfield(own, 'Shapes') && (~ismatrix(own.Shapes) || size(own.Shapes, 2) ~= 10)
+    error('recon:SizeMismatch', '%s: Shapes: the size is %s, it must be [shapes 10]%s', name, ...
+        recon.internal.sizes(size(own.Shapes)), recon.internal.last_dimension(size(own.Shapes), 10, 'Shapes'));
 end
 geometry.precision = values.Precision;
 geometry.dims = dims;

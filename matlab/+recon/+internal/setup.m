@@ -1,37 +1,52 @@
 function [encoding, own, rest] = setup(name, first, data, list, own_names)
 %SETUP  The operator for a reconstruction: the one that was given, or one made from trajectory, image size and options.
-%   rest is the shape of the data behind that of the samples: coils, frames. For internal use.
-recon.internal.numbers(data, [name ': the k-space data']);
+%   The data fit it. rest is the shape of the result behind that of an image: coils, frames. For internal use.
+what = [name ': the k-space data'];
+recon.internal.numbers(data, what);
 if isa(first, 'recon.Encoding')
     own = recon.internal.options(name, list, own_names, {});
     encoding = first;
     if encoding.adjoint
         error('recon:InvalidArgument', '%s: this is an adjoint operator, E'': give E', name);
     end
-    rest = recon.internal.trailing(data, encoding.sampleSize, [name ': the k-space data'], 'the trajectory''s samples');
+    rest = encoding.image_rest(data, what, 'd');
     return
 end
 [dims, list] = recon.internal.leading_size(list);
 [own, others] = recon.internal.options(name, list, own_names, recon.internal.plan_options());
-samples = recon.internal.trajectory(first);
-rest = recon.internal.trailing(data, samples, [name ': the k-space data'], 'the trajectory''s samples');
-sizes = [rest, 1, 1];
-others = [{'Coils', sizes(1), 'Frames', prod(sizes(2:end)), 'Precision', class_of(data)}, others];
-maps = 2 * find(strcmp(others(1:2:end), 'Maps'), 1, 'last') - 1;
-if ~isempty(maps) && ischar(others{maps + 1})
-    if ~strcmp(others{maps + 1}, 'data')
+given = struct('Maps', [], 'Voxels', [], 'Coils', []);
+for i = 1:2:numel(others)
+    given.(others{i}) = others{i + 1};
+end
+[samples, ndim] = recon.internal.trajectory(first);
+coils = given.Coils;
+estimate = ischar(given.Maps) && strcmp(given.Maps, 'data');
+if ~isempty(given.Maps) && ~estimate
+    if ischar(given.Maps)
         error('recon:UnknownValue', '%s: Maps is ''%s'': give an array, or ''data'' to estimate them from the data', ...
-            name, others{maps + 1});
+            name, given.Maps);
     end
-    plain = others([1:maps - 1, maps + 2:end]);
-    others{maps + 1} = recon.coilmaps(first, data, dims, plain{:});
+    [~, ~, coils] = recon.internal.image_of(ndim, dims, given.Maps, given.Voxels);
+end
+if ~isempty(coils)
+    coils = recon.internal.count(coils, 'Coils');
+end
+rest = [coils, recon.internal.fit_data(data, samples, coils, what, 'd')];
+sizes = [rest, 1, 1];
+others = [{'Coils', sizes(1), 'Frames', prod(sizes(2:end)), 'Precision', recon.internal.class_of(data)}, others];
+if estimate
+    found = find(strcmp(others(1:2:end), 'Maps'), 1, 'last');
+    plain = others;
+    plain([2 * found - 1, 2 * found]) = [];
+    estimator = recon.Encoding(first, dims, plain{:});
+    others{2 * found} = recon.coilmaps(estimator, data);
+    delete(estimator);
+    % What this operator warned of the next one, of the same trajectory, need not say again.
+    quiet = [warning('off', 'recon:Extent'), warning('off', 'recon:Tolerance')];
+    restore = onCleanup(@() warning(quiet));
 end
 encoding = recon.Encoding(first, dims, others{:});
-end
-
-function name = class_of(data)
-name = class(data);
-if strcmp(name, 'gpuArray')
-    name = classUnderlying(data);
+if encoding.combines
+    rest = rest(2:end);
 end
 end

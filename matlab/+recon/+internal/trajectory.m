@@ -2,26 +2,19 @@ function [samples, ndim] = trajectory(k)
 %TRAJECTORY  The shape of a trajectory's samples and its dimensions, from [samples dims], [readout shots dims] or complex.
 %   For internal use.
 recon.internal.numbers(k, 'the trajectory k');
+samples = size(k);
 if ~isreal(k)
     ndim = 2;
-    samples = size(k);
-    if isvector(k)
-        samples = numel(k);
+    if isvector(k) && size(k, 1) == 1 && numel(k) > 1
+        error('recon:SizeMismatch', 'the trajectory k is %s: a complex one is a column: permute(k, [2 1])', ...
+            recon.internal.sizes(size(k)));
     end
 else
-    samples = size(k);
     ndim = samples(end);
     if ndim ~= 2 && ndim ~= 3
-        hint = 'give [samples 2], [readout shots 2], the same with 3, or complex(kx, ky)';
-        if size(k, 1) == 2 || size(k, 1) == 3
-            hint = 'it seems to hold coordinates in its first dimension: transpose it, k.''';
-            if ndims(k) > 2 %#ok<ISMAT>
-                hint = sprintf('it seems to hold coordinates in its first dimension: permute(k, [%s])', ...
-                    num2str([2:ndims(k), 1]));
-            end
-        end
-        error('recon:SizeMismatch', 'the trajectory k is %s, its last dimension must be 2 or 3: %s', ...
-            recon.internal.sizes(size(k)), hint);
+        error('recon:SizeMismatch', ['the trajectory k is %s, its last dimension must be 2 or 3, as of [samples 2], ' ...
+            '[readout shots 2], the same with 3, or complex(kx, ky)%s'], recon.internal.sizes(size(k)), ...
+            recon.internal.last_dimension(size(k), [2 3], 'k'));
     end
     samples = samples(1:end - 1);
 end

@@ -5,12 +5,12 @@ function maps = coilmaps(dims, coils, varargin)
 %
 %   Example
 %       S = recon.phantom.coilmaps([128 128], 8);
-%       imagesc(abs(S(:, :, 1)))
+%       recon.show(S)
 %
 %   See also recon.phantom.kspace.
 recon.internal.need(nargin, 2, 'recon.phantom.coilmaps(dims, coils)');
 own = recon.internal.options('recon.phantom.coilmaps', varargin, {'Precision'}, {});
-geometry = recon.internal.phantom_geometry('recon.phantom.coilmaps', dims, own, struct('Precision', 'double'));
+geometry = recon.internal.phantom_geometry('recon.phantom.coilmaps', dims, [], own, struct('Precision', 'double'));
 geometry.coils = recon.internal.count(coils, 'recon.phantom.coilmaps: coils');
 coils = geometry.coils;
 maps = recon_mex('phantom_coil_maps', geometry, recon.internal.full_size(geometry.dims, coils));

@@ -11,12 +11,12 @@ function x = image(dims, varargin)
 %       'Precision'    'double' or 'single'
 %
 %   Example
-%       imagesc(recon.phantom.image([128 128]))
+%       recon.show(recon.phantom.image([128 128]))
 %
 %   See also recon.phantom.kspace, recon.metrics.
 recon.internal.need(nargin, 1, 'recon.phantom.image(dims)');
 own = recon.internal.options('recon.phantom.image', varargin, {'Shapes', 'Supersample', 'Precision'}, {});
-[geometry, values] = recon.internal.phantom_geometry('recon.phantom.image', dims, own, ...
+[geometry, values] = recon.internal.phantom_geometry('recon.phantom.image', dims, [], own, ...
     struct('Shapes', [], 'Supersample', 4, 'Precision', 'double'));
 x = recon_mex('phantom_image', geometry, values.Shapes, values.Supersample, recon.internal.full_size(geometry.dims));
 end

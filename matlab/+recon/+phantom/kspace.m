@@ -18,15 +18,15 @@ function d = kspace(k, dims, varargin)
 %   See also recon.phantom.image, recon.phantom.noise, recon.trajectory.radial.
 recon.internal.need(nargin, 2, 'recon.phantom.kspace(k, dims)');
 own = recon.internal.options('recon.phantom.kspace', varargin, {'Coils', 'Shapes', 'Threads', 'Precision'}, {});
-samples = recon.internal.trajectory(k);
+[samples, ndim] = recon.internal.trajectory(k);
 model = 'uniform';
 coils = 1;
 if isfield(own, 'Coils')
     model = 'ring';
     coils = recon.internal.count(own.Coils, 'recon.phantom.kspace: Coils');
 end
-[geometry, values] = recon.internal.phantom_geometry('recon.phantom.kspace', dims, own, ...
-    struct('Shapes', [], 'Threads', 0, 'Precision', class(k)));
+[geometry, values] = recon.internal.phantom_geometry('recon.phantom.kspace', dims, ndim, own, ...
+    struct('Shapes', [], 'Threads', 0, 'Precision', recon.internal.class_of(k)));
 geometry.k = k;
 geometry.coils = coils;
 d = recon_mex('phantom_kspace', geometry, values.Shapes, model, values.Threads, recon.internal.full_size(samples, coils));

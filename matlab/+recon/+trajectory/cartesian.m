@@ -9,7 +9,7 @@ function k = cartesian(dims, varargin)
 %   See also recon.trajectory.radial.
 recon.internal.need(nargin, 1, 'recon.trajectory.cartesian(dims)');
 own = recon.internal.options('recon.trajectory.cartesian', varargin, {'Precision'}, {});
-dims = recon.internal.image_size(dims, 'recon.trajectory.cartesian: dims');
+dims = recon.internal.image_size(dims, [], 'recon.trajectory.cartesian: dims');
 if numel(dims) ~= 2 && numel(dims) ~= 3
     error('recon:InvalidSize', 'recon.trajectory.cartesian: dims has %d entries: give [nx ny] or [nx ny nz]', numel(dims));
 end

@@ -21,7 +21,6 @@ switches = {'off', 'on'};
 window = figure('Visible', switches{1 + display}, 'Name', name, 'NumberTitle', 'off', 'Color', 'white', ...
     'Position', [50, 50, figure_size], 'PaperUnits', 'inches', 'PaperPosition', [0, 0, figure_size / 100], ...
     'PaperSize', figure_size / 100);
-set(window, 'Colormap', gray(256));
 for i = 1:columns
     spot = [(i - 1 + 0.02) / columns, 0.01, 0.96 / columns, side / figure_size(2) - 0.01];
     if i > numel(images)
@@ -30,10 +29,7 @@ for i = 1:columns
         continue
     end
     spot = axes('Parent', window, 'Position', spot);
-    % The first dimension of an image runs to the right, the second upwards.
-    imagesc(spot, abs(images{i}).', range);
-    set(spot, 'YDir', 'normal');
-    axis(spot, 'image', 'off');
+    recon.show(images{i}, 'Axes', spot, 'Range', range);
     title(spot, titles{i}, 'FontSize', 12, 'FontWeight', 'normal', 'Interpreter', 'none');
 end
 print(window, fullfile(folder, [name, '.png']), '-dpng', '-r150');

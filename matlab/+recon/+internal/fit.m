@@ -1,0 +1,86 @@
+function rest = fit(array, lead, next, more, text)
+%FIT  Dimensions of an array behind those that it must begin with: lead, or one dimension of as many, then next.
+%   All else is an error: an array in another order can have as many elements. more: whether dimensions may follow.
+%   text: {what the array is, its variable, whose sizes they are}, and the variable of a trajectory whose samples lead
+%   are, where that one may be in another order just as well. For internal use.
+sizes = size(array);
+rest = behind(sizes, [lead, next]);
+if isequal(rest, -1)
+    rest = behind(sizes, [prod(lead), next]);
+end
+if isequal(rest, -1) || ~more && ~isempty(rest)
+    refuse(sizes, lead, next, more, text);
+end
+end
+
+function rest = behind(sizes, wanted)
+% -1 where the sizes do not begin so.
+count = numel(wanted);
+sizes(end + 1:count) = 1;
+rest = -1;
+if isequal(sizes(1:count), wanted)
+    rest = recon.internal.trim(sizes(count + 1:end));
+end
+end
+
+function refuse(sizes, lead, next, more, text)
+if more
+    verb = 'begin with';
+    column = recon.internal.sizes([prod(lead), next]);
+else
+    verb = 'be';
+    column = recon.internal.sizes(recon.internal.full_size(prod(lead), next));
+end
+needed = recon.internal.sizes([lead, next]);
+if numel(lead) > 1
+    needed = sprintf('%s or %s', needed, column);
+end
+message = sprintf('%s: the size is %s, it must %s %s (%s)', text{1}, recon.internal.sizes(sizes), verb, needed, ...
+    text{3});
+remedy = order_of(sizes, [lead, next], more);
+if isempty(remedy)
+    remedy = order_of(sizes, [prod(lead), next], more);
+end
+if isempty(remedy) && numel(sizes) == 2 && sizes(1) == 1 && mod(sizes(2), prod(lead)) == 0
+    remedy = [2 1];
+end
+remedies = {};
+if ~isempty(remedy)
+    remedies = {sprintf('permute(%s, %s)', text{2}, mat2str(remedy))};
+end
+if numel(text) > 3 && numel(sizes) >= numel(lead)
+    other = order_of(lead, sizes(1:numel(lead)), false);
+    if ~isempty(other)
+        remedies{end + 1} = sprintf('permute(%s, %s) where the trajectory is what is in another order', text{4}, ...
+            mat2str([other, numel(lead) + 1]));
+    end
+end
+if ~isempty(remedies)
+    message = sprintf('%s: %s', message, strjoin(remedies, ', or '));
+end
+error('recon:SizeMismatch', '%s', message);
+end
+
+function order = order_of(sizes, wanted, more)
+% The permutation that gives an array of these sizes those that are wanted, [] where there is none.
+given = numel(sizes);
+sizes(end + 1:max(given, numel(wanted)) + sum(wanted == 1)) = 1;
+left = 1:numel(sizes);
+order = [];
+for n = wanted
+    found = left(find(sizes(left) == n, 1));
+    if isempty(found)
+        order = [];
+        return
+    end
+    order(end + 1) = found; %#ok<AGROW>
+    left(left == found) = [];
+end
+order = [order, left];
+while numel(order) > given && order(end) == numel(order)
+    order(end) = [];
+end
+if ~more && any(sizes(left) ~= 1) || isequal(order, 1:numel(order))
+    order = [];
+end
+end

@@ -1,0 +1,491 @@
+function tests = test_shapes()
+%TEST_SHAPES  An array whose dimensions are in another order is an error that says how to permute it, in every function.
+%   The table is that of rows below: a new function or argument is a line there.
+tests = {@every_other_order_is_refused, @every_function_is_in_the_table, @rows_are_not_columns, @both_are_named, ...
+    @square_arrays_are_taken_as_they_are, @one_column_of_everything, @nothing_is_empty, @gpu_arrays_of_single_are_single};
+end
+
+function list = rows()
+% A row: what, the function of one array, that array, its variable in messages ('' where no permutation of it is told),
+% and, where some other orders are as good, a function of the order: how the result's dimensions are permuted then, []
+% where the order must be refused, NaN where nothing can tell.
+list = cell(0, 5);
+for ndim = 2:3
+    % All sizes differ, and none is the product of others.
+    n = [9 8 6];
+    n = n(1:ndim);
+    k = rand(13, 5, ndim) - 0.5;
+    S = complex(randn([n 4]), randn([n 4]));
+    w = rand(13, 5) + 0.1;
+    exact = {'Method', 'exact'};
+    E = recon.Encoding(k, n, exact{:});
+    C = recon.Encoding(k, n, 'Coils', 4, 'Frames', 7, exact{:});
+    M = recon.Encoding(k, n, 'Maps', S, exact{:});
+    counts = {[], 4, [4 7], [1 7]};
+    positions = rand(10, ndim);
+    for c = 1:numel(counts)
+        d = complex(randn([13 5 counts{c}]), randn([13 5 counts{c}]));
+        flat = reshape(d, recon.internal.full_size(65, counts{c}));
+        list = [list; on_data(sprintf('%dD, data [%s]', ndim, num2str(size(d))), k, d, n, 2)]; %#ok<AGROW>
+        list = [list; on_data(sprintf('%dD, data [%s]', ndim, num2str(size(flat))), k, flat, n, 1)]; %#ok<AGROW>
+        if numel(counts{c}) == 2
+            coils = counts{c}(1);
+            maps = complex(randn([n coils]), randn([n coils]));
+            list = [list; {
+                sprintf('recon.fhd, %d coils with maps, frames', coils), ...
+                    @(d) recon.fhd(k, d, n, 'Maps', maps, exact{:}), d, 'd', []
+                sprintf('recon.cg, %d coils with maps, frames', coils), ...
+                    @(d) recon.cg(k, d, n, 'Maps', maps, 'Iterations', 2, exact{:}), d, 'd', []
+                }]; %#ok<AGROW>
+        end
+    end
+    x = complex(randn(n), randn(n));
+    coil_images = complex(randn([n 4]), randn([n 4]));
+    y = complex(randn(13, 5, 4, 7), randn(13, 5, 4, 7));
+    z = E * x;
+    list = [list; {
+        'E * x', @(x) E * x, x, 'x', []
+        'E * x(:)', @(x) E * x, x(:), 'x', []
+        'E * x, coils', @(x) E * x, coil_images, 'x', []
+        'E * x, coils and frames in one piece', @(x) C * x, randn([n 4 7]), 'x', []
+        'E * x, maps', @(x) M * x, x, 'x', []
+        'E * x, maps and frames', @(x) M * x, randn([n 7]), 'x', []
+        'E'' * y', @(y) E' * y, z, 'y', []
+        'E'' * y(:)', @(y) E' * y, z(:), 'y', []
+        'E'' * y, coils', @(y) E' * y, y(:, :, :, 1), 'y', []
+        'E'' * y, coils and frames in one piece', @(y) C' * y, y, 'y', []
+        'E'' * y, maps', @(y) M' * y, y(:, :, :, 1), 'y', []
+        'E'' * y(:), maps', @(y) M' * y, reshape(y(:, :, :, 1), [], 1), 'y', []
+        'E'' * y, maps and frames', @(y) M' * y, y, 'y', []
+        'E.normal(x)', @(x) E.normal(x), x, 'x', []
+        'E.normal(x(:))', @(x) E.normal(x), x(:), 'x', []
+        'E.normal(x), maps', @(x) M.normal(x), x, 'x', []
+        'E.rhs(y)', @(y) E.rhs(y), z, 'y', []
+        'E.rhs(y), maps', @(y) M.rhs(y), y(:, :, :, 1), 'y', []
+        'E.matrix() * x', @(x) E.matrix() * x, x, 'x', []
+        'E.matrix() * x(:)', @(x) E.matrix() * x, x(:), 'x', []
+        'E.matrix()'' * y', @(y) E.matrix()' * y, z, 'y', []
+        'E.matrix()'' * y, maps', @(y) M.matrix()' * y, y(:, :, :, 1), 'y', []
+        'E.afun(x)', @(x) E.afun(x, 'notransp'), x(:), 'x', []
+        'E.afun(y)', @(y) E.afun(y, 'transp'), z(:), 'y', []
+        'recon.cg(E, d)', @(d) recon.cg(E, d, 'Iterations', 1), z, 'd', []
+        'recon.cg(E, d), maps', @(d) recon.cg(M, d, 'Iterations', 1), y(:, :, :, 1), 'd', []
+        'recon.fhd(E, d)', @(d) recon.fhd(E, d), z, 'd', []
+        'recon.grid(E, d)', @(d) recon.grid(E, d), z, 'd', []
+        'recon.coilmaps(E, d)', @(d) recon.coilmaps(C, d, 'Calibration', 4), y, 'd', []
+        'recon.Encoding(k, n)', @(k) recon.Encoding(k, n, exact{:}) * x, k, 'k', @keeps_coordinates
+        'recon.Encoding(k, n), one shot', @(k) recon.Encoding(k, n, exact{:}) * x, reshape(k, [], ndim), 'k', []
+        'recon.density(k, n)', @(k) recon.density(k, n, 'Iterations', 1), k, 'k', @keeps_coordinates
+        'recon.phantom.kspace(k, n)', @(k) recon.phantom.kspace(k, n), k, 'k', @keeps_coordinates
+        'Maps', @(Maps) recon.cg(k, y(:, :, :, 1), n, 'Maps', Maps, 'Iterations', 1), S, 'Maps', []
+        'Maps of voxels', @(Maps) recon.cg(k, y(:, :, :, 1), n, 'Maps', Maps, 'Iterations', 1), ...
+            reshape(S, [], 4), 'Maps', []
+        'Maps of one coil', @(Maps) recon.fhd(k, z, n, 'Maps', Maps), x, 'Maps', []
+        'Weights', @(Weights) recon.grid(k, z, n, 'Weights', Weights), w, 'Weights', []
+        'Weights in a column', @(Weights) recon.grid(k, z, n, 'Weights', Weights), w(:), 'Weights', []
+        'Weights of cg', @(Weights) recon.cg(k, z, n, 'Weights', Weights, 'Iterations', 1), w, 'Weights', []
+        'Weights of an operator', @(Weights) recon.Encoding(k, n, 'Weights', Weights).rhs(z), w, 'Weights', []
+        'Initial', @(Initial) recon.cg(k, z, n, 'Initial', Initial, 'Iterations', 1), x, 'Initial', []
+        'Initial in a column', @(Initial) recon.cg(k, z, n, 'Initial', Initial, 'Iterations', 1), x(:), 'Initial', []
+        'Initial of coils', @(Initial) recon.cg(k, y(:, :, :, 1), n, 'Initial', Initial, 'Iterations', 1), ...
+            coil_images, 'Initial', []
+        'Initial of frames', @(Initial) recon.cg(M, y, 'Initial', Initial, 'Iterations', 1), randn([n 7]), 'Initial', []
+        'Initial of all frames', @(Initial) recon.cg(M, y, 'Initial', Initial, 'Iterations', 1), x, 'Initial', []
+        'Reference', @(Reference) recon.cg(k, z, n, 'Reference', Reference, 'Prior', 'anatomical', 'Lambda', 1, ...
+            'Iterations', 1), abs(x), 'Reference', []
+        'Reference in a column', @(Reference) recon.cg(k, z, n, 'Reference', Reference, 'Prior', 'anatomical', ...
+            'Lambda', 1, 'Iterations', 1), abs(x(:)), 'Reference', []
+        'Prior', @(Prior) recon.cg(k, z, n, 'Prior', Prior, 'Lambda', 1, 'Iterations', 1), speye(7, prod(n)), ...
+            'Prior', []
+        'Voxels', @(Voxels) recon.fhd(k, z, n, 'Voxels', Voxels), rand(10, ndim), 'Voxels', []
+        'E * x of listed voxels', @(x) recon.Encoding(k, n, 'Voxels', positions) * x, rand(10, 1), 'x', []
+        'Maps of listed voxels', @(Maps) recon.fhd(k, y(:, :, :, 1), n, 'Voxels', positions, 'Maps', Maps), ...
+            rand(10, 4), 'Maps', []
+        'recon.combine', @(images) recon.combine(images, n), coil_images, 'images', []
+        'recon.combine, frames', @(images) recon.combine(images, n), randn([n 4 7]), '', ...
+            @(order) coils_or_frames(order, ndim)
+        'recon.coilmaps, frames', @(d) recon.coilmaps(k, d, n, 'Calibration', 4, exact{:}), y, '', ...
+            @(order) coils_or_frames(order, 2)
+        'recon.combine, adaptive', @(images) recon.combine(images, n, 'Method', 'adaptive'), coil_images, 'images', []
+        'the image of recon.metrics', @(image) recon.metrics(image, x), x + 1, 'image', []
+        'the truth of recon.metrics', @(truth) recon.metrics(x + 1, truth), x, '', []
+        'Mask', @(Mask) recon.metrics(x + 1, x, 'Mask', Mask), rand(n) > 0.5, 'Mask', []
+        'Mask in a column', @(Mask) recon.metrics(x + 1, x, 'Mask', Mask), rand(prod(n), 1) > 0.5, 'Mask', []
+        'Shapes of an image', @(Shapes) recon.phantom.image(n, 'Shapes', Shapes), shapes(), 'Shapes', []
+        'Shapes of k-space', @(Shapes) recon.phantom.kspace(k, n, 'Shapes', Shapes), shapes(), 'Shapes', []
+        'the size of recon.phantom.image', @(dims) recon.phantom.image(dims), n, '', []
+        'the size of recon.phantom.kspace', @(dims) recon.phantom.kspace(k, dims), n, '', []
+        'the size of recon.phantom.coilmaps', @(dims) recon.phantom.coilmaps(dims, 2), n, '', []
+        'the size of recon.trajectory.cartesian', @(dims) recon.trajectory.cartesian(dims), n, '', []
+        'the size of recon.combine', @(dims) recon.combine(coil_images, dims), n, '', []
+        'the size of recon.fhd', @(dims) recon.fhd(k, z, dims), n, '', []
+        'the size of recon.Encoding', @(dims) recon.Encoding(k, dims) * x, n, '', []
+        }]; %#ok<AGROW>
+    if ndim == 2
+        c = complex(k(:, :, 1), k(:, :, 2));
+        list = [list; {
+            'a complex k', @(k) recon.fhd(k, z, n), c, 'k', []
+            'a complex k in a column', @(k) recon.fhd(k, z(:), n), c(:), 'k', []
+            'a complex k for coils', @(k) recon.fhd(k, y, n), c, 'k', []
+            }]; %#ok<AGROW>
+    end
+end
+end
+
+function list = on_data(what, k, d, n, leading)
+% Functions of a trajectory and data: the data, and the trajectory. Where nothing tells coils from frames, the images
+% come in the order of the data.
+name = @(f) sprintf('%s, %s', f, what);
+pages = [];
+if ndims(d) == leading + 2
+    pages = @(order) pages_of(order, leading, numel(n));
+end
+t = {'Method', 'exact'};
+list = {
+    name('recon.fhd'), @(d) recon.fhd(k, d, n, t{:}), d, 'd', pages
+    name('recon.grid'), @(d) recon.grid(k, d, n, t{:}), d, 'd', pages
+    name('recon.cg'), @(d) recon.cg(k, d, n, 'Iterations', 1, t{:}), d, 'd', pages
+    name('k of recon.fhd'), @(k) recon.fhd(k, d, n, t{:}), k, 'k', []
+    name('k of recon.grid'), @(k) recon.grid(k, d, n, t{:}), k, 'k', []
+    name('k of recon.cg'), @(k) recon.cg(k, d, n, 'Iterations', 1, t{:}), k, 'k', []
+    name('k of recon.coilmaps'), @(k) recon.coilmaps(k, d, n, 'Calibration', 4, t{:}), k, 'k', []
+    };
+if leading == 1
+    % One dimension of samples says nothing about the shape of the trajectory: its samples are the column's, in order.
+    list = list(1:3, :);
+elseif ndims(d) == 3
+    list(end + 1, :) = {name('recon.coilmaps'), @(d) recon.coilmaps(k, d, n, 'Calibration', 4, t{:}), d, 'd', []};
+end
+end
+
+function order = pages_of(order, leading, ndim)
+% Of data whose coils and frames are exchanged the images are.
+if isequal(order, [1:leading, leading + 2, leading + 1])
+    order = [1:ndim, ndim + 2, ndim + 1];
+else
+    order = [];
+end
+end
+
+function order = keeps_coordinates(order)
+% [shots readout dims] is a trajectory too: the same samples in another order, and so is the result.
+if order(end) == numel(order)
+    order = [order(1:end - 1), numel(order)];
+else
+    order = [];
+end
+end
+
+function order = coils_or_frames(order, leading)
+% Where coils stand in front of frames, and nothing tells one from the other: the only orders that cannot be refused.
+if isequal(order(1:leading), 1:leading)
+    order = NaN;
+else
+    order = [];
+end
+end
+
+function list = shapes()
+list = [1 0 0 0 0.5 0.4 1 0 0 0; 0.5 0.1 0.2 0 0.2 0.3 1 0.1 0 0];
+end
+
+function every_other_order_is_refused()
+list = rows();
+accepted = 0;
+refused = 0;
+failures = {};
+for i = 1:size(list, 1)
+    [what, f, array, name, as_good] = list{i, :};
+    try
+        expected = f(array);
+    catch e
+        failures{end + 1} = sprintf('%s: refused in its own order: %s', what, e.message); %#ok<AGROW>
+        continue
+    end
+    orders = flipud(perms(1:ndims(array)));
+    for j = 1:size(orders, 1)
+        order = orders(j, :);
+        other = permute(array, order);
+        if isequal(size(other), size(array))
+            continue
+        end
+        result_order = [];
+        if ~isempty(as_good)
+            result_order = as_good(order);
+        end
+        if isequaln(result_order, NaN)
+            continue
+        end
+        problem = '';
+        try
+            result = f(other);
+            if isempty(result_order)
+                accepted = accepted + 1;
+                problem = 'gives a result';
+            elseif ~close_to(result, permute(expected, result_order))
+                problem = 'gives another result than that of its own order';
+            end
+        catch e
+            refused = refused + 1;
+            problem = wrong_error(e, other, name, f, expected, ~isempty(as_good));
+        end
+        if ~isempty(problem)
+            failures{end + 1} = sprintf('%s as [%s] in place of [%s] %s', what, num2str(size(other)), ...
+                num2str(size(array)), problem); %#ok<AGROW>
+        end
+    end
+end
+fprintf('  %d orders of %d arguments: %d refused, %d gave a result\n', accepted + refused, size(list, 1), refused, ...
+    accepted);
+if ~isempty(failures)
+    error('recontest:order', '%d failures:\n%s', numel(failures), strjoin(failures, sprintf('\n')));
+end
+check(refused > 500, 'there are many');
+end
+
+function flag = close_to(a, b)
+flag = isequal(size(a), size(b)) && norm(a(:) - b(:)) <= 1e-9 * norm(b(:));
+end
+
+function problem = wrong_error(e, array, name, f, expected, in_any_order)
+% The error has an identifier and names the size; its remedy, taken by its word, leads to the result, or to its numbers
+% in another order where another order is as good.
+problem = '';
+if ~strncmp(e.identifier, 'recon:', 6)
+    problem = sprintf('ends with the error %s (%s)', e.identifier, e.message);
+    return
+end
+if isempty(name)
+    return
+end
+for attempt = 1:3
+    if isempty(strfind(e.message, recon.internal.sizes(size(array)))) %#ok<STREMP>
+        % Only where the data are what the message speaks of first.
+        if ~strcmp(name, 'k')
+            problem = sprintf('ends with an error that does not name the size: %s', e.message);
+            return
+        end
+    end
+    remedy = regexp(e.message, ['permute\(' name ', (\[[^\]]*\])\)'], 'tokens', 'once');
+    if isempty(remedy)
+        problem = sprintf('ends with an error without a remedy: %s', e.message);
+        return
+    end
+    array = permute(array, str2num(remedy{1})); %#ok<ST2NM>
+    try
+        result = f(array);
+        same = ~isnumeric(expected) || close_to(result, expected) || ...
+            in_any_order && close_to(sort(abs(result(:))), sort(abs(expected(:))));
+        if ~same
+            problem = sprintf('has a remedy that leads to another result: %s', e.message);
+        end
+        return
+    catch next
+        e = next;
+    end
+end
+problem = sprintf('has remedies that lead nowhere: %s', e.message);
+end
+
+function every_function_is_in_the_table()
+% But those that take no array, recon.fbp, which is not in this version, and what treats each element by itself.
+list = rows();
+code = strjoin(cellfun(@func2str, list(:, 2), 'UniformOutput', false), ' ');
+exempt = {'recon.build', 'recon.devices', 'recon.version', 'recon.fbp', 'recon.show', 'recon.phantom.noise', ...
+    'recon.trajectory.radial', 'recon.trajectory.radial3d', 'recon.trajectory.spiral', 'recon.trajectory.rosette', ...
+    'recon.trajectory.propeller'};
+package = fullfile(fileparts(fileparts(mfilename('fullpath'))), '+recon');
+folders = {'', 'recon.'; '+trajectory', 'recon.trajectory.'; '+phantom', 'recon.phantom.'};
+count = 0;
+for i = 1:size(folders, 1)
+    files = dir(fullfile(package, folders{i, 1}, '*.m'));
+    for j = 1:numel(files)
+        name = [folders{i, 2} files(j).name(1:end - 2)];
+        if strcmp(files(j).name, 'Contents.m') || any(strcmp(name, exempt))
+            continue
+        end
+        found = ~isempty(regexp(code, [regexptranslate('escape', name) ' *\('], 'once'));
+        check(found, [name ' is in the table']);
+        count = count + 1;
+    end
+end
+check(count > 10, 'functions are found');
+check_error(@() recon.fbp(rand(12, 5, 2) - 0.5, ones(5, 12), [8 8]), 'recon:SizeMismatch', 'permute(d, [2 1])');
+check(isequal(size(recon.phantom.noise(ones(3, 1, 4), 10)), [3 1 4]), 'noise for each element');
+end
+
+function rows_are_not_columns()
+% One rule: samples, voxels and weights in one dimension are columns, an image size is a row.
+k = rand(60, 2) - 0.5;
+n = [9 8];
+d = complex(randn(60, 1), randn(60, 1));
+E = recon.Encoding(k, n);
+check_error(@() recon.fhd(k, d.', n), 'recon:SizeMismatch', 'the size is 1 x 60, it must begin with 60');
+check_error(@() recon.fhd(complex(k(:, 1), k(:, 2)).', d, n), 'recon:SizeMismatch', 'permute(k, [2 1])');
+check_error(@() recon.grid(k, d, n, 'Weights', ones(1, 60)), 'recon:SizeMismatch', 'permute(Weights, [2 1])');
+check_error(@() E * ones(1, 72), 'recon:SizeMismatch', 'permute(x, [2 1])');
+check_error(@() E.matrix()' * d.', 'recon:SizeMismatch', 'permute(y, [2 1])');
+M = recon.Encoding(rand(12, 5, 2) - 0.5, [], 'Maps', ones(9, 8, 3));
+check_error(@() M' * ones(1, 180), 'recon:SizeMismatch', 'permute(y, [2 1])');
+check_error(@() recon.fhd(k, d, n.'), 'recon:InvalidArgument', 'give a row');
+% What has one row by its nature is no row in this sense.
+thin = recon.Encoding(reshape(k, 1, 60, 2), [1 8]);
+y = thin * complex(randn(1, 8));
+check(isequal(size(y), [1 60]) && isequal(size(thin' * y), [1 8]), 'a readout of one sample, an image of one row');
+end
+
+function both_are_named()
+% Neither a trajectory nor data are wrong by themselves: the error gives both sizes, and a remedy for each.
+k = permute(recon.trajectory.radial(5, 12), [2 1 3]);
+d = ones(12, 5, 3);
+functions = {@recon.fhd, @recon.grid, @recon.cg, @recon.coilmaps};
+for i = 1:numel(functions)
+    f = functions{i};
+    words = {'12 x 5 x 3', '5 x 12', 'permute(d, [2 1 3])', 'permute(k, [2 1 3]) where the trajectory'};
+    for j = 1:numel(words)
+        check_error(@() f(k, d, [8 8]), 'recon:SizeMismatch', words{j});
+    end
+    f(permute(k, [2 1 3]), d, [8 8]);
+    f(k, permute(d, [2 1 3]), [8 8]);
+end
+check_error(@() recon.fhd(k, d, [8 8], 'Maps', ones(8, 8, 4)), 'recon:SizeMismatch', '5 x 12 x 4');
+check_error(@() recon.fhd(k, ones(5, 11), [8 8]), 'recon:SizeMismatch', '5 x 11');
+check_error(@() recon.Encoding(k, [8 8 8]), 'recon:SizeMismatch', 'k has 2 coordinates');
+% Coils, where they are known, are told from frames.
+S = ones(8, 8, 3);
+check_error(@() recon.fhd(k, ones(5, 12, 4, 3), [8 8], 'Maps', S), 'recon:SizeMismatch', 'permute(d, [1 2 4 3])');
+check_error(@() recon.fhd(k, ones(5, 12, 4, 3), [8 8], 'Coils', 3), 'recon:SizeMismatch', 'permute(d, [1 2 4 3])');
+check_error(@() recon.Encoding(k, [8 8], 'Coils', 3)' * ones(5, 12, 2), 'recon:SizeMismatch', '5 x 12 x 3');
+end
+
+function square_arrays_are_taken_as_they_are()
+% Sizes cannot tell a square array from its transpose: documented, in docs/matlab.md.
+k = rand(8, 8, 2) - 0.5;
+d = complex(randn(8), randn(8));
+E = recon.Encoding(k, [6 6], 'Method', 'exact');
+x = complex(randn(6), randn(6));
+A = @(k) exp(-2i * pi * reshape(k, [], 2) * positions(6).');
+check_close(E' * d, reshape(A(k)' * d(:), 6, 6), 1e-12, 'data as they are');
+check_close(E' * d.', reshape(A(k)' * reshape(d.', [], 1), 6, 6), 1e-12, 'the transpose as it is');
+check_close(E * x.', reshape(A(k) * reshape(x.', [], 1), 8, 8), 1e-12, 'an image as it is');
+end
+
+function list = positions(n)
+[x, y] = ndgrid((0:n - 1) - floor(n / 2));
+list = [x(:), y(:)];
+end
+
+function one_column_of_everything()
+% Samples or voxels in one dimension are the same numbers.
+k = rand(12, 5, 2) - 0.5;
+n = [9 8];
+S = complex(randn([n 3]), randn([n 3]));
+d = complex(randn(12, 5, 3), randn(12, 5, 3));
+w = rand(12, 5);
+x = complex(randn(n), randn(n));
+same = {'Iterations', 2, 'Lambda', 1, 'Prior', 'anatomical'};
+o = [same, {'Maps', S, 'Weights', w, 'Initial', x, 'Reference', abs(x)}];
+flat = [same, {'Maps', reshape(S, 72, 3), 'Weights', w(:), 'Initial', x(:), 'Reference', abs(x(:))}];
+check(isequal(recon.cg(k, d, n, o{:}), recon.cg(reshape(k, 60, 2), reshape(d, 60, 3), n, flat{:})), 'recon.cg');
+check(isequal(recon.fhd(k, d, n), recon.fhd(k, reshape(d, 60, 3), n)), 'data');
+m = rand(n) > 0.5;
+check(isequal(recon.metrics(x + 1, x, 'Mask', m), recon.metrics(x + 1, x, 'Mask', m(:))), 'Mask');
+images = recon.fhd(k, d, n);
+check(isequal(recon.combine(reshape(images, 72, 3), n), recon.combine(images, n)), 'recon.combine');
+frames = recon.cg(k, cat(4, d, d), n, 'Maps', S, 'Iterations', 1, 'Initial', cat(3, x, x));
+check(isequal(frames, recon.cg(k, cat(4, d, d), n, 'Maps', S, 'Iterations', 1, 'Initial', [x(:), x(:)])), 'Initial');
+end
+
+function nothing_is_empty()
+% No option of any function may be empty: the error says what to give. The functions tell their options themselves.
+k = rand(12, 5, 2) - 0.5;
+d = ones(12, 5);
+n = [9 8];
+calls = {
+    @(varargin) recon.show(ones(n), varargin{:})
+    @(varargin) recon.fhd(k, d, n, varargin{:})
+    @(varargin) recon.grid(k, d, n, varargin{:})
+    @(varargin) recon.cg(k, d, n, varargin{:})
+    @(varargin) recon.cg(recon.Encoding(k, n), d, varargin{:})
+    @(varargin) recon.fbp(k, d, n, varargin{:})
+    @(varargin) recon.coilmaps(k, d, n, varargin{:})
+    @(varargin) recon.density(k, n, varargin{:})
+    @(varargin) recon.Encoding(k, n, varargin{:})
+    @(varargin) recon.combine(ones([n 3]), n, varargin{:})
+    @(varargin) recon.metrics(ones(n), ones(n), varargin{:})
+    @(varargin) recon.phantom.image(n, varargin{:})
+    @(varargin) recon.phantom.kspace(k, n, varargin{:})
+    @(varargin) recon.phantom.coilmaps(n, 3, varargin{:})
+    @(varargin) recon.phantom.noise(d, 10, varargin{:})
+    @(varargin) recon.trajectory.cartesian(n, varargin{:})
+    @(varargin) recon.trajectory.radial(5, 12, varargin{:})
+    @(varargin) recon.trajectory.radial3d(5, 12, varargin{:})
+    @(varargin) recon.trajectory.spiral(5, 12, 2, varargin{:})
+    @(varargin) recon.trajectory.rosette(5, 12, 2, 3, varargin{:})
+    @(varargin) recon.trajectory.propeller(5, 3, 12, varargin{:})
+    @(varargin) recon.build(varargin{:})
+    };
+count = 0;
+for i = 1:numel(calls)
+    f = calls{i};
+    names = options_of(f);
+    for j = 1:numel(names)
+        for empty = {[], '', {}, zeros(0, 3), single([]), sparse([])}
+            check_error(@() f(names{j}, empty{1}), 'recon:InvalidArgument', 'leave the option out');
+            count = count + 1;
+        end
+    end
+end
+check(count > 600, 'options are found');
+check_error(@() recon.grid(k, d, n, 'Weights', []), 'recon:InvalidArgument', 'pipe-menon');
+check_error(@() recon.fhd(k, d, n, 'Voxels', []), 'recon:InvalidArgument', '[voxels 2]');
+check_error(@() recon.fhd(k, d, n, 'Method', ''), 'recon:InvalidArgument', '''exact''');
+check_error(@() recon.density(k, n, 'Method', ''), 'recon:InvalidArgument', '''jackson''');
+% The one meaning of empty, which the help tells: the size of the maps.
+check(isequal(size(recon.fhd(k, d, [], 'Maps', ones(n))), n), 'no image size beside maps');
+end
+
+function names = options_of(f)
+try
+    f('no such option', 1);
+catch e
+    check(strcmp(e.identifier, 'recon:UnknownOption'), 'an option that is not there');
+    names = strsplit(regexprep(e.message, '.*Options are: ', ''), ', ');
+    return
+end
+error('recontest:options', '%s takes any option', func2str(f));
+end
+
+function gpu_arrays_of_single_are_single()
+% A stand-in for MATLAB's gpuArray: isa(x, 'single') is false of one, what it holds underlyingType tells, and in
+% releases before it classUnderlying.
+mock = fullfile(fileparts(mfilename('fullpath')), 'mock');
+before = addpath(mock);
+cleanup = onCleanup(@() path(before));
+gpu_arrays();
+addpath(fullfile(mock, 'release'));
+gpu_arrays();
+end
+
+function gpu_arrays()
+k = rand(12, 5, 2) - 0.5;
+n = [9 8];
+d = complex(randn(12, 5), randn(12, 5));
+host = {'GpuArray', false};
+check(~isa(gpuArray(single(k)), 'single') && isa(gpuArray(k), 'gpuArray'), 'the stand-in');
+check(strcmp(recon.Encoding(gpuArray(single(k)), n, host{:}).precision, 'single'), 'k');
+check(strcmp(recon.Encoding(gpuArray(k), n, host{:}).precision, 'double'), 'k in double precision');
+check(strcmp(recon.Encoding(k, n, 'Maps', gpuArray(ones(n, 'single')), host{:}).precision, 'single'), 'Maps');
+check(strcmp(recon.Encoding(k, n, 'Weights', gpuArray(ones(12, 5, 'single')), host{:}).precision, 'single'), 'Weights');
+E = recon.Encoding(gpuArray(single(k)), n, host{:});
+check(isequal(E' * d, recon.Encoding(single(k), n)' * d), 'the same numbers');
+E = recon.internal.setup('recon.fhd', k, gpuArray(single(d)), [{n}, host], {});
+check(strcmp(E.precision, 'single'), 'the data');
+E = recon.internal.setup('recon.fhd', single(k), gpuArray(d), [{n}, host], {});
+check(strcmp(E.precision, 'double'), 'the data in double precision');
+check(isa(recon.phantom.kspace(single(k), n), 'single') && strcmp(recon.internal.class_of(gpuArray(1i)), 'double'), ...
+    'and all else');
+% Shapes are those of any array.
+check_error(@() recon.Encoding(gpuArray(permute(k, [3 1 2])), n, host{:}), 'recon:SizeMismatch', 'permute(k, [2 3 1])');
+check_error(@() recon.fhd(k, gpuArray(d.'), n, host{:}), 'recon:SizeMismatch', 'permute(d, [2 1])');
+end

@@ -1,0 +1,109 @@
+function tests = test_warnings()
+%TEST_WARNINGS  What may make an image other than the one that is wanted is said, once for each operator.
+tests = {@coordinates_divided_once_too_often, @ordinary_trajectories_say_nothing, @once_for_an_operator, ...
+    @errors_of_warnings_leave_nothing, @all_are_given_out};
+end
+
+function [count, text] = warnings_of(identifier, f)
+% How often f() warned so: lastwarn, and what is printed, are all that MATLAB and Octave tell a program.
+lastwarn('', '');
+printed = evalc('f();');
+[text, last] = lastwarn();
+count = numel(regexp(printed, '[Ww]arning: (?!called from)'));
+check(count == 0 || strcmp(last, identifier), [identifier ' is the warning, not ' last]);
+end
+
+function restore = heard()
+before = warning('on', 'recon:Extent');
+restore = onCleanup(@() warning(before));
+end
+
+function list = functions_of(k, d, n)
+maps = recon.phantom.coilmaps(n, 2);
+list = {
+    @() recon.cg(k, d, n, 'Iterations', 1)
+    @() recon.cg(k, d, n, 'Iterations', 1, 'Weights', 'jackson')
+    @() recon.grid(k, d, n)
+    @() recon.fhd(k, d, n)
+    @() recon.fhd(single(k), d, n)
+    @() recon.Encoding(k, n)
+    @() recon.Encoding(k, n, 'Weights', 'jackson')
+    @() recon.Encoding(k, [], 'Maps', maps)
+    @() recon.density(k, n)
+    @() recon.coilmaps(k, d, n)
+    @() recon.cg(k, d, n, 'Iterations', 1, 'Maps', 'data')
+    @() recon.grid(k, d, n, 'Maps', 'data')
+    };
+end
+
+function coordinates_divided_once_too_often()
+% It passes as a scan of a part of k-space, and blurs: one warning of each function, which can be turned off.
+restore = heard(); %#ok<NASGU>
+n = [32 24];
+k = recon.trajectory.radial(20, 64) / 32;
+d = complex(randn(64, 20, 2), randn(64, 20, 2));
+list = functions_of(k, d, n);
+for i = 1:numel(list)
+    [count, text] = warnings_of('recon:Extent', list{i});
+    check(count == 1, sprintf('%s warns %d times', func2str(list{i}), count));
+    check(~isempty(strfind(text, '0.0156')) && ~isempty(strfind(text, 'cycles per voxel')), text); %#ok<STREMP>
+end
+warning('off', 'recon:Extent');
+for i = 1:numel(list)
+    check(warnings_of('recon:Extent', list{i}) == 0, [func2str(list{i}) ' is quiet']);
+end
+end
+
+function ordinary_trajectories_say_nothing()
+restore = heard(); %#ok<NASGU>
+n = [32 24];
+trajectories = {recon.trajectory.radial(20, 64), recon.trajectory.spiral(8, 100, 4), recon.trajectory.cartesian(n), ...
+    recon.trajectory.rosette(20, 100, 3, 2), recon.trajectory.propeller(6, 8, 32), recon.trajectory.radial(20, 64) / 3};
+for i = 1:numel(trajectories)
+    k = trajectories{i};
+    samples = size(k);
+    list = functions_of(k, complex(randn([samples(1:end - 1) 2]), 1), n);
+    for j = 1:numel(list)
+        check(warnings_of('', list{j}) == 0, sprintf('%s is quiet for trajectory %d', func2str(list{j}), i));
+    end
+end
+end
+
+function once_for_an_operator()
+restore = heard(); %#ok<NASGU>
+k = recon.trajectory.radial(20, 64) / 32;
+made = [];
+    function make()
+        made = recon.Encoding(k, [32 24]);
+    end
+check(warnings_of('recon:Extent', @make) == 1, 'when it is made');
+calls = {@() made * ones(32, 24), @() made' * ones(64, 20), @() made.normal(ones(32, 24)), @() made.rhs(ones(64, 20)), ...
+    @() recon.cg(made, ones(64, 20), 'Iterations', 1), @() recon.grid(made, ones(64, 20)), @() made.info(), @() made'};
+for i = 1:numel(calls)
+    check(warnings_of('', calls{i}) == 0, [func2str(calls{i}) ' does not warn again']);
+end
+end
+
+function errors_of_warnings_leave_nothing()
+% Where the user makes errors of warnings, there is one, with its identifier, and no plan is left.
+k = recon.trajectory.radial(20, 64) / 32;
+before = recon_mex('plans');
+state = warning('error', 'recon:Extent'); %#ok<CTPCT>
+restore = onCleanup(@() warning(state));
+for i = 1:3
+    check_error(@() recon.Encoding(k, [32 24]), 'recon:Extent', 'cycles per voxel');
+end
+check(recon_mex('plans') == before, 'nothing is left');
+end
+
+function all_are_given_out()
+% Whatever the library warns of is given out, each by its identifier.
+restore = heard(); %#ok<NASGU>
+plan = recon.internal.Plan(struct('k', zeros(4, 2), 'dims', [8 8], 'precision', 'double'), struct());
+check(numel(plan.warnings) == 1 && strcmp(plan.warnings.identifier, 'recon:Extent'), 'all samples at the centre');
+plan.warnings(2) = struct('identifier', 'recon:Tolerance', 'text', '100 % cannot be kept');
+[count, text] = warnings_of('recon:Tolerance', @() plan.warn());
+check(count == 2 && strcmp(text, '100 % cannot be kept'), 'both, as they are written');
+[~, list] = recon_mex('create', struct('k', 0.4 * [1 1; -1 -1], 'dims', [8 8], 'precision', 'double'), struct());
+check(isstruct(list) && isempty(list), 'none');
+end

@@ -1,0 +1,99 @@
+//! What a plan warns of, and coordinates at the edge of k-space.
+
+mod common;
+
+use common::*;
+use recon::trajectory::SpokeOrder;
+use recon::{Complex, ErrorKind, Geometry, Method, Options, Plan, Real, Trajectory, WarningKind};
+
+fn spokes(divided_by: f64) -> Vec<Vec<f32>> {
+    let radial = Trajectory::radial2d(40, 96, SpokeOrder::Linear).unwrap();
+    radial.axes().iter().map(|k| k.iter().map(|k| (k / divided_by) as f32).collect()).collect()
+}
+
+#[test]
+fn k_divided_once_too_often_is_warned_of() {
+    for (divided_by, dims, axes) in [
+        (1.0, &[64usize, 64][..], &[][..]),
+        (3.9, &[64, 64], &[]),
+        (4.3, &[64, 64], &["axis 0", "axis 1"]),
+        (64.0, &[64, 64], &["axis 0", "axis 1"]),
+        // One voxel has nothing to resolve.
+        (64.0, &[64, 1], &["axis 0"]),
+        (64.0, &[1, 1], &[]),
+    ] {
+        let k = spokes(divided_by);
+        let plan = Plan::new(&Geometry::new(dims, &slices(&k)), &Options::default()).unwrap();
+        let extents: Vec<_> = plan.warnings().iter().filter(|w| w.kind == WarningKind::Extent).collect();
+        assert_eq!(extents.len(), usize::from(!axes.is_empty()), "{divided_by} {dims:?}");
+        for axis in axes {
+            let text = &extents[0].message;
+            assert!(text.contains(axis) && text.contains("once too often"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn every_trajectory_of_the_generators_is_without_warning() {
+    for trajectory in [
+        Trajectory::cartesian(&[2, 3]).unwrap(),
+        Trajectory::cartesian(&[16, 1]).unwrap(),
+        Trajectory::cartesian(&[5, 4, 3]).unwrap(),
+        Trajectory::radial2d(13, 32, SpokeOrder::GoldenAngle).unwrap(),
+        Trajectory::radial3d(50, 32).unwrap(),
+        Trajectory::spiral(4, 500, 8.0, 1.0).unwrap(),
+        Trajectory::rosette(3, 500, 20.0, 13.0).unwrap(),
+        Trajectory::propeller(7, 8, 64).unwrap(),
+    ] {
+        let k: Vec<Vec<f64>> = trajectory.axes().iter().map(|k| k.to_vec()).collect();
+        let dims = [16, if trajectory.axis(1).iter().any(|&k| k != 0.0) { 16 } else { 1 }, 16];
+        let plan = Plan::new(&Geometry::new(&dims[..k.len()], &slices(&k)), &Options::default()).unwrap();
+        assert_eq!(plan.warnings(), []);
+    }
+}
+
+/// A coordinate that rounding took past the edge is that of the edge, and one further out is refused.
+#[test]
+fn coordinates_out_by_rounding_are_taken_for_the_edge() {
+    fn check<T: Real>() {
+        let mut random = Random::fresh();
+        let dims = [14, 9];
+        let d = random.complexes::<T>(3);
+        let of = |k: [f64; 3], method: Method| {
+            let k = k.map(T::of);
+            let other = [T::of(0.1), T::of(-0.2), T::of(0.3)];
+            let options = Options { method, ..Options::default() };
+            let mut image = poisoned::<T>(dims.iter().product());
+            Plan::new(&Geometry::new(&dims, &[&k[..], &other]), &options)?.fhd(&d, &mut image)?;
+            Ok::<_, recon::Error>(wide(&image))
+        };
+        for method in [Method::Nufft, Method::Exact] {
+            let edge = of([-0.5, -0.5, -0.5], method).unwrap();
+            for k in [0.5, 0.500_000_01, -0.500_000_01, 0.500_000_9, -0.500_000_9] {
+                assert_eq!(of([k, -0.5, k], method).unwrap(), edge, "{} {k}", T::NAME);
+            }
+            for k in [0.500_002, -0.500_002, 0.51, 128.0, f64::from(u32::MAX)] {
+                assert_eq!(of([0.0, k, 0.0], method).unwrap_err().kind(), ErrorKind::CoordinateOutOfRange);
+            }
+            assert_eq!(of([0.0, f64::NAN, 0.0], method).unwrap_err().kind(), ErrorKind::NotFinite);
+        }
+    }
+    check::<f32>();
+    check::<f64>();
+}
+
+/// To voxels between those of a grid, 0.5 is not -0.5.
+#[test]
+fn a_list_of_voxels_sees_both_edges() {
+    let (k, r) = ([0.5f64, 0.500_000_3], [0.25f64, -1.5, 3.0]);
+    let zeros = [0.0; 2];
+    let mut geometry = Geometry::new(&[8, 8], &[&k[..], &zeros]);
+    let zero = [0.0; 3];
+    geometry.voxels = Some(vec![&r, &zero]);
+    let plan = Plan::new(&geometry, &Options::default()).unwrap();
+    let mut image = poisoned::<f64>(3);
+    plan.fhd(&[Complex::new(1.0, 0.0), Complex::default()], &mut image).unwrap();
+    for (x, r) in image.iter().zip(r) {
+        assert!((x - Complex::from_polar(1.0, std::f64::consts::PI * r)).norm() < 1e-12);
+    }
+}
