@@ -42,8 +42,11 @@ impl Resize {
         let pick = |mm: &[f64], sizes: &[usize]| -> Vec<f64> {
             (0..scan.ndim).map(|a| if known(a) { mm[a] } else { sizes[a] as f64 }).collect()
         };
-        let resize = recon::Resize::new(encoded, &pick(fov, encoded), &wanted, &pick(own_fov, own))
-            .map_err(|e| e.within("from the encoded to the reconstructed matrix (--matrix encoded leaves it)"))?;
+        let resize = recon::Resize::new(encoded, &pick(fov, encoded), &wanted, &pick(own_fov, own)).map_err(|e| {
+            e.within(
+                "from the encoded to the reconstructed matrix (correct the header, or --matrix: encoded leaves it)",
+            )
+        })?;
         for axis in (0..scan.ndim).filter(|_| matrix.is_none()) {
             let name = ["x", "y", "z"][axis];
             if fov[axis] > 0.0 && own_fov[axis] > 1.01 * fov[axis] {

@@ -60,7 +60,7 @@ fn axes_in_another_order_are_said() {
     };
     let oblong = image([24, 16, 1], noise(24 * 16, random.seed));
     let square = image([20, 20, 1], noise(400, random.seed));
-    write_images(dir.path("a.h5"), &[oblong.clone()]);
+    write_images(dir.path("a.h5"), std::slice::from_ref(&oblong));
     write_images(dir.path("b.h5"), &[turned(&oblong)]);
     dir.fails(1, "compare a.h5 b.h5", &["[24, 16, 1]", "[16, 24, 1]", "--transpose"]);
     dir.fails(1, "compare a.h5 a.h5 --transpose", &["[24, 16, 1]", "[16, 24, 1]", "leave out --transpose"]);
@@ -70,7 +70,7 @@ fn axes_in_another_order_are_said() {
     dir.fails(1, "compare v.h5 w.h5", &["[8, 24, 16]", "[24, 16, 8]", "another order"]);
     dir.fails(1, "compare a.h5 w.h5", &["[24, 16, 1]", "[24, 16, 8]", "slice"]);
     // Of a square, the numbers tell.
-    write_images(dir.path("c.h5"), &[square.clone()]);
+    write_images(dir.path("c.h5"), std::slice::from_ref(&square));
     write_images(dir.path("d.h5"), &[turned(&square)]);
     let out = dir.run("compare c.h5 d.h5");
     assert!(out.status == Some(0) && out.stderr.contains("give --transpose"), "{out:?}");
