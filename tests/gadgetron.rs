@@ -349,6 +349,15 @@ fn incomplete_measurements(g: &Gadgetron) {
         wanted.iter().for_each(|part| assert!(lines[0].contains(part), "{what}: no {part:?} in {}", lines[0]));
         assert!(errors(&log).is_empty() && g.count("incomplete-images.h5") == images, "{what}:\n{log}");
     }
+    // Without limits, by the images before.
+    g.alter("series.h5", "short.h5", "missing 41");
+    g.alter("short.h5", "unlimited.h5", "no-limits");
+    for chain in ["recon_grid.xml", "recon_3d.xml"] {
+        let log = g.stream("unlimited.h5", &g.chain_of(chain, "ReconGridGadget", &[]), "incomplete-images.h5");
+        let lines = warnings(&log);
+        assert!(lines.len() == 1 && lines[0].contains("41 shots, where an image before had 60"), "{chain}:\n{log}");
+        assert!(errors(&log).is_empty() && g.count("incomplete-images.h5") == 3, "{chain}:\n{log}");
+    }
     // In buckets counters do not matter, and shots left out by design are no accident.
     for (what, chain) in
         [("counters", "recon_3d.xml"), ("same-counter 30", "recon_3d.xml"), ("every 3", "recon_grid.xml")]
