@@ -87,6 +87,17 @@ std::optional<Notice> missing_shots(const Announced &announced, const std::vecto
     return Notice{Cause::MissingShots, text + ". The image is made of the shots there are"};
 }
 
+std::optional<Notice> fewer_shots(std::size_t count, std::size_t &most) {
+    if (count >= most) {
+        most = count;
+        return {};
+    }
+    return Notice{Cause::MissingShots, std::to_string(count) + " shots, where an image before had " +
+                                           std::to_string(most) +
+                                           ", and the XML header has no encodingLimits that say how many there are: was "
+                                           "the measurement cut short? The image is made of the shots there are"};
+}
+
 std::vector<std::string> Notices::summary() const {
     std::vector<std::string> lines;
     for (const auto &[cause, count] : count_) {

@@ -37,6 +37,9 @@ struct Notice {
 // last ones are there.
 std::optional<Notice> missing_shots(const Announced &announced, const std::vector<Step> &steps, std::size_t count);
 
+// Where no limits are announced: tells of fewer shots than the most that an image had before, which is kept in `most`.
+std::optional<Notice> fewer_shots(std::size_t count, std::size_t &most);
+
 // Which causes came on a connection, and how often.
 class Notices {
 public:

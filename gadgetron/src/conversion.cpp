@@ -369,9 +369,11 @@ void check_spread(const Samples &samples, const Grid &grid) {
         off = dot(p, p) - along * along / dot(line, line) >= least;
     }
     if (!off) {
-        throw Error("all " + std::to_string(samples.count) + " samples (" + std::to_string(samples.shots) +
-                    (samples.shots == 1 ? " shot" : " shots") +
-                    ") lie on one line of k-space: no image can be made of them");
+        throw Error("all " + std::to_string(samples.count) + " samples lie on one line of k-space: no image can be made " +
+                    "of " + (samples.shots == 1
+                                 ? "one shot; if there were more, check kspace_encode_step_1: BucketToBufferGadget keeps "
+                                   "one shot of each"
+                                 : "these " + std::to_string(samples.shots) + " shots; correct the trajectory"));
     }
 }
 

@@ -260,6 +260,9 @@ void ReconGadgetBase::image(Engine &engine, const std::vector<Shot> &shots, cons
                             ISMRMRD::MetaContainer &meta) {
     const auto start = std::chrono::steady_clock::now();
     Samples own = gather(shots, spaces);
+    if (!spaces.announced.known) {
+        tell(described(own.first), fewer_shots(own.shots, most_[own.first.encoding_space_ref]));
+    }
     if (engine.settings().window <= 1) {
         check_spread(own, engine.layout(spaces, own.ndim));
     }

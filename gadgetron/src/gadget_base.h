@@ -103,6 +103,7 @@ private:
 
     std::map<std::size_t, std::uint16_t> counts_;  // images of each encoding so far
     std::map<Place, Gathering> gatherings_;        // of shots in buckets
+    std::map<std::size_t, std::size_t> most_;      // shots that an image of each encoding had
     Notices notices_;
 };
 

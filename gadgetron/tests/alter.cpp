@@ -76,6 +76,9 @@ void alter(const char *in, const char *out, const std::string &what, const std::
             space.fieldOfView_mm.z *= float(z) / float(before.z);
         }
     }
+    if (what == "no-limits") {
+        header.encoding[0].encodingLimits = ISMRMRD::EncodingLimits();
+    }
     if (what == "slices" && number > 0) {
         header.encoding[0].encodingLimits.slice = ISMRMRD::Limit(0, std::uint16_t(number - 1), 0);
     }

@@ -340,6 +340,11 @@ void missing() {
     const auto before = gathering.add(all, 2, rows(0, 21));
     CHECK(before && has(before->text, {"7 of 21 shots"}) && !gathering.end());
 
+    // Without limits, the images before tell.
+    std::size_t most = 0;
+    CHECK(!fewer_shots(96, most) && !fewer_shots(96, most) && most == 96);
+    CHECK(has(fewer_shots(61, most)->text, {"61 shots", "before had 96", "no encodingLimits"}) && most == 96);
+
     Notices notices;
     CHECK(notices.first(Cause::MissingShots) && !notices.first(Cause::MissingShots) && notices.first(Cause::ZeroShots));
     CHECK(notices.summary().size() == 1 && has(notices.summary()[0], {"2 times", "shots missing"}));
@@ -370,7 +375,10 @@ void useless_shots() {
     fill(0.01f, 0.02f, 0.2f);
     spread(8, 8);
     fill(0.01f, 0.02f, 0);
-    CHECK_ERROR([&] { spread(8, 8); }, "12 samples (3 shots) lie on one line", "no image");
+    CHECK_ERROR([&] { spread(8, 8); }, "12 samples lie on one line", "no image", "3 shots");
+    b.headers[1] = b.headers[2] = Header();
+    CHECK_ERROR([&] { spread(8, 8); }, "4 samples lie on one line", "one shot", "check kspace_encode_step_1");
+    b.headers[1] = b.headers[2] = b.headers[0];
     // An image of one row, or column, needs no more.
     spread(8, 1), spread(1, 8);
     fill(0, 0.02f, 0);
