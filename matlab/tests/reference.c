@@ -295,7 +295,7 @@ static void scan(uint32_t ndim, const uint64_t *n, uint64_t readout, uint64_t sh
 
 static void trajectories(void) {
     uint64_t dims[] = {7, 6, 5};
-    char *k = room(3 * 7 * 6 * 5);
+    char *k = room(3 * 11 * 6 * 4);
     snprintf(prefix, sizeof prefix, "trajectory_%s_", precision == RECON_F64 ? "double" : "single");
     size_t bytes = real_bytes();
 #define AXES(samples) k, k + (samples) * bytes, k + 2 * (samples) * bytes
@@ -307,6 +307,10 @@ static void trajectories(void) {
     PUT("golden", 0, k, 11, 6, 2);
     check(recon_trajectory_radial3d(precision, 6, 11, AXES(66)));
     PUT("radial3d", 0, k, 11, 6, 3);
+    check(recon_trajectory_stack_of_stars(precision, 6, 11, 4, RECON_SPOKES_LINEAR, AXES(264)));
+    PUT("stack", 0, k, 11, 6, 4, 3);
+    check(recon_trajectory_stack_of_stars(precision, 6, 11, 4, RECON_SPOKES_GOLDEN_ANGLE, AXES(264)));
+    PUT("stack_golden", 0, k, 11, 6, 4, 3);
     check(recon_trajectory_spiral(precision, 6, 11, 2.5, 1.5, k, k + 66 * bytes));
     PUT("spiral", 0, k, 11, 6, 2);
     check(recon_trajectory_rosette(precision, 6, 11, 2.0, 3.0, k, k + 66 * bytes));

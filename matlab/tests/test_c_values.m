@@ -29,6 +29,8 @@ for i = 1:2
     t(recon.trajectory.radial(6, 11, p{:}), 'radial');
     t(recon.trajectory.radial(6, 11, 'Order', 'golden', p{:}), 'golden');
     t(recon.trajectory.radial3d(6, 11, p{:}), 'radial3d');
+    t(recon.trajectory.stackofstars(6, 11, 4, p{:}), 'stack');
+    t(recon.trajectory.stackofstars(6, 11, 4, 'Order', 'golden', p{:}), 'stack_golden');
     t(recon.trajectory.spiral(6, 11, 2.5, 'Density', 1.5, p{:}), 'spiral');
     t(recon.trajectory.rosette(6, 11, 2, 3, p{:}), 'rosette');
     t(recon.trajectory.propeller(3, 4, 11, p{:}), 'propeller');
