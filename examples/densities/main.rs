@@ -3,8 +3,8 @@
 //!
 //! cargo run --release --example densities
 //!
-//! Images have 128 x 128 voxels, or 32 x 32 x 32. Both errors are against the same resolution, at the object's own scale
-//! (see measure.rs), so that the best weights make those of the sampling itself: aliases, where it is too sparse.
+//! Images have 128 x 128 voxels, or 32 x 32 x 32. Both errors are against the same resolution, at the object's own
+//! scale (see measure.rs), so that the best weights make those of the sampling itself: aliases, where it is too sparse.
 
 mod measure;
 

@@ -67,8 +67,8 @@ impl Case {
         self.compare(&image, self.n, data)
     }
 
-    /// Percent error of the point spread function, to a distance of the image's size: the root of the energy of what these
-    /// weights make of points all over the image, beyond the points themselves.
+    /// Percent error of the point spread function, to a distance of the image's size: the root of the energy of what
+    /// these weights make of points all over the image, beyond the points themselves.
     pub fn psf_error(&self, weights: &[f32]) -> Result<f64> {
         let n = 2 * self.n;
         let image = self.with_plan(n, None, |plan| {

@@ -12,11 +12,12 @@ use crate::real::Real;
 const ROUNDING: f64 = 1e-6;
 /// The most partitions of a stack that are looked for.
 const MOST_PARTITIONS: usize = 4096;
-/// How far the radius within which a share of the samples lies may be from that share of the reach: of the reach, or, near
-/// the centre, where images have their energy, of the Nyquist distance. PROPELLER blades of 8 lines are 1.2 Nyquist distances
-/// off, spirals with a density exponent of 1.05 0.9, spokes of a gradient that is late by a sample 0.5 samples.
+/// How far the radius within which a share of the samples lies may be from that share of the reach: of the reach, or,
+/// near the centre, where images have their energy, of the Nyquist distance. PROPELLER blades of 8 lines are 1.2
+/// Nyquist distances off, spirals with a density exponent of 1.05 0.9, spokes of a gradient that is late by a sample
+/// 0.5 samples.
 const FAR: f64 = 0.06;
-const NEAR: f64 = 0.5;
+const NEAR: f64 = 0.25;
 /// Where the centre ends, in Nyquist distances.
 const CENTRE: f64 = 12.0;
 
@@ -36,9 +37,9 @@ pub(super) fn ramp<T: Real>(k: &[&[T]], dims: &[usize]) -> Result<Vec<f64>> {
     let Some(weights) = weights else {
         bail!(
             InvalidArgument,
-            "ramp weights, |k|^(d-1), hold for samples that lie evenly along lines through the centre of k-space or along \
-             spirals whose radius grows evenly, and for stacks of either; these {samples} samples, taken in the order of \
-             acquisition, do not: use the weights of Pipe and Menon (pipe-menon)"
+            "ramp weights, |k|^(d-1), hold for samples that lie evenly along lines through the centre of k-space or \
+             along spirals whose radius grows evenly, and for stacks of either; these {samples} samples, taken in the \
+             order of acquisition, do not: use the weights of Pipe and Menon (pipe-menon)"
         );
     };
     Ok(weights)
@@ -120,8 +121,8 @@ impl Readouts {
 }
 
 /// The step between the radii of neighbours, where at least half of them have the same: shots begin with another, and
-/// lines that miss the centre a little have others there. Neighbours of the same radius, as when the first samples of all
-/// shots come first, say nothing.
+/// lines that miss the centre a little have others there. Neighbours of the same radius, as when the first samples of
+/// all shots come first, say nothing.
 fn even_step(radii: &[f64]) -> Result<Option<f64>> {
     let steps = radii.windows(2).map(|r| (r[1] - r[0]).abs());
     let mut moves = try_collect(radii.len(), "the density weights", steps.filter(|&d| d > ROUNDING))?;
@@ -144,8 +145,8 @@ struct Even {
 }
 
 impl Even {
-    /// From the number of samples in shells of thickness `step` about the multiples of `step`, and the sum of 1 - |k| / step
-    /// over the samples nearer than that; none if they are not even.
+    /// From the number of samples in shells of thickness `step` about the multiples of `step`, and the sum of 1 - |k| /
+    /// step over the samples nearer than that; none if they are not even.
     fn of(counts: &[u32], step: f64, nyquist: f64, nearness: f64) -> Option<Even> {
         let last = counts.iter().rposition(|&n| n > 0)?;
         let total: u64 = counts.iter().map(|&n| n as u64).sum();
@@ -165,9 +166,9 @@ impl Even {
         Some(Even { step, per_radius, share: if nearness > 0.0 { 0.5 * halves / nearness } else { 0.0 } })
     }
 
-    /// |k|, and near the centre what a sum over samples lacks of the integral: by Euler and Maclaurin the sum of |k| g along
-    /// half a line that begins at t steps from the centre lacks step^2 B(t) / 2 g(0), B(t) = t^2 - t + 1/6. Each sample within
-    /// a step gets its share of that.
+    /// |k|, and near the centre what a sum over samples lacks of the integral: by Euler and Maclaurin the sum of |k| g
+    /// along half a line that begins at t steps from the centre lacks step^2 B(t) / 2 g(0), B(t) = t^2 - t + 1/6. Each
+    /// sample within a step gets its share of that.
     fn ramp(&self, r: f64) -> f64 {
         let t = r / self.step;
         if t >= 1.0 {
@@ -211,5 +212,46 @@ impl Partitions {
         let of_sample = normal.iter().map(|z| find(&planes, z.wide()) as u32);
         let of_sample = try_collect(normal.len(), "the partitions of a stack", of_sample)?;
         Ok(Some(Partitions { thickness: thickness.collect(), of_sample }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sum over a line that begins and ends where g is 0 is the integral of |x| g, wherever samples lie about the
+    /// centre.
+    #[test]
+    fn sums_along_lines_are_integrals() {
+        let step = 0.05;
+        let g = |x: f64| (-0.5 * (x / 0.1).powi(2)).exp();
+        // Of exp(-x^2 / 2 s^2) x, from 0 on.
+        let half = 0.01;
+        for t in [0.0, 1e-9, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0 - 1e-9] {
+            let line: Vec<f64> = (-40..40).map(|j| ((j as f64 + t) * step).abs()).collect();
+            let even =
+                Readouts { step: Some(step), radii: line.clone(), nyquist: 0.1 }.evenly(1, |_| 0).unwrap().unwrap();
+            let sum: f64 = line.iter().map(|&r| even[0].ramp(r) * g(r)).sum();
+            // What is left is of the fourth order in the step, and of the number of samples in a shell.
+            assert!((sum * step / (2.0 * half) - 1.0).abs() < 0.01, "{t}: {}", sum * step);
+        }
+        let outwards: Vec<f64> = (0..40).map(|j| j as f64 * step).collect();
+        let even =
+            Readouts { step: Some(step), radii: outwards.clone(), nyquist: 0.1 }.evenly(1, |_| 0).unwrap().unwrap();
+        let sum: f64 = outwards.iter().map(|&r| even[0].ramp(r) * g(r)).sum();
+        assert!((sum * step / half - 1.0).abs() < 0.01, "{}", sum * step);
+    }
+
+    #[test]
+    fn partitions_are_as_thick_as_their_distances() {
+        let z = [-0.25, 0.0, 0.125];
+        let normal: Vec<f32> = (0..30).map(|m| z[m % 3] + 1e-8 * m as f32).collect();
+        let found = Partitions::of(&normal).unwrap().unwrap();
+        assert!(found.of_sample.iter().enumerate().all(|(m, &q)| q as usize == m % 3));
+        for (thickness, wanted) in found.thickness.iter().zip([0.25, 0.1875, 0.125]) {
+            assert!((thickness - wanted).abs() < 1e-5, "{thickness} and {wanted}");
+        }
+        let all_different: Vec<f32> = (0..30).map(|m| 0.01 * m as f32).collect();
+        assert!(Partitions::of(&all_different).unwrap().is_none() && Partitions::of(&[0.1_f32; 30]).unwrap().is_none());
     }
 }
