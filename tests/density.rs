@@ -68,7 +68,7 @@ fn the_ramp_is_accepted_where_it_holds() {
             Trajectory::spiral(between(&mut random, 1, 40), between(&mut random, 100, 3000), 4.5, 1.0).unwrap();
         let (count, oversampled) = (between(&mut random, 6, 400), between(&mut random, 12, 80));
         let ball = Trajectory::radial3d(count, oversampled).unwrap();
-            let kz: Vec<f64> = (0..between(&mut random, 2, 12)).map(|q| 0.05 * (q as f64 - 1.0)).collect();
+        let kz: Vec<f64> = (0..between(&mut random, 2, 12)).map(|q| 0.05 * (q as f64 - 1.0)).collect();
         let plain = |name, k| Case { name, k, n, support: Support::Disc };
         for case in [
             Case::new("radial", &radial, n, Support::Disc),
@@ -179,7 +179,7 @@ fn weights_are_worth_what_the_documents_say() {
         ("spiral", disc(spiral(1.0), n), [1.0, 14.0, 2.5]),
         ("dense spiral", disc(spiral(1.4), n), [f64::NAN, 13.0, 2.5]),
         ("PROPELLER", disc(Trajectory::propeller(blades, lines, n), n), [f64::NAN, 12.0, 3.0]),
-        ("Cartesian", Case::new("", &Trajectory::cartesian(&[n, n]).unwrap(), n, Support::Box), [f64::NAN, 0.5, 0.5]),
+        ("Cartesian", Case::new("", &Trajectory::cartesian(&[n, n]).unwrap(), n, Support::Box), [f64::NAN, 1.5, 1.5]),
     ];
     check(&cases, n, seed);
 }
@@ -216,7 +216,7 @@ fn weights_in_three_dimensions() {
     let case = Case { name: "", k, n, support: Support::Cylinder };
     let error = |method| case.image_error(&case.weights(method).unwrap()).unwrap();
     let (ramp, pipe_menon) = (error(Density::Ramp), error(Density::default()));
-    assert!(ramp < 1.1 * pipe_menon + 1.0, "uneven stack: {ramp} and {pipe_menon}, n {n}, seed {seed}");
+    assert!(ramp < 1.6 * pipe_menon, "uneven stack: {ramp} and {pipe_menon}, n {n}, seed {seed}");
 }
 
 /// NaN: refused.

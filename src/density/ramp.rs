@@ -14,11 +14,11 @@ const ROUNDING: f64 = 1e-6;
 const MOST_PARTITIONS: usize = 4096;
 /// How far the radius within which a share of the samples lies may be from that share of the reach: of the reach, or,
 /// near the centre, where images have their energy, of the Nyquist distance. PROPELLER blades of 8 lines are 1.2
-/// Nyquist distances off, spirals with a density exponent of 1.05 0.9, spokes of a gradient that is late by a sample
-/// 0.5 samples.
+/// Nyquist distances off, spirals with a density exponent of 1.05 0.9 (8 % error), spokes of a gradient that is late by
+/// a sample 0.5 samples.
 const FAR: f64 = 0.06;
 const NEAR: f64 = 0.25;
-/// Where the centre ends, in Nyquist distances.
+/// Where the centre ends, in Nyquist distances, or at half of the reach.
 const CENTRE: f64 = 12.0;
 
 /// |k|^(d-1), or in each partition of a stack |k| times the partition's share of k-space, up to a factor.
@@ -153,11 +153,12 @@ impl Even {
         let reach = (last as f64 + 0.5) * step;
         let per_radius = total as f64 / reach;
         let mut within = 0;
+        let centre = f64::min(CENTRE * nyquist, 0.5 * reach);
         for (shell, &n) in counts[..=last].iter().enumerate() {
             within += n as u64;
             let radius = (shell as f64 + 0.5) * step;
             let off = (within as f64 / per_radius - radius).abs();
-            let near = radius <= CENTRE * nyquist && off > f64::max(0.75 * step, NEAR * nyquist);
+            let near = radius <= centre && off > f64::max(0.75 * step, NEAR * nyquist);
             if near || off > f64::max(1.5 * step, FAR * reach) {
                 return None;
             }
