@@ -1286,10 +1286,12 @@ static void combine(int nout, mxArray **out, const mxArray **in) {
 
 /* k = trajectory(kind, precision, numbers, shape): numbers as in recon.h, the shape [samples, ..., ndim] */
 static void trajectory(int nout, mxArray **out, const mxArray **in) {
-    enum { CARTESIAN, RADIAL, RADIAL_GOLDEN, RADIAL3D, SPIRAL, ROSETTE, PROPELLER };
+    enum { CARTESIAN, RADIAL, RADIAL_GOLDEN, STACK, STACK_GOLDEN, RADIAL3D, SPIRAL, ROSETTE, PROPELLER };
     static const choice kinds[] = {{"cartesian", CARTESIAN},
                                    {"radial", RADIAL},
                                    {"radial-golden", RADIAL_GOLDEN},
+                                   {"stackofstars", STACK},
+                                   {"stackofstars-golden", STACK_GOLDEN},
                                    {"radial3d", RADIAL3D},
                                    {"spiral", SPIRAL},
                                    {"rosette", ROSETTE},
@@ -1297,7 +1299,7 @@ static void trajectory(int nout, mxArray **out, const mxArray **in) {
                                    {NULL, 0}};
     static const struct {
         size_t numbers, counts, ndim;
-    } wanted[] = {{3, 3, 0}, {2, 2, 2}, {2, 2, 2}, {2, 2, 3}, {4, 2, 2}, {4, 2, 2}, {3, 3, 2}};
+    } wanted[] = {{3, 3, 0}, {2, 2, 2}, {2, 2, 2}, {3, 3, 3}, {3, 3, 3}, {2, 2, 3}, {4, 2, 2}, {4, 2, 2}, {3, 3, 2}};
     (void)nout;
     uint32_t kind = choose(in[0], "the trajectory", kinds), precision = choose(in[1], "the class", precisions);
     need_real(in[2], "the trajectory's numbers");
@@ -1333,6 +1335,12 @@ static void trajectory(int nout, mxArray **out, const mxArray **in) {
     case RADIAL_GOLDEN:
         check(recon_trajectory_radial2d(precision, counts[0], counts[1],
                                         kind == RADIAL ? RECON_SPOKES_LINEAR : RECON_SPOKES_GOLDEN_ANGLE, k[0], k[1]));
+        break;
+    case STACK:
+    case STACK_GOLDEN:
+        check(recon_trajectory_stack_of_stars(precision, counts[0], counts[1], counts[2],
+                                              kind == STACK ? RECON_SPOKES_LINEAR : RECON_SPOKES_GOLDEN_ANGLE, k[0], k[1],
+                                              k[2]));
         break;
     case RADIAL3D: check(recon_trajectory_radial3d(precision, counts[0], counts[1], k[0], k[1], k[2])); break;
     case SPIRAL:

@@ -4,24 +4,36 @@
 //! gridding reconstruction then returns an object at its own scale.
 
 use crate::backend::Backend;
-use crate::error::{bail, try_collect, try_vec, Result};
+use crate::error::{bail, checked_product, try_collect, try_vec, Result};
 use crate::gridding_scale::gridding_scale;
 use crate::interrupt;
-use crate::nufft::Nufft;
 use crate::real::Real;
-use crate::window::{Choice, Shape, Window};
+use crate::window::Shape;
 use num_complex::Complex;
 
+mod ramp;
+
 /// How density weights are computed.
+///
+/// Percentages are errors of the gridded head phantom on fully sampled trajectories without noise, against the same
+/// resolution; `cargo run --release --example densities` prints them for many trajectories.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Density {
-    /// |k|^(d-1): exact for spokes through the centre that are spread evenly; the centre itself, where it vanishes, gets
-    /// what a sum along a spoke lacks of the integral.
+    /// |k|^(d-1), for samples that lie evenly along lines through the centre, or along spirals whose radius grows
+    /// evenly; in a stack of either, |k| in the plane times the thickness of the partition: 0 to 2 % error, also where
+    /// spokes are far fewer than the Nyquist rate asks for. The centre gets what a sum lacks of the integral. Lines and
+    /// partitions are taken to be spread evenly over the angles. All other trajectories, where it would make 20 to 300
+    /// %, are `InvalidArgument`; samples must be in the order of acquisition.
     Ramp,
-    /// One over the density of samples under the gridding window (Jackson et al., IEEE Trans. Med. Imaging 10:473, 1991).
+    /// One over the density of samples under a window that reaches one Nyquist distance (Jackson et al., IEEE Trans.
+    /// Med. Imaging 10:473, 1991), for any trajectory: 5 to 13 % error. One division can do no better: a wider window
+    /// blurs the dense centre of spokes and spirals, a narrower one takes neighbouring lines for alone. It is the
+    /// fastest that takes any trajectory.
     Jackson,
-    /// The fixed point w = w / (C w), C being the gridding window (Pipe and Menon, Magn. Reson. Med. 41:179, 1999):
-    /// stops after `iterations`, or when the weighted RMS of C w - 1 changes by less than `tolerance`.
+    /// The fixed point of w = w / (C w), C being a window that reaches two Nyquist distances (Pipe and Menon, Magn.
+    /// Reson. Med. 41:179, 1999), for any trajectory: 0.4 to 3 % error. Each step starts from weights extrapolated from
+    /// the last two (Nesterov 1983), which saves half of the steps. Stops after `iterations`, or when the RMS over the
+    /// samples of C w - 1 changes by less than `tolerance`: 7 to 15 steps.
     PipeMenon {
         /// At most so many iterations.
         iterations: usize,
@@ -40,8 +52,8 @@ impl Default for Density {
 pub fn weights<T: Real, B: Backend<T>>(backend: &B, k: &[&[T]], dims: &[usize], method: Density) -> Result<Vec<T>> {
     let samples = k[0].len();
     let mut w: Vec<f64> = match method {
-        Density::Ramp => ramp(k)?,
-        Density::Jackson => iterate(backend, k, dims, 1, 0.0)?,
+        Density::Ramp => ramp::ramp(k, dims)?,
+        Density::Jackson => iterate(backend, k, dims, &JACKSON, 1, 0.0)?,
         Density::PipeMenon { iterations, tolerance } => {
             if iterations == 0 || !(tolerance >= 0.0) {
                 bail!(
@@ -50,7 +62,7 @@ pub fn weights<T: Real, B: Backend<T>>(backend: &B, k: &[&[T]], dims: &[usize], 
                      and a tolerance of 0 or more are needed"
                 );
             }
-            iterate(backend, k, dims, iterations, tolerance)?
+            iterate(backend, k, dims, &PIPE_MENON, iterations, tolerance)?
         }
     };
     let scale = gridding_scale(k, dims, |m| w[m])?;
@@ -58,75 +70,86 @@ pub fn weights<T: Real, B: Backend<T>>(backend: &B, k: &[&[T]], dims: &[usize], 
     try_collect(samples, "the density weights", w.into_iter().map(T::of))
 }
 
-fn ramp<T: Real>(k: &[&[T]]) -> Result<Vec<f64>> {
-    let d = k.len() as i32;
-    let radius = |m: usize| k.iter().map(|k| k[m].wide().powi(2)).sum::<f64>().sqrt();
-    let mut radii = try_collect(k[0].len(), "the density weights", (0..k[0].len()).map(radius))?;
-    // Rounded coordinates of the centre are not quite zero.
-    let centre = 1e-6;
-    let step = radii.iter().copied().filter(|&r| r > centre).fold(f64::INFINITY, f64::min);
-    // Along a spoke the sum must be the integral of |k|^(d-1) g for smooth g: by Euler and Maclaurin the trapezoidal sum of
-    // |k| g lacks step^2/6 g(0), and that of k^2 g, which is smooth, lacks nothing.
-    let least = match d {
-        _ if !step.is_finite() => 1.0,
-        2 => step / 6.0,
-        _ => 0.0,
-    };
-    radii.iter_mut().for_each(|r| *r = if *r > centre { r.powi(d - 1) } else { least });
-    Ok(radii)
+/// A Kaiser-Bessel window under which densities are summed. Spreading and interpolation apply it twice, so that it
+/// reaches `width` / `oversampling` Nyquist distances to each side.
+struct DensityWindow {
+    width: usize,
+    beta: f64,
+    oversampling: usize,
 }
 
-/// The window under which densities are summed, on a grid of twofold oversampling. Spreading and interpolation apply it
-/// twice, so it reaches two Nyquist cells to each side; a flatter one makes the fixed point oscillate.
-fn density_window(dims: &[usize]) -> Choice {
-    const WIDTH: usize = 4;
-    let grid = dims.iter().map(|&n| crate::window::next_fast_size((2 * n).max(2 * WIDTH))).collect();
-    Choice { shape: Shape::best(Window::KaiserBessel, WIDTH, 2.0), grid, error: 1e-3 }
-}
+/// Wide enough for lines at the Nyquist distance to see one another, and as narrow and flat as that allows: a wider one
+/// blurs the centre of spokes (17 % error where this makes 6), a narrower one takes neighbours for alone (22 % on
+/// PROPELLER blades).
+const JACKSON: DensityWindow = DensityWindow { width: 3, beta: 2.0, oversampling: 3 };
+
+/// Its transform, squared, says from what distances in the image aliases count: to the size of the image, as with the
+/// kernel of Johnson and Pipe (Magn. Reson. Med. 61:439, 2009). A larger beta counts further ones, at the expense of
+/// nearer ones (5 % instead of 2 on PROPELLER blades); with a smaller one the fixed point oscillates.
+const PIPE_MENON: DensityWindow = DensityWindow { width: 4, beta: 7.5, oversampling: 2 };
+
+/// How accurate the window's values are.
+const ACCURACY: f64 = 2e-5;
 
 fn iterate<T: Real, B: Backend<T>>(
     backend: &B,
     k: &[&[T]],
     dims: &[usize],
+    window: &DensityWindow,
     iterations: usize,
     tolerance: f64,
 ) -> Result<Vec<f64>> {
-    let choice = density_window(dims);
+    let shape = Shape::kaiser_bessel(window.width, window.beta);
+    // Even, as grids are everywhere. Without transforms it need not be a fast size, and samples of a Cartesian grid are
+    // on its points.
+    let cells = |&n: &usize| (window.oversampling * n).max(2 * window.width).next_multiple_of(2);
+    let sizes: Vec<usize> = dims.iter().map(cells).collect();
     // The window's integral over k-space, so that C w is 1 where weights are volumes.
-    let integral: f64 = choice.grid.iter().map(|&g| choice.shape.fourier(0.0).powi(2) / g as f64).product();
-    let nufft = Nufft::new(backend, k, dims, choice, 1)?;
+    let integral: f64 = sizes.iter().map(|&g| shape.fourier(0.0).powi(2) / g as f64).product();
+    let gridder = backend.gridder(k, &sizes, &shape, ACCURACY, 1)?;
+    interrupt::check("the density weights")?;
     let samples = k[0].len();
-    let mut w = try_vec(samples, Complex::new(T::ONE, T::ZERO), "the density weights")?;
+    let mut w = try_vec(samples, 1.0_f64, "the density weights")?;
+    let mut last = try_vec(samples, 1.0_f64, "the density weights")?;
+    // Where C is applied: w at first, then what w and the one before lead to.
+    let mut ahead = try_vec(samples, Complex::new(T::ONE, T::ZERO), "the density weights")?;
     let mut density = try_vec(samples, Complex::default(), "the density of samples")?;
-    let mut grid = backend.zeros::<Complex<T>>(nufft.grid_len(), "the density grid")?;
+    let mut grid = backend.zeros::<Complex<T>>(checked_product(&sizes, "the density grid")?, "the density grid")?;
     let mut device = backend.zeros::<Complex<T>>(samples, "the density of samples")?;
     let mut before = f64::INFINITY;
     for iteration in 1..=iterations {
         interrupt::check("the density weights")?;
         {
-            let input = backend.input((&w).into())?;
-            nufft.spread(backend, backend.read(&input), backend.view_mut(&mut grid));
+            let input = backend.input((&ahead).into())?;
+            backend.spread(&gridder, backend.read(&input), backend.view_mut(&mut grid));
         }
         interrupt::check("the density weights")?;
-        nufft.interpolate(backend, backend.view(&grid), backend.view_mut(&mut device));
+        backend.interpolate(&gridder, backend.view(&grid), backend.view_mut(&mut device));
         backend.download(backend.view(&device), &mut density)?;
-        let (mut square, mut total) = (0.0, 0.0);
-        for (m, (w, d)) in w.iter_mut().zip(&density).enumerate() {
+        std::mem::swap(&mut w, &mut last);
+        let mut square = 0.0;
+        for (m, (w, (ahead, d))) in w.iter_mut().zip(ahead.iter().zip(&density)).enumerate() {
             let d = d.re.wide() / integral;
             if !(d > 0.0) {
                 bail!(NotFinite, "the density at sample {m} is {d}: the trajectory has too few samples there");
             }
-            square += w.re.wide() * (d - 1.0).powi(2);
-            total += w.re.wide();
-            w.re = T::of(w.re.wide() / d);
+            square += (d - 1.0).powi(2);
+            *w = ahead.re.wide() / d;
         }
-        let deviation = (square / total).sqrt();
+        let deviation = (square / samples as f64).sqrt();
         log::debug!("density iteration {iteration}: RMS of C w - 1 is {deviation:.4}");
         // The first deviation is that of the weights 1 and says nothing.
-        if iteration > 1 && (before - deviation).abs() < tolerance {
+        if iteration == iterations || iteration > 1 && (before - deviation).abs() < tolerance {
             break;
         }
         before = deviation;
+        // Ratios are extrapolated, so that weights stay positive: this is w (w / last)^pace, but for terms of third
+        // order, and never more than some times w.
+        let pace = if iteration == 1 { 0.0 } else { iteration as f64 / (iteration as f64 + 2.0) };
+        for (ahead, (w, last)) in ahead.iter_mut().zip(w.iter().zip(&last)) {
+            let (sum, change) = (w + last, pace * (w - last));
+            ahead.re = T::of(w * (sum + change) / (sum - change));
+        }
     }
-    try_collect(samples, "the density weights", w.into_iter().map(|w| w.re.wide()))
+    Ok(w)
 }

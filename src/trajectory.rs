@@ -20,7 +20,7 @@ use std::f64::consts::{PI, TAU};
 /// The golden ratio conjugate, (sqrt(5) - 1) / 2.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
-/// The order in which [`Trajectory::radial2d`] turns its spokes.
+/// The order in which [`Trajectory::radial2d`] and [`Trajectory::stack_of_stars`] turn their spokes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SpokeOrder {
     /// Spoke p at the angle p pi / spokes.
@@ -177,16 +177,21 @@ impl Trajectory {
     ///
     /// Errors: `InvalidSize` for a zero count; `SizeOverflow`; `OutOfHostMemory`.
     pub fn radial2d(spokes: usize, samples: usize, order: SpokeOrder) -> Result<Self> {
-        build(2, ("spokes", spokes), ("samples", samples), |p| {
-            let (sin, cos) = match order {
-                SpokeOrder::Linear => PI * (p as f64 / spokes as f64),
-                SpokeOrder::GoldenAngle => golden_angle(p),
-            }
-            .sin_cos();
-            move |j| {
-                let radius = centred(j, samples);
-                [radius * cos, radius * sin, 0.0]
-            }
+        build(2, ("spokes", spokes), ("samples", samples), |p| spoke(p, spokes, samples, order, 0.0))
+    }
+
+    /// A stack of stars (Peters et al. 2000, MRM 43:91): the spokes of [`Trajectory::radial2d`] in planes of constant kz,
+    /// the same in each; partition q lies at kz = (q - floor(partitions / 2)) / partitions. Ordered by partition, spoke,
+    /// sample, so that every n-th shot is a stack of fewer spokes; one spoke a shot.
+    ///
+    /// Errors: `InvalidSize` for a zero count; `SizeOverflow`; `OutOfHostMemory`.
+    pub fn stack_of_stars(spokes: usize, samples: usize, partitions: usize, order: SpokeOrder) -> Result<Self> {
+        if spokes == 0 || partitions == 0 {
+            bail!(InvalidSize, "there are {partitions} partitions of {spokes} spokes: give at least one of each");
+        }
+        let shots = checked_product(&[spokes, partitions], "a stack of stars")?;
+        build(3, ("shots", shots), ("samples", samples), |shot| {
+            spoke(shot % spokes, spokes, samples, order, centred(shot / spokes, partitions))
         })
     }
 
@@ -313,6 +318,19 @@ fn centred(index: usize, n: usize) -> f64 {
     (index as f64 - (n / 2) as f64) / n as f64
 }
 
+/// The samples of spoke `p` in the plane at `kz`.
+fn spoke(p: usize, spokes: usize, samples: usize, order: SpokeOrder, kz: f64) -> impl Fn(usize) -> [f64; 3] {
+    let (sin, cos) = match order {
+        SpokeOrder::Linear => PI * (p as f64 / spokes as f64),
+        SpokeOrder::GoldenAngle => golden_angle(p),
+    }
+    .sin_cos();
+    move |j| {
+        let radius = centred(j, samples);
+        [radius * cos, radius * sin, kz]
+    }
+}
+
 /// p golden angles, modulo a full turn.
 fn golden_angle(p: usize) -> f64 {
     TAU * (0.5 * GOLDEN * p as f64).fract()
@@ -348,6 +366,7 @@ mod tests {
             ("radial2d linear", Trajectory::radial2d(31, 64, Linear).unwrap(), 2, 31, 64),
             ("radial2d golden", Trajectory::radial2d(500, 33, GoldenAngle).unwrap(), 2, 500, 33),
             ("radial3d", Trajectory::radial3d(555, 32).unwrap(), 3, 555, 32),
+            ("stack of stars", Trajectory::stack_of_stars(5, 32, 7, GoldenAngle).unwrap(), 3, 35, 32),
             ("spiral", Trajectory::spiral(16, 500, 8.5, 1.0).unwrap(), 2, 16, 500),
             ("variable spiral", Trajectory::spiral(3, 500, 20.0, 1.7).unwrap(), 2, 3, 500),
             ("step spiral", Trajectory::spiral(4, 9, 1.0, 1e-300).unwrap(), 2, 4, 9),
@@ -403,6 +422,26 @@ mod tests {
         }
         let t = Trajectory::radial2d(1, 8, SpokeOrder::Linear).unwrap();
         assert_eq!(t.axis(0), [-0.5, -0.375, -0.25, -0.125, 0.0, 0.125, 0.25, 0.375]);
+    }
+
+    #[test]
+    fn a_stack_has_the_same_star_in_each_partition() {
+        let (spokes, samples) = (6, 10);
+        for order in [SpokeOrder::Linear, SpokeOrder::GoldenAngle] {
+            for partitions in [1, 4, 5] {
+                let star = Trajectory::radial2d(spokes, samples, order).unwrap();
+                let stack = Trajectory::stack_of_stars(spokes, samples, partitions, order).unwrap();
+                assert_eq!((stack.ndim(), stack.shots()), (3, spokes * partitions));
+                for q in 0..partitions {
+                    let shots = q * spokes * samples..(q + 1) * spokes * samples;
+                    for axis in 0..2 {
+                        assert_eq!(stack.axis(axis)[shots.clone()], *star.axis(axis), "{order:?} {partitions}");
+                    }
+                    let kz = (q as f64 - (partitions / 2) as f64) / partitions as f64;
+                    assert!(stack.axis(2)[shots].iter().all(|&k| k == kz), "{order:?} {partitions}");
+                }
+            }
+        }
     }
 
     #[test]
@@ -524,6 +563,11 @@ mod tests {
             (Trajectory::radial2d(big, 8, linear), SizeOverflow),
             (Trajectory::radial3d(0, 8), InvalidSize),
             (Trajectory::radial3d(8, big), SizeOverflow),
+            (Trajectory::stack_of_stars(0, 8, 4, linear), InvalidSize),
+            (Trajectory::stack_of_stars(8, 0, 4, linear), InvalidSize),
+            (Trajectory::stack_of_stars(8, 8, 0, linear), InvalidSize),
+            (Trajectory::stack_of_stars(big, 8, 2, linear), SizeOverflow),
+            (Trajectory::stack_of_stars(2, big, 2, linear), SizeOverflow),
             (Trajectory::spiral(0, 8, 1.0, 1.0), InvalidSize),
             (Trajectory::spiral(big, big, 1.0, 1.0), SizeOverflow),
             (Trajectory::spiral(1, 8, 0.0, 1.0), InvalidArgument),

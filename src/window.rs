@@ -75,6 +75,11 @@ impl Shape {
         at(golden_section(low, high, |s| at(s).worst_error(edge)))
     }
 
+    /// A Kaiser-Bessel window of this width and beta.
+    pub fn kaiser_bessel(width: usize, beta: f64) -> Shape {
+        Shape { window: Window::KaiserBessel, width, shape: beta, peak: bessel_i0(beta) }
+    }
+
     /// The family.
     pub fn window(&self) -> Window {
         self.window

@@ -454,6 +454,42 @@ fn box_voxels_and_windows_reach_the_plan() {
     }
 }
 
+/// A stack of stars has the ramp in its planes, the same in each; a Cartesian grid has none.
+#[test]
+fn the_ramp_of_a_stack_and_of_what_is_none() {
+    const STAR: usize = 24 * 32;
+    let mut k = vec![vec![POISON; 5 * STAR]; 3];
+    let [x, y, z] = std::array::from_fn(|axis| k[axis].as_mut_ptr().cast::<c_void>());
+    let mut g = init(recon_geometry_init);
+    g.precision = 1;
+    g.dims = [16, 16, 5];
+    g.samples = 5 * STAR as u64;
+    g.coordinates = [x.cast_const(), y.cast_const(), z.cast_const()];
+    let ramp = |w: &mut [f64]| {
+        let plan = Handle::new(&g, &options(|_| ()));
+        // SAFETY: the array has the length documented.
+        unsafe { recon_density(plan.0, 1, 0, 0.0, w.as_mut_ptr().cast()) }
+    };
+    let mut w = vec![POISON; 5 * STAR];
+    // SAFETY: the arrays have the lengths documented.
+    unsafe { ok(recon_trajectory_stack_of_stars(1, 24, 32, 5, 1, x, y, z)) };
+    ok(ramp(&mut w));
+    // One of the constant of proportion, not at the centre; the scale depends on more than these samples.
+    let slope = w[31] / k[0][31].hypot(k[1][31]);
+    let volume = std::f64::consts::PI / (24.0 * 32.0) / 5.0;
+    assert!((slope / volume - 1.0).abs() < 0.1, "{slope} and {volume}");
+    for (m, w_m) in w.iter().enumerate().filter(|(m, _)| m % 32 != 16) {
+        let wanted = slope * k[0][m].hypot(k[1][m]);
+        assert!((w_m - wanted).abs() < 1e-9 * slope, "{m}: {w_m} and {wanted}");
+    }
+    let dims = [32_u64, 24, 5];
+    // SAFETY: likewise.
+    unsafe { ok(recon_trajectory_cartesian(1, 3, dims.as_ptr(), x, y, z)) };
+    w.fill(POISON);
+    fails(ramp(&mut w), RECON_INVALID_ARGUMENT, &["|k|^(d-1)", "pipe-menon"]);
+    assert!(w.iter().all(|&w| w == POISON));
+}
+
 #[test]
 fn generators_are_those_of_the_rust_api() {
     use recon::trajectory::{SpokeOrder, Trajectory};
@@ -478,6 +514,10 @@ fn generators_are_those_of_the_rust_api() {
         check(&k, Trajectory::radial2d(6, 20, SpokeOrder::GoldenAngle).unwrap());
         ok(recon_trajectory_radial3d(1, 6, 20, x, y, z));
         check(&k, Trajectory::radial3d(6, 20).unwrap());
+        for (number, order) in [(0, SpokeOrder::Linear), (1, SpokeOrder::GoldenAngle)] {
+            ok(recon_trajectory_stack_of_stars(1, 3, 10, 4, number, x, y, z));
+            check(&k, Trajectory::stack_of_stars(3, 10, 4, order).unwrap());
+        }
         ok(recon_trajectory_spiral(1, 6, 20, 3.0, 1.5, x, y));
         check(&k, Trajectory::spiral(6, 20, 3.0, 1.5).unwrap());
         ok(recon_trajectory_rosette(1, 6, 20, 3.0, 1.5, x, y));
@@ -499,6 +539,15 @@ fn generators_are_those_of_the_rust_api() {
         fails(recon_trajectory_radial2d(1, 1 << 25, 1 << 25, 1, x, y), RECON_SIZE_OVERFLOW, &["process"]);
         fails(recon_trajectory_radial2d(1, 1, u64::MAX, 1, x, y), RECON_SIZE_OVERFLOW, &[]);
         fails(recon_trajectory_radial3d(1, 6, 20, x, null_mut(), z), RECON_NULL_POINTER, &["ky"]);
+        fails(recon_trajectory_stack_of_stars(1, 3, 10, 0, 0, x, y, z), RECON_INVALID_SIZE, &["0 partitions"]);
+        fails(recon_trajectory_stack_of_stars(1, 3, 10, 4, 2, x, y, z), RECON_UNKNOWN_VALUE, &["order is 2", "GOLDEN"]);
+        fails(
+            recon_trajectory_stack_of_stars(1, 3, 10, 4, 0, x, y, y),
+            RECON_INVALID_ARGUMENT,
+            &["ky", "kz", "overlap"],
+        );
+        fails(recon_trajectory_stack_of_stars(1, 3, 10, 4, 0, x, y, null_mut()), RECON_NULL_POINTER, &["kz"]);
+        fails(recon_trajectory_stack_of_stars(1, 1 << 40, 1, 1 << 40, 0, x, y, z), RECON_SIZE_OVERFLOW, &[]);
         fails(recon_trajectory_spiral(1, 6, 20, f64::NAN, 1.0, x, y), RECON_INVALID_ARGUMENT, &["turns"]);
         fails(recon_trajectory_rosette(1, 6, 20, 3.0, 0.0, x, y), RECON_INVALID_ARGUMENT, &["angular"]);
         fails(recon_trajectory_propeller(1, 3, 5, 8, x, y), RECON_INVALID_ARGUMENT, &["5 lines"]);

@@ -228,6 +228,31 @@ fn radial_scan_with_coils() {
     dir.fails(1, "cg scan.h5 -o c.h5 --every 2 --load-q q.bin", &["q.bin"]);
 }
 
+/// The ramp of a stack of stars is that of its planes; where it does not hold, it is refused and no file is left.
+#[test]
+fn ramp_weights_know_stacks_and_what_they_are_not_for() {
+    let dir = TempDir::new();
+    dir.ok("simulate --matrix 24,24,12 --trajectory stack-of-stars --truth truth.h5 -o stack.h5");
+    let info = dir.ok("info stack.h5");
+    for words in ["24 x 24 x 12 voxels", "samples a shot        48", "radial"] {
+        assert!(info.contains(words), "{words}: {info}");
+    }
+    dir.ok("grid stack.h5 --density ramp -o ramp.h5");
+    dir.ok("grid stack.h5 --density pipe-menon -o pipe_menon.h5");
+    // Both err by what 24 voxels cannot show: by no more than one another, and by a few percent between them.
+    let (ramp, pipe_menon) = (dir.error("ramp.h5 truth.h5"), dir.error("pipe_menon.h5 truth.h5"));
+    assert!((ramp - pipe_menon).abs() < 3.0 && dir.error("ramp.h5 pipe_menon.h5") < 6.0, "{ramp} and {pipe_menon}");
+    // Weights in the file are the same.
+    dir.ok("simulate --matrix 24,24,12 --trajectory stack-of-stars --weights -o weighted.h5");
+    dir.ok("grid weighted.h5 -o weighted_image.h5");
+    assert!(dir.error("weighted_image.h5 ramp.h5") < 0.01);
+    for trajectory in ["cartesian", "propeller", "rosette", "spiral --exponent 1.5"] {
+        dir.ok(&format!("simulate --matrix 32,32 --trajectory {trajectory} -o scan.h5"));
+        dir.fails(1, "grid scan.h5 --density ramp -o x.h5", &["ramp", "pipe-menon"]);
+        assert!(!dir.path("x.h5").exists(), "{trajectory}");
+    }
+}
+
 #[test]
 fn every_format_reads_back() {
     let dir = TempDir::new();
@@ -602,6 +627,10 @@ fn bad_arguments() {
         ("simulate --matrix 0,16 -o x.h5", ["size along x", "0"]),
         ("simulate --matrix 16,16 --trajectory kooshball -o x.h5", ["kooshball", "3D"]),
         ("simulate --matrix 16,16 --turns 3 -o x.h5", ["--turns", "radial"]),
+        ("simulate --matrix 16,16 --partitions 3 -o x.h5", ["--partitions", "radial"]),
+        ("simulate --matrix 16,16 --trajectory stack-of-stars -o x.h5", ["stack-of-stars", "3D"]),
+        ("simulate --matrix 16,16,4 --trajectory stack-of-stars --partitions 0 -o x.h5", ["partitions", "0"]),
+        ("simulate --matrix 16,16 --trajectory spiral --exponent 2 --weights -o x.h5", ["ramp", "pipe-menon"]),
         ("simulate --matrix 16,16 --coils 0 -o x.h5", ["coils", "0"]),
         ("simulate --matrix 16,16 --snr 0 -o x.h5", ["noise", "0"]),
         ("simulate --matrix 16,16 --shots 0 -o x.h5", ["spokes", "0"]),

@@ -18,7 +18,7 @@
 %   recon.build     - Builds the MEX file.
 %
 % Trajectories (recon.trajectory)
-%   cartesian, radial, radial3d, spiral, rosette, propeller
+%   cartesian, radial, radial3d, stackofstars, spiral, rosette, propeller
 %
 % Phantoms (recon.phantom)
 %   image, kspace, coilmaps, noise

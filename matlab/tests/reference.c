@@ -205,11 +205,14 @@ static void scan(uint32_t ndim, const uint64_t *n, uint64_t readout, uint64_t sh
     PUT("plain_cg", 1, out_image, n[0], n[1], nz, coils, frames);
     check(recon_coil_maps(plan, kspace, 8, out_image));
     PUT("estimated_maps", 1, out_image, n[0], n[1], nz, coils);
-    const char *methods[] = {"pipe-menon", "ramp", "jackson"};
-    for (uint32_t m = 0; m < 3; m++) {
+    static const struct {
+        const char *name;
+        uint32_t number;
+    } methods[] = {{"pipe-menon", RECON_DENSITY_PIPE_MENON}, {"jackson", RECON_DENSITY_JACKSON}};
+    for (size_t m = 0; m < 2; m++) {
         void *density = room(samples);
-        check(recon_density(plan, m, 7, 1e-9, density));
-        PUT(methods[m], 0, density, readout, shots);
+        check(recon_density(plan, methods[m].number, 7, 1e-9, density));
+        PUT(methods[m].name, 0, density, readout, shots);
         free(density);
     }
     recon_plan_destroy(plan);
@@ -295,7 +298,7 @@ static void scan(uint32_t ndim, const uint64_t *n, uint64_t readout, uint64_t sh
 
 static void trajectories(void) {
     uint64_t dims[] = {7, 6, 5};
-    char *k = room(3 * 7 * 6 * 5);
+    char *k = room(3 * 11 * 6 * 4);
     snprintf(prefix, sizeof prefix, "trajectory_%s_", precision == RECON_F64 ? "double" : "single");
     size_t bytes = real_bytes();
 #define AXES(samples) k, k + (samples) * bytes, k + 2 * (samples) * bytes
@@ -303,10 +306,28 @@ static void trajectories(void) {
     PUT("cartesian", 0, k, 7, 6, 5, 3);
     check(recon_trajectory_radial2d(precision, 6, 11, RECON_SPOKES_LINEAR, k, k + 66 * bytes));
     PUT("radial", 0, k, 11, 6, 2);
+    recon_geometry g;
+    check(recon_geometry_init(&g, sizeof g));
+    g.precision = precision;
+    g.dims[0] = g.dims[1] = 8;
+    g.samples = 66;
+    g.coordinates[0] = k;
+    g.coordinates[1] = k + 66 * bytes;
+    recon_plan *plan;
+    check(recon_plan_create(&g, NULL, &plan));
+    void *ramp = room(66);
+    check(recon_density(plan, RECON_DENSITY_RAMP, 0, 0, ramp));
+    PUT("ramp", 0, ramp, 11, 6);
+    free(ramp);
+    recon_plan_destroy(plan);
     check(recon_trajectory_radial2d(precision, 6, 11, RECON_SPOKES_GOLDEN_ANGLE, k, k + 66 * bytes));
     PUT("golden", 0, k, 11, 6, 2);
     check(recon_trajectory_radial3d(precision, 6, 11, AXES(66)));
     PUT("radial3d", 0, k, 11, 6, 3);
+    check(recon_trajectory_stack_of_stars(precision, 6, 11, 4, RECON_SPOKES_LINEAR, AXES(264)));
+    PUT("stack", 0, k, 11, 6, 4, 3);
+    check(recon_trajectory_stack_of_stars(precision, 6, 11, 4, RECON_SPOKES_GOLDEN_ANGLE, AXES(264)));
+    PUT("stack_golden", 0, k, 11, 6, 4, 3);
     check(recon_trajectory_spiral(precision, 6, 11, 2.5, 1.5, k, k + 66 * bytes));
     PUT("spiral", 0, k, 11, 6, 2);
     check(recon_trajectory_rosette(precision, 6, 11, 2.0, 3.0, k, k + 66 * bytes));

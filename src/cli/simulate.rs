@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// 2D scan, with three a 3D one.
 ///
 /// Defaults of shots and samples sample k-space fully. With n the largest size along x and y: radial and golden-angle pi/2 n
-/// spokes of 2 n samples; kooshball pi/2 n^2 spokes of 2 n; spiral 16 interleaves of n/32 turns; rosette n/2 shots of 5
+/// spokes of 2 n samples; stack of stars the same in each of nz partitions; kooshball pi/2 n^2 spokes of 2 n; spiral 16 interleaves of n/32 turns; rosette n/2 shots of 5
 /// radial and 3 angular oscillations; propeller blades of 16 lines of n samples.
 #[derive(clap::Args)]
 #[command(after_help = "Example: 96 spokes of a 2D scan with 8 coils, and what should come of it:\n  \
@@ -34,13 +34,17 @@ pub struct SimulateArgs {
     #[arg(long, value_enum, default_value_t = Kind::Radial, help_heading = "Trajectory")]
     trajectory: Kind,
 
-    /// Spokes, interleaves, rosettes or blades
+    /// Spokes (of each partition), interleaves, rosettes or blades
     #[arg(long, value_name = "N", help_heading = "Trajectory")]
     shots: Option<usize>,
 
     /// Samples of each spoke, interleaf, rosette, or line of a blade
     #[arg(long, value_name = "N", help_heading = "Trajectory")]
     samples: Option<usize>,
+
+    /// Partitions of a stack of stars, evenly spaced along kz
+    #[arg(long, value_name = "N", help_heading = "Trajectory")]
+    partitions: Option<usize>,
 
     /// Turns of each spiral interleaf
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Trajectory")]
@@ -74,7 +78,8 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Write ramp density weights, |k|^(d-1), as the last component of the trajectory (ISMRMRD only)
+    /// Write ramp density weights, as --density ramp of recon grid has them, as the last component of the trajectory
+    /// (ISMRMRD only; radial trajectories, stacks of stars, spirals of exponent 1)
     #[arg(long)]
     weights: bool,
 
@@ -100,6 +105,8 @@ enum Kind {
     Radial,
     /// Spokes through the centre, turned by the golden angle (2D)
     GoldenAngle,
+    /// Spokes through the centre in the order of their angles, the same in each plane of a stack along z (3D)
+    StackOfStars,
     /// Spokes through the centre in all directions (3D)
     Kooshball,
     /// Spirals from the centre (2D)
@@ -198,6 +205,7 @@ fn trajectory(args: &SimulateArgs, sizes: &[usize]) -> Result<Trajectory> {
     let given = [
         ("--shots", args.shots.is_some()),
         ("--samples", args.samples.is_some()),
+        ("--partitions", args.partitions.is_some()),
         ("--turns", args.turns.is_some()),
         ("--exponent", args.exponent.is_some()),
         ("--lines", args.lines.is_some()),
@@ -207,6 +215,7 @@ fn trajectory(args: &SimulateArgs, sizes: &[usize]) -> Result<Trajectory> {
     let (used, ndim): (&[&str], Option<usize>) = match args.trajectory {
         Kind::Cartesian => (&[], None),
         Kind::Radial | Kind::GoldenAngle => (&["--shots", "--samples"], Some(2)),
+        Kind::StackOfStars => (&["--shots", "--samples", "--partitions"], Some(3)),
         Kind::Kooshball => (&["--shots", "--samples"], Some(3)),
         Kind::Spiral => (&["--shots", "--samples", "--turns", "--exponent"], Some(2)),
         Kind::Rosette => (&["--shots", "--samples", "--radial", "--angular"], Some(2)),
@@ -224,6 +233,12 @@ fn trajectory(args: &SimulateArgs, sizes: &[usize]) -> Result<Trajectory> {
     let samples = |default: usize| args.samples.unwrap_or(default);
     match args.trajectory {
         Kind::Cartesian => Trajectory::cartesian(sizes),
+        Kind::StackOfStars => {
+            let n = sizes[0].max(sizes[1]);
+            let spokes = args.shots.unwrap_or(up(0.5 * PI * n as f64));
+            let partitions = args.partitions.unwrap_or(sizes[2]);
+            Trajectory::stack_of_stars(spokes, samples(2 * n), partitions, SpokeOrder::Linear)
+        }
         Kind::Radial | Kind::GoldenAngle => {
             let order = if args.trajectory == Kind::Radial { SpokeOrder::Linear } else { SpokeOrder::GoldenAngle };
             Trajectory::radial2d(args.shots.unwrap_or(up(0.5 * PI * n as f64)), samples(2 * n), order)
@@ -276,7 +291,7 @@ fn write_ismrmrd(
             recon: space,
             trajectory: match args.trajectory {
                 Kind::Cartesian => TrajectoryKind::Cartesian,
-                Kind::Radial | Kind::Kooshball => TrajectoryKind::Radial,
+                Kind::Radial | Kind::StackOfStars | Kind::Kooshball => TrajectoryKind::Radial,
                 Kind::GoldenAngle => TrajectoryKind::GoldenAngle,
                 Kind::Spiral => TrajectoryKind::Spiral,
                 Kind::Rosette | Kind::Propeller => TrajectoryKind::Other,

@@ -698,12 +698,12 @@ fn same_type<T: Real>(_: &[Complex<T>], _: &Plan<T>) {}
 /// Density weights for the plan's trajectory, the volume of k-space that each sample stands for.
 ///
 /// method: a recon_density_method.
-/// iterations, tolerance: of RECON_DENSITY_PIPE_MENON only: stop after so many iterations, or when the weighted RMS of
+/// iterations, tolerance: of RECON_DENSITY_PIPE_MENON only: stop after so many iterations, or when the RMS over the samples of
 /// C w - 1 changes by less than the tolerance. 0 iterations means 30 and a tolerance of 1e-3.
 /// weights: real [samples], written; to be given to a new plan, or used by the caller.
 ///
-/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT for a negative tolerance, and where no sample lies
-/// near the centre of k-space; RECON_OUT_OF_HOST_MEMORY.
+/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT for a negative tolerance, for a trajectory that
+/// RECON_DENSITY_RAMP is not for, and where no sample lies near the centre of k-space; RECON_OUT_OF_HOST_MEMORY.
 #[no_mangle]
 pub unsafe extern "C" fn recon_density(
     plan: *const recon_plan,
@@ -881,6 +881,12 @@ pub unsafe extern "C" fn recon_resize(
 
 // ---------------------------------------------------------------------------------------------------- trajectories
 
+fn spoke_order(order: u32) -> Result<SpokeOrder> {
+    let orders =
+        [(0, "RECON_SPOKES_LINEAR", SpokeOrder::Linear), (1, "RECON_SPOKES_GOLDEN_ANGLE", SpokeOrder::GoldenAngle)];
+    choice("order", order, &orders)
+}
+
 /// Checks the caller's coordinate arrays of as many elements as the product of `counts`, then makes and writes the
 /// trajectory.
 ///
@@ -953,16 +959,35 @@ pub unsafe extern "C" fn recon_trajectory_radial2d(
 ) -> recon_status {
     // SAFETY: the caller's arrays, of the lengths documented.
     call(|| unsafe {
-        let order = choice(
-            "order",
-            order,
-            &[
-                (0, "RECON_SPOKES_LINEAR", SpokeOrder::Linear),
-                (1, "RECON_SPOKES_GOLDEN_ANGLE", SpokeOrder::GoldenAngle),
-            ],
-        )?;
+        let order = spoke_order(order)?;
         write_trajectory(precision, &[spokes, samples], &[("kx", kx), ("ky", ky)], |n| {
             Trajectory::radial2d(n[0], n[1], order)
+        })
+    })
+}
+
+/// A stack of stars: the spokes of recon_trajectory_radial2d, the same in each partition; partition q lies at
+/// kz = (q - floor(partitions/2)) / partitions.
+///
+/// order: a recon_spoke_order. kx, ky, kz: real [samples, spokes, partitions] each, written.
+#[no_mangle]
+#[allow(clippy::too_many_arguments)]
+pub unsafe extern "C" fn recon_trajectory_stack_of_stars(
+    precision: u32,
+    spokes: u64,
+    samples: u64,
+    partitions: u64,
+    order: u32,
+    kx: *mut c_void,
+    ky: *mut c_void,
+    kz: *mut c_void,
+) -> recon_status {
+    // SAFETY: the caller's arrays, of the lengths documented.
+    call(|| unsafe {
+        let order = spoke_order(order)?;
+        let axes = [("kx", kx), ("ky", ky), ("kz", kz)];
+        write_trajectory(precision, &[spokes, samples, partitions], &axes, |n| {
+            Trajectory::stack_of_stars(n[0], n[1], n[2], order)
         })
     })
 }

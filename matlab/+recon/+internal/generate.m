@@ -9,6 +9,9 @@ switch kind
     case 'propeller'
         counts = [values{3}, values{2}, values{1}];
         ndim = 2;
+    case {'stackofstars', 'stackofstars-golden'}
+        counts = [values{2}, values{1}, values{3}];
+        ndim = 3;
     otherwise
         counts = [values{2}, values{1}];
         ndim = 2 + strcmp(kind, 'radial3d');

@@ -3,6 +3,7 @@
 %   cartesian  - A fully sampled Cartesian grid.
 %   radial     - 2D spokes through the centre, linear or golden angle.
 %   radial3d   - 3D spokes, evenly spread over the sphere.
+%   stackofstars - 2D spokes in planes that are stacked along kz.
 %   spiral     - 2D spirals from the centre outwards.
 %   rosette    - 2D rosettes.
 %   propeller  - Blades: strips of parallel lines, turned about the centre.

@@ -12,18 +12,9 @@ function k = radial(spokes, readout, varargin)
 %       k = recon.trajectory.radial(64, 256, 'Order', 'golden');
 %       plot(k(:, :, 1), k(:, :, 2))
 %
-%   See also recon.trajectory.radial3d, recon.phantom.kspace.
+%   See also recon.trajectory.radial3d, recon.trajectory.stackofstars, recon.phantom.kspace.
 recon.internal.need(nargin, 2, 'recon.trajectory.radial(spokes, readout)');
 own = recon.internal.options('recon.trajectory.radial', varargin, {'Order', 'Precision'}, {});
-kind = 'radial';
-if isfield(own, 'Order')
-    switch own.Order
-        case 'golden'
-            kind = 'radial-golden';
-        case 'linear'
-        otherwise
-            error('recon:UnknownValue', 'recon.trajectory.radial: give the Order ''linear'' or ''golden''');
-    end
-end
+kind = recon.internal.spoke_order('radial', own);
 k = recon.internal.generate(kind, {spokes, readout}, [], own);
 end

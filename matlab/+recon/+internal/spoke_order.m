@@ -1,0 +1,13 @@
+function kind = spoke_order(name, own)
+%SPOKE_ORDER  The kind of trajectory that the option 'Order' makes of recon.trajectory.NAME. For internal use.
+kind = name;
+if isfield(own, 'Order')
+    switch own.Order
+        case 'golden'
+            kind = [name '-golden'];
+        case 'linear'
+        otherwise
+            error('recon:UnknownValue', 'recon.trajectory.%s: give the Order ''linear'' or ''golden''', name);
+    end
+end
+end
