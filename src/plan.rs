@@ -133,9 +133,10 @@ pub struct Options {
     pub normal: Normal,
     /// Where.
     pub device: Device,
-    /// Relative l2 error of a transform against the exact sums, in (0, 1); 0 for 1e-4. Exact sums err by rounding only; over a
-    /// list of voxels on a GPU in f32 the special function units make the sines (the sums' error is about 2e-6), unless the
-    /// tolerance is below 1e-5, which takes 2.5 times the time.
+    /// Relative l2 error of a transform against the exact sums, in (0, 1); 0 for 1e-4. It is kept wherever samples are,
+    /// few or hundreds of thousands in one place; an entry of E, all of which have size 1, errs by at most five times as
+    /// much. Exact sums err by rounding only; over a list of voxels on a GPU in f32 the special function units make the
+    /// sines (the sums' error is about 2e-6), unless the tolerance is below 1e-5, which takes 2.5 times the time.
     pub tolerance: f64,
     /// The gridding window.
     pub window: Window,

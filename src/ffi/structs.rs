@@ -284,9 +284,10 @@ pub struct recon_options {
     /// Not 0: the k-space and image arrays of recon_forward, recon_fhd, recon_weighted_fhd, recon_normal, recon_grid and
     /// recon_cg are addresses in the GPU's memory. All else stays in the host's.
     pub pointers_on_device: u32,
-    /// Relative l2 error of a transform against the exact sums, in (0, 1). 0 (default): 1e-4. Exact sums err by rounding
-    /// only; over a voxel list on a GPU in f32 the special function units make the sines (the sums' error is about 2e-6),
-    /// unless the tolerance is below 1e-5, which takes 2.5 times the time.
+    /// Relative l2 error of a transform against the exact sums, in (0, 1). 0 (default): 1e-4. It is kept wherever samples
+    /// are, few or hundreds of thousands in one place; an entry of E, all of which have size 1, errs by at most five times
+    /// as much. Exact sums err by rounding only; over a voxel list on a GPU in f32 the special function units make the sines
+    /// (the sums' error is about 2e-6), unless the tolerance is below 1e-5, which takes 2.5 times the time.
     pub tolerance: f64,
     /// Bytes that the plan and its operations may hold beyond the caller's arrays. 0 (default): no limit.
     pub memory_limit: u64,
