@@ -52,7 +52,7 @@ fn stages(threads: usize, k: &[&[f32]], dims: &[usize], choice: &Choice) -> Resu
     let correction: Vec<Vec<f64>> =
         dims.iter().zip(&choice.grid).map(|(&n, &g)| choice.shape.correction(n, g)).collect();
     let started = Instant::now();
-    let gridder = Backend::<f32>::gridder(&cpu, k, &choice.grid, &choice.shape, 0.02 * choice.error, 1)?;
+    let gridder = Backend::<f32>::gridder(&cpu, k, &choice.grid, &choice.taps(dims), 1)?;
     let fft = Backend::<f32>::grid_fft(&cpu, dims, &choice.grid, &correction)?;
     let plan = b(started);
     let data = vec![Complex::new(1.0, 0.5); k[0].len()];

@@ -168,17 +168,19 @@ __device__ __forceinline__ u64 lower_bound(const u32 *keys, u64 n, u64 key)
     return low;
 }
 
-// Where each tile's keys begin, a tile having `span` keys, and in how many segments of at most `length` they are to be
-// cut: at least `least` (0 or 1).
+// Where each tile's keys begin, a tile having `span` keys, and in how many segments they are to be cut: of at most `length`,
+// of at most `brief` where a tile has more than `dense` pairs, and at least `least` (0 or 1).
 extern "C" __global__ void __launch_bounds__(SORT_THREADS)
-tile_ranges(const u32 *keys, u64 n, u32 tiles, u32 span, u32 length, u32 least, u64 *starts, u32 *segments)
+tile_ranges(const u32 *keys, u64 n, u32 tiles, u32 span, u32 length, u64 dense, u32 brief, u32 least, u64 *starts,
+            u32 *segments)
 {
     const u64 tile = (u64)blockIdx.x * SORT_THREADS + threadIdx.x;
     if (tile >= tiles) return;
     const u64 begin = lower_bound(keys, n, tile * span), end = lower_bound(keys, n, (tile + 1) * span);
     starts[tile] = begin;
     if (tile == tiles - 1) starts[tiles] = n;
-    const u32 cuts = (u32)((end - begin + length - 1) / length);
+    const u32 most = end - begin > dense ? brief : length;
+    const u32 cuts = (u32)((end - begin + most - 1) / most);
     segments[tile] = cuts > least ? cuts : least;
 }
 

@@ -51,9 +51,7 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         drop(grids.try_take(|| backend.zeros::<Complex<T>>(all, "the oversampled grid"))?);
         let correction: Vec<Vec<f64>> =
             dims.iter().zip(&choice.grid).map(|(&n, &g)| choice.shape.correction(n, g)).collect();
-        // The window's values may err by less than aliasing does, but are never wanted beyond the precision.
-        let accuracy = (0.02 * choice.error).max(0.5 * T::EPSILON);
-        let gridder = backend.gridder(k, &choice.grid, &choice.shape, accuracy, arrays)?;
+        let gridder = backend.gridder(k, &choice.grid, &choice.taps(dims), arrays)?;
         let sorted = started.elapsed();
         interrupt::check("the sorting of samples")?;
         let fft = backend.grid_fft(dims, &choice.grid, &correction)?;

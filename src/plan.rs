@@ -6,6 +6,7 @@ use crate::backend::cuda::{self, Cuda};
 use crate::backend::{Backend, Sink, Source};
 use crate::cg::{self, CgOptions, CgReport, Progress};
 use crate::coils;
+use crate::defaults;
 use crate::density::Density;
 use crate::divided::Divided;
 use crate::encoding::{Encoding, Weighting};
@@ -15,7 +16,7 @@ use crate::geometry::{check_below, check_finite, check_len, check_overflow, firs
 use crate::interrupt::{self, InForce, Interrupt};
 use crate::nufft::Nufft;
 use crate::real::Real;
-use crate::warning::Warning;
+use crate::warning::{Warning, WarningKind};
 use crate::window::Window;
 use num_complex::Complex;
 use std::ffi::c_void;
@@ -138,9 +139,10 @@ pub struct Options {
     pub normal: Normal,
     /// Where.
     pub device: Device,
-    /// Relative l2 error of a transform against the exact sums, in (0, 1); 0 for 1e-5 ([`crate::defaults`]). Exact sums err by rounding only; over a
-    /// list of voxels on a GPU in f32 the special function units make the sines (the sums' error is about 2e-6), unless the
-    /// tolerance is below 1e-5, which takes 2.5 times the time.
+    /// Relative l2 error of a transform against the exact sums, in (0, 1); 0 for 1e-5. It is kept wherever samples are,
+    /// few or hundreds of thousands in one place; an entry of E, all of which have size 1, errs by at most five times as
+    /// much. Exact sums err by rounding only; over a list of voxels on a GPU in f32 the special function units make the
+    /// sines (the sums' error is about 2e-6), unless the tolerance is below 1e-5, which takes 2.5 times the time.
     pub tolerance: f64,
     /// The gridding window.
     pub window: Window,
@@ -214,6 +216,20 @@ pub struct Plan<T: Real> {
     limits: Limits<T>,
 }
 
+/// Where the default tolerance is not kept, what is.
+fn tolerance_warning(info: &PlanInfo, options: &Options) -> Option<Warning> {
+    (options.tolerance == 0.0 && info.error > defaults::TOLERANCE).then(|| Warning {
+        kind: WarningKind::Tolerance,
+        message: format!(
+            "transforms err by {:.1e}, and not by the default tolerance of {:.0e}: the {} window reaches no less here. Use the \
+             Kaiser-Bessel window or double precision, or name a tolerance that will do",
+            info.error,
+            defaults::TOLERANCE,
+            info.window
+        ),
+    })
+}
+
 /// Numbers below these cannot make a result of an operation overflow. Results of larger ones are computed apart and looked
 /// at before the caller gets them.
 struct Limits<T> {
@@ -279,7 +295,7 @@ impl<T: Real> Plan<T> {
             parts: info.method == "exact" || geometry.coil_maps.is_some() || geometry.coils.max(geometry.frames) > 1,
             frames: geometry.frames,
             seconds: info.seconds,
-            warnings: geometry.extent_warning().into_iter().collect(),
+            warnings: geometry.extent_warning().into_iter().chain(tolerance_warning(&info, options)).collect(),
             limits: Limits::new(geometry),
         };
         plan.warnings.iter().for_each(|warning| log::warn!("{warning}"));

@@ -3,7 +3,10 @@
 mod common;
 
 use common::*;
-use recon::{Complex, ErrorKind, Geometry, Method, Normal, Options, Plan, Real, VoxelBasis, Window};
+use recon::backend::{cpu::Cpu, Backend};
+use recon::nufft::Nufft;
+use recon::window::{choices, Choice};
+use recon::{Complex, ErrorKind, Geometry, Method, Normal, Options, Plan, Real, Simd, VoxelBasis, Window};
 
 /// Relative errors of adjoint and forward.
 fn errors<T: Real>(k: &[Vec<T>], dims: &[usize], options: &Options, random: &mut Random) -> recon::Result<[f64; 2]> {
@@ -100,7 +103,7 @@ fn the_default_tolerance_is_1e_4_or_the_windows_best() {
 #[test]
 fn larger_images_keep_the_tolerance() {
     let mut random = Random::fresh();
-    for dims in [&[300usize, 4][..], &[512, 8], &[96, 97], &[64, 10, 6]] {
+    for dims in [&[300usize, 4][..], &[512, 8], &[96, 97], &[64, 10, 6], &[4096, 2]] {
         for tolerance in [1e-3, 1e-6] {
             let k = random.trajectory::<f32>(dims.len(), 400);
             for error in errors(&k, dims, &nufft(Window::KaiserBessel, tolerance), &mut random).unwrap() {
@@ -148,13 +151,8 @@ fn dense_centres_keep_the_tolerance() {
 fn samples_at_the_edges_of_k_space() {
     fn check<T: Real>() {
         let mut random = Random::fresh();
-        let edge = [T::of(-0.5), T::below_half(), T::ZERO, T::of(-0.5 + 1e-5), T::of(f64::MIN_POSITIVE)];
         for dims in [&[20usize, 13][..], &[9, 8, 11]] {
-            // Every combination of edge coordinates.
-            let count = edge.len().pow(dims.len() as u32);
-            let k: Vec<Vec<T>> = (0..dims.len())
-                .map(|axis| (0..count).map(|i| edge[i / edge.len().pow(axis as u32) % edge.len()]).collect())
-                .collect();
+            let k = corners::<T>(dims.len());
             for tolerance in [1e-2, 1e-5] {
                 for error in errors(&k, dims, &nufft(Window::KaiserBessel, tolerance), &mut random).unwrap() {
                     // So few positions are no average over positions: the worst of them may decide.
@@ -167,25 +165,293 @@ fn samples_at_the_edges_of_k_space() {
     check::<f64>();
 }
 
+/// What is promised of one sample and one voxel: no entry of E, all of which have size 1, errs by more than five
+/// times a tolerance of 1e-2 or less, wherever the sample is. Voxels are those in the image's corners, where errors are largest, and some others.
 #[test]
-fn one_sample_many_samples_few_samples() {
+fn no_entry_of_the_matrix_errs_by_more_than_five_times_the_tolerance() {
+    fn check<T: Real>(smallest: i32) {
+        let mut random = Random::fresh();
+        for dims in [&[20usize, 13][..], &[1, 31], &[64, 2], &[2, 2], &[9, 8, 11], &[1, 6, 1]] {
+            for exponent in 2..=smallest {
+                let tolerance = 10f64.powi(-exponent);
+                let mut k = corners::<T>(dims.len());
+                for (k, more) in k.iter_mut().zip(random.trajectory::<T>(dims.len(), 200)) {
+                    k.extend(more);
+                }
+                let plan =
+                    Plan::new(&Geometry::new(dims, &slices(&k)), &nufft(Window::KaiserBessel, tolerance)).unwrap();
+                let (r, voxel_count) = (voxels(dims), dims.iter().product::<usize>());
+                let chosen = [0, voxel_count - 1, dims[0] - 1, random.below(voxel_count), random.below(voxel_count)];
+                for voxel in chosen {
+                    let mut image = vec![Complex::new(T::ZERO, T::ZERO); voxel_count];
+                    image[voxel] = Complex::new(T::of(1.0), T::ZERO);
+                    let mut values = poisoned(k[0].len());
+                    plan.forward(&image, &mut values).unwrap();
+                    let at: Vec<Vec<f64>> = r.iter().map(|r| vec![r[voxel]]).collect();
+                    let exact = direct(-1.0, &at, &[Complex::new(1.0, 0.0)], &wide_lists(&k));
+                    for (m, (value, exact)) in wide(&values).iter().zip(&exact).enumerate() {
+                        let error = (value - exact).norm();
+                        assert!(
+                            error <= 5.0 * tolerance,
+                            "{} {dims:?} voxel {voxel} sample {m}: {error:e}, tolerance {tolerance:e}, seed {}",
+                            T::NAME,
+                            random.seed
+                        );
+                    }
+                }
+            }
+        }
+    }
+    check::<f32>(6);
+    check::<f64>(12);
+}
+
+/// Every combination of coordinates at and beside the edges of k-space.
+fn corners<T: Real>(ndim: usize) -> Vec<Vec<T>> {
+    let edge = [T::of(-0.5), T::below_half(), T::ZERO, T::of(-0.5 + 1e-5), T::of(f64::MIN_POSITIVE)];
+    let count = edge.len().pow(ndim as u32);
+    (0..ndim).map(|axis| (0..count).map(|i| edge[i / edge.len().pow(axis as u32) % edge.len()]).collect()).collect()
+}
+
+/// The errors of adjoint and forward with this window and grid, relative to the norms that results have on average.
+fn errors_of_choice<T: Real>(k: &[Vec<T>], dims: &[usize], choice: Choice, random: &mut Random) -> [f64; 2] {
+    let cpu = Cpu::new(1, Simd::Auto).unwrap();
+    let nufft = Nufft::new(&cpu, &slices(k), dims, choice, 1).unwrap();
+    let (samples, voxel_count) = (k[0].len(), dims.iter().product());
+    let (d, x) = (random.complexes::<T>(samples), random.complexes::<T>(voxel_count));
+    let (mut image, mut values) = (poisoned(voxel_count), poisoned(samples));
+    let (from, mut to) = (&d[..], &mut image[..]);
+    nufft.adjoint(&cpu, Backend::<T>::read(&cpu, &from), Backend::<T>::write(&cpu, &mut to)).unwrap();
+    let (from, mut to) = (&x[..], &mut values[..]);
+    nufft.forward(&cpu, Backend::<T>::read(&cpu, &from), Backend::<T>::write(&cpu, &mut to)).unwrap();
+    let (k, r) = (wide_lists(k), voxels(dims));
+    [
+        fair_distance(&image, &direct(1.0, &k, &wide(&d), &r), &d),
+        fair_distance(&values, &direct(-1.0, &r, &wide(&x), &k), &x),
+    ]
+}
+
+/// By what an error may pass the tolerance where all samples lie on few positions between the grid's cells. The window of
+/// usual tolerances leaves one alias that counts, which errs the same at every position; the transforms of narrower windows
+/// and of others have several, whose mean over positions is what is planned.
+fn excess(window: Window, width: usize) -> f64 {
+    match width {
+        5.. if window == Window::KaiserBessel => 1.0,
+        4 if window == Window::KaiserBessel => 1.5,
+        _ => 3.0,
+    }
+}
+
+/// Every width and oversampling that some tolerance asks for, with so few samples that no error is an average.
+#[test]
+fn every_width_and_oversampling_keeps_the_tolerance_with_few_samples() {
+    fn check<T: Real>(window: Window, smallest: f64, all_widths: std::ops::RangeInclusive<usize>) {
+        let mut random = Random::fresh();
+        let sizes: [&[usize]; 8] =
+            [&[24, 3], &[40, 1], &[5, 31], &[2, 2], &[64, 1], &[9, 8, 3], &[1, 20, 1], &[6, 1, 7]];
+        let (mut met, mut worst) = (std::collections::BTreeSet::new(), 0f64);
+        for step in 0..(smallest / 0.11) as usize {
+            let tolerance = 10f64.powf(-0.11 * (step + 5) as f64);
+            let dims = sizes[random.below(sizes.len())];
+            for choice in choices(window, dims, tolerance, T::EPSILON) {
+                let samples = [1, 2, 7][random.below(3)];
+                let mut k = random.trajectory::<T>(dims.len(), samples);
+                let in_corners = random.below(3) == 0;
+                if in_corners {
+                    let corners = corners::<T>(dims.len());
+                    for m in 0..samples {
+                        let corner = random.below(corners[0].len());
+                        k.iter_mut().zip(&corners).for_each(|(k, corners)| k[m] = corners[corner]);
+                    }
+                }
+                met.insert(choice.shape.width());
+                let bound = excess(window, choice.shape.width()) * tolerance;
+                let bounds = [bound, 1.5 * bound];
+                let what = format!(
+                    "{} {window:?} width {} grid {:?} {dims:?}, {samples} samples, in corners {in_corners}, seed {}",
+                    T::NAME,
+                    choice.shape.width(),
+                    choice.grid,
+                    random.seed
+                );
+                // Of so few values, each a sum over voxels, there is no mean.
+                let errors = errors_of_choice(&k, dims, choice, &mut random);
+                for ((error, bound), name) in errors.into_iter().zip(bounds).zip(["adjoint", "forward"]) {
+                    worst = worst.max(error / bound);
+                    assert!(error <= bound, "{name} {what}: {error:e}, tolerance {tolerance:e}");
+                }
+            }
+        }
+        println!("{} {window:?}: widths {met:?}, at worst {worst:.2} of the bound, seed {}", T::NAME, random.seed);
+        assert!(all_widths.clone().all(|width| met.contains(&width)), "{window:?}: only widths {met:?}");
+    }
+    check::<f64>(Window::KaiserBessel, 13.0, 2..=16);
+    check::<f32>(Window::KaiserBessel, 6.2, 3..=9);
+    check::<f64>(Window::Gaussian, 6.5, 4..=16);
+    check::<f32>(Window::Gaussian, 6.2, 4..=10);
+}
+
+/// An image and a trajectory: axes of one voxel, of few, and of up to 64; samples anywhere, in one place, in the centre, at
+/// the edges, on a Cartesian grid, on spokes, in a plane, on lines.
+fn random_case<T: Real>(random: &mut Random) -> (Vec<usize>, Vec<Vec<T>>, &'static str) {
+    let dims = loop {
+        let dims: Vec<usize> = (0..2 + random.below(2))
+            .map(|_| match random.below(4) {
+                0 => 1,
+                1 => 1 + random.below(5),
+                _ => 1 + random.below(64),
+            })
+            .collect();
+        if dims.iter().product::<usize>() <= 12_000 {
+            break dims;
+        }
+    };
+    let ndim = dims.len();
+    let samples = 10f64.powf(3.4 * (random.uniform() + 0.5)) as usize;
+    let place: Vec<f64> = (0..ndim).map(|_| random.uniform()).collect();
+    let edges = corners::<f64>(ndim);
+    let kinds = ["anywhere", "one place", "centre", "edges", "Cartesian", "spokes", "plane", "lines"];
+    let kind = kinds[random.below(kinds.len())];
+    let mut k = vec![Vec::with_capacity(samples); ndim];
+    for m in 0..samples {
+        let (turn, radius) = (std::f64::consts::TAU * random.uniform(), (m % 17) as f64 / 34.0);
+        let edge = random.below(edges[0].len());
+        for (axis, k) in k.iter_mut().enumerate() {
+            let (anywhere, n) = (random.uniform(), dims[axis] as f64);
+            k.push(T::coordinate(match kind {
+                "one place" if m % 10 < 9 => place[axis],
+                "centre" => 2.0 * anywhere * random.uniform() / n,
+                "edges" => edges[axis][edge],
+                "Cartesian" => ((anywhere + 0.5) * n).floor() / n - 0.5,
+                "spokes" => radius * [turn.cos(), turn.sin(), (7.0 * turn).sin()][axis],
+                "plane" if axis == ndim - 1 => place[axis],
+                "lines" if axis > 0 => (m / 50) as f64 / 51.0 - 0.5,
+                _ => anywhere,
+            }));
+        }
+    }
+    (dims, k, kind)
+}
+
+/// The distance of a result from the exact one, relative to the exact one's norm; but where that is small by chance (numbers
+/// are few, or all of one place), to the norm that results of random data have on average.
+fn fair_distance<T: Real>(result: &[Complex<T>], exact: &[Complex<f64>], input: &[Complex<T>]) -> f64 {
+    let error = norm(&wide(result).iter().zip(exact).map(|(r, e)| r - e).collect::<Vec<_>>());
+    let average = norm(input) * (result.len() as f64).sqrt();
+    error / norm(exact).max(average)
+}
+
+/// Several hundred cases of every kind at tolerances of every size, a case's number and the seed in the message.
+fn sweep<T: Real>(cases: usize, smallest: f64) {
     let mut random = Random::fresh();
-    for (dims, samples) in [
-        (&[16usize, 16][..], 1),
-        (&[12, 10, 8], 1),
-        (&[5, 6], 20000),
-        (&[3, 4, 5], 20000),
-        (&[60, 50], 7),
-        (&[1, 1], 9),
-    ] {
-        let k = random.trajectory::<f64>(dims.len(), samples);
-        for tolerance in [1e-2, 1e-6, 1e-10] {
-            let [adjoint, forward] = errors(&k, dims, &nufft(Window::KaiserBessel, tolerance), &mut random).unwrap();
-            // The exact value of one sample, or of one voxel, may be small by chance: it is one number, and no average.
-            let bound = |numbers: usize| if numbers == 1 { 100.0 } else { 1.5 } * tolerance;
-            let (image, values) = (bound(dims.iter().product()), bound(samples));
-            assert!(adjoint <= image, "{dims:?} {samples}: {adjoint:e} > {image:e}, seed {}", random.seed);
-            assert!(forward <= values, "{dims:?} {samples}: {forward:e} > {values:e}, seed {}", random.seed);
+    println!("{} seed {}", T::NAME, random.seed);
+    for case in 0..cases {
+        let (dims, k, kind) = random_case::<T>(&mut random);
+        let tolerance = 10f64.powf(-1.0 - (smallest - 1.0) * (random.uniform() + 0.5));
+        let window =
+            [Window::KaiserBessel, Window::KaiserBessel, Window::KaiserBessel, Window::Gaussian][random.below(4)];
+        let plan = match Plan::new(&Geometry::new(&dims, &slices(&k)), &nufft(window, tolerance)) {
+            Ok(plan) => plan,
+            Err(e) => {
+                assert_eq!(e.kind(), ErrorKind::ToleranceOutOfRange, "{e}");
+                assert_eq!(window, Window::Gaussian, "{} refuses {tolerance:e} for {dims:?}: {e}", T::NAME);
+                continue;
+            }
+        };
+        let exact = Options { method: Method::Exact, threads: 2, ..Options::default() };
+        let wide_k = wide_lists(&k);
+        let exact = Plan::new(&Geometry::new(&dims, &slices(&wide_k)), &exact).unwrap();
+        let (samples, voxel_count) = (k[0].len(), dims.iter().product());
+        let at_random = random.below(3) > 0;
+        let mut data = |n| match at_random {
+            true => random.complexes::<T>(n),
+            false => vec![random.complexes::<T>(1)[0]; n],
+        };
+        let (d, x) = (data(samples), data(voxel_count));
+        let (mut image, mut values) = (poisoned(voxel_count), poisoned(samples));
+        let (mut exact_image, mut exact_values) = (poisoned(voxel_count), poisoned(samples));
+        plan.fhd(&d, &mut image).unwrap();
+        plan.forward(&x, &mut values).unwrap();
+        exact.fhd(&wide(&d), &mut exact_image).unwrap();
+        exact.forward(&wide(&x), &mut exact_values).unwrap();
+        let adjoint = fair_distance(&image, &exact_image, &d);
+        let forward = fair_distance(&values, &exact_values, &x);
+        for (error, name) in [(adjoint, "adjoint"), (forward, "forward")] {
+            let info = plan.info();
+            let what = format!(
+                "{name} {} {window:?} width {} grid {:?} image {dims:?}, {samples} samples {kind}, random data {at_random}: \
+                 {:.2} of {tolerance:.2e}, case {case}, seed {}",
+                T::NAME,
+                info.width,
+                info.grid,
+                error / tolerance,
+                random.seed
+            );
+            assert!(error <= excess(window, info.width) * tolerance, "{what}");
+        }
+    }
+}
+
+#[test]
+fn random_cases_keep_the_tolerance_f32() {
+    sweep::<f32>(250, 6.0);
+}
+#[test]
+fn random_cases_keep_the_tolerance_f64() {
+    sweep::<f64>(250, 12.0);
+}
+
+/// Tens of thousands of samples that add to the same cells, as in the centre of a kooshball. Equal values are the worst: all
+/// roundings of a sum may then have one sign.
+#[test]
+fn tens_of_thousands_of_samples_in_one_place_keep_the_tolerance() {
+    let mut random = Random::fresh();
+    let of = |trajectory: recon::Trajectory, ndim: usize| -> Vec<Vec<f32>> {
+        (0..ndim).map(|axis| trajectory.axis_as(axis)).collect()
+    };
+    let linear = recon::trajectory::SpokeOrder::Linear;
+    let place: Vec<f32> = random.trajectory(3, 1).concat();
+    let repeats: Vec<Vec<f32>> =
+        (0..3).map(|axis| (0..15 << 12).map(|i| (i >> (4 * axis) & 15) as f32 / 16.0 - 0.5).collect()).collect();
+    let cells: Vec<Vec<f32>> =
+        (0..3).map(|_| (0..200_000).map(|_| (0.15 * random.uniform()) as f32).collect()).collect();
+    let cases = [
+        ("40,000 spokes of a kooshball", vec![20; 3], of(recon::Trajectory::radial3d(40_000, 8).unwrap(), 3)),
+        ("20,000 spokes in 2D", vec![64; 2], of(recon::Trajectory::radial2d(20_000, 16, linear).unwrap(), 2)),
+        ("300,000 samples at 0", vec![16; 3], vec![vec![0.0; 300_000]; 3]),
+        ("100,000 samples somewhere", vec![16; 3], place.iter().map(|&k| vec![k; 100_000]).collect()),
+        ("200,000 samples in a few cells", vec![20; 3], cells),
+        ("a Cartesian scan 15 times", vec![16; 3], repeats),
+    ];
+    for (name, dims, k) in cases {
+        let (samples, voxel_count) = (k[0].len(), dims.iter().product());
+        let exact = Options { method: Method::Exact, threads: 2, ..Options::default() };
+        let wide_k = wide_lists(&k);
+        let exact = Plan::new(&Geometry::new(&dims, &slices(&wide_k)), &exact).unwrap();
+        let value = random.complexes::<f32>(1)[0];
+        let noisy = random.complexes::<f32>(samples).iter().map(|noise| value + noise * 0.1).collect();
+        for (data, d) in [("equal", vec![value; samples]), ("noisy", noisy), ("random", random.complexes(samples))] {
+            let mut right = poisoned(voxel_count);
+            exact.fhd(&wide(&d), &mut right).unwrap();
+            for tolerance in [1e-5, 2e-6, 1e-6] {
+                let options = nufft(Window::KaiserBessel, tolerance);
+                let plan = Plan::new(&Geometry::new(&dims, &slices(&k)), &options).unwrap();
+                let mut image = poisoned(voxel_count);
+                plan.fhd(&d, &mut image).unwrap();
+                let error = distance(&image, &right);
+                assert!(error <= tolerance, "{name}, {data}: {error:e} > {tolerance:e}, seed {}", random.seed);
+            }
+        }
+        let x = random.complexes::<f32>(voxel_count);
+        let mut right = poisoned(samples);
+        exact.forward(&wide(&x), &mut right).unwrap();
+        for tolerance in [1e-5, 1e-6] {
+            let plan = Plan::new(&Geometry::new(&dims, &slices(&k)), &nufft(Window::KaiserBessel, tolerance)).unwrap();
+            let mut values = poisoned(samples);
+            plan.forward(&x, &mut values).unwrap();
+            // All samples at one place are one number.
+            let error = fair_distance(&values, &right, &x);
+            assert!(error <= tolerance, "{name}, forward: {error:e} > {tolerance:e}, seed {}", random.seed);
         }
     }
 }

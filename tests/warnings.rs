@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use recon::trajectory::SpokeOrder;
-use recon::{Complex, ErrorKind, Geometry, Method, Options, Plan, Real, Trajectory, WarningKind};
+use recon::{Complex, ErrorKind, Geometry, Method, Options, Plan, Real, Trajectory, WarningKind, Window};
 
 fn spokes(divided_by: f64) -> Vec<Vec<f32>> {
     let radial = Trajectory::radial2d(40, 96, SpokeOrder::Linear).unwrap();
@@ -30,6 +30,20 @@ fn k_divided_once_too_often_is_warned_of() {
             let text = &extents[0].message;
             assert!(text.contains(axis) && text.contains("once too often"), "{text}");
         }
+    }
+}
+
+#[test]
+fn a_default_tolerance_out_of_reach_is_warned_of() {
+    let k = spokes(1.0);
+    for (window, tolerance, expected) in
+        [(Window::KaiserBessel, 0.0, 0), (Window::Bilinear, 0.0, 1), (Window::Bilinear, 0.3, 0)]
+    {
+        let options = Options { window, tolerance, ..Options::default() };
+        let plan = Plan::new(&Geometry::new(&[64, 64], &slices(&k)), &options).unwrap();
+        let found: Vec<_> = plan.warnings().iter().filter(|w| w.kind == WarningKind::Tolerance).collect();
+        assert_eq!(found.len(), expected, "{window:?} {tolerance}");
+        assert!(found.iter().all(|w| w.message.contains("bilinear") && w.message.contains("1e-5")), "{found:?}");
     }
 }
 

@@ -10,7 +10,7 @@ function weights = density(k, varargin)
 %       'Method'      'pipe-menon', for any trajectory: 0.4 to 3 % error of a gridded phantom where sampling is full;
 %                     'ramp', |k|^(n-1): even spokes through the centre, even (Archimedean) spirals, and stacks of either:
 %                     0 to 2 %, others are refused; or
-%                     'jackson', one over the density of samples (Jackson et al. 1991): any, in one step, 5 to 13 %
+%                     'jackson', one over the density of samples (Jackson et al. 1991): any, in one step, 5 to 15 %
 %       'Iterations'  of 'pipe-menon', at most; default 30
 %       'Change'      of 'pipe-menon': stop when the RMS error of the density changes by less than this; default 1e-3
 %

@@ -10,7 +10,6 @@ pub mod cuda;
 
 use crate::error::Result;
 use crate::real::Real;
-use crate::window::Shape;
 use num_complex::Complex;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -381,11 +380,10 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// What a convolution with Q costs, likewise.
     fn convolution_cost(&self, dims: &[usize]) -> f64;
 
-    /// Sorts samples at `k` (one slice an axis, cycles per voxel) for spreading with the window `shape` onto a periodic
-    /// grid of size `grid`; `accuracy` bounds the error of the window's values relative to its peak. `arrays` is how many arrays
-    /// of samples come at once, at most.
-    fn gridder(&self, k: &[&[T]], grid: &[usize], shape: &Shape, accuracy: f64, arrays: usize)
-        -> Result<Self::Gridder>;
+    /// Sorts samples at `k` (one slice an axis, cycles per voxel) for spreading onto a periodic grid of size `grid` with a
+    /// window of the taps that [`crate::window::Shape::polynomials`] gives. `arrays` is how many arrays of samples come at
+    /// once, at most.
+    fn gridder(&self, k: &[&[T]], grid: &[usize], taps: &[Vec<f64>], arrays: usize) -> Result<Self::Gridder>;
     /// Bytes that a gridder of so many samples holds, about.
     fn gridder_bytes(&self, samples: usize, grid: &[usize], width: usize) -> usize;
     /// grid = sum over samples of value times window. Several arrays of samples may follow one another, and as many grids.

@@ -189,7 +189,7 @@ choices!(
     DensityKind {
         /// The fixed point of Pipe and Menon 1999: any trajectory; 0.4 to 3 % error where sampling is full
         PipeMenon,
-        /// One over the density of samples (Jackson et al. 1991): any trajectory, in one step; 5 to 13 % error
+        /// One over the density of samples (Jackson et al. 1991): any trajectory, in one step; 5 to 15 % error
         Jackson,
         /// |k|^(d-1): even spokes through the centre, even (Archimedean) spirals, stacks of either along an axis; 0 to 2 %
         /// error. Other trajectories are refused

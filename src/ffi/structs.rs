@@ -131,7 +131,7 @@ pub enum recon_density_method {
     /// would make 20 to 300 %, are RECON_INVALID_ARGUMENT. Samples must be in the order of acquisition.
     RECON_DENSITY_RAMP = 1,
     /// One over the density of samples under a window that reaches one Nyquist distance (Jackson et al. 1991): any
-    /// trajectory, in one step, 5 to 13 %.
+    /// trajectory, in one step, 5 to 15 %.
     RECON_DENSITY_JACKSON = 2,
 }
 
@@ -187,7 +187,7 @@ pub enum recon_warning {
     RECON_WARNING_NONE = 0,
     /// k reaches less than a quarter of what the image's size could resolve: in the wrong units, it blurs the image.
     RECON_WARNING_EXTENT = 1,
-    /// The tolerance cannot be kept in this precision: too many samples meet in one place.
+    /// The default tolerance is out of the window's or the precision's reach. (One that is named and out of reach is an error.)
     RECON_WARNING_TOLERANCE = 2,
 }
 
@@ -314,9 +314,10 @@ pub struct recon_options {
     /// Not 0: the k-space and image arrays of recon_forward, recon_fhd, recon_weighted_fhd, recon_normal, recon_grid and
     /// recon_cg are addresses in the GPU's memory. All else stays in the host's.
     pub pointers_on_device: u32,
-    /// Relative l2 error of a transform against the exact sums, in (0, 1). 0 (default): 1e-5. Exact sums err by rounding
-    /// only; over a voxel list on a GPU in f32 the special function units make the sines (the sums' error is about 2e-6),
-    /// unless the tolerance is below 1e-5, which takes 2.5 times the time.
+    /// Relative l2 error of a transform against the exact sums, in (0, 1). 0 (default): 1e-5. It is kept wherever samples
+    /// are, few or hundreds of thousands in one place; an entry of E, all of which have size 1, errs by at most five times
+    /// as much. Exact sums err by rounding only; over a voxel list on a GPU in f32 the special function units make the sines
+    /// (the sums' error is about 2e-6), unless the tolerance is below 1e-5, which takes 2.5 times the time.
     pub tolerance: f64,
     /// Bytes that the plan and its operations may hold beyond the caller's arrays. 0 (default): no limit.
     pub memory_limit: u64,

@@ -27,6 +27,11 @@ impl Random {
         ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64 - 0.5
     }
 
+    /// One of 0 to n - 1.
+    pub fn below(&mut self, n: usize) -> usize {
+        ((self.uniform() + 0.5) * n as f64) as usize
+    }
+
     pub fn reals<T: Real>(&mut self, n: usize) -> Vec<T> {
         (0..n).map(|_| T::of(self.uniform())).collect()
     }

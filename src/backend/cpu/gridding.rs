@@ -9,6 +9,10 @@
 //! Rows of a tile are added to a vector at a time, at whole vectors: the window's taps are moved within the vectors to
 //! where the window starts. Samples whose windows start in the same vector then meet in the same registers, and no load
 //! waits for a store that covers a part of it.
+//!
+//! A running sum rounds with every addition, and where thousands of samples add the same value to the same cells, as in the
+//! centre of a kooshball, all roundings may have one sign. So where many samples' windows start in one vector, these are
+//! summed in blocks, apart, and the blocks' sums added to the tile by sums of twice the precision (Knuth's TwoSum).
 
 use super::memory::Aligned;
 use super::simd::{prefetch, Arith, Kernel, Level, Vector};
@@ -16,7 +20,7 @@ use super::threads::{Shared, Threads};
 use crate::error::{bail, checked_product, try_collect, try_reserve, try_vec, Result};
 use crate::pool::{Lease, Pool};
 use crate::real::Real;
-use crate::window::{Shape, MAX_WIDTH};
+use crate::window::MAX_WIDTH;
 use num_complex::Complex;
 use std::ops::Range;
 
@@ -32,6 +36,8 @@ const ABREAST: usize = 8;
 const AHEAD: usize = 6;
 /// Samples that go through their cells together, at most: a power of two.
 const GROUP: usize = 8;
+/// So many samples whose windows start in one vector are summed in blocks, of so many at most.
+const MANY: usize = 128;
 
 /// Samples sorted for one grid and window.
 pub struct Gridder<T> {
@@ -46,6 +52,8 @@ pub struct Gridder<T> {
     /// The sample that each point is.
     order: Vec<u32>,
     tiles: Vec<Tile>,
+    /// Runs of a tile's points whose windows start in one vector, where they are at least `MANY`; empty ones come last.
+    runs: Vec<Range<usize>>,
     /// Ranges of `tiles` of one colour.
     colours: Vec<Range<usize>>,
     /// Size of a tile's buffer, whole vectors along x, and the part of it that its samples' windows reach.
@@ -66,16 +74,20 @@ struct Point<T> {
     shift: u32,
 }
 
-/// A tile that has samples: its first grid cell, and its points.
+/// A tile that has samples: its first grid cell, its points, and where its runs are.
 struct Tile {
     origin: [usize; 3],
     points: Range<usize>,
+    runs: Range<usize>,
 }
 
 /// Memory of one thread.
 struct Work<T> {
     /// Tile buffers, one for each array of a batch.
     cells: Aligned<Complex<T>>,
+    /// Where there are runs: what rounding took from `cells`, and the sums of a block, likewise.
+    lost: Aligned<Complex<T>>,
+    blocks: Aligned<Complex<T>>,
     /// The taps of a chunk of samples.
     taps: Aligned<T>,
 }
@@ -150,11 +162,10 @@ impl<T: Real> Gridder<T> {
         level: Level,
         k: &[&[T]],
         grid: &[usize],
-        shape: &Shape,
-        accuracy: f64,
+        window: &[Vec<f64>],
         arrays: usize,
     ) -> Result<Self> {
-        let (axes, count, width) = (k.len(), k[0].len(), shape.width());
+        let (axes, count, width) = (k.len(), k[0].len(), window[0].len());
         if count > u32::MAX as usize {
             bail!(SizeOverflow, "{count} samples are more than a plan takes ({}): split them", u32::MAX);
         }
@@ -247,13 +258,16 @@ impl<T: Real> Gridder<T> {
         let mut tiles = Vec::new();
         let mut colours = Vec::new();
         let mut first = 0;
+        let mut room_for_runs = 0;
         for &end in &colour_ends {
             let from = tiles.len();
             for tile in first..end {
                 let points = starts[tile]..starts[tile + 1];
                 if !points.is_empty() {
                     let origin = [0, 1, 2].map(|a| cut[a].first_cell(by_rank[tile][a]));
-                    tiles.push(Tile { origin, points });
+                    let runs = room_for_runs..room_for_runs + points.len() / MANY;
+                    room_for_runs = runs.end;
+                    tiles.push(Tile { origin, points, runs });
                 }
             }
             if tiles.len() > from {
@@ -265,17 +279,20 @@ impl<T: Real> Gridder<T> {
         // Within a tile samples are sorted by the vector where their windows start, in which many meet.
         let nowhere = Point { t: [T::ZERO; 3], at: 0, shift: 0 };
         let mut points = try_vec(count, nowhere, "the sorted samples")?;
+        let mut runs = try_vec(room_for_runs, 0..0, "the sorted samples")?;
         // What the threads will need to sort the fullest tiles: their own allocations cannot report a failure.
         let fullest = tiles.iter().map(|t| t.points.len()).max().unwrap_or(0);
         let room = fullest.saturating_mul(threads.count().min(tiles.len()));
         drop(try_reserve::<u64>(room, "sorting the samples")?);
-        let (shared, shared_order) = (Shared::new(&mut points), Shared::new(&mut order));
+        let (shared, shared_order, shared_runs) =
+            (Shared::new(&mut points), Shared::new(&mut order), Shared::new(&mut runs));
         threads.run_with(tiles.len(), Vec::new, |sorted: &mut Vec<u64>, i| {
             let tile = &tiles[i];
-            // SAFETY: tiles do not share points.
-            let (points, order) = unsafe {
+            // SAFETY: tiles share neither points nor runs.
+            let (points, order, runs) = unsafe {
                 let (start, len) = (tile.points.start, tile.points.len());
-                (shared.part(start, len), shared_order.part(start, len))
+                let runs = shared_runs.part(tile.runs.start, tile.runs.len());
+                (shared.part(start, len), shared_order.part(start, len), runs)
             };
             let place = |at: [(usize, T); 3]| {
                 let cell = [0, 1, 2].map(|a| at[a].0 - tile.origin[a]);
@@ -295,12 +312,20 @@ impl<T: Real> Gridder<T> {
                 let (first, shift) = place(at);
                 *point = Point { t: at.map(|(_, t)| t), at: first as u32, shift: shift as u32 };
             }
+            let mut runs = runs.iter_mut();
+            let mut start = tile.points.start;
+            for run in points.chunk_by(|a, b| a.at == b.at) {
+                if run.len() >= MANY {
+                    *runs.next().expect("there is room for all") = start..start + run.len();
+                }
+                start += run.len();
+            }
+            runs.for_each(|run| *run = start..start);
         });
 
-        let rows = shape.polynomials(accuracy);
         let lanes = layout.tap_vectors * layout.lanes;
-        let mut polynomials = Vec::with_capacity(rows.len() * lanes);
-        for row in &rows {
+        let mut polynomials = Vec::with_capacity(window.len() * lanes);
+        for row in window {
             polynomials.extend((0..lanes).map(|j| T::of(*row.get(j).unwrap_or(&0.0))));
         }
         let gridder = Gridder {
@@ -312,6 +337,7 @@ impl<T: Real> Gridder<T> {
             points,
             order,
             tiles,
+            runs,
             colours,
             extent,
             reach,
@@ -323,8 +349,12 @@ impl<T: Real> Gridder<T> {
     }
 
     fn make_work(&self) -> Result<Work<T>> {
+        let runs = self.tiles.iter().any(|tile| self.has_runs(tile));
+        let where_runs = |len| if runs { self.arrays * len } else { 0 };
         Ok(Work {
             cells: Aligned::zeros(self.arrays * self.buffer_len(), "a tile of the grid")?,
+            lost: Aligned::zeros(where_runs(self.buffer_len()), "a tile of the grid")?,
+            blocks: Aligned::zeros(where_runs(self.block_len()), "a tile of the grid")?,
             taps: Aligned::zeros(CHUNK * self.layout.record, "the taps of samples")?,
         })
     }
@@ -336,6 +366,15 @@ impl<T: Real> Gridder<T> {
 
     fn buffer_len(&self) -> usize {
         self.extent.iter().product()
+    }
+
+    /// Cells of a block's sums: whole vectors of each row of a window.
+    fn block_len(&self) -> usize {
+        self.layout.row_vectors * self.layout.cells * self.taps[1] * self.taps[2]
+    }
+
+    fn has_runs(&self, tile: &Tile) -> bool {
+        self.runs[tile.runs.clone()].first().is_some_and(|run| !run.is_empty())
     }
 
     /// How many arrays of samples and of grids there are, which must agree.
@@ -365,8 +404,17 @@ impl<T: Real> Gridder<T> {
                 || self.work(),
                 |work, i| {
                     let tile = &self.tiles[colour.start + i];
-                    work.cells[..arrays * self.buffer_len()].fill(Complex::default());
+                    let used = arrays * self.buffer_len();
+                    work.cells[..used].fill(Complex::default());
+                    let runs = self.has_runs(tile);
+                    if runs {
+                        work.lost[..used].fill(Complex::default());
+                    }
                     self.level.run(Spread { gridder: self, tile, values, arrays, work });
+                    if runs {
+                        let Work { cells, lost, .. } = &mut **work;
+                        cells[..used].iter_mut().zip(&lost[..used]).for_each(|(cell, lost)| *cell += *lost);
+                    }
                     for array in 0..arrays {
                         let buffer = &work.cells[array * self.buffer_len()..][..self.buffer_len()];
                         self.rows(
@@ -541,12 +589,54 @@ impl<T: Real> Spread<'_, T> {
     #[inline(always)]
     fn all<A: Arith, const N: usize>(&mut self) {
         let g = self.gridder;
-        let (samples, buffer) = (g.order.len(), g.buffer_len());
-        let taps = self.work.taps.as_mut_ptr();
-        let cells: *mut T = self.work.cells.as_mut_ptr().cast();
+        let (buffer, block) = (g.buffer_len(), g.block_len());
         assert!(self.work.cells.len() >= self.arrays * buffer);
-        for first in self.tile.points.clone().step_by(CHUNK) {
-            let last = (first + CHUNK).min(self.tile.points.end);
+        let (mut from, end) = (self.tile.points.start, self.tile.points.end);
+        // Where none is left comes an empty one.
+        let mut runs = g.runs[self.tile.runs.clone()].iter();
+        let mut next_run = || runs.next().cloned().unwrap_or(end..end);
+        let mut run = next_run();
+        while from < end {
+            let many = from >= run.start;
+            let to = if many { (from + MANY).min(run.end) } else { run.start };
+            if many {
+                self.work.blocks[..self.arrays * block].fill(Complex::default());
+            }
+            self.sum::<A, N>(from..to, many);
+            if many {
+                assert!(self.work.lost.len() >= self.arrays * buffer);
+                let at = g.points[from].at as usize;
+                for array in 0..self.arrays {
+                    // SAFETY: each array has a block and a buffer, in which `Gridder::new` placed the points.
+                    unsafe {
+                        let sums = self.work.blocks.as_ptr().add(array * block);
+                        let cells = self.work.cells.as_mut_ptr().add(array * buffer + at);
+                        let lost = self.work.lost.as_mut_ptr().add(array * buffer + at);
+                        add_block::<T, A, N>(g, sums.cast(), cells.cast(), lost.cast());
+                    }
+                }
+            }
+            from = to;
+            if from == run.end {
+                run = next_run();
+            }
+        }
+    }
+
+    /// Adds points to the tile's buffers; where they are a block, to the block's sums.
+    #[inline(always)]
+    fn sum<A: Arith, const N: usize>(&mut self, range: Range<usize>, block: bool) {
+        let g = self.gridder;
+        let samples = g.order.len();
+        let taps = self.work.taps.as_mut_ptr();
+        let (cells, len, rows) = match block {
+            true => (&mut self.work.blocks, g.block_len(), Rows::new(N * g.layout.cells, g.taps[1])),
+            false => (&mut self.work.cells, g.buffer_len(), Rows::new(g.extent[0], g.extent[1])),
+        };
+        assert!(cells.len() >= self.arrays * len);
+        let cells: *mut T = cells.as_mut_ptr().cast();
+        for first in range.clone().step_by(CHUNK) {
+            let last = (first + CHUNK).min(range.end);
             let (points, order) = (&g.points[first..last], &g.order[first..last]);
             order.iter().for_each(|&m| prefetch(&self.values[m as usize]));
             // SAFETY: there is room for CHUNK records.
@@ -554,21 +644,22 @@ impl<T: Real> Spread<'_, T> {
             for array in 0..self.arrays {
                 let values = &self.values[array * samples..][..samples];
                 // SAFETY: each array has a buffer.
-                let cells = unsafe { cells.add(2 * array * buffer) };
+                let cells = unsafe { cells.add(2 * array * len) };
                 let mut i = 0;
                 while i < points.len() {
                     let meeting = points[i..].iter().take(GROUP).take_while(|p| p.at == points[i].at).count();
                     // Of a group whatever power of two there is: fewer numbers mean less code.
                     let together = 1 << meeting.ilog2();
-                    let (at, order) = (points[i].at as usize, &order[i..i + together]);
-                    // SAFETY: the records have been written; `Gridder::new` placed the points inside the buffer.
+                    let (at, order) = (if block { 0 } else { points[i].at as usize }, &order[i..i + together]);
+                    // SAFETY: the records have been written; `Gridder::new` placed the points inside the buffer, and a
+                    // block has room for a window.
                     unsafe {
-                        let taps = taps.add(i * g.layout.record);
+                        let (taps, first) = (taps.add(i * g.layout.record), cells.add(2 * at));
                         match together {
-                            1 => add::<T, A, N, 1>(g, taps, order, values, cells, at),
-                            2 => add::<T, A, N, 2>(g, taps, order, values, cells, at),
-                            4 => add::<T, A, N, 4>(g, taps, order, values, cells, at),
-                            _ => add::<T, A, N, GROUP>(g, taps, order, values, cells, at),
+                            1 => add::<T, A, N, 1>(g, taps, order, values, first, rows),
+                            2 => add::<T, A, N, 2>(g, taps, order, values, first, rows),
+                            4 => add::<T, A, N, 4>(g, taps, order, values, first, rows),
+                            _ => add::<T, A, N, GROUP>(g, taps, order, values, first, rows),
                         }
                     }
                     i += together;
@@ -578,22 +669,34 @@ impl<T: Real> Spread<'_, T> {
     }
 }
 
+/// How far apart in reals the rows and the planes of cells are.
+#[derive(Clone, Copy)]
+struct Rows {
+    row: usize,
+    plane: usize,
+}
+
+impl Rows {
+    fn new(row: usize, rows: usize) -> Rows {
+        Rows { row: 2 * row, plane: 2 * row * rows }
+    }
+}
+
 /// Adds `S` samples whose windows start in the same vector to rows of `N` vectors.
 ///
 /// # Safety
-/// `taps` must be their records, and the rows from cell `at` on lie inside `cells`.
+/// `taps` must be their records, and the window's rows from `first` on cells that may be written.
 #[inline(always)]
 unsafe fn add<T: Real, A: Arith, const N: usize, const S: usize>(
     g: &Gridder<T>,
     taps: *const T,
     order: &[u32],
     values: &[Complex<T>],
-    cells: *mut T,
-    at: usize,
+    first: *mut T,
+    Rows { row, plane }: Rows,
 ) {
     let lanes = T::V::<A>::LANES;
     let Layout { x_len, record, tap_vectors, .. } = g.layout;
-    let [row, plane] = [2 * g.extent[0], 2 * g.extent[0] * g.extent[1]];
     let zero = T::V::<A>::splat(T::ZERO);
     // SAFETY: the caller's promises.
     unsafe {
@@ -607,7 +710,6 @@ unsafe fn add<T: Real, A: Arith, const N: usize, const S: usize>(
         }
         let y = taps.add(x_len);
         let z = y.add(tap_vectors * lanes);
-        let first = cells.add(2 * at);
         if g.taps[2] == 1 {
             add_rows::<T, A, N, S>(&x, y, record, first, row, g.taps[1]);
             return;
@@ -655,6 +757,34 @@ unsafe fn add_rows<T: Real, A: Arith, const N: usize, const S: usize>(
             }
             for (v, sum) in sum.iter().enumerate() {
                 sum.store(p.add(v * lanes));
+            }
+        }
+    }
+}
+
+/// Adds the sums of a block, rows of `N` vectors, to the cells from `cells` on, and what rounding takes from them to those
+/// from `lost` on.
+///
+/// # Safety
+/// `sums` must be a block, and the window's rows from `cells` and from `lost` on lie inside a tile's buffers.
+#[inline(always)]
+unsafe fn add_block<T: Real, A: Arith, const N: usize>(g: &Gridder<T>, sums: *const T, cells: *mut T, lost: *mut T) {
+    let lanes = T::V::<A>::LANES;
+    let rows = Rows::new(g.extent[0], g.extent[1]);
+    for jz in 0..g.taps[2] {
+        for jy in 0..g.taps[1] {
+            let (from, to) = ((jz * g.taps[1] + jy) * N * lanes, jz * rows.plane + jy * rows.row);
+            for v in 0..N {
+                // SAFETY: the caller's promises.
+                unsafe {
+                    let (cell, lost) = (cells.add(to + v * lanes), lost.add(to + v * lanes));
+                    let (a, b) = (T::V::<A>::load(cell), T::V::<A>::load(sums.add(from + v * lanes)));
+                    let sum = a.add(b);
+                    let of_b = sum.sub(a);
+                    let error = a.sub(sum.sub(of_b)).add(b.sub(of_b));
+                    sum.store(cell);
+                    T::V::<A>::load(lost).add(error).store(lost);
+                }
             }
         }
     }

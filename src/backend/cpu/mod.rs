@@ -14,7 +14,7 @@ use crate::geometry::first_beyond;
 use crate::plan::Simd;
 use crate::pool::Pool;
 use crate::real::{narrow, Real};
-use crate::window::{self, Shape};
+use crate::window;
 use direct::DirectSum;
 use fft::convolver::Convolver;
 use fft::GridFft;
@@ -173,8 +173,8 @@ impl<T: Real> Backend<T> for Cpu {
         window::toeplitz_cost(dims, size_of::<T>())
     }
 
-    fn gridder(&self, k: &[&[T]], grid: &[usize], shape: &Shape, accuracy: f64, arrays: usize) -> Result<Gridder<T>> {
-        Gridder::new(&self.threads, self.level, k, grid, shape, accuracy, arrays)
+    fn gridder(&self, k: &[&[T]], grid: &[usize], taps: &[Vec<f64>], arrays: usize) -> Result<Gridder<T>> {
+        Gridder::new(&self.threads, self.level, k, grid, taps, arrays)
     }
     fn gridder_bytes(&self, samples: usize, _grid: &[usize], _width: usize) -> usize {
         // Coordinates, the sample's number, and room to sort.

@@ -7,12 +7,12 @@ use super::memory::DeviceArray;
 use super::runtime::Function;
 use crate::error::{bail, checked_product, Result};
 use crate::real::Real;
-use crate::window::{Shape, MAX_WIDTH};
+use crate::window::{MAX_DEGREE, MAX_WIDTH};
 use num_complex::Complex;
 use std::sync::Mutex;
 
 /// Room for the coefficients of a window's polynomials: of half of the taps, of every power.
-const COEFFICIENTS: usize = (MAX_WIDTH + 9) * MAX_WIDTH / 2;
+const COEFFICIENTS: usize = (MAX_DEGREE + 1) * MAX_WIDTH / 2;
 /// Threads of a block of the kernels that plan, and keys of a block that sorts.
 const THREADS: usize = 256;
 const SORTED_TOGETHER: usize = 4096;
@@ -60,6 +60,14 @@ fn three(grid: &[usize]) -> [usize; 3] {
         [x, y, z] => [x, y, z],
         _ => [grid[0], 1, grid[1]],
     }
+}
+
+/// How long segments are, at most: `usual`, and `brief` in tiles of more than `dense` samples.
+#[derive(Clone, Copy)]
+struct Length {
+    usual: usize,
+    dense: usize,
+    brief: usize,
 }
 
 /// How one kind of GPU spreads with windows of one width.
@@ -124,12 +132,20 @@ impl Spreading {
         Layout::new(size, [0, 1, 2].map(|a| tile[a].min(size[a].div_ceil(2))))
     }
 
-    /// The samples of a segment, at most: short enough to keep all of the GPU at work, and in single precision not to round
-    /// long sums.
-    fn length(&self, pairs: usize) -> usize {
+    /// The samples of a segment, at most: short enough to keep all of the GPU at work. Where tens of thousands of samples
+    /// meet, all roundings of a sum may have one sign: in single precision segments are shorter there, since their sums are
+    /// added in double precision.
+    fn length(&self, pairs: usize) -> Length {
         let least = if self.tensor && self.width >= 8 { 768 } else { 512 };
         let most = if self.tensor || self.bytes == 8 { 4096 } else { 1024 };
-        (pairs >> 15).clamp(least, most)
+        let usual = (pairs >> 15).clamp(least, most);
+        let brief = match (self.bytes, self.tensor) {
+            (4, true) => 256,
+            // Here samples are added one by one, and not sixteen at a time.
+            (4, false) => 128,
+            _ => usual,
+        };
+        Length { usual, dense: 32 * least, brief }
     }
 }
 
@@ -351,7 +367,7 @@ impl<'a> Sort<'a> {
         }
     }
 
-    /// Cuts the lists of tiles, of `span` keys each, into segments of at most `length`; a tile without samples has `least`
+    /// Cuts the lists of tiles, of `span` keys each, into segments of at most this length; a tile without samples has `least`
     /// segments. `planes` are those of a tile and of the window where segments of a tile that has several get planes.
     #[allow(clippy::too_many_arguments)]
     fn cut(
@@ -360,22 +376,23 @@ impl<'a> Sort<'a> {
         n: usize,
         tiles: usize,
         span: usize,
-        length: usize,
+        length: Length,
         least: usize,
         planes: Option<(usize, usize)>,
     ) -> Result<(Segments, Cuts)> {
         let gpu = self.gpu;
         let starts = gpu.array::<u64>(tiles + 1, WHAT)?;
         let pieces = gpu.array::<u32>(tiles, WHAT)?;
-        let (tiles_arg, span_arg, length_arg) = (tiles as u32, span as u32, length as u32);
+        let (tiles_arg, span_arg, length_arg) = (tiles as u32, span as u32, length.usual as u32);
+        let (dense, brief) = (length.dense as u64, length.brief as u32);
         let (keys, starts_at) = (keys.address(), starts.address());
         // SAFETY: see above.
         unsafe {
             launch!(gpu, &self.ranges, blocks(tiles), BLOCK, 0;
-                keys, n as u64, tiles_arg, span_arg, length_arg, least as u32, starts_at, pieces.address())
+                keys, n as u64, tiles_arg, span_arg, length_arg, dense, brief, least as u32, starts_at, pieces.address())
         };
         let firsts = self.scan(&pieces, tiles)?;
-        let room = if least > 0 { tiles } else { tiles.min(n) } + n / length;
+        let room = if least > 0 { tiles } else { tiles.min(n) } + n / length.brief;
         let segments = gpu.array::<u64>(4 * room, WHAT)?;
         let lightness = gpu.array::<u32>(room, WHAT)?;
         let segment_planes = gpu.array::<u32>(if planes.is_some() { room } else { 0 }, WHAT)?;
@@ -441,8 +458,8 @@ struct Scratch<T> {
 
 impl<T: Real> Gridder<T> {
     /// Sorts samples; see [`crate::backend::Backend::gridder`].
-    pub fn new(gpu: &Gpu, k: &[&[T]], grid: &[usize], shape: &Shape, accuracy: f64, arrays: usize) -> Result<Self> {
-        let planned = Self::plan(gpu, k, grid, shape, accuracy, arrays);
+    pub fn new(gpu: &Gpu, k: &[&[T]], grid: &[usize], taps: &[Vec<f64>], arrays: usize) -> Result<Self> {
+        let planned = Self::plan(gpu, k, grid, taps, arrays);
         if planned.is_err() {
             // The copies that were queued read the caller's arrays.
             let _ = gpu.synchronize();
@@ -450,8 +467,8 @@ impl<T: Real> Gridder<T> {
         planned
     }
 
-    fn plan(gpu: &Gpu, k: &[&[T]], grid: &[usize], shape: &Shape, accuracy: f64, arrays: usize) -> Result<Self> {
-        let (axes, n, width) = (k.len(), k[0].len(), shape.width());
+    fn plan(gpu: &Gpu, k: &[&[T]], grid: &[usize], taps: &[Vec<f64>], arrays: usize) -> Result<Self> {
+        let (axes, n, width) = (k.len(), k[0].len(), taps[0].len());
         if n > u32::MAX as usize {
             bail!(SizeOverflow, "{n} samples are more than a plan takes ({}): split them", u32::MAX);
         }
@@ -472,11 +489,10 @@ impl<T: Real> Gridder<T> {
         let gather_span = 4 * gather_layout.tile[2] as usize;
         let (spread_tiles, gather_tiles) = (spread_layout.count(spread_span)?, gather_layout.count(gather_span)?);
 
-        let rows = shape.polynomials(accuracy);
-        let degree = padded_degree(rows.len() - 1);
+        let degree = padded_degree(taps.len() - 1);
         let half = width.div_ceil(2);
         let mut polynomials = [T::ZERO; COEFFICIENTS];
-        for (power, row) in rows.iter().rev().enumerate() {
+        for (power, row) in taps.iter().rev().enumerate() {
             for (j, &coefficient) in row[..half].iter().enumerate() {
                 polynomials[power * half + j] = T::of(coefficient);
             }
@@ -498,7 +514,8 @@ impl<T: Real> Gridder<T> {
         // SAFETY: the arrays are as long as the kernel wants them, its parameters are these.
         unsafe { launch!(gpu, &sample_tiles, blocks(n), BLOCK, 0; kx, ky, kz, count, gather_layout, keys.address()) };
         let (keys, order) = sort.sort(keys, None, n, gather_tiles * gather_span - 1)?;
-        let (gather_segments, _) = sort.cut(&keys, n, gather_tiles, gather_span, GATHERED, 0, None)?;
+        let gathered = Length { usual: GATHERED, dense: n, brief: GATHERED };
+        let (gather_segments, _) = sort.cut(&keys, n, gather_tiles, gather_span, gathered, 0, None)?;
         drop(keys);
 
         let points = gpu.array::<T>(4 * n, WHAT)?;

@@ -18,7 +18,6 @@ mod vector;
 use super::{Backend, Complexes, ComplexesMut, Csr, Element, Reals, Sink, Source, View, ViewMut};
 use crate::error::Result;
 use crate::real::Real;
-use crate::window::Shape;
 use direct::DirectSum;
 use fft::{Convolver, GridFft};
 use gpu::Gpu;
@@ -224,8 +223,8 @@ impl<T: Real> Backend<T> for Cuda<T> {
         cost::convolution(dims, size_of::<T>())
     }
 
-    fn gridder(&self, k: &[&[T]], grid: &[usize], shape: &Shape, accuracy: f64, arrays: usize) -> Result<Gridder<T>> {
-        Gridder::new(&self.gpu, k, grid, shape, accuracy, arrays)
+    fn gridder(&self, k: &[&[T]], grid: &[usize], taps: &[Vec<f64>], arrays: usize) -> Result<Gridder<T>> {
+        Gridder::new(&self.gpu, k, grid, taps, arrays)
     }
     fn gridder_bytes(&self, samples: usize, grid: &[usize], width: usize) -> usize {
         Gridder::<T>::bytes(samples, grid, width)
