@@ -39,8 +39,8 @@ struct Axis {
 };
 
 std::string range(const Announced &announced, int axis) {
-    return "kspace_encoding_step_" + std::to_string(axis + 1) + " from " + std::to_string(announced.first[axis]) + " to " +
-           std::to_string(announced.last[axis]);
+    return "kspace_encoding_step_" + std::to_string(axis + 1) + " from " + std::to_string(announced.first[axis]) +
+           " to " + std::to_string(announced.last[axis]);
 }
 
 }  // namespace
@@ -94,8 +94,8 @@ std::optional<Notice> fewer_shots(std::size_t count, std::size_t &most) {
     }
     return Notice{Cause::MissingShots, std::to_string(count) + " shots, where an image before had " +
                                            std::to_string(most) +
-                                           ", and the XML header has no encodingLimits that say how many there are: was "
-                                           "the measurement cut short? The image is made of the shots there are"};
+                                           ", and the XML header has no encodingLimits that say how many there are: "
+                                           "was the measurement cut short? The image is made of the shots there are"};
 }
 
 std::vector<std::string> Notices::summary() const {
@@ -118,7 +118,8 @@ std::vector<std::string> Notices::summary() const {
     return lines;
 }
 
-std::optional<Notice> Gathering::add(const Announced &announced, std::size_t repetition, const std::vector<Step> &steps) {
+std::optional<Notice> Gathering::add(const Announced &announced, std::size_t repetition,
+                                     const std::vector<Step> &steps) {
     std::optional<Notice> before;
     if (repetition != repetition_) {
         before = end();

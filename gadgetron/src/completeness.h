@@ -31,10 +31,9 @@ struct Notice {
     std::string text;
 };
 
-// Tells of shots that are missing, and not by design: a measurement that was cut short, shots that were lost, several in
-// one row. `steps`: of each shot, from 0 at the first that was announced; `count` shots in all, where more than one has
-// the same step. By design are shots that are missing at equal distances, and as many as parallelImaging says, if the
-// last ones are there.
+// Tells of shots that are missing, and not by design: a measurement that was cut short, shots that were lost, several
+// in one row. `steps`: of each shot, from 0 at the first that was announced; `count`: shots in all, where several have the
+// same step. By design are shots missing at equal distances, and as many as parallelImaging says, if the last ones came.
 std::optional<Notice> missing_shots(const Announced &announced, const std::vector<Step> &steps, std::size_t count);
 
 // Where no limits are announced: tells of fewer shots than the most that an image had before, which is kept in `most`.

@@ -342,7 +342,8 @@ void check_spread(const Samples &samples, const Grid &grid) {
     const auto at = [&](std::size_t m) {
         Point p{};
         for (unsigned axis = 0; axis < samples.ndim; ++axis) {
-            p[axis] = grid.dims[axis] > 1 ? samples.trajectory[m * samples.components + axis] * double(grid.dims[axis]) : 0;
+            const float k = samples.trajectory[m * samples.components + axis];
+            p[axis] = grid.dims[axis] > 1 ? k * double(grid.dims[axis]) : 0;
         }
         return p;
     };
@@ -369,11 +370,11 @@ void check_spread(const Samples &samples, const Grid &grid) {
         off = dot(p, p) - along * along / dot(line, line) >= least;
     }
     if (!off) {
-        throw Error("all " + std::to_string(samples.count) + " samples lie on one line of k-space: no image can be made " +
-                    "of " + (samples.shots == 1
-                                 ? "one shot; if there were more, check kspace_encode_step_1: BucketToBufferGadget keeps "
-                                   "one shot of each"
-                                 : "these " + std::to_string(samples.shots) + " shots; correct the trajectory"));
+        throw Error("all " + std::to_string(samples.count) + " samples lie on one line of k-space: no image can be " +
+                    "made of " + (samples.shots == 1
+                                      ? "one shot; if there were more, check kspace_encode_step_1: "
+                                        "BucketToBufferGadget keeps one shot of each"
+                                      : "these " + std::to_string(samples.shots) + " shots; correct the trajectory"));
     }
 }
 

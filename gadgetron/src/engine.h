@@ -76,7 +76,7 @@ private:
     recon_geometry geometry(const Coordinates &k, const Grid &grid, std::size_t coils) const;
     void note(Cause cause, std::string text);
     Plan make(const Samples &samples, const recon_geometry &geometry, double tolerance);
-    // A plan for the samples at `k`, with the weights asked for; null stands for those that the library computes itself.
+    // A plan for the samples at `k`, with the weights asked for; null stands for those that the library computes.
     Plan weighted_plan(const Samples &samples, Coordinates &k, const Grid &grid, bool use_weights, bool explicitly,
                        const CoilMaps *maps, double tolerance);
     Kept &kept_plan(const Samples &samples, const Grid &grid, const CoilMaps *maps);

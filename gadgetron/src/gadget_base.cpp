@@ -367,9 +367,10 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Ism
                 throw Error("no shot was acquired: there is nothing to reconstruct");
             }
             if (made > 0 && without > 0) {
-                tell(where, Notice{Cause::EmptyImages, "no shot was acquired for " + std::to_string(without) + " of " +
-                                                           std::to_string(v.n * v.s * v.loc) +
-                                                           " images, which are left out: was the measurement cut short?"});
+                const std::string all = std::to_string(v.n * v.s * v.loc);
+                tell(where, Notice{Cause::EmptyImages,
+                                   "no shot was acquired for " + std::to_string(without) + " of " + all +
+                                       " images, which are left out: was the measurement cut short?"});
             }
             if (made > 0) {
                 images->append_to(out);
