@@ -37,7 +37,8 @@ pub enum Density {
     /// the last two (Nesterov 1983), which saves half of the steps. Stops after `iterations`, or when the RMS over the
     /// samples of C w - 1 changes by less than `tolerance`: 7 to 15 steps.
     PipeMenon {
-        /// At most so many iterations.
+        /// At most so many iterations. Beyond those that the tolerance asks for single weights grow uneven: on spokes at
+        /// the Nyquist rate by 2 % RMS after 8, by 20 % after 30.
         iterations: usize,
         /// Change of the RMS deviation below which there is nothing more to gain.
         tolerance: f64,

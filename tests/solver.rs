@@ -454,7 +454,8 @@ fn density_weights_are_k_space_areas() {
         (Density::Ramp, 0.01),
         // Its window wants to be narrow for the centre's sake: sums over it ripple.
         (Density::Jackson, 0.2),
-        (Density::PipeMenon { iterations: 50, tolerance: 1e-5 }, 0.06),
+        // More steps make single weights uneven.
+        (Density::PipeMenon { iterations: 8, tolerance: 0.0 }, 0.12),
     ] {
         let w = plan.density(method).unwrap();
         // Away from the centre and the rim the area of a sample is known: pi |k| step / spokes.
