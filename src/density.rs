@@ -92,7 +92,7 @@ const JACKSON: DensityWindow = DensityWindow { width: 3, beta: 2.0, oversampling
 const PIPE_MENON: DensityWindow = DensityWindow { width: 4, beta: 7.5, oversampling: 2 };
 
 /// Steps that start from extrapolated weights, at most.
-const EXTRAPOLATED: usize = 8;
+const EXTRAPOLATED: usize = 15;
 
 /// How accurate the window's values are.
 const ACCURACY: f64 = 2e-5;

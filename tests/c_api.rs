@@ -1119,13 +1119,15 @@ fn residual_buffers_that_are_too_small_are_refused() {
     let s = Scene::<f32>::new();
     let plan = Handle::new(&s.weighted(), &options(|_| ()));
     let mut image = poisoned::<f32>(VOXELS * COILS * FRAMES);
-    let mut residuals = vec![POISON; 31 * COILS * FRAMES];
+    let needed = (recon::defaults::ITERATIONS + 1) * COILS * FRAMES;
+    let mut residuals = vec![POISON; needed];
     let mut report = init(recon_cg_report_init);
     (report.residuals, report.residual_capacity) = (residuals.as_mut_ptr(), residuals.len() as u64 - 1);
     let to = image.as_mut_ptr().cast();
     // SAFETY: refused before anything is written.
     unsafe {
-        let words = ["room for 185", "186 are needed", "6 images"];
+        let (room, wanted) = (format!("room for {}", needed - 1), format!("{needed} are needed"));
+        let words = [&room[..], &wanted, "6 images"];
         fails(recon_cg(plan.0, s.kspace_at(), to, null(), &raw mut report), RECON_SIZE_MISMATCH, &words);
         let mut c = init(recon_cg_options_init);
         c.iterations = u64::MAX;
@@ -1587,12 +1589,11 @@ fn everything_long_is_interrupted() {
                 caller.stops(question, "", || recon_cg(plan.0, s.at(), to, &raw const cg, null_mut()));
             }
         }
-        // The samples are sorted first.
-        for (question, during) in [(1, "samples"), (3, "weights")] {
+        for question in [1, 3] {
             let to = weights.as_mut_ptr().cast();
-            caller.stops(question, during, || recon_density(plan.0, 0, 1_000_000, 0.0, to));
+            caller.stops(question, "weights", || recon_density(plan.0, 0, 1_000_000, 0.0, to));
         }
-        caller.stops(1, "samples", || recon_grid(plan.0, s.at(), to));
+        caller.stops(1, "weights", || recon_grid(plan.0, s.at(), to));
         caller.stops(2, "", || recon_grid_kspace(plan.0, s.at(), grid.as_mut_ptr().cast()));
         caller.stops(1, "Q", || recon_q(plan.0, q.as_mut_ptr().cast()));
         for question in [1, 3] {

@@ -149,7 +149,7 @@ void same_as_the_c_api() {
     recon_cg_options o;
     must(recon_cg_options_init(&o, sizeof o));
     o.iterations = 7;
-    o.lambda = 0.01 * double(scan.samples());
+    o.lambda = 0.01;
     o.prior = RECON_PRIOR_DIFFERENCES;
     must(recon_cg(p, scan.kspace.data(), one.data(), &o, nullptr));
     recon_plan_destroy(p);
