@@ -279,7 +279,7 @@ typedef enum {
     RECON_WARNING_NONE = 0,
     // k reaches less than a quarter of what the image's size could resolve: in the wrong units, it blurs the image.
     RECON_WARNING_EXTENT = 1,
-    // The tolerance cannot be kept in this precision: too many samples meet in one place.
+    // The default tolerance is out of the window's or the precision's reach. (One that is named and out of reach is an error.)
     RECON_WARNING_TOLERANCE = 2,
 } recon_warning;
 
@@ -754,8 +754,8 @@ recon_status recon_fbp(const recon_plan *plan, const void *kspace, void *image);
 // C w - 1 changes by less than the tolerance. 0 iterations means 30 and a tolerance of 1e-3.
 // weights: real [samples], written; to be given to a new plan, or used by the caller.
 //
-// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT for a negative tolerance, and for a trajectory that
-// RECON_DENSITY_RAMP is not for; RECON_OUT_OF_HOST_MEMORY.
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT for a negative tolerance, for a trajectory that
+// RECON_DENSITY_RAMP is not for, and where no sample lies near the centre of k-space; RECON_OUT_OF_HOST_MEMORY.
 recon_status recon_density(const recon_plan *plan,
                            uint32_t method,
                            uint64_t iterations,

@@ -252,7 +252,7 @@ fn the_fixed_point_is_reached_in_few_iterations() {
             case.image_error(&w).unwrap()
         };
         let (ten, default, many) = (error(10, 0.0), error(30, 1e-3), error(60, 0.0));
-        assert!(ten < many + 1.0 && default < many + 1.5, "{ten}, {default}, {many}");
+        assert!(ten < many + 1.0 && default < many + 2.0, "{ten}, {default}, {many}");
     }
 }
 

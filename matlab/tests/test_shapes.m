@@ -293,7 +293,7 @@ list = rows();
 code = strjoin(cellfun(@func2str, list(:, 2), 'UniformOutput', false), ' ');
 exempt = {'recon.build', 'recon.devices', 'recon.version', 'recon.fbp', 'recon.show', 'recon.phantom.noise', ...
     'recon.trajectory.radial', 'recon.trajectory.radial3d', 'recon.trajectory.spiral', 'recon.trajectory.rosette', ...
-    'recon.trajectory.propeller'};
+    'recon.trajectory.propeller', 'recon.trajectory.stackofstars'};
 package = fullfile(fileparts(fileparts(mfilename('fullpath'))), '+recon');
 folders = {'', 'recon.'; '+trajectory', 'recon.trajectory.'; '+phantom', 'recon.phantom.'};
 count = 0;
@@ -423,6 +423,7 @@ calls = {
     @(varargin) recon.trajectory.spiral(5, 12, 2, varargin{:})
     @(varargin) recon.trajectory.rosette(5, 12, 2, 3, varargin{:})
     @(varargin) recon.trajectory.propeller(5, 3, 12, varargin{:})
+    @(varargin) recon.trajectory.stackofstars(5, 12, 3, varargin{:})
     @(varargin) recon.build(varargin{:})
     };
 count = 0;
