@@ -1,5 +1,6 @@
 //! What an option is where its user names none: the one table from which the Rust and C structures, the program and, through
-//! C, MATLAB and the gadgets take theirs. benches/defaults.py prints the errors that they were chosen by.
+//! C, MATLAB and the gadgets take theirs. benches/defaults.py prints the errors that they were chosen by:
+//! docs/benchmarks/defaults.md.
 
 use crate::cg::LambdaUnit;
 
