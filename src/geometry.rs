@@ -4,6 +4,7 @@ use crate::error::{bail, checked_product, try_collect, Result};
 use crate::real::Real;
 use crate::warning::{Warning, WarningKind};
 use num_complex::Complex;
+use std::borrow::Cow;
 
 /// By how much rounding may take a k-space coordinate past the ends of [-0.5, 0.5]: it is then taken for the end.
 pub const EDGE_ROUNDING: f64 = 1e-6;
@@ -108,6 +109,11 @@ impl<'a, T: Real> Geometry<'a, T> {
 
     /// Checks sizes, and every number.
     pub fn check(&self) -> Result<()> {
+        self.checked_ends().map(|_| ())
+    }
+
+    /// Checks sizes, and every number. Returns the least and the largest k of each axis.
+    pub(crate) fn checked_ends(&self) -> Result<Vec<[f64; 2]>> {
         let ndim = self.dims.len();
         if ndim != 2 && ndim != 3 {
             bail!(InvalidSize, "the image has {ndim} dimensions: 2 or 3 are supported");
@@ -134,6 +140,7 @@ impl<'a, T: Real> Geometry<'a, T> {
         if self.coils == 0 || self.frames == 0 {
             bail!(InvalidSize, "{} coils and {} frames: at least one of each is needed", self.coils, self.frames);
         }
+        let mut all_ends = Vec::with_capacity(ndim);
         for (axis, k) in self.coordinates.iter().enumerate() {
             if k.len() != samples {
                 bail!(
@@ -142,7 +149,10 @@ impl<'a, T: Real> Geometry<'a, T> {
                     k.len()
                 );
             }
-            if let Some(m) = k.iter().position(|k| !in_range(k.wide())) {
+            let ends = ends(k);
+            all_ends.push(ends);
+            let within = ends.iter().all(|&k| in_range(k));
+            if let Some(m) = if within { None } else { k.iter().position(|k| !in_range(k.wide())) } {
                 if !k[m].finite() {
                     bail!(NotFinite, "coordinate of sample {m} on axis {axis} is {}: it must be a number", k[m]);
                 }
@@ -187,42 +197,43 @@ impl<'a, T: Real> Geometry<'a, T> {
         if self.field_map.is_some() || self.times.is_some() {
             bail!(Unsupported, "a field map is not supported by this version: leave field_map and times unset");
         }
-        Ok(())
+        Ok(all_ends)
     }
 }
 
-impl<T: Real> Geometry<'_, T> {
-    /// The coordinates within [-0.5, 0.5), where some are not. Voxels of a grid are at integers: 0.5 is -0.5 to them. To a
-    /// list of voxels it is the largest number below.
-    pub(crate) fn coordinates_within(&self) -> Result<Option<Vec<Vec<T>>>> {
+impl<'a, T: Real> Geometry<'a, T> {
+    /// The coordinates within [-0.5, 0.5), copied where some are not. Voxels of a grid are at integers: 0.5 is -0.5 to them.
+    /// To a list of voxels it is the largest number below. `ends` are those that [`Geometry::checked_ends`] returned.
+    pub(crate) fn coordinates_within(&self, ends: &[[f64; 2]]) -> Result<Vec<Cow<'a, [T]>>> {
         let (low, high) = (T::of(-0.5), T::of(0.5));
-        if self.coordinates.iter().all(|k| k.iter().all(|k| *k >= low && *k < high)) {
-            return Ok(None);
-        }
         let top = if self.voxels.is_some() { T::below_half() } else { low };
         let within = |k: &T| match *k {
             k if k < low => low,
             k if k >= high => top,
             k => k,
         };
-        let axis = |k: &&[T]| try_collect(k.len(), "the coordinates", k.iter().map(within));
-        self.coordinates.iter().map(axis).collect::<Result<_>>().map(Some)
+        let axis = |(&k, &[least, largest]): (&&'a [T], &[f64; 2])| {
+            if least >= -0.5 && largest < 0.5 {
+                return Ok(Cow::Borrowed(k));
+            }
+            try_collect(k.len(), "the coordinates", k.iter().map(within)).map(Cow::Owned)
+        };
+        self.coordinates.iter().zip(ends).map(axis).collect()
     }
 
     /// Whether k reaches as far as the image's size lets one expect. An axis of one voxel has nothing to resolve, and the
-    /// size of a list's field of view says nothing.
-    pub(crate) fn extent_warning(&self) -> Option<Warning> {
+    /// size of a list's field of view says nothing. `ends` are those that [`Geometry::checked_ends`] returned.
+    pub(crate) fn extent_warning(&self, ends: &[[f64; 2]]) -> Option<Warning> {
         if self.voxels.is_some() {
             return None;
         }
-        let reach = |k: &[T]| k.iter().map(|k| k.wide().abs()).fold(0.0, f64::max);
-        let short = |(axis, (k, &n)): (usize, (&&[T], &usize))| {
-            let reach = reach(k);
+        let short = |(axis, (&ends, &n)): (usize, (&[f64; 2], &usize))| {
+            let reach = reach(ends);
             (n > 1 && reach < 0.5 * LEAST_EXTENT).then(|| {
                 format!("|k| on axis {axis} is at most {reach:.4} cycles per voxel, but {n} voxels can resolve 0.5")
             })
         };
-        let found: Vec<String> = self.coordinates.iter().zip(&self.dims).enumerate().filter_map(short).collect();
+        let found: Vec<String> = ends.iter().zip(&self.dims).enumerate().filter_map(short).collect();
         (!found.is_empty()).then(|| Warning {
             kind: WarningKind::Extent,
             message: format!(
@@ -232,6 +243,32 @@ impl<T: Real> Geometry<'_, T> {
             ),
         })
     }
+}
+
+/// The least and the largest k of an axis, 0 among them; NaN where a coordinate is no finite number.
+pub(crate) fn ends<T: Real>(k: &[T]) -> [f64; 2] {
+    // In lanes of their own, since the compiler makes no vector code of a maximum in order.
+    const LANES: usize = 32;
+    let (mut least, mut largest, mut sums) = ([T::ZERO; LANES], [T::ZERO; LANES], [T::ZERO; LANES]);
+    let mut look = |some: &[T]| {
+        for (((&k, least), largest), sum) in some.iter().zip(&mut least).zip(&mut largest).zip(&mut sums) {
+            *least = if k < *least { k } else { *least };
+            *largest = if k > *largest { k } else { *largest };
+            *sum += k;
+        }
+    };
+    let whole = k.chunks_exact(LANES);
+    look(whole.remainder());
+    whole.for_each(look);
+    if !sums.iter().all(|sum| sum.finite()) {
+        return [f64::NAN; 2];
+    }
+    [least.map(T::wide).into_iter().fold(0.0, f64::min), largest.map(T::wide).into_iter().fold(0.0, f64::max)]
+}
+
+/// The largest |k| of an axis with these [`ends`].
+pub(crate) fn reach([least, largest]: [f64; 2]) -> f64 {
+    largest.max(-least)
 }
 
 /// Compares a length with what it must be.

@@ -7,6 +7,7 @@
 //! where k was measured. Along an axis where k is always 0 it is constant: so must the object be.
 
 use crate::error::{bail, Result};
+use crate::geometry::{ends, reach};
 use crate::real::Real;
 use crate::window::bessel_i0;
 use std::f64::consts::{PI, TAU};
@@ -72,10 +73,11 @@ impl Spectrum {
 /// What density weights must be multiplied by for gridding to return an object at its own scale: see the head of this file.
 ///
 /// # Errors
-/// `InvalidArgument` where no sample of positive weight lies near the centre of k-space.
+/// `InvalidArgument` where no sample of positive weight lies near the centre of k-space, and where a weight far from it would
+/// outweigh all of k-space.
 pub(crate) fn gridding_scale<T: Real>(k: &[&[T]], dims: &[usize], weight: impl Fn(usize) -> f64) -> Result<f64> {
-    let reach = |k: &[T]| k.iter().map(|k| k.wide().abs()).fold(0.0, f64::max);
-    let axes: Vec<Spectrum> = k.iter().zip(dims).map(|(k, &n)| Spectrum::new(n, reach(k))).collect();
+    let reaches: Vec<f64> = k.iter().map(|k| reach(ends(k))).collect();
+    let axes: Vec<Spectrum> = reaches.iter().zip(dims).map(|(&reach, &n)| Spectrum::new(n, reach)).collect();
     // NaN is no number to compare with, and is refused below as what is not above 0.
     let largest = (0..k[0].len()).map(&weight).fold(0.0, f64::max);
     let (mut sum, mut nearest) = (0.0, f64::INFINITY);
@@ -91,8 +93,8 @@ pub(crate) fn gridding_scale<T: Real>(k: &[&[T]], dims: &[usize], weight: impl F
         nearest = k.iter().zip(dims).map(distance).sum::<f64>().sqrt().min(nearest);
     }
     // Cells of a Cartesian grid within the reach of k, and the edge of one sample's share of them.
-    let resolved: Vec<f64> =
-        k.iter().zip(dims).filter(|(_, &n)| n > 1).map(|(k, &n)| (2.0 * reach(k) * n as f64).max(1.0)).collect();
+    let axes = reaches.iter().zip(dims).filter(|(_, &n)| n > 1);
+    let resolved: Vec<f64> = axes.map(|(reach, &n)| (2.0 * reach * n as f64).max(1.0)).collect();
     let share = resolved.iter().product::<f64>() / k[0].len() as f64;
     let allowed = NEAREST * share.powf(1.0 / resolved.len().max(1) as f64).max(1.0);
     if !(nearest <= allowed) {
@@ -100,7 +102,7 @@ pub(crate) fn gridding_scale<T: Real>(k: &[&[T]], dims: &[usize], weight: impl F
             InvalidArgument,
             "no sample with a positive density weight lies near the centre of k-space (the nearest is {nearest:.1} sample \
              distances 1/n away, at most {allowed:.1} are allowed), so that the scale of the image cannot be known: measure \
-             the centre, or use recon_fhd or recon_cg"
+             the centre, or reconstruct iteratively, which needs no scale"
         );
     }
     if !(1.0 / sum <= LARGEST_WEIGHT) {

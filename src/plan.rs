@@ -13,6 +13,7 @@ use crate::encoding::{Encoding, Weighting};
 use crate::error::{bail, checked_product, try_vec, ErrorKind, Result};
 use crate::float_mode::FloatMode;
 use crate::geometry::{check_below, check_finite, check_len, check_overflow, first_beyond, Geometry};
+use crate::gridding_scale::LARGEST_WEIGHT;
 use crate::interrupt::{self, InForce, Interrupt};
 use crate::nufft::Nufft;
 use crate::real::Real;
@@ -261,7 +262,7 @@ impl<T: Real> Limits<T> {
         Limits {
             forward: below(voxels * maps),
             adjoint: below(samples * maps * w),
-            grid: below(samples * maps * crate::gridding_scale::LARGEST_WEIGHT),
+            grid: below(samples * maps * LARGEST_WEIGHT),
             normal: below(voxels * samples * maps * maps * w),
             q: samples * w < T::LARGEST / INSIDE,
         }
@@ -279,13 +280,10 @@ impl<T: Real> Plan<T> {
         let started = Instant::now();
         let _mode = FloatMode::standard();
         let _interrupt = InForce::new(options.interrupt.clone());
-        geometry.check()?;
+        let ends = geometry.checked_ends()?;
         interrupt::check(MAKING)?;
-        let within = geometry.coordinates_within()?;
-        let own: Option<Geometry<'_, T>> = within
-            .as_ref()
-            .map(|within| Geometry { coordinates: within.iter().map(|k| &k[..]).collect(), ..geometry.clone() });
-        let geometry = own.as_ref().unwrap_or(geometry);
+        let within = geometry.coordinates_within(&ends)?;
+        let geometry = &Geometry { coordinates: within.iter().map(|k| &k[..]).collect(), ..geometry.clone() };
         log::debug!("geometry checked in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
         let engine = T::engine(geometry, options)?;
         let info = PlanInfo { seconds: started.elapsed().as_secs_f64(), ..engine.info() };
@@ -295,7 +293,7 @@ impl<T: Real> Plan<T> {
             parts: info.method == "exact" || geometry.coil_maps.is_some() || geometry.coils.max(geometry.frames) > 1,
             frames: geometry.frames,
             seconds: info.seconds,
-            warnings: geometry.extent_warning().into_iter().chain(tolerance_warning(&info, options)).collect(),
+            warnings: geometry.extent_warning(&ends).into_iter().chain(tolerance_warning(&info, options)).collect(),
             limits: Limits::new(geometry),
         };
         plan.warnings.iter().for_each(|warning| log::warn!("{warning}"));
@@ -350,11 +348,7 @@ impl<T: Real> Plan<T> {
         (result, out): (&str, Sink<'_, Complex<T>>),
         work: impl Fn(Sink<'_, Complex<T>>) -> Result<()>,
     ) -> Result<()> {
-        let first = |limit| match input {
-            Source::Host(values) => Ok(first_beyond(values, limit)),
-            Source::Device(_) => self.engine.first_beyond(input, limit),
-        };
-        if check_below(what, limit, first)? {
+        if check_below(what, limit, |limit| self.first_beyond(input, limit))? {
             return self.whole(out, work);
         }
         match out {
@@ -409,12 +403,14 @@ impl<T: Real> Plan<T> {
 
     fn check_kspace(&self, kspace: Source<'_, Complex<T>>) -> Result<()> {
         self.check_kspace_len(kspace.len())?;
-        match kspace {
-            Source::Host(values) => check_finite(SAMPLE, values),
-            Source::Device(_) => {
-                let first = |limit| self.engine.first_beyond(kspace, limit);
-                check_below(SAMPLE, T::of(f64::INFINITY), first).map(|_| ())
-            }
+        check_below(SAMPLE, T::of(f64::INFINITY), |limit| self.first_beyond(kspace, limit)).map(|_| ())
+    }
+
+    /// The first number that is not below `limit` in magnitude, and its index, wherever the numbers are.
+    fn first_beyond(&self, values: Source<'_, Complex<T>>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
+        match values {
+            Source::Host(values) => Ok(first_beyond(values, limit)),
+            Source::Device(_) => self.engine.first_beyond(values, limit),
         }
     }
 

@@ -423,9 +423,6 @@ fn tens_of_thousands_of_samples_in_one_place_keep_the_tolerance() {
         ("a Cartesian scan 15 times", vec![16; 3], repeats),
     ];
     for (name, dims, k) in cases {
-        // One place, and a Cartesian scan, are few positions between the grid's cells.
-        let few = name.contains("samples at 0") || name.contains("somewhere") || name.contains("Cartesian");
-        let allowed = if few { excess(Window::KaiserBessel, 5) } else { 1.0 };
         let (samples, voxel_count) = (k[0].len(), dims.iter().product());
         let exact = Options { method: Method::Exact, threads: 2, ..Options::default() };
         let wide_k = wide_lists(&k);
@@ -440,9 +437,13 @@ fn tens_of_thousands_of_samples_in_one_place_keep_the_tolerance() {
                 let plan = Plan::new(&Geometry::new(&dims, &slices(&k)), &options).unwrap();
                 let mut image = poisoned(voxel_count);
                 plan.fhd(&d, &mut image).unwrap();
-                let error = distance(&image, &right);
-                let bound = tolerance * allowed;
-                assert!(error <= bound, "{name}, {data}: {error:e} > {bound:e}, seed {}", random.seed);
+                // Random data in one place may cancel: then what is left of the image is no measure.
+                let error = match data {
+                    "random" => fair_distance(&image, &right, &d),
+                    _ => distance(&image, &right),
+                };
+                println!("{name}, {data}, {tolerance:e}: {:.2}", error / tolerance);
+                assert!(error <= tolerance, "{name}, {data}: {error:e} > {tolerance:e}, seed {}", random.seed);
             }
         }
         let x = random.complexes::<f32>(voxel_count);
@@ -454,8 +455,8 @@ fn tens_of_thousands_of_samples_in_one_place_keep_the_tolerance() {
             plan.forward(&x, &mut values).unwrap();
             // All samples at one place are one number.
             let error = fair_distance(&values, &right, &x);
-            let bound = tolerance * allowed;
-            assert!(error <= bound, "{name}, forward: {error:e} > {bound:e}, seed {}", random.seed);
+            println!("{name}, forward, {tolerance:e}: {:.2}", error / tolerance);
+            assert!(error <= tolerance, "{name}, forward: {error:e} > {tolerance:e}, seed {}", random.seed);
         }
     }
 }

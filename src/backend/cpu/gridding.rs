@@ -503,7 +503,7 @@ impl<T: Real> Gridder<T> {
             let block: [&Point<T>; ABREAST] = std::array::from_fn(|i| &points[(first + i).min(points.len() - 1)]);
             for axis in 0..axes {
                 for v in 0..tap_vectors {
-                    let t = block.map(|point| T::V::<A>::splat(point.t[axis]));
+                    let t: [T::V<A>; ABREAST] = std::array::from_fn(|i| T::V::<A>::splat(block[i].t[axis]));
                     // SAFETY: polynomials are rows of `tap_vectors` vectors.
                     let taps = unsafe { evaluate(&self.polynomials, row, v * lanes, t) };
                     for (i, (point, taps)) in block.iter().zip(taps).enumerate() {
@@ -745,7 +745,7 @@ unsafe fn add_rows<T: Real, A: Arith, const N: usize, const S: usize>(
             let p = first.add(jy * row);
             // The samples' own sum first: where many meet, fewer roundings then are those of a large total.
             let factor = T::V::<A>::splat(*y.add(jy));
-            let mut sum = x[0].map(|x| x.mul(factor));
+            let mut sum: [T::V<A>; N] = std::array::from_fn(|i| x[0][i].mul(factor));
             for (s, x) in x.iter().enumerate().skip(1) {
                 let factor = T::V::<A>::splat(*y.add(s * record + jy));
                 for (sum, x) in sum.iter_mut().zip(x) {

@@ -140,7 +140,14 @@ fn along_axis<A: Arith, T: Real>(
                 step_sin.fnma(sin, step_cos.mul(cos)).store(out[0].as_mut_ptr());
                 step_sin.fma(cos, step_cos.mul(sin)).store(out[1].as_mut_ptr());
             }
-            let [re, im] = out.map(|part| part.map(T::of));
+            // Not `map`, which the compiler may leave a call, outside of what is compiled for the vector unit.
+            let mut rounded = [[T::ZERO; MOST_LANES]; 2];
+            for (rounded, out) in rounded.iter_mut().zip(&out) {
+                for (rounded, out) in rounded.iter_mut().zip(out) {
+                    *rounded = T::of(*out);
+                }
+            }
+            let [re, im] = rounded;
             if count - first >= lanes {
                 // A length that the compiler knows.
                 put(first, &re[..lanes], &im[..lanes]);

@@ -52,15 +52,15 @@ pub fn phases<T: Real, V: Vector<T>, const D: usize, const N: usize>(q: [V; D], 
     let half = V::splat(T::of(0.75 / T::EPSILON));
     let mut turns = [V::splat(T::ZERO); N];
     for axis in 0..D - 1 {
-        let rounded = p[axis].map(|p| q[axis].fma(p, whole)).map(|n| n.sub(whole));
+        let rounded: [V; N] = from_fn(|i| q[axis].fma(p[axis][i], whole).sub(whole));
         let fraction: [V; N] = from_fn(|i| q[axis].product_less(p[axis][i], rounded[i]));
         turns = if axis == 0 { fraction } else { from_fn(|i| turns[i].add(fraction[i])) };
     }
     // The last axis takes off the half turns of all.
     let (q, p) = (q[D - 1], p[D - 1]);
-    let last: [V; N] = if D == 1 { p.map(|p| q.mul(p)) } else { from_fn(|i| q.fma(p[i], turns[i])) };
-    let halves = last.map(|t| t.add(half));
-    let rounded = halves.map(|n| n.sub(half));
+    let last: [V; N] = if D == 1 { from_fn(|i| q.mul(p[i])) } else { from_fn(|i| q.fma(p[i], turns[i])) };
+    let halves: [V; N] = from_fn(|i| last[i].add(half));
+    let rounded: [V; N] = from_fn(|i| halves[i].sub(half));
     let rest: [V; N] = from_fn(|i| q.product_less(p[i], rounded[i]));
     let rest = if D == 1 { rest } else { from_fn(|i| rest[i].add(turns[i])) };
     Phases { rest, halves }
@@ -70,7 +70,7 @@ pub fn phases<T: Real, V: Vector<T>, const D: usize, const N: usize>(q: [V; D], 
 #[inline(always)]
 pub fn cos_sin<T: Real, V: Vector<T>, const N: usize>(phases: Phases<V, N>) -> ([V; N], [V; N]) {
     let Phases { rest, halves } = phases;
-    let square = rest.map(|r| r.mul(r));
+    let square: [V; N] = from_fn(|i| rest[i].mul(rest[i]));
     let (sin, cos): (&[f64], &[f64]) =
         if T::EPSILON > f64::EPSILON { (&SIN_F32, &COS_F32) } else { (&SIN_F64, &COS_F64) };
     let (cos, sin) = (polynomial(cos, square), polynomial(sin, square));
