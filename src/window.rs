@@ -358,7 +358,7 @@ impl Choice {
 /// Aliasing errors of the axes add in squares: they are means over positions between the grid's cells, and the worst voxel
 /// stands for all, which is more than the mean over voxels. An axis of few voxels has no such reserve: there the worst
 /// position counts. Rounding errors of spreading and FFT are amplified by the correction; the factor was measured over
-/// widths 6 to 16 and oversampling 1.25 to 2, in 2D and 3D. It is six times what evenly spread samples make: that much is made
+/// widths 6 to 16 and oversampling 1.25 to 2, in 2D and 3D. It is five times what evenly spread samples make: that much is made
 /// by equal samples on a Cartesian grid, whose roundings repeat along the grid. It does not grow with the number of samples that
 /// meet, since spreading sums these in blocks.
 fn expected_error(shape: &Shape, dims: &[usize], grid: &[usize], epsilon: f64) -> f64 {
@@ -373,7 +373,7 @@ fn expected_error(shape: &Shape, dims: &[usize], grid: &[usize], epsilon: f64) -
         }
         amplification *= shape.amplification(edge);
     }
-    let rounding = 1.5 * epsilon * (1.0 + amplification);
+    let rounding = 1.25 * epsilon * (1.0 + amplification);
     (square + in_place * in_place + rounding * rounding).sqrt()
 }
 
