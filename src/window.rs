@@ -358,9 +358,9 @@ impl Choice {
 /// Aliasing errors of the axes add in squares: they are means over positions between the grid's cells, and the worst voxel
 /// stands for all, which is more than the mean over voxels. An axis of few voxels has no such reserve: there the worst
 /// position counts. Rounding errors of spreading and FFT are amplified by the correction; the factor was measured over
-/// widths 6 to 16 and oversampling 1.25 to 2, in 2D and 3D. It is five times what evenly spread samples make: that much is made
-/// by equal samples on a Cartesian grid, whose roundings repeat along the grid. It does not grow with the number of samples that
-/// meet, since spreading sums these in blocks.
+/// widths 6 to 16 and oversampling 1.25 to 2, in 2D and 3D. It is five times what evenly spread samples make.
+/// Equal samples on a Cartesian grid can make seven times as much, since their roundings repeat along the grid and all go to a few
+/// voxels. It does not grow with the number of samples that meet, since spreading sums these in blocks.
 fn expected_error(shape: &Shape, dims: &[usize], grid: &[usize], epsilon: f64) -> f64 {
     let (mut square, mut in_place) = (0.0, 0.0);
     let mut amplification = 1.0;
