@@ -159,3 +159,26 @@ fn damaged_files_are_errors() {
     let faults: Vec<_> = done.iter().filter_map(|d| d.1.as_ref().err()).cloned().collect();
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
+
+/// Where an acquisition has its data: the length, the place and the number of an object in a heap. HDF5 1.10 crashes on
+/// wrong numbers and takes minutes over wrong lengths.
+#[test]
+fn what_hdf5_does_not_survive_is_an_error() {
+    let dir = TempDir::new();
+    dir.ok("simulate --matrix 16,16 --coils 2 --shots 12 -o scan.h5");
+    let good = fs::read(dir.path("scan.h5")).unwrap();
+    let heaps: Vec<usize> = (0..good.len() - 4).filter(|&at| good[at..].starts_with(b"GCOL")).collect();
+    let place = (*heaps.last().expect("a heap") as u64).to_le_bytes();
+    let reference = (0..good.len() - 12).find(|&at| good[at..].starts_with(&place)).expect("a reference to the heap");
+    for (offset, value) in [(-1, 0x7f), (9, 0xff), (11, 1)] {
+        let mut bytes = good.clone();
+        bytes[reference.checked_add_signed(offset).unwrap()] = value;
+        fs::write(dir.path("bad.h5"), bytes).unwrap();
+        for line in ["info bad.h5", "grid bad.h5 -o x.h5"] {
+            let start = Instant::now();
+            dir.fails(1, line, &["bad.h5: ", "damaged"]);
+            assert!(start.elapsed() < LONGEST, "{line}: {:?}", start.elapsed());
+        }
+    }
+    assert!(!fs::read_dir(&dir.0).unwrap().any(|e| e.unwrap().file_name().to_string_lossy().starts_with("core")));
+}
