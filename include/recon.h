@@ -714,16 +714,17 @@ recon_status recon_window_correction(const recon_plan *plan, uint32_t axis, doub
 recon_status recon_q(const recon_plan *plan, void *q);
 
 // Saves Q, as recon_normal and recon_cg use it, for plans of the same geometry in other sessions; computes it first if
-// need be. `path` is in the file system's encoding (UTF-8 on Windows).
+// need be. `path` is in the file system's encoding (UTF-8 on Windows); a link is followed, a device or a fifo is
+// written into. Several threads and processes may save to one path at once.
 //
-// Errors: RECON_NULL_POINTER; RECON_IO when the file cannot be written (nothing is left of it then);
+// Errors: RECON_NULL_POINTER; RECON_IO when the file cannot be written (the path has what it had before then);
 // RECON_UNSUPPORTED when the plan does not use Q; RECON_MEMORY_LIMIT.
 recon_status recon_plan_save_q(const recon_plan *plan, const char *path);
 
 // Loads Q in place of computing it.
 //
-// Errors: RECON_NULL_POINTER; RECON_IO when the file cannot be read; RECON_BAD_FILE when it is cut short, damaged, or
-// belongs to another geometry; RECON_UNSUPPORTED when the plan does not use Q.
+// Errors: RECON_NULL_POINTER; RECON_IO when the file cannot be read; RECON_BAD_FILE when it is cut short, damaged, too
+// long, or belongs to another geometry; RECON_UNSUPPORTED when the plan does not use Q.
 recon_status recon_plan_load_q(const recon_plan *plan, const char *path);
 
 // Solves (E^H W E + lambda R^H R) x = E^H W d by conjugate gradients, each image on its own.

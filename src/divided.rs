@@ -8,6 +8,7 @@
 //!
 //! The caller's function that interrupts a call is asked between such steps; the parts' threads have none to ask.
 
+use crate::atomic_file::AtomicFiles;
 use crate::backend::{Backend, Complexes, ComplexesMut, Sink, Source};
 use crate::cg::{self, CgOptions, CgReport, Progress, System};
 use crate::density::Density;
@@ -363,8 +364,8 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
     fn q(&self, q: &mut [Complex<T>]) -> Result<()> {
         self.undivided().q(q)
     }
-    fn save_q(&self, path: &Path) -> Result<()> {
-        self.undivided().save_q(path)
+    fn save_q(&self, files: &mut AtomicFiles, path: &Path) -> Result<()> {
+        self.undivided().save_q(files, path)
     }
     fn load_q(&self, path: &Path) -> Result<()> {
         match &self.whole {

@@ -1,6 +1,7 @@
 //! The encoding operator E of an MR scan, its adjoint and E^H W E: coils, weights and voxel basis around the transform
 //! between k-space and one image. Written once, over the backend's primitives.
 
+use crate::atomic_file::AtomicFiles;
 use crate::backend::{Backend, Complexes, ComplexesMut, Deliveries, Reals, Sink, Source};
 use crate::cg::System;
 use crate::density::{self, Density};
@@ -572,9 +573,9 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     }
 
     /// Saves Q's spectrum, computing it if need be.
-    pub fn save_q(&self, path: &Path) -> Result<()> {
+    pub fn save_q(&self, files: &mut AtomicFiles, path: &Path) -> Result<()> {
         match self.toeplitz()? {
-            Some(toeplitz) => toeplitz.save(self.b(), path, &self.key()),
+            Some(toeplitz) => toeplitz.save(self.b(), files, path, &self.key()),
             None => bail!(
                 Unsupported,
                 "this plan does not use Q: create it for a grid of voxels and with the Toeplitz normal operator"

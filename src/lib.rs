@@ -37,6 +37,8 @@
 //!
 //! Inside, algorithms are written once over the primitives of [`backend::Backend`], which a device implements.
 
+#[doc(hidden)]
+pub mod atomic_file;
 pub mod backend;
 pub mod cg;
 mod checksum;

@@ -1,5 +1,6 @@
 //! The way in: a plan holds everything that depends on the trajectory, and offers every operation on the caller's arrays.
 
+use crate::atomic_file::{whole, AtomicFiles};
 use crate::backend::cpu::memory::Aligned;
 use crate::backend::cpu::Cpu;
 use crate::backend::cuda::{self, Cuda};
@@ -565,18 +566,26 @@ impl<T: Real> Plan<T> {
         })
     }
 
-    /// Saves Q, as [`Plan::normal`] and [`Plan::cg`] use it, for plans of the same geometry in other sessions.
+    /// Saves Q, as [`Plan::normal`] and [`Plan::cg`] use it, for plans of the same geometry in other sessions. A link is
+    /// followed; a device or a fifo is written into.
     ///
     /// # Errors
-    /// `Io` when the file cannot be written (nothing is left of it), `Unsupported` when the plan does not use Q.
+    /// `Io` when the file cannot be written (the name has what it had before), `Unsupported` when the plan does not use Q.
     pub fn save_q(&self, path: impl AsRef<Path>) -> Result<()> {
-        self.call(|| self.engine.save_q(path.as_ref()))
+        whole(|files| self.save_q_among(files, path.as_ref()))
+    }
+
+    /// As [`Plan::save_q`]; the file appears together with others.
+    #[doc(hidden)]
+    pub fn save_q_among(&self, files: &mut AtomicFiles, path: &Path) -> Result<()> {
+        self.call(|| self.engine.save_q(files, path)).map_err(|e| e.within("could not save Q"))
     }
 
     /// Loads Q in place of computing it.
     ///
     /// # Errors
-    /// `Io` when the file cannot be read; `BadFile` when it is cut short, damaged, or belongs to another geometry.
+    /// `Io` when the file cannot be read; `BadFile` when it is cut short, damaged, longer than it should be, or belongs to
+    /// another geometry.
     pub fn load_q(&self, path: impl AsRef<Path>) -> Result<()> {
         self.call(|| self.engine.load_q(path.as_ref()))
     }
@@ -752,7 +761,7 @@ pub trait Engine<T: Real>: Send + Sync {
     fn prepare_normal(&self) -> Result<()>;
     fn normal(&self, x: Source<'_, Complex<T>>, y: Sink<'_, Complex<T>>) -> Result<()>;
     fn q(&self, q: &mut [Complex<T>]) -> Result<()>;
-    fn save_q(&self, path: &Path) -> Result<()>;
+    fn save_q(&self, files: &mut AtomicFiles, path: &Path) -> Result<()>;
     fn load_q(&self, path: &Path) -> Result<()>;
     fn density(&self, method: Density) -> Result<Vec<T>>;
     fn coil_maps(&self, kspace: &[Complex<T>], frames: usize, calibration: usize) -> Result<Vec<Complex<T>>>;
@@ -837,8 +846,8 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
     fn q(&self, q: &mut [Complex<T>]) -> Result<()> {
         Encoding::q(self, q)
     }
-    fn save_q(&self, path: &Path) -> Result<()> {
-        Encoding::save_q(self, path)
+    fn save_q(&self, files: &mut AtomicFiles, path: &Path) -> Result<()> {
+        Encoding::save_q(self, files, path)
     }
     fn load_q(&self, path: &Path) -> Result<()> {
         Encoding::load_q(self, path)

@@ -4,6 +4,7 @@
 //! IEEE Trans. Signal Process. 53:3393, 2005; Stone et al. 2008 call the kernel Q). Q itself is 2^d adjoints of the
 //! weights on the image's own grid, each shifted by half the doubled grid, so it needs no larger plan.
 
+use crate::atomic_file::AtomicFiles;
 use crate::backend::{Backend, Complexes, ComplexesMut};
 use crate::checksum::Checksum;
 use crate::error::{bail, Error, ErrorKind, Result};
@@ -54,16 +55,12 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
         backend.convolve(&self.convolver, x, y);
     }
 
-    /// Writes the spectrum to a file, whole or not at all. `key` identifies what Q depends on.
-    pub fn save(&self, backend: &B, path: &Path, key: &Key) -> Result<()> {
+    /// Writes the spectrum to one of `files`. `key` identifies what Q depends on.
+    pub fn save(&self, backend: &B, files: &mut AtomicFiles, path: &Path, key: &Key) -> Result<()> {
         let spectrum = backend.spectrum(&self.convolver)?;
-        let failed =
-            |e: std::io::Error| Error::new(ErrorKind::Io, format!("{}: could not save Q: {e}", path.display()));
-        let mut name = path.file_name().unwrap_or_default().to_os_string();
-        name.push(format!(".{}.tmp", std::process::id()));
-        let temporary = path.with_file_name(name);
+        let temporary = files.add(path)?;
         let write = || -> std::io::Result<()> {
-            let mut file = std::io::BufWriter::new(std::fs::File::create(&temporary)?);
+            let mut file = std::io::BufWriter::new(std::fs::File::create(temporary)?);
             file.write_all(&key.header(spectrum.len()))?;
             let mut sum = Checksum::new();
             for value in &spectrum {
@@ -74,13 +71,9 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
                 file.write_all(bytes)?;
             }
             file.write_all(&sum.0.to_le_bytes())?;
-            file.into_inner()?.sync_all()?;
-            std::fs::rename(&temporary, path)
+            file.flush()
         };
-        write().map_err(|e| {
-            let _ = std::fs::remove_file(&temporary);
-            failed(e)
-        })
+        write().map_err(|e| Error::new(ErrorKind::Io, format!("{}: {e}", path.display())))
     }
 
     /// Reads a file that [`Toeplitz::save`] wrote for the same `key`.
@@ -122,6 +115,9 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
         file.read_exact(&mut bytes).map_err(failed)?;
         if u64::from_le_bytes(bytes) != sum.0 {
             bail!(BadFile, "{name}: the file is damaged (its checksum is wrong): save Q again");
+        }
+        if file.bytes().next().transpose().map_err(failed)?.is_some() {
+            bail!(BadFile, "{name}: the file goes on after the end of Q: save Q again, or cut off what was appended");
         }
         backend.set_spectrum(&mut convolver, &spectrum)?;
         Ok(Toeplitz { convolver })

@@ -1415,6 +1415,14 @@ fn q_is_saved_and_loaded() {
         damaged[200] ^= 1;
         std::fs::write(&file, &damaged).unwrap();
         fails(recon_plan_load_q(again.0, at), RECON_BAD_FILE, &["checksum"]);
+        std::fs::write(&file, [&bytes[..], b"\0"].concat()).unwrap();
+        fails(recon_plan_load_q(again.0, at), RECON_BAD_FILE, &["goes on after the end"]);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::FileTypeExt;
+            ok(recon_plan_save_q(plan.0, c"/dev/null".as_ptr()));
+            assert!(std::fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+        }
         std::fs::remove_file(&file).unwrap();
         fails(recon_plan_load_q(again.0, at), RECON_IO, &["could not load"]);
         fails(recon_plan_save_q(again.0, c"/nowhere/at/all".as_ptr()), RECON_IO, &["/nowhere/at/all", "save"]);

@@ -6,17 +6,21 @@
 mod io;
 
 mod common;
-// What is read and written, what is compared, and what is drawn.
+// What is read and written, what is compared, what is drawn, and what becomes of outputs and of damaged files.
 #[path = "cli/compare.rs"]
 mod compare;
+#[path = "cli/damaged.rs"]
+mod damaged;
 #[path = "cli/files.rs"]
 mod files;
+#[path = "cli/outputs.rs"]
+mod outputs;
 #[path = "cli/pictures.rs"]
 mod pictures;
 
 use crate::io::ismrmrd::{Encoding, Header, Limits, Space, TrajectoryKind};
-use crate::io::tests::test_data;
-use crate::io::{read_cfl, read_npy, write_cfl, Dataset, Image, Placement, Scan, ScanIndex};
+use crate::io::tests::{test_data, write_cfl};
+use crate::io::{read_cfl, read_npy, Dataset, Image, Placement, Scan, ScanIndex};
 use num_complex::Complex;
 use recon::trajectory::SpokeOrder;
 use recon::Trajectory;
@@ -34,7 +38,7 @@ fn alone<R>(f: impl FnOnce() -> R) -> R {
 }
 
 fn write_dataset(path: PathBuf, dataset: &Dataset) {
-    alone(|| crate::io::write_dataset(path, dataset)).unwrap();
+    alone(|| crate::io::tests::write_dataset(path, dataset)).unwrap();
 }
 
 fn read_images(path: impl AsRef<Path>) -> Vec<Image> {
@@ -183,7 +187,8 @@ fn scan(trajectory: &Trajectory, encoded: Space, recon: Space, coils: usize, dat
         placement: Placement::default(),
     };
     let encoding = Encoding { encoded, recon, trajectory: TrajectoryKind::Other, steps: [None, None] };
-    Dataset { header: Header { encodings: vec![encoding], ..Header::default() }, scans: vec![scan] }
+    let header = Header { encodings: vec![encoding], ..Header::default() };
+    Dataset { header, scans: vec![scan], left_out: Vec::new() }
 }
 
 fn only_image(path: &Path) -> Image {
@@ -787,7 +792,7 @@ fn brain_cartesian_is_the_inverse_fft() {
     dir.ok(&format!("grid {} -o image.h5 --combine none", path.display()));
     let image = only_image(&dir.path("image.h5"));
     assert_eq!((image.dims, image.channels), ([230, 180, 1], 8));
-    let scan = alone(|| crate::io::read_dataset(&path, None)).unwrap().scans.remove(0);
+    let scan = alone(|| crate::io::ismrmrd::read_dataset(&path, None)).unwrap().scans.remove(0);
     let (mut error, mut norm) = (0.0, 0.0);
     for coil in 0..8 {
         let mut kspace = vec![Complex::default(); 230 * 180];

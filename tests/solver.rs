@@ -422,6 +422,8 @@ fn q_is_saved_and_loaded() {
     flipped[bytes.len() / 2] ^= 1;
     std::fs::write(&damaged, &flipped).unwrap();
     assert!(second.load_q(&damaged).unwrap_err().message().contains("checksum"));
+    std::fs::write(&damaged, [&bytes[..], b"\0"].concat()).unwrap();
+    assert!(second.load_q(&damaged).unwrap_err().message().contains("goes on after the end"));
     std::fs::write(&damaged, vec![7; 5000]).unwrap();
     assert!(second.load_q(&damaged).unwrap_err().message().contains("not a file"));
     // What was there stays in use after a failure.

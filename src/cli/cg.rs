@@ -1,14 +1,15 @@
 //! `recon cg`.
 
-use crate::interrupt::whole;
-use crate::io::{read_images, Image, Scan};
+use crate::io::{Image, Scan};
 use crate::options::{Combination, DensityArgs, InputArgs, PlanArgs, Precision, PriorKind};
-use crate::output::{check_image_output, check_output, check_together, write_images, write_text};
+use crate::output::{check_outputs, check_together, image_files, print, reader_left, write_images, write_text};
 use crate::progress::Progress;
+use crate::reader::read_images;
 use crate::reconstruct::{cast, channels, groups, order_hint, read_maps, Finish, Sampling, Weights};
 use crate::resize::Resize;
 use crate::{defaults, input};
 use clap::ValueEnum;
+use recon::atomic_file::AtomicFiles;
 use recon::bail;
 use recon::{CgOptions, CgReport, Complex, LambdaUnit, Normal, Plan, Prior, Real, Result, Stop};
 use std::ops::ControlFlow;
@@ -112,13 +113,16 @@ pub struct CgArgs {
     #[arg(long, value_name = "FILE", help_heading = "Computation")]
     load_q: Option<PathBuf>,
 
-    /// Write iterations, residuals and seconds of every image, as JSON
+    /// Write iterations, residuals and seconds of every image, as JSON; `-`: to the standard output
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
     #[command(flatten)]
     plan: PlanArgs,
 }
+
+/// What stands for the standard output where a file is named.
+const STANDARD_OUTPUT: &str = "-";
 
 const WEIGHTED: &str = match defaults::WEIGHTED {
     true => "Density weights in the data term [default]",
@@ -207,14 +211,14 @@ impl CgArgs {
         if self.prior != PriorKind::Identity && self.lambda == 0.0 {
             log::warn!("--lambda is 0: the prior has no effect");
         }
-        let files = [Some(&self.input.input), self.input.trajectory.as_ref(), self.maps.as_ref()];
-        let more = [self.reference.as_ref(), self.initial.as_ref(), self.load_q.as_ref()];
-        let inputs: Vec<&Path> = files.into_iter().chain(more).flatten().map(|p| p.as_path()).collect();
-        check_image_output(&self.output, &inputs)?;
-        for path in self.report.iter().chain(&self.save_q) {
-            check_output(path, &inputs)?;
+        if self.save_q.as_ref().is_some_and(|path| path == Path::new(STANDARD_OUTPUT)) {
+            bail!(InvalidArgument, "--save-q -: Q goes to a file or a pipe by its name; ./- is a file of that name");
         }
-        Ok(())
+        let mut outputs = image_files(&self.output)?;
+        outputs.extend(self.report.clone().filter(|path| path != Path::new(STANDARD_OUTPUT)));
+        outputs.extend(self.save_q.clone());
+        let more = [&self.maps, &self.reference, &self.initial, &self.load_q];
+        check_outputs(&outputs, self.input.files().chain(more.into_iter().flatten()))
     }
 }
 
@@ -246,6 +250,9 @@ fn compute<T: Real>(args: &CgArgs) -> Result<()> {
     let total: usize = scans.iter().map(|s| args.images(s) * args.iterations).sum();
     let progress = Progress::new(total, "conjugate gradients");
     let mut done = 0;
+    // All outputs appear, or none.
+    let mut files = AtomicFiles::new();
+    let mut q_written = false;
     let mut images: Vec<Option<Image>> = vec![None; scans.len()];
     let mut reports = vec![serde_json::Value::Null; scans.len()];
     for same_trajectory in plans {
@@ -301,16 +308,25 @@ fn compute<T: Real>(args: &CgArgs) -> Result<()> {
                 reports[i] = describe(scan, &report, plan.info().seconds, seconds);
                 images[i] = Some(Finish { scan, resize: resizes[i], combine: args.combine }.image(solution)?);
             }
-            if let Some(path) = &args.save_q {
-                whole(|| plan.save_q(path)).map_err(|e| named(e, path))?;
+            // Plans of one trajectory have one Q, whatever their maps.
+            if let Some(path) = args.save_q.as_ref().filter(|_| !q_written) {
+                plan.save_q_among(&mut files, path).map_err(|e| named(e, path))?;
+                q_written = true;
             }
         }
     }
     drop(progress);
-    write_images(&args.output, &images.into_iter().flatten().collect::<Vec<_>>())?;
-    match &args.report {
-        Some(path) => write_text(path, &format!("{:#}\n", serde_json::Value::Array(reports))),
+    write_images(&mut files, &args.output, &images.into_iter().flatten().collect::<Vec<_>>())?;
+    let report = format!("{:#}\n", serde_json::Value::Array(reports));
+    let printed = match &args.report {
+        Some(path) if path == Path::new(STANDARD_OUTPUT) => print(&report),
+        Some(path) => write_text(&mut files, path, &report),
         None => Ok(()),
+    };
+    match printed {
+        // Who leaves before the end of the report wants the image nevertheless.
+        Err(e) if !reader_left(&e) => Err(e),
+        printed => files.commit().and(printed),
     }
 }
 

@@ -1,11 +1,13 @@
 //! `recon compare`.
 
 use crate::io::png::{write_png_row, Tile};
-use crate::io::{read_images, Image, Placement};
-use crate::output::say;
+use crate::io::{Image, Placement};
+use crate::output::{check_outputs, say};
+use crate::reader::read_images;
 use crate::reconstruct::{is_magnitude, order_hint};
 use crate::resize::zeros;
 use clap::ValueEnum;
+use recon::atomic_file::whole;
 use recon::bail;
 use recon::error::checked_product;
 use recon::metrics::{compare, compare_magnitude, Metrics, Scale};
@@ -130,6 +132,7 @@ pub fn run(args: &CompareArgs) -> Result<()> {
     if let Some(picture) = args.picture.as_ref().filter(|p| p.extension().is_none_or(|e| e != "png")) {
         bail!(InvalidArgument, "--picture {}: the name must end in .png", picture.display());
     }
+    check_outputs(args.picture.as_slice(), &args.files)?;
     let mut truths = volumes(truth_path)?;
     if args.transpose {
         truths = truths.iter().map(Volume::transposed).collect::<Result<_>>()?;
@@ -172,7 +175,7 @@ pub fn run(args: &CompareArgs) -> Result<()> {
         None => Ok(()),
         Some(picture) => {
             let largest = panels[0].pixels.iter().copied().fold(0.0, f32::max);
-            write_png_row(picture, &panels, (largest > 0.0).then_some(largest))
+            whole(|files| write_png_row(files, picture, &panels, (largest > 0.0).then_some(largest)))
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use crate::io::Scan;
 use crate::options::{Combination, InputArgs, PlanArgs, Precision};
-use crate::output::{check_image_output, check_together, write_images};
+use crate::output::{check_outputs, check_together, image_files, write_images};
 use crate::reconstruct::{cast, channels, each_scan, read_maps, Finish, Sampling};
 use crate::resize::{zeros, Resize};
 use crate::{defaults, input};
+use recon::atomic_file::whole;
 use recon::{Plan, Real, Result};
 use std::path::PathBuf;
 
@@ -39,8 +40,7 @@ pub struct FhdArgs {
 
 pub fn run(args: &FhdArgs) -> Result<()> {
     args.plan.options()?;
-    let inputs = [Some(&args.input.input), args.input.trajectory.as_ref(), args.maps.as_ref()];
-    check_image_output(&args.output, &inputs.into_iter().flatten().map(|p| p.as_path()).collect::<Vec<_>>())?;
+    check_outputs(&image_files(&args.output)?, args.input.files().chain(&args.maps))?;
     match args.plan.precision {
         Precision::F32 => compute::<f32>(args),
         Precision::F64 => compute::<f64>(args),
@@ -64,5 +64,5 @@ fn compute<T: Real>(args: &FhdArgs) -> Result<()> {
         plan.fhd(&cast::<T>(&scans[i].data)?, &mut coils)?;
         Finish { scan: &scans[i], resize: resizes[i], combine: args.combine }.image(coils)
     })?;
-    write_images(&args.output, &images)
+    whole(|files| write_images(files, &args.output, &images))
 }

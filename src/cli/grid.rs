@@ -2,10 +2,11 @@
 
 use crate::io::{Image, Scan};
 use crate::options::{Combination, DensityArgs, InputArgs, PlanArgs, Precision};
-use crate::output::{check_image_output, check_together, has_ending, write_images};
+use crate::output::{check_outputs, check_together, has_ending, image_files, write_images};
 use crate::reconstruct::{cast, channels, each_scan, Finish, Sampling, Weights};
 use crate::resize::{zeros, Resize};
 use crate::{defaults, input};
+use recon::atomic_file::whole;
 use recon::bail;
 use recon::{Complex, Plan, Real, Result};
 use std::path::PathBuf;
@@ -60,9 +61,7 @@ pub fn run(args: &GridArgs) -> Result<()> {
         );
     }
     args.plan.options()?;
-    let inputs: Vec<_> =
-        std::iter::once(&args.input.input).chain(&args.input.trajectory).map(|p| p.as_path()).collect();
-    check_image_output(&args.output, &inputs)?;
+    check_outputs(&image_files(&args.output)?, args.input.files())?;
     match args.plan.precision {
         Precision::F32 => compute::<f32>(args),
         Precision::F64 => compute::<f64>(args),
@@ -97,7 +96,7 @@ fn compute<T: Real>(args: &GridArgs) -> Result<()> {
         }
         Finish { scan: &scans[i], resize: resizes[i], combine: args.combine }.image(coils)
     })?;
-    write_images(&args.output, &images)
+    whole(|files| write_images(files, &args.output, &images))
 }
 
 fn gridded<T: Real>(plan: &Plan<T>, scan: &Scan, kspace: &[Complex<T>]) -> Result<Image> {

@@ -1,17 +1,18 @@
 //! `recon info`.
 
 use crate::input::kind_name;
-use crate::io::ismrmrd::Header;
-use crate::io::{read_cfl, read_dataset, read_images, Image, Scan};
+use crate::io::{read_cfl, read_images, Dataset, Image, Scan};
 use crate::output::{has_ending, say};
+use crate::reader::{read_either, Contents};
 use recon::backend::cuda::{compile, library, runtime};
 use recon::{Device, Geometry, Method, Options, Plan, Result};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What this program is and runs on, or what a file holds
 ///
 /// Without FILE: version, vector unit, threads, GPUs, NVRTC, the folder of compiled kernels. With FILE: encodings, matrices and fields of view (mm), coils, shots,
-/// samples, slices and the range of the trajectory (cycles per voxel) of raw data, or the sizes of images. Nothing is
+/// samples, slices and the range of the trajectory (cycles per voxel) of raw data, and what is no image data (noise scans,
+/// calibration), or the sizes of images. Nothing is
 /// reconstructed.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  recon info scan.h5")]
@@ -32,19 +33,11 @@ pub fn run(args: &InfoArgs) -> Result<()> {
             say(&format!("BART array of {:?} complex numbers", cfl.dims))
         }
         Some(path) if has_ending(path, &[".nii", ".nii.gz", ".npy"]) => read_images(path).and_then(|i| images(&i)),
-        Some(path) => match read_dataset(path, Some(&args.group)) {
-            Ok(dataset) => raw(&dataset.header, &dataset.scans),
-            // A file of images has no raw data; an error about raw data is more to the point otherwise.
-            Err(e) => match images_of(path) {
-                Some(found) => images(&found),
-                None => Err(e),
-            },
+        Some(path) => match read_either(path, &args.group)? {
+            Contents::Raw(dataset) => raw(&dataset),
+            Contents::Images(found) => images(&found),
         },
     }
-}
-
-fn images_of(path: &Path) -> Option<Vec<Image>> {
-    crate::io::ismrmrd::read_images(path, None).ok()
 }
 
 fn program() -> Result<()> {
@@ -102,8 +95,21 @@ fn span(values: impl Iterator<Item = usize>) -> String {
     }
 }
 
-fn raw(header: &Header, scans: &[Scan]) -> Result<()> {
+/// Numbers of a counter, and how many there are: `3 (0 to 2)`, or all of few that have gaps: `3 (0, 2, 7)`.
+fn counted(values: impl Iterator<Item = usize>) -> String {
+    let all: std::collections::BTreeSet<usize> = values.collect();
+    let range = span(all.iter().copied());
+    let gaps = all.last().zip(all.first()).is_some_and(|(last, first)| last - first >= all.len());
+    let list = || all.iter().map(|v| v.to_string()).collect::<Vec<_>>().join(", ");
+    format!("{} ({})", all.len(), if gaps && all.len() <= 12 { list() } else { range })
+}
+
+fn raw(Dataset { header, scans, left_out }: &Dataset) -> Result<()> {
     say(&format!("ISMRMRD raw data of {} images", scans.len()))?;
+    if !left_out.is_empty() {
+        let list: Vec<_> = left_out.iter().map(|(why, n)| format!("{n} {why}")).collect();
+        say(&format!("acquisitions of no image {}", list.join(", ")))?;
+    }
     if let Some(n) = header.receiver_channels {
         say(&format!("receive channels        {n}"))?;
     }
@@ -131,7 +137,7 @@ fn raw(header: &Header, scans: &[Scan]) -> Result<()> {
             ("sets", |s| s.index.set),
         ];
         for (name, of) in counters {
-            say(&format!("  {name:<21} {}", span(mine.iter().map(|s| of(s) as usize))))?;
+            say(&format!("  {name:<21} {}", counted(mine.iter().map(|s| of(s) as usize))))?;
         }
         say(&format!("  coils                 {}", span(mine.iter().map(|s| s.coils))))?;
         say(&format!("  shots an image        {}", span(mine.iter().map(|s| s.samples_per_shot.len()))))?;

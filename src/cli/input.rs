@@ -1,9 +1,10 @@
 //! Reading raw data.
 
 use crate::io::ismrmrd::TrajectoryKind;
-use crate::io::{kspace_from_bart, read_cfl, read_dataset, trajectory_from_bart, Placement, Scan, ScanIndex};
+use crate::io::{kspace_from_bart, read_cfl, trajectory_from_bart, Placement, Scan, ScanIndex};
 use crate::options::{checked_sizes, InputArgs, Matrix};
 use crate::output::has_ending;
+use crate::reader::read_dataset;
 use recon::bail;
 use recon::Result;
 use std::path::Path;
@@ -24,7 +25,7 @@ pub fn read(args: &InputArgs) -> Result<Vec<Scan>> {
             "{}: --trajectory goes with k-space in a .cfl file: an ISMRMRD file has its own",
             args.input.display()
         ),
-        (None, false) => read_dataset(&args.input, Some(&args.group))?.scans,
+        (None, false) => read_dataset(&args.input, &args.group)?.scans,
     };
     if args.slice.is_some() || args.repetition.is_some() {
         let list = |of: &dyn Fn(&Scan) -> u16| {

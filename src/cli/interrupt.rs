@@ -1,14 +1,4 @@
-//! Ctrl-C and its like end the program at once, except while a file is being written: then when it is whole.
-
-use std::sync::{Mutex, PoisonError};
-
-static WRITING: Mutex<()> = Mutex::new(());
-
-/// Runs `write`; a signal that ends the program waits for it.
-pub fn whole<R>(write: impl FnOnce() -> R) -> R {
-    let _guard = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
-    write()
-}
+//! Ctrl-C and its like end the program at once, except while its files are given their names: then when all have them.
 
 /// From now on a thread of its own takes the signals that ask the program to end. To be called before any other thread
 /// is started, because threads inherit the mask that keeps signals from them.
@@ -42,7 +32,7 @@ pub fn install() {
         if unsafe { libc::sigwait(&set, &mut signal) } != 0 {
             return;
         }
-        let _guard = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _no_more_files = recon::atomic_file::give_up();
         let _ = writeln!(std::io::stderr(), "\nrecon: error: interrupted");
         // SAFETY: ends the process without running what other threads may still be using.
         unsafe { libc::_exit(128 + signal) }

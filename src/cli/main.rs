@@ -14,6 +14,7 @@ mod options;
 mod output;
 mod precompile;
 mod progress;
+mod reader;
 mod reconstruct;
 mod resize;
 mod simulate;
@@ -21,6 +22,7 @@ mod simulate;
 use clap::{Parser, Subcommand};
 use recon::{Error, ErrorKind};
 use std::io::Write;
+use std::panic;
 use std::process::ExitCode;
 
 /// Reconstructs MR images from k-space samples taken along any trajectory
@@ -59,13 +61,22 @@ enum Command {
     Compare(compare::CompareArgs),
     Bench(bench::BenchArgs),
     Precompile(precompile::PrecompileArgs),
+    #[command(name = READER, hide = true)]
+    Reader(reader::ReaderArgs),
 }
+
+/// The command by which the program reads a file in a process of its own.
+const READER: &str = "read-hdf5";
 
 fn main() -> ExitCode {
     let program = match Program::try_parse() {
         Ok(program) => program,
         Err(e) => return usage(&e),
     };
+    if let Command::Reader(args) = &program.command {
+        return reader::run(args);
+    }
+    panic::set_hook(Box::new(defect));
     progress::start_log(program.verbose, program.quiet);
     interrupt::install();
     let result = match program.command {
@@ -77,6 +88,7 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Precompile(args) => precompile::run(&args),
+        Command::Reader(args) => return reader::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -91,23 +103,39 @@ fn main() -> ExitCode {
 
 /// One line for an error.
 fn complain(error: &Error) {
-    let text = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
-    let text = match error.kind() {
-        ErrorKind::Internal => format!("{text} (a defect of this program: please report it)"),
-        _ => text,
-    };
-    let _ = writeln!(std::io::stderr(), "recon: error: {text}");
+    let defect = if error.kind() == ErrorKind::Internal { DEFECT } else { "" };
+    complain_of(&format!("{}{defect}", error.message()));
+}
+
+fn complain_of(text: &str) {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    // Where there is no error stream, the status must do.
+    let _ = writeln!(std::io::stderr(), "recon: error: {line}");
+}
+
+const DEFECT: &str = " (a defect of this program: please report it)";
+
+/// One line for a panic.
+fn defect(panic: &panic::PanicHookInfo) {
+    let text = panic.payload().downcast_ref::<&str>().copied();
+    let text = text.or(panic.payload().downcast_ref::<String>().map(|s| &**s)).unwrap_or("no message");
+    let place = panic.location().map_or(String::new(), |place| format!(" at {place}"));
+    complain_of(&format!("{text}{place}{DEFECT}"));
 }
 
 /// Help and version go out as they are; of an error in the arguments, the line that says what is wrong.
 fn usage(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind as Kind;
     match error.kind() {
-        Kind::DisplayHelp | Kind::DisplayVersion => {
-            let _ = error.print();
-            ExitCode::SUCCESS
-        }
+        Kind::DisplayHelp | Kind::DisplayVersion => match error.print().and_then(|()| std::io::stdout().flush()) {
+            Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+                complain_of(&format!("the standard output cannot be written: {e}"));
+                ExitCode::FAILURE
+            }
+            _ => ExitCode::SUCCESS,
+        },
         Kind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            // Where there is no error stream, the status must do.
             let _ = error.print();
             ExitCode::from(2)
         }
@@ -118,7 +146,7 @@ fn usage(error: &clap::Error) -> ExitCode {
                 lines.take_while(|l| !l.starts_with("Usage:") && !l.starts_with("For more information")).collect();
             let text = kept.join(" ");
             let text = text.strip_prefix("error: ").unwrap_or(&text);
-            let _ = writeln!(std::io::stderr(), "recon: error: {text} (see recon --help)");
+            complain_of(&format!("{text} (see recon --help)"));
             ExitCode::from(2)
         }
     }

@@ -39,6 +39,13 @@ pub struct InputArgs {
     pub every: usize,
 }
 
+impl InputArgs {
+    /// The files that are read.
+    pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        std::iter::once(&self.input).chain(&self.trajectory)
+    }
+}
+
 /// How plans compute.
 #[derive(Args)]
 pub struct PlanArgs {

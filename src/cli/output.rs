@@ -1,19 +1,24 @@
-//! Output: files that appear whole or not at all, and text whose reader may leave.
+//! Output: what is checked before anything is computed, images, and text whose reader may leave.
 
-use crate::interrupt::whole;
+use crate::io::cfl::pair;
 use crate::io::{check_image_path, Image};
+use recon::atomic_file::{self, AtomicFiles};
 use recon::bail;
 use recon::{Error, ErrorKind, Result};
-use std::fs::{self, File};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const READER_LEFT: &str = "the reader of the output has left";
 
 /// Writes a line of results to the standard output stream.
 pub fn say(line: &str) -> Result<()> {
+    print(&format!("{line}\n"))
+}
+
+/// Writes to the standard output stream.
+pub fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout();
-    match writeln!(out, "{line}").and_then(|()| out.flush()) {
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => bail!(Io, "{READER_LEFT}"),
         Err(e) => bail!(Io, "the standard output cannot be written: {e}"),
@@ -25,40 +30,40 @@ pub fn reader_left(error: &Error) -> bool {
     error.kind() == ErrorKind::Io && error.message() == READER_LEFT
 }
 
-/// Checks, before anything is computed, that images can be written to `path`: its ending, its folder, and that it is none
-/// of the files read.
-pub fn check_image_output(path: &Path, inputs: &[&Path]) -> Result<()> {
-    check_image_path(path)?;
-    check_output(path, inputs)
+/// The files behind the name of an array or an image: BART's are two.
+pub fn files_of(path: &Path) -> Vec<PathBuf> {
+    match has_ending(path, &[".cfl", ".hdr"]) {
+        true => <[PathBuf; 2]>::from(pair(path)).into(),
+        false => vec![path.to_owned()],
+    }
 }
 
-/// Checks that a file can be written to `path`.
-pub fn check_output(path: &Path, inputs: &[&Path]) -> Result<()> {
-    let shown = path.display();
-    let Some(name) = path.file_name() else { bail!(Io, "{shown}: this is no name of a file") };
-    if path.is_dir() {
-        bail!(Io, "{shown}: this is a folder: give a file name");
-    }
-    let same = |other: &Path| matches!((path.canonicalize(), other.canonicalize()), (Ok(a), Ok(b)) if a == b);
-    if inputs.iter().any(|other| same(other)) {
-        bail!(InvalidArgument, "{shown}: this is a file to be read: the output needs another name");
-    }
-    let folder = match path.parent() {
-        Some(p) if !p.as_os_str().is_empty() => p,
-        _ => Path::new("."),
-    };
-    if !folder.is_dir() {
-        bail!(Io, "{shown}: the folder {} does not exist: create it first", folder.display());
-    }
-    // Whether a file can be created is best found out by creating one.
-    let probe = folder.join(format!(".recon-{}-{}.probe", std::process::id(), name.len()));
-    whole(|| {
-        if let Err(e) = File::create(&probe) {
-            bail!(Io, "{shown}: no file can be created in the folder {}: {e}", folder.display());
+/// The files of an image to be written, the ending of whose name is checked.
+pub fn image_files(path: &Path) -> Result<Vec<PathBuf>> {
+    check_image_path(path)?;
+    Ok(files_of(path))
+}
+
+/// Checks, before anything is computed, that a command can write its outputs: that each can be created, that no two are one
+/// file, whatever they are called, and that none is a file to be read.
+pub fn check_outputs<'a>(outputs: &[PathBuf], inputs: impl IntoIterator<Item = &'a PathBuf>) -> Result<()> {
+    let known = |path: &PathBuf| atomic_file::identity(path).map(|id| (path.clone(), id));
+    let inputs: Vec<_> = inputs.into_iter().flat_map(|path| files_of(path)).filter_map(|path| known(&path)).collect();
+    let mut before: Vec<(PathBuf, atomic_file::Identity)> = Vec::new();
+    for output in outputs {
+        let shown = output.display();
+        atomic_file::check(output)?;
+        let Some((path, id)) = known(output) else { continue };
+        if inputs.iter().any(|(_, other)| *other == id) {
+            bail!(InvalidArgument, "{shown}: this is a file to be read: the output needs another name");
         }
-        let _ = fs::remove_file(&probe);
-        Ok(())
-    })
+        if let Some((other, _)) = before.iter().find(|(_, other)| *other == id) {
+            let also = if other == output { String::new() } else { format!(", which is {} as well", other.display()) };
+            bail!(InvalidArgument, "{shown}{also}: two outputs go to this file: give one of them another name");
+        }
+        before.push((path, id));
+    }
+    Ok(())
 }
 
 /// Whether the name ends like one of these.
@@ -89,9 +94,9 @@ pub fn check_together(path: &Path, mut shapes: impl Iterator<Item = ([usize; 3],
     Ok(())
 }
 
-/// Writes images to one file.
-pub fn write_images(path: &Path, images: &[Image]) -> Result<()> {
-    whole(|| crate::io::write_images(path, images))?;
+/// Writes images to one of `files`.
+pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> Result<()> {
+    crate::io::write_images(files, path, images)?;
     log::info!(
         "{}: {} written",
         path.display(),
@@ -100,21 +105,10 @@ pub fn write_images(path: &Path, images: &[Image]) -> Result<()> {
     Ok(())
 }
 
-/// Writes a text file.
-pub fn write_text(path: &Path, text: &str) -> Result<()> {
-    let mut part = path.as_os_str().to_owned();
-    part.push(format!(".{}.part", std::process::id()));
-    whole(|| {
-        let write = || -> std::io::Result<()> {
-            let mut file = File::create(&part)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&part, path)
-        };
-        if let Err(e) = write() {
-            let _ = fs::remove_file(&part);
-            bail!(Io, "{}: {e}", path.display());
-        }
-        Ok(())
-    })
+/// Writes text to one of `files`.
+pub fn write_text(files: &mut AtomicFiles, path: &Path, text: &str) -> Result<()> {
+    match std::fs::write(files.add(path)?, text) {
+        Ok(()) => Ok(()),
+        Err(e) => bail!(Io, "{}: {e}", path.display()),
+    }
 }

@@ -3,10 +3,11 @@
 use crate::defaults;
 use crate::input::name;
 use crate::io::cfl::MAX_DIMS;
-use crate::io::{read_cfl, read_image, Image, Scan};
+use crate::io::{read_cfl, Image, Scan};
 use crate::options::{Combination, DensityArgs, PlanArgs};
 use crate::output::has_ending;
 use crate::progress::Progress;
+use crate::reader::read_image;
 use crate::resize::{zeros, Resize};
 use recon::bail;
 use recon::{combine, Complex, Density, Geometry, Plan, Real, Result};

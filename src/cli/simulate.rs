@@ -1,11 +1,12 @@
 //! `recon simulate`.
 
-use crate::interrupt::whole;
+use crate::io::cfl::pair;
 use crate::io::ismrmrd::{Encoding, Header, Limits, Space, TrajectoryKind};
 use crate::io::{write_cfl, write_dataset, Dataset, Image, Placement, Scan, ScanIndex};
 use crate::options::{checked_sizes, Matrix};
-use crate::output::{check_image_output, check_output, has_ending, write_images};
+use crate::output::{check_outputs, files_of, has_ending, image_files, write_images};
 use clap::ValueEnum;
+use recon::atomic_file::{whole, AtomicFiles};
 use recon::bail;
 use recon::phantom::{add_noise, CoilModel, Phantom};
 use recon::trajectory::SpokeOrder;
@@ -131,15 +132,11 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
             args.output.display()
         ),
     };
-    for path in std::iter::once(&args.output).chain(&bart) {
-        check_output(path, &[])?;
-    }
+    let mut outputs: Vec<PathBuf> = std::iter::once(&args.output).chain(&bart).flat_map(|p| files_of(p)).collect();
     for path in args.truth.iter().chain(&args.maps) {
-        check_image_output(path, &[])?;
-        if path == &args.output {
-            bail!(InvalidArgument, "{}: this is the name of the scan: choose another", path.display());
-        }
+        outputs.extend(image_files(path)?);
     }
+    check_outputs(&outputs, [])?;
     if args.weights && bart.is_some() {
         bail!(InvalidArgument, "--weights: BART's files have no place for density weights: write an .h5 file");
     }
@@ -173,22 +170,24 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
 
     let data = kspace.iter().map(|z| Complex::new(z.re as f32, z.im as f32)).collect();
     drop(kspace);
-    match &bart {
-        Some(path) => write_bart(args, path, matrix, &trajectory, data)?,
-        None => write_ismrmrd(args, matrix, ndim, &trajectory, data)?,
-    }
-    let voxels = matrix.iter().product();
-    let root = |i: usize| maps.as_ref().map_or(1.0, |m| root_of_squares(m, voxels, i));
-    if let (Some(path), Some(truth)) = (&args.truth, truth) {
-        let data = truth.iter().enumerate().map(|(i, t)| Complex::new((t * root(i)) as f32, 0.0)).collect();
-        write_images(path, &[image(matrix, 1, data)?])?;
-    }
-    if let (Some(path), Some(maps)) = (&args.maps, &maps) {
-        let data =
-            maps.iter().enumerate().map(|(i, s)| s / root(i % voxels)).map(|s| Complex::new(s.re as f32, s.im as f32));
-        write_images(path, &[image(matrix, args.coils, data.collect())?])?;
-    }
-    Ok(())
+    whole(|files| {
+        match &bart {
+            Some(path) => write_bart(files, args, path, matrix, &trajectory, data)?,
+            None => write_ismrmrd(files, args, matrix, ndim, &trajectory, data)?,
+        }
+        let voxels = matrix.iter().product();
+        let root = |i: usize| maps.as_ref().map_or(1.0, |m| root_of_squares(m, voxels, i));
+        if let (Some(path), Some(truth)) = (&args.truth, truth) {
+            let data = truth.iter().enumerate().map(|(i, t)| Complex::new((t * root(i)) as f32, 0.0)).collect();
+            write_images(files, path, &[image(matrix, 1, data)?])?;
+        }
+        if let (Some(path), Some(maps)) = (&args.maps, &maps) {
+            let maps = maps.iter().enumerate().map(|(i, s)| s / root(i % voxels));
+            let data = maps.map(|s| Complex::new(s.re as f32, s.im as f32)).collect();
+            write_images(files, path, &[image(matrix, args.coils, data)?])?;
+        }
+        Ok(())
+    })
 }
 
 fn root_of_squares(maps: &[Complex<f64>], voxels: usize, voxel: usize) -> f64 {
@@ -266,6 +265,7 @@ fn trajectory(args: &SimulateArgs, sizes: &[usize]) -> Result<Trajectory> {
 }
 
 fn write_ismrmrd(
+    files: &mut AtomicFiles,
     args: &SimulateArgs,
     matrix: [usize; 3],
     ndim: usize,
@@ -320,16 +320,18 @@ fn write_ismrmrd(
         times: vec![0.0; trajectory.samples()],
         placement: Placement::default(),
     };
-    whole(|| write_dataset(&args.output, &Dataset { header, scans: vec![scan] }))
+    write_dataset(files, &args.output, &Dataset { header, scans: vec![scan], left_out: Vec::new() })
 }
 
 /// NAME_traj.cfl beside NAME.cfl.
 fn trajectory_path(kspace: &Path) -> PathBuf {
-    let stem = kspace.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
-    kspace.with_file_name(format!("{stem}_traj.cfl"))
+    let mut name = pair(kspace).0.with_extension("").into_os_string();
+    name.push("_traj.cfl");
+    name.into()
 }
 
 fn write_bart(
+    files: &mut AtomicFiles,
     args: &SimulateArgs,
     path: &Path,
     matrix: [usize; 3],
@@ -344,8 +346,6 @@ fn write_bart(
             points.push(Complex::new(k as f32, 0.0));
         }
     }
-    whole(|| {
-        write_cfl(path, &[3, samples, shots], &points)?;
-        write_cfl(&args.output, &[1, samples, shots, args.coils], &data)
-    })
+    write_cfl(files, path, &[3, samples, shots], &points)?;
+    write_cfl(files, &args.output, &[1, samples, shots, args.coils], &data)
 }

@@ -546,9 +546,10 @@ pub unsafe extern "C" fn recon_q(plan: *const recon_plan, q: *mut c_void) -> rec
 }
 
 /// Saves Q, as recon_normal and recon_cg use it, for plans of the same geometry in other sessions; computes it first if
-/// need be. `path` is in the file system's encoding (UTF-8 on Windows).
+/// need be. `path` is in the file system's encoding (UTF-8 on Windows); a link is followed, a device or a fifo is
+/// written into. Several threads and processes may save to one path at once.
 ///
-/// Errors: RECON_NULL_POINTER; RECON_IO when the file cannot be written (nothing is left of it then);
+/// Errors: RECON_NULL_POINTER; RECON_IO when the file cannot be written (the path has what it had before then);
 /// RECON_UNSUPPORTED when the plan does not use Q; RECON_MEMORY_LIMIT.
 #[no_mangle]
 pub unsafe extern "C" fn recon_plan_save_q(plan: *const recon_plan, path: *const c_char) -> recon_status {
@@ -561,8 +562,8 @@ pub unsafe extern "C" fn recon_plan_save_q(plan: *const recon_plan, path: *const
 
 /// Loads Q in place of computing it.
 ///
-/// Errors: RECON_NULL_POINTER; RECON_IO when the file cannot be read; RECON_BAD_FILE when it is cut short, damaged, or
-/// belongs to another geometry; RECON_UNSUPPORTED when the plan does not use Q.
+/// Errors: RECON_NULL_POINTER; RECON_IO when the file cannot be read; RECON_BAD_FILE when it is cut short, damaged, too
+/// long, or belongs to another geometry; RECON_UNSUPPORTED when the plan does not use Q.
 #[no_mangle]
 pub unsafe extern "C" fn recon_plan_load_q(plan: *const recon_plan, path: *const c_char) -> recon_status {
     // SAFETY: the caller's plan and C string.

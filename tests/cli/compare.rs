@@ -7,7 +7,7 @@ use num_complex::Complex;
 use std::path::PathBuf;
 
 fn write_images(path: PathBuf, images: &[Image]) {
-    alone(|| crate::io::write_images(path, images)).unwrap();
+    alone(|| crate::io::tests::write_images(path, images)).unwrap();
 }
 
 fn image(dims: [usize; 3], data: Vec<Complex<f32>>) -> Image {

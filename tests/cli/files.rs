@@ -2,7 +2,8 @@
 
 use crate::common::Random;
 use crate::io::ismrmrd::{Encoding, Header, Limits, Space, TrajectoryKind};
-use crate::io::{read_cfl, write_cfl, Dataset, ScanIndex};
+use crate::io::tests::write_cfl;
+use crate::io::{read_cfl, Dataset, ScanIndex};
 use crate::{alone, bare, distance, noise, only_image, read_images, scan, space, write_dataset, TempDir};
 use num_complex::Complex;
 use recon::trajectory::SpokeOrder;

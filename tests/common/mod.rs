@@ -15,6 +15,11 @@ impl Random {
         let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
         let seed = std::env::var("RECON_TEST_SEED")
             .map_or(clock.as_nanos() as u64, |s| s.parse().expect("RECON_TEST_SEED is a number"));
+        Random::of(seed)
+    }
+
+    /// Those of a known seed.
+    pub fn of(seed: u64) -> Self {
         Random { seed, state: seed }
     }
 

@@ -2,12 +2,13 @@
 //!
 //! The folder is the environment variable RECON_CACHE_DIR, or `recon` in the user's cache folder. A file in it holds the
 //! machine code of one source with one set of options for one architecture, and the version of the NVRTC that made it. It
-//! is written whole under another name first, so that several processes may fill the folder at once; what is damaged, cut
+//! appears whole, so that several processes may fill the folder at once; what is damaged, cut
 //! short or of another version is compiled anew; a folder that cannot be written is only read.
 
 use super::library::nvrtc;
+use crate::atomic_file::whole;
 use crate::checksum::Checksum;
-use crate::error::{bail, Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use cudarc::nvrtc::sys as rtc;
 use std::ffi::{CStr, CString};
 use std::path::{Path, PathBuf};
@@ -236,30 +237,17 @@ fn read(path: &Path, compiler: Option<&(u32, u32)>) -> std::result::Result<Vec<u
 
 /// Keeps machine code, whole or not at all.
 pub fn write(folder: &Path, kernels: &Kernels, architecture: &str, code: &[u8]) -> Result<PathBuf> {
-    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
     let (major, minor) = nvrtc()?;
     let path = folder.join(kernels.file(architecture));
-    let temporary = folder.join(format!(
-        "{}.{}.{}.tmp",
-        kernels.file(architecture),
-        std::process::id(),
-        NUMBER.fetch_add(1, Relaxed)
-    ));
     let mut bytes = MAGIC.to_vec();
     bytes.extend(major.to_le_bytes());
     bytes.extend(minor.to_le_bytes());
     bytes.extend(Checksum::of(code).to_le_bytes());
     bytes.extend(code);
-    let write = || {
-        std::fs::create_dir_all(folder)?;
-        std::fs::write(&temporary, &bytes)?;
-        std::fs::rename(&temporary, &path)
+    let failed = |e: std::io::Error| {
+        Error::new(ErrorKind::Io, format!("{}: could not write compiled kernels: {e}", path.display()))
     };
-    if let Err(e) = write() {
-        // What is left of it, if anything, is of no use; that it cannot be removed either changes nothing.
-        let _ = std::fs::remove_file(&temporary);
-        bail!(Io, "{}: could not write compiled kernels: {e}", path.display());
-    }
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    whole(|files| std::fs::write(files.add(&path)?, &bytes).map_err(failed))?;
     Ok(path)
 }

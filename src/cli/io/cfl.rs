@@ -1,11 +1,12 @@
 //! BART's `.cfl` files: complex numbers in single precision, their sizes in a `.hdr` file beside them.
 
-use super::atomic::write_files;
 use super::{wrap_coordinate, write_complex, Bytes};
 use num_complex::Complex;
+use recon::atomic_file::AtomicFiles;
 use recon::error::{bail, checked_product, Error, ErrorKind, Result};
+use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{BufReader, Read, Write};
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// The most dimensions that BART knows; its headers list them all.
@@ -21,9 +22,14 @@ pub struct Cfl {
 }
 
 /// `path` with its ending `.cfl` or `.hdr` (or without either) as the pair of the two.
-fn pair(path: &Path) -> (PathBuf, PathBuf) {
-    let known = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("cfl") || e.eq_ignore_ascii_case("hdr"));
-    let base = if known { path.with_extension("") } else { path.to_owned() };
+pub fn pair(path: &Path) -> (PathBuf, PathBuf) {
+    let is = |name: &OsStr, of: [&str; 2]| of.iter().any(|of| name.eq_ignore_ascii_case(of));
+    let base = match (path.extension(), path.file_name()) {
+        (Some(ending), _) if is(ending, ["cfl", "hdr"]) => path.with_extension(""),
+        // A name that is nothing but its ending.
+        (None, Some(name)) if is(name, [".cfl", ".hdr"]) => path.with_file_name(""),
+        _ => path.to_owned(),
+    };
     let with = |ending: &str| {
         let mut name = base.clone().into_os_string();
         name.push(ending);
@@ -94,14 +100,14 @@ fn read_data(path: &Path, dims: Vec<usize>) -> Result<Cfl> {
     Ok(Cfl { dims, data })
 }
 
-/// Writes an array for BART: the files `.cfl` and `.hdr`, both or neither. `dims` are its sizes, fastest first; `path`
+/// Writes an array for BART among `files`: `.cfl` and `.hdr`. `dims` are its sizes, fastest first; `path`
 /// is as for [`read_cfl`].
 ///
 /// # Errors
 /// `InvalidSize` for no or more than 16 sizes, or one that is zero; `SizeMismatch` when their product is not the length
 /// of `data`; `Io` when the files cannot be written.
-pub fn write_cfl(path: impl AsRef<Path>, dims: &[usize], data: &[Complex<f32>]) -> Result<()> {
-    let (cfl, hdr) = pair(path.as_ref());
+pub fn write_cfl(files: &mut AtomicFiles, path: &Path, dims: &[usize], data: &[Complex<f32>]) -> Result<()> {
+    let (cfl, hdr) = pair(path);
     if dims.is_empty() || dims.len() > MAX_DIMS || dims.contains(&0) {
         bail!(InvalidSize, "{}: sizes {dims:?}: 1 to {MAX_DIMS} positive sizes are expected", cfl.display());
     }
@@ -114,12 +120,9 @@ pub fn write_cfl(path: impl AsRef<Path>, dims: &[usize], data: &[Complex<f32>]) 
         header += &format!("{} ", dims.get(i).unwrap_or(&1));
     }
     header += "\n";
-    write_files(&[&cfl, &hdr], |parts| {
-        let io = |e: std::io::Error| Error::new(ErrorKind::Io, format!("{}: {e}", cfl.display()));
-        let mut file = File::create(&parts[0]).map_err(io)?;
-        write_complex(&mut file, data).and_then(|()| file.flush()).map_err(io)?;
-        fs::write(&parts[1], &header).map_err(io)
-    })
+    let io = |e: std::io::Error| Error::new(ErrorKind::Io, format!("{}: {e}", cfl.display()));
+    File::create(files.add(&cfl)?).and_then(|mut file| write_complex(&mut file, data)).map_err(io)?;
+    fs::write(files.add(&hdr)?, &header).map_err(io)
 }
 
 /// How a trajectory of BART's is laid out, in words.
@@ -291,7 +294,7 @@ pub fn kspace_from_bart(array: &Cfl, trajectory: &Cfl) -> Result<(usize, usize)>
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{ramp, TempDir};
+    use super::super::tests::{ramp, write_cfl, TempDir};
     use super::*;
 
     #[test]

@@ -5,8 +5,8 @@
 //! stay together, so that averages are averaged by the reconstruction.
 //!
 //! Counts, sizes and field layouts in a file are checked before they are believed. What is behind them is read by the
-//! HDF5 library, and its older versions (1.10 among them) do not survive every damaged file: read files from strangers
-//! with a current one, or in a process of its own.
+//! HDF5 library, and its older versions (1.10 among them) do not survive every damaged file: the program reads files in a
+//! process of its own.
 
 mod header;
 mod images;
@@ -24,7 +24,7 @@ use num_complex::Complex;
 use recon::error::{bail, checked_product, Error, ErrorKind, Result};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A raw dataset.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +33,8 @@ pub struct Dataset {
     pub header: Header,
     /// The data of one image each, in ascending order of their index.
     pub scans: Vec<Scan>,
+    /// What the acquisitions are that belong to no image, and how many there are of each kind.
+    pub left_out: Vec<(String, usize)>,
 }
 
 /// Which image of a measurement: the counters of ISMRMRD. They are ordered as they are listed here.
@@ -249,6 +251,9 @@ fn open(path: &Path) -> Result<hdf5::File> {
     if about.is_dir() {
         bail!(Io, "this is a folder, not a file");
     }
+    if !about.is_file() {
+        bail!(Io, "HDF5 reads files only, not devices or pipes: save it to a file first");
+    }
     if about.len() == 0 {
         bail!(BadFile, "the file is empty");
     }
@@ -261,7 +266,26 @@ fn open(path: &Path) -> Result<hdf5::File> {
     if !std::iter::once(0).chain((9..=20).map(|b| 1 << b)).any(signature) {
         bail!(BadFile, "this is not an HDF5 file");
     }
-    hdf5::File::open(path).map_err(hdf5_error(ErrorKind::BadFile, "the file is truncated, damaged or locked"))
+    let damaged = hdf5_error(ErrorKind::BadFile, "the file is truncated, damaged or locked");
+    hdf5::File::open(name_for_hdf5(path, &file)).map_err(damaged)
+}
+
+/// Creates a file in place of an empty one.
+fn create(path: &Path) -> hdf5::Result<hdf5::File> {
+    let file = File::open(path).map_err(|e| hdf5::Error::Internal(e.to_string()))?;
+    hdf5::File::create(name_for_hdf5(path, &file))
+}
+
+/// The name of an open file, or, where that is not UTF-8, which HDF5's crate asks for, that of its descriptor.
+fn name_for_hdf5(path: &Path, file: &File) -> PathBuf {
+    #[cfg(target_os = "linux")]
+    if path.to_str().is_none() {
+        use std::os::fd::AsRawFd;
+        return format!("/proc/self/fd/{}", file.as_raw_fd()).into();
+    }
+    // What the name stands for elsewhere.
+    let _ = file;
+    path.to_owned()
 }
 
 /// Checks that `found` has every field of `wanted`. HDF5 leaves others as they were in memory.

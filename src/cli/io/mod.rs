@@ -1,10 +1,9 @@
 //! Readers and writers of files: ISMRMRD, BART's `.cfl`, NIfTI, PNG, NumPy's `.npy`.
 //!
 //! Arrays are laid out as everywhere in this crate: x fastest, k-space `[samples, coils]`, coordinates in cycles per
-//! voxel in [-0.5, 0.5). Every writer is atomic: it writes beside its target and renames at the end, so that an error,
-//! a panic or a killed process never leaves part of a file under the name that was asked for.
+//! voxel in [-0.5, 0.5). Writers write among [`AtomicFiles`], so that an error, a panic or a killed process never leaves part
+//! of a file under the name that was asked for.
 
-mod atomic;
 pub mod cfl;
 pub mod ismrmrd;
 pub mod nifti;
@@ -12,11 +11,12 @@ pub mod npy;
 pub mod png;
 
 pub use cfl::{kspace_from_bart, read_cfl, trajectory_from_bart, write_cfl};
-pub use ismrmrd::{read_dataset, write_dataset, Dataset, Scan, ScanIndex};
+pub use ismrmrd::{write_dataset, Dataset, Scan, ScanIndex};
 pub use npy::read_npy;
 pub use png::{write_png, PngOptions};
 
 use num_complex::Complex;
+use recon::atomic_file::AtomicFiles;
 use recon::error::{bail, checked_product, Error, ErrorKind, Result};
 use recon::geometry::in_range;
 use std::fs::File;
@@ -182,16 +182,7 @@ pub fn check_image_path(path: impl AsRef<Path>) -> Result<()> {
     Format::of(path.as_ref(), &[Format::Hdf5, Format::Cfl, NIFTI[0], NIFTI[1], Format::Png]).map(drop)
 }
 
-/// Writes one image: [`write_images`].
-///
-/// # Errors
-/// As [`write_images`].
-#[cfg(test)]
-pub fn write_image(path: impl AsRef<Path>, image: &Image) -> Result<()> {
-    write_images(path, std::slice::from_ref(image))
-}
-
-/// Writes images in the format that the ending of `path` says:
+/// Writes images among `files`, in the format that the ending of `path` says:
 ///
 /// - `.h5`, `.mrd`: ISMRMRD images ([`ismrmrd::write_images`]); complex, with placement and index;
 /// - `.cfl`, `.hdr`: BART's pair of files, complex, `[x, y, z, channels]`, several images along BART's dimension 10;
@@ -200,9 +191,8 @@ pub fn write_image(path: impl AsRef<Path>, image: &Image) -> Result<()> {
 ///
 /// # Errors
 /// `InvalidArgument` for another ending and for no images, `SizeMismatch` when images that share a file other than
-/// ISMRMRD differ in size, `Io` when the file cannot be written. Nothing is left behind then.
-pub fn write_images(path: impl AsRef<Path>, images: &[Image]) -> Result<()> {
-    let path = path.as_ref();
+/// ISMRMRD differ in size, `Io` when the file cannot be written.
+pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> Result<()> {
     let format = Format::of(path, &[Format::Hdf5, Format::Cfl, NIFTI[0], NIFTI[1], Format::Png])?;
     let Some(first) = images.first() else {
         bail!(InvalidArgument, "{}: there is no image to write", path.display());
@@ -218,21 +208,21 @@ pub fn write_images(path: impl AsRef<Path>, images: &[Image]) -> Result<()> {
         );
     }
     match format {
-        Format::Hdf5 => ismrmrd::write_images(path, images),
-        Format::Nifti { .. } => nifti::write_nifti(path, images),
-        Format::Png => write_png(path, images, &PngOptions::default()),
+        Format::Hdf5 => ismrmrd::write_images(files, path, images),
+        Format::Nifti { .. } => nifti::write_nifti(files, path, images),
+        Format::Png => write_png(files, path, images, &PngOptions::default()),
         _ => {
             let [x, y, z] = first.dims;
             let mut dims = vec![x, y, z, first.channels];
             match images {
                 [one] => {
                     one.check().map_err(|e| e.within(path.display()))?;
-                    write_cfl(path, &dims, &one.data)
+                    write_cfl(files, path, &dims, &one.data)
                 }
                 _ => {
                     dims.extend([1, 1, 1, 1, 1, 1, images.len()]);
                     let all: Vec<_> = images.iter().flat_map(|i| i.data.iter().copied()).collect();
-                    write_cfl(path, &dims, &all)
+                    write_cfl(files, path, &dims, &all)
                 }
             }
         }
@@ -265,13 +255,11 @@ pub fn read_images(path: impl AsRef<Path>) -> Result<Vec<Image>> {
     Ok(vec![image])
 }
 
-/// Reads the only image of a file: [`read_images`].
+/// The only image of those that a file holds.
 ///
 /// # Errors
-/// As [`read_images`]; `InvalidArgument` when the file holds several images.
-pub fn read_image(path: impl AsRef<Path>) -> Result<Image> {
-    let path = path.as_ref();
-    let mut images = read_images(path)?;
+/// `InvalidArgument` when the file holds several images.
+pub fn the_only_image(path: &Path, mut images: Vec<Image>) -> Result<Image> {
     match (images.len(), images.pop()) {
         (1, Some(image)) => Ok(image),
         (n, _) => bail!(InvalidArgument, "{}: holds {n} images where one is wanted", path.display()),

@@ -1,9 +1,9 @@
 //! NIfTI-1 files, `.nii` and `.nii.gz`.
 
-use super::atomic::write_file;
 use super::{read_up_to, write_blocks, Bytes, Image};
 use flate2::{read::MultiGzDecoder, write::GzEncoder, Compression};
 use num_complex::Complex;
+use recon::atomic_file::AtomicFiles;
 use recon::error::{bail, checked_product, Error, ErrorKind, Result};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ const HEADER: usize = 348;
 /// The header and four bytes that say that no extension follows.
 const OFFSET: usize = 352;
 
-/// Writes the magnitudes of images in single precision, compressed when the name ends with `.gz`: a 3D file with one
+/// Writes, among `files`, the magnitudes of images in single precision, compressed when the name ends with `.gz`: a 3D file with one
 /// image, or a 4D file with all channels of all images, which have the same size.
 ///
 /// Voxel sizes are in mm. The position and directions of the first image become the affine transform of the file (the
@@ -25,24 +25,22 @@ const OFFSET: usize = 352;
 /// # Errors
 /// `InvalidArgument` for no images; `InvalidSize` and `SizeMismatch` for images that are not well formed or differ in
 /// size; `Unsupported` for a size above 32767, the most that NIfTI-1 can say; `Io` when the file cannot be written.
-pub fn write_nifti(path: impl AsRef<Path>, images: &[Image]) -> Result<()> {
-    let path = path.as_ref();
+pub fn write_nifti(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> Result<()> {
     let header = header(images).map_err(|e| e.within(path.display()))?;
     let gzip = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz"));
-    write_file(path, |part| {
-        let write = || {
-            let mut file = File::create(part)?;
-            if gzip {
-                let mut out = GzEncoder::new(&mut file, Compression::default());
-                write_body(&mut out, &header, images)?;
-                out.finish()?;
-            } else {
-                write_body(&mut file, &header, images)?;
-            }
-            file.flush()
-        };
-        write().map_err(|e| Error::new(ErrorKind::Io, format!("{}: {e}", path.display())))
-    })
+    let part = files.add(path)?;
+    let write = || {
+        let mut file = File::create(part)?;
+        if gzip {
+            let mut out = GzEncoder::new(&mut file, Compression::default());
+            write_body(&mut out, &header, images)?;
+            out.finish()?;
+        } else {
+            write_body(&mut file, &header, images)?;
+        }
+        file.flush()
+    };
+    write().map_err(|e| Error::new(ErrorKind::Io, format!("{}: {e}", path.display())))
 }
 
 fn write_body(out: &mut impl Write, header: &[u8], images: &[Image]) -> std::io::Result<()> {
@@ -272,7 +270,7 @@ fn layout(n: &Bytes) -> Result<(Vec<usize>, Numbers)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{ramp, TempDir};
+    use super::super::tests::{ramp, write_nifti, TempDir};
     use super::super::Placement;
     use super::*;
 

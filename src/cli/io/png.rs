@@ -1,7 +1,7 @@
 //! Grey pictures of magnitude images, the head upright.
 
-use super::atomic::write_file;
 use super::{Image, Placement};
+use recon::atomic_file::AtomicFiles;
 use recon::error::{bail, checked_product, Error, ErrorKind, Result};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -77,15 +77,14 @@ impl Tile {
     }
 }
 
-/// Writes the magnitudes of images as a grey picture, [`Tile::of`] each. The channels of the images, and the images, stand
+/// Writes, among `files`, the magnitudes of images as a grey picture, [`Tile::of`] each. The channels of the images, and the images, stand
 /// side by side, all with the same grey scale.
 ///
 /// # Errors
 /// `InvalidArgument` for no images and for a maximum that is not positive; `NotFinite` when a voxel shown is NaN or
 /// infinite; `InvalidSize` and `SizeMismatch` for an image that is not well formed; `Io` when the file cannot be
 /// written.
-pub fn write_png(path: impl AsRef<Path>, images: &[Image], options: &PngOptions) -> Result<()> {
-    let path = path.as_ref();
+pub fn write_png(files: &mut AtomicFiles, path: &Path, images: &[Image], options: &PngOptions) -> Result<()> {
     let mut tiles = Vec::new();
     for image in images {
         image.check().map_err(|e| e.within(path.display()))?;
@@ -94,35 +93,33 @@ pub fn write_png(path: impl AsRef<Path>, images: &[Image], options: &PngOptions)
             tiles.push(Tile::of(image.dims, &image.placement, |i| voxels[i].norm()));
         }
     }
-    write_row(path, &tiles, options.maximum, options.depth)
+    write_row(files, path, &tiles, options.maximum, options.depth)
 }
 
-/// Writes slices side by side and aligned at the top, with one grey scale of 256 levels for all: zero and less are black,
+/// Writes, among `files`, slices side by side and aligned at the top, with one grey scale of 256 levels for all: zero and less are black,
 /// `maximum` and more are white. Without `maximum`, it is the 99.9th percentile of all pixels, or their maximum where that
 /// is zero.
 ///
 /// # Errors
 /// As [`write_png`].
-pub fn write_png_row(path: impl AsRef<Path>, tiles: &[Tile], maximum: Option<f32>) -> Result<()> {
-    write_row(path.as_ref(), tiles, maximum, Depth::Eight)
+pub fn write_png_row(files: &mut AtomicFiles, path: &Path, tiles: &[Tile], maximum: Option<f32>) -> Result<()> {
+    write_row(files, path, tiles, maximum, Depth::Eight)
 }
 
-fn write_row(path: &Path, tiles: &[Tile], maximum: Option<f32>, depth: Depth) -> Result<()> {
+fn write_row(files: &mut AtomicFiles, path: &Path, tiles: &[Tile], maximum: Option<f32>, depth: Depth) -> Result<()> {
     let (grey, width, height) = compose(tiles, maximum, depth).map_err(|e| e.within(path.display()))?;
-    write_file(path, |part| {
-        let io = |e: &dyn std::fmt::Display| Error::new(ErrorKind::Io, format!("{}: {e}", path.display()));
-        let mut out = BufWriter::new(File::create(part).map_err(|e| io(&e))?);
-        let mut encoder = ::png::Encoder::new(&mut out, width, height);
-        encoder.set_color(::png::ColorType::Grayscale);
-        encoder.set_depth(match depth {
-            Depth::Eight => ::png::BitDepth::Eight,
-            Depth::Sixteen => ::png::BitDepth::Sixteen,
-        });
-        let mut writer = encoder.write_header().map_err(|e| io(&e))?;
-        writer.write_image_data(&grey).map_err(|e| io(&e))?;
-        writer.finish().map_err(|e| io(&e))?;
-        out.flush().map_err(|e| io(&e))
-    })
+    let io = |e: &dyn std::fmt::Display| Error::new(ErrorKind::Io, format!("{}: {e}", path.display()));
+    let mut out = BufWriter::new(File::create(files.add(path)?).map_err(|e| io(&e))?);
+    let mut encoder = ::png::Encoder::new(&mut out, width, height);
+    encoder.set_color(::png::ColorType::Grayscale);
+    encoder.set_depth(match depth {
+        Depth::Eight => ::png::BitDepth::Eight,
+        Depth::Sixteen => ::png::BitDepth::Sixteen,
+    });
+    let mut writer = encoder.write_header().map_err(|e| io(&e))?;
+    writer.write_image_data(&grey).map_err(|e| io(&e))?;
+    writer.finish().map_err(|e| io(&e))?;
+    out.flush().map_err(|e| io(&e))
 }
 
 /// The bytes of the picture, its width and its height.
@@ -182,7 +179,7 @@ fn brightest(images: &[Tile]) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{ramp, TempDir};
+    use super::super::tests::{ramp, write_png, write_png_row, TempDir};
     use super::*;
     use std::io::BufReader;
 

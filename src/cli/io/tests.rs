@@ -1,8 +1,36 @@
 //! What the tests of all formats share, and the tests of the choice between them.
 
 use super::*;
+use recon::atomic_file::whole;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Writers of one file, or pair, alone.
+macro_rules! alone {
+    ($($name:ident: $writer:path, ($($argument:ident: $kind:ty),+));+ $(;)?) => {
+        $(pub(crate) fn $name(path: impl AsRef<Path>, $($argument: $kind),+) -> Result<()> {
+            whole(|files| $writer(files, path.as_ref(), $($argument),+))
+        })+
+    };
+}
+
+alone! {
+    write_images: super::write_images, (images: &[Image]);
+    write_series: ismrmrd::write_images, (images: &[Image]);
+    write_dataset: ismrmrd::write_dataset, (dataset: &Dataset);
+    write_cfl: cfl::write_cfl, (dims: &[usize], data: &[Complex<f32>]);
+    write_nifti: nifti::write_nifti, (images: &[Image]);
+    write_png: png::write_png, (images: &[Image], options: &PngOptions);
+    write_png_row: png::write_png_row, (tiles: &[png::Tile], maximum: Option<f32>);
+}
+
+fn write_image(path: impl AsRef<Path>, image: &Image) -> Result<()> {
+    write_images(path, std::slice::from_ref(image))
+}
+
+fn read_image(path: impl AsRef<Path>) -> Result<Image> {
+    the_only_image(path.as_ref(), read_images(path.as_ref())?)
+}
 
 /// A folder that goes with this value.
 pub(super) struct TempDir(PathBuf);

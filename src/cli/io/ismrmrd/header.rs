@@ -22,7 +22,8 @@ pub enum TrajectoryKind {
 }
 
 impl TrajectoryKind {
-    const NAMES: [(TrajectoryKind, &'static str); 6] = [
+    /// All kinds, in their order, with their names.
+    pub const NAMES: [(TrajectoryKind, &'static str); 6] = [
         (TrajectoryKind::Cartesian, "cartesian"),
         (TrajectoryKind::Epi, "epi"),
         (TrajectoryKind::Radial, "radial"),

@@ -1,11 +1,11 @@
 //! Images.
 
-use super::super::atomic::write_file;
-use super::{check_stored, checked_type, hdf5_error, open, ScanIndex};
+use super::{check_stored, checked_type, create, hdf5_error, open, ScanIndex};
 use crate::io::{Image, Placement};
 use hdf5::types::{TypeDescriptor, VarLenAscii};
 use ndarray::ArrayView;
 use num_complex::Complex;
+use recon::atomic_file::AtomicFiles;
 use recon::error::{bail, checked_product, ErrorKind, Result};
 use std::path::Path;
 
@@ -64,15 +64,14 @@ const IMAGE_REAL: u16 = 3;
 const IMAGE_COMPLEX: u16 = 5;
 const ATTRIBUTES: &str = "<?xml version=\"1.0\"?>\n<ismrmrdMeta></ismrmrdMeta>\n";
 
-/// Writes images as the ISMRMRD library lays them out: the groups `dataset/image_0`, `dataset/image_1`, ..., each with
+/// Writes images, among `files`, as the ISMRMRD library lays them out: the groups `dataset/image_0`, `dataset/image_1`, ..., each with
 /// the images that agree in size and channels, as `header`, `attributes` and `data` [images, channels, z, y, x]. Where
 /// all imaginary parts of a group are zero it holds single-precision numbers, else complex ones.
 ///
 /// # Errors
 /// `InvalidArgument` for no images; `InvalidSize` and `SizeMismatch` for an image that is not well formed;
 /// `Unsupported` for a size above 65535, which ISMRMRD cannot say; `Io` when the file cannot be written.
-pub fn write_images(path: impl AsRef<Path>, images: &[Image]) -> Result<()> {
-    let path = path.as_ref();
+pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> Result<()> {
     if images.is_empty() {
         bail!(InvalidArgument, "{}: there is no image to write", path.display());
     }
@@ -90,19 +89,17 @@ pub fn write_images(path: impl AsRef<Path>, images: &[Image]) -> Result<()> {
     }
     let what = format!("{}: the file cannot be written", path.display());
     let io = hdf5_error(ErrorKind::Io, &what);
-    write_file(path, |part| {
-        let file = hdf5::File::create(part).map_err(&io)?;
-        let write = || -> hdf5::Result<()> {
-            let dataset = file.create_group("dataset")?;
-            for (number, ((dims, channels), images)) in series.iter().enumerate() {
-                let group = dataset.create_group(&format!("image_{number}"))?;
-                write_series(&group, number, *dims, *channels, images)?;
-            }
-            file.flush()
-        };
-        write().map_err(&io)?;
-        file.close().map_err(&io)
-    })
+    let file = create(&files.add(path)?).map_err(&io)?;
+    let write = || -> hdf5::Result<()> {
+        let dataset = file.create_group("dataset")?;
+        for (number, ((dims, channels), images)) in series.iter().enumerate() {
+            let group = dataset.create_group(&format!("image_{number}"))?;
+            write_series(&group, number, *dims, *channels, images)?;
+        }
+        file.flush()
+    };
+    write().map_err(&io)?;
+    file.close().map_err(&io)
 }
 
 fn write_series(

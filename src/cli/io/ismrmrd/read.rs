@@ -82,12 +82,16 @@ fn read(path: &Path, group: &str) -> Result<Dataset> {
     checked_type::<super::Acquisition>(&set, "data")?;
     check_stored(&set, "data")?;
 
-    let heads = read_heads(&set)?;
+    let (heads, left_out) = read_heads(&set)?;
+    let list = left_out.iter().map(|(why, n)| format!("{n} {why}")).collect::<Vec<_>>().join(", ");
     if heads.is_empty() {
-        bail!(BadFile, "none of the {} acquisitions is image data: all are calibration or the like", set.size());
+        bail!(BadFile, "none of the {} acquisitions is image data: {list}", set.size());
+    }
+    if !left_out.is_empty() {
+        log::info!("{}: {} acquisitions, of which skipped: {list}", path.display(), set.size());
     }
     // The numbers themselves are stored without compression, so the file bounds what may be asked for.
-    let length = std::fs::metadata(set.filename()).map(|m| m.len()).unwrap_or(u64::MAX);
+    let length = std::fs::metadata(path).map(|m| m.len()).unwrap_or(u64::MAX);
     let announced = heads
         .iter()
         .fold(0u64, |sum, h| sum.saturating_add(h.head.number_of_samples as u64 * h.head.active_channels as u64 * 8));
@@ -132,7 +136,7 @@ fn read(path: &Path, group: &str) -> Result<Dataset> {
         first += count;
     }
     let scans = builders.into_iter().zip(&members).map(|(builder, m)| builder.finish(m)).collect::<Result<_>>()?;
-    Ok(Dataset { header, scans })
+    Ok(Dataset { header, scans, left_out })
 }
 
 fn read_xml(node: &hdf5::Group, group: &str) -> Result<String> {
@@ -214,7 +218,8 @@ fn purpose(flags: u64) -> Option<&'static str> {
     kinds.iter().find(|k| has(k.0)).map(|k| k.1).or(calibration.then_some("calibration"))
 }
 
-fn read_heads(set: &hdf5::Dataset) -> Result<Vec<Head>> {
+/// The heads of image data, and of how many acquisitions there are none, by what they are.
+fn read_heads(set: &hdf5::Dataset) -> Result<(Vec<Head>, Vec<(String, usize)>)> {
     let count = set.size();
     let (mut heads, mut skipped) = (Vec::new(), BTreeMap::<&str, usize>::new());
     for start in (0..count).step_by(HEADS) {
@@ -228,11 +233,7 @@ fn read_heads(set: &hdf5::Dataset) -> Result<Vec<Head>> {
             }
         }
     }
-    if !skipped.is_empty() {
-        let list: Vec<_> = skipped.iter().map(|(why, n)| format!("{n} {why}")).collect();
-        log::info!("{}: {count} acquisitions, of which skipped: {}", set.filename(), list.join(", "));
-    }
-    Ok(heads)
+    Ok((heads, skipped.into_iter().map(|(why, n)| (why.to_owned(), n)).collect()))
 }
 
 /// Where the coordinates of a scan come from.

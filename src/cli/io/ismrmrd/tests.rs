@@ -1,6 +1,6 @@
-use super::super::tests::{ramp, test_data, TempDir};
-use super::write::write_raw;
+use super::super::tests::{ramp, test_data, write_dataset, write_series as write_images, TempDir};
 use super::*;
+use recon::atomic_file::whole;
 use std::path::PathBuf;
 
 /// A header of one encoding.
@@ -25,6 +25,15 @@ fn acquisition(samples: usize, dimensions: usize, coils: usize) -> Acquisition {
     let traj: Vec<f32> = (0..samples * dimensions).map(|i| (i % 7) as f32 / 14.0).collect();
     let data: Vec<f32> = (0..2 * samples * coils).map(|i| i as f32).collect();
     Acquisition { head, traj: VarLenArray::from_slice(&traj), data: VarLenArray::from_slice(&data) }
+}
+
+fn write_raw(
+    path: &Path,
+    xml: Option<&str>,
+    total: usize,
+    acquisitions: &mut dyn Iterator<Item = Acquisition>,
+) -> Result<()> {
+    whole(|files| super::write::write_raw(files, path, xml, total, acquisitions))
 }
 
 /// A file with these acquisitions, read again.
@@ -91,7 +100,7 @@ fn dataset() -> Dataset {
             },
         }
     };
-    Dataset { header, scans: vec![scan(0, &[5, 4, 6, 1, 7], false), scan(1, &[3; 200], true)] }
+    Dataset { header, scans: vec![scan(0, &[5, 4, 6, 1, 7], false), scan(1, &[3; 200], true)], left_out: Vec::new() }
 }
 
 #[test]

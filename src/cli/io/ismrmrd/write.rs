@@ -1,15 +1,16 @@
 //! Writing raw data.
 
-use super::super::{atomic::write_file, wrap_coordinate};
-use super::{flag, hdf5_error, Acquisition, AcquisitionHead, Counters, Dataset, Scan};
+use super::super::wrap_coordinate;
+use super::{create, flag, hdf5_error, Acquisition, AcquisitionHead, Counters, Dataset, Scan};
 use hdf5::types::{VarLenArray, VarLenAscii};
+use recon::atomic_file::AtomicFiles;
 use recon::error::{bail, ErrorKind, Result};
 use std::path::Path;
 
 /// Acquisitions a chunk of the file, and as many are held in memory at a time.
 const CHUNK: usize = 64;
 
-/// Writes a raw dataset in ISMRMRD's layout, into the group `dataset`: the XML header, and one acquisition a shot with
+/// Writes a raw dataset, among `files`, in ISMRMRD's layout, into the group `dataset`: the XML header, and one acquisition a shot with
 /// its trajectory (and its density weights as a last dimension, where the scan has them).
 ///
 /// The sample time of a shot is the difference of its first two times. Shots are numbered by `kspace_encode_step_1`,
@@ -19,9 +20,8 @@ const CHUNK: usize = 64;
 /// `InvalidSize` and `SizeMismatch` when the counts of a scan make no sense, or it refers to an encoding that the
 /// header lacks or that has another matrix; `CoordinateOutOfRange` and `NotFinite` for what could not be read again;
 /// `Unsupported` for shots of more than 65535 samples and for more than 65535 coils, which an ISMRMRD acquisition
-/// cannot say; `Io` when the file cannot be written. Nothing is left behind then.
-pub fn write_dataset(path: impl AsRef<Path>, dataset: &Dataset) -> Result<()> {
-    let path = path.as_ref();
+/// cannot say; `Io` when the file cannot be written.
+pub fn write_dataset(files: &mut AtomicFiles, path: &Path, dataset: &Dataset) -> Result<()> {
     if dataset.scans.is_empty() {
         bail!(InvalidArgument, "{}: there is no scan to write", path.display());
     }
@@ -36,7 +36,7 @@ pub fn write_dataset(path: impl AsRef<Path>, dataset: &Dataset) -> Result<()> {
         }
         a
     });
-    write_raw(path, Some(&dataset.header.to_xml()), total, &mut acquisitions)
+    write_raw(files, path, Some(&dataset.header.to_xml()), total, &mut acquisitions)
 }
 
 fn check(scan: &Scan, dataset: &Dataset) -> Result<()> {
@@ -130,6 +130,7 @@ fn acquisitions(scan: &Scan) -> impl Iterator<Item = Acquisition> + '_ {
 
 /// Writes `total` acquisitions, unchecked, and an XML header if there is one.
 pub(super) fn write_raw(
+    files: &mut AtomicFiles,
     path: &Path,
     xml: Option<&str>,
     total: usize,
@@ -137,24 +138,22 @@ pub(super) fn write_raw(
 ) -> Result<()> {
     let what = format!("{}: the file cannot be written", path.display());
     let io = hdf5_error(ErrorKind::Io, &what);
-    write_file(path, |part| {
-        let file = hdf5::File::create(part).map_err(&io)?;
-        let mut write = || -> hdf5::Result<()> {
-            let group = file.create_group("dataset")?;
-            // ASCII, not UTF-8: the ISMRMRD library asks for that, and HDF5 does not convert one to the other.
-            if let Some(xml) = xml {
-                let text = VarLenAscii::from_ascii(xml).map_err(|e| hdf5::Error::Internal(e.to_string()))?;
-                group.new_dataset::<VarLenAscii>().shape(1).create("xml")?.write_raw(&[text])?;
-            }
-            let builder = group.new_dataset::<Acquisition>().packed(true).shape(total..);
-            let set = builder.chunk(total.clamp(1, CHUNK)).create("data")?;
-            for start in (0..total).step_by(CHUNK) {
-                let batch: Vec<_> = acquisitions.take(CHUNK).collect();
-                set.write_slice(&batch, start..start + batch.len())?;
-            }
-            file.flush()
-        };
-        write().map_err(&io)?;
-        file.close().map_err(&io)
-    })
+    let file = create(&files.add(path)?).map_err(&io)?;
+    let mut write = || -> hdf5::Result<()> {
+        let group = file.create_group("dataset")?;
+        // ASCII, not UTF-8: the ISMRMRD library asks for that, and HDF5 does not convert one to the other.
+        if let Some(xml) = xml {
+            let text = VarLenAscii::from_ascii(xml).map_err(|e| hdf5::Error::Internal(e.to_string()))?;
+            group.new_dataset::<VarLenAscii>().shape(1).create("xml")?.write_raw(&[text])?;
+        }
+        let builder = group.new_dataset::<Acquisition>().packed(true).shape(total..);
+        let set = builder.chunk(total.clamp(1, CHUNK)).create("data")?;
+        for start in (0..total).step_by(CHUNK) {
+            let batch: Vec<_> = acquisitions.take(CHUNK).collect();
+            set.write_slice(&batch, start..start + batch.len())?;
+        }
+        file.flush()
+    };
+    write().map_err(&io)?;
+    file.close().map_err(&io)
 }

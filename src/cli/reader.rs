@@ -1,0 +1,472 @@
+//! HDF5 files are read in a process of their own, and with them everything else by its ending.
+//!
+//! HDF5's C library does not survive every damaged file: versions in use crash, search without end, or ask for all memory.
+//! The program starts itself again, therefore, to read such a file, within bounds of time and memory, and gets what the file
+//! holds through a pipe: where the reader dies, that is an error in one line. A reader in Rust would have to know every
+//! layout of groups, chunks, heaps and filters that HDF5 has had, since the files come from many writers; this is a
+//! fraction of it, and it holds the same for every version of the library. What it costs is that a scan is in memory
+//! twice for a moment, and one copy of it through the pipe, at some GB/s and while the reader converts the next part.
+
+use crate::io::ismrmrd::{self, Encoding, Header, Limits, Space, TrajectoryKind};
+use crate::io::{self, Dataset, Image, Placement, Scan, ScanIndex};
+use crate::output::has_ending;
+use clap::ValueEnum;
+use num_complex::Complex;
+use recon::{bail, Error, ErrorKind, Result};
+use std::ffi::OsStr;
+use std::io::{BufReader, BufWriter, ErrorKind as IoKind, Read, Result as IoResult, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+
+/// What a file holds.
+pub enum Contents {
+    Raw(Dataset),
+    Images(Vec<Image>),
+}
+
+/// What is wanted of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Wanted {
+    Raw,
+    Images,
+    /// Raw data, or images where there are none.
+    Either,
+}
+
+/// Raw data: [`ismrmrd::read_dataset`].
+pub fn read_dataset(path: &Path, group: &str) -> Result<Dataset> {
+    match read_apart(Wanted::Raw, path, group)? {
+        Contents::Raw(dataset) => Ok(dataset),
+        Contents::Images(_) => Err(unexpected(path)),
+    }
+}
+
+/// Images: [`io::read_images`].
+pub fn read_images(path: &Path) -> Result<Vec<Image>> {
+    if !has_ending(path, &[".h5", ".mrd"]) {
+        return io::read_images(path);
+    }
+    match read_apart(Wanted::Images, path, "")? {
+        Contents::Images(images) => Ok(images),
+        Contents::Raw(_) => Err(unexpected(path)),
+    }
+}
+
+/// The only image of a file.
+pub fn read_image(path: &Path) -> Result<Image> {
+    io::the_only_image(path, read_images(path)?)
+}
+
+/// What there is in an HDF5 file.
+pub fn read_either(path: &Path, group: &str) -> Result<Contents> {
+    read_apart(Wanted::Either, path, group)
+}
+
+fn unexpected(path: &Path) -> Error {
+    Error::new(ErrorKind::Internal, format!("{}: the reader has sent what it was not asked for", path.display()))
+}
+
+/// Reads an HDF5 file for another process of this program.
+#[derive(clap::Args)]
+pub struct ReaderArgs {
+    #[arg(value_enum)]
+    wanted: Wanted,
+    group: String,
+    /// How much is logged.
+    level: log::LevelFilter,
+    path: PathBuf,
+}
+
+fn read_apart(wanted: Wanted, path: &Path, group: &str) -> Result<Contents> {
+    let shown = path.display();
+    let possible = wanted.to_possible_value();
+    let name = possible.as_ref().map_or("", |v| v.get_name());
+    let level = log::max_level().to_string();
+    let mut command = Command::new(this_program()?);
+    command.args([super::READER, "--", name, group, &level].map(OsStr::new)).arg(path);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    // Ctrl-C is for this process. The reader ends when the other end of its standard input is closed, however that comes.
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(e) => bail!(Io, "{shown}: the process that reads HDF5 files could not be started: {e}"),
+    };
+    let Some(pipe) = child.stdout.take() else {
+        bail!(Internal, "{shown}: the reader has no output");
+    };
+    #[cfg(target_os = "linux")]
+    // SAFETY: the call takes no address. A pipe that stays small makes the two wait for each other more often, no more.
+    unsafe {
+        libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(&pipe), libc::F_SETPIPE_SZ, 1 << 20);
+    }
+    let answer = receive(&mut BufReader::with_capacity(BLOCK, pipe));
+    // It has ended, most often, or has nothing more to say; the kill is an error then, and changes nothing.
+    drop(child.kill());
+    let status = child.wait();
+    match (answer, status) {
+        (Ok(answer), _) => answer,
+        (Err(e), Ok(status)) if e.kind() == IoKind::UnexpectedEof => Err(death(status, path).within(shown)),
+        (Err(e), _) => bail!(BadFile, "{shown}: the process that reads it sent what makes no sense: {e}: {DAMAGED}"),
+    }
+}
+
+const DAMAGED: &str = "the file is damaged: copy it anew, or see what h5dump finds in it";
+
+/// What the end of a reader says about the file.
+fn death(status: ExitStatus, path: &Path) -> Error {
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        let text = match signal {
+            libc::SIGXCPU => {
+                let seconds = seconds_for(path);
+                format!("HDF5's library comes to no end in {seconds} s of computing: {DAMAGED}")
+            }
+            libc::SIGKILL | libc::SIGTERM => {
+                "the process that reads it was ended from outside, for want of memory perhaps: free some, and try again"
+                    .into()
+            }
+            _ => format!("HDF5's library crashes on it (signal {signal}): {DAMAGED}"),
+        };
+        return Error::new(ErrorKind::BadFile, text);
+    }
+    let _ = path;
+    Error::new(ErrorKind::Internal, format!("the process that reads it ended with {status}"))
+}
+
+/// This program's own file, even where another has taken its name since.
+fn this_program() -> Result<PathBuf> {
+    let own = Path::new("/proc/self/exe");
+    if own.exists() {
+        return Ok(own.into());
+    }
+    match std::env::current_exe() {
+        Ok(path) => Ok(path),
+        Err(e) => {
+            bail!(Io, "the program, which starts itself again to read HDF5 files, does not know its own name: {e}")
+        }
+    }
+}
+
+/// The seconds of computing that a file may take: hundreds of times what HDF5 needs.
+fn seconds_for(path: &Path) -> u64 {
+    2 + (std::fs::metadata(path).map_or(0, |about| about.len()) >> 20)
+}
+
+/// Bounds this process: its memory by what a file of this length can hold at the best compression HDF5 has, 1032 to 1, a few
+/// times over, and by the machine's; its time; and no image of it on the disk should it crash.
+#[cfg(unix)]
+fn limit(path: &Path) {
+    let length = std::fs::metadata(path).map_or(0, |about| about.len());
+    // SAFETY: the calls take no address.
+    let (pages, page) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
+    let machine = u64::try_from(pages).unwrap_or(0).saturating_mul(u64::try_from(page).unwrap_or(0));
+    let memory =
+        length.saturating_mul(4 * 1032).saturating_add(4 << 30).min(if machine > 0 { machine } else { u64::MAX });
+    for (what, most) in [(libc::RLIMIT_CPU, seconds_for(path)), (libc::RLIMIT_AS, memory), (libc::RLIMIT_CORE, 0)] {
+        let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: the structure, which both calls only read or fill, lives on this stack.
+        let set = unsafe {
+            libc::getrlimit(what, &mut now) == 0 && {
+                now.rlim_cur = now.rlim_cur.min(most as libc::rlim_t);
+                libc::setrlimit(what, &now) == 0
+            }
+        };
+        if !set {
+            log::debug!("limit {what} could not be set: {}", std::io::Error::last_os_error());
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn limit(_: &Path) {}
+
+/// Reads the file and sends what it holds: the whole life of the process that reads.
+pub fn run(args: &ReaderArgs) -> ExitCode {
+    // Started by hand it has no log, and that is all.
+    if log::set_logger(&ToParent).is_ok() {
+        log::set_max_level(args.level);
+    }
+    // Nobody waits for the answer any more when the standard input ends.
+    let watch = || {
+        drop(std::io::copy(&mut std::io::stdin(), &mut std::io::sink()));
+        end_now(1)
+    };
+    if let Err(e) = std::thread::Builder::new().name("watch".into()).spawn(watch) {
+        log::debug!("no thread watches for the end of the other process: {e}");
+    }
+    limit(&args.path);
+    let images = || ismrmrd::read_images(&args.path, None);
+    let contents = match args.wanted {
+        Wanted::Images => images().map(Contents::Images),
+        Wanted::Raw => ismrmrd::read_dataset(&args.path, Some(&args.group)).map(Contents::Raw),
+        // A file of images has no raw data; an error about raw data is more to the point otherwise.
+        Wanted::Either => match ismrmrd::read_dataset(&args.path, Some(&args.group)) {
+            Ok(dataset) => Ok(Contents::Raw(dataset)),
+            Err(e) => images().map(Contents::Images).map_err(|_| e),
+        },
+    };
+    let mut out = BufWriter::with_capacity(BLOCK, std::io::stdout().lock());
+    let sent = match &contents {
+        Ok(Contents::Raw(dataset)) => RAW.put(&mut out).and_then(|()| dataset.put(&mut out)),
+        Ok(Contents::Images(images)) => IMAGES.put(&mut out).and_then(|()| images.put(&mut out)),
+        Err(e) => ERROR.put(&mut out).and_then(|()| e.put(&mut out)),
+    };
+    end_now(sent.and_then(|()| out.flush()).is_err().into())
+}
+
+/// Ends this process without what HDF5 does at an end: it may be busy in another thread, or among damaged things.
+fn end_now(status: i32) -> ! {
+    #[cfg(unix)]
+    // SAFETY: the call takes no address and does not come back.
+    unsafe {
+        libc::_exit(status)
+    }
+    #[cfg(not(unix))]
+    std::process::exit(status)
+}
+
+// What begins a message.
+const LOG: u8 = 0;
+const ERROR: u8 = 1;
+const RAW: u8 = 2;
+const IMAGES: u8 = 3;
+
+/// Sends records of the log to the process that asked.
+struct ToParent;
+
+impl log::Log for ToParent {
+    fn enabled(&self, metadata: &log::Metadata) -> bool {
+        metadata.level() <= log::max_level()
+    }
+    fn log(&self, record: &log::Record) {
+        if self.enabled(record.metadata()) {
+            let mut out = std::io::stdout().lock();
+            let record = (record.level() as usize, (record.target().to_owned(), record.args().to_string()));
+            // Where nobody reads there is no use in saying so.
+            drop(LOG.put(&mut out).and_then(|()| record.put(&mut out)).and_then(|()| out.flush()));
+        }
+    }
+    fn flush(&self) {}
+}
+
+/// What the reader sends, to its end; records of its log go to this one.
+fn receive(from: &mut impl Read) -> IoResult<Result<Contents>> {
+    loop {
+        match u8::take(from)? {
+            LOG => {
+                let (level, (target, text)): (usize, (String, String)) = Passed::take(from)?;
+                let level = log::Level::iter().find(|l| *l as usize == level).unwrap_or(log::Level::Warn);
+                let mut record = log::Record::builder();
+                record.level(level).target(&target).module_path(Some(&target));
+                log::logger().log(&record.args(format_args!("{text}")).build());
+            }
+            ERROR => return Error::take(from).map(Err),
+            RAW => return Dataset::take(from).map(|d| Ok(Contents::Raw(d))),
+            IMAGES => return Passed::take(from).map(|i| Ok(Contents::Images(i))),
+            other => return Err(senseless(format!("a message of kind {other}"))),
+        }
+    }
+}
+
+fn senseless(what: impl Into<String>) -> std::io::Error {
+    std::io::Error::new(IoKind::InvalidData, what.into())
+}
+
+/// Bytes passed at a time.
+const BLOCK: usize = 1 << 16;
+
+/// What is passed from one process to another, on one machine.
+trait Passed: Sized {
+    fn put(&self, out: &mut impl Write) -> IoResult<()>;
+    fn take(from: &mut impl Read) -> IoResult<Self>;
+
+    fn put_all(all: &[Self], out: &mut impl Write) -> IoResult<()> {
+        all.iter().try_for_each(|value| value.put(out))
+    }
+    /// Memory is taken as values arrive, not on the word of a process that may have gone astray.
+    fn take_all(count: usize, from: &mut impl Read) -> IoResult<Vec<Self>> {
+        let mut all = Vec::new();
+        for _ in 0..count {
+            all.push(Self::take(from)?);
+        }
+        Ok(all)
+    }
+}
+
+/// Numbers: many are passed in blocks.
+macro_rules! numbers {
+    ($($number:ty: $size:expr, $bytes:expr, $value:expr);+ $(;)?) => {$(
+        impl Passed for $number {
+            fn put(&self, out: &mut impl Write) -> IoResult<()> {
+                out.write_all(&$bytes(*self))
+            }
+            fn take(from: &mut impl Read) -> IoResult<Self> {
+                let mut bytes = [0; $size];
+                from.read_exact(&mut bytes)?;
+                Ok($value(bytes))
+            }
+            fn put_all(all: &[Self], out: &mut impl Write) -> IoResult<()> {
+                let mut block = vec![0; BLOCK];
+                for part in all.chunks(BLOCK / $size) {
+                    let bytes = &mut block[..part.len() * $size];
+                    bytes.as_chunks_mut::<{ $size }>().0.iter_mut().zip(part).for_each(|(b, value)| *b = $bytes(*value));
+                    out.write_all(bytes)?;
+                }
+                Ok(())
+            }
+            fn take_all(count: usize, from: &mut impl Read) -> IoResult<Vec<Self>> {
+                let (mut all, mut block) = (Vec::new(), vec![0; BLOCK]);
+                while all.len() < count {
+                    let bytes = &mut block[..(count - all.len()).min(BLOCK / $size) * $size];
+                    from.read_exact(bytes)?;
+                    let (values, _) = bytes.as_chunks::<{ $size }>();
+                    if all.try_reserve(values.len()).is_err() {
+                        return Err(IoKind::OutOfMemory.into());
+                    }
+                    all.extend(values.iter().map(|value| $value(*value)));
+                }
+                Ok(all)
+            }
+        }
+    )+};
+}
+
+fn complex_bytes(z: Complex<f32>) -> [u8; 8] {
+    let (re, im) = (z.re.to_ne_bytes(), z.im.to_ne_bytes());
+    [re[0], re[1], re[2], re[3], im[0], im[1], im[2], im[3]]
+}
+
+fn complex([a, b, c, d, e, f, g, h]: [u8; 8]) -> Complex<f32> {
+    Complex::new(f32::from_ne_bytes([a, b, c, d]), f32::from_ne_bytes([e, f, g, h]))
+}
+
+numbers! {
+    u8: 1, u8::to_ne_bytes, u8::from_ne_bytes;
+    u16: 2, u16::to_ne_bytes, u16::from_ne_bytes;
+    u32: 4, u32::to_ne_bytes, u32::from_ne_bytes;
+    u64: 8, u64::to_ne_bytes, u64::from_ne_bytes;
+    usize: size_of::<usize>(), usize::to_ne_bytes, usize::from_ne_bytes;
+    f32: 4, f32::to_ne_bytes, f32::from_ne_bytes;
+    Complex<f32>: 8, complex_bytes, complex;
+}
+
+impl<T: Passed> Passed for Vec<T> {
+    fn put(&self, out: &mut impl Write) -> IoResult<()> {
+        self.len().put(out)?;
+        T::put_all(self, out)
+    }
+    fn take(from: &mut impl Read) -> IoResult<Self> {
+        T::take_all(usize::take(from)?, from)
+    }
+}
+
+impl Passed for String {
+    fn put(&self, out: &mut impl Write) -> IoResult<()> {
+        self.len().put(out)?;
+        out.write_all(self.as_bytes())
+    }
+    fn take(from: &mut impl Read) -> IoResult<Self> {
+        String::from_utf8(Vec::take(from)?).map_err(|e| senseless(e.to_string()))
+    }
+}
+
+impl<T: Passed> Passed for Option<T> {
+    fn put(&self, out: &mut impl Write) -> IoResult<()> {
+        (self.is_some() as u8).put(out)?;
+        self.as_ref().map_or(Ok(()), |value| value.put(out))
+    }
+    fn take(from: &mut impl Read) -> IoResult<Self> {
+        match u8::take(from)? {
+            0 => Ok(None),
+            _ => T::take(from).map(Some),
+        }
+    }
+}
+
+impl<T: Passed, const N: usize> Passed for [T; N] {
+    fn put(&self, out: &mut impl Write) -> IoResult<()> {
+        T::put_all(self, out)
+    }
+    fn take(from: &mut impl Read) -> IoResult<Self> {
+        T::take_all(N, from)?.try_into().map_err(|_| senseless("an array of another length"))
+    }
+}
+
+impl<A: Passed, B: Passed> Passed for (A, B) {
+    fn put(&self, out: &mut impl Write) -> IoResult<()> {
+        self.0.put(out).and_then(|()| self.1.put(out))
+    }
+    fn take(from: &mut impl Read) -> IoResult<Self> {
+        Ok((A::take(from)?, B::take(from)?))
+    }
+}
+
+/// Kinds of errors that reading has; another is passed as the last.
+const KINDS: [ErrorKind; 11] = [
+    ErrorKind::InvalidSize,
+    ErrorKind::SizeOverflow,
+    ErrorKind::SizeMismatch,
+    ErrorKind::NotFinite,
+    ErrorKind::CoordinateOutOfRange,
+    ErrorKind::InvalidArgument,
+    ErrorKind::OutOfHostMemory,
+    ErrorKind::Unsupported,
+    ErrorKind::Internal,
+    ErrorKind::BadFile,
+    ErrorKind::Io,
+];
+
+impl Passed for Error {
+    fn put(&self, out: &mut impl Write) -> IoResult<()> {
+        KINDS.iter().position(|k| *k == self.kind()).unwrap_or(KINDS.len() - 1).put(out)?;
+        self.message().to_owned().put(out)
+    }
+    fn take(from: &mut impl Read) -> IoResult<Self> {
+        let kind = KINDS.get(usize::take(from)?).ok_or_else(|| senseless("an error of no kind"))?;
+        Ok(Error::new(*kind, String::take(from)?))
+    }
+}
+
+impl Passed for TrajectoryKind {
+    fn put(&self, out: &mut impl Write) -> IoResult<()> {
+        (*self as u8).put(out)
+    }
+    fn take(from: &mut impl Read) -> IoResult<Self> {
+        let kind = TrajectoryKind::NAMES.get(u8::take(from)? as usize);
+        kind.map(|(kind, _)| *kind).ok_or_else(|| senseless("a trajectory of no kind"))
+    }
+}
+
+/// Structures: one field after the other.
+macro_rules! structures {
+    ($($name:ident { $($field:ident),+ $(,)? })+) => {$(
+        impl Passed for $name {
+            fn put(&self, out: &mut impl Write) -> IoResult<()> {
+                $(self.$field.put(out)?;)+
+                Ok(())
+            }
+            fn take(from: &mut impl Read) -> IoResult<Self> {
+                Ok($name { $($field: Passed::take(from)?),+ })
+            }
+        }
+    )+};
+}
+
+structures! {
+    Dataset { header, scans, left_out }
+    Header { encodings, receiver_channels, h1_resonance_hz }
+    Encoding { encoded, recon, trajectory, steps }
+    Space { matrix, fov_mm }
+    Limits { minimum, maximum, center }
+    ScanIndex { encoding, slice, repetition, contrast, phase, set, average }
+    Scan {
+        index, encoded_matrix, recon_matrix, encoded_fov_mm, recon_fov_mm, ndim, coordinates, weights, samples_per_shot,
+        coils, data, times, placement,
+    }
+    Placement {
+        position, read_dir, phase_dir, slice_dir, table_position, measurement_uid, acquisition_time_stamp,
+        physiology_time_stamp,
+    }
+    Image { dims, channels, data, fov_mm, placement, index }
+}
