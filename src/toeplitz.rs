@@ -107,7 +107,7 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
         let mut found = vec![0; wanted.len()];
         file.read_exact(&mut found).map_err(failed)?;
         if found[..8] != wanted[..8] {
-            bail!(BadFile, "{name}: this is not a file that recon_plan_save_q wrote");
+            bail!(BadFile, "{name}: this is no file of a saved Q");
         }
         if found != wanted {
             bail!(

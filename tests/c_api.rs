@@ -1396,7 +1396,7 @@ fn what_is_not_there_is_said() {
     let to: *mut c_void = out.as_mut_ptr().cast();
     // SAFETY: arrays have the lengths documented.
     unsafe {
-        fails(recon_fbp(plan.0, s.kspace_at(), to), RECON_UNSUPPORTED, &["filtered backprojection", "recon_grid"]);
+        fails(recon_fbp(plan.0, s.kspace_at(), to), RECON_UNSUPPORTED, &["filtered backprojection", "gridding"]);
         fails(recon_grid_kspace(plan.0, s.kspace_at(), to), RECON_UNSUPPORTED, &["exact", "NUFFT"]);
         fails(recon_window_correction(plan.0, 0, to.cast()), RECON_UNSUPPORTED, &["exact", "NUFFT"]);
     }

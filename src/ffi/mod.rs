@@ -746,7 +746,8 @@ pub unsafe extern "C" fn recon_fbp(plan: *const recon_plan, kspace: *const c_voi
         });
         bail!(
             Unsupported,
-            "filtered backprojection is not in this version: use recon_grid with weights of RECON_DENSITY_RAMP"
+            // In words that say the same in MATLAB.
+            "filtered backprojection is not in this version: use gridding with density weights of the ramp"
         )
     })
 }
