@@ -548,6 +548,54 @@ typedef struct {
     char simd[32];
 } recon_plan_properties;
 
+// Bytes that a plan and its operations take, at their peaks, beyond the caller's arrays: see recon_plan_memory. Set it up
+// with recon_memory_init.
+//
+// Each figure is that of a plan that serves this one operation, the plan included. Q stays: once recon_normal or recon_cg
+// were called, other operations take host_q and device_q more.
+typedef struct {
+    // Set by recon_memory_init.
+    uint32_t struct_size;
+    // Zero.
+    uint32_t reserved;
+    // The host's memory, while the plan is made.
+    uint64_t host_plan;
+    // For recon_forward, recon_fhd and recon_weighted_fhd.
+    uint64_t host_transform;
+    // For recon_grid: without weights in the geometry with those of Pipe and Menon, which it then makes.
+    uint64_t host_grid;
+    // For recon_density with RECON_DENSITY_PIPE_MENON and RECON_DENSITY_RAMP.
+    uint64_t host_density;
+    // For recon_density with RECON_DENSITY_JACKSON.
+    uint64_t host_density_jackson;
+    // For recon_coil_maps with the default calibration.
+    uint64_t host_coil_maps;
+    // For recon_normal, Q included where it is used.
+    uint64_t host_normal;
+    // For recon_cg, Q included where it is used; what RECON_PRIOR_ANATOMICAL and RECON_PRIOR_MATRIX hold is not.
+    uint64_t host_cg;
+    // What Q holds once it is made; 0 where it is not used.
+    uint64_t host_q;
+    // The same, in the memory of all GPUs that the plan is on; 0 on the CPU.
+    uint64_t device_plan;
+    // See host_transform.
+    uint64_t device_transform;
+    // See host_grid.
+    uint64_t device_grid;
+    // See host_density.
+    uint64_t device_density;
+    // See host_density_jackson.
+    uint64_t device_density_jackson;
+    // See host_coil_maps.
+    uint64_t device_coil_maps;
+    // See host_normal.
+    uint64_t device_normal;
+    // See host_cg.
+    uint64_t device_cg;
+    // See host_q.
+    uint64_t device_q;
+} recon_memory;
+
 // The error e = scale x - t of an image x against the truth t. Set it up with recon_quality_init.
 typedef struct {
     // Set by recon_quality_init.
@@ -616,6 +664,9 @@ recon_status recon_cg_report_init(recon_cg_report *report, uint32_t struct_size)
 // Empty properties. `struct_size` is sizeof(recon_plan_properties).
 recon_status recon_plan_properties_init(recon_plan_properties *properties, uint32_t struct_size);
 
+// Empty figures. `struct_size` is sizeof(recon_memory).
+recon_status recon_memory_init(recon_memory *memory, uint32_t struct_size);
+
 // Empty properties. `struct_size` is sizeof(recon_device_properties).
 recon_status recon_device_properties_init(recon_device_properties *properties, uint32_t struct_size);
 
@@ -632,6 +683,22 @@ recon_status recon_quality_init(recon_quality *quality, uint32_t struct_size);
 // RECON_OUT_OF_DEVICE_MEMORY; RECON_DRIVER_INCOMPLETE where the GPU's kernels are neither kept nor can be compiled;
 // RECON_UNSUPPORTED for a field map, a voxel list with RECON_METHOD_NUFFT, or a vector unit that the processor lacks.
 recon_status recon_plan_create(const recon_geometry *geometry, const recon_options *options, recon_plan **plan);
+
+// Tells the bytes that a plan of this geometry and its operations will take, before it is made: upper estimates, on the CPU
+// within a fifth of the peaks where these are beyond some MiB. The caller's arrays are not counted, nor what a GPU's driver
+// takes for itself. Window, grid and device are chosen as recon_plan_create does.
+//
+// geometry: its sizes count, and whether weights and coil_maps are NULL: what other addresses lead to is not read. With
+// coordinates, which may be NULL, memory->host_coil_maps counts the samples in the centre of k-space, without them all.
+// options: as for recon_plan_create, or NULL. A memory_limit is heeded only where it decides what a plan does: that the plan
+// exceeds it is no error here.
+// memory: written.
+//
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE; RECON_INVALID_SIZE for a size of zero;
+// RECON_SIZE_OVERFLOW; RECON_TOLERANCE_OUT_OF_RANGE; RECON_NO_DEVICE; RECON_DRIVER_INCOMPLETE; RECON_UNSUPPORTED.
+recon_status recon_plan_memory(const recon_geometry *geometry,
+                               const recon_options *options,
+                               recon_memory *memory);
 
 // What may make a plan's images other than those wanted: the warning `index`, from 0. Each was also logged, at
 // RECON_LOG_WARNING, when the plan was made.

@@ -469,8 +469,7 @@ static entry *need_plan(const mxArray *array) {
 
 /* ---- Ctrl-C and progress ------------------------------------------------------------------------------------------ */
 
-/* A symbol of the host program, or NULL: MATLAB tells of Ctrl-C in functions that no header has, Octave in variables
- * whose type changed with its versions (that their first byte is not 0 is all that is asked of them). */
+/* A symbol of the host program, or NULL: MATLAB tells of Ctrl-C in functions that no header has, Octave in a variable. */
 static void *host_symbol(const char *name) {
 #ifdef _WIN32
     HMODULE module = GetModuleHandleA("libut.dll");
@@ -490,15 +489,17 @@ static void *host_symbol(const char *name) {
 
 #ifdef RECON_OCTAVE
 
+/* What Octave counts up at SIGINT alone: above 0 while an interrupt is pending, below while one is being handled (its
+ * quit.h). octave_signal_caught, which its octave_quit looks at, is set by any signal: by SIGCHLD, when a child of
+ * "system" ends. */
 static bool interrupt_pending(void) {
-    static const volatile unsigned char *caught, *state;
+    static const volatile sig_atomic_t *state;
     static bool looked;
     if (!looked) {
         looked = true;
-        caught = host_symbol("octave_signal_caught");
         state = host_symbol("octave_interrupt_state");
     }
-    return (caught && *caught) || (state && *state);
+    return state && *state > 0;
 }
 
 static volatile sig_atomic_t held_interrupts;

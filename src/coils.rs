@@ -17,6 +17,7 @@ use crate::encoding::{Encoding, Weighting};
 use crate::error::{bail, checked_product, try_collect, try_vec, Result};
 use crate::geometry::{check_finite, check_len, check_overflow, Geometry};
 use crate::interrupt;
+use crate::memory::{product, sum, Bytes, ScanSize};
 use crate::nufft::Nufft;
 use crate::plan::Options;
 use crate::real::{narrow, wide, Real};
@@ -28,6 +29,9 @@ use num_complex::Complex;
 const NEIGHBOURHOOD: f64 = 1.5;
 /// Eigenvalues of the covariance lie far apart where there is signal: a few steps suffice.
 const POWER_ITERATIONS: usize = 8;
+
+/// How accurate the calibration images are.
+const TOLERANCE: f64 = 1e-4;
 
 /// For the message when the caller interrupts it.
 const WHAT: &str = "the estimation of coil sensitivities";
@@ -105,10 +109,8 @@ pub(crate) fn maps<T: Real, B: Backend<T>>(
 
     // Samples within the ellipsoid of the calibration's width, their distance from its centre, and coordinates as the
     // small image sees them.
-    let radius = |m: usize| -> f64 {
-        let k = encoding.coordinates.iter().zip(dims);
-        k.map(|(k, &n)| (k[m].wide() * n as f64 * 2.0 / calibration as f64).powi(2)).sum::<f64>().sqrt()
-    };
+    let all: Vec<&[T]> = encoding.coordinates.iter().map(|k| &k[..]).collect();
+    let radius = |m: usize| radius(&all, dims, calibration, m);
     let mut inside = try_collect(samples, "the calibration samples", (0..samples).filter(|&m| radius(m) < 1.0))?;
     inside.shrink_to_fit();
     if inside.is_empty() {
@@ -144,7 +146,7 @@ pub(crate) fn maps<T: Real, B: Backend<T>>(
         .collect();
 
     let geometry = Geometry::new(&low, &k).weights(&weights).coils(coils);
-    let choice = Nufft::<T, B>::choose(encoding.b(), Window::KaiserBessel, &low, inside.len(), 1e-4)?;
+    let choice = Nufft::<T, B>::choose(encoding.b(), Window::KaiserBessel, &low, inside.len(), TOLERANCE)?;
     let small = Encoding::new(encoding.backend.clone(), &geometry, &Options::default(), Some(choice))?;
     let mut images = try_vec(small.voxels * coils, Complex::default(), "calibration images")?;
     small.adjoint(Weighting::Given, (&data).into(), (&mut images).into())?;
@@ -154,6 +156,40 @@ pub(crate) fn maps<T: Real, B: Backend<T>>(
     let mut maps = interpolate(&low_maps, &low, dims, coils)?;
     normalise(&mut maps, dims.iter().product());
     try_collect(maps.len(), "the coil maps", maps.iter().map(|&z| narrow(z)))
+}
+
+/// A sample's distance from the centre of k-space; 1 on the ellipsoid of the calibration's width.
+fn radius<T: Real>(k: &[&[T]], dims: &[usize], calibration: usize, m: usize) -> f64 {
+    let k = k.iter().zip(dims);
+    k.map(|(k, &n)| (k[m].wide() * n as f64 * 2.0 / calibration as f64).powi(2)).sum::<f64>().sqrt()
+}
+
+/// How many samples [`maps`] uses.
+pub(crate) fn central_samples<T: Real>(k: &[&[T]], dims: &[usize], calibration: usize) -> usize {
+    let calibration = if calibration == 0 { defaults::CALIBRATION } else { calibration };
+    (0..k.first().map_or(0, |k| k.len())).filter(|&m| radius(k, dims, calibration, m) < 1.0).count()
+}
+
+/// Bytes that [`maps`] takes with the default width of the centre.
+pub(crate) fn bytes<T: Real, B: Backend<T>>(backend: &B, size: &ScanSize) -> Result<Bytes> {
+    if size.listed.is_some() {
+        return Ok(Bytes { device: 0, host: 0 });
+    }
+    let low = low_dims(&size.dims, defaults::CALIBRATION);
+    let (samples, coils) = (size.central_samples.clamp(1, size.samples), size.coils);
+    let (real, complex, double) = (size_of::<T>(), size_of::<Complex<T>>(), size_of::<Complex<f64>>());
+    // Their numbers, coordinates, weights twice, and data.
+    let inside = product(&[samples, size_of::<usize>() + (size.dims.len() + 2) * real]);
+    let inside = sum(&[inside, product(&[samples, coils, complex])]);
+    let weights = density::bytes::<T, B>(backend, samples, &low, Density::default())?;
+    let choice = Nufft::<T, B>::choose(backend, Window::KaiserBessel, &low, samples, TOLERANCE)?;
+    let scan = ScanSize { coils, weights: true, ..ScanSize::new(&low, samples) };
+    let [device, host] = Encoding::<T, B>::transform_bytes(backend, &scan, &Options::default(), &choice)?;
+    // The coils' images, those in double precision, and their maps; then the maps of the image, in that, too.
+    let small = product(&[product(&low), coils, complex + 2 * double]);
+    let large = product(&[product(&size.dims), coils, complex + double]);
+    let last = sum(&[inside, host, small, large]);
+    Ok(Bytes { device: device.max(weights.device), host: last.max(sum(&[inside, weights.host])) })
 }
 
 /// The size of calibration images: twice the resolution of the calibration region, but no larger than the image.

@@ -8,6 +8,7 @@ use crate::defaults;
 use crate::error::{bail, checked_product, try_collect, try_vec, Result};
 use crate::gridding_scale::gridding_scale;
 use crate::interrupt;
+use crate::memory::{product, sum, Bytes};
 use crate::real::Real;
 use crate::window::Shape;
 use num_complex::Complex;
@@ -97,6 +98,32 @@ const EXTRAPOLATED: usize = 15;
 /// How accurate the window's values are.
 const ACCURACY: f64 = 2e-5;
 
+impl DensityWindow {
+    /// The grid that densities are summed on. Even, as grids are everywhere. Without transforms it need not be a fast size,
+    /// and samples of a Cartesian grid are on its points.
+    fn sizes(&self, dims: &[usize]) -> Vec<usize> {
+        let cells = |&n: &usize| n.saturating_mul(self.oversampling).max(2 * self.width).next_multiple_of(2);
+        dims.iter().map(cells).collect()
+    }
+}
+
+/// Bytes that [`weights`] takes, for the ramp an upper bound.
+pub(crate) fn bytes<T: Real, B: Backend<T>>(
+    backend: &B,
+    samples: usize,
+    dims: &[usize],
+    method: Density,
+) -> Result<Bytes> {
+    let window = if method == Density::Jackson { &JACKSON } else { &PIPE_MENON };
+    let (sizes, complex) = (window.sizes(dims), size_of::<Complex<T>>());
+    let grid = checked_product(&[&sizes[..], &[complex]].concat(), "the density grid")?;
+    // The weights and those before, where C is applied and what comes of it.
+    let host = product(&[samples, 2 * size_of::<f64>() + 2 * complex]);
+    let caller = if backend.is_apart() { product(&[samples, complex]) } else { 0 };
+    let device = [backend.gridder_bytes(samples, &sizes, window.width, 1), grid, product(&[samples, complex]), caller];
+    Ok(Bytes { device: sum(&device), host })
+}
+
 fn iterate<T: Real, B: Backend<T>>(
     backend: &B,
     k: &[&[T]],
@@ -106,10 +133,7 @@ fn iterate<T: Real, B: Backend<T>>(
     tolerance: f64,
 ) -> Result<Vec<f64>> {
     let shape = Shape::kaiser_bessel(window.width, window.beta);
-    // Even, as grids are everywhere. Without transforms it need not be a fast size, and samples of a Cartesian grid are
-    // on its points.
-    let cells = |&n: &usize| (window.oversampling * n).max(2 * window.width).next_multiple_of(2);
-    let sizes: Vec<usize> = dims.iter().map(cells).collect();
+    let sizes = window.sizes(dims);
     // The window's integral over k-space, so that C w is 1 where weights are volumes.
     let integral: f64 = sizes.iter().map(|&g| shape.fourier(0.0).powi(2) / g as f64).product();
     let taps = shape.polynomials(0.5 / window.oversampling as f64, ACCURACY);

@@ -16,6 +16,7 @@ use crate::encoding::{mean_energy, Encoding, Weighting};
 use crate::error::{bail, try_reserve, Result};
 use crate::geometry::Geometry;
 use crate::interrupt;
+use crate::memory::{Memory, ScanSize};
 use crate::plan::{Engine, Options, PlanInfo};
 use crate::real::Real;
 use num_complex::Complex;
@@ -61,6 +62,40 @@ fn shares(count: usize, parts: usize) -> impl Iterator<Item = Range<usize>> {
     (0..parts).map(move |i| count * i / parts..count * (i + 1) / parts)
 }
 
+/// In how many parts a scan is divided, one being all of it, and a part's voxels along the axis that is divided.
+fn parts_of(backends: usize, size: &ScanSize, options: &Options, exact: bool) -> (usize, usize) {
+    let layer = if size.listed.is_some() { 1 } else { size.dims[..size.dims.len() - 1].iter().product() };
+    let count = if exact { size.voxels() / layer } else { size.coils };
+    let parts = backends.min(count);
+    (if parts < 2 || options.memory_limit.is_some() { 1 } else { parts }, layer)
+}
+
+/// Bytes that a scan takes on so many backends, in all; `memory` tells those of one of these sizes.
+pub(crate) fn memory(
+    backends: usize,
+    size: &ScanSize,
+    options: &Options,
+    memory: impl Fn(&ScanSize) -> Result<Memory>,
+    exact: bool,
+) -> Result<Memory> {
+    let (parts, layer) = parts_of(backends, size, options, exact);
+    if parts == 1 {
+        return memory(size);
+    }
+    // With voxels divided the first has all of the scan besides.
+    let mut all = if exact { memory(size)? } else { Memory::default() };
+    for range in shares(if exact { size.voxels() / layer } else { size.coils }, parts) {
+        let mut own = size.clone();
+        match (exact, own.listed) {
+            (false, _) => own.coils = range.len(),
+            (true, Some(_)) => own.listed = Some(range.len()),
+            (true, None) => *own.dims.last_mut().expect("an image has axes") = range.len(),
+        }
+        all = all.plus(memory(&own)?);
+    }
+    Ok(all)
+}
+
 impl<T: Real, B: Backend<T>> Divided<T, B> {
     /// Divides a scan among backends, or says None where there is nothing to divide.
     pub fn new(
@@ -76,10 +111,9 @@ impl<T: Real, B: Backend<T>> Divided<T, B> {
         let share = if exact { Share::Voxels } else { Share::Coils };
         let listed = geometry.voxels.is_some();
         let voxels = geometry.voxel_count();
-        let layer = if listed { 1 } else { geometry.dims[..geometry.dims.len() - 1].iter().product() };
+        let (parts, layer) = parts_of(backends.len(), &ScanSize::lengths(geometry), options, exact);
         let count = if exact { voxels / layer } else { geometry.coils };
-        let parts = backends.len().min(count);
-        if parts < 2 || options.memory_limit.is_some() {
+        if parts < 2 {
             return Ok(None);
         }
         let make_part = |range: Range<usize>, backend: Arc<B>| -> Result<Part<T, B>> {

@@ -5,16 +5,17 @@ use crate::atomic_file::AtomicFiles;
 use crate::backend::{Backend, Complexes, ComplexesMut, Deliveries, Reals, Sink, Source};
 use crate::cg::System;
 use crate::density::{self, Density};
-use crate::error::{bail, try_collect, try_vec, ErrorKind, Result};
+use crate::error::{bail, checked_product, try_collect, try_vec, ErrorKind, Result};
 use crate::geometry::{Geometry, VoxelBasis};
 use crate::gridding_scale::gridding_scale;
 use crate::interrupt;
+use crate::memory::{Memory, Needs, ScanSize};
 use crate::nufft::Nufft;
 use crate::plan::{Normal, Options, MAKING};
 use crate::pool::{Lease, Pool};
 use crate::real::Real;
-use crate::toeplitz::{octant_shift, octants, Key, Toeplitz};
-use crate::window::{self, Choice};
+use crate::toeplitz::{making_bytes, octant_shift, octants, Key, Toeplitz};
+use crate::window::Choice;
 use num_complex::Complex;
 use std::ops::Range;
 use std::path::Path;
@@ -93,8 +94,9 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     /// `choice` is what [`Nufft::choose`] chose, or None for exact sums.
     pub fn new(backend: Arc<B>, geometry: &Geometry<'_, T>, options: &Options, choice: Option<Choice>) -> Result<Self> {
         let k = &geometry.coordinates;
-        let batch = Self::batch(&backend, geometry, options, choice.as_ref())?;
-        let held = Self::bytes(&backend, geometry, choice.as_ref(), batch)?;
+        let size = ScanSize::lengths(geometry);
+        let batch = Self::batch(&backend, &size, options, choice.as_ref())?;
+        let held = Self::bytes(&Needs::new(&*backend, &size, choice.as_ref(), batch)?);
         let mut limit = MemoryLimit { bytes: options.memory_limit, held };
         limit.check(0, "the plan")?;
         // Q, and the vectors of conjugate gradients.
@@ -162,30 +164,36 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
 
     /// How many coils are transformed at once, so that taps are computed once for all of them: as many as stay in cache
     /// between one step and the next.
-    fn batch(b: &B, geometry: &Geometry<'_, T>, options: &Options, choice: Option<&Choice>) -> Result<usize> {
+    fn batch(b: &B, size: &ScanSize, options: &Options, choice: Option<&Choice>) -> Result<usize> {
         let Some(choice) = choice else { return Ok(1) };
-        let arrays = match geometry.coil_maps {
-            Some(_) => geometry.coils,
-            None => geometry.coils.saturating_mul(geometry.frames),
-        };
-        let one = Nufft::<T, B>::bytes(b, choice, 0, 1)?;
+        let arrays = if size.coil_maps { size.coils } else { size.coils.saturating_mul(size.frames) };
+        let one = checked_product(&[&choice.grid[..], &[size_of::<Complex<T>>()]].concat(), "the oversampled grid")?;
         // Under a memory limit one at a time: a batch must not take what a later operation will need.
         Ok(if options.memory_limit.is_some() { 1 } else { (b.batch_bytes() / one.max(1)).clamp(1, arrays) })
     }
 
-    /// Bytes that a plan holds, before it is made.
-    fn bytes(b: &B, geometry: &Geometry<'_, T>, choice: Option<&Choice>, batch: usize) -> Result<usize> {
-        let real = std::mem::size_of::<T>();
-        let (samples, voxels) = (geometry.samples(), geometry.voxel_count());
-        let transform = match choice {
-            Some(choice) => Nufft::<T, B>::bytes(b, choice, samples, batch)?,
-            None => samples * geometry.dims.len() * real,
-        };
-        // Maps that do not fit are sent when they are wanted, where that can be done.
-        let coils = if b.is_apart() { 0 } else { geometry.coils };
-        let maps = if geometry.coil_maps.is_some() { (coils + batch) * voxels * 2 * real } else { 0 };
-        // Coordinates, weights, and weighted samples.
-        Ok(transform + maps + samples * real * (geometry.dims.len() + 4 + 2 * batch))
+    /// Bytes that a plan holds and its transforms work in, before it is made. Maps that do not fit on a GPU are sent when they
+    /// are wanted.
+    fn bytes(needs: &Needs) -> usize {
+        needs.held_without_maps().saturating_add(needs.working(true))
+    }
+
+    /// Bytes that a plan with `choice` takes for transforms, where it computes and on the host.
+    pub fn transform_bytes(b: &B, size: &ScanSize, options: &Options, choice: &Choice) -> Result<[usize; 2]> {
+        let needs = Needs::new(b, size, Some(choice), Self::batch(b, size, options, Some(choice))?)?;
+        Ok([Self::bytes(&needs), if b.is_apart() { needs.kept() } else { 0 }])
+    }
+
+    /// Bytes that a plan and its operations take, before it is made.
+    pub fn memory(b: &B, size: &ScanSize, options: &Options, choice: Option<&Choice>) -> Result<Memory> {
+        let batch = Self::batch(b, size, options, choice)?;
+        let needs = Needs::new(b, size, choice, batch)?;
+        let limit = MemoryLimit { bytes: options.memory_limit, held: Self::bytes(&needs) };
+        let listed = size.listed.is_some();
+        let q = Self::goes_through_q(b, options.normal, listed, &limit, &size.dims, size.samples, choice);
+        // As Plan::whole decides.
+        let several = choice.is_none() || size.coil_maps || size.coils.max(size.frames) > 1;
+        needs.peaks::<T, B>(b, q, options.interrupt.is_some() && several)
     }
 
     /// Bytes that the plan holds in the host's memory, Q included once it is made.
@@ -461,17 +469,29 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
 
     /// Whether E^H W E goes through Q: as the caller asked, or by cost.
     pub fn uses_toeplitz(&self) -> bool {
-        match self.normal {
-            _ if self.listed => false,
+        let (b, choice) = (self.b(), self.choice());
+        Self::goes_through_q(b, self.normal, self.listed, &self.limit, &self.dims, self.samples, choice)
+    }
+
+    fn goes_through_q(
+        b: &B,
+        normal: Normal,
+        listed: bool,
+        limit: &MemoryLimit,
+        dims: &[usize],
+        samples: usize,
+        choice: Option<&Choice>,
+    ) -> bool {
+        match normal {
+            _ if listed => false,
             Normal::Toeplitz => true,
             Normal::Transforms => false,
             // Q and, while it is made, the complex doubled grid must fit.
-            Normal::Auto if self.limit.check(Self::q_bytes(self.b(), &self.dims), "Q").is_err() => false,
-            Normal::Auto => match self.choice() {
+            Normal::Auto if limit.check(Self::q_bytes(b, dims), "Q").is_err() => false,
+            Normal::Auto => match choice {
                 None => true,
                 Some(c) => {
-                    let (b, dims) = (self.b(), &self.dims);
-                    let through_grid = 2.0 * b.transform_cost(&c.grid, dims, self.samples, c.shape.width());
+                    let through_grid = 2.0 * b.transform_cost(&c.grid, dims, samples, c.shape.width());
                     b.convolution_cost(dims) < through_grid
                 }
             },
@@ -492,10 +512,9 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         Ok(slot.clone())
     }
 
-    /// Bytes of Q and, while it is made, of one half of the doubled grid.
+    /// Bytes of Q and, while it is made, of one half of the doubled grid and a part of it.
     fn q_bytes(b: &B, dims: &[usize]) -> usize {
-        let doubled = dims[1..].iter().fold(dims[0], |p, &n| p.saturating_mul(window::next_fast_size(2 * n)));
-        b.convolver_bytes(dims).saturating_add(doubled.saturating_mul(2 * std::mem::size_of::<T>()))
+        b.convolver_bytes(dims).saturating_add(making_bytes::<T>(dims))
     }
 
     fn squared_weight(&self, m: usize) -> f64 {

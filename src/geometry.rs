@@ -213,7 +213,7 @@ impl<'a, T: Real> Geometry<'a, T> {
             k => k,
         };
         let axis = |(&k, &[least, largest]): (&&'a [T], &[f64; 2])| {
-            if least >= -0.5 && largest < 0.5 {
+            if is_inside([least, largest]) {
                 return Ok(Cow::Borrowed(k));
             }
             try_collect(k.len(), "the coordinates", k.iter().map(within)).map(Cow::Owned)
@@ -264,6 +264,11 @@ pub(crate) fn ends<T: Real>(k: &[T]) -> [f64; 2] {
         return [f64::NAN; 2];
     }
     [least.map(T::wide).into_iter().fold(0.0, f64::min), largest.map(T::wide).into_iter().fold(0.0, f64::max)]
+}
+
+/// Whether all k of an axis with these [`ends`] are in [-0.5, 0.5).
+pub(crate) fn is_inside([least, largest]: [f64; 2]) -> bool {
+    least >= -0.5 && largest < 0.5
 }
 
 /// The largest |k| of an axis with these [`ends`].

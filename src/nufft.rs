@@ -32,11 +32,13 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         choose(window, dims, tolerance, T::EPSILON, cost)
     }
 
-    /// Bytes of the oversampled grids of `arrays` and of the sorted samples: what a plan will hold, before it is made.
+    /// Bytes of the oversampled grids of `arrays` and of the sorted samples, with what the transforms work in: what a plan
+    /// will hold, before it is made.
     pub fn bytes(backend: &B, choice: &Choice, samples: usize, arrays: usize) -> Result<usize> {
         let complex = std::mem::size_of::<Complex<T>>();
         let grids = [&choice.grid[..], &[arrays, complex]].concat();
-        let points = backend.gridder_bytes(samples, &choice.grid, choice.shape.width());
+        let points = backend.gridder_bytes(samples, &choice.grid, choice.shape.width(), arrays);
+        let points = points.saturating_add(backend.grid_fft_bytes(&choice.grid));
         Ok(checked_product(&grids, "the oversampled grid")?.saturating_add(points))
     }
 

@@ -9,17 +9,18 @@ use crate::cg::{self, CgOptions, CgReport, Progress};
 use crate::coils;
 use crate::defaults;
 use crate::density::Density;
-use crate::divided::Divided;
+use crate::divided::{self, Divided};
 use crate::encoding::{Encoding, Weighting};
 use crate::error::{bail, checked_product, try_vec, ErrorKind, Result};
 use crate::float_mode::FloatMode;
 use crate::geometry::{check_below, check_finite, check_len, check_overflow, first_beyond, Geometry};
 use crate::gridding_scale::LARGEST_WEIGHT;
 use crate::interrupt::{self, InForce, Interrupt};
+use crate::memory::{Memory, ScanSize};
 use crate::nufft::Nufft;
 use crate::real::Real;
 use crate::warning::{Warning, WarningKind};
-use crate::window::Window;
+use crate::window::{Choice, Window};
 use num_complex::Complex;
 use std::ffi::c_void;
 use std::fmt;
@@ -314,6 +315,21 @@ impl<T: Real> Plan<T> {
             1e3 * info.seconds
         );
         Ok(plan)
+    }
+
+    /// Bytes that a plan of a scan of these sizes and its operations take, before it is made: upper estimates, for a plan on
+    /// the CPU within a fifth of the peaks where these are beyond some MiB. The caller's arrays are not counted, nor what the
+    /// driver of a GPU takes for itself.
+    ///
+    /// Window, grid and device are chosen as [`Plan::new`] does, which needs the plan's threads for a moment, or the GPU.
+    ///
+    /// # Errors
+    /// `InvalidSize` and `SizeOverflow` for sizes that make no sense; those of [`Plan::new`] for options, but for `MemoryLimit`:
+    /// a limit is heeded only where it decides what a plan does.
+    pub fn memory(size: &ScanSize, options: &Options) -> Result<Memory> {
+        let _mode = FloatMode::standard();
+        size.check()?;
+        T::memory(size, options)
     }
 
     /// Does the work of a call: in the standard floating-point mode, and asking the caller's function whether to go on.
@@ -666,23 +682,39 @@ pub trait Engines: Sized {
     fn engine(geometry: &Geometry<'_, Self>, options: &Options) -> Result<Box<dyn Engine<Self>>>
     where
         Self: Real;
+    /// What such a plan takes.
+    fn memory(size: &ScanSize, options: &Options) -> Result<Memory>
+    where
+        Self: Real;
 }
 
 impl Engines for f32 {
     fn engine(geometry: &Geometry<'_, f32>, options: &Options) -> Result<Box<dyn Engine<f32>>> {
-        engine(geometry, options)
+        on_backends(geometry.voxels.is_some(), options, &Making { geometry, options })
+    }
+    fn memory(size: &ScanSize, options: &Options) -> Result<Memory> {
+        on_backends::<f32, _>(size.listed.is_some(), options, &Estimating { size, options })
     }
 }
 
 impl Engines for f64 {
     fn engine(geometry: &Geometry<'_, f64>, options: &Options) -> Result<Box<dyn Engine<f64>>> {
-        engine(geometry, options)
+        on_backends(geometry.voxels.is_some(), options, &Making { geometry, options })
+    }
+    fn memory(size: &ScanSize, options: &Options) -> Result<Memory> {
+        on_backends::<f64, _>(size.listed.is_some(), options, &Estimating { size, options })
     }
 }
 
-/// Chooses backend, method and grid.
-fn engine<T: Real>(geometry: &Geometry<'_, T>, options: &Options) -> Result<Box<dyn Engine<T>>> {
-    let listed = geometry.voxels.is_some();
+/// What is to be done with the backends that a plan is for.
+trait Task<T: Real> {
+    type Output;
+    /// With backends of one kind, one or several; `exact` says which method serves.
+    fn on<B: Backend<T>>(&self, backends: Vec<B>, exact: bool) -> Result<Self::Output>;
+}
+
+/// Chooses backend and method.
+fn on_backends<T: Real, W: Task<T>>(listed: bool, options: &Options, task: &W) -> Result<W::Output> {
     let exact = match options.method {
         Method::Exact => true,
         Method::Auto => listed,
@@ -698,7 +730,7 @@ fn engine<T: Real>(geometry: &Geometry<'_, T>, options: &Options) -> Result<Box<
         Device::Cuda(list) => list.clone(),
     };
     if gpus.is_empty() {
-        return on(vec![Cpu::new(options.threads, options.simd)?], geometry, options, exact);
+        return task.on(vec![Cpu::new(options.threads, options.simd)?], exact);
     }
     if gpus.len() > 1 && options.stream.is_some() {
         bail!(Unsupported, "a stream was given to a plan on GPUs {gpus:?}: name one GPU, or give no stream");
@@ -709,36 +741,69 @@ fn engine<T: Real>(geometry: &Geometry<'_, T>, options: &Options) -> Result<Box<
     let found = gpus.iter().map(cuda).collect::<Result<Vec<_>>>();
     let found = found.and_then(|found| cuda::link(&found).map(|()| found));
     log::debug!("GPUs {gpus:?} ready in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
-    match found.and_then(|found| on(found, geometry, options, exact)) {
+    match found.and_then(|found| task.on(found, exact)) {
         Err(e) if options.device == Device::Auto && e.kind() == ErrorKind::DriverIncomplete => {
             log::warn!("computing on the CPU: {e}");
-            on(vec![Cpu::new(options.threads, options.simd)?], geometry, options, exact)
+            task.on(vec![Cpu::new(options.threads, options.simd)?], exact)
         }
         result => result,
     }
 }
 
-/// Chooses the grid for backends of one kind, and divides the scan among them.
-fn on<T: Real, B: Backend<T>>(
-    backends: Vec<B>,
-    geometry: &Geometry<'_, T>,
+/// Chooses window and grid, unless sums are exact.
+fn chosen<T: Real, B: Backend<T>>(
+    backend: &B,
+    dims: &[usize],
+    samples: usize,
     options: &Options,
     exact: bool,
-) -> Result<Box<dyn Engine<T>>> {
-    let backends: Vec<Arc<B>> = backends.into_iter().map(Arc::new).collect();
-    let first = &backends[0];
+) -> Result<Option<Choice>> {
     // The tolerance is checked for exact sums too: a nonsensical one is a mistake of the caller's either way.
     let started = Instant::now();
     let choice = match exact {
         true if (0.0..1.0).contains(&options.tolerance) => None,
-        _ => Some(Nufft::choose(&**first, options.window, &geometry.dims, geometry.samples(), options.tolerance)?),
+        _ => Some(Nufft::choose(backend, options.window, dims, samples, options.tolerance)?),
     };
     log::debug!("window chosen in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
-    let make = |backend, geometry: &Geometry<'_, T>| Encoding::new(backend, geometry, options, choice.clone());
-    if let Some(divided) = Divided::new(&backends, geometry, options, make, exact)? {
-        return Ok(Box::new(divided));
+    Ok(choice)
+}
+
+/// Makes a plan, dividing the scan where there are several backends.
+struct Making<'a, T: Real> {
+    geometry: &'a Geometry<'a, T>,
+    options: &'a Options,
+}
+
+impl<T: Real> Task<T> for Making<'_, T> {
+    type Output = Box<dyn Engine<T>>;
+    fn on<B: Backend<T>>(&self, backends: Vec<B>, exact: bool) -> Result<Box<dyn Engine<T>>> {
+        let Making { geometry, options } = *self;
+        let backends: Vec<Arc<B>> = backends.into_iter().map(Arc::new).collect();
+        let first = &backends[0];
+        let choice = chosen(&**first, &geometry.dims, geometry.samples(), options, exact)?;
+        let make = |backend, geometry: &Geometry<'_, T>| Encoding::new(backend, geometry, options, choice.clone());
+        if let Some(divided) = Divided::new(&backends, geometry, options, make, exact)? {
+            return Ok(Box::new(divided));
+        }
+        Ok(Box::new(make(first.clone(), geometry)?))
     }
-    Ok(Box::new(make(first.clone(), geometry)?))
+}
+
+/// Tells what a plan would take.
+struct Estimating<'a> {
+    size: &'a ScanSize,
+    options: &'a Options,
+}
+
+impl<T: Real> Task<T> for Estimating<'_> {
+    type Output = Memory;
+    fn on<B: Backend<T>>(&self, backends: Vec<B>, exact: bool) -> Result<Memory> {
+        let Estimating { size, options } = *self;
+        let first = &backends[0];
+        let choice = chosen(first, &size.dims, size.samples, options, exact)?;
+        let memory = |size: &ScanSize| Encoding::<T, B>::memory(first, size, options, choice.as_ref());
+        divided::memory(backends.len(), size, options, memory, exact)
+    }
 }
 
 /// A plan on some backend, for the caller's arrays, whose sizes and numbers have been checked.

@@ -9,7 +9,9 @@ use crate::backend::{Backend, Complexes, ComplexesMut};
 use crate::checksum::Checksum;
 use crate::error::{bail, Error, ErrorKind, Result};
 use crate::interrupt;
+use crate::memory::product;
 use crate::real::Real;
+use crate::window::next_fast_size;
 use num_complex::Complex;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -28,6 +30,12 @@ pub(crate) fn octant_shift(dims: &[usize], half: [bool; 3]) -> Vec<f64> {
 /// The convolution with Q on a backend.
 pub(crate) struct Toeplitz<T: Real, B: Backend<T>> {
     convolver: B::Convolver,
+}
+
+/// Bytes that the making of Q takes beside its convolution: half of the doubled grid, and a part of Q.
+pub(crate) fn making_bytes<T: Real>(dims: &[usize]) -> usize {
+    let half = dims[1..].iter().fold(dims[0], |p, &n| p.saturating_mul(next_fast_size(2 * n)));
+    product(&[half.saturating_add(product(dims)), size_of::<Complex<T>>()])
 }
 
 impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
@@ -92,7 +100,7 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
         let mut found = vec![0; wanted.len()];
         file.read_exact(&mut found).map_err(failed)?;
         if found[..8] != wanted[..8] {
-            bail!(BadFile, "{name}: this is not a file that recon_plan_save_q wrote");
+            bail!(BadFile, "{name}: this is no file of a saved Q");
         }
         if found != wanted {
             bail!(

@@ -1302,6 +1302,64 @@ fn memory_limits_are_kept_and_explained() {
     Handle::new(&g, &limited(u64::MAX, 0));
 }
 
+/// Memory is told from sizes alone: as the Rust API tells it, which tests/memory.rs compares with what is taken.
+#[test]
+fn memory_is_told_beforehand() {
+    let s = Scene::<f32>::new();
+    let on_cpu = options(|o| (o.device, o.threads) = (1, 2));
+    let mut told = init(recon_memory_init);
+    let mut tell = |g: &recon_geometry, o: *const recon_options| {
+        // SAFETY: structures are alive, coordinates as many as they say or null.
+        ok(unsafe { recon_plan_memory(g, o, &raw mut told) });
+        told
+    };
+    let wanted = Plan::<f32>::memory(
+        &recon::ScanSize::of(&s.rust()),
+        &recon::Options { device: recon::Device::Cpu, threads: 2, ..Default::default() },
+    );
+    let (wanted, found) = (wanted.unwrap(), tell(&s.geometry(), &raw const on_cpu));
+    assert_eq!(
+        [found.host_plan, found.host_transform, found.host_grid, found.host_density, found.host_coil_maps],
+        [
+            wanted.host.plan as u64,
+            wanted.host.transform as u64,
+            wanted.host.grid as u64,
+            wanted.host.density as u64,
+            wanted.host.coil_maps as u64
+        ]
+    );
+    assert_eq!([found.host_normal, found.host_cg], [wanted.host.normal as u64, wanted.host.cg as u64]);
+    assert_eq!([found.device_plan, found.device_cg, found.device_q], [0; 3]);
+    // Without coordinates all samples may lie in the centre. Maps and weights count where they are, and are not read.
+    let bare = recon_geometry { coordinates: [null(); 3], ..s.geometry() };
+    let more = tell(&bare, &raw const on_cpu);
+    assert!(more.host_coil_maps > found.host_coil_maps && more.host_cg == found.host_cg);
+    let nowhere: *const c_void = std::ptr::without_provenance(1);
+    let one = recon_geometry { frames: 1, ..bare };
+    let plain = tell(&one, &raw const on_cpu);
+    let mapped = tell(&recon_geometry { coil_maps: nowhere, weights: nowhere, ..one }, &raw const on_cpu);
+    assert!(mapped.host_plan > plain.host_plan && mapped.host_plan < 100 * plain.host_plan);
+    // A plan holds no more.
+    let plan = Handle::new(&s.geometry(), &on_cpu);
+    let mut properties = init(recon_plan_properties_init);
+    // SAFETY: the plan is alive.
+    ok(unsafe { recon_plan_info(plan.0, &raw mut properties) });
+    assert!(properties.host_bytes <= found.host_transform.max(found.host_grid), "{}", properties.host_bytes);
+    tell(&s.geometry(), null());
+    // SAFETY: null, or as above.
+    unsafe {
+        let g = s.geometry();
+        fails(recon_plan_memory(null(), null(), &raw mut told), RECON_NULL_POINTER, &["geometry"]);
+        fails(recon_plan_memory(&g, null(), null_mut()), RECON_NULL_POINTER, &["memory"]);
+        let none = recon_geometry { samples: 0, ..g };
+        fails(recon_plan_memory(&none, null(), &raw mut told), RECON_INVALID_SIZE, &["0 samples"]);
+        let beyond = options(|o| o.tolerance = 1.0);
+        fails(recon_plan_memory(&g, &beyond, &raw mut told), RECON_TOLERANCE_OUT_OF_RANGE, &["1"]);
+        told.struct_size = 7;
+        fails(recon_plan_memory(&g, null(), &raw mut told), RECON_UNKNOWN_STRUCT_SIZE, &["recon_memory"]);
+    }
+}
+
 #[test]
 fn what_is_not_there_is_said() {
     let s = Scene::<f32>::new();
@@ -1338,7 +1396,7 @@ fn what_is_not_there_is_said() {
     let to: *mut c_void = out.as_mut_ptr().cast();
     // SAFETY: arrays have the lengths documented.
     unsafe {
-        fails(recon_fbp(plan.0, s.kspace_at(), to), RECON_UNSUPPORTED, &["filtered backprojection", "recon_grid"]);
+        fails(recon_fbp(plan.0, s.kspace_at(), to), RECON_UNSUPPORTED, &["filtered backprojection", "gridding"]);
         fails(recon_grid_kspace(plan.0, s.kspace_at(), to), RECON_UNSUPPORTED, &["exact", "NUFFT"]);
         fails(recon_window_correction(plan.0, 0, to.cast()), RECON_UNSUPPORTED, &["exact", "NUFFT"]);
     }

@@ -213,6 +213,7 @@ fn in_a_real_gadgetron() {
     properties(&g);
     lying_files(&g);
     memory(&g);
+    memory_counted(&g);
     servers(&g);
     fs::remove_dir_all(&g.folder).unwrap();
 }
@@ -486,10 +487,16 @@ fn properties(g: &Gadgetron) {
         ("tolerance", "-1", "from 0 to 1"),
         ("device", "gpu", "auto, cpu, cuda"),
         ("lambda", "1", "set it to identity or differences"),
+        ("image_series", "65536", "from 0 to 65535"),
+        // What no image can be made with is found before there are data, and told once.
+        ("device", "cuda:99", "device cpu"),
+        ("tolerance", "1e-12", "window"),
+        ("threads", "5000", "at most 4096"),
     ] {
         let log = g.stream("radial.h5", &g.chain("recon_cg.xml", &[(key, value)]), "none.h5");
         assert!(log.contains(&format!("property {key} is ")) && log.contains(wanted), "{key}: {log}");
         assert_eq!(g.count("none.h5"), 0, "{log}");
+        assert_eq!(log.matches(&format!("property {key} is ")).count(), 1, "{key}: {log}");
     }
 }
 
@@ -503,7 +510,7 @@ fn lying_files(g: &Gadgetron) {
         ("components 5", "trajectory of 5 components"),
         ("one-component-less", "trajectory components"),
         ("nan", "nan in sample 5 of shot 3"),
-        ("nan-data", "NaN"),
+        ("nan-data", "in sample 5 of shot 3, coil "),
         ("outside", "ky is 3 in sample 5 of shot 3"),
     ] {
         g.alter("three.h5", "lie.h5", what);
@@ -525,7 +532,110 @@ fn lying_files(g: &Gadgetron) {
     assert!(errors(&log).len() == 1 && log.contains("correct the matrices in the XML header"), "{log}");
     g.alter("radial.h5", "lie.h5", "missing 0");
     let log = g.stream("lie.h5", &g.chain("recon_grid.xml", &[]), "lie-images.h5");
-    assert!(errors(&log).iter().any(|l| l.contains("no buffer or bucket came")), "{log}");
+    assert!(warnings(&log).iter().any(|l| l.contains("no buffer or bucket came")), "{log}");
+    // A gadget upstream fails (a shot longer than the buffer's rows): its error is the only one.
+    g.alter("radial.h5", "lie.h5", "samples 300");
+    let log = g.stream("lie.h5", &g.chain("recon_grid.xml", &[]), "lie-images.h5");
+    assert!(errors(&log).iter().any(|l| !l.contains("Recon")), "{log}");
+    assert!(!errors(&log).iter().any(|l| l.contains("Recon")), "{log}");
+    let lines = warnings(&log);
+    assert!(lines.iter().all(|l| l.contains("If the log has an error of another gadget, that is why")), "{log}");
+}
+
+/// What a run of the server takes at its peak, in bytes, and its log. `before` is a line of the shell's, run in the process
+/// that becomes the server.
+fn peak(g: &Gadgetron, input: &str, chain: &Path, before: &str) -> (u64, String, std::process::ExitStatus) {
+    run(g.command("ismrmrd_hdf5_to_stream").args(["-i", input, "-o", "peak.mrd"]));
+    let mut server = g.command("sh");
+    server.arg("-c").arg(format!("{before} exec gadgetron \"$@\"")).arg("sh");
+    server.args(["--disable_storage", "1", "--from_stream", "-W"]).arg(&g.folder).arg("-c").arg(chain);
+    server.args(["-i", "peak.mrd", "-o", "peak-out.mrd"]);
+    let log = fs::File::create(g.file("peak.log")).unwrap();
+    let child = server.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
+    let mut status = 0;
+    // SAFETY: a structure of plain numbers, of which all zeros is a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the child is this process's own, and nobody else waits for it.
+    let waited = unsafe { libc::wait4(child.id() as i32, &raw mut status, 0, &raw mut usage) };
+    assert_eq!(waited, child.id() as i32);
+    let status = std::os::unix::process::ExitStatusExt::from_raw(status);
+    (
+        usage.ru_maxrss as u64 * 1024,
+        String::from_utf8_lossy(&fs::read(g.file("peak.log")).unwrap()).into_owned(),
+        status,
+    )
+}
+
+/// What is counted before an image is made, against the peak of the server's memory less that of the same data without an
+/// image; and in a control group with too little the gadget says so, where the system would end the process without a line.
+fn memory_counted(g: &Gadgetron) {
+    g.recon("simulate --matrix 256,256 --trajectory radial --shots 402 --coils 8 --snr 100 -o flat8.h5");
+    g.recon("simulate --matrix 96,96,96 --trajectory kooshball --shots 4000 --coils 4 -o deep4.h5");
+    let mib = |bytes: u64| bytes as f64 / (1 << 20) as f64;
+    let mut needed = 0;
+    for (input, name) in [("flat8.h5", "2D, 8 coils"), ("deep4.h5", "3D, 4 coils")] {
+        // Its trajectory is refused before anything is made.
+        g.alter(input, "idle.h5", "nan");
+        for (gadget, properties) in [
+            ("ReconGridGadget", &[][..]),
+            ("ReconFHdGadget", &[]),
+            ("ReconCGGadget", &[("iterations", "2")]),
+            ("ReconCGGadget", &[("iterations", "2"), ("coil_maps", "none")]),
+        ] {
+            let chain = g.chain_of("recon_3d.xml", gadget, properties);
+            let (idle, log, _) = peak(g, "idle.h5", &chain, "");
+            assert_eq!(errors(&log).len(), 1, "{log}");
+            let (all, log, _) = peak(g, input, &chain, "");
+            assert!(errors(&log).is_empty(), "{log}");
+            let counted = log.split(", counted ").nth(1).unwrap_or_else(|| panic!("{log}"));
+            let counted: f64 = counted.split(' ').next().unwrap().parse().unwrap();
+            let found = mib(all - idle);
+            let properties: Vec<String> = properties.iter().map(|(k, v)| format!("{k}={v}")).collect();
+            say(&format!(
+                "memory of {gadget} {}, {name}: counted {counted:.0} MiB, found {found:.0} (the server without {:.0}): {:.2}",
+                properties.join(" "),
+                mib(idle),
+                counted / found
+            ));
+            // Small ones are within what the server's own peak varies by.
+            let room = 0.2 * found + 16.0;
+            assert!((counted - found).abs() < room, "counted {counted} MiB, found {found}");
+            needed = all;
+        }
+    }
+    let Some(group) = control_group(needed - (100 << 20)) else {
+        return say("skipped: a gadget in a control group of little memory (none can be made here)");
+    };
+    let chain = g.chain_of("recon_3d.xml", "ReconCGGadget", &[("iterations", "2")]);
+    let before = format!("echo $$ > {}/cgroup.procs &&", group.display());
+    let (_, log, status) = peak(g, "deep4.h5", &chain, &before);
+    fs::remove_dir(&group).unwrap();
+    let lines = errors(&log);
+    assert!(lines.len() == 1 && lines[0].contains("the image needs ") && lines[0].contains("control group"), "{log}");
+    assert!(lines[0].contains("are left: raise the limit"), "{log}");
+    assert!(status.success(), "{status}\n{log}");
+}
+
+/// A control group that may take so much, within that of this process; None where none can be made.
+fn control_group(bytes: u64) -> Option<PathBuf> {
+    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+    own.lines().find_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (parts.next()?, parts.next()?);
+        let (mount, limit) = match controllers {
+            "" => ("/sys/fs/cgroup", "memory.max"),
+            _ if controllers.split(',').any(|c| c == "memory") => ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+            _ => return None,
+        };
+        let group = Path::new(mount).join(path.trim_start_matches('/')).join(format!("recon-{}", std::process::id()));
+        fs::create_dir(&group).ok()?;
+        if fs::write(group.join(limit), bytes.to_string()).is_err() {
+            // Made by this process, and empty: a folder that stays does no harm.
+            let _ = fs::remove_dir(&group);
+            return None;
+        }
+        Some(group)
+    })
 }
 
 /// 1,000 repetitions through one connection, which come no faster than they are reconstructed: the memory held after the
@@ -534,11 +644,21 @@ fn memory(g: &Gadgetron) {
     g.recon("simulate --matrix 48,48 --trajectory radial --shots 30 --coils 2 --weights -o small.h5");
     g.alter("small.h5", "thousand.h5", "repetitions 1000");
     run(g.command("ismrmrd_hdf5_to_stream").args(["-i", "thousand.h5", "-o", "thousand.mrd"]));
+    // However slow the machine is: what waits to be reconstructed is no memory held. An image is written with its header and
+    // attributes.
+    let chain = g.chain("recon_cg.xml", &[("timing", "false")]);
+    g.alter("small.h5", "two-small.h5", "repetitions 2");
+    let [one, two] = ["small.h5", "two-small.h5"].map(|input| {
+        g.stream(input, &chain, "small-out.h5");
+        fs::metadata(g.file("small-out.h5.mrd")).unwrap().len()
+    });
+    let image = two - one;
+    assert!(image > 48 * 48 * size_of::<f32>() as u64, "{image} bytes");
     let pipe = g.file("pipe");
     run(Command::new("mkfifo").arg(&pipe));
     let mut server = g.command("gadgetron");
     server.args(["--disable_storage", "1", "--from_stream", "-W"]).arg(&g.folder);
-    server.arg("-c").arg(g.chain("recon_cg.xml", &[("timing", "false")]));
+    server.arg("-c").arg(&chain);
     server.arg("-i").arg(&pipe).args(["-o", "thousand-out.mrd"]).stdout(Stdio::null()).stderr(Stdio::null());
     let mut server = server.spawn().unwrap();
     let resident = || -> u64 {
@@ -551,8 +671,6 @@ fn memory(g: &Gadgetron) {
     let mut parts: Vec<_> = bytes.chunks(bytes.len().div_ceil(1000)).collect();
     // With the last the server ends.
     let last = parts.pop().unwrap();
-    // However slow the machine is: what waits to be reconstructed is no memory held.
-    let image = 48 * 48 * size_of::<f32>() as u64;
     let written = || fs::metadata(g.file("thousand-out.mrd")).map_or(0, |m| m.len());
     let started = Instant::now();
     for (i, part) in parts.into_iter().enumerate() {

@@ -189,6 +189,27 @@ fn ctrl_c_cancels() {
     }
 }
 
+/// Signals that are no Ctrl-C do not end a call: children of Octave's `system`, whose ends are told by SIGCHLD, among them.
+#[test]
+fn other_signals_do_not_cancel() {
+    if !octave() {
+        return;
+    }
+    // Children that end while recon computes, one after another: so many that one ends in each call, however fast they are.
+    let code = "k = rand(50000, 3) - 0.5; d = complex(randn(50000, 8), randn(50000, 8)); ended = 0; \
+                for i = 1:4, \
+                  pids = []; \
+                  for t = 1:8, pids(t) = system(sprintf('sleep %.1f', t / 10), false, 'async'); end; \
+                  started = tic(); \
+                  while toc(started) < 1, x = recon.fhd(k, d, [32 32 32], 'Method', 'exact', 'Device', 'cpu'); end; \
+                  y = recon.cg(k, d, [16 16 16], 'Iterations', 20, 'Progress', @(p) 0, 'Device', 'cpu'); \
+                  for pid = pids, ended = ended + (waitpid(pid) == pid); end; \
+                end; \
+                fdisp(stderr, sprintf('%d children ended, %d voxels', ended, numel(x)))";
+    let printed = printed(&octave_command(&mex_file(false), code).output().unwrap());
+    assert!(printed.contains("32 children ended, 262144 voxels"), "{printed}");
+}
+
 /// The examples draw their pictures without a display.
 #[test]
 fn examples_draw() {

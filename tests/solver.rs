@@ -425,7 +425,7 @@ fn q_is_saved_and_loaded() {
     std::fs::write(&damaged, [&bytes[..], b"\0"].concat()).unwrap();
     assert!(second.load_q(&damaged).unwrap_err().message().contains("goes on after the end"));
     std::fs::write(&damaged, vec![7; 5000]).unwrap();
-    assert!(second.load_q(&damaged).unwrap_err().message().contains("not a file"));
+    assert!(second.load_q(&damaged).unwrap_err().message().contains("no file of a saved Q"));
     // What was there stays in use after a failure.
     second.normal(&x, &mut z).unwrap();
     assert_eq!(y, z);

@@ -98,6 +98,16 @@ std::optional<Notice> fewer_shots(std::size_t count, std::size_t &most) {
                                            "was the measurement cut short? The image is made of the shots there are"};
 }
 
+std::optional<Notice> beyond_numbers(std::size_t number) {
+    if (number <= 65535) {
+        return {};
+    }
+    return Notice{Cause::ImageNumbers, "it is image " + std::to_string(number) +
+                                           " of its encoding on this connection, and image_index has 16 bits: it begins "
+                                           "again at 0. Tell images apart by the attribute GADGETRON_ImageNumber, which "
+                                           "goes on, or measure in several parts"};
+}
+
 std::vector<std::string> Notices::summary() const {
     std::vector<std::string> lines;
     for (const auto &[cause, count] : count_) {
@@ -108,6 +118,7 @@ std::vector<std::string> Notices::summary() const {
             case Cause::ZeroShots: what = "with shots that are zero"; break;
             case Cause::Extent: what = "with a trajectory that reaches too little of k-space"; break;
             case Cause::Tolerance: what = "that miss the tolerance"; break;
+            case Cause::ImageNumbers: what = "beyond what image_index can number"; break;
             case Cause::Plan: what = "with a warning of the library's"; break;
         }
         if (count > 1) {

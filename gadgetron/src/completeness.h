@@ -25,7 +25,7 @@ struct Announced {
 };
 
 // What may be wrong with an image.
-enum class Cause { MissingShots, EmptyImages, ZeroShots, Extent, Tolerance, Plan };
+enum class Cause { MissingShots, EmptyImages, ZeroShots, Extent, Tolerance, Plan, ImageNumbers };
 struct Notice {
     Cause cause;
     std::string text;
@@ -38,6 +38,9 @@ std::optional<Notice> missing_shots(const Announced &announced, const std::vecto
 
 // Where no limits are announced: tells of fewer shots than the most that an image had before, which is kept in `most`.
 std::optional<Notice> fewer_shots(std::size_t count, std::size_t &most);
+
+// Tells of an image, counted from 1, whose number the 16 bits of image_index do not hold.
+std::optional<Notice> beyond_numbers(std::size_t number);
 
 // Which causes came on a connection, and how often.
 class Notices {

@@ -405,7 +405,7 @@ ISMRMRD::ImageHeader image_header(const ISMRMRD::AcquisitionHeader &a, const Ima
     h.set = a.idx.set;
     h.acquisition_time_stamp = a.acquisition_time_stamp;
     h.image_type = info.magnitude ? ISMRMRD::ISMRMRD_IMTYPE_MAGNITUDE : ISMRMRD::ISMRMRD_IMTYPE_COMPLEX;
-    h.image_index = info.index;
+    h.image_index = std::uint16_t(info.number);
     h.image_series_index = info.series;
     std::memcpy(h.user_int, a.user_int, sizeof h.user_int);
     std::memcpy(h.user_float, a.user_float, sizeof h.user_float);
@@ -442,7 +442,7 @@ ISMRMRD::MetaContainer image_meta(const ISMRMRD::ImageHeader &h, const ImageInfo
     put("physiology_time_stamp", std::array<long, 3>{long(h.physiology_time_stamp[0]), long(h.physiology_time_stamp[1]),
                                                      long(h.physiology_time_stamp[2])});
     // The names that Gadgetron's gadgets and the vendors' emitters look for.
-    meta.set("GADGETRON_ImageNumber", long(h.image_index));
+    meta.set("GADGETRON_ImageNumber", long(info.number));
     meta.set("GADGETRON_ImageProcessingHistory", "recon");
     meta.set("GADGETRON_ImageComment", "recon");
     meta.set("GADGETRON_SeqDescription", "_recon");

@@ -141,7 +141,8 @@ void check_spread(const Samples &samples, const Grid &grid);
 struct ImageInfo {
     std::size_t encoding = 0, channels = 1;
     bool magnitude = true;
-    std::uint16_t index = 0, series = 0;
+    std::size_t number = 0;    // of this encoding's images, from 1: image_index, which has 16 bits
+    std::uint16_t series = 0;
     Spaces spaces;
     Grid grid;
     std::string method;

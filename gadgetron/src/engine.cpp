@@ -1,7 +1,14 @@
 #include "engine.h"
 
+#include "room.h"
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -131,9 +138,13 @@ Engine::Plan Engine::make(const Samples &samples, const recon_geometry &geometry
     const auto asked = options(tolerance);
     recon_plan *made = nullptr;
     const recon_status status = recon_plan_create(&geometry, &asked, &made);
-    if (status == RECON_COORDINATE_OUT_OF_RANGE || status == RECON_NOT_FINITE) {
-        // The library counts samples, an acquisition is found by its shot.
-        throw Error(farthest(samples) + ": " + recon_last_error_message());
+    // The library counts samples, an acquisition is found by its shot.
+    if (status == RECON_NOT_FINITE) {
+        throw Error(farthest(samples) + ": it must be a number");
+    }
+    if (status == RECON_COORDINATE_OUT_OF_RANGE) {
+        throw Error(farthest(samples) + ", outside [-0.5, 0.5] cycles per voxel of encodedSpace: divide coordinates in "
+                                        "cycles per field of view by the matrix, radians by 2 pi");
     }
     check(status);
     Plan plan(made);
@@ -185,14 +196,157 @@ void Engine::make_room() {
     }
 }
 
+bool Engine::is_kept(const Kept &plan, const Samples &samples, const Grid &grid, std::size_t maps) const {
+    const std::size_t numbers = samples.count * samples.components;
+    return plan.coils == samples.coils && plan.components == samples.components && plan.weighted == samples.weighted &&
+           plan.maps == maps && plan.dims == grid.dims && plan.trajectory.size() == numbers &&
+           std::memcmp(plan.trajectory.data(), samples.trajectory, numbers * sizeof(float)) == 0;
+}
+
+bool Engine::uses_maps(std::size_t coils) const {
+    return coils > 1 && settings_.output != Output::Coils && settings_.maps != Maps::None;
+}
+
+std::optional<std::pair<std::string, std::string>> Engine::bad_property() const {
+    auto geometry = initialised(recon_geometry_init);
+    geometry.dims[0] = geometry.dims[1] = 64;
+    geometry.samples = 1;
+    const auto asked = options(settings_.tolerance);
+    auto memory = initialised(recon_memory_init);
+    switch (const recon_status status = recon_plan_memory(&geometry, &asked, &memory)) {
+        case RECON_OK:
+            return {};
+        case RECON_TOLERANCE_OUT_OF_RANGE:
+            return std::pair("tolerance", recon_last_error_message());
+        case RECON_INVALID_ARGUMENT:
+            return std::pair("threads", recon_last_error_message());
+        case RECON_NO_DEVICE:
+        case RECON_DRIVER_INCOMPLETE:
+        case RECON_OUT_OF_DEVICE_MEMORY:
+        case RECON_DEVICE_FAILED:
+            return std::pair("device", recon_last_error_message());
+        default:
+            check(status);
+            return {};
+    }
+}
+
+std::uint64_t Engine::needed(const Samples &samples, const Coordinates &k, const Spaces &spaces,
+                             const Samples *reference) const {
+    const Grid grid = layout(spaces, samples.ndim);
+    const std::uint64_t coils = samples.coils, z = sizeof(Complex);
+    const std::uint64_t voxels = grid.voxels(), pixels = grid.image_voxels();
+    // Only whether weights and maps are there counts, not what they are.
+    const float there = 1;
+    const auto memory = [&](std::uint64_t coils, bool weights, bool maps, const Coordinates &of, double tolerance) {
+        auto g = initialised(recon_geometry_init);
+        g.ndim = grid.ndim;
+        std::copy(grid.dims.begin(), grid.dims.end(), g.dims);
+        g.samples = of.count;
+        for (unsigned axis = 0; axis < grid.ndim; ++axis) {
+            g.coordinates[axis] = of.k[axis].data();
+        }
+        g.coils = coils;
+        g.weights = weights ? &there : nullptr;
+        g.coil_maps = maps ? &there : nullptr;
+        const auto asked = options(tolerance);
+        auto found = initialised(recon_memory_init);
+        check(recon_plan_memory(&g, &asked, &found));
+        return found;
+    };
+    const bool maps = uses_maps(coils), cg = settings_.method == Method::Cg;
+    const bool given = settings_.density == Density::Auto && samples.weighted;
+    const bool computed = settings_.density == Density::Jackson || settings_.density == Density::Ramp;
+    const bool weighting = settings_.method == Method::Grid || (cg && settings_.weighted);
+    const bool weights = weighting && (given || computed || cg);
+    // What goes into a plan, by axes, and what is kept of it.
+    const std::uint64_t apart = samples.count * (grid.ndim + 1) * sizeof(float);
+    const std::uint64_t kept = samples.count * samples.components * sizeof(float);
+
+    std::uint64_t most = 0, maps_bytes = 0;
+    const auto stage = [&](std::uint64_t bytes) { most = std::max(most, bytes); };
+    const auto explicit_weights = [&](std::uint64_t before) {
+        const auto plain = memory(1, false, false, k, settings_.tolerance);
+        const bool jackson = settings_.density == Density::Jackson;
+        stage(before + apart + (jackson ? plain.host_density_jackson : plain.host_density));
+    };
+    if (maps) {
+        maps_bytes = voxels * coils * z;
+        const Coordinates own = reference != nullptr ? coordinates(*reference) : Coordinates();
+        const auto plan =
+            memory(coils, given || computed, false, reference != nullptr ? own : k,
+                   std::max(settings_.tolerance, 1e-4));
+        stage(maps_bytes + apart + plan.host_coil_maps);
+        if (computed) {
+            explicit_weights(0);
+        }
+    }
+    if (weighting && !given && (computed || cg)) {
+        explicit_weights(maps_bytes);
+    }
+    const auto plan = memory(coils, weights, maps, k, settings_.tolerance);
+    const std::uint64_t count = maps ? 1 : coils;
+    const bool combine = count > 1 && settings_.output != Output::Coils;
+    const bool resize = grid.dims != grid.image || spaces.encoded_fov != spaces.recon_fov;
+    const std::uint64_t own_images = combine || resize ? voxels * count * z : 0;
+    const std::uint64_t held = maps_bytes + kept;
+    stage(held + apart + plan.host_plan);
+    stage(held + own_images + (cg                                 ? plan.host_cg
+                               : settings_.method == Method::Grid ? plan.host_grid
+                                                                  : plan.host_transform));
+    // In double precision an image at a time, and those that are apart until all is well.
+    const std::uint64_t larger = std::max(voxels, pixels);
+    const std::uint64_t resized = resize ? (combine ? pixels * count * z : 0) + pixels * count * z + 5 * larger * z : 0;
+    const bool adaptive = settings_.combine == Combine::Adaptive ||
+                          (settings_.combine == Combine::Auto && settings_.output == Output::Complex);
+    const std::uint64_t combined = combine ? pixels * z + (adaptive ? 2 * pixels * count * z : 0) : 0;
+    stage(held + own_images + plan.host_plan + (cg ? plan.host_q : 0) + resized + combined);
+    return most;
+}
+
+std::uint64_t Engine::check_memory(const Samples &samples, const Spaces &spaces, const Samples *reference,
+                          std::uint64_t pending) {
+    const Coordinates k = coordinates(samples);
+    const std::uint64_t bytes = needed(samples, k, spaces, reference) + pending;
+    Room left = room();
+    while (bytes > left.bytes && !plans_.empty()) {
+        plans_.pop_back();
+#ifdef __GLIBC__
+        // What is freed may stay with the process otherwise.
+        malloc_trim(0);
+#endif
+        left = room();
+    }
+    if (bytes > left.bytes) {
+        throw Error("the image needs " + mebibytes(bytes) + " for its plan, coil maps and outputs, and of " + left.limit +
+                    " " + mebibytes(left.bytes) +
+                    " are left: raise the limit, let fewer connections run at once, or reconstruct smaller images or "
+                    "fewer coils");
+    }
+    return bytes;
+}
+
+void Engine::not_finite(const Samples &samples) const {
+    const std::string message = recon_last_error_message();
+    for (std::size_t coil = 0; coil < samples.coils; ++coil) {
+        for (std::size_t m = 0; m < samples.count; ++m) {
+            const Complex value = samples.kspace[coil * samples.count + m];
+            if (!std::isfinite(value.real()) || !std::isfinite(value.imag())) {
+                char number[64];
+                std::snprintf(number, sizeof number, "%g%+gi", double(value.real()), double(value.imag()));
+                throw Error("the data are " + std::string(number) + " in " + samples.where(m) + ", coil " +
+                            std::to_string(coil) + ": they must be numbers");
+            }
+        }
+    }
+    throw Error(message);
+}
+
 Engine::Kept &Engine::kept_plan(const Samples &samples, const Grid &grid, const CoilMaps *maps) {
     const std::size_t numbers = samples.count * samples.components, id = maps == nullptr ? 0 : maps->id;
     for (auto plan = plans_.begin(); plan != plans_.end(); ++plan) {
         // Content decides, not an index: two frames may have any trajectories.
-        if (plan->coils == samples.coils && plan->components == samples.components &&
-            plan->weighted == samples.weighted && plan->maps == id && plan->dims == grid.dims &&
-            plan->trajectory.size() == numbers &&
-            std::memcmp(plan->trajectory.data(), samples.trajectory, numbers * sizeof(float)) == 0) {
+        if (is_kept(*plan, samples, grid, id)) {
             plans_.splice(plans_.begin(), plans_, plan);
             return plans_.front();
         }
@@ -235,7 +389,12 @@ const Engine::CoilMaps &Engine::coil_maps(const Samples &samples, const Grid &gr
     auto k = coordinates(samples);
     const Plan plan = weighted_plan(samples, k, grid, true, false, nullptr, std::max(settings_.tolerance, 1e-4));
     made.maps.resize(grid.voxels() * coils);
-    check(recon_coil_maps(plan.get(), samples.kspace, settings_.calibration, made.maps.data()));
+    const recon_status status =
+        recon_coil_maps(plan.get(), samples.kspace, settings_.calibration, made.maps.data());
+    if (status == RECON_NOT_FINITE) {
+        not_finite(samples);
+    }
+    check(status);
     ++maps_made_;
     kept = std::move(made);
     // Plans with the old maps serve no more.
@@ -243,7 +402,8 @@ const Engine::CoilMaps &Engine::coil_maps(const Samples &samples, const Grid &gr
     return kept;
 }
 
-Done Engine::reconstruct(const Samples &samples, const Spaces &spaces, const Samples *reference, Complex *image) {
+Done Engine::reconstruct(const Samples &samples, const Spaces &spaces, const Samples *reference, Complex *image,
+                         std::uint64_t pending) {
     Done done;
     Watch watch(done.timing);
     const Grid grid = layout(spaces, samples.ndim);
@@ -255,8 +415,16 @@ Done Engine::reconstruct(const Samples &samples, const Spaces &spaces, const Sam
                                    "measured: leave out of the file what was not");
     }
 
+    // What is kept takes no more than it did.
+    const auto known = maps_.find(place(samples.first));
+    const std::size_t id = uses_maps(coils) && known != maps_.end() ? known->second.id : 0;
+    const auto same = [&](const Kept &plan) { return is_kept(plan, samples, grid, id); };
+    if (std::none_of(plans_.begin(), plans_.end(), same)) {
+        done.memory = check_memory(samples, spaces, settings_.maps == Maps::Reference ? reference : nullptr, pending);
+    }
+
     const CoilMaps *maps = nullptr;
-    if (coils > 1 && settings_.output != Output::Coils && settings_.maps != Maps::None) {
+    if (uses_maps(coils)) {
         if (settings_.maps == Maps::Reference && reference == nullptr) {
             throw Error(
                 "property coil_maps is reference, but the data have none: set it to data, or flag calibration "
@@ -278,12 +446,18 @@ Done Engine::reconstruct(const Samples &samples, const Spaces &spaces, const Sam
         coil_images_.resize(grid.voxels() * count);
         into = coil_images_.data();
     }
+    const auto check_data = [&](recon_status status) {
+        if (status == RECON_NOT_FINITE) {
+            not_finite(samples);
+        }
+        check(status);
+    };
     switch (settings_.method) {
         case Method::Grid:
-            check(recon_grid(kept.plan.get(), kspace, into));
+            check_data(recon_grid(kept.plan.get(), kspace, into));
             break;
         case Method::Fhd:
-            check(recon_fhd(kept.plan.get(), kspace, into));
+            check_data(recon_fhd(kept.plan.get(), kspace, into));
             break;
         case Method::Cg: {
             auto options = initialised(recon_cg_options_init);
@@ -292,7 +466,7 @@ Done Engine::reconstruct(const Samples &samples, const Spaces &spaces, const Sam
             options.lambda = settings_.prior == Prior::None ? 0 : settings_.lambda;
             options.prior = settings_.prior == Prior::Differences ? RECON_PRIOR_DIFFERENCES : RECON_PRIOR_IDENTITY;
             auto report = initialised(recon_cg_report_init);
-            check(recon_cg(kept.plan.get(), kspace, into, &options, &report));
+            check_data(recon_cg(kept.plan.get(), kspace, into, &options, &report));
             done.iterations = report.iterations;
             done.residual = report.residual;
             kept.bytes = bytes(kept.plan.get());  // with Q

@@ -9,6 +9,7 @@
 #include <deque>
 #include <list>
 #include <memory>
+#include <optional>
 #include <tuple>
 
 namespace recon_gadgets {
@@ -22,6 +23,7 @@ struct Done {
     std::size_t iterations = 0;
     double residual = 0;
     std::string timing;           // milliseconds of each stage in words
+    std::uint64_t memory = 0;     // bytes that were counted for it; 0 where the plan was kept
     std::vector<Notice> notices;  // what may be wrong with it
 };
 
@@ -42,8 +44,18 @@ public:
     // Takes the newest samples of a window out again, where no image came of them.
     void take_back(const Samples &samples);
 
-    // `image`: [grid.image, channels], written. `reference`: calibration data of the same encoding, or null.
-    Done reconstruct(const Samples &samples, const Spaces &spaces, const Samples *reference, Complex *image);
+    // `image`: [grid.image, channels], written. `reference`: calibration data of the same encoding, or null. `pending`:
+    // bytes of images that have been promised, and not yet used.
+    Done reconstruct(const Samples &samples, const Spaces &spaces, const Samples *reference, Complex *image,
+                     std::uint64_t pending = 0);
+
+    // A property with which no image can be made, and why: a GPU that is not there, a tolerance that is out of reach, more
+    // threads than make sense.
+    std::optional<std::pair<std::string, std::string>> bad_property() const;
+
+    // Bytes that the first image of this kind takes, samples and outputs aside. `k` are those of `samples`.
+    std::uint64_t needed(const Samples &samples, const Coordinates &k, const Spaces &spaces,
+                         const Samples *reference) const;
 
     // How often something was made anew, for tests.
     std::size_t plans_made() const { return plans_made_; }
@@ -82,6 +94,14 @@ private:
     Kept &kept_plan(const Samples &samples, const Grid &grid, const CoilMaps *maps);
     const CoilMaps &coil_maps(const Samples &samples, const Grid &grid, std::size_t coils, const Place &place);
     void make_room();
+    // Refuses an image for which there is no memory, once kept plans have gone.
+    // Returns what it needs.
+    std::uint64_t check_memory(const Samples &samples, const Spaces &spaces, const Samples *reference,
+                               std::uint64_t pending);
+    bool is_kept(const Kept &plan, const Samples &samples, const Grid &grid, std::size_t maps) const;
+    // Of the library's message, what an acquisition's reader can use.
+    [[noreturn]] void not_finite(const Samples &samples) const;
+    bool uses_maps(std::size_t coils) const;
 
     Settings settings_;
     std::list<Kept> plans_;  // the one used last first

@@ -1,11 +1,12 @@
 #include "gadget_base.h"
 
-#include <log.h>
+#include "room.h"
 
-#include <unistd.h>
+#include <log.h>
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <new>
 
 namespace recon_gadgets {
@@ -14,6 +15,63 @@ using Gadgetron::AcquisitionBucket;
 using Gadgetron::IsmrmrdDataBuffered;
 using Gadgetron::IsmrmrdImageArray;
 using Gadgetron::IsmrmrdReconData;
+
+// Images of frames [N, S, LOC], some of which may not have come about.
+struct Images {
+    IsmrmrdImageArray array;
+    std::vector<char> there;
+
+    Images(const Grid &grid, std::size_t channels, std::size_t n, std::size_t s, std::size_t loc) : there(n * s * loc) {
+        const std::vector<std::size_t> dims{grid.image[0], grid.image[1], grid.image[2], channels, n, s, loc};
+        // Linux promises memory that is not there, and ends the process when it is used. A header that lies is told
+        // here.
+        // With two images of the grid: the plan is looked at when it is made.
+        const double bytes = double(grid.image_voxels()) * double(channels * n * s * loc) * sizeof(Complex) +
+                             2.0 * double(grid.voxels()) * sizeof(Complex);
+        const Room left = room();
+        if (bytes > double(left.bytes)) {
+            throw Error(std::to_string(n * s * loc) + (n * s * loc == 1 ? " image of " : " images of ") +
+                        std::to_string(dims[0]) + " x " + std::to_string(dims[1]) + " x " + std::to_string(dims[2]) +
+                        " voxels: more than " + mebibytes(std::uint64_t(std::min(bytes, 1e18))) + " are needed, and of " +
+                        left.limit + " " + mebibytes(left.bytes) +
+                        " are left: correct the matrices in the XML header, raise the limit, or reconstruct fewer images "
+                        "at once");
+        }
+        array.data_.create(dims);
+        array.headers_.create(std::vector<std::size_t>{n, s, loc});
+        array.meta_.resize(n * s * loc);
+    }
+
+    // Of those that are not there yet.
+    std::uint64_t pending_bytes() const {
+        return std::uint64_t(std::count(there.begin(), there.end(), char(0))) * image_elements() * sizeof(Complex);
+    }
+    std::size_t image_elements() const { return array.data_.get_number_of_elements() / there.size(); }
+    Complex *image(std::size_t frame) { return array.data_.get_data_ptr() + frame * image_elements(); }
+
+    // One array where it is whole; else, as headers say what each image is, one array an image.
+    void append_to(std::vector<IsmrmrdImageArray> &out) {
+        if (std::find(there.begin(), there.end(), char(0)) == there.end()) {
+            out.push_back(std::move(array));
+            return;
+        }
+        std::vector<std::size_t> dims;
+        array.data_.get_dimensions(dims);
+        dims.resize(7, 1);
+        dims[4] = dims[5] = dims[6] = 1;
+        for (std::size_t frame = 0; frame < there.size(); ++frame) {
+            if (there[frame]) {
+                IsmrmrdImageArray one;
+                one.data_.create(dims);
+                std::copy(image(frame), image(frame) + image_elements(), one.data_.get_data_ptr());
+                one.headers_.create(std::vector<std::size_t>{1, 1, 1});
+                one.headers_[0] = array.headers_[frame];
+                one.meta_.push_back(array.meta_[frame]);
+                out.push_back(std::move(one));
+            }
+        }
+    }
+};
 
 namespace {
 
@@ -61,11 +119,6 @@ std::vector<Shot> shots(const Gadgetron::Core::Acquisition &acquisition) {
                  trajectory ? trajectory->get_number_of_elements() : 0)};
 }
 
-// The memory of this machine.
-double machine_bytes() {
-    return double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
-}
-
 std::string described(const ISMRMRD::AcquisitionHeader &h) {
     return "encoding " + std::to_string(h.encoding_space_ref) + ", slice " + std::to_string(h.idx.slice) +
            ", repetition " + std::to_string(h.idx.repetition);
@@ -92,56 +145,6 @@ std::vector<Step> steps_of(const std::vector<Shot> &shots, const Announced &anno
     });
     return steps;
 }
-
-// Images of frames [N, S, LOC], some of which may not have come about.
-struct Images {
-    IsmrmrdImageArray array;
-    std::vector<char> there;
-
-    Images(const Grid &grid, std::size_t channels, std::size_t n, std::size_t s, std::size_t loc) : there(n * s * loc) {
-        const std::vector<std::size_t> dims{grid.image[0], grid.image[1], grid.image[2], channels, n, s, loc};
-        // Linux promises memory that is not there, and ends the process when it is used. A header that lies is told
-        // here.
-        const double images = double(grid.image_voxels()) * double(channels * n * s * loc) * sizeof(Complex);
-        const double work = 2.0 * double(grid.voxels()) * sizeof(Complex), gib = double(1 << 30);
-        if (images + work > machine_bytes()) {
-            throw Error(std::to_string(n * s * loc) + (n * s * loc == 1 ? " image of " : " images of ") +
-                        std::to_string(dims[0]) + " x " + std::to_string(dims[1]) + " x " + std::to_string(dims[2]) +
-                        " voxels: more than " + std::to_string(std::size_t((images + work) / gib)) +
-                        " GiB are needed, and this machine has " + std::to_string(std::size_t(machine_bytes() / gib)) +
-                        ": correct the matrices in the XML header, or reconstruct fewer images at once");
-        }
-        array.data_.create(dims);
-        array.headers_.create(std::vector<std::size_t>{n, s, loc});
-        array.meta_.resize(n * s * loc);
-    }
-
-    std::size_t image_elements() const { return array.data_.get_number_of_elements() / there.size(); }
-    Complex *image(std::size_t frame) { return array.data_.get_data_ptr() + frame * image_elements(); }
-
-    // One array where it is whole; else, as headers say what each image is, one array an image.
-    void append_to(std::vector<IsmrmrdImageArray> &out) {
-        if (std::find(there.begin(), there.end(), char(0)) == there.end()) {
-            out.push_back(std::move(array));
-            return;
-        }
-        std::vector<std::size_t> dims;
-        array.data_.get_dimensions(dims);
-        dims.resize(7, 1);
-        dims[4] = dims[5] = dims[6] = 1;
-        for (std::size_t frame = 0; frame < there.size(); ++frame) {
-            if (there[frame]) {
-                IsmrmrdImageArray one;
-                one.data_.create(dims);
-                std::copy(image(frame), image(frame) + image_elements(), one.data_.get_data_ptr());
-                one.headers_.create(std::vector<std::size_t>{1, 1, 1});
-                one.headers_[0] = array.headers_[frame];
-                one.meta_.push_back(array.meta_[frame]);
-                out.push_back(std::move(one));
-            }
-        }
-    }
-};
 
 // Runs what may fail; an error becomes a problem to report, and the next image is still made.
 template <class F>
@@ -186,6 +189,13 @@ Settings ReconGadgetBase::settings() const {
     s.plans = plans.value;
     s.memory = memory.value;
     s.series = image_series.value;
+    // Header fields of 16 bits.
+    const std::size_t encodings = std::max<std::size_t>(header.encoding.size(), 1);
+    if (s.series + encodings - 1 > std::numeric_limits<std::uint16_t>::max()) {
+        throw Error("property image_series is \"" + std::to_string(s.series) + "\": it must be a whole number from 0 to " +
+                    std::to_string(std::numeric_limits<std::uint16_t>::max() - (encodings - 1)) +
+                    ", as image_series_index has 16 bits and each encoding has a series of its own");
+    }
     s.timing = timing;
     complete(s);
     return s;
@@ -256,8 +266,7 @@ Spaces ReconGadgetBase::spaces(std::size_t encoding, const Gadgetron::SamplingDe
 }
 
 void ReconGadgetBase::image(Engine &engine, const std::vector<Shot> &shots, const std::vector<Shot> &reference,
-                            const Spaces &spaces, Complex *out, ISMRMRD::ImageHeader &header,
-                            ISMRMRD::MetaContainer &meta) {
+                            const Spaces &spaces, Images &images, std::size_t frame) {
     const auto start = std::chrono::steady_clock::now();
     Samples own = gather(shots, spaces);
     if (!spaces.announced.known) {
@@ -274,7 +283,8 @@ void ReconGadgetBase::image(Engine &engine, const std::vector<Shot> &shots, cons
     const auto gathered = std::chrono::steady_clock::now();
     Done done;
     try {
-        done = engine.reconstruct(samples, spaces, calibration ? &*calibration : nullptr, out);
+        done = engine.reconstruct(samples, spaces, calibration ? &*calibration : nullptr, images.image(frame),
+                                  images.pending_bytes());
     } catch (...) {
         engine.take_back(samples);
         throw;
@@ -287,7 +297,8 @@ void ReconGadgetBase::image(Engine &engine, const std::vector<Shot> &shots, cons
     info.encoding = samples.first.encoding_space_ref;
     info.channels = engine.channels(samples.coils);
     info.magnitude = engine.settings().output == Output::Magnitude;
-    info.index = ++counts_[info.encoding];
+    info.number = ++counts_[info.encoding];
+    tell(described(samples.last), beyond_numbers(info.number));
     info.series = std::uint16_t(engine.settings().series + info.encoding);
     info.spaces = spaces;
     info.grid = engine.layout(spaces, samples.ndim);
@@ -296,14 +307,17 @@ void ReconGadgetBase::image(Engine &engine, const std::vector<Shot> &shots, cons
     info.shots = samples.shots;
     info.iterations = done.iterations;
     info.residual = done.residual;
+    auto &header = images.array.headers_[frame];
     header = image_header(shots.front().header != nullptr ? *shots.front().header : samples.first, info);
-    meta = image_meta(header, info);
+    images.array.meta_[frame] = image_meta(header, info);
+    images.there[frame] = 1;
     if (engine.settings().timing) {
         const auto ms = [](auto from, auto to) { return std::chrono::duration<double, std::milli>(to - from).count(); };
         const auto end = std::chrono::steady_clock::now();
-        GINFO("%s: timing: %s: %zu samples of %zu coils, %zu shots: samples %.1f ms, %s; in all %.1f ms\n",
+        const std::string memory = done.memory > 0 ? ", counted " + mebibytes(done.memory) : "";
+        GINFO("%s: timing: %s: %zu samples of %zu coils, %zu shots: samples %.1f ms, %s; in all %.1f ms%s\n",
               name_.c_str(), described(samples.last).c_str(), samples.count, samples.coils, samples.shots,
-              ms(start, gathered), done.timing.c_str(), ms(start, end));
+              ms(start, gathered), done.timing.c_str(), ms(start, end), memory.c_str());
     }
 }
 
@@ -355,9 +369,7 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Ism
                                 reference = recon_gadgets::shots(*r, std::min(n, r->n - 1), std::min(s, r->s - 1),
                                                                  std::min(loc, r->loc - 1));
                             }
-                            image(engine, acquired, reference, sp, images->image(frame), images->array.headers_[frame],
-                                  images->array.meta_[frame]);
-                            images->there[frame] = 1;
+                            image(engine, acquired, reference, sp, *images, frame);
                             ++made;
                         });
                     }
@@ -422,9 +434,7 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Acq
             const auto steps = steps_of(group.second, sp.announced);
             tell(described(first), gatherings_[place(first)].add(sp.announced, first.idx.repetition, steps));
             Images one(engine.layout(sp, dimensions(sp)), engine.channels(first.active_channels), 1, 1, 1);
-            image(engine, group.second, references[place(first)], sp, one.image(0), one.array.headers_[0],
-                  one.array.meta_[0]);
-            one.there[0] = 1;
+            image(engine, group.second, references[place(first)], sp, one, 0);
             one.append_to(out);
         });
         report(described(first), problems, 0);
@@ -435,6 +445,10 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Acq
 void ReconGadgetBase::process(Gadgetron::Core::InputChannel<Input> &in, Gadgetron::Core::OutputChannel &out) {
     announce();
     Engine engine(settings());
+    // What ends the connection ends it before there are data.
+    if (const auto bad = engine.bad_property()) {
+        throw Error("property " + bad->first + " is \"" + properties_.given(bad->first) + "\": " + bad->second);
+    }
     bool any = false;
     for (auto message : in) {
         any = true;
@@ -450,10 +464,11 @@ void ReconGadgetBase::process(Gadgetron::Core::InputChannel<Input> &in, Gadgetro
         GWARN("%s: %s\n", name_.c_str(), line.c_str());
     }
     if (!any) {
-        report("this connection",
-               {"no buffer or bucket came: the measurement has no image acquisitions, or a gadget before "
-                "this one kept them"},
-               0);
+        // Where a gadget before this one failed the channel just ends, as here.
+        GWARN("%s: this connection: no buffer or bucket came, and no image is made. If the log has an error of another "
+              "gadget, that is why; else the measurement has no image acquisitions, or a gadget before this one kept "
+              "them\n",
+              name_.c_str());
     }
 }
 

@@ -26,6 +26,8 @@ struct Count {
 // taken as they come, whatever kspace_encode_step_1 says, and may differ in length.
 using Input = Gadgetron::Core::variant<Gadgetron::IsmrmrdReconData, Gadgetron::AcquisitionBucket>;
 
+struct Images;
+
 class ReconGadgetBase : public Gadgetron::Core::ChannelGadget<Input> {
 public:
     void process(Gadgetron::Core::InputChannel<Input> &in, Gadgetron::Core::OutputChannel &out) final;
@@ -98,10 +100,11 @@ private:
 
     std::vector<Gadgetron::IsmrmrdImageArray> images(Engine &engine, const Gadgetron::IsmrmrdReconData &data);
     std::vector<Gadgetron::IsmrmrdImageArray> images(Engine &engine, const Gadgetron::AcquisitionBucket &bucket);
+    // Makes the image of a frame.
     void image(Engine &engine, const std::vector<Shot> &shots, const std::vector<Shot> &reference, const Spaces &spaces,
-               Complex *out, ISMRMRD::ImageHeader &header, ISMRMRD::MetaContainer &meta);
+               Images &images, std::size_t frame);
 
-    std::map<std::size_t, std::uint16_t> counts_;  // images of each encoding so far
+    std::map<std::size_t, std::size_t> counts_;   // images of each encoding so far
     std::map<Place, Gathering> gatherings_;        // of shots in buckets
     std::map<std::size_t, std::size_t> most_;      // shots that an image of each encoding had
     Notices notices_;

@@ -108,6 +108,11 @@ bool Properties::flag(const std::string &name, bool fallback) {
     return choice<bool>(name, *given, {{"true", true}, {"false", false}, {"1", true}, {"0", false}});
 }
 
+std::string Properties::given(const std::string &name) const {
+    const auto found = given_.find(name);
+    return found == given_.end() ? std::string() : found->second;
+}
+
 std::vector<std::string> Properties::unknown() const {
     std::vector<std::string> names;
     for (const auto &property : given_) {

@@ -73,6 +73,8 @@ public:
 
     // "tolerance=0.0001 (default), iterations=12, ..."
     const std::string &taken() const { return taken_; }
+    // As the chain gives it; empty where it does not.
+    std::string given(const std::string &name) const;
     // Names given that nobody took.
     std::vector<std::string> unknown() const;
 

@@ -403,7 +403,7 @@ void headers() {
     info.spaces = space(64, 32);
     info.spaces.recon_fov = {300, 150, 5};
     info.grid = grid(info.spaces, 2);
-    info.encoding = 1, info.channels = 4, info.magnitude = false, info.index = 77, info.series = 2;
+    info.encoding = 1, info.channels = 4, info.magnitude = false, info.number = 77, info.series = 2;
     info.method = "gridding", info.samples = 100, info.shots = 10;
     const auto h = image_header(a, info);
     CHECK(h.matrix_size[0] == 64 && h.matrix_size[1] == 32 && h.matrix_size[2] == 1 && h.channels == 4);
@@ -424,6 +424,13 @@ void headers() {
     CHECK(std::string(meta.as_str("recon_method")) == "gridding" && meta.as_long("recon_shots") == 10);
     info.magnitude = true;
     CHECK(image_header(a, info).image_type == ISMRMRD::ISMRMRD_IMTYPE_MAGNITUDE);
+    // The header's number has 16 bits, which is told, and the attribute goes on.
+    info.number = 65538;
+    const auto later = image_header(a, info);
+    CHECK(later.image_index == 2 && image_meta(later, info).as_long("GADGETRON_ImageNumber") == 65538);
+    CHECK(!beyond_numbers(1) && !beyond_numbers(65535));
+    const auto notice = beyond_numbers(65536);
+    CHECK(notice && notice->cause == Cause::ImageNumbers && notice->text.find("image 65536 ") != std::string::npos);
 }
 
 void joined() {

@@ -515,9 +515,19 @@ void errors() {
     Engine engine(settings(Method::Grid));
     const auto good = image(engine, scan);
     const Complex kept = scan.kspace[65];
+    Complex bad;
     scan.kspace[65] = Complex(std::nanf(""), 0);
-    CHECK_ERROR([&] { image(engine, scan); }, "65");
+    CHECK_ERROR([&] { image(engine, scan); }, "the data are nan", "in sample 1 of shot 1, coil 0");
     scan.kspace[65] = kept;
+    // Of the second coil, in maps too.
+    Settings mapped = settings(Method::Cg);
+    mapped.maps = Maps::Data;
+    Engine sense(mapped);
+    const std::size_t second = scan.samples() + 3 * 64 + 7;
+    std::swap(scan.kspace[second], (bad = Complex(0, INFINITY)));
+    CHECK_ERROR([&] { image(engine, scan); }, "0+infi in sample 7 of shot 3, coil 1: they must be numbers");
+    CHECK_ERROR([&] { image(sense, scan); }, "0+infi in sample 7 of shot 3, coil 1: they must be numbers");
+    std::swap(scan.kspace[second], bad);
     CHECK(image(engine, scan) == good);
     // The trajectory, by shots as well.
     for (const auto &[k, wanted] : {std::pair{0.6f, "kx is 0.6 in sample 1 of shot 2"},
@@ -525,12 +535,51 @@ void errors() {
                                     std::pair{std::nanf(""), "kx is nan in sample 1 of shot 2"}}) {
         Scan out = scan;
         out.trajectory[2 * (2 * 64 + 1)] = k;
-        CHECK_ERROR([&] { image(engine, out); }, wanted, "axis 0", std::isnan(k) ? "number" : "outside");
+        CHECK_ERROR([&] { image(engine, out); }, wanted, std::isnan(k) ? "number" : "outside");
     }
     Settings s = settings(Method::Grid);
     s.tolerance = 1;
     Engine wrong(s);
     CHECK_ERROR([&] { image(wrong, scan); }, "tolerance");
+}
+
+// Properties that no image can be made with are found without data.
+void bad_properties() {
+    Settings s = settings(Method::Grid);
+    CHECK(!Engine(s).bad_property());
+    s.tolerance = 1e-12;
+    auto bad = Engine(s).bad_property();
+    CHECK(bad && bad->first == "tolerance" && bad->second.find("1e-12") != std::string::npos);
+    s.tolerance = 0;
+    s.threads = 5000;
+    bad = Engine(s).bad_property();
+    CHECK(bad && bad->first == "threads" && bad->second.find("5000") != std::string::npos);
+    s.threads = 0;
+    s.device = device("cuda:" + std::to_string(recon_device_count()));
+    bad = Engine(s).bad_property();
+    CHECK(bad && bad->first == "device" && !bad->second.empty());
+}
+
+// What is counted grows with what is asked for, and more than there is is refused in a line with the numbers.
+void memory() {
+    Scan scan(64, 40, 128, 4);
+    const auto count = [&](const Settings &s, std::size_t coils) {
+        const Scan own(64, 40, 128, coils);
+        const Samples samples = own.gathered();
+        return Engine(s).needed(samples, coordinates(samples), own.spaces, nullptr);
+    };
+    Settings cg = settings(Method::Cg), grid = settings(Method::Grid);
+    CHECK(count(grid, 4) > count(grid, 1) && count(cg, 4) > count(cg, 1));
+    cg.maps = Maps::Data;
+    CHECK(count(cg, 4) > count(cg, 2));
+    Engine engine(grid);
+    const Samples samples = scan.gathered();
+    std::vector<Complex> out(64 * 64);
+    CHECK_ERROR([&] { engine.reconstruct(samples, scan.spaces, nullptr, out.data(), std::uint64_t(1) << 50); },
+                "the image needs 10737418", " MiB for its plan, coil maps and outputs, and of the ", " MiB are left: ");
+    const Done first = engine.reconstruct(samples, scan.spaces, nullptr, out.data());
+    const Done second = engine.reconstruct(samples, scan.spaces, nullptr, out.data());
+    CHECK(first.memory > (1 << 20) && second.memory == 0);
 }
 
 }  // namespace
@@ -546,5 +595,7 @@ int main() {
     notices();
     references();
     errors();
+    bad_properties();
+    memory();
     return result("engine");
 }

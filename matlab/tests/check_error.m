@@ -1,5 +1,5 @@
 function check_error(f, identifier, words)
-%CHECK_ERROR  f() ends with an error of this identifier, whose message holds the words.
+%CHECK_ERROR  f() ends with an error of this identifier, whose message holds the words, and no names of the C API.
 try
     f();
 catch e
@@ -8,6 +8,12 @@ catch e
     end
     if nargin > 2 && isempty(strfind(e.message, words)) %#ok<STREMP>
         error('recontest:message', '%s: "%s" is not in "%s"', func2str(f), words, e.message);
+    end
+    % Environment variables are for everyone, and the MEX file has a name.
+    names = regexp(e.message, '\<(recon_[a-z]\w*|RECON_[A-Z]\w*)\>', 'match');
+    names = setdiff(names, {'recon_mex', 'RECON_SIMD', 'RECON_CACHE_DIR', 'RECON_NVRTC'});
+    if ~isempty(names)
+        error('recontest:message', '%s: "%s" names %s of the C API', func2str(f), e.message, names{1});
     end
     return
 end

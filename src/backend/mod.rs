@@ -384,8 +384,8 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// window of the taps that [`crate::window::Shape::polynomials`] gives. `arrays` is how many arrays of samples come at
     /// once, at most.
     fn gridder(&self, k: &[&[T]], grid: &[usize], taps: &[Vec<f64>], arrays: usize) -> Result<Self::Gridder>;
-    /// Bytes that a gridder of so many samples holds, about.
-    fn gridder_bytes(&self, samples: usize, grid: &[usize], width: usize) -> usize;
+    /// Bytes that a gridder of so many samples and arrays at once holds, about.
+    fn gridder_bytes(&self, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize;
     /// grid = sum over samples of value times window. Several arrays of samples may follow one another, and as many grids.
     fn spread(&self, g: &Self::Gridder, values: Complexes<Self, T>, grid: ComplexesMut<Self, T>);
     /// values = window-weighted sums of the grid: the transpose of [`Backend::spread`], likewise.
@@ -394,6 +394,8 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// Plans transforms between a grid and an image of `dims` voxels whose voxels are multiplied by the product over
     /// axes of `correction`.
     fn grid_fft(&self, dims: &[usize], grid: &[usize], correction: &[Vec<f64>]) -> Result<Self::GridFft>;
+    /// Bytes that these hold for a grid, about.
+    fn grid_fft_bytes(&self, grid: &[usize]) -> usize;
     /// image(r) = correction(r) sum_u grid(u) exp(+i 2 pi u r / G). The grid is used as scratch. Several
     /// grids may follow one another, and as many images.
     fn grid_to_image(&self, f: &Self::GridFft, grid: ComplexesMut<Self, T>, image: ComplexesMut<Self, T>);
@@ -428,6 +430,8 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
         voxels: Option<&[&[T]]>,
         tolerance: f64,
     ) -> Result<Self::DirectSum>;
+    /// Bytes that direct sums hold, about, to the grid of `dims` or to a list of as many voxels.
+    fn direct_sum_bytes(&self, samples: usize, dims: &[usize], listed: Option<usize>) -> usize;
     /// image(r) = sum_m values(m) exp(+i 2 pi k_m.r). Where that takes long it can end with `Cancelled`, the image being
     /// half written.
     fn sum_to_image(&self, d: &Self::DirectSum, values: Complexes<Self, T>, image: ComplexesMut<Self, T>)

@@ -6,6 +6,7 @@ use crate::backend::Element;
 use crate::error::{bail, checked_product, try_vec, Result};
 use crate::geometry::{Geometry, VoxelBasis};
 use crate::interrupt::Interrupt;
+use crate::memory::ScanSize;
 use crate::plan::{CudaStream, Device, Method, Normal, Options, Simd};
 use crate::prior::{Matrix, Prior};
 use crate::real::Real;
@@ -123,6 +124,36 @@ impl Scan {
             .collect()
     }
 
+    /// The geometry's basis.
+    fn basis(&self) -> Result<VoxelBasis> {
+        let basis = [(0, "RECON_BASIS_POINT", VoxelBasis::Point), (1, "RECON_BASIS_BOX", VoxelBasis::Box)];
+        choice("basis", self.raw.basis, &basis)
+    }
+
+    /// What memory depends on. Coordinates may be null, other arrays are not read.
+    ///
+    /// # Safety
+    /// As for [`Scan::coordinates`], of the coordinates.
+    pub unsafe fn size<T: Real>(&self, arrays: &mut Arrays) -> Result<ScanSize> {
+        let size = ScanSize {
+            coils: self.coils,
+            frames: self.frames,
+            coil_maps: self.has_maps(),
+            weights: !self.raw.weights.is_null(),
+            listed: self.listed.then_some(self.voxels),
+            basis: self.basis()?,
+            ..ScanSize::new(&self.dims, self.samples)
+        };
+        if self.raw.coordinates.iter().all(|k| k.is_null()) {
+            return Ok(size);
+        }
+        // SAFETY: the caller's promise.
+        let k = unsafe { self.coordinates::<T>(arrays) }?;
+        let k: Vec<&[T]> = k.iter().map(|k| &**k).collect();
+        let ScanSize { central_samples, edge, .. } = ScanSize::of(&Geometry::new(&self.dims, &k));
+        Ok(ScanSize { central_samples, edge, ..size })
+    }
+
     /// Calls `then` with the geometry.
     ///
     /// # Safety
@@ -133,8 +164,7 @@ impl Scan {
         then: impl FnOnce(&Geometry<'_, T>) -> Result<R>,
     ) -> Result<R> {
         let raw = &self.raw;
-        let basis = [(0, "RECON_BASIS_POINT", VoxelBasis::Point), (1, "RECON_BASIS_BOX", VoxelBasis::Box)];
-        let basis = choice("basis", raw.basis, &basis)?;
+        let basis = self.basis()?;
         // SAFETY: the caller's promise holds for every pointer of the geometry; lengths are what the header says.
         unsafe {
             let k = self.coordinates::<T>(arrays)?;

@@ -385,6 +385,56 @@ pub struct recon_plan_properties {
     pub simd: [c_char; 32],
 }
 
+/// Bytes that a plan and its operations take, at their peaks, beyond the caller's arrays: see recon_plan_memory. Set it up
+/// with recon_memory_init.
+///
+/// Each figure is that of a plan that serves this one operation, the plan included. Q stays: once recon_normal or recon_cg
+/// were called, other operations take host_q and device_q more.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct recon_memory {
+    /// Set by recon_memory_init.
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// The host's memory, while the plan is made.
+    pub host_plan: u64,
+    /// For recon_forward, recon_fhd and recon_weighted_fhd.
+    pub host_transform: u64,
+    /// For recon_grid: without weights in the geometry with those of Pipe and Menon, which it then makes.
+    pub host_grid: u64,
+    /// For recon_density with RECON_DENSITY_PIPE_MENON and RECON_DENSITY_RAMP.
+    pub host_density: u64,
+    /// For recon_density with RECON_DENSITY_JACKSON.
+    pub host_density_jackson: u64,
+    /// For recon_coil_maps with the default calibration.
+    pub host_coil_maps: u64,
+    /// For recon_normal, Q included where it is used.
+    pub host_normal: u64,
+    /// For recon_cg, Q included where it is used; what RECON_PRIOR_ANATOMICAL and RECON_PRIOR_MATRIX hold is not.
+    pub host_cg: u64,
+    /// What Q holds once it is made; 0 where it is not used.
+    pub host_q: u64,
+    /// The same, in the memory of all GPUs that the plan is on; 0 on the CPU.
+    pub device_plan: u64,
+    /// See host_transform.
+    pub device_transform: u64,
+    /// See host_grid.
+    pub device_grid: u64,
+    /// See host_density.
+    pub device_density: u64,
+    /// See host_density_jackson.
+    pub device_density_jackson: u64,
+    /// See host_coil_maps.
+    pub device_coil_maps: u64,
+    /// See host_normal.
+    pub device_normal: u64,
+    /// See host_cg.
+    pub device_cg: u64,
+    /// See host_q.
+    pub device_q: u64,
+}
+
 /// A GPU. Set it up with recon_device_properties_init.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -543,6 +593,11 @@ versioned!(recon_plan_properties, 224, {
     precision: 0, method: 0, window: 0, width: 0, threads: 0, toeplitz: 0, ndim: 0, grid: [0; 3], oversampling: 0.0,
     error: 0.0, image_elements: 0, kspace_elements: 0, q_elements: 0, grid_elements: 0, host_bytes: 0,
     device_bytes: 0, seconds: 0.0, device: [0; 64], simd: [0; 32],
+});
+versioned!(recon_memory, 152, {
+    reserved: 0, host_plan: 0, host_transform: 0, host_grid: 0, host_density: 0, host_density_jackson: 0,
+    host_coil_maps: 0, host_normal: 0, host_cg: 0, host_q: 0, device_plan: 0, device_transform: 0, device_grid: 0,
+    device_density: 0, device_density_jackson: 0, device_coil_maps: 0, device_normal: 0, device_cg: 0, device_q: 0,
 });
 versioned!(recon_device_properties, 288, {
     multiprocessors: 0, compute_major: 0, compute_minor: 0, memory_bytes: 0, memory_free_bytes: 0, name: [0; 256],

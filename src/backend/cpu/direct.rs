@@ -39,6 +39,12 @@ impl<T: Real> DirectSum<T> {
         Ok(DirectSum { level, k: own(k)?, voxels, scratch: Pool::new() })
     }
 
+    /// Bytes held: the coordinates, and what sums work in, about.
+    pub fn bytes(threads: usize, samples: usize, dims: &[usize], listed: Option<usize>) -> usize {
+        let work = (3 + threads) << 20;
+        samples.saturating_add(listed.unwrap_or(0)).saturating_mul(dims.len() * size_of::<T>()).saturating_add(work)
+    }
+
     /// See [`crate::backend::Backend::sum_to_image`].
     pub fn to_image(&self, threads: &Threads, values: &[Complex<T>], image: &mut [Complex<T>]) -> Result<()> {
         let (level, k, watch) = (self.level, &self.k, Watch::new());

@@ -18,6 +18,7 @@ use super::memory::Aligned;
 use super::simd::{prefetch, Arith, Kernel, Level, Vector};
 use super::threads::{Shared, Threads};
 use crate::error::{bail, checked_product, try_collect, try_reserve, try_vec, Result};
+use crate::memory::{product, sum};
 use crate::pool::{Lease, Pool};
 use crate::real::Real;
 use crate::window::MAX_WIDTH;
@@ -155,6 +156,31 @@ impl Cut {
     }
 }
 
+/// How a grid is cut into tiles.
+struct Tiling {
+    layout: Layout,
+    /// Of the grid, and of the window: 1 along an axis that is not there.
+    size: [usize; 3],
+    taps: [usize; 3],
+    cut: [Cut; 3],
+    reach: [usize; 3],
+    extent: [usize; 3],
+}
+
+impl Tiling {
+    fn new<T: Real>(level: Level, grid: &[usize], width: usize) -> Tiling {
+        let layout = level.run(LayoutOf { width, real: std::marker::PhantomData::<T> });
+        let size = [0, 1, 2].map(|a| *grid.get(a).unwrap_or(&1));
+        let taps = [0, 1, 2].map(|a| if a < grid.len() { width } else { 1 });
+        let edges = if grid.len() == 3 { TILE_3D } else { TILE_2D };
+        let cut = [0, 1, 2].map(|a| Cut::new(size[a], edges[a].max(width)));
+        let reach = [0, 1, 2].map(|a| (cut[a].longest() + taps[a] - 1).min(size[a]));
+        let row = cut[0].longest().next_multiple_of(layout.cells) + layout.row_vectors * layout.cells;
+        let extent = [row, cut[1].longest() + taps[1] - 1, cut[2].longest() + taps[2] - 1];
+        Tiling { layout, size, taps, cut, reach, extent }
+    }
+}
+
 impl<T: Real> Gridder<T> {
     /// Sorts samples; see [`crate::backend::Backend::gridder`].
     pub fn new(
@@ -169,21 +195,7 @@ impl<T: Real> Gridder<T> {
         if count > u32::MAX as usize {
             bail!(SizeOverflow, "{count} samples are more than a plan takes ({}): split them", u32::MAX);
         }
-        let layout = level.run(LayoutOf { width, real: std::marker::PhantomData::<T> });
-        let padded = |fill| {
-            let mut all = [fill; 3];
-            all[..axes].copy_from_slice(&vec![0; axes]);
-            all
-        };
-        let mut size = padded(1);
-        size[..axes].copy_from_slice(grid);
-        let mut taps = padded(1);
-        taps[..axes].fill(width);
-        let edges = if axes == 3 { TILE_3D } else { TILE_2D };
-        let cut = [0, 1, 2].map(|a| Cut::new(size[a], edges[a].max(width)));
-        let reach = [0, 1, 2].map(|a| (cut[a].longest() + taps[a] - 1).min(size[a]));
-        let row = cut[0].longest().next_multiple_of(layout.cells) + layout.row_vectors * layout.cells;
-        let extent = [row, cut[1].longest() + taps[1] - 1, cut[2].longest() + taps[2] - 1];
+        let Tiling { layout, size, taps, cut, reach, extent } = Tiling::new::<T>(level, grid, width);
 
         // The window's first cell on an axis, and the polynomials' variable. In double precision: a grid position in
         // single precision would cost two digits of the offset.
@@ -346,6 +358,18 @@ impl<T: Real> Gridder<T> {
         };
         let work = Pool::filled(threads.count(), || gridder.make_work())?;
         Ok(Gridder { work, ..gridder })
+    }
+
+    /// Bytes held, with the memory of the threads: as if there were runs, which decide for half of that.
+    pub fn bytes(threads: usize, level: Level, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize {
+        let Tiling { layout, taps, cut, extent, .. } = Tiling::new::<T>(level, grid, width);
+        let block = layout.row_vectors * layout.cells * taps[1] * taps[2];
+        let cells = product(&[arrays, 2 * extent.iter().product::<usize>() + block, size_of::<Complex<T>>()]);
+        let work = cells.saturating_add(CHUNK * layout.record * size_of::<T>());
+        // Tiles, and their order while they are found.
+        let tiles = product(&cut.map(|c| c.tiles)).saturating_mul(size_of::<Tile>() + 2 * size_of::<u64>());
+        let points = product(&[samples, size_of::<Point<T>>() + size_of::<u32>()]);
+        sum(&[points, tiles, product(&[threads, work])])
     }
 
     fn make_work(&self) -> Result<Work<T>> {

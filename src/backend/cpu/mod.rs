@@ -176,9 +176,8 @@ impl<T: Real> Backend<T> for Cpu {
     fn gridder(&self, k: &[&[T]], grid: &[usize], taps: &[Vec<f64>], arrays: usize) -> Result<Gridder<T>> {
         Gridder::new(&self.threads, self.level, k, grid, taps, arrays)
     }
-    fn gridder_bytes(&self, samples: usize, _grid: &[usize], _width: usize) -> usize {
-        // Coordinates, the sample's number, and room to sort.
-        samples.saturating_mul(3 * size_of::<T>() + 12)
+    fn gridder_bytes(&self, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize {
+        Gridder::<T>::bytes(self.threads.count(), self.level, samples, grid, width, arrays)
     }
     fn spread(&self, g: &Gridder<T>, values: Complexes<Self, T>, grid: ComplexesMut<Self, T>) {
         g.spread(&self.threads, slice(values), slice_mut(grid));
@@ -189,6 +188,9 @@ impl<T: Real> Backend<T> for Cpu {
 
     fn grid_fft(&self, dims: &[usize], grid: &[usize], correction: &[Vec<f64>]) -> Result<GridFft<T>> {
         GridFft::new(&self.threads, self.level, dims, grid, correction)
+    }
+    fn grid_fft_bytes(&self, grid: &[usize]) -> usize {
+        GridFft::<T>::bytes(self.threads.count(), self.level, grid)
     }
     fn grid_to_image(&self, f: &GridFft<T>, grid: ComplexesMut<Self, T>, image: ComplexesMut<Self, T>) {
         f.grid_to_image(&self.threads, slice_mut(grid), slice_mut(image));
@@ -230,6 +232,9 @@ impl<T: Real> Backend<T> for Cpu {
 
     fn direct_sum(&self, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>, _tolerance: f64) -> Result<DirectSum<T>> {
         DirectSum::new(self.level, k, dims, voxels)
+    }
+    fn direct_sum_bytes(&self, samples: usize, dims: &[usize], listed: Option<usize>) -> usize {
+        DirectSum::<T>::bytes(self.threads.count(), samples, dims, listed)
     }
     fn sum_to_image(&self, d: &DirectSum<T>, values: Complexes<Self, T>, image: ComplexesMut<Self, T>) -> Result<()> {
         d.to_image(&self.threads, slice(values), slice_mut(image))

@@ -35,6 +35,12 @@ impl<T: Real> DirectSum<T> {
         Ok(DirectSum { voxels, queueing: Mutex::new(()) })
     }
 
+    /// Bytes held, about: coordinates, and the order of points of a list. Parts of sums are `PARTS_BYTES` at most.
+    pub fn bytes(samples: usize, dims: &[usize], listed: Option<usize>) -> usize {
+        let order = if listed.is_some() { size_of::<u32>() } else { 0 };
+        samples.saturating_add(listed.unwrap_or(0)).saturating_mul(dims.len() * size_of::<T>() + order)
+    }
+
     /// See [`crate::backend::Backend::sum_to_image`]; arrays by their addresses.
     pub fn to_image(&self, gpu: &Gpu, values: u64, image: u64) {
         let _alone = self.queueing.lock().unwrap_or_else(|e| e.into_inner());

@@ -226,7 +226,7 @@ impl<T: Real> Backend<T> for Cuda<T> {
     fn gridder(&self, k: &[&[T]], grid: &[usize], taps: &[Vec<f64>], arrays: usize) -> Result<Gridder<T>> {
         Gridder::new(&self.gpu, k, grid, taps, arrays)
     }
-    fn gridder_bytes(&self, samples: usize, grid: &[usize], width: usize) -> usize {
+    fn gridder_bytes(&self, samples: usize, grid: &[usize], width: usize, _arrays: usize) -> usize {
         Gridder::<T>::bytes(samples, grid, width)
     }
     fn spread(&self, g: &Gridder<T>, values: Complexes<Self, T>, grid: ComplexesMut<Self, T>) {
@@ -238,6 +238,10 @@ impl<T: Real> Backend<T> for Cuda<T> {
 
     fn grid_fft(&self, dims: &[usize], grid: &[usize], correction: &[Vec<f64>]) -> Result<GridFft<T>> {
         GridFft::new(&self.gpu, dims, grid, correction)
+    }
+    fn grid_fft_bytes(&self, grid: &[usize]) -> usize {
+        // Roots of unity and corrections of each axis.
+        grid.iter().fold(0, |sum, n| n.saturating_mul(3 * size_of::<Complex<T>>()).saturating_add(sum))
     }
     fn grid_to_image(&self, f: &GridFft<T>, grid: ComplexesMut<Self, T>, image: ComplexesMut<Self, T>) {
         f.grid_to_image(&self.gpu, at_mut(&grid), grid.len(), at_mut(&image), image.len());
@@ -273,6 +277,9 @@ impl<T: Real> Backend<T> for Cuda<T> {
 
     fn direct_sum(&self, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>, tolerance: f64) -> Result<DirectSum<T>> {
         DirectSum::new(&self.gpu, k, dims, voxels, tolerance)
+    }
+    fn direct_sum_bytes(&self, samples: usize, dims: &[usize], listed: Option<usize>) -> usize {
+        DirectSum::<T>::bytes(samples, dims, listed)
     }
     fn sum_to_image(&self, d: &DirectSum<T>, values: Complexes<Self, T>, image: ComplexesMut<Self, T>) -> Result<()> {
         d.to_image(&self.gpu, at(values), at_mut(&image));

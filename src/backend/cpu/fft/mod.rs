@@ -14,6 +14,7 @@ use super::memory::Aligned;
 use super::simd::Level;
 use super::threads::{Shared, Threads};
 use crate::error::Result;
+use crate::memory::{product, sum};
 use crate::pool::Pool;
 use crate::real::Real;
 use lanes::{LaneFft, LanesOf, Lines, Side, Transform};
@@ -67,6 +68,14 @@ impl<T: Real> GridFft<T> {
         let len = axes.iter().map(|a| a.fft.buffer_len(lanes)).max().unwrap_or(0);
         let buffers = Pool::filled(threads.count(), || Aligned::zeros(len, "lines of the FFT"))?;
         Ok(GridFft { level, lanes, axes, buffers })
+    }
+
+    /// Bytes held: the threads' lines, and tables of the axes.
+    pub fn bytes(threads: usize, level: Level, grid: &[usize]) -> usize {
+        let lanes = level.run(LanesOf(PhantomData::<T>));
+        let longest = grid.iter().copied().max().unwrap_or(1);
+        let lines = product(&[threads, 2 * lanes, longest, size_of::<T>()]);
+        sum(&[lines, product(&[grid.len(), longest, 16 * size_of::<T>()])])
     }
 
     /// See [`crate::backend::Backend::grid_to_image`].

@@ -1,0 +1,371 @@
+//! How much memory a plan and its operations take, told before there is one: sizes decide, and not the numbers.
+//!
+//! What is counted is what the plan's code allocates, and stands beside it: the encoding's arrays here, those of density
+//! weights and coil maps in their files, sorted samples, transforms and Q in the backend.
+
+use crate::backend::Backend;
+use crate::coils;
+use crate::density;
+use crate::error::{bail, checked_product, Result};
+use crate::geometry::{ends, is_inside, Geometry, VoxelBasis};
+use crate::nufft::Nufft;
+use crate::real::Real;
+use crate::toeplitz;
+use crate::window::Choice;
+
+/// The sizes of a scan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScanSize {
+    /// Image size, [nx, ny] or [nx, ny, nz].
+    pub dims: Vec<usize>,
+    /// Samples of one coil and frame.
+    pub samples: usize,
+    /// Samples in the centre of k-space that coil maps are made from ([`crate::defaults::CALIBRATION`] wide), at most;
+    /// `samples` where it is not known.
+    pub central_samples: usize,
+    /// Whether there are coordinates of 0.5, or beyond by rounding, which are moved in a copy while the plan is made; true
+    /// where it is not known.
+    pub edge: bool,
+    /// Receive coils.
+    pub coils: usize,
+    /// Frames measured on this trajectory.
+    pub frames: usize,
+    /// Whether there are coil maps, with which coils are combined.
+    pub coil_maps: bool,
+    /// Whether there are density weights.
+    pub weights: bool,
+    /// Voxels of a list, in place of the grid that `dims` describes.
+    pub listed: Option<usize>,
+    /// The shape of a voxel.
+    pub basis: VoxelBasis,
+}
+
+impl ScanSize {
+    /// One coil, one frame, no weights, point voxels.
+    pub fn new(dims: &[usize], samples: usize) -> Self {
+        ScanSize {
+            dims: dims.to_vec(),
+            samples,
+            central_samples: samples,
+            edge: true,
+            coils: 1,
+            frames: 1,
+            coil_maps: false,
+            weights: false,
+            listed: None,
+            basis: VoxelBasis::Point,
+        }
+    }
+
+    /// Those of a geometry, its coordinates looked at.
+    pub fn of<T: Real>(geometry: &Geometry<'_, T>) -> Self {
+        let k = &geometry.coordinates;
+        let central_samples = coils::central_samples(k, &geometry.dims, 0);
+        let edge = k.iter().any(|k| !is_inside(ends(k)));
+        ScanSize { central_samples, edge, ..Self::lengths(geometry) }
+    }
+
+    /// Those that the geometry's arrays have.
+    pub(crate) fn lengths<T: Real>(geometry: &Geometry<'_, T>) -> Self {
+        ScanSize {
+            coils: geometry.coils,
+            frames: geometry.frames,
+            coil_maps: geometry.coil_maps.is_some(),
+            weights: geometry.weights.is_some(),
+            listed: geometry.voxels.as_ref().map(|_| geometry.voxel_count()),
+            basis: geometry.basis,
+            ..Self::new(&geometry.dims, geometry.samples())
+        }
+    }
+
+    /// Voxels of one image.
+    pub fn voxels(&self) -> usize {
+        self.listed.unwrap_or_else(|| self.dims.iter().product())
+    }
+
+    /// Images of one frame: one with coil maps, else one a coil.
+    pub(crate) fn images(&self) -> usize {
+        if self.coil_maps {
+            1
+        } else {
+            self.coils
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        let ndim = self.dims.len();
+        if ndim != 2 && ndim != 3 {
+            bail!(InvalidSize, "the image has {ndim} dimensions: 2 or 3 are supported");
+        }
+        let sizes = [&self.dims[..], &[self.samples, self.coils, self.frames, self.listed.unwrap_or(1)]].concat();
+        if sizes.contains(&0) {
+            bail!(
+                InvalidSize,
+                "an image of {:?} voxels, {} samples, {} coils and {} frames: all must be at least 1",
+                self.dims,
+                self.samples,
+                self.coils,
+                self.frames
+            );
+        }
+        checked_product(&self.dims, "the image")?;
+        checked_product(&[self.voxels(), self.coils, self.frames], "the images")?;
+        checked_product(&[self.samples, self.coils, self.frames], "the k-space data").map(|_| ())
+    }
+}
+
+/// Bytes in one memory, the host's or the GPUs', beyond the caller's arrays.
+///
+/// Each is the peak of an operation, the plan included, of a plan that serves this one operation. What a plan keeps for later
+/// calls is small beside that but for Q: once [`crate::Plan::normal`] or [`crate::Plan::cg`] were called, other operations
+/// take `q` more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MemoryPeaks {
+    /// While the plan is made; no less than what it then holds.
+    pub plan: usize,
+    /// [`crate::Plan::forward`], [`crate::Plan::fhd`] and [`crate::Plan::weighted_fhd`].
+    pub transform: usize,
+    /// [`crate::Plan::grid`]: without weights in the geometry with those of Pipe and Menon, which it then makes.
+    pub grid: usize,
+    /// [`crate::Plan::density`] by the methods of Pipe and Menon and of the ramp.
+    pub density: usize,
+    /// [`crate::Plan::density`] by Jackson's, which has a larger grid.
+    pub density_jackson: usize,
+    /// [`crate::Plan::coil_maps`] with the default width of the centre of k-space.
+    pub coil_maps: usize,
+    /// [`crate::Plan::normal`], Q included where it is used.
+    pub normal: usize,
+    /// [`crate::Plan::cg`], Q included where it is used, and but for what a prior holds that is not the identity or
+    /// differences.
+    pub cg: usize,
+    /// What Q holds once it is made; 0 where it is not used.
+    pub q: usize,
+}
+
+impl MemoryPeaks {
+    /// The sum, figure by figure.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        let add = usize::saturating_add;
+        MemoryPeaks {
+            plan: add(self.plan, other.plan),
+            transform: add(self.transform, other.transform),
+            grid: add(self.grid, other.grid),
+            density: add(self.density, other.density),
+            density_jackson: add(self.density_jackson, other.density_jackson),
+            coil_maps: add(self.coil_maps, other.coil_maps),
+            normal: add(self.normal, other.normal),
+            cg: add(self.cg, other.cg),
+            q: add(self.q, other.q),
+        }
+    }
+
+    /// No operation's peak is below that of making the plan.
+    fn at_least_the_plan(self) -> Self {
+        let most = |bytes: usize| bytes.max(self.plan);
+        MemoryPeaks {
+            plan: self.plan,
+            transform: most(self.transform),
+            grid: most(self.grid),
+            density: most(self.density),
+            density_jackson: most(self.density_jackson),
+            coil_maps: most(self.coil_maps),
+            normal: most(self.normal),
+            cg: most(self.cg),
+            q: self.q,
+        }
+    }
+}
+
+/// Bytes that a plan and its operations take: see [`crate::Plan::memory`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Memory {
+    /// In the host's memory.
+    pub host: MemoryPeaks,
+    /// In that of all GPUs that the plan is on.
+    pub device: MemoryPeaks,
+}
+
+impl Memory {
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Memory { host: self.host.plus(other.host), device: self.device.plus(other.device) }
+    }
+}
+
+/// A sum, and a product, that no size overflows.
+pub(crate) fn sum(bytes: &[usize]) -> usize {
+    bytes.iter().fold(0, |sum, &b| sum.saturating_add(b))
+}
+pub(crate) fn product(factors: &[usize]) -> usize {
+    factors.iter().fold(1, |product, &f| product.saturating_mul(f))
+}
+
+/// Tables, polynomials, what threads have of their own, and the like.
+const SMALL_THINGS: usize = 1 << 18;
+
+/// What an encoding holds and takes meanwhile, where it computes and, if that is elsewhere, on the host.
+pub(crate) struct Needs {
+    size: ScanSize,
+    /// Coils or frames at once.
+    batch: usize,
+    real: usize,
+    apart: bool,
+    /// Grids, sorted samples, tables.
+    transform: usize,
+}
+
+impl Needs {
+    /// `choice` and `batch` are those of the encoding.
+    pub fn new<T: Real, B: Backend<T>>(b: &B, size: &ScanSize, choice: Option<&Choice>, batch: usize) -> Result<Self> {
+        let transform = match choice {
+            Some(choice) => Nufft::<T, B>::bytes(b, choice, size.samples, batch)?,
+            None => b.direct_sum_bytes(size.samples, &size.dims, size.listed),
+        };
+        let transform = transform.saturating_add(SMALL_THINGS);
+        Ok(Needs { size: size.clone(), batch, real: size_of::<T>(), apart: b.is_apart(), transform })
+    }
+
+    fn complex(&self) -> usize {
+        2 * self.real
+    }
+
+    /// Whether samples are multiplied by weights or by the voxel's transform.
+    fn weighed(&self) -> bool {
+        self.size.weights || self.size.basis == VoxelBasis::Box
+    }
+
+    /// Coil maps, of all coils.
+    fn maps(&self) -> usize {
+        product(&[usize::from(self.size.coil_maps), self.size.coils, self.size.voxels(), self.complex()])
+    }
+
+    /// phi, phi w and phi^2 w.
+    fn factors(&self) -> usize {
+        let arrays = usize::from(self.size.basis == VoxelBasis::Box) + 2 * usize::from(self.weighed());
+        product(&[arrays, self.size.samples, self.real])
+    }
+
+    /// What is kept of the geometry, on the host.
+    pub fn kept(&self) -> usize {
+        product(&[self.size.dims.len() + usize::from(self.size.weights), self.size.samples, self.real])
+    }
+
+    /// Images, and samples, of a batch.
+    fn image_batch(&self) -> usize {
+        product(&[self.batch, self.size.voxels(), self.complex()])
+    }
+    fn sample_batch(&self) -> usize {
+        product(&[self.batch, self.size.samples, self.complex()])
+    }
+
+    /// Arrays of a transform: images of coils to combine, weighted samples, and on a GPU what comes in and goes out, of
+    /// which two batches are on their way at once.
+    pub fn working(&self, weighed: bool) -> usize {
+        let combined = if self.size.coil_maps { self.image_batch() } else { 0 };
+        let weighed = if weighed { self.sample_batch() } else { 0 };
+        let out = if self.size.coil_maps { product(&[self.size.voxels(), self.complex()]) } else { self.image_batch() };
+        let caller = if self.apart { sum(&[self.sample_batch(), out, out.max(self.sample_batch())]) } else { 0 };
+        sum(&[combined, weighed, caller])
+    }
+
+    /// Where it computes: what the plan holds, but for coil maps on a GPU, which are sent where there is no room.
+    pub fn held_without_maps(&self) -> usize {
+        let kept = if self.apart { 0 } else { self.kept() };
+        let maps = if self.apart { 0 } else { self.maps() };
+        sum(&[self.transform, self.factors(), kept, maps])
+    }
+
+    /// The peaks of all operations. `q` says whether E^H W E goes through Q, `own_output` whether outputs are computed apart.
+    pub fn peaks<T: Real, B: Backend<T>>(&self, b: &B, q: bool, own_output: bool) -> Result<Memory> {
+        let ScanSize { samples, coils, frames, .. } = self.size;
+        let (dims, voxels, images) = (&self.size.dims, self.size.voxels(), self.size.images());
+        let image = product(&[voxels, self.complex()]);
+        let reals = product(&[samples, self.real]);
+        let complexes = product(&[samples, self.complex()]);
+        let held = sum(&[self.held_without_maps(), if self.apart { self.maps() } else { 0 }]);
+        // While factors are made there is a copy on the host.
+        let moved = if self.size.edge { dims.len() } else { 0 };
+        let copies = product(&[moved + usize::from(self.weighed()), reals]);
+        let host_held = if self.apart { self.kept() } else { 0 };
+
+        let apart =
+            |arrays: usize, elements: usize| if own_output { product(&[arrays, elements, self.complex()]) } else { 0 };
+        let output = apart(images * frames, voxels);
+        let outputs = output.max(apart(coils * frames, samples));
+
+        let pipe_menon = density::bytes::<T, B>(b, samples, dims, Default::default())?;
+        let jackson = density::bytes::<T, B>(b, samples, dims, density::Density::Jackson)?;
+        let gridding = sum(&[reals, self.working(true)]);
+        // Weights as they come, and times phi.
+        let gridding_host = product(&[2, reals]);
+        let (grid, grid_host) = match self.size.weights {
+            true => (gridding, gridding_host),
+            false => (gridding.max(pipe_menon.device), gridding_host.max(pipe_menon.host)),
+        };
+
+        let maps = coils::bytes::<T, B>(b, &self.size)?;
+
+        // While Q is made: its convolution, half of the doubled grid, a part of Q, the weights' phases.
+        let convolver = if q { b.convolver_bytes(dims) } else { 0 };
+        let q_making = match q {
+            true => sum(&[convolver, toeplitz::making_bytes::<T>(dims), product(&[dims.len(), reals]), complexes]),
+            false => 0,
+        };
+        let batches = if self.size.coil_maps { self.image_batch() } else { 0 };
+        let caller = if self.apart { product(&[3, image]) } else { 0 };
+        let normal = match q {
+            true => sum(&[convolver, product(&[2, batches])]),
+            false => sum(&[batches, self.sample_batch(), if self.weighed() { self.sample_batch() } else { 0 }]),
+        };
+        // Residual, direction, its image under the operator, the right-hand side of one frame, the solution of all, and what
+        // the mean diagonal is made of.
+        let vectors = product(&[3 + (1 + frames) * images + usize::from(self.size.coil_maps), image]);
+        // Its pools keep what the right-hand side took.
+        let right_hand_side = if q {
+            if self.weighed() {
+                self.sample_batch()
+            } else {
+                0
+            }
+        } else {
+            0
+        };
+        let data = if self.apart { self.sample_batch() } else { 0 };
+        let cg = q_making.max(sum(&[normal, vectors, right_hand_side, data]));
+
+        let here = |bytes: usize| held.saturating_add(bytes);
+        let there = |bytes: usize| host_held.saturating_add(bytes);
+        let device = MemoryPeaks {
+            plan: here(0),
+            transform: here(self.working(self.weighed())),
+            grid: here(grid),
+            density: here(pipe_menon.device),
+            density_jackson: here(jackson.device),
+            coil_maps: here(maps.device),
+            normal: here(q_making.max(sum(&[normal, caller]))),
+            cg: here(cg),
+            q: convolver,
+        };
+        let host = MemoryPeaks {
+            plan: there(copies),
+            transform: there(outputs),
+            grid: there(grid_host.saturating_add(output)),
+            density: there(pipe_menon.host),
+            density_jackson: there(jackson.host),
+            coil_maps: there(maps.host),
+            normal: there(output),
+            cg: there(0),
+            q: 0,
+        };
+        Ok(match self.apart {
+            true => Memory { host: host.at_least_the_plan(), device: device.at_least_the_plan() },
+            false => Memory { host: device.plus(host).at_least_the_plan(), device: MemoryPeaks::default() },
+        })
+    }
+}
+
+/// Bytes of a step, in the memory where it computes and in the host's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bytes {
+    pub device: usize,
+    pub host: usize,
+}

@@ -1,0 +1,175 @@
+//! What Plan::memory tells beforehand, against the peaks of what is allocated: an upper estimate, and within a fifth. Counted
+//! by an allocator of this program, which has but this one test, as others would allocate meanwhile.
+
+mod common;
+
+use common::*;
+use recon::{
+    CgOptions, Density, Device, Geometry, Interrupt, Method, Normal, Options, Plan, Real, ScanSize, Trajectory,
+};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The system's allocator, with a count of the bytes in use, and of the most there were.
+struct Counting;
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+fn took(bytes: usize) {
+    let held = HELD.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    MOST.fetch_max(held, Ordering::Relaxed);
+}
+
+// SAFETY: all is handed on to the system's allocator as it comes.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        took(layout.size());
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        took(layout.size());
+        // SAFETY: likewise.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+    unsafe fn realloc(&self, address: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
+        took(size);
+        // SAFETY: likewise.
+        unsafe { System.realloc(address, layout, size) }
+    }
+    unsafe fn dealloc(&self, address: *mut u8, layout: Layout) {
+        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: likewise.
+        unsafe { System.dealloc(address, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The most that was held at once during a call, beyond what was held before.
+fn peak(call: impl FnOnce()) -> usize {
+    let before = HELD.load(Ordering::SeqCst);
+    MOST.store(before, Ordering::SeqCst);
+    call();
+    MOST.load(Ordering::SeqCst) - before
+}
+
+/// A scan, by what differs.
+#[derive(Clone, Copy)]
+struct Case {
+    dims: &'static [usize],
+    shots: usize,
+    coils: usize,
+    frames: usize,
+    weights: bool,
+    maps: bool,
+    normal: Normal,
+    method: Method,
+    interrupt: bool,
+}
+
+const PLAIN: Case = Case {
+    dims: &[256, 256],
+    shots: 400,
+    coils: 8,
+    frames: 1,
+    weights: false,
+    maps: false,
+    normal: Normal::Auto,
+    method: Method::Auto,
+    interrupt: false,
+};
+
+fn look<T: Real>(what: &str, case: Case, lines: &mut Vec<String>, faults: &mut usize) {
+    let Case { dims, shots, coils, frames, weights, maps, normal, method, interrupt } = case;
+    let readout = if method == Method::Exact { dims[0] / 2 } else { 2 * dims[0] };
+    let trajectory = match dims.len() {
+        2 => Trajectory::radial2d(shots, readout, recon::trajectory::SpokeOrder::Linear),
+        _ => Trajectory::radial3d(shots, readout),
+    };
+    let trajectory = trajectory.unwrap();
+    let k: Vec<Vec<T>> = (0..dims.len()).map(|axis| trajectory.axis_as(axis)).collect();
+    let (k, samples, voxels) = (slices(&k), k[0].len(), dims.iter().product::<usize>());
+    let mut random = Random::fresh();
+    let w = vec![T::ONE; samples];
+    let s = random.complexes::<T>(if maps { voxels * coils } else { 0 });
+    let mut geometry = Geometry::new(dims, &k).coils(coils);
+    geometry.frames = frames;
+    geometry.weights = weights.then_some(&w[..]);
+    geometry.coil_maps = maps.then_some(&s[..]);
+    let options = Options {
+        device: Device::Cpu,
+        threads: 2,
+        normal,
+        method,
+        interrupt: interrupt.then(|| Interrupt::new(|| false)),
+        ..Options::default()
+    };
+    let told = Plan::<T>::memory(&ScanSize::of(&geometry), &options).unwrap();
+    assert_eq!(told.device, Default::default());
+    let d = random.complexes::<T>(samples * coils * frames);
+    let images = frames * if maps { 1 } else { coils };
+    let mut image = poisoned::<T>(voxels * images);
+    let x = random.complexes::<T>(voxels * images);
+    let mut check = |name: &str, told: usize, call: &mut dyn FnMut(&Plan<T>)| {
+        let found = peak(|| call(&Plan::new(&geometry, &options).unwrap()));
+        let ratio = told as f64 / found as f64;
+        // Below some MiB it is small things that decide.
+        let good = ratio >= 1.0 && told <= found + found / 5 + (6 << 20);
+        *faults += usize::from(!good);
+        let mib = |bytes: usize| bytes as f64 / (1 << 20) as f64;
+        let verdict = if good { "" } else { "  <--" };
+        lines.push(format!("{what:28} {name:16} {:9.2} {:9.2} {ratio:6.2}{verdict}", mib(told), mib(found)));
+    };
+    check("plan", told.host.plan, &mut |_| ());
+    let mut values = poisoned::<T>(d.len());
+    check("transform", told.host.transform, &mut |p| {
+        p.weighted_fhd(&d, &mut image).unwrap();
+        p.forward(&x, &mut values).unwrap();
+    });
+    check("grid", told.host.grid, &mut |p| p.grid(&d, &mut image).unwrap());
+    check("normal", told.host.normal, &mut |p| p.normal(&x, &mut image).unwrap());
+    let few = CgOptions { iterations: 2, ..CgOptions::default() };
+    check("cg", told.host.cg, &mut |p| drop(p.cg(&d, &mut image, &few).unwrap()));
+    if method != Method::Exact {
+        let few = Density::PipeMenon { iterations: 1, tolerance: 0.0 };
+        check("density", told.host.density, &mut |p| drop(p.density(few).unwrap()));
+        if dims.len() == 2 || coils == 1 {
+            check("density, Jackson", told.host.density_jackson, &mut |p| drop(p.density(Density::Jackson).unwrap()));
+        }
+        if coils > 1 {
+            check("coil maps", told.host.coil_maps, &mut |p| drop(p.coil_maps(&d, 0).unwrap()));
+        }
+    }
+}
+
+#[test]
+fn what_is_told_beforehand_is_what_is_taken() {
+    let (mut lines, mut faults) = (Vec::new(), 0);
+    let all = &mut lines;
+    look::<f32>("2D", PLAIN, all, &mut faults);
+    look::<f32>("2D, weights, maps", Case { weights: true, maps: true, ..PLAIN }, all, &mut faults);
+    look::<f64>("2D, f64, weights", Case { weights: true, coils: 2, ..PLAIN }, all, &mut faults);
+    look::<f32>("2D, frames, interrupt", Case { frames: 3, coils: 2, interrupt: true, ..PLAIN }, all, &mut faults);
+    let deep = Case { dims: &[64, 64, 64], shots: 6000, coils: 4, ..PLAIN };
+    look::<f32>("3D", deep, all, &mut faults);
+    look::<f32>("3D, maps", Case { maps: true, ..deep }, all, &mut faults);
+    let transforms = Case { maps: true, weights: true, normal: Normal::Transforms, ..deep };
+    look::<f32>("3D, maps, weights, no Q", transforms, all, &mut faults);
+    look::<f64>("3D, f64, one coil", Case { coils: 1, ..deep }, all, &mut faults);
+    look::<f32>("3D, few samples", Case { coils: 1, shots: 100, ..deep }, all, &mut faults);
+    let exact = Case { method: Method::Exact, coils: 1, shots: 60, ..PLAIN };
+    look::<f32>("2D, exact", exact, all, &mut faults);
+    say(&format!(
+        "{:28} {:16} {:>9} {:>9} {:>6}\n{}",
+        "scan",
+        "peak of",
+        "told MiB",
+        "found",
+        "ratio",
+        lines.join("\n")
+    ));
+    assert_eq!(faults, 0, "not an upper estimate, or beyond a fifth");
+}
