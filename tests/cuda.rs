@@ -385,3 +385,63 @@ fn batches_and_maps_that_are_sent_change_nothing() {
         assert!(run(maps, &limited) == whole, "maps {}", maps.is_some());
     }
 }
+
+/// What a process does whose GPU fails: a part of the test below, since nothing works there any more.
+#[test]
+#[ignore = "a part of a_failed_gpu_and_a_fork_lead_to_the_cpu"]
+fn a_process_whose_gpu_fails() {
+    let scan = Scan::<f32>::new(&[20, 20], 500);
+    let k = slices(&scan.k);
+    let geometry = Geometry::new(&scan.dims, &k);
+    let plan = Plan::new(&geometry, &cuda()).unwrap();
+    let nobody = 0x1_0000 as *mut Complex<f32>;
+    // SAFETY: not kept. That is the point: the GPU stops at addresses that are nobody's.
+    let (from, to) = unsafe { (Source::device(nobody, 500), Sink::device(nobody, 400)) };
+    let e = plan.fhd(from, to).unwrap_err();
+    assert!(e.kind() == ErrorKind::DeviceFailed && e.message().contains("restart"), "{e}");
+    for _ in 0..2 {
+        let e = Plan::new(&geometry, &cuda()).err().expect("the GPU has failed");
+        assert!(e.kind() == ErrorKind::DeviceFailed && e.message().contains("has failed before"), "{e}");
+        let plan = Plan::new(&geometry, &Options::default()).unwrap();
+        assert_eq!(plan.info().device, "cpu");
+        plan.fhd(&scan.data[..500], &mut poisoned(400)).unwrap();
+    }
+    assert_eq!(runtime::count(), 0);
+}
+
+/// Likewise, of a process that is forked after it has used CUDA.
+#[test]
+#[ignore = "a part of a_failed_gpu_and_a_fork_lead_to_the_cpu"]
+#[cfg(unix)]
+fn a_process_that_forks() {
+    let scan = Scan::<f32>::new(&[20, 20], 500);
+    let k = slices(&scan.k);
+    let geometry = Geometry::new(&scan.dims, &k);
+    let kept = Plan::new(&geometry, &cuda()).unwrap();
+    // SAFETY: the child calls nothing that needs the threads that it lacks.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0);
+    if child == 0 {
+        let refused = Plan::new(&geometry, &cuda()).err();
+        let says_so = refused.is_some_and(|e| e.kind() == ErrorKind::DeviceFailed && e.message().contains("fork"));
+        let options = Options { threads: 1, ..Options::default() };
+        let on_cpu = Plan::new(&geometry, &options).is_ok_and(|plan| plan.info().device == "cpu");
+        // SAFETY: ends the child at once.
+        unsafe { libc::_exit(if says_so && on_cpu { 0 } else { 1 }) };
+    }
+    let mut status = 0;
+    // SAFETY: the child was started above.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0, "the child");
+    kept.fhd(&scan.data[..500], &mut poisoned(400)).unwrap();
+}
+
+#[test]
+fn a_failed_gpu_and_a_fork_lead_to_the_cpu() {
+    let Some(_one) = alone("a GPU that has failed, and CUDA after fork") else { return };
+    for part in ["a_process_whose_gpu_fails", "a_process_that_forks"] {
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        let output = command.args(["--exact", part, "--ignored", "--nocapture"]).output().unwrap();
+        assert!(output.status.success(), "{part}: {}", String::from_utf8_lossy(&output.stdout));
+    }
+}

@@ -5,10 +5,34 @@ use cudarc::driver::sys as cu;
 use cudarc::nvrtc::sys as rtc;
 use std::ffi::CStr;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::OnceLock;
 
 /// The oldest CUDA version that a driver must know, as the driver counts: 11.4.
 const OLDEST_DRIVER: i32 = 11040;
+
+/// The status after which the driver does nothing more for this process; 0 as long as there was none.
+static FATAL: AtomicU32 = AtomicU32::new(0);
+
+/// Whether a GPU that reports this has failed for good: whatever this process asks of it from then on reports the same.
+fn is_fatal(status: cu::CUresult) -> bool {
+    use cu::CUresult::*;
+    matches!(
+        status,
+        CUDA_ERROR_ILLEGAL_ADDRESS
+            | CUDA_ERROR_LAUNCH_FAILED
+            | CUDA_ERROR_LAUNCH_TIMEOUT
+            | CUDA_ERROR_ILLEGAL_INSTRUCTION
+            | CUDA_ERROR_MISALIGNED_ADDRESS
+            | CUDA_ERROR_INVALID_ADDRESS_SPACE
+            | CUDA_ERROR_INVALID_PC
+            | CUDA_ERROR_HARDWARE_STACK_ERROR
+            | CUDA_ERROR_ASSERT
+            | CUDA_ERROR_ECC_UNCORRECTABLE
+            | CUDA_ERROR_NVLINK_UNCORRECTABLE
+            | CUDA_ERROR_CONTEXT_IS_DESTROYED
+    )
+}
 
 /// Turns a status of the driver into an error that says what failed.
 pub fn check(status: cu::CUresult, what: &str) -> Result<()> {
@@ -22,6 +46,14 @@ pub fn check(status: cu::CUresult, what: &str) -> Result<()> {
              no newer than the driver",
             words(status)
         ),
+        _ if is_fatal(status) => {
+            FATAL.store(status as u32, Ordering::Relaxed);
+            bail!(
+                DeviceFailed,
+                "{what}: the CUDA driver says {}: this process can use its GPU no more: restart it, or use device cpu",
+                words(status)
+            )
+        }
         _ => bail!(DeviceFailed, "{what}: the CUDA driver says {}", words(status)),
     }
 }
@@ -38,10 +70,31 @@ fn words(status: cu::CUresult) -> String {
     format!("\"{text}\" ({status:?})")
 }
 
-/// Loads the driver and starts it, once; NoDevice says what is missing.
+/// Loads the driver and starts it, once; NoDevice says what is missing, DeviceFailed why this process cannot use it any more.
 pub fn driver() -> Result<()> {
-    static DRIVER: OnceLock<Result<()>> = OnceLock::new();
-    DRIVER.get_or_init(start_driver).clone()
+    static DRIVER: OnceLock<(u32, Result<()>)> = OnceLock::new();
+    let process = std::process::id();
+    let (started_in, result) = DRIVER.get_or_init(|| (process, start_driver()));
+    if result.is_ok() && *started_in != process {
+        return Err(forked());
+    }
+    if FATAL.load(Ordering::Relaxed) != 0 {
+        bail!(
+            DeviceFailed,
+            "this process's GPU has failed before (CUDA's error {}): restart the process, or use device cpu",
+            FATAL.load(Ordering::Relaxed)
+        );
+    }
+    result.clone()
+}
+
+/// What a child says whose parent has used CUDA: the driver's state is not inherited.
+fn forked() -> Error {
+    Error::new(
+        ErrorKind::DeviceFailed,
+        "CUDA cannot be used after fork: a process that this one was forked from had started it. Start the process anew (in \
+         Python, multiprocessing's \"spawn\"), or use device cpu",
+    )
 }
 
 fn start_driver() -> Result<()> {
@@ -56,6 +109,8 @@ fn start_driver() -> Result<()> {
     // SAFETY: as above; it may be called any number of times.
     match unsafe { cu::cuInit(0) } {
         cu::CUresult::CUDA_SUCCESS => Ok(()),
+        // Another library's CUDA was started before the fork.
+        cu::CUresult::CUDA_ERROR_NOT_INITIALIZED => Err(forked()),
         status => bail!(NoDevice, "the NVIDIA driver does not start: {}; use device cpu", words(status)),
     }
 }
@@ -102,14 +157,7 @@ fn load_nvrtc() -> Result<(u32, u32)> {
         )
     };
     for path in nvrtc_files() {
-        // SAFETY: loading NVRTC runs its initialisers only.
-        let library = unsafe {
-            libloading::os::unix::Library::open(
-                Some(&path),
-                libloading::os::unix::RTLD_NOW | libloading::os::unix::RTLD_GLOBAL,
-            )
-        };
-        if let Ok(library) = library {
+        if let Ok(library) = open_for_good(&path) {
             log::debug!("NVRTC: {}", path.display());
             // Loaded for good: it is found by its name from now on.
             std::mem::forget(library);
@@ -128,9 +176,29 @@ fn load_nvrtc() -> Result<(u32, u32)> {
     }
 }
 
+/// Loads a library so that it is found by its name afterwards.
+fn open_for_good(path: &std::path::Path) -> std::result::Result<libloading::Library, libloading::Error> {
+    #[cfg(unix)]
+    {
+        use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
+        // SAFETY: loading NVRTC runs its initialisers only.
+        unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL) }.map(Into::into)
+    }
+    #[cfg(not(unix))]
+    {
+        // SAFETY: as above. Windows finds a library that is loaded by its name.
+        unsafe { libloading::Library::new(path) }
+    }
+}
+
 /// Files to try before the system's own search.
 fn nvrtc_files() -> Vec<PathBuf> {
-    const NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
+    const NAMES: &[&str] = if cfg!(windows) {
+        &["nvrtc64_130_0.dll", "nvrtc64_120_0.dll"]
+    } else {
+        &["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"]
+    };
+    const FOLDER: &str = if cfg!(windows) { "bin" } else { "lib64" };
     let named = std::env::var_os("RECON_NVRTC").map(PathBuf::from);
     if named.as_ref().is_some_and(|p| !p.as_os_str().is_empty()) {
         return named.into_iter().collect();
@@ -142,7 +210,7 @@ fn nvrtc_files() -> Vec<PathBuf> {
     }
     let toolkits = ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(std::env::var_os).map(PathBuf::from);
     let folders = toolkits.chain([PathBuf::from("/usr/local/cuda"), PathBuf::from("/opt/cuda")]);
-    folders.flat_map(|f| NAMES.map(|n| f.join("lib64").join(n))).collect()
+    folders.flat_map(|f| NAMES.iter().map(move |n| f.join(FOLDER).join(n))).collect()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::compile::{self, Kernels};
 use super::library::{check, driver};
 use super::memory::Idle;
-use crate::error::{bail, Result};
+use crate::error::{bail, ErrorKind, Result};
 use cudarc::driver::sys as cu;
 use std::collections::HashMap;
 use std::ffi::{c_void, CString};
@@ -50,7 +50,9 @@ pub fn count() -> u32 {
     match driver().and_then(|()| check(unsafe { cu::cuDeviceGetCount(&mut count) }, "counting GPUs")) {
         Ok(()) => count as u32,
         Err(e) => {
-            log::debug!("{e}");
+            // Whoever has had a GPU wants to know why it is gone.
+            let level = if e.kind() == ErrorKind::DeviceFailed { log::Level::Warn } else { log::Level::Debug };
+            log::log!(level, "no GPU is used: {e}");
             0
         }
     }
@@ -130,6 +132,7 @@ unsafe impl Sync for Context {}
 impl Context {
     /// The context of a GPU, shared by all plans that live there.
     pub fn of(index: u32) -> Result<Arc<Context>> {
+        driver()?;
         // Holds nothing alive: with its last plan a GPU's context is given back.
         static LIVE: Mutex<Vec<(u32, Weak<Context>)>> = Mutex::new(Vec::new());
         let mut live = LIVE.lock().unwrap_or_else(|e| e.into_inner());
