@@ -82,6 +82,9 @@ $(nvrtc)/ready: tests/requirements.txt
 	python3 -m venv $(nvrtc)
 	$(nvrtc)/bin/python -m pip install --quiet --requirement $< && touch $@ || echo "no NVRTC from PyPI"
 
+# Systems that the library is compiled for, though not run on.
+OTHER_SYSTEMS := x86_64-pc-windows-gnu aarch64-apple-darwin aarch64-unknown-linux-gnu
+
 # The tests of the transforms and of the solver run themselves again at each lower level of the vector unit, and say so.
 # The gadgets' tests need the ISMRMRD library, and where Gadgetron is installed (GADGETRON_HOME, or on the PATH) they try
 # the gadgets in it. MATLAB's side is tested in Octave, whose pictures need gnuplot (any), Ghostscript and a
@@ -93,6 +96,11 @@ test: deps
 	@if cargo fmt --version >/dev/null 2>&1; then $(CARGO) fmt --check; else echo "skipped: formatting (no rustfmt)"; fi
 	@found=$$(ls $(abspath $(nvrtc))/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.[0-9]* 2>/dev/null | head -n 1); \
 	RECON_NVRTC=$${RECON_NVRTC:-$$found} $(CARGO) test --locked --features cli
+	@for target in $(OTHER_SYSTEMS); do \
+		if rustup target add $$target >/dev/null 2>&1; then \
+			echo "checking the library for $$target"; $(CARGO) check --locked --lib --target $$target || exit 1; \
+		else echo "skipped: checking the library for $$target (no rustup, or no network)"; fi; \
+	done
 
 program := $(CARGO_TARGET_DIR)/release/recon
 # The scan of Stone et al. 2008 by size: 284,592 samples on 1,176 spokes, an image of 128^3.
