@@ -49,8 +49,8 @@ fn main() -> Result<()> {
 fn stages(threads: usize, k: &[&[f32]], dims: &[usize], choice: &Choice) -> Result<[f64; 5]> {
     let cpu = Cpu::new(threads, Simd::Auto)?;
     let b: &dyn Fn(Instant) -> f64 = &|started| 1e3 * started.elapsed().as_secs_f64();
-    let correction: Vec<Vec<f64>> =
-        dims.iter().zip(&choice.grid).map(|(&n, &g)| choice.shape.correction(n, g)).collect();
+    let correction = dims.iter().zip(&choice.grid).map(|(&n, &g)| choice.shape.correction(n, g));
+    let correction = correction.collect::<Result<Vec<_>>>()?;
     let started = Instant::now();
     let gridder = Backend::<f32>::gridder(&cpu, k, &choice.grid, &choice.taps(dims), 1)?;
     let fft = Backend::<f32>::grid_fft(&cpu, dims, &choice.grid, &correction)?;

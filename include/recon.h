@@ -714,7 +714,8 @@ void recon_plan_destroy(recon_plan *plan);
 
 // Describes a plan: what was chosen, the lengths of its arrays, the bytes it holds.
 //
-// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE.
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE; RECON_INVALID_ARGUMENT for a misaligned structure;
+// RECON_SIZE_OVERFLOW where the gridded k-space of all coils and frames would exceed the address space.
 recon_status recon_plan_info(const recon_plan *plan, recon_plan_properties *properties);
 
 // kspace = E image: what the scanner would measure.
@@ -841,7 +842,8 @@ recon_status recon_density(const recon_plan *plan,
 // calibration: the width of that centre in samples of a Cartesian scan; 0 for 24. A wider one resolves more, with more noise.
 // maps: complex [nx, ny, nz, coils], written; to be given to a new plan.
 //
-// Errors: as recon_fhd; RECON_UNSUPPORTED for a voxel list; RECON_INVALID_ARGUMENT when no sample lies in the centre.
+// Errors: as recon_fhd; RECON_UNSUPPORTED for a voxel list; RECON_INVALID_ARGUMENT when no sample lies in the centre, and for
+// a centre wider than k-space (twice the image's largest size).
 recon_status recon_coil_maps(const recon_plan *plan,
                              const void *kspace,
                              uint64_t calibration,

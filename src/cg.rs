@@ -278,6 +278,12 @@ impl<'s, T: Real, B: Backend<T>, S: System<T, B>> Solver<'s, T, B, S> {
                     T::NAME
                 );
             }
+            if run.residuals.try_reserve(1).is_err() {
+                bail!(
+                    OutOfHostMemory,
+                    "could not allocate room for the residuals of {iteration} iterations: ask for fewer"
+                );
+            }
             run.residuals.push(relative(square));
             if progress(iteration, relative(square)).is_break() {
                 bail!(Cancelled, "cancelled by the progress callback after iteration {iteration}");
@@ -318,6 +324,7 @@ pub(crate) fn solve<T: Real, B: Backend<T>>(
     // Residual, direction, its image under the operator, the right-hand side of one frame and the solution of all.
     let vectors = voxels.saturating_mul(3 + (1 + frames) * images);
     system.check_memory(vectors.saturating_mul(size_of::<Complex<T>>()), "the conjugate gradient solution")?;
+    report.runs = try_reserve(frames * images, "the report")?;
     let mut solver = Solver::new(system, options)?;
     let mut rhs = b.zeros::<Complex<T>>(voxels * images, "E^H W d")?;
     // Apart from the caller's array, which is written when all of it is there.

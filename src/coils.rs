@@ -76,8 +76,11 @@ pub fn combine<T: Real>(
         }
         Combine::Adaptive => {
             let low = low_dims(dims, defaults::CALIBRATION);
-            let small: Vec<Complex<f64>> =
-                images.chunks_exact(voxels).flat_map(|image| block_means(image, dims, &low)).collect();
+            let low_voxels = low.iter().product::<usize>();
+            let mut small = try_vec(low_voxels * coils, Complex::default(), "calibration images")?;
+            for (image, small) in images.chunks_exact(voxels).zip(small.chunks_exact_mut(low_voxels)) {
+                block_means(image, dims, &low, small)?;
+            }
             let maps = walsh(&small, &low, coils)?;
             let mut maps = interpolate(&maps, &low, dims, coils)?;
             normalise(&mut maps, voxels);
@@ -104,6 +107,16 @@ pub(crate) fn maps<T: Real, B: Backend<T>>(
     }
     let samples = encoding.samples;
     let dims = &encoding.dims;
+    // Twice the image's size: past the corners of k-space nothing is added.
+    let widest = 2 * dims.iter().copied().max().unwrap_or(1).max(defaults::CALIBRATION);
+    if calibration > widest {
+        bail!(
+            InvalidArgument,
+            "a calibration region of {calibration} samples is wider than k-space: at most {widest} make sense for an image of \
+             {dims:?} voxels, 0 means {}",
+            defaults::CALIBRATION
+        );
+    }
     let calibration = if calibration == 0 { defaults::CALIBRATION } else { calibration };
     let low = low_dims(dims, calibration);
 
@@ -120,30 +133,30 @@ pub(crate) fn maps<T: Real, B: Backend<T>>(
              or give coil maps"
         );
     }
-    let k: Vec<Vec<T>> = (0..dims.len())
-        .map(|a| {
-            let zoom = dims[a] as f64 / low[a] as f64;
-            inside.iter().map(|&m| T::coordinate(encoding.coordinates[a][m].wide() * zoom)).collect()
-        })
-        .collect();
+    let zoomed = |a: usize| {
+        let zoom = dims[a] as f64 / low[a] as f64;
+        let k = inside.iter().map(|&m| T::coordinate(encoding.coordinates[a][m].wide() * zoom));
+        try_collect(inside.len(), "the calibration samples", k)
+    };
+    let k = (0..dims.len()).map(zoomed).collect::<Result<Vec<_>>>()?;
     let k: Vec<&[T]> = k.iter().map(|k| &k[..]).collect();
     let weights = match &encoding.weights {
-        Some(w) => inside.iter().map(|&m| w[m]).collect(),
+        Some(w) => try_collect(inside.len(), "the calibration samples", inside.iter().map(|&m| w[m]))?,
         None => density::weights(encoding.b(), &k, &low, Density::default())?,
     };
     // A taper keeps the truncation of k-space from ringing through the maps.
-    let weights: Vec<T> = weights
+    let tapered = weights
         .iter()
         .zip(&inside)
-        .map(|(w, &m)| T::of(w.wide() * (0.5 * std::f64::consts::PI * radius(m)).cos().powi(2)))
-        .collect();
-    let data: Vec<Complex<T>> = (0..coils)
-        .flat_map(|c| inside.iter().map(move |&m| c * samples + m))
-        .map(|i| {
-            let sum: Complex<f64> = (0..frames).map(|f| wide(kspace[f * samples * coils + i])).sum();
-            narrow(sum / frames as f64)
-        })
-        .collect();
+        .map(|(w, &m)| T::of(w.wide() * (0.5 * std::f64::consts::PI * radius(m)).cos().powi(2)));
+    let weights = try_collect(inside.len(), "the calibration samples", tapered)?;
+    let mean = |i: usize| {
+        let sum: Complex<f64> = (0..frames).map(|f| wide(kspace[f * samples * coils + i])).sum();
+        narrow(sum / frames as f64)
+    };
+    let data = (0..coils).flat_map(|c| inside.iter().map(move |&m| c * samples + m)).map(mean);
+    let data: Vec<Complex<T>> =
+        try_collect(checked_product(&[coils, inside.len()], "the calibration data")?, "the calibration data", data)?;
 
     let geometry = Geometry::new(&low, &k).weights(&weights).coils(coils);
     let choice = Nufft::<T, B>::choose(encoding.b(), Window::KaiserBessel, &low, inside.len(), TOLERANCE)?;
@@ -197,10 +210,9 @@ fn low_dims(dims: &[usize], calibration: usize) -> Vec<usize> {
     dims.iter().map(|&n| n.min(2 * calibration)).collect()
 }
 
-/// Means of an image over blocks, one a voxel of the smaller grid `low`.
-fn block_means<T: Real>(image: &[Complex<T>], dims: &[usize], low: &[usize]) -> Vec<Complex<f64>> {
-    let mut sums = vec![Complex::default(); low.iter().product()];
-    let mut counts = vec![0.0; sums.len()];
+/// Means of an image over blocks, one a voxel of the smaller grid `low`, added to `sums`.
+fn block_means<T: Real>(image: &[Complex<T>], dims: &[usize], low: &[usize], sums: &mut [Complex<f64>]) -> Result<()> {
+    let mut counts = try_vec(sums.len(), 0.0, "calibration images")?;
     for (i, z) in image.iter().enumerate() {
         let (mut rest, mut at, mut stride) = (i, 0, 1);
         for (&n, &l) in dims.iter().zip(low) {
@@ -211,7 +223,8 @@ fn block_means<T: Real>(image: &[Complex<T>], dims: &[usize], low: &[usize]) -> 
         sums[at] += wide(*z);
         counts[at] += 1.0;
     }
-    sums.iter().zip(counts).map(|(s, c)| s / c).collect()
+    sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum /= count);
+    Ok(())
 }
 
 /// The dominant eigenvector of the coils' covariance around each voxel, [voxels, coils], by power iteration in all voxels at
@@ -224,9 +237,10 @@ fn walsh(images: &[Complex<f64>], dims: &[usize], coils: usize) -> Result<Vec<Co
     for i in 0..voxels {
         add_outer(&mut total, coils, |c| images[c * voxels + i]);
     }
-    let virtual_coil = dominant(&total, coils);
-    let mut maps: Vec<Complex<f64>> = virtual_coil.iter().flat_map(|&v| std::iter::repeat_n(v, voxels)).collect();
-    let mut combined = vec![Complex::default(); voxels];
+    let virtual_coil = dominant(&total, coils)?;
+    let maps = virtual_coil.iter().flat_map(|&v| std::iter::repeat_n(v, voxels));
+    let mut maps = try_collect(checked_product(&[coils, voxels], "the coil maps")?, "the coil maps", maps)?;
+    let mut combined = try_vec(voxels, Complex::default(), "the coil maps")?;
     for _ in 0..POWER_ITERATIONS {
         combined.fill(Complex::default());
         for (image, map) in images.chunks_exact(voxels).zip(maps.chunks_exact(voxels)) {
@@ -239,7 +253,7 @@ fn walsh(images: &[Complex<f64>], dims: &[usize], coils: usize) -> Result<Vec<Co
                 *map = image * x.conj();
             }
             interrupt::check(WHAT)?;
-            smooth(map, dims, NEIGHBOURHOOD);
+            smooth(map, dims, NEIGHBOURHOOD)?;
         }
         normalise(&mut maps, voxels);
     }
@@ -247,12 +261,12 @@ fn walsh(images: &[Complex<f64>], dims: &[usize], coils: usize) -> Result<Vec<Co
 }
 
 /// Convolves an image with a Gaussian of standard deviation `sigma` voxels.
-fn smooth(image: &mut [Complex<f64>], dims: &[usize], sigma: f64) {
+fn smooth(image: &mut [Complex<f64>], dims: &[usize], sigma: f64) -> Result<()> {
     let reach = (3.0 * sigma).ceil() as usize;
     let kernel: Vec<f64> = (0..=reach).map(|i| (-0.5 * (i as f64 / sigma).powi(2)).exp()).collect();
     let mut stride = 1;
     for &n in dims {
-        let mut line = vec![Complex::default(); n];
+        let mut line = try_vec(n, Complex::default(), "a line of the coil maps")?;
         for start in (0..image.len()).filter(|i| i / stride % n == 0) {
             for (i, z) in line.iter_mut().enumerate() {
                 *z = image[start + i * stride];
@@ -272,6 +286,7 @@ fn smooth(image: &mut [Complex<f64>], dims: &[usize], sigma: f64) {
         }
         stride *= n;
     }
+    Ok(())
 }
 
 /// matrix += v v^H.
@@ -285,20 +300,27 @@ fn add_outer(matrix: &mut [Complex<f64>], coils: usize, v: impl Fn(usize) -> Com
 }
 
 /// The unit eigenvector of the largest eigenvalue, by power iteration from the column of the strongest coil.
-fn dominant(matrix: &[Complex<f64>], coils: usize) -> Vec<Complex<f64>> {
+fn dominant(matrix: &[Complex<f64>], coils: usize) -> Result<Vec<Complex<f64>>> {
     let strongest = (0..coils).max_by(|&a, &b| matrix[a * coils + a].re.total_cmp(&matrix[b * coils + b].re));
-    let mut v: Vec<Complex<f64>> = (0..coils).map(|a| matrix[a * coils + strongest.unwrap_or(0)]).collect();
+    let what = "the covariance of coils";
+    let mut v = try_collect(coils, what, (0..coils).map(|a| matrix[a * coils + strongest.unwrap_or(0)]))?;
+    let mut next = try_vec(coils, Complex::default(), what)?;
     for _ in 0..20 {
         let norm = v.iter().map(|z| z.norm_sqr()).sum::<f64>().sqrt();
         if norm == 0.0 {
             // No signal: any unit vector serves.
-            return (0..coils).map(|_| Complex::new(1.0 / (coils as f64).sqrt(), 0.0)).collect();
+            v.fill(Complex::new(1.0 / (coils as f64).sqrt(), 0.0));
+            return Ok(v);
         }
         v.iter_mut().for_each(|z| *z /= norm);
-        v = (0..coils).map(|a| (0..coils).map(|b| matrix[a * coils + b] * v[b]).sum()).collect();
+        for (a, next) in next.iter_mut().enumerate() {
+            *next = (0..coils).map(|b| matrix[a * coils + b] * v[b]).sum();
+        }
+        std::mem::swap(&mut v, &mut next);
     }
     let norm = v.iter().map(|z| z.norm_sqr()).sum::<f64>().sqrt();
-    v.iter().map(|z| z / norm).collect()
+    v.iter_mut().for_each(|z| *z /= norm);
+    Ok(v)
 }
 
 /// Linear interpolation of maps [low, coils] to [dims, coils], both grids covering the same field of view.
@@ -306,18 +328,14 @@ fn interpolate(maps: &[Complex<f64>], low: &[usize], dims: &[usize], coils: usiz
     let n = [0, 1, 2].map(|a| *dims.get(a).unwrap_or(&1));
     let l = [0, 1, 2].map(|a| *low.get(a).unwrap_or(&1));
     // Neighbours and weight of the upper one, for each voxel of each axis.
-    let places: Vec<Vec<(usize, usize, f64)>> = (0..3)
-        .map(|a| {
-            (0..n[a])
-                .map(|i| {
-                    let r = (i as f64 - (n[a] / 2) as f64) * l[a] as f64 / n[a] as f64 + (l[a] / 2) as f64;
-                    let r = r.clamp(0.0, (l[a] - 1) as f64);
-                    let lower = r.floor() as usize;
-                    (lower, (lower + 1).min(l[a] - 1), r - r.floor())
-                })
-                .collect()
-        })
-        .collect();
+    let place = |a: usize, i: usize| {
+        let r = (i as f64 - (n[a] / 2) as f64) * l[a] as f64 / n[a] as f64 + (l[a] / 2) as f64;
+        let r = r.clamp(0.0, (l[a] - 1) as f64);
+        let lower = r.floor() as usize;
+        (lower, (lower + 1).min(l[a] - 1), r - r.floor())
+    };
+    let along = |a: usize| try_collect(n[a], "the coil maps", (0..n[a]).map(|i| place(a, i)));
+    let places = [along(0)?, along(1)?, along(2)?];
     let voxels: usize = n.iter().product();
     let mut out = try_vec(voxels * coils, Complex::default(), "the coil maps")?;
     for (coil, out) in maps.chunks_exact(l.iter().product()).zip(out.chunks_exact_mut(voxels)) {

@@ -386,7 +386,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
     fn grid_kspace(&self, values: &[Complex<T>], grid: &mut [Complex<T>]) -> Result<()> {
         Engine::grid_kspace(self.undivided(), values, grid)
     }
-    fn window_correction(&self, axis: usize) -> Vec<f64> {
+    fn window_correction(&self, axis: usize) -> Result<Vec<f64>> {
         self.undivided().window_correction(axis)
     }
     fn prepare_normal(&self) -> Result<()> {

@@ -127,6 +127,16 @@ pub(crate) fn try_collect<E>(count: usize, what: &str, elements: impl Iterator<I
     Ok(v)
 }
 
+/// A value in memory of its own, or an error that says how many bytes were wanted.
+pub(crate) fn try_box<E>(value: E, what: &str) -> Result<Box<E>> {
+    let mut one = try_reserve(1, what)?;
+    one.push(value);
+    let one: Box<[E]> = one.into_boxed_slice();
+    debug_assert_eq!(one.len(), 1);
+    // SAFETY: a slice of one element has the element's layout and address.
+    Ok(unsafe { Box::from_raw(Box::into_raw(one).cast::<E>()) })
+}
+
 /// The product of sizes, or an error that names them.
 pub fn checked_product(sizes: &[usize], what: &str) -> Result<usize> {
     match sizes.iter().try_fold(1usize, |p, &n| p.checked_mul(n)) {

@@ -109,11 +109,12 @@ impl<'a, T: Real> Geometry<'a, T> {
 
     /// Checks sizes, and every number.
     pub fn check(&self) -> Result<()> {
+        self.check_sizes()?;
         self.checked_ends().map(|_| ())
     }
 
-    /// Checks sizes, and every number. Returns the least and the largest k of each axis.
-    pub(crate) fn checked_ends(&self) -> Result<Vec<[f64; 2]>> {
+    /// Checks sizes, which takes no time however many numbers there are.
+    pub(crate) fn check_sizes(&self) -> Result<()> {
         let ndim = self.dims.len();
         if ndim != 2 && ndim != 3 {
             bail!(InvalidSize, "the image has {ndim} dimensions: 2 or 3 are supported");
@@ -140,15 +141,43 @@ impl<'a, T: Real> Geometry<'a, T> {
         if self.coils == 0 || self.frames == 0 {
             bail!(InvalidSize, "{} coils and {} frames: at least one of each is needed", self.coils, self.frames);
         }
-        let mut all_ends = Vec::with_capacity(ndim);
-        for (axis, k) in self.coordinates.iter().enumerate() {
-            if k.len() != samples {
-                bail!(
-                    SizeMismatch,
-                    "{} coordinates on axis {axis}, but {samples} on axis 0: every sample needs one on each axis",
-                    k.len()
-                );
+        if let Some((axis, k)) = self.coordinates.iter().enumerate().find(|(_, k)| k.len() != samples) {
+            bail!(
+                SizeMismatch,
+                "{} coordinates on axis {axis}, but {samples} on axis 0: every sample needs one on each axis",
+                k.len()
+            );
+        }
+        if let Some(w) = self.weights {
+            check_len("density weights", w.len(), samples, "one a sample")?;
+        }
+        if let Some(lists) = &self.voxels {
+            if lists.len() != ndim {
+                bail!(SizeMismatch, "{} lists of voxel positions for {ndim} dimensions: give one an axis", lists.len());
             }
+            if lists[0].is_empty() {
+                bail!(InvalidSize, "the voxel list is empty: give at least one position, or none for the whole grid");
+            }
+            for r in lists {
+                check_len("voxel positions on an axis", r.len(), lists[0].len(), "as many as on axis 0")?;
+            }
+        }
+        let voxels = self.voxel_count();
+        checked_product(&[voxels, self.coils, self.frames], "the images")?;
+        checked_product(&[samples, self.coils, self.frames], "the k-space data")?;
+        if let Some(maps) = self.coil_maps {
+            check_len("coil sensitivities", maps.len(), voxels * self.coils, "voxels times coils")?;
+        }
+        if self.field_map.is_some() || self.times.is_some() {
+            bail!(Unsupported, "a field map is not supported by this version: leave field_map and times unset");
+        }
+        Ok(())
+    }
+
+    /// Checks every number, sizes having been checked. Returns the least and the largest k of each axis.
+    pub(crate) fn checked_ends(&self) -> Result<Vec<[f64; 2]>> {
+        let mut all_ends = Vec::with_capacity(self.dims.len());
+        for (axis, k) in self.coordinates.iter().enumerate() {
             let ends = ends(k);
             all_ends.push(ends);
             let within = ends.iter().all(|&k| in_range(k));
@@ -165,7 +194,6 @@ impl<'a, T: Real> Geometry<'a, T> {
             }
         }
         if let Some(w) = self.weights {
-            check_len("density weights", w.len(), samples, "one a sample")?;
             if let Some(m) = w.iter().position(|w| !(w.finite() && *w >= T::ZERO)) {
                 if !w[m].finite() {
                     bail!(NotFinite, "density weight {m} is {}: it must be a number", w[m]);
@@ -173,29 +201,13 @@ impl<'a, T: Real> Geometry<'a, T> {
                 bail!(InvalidArgument, "density weight {m} is {}: weights must not be negative", w[m]);
             }
         }
-        if let Some(lists) = &self.voxels {
-            if lists.len() != ndim {
-                bail!(SizeMismatch, "{} lists of voxel positions for {ndim} dimensions: give one an axis", lists.len());
-            }
-            if lists[0].is_empty() {
-                bail!(InvalidSize, "the voxel list is empty: give at least one position, or none for the whole grid");
-            }
-            for (axis, r) in lists.iter().enumerate() {
-                check_len("voxel positions on an axis", r.len(), lists[0].len(), "as many as on axis 0")?;
-                if let Some(i) = r.iter().position(|r| !r.finite()) {
-                    bail!(NotFinite, "position of voxel {i} on axis {axis} is {}: it must be a number", r[i]);
-                }
+        for (axis, r) in self.voxels.iter().flatten().enumerate() {
+            if let Some(i) = r.iter().position(|r| !r.finite()) {
+                bail!(NotFinite, "position of voxel {i} on axis {axis} is {}: it must be a number", r[i]);
             }
         }
-        let voxels = self.voxel_count();
-        checked_product(&[voxels, self.coils, self.frames], "the images")?;
-        checked_product(&[samples, self.coils, self.frames], "the k-space data")?;
         if let Some(maps) = self.coil_maps {
-            check_len("coil sensitivities", maps.len(), voxels * self.coils, "voxels times coils")?;
             check_finite("coil sensitivity", maps)?;
-        }
-        if self.field_map.is_some() || self.times.is_some() {
-            bail!(Unsupported, "a field map is not supported by this version: leave field_map and times unset");
         }
         Ok(all_ends)
     }

@@ -6,7 +6,7 @@
 //! (Kaiser and Schafer, IEEE Trans. Acoust. Speech Signal Process. 28:105, 1980): it fills the image, and its spectrum stays
 //! where k was measured. Along an axis where k is always 0 it is constant: so must the object be.
 
-use crate::error::{bail, Result};
+use crate::error::{bail, try_collect, Result};
 use crate::geometry::{ends, reach};
 use crate::real::Real;
 use crate::window::bessel_i0;
@@ -26,6 +26,9 @@ const NEAREST: f64 = 2.0;
 /// A density weight after scaling, at most. All of k-space has the volume 1: a larger one drowns the image in one sample.
 pub(crate) const LARGEST_WEIGHT: f64 = 1e6;
 
+/// For the message when there is no memory.
+const WHAT: &str = "the scale of gridding";
+
 /// |H(k)|^2 along an axis, divided by the sum of |h(r)|^2.
 struct Spectrum {
     /// Its values at i / `steps`, from i = -1 on, to beyond the reach of k.
@@ -35,7 +38,7 @@ struct Spectrum {
 
 impl Spectrum {
     /// For `n` voxels and |k| up to `reach`.
-    fn new(n: usize, reach: f64) -> Spectrum {
+    fn new(n: usize, reach: f64) -> Result<Spectrum> {
         let longest = (MOST_PERIODS / reach.max(f64::MIN_POSITIVE)).max(1.0);
         let len = n.min(MOST_VOXELS).min(longest as usize);
         let middle = 0.5 * (len as f64 - 1.0);
@@ -46,7 +49,7 @@ impl Spectrum {
             let x = (j as f64 - middle) / (0.5 * len as f64);
             bessel_i0(beta * (1.0 - x * x).sqrt()) / peak
         };
-        let h: Vec<f64> = (0..len).map(window).collect();
+        let h = try_collect(len, WHAT, (0..len).map(window))?;
         let energy: f64 = h.iter().map(|h| h * h).sum();
         let steps = STEPS * len as f64;
         let value = |i: usize| {
@@ -55,7 +58,7 @@ impl Spectrum {
             sum * sum / energy
         };
         let points = (reach * steps).ceil() as usize + 4;
-        Spectrum { table: (0..points).map(value).collect(), steps }
+        Ok(Spectrum { table: try_collect(points, WHAT, (0..points).map(value))?, steps })
     }
 
     fn at(&self, k: f64) -> f64 {
@@ -74,10 +77,10 @@ impl Spectrum {
 ///
 /// # Errors
 /// `InvalidArgument` where no sample of positive weight lies near the centre of k-space, and where a weight far from it would
-/// outweigh all of k-space.
+/// outweigh all of k-space; `OutOfHostMemory`.
 pub(crate) fn gridding_scale<T: Real>(k: &[&[T]], dims: &[usize], weight: impl Fn(usize) -> f64) -> Result<f64> {
     let reaches: Vec<f64> = k.iter().map(|k| reach(ends(k))).collect();
-    let axes: Vec<Spectrum> = reaches.iter().zip(dims).map(|(&reach, &n)| Spectrum::new(n, reach)).collect();
+    let axes = reaches.iter().zip(dims).map(|(&reach, &n)| Spectrum::new(n, reach)).collect::<Result<Vec<_>>>()?;
     // NaN is no number to compare with, and is refused below as what is not above 0.
     let largest = (0..k[0].len()).map(&weight).fold(0.0, f64::max);
     let (mut sum, mut nearest) = (0.0, f64::INFINITY);
@@ -139,7 +142,7 @@ mod tests {
     #[test]
     fn the_spectrum_is_the_windows_and_interpolates_it() {
         for (n, reach) in [(1, 0.5), (2, 0.5), (8, 0.0), (9, 0.3), (64, 0.5), (300, 0.0625)] {
-            let coarse = Spectrum::new(n, reach);
+            let coarse = Spectrum::new(n, reach).unwrap();
             // Parseval: the mean of |H|^2 over a whole period is the sum of |h|^2; what lies beyond the reach is missing.
             if reach == 0.5 {
                 let points = 8 * n;

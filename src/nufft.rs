@@ -51,8 +51,8 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         // The largest piece first: what does not fit must not cost the time of the rest.
         let grids = Pool::new();
         drop(grids.try_take(|| backend.zeros::<Complex<T>>(all, "the oversampled grid"))?);
-        let correction: Vec<Vec<f64>> =
-            dims.iter().zip(&choice.grid).map(|(&n, &g)| choice.shape.correction(n, g)).collect();
+        let correction = dims.iter().zip(&choice.grid).map(|(&n, &g)| choice.shape.correction(n, g));
+        let correction = correction.collect::<Result<Vec<_>>>()?;
         let gridder = backend.gridder(k, &choice.grid, &choice.taps(dims), arrays)?;
         let sorted = started.elapsed();
         interrupt::check("the sorting of samples")?;

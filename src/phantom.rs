@@ -17,7 +17,7 @@
 //! Phantom coordinates span the field of view: [-1, 1] on each axis of n voxels is [-n/2, n/2] in voxels, and the
 //! centre of voxel r (an integer; index - floor(n / 2)) is at 2 r / n. k is in cycles per voxel.
 
-use crate::error::{bail, checked_product, try_vec, Result};
+use crate::error::{bail, checked_product, try_collect, try_reserve, try_vec, Result};
 use num_complex::Complex;
 use std::f64::consts::{PI, TAU};
 use std::sync::{Mutex, PoisonError};
@@ -183,17 +183,23 @@ impl Phantom {
             Some(coils) if coils.ndim != self.ndim => {
                 bail!(SizeMismatch, "the coils are {}D and the phantom {}D: make them equal", coils.ndim, self.ndim)
             }
-            Some(coils) => coils.series(dims),
+            Some(coils) => coils.series(dims)?,
             None => uniform,
         };
-        let shapes: Vec<_> = self.shapes.iter().map(|s| Spectrum::new(s, self.ndim, dims, &series)).collect();
+        let mut shapes = try_reserve(self.shapes.len(), "the phantom")?;
+        for shape in &self.shapes {
+            shapes.push(Spectrum::new(shape, self.ndim, dims, &series)?);
+        }
         let profile = if self.ndim == 2 { disc } else { ball };
 
         let total = checked_product(&[samples, series.amplitudes.len()], "the k-space of a phantom")?;
         let mut kspace = try_vec(total, Complex::new(0.0, 0.0), "the k-space of a phantom")?;
         // A chunk of samples, of every coil, is one job: threads write to separate places.
-        let mut jobs: Vec<(usize, Vec<&mut [Complex<f64>]>)> =
-            (0..samples).step_by(CHUNK).map(|first| (first, Vec::new())).collect();
+        let mut jobs = try_reserve(samples.div_ceil(CHUNK), "the k-space of a phantom")?;
+        for first in (0..samples).step_by(CHUNK) {
+            let parts: Vec<&mut [Complex<f64>]> = try_reserve(series.amplitudes.len(), "the k-space of a phantom")?;
+            jobs.push((first, parts));
+        }
         for coil in kspace.chunks_exact_mut(samples) {
             for (job, part) in jobs.iter_mut().zip(coil.chunks_mut(CHUNK)) {
                 job.1.push(part);
@@ -208,7 +214,8 @@ impl Phantom {
         let jobs = Mutex::new(jobs.into_iter());
         let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
         let work = || {
-            let mut sums = vec![Complex::new(0.0, 0.0); series.frequencies.len()];
+            let mut sums = [Complex::new(0.0, 0.0); MOST_TERMS];
+            let sums = &mut sums[..series.frequencies.len()];
             while let Some((first, mut parts)) = next() {
                 for m in 0..parts[0].len() {
                     let mut k = [0.0; 3];
@@ -217,7 +224,7 @@ impl Phantom {
                     }
                     sums.fill(Complex::new(0.0, 0.0));
                     for shape in &shapes {
-                        shape.add(&k, profile, &mut sums);
+                        shape.add(&k, profile, sums);
                     }
                     for (part, amplitudes) in parts.iter_mut().zip(&series.amplitudes) {
                         part[m] = sums.iter().zip(amplitudes).map(|(s, a)| s * a).sum();
@@ -260,7 +267,8 @@ impl Phantom {
         let index = |x: f64| x / step(nx) + origin(nx);
 
         let mut image = try_vec(checked_product(dims, "an image")?, 0.0, "the image of a phantom")?;
-        let inverses: Vec<_> = self.shapes.iter().map(|s| to_unit_sphere(s, self.ndim)).collect();
+        let inverses = self.shapes.iter().map(|s| to_unit_sphere(s, self.ndim));
+        let inverses = try_collect(self.shapes.len(), "the phantom", inverses)?;
         for (row, voxels) in image.chunks_exact_mut(nx).enumerate() {
             let (iy, iz) = (row % ny, row / ny);
             for point in 0..supersample * points_z {
@@ -321,6 +329,8 @@ pub struct CoilModel {
 
 /// The period of the sensitivities, in fields of view: far neighbours still differ, and no coil repeats within one.
 const PERIOD: f64 = 2.5;
+/// Terms of the series of a coil's sensitivity, at most: three for each axis.
+const MOST_TERMS: usize = 27;
 
 /// Fourier series with common frequencies: (cycles per voxel), and for each coil an amplitude a frequency.
 struct Series {
@@ -382,16 +392,16 @@ impl CoilModel {
         let total = checked_product(&[voxels, self.coils()], "coil maps")?;
         let mut maps = try_vec(total, Complex::new(0.0, 0.0), "coil maps")?;
         for (map, factor) in maps.chunks_exact_mut(voxels).zip(&self.factors) {
-            let along = |axis: usize| -> Vec<Complex<f64>> {
-                let Some(&n) = dims.get(axis) else { return vec![Complex::new(1.0, 0.0)] };
+            let along = |axis: usize| -> Result<Vec<Complex<f64>>> {
+                let Some(&n) = dims.get(axis) else { return try_vec(1, Complex::new(1.0, 0.0), "coil maps") };
                 let value = |i: usize| {
                     let wave = Complex::cis(TAU / PERIOD * (i as f64 - (n / 2) as f64) / n as f64);
                     let [minus, zero, plus] = factor[axis];
                     minus * wave.conj() + zero + plus * wave
                 };
-                (0..n).map(value).collect()
+                try_collect(n, "coil maps", (0..n).map(value))
             };
-            let (x, y, z) = (along(0), along(1), along(2));
+            let (x, y, z) = (along(0)?, along(1)?, along(2)?);
             for (row, line) in map.chunks_exact_mut(x.len()).enumerate() {
                 let yz = y[row % y.len()] * z[row / y.len()];
                 for (voxel, x) in line.iter_mut().zip(&x) {
@@ -403,7 +413,7 @@ impl CoilModel {
     }
 
     /// The products over the axes, multiplied out: 3^ndim terms.
-    fn series(&self, dims: &[usize]) -> Series {
+    fn series(&self, dims: &[usize]) -> Result<Series> {
         let terms = 3usize.pow(self.ndim as u32);
         let digit = |term: usize, axis: usize| term / 3usize.pow(axis as u32) % 3;
         let frequency = |term: usize| {
@@ -415,12 +425,13 @@ impl CoilModel {
         };
         let amplitudes = |factor: &[[Complex<f64>; 3]; 3]| {
             let amplitude = |term: usize| (0..self.ndim).map(|axis| factor[axis][digit(term, axis)]).product();
-            (0..terms).map(amplitude).collect()
+            try_collect(terms, "coil maps", (0..terms).map(amplitude))
         };
-        Series {
-            frequencies: (0..terms).map(frequency).collect(),
-            amplitudes: self.factors.iter().map(amplitudes).collect(),
+        let mut all = try_reserve(self.factors.len(), "coil maps")?;
+        for factor in &self.factors {
+            all.push(amplitudes(factor)?);
         }
+        Ok(Series { frequencies: try_collect(terms, "coil maps", (0..terms).map(frequency))?, amplitudes: all })
     }
 }
 
@@ -435,7 +446,7 @@ struct Spectrum {
 }
 
 impl Spectrum {
-    fn new(shape: &Ellipsoid, ndim: usize, dims: &[usize], series: &Series) -> Self {
+    fn new(shape: &Ellipsoid, ndim: usize, dims: &[usize], series: &Series) -> Result<Self> {
         let mut half = [0.0; 3];
         for (half, &n) in half.iter_mut().zip(dims) {
             *half = n as f64 / 2.0;
@@ -447,7 +458,8 @@ impl Spectrum {
         let volume: f64 = (0..ndim).map(|i| shape.semi_axes[i] * half[i]).product();
         let weight = shape.density * unit * volume;
         let shift = |q: &[f64; 3]| (apply(&to_u, q), Complex::cis(dot(&centre, q)) * weight);
-        Spectrum { to_u, centre, shifts: series.frequencies.iter().map(shift).collect() }
+        let shifts = try_collect(series.frequencies.len(), "the phantom", series.frequencies.iter().map(shift))?;
+        Ok(Spectrum { to_u, centre, shifts })
     }
 
     /// Adds its transform at k - q, for every shift q, to `sums`.

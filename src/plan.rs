@@ -11,7 +11,7 @@ use crate::defaults;
 use crate::density::Density;
 use crate::divided::{self, Divided};
 use crate::encoding::{Encoding, Weighting};
-use crate::error::{bail, checked_product, try_vec, ErrorKind, Result};
+use crate::error::{bail, checked_product, try_box, try_reserve, try_vec, ErrorKind, Result};
 use crate::float_mode::FloatMode;
 use crate::geometry::{check_below, check_finite, check_len, check_overflow, first_beyond, Geometry};
 use crate::gridding_scale::LARGEST_WEIGHT;
@@ -282,6 +282,8 @@ impl<T: Real> Plan<T> {
         let started = Instant::now();
         let _mode = FloatMode::standard();
         let _interrupt = InForce::new(options.interrupt.clone());
+        geometry.check_sizes()?;
+        Self::check_fits(geometry, options)?;
         let ends = geometry.checked_ends()?;
         interrupt::check(MAKING)?;
         let within = geometry.coordinates_within(&ends)?;
@@ -330,6 +332,19 @@ impl<T: Real> Plan<T> {
         let _mode = FloatMode::standard();
         size.check()?;
         T::memory(size, options)
+    }
+
+    /// Refuses what cannot fit before its numbers are read, which of billions takes a minute.
+    fn check_fits(geometry: &Geometry<'_, T>, options: &Options) -> Result<()> {
+        // Coordinates and weights, which every plan keeps.
+        let kept = geometry.dims.len() + usize::from(geometry.weights.is_some());
+        let least = geometry.samples().saturating_mul(kept * size_of::<T>());
+        if options.memory_limit.is_some_and(|limit| limit < least) {
+            // Ends in the error that names all bytes: memory is counted before anything else is done.
+            T::engine(geometry, options)?;
+        }
+        drop(try_reserve::<u8>(least, "the trajectory")?);
+        Ok(())
     }
 
     /// Does the work of a call: in the standard floating-point mode, and asking the caller's function whether to go on.
@@ -527,7 +542,10 @@ impl<T: Real> Plan<T> {
 
     /// The factors along an axis by which an image is multiplied after the FFT of gridded k-space: [n], empty with exact
     /// sums.
-    pub fn window_correction(&self, axis: usize) -> Vec<f64> {
+    ///
+    /// # Errors
+    /// `OutOfHostMemory`.
+    pub fn window_correction(&self, axis: usize) -> Result<Vec<f64>> {
         self.engine.window_correction(axis)
     }
 
@@ -783,9 +801,9 @@ impl<T: Real> Task<T> for Making<'_, T> {
         let choice = chosen(&**first, &geometry.dims, geometry.samples(), options, exact)?;
         let make = |backend, geometry: &Geometry<'_, T>| Encoding::new(backend, geometry, options, choice.clone());
         if let Some(divided) = Divided::new(&backends, geometry, options, make, exact)? {
-            return Ok(Box::new(divided));
+            return Ok(try_box(divided, "the plan")?);
         }
-        Ok(Box::new(make(first.clone(), geometry)?))
+        Ok(try_box(make(first.clone(), geometry)?, "the plan")?)
     }
 }
 
@@ -822,7 +840,7 @@ pub trait Engine<T: Real>: Send + Sync {
     fn adjoint(&self, weighting: Weighting, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()>;
     fn grid(&self, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()>;
     fn grid_kspace(&self, values: &[Complex<T>], grid: &mut [Complex<T>]) -> Result<()>;
-    fn window_correction(&self, axis: usize) -> Vec<f64>;
+    fn window_correction(&self, axis: usize) -> Result<Vec<f64>>;
     fn prepare_normal(&self) -> Result<()>;
     fn normal(&self, x: Source<'_, Complex<T>>, y: Sink<'_, Complex<T>>) -> Result<()>;
     fn q(&self, q: &mut [Complex<T>]) -> Result<()>;
@@ -896,10 +914,10 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
         let d = self.b().input(values.into())?;
         Encoding::grid_kspace(self, self.b().read(&d), grid)
     }
-    fn window_correction(&self, axis: usize) -> Vec<f64> {
+    fn window_correction(&self, axis: usize) -> Result<Vec<f64>> {
         match self.choice() {
             Some(c) if axis < self.dims.len() => c.shape.correction(self.dims[axis], c.grid[axis]),
-            _ => Vec::new(),
+            _ => Ok(Vec::new()),
         }
     }
     fn prepare_normal(&self) -> Result<()> {

@@ -27,6 +27,9 @@ pub(crate) fn octant_shift(dims: &[usize], half: [bool; 3]) -> Vec<f64> {
     dims.iter().zip(half).map(|(&n, half)| (n / 2) as f64 - if half { n as f64 } else { 0.0 }).collect()
 }
 
+/// Bytes of a file that are read or written at once.
+const BLOCK: usize = 1 << 14;
+
 /// The convolution with Q on a backend.
 pub(crate) struct Toeplitz<T: Real, B: Backend<T>> {
     convolver: B::Convolver,
@@ -68,18 +71,21 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
         let spectrum = backend.spectrum(&self.convolver)?;
         let temporary = files.add(path)?;
         let write = || -> std::io::Result<()> {
-            let mut file = std::io::BufWriter::new(std::fs::File::create(temporary)?);
+            let mut file = std::fs::File::create(temporary)?;
             file.write_all(&key.header(spectrum.len()))?;
-            let mut sum = Checksum::new();
-            for value in &spectrum {
-                let bytes = &value.wide().to_le_bytes();
-                let bytes =
-                    if std::mem::size_of::<T>() == 4 { &(value.wide() as f32).to_le_bytes()[..] } else { bytes };
+            let (mut sum, mut block, size) = (Checksum::new(), [0; BLOCK], size_of::<T>());
+            for values in spectrum.chunks(BLOCK / size) {
+                for (bytes, value) in block.chunks_exact_mut(size).zip(values) {
+                    match size {
+                        4 => bytes.copy_from_slice(&(value.wide() as f32).to_le_bytes()),
+                        _ => bytes.copy_from_slice(&value.wide().to_le_bytes()),
+                    }
+                }
+                let bytes = &block[..size_of_val(values)];
                 sum.add(bytes);
                 file.write_all(bytes)?;
             }
-            file.write_all(&sum.0.to_le_bytes())?;
-            file.flush()
+            file.write_all(&sum.0.to_le_bytes())
         };
         write().map_err(|e| Error::new(ErrorKind::Io, format!("{}: {e}", path.display())))
     }
@@ -95,7 +101,7 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
         };
         let mut convolver = backend.convolver(dims)?;
         let mut spectrum = backend.spectrum(&convolver)?;
-        let mut file = std::io::BufReader::new(std::fs::File::open(path).map_err(failed)?);
+        let mut file = std::fs::File::open(path).map_err(failed)?;
         let wanted = key.header(spectrum.len());
         let mut found = vec![0; wanted.len()];
         file.read_exact(&mut found).map_err(failed)?;
@@ -109,22 +115,24 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
                  version: compute and save it for this plan"
             );
         }
-        let mut sum = Checksum::new();
-        let mut bytes = [0u8; 8];
-        let size = std::mem::size_of::<T>();
-        for value in &mut spectrum {
-            file.read_exact(&mut bytes[..size]).map_err(failed)?;
-            sum.add(&bytes[..size]);
-            *value = match size {
-                4 => T::of(f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as f64),
-                _ => T::of(f64::from_le_bytes(bytes)),
-            };
+        let (mut sum, mut block, size) = (Checksum::new(), [0; BLOCK], size_of::<T>());
+        for values in spectrum.chunks_mut(BLOCK / size) {
+            let bytes = &mut block[..size_of_val(values)];
+            file.read_exact(bytes).map_err(failed)?;
+            sum.add(bytes);
+            for (bytes, value) in bytes.chunks_exact(size).zip(values) {
+                *value = match *bytes {
+                    [a, b, c, d] => T::of(f32::from_le_bytes([a, b, c, d]) as f64),
+                    _ => T::of(f64::from_le_bytes(bytes.try_into().expect("eight bytes"))),
+                };
+            }
         }
-        file.read_exact(&mut bytes).map_err(failed)?;
-        if u64::from_le_bytes(bytes) != sum.0 {
+        let mut wanted_sum = [0; 8];
+        file.read_exact(&mut wanted_sum).map_err(failed)?;
+        if u64::from_le_bytes(wanted_sum) != sum.0 {
             bail!(BadFile, "{name}: the file is damaged (its checksum is wrong): save Q again");
         }
-        if file.bytes().next().transpose().map_err(failed)?.is_some() {
+        if file.read(&mut [0]).map_err(failed)? > 0 {
             bail!(BadFile, "{name}: the file goes on after the end of Q: save Q again, or cut off what was appended");
         }
         backend.set_spectrum(&mut convolver, &spectrum)?;

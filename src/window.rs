@@ -12,7 +12,7 @@
 //! and the worst voxel, at the image's edge, decides. Nothing here is tabulated: parameters are found at plan time.
 
 use crate::defaults;
-use crate::error::{bail, Result};
+use crate::error::{bail, try_collect, Result};
 use std::f64::consts::PI;
 
 /// The family of gridding windows.
@@ -164,15 +164,17 @@ impl Shape {
 
     /// The factors that undo the window for `n` voxels of a grid of `grid` cells; the error in the worst is
     /// [`Shape::alias_error`] at the edge.
-    pub fn correction(&self, n: usize, grid: usize) -> Vec<f64> {
+    ///
+    /// # Errors
+    /// `OutOfHostMemory`.
+    pub fn correction(&self, n: usize, grid: usize) -> Result<Vec<f64>> {
         let half = (n / 2) as f64;
-        (0..n)
-            .map(|i| {
-                let xi = (i as f64 - half) / grid as f64;
-                let (main, alias) = self.energies(xi);
-                self.fourier(xi) / (main + alias)
-            })
-            .collect()
+        let factor = |i: usize| {
+            let xi = (i as f64 - half) / grid as f64;
+            let (main, alias) = self.energies(xi);
+            self.fourier(xi) / (main + alias)
+        };
+        try_collect(n, "the correction of the window", (0..n).map(factor))
     }
 
     /// How much the division by the window's transform amplifies rounding errors of the transform: the RMS over voxels up

@@ -268,7 +268,7 @@ fn results_are_those_of_the_rust_api<T: Number>(maps: bool, method: u32) {
             for (axis, n) in N.into_iter().enumerate() {
                 let mut factors = vec![POISON; n];
                 ok(recon_window_correction(plan.0, axis as u32, factors.as_mut_ptr()));
-                same(&factors, &rust.window_correction(axis));
+                same(&factors, &rust.window_correction(axis).unwrap());
             }
         } else {
             assert_eq!((info.method, info.width, info.grid_elements), (1, 0, 0));
@@ -1897,4 +1897,57 @@ fn texts_are_there() {
         assert_eq!(CStr::from_ptr(recon_status_string(-7)).to_str().unwrap(), "unknown status");
     }
     std::thread::spawn(|| assert_eq!(message(), "")).join().unwrap();
+}
+
+// ------------------------------------------------------------------------------------------------------ faults
+
+/// Numbers that make no sense end in an error that says what would: no panic, no hang.
+#[test]
+fn numbers_that_wrap_around_are_refused() {
+    let s = Scene::<f32>::new();
+    let weightless = Handle::new(&s.geometry(), &options(|_| ()));
+    let weighted = Handle::new(&s.weighted(), &options(|_| ()));
+    for plan in [&weightless, &weighted] {
+        for calibration in [49, 1 << 31, (1 << 32) + 1, 1 << 62, 1 << 63, (1 << 63) + 12, u64::MAX] {
+            let mut maps = poisoned::<f32>(VOXELS * COILS);
+            // SAFETY: arrays have the lengths documented.
+            let status = unsafe { recon_coil_maps(plan.0, s.kspace_at(), calibration, maps.as_mut_ptr().cast()) };
+            fails(status, RECON_INVALID_ARGUMENT, &[&calibration.to_string(), "at most 48"]);
+            untouched(&maps);
+        }
+        let mut maps = poisoned::<f32>(VOXELS * COILS);
+        // SAFETY: as above.
+        ok(unsafe { recon_coil_maps(plan.0, s.kspace_at(), 48, maps.as_mut_ptr().cast()) });
+        for tolerance in [-0.5, f64::NAN, f64::NEG_INFINITY] {
+            for iterations in [0, 3] {
+                let mut w = vec![POISON as f32; SAMPLES];
+                // SAFETY: as above.
+                let status = unsafe { recon_density(plan.0, 0, iterations, tolerance, w.as_mut_ptr().cast()) };
+                fails(status, RECON_INVALID_ARGUMENT, &["tolerance", &tolerance.to_string()]);
+                assert!(w.iter().all(|w| *w == POISON as f32));
+            }
+        }
+    }
+}
+
+/// A host that listens at RECON_LOG_ERROR hears of a failed call what recon_last_error_message gives.
+#[test]
+fn failures_are_logged_as_errors() {
+    static HEARD: Mutex<Vec<(ThreadId, u32, String)>> = Mutex::new(Vec::new());
+    unsafe extern "C" fn hear(level: u32, text: *const c_char, _: *mut c_void) {
+        // SAFETY: a C string that lives during the call.
+        let text = unsafe { CStr::from_ptr(text) }.to_str().unwrap().to_owned();
+        HEARD.lock().unwrap().push((std::thread::current().id(), level, text));
+    }
+    let level = recon_log_level::RECON_LOG_ERROR as u32;
+    // SAFETY: the callback is a function of this program.
+    ok(unsafe { recon_set_log_callback(Some(hear), null_mut(), level) });
+    // SAFETY: null is refused.
+    fails(unsafe { recon_forward(null(), null(), null_mut()) }, RECON_NULL_POINTER, &["plan"]);
+    let wanted = message();
+    // SAFETY: removes it.
+    ok(unsafe { recon_set_log_callback(None, null_mut(), 0) });
+    let here = std::thread::current().id();
+    let heard: Vec<_> = HEARD.lock().unwrap().iter().filter(|(thread, ..)| *thread == here).cloned().collect();
+    assert_eq!(heard, [(here, level, wanted)]);
 }

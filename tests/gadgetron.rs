@@ -551,6 +551,8 @@ fn peak(g: &Gadgetron, input: &str, chain: &Path, before: &str) -> (u64, String,
     server.args(["--disable_storage", "1", "--from_stream", "-W"]).arg(&g.folder).arg("-c").arg(chain);
     server.args(["-i", "peak.mrd", "-o", "peak-out.mrd"]);
     let log = fs::File::create(g.file("peak.log")).unwrap();
+    // Waited for below, by the call that also tells its memory.
+    #[allow(clippy::zombie_processes)]
     let child = server.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
     let mut status = 0;
     // SAFETY: a structure of plain numbers, of which all zeros is a value.

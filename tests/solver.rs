@@ -559,7 +559,7 @@ fn gridded_k_space_leads_to_the_same_image() {
     let g = plan.info().grid;
     let mut grid = poisoned(g[0] * g[1] * 2);
     plan.grid_kspace(&d, &mut grid).unwrap();
-    let correction = [plan.window_correction(0), plan.window_correction(1)];
+    let correction = [plan.window_correction(0).unwrap(), plan.window_correction(1).unwrap()];
     let cells: Vec<Vec<f64>> =
         voxels(&g).into_iter().zip(&g).map(|(u, &g)| u.iter().map(|u| u / g as f64).collect()).collect();
     for coil in 0..2 {

@@ -5,7 +5,7 @@
 //! their order of acquisition: neighbours differ in radius by the same step, and the number of samples within |k| grows
 //! in proportion to |k|.
 
-use crate::error::{bail, try_collect, try_vec, Result};
+use crate::error::{bail, try_collect, try_reserve, try_vec, Result};
 use crate::real::Real;
 
 /// Coordinates as small as this are zero but for rounding, and those as close to one another the same.
@@ -86,13 +86,18 @@ impl Readouts {
             return Ok(None);
         }
         let mut counts = try_vec(shells * groups, 0u32, "the density of samples")?;
-        let mut nearness = vec![0.0; groups];
+        let mut nearness = try_vec(groups, 0.0, "the density of samples")?;
         for (m, &r) in self.radii.iter().enumerate() {
             counts[shells * group(m) + shell(r)] += 1;
             nearness[group(m)] += (1.0 - r / step).max(0.0);
         }
         let each = counts.chunks_exact(shells).zip(nearness);
-        Ok(each.map(|(counts, nearness)| Even::of(counts, step, self.nyquist, nearness)).collect())
+        let mut all = try_reserve(groups, "the density of samples")?;
+        for (counts, nearness) in each {
+            let Some(even) = Even::of(counts, step, self.nyquist, nearness) else { return Ok(None) };
+            all.push(even);
+        }
+        Ok(Some(all))
     }
 
     fn lines(&self) -> Result<Option<Vec<f64>>> {
@@ -190,9 +195,9 @@ struct Partitions {
 impl Partitions {
     /// None unless the coordinates are few values, each of many samples.
     fn of<T: Real>(normal: &[T]) -> Result<Option<Partitions>> {
-        let mut planes: Vec<f64> = Vec::new();
         let find = |planes: &[f64], z: f64| planes.partition_point(|&p| p < z - ROUNDING);
         let most = MOST_PARTITIONS.min(normal.len() / 4);
+        let mut planes: Vec<f64> = try_reserve(most, "the partitions of a stack")?;
         for z in normal.iter().map(|z| z.wide()) {
             let at = find(&planes, z);
             if planes.get(at).is_none_or(|&p| p > z + ROUNDING) {
@@ -212,7 +217,10 @@ impl Partitions {
         });
         let of_sample = normal.iter().map(|z| find(&planes, z.wide()) as u32);
         let of_sample = try_collect(normal.len(), "the partitions of a stack", of_sample)?;
-        Ok(Some(Partitions { thickness: thickness.collect(), of_sample }))
+        Ok(Some(Partitions {
+            thickness: try_collect(planes.len(), "the partitions of a stack", thickness)?,
+            of_sample,
+        }))
     }
 }
 

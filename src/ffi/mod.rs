@@ -16,7 +16,7 @@ pub use status::recon_status;
 pub use structs::*;
 
 use crate::backend::cuda::runtime;
-use crate::error::{bail, checked_product, try_vec, Result};
+use crate::error::{bail, checked_product, try_box, try_collect, try_vec, Result};
 use crate::metrics::Scale;
 use crate::phantom::{CoilModel, Ellipsoid, Phantom};
 use crate::plan::{Plan, PlanInfo};
@@ -297,7 +297,7 @@ pub unsafe extern "C" fn recon_plan_create(
             TypedPlan::F64(p) => p.warnings(),
         };
         let warnings = warnings.iter().map(plan_warning).collect();
-        *out = Box::into_raw(Box::new(recon_plan {
+        let plan = recon_plan {
             typed,
             warnings,
             precision: scan.precision as u32,
@@ -309,7 +309,8 @@ pub unsafe extern "C" fn recon_plan_create(
             coils: scan.coils,
             frames: scan.frames,
             dims: scan.dims,
-        }));
+        };
+        *out = Box::into_raw(try_box(plan, "the plan")?);
         Ok(())
     })
 }
@@ -416,7 +417,8 @@ pub unsafe extern "C" fn recon_plan_destroy(plan: *mut recon_plan) {
 
 /// Describes a plan: what was chosen, the lengths of its arrays, the bytes it holds.
 ///
-/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE.
+/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE; RECON_INVALID_ARGUMENT for a misaligned structure;
+/// RECON_SIZE_OVERFLOW where the gridded k-space of all coils and frames would exceed the address space.
 #[no_mangle]
 pub unsafe extern "C" fn recon_plan_info(
     plan: *const recon_plan,
@@ -583,7 +585,7 @@ pub unsafe extern "C" fn recon_window_correction(
             bail!(InvalidArgument, "axis is {axis}, but the image has {} axes, counted from 0", plan.dims.len());
         };
         let factors = Arrays::default().output("factors", factors, n)?;
-        let correction = with_plan!(plan, p => p.window_correction(axis as usize));
+        let correction = with_plan!(plan, p => p.window_correction(axis as usize))?;
         if correction.is_empty() {
             bail!(Unsupported, "there is no window with exact sums: create the plan with RECON_METHOD_NUFFT");
         }
@@ -776,6 +778,9 @@ pub unsafe extern "C" fn recon_density(
     // SAFETY: the caller's plan, and an array as long as its geometry says.
     call(|| unsafe {
         let plan = plan_at(plan)?;
+        if method == recon_density_method::RECON_DENSITY_PIPE_MENON as u32 && !(tolerance >= 0.0) {
+            bail!(InvalidArgument, "tolerance is {tolerance}: Pipe-Menon weights need one of 0 or more");
+        }
         let pipe_menon = match iterations {
             0 => Density::default(),
             n => Density::PipeMenon { iterations: size("iterations", n)?, tolerance },
@@ -808,7 +813,8 @@ pub unsafe extern "C" fn recon_density(
 /// calibration: the width of that centre in samples of a Cartesian scan; 0 for 24. A wider one resolves more, with more noise.
 /// maps: complex [nx, ny, nz, coils], written; to be given to a new plan.
 ///
-/// Errors: as recon_fhd; RECON_UNSUPPORTED for a voxel list; RECON_INVALID_ARGUMENT when no sample lies in the centre.
+/// Errors: as recon_fhd; RECON_UNSUPPORTED for a voxel list; RECON_INVALID_ARGUMENT when no sample lies in the centre, and for
+/// a centre wider than k-space (twice the image's largest size).
 #[no_mangle]
 pub unsafe extern "C" fn recon_coil_maps(
     plan: *const recon_plan,
@@ -971,7 +977,7 @@ unsafe fn write_trajectory(
         }
         let trajectory = make(&counts)?;
         for (axis, out) in outputs.into_iter().enumerate() {
-            out.copy_from_slice(&trajectory.axis_as::<T>(axis));
+            out.iter_mut().zip(trajectory.axis(axis)).for_each(|(to, &k)| *to = T::coordinate(k));
         }
         Ok(())
     })
@@ -1163,7 +1169,7 @@ unsafe fn phantom(arrays: &mut Arrays, ndim: usize, shapes: *const f64, count: u
         semi_axes: triple(&row[4..]),
         angles: triple(&row[7..]),
     });
-    Phantom::new(ndim, shapes.collect())
+    Phantom::new(ndim, try_collect(numbers / 10, "the phantom", shapes)?)
 }
 
 /// The k-space of a phantom of ellipses (2D) or ellipsoids (3D), from its analytic Fourier transform. Of the geometry,

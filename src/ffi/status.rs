@@ -123,7 +123,7 @@ const LONGEST: usize = 2048;
 
 thread_local! {
     /// In one place for the life of the thread: a pointer taken before a failure reads its message afterwards.
-    static MESSAGE: RefCell<Box<[u8; LONGEST]>> = RefCell::new(Box::new([0; LONGEST]));
+    static MESSAGE: RefCell<[u8; LONGEST]> = const { RefCell::new([0; LONGEST]) };
     /// This thread is inside a call, so a panic is ours to report.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
     /// Where this thread's last panic began.
@@ -136,6 +136,7 @@ pub(super) fn message() -> *const std::ffi::c_char {
 }
 
 fn fail(error: &Error) -> recon_status {
+    log::error!("{error}");
     let mut text = error.message().replace('\0', "");
     while text.len() >= LONGEST {
         text.pop();

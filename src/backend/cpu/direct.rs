@@ -28,7 +28,7 @@ enum Voxels<T> {
 
 impl<T: Real> DirectSum<T> {
     /// See [`crate::backend::Backend::direct_sum`].
-    pub fn new(level: Level, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>) -> Result<Self> {
+    pub fn new(threads: &Threads, level: Level, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>) -> Result<Self> {
         let own = |lists: &[&[T]]| -> Result<Vec<Vec<T>>> {
             lists.iter().map(|l| try_collect(l.len(), "coordinates", l.iter().copied())).collect()
         };
@@ -36,7 +36,13 @@ impl<T: Real> DirectSum<T> {
             Some(lists) => Voxels::List(own(lists)?),
             None => Voxels::Grid([0, 1, 2].map(|a| *dims.get(a).unwrap_or(&1))),
         };
-        Ok(DirectSum { level, k: own(k)?, voxels, scratch: Pool::new() })
+        let k = own(k)?;
+        // Made here, so that no sum fails for want of memory.
+        let scratch = match &voxels {
+            Voxels::Grid(dims) => Pool::filled(1, || grid::scratch(threads, level, &k, *dims))?,
+            Voxels::List(_) => Pool::new(),
+        };
+        Ok(DirectSum { level, k, voxels, scratch })
     }
 
     /// Bytes held: the coordinates, and what sums work in, about.
@@ -49,7 +55,10 @@ impl<T: Real> DirectSum<T> {
     pub fn to_image(&self, threads: &Threads, values: &[Complex<T>], image: &mut [Complex<T>]) -> Result<()> {
         let (level, k, watch) = (self.level, &self.k, Watch::new());
         match &self.voxels {
-            Voxels::Grid(dims) => grid::to_image(threads, level, &watch, &self.scratch, k, *dims, values, image),
+            Voxels::Grid(dims) => {
+                let mut scratch = self.scratch.take_or_wait(|| grid::scratch(threads, level, k, *dims));
+                grid::to_image(threads, level, &watch, &mut scratch, k, *dims, values, image);
+            }
             Voxels::List(r) => list::sum(threads, level, &watch, Sign::Plus, k, values, r, image),
         }
         watch.check("exact sums")
@@ -59,7 +68,10 @@ impl<T: Real> DirectSum<T> {
     pub fn to_samples(&self, threads: &Threads, image: &[Complex<T>], values: &mut [Complex<T>]) -> Result<()> {
         let (level, k, watch) = (self.level, &self.k, Watch::new());
         match &self.voxels {
-            Voxels::Grid(dims) => grid::to_samples(threads, level, &watch, &self.scratch, k, *dims, image, values),
+            Voxels::Grid(dims) => {
+                let mut scratch = self.scratch.take_or_wait(|| grid::scratch(threads, level, k, *dims));
+                grid::to_samples(threads, level, &watch, &mut scratch, k, *dims, image, values);
+            }
             Voxels::List(r) => list::sum(threads, level, &watch, Sign::Minus, r, image, k, values),
         }
         watch.check("exact sums")
@@ -138,10 +150,10 @@ mod tests {
         let (d, x) = (complexes::<T>(&mut state, samples), complexes::<T>(&mut state, voxels[0].len()));
         for level in Level::all() {
             let list = list.map(|_| slices(&voxels));
-            let sum = DirectSum::new(level, &slices(&k), dims, list.as_deref()).unwrap();
             let mut before: Option<[Vec<Complex<T>>; 2]> = None;
             for count in [1, 2, 2, 5] {
                 let threads = Threads::new(count).unwrap();
+                let sum = DirectSum::new(&threads, level, &slices(&k), dims, list.as_deref()).unwrap();
                 let nan = Complex::new(T::of(f64::NAN), T::of(f64::NAN));
                 let (mut image, mut values) = (vec![nan; x.len()], vec![nan; d.len()]);
                 sum.to_image(&threads, &d, &mut image).unwrap();
@@ -203,6 +215,7 @@ mod tests {
         let threads = Threads::new(2).unwrap();
         for list in [None, Some(vec![&[1.0f32, 2.0, 3.0, 4.0][..]; 2])] {
             let sum = DirectSum::<f32>::new(
+                &threads,
                 Level::choose(Default::default()).unwrap(),
                 &[&[], &[]],
                 &[2, 2],

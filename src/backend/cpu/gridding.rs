@@ -24,6 +24,7 @@ use crate::real::Real;
 use crate::window::MAX_WIDTH;
 use num_complex::Complex;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The edges of a tile in grid cells, about: buffers of 2D and 3D tiles fit the first and second cache, and rows are long
 /// enough for the grid's memory to be read and written at its bandwidth.
@@ -267,7 +268,8 @@ impl<T: Real> Gridder<T> {
         }
         drop(keys);
 
-        let mut tiles = Vec::new();
+        let full = starts.windows(2).filter(|ends| ends[0] < ends[1]).count();
+        let mut tiles = try_reserve(full, "the tile order")?;
         let mut colours = Vec::new();
         let mut first = 0;
         let mut room_for_runs = 0;
@@ -292,36 +294,40 @@ impl<T: Real> Gridder<T> {
         let nowhere = Point { t: [T::ZERO; 3], at: 0, shift: 0 };
         let mut points = try_vec(count, nowhere, "the sorted samples")?;
         let mut runs = try_vec(room_for_runs, 0..0, "the sorted samples")?;
-        // What the threads will need to sort the fullest tiles: their own allocations cannot report a failure.
-        let fullest = tiles.iter().map(|t| t.points.len()).max().unwrap_or(0);
+        // Room for each thread to sort the fullest tile.
+        let fullest = tiles.iter().map(|t: &Tile| t.points.len()).max().unwrap_or(0);
         let room = fullest.saturating_mul(threads.count().min(tiles.len()));
-        drop(try_reserve::<u64>(room, "sorting the samples")?);
+        let mut sorting = try_vec(room, 0u64, "sorting the samples")?;
+        let shared_sorting = Shared::new(&mut sorting);
         let (shared, shared_order, shared_runs) =
             (Shared::new(&mut points), Shared::new(&mut order), Shared::new(&mut runs));
-        threads.run_with(tiles.len(), Vec::new, |sorted: &mut Vec<u64>, i| {
+        let thread = AtomicUsize::new(0);
+        let place_of_thread = || thread.fetch_add(1, Ordering::Relaxed) * fullest;
+        threads.run_with(tiles.len(), place_of_thread, |room, i| {
             let tile = &tiles[i];
+            // SAFETY: each thread that takes part has its own room, and a tile is no fuller than the fullest.
+            let sorted = unsafe { shared_sorting.part(*room, tile.points.len()) };
             // SAFETY: tiles share neither points nor runs.
             let (points, order, runs) = unsafe {
                 let (start, len) = (tile.points.start, tile.points.len());
                 let runs = shared_runs.part(tile.runs.start, tile.runs.len());
                 (shared.part(start, len), shared_order.part(start, len), runs)
             };
-            let place = |at: [(usize, T); 3]| {
+            let position = |at: [(usize, T); 3]| {
                 let cell = [0, 1, 2].map(|a| at[a].0 - tile.origin[a]);
                 let shift = cell[0] % layout.cells;
                 ((cell[2] * extent[1] + cell[1]) * extent[0] + cell[0] - shift, shift)
             };
-            sorted.clear();
-            sorted.extend(order.iter().map(|&m| {
-                let (at, _) = place([0, 1, 2].map(|a| locate(a, m as usize)));
-                (at as u64) << 32 | m as u64
-            }));
+            for (key, &m) in sorted.iter_mut().zip(order.iter()) {
+                let (at, _) = position([0, 1, 2].map(|a| locate(a, m as usize)));
+                *key = (at as u64) << 32 | m as u64;
+            }
             // The sample's own number is in the key, so that no two are equal.
             sorted.sort_unstable();
             for ((point, order), &key) in points.iter_mut().zip(order).zip(sorted.iter()) {
                 *order = key as u32;
                 let at = [0, 1, 2].map(|a| locate(a, *order as usize));
-                let (first, shift) = place(at);
+                let (first, shift) = position(at);
                 *point = Point { t: at.map(|(_, t)| t), at: first as u32, shift: shift as u32 };
             }
             let mut runs = runs.iter_mut();
@@ -336,7 +342,7 @@ impl<T: Real> Gridder<T> {
         });
 
         let lanes = layout.tap_vectors * layout.lanes;
-        let mut polynomials = Vec::with_capacity(window.len() * lanes);
+        let mut polynomials = try_reserve(window.len() * lanes, "the window's polynomials")?;
         for row in window {
             polynomials.extend((0..lanes).map(|j| T::of(*row.get(j).unwrap_or(&0.0))));
         }
@@ -383,9 +389,10 @@ impl<T: Real> Gridder<T> {
         })
     }
 
-    /// A thread's memory: there is more of it to make only when the plan is used from several threads at once.
+    /// A thread's memory: there is more of it to make only when the plan is used from several threads at once, and where it
+    /// cannot be made the other's comes back.
     fn work(&self) -> Lease<'_, Work<T>> {
-        self.work.take(|| self.make_work().expect("memory for a tile of the grid"))
+        self.work.take_or_wait(|| self.make_work())
     }
 
     fn buffer_len(&self) -> usize {

@@ -12,7 +12,6 @@ use super::{Backend, Complexes, ComplexesMut, Csr, Element, Reals, Sink, Source,
 use crate::error::{bail, Result};
 use crate::geometry::first_beyond;
 use crate::plan::Simd;
-use crate::pool::Pool;
 use crate::real::{narrow, Real};
 use crate::window;
 use direct::DirectSum;
@@ -29,8 +28,6 @@ use vector::each_chunk;
 pub struct Cpu {
     threads: Threads,
     level: Level,
-    /// The sums of chunks of a vector, before they are added.
-    sums: Pool<Vec<f64>>,
 }
 
 impl Cpu {
@@ -41,7 +38,7 @@ impl Cpu {
     /// `RECON_SIMD` that names none; `InvalidArgument` for more threads than can be started.
     pub fn new(threads: usize, simd: Simd) -> Result<Self> {
         let level = Level::choose(simd)?;
-        Ok(Cpu { threads: Threads::new(threads)?, level, sums: Pool::new() })
+        Ok(Cpu { threads: Threads::new(threads)?, level })
     }
 
     /// The vector unit in use.
@@ -231,7 +228,7 @@ impl<T: Real> Backend<T> for Cpu {
     }
 
     fn direct_sum(&self, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>, _tolerance: f64) -> Result<DirectSum<T>> {
-        DirectSum::new(self.level, k, dims, voxels)
+        DirectSum::new(&self.threads, self.level, k, dims, voxels)
     }
     fn direct_sum_bytes(&self, samples: usize, dims: &[usize], listed: Option<usize>) -> usize {
         DirectSum::<T>::bytes(self.threads.count(), samples, dims, listed)

@@ -52,7 +52,9 @@ impl Threads {
             match worker {
                 Ok(worker) => threads.workers.push(worker),
                 // Those that have started end as `threads` is dropped.
-                Err(e) => bail!(InvalidArgument, "could not start {count} threads ({e}): ask for fewer"),
+                Err(e) => {
+                    bail!(OutOfHostMemory, "could not start {count} threads ({e}): ask for fewer, or free memory")
+                }
             }
         }
         Ok(threads)

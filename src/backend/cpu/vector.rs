@@ -25,16 +25,21 @@ pub fn each_chunk<E: Send>(threads: &Threads, z: &mut [E], f: impl Fn(&mut [E], 
 
 /// The sum over chunks of `f(first index, length)`, in a fixed order.
 fn sum_chunks(cpu: &Cpu, len: usize, f: impl Fn(usize, usize) -> f64 + Sync) -> f64 {
-    let mut parts = cpu.sums.take(Vec::new);
-    parts.clear();
-    parts.resize(len.div_ceil(CHUNK), 0.0);
-    let shared = Shared::new(&mut parts);
-    cpu.threads.run(len.div_ceil(CHUNK), |i| {
-        let start = i * CHUNK;
-        // SAFETY: each task has its own element.
-        unsafe { shared.set(i, f(start, CHUNK.min(len - start))) };
-    });
-    parts.iter().sum()
+    // As many chunks at a time as their sums fit the stack.
+    const AT_ONCE: usize = 512;
+    let mut sum = 0.0;
+    for first in (0..len).step_by(AT_ONCE * CHUNK) {
+        let mut parts = [0.0; AT_ONCE];
+        let count = (len - first).div_ceil(CHUNK).min(AT_ONCE);
+        let shared = Shared::new(&mut parts);
+        cpu.threads.run(count, |i| {
+            let start = first + i * CHUNK;
+            // SAFETY: each task has its own element.
+            unsafe { shared.set(i, f(start, CHUNK.min(len - start))) };
+        });
+        sum = parts[..count].iter().fold(sum, |sum, part| sum + part);
+    }
+    sum
 }
 
 /// Re <x, y>.

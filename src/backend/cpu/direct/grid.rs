@@ -8,8 +8,8 @@
 use super::super::simd::{Arith, Kernel, Level, Vector};
 use super::super::threads::{Shared, Threads};
 use super::phase::{cos_sin, phases};
+use crate::error::{try_vec, Result};
 use crate::interrupt::Watch;
-use crate::pool::Pool;
 use crate::real::Real;
 use num_complex::Complex;
 use std::array::from_fn;
@@ -82,14 +82,16 @@ fn axes<'a, T: Real>(k: &'a [Vec<T>], dims: [usize; 3]) -> [Axis<'a, T>; 3] {
     axes
 }
 
-/// `len` elements of a buffer, from the beginning of a line of the cache.
-fn aligned<T: Real>(buffer: &mut Vec<T>, len: usize) -> &mut [T] {
-    let spare = LINE / size_of::<T>();
-    if buffer.len() < len + spare {
-        buffer.resize(len + spare, T::ZERO);
-    }
+/// The first `len` elements of a buffer from the beginning of a line of the cache on.
+fn aligned<T: Real>(buffer: &mut [T], len: usize) -> &mut [T] {
     let skip = buffer.as_ptr().align_offset(LINE);
     &mut buffer[skip..][..len]
+}
+
+/// Scratch for one sum at a time, whichever way.
+pub fn scratch<T: Real>(threads: &Threads, level: Level, k: &[Vec<T>], dims: [usize; 3]) -> Result<Vec<T>> {
+    let len = ToImage::new(level, k, dims).scratch(threads).max(ToSamples::new(level, k, dims).scratch(threads));
+    try_vec(len + LINE / size_of::<T>(), T::ZERO, "exact sums")
 }
 
 fn whole_lines<T>(len: usize) -> usize {
@@ -193,13 +195,43 @@ fn lanes<T: Real>(level: Level) -> usize {
     level.run(Lanes::<T>(std::marker::PhantomData))
 }
 
-/// image(r) = sum_m values(m) exp(+i 2 pi k_m.r); any numbers when the watch says stop.
+/// How sums to an image are divided: axes in their roles, samples of a block, the lengths of a block's tables, the lines of a
+/// panel, and the scratch of a thread.
+struct ToImage<'a, T> {
+    axes: [Axis<'a, T>; 3],
+    block: usize,
+    lengths: [usize; 3],
+    panel: usize,
+    own: usize,
+}
+
+impl<'a, T: Real> ToImage<'a, T> {
+    fn new(level: Level, k: &'a [Vec<T>], dims: [usize; 3]) -> Self {
+        let [x, mut y, mut z] = axes(k, dims);
+        let lanes = lanes::<T>(level);
+        // Vectors of lines lie along y. Exchanged with z where that leaves fewer lanes empty.
+        let padded = |n: usize| n.next_multiple_of(lanes);
+        if padded(z.n) * y.n < padded(y.n) * z.n {
+            std::mem::swap(&mut y, &mut z);
+        }
+        let block = BLOCK.min(k[0].len());
+        let lengths = [2 * x.half() * block, 2 * padded(y.n) * block, 2 * z.n * block].map(whole_lines::<T>);
+        let panel = panel_vectors(level) * lanes;
+        let own = whole_lines::<T>(2 * panel * RUN) + whole_lines::<T>(4 * panel * x.half());
+        ToImage { axes: [x, y, z], block, lengths, panel, own }
+    }
+    fn scratch(&self, threads: &Threads) -> usize {
+        self.lengths.iter().sum::<usize>() + threads.count() * self.own
+    }
+}
+
+/// image(r) = sum_m values(m) exp(+i 2 pi k_m.r); any numbers when the watch says stop. `buffer` is what [`scratch`] makes.
 #[allow(clippy::too_many_arguments)]
 pub fn to_image<T: Real>(
     threads: &Threads,
     level: Level,
     watch: &Watch,
-    scratch: &Pool<Vec<T>>,
+    buffer: &mut [T],
     k: &[Vec<T>],
     dims: [usize; 3],
     values: &[Complex<T>],
@@ -207,20 +239,10 @@ pub fn to_image<T: Real>(
 ) {
     assert!(k.iter().all(|k| k.len() == values.len()));
     assert_eq!(image.len(), dims.iter().product::<usize>());
-    let [x, mut y, mut z] = axes(k, dims);
-    let lanes = lanes::<T>(level);
-    // Vectors of lines lie along y. Exchanged with z where that leaves fewer lanes empty.
-    let padded = |n: usize| n.next_multiple_of(lanes);
-    if padded(z.n) * y.n < padded(y.n) * z.n {
-        std::mem::swap(&mut y, &mut z);
-    }
-    let block = BLOCK.min(values.len());
-    let lengths = [2 * x.half() * block, 2 * padded(y.n) * block, 2 * z.n * block].map(whole_lines::<T>);
-    let panel = panel_vectors(level) * lanes;
-    let own = whole_lines::<T>(2 * panel * RUN) + whole_lines::<T>(4 * panel * x.half());
-    let mut buffer = scratch.take(Vec::new);
-    let shared = lengths.iter().sum();
-    let (tables, scratch) = aligned(&mut buffer, shared + threads.count() * own).split_at_mut(shared);
+    let plan = ToImage::new(level, k, dims);
+    let shared = plan.lengths.iter().sum();
+    let (tables, scratch) = aligned(buffer, plan.scratch(threads)).split_at_mut(shared);
+    let ToImage { axes: [x, y, z], block, lengths, panel, own } = plan;
     let (out, scratch) = (Shared::new(image), Shared::new(scratch));
     let panels = y.n.div_ceil(panel);
     for first in (0..values.len()).step_by(block.max(1)) {
@@ -500,13 +522,41 @@ fn multiply<T: Real, V: Vector<T>, const W: usize, const N: usize>(
     }
 }
 
+/// How sums to samples are divided: axes in their roles, lines of a tile and of a part, the length of a tile, samples of a
+/// task, the length of a part's folded voxels, and the scratch of a thread.
+struct ToSamples<'a, T> {
+    axes: [Axis<'a, T>; 3],
+    tile: usize,
+    tile_len: usize,
+    part: usize,
+    of_task: usize,
+    folded_len: usize,
+    own: usize,
+}
+
+impl<'a, T: Real> ToSamples<'a, T> {
+    fn new(level: Level, k: &'a [Vec<T>], dims: [usize; 3]) -> Self {
+        let [x, y, z] = axes(k, dims);
+        let tile = tile_lines(level);
+        let tile_len = 4 * tile * x.half();
+        let part = (FOLDED / (2 * x.half() * tile)).clamp(1, (y.n * z.n).div_ceil(tile)) * tile;
+        let of_task = PANELS * PANEL_VECTORS * lanes::<T>(level);
+        let folded_len = whole_lines::<T>(part / tile * tile_len);
+        let own = whole_lines::<T>(2 * of_task * (x.half() + y.n + z.n + 2));
+        ToSamples { axes: [x, y, z], tile, tile_len, part, of_task, folded_len, own }
+    }
+    fn scratch(&self, threads: &Threads) -> usize {
+        self.folded_len + threads.count() * self.own
+    }
+}
+
 /// values(m) = sum_r image(r) exp(-i 2 pi k_m.r), likewise.
 #[allow(clippy::too_many_arguments)]
 pub fn to_samples<T: Real>(
     threads: &Threads,
     level: Level,
     watch: &Watch,
-    scratch: &Pool<Vec<T>>,
+    buffer: &mut [T],
     k: &[Vec<T>],
     dims: [usize; 3],
     image: &[Complex<T>],
@@ -514,16 +564,10 @@ pub fn to_samples<T: Real>(
 ) {
     assert!(k.iter().all(|k| k.len() == values.len()));
     assert_eq!(image.len(), dims.iter().product::<usize>());
-    let [x, y, z] = axes(k, dims);
+    let plan = ToSamples::new(level, k, dims);
+    let (folded, scratch) = aligned(buffer, plan.scratch(threads)).split_at_mut(plan.folded_len);
+    let ToSamples { axes: [x, y, z], tile, tile_len, part, of_task, own, .. } = plan;
     let lines = y.n * z.n;
-    let tile = tile_lines(level);
-    let tile_len = 4 * tile * x.half();
-    let part = (FOLDED / (2 * x.half() * tile)).clamp(1, lines.div_ceil(tile)) * tile;
-    let of_task = PANELS * PANEL_VECTORS * lanes::<T>(level);
-    let folded_len = whole_lines::<T>(part / tile * tile_len);
-    let own = whole_lines::<T>(2 * of_task * (x.half() + y.n + z.n + 2));
-    let mut buffer = scratch.take(Vec::new);
-    let (folded, scratch) = aligned(&mut buffer, folded_len + threads.count() * own).split_at_mut(folded_len);
     let (total, out, scratch) = (values.len(), Shared::new(values), Shared::new(scratch));
     for first in (0..lines).step_by(part) {
         if watch.stopped() {

@@ -71,11 +71,12 @@ impl<T: Real> Convolver<T> {
         let grid = doubled(dims);
         checked_product(&grid, "the doubled grid")?;
         let sizes = Sizes::new(dims, lanes)?;
-        let axes = [0, 1, 2].map(|a| {
+        let axis = |a: usize| {
             let n = *dims.get(a).unwrap_or(&1);
             // A kernel does not care where the image lies on the grid.
-            Axis::new(n, grid[a], 0, vec![T::ONE; n])
-        });
+            Axis::new(n, grid[a], 0, try_vec(n, T::ONE, "an axis of the doubled grid")?)
+        };
+        let axes = [axis(0)?, axis(1)?, axis(2)?];
         Ok(Convolver {
             level,
             lanes,
@@ -278,10 +279,8 @@ impl<T: Real> Convolver<T> {
     fn work(&self) -> Lease<'_, Work<T>> {
         let [x, y, z] = &self.axes;
         let dims = [x.n, y.n, z.n];
-        self.work.take(|| {
-            Sizes::new(&dims[..if z.grid > 1 { 3 } else { 2 }], self.lanes)
-                .and_then(|sizes| Self::make_work(&sizes))
-                .expect("memory for a block of the doubled grid")
+        self.work.take_or_wait(|| {
+            Sizes::new(&dims[..if z.grid > 1 { 3 } else { 2 }], self.lanes).and_then(|sizes| Self::make_work(&sizes))
         })
     }
 }

@@ -7,9 +7,13 @@
 //! latter are transposed in registers on the way.
 
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, Vector};
+use crate::error::{try_collect, try_vec, Result};
 use crate::real::Real;
 use num_complex::Complex;
 use std::f64::consts::{FRAC_1_SQRT_2, TAU};
+
+/// For the message when there is no memory.
+const TABLES: &str = "the tables of an FFT";
 
 /// The widest radix.
 const MOST: usize = 8;
@@ -77,7 +81,7 @@ pub struct Lines<T> {
 
 impl<T: Real> LaneFft<T> {
     /// Plans transforms of `n` points, a product of 2, 3, 5 and 7.
-    pub fn new(n: usize) -> Self {
+    pub fn new(n: usize) -> Result<Self> {
         let mut radices = Vec::new();
         let mut rest = n;
         for odd in [7, 5, 3] {
@@ -97,8 +101,8 @@ impl<T: Real> LaneFft<T> {
             radices.push(radix);
             rest /= radix;
         }
-        let mut position = vec![0u32; n];
-        for (place, input) in order(&radices).into_iter().enumerate() {
+        let mut position = try_vec(n, 0u32, TABLES)?;
+        for (place, input) in order(&radices)?.into_iter().enumerate() {
             position[input] = place as u32;
         }
         let root = |k: usize, n: usize| {
@@ -110,12 +114,13 @@ impl<T: Real> LaneFft<T> {
         let mut len = 1;
         for &radix in &radices {
             let pairs = (0..len).flat_map(|j| (1..radix).map(move |q| j * q));
-            let twiddles = pairs.map(|jq| narrow(root(jq, len * radix).conj())).collect();
+            let twiddles = pairs.map(|jq| narrow(root(jq, len * radix).conj()));
+            let twiddles = try_collect(len * (radix - 1), TABLES, twiddles)?;
             let roots = (0..radix).map(|k| narrow(root(k, radix))).collect();
             stages.push(Stage { radix, len, twiddles, roots });
             len *= radix;
         }
-        LaneFft { n, stages, position }
+        Ok(LaneFft { n, stages, position })
     }
 
     /// Reals that a buffer has.
@@ -124,19 +129,19 @@ impl<T: Real> LaneFft<T> {
     }
 
     /// A line in memory whose elements are these `points`, multiplied by `factor` on their way in and out.
-    pub fn side(&self, points: impl Iterator<Item = usize>, factor: Vec<T>) -> Side<T> {
-        let point: Vec<u32> = points.map(|p| p as u32).collect();
+    pub fn side(&self, points: impl Iterator<Item = usize>, factor: Vec<T>) -> Result<Side<T>> {
+        let point = try_collect(factor.len(), TABLES, points.map(|p| p as u32))?;
         assert!(point.len() == factor.len() && point.iter().all(|&p| (p as usize) < self.n));
-        let position: Vec<u32> = point.iter().map(|&p| self.position[p as usize]).collect();
-        let mut there = vec![false; self.n];
+        let position = try_collect(point.len(), TABLES, point.iter().map(|&p| self.position[p as usize]))?;
+        let mut there = try_vec(self.n, false, TABLES)?;
         position.iter().for_each(|&p| there[p as usize] = true);
-        let empty = (0..self.n).filter(|&p| !there[p]).map(|p| p as u32).collect();
-        Side { point, position, empty, factor }
+        let empty = (0..self.n).filter(|&p| !there[p]).map(|p| p as u32);
+        Ok(Side { empty: try_collect(self.n - point.len(), TABLES, empty)?, point, position, factor })
     }
 
     /// A line in memory that has all points.
-    pub fn whole(&self) -> Side<T> {
-        self.side(0..self.n, vec![T::ONE; self.n])
+    pub fn whole(&self) -> Result<Side<T>> {
+        self.side(0..self.n, try_vec(self.n, T::ONE, TABLES)?)
     }
 
     /// The stages, on a loaded buffer.
@@ -164,10 +169,10 @@ impl<T: Real> LaneFft<T> {
 
 /// The input that each place of the buffer holds, so that stages of these radices, run in this order, leave their
 /// results in natural order.
-fn order(radices: &[usize]) -> Vec<usize> {
-    let Some((&last, before)) = radices.split_last() else { return vec![0] };
-    let inner = order(before);
-    (0..last).flat_map(|q| inner.iter().map(move |i| q + last * i)).collect()
+fn order(radices: &[usize]) -> Result<Vec<usize>> {
+    let Some((&last, before)) = radices.split_last() else { return try_vec(1, 0, TABLES) };
+    let inner = order(before)?;
+    try_collect(last * inner.len(), TABLES, (0..last).flat_map(|q| inner.iter().map(move |i| q + last * i)))
 }
 
 /// A complex vector.
@@ -493,15 +498,15 @@ mod tests {
 
     /// Lines that are rows or columns of an array, as many as `count`, transformed by every level and by rustfft.
     fn check<T: Real + rustfft::FftNum>(n: usize, points: std::ops::Range<usize>, count: usize, inverse: bool) {
-        let fft = LaneFft::<T>::new(n);
+        let fft = LaneFft::<T>::new(n).unwrap();
         let mut state = 1u64;
         let mut random = || {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             T::of((state >> 40) as f64 / (1u64 << 24) as f64 - 0.5)
         };
         let factor: Vec<T> = points.clone().map(|_| random()).collect();
-        let side = fft.side(points.clone(), factor.clone());
-        let whole = fft.whole();
+        let side = fft.side(points.clone(), factor.clone()).unwrap();
+        let whole = fft.whole().unwrap();
         let direction = if inverse { FftDirection::Inverse } else { FftDirection::Forward };
         let reference = FftPlanner::<T>::new().plan_fft(n, direction);
         for level in Level::all() {

@@ -13,7 +13,7 @@ mod lanes;
 use super::memory::Aligned;
 use super::simd::Level;
 use super::threads::{Shared, Threads};
-use crate::error::Result;
+use crate::error::{try_collect, Result};
 use crate::memory::{product, sum};
 use crate::pool::Pool;
 use crate::real::Real;
@@ -36,10 +36,10 @@ struct Axis<T> {
 
 impl<T: Real> Axis<T> {
     /// Image cell i is grid cell i - `origin`, and multiplied by its `correction`.
-    fn new(n: usize, grid: usize, origin: usize, correction: Vec<T>) -> Self {
-        let fft = LaneFft::new(grid);
-        let image = fft.side((0..n).map(|i| (i + grid - origin) % grid), correction);
-        Axis { n, grid, image, whole: fft.whole(), fft }
+    fn new(n: usize, grid: usize, origin: usize, correction: Vec<T>) -> Result<Self> {
+        let fft = LaneFft::new(grid)?;
+        let image = fft.side((0..n).map(|i| (i + grid - origin) % grid), correction)?;
+        Ok(Axis { n, grid, image, whole: fft.whole()?, fft })
     }
 }
 
@@ -60,10 +60,15 @@ impl<T: Real> GridFft<T> {
         grid: &[usize],
         correction: &[Vec<f64>],
     ) -> Result<Self> {
-        let axes = [0, 1, 2].map(|a| match dims.get(a) {
-            Some(&n) => Axis::new(n, grid[a], n / 2, correction[a].iter().map(|&c| T::of(c)).collect()),
+        let axis = |a: usize| match dims.get(a) {
+            Some(&n) => {
+                let correction =
+                    try_collect(n, "the correction of the window", correction[a].iter().map(|&c| T::of(c)))?;
+                Axis::new(n, grid[a], n / 2, correction)
+            }
             None => Axis::new(1, 1, 0, vec![T::ONE]),
-        });
+        };
+        let axes = [axis(0)?, axis(1)?, axis(2)?];
         let lanes = level.run(LanesOf(PhantomData::<T>));
         let len = axes.iter().map(|a| a.fft.buffer_len(lanes)).max().unwrap_or(0);
         let buffers = Pool::filled(threads.count(), || Aligned::zeros(len, "lines of the FFT"))?;
@@ -155,7 +160,7 @@ impl<T: Real> GridFft<T> {
 
     fn buffer(&self) -> crate::pool::Lease<'_, Aligned<T>> {
         let len = self.axes.iter().map(|a| a.fft.buffer_len(self.lanes)).max().unwrap_or(0);
-        self.buffers.take(|| Aligned::zeros(len, "lines of the FFT").expect("memory for the lines of an FFT"))
+        self.buffers.take_or_wait(|| Aligned::zeros(len, "lines of the FFT"))
     }
 
     /// For every plane of the image `first(buffer, plane, block)` for each of as many blocks as `blocks` says, and then

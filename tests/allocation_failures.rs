@@ -1,0 +1,603 @@
+//! Memory runs out at any place of any call: the n-th allocation of 1 KiB or more fails, for every n, and each time the call
+//! must return RECON_OUT_OF_HOST_MEMORY (or do without), leave its outputs as they were, lose no memory, and succeed when it is
+//! called again. Each attempt is a process of its own, so that one that aborts is counted and not the end.
+//!
+//! Smaller allocations do not fail here: names, messages and lists of axes, which do not grow with the problem.
+//!
+//! RECON_TEST_BACKTRACE=1 prints where the allocations that end in an abort were asked for.
+
+#[cfg(not(unix))]
+fn main() {
+    println!("skipped: failing allocations (no fork on this system)");
+}
+
+#[cfg(unix)]
+fn main() {
+    std::process::exit(unix::main());
+}
+
+#[cfg(unix)]
+mod unix {
+    use recon::ffi::recon_status::*;
+    use recon::ffi::*;
+    use recon::Complex;
+    use std::alloc::{GlobalAlloc, Layout, System};
+    use std::ffi::{c_void, CStr, CString};
+    use std::ptr::{null, null_mut};
+    use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::SeqCst};
+
+    /// The smallest allocation that fails.
+    const LEAST: usize = 1024;
+
+    /// The system's allocator, which fails when it is told to, and counts the bytes in use.
+    struct Failing;
+    /// Allocations until one fails; 0 for never.
+    static LEFT: AtomicUsize = AtomicUsize::new(0);
+    static FAILED: AtomicUsize = AtomicUsize::new(0);
+    static IN_USE: AtomicIsize = AtomicIsize::new(0);
+
+    impl Failing {
+        fn fails(bytes: usize) -> bool {
+            if bytes < LEAST || LEFT.load(SeqCst) == 0 || LEFT.fetch_sub(1, SeqCst) != 1 {
+                return false;
+            }
+            FAILED.store(bytes, SeqCst);
+            if std::env::var_os("RECON_TEST_BACKTRACE").is_some() {
+                eprintln!("{bytes} bytes are refused\n{}", std::backtrace::Backtrace::force_capture());
+            }
+            true
+        }
+    }
+
+    // SAFETY: all is handed on to the system's allocator as it comes, or null is returned, as an allocator may.
+    unsafe impl GlobalAlloc for Failing {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            if Failing::fails(layout.size()) {
+                return null_mut();
+            }
+            IN_USE.fetch_add(layout.size() as isize, SeqCst);
+            // SAFETY: the caller's promise is the same.
+            unsafe { System.alloc(layout) }
+        }
+        unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+            if Failing::fails(layout.size()) {
+                return null_mut();
+            }
+            IN_USE.fetch_add(layout.size() as isize, SeqCst);
+            // SAFETY: as above.
+            unsafe { System.alloc_zeroed(layout) }
+        }
+        unsafe fn realloc(&self, address: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+            if size > layout.size() && Failing::fails(size) {
+                return null_mut();
+            }
+            IN_USE.fetch_add(size as isize - layout.size() as isize, SeqCst);
+            // SAFETY: as above.
+            unsafe { System.realloc(address, layout, size) }
+        }
+        unsafe fn dealloc(&self, address: *mut u8, layout: Layout) {
+            IN_USE.fetch_sub(layout.size() as isize, SeqCst);
+            // SAFETY: as above.
+            unsafe { System.dealloc(address, layout) }
+        }
+    }
+
+    #[global_allocator]
+    static ALLOCATOR: Failing = Failing;
+
+    // What became of an attempt, as its process tells.
+    const NO_FAILURE: i32 = 10;
+    const REPORTED: i32 = 11;
+    const DONE_WITHOUT: i32 = 12;
+    const WRONG: i32 = 13;
+    const LEAK: i32 = 14;
+
+    /// An output of a call.
+    struct Output(*mut u8, usize);
+
+    fn output<E>(values: &mut [E]) -> Output {
+        Output(values.as_mut_ptr().cast(), size_of_val(values))
+    }
+
+    impl Output {
+        const POISON: u8 = 0xa5;
+        fn bytes(&self) -> &[u8] {
+            // SAFETY: the array of the operation that made this, which is alive.
+            unsafe { std::slice::from_raw_parts(self.0, self.1) }
+        }
+        fn poison(&self) {
+            // SAFETY: as above.
+            unsafe { self.0.write_bytes(Self::POISON, self.1) }
+        }
+    }
+
+    /// How an operation's call is made: first as it is, to know its outputs, then with a failure.
+    struct Attempt {
+        fails: usize,
+        right: Option<Vec<Vec<u8>>>,
+        code: i32,
+    }
+
+    fn message() -> String {
+        // SAFETY: a C string that lives until this thread's next failure.
+        unsafe { CStr::from_ptr(recon_last_error_message()) }.to_str().unwrap().to_owned()
+    }
+
+    impl Attempt {
+        fn call(&mut self, outputs: &[Output], mut call: impl FnMut() -> recon_status) {
+            outputs.iter().for_each(Output::poison);
+            let Some(right) = &self.right else {
+                assert_eq!(call(), RECON_OK, "{}", message());
+                self.right = Some(outputs.iter().map(|out| out.bytes().to_vec()).collect());
+                return;
+            };
+            let is_right = || outputs.iter().zip(right).all(|(out, right)| out.bytes() == right);
+            LEFT.store(self.fails, SeqCst);
+            let status = call();
+            LEFT.store(0, SeqCst);
+            let failed = FAILED.load(SeqCst);
+            self.code = match status {
+                RECON_OK if !is_right() => WRONG,
+                RECON_OK if failed == 0 => NO_FAILURE,
+                RECON_OK => DONE_WITHOUT,
+                RECON_OUT_OF_HOST_MEMORY => REPORTED,
+                _ => WRONG,
+            };
+            let untouched = || outputs.iter().all(|out| out.bytes().iter().all(|&b| b == Output::POISON));
+            if self.code == WRONG || status != RECON_OK && !untouched() {
+                eprintln!("{failed} bytes refused: {status:?}, {}, outputs untouched: {}", message(), untouched());
+                self.code = WRONG;
+            }
+            if status != RECON_OK {
+                let again = call();
+                if again != RECON_OK || !is_right() {
+                    eprintln!("{failed} bytes refused, and the next call: {again:?}, {}", message());
+                    self.code = WRONG;
+                }
+            }
+        }
+    }
+
+    type Operation<'a> = Box<dyn Fn(&mut Attempt) + 'a>;
+
+    /// A scan of two coils, in two or three dimensions.
+    struct Scene {
+        dims: Vec<usize>,
+        k: Vec<Vec<f32>>,
+        weights: Vec<f32>,
+        maps: Vec<Complex<f32>>,
+        kspace: Vec<Complex<f32>>,
+        image: Vec<Complex<f32>>,
+        voxels: Vec<Vec<f32>>,
+    }
+
+    const COILS: usize = 2;
+
+    fn init<S>(f: unsafe extern "C" fn(*mut S, u32) -> recon_status) -> S {
+        let mut s = std::mem::MaybeUninit::uninit();
+        // SAFETY: the structure has the size given, and is written whole on success.
+        unsafe {
+            assert_eq!(f(s.as_mut_ptr(), size_of::<S>() as u32), RECON_OK);
+            s.assume_init()
+        }
+    }
+
+    impl Scene {
+        fn new(dims: &[usize]) -> Scene {
+            let samples = 700;
+            let number = |i: usize| (i as f32 * 0.618_034).fract() - 0.5;
+            let numbers = |n: usize, by: usize| (0..n).map(|i| number(i * by + 1)).collect::<Vec<_>>();
+            let complexes =
+                |n: usize| (0..n).map(|i| Complex::new(number(3 * i + 1), number(7 * i + 2))).collect::<Vec<_>>();
+            let voxels = dims.iter().product::<usize>();
+            Scene {
+                dims: dims.to_vec(),
+                k: (0..dims.len()).map(|axis| numbers(samples, 2 * axis + 1)).collect(),
+                weights: vec![1.0; samples],
+                maps: complexes(voxels * COILS),
+                kspace: complexes(samples * COILS),
+                image: complexes(voxels * COILS),
+                voxels: (0..dims.len()).map(|axis| numbers(voxels, axis + 2)).collect(),
+            }
+        }
+        fn geometry(&self) -> recon_geometry {
+            let mut g = init(recon_geometry_init);
+            g.ndim = self.dims.len() as u32;
+            for (axis, (&n, k)) in self.dims.iter().zip(&self.k).enumerate() {
+                g.dims[axis] = n as u64;
+                g.coordinates[axis] = k.as_ptr().cast();
+            }
+            g.samples = self.weights.len() as u64;
+            g.coils = COILS as u64;
+            g
+        }
+        fn combined(&self) -> recon_geometry {
+            let (weights, coil_maps) = (self.weights.as_ptr().cast(), self.maps.as_ptr().cast());
+            recon_geometry { weights, coil_maps, ..self.geometry() }
+        }
+        fn listed(&self) -> recon_geometry {
+            let mut g = self.geometry();
+            for (axis, list) in self.voxels.iter().enumerate() {
+                g.voxels[axis] = list.as_ptr().cast();
+            }
+            g.voxel_count = self.voxels[0].len() as u64;
+            g
+        }
+        fn kspace(&self) -> *const c_void {
+            self.kspace.as_ptr().cast()
+        }
+        fn image(&self) -> *const c_void {
+            self.image.as_ptr().cast()
+        }
+        fn image_len(&self) -> usize {
+            self.dims.iter().product()
+        }
+    }
+
+    fn options(method: u32, normal: u32) -> recon_options {
+        let mut o = init(recon_options_init);
+        (o.threads, o.device) = (2, recon_device::RECON_DEVICE_CPU as u32);
+        (o.method, o.normal) = (method, normal);
+        o
+    }
+
+    /// A plan that gives itself back.
+    struct Handle(*mut recon_plan);
+    impl Handle {
+        fn new(g: &recon_geometry, o: &recon_options) -> Handle {
+            let mut plan = null_mut();
+            // SAFETY: structures and arrays are alive.
+            assert_eq!(unsafe { recon_plan_create(g, o, &raw mut plan) }, RECON_OK, "{}", message());
+            Handle(plan)
+        }
+        fn info(&self) -> recon_plan_properties {
+            let mut info = init(recon_plan_properties_init);
+            // SAFETY: the plan is alive.
+            assert_eq!(unsafe { recon_plan_info(self.0, &raw mut info) }, RECON_OK);
+            info
+        }
+    }
+    impl Drop for Handle {
+        fn drop(&mut self) {
+            // SAFETY: made by recon_plan_create, and destroyed once.
+            unsafe { recon_plan_destroy(self.0) };
+        }
+    }
+
+    /// Every operation that allocates, by name.
+    fn operations(folder: &std::path::Path) -> Vec<(String, Operation<'static>)> {
+        const NUFFT: u32 = recon_method::RECON_METHOD_NUFFT as u32;
+        const EXACT: u32 = recon_method::RECON_METHOD_EXACT as u32;
+        const AUTO: u32 = recon_normal_operator::RECON_NORMAL_AUTO as u32;
+        const TOEPLITZ: u32 = recon_normal_operator::RECON_NORMAL_TOEPLITZ as u32;
+        const TRANSFORMS: u32 = recon_normal_operator::RECON_NORMAL_TRANSFORMS as u32;
+        let mut all: Vec<(String, Operation<'static>)> = Vec::new();
+        let file = CString::new(folder.join("q").to_str().unwrap()).unwrap();
+        let plans: [(&str, &[usize], u32, u32, fn(&Scene) -> recon_geometry); 6] = [
+            ("2D", &[24, 20], NUFFT, TOEPLITZ, Scene::geometry),
+            ("2D with maps", &[24, 20], NUFFT, TRANSFORMS, Scene::combined),
+            ("3D with maps", &[12, 10, 9], NUFFT, TOEPLITZ, Scene::combined),
+            ("exact 2D", &[24, 20], EXACT, TOEPLITZ, Scene::geometry),
+            ("exact 3D", &[12, 10, 9], EXACT, TRANSFORMS, Scene::combined),
+            ("list", &[24, 20], EXACT, AUTO, Scene::listed),
+        ];
+        for (name, dims, method, normal, geometry) in plans {
+            let (file, listed) = (file.clone(), name == "list");
+            let scene = std::rc::Rc::new(Scene::new(dims));
+            let own = scene.clone();
+            all.push((
+                format!("recon_plan_create, {name}"),
+                Box::new(move |attempt| {
+                    let (g, o) = (geometry(&own), options(method, normal));
+                    let before = 0x1230 as *mut recon_plan;
+                    let mut plan = before;
+                    attempt.call(&[], || {
+                        plan = before;
+                        // SAFETY: structures and arrays are alive.
+                        let status = unsafe { recon_plan_create(&raw const g, &raw const o, &raw mut plan) };
+                        match status {
+                            // SAFETY: made just now.
+                            RECON_OK => unsafe { recon_plan_destroy(plan) },
+                            _ => assert_eq!(plan, before, "the plan was touched"),
+                        }
+                        status
+                    });
+                }),
+            ));
+            type OnPlan = fn(&mut Attempt, &Scene, &Handle, &CStr);
+            let mut on_plan: Vec<(&str, OnPlan)> = vec![
+                ("recon_forward", |attempt, s, plan, _| {
+                    let mut out = s.kspace.clone();
+                    let len = plan.info().kspace_elements as usize;
+                    // SAFETY: arrays have the lengths documented; so throughout this list.
+                    attempt.call(&[output(&mut out[..len])], || unsafe {
+                        recon_forward(plan.0, s.image(), out.as_mut_ptr().cast())
+                    });
+                }),
+                ("recon_fhd", |attempt, s, plan, _| {
+                    let mut out = s.image.clone();
+                    let len = plan.info().image_elements as usize;
+                    // SAFETY: see above.
+                    attempt.call(&[output(&mut out[..len])], || unsafe {
+                        recon_fhd(plan.0, s.kspace(), out.as_mut_ptr().cast())
+                    });
+                }),
+                ("recon_weighted_fhd", |attempt, s, plan, _| {
+                    let mut out = s.image.clone();
+                    let len = plan.info().image_elements as usize;
+                    // SAFETY: see above.
+                    attempt.call(&[output(&mut out[..len])], || unsafe {
+                        recon_weighted_fhd(plan.0, s.kspace(), out.as_mut_ptr().cast())
+                    });
+                }),
+                ("recon_normal", |attempt, s, plan, _| {
+                    let mut out = s.image.clone();
+                    let len = plan.info().image_elements as usize;
+                    // SAFETY: see above.
+                    attempt.call(&[output(&mut out[..len])], || unsafe {
+                        recon_normal(plan.0, s.image(), out.as_mut_ptr().cast())
+                    });
+                }),
+                ("recon_q", |attempt, _, plan, _| {
+                    let mut out = vec![Complex::new(0f32, 0.0); plan.info().q_elements as usize];
+                    // SAFETY: see above.
+                    attempt.call(&[output(&mut out)], || unsafe { recon_q(plan.0, out.as_mut_ptr().cast()) });
+                }),
+                ("recon_cg", |attempt, s, plan, _| {
+                    let mut out = s.image.clone();
+                    let len = plan.info().image_elements as usize;
+                    let mut o = init(recon_cg_options_init);
+                    (o.iterations, o.lambda) = (3, 0.1);
+                    // SAFETY: see above.
+                    attempt.call(&[output(&mut out[..len])], || unsafe {
+                        recon_cg(plan.0, s.kspace(), out.as_mut_ptr().cast(), &raw const o, null_mut())
+                    });
+                }),
+                ("recon_cg, matrix", |attempt, s, plan, _| {
+                    let mut out = s.image.clone();
+                    let len = plan.info().image_elements as usize;
+                    let rows = s.image_len();
+                    let starts: Vec<u64> = (0..=rows as u64).collect();
+                    let columns: Vec<u64> = (0..rows as u64).collect();
+                    let mut o = init(recon_cg_options_init);
+                    (o.iterations, o.lambda) = (3, 0.1);
+                    (o.prior, o.matrix_rows) = (recon_prior::RECON_PRIOR_MATRIX as u32, rows as u64);
+                    (o.matrix_starts, o.matrix_columns) = (starts.as_ptr(), columns.as_ptr());
+                    o.matrix_values = s.image.as_ptr().cast();
+                    // SAFETY: see above.
+                    attempt.call(&[output(&mut out[..len])], || unsafe {
+                        recon_cg(plan.0, s.kspace(), out.as_mut_ptr().cast(), &raw const o, null_mut())
+                    });
+                }),
+            ];
+            if !listed {
+                let more: Vec<(&str, OnPlan)> = vec![
+                    ("recon_grid", |attempt, s, plan, _| {
+                        let mut out = s.image.clone();
+                        let len = plan.info().image_elements as usize;
+                        // SAFETY: see above.
+                        attempt.call(&[output(&mut out[..len])], || unsafe {
+                            recon_grid(plan.0, s.kspace(), out.as_mut_ptr().cast())
+                        });
+                    }),
+                    ("recon_cg, anatomical", |attempt, s, plan, _| {
+                        let mut out = s.image.clone();
+                        let len = plan.info().image_elements as usize;
+                        let reference: Vec<f32> = s.image.iter().map(|z| z.re).collect();
+                        let mut o = init(recon_cg_options_init);
+                        (o.iterations, o.lambda, o.edge) = (3, 0.1, 0.2);
+                        o.prior = recon_prior::RECON_PRIOR_ANATOMICAL as u32;
+                        o.reference = reference.as_ptr().cast();
+                        // SAFETY: see above.
+                        attempt.call(&[output(&mut out[..len])], || unsafe {
+                            recon_cg(plan.0, s.kspace(), out.as_mut_ptr().cast(), &raw const o, null_mut())
+                        });
+                    }),
+                    ("recon_density, Pipe-Menon", |attempt, s, plan, _| {
+                        let mut out = s.weights.clone();
+                        // SAFETY: see above.
+                        attempt.call(&[output(&mut out)], || unsafe {
+                            recon_density(plan.0, 0, 3, 0.0, out.as_mut_ptr().cast())
+                        });
+                    }),
+                    ("recon_density, Jackson", |attempt, s, plan, _| {
+                        let mut out = s.weights.clone();
+                        // SAFETY: see above.
+                        attempt.call(&[output(&mut out)], || unsafe {
+                            recon_density(plan.0, 2, 0, 0.0, out.as_mut_ptr().cast())
+                        });
+                    }),
+                    ("recon_coil_maps", |attempt, s, plan, _| {
+                        let mut out = s.maps.clone();
+                        // SAFETY: see above.
+                        attempt.call(&[output(&mut out)], || unsafe {
+                            recon_coil_maps(plan.0, s.kspace(), 12, out.as_mut_ptr().cast())
+                        });
+                    }),
+                ];
+                on_plan.extend(more);
+            }
+            if method == NUFFT {
+                on_plan.push(("recon_grid_kspace", |attempt, s, plan, _| {
+                    let mut out = vec![Complex::new(0f32, 0.0); plan.info().grid_elements as usize];
+                    // SAFETY: see above.
+                    attempt.call(&[output(&mut out)], || unsafe {
+                        recon_grid_kspace(plan.0, s.kspace(), out.as_mut_ptr().cast())
+                    });
+                }));
+            }
+            if normal == TOEPLITZ {
+                let more: Vec<(&str, OnPlan)> = vec![
+                    ("recon_plan_save_q", |attempt, _, plan, file| {
+                        // SAFETY: the plan and a C string.
+                        attempt.call(&[], || unsafe { recon_plan_save_q(plan.0, file.as_ptr()) });
+                    }),
+                    ("recon_plan_load_q", |attempt, _, plan, file| {
+                        // SAFETY: as above.
+                        assert_eq!(unsafe { recon_plan_save_q(plan.0, file.as_ptr()) }, RECON_OK, "{}", message());
+                        // SAFETY: as above.
+                        attempt.call(&[], || unsafe { recon_plan_load_q(plan.0, file.as_ptr()) });
+                    }),
+                ];
+                on_plan.extend(more);
+            }
+            for (operation, run) in on_plan {
+                let (scene, file) = (scene.clone(), file.clone());
+                all.push((
+                    format!("{operation}, {name}"),
+                    Box::new(move |attempt| {
+                        let plan = Handle::new(&geometry(&scene), &options(method, normal));
+                        run(attempt, &scene, &plan, &file);
+                    }),
+                ));
+            }
+        }
+        all.extend(without_plan());
+        all
+    }
+
+    fn without_plan() -> Vec<(String, Operation<'static>)> {
+        let mut all: Vec<(String, Operation<'static>)> = Vec::new();
+        let scene = std::rc::Rc::new(Scene::new(&[24, 20]));
+        type OnScene = fn(&mut Attempt, &Scene);
+        let operations: [(&str, OnScene); 9] = [
+            ("recon_combine, root sum of squares", |attempt, s| {
+                let (g, mut out) = (s.geometry(), s.image[..s.image_len()].to_vec());
+                // SAFETY: arrays have the lengths documented; so throughout this list.
+                attempt.call(&[output(&mut out)], || unsafe {
+                    recon_combine(&raw const g, 0, s.image(), out.as_mut_ptr().cast())
+                });
+            }),
+            ("recon_combine, adaptive", |attempt, s| {
+                let (g, mut out) = (s.geometry(), s.image[..s.image_len()].to_vec());
+                // SAFETY: see above.
+                attempt.call(&[output(&mut out)], || unsafe {
+                    recon_combine(&raw const g, 1, s.image(), out.as_mut_ptr().cast())
+                });
+            }),
+            ("recon_trajectory_radial2d", |attempt, _| {
+                let [mut x, mut y] = [(); 2].map(|()| vec![0f32; 30 * 40]);
+                // SAFETY: see above.
+                attempt.call(&[output(&mut x), output(&mut y)], || unsafe {
+                    recon_trajectory_radial2d(0, 30, 40, 1, x.as_mut_ptr().cast(), y.as_mut_ptr().cast())
+                });
+            }),
+            ("recon_trajectory_propeller", |attempt, _| {
+                let [mut x, mut y] = [(); 2].map(|()| vec![0f64; 5 * 6 * 40]);
+                // SAFETY: see above.
+                attempt.call(&[output(&mut x), output(&mut y)], || unsafe {
+                    recon_trajectory_propeller(1, 5, 6, 40, x.as_mut_ptr().cast(), y.as_mut_ptr().cast())
+                });
+            }),
+            ("recon_phantom_kspace", |attempt, s| {
+                let (g, mut out) = (s.geometry(), s.kspace.clone());
+                // SAFETY: see above.
+                attempt.call(&[output(&mut out)], || unsafe {
+                    recon_phantom_kspace(&raw const g, null(), 0, 1, 2, out.as_mut_ptr().cast())
+                });
+            }),
+            ("recon_phantom_image", |attempt, s| {
+                let (g, mut out) = (s.geometry(), s.image[..s.image_len()].to_vec());
+                // SAFETY: see above.
+                attempt.call(&[output(&mut out)], || unsafe {
+                    recon_phantom_image(&raw const g, null(), 0, 2, out.as_mut_ptr().cast())
+                });
+            }),
+            ("recon_phantom_coil_maps", |attempt, s| {
+                let (g, mut out) = (s.geometry(), s.maps.clone());
+                // SAFETY: see above.
+                attempt.call(&[output(&mut out)], || unsafe {
+                    recon_phantom_coil_maps(&raw const g, out.as_mut_ptr().cast())
+                });
+            }),
+            ("recon_metrics", |attempt, s| {
+                let g = s.geometry();
+                let mask = vec![1u8; s.image_len().max(2 * LEAST)];
+                // SAFETY: see above.
+                attempt.call(&[], || unsafe {
+                    let mut quality = init(recon_quality_init);
+                    let (image, truth) = (s.image(), s.maps.as_ptr().cast());
+                    recon_metrics(&raw const g, image, truth, mask.as_ptr(), 0, 0, &raw mut quality)
+                });
+            }),
+            ("recon_resize", |attempt, s| {
+                let (g, dims) = (s.geometry(), [31u64, 22]);
+                let mut out = vec![Complex::new(0f32, 0.0); 31 * 22 * COILS];
+                // SAFETY: see above.
+                attempt.call(&[output(&mut out)], || unsafe {
+                    recon_resize(&raw const g, null(), dims.as_ptr(), null(), s.image(), out.as_mut_ptr().cast())
+                });
+            }),
+        ];
+        for (name, run) in operations {
+            let scene = scene.clone();
+            all.push((name.to_owned(), Box::new(move |attempt| run(attempt, &scene))));
+        }
+        all
+    }
+
+    /// What becomes of an operation whose allocation number `n` fails: the code of a process of its own, or its signal.
+    fn attempt(operation: &Operation<'_>, n: usize) -> Result<i32, i32> {
+        // SAFETY: this process has one thread.
+        let child = unsafe { libc::fork() };
+        assert!(child >= 0, "no process could be started");
+        if child == 0 {
+            // What a process makes once is no leak.
+            let mut first = Attempt { fails: 0, right: None, code: WRONG };
+            operation(&mut first);
+            let mut attempt = Attempt { fails: n, right: first.right.clone(), code: WRONG };
+            let before = IN_USE.load(SeqCst);
+            operation(&mut attempt);
+            let lost = IN_USE.load(SeqCst) - before;
+            if attempt.code != WRONG && lost > 0 {
+                eprintln!("{} bytes refused: {lost} bytes are lost", FAILED.load(SeqCst));
+                attempt.code = LEAK;
+            }
+            // SAFETY: ends the process, at once.
+            unsafe { libc::_exit(attempt.code) };
+        }
+        let mut status = 0;
+        // SAFETY: the child was started above.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        match libc::WIFSIGNALED(status) {
+            true => Err(libc::WTERMSIG(status)),
+            false => Ok(libc::WEXITSTATUS(status)),
+        }
+    }
+
+    pub fn main() -> i32 {
+        // As of the harness: the operations whose name has a word of the command line in it, or all.
+        let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+        let folder = std::env::temp_dir().join(format!("recon-allocations-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (mut attempts, mut all_reported, mut bad) = (0, 0, 0);
+        for (name, operation) in operations(&folder) {
+            if !words.is_empty() && !words.iter().any(|word| name.contains(&**word)) {
+                continue;
+            }
+            let (mut reported, mut without, mut faults) = (0, 0, Vec::new());
+            let mut n = 1;
+            loop {
+                match attempt(&operation, n) {
+                    Ok(NO_FAILURE) => break,
+                    Ok(REPORTED) => reported += 1,
+                    Ok(DONE_WITHOUT) => without += 1,
+                    Ok(LEAK) => faults.push(format!("{n}: leak")),
+                    Ok(code) => faults.push(format!("{n}: wrong ({code})")),
+                    Err(signal) => faults.push(format!("{n}: signal {signal}")),
+                }
+                n += 1;
+                assert!(n < 5000, "{name}: there is no end to its allocations");
+            }
+            let verdict = if faults.is_empty() { "ok" } else { "FAILED" };
+            println!("test {name}: {} failures, {reported} reported, {without} done without ... {verdict}", n - 1);
+            faults.iter().take(12).for_each(|fault| println!("    allocation {fault}"));
+            attempts += n - 1;
+            all_reported += reported;
+            bad += faults.len();
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+        println!("{attempts} failures, {all_reported} reported, {bad} faults");
+        i32::from(bad > 0 || attempts == 0)
+    }
+}
