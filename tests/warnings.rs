@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use recon::trajectory::SpokeOrder;
-use recon::{Complex, ErrorKind, Geometry, Method, Options, Plan, Real, Trajectory, WarningKind, Window};
+use recon::{Complex, Device, ErrorKind, Geometry, Method, Options, Plan, Real, Trajectory, WarningKind, Window};
 
 fn spokes(divided_by: f64) -> Vec<Vec<f32>> {
     let radial = Trajectory::radial2d(40, 96, SpokeOrder::Linear).unwrap();
@@ -110,4 +110,20 @@ fn a_list_of_voxels_sees_both_edges() {
     for (x, r) in image.iter().zip(r) {
         assert!((x - Complex::from_polar(1.0, std::f64::consts::PI * r)).norm() < 1e-12);
     }
+}
+
+/// Sizes are looked at before numbers: of billions of samples that cannot fit none is read.
+#[test]
+fn what_cannot_fit_is_refused_before_numbers_are_read() {
+    let nan = vec![f32::NAN; 1000];
+    let geometry = Geometry::new(&[16, 16], &[&nan, &nan]);
+    let kind = |limit| {
+        let options = Options { memory_limit: limit, device: Device::Cpu, ..Options::default() };
+        Plan::new(&geometry, &options).err().expect("it cannot be made").kind()
+    };
+    assert_eq!(kind(Some(7999)), ErrorKind::MemoryLimit);
+    assert_eq!(kind(None), ErrorKind::NotFinite);
+    let short = vec![0.0f32; 999];
+    let error = Plan::new(&Geometry::new(&[16, 16], &[&nan, &short]), &Options::default()).err().expect("too short");
+    assert_eq!(error.kind(), ErrorKind::SizeMismatch);
 }
