@@ -1211,7 +1211,7 @@ fn unknown_values_are_named_with_those_known() {
     let mut w = vec![POISON as f32; SAMPLES];
     // SAFETY: the array has the length documented.
     let status = unsafe { recon_density(plan.0, 0, 5, -1.0, w.as_mut_ptr().cast()) };
-    fails(status, RECON_INVALID_ARGUMENT, &["tolerance -1"]);
+    fails(status, RECON_INVALID_ARGUMENT, &["tolerance is -1"]);
     let mut factors = [POISON; 24];
     // SAFETY: refused before anything is written.
     let status = unsafe { recon_window_correction(plan.0, 2, factors.as_mut_ptr()) };
