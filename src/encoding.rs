@@ -49,7 +49,8 @@ pub(crate) struct Encoding<T: Real, B: Backend<T>> {
     squared: Option<B::Array<T>>,
     /// phi w with w such that gridding keeps the object's scale.
     gridding: Mutex<Option<Arc<B::Array<T>>>>,
-    normal: Normal,
+    /// Whether E^H W E goes through Q.
+    through_q: bool,
     limit: MemoryLimit,
     toeplitz: Mutex<Option<Arc<Toeplitz<T, B>>>>,
     images: Pool<B::Array<Complex<T>>>,
@@ -108,6 +109,9 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             limit.held += size_of_val(maps);
         }
         interrupt::check(MAKING)?;
+        let (normal, listed, samples) = (options.normal, geometry.voxels.is_some(), geometry.samples());
+        let through_q =
+            Self::goes_through_q(&backend, normal, listed, &limit, &geometry.dims, samples, choice.as_ref());
         let transform = match choice {
             None => Transform::Exact(backend.direct_sum(
                 k,
@@ -117,7 +121,6 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             )?),
             Some(choice) => Transform::Nufft(Nufft::new(&*backend, k, &geometry.dims, choice, batch)?),
         };
-        let samples = geometry.samples();
         let phi = |m: usize| basis_factor(geometry.basis, k.iter().map(|k| k[m].wide()));
         let weight = |m: usize| geometry.weights.map_or(1.0, |w| w[m].wide());
         let (boxed, weighed) = (geometry.basis == VoxelBasis::Box, geometry.weights.is_some());
@@ -130,7 +133,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         };
         Ok(Encoding {
             dims: geometry.dims.clone(),
-            listed: geometry.voxels.is_some(),
+            listed,
             voxels: geometry.voxel_count(),
             samples,
             coils: geometry.coils,
@@ -147,7 +150,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             weighted: factors(boxed || weighed, &|m| phi(m) * weight(m))?,
             squared: factors(boxed || weighed, &|m| phi(m) * phi(m) * weight(m))?,
             gridding: Mutex::new(None),
-            normal: options.normal,
+            through_q,
             limit,
             toeplitz: Mutex::new(None),
             images: Pool::new(),
@@ -469,8 +472,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
 
     /// Whether E^H W E goes through Q: as the caller asked, or by cost.
     pub fn uses_toeplitz(&self) -> bool {
-        let (b, choice) = (self.b(), self.choice());
-        Self::goes_through_q(b, self.normal, self.listed, &self.limit, &self.dims, self.samples, choice)
+        self.through_q
     }
 
     fn goes_through_q(
