@@ -1918,6 +1918,12 @@ fn numbers_that_wrap_around_are_refused() {
         let mut maps = poisoned::<f32>(VOXELS * COILS);
         // SAFETY: as above.
         ok(unsafe { recon_coil_maps(plan.0, s.kspace_at(), 48, maps.as_mut_ptr().cast()) });
+        // A product of sizes that wraps around before one of them makes it 0.
+        let sizes = [(1 << 62, 0), (u64::MAX, 0), (1 << 40, 1 << 40), (0, u64::MAX)];
+        for (coils, frames) in sizes {
+            let g = recon_geometry { coils, frames, ..s.combined() };
+            create_fails(&g, &options(|_| ()), RECON_SIZE_OVERFLOW, &["overflows the address space"]);
+        }
         for tolerance in [-0.5, f64::NAN, f64::NEG_INFINITY] {
             for iterations in [0, 3] {
                 let mut w = vec![POISON as f32; SAMPLES];

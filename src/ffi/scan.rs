@@ -74,8 +74,10 @@ impl Scan {
         let voxels = if listed { size("voxel_count", raw.voxel_count)? } else { grid };
         let (samples, coils) = (size("samples", raw.samples)?, size("coils", raw.coils)?);
         let frames = size("frames", raw.frames)?;
-        checked_product(&[voxels, coils, frames], "the images")?;
-        checked_product(&[samples, coils, frames], "the k-space data")?;
+        // Zeros are refused by whom they concern; until then no product of the others may wrap around.
+        let least = |n: usize| n.max(1);
+        checked_product(&[voxels, coils, frames].map(least), "the images")?;
+        checked_product(&[samples, coils, frames].map(least), "the k-space data")?;
         Ok(Scan { raw, precision, dims, listed, voxels, samples, coils, frames })
     }
 
