@@ -115,22 +115,8 @@ impl<'a, T: Real> Geometry<'a, T> {
 
     /// Checks sizes, which takes no time however many numbers there are.
     pub(crate) fn check_sizes(&self) -> Result<()> {
+        check_dims(&self.dims)?;
         let ndim = self.dims.len();
-        if ndim != 2 && ndim != 3 {
-            bail!(InvalidSize, "the image has {ndim} dimensions: 2 or 3 are supported");
-        }
-        if let Some(axis) = self.dims.iter().position(|&n| n == 0) {
-            bail!(InvalidSize, "the image's size on axis {axis} is 0: every axis needs at least one voxel");
-        }
-        if let Some(axis) = self.dims.iter().position(|&n| n > 1 << 24) {
-            bail!(
-                SizeOverflow,
-                "the image's size on axis {axis} is {}: at most {} voxels an axis are supported",
-                self.dims[axis],
-                1 << 24
-            );
-        }
-        checked_product(&self.dims, "the image")?;
         if self.coordinates.len() != ndim {
             bail!(SizeMismatch, "{} coordinate arrays for {ndim} dimensions: give one an axis", self.coordinates.len());
         }
@@ -286,6 +272,26 @@ pub(crate) fn is_inside([least, largest]: [f64; 2]) -> bool {
 /// The largest |k| of an axis with these [`ends`].
 pub(crate) fn reach([least, largest]: [f64; 2]) -> f64 {
     largest.max(-least)
+}
+
+/// Checks the size of an image.
+pub(crate) fn check_dims(dims: &[usize]) -> Result<()> {
+    let ndim = dims.len();
+    if ndim != 2 && ndim != 3 {
+        bail!(InvalidSize, "the image has {ndim} dimensions: 2 or 3 are supported");
+    }
+    if let Some(axis) = dims.iter().position(|&n| n == 0) {
+        bail!(InvalidSize, "the image's size on axis {axis} is 0: every axis needs at least one voxel");
+    }
+    if let Some(axis) = dims.iter().position(|&n| n > 1 << 24) {
+        bail!(
+            SizeOverflow,
+            "the image's size on axis {axis} is {}: at most {} voxels an axis are supported",
+            dims[axis],
+            1 << 24
+        );
+    }
+    checked_product(dims, "the image").map(|_| ())
 }
 
 /// Compares a length with what it must be.

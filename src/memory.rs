@@ -7,7 +7,7 @@ use crate::backend::Backend;
 use crate::coils;
 use crate::density;
 use crate::error::{bail, checked_product, Result};
-use crate::geometry::{ends, is_inside, Geometry, VoxelBasis};
+use crate::geometry::{check_dims, ends, is_inside, Geometry, VoxelBasis};
 use crate::nufft::Nufft;
 use crate::real::Real;
 use crate::toeplitz;
@@ -93,12 +93,8 @@ impl ScanSize {
     }
 
     pub(crate) fn check(&self) -> Result<()> {
-        let ndim = self.dims.len();
-        if ndim != 2 && ndim != 3 {
-            bail!(InvalidSize, "the image has {ndim} dimensions: 2 or 3 are supported");
-        }
-        let sizes = [&self.dims[..], &[self.samples, self.coils, self.frames, self.listed.unwrap_or(1)]].concat();
-        if sizes.contains(&0) {
+        check_dims(&self.dims)?;
+        if [self.samples, self.coils, self.frames, self.listed.unwrap_or(1)].contains(&0) {
             bail!(
                 InvalidSize,
                 "an image of {:?} voxels, {} samples, {} coils and {} frames: all must be at least 1",
@@ -108,7 +104,6 @@ impl ScanSize {
                 self.frames
             );
         }
-        checked_product(&self.dims, "the image")?;
         checked_product(&[self.voxels(), self.coils, self.frames], "the images")?;
         checked_product(&[self.samples, self.coils, self.frames], "the k-space data").map(|_| ())
     }

@@ -39,15 +39,19 @@ impl<T: Real> DirectSum<T> {
         let k = own(k)?;
         // Made here, so that no sum fails for want of memory.
         let scratch = match &voxels {
-            Voxels::Grid(dims) => Pool::filled(1, || grid::scratch(threads, level, &k, *dims))?,
+            Voxels::Grid(dims) => Pool::filled(1, || grid::scratch(threads, level, k[0].len(), *dims))?,
             Voxels::List(_) => Pool::new(),
         };
         Ok(DirectSum { level, k, voxels, scratch })
     }
 
-    /// Bytes held: the coordinates, and what sums work in, about.
-    pub fn bytes(threads: usize, samples: usize, dims: &[usize], listed: Option<usize>) -> usize {
-        let work = (3 + threads) << 20;
+    /// Bytes held: the coordinates, and what sums work in.
+    pub fn bytes(threads: usize, level: Level, samples: usize, dims: &[usize], listed: Option<usize>) -> usize {
+        let grid = [0, 1, 2].map(|a| *dims.get(a).unwrap_or(&1));
+        let work = match listed {
+            None => grid::scratch_len::<T>(threads, level, samples, grid) * size_of::<T>(),
+            Some(_) => 0,
+        };
         samples.saturating_add(listed.unwrap_or(0)).saturating_mul(dims.len() * size_of::<T>()).saturating_add(work)
     }
 
@@ -56,7 +60,7 @@ impl<T: Real> DirectSum<T> {
         let (level, k, watch) = (self.level, &self.k, Watch::new());
         match &self.voxels {
             Voxels::Grid(dims) => {
-                let mut scratch = self.scratch.take_or_wait(|| grid::scratch(threads, level, k, *dims));
+                let mut scratch = self.scratch.take_or_wait(|| grid::scratch(threads, level, k[0].len(), *dims));
                 grid::to_image(threads, level, &watch, &mut scratch, k, *dims, values, image);
             }
             Voxels::List(r) => list::sum(threads, level, &watch, Sign::Plus, k, values, r, image),
@@ -69,7 +73,7 @@ impl<T: Real> DirectSum<T> {
         let (level, k, watch) = (self.level, &self.k, Watch::new());
         match &self.voxels {
             Voxels::Grid(dims) => {
-                let mut scratch = self.scratch.take_or_wait(|| grid::scratch(threads, level, k, *dims));
+                let mut scratch = self.scratch.take_or_wait(|| grid::scratch(threads, level, k[0].len(), *dims));
                 grid::to_samples(threads, level, &watch, &mut scratch, k, *dims, image, values);
             }
             Voxels::List(r) => list::sum(threads, level, &watch, Sign::Minus, r, image, k, values),

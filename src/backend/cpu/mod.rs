@@ -231,7 +231,7 @@ impl<T: Real> Backend<T> for Cpu {
         DirectSum::new(&self.threads, self.level, k, dims, voxels)
     }
     fn direct_sum_bytes(&self, samples: usize, dims: &[usize], listed: Option<usize>) -> usize {
-        DirectSum::<T>::bytes(self.threads.count(), samples, dims, listed)
+        DirectSum::<T>::bytes(self.threads.count(), self.level, samples, dims, listed)
     }
     fn sum_to_image(&self, d: &DirectSum<T>, values: Complexes<Self, T>, image: ComplexesMut<Self, T>) -> Result<()> {
         d.to_image(&self.threads, slice(values), slice_mut(image))

@@ -70,7 +70,7 @@ fn axes<'a, T: Real>(k: &'a [Vec<T>], dims: [usize; 3]) -> [Axis<'a, T>; 3] {
     let (mut used, mut stride) = (0, 1);
     for (axis, n) in dims.into_iter().enumerate() {
         if n > 1 {
-            axes[used] = Axis { n, stride, k: Some(&k[axis]) };
+            axes[used] = Axis { n, stride, k: k.get(axis).map(|k| &k[..]) };
             used += 1;
         }
         stride *= n;
@@ -88,10 +88,15 @@ fn aligned<T: Real>(buffer: &mut [T], len: usize) -> &mut [T] {
     &mut buffer[skip..][..len]
 }
 
+/// Elements of [`scratch`].
+pub fn scratch_len<T: Real>(threads: usize, level: Level, samples: usize, dims: [usize; 3]) -> usize {
+    let to_image = ToImage::<T>::new(level, &[], samples, dims).scratch(threads);
+    to_image.max(ToSamples::<T>::new(level, &[], dims).scratch(threads)) + LINE / size_of::<T>()
+}
+
 /// Scratch for one sum at a time, whichever way.
-pub fn scratch<T: Real>(threads: &Threads, level: Level, k: &[Vec<T>], dims: [usize; 3]) -> Result<Vec<T>> {
-    let len = ToImage::new(level, k, dims).scratch(threads).max(ToSamples::new(level, k, dims).scratch(threads));
-    try_vec(len + LINE / size_of::<T>(), T::ZERO, "exact sums")
+pub fn scratch<T: Real>(threads: &Threads, level: Level, samples: usize, dims: [usize; 3]) -> Result<Vec<T>> {
+    try_vec(scratch_len::<T>(threads.count(), level, samples, dims), T::ZERO, "exact sums")
 }
 
 fn whole_lines<T>(len: usize) -> usize {
@@ -206,7 +211,7 @@ struct ToImage<'a, T> {
 }
 
 impl<'a, T: Real> ToImage<'a, T> {
-    fn new(level: Level, k: &'a [Vec<T>], dims: [usize; 3]) -> Self {
+    fn new(level: Level, k: &'a [Vec<T>], samples: usize, dims: [usize; 3]) -> Self {
         let [x, mut y, mut z] = axes(k, dims);
         let lanes = lanes::<T>(level);
         // Vectors of lines lie along y. Exchanged with z where that leaves fewer lanes empty.
@@ -214,14 +219,14 @@ impl<'a, T: Real> ToImage<'a, T> {
         if padded(z.n) * y.n < padded(y.n) * z.n {
             std::mem::swap(&mut y, &mut z);
         }
-        let block = BLOCK.min(k[0].len());
+        let block = BLOCK.min(samples);
         let lengths = [2 * x.half() * block, 2 * padded(y.n) * block, 2 * z.n * block].map(whole_lines::<T>);
         let panel = panel_vectors(level) * lanes;
         let own = whole_lines::<T>(2 * panel * RUN) + whole_lines::<T>(4 * panel * x.half());
         ToImage { axes: [x, y, z], block, lengths, panel, own }
     }
-    fn scratch(&self, threads: &Threads) -> usize {
-        self.lengths.iter().sum::<usize>() + threads.count() * self.own
+    fn scratch(&self, threads: usize) -> usize {
+        self.lengths.iter().sum::<usize>() + threads * self.own
     }
 }
 
@@ -239,9 +244,9 @@ pub fn to_image<T: Real>(
 ) {
     assert!(k.iter().all(|k| k.len() == values.len()));
     assert_eq!(image.len(), dims.iter().product::<usize>());
-    let plan = ToImage::new(level, k, dims);
+    let plan = ToImage::new(level, k, values.len(), dims);
     let shared = plan.lengths.iter().sum();
-    let (tables, scratch) = aligned(buffer, plan.scratch(threads)).split_at_mut(shared);
+    let (tables, scratch) = aligned(buffer, plan.scratch(threads.count())).split_at_mut(shared);
     let ToImage { axes: [x, y, z], block, lengths, panel, own } = plan;
     let (out, scratch) = (Shared::new(image), Shared::new(scratch));
     let panels = y.n.div_ceil(panel);
@@ -545,8 +550,8 @@ impl<'a, T: Real> ToSamples<'a, T> {
         let own = whole_lines::<T>(2 * of_task * (x.half() + y.n + z.n + 2));
         ToSamples { axes: [x, y, z], tile, tile_len, part, of_task, folded_len, own }
     }
-    fn scratch(&self, threads: &Threads) -> usize {
-        self.folded_len + threads.count() * self.own
+    fn scratch(&self, threads: usize) -> usize {
+        self.folded_len + threads * self.own
     }
 }
 
@@ -565,7 +570,7 @@ pub fn to_samples<T: Real>(
     assert!(k.iter().all(|k| k.len() == values.len()));
     assert_eq!(image.len(), dims.iter().product::<usize>());
     let plan = ToSamples::new(level, k, dims);
-    let (folded, scratch) = aligned(buffer, plan.scratch(threads)).split_at_mut(plan.folded_len);
+    let (folded, scratch) = aligned(buffer, plan.scratch(threads.count())).split_at_mut(plan.folded_len);
     let ToSamples { axes: [x, y, z], tile, tile_len, part, of_task, own, .. } = plan;
     let lines = y.n * z.n;
     let (total, out, scratch) = (values.len(), Shared::new(values), Shared::new(scratch));
