@@ -684,9 +684,11 @@ recon_status recon_quality_init(recon_quality *quality, uint32_t struct_size);
 // RECON_UNSUPPORTED for a field map, a voxel list with RECON_METHOD_NUFFT, or a vector unit that the processor lacks.
 recon_status recon_plan_create(const recon_geometry *geometry, const recon_options *options, recon_plan **plan);
 
-// Tells the bytes that a plan of this geometry and its operations will take, before it is made: upper estimates, on the CPU
-// within a fifth of the peaks where these are beyond some MiB. The caller's arrays are not counted, nor what a GPU's driver
-// takes for itself. Window, grid and device are chosen as recon_plan_create does.
+// Tells the bytes that a plan of this geometry and its operations will take, before it is made: upper estimates, within a
+// fifth of the peaks on the CPU and a quarter on a GPU where these are beyond some MiB. A GPU's memory that the making of the
+// plan leaves idle is counted, as it stays with the plan until memory lacks; for samples that lie neither evenly nor on
+// spokes it may be more. The caller's arrays are not counted, nor what a GPU's driver takes for itself. Window, grid and
+// device are chosen as recon_plan_create does.
 //
 // geometry: its sizes count, and whether weights and coil_maps are NULL: what other addresses lead to is not read. With
 // coordinates, which may be NULL, memory->host_coil_maps counts the samples in the centre of k-space, without them all.

@@ -49,6 +49,7 @@ mod divided;
 mod encoding;
 pub mod error;
 pub mod ffi;
+mod fft_size;
 mod float_mode;
 pub mod geometry;
 mod gridding_scale;

@@ -111,7 +111,9 @@ impl ScanSize {
 
 /// Bytes in one memory, the host's or the GPUs', beyond the caller's arrays.
 ///
-/// Each is the peak of an operation, the plan included, of a plan that serves this one operation. What a plan keeps for later
+/// Each is the peak of an operation, the plan included, of a plan that serves this one operation. On GPUs memory counts that is
+/// idle meanwhile: what the making of a plan took stays with it, and is given back where memory lacks. How much of it there
+/// is depends on where samples lie, too: the figures are those of evenly spread or radial ones, and up to a quarter more. What a plan keeps for later
 /// calls is small beside that but for Q: once [`crate::Plan::normal`] or [`crate::Plan::cg`] were called, other operations
 /// take `q` more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -253,12 +255,14 @@ impl Needs {
     }
 
     /// Arrays of a transform: images of coils to combine, weighted samples, and on a GPU what comes in and goes out, of
-    /// which two batches are on their way at once.
+    /// which two batches are on their way at once where there are several.
     pub fn working(&self, weighed: bool) -> usize {
         let combined = if self.size.coil_maps { self.image_batch() } else { 0 };
         let weighed = if weighed { self.sample_batch() } else { 0 };
         let out = if self.size.coil_maps { product(&[self.size.voxels(), self.complex()]) } else { self.image_batch() };
-        let caller = if self.apart { sum(&[self.sample_batch(), out, out.max(self.sample_batch())]) } else { 0 };
+        let one_way = sum(&[self.sample_batch(), out, out.max(self.sample_batch())]);
+        let on_their_way = if self.size.coils.saturating_mul(self.size.frames) > self.batch { 2 } else { 1 };
+        let caller = if self.apart { product(&[on_their_way, one_way]) } else { 0 };
         sum(&[combined, weighed, caller])
     }
 
@@ -292,9 +296,10 @@ impl Needs {
         let gridding = sum(&[reals, self.working(true)]);
         // Weights as they come, and times phi.
         let gridding_host = product(&[2, reals]);
+        let out = if self.apart { product(&[self.batch.min(images), image]) } else { 0 };
         let (grid, grid_host) = match self.size.weights {
             true => (gridding, gridding_host),
-            false => (gridding.max(pipe_menon.device), gridding_host.max(pipe_menon.host)),
+            false => (gridding.max(sum(&[pipe_menon.device, out])), gridding_host.max(pipe_menon.host)),
         };
 
         let maps = coils::bytes::<T, B>(b, &self.size)?;
@@ -307,8 +312,9 @@ impl Needs {
         };
         let batches = if self.size.coil_maps { self.image_batch() } else { 0 };
         let caller = if self.apart { product(&[3, image]) } else { 0 };
+        // With Q, beside its convolution.
         let normal = match q {
-            true => sum(&[convolver, product(&[2, batches])]),
+            true => product(&[2, batches]),
             false => sum(&[batches, self.sample_batch(), if self.weighed() { self.sample_batch() } else { 0 }]),
         };
         // Residual, direction, its image under the operator, the right-hand side of one frame, the solution of all, and what
@@ -325,7 +331,10 @@ impl Needs {
             0
         };
         let data = if self.apart { self.sample_batch() } else { 0 };
-        let cg = q_making.max(sum(&[normal, vectors, right_hand_side, data]));
+        // A GPU's memory that the making of Q has left idle stays with the plan.
+        let beside_q =
+            |bytes: usize| if self.apart { sum(&[q_making, bytes]) } else { q_making.max(sum(&[convolver, bytes])) };
+        let cg = beside_q(sum(&[normal, vectors, right_hand_side, data]));
 
         let here = |bytes: usize| held.saturating_add(bytes);
         let there = |bytes: usize| host_held.saturating_add(bytes);
@@ -336,7 +345,7 @@ impl Needs {
             density: here(pipe_menon.device),
             density_jackson: here(jackson.device),
             coil_maps: here(maps.device),
-            normal: here(q_making.max(sum(&[normal, caller]))),
+            normal: here(beside_q(sum(&[normal, caller]))),
             cg: here(cg),
             q: convolver,
         };

@@ -5,14 +5,13 @@
 //! oversampling, a field of view that is larger at equal voxels, is thus cut away, and nothing else is done. The voxel with
 //! index floor(n/2) stays where it is, and the object keeps its scale.
 //!
-//! The transforms are rustfft's: matrices have any size, those of [`crate::backend`] are products of 2, 3, 5 and 7.
-
+use crate::backend::cpu::fft::any_length::LineFft;
+use crate::backend::cpu::simd::Level;
 use crate::error::{bail, checked_product, try_collect, try_vec, Result};
 use crate::geometry::{check_finite, check_len, check_overflow};
+use crate::plan::Simd;
 use crate::real::{narrow, wide, Real};
 use num_complex::Complex;
-use rustfft::{Fft, FftPlanner};
-use std::sync::Arc;
 
 /// The most voxels of an axis.
 const MOST: usize = 1 << 24;
@@ -107,11 +106,12 @@ impl Resize {
         let mut steps = Steps { dims: cut, voxels: wider(&steps)? };
         for axis in (0..3).filter(|&axis| self.interpolates(axis)) {
             let (scaled, to) = (self.scaled[axis], self.to[axis]);
-            let resample = Resample::new(self.from[axis], scaled);
-            let mut whole = try_vec(scaled, Complex::default(), "a line of an image")?;
-            steps.along(axis, to, |line, new| {
-                resample.run(line, &mut whole);
-                recentre(&whole, &[scaled, 1, 1], new, &[to, 1, 1]);
+            let mut resample = Resample::new(self.from[axis], scaled)?;
+            let mut whole = try_vec(scaled * resample.most_lines(), Complex::default(), LINES)?;
+            steps.along(axis, to, resample.most_lines(), |count, lines, new| {
+                let whole = &mut whole[..scaled * count];
+                resample.run(lines, whole);
+                recentre(whole, &[scaled, count, 1], new, &[to, count, 1]);
             })?;
         }
         put(&steps.voxels, out)
@@ -130,11 +130,12 @@ impl Resize {
         let mut steps = Steps { dims: self.to, voxels: wider(image)? };
         for axis in (0..3).filter(|&axis| self.interpolates(axis)) {
             let (scaled, to) = (self.scaled[axis], self.to[axis]);
-            let resample = Resample::new(scaled, self.from[axis]);
-            let mut whole = try_vec(scaled, Complex::default(), "a line of an image")?;
-            steps.along(axis, self.from[axis], |line, new| {
-                recentre(line, &[to, 1, 1], &mut whole, &[scaled, 1, 1]);
-                resample.run(&mut whole, new);
+            let mut resample = Resample::new(scaled, self.from[axis])?;
+            let mut whole = try_vec(scaled * resample.most_lines(), Complex::default(), LINES)?;
+            steps.along(axis, self.from[axis], resample.most_lines(), |count, lines, new| {
+                let whole = &mut whole[..scaled * count];
+                recentre(lines, &[to, count, 1], whole, &[scaled, count, 1]);
+                resample.run(whole, new);
             })?;
         }
         let mut all = try_vec(out.len(), Complex::default(), "an image")?;
@@ -204,29 +205,33 @@ struct Steps {
 }
 
 impl Steps {
-    /// Makes lines of `size` voxels of those along an axis, through `f(line, new line)`.
+    /// Makes lines of `size` voxels of those along an axis, up to `most` at a time, through `f(count, lines, new lines)`.
     fn along(
         &mut self,
         axis: usize,
         size: usize,
-        mut f: impl FnMut(&mut [Complex<f64>], &mut [Complex<f64>]),
+        most: usize,
+        mut f: impl FnMut(usize, &mut [Complex<f64>], &mut [Complex<f64>]),
     ) -> Result<()> {
         let n = self.dims[axis];
         let stride: usize = self.dims[..axis].iter().product();
-        let outer: usize = self.dims[axis + 1..].iter().product();
+        let count: usize = stride * self.dims[axis + 1..].iter().product::<usize>();
         self.dims[axis] = size;
         let mut out = try_vec(checked_product(&self.dims, "an image")?, Complex::default(), "an image")?;
-        let mut from = try_vec(n, Complex::default(), "a line of an image")?;
-        let mut to = try_vec(size, Complex::default(), "a line of an image")?;
-        for o in 0..outer {
-            for s in 0..stride {
-                for (i, z) in from.iter_mut().enumerate() {
-                    *z = self.voxels[(o * n + i) * stride + s];
-                }
-                f(&mut from, &mut to);
-                for (i, z) in to.iter().enumerate() {
-                    out[(o * size + i) * stride + s] = *z;
-                }
+        let mut from = try_vec(n * most, Complex::default(), LINES)?;
+        let mut to = try_vec(size * most, Complex::default(), LINES)?;
+        // The first voxel of a line that has `len` voxels.
+        let start = |line: usize, len: usize| line / stride * len * stride + line % stride;
+        for first in (0..count).step_by(most) {
+            let lines = first..count.min(first + most);
+            for (line, from) in lines.clone().zip(from.chunks_exact_mut(n)) {
+                let voxels = self.voxels[start(line, n)..].iter().step_by(stride);
+                from.iter_mut().zip(voxels).for_each(|(z, voxel)| *z = *voxel);
+            }
+            f(lines.len(), &mut from[..n * lines.len()], &mut to[..size * lines.len()]);
+            for (line, to) in lines.zip(to.chunks_exact(size)) {
+                let voxels = out[start(line, size)..].iter_mut().step_by(stride);
+                to.iter().zip(voxels).for_each(|(z, voxel)| *voxel = *z);
             }
         }
         self.voxels = out;
@@ -234,43 +239,61 @@ impl Steps {
     }
 }
 
-/// The interpolation of a line to another number of voxels over the same length.
+/// For the message when there is no memory.
+const LINES: &str = "lines of an image";
+
+/// The interpolation of lines to another number of voxels over the same length.
 struct Resample {
-    down: Arc<dyn Fft<f64>>,
-    up: Arc<dyn Fft<f64>>,
+    n: usize,
+    size: usize,
+    down: LineFft,
+    up: LineFft,
 }
 
 impl Resample {
-    fn new(n: usize, size: usize) -> Self {
-        let mut planner = FftPlanner::new();
-        Resample { down: planner.plan_fft_forward(n), up: planner.plan_fft_inverse(size) }
+    fn new(n: usize, size: usize) -> Result<Self> {
+        let level = Level::choose(Simd::Auto)?;
+        Ok(Resample { n, size, down: LineFft::new(level, n)?, up: LineFft::new(level, size)? })
     }
 
-    /// `line` is lost.
-    fn run(&self, line: &mut [Complex<f64>], new: &mut [Complex<f64>]) {
-        let (n, size) = (line.len(), new.len());
-        let shared = n.min(size);
-        line.rotate_left(n / 2);
-        self.down.process(line);
-        new.fill(Complex::default());
-        // Frequencies -shared/2 .. (shared - 1)/2; with an even number, the lowest stands for the highest as well.
-        let positive = shared.div_ceil(2);
-        new[..positive].copy_from_slice(&line[..positive]);
-        for f in 1..=shared / 2 {
-            new[size - f] = line[n - f];
+    /// The most lines of one call.
+    fn most_lines(&self) -> usize {
+        self.down.most_lines()
+    }
+
+    /// `lines` are lost.
+    fn run(&mut self, lines: &mut [Complex<f64>], new: &mut [Complex<f64>]) {
+        let (n, size) = (self.n, self.size);
+        lines.chunks_exact_mut(n).for_each(|line| line.rotate_left(n / 2));
+        self.down.run(false, lines);
+        for (line, new) in lines.chunks_exact(n).zip(new.chunks_exact_mut(size)) {
+            move_frequencies(line, new);
         }
-        if shared.is_multiple_of(2) {
-            let f = shared / 2;
-            if size > n {
-                new[size - f] = line[n - f] * 0.5;
-                new[f] = line[n - f] * 0.5;
-            } else {
-                new[size - f] = (line[n - f] + line[f]) * 0.5;
-            }
-        }
-        self.up.process(new);
+        self.up.run(true, new);
         new.iter_mut().for_each(|z| *z *= 1.0 / n as f64);
-        new.rotate_right(size / 2);
+        new.chunks_exact_mut(size).for_each(|new| new.rotate_right(size / 2));
+    }
+}
+
+/// The spectrum of a line as that of one with another number of voxels: frequencies that this lacks are cut off, others 0.
+fn move_frequencies(line: &[Complex<f64>], new: &mut [Complex<f64>]) {
+    let (n, size) = (line.len(), new.len());
+    let shared = n.min(size);
+    new.fill(Complex::default());
+    // Frequencies -shared/2 .. (shared - 1)/2; with an even number, the lowest stands for the highest as well.
+    let positive = shared.div_ceil(2);
+    new[..positive].copy_from_slice(&line[..positive]);
+    for f in 1..=shared / 2 {
+        new[size - f] = line[n - f];
+    }
+    if shared.is_multiple_of(2) {
+        let f = shared / 2;
+        if size > n {
+            new[size - f] = line[n - f] * 0.5;
+            new[f] = line[n - f] * 0.5;
+        } else {
+            new[size - f] = (line[n - f] + line[f]) * 0.5;
+        }
     }
 }
 

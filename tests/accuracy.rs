@@ -246,8 +246,18 @@ fn excess(window: Window, width: usize) -> f64 {
 fn every_width_and_oversampling_keeps_the_tolerance_with_few_samples() {
     fn check<T: Real>(window: Window, smallest: f64, all_widths: std::ops::RangeInclusive<usize>) {
         let mut random = Random::fresh();
-        let sizes: [&[usize]; 8] =
-            [&[24, 3], &[40, 1], &[5, 31], &[2, 2], &[64, 1], &[9, 8, 3], &[1, 20, 1], &[6, 1, 7]];
+        let sizes: [&[usize]; 10] = [
+            &[24, 3],
+            &[40, 1],
+            &[5, 31],
+            &[2, 2],
+            &[64, 1],
+            &[9, 8, 3],
+            &[1, 20, 1],
+            &[6, 1, 7],
+            &[1, 1, 1],
+            &[4, 1, 1],
+        ];
         let (mut met, mut worst) = (std::collections::BTreeSet::new(), 0f64);
         for step in 0..(smallest / 0.11) as usize {
             let tolerance = 10f64.powf(-0.11 * (step + 5) as f64);

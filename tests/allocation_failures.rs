@@ -521,11 +521,13 @@ mod unix {
                 });
             }),
             ("recon_resize", |attempt, s| {
-                let (g, dims) = (s.geometry(), [31u64, 22]);
-                let mut out = vec![Complex::new(0f32, 0.0); 31 * 22 * COILS];
+                // Interpolated along both axes, to lengths that are not products of small primes.
+                let (g, dims, fov) = (s.geometry(), [131u64, 67], [1.0; 2]);
+                let mut out = vec![Complex::new(0f32, 0.0); 131 * 67 * COILS];
                 // SAFETY: see above.
                 attempt.call(&[output(&mut out)], || unsafe {
-                    recon_resize(&raw const g, null(), dims.as_ptr(), null(), s.image(), out.as_mut_ptr().cast())
+                    let (to, fov) = (dims.as_ptr(), fov.as_ptr());
+                    recon_resize(&raw const g, fov, to, fov, s.image(), out.as_mut_ptr().cast())
                 });
             }),
         ];

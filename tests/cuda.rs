@@ -5,8 +5,10 @@ mod common;
 use common::*;
 use recon::backend::cuda::gpu::Gpu;
 use recon::backend::cuda::{compile::Kernels, runtime};
+use recon::trajectory::SpokeOrder;
 use recon::{
-    CgOptions, Complex, Device, Error, ErrorKind, Geometry, Method, Normal, Options, Plan, Prior, Real, Sink, Source,
+    CgOptions, Complex, Density, Device, Error, ErrorKind, Geometry, Method, Normal, Options, Plan, Prior, Real,
+    ScanSize, Sink, Source, Trajectory,
 };
 use std::sync::Mutex;
 
@@ -249,6 +251,84 @@ fn memory_that_is_not_there_is_an_error_and_no_more() {
     keep.fhd(&scan.data, &mut image).unwrap();
     scan.plan(&cuda()).fhd(&scan.data, &mut again).unwrap();
     assert!(bytes(&image) == bytes(&again));
+}
+
+/// What Plan::memory tells of a GPU's memory, against what each operation's own plan holds there afterwards: an upper
+/// estimate, and within a quarter.
+#[test]
+fn what_is_told_beforehand_is_what_a_gpu_holds() {
+    let Some(_one) = alone("what plans hold on a GPU") else { return };
+    let context = runtime::Context::of(0).unwrap();
+    let mut lines = vec![format!("{:24} {:18} {:>9} {:>9} {:>6}", "scan", "peak of", "told MiB", "found", "ratio")];
+    let mut faults = 0;
+    type Case = (&'static str, &'static [usize], [usize; 2], usize, bool, Normal, Method);
+    let cases: [Case; 9] = [
+        ("2D", &[256, 256], [400, 512], 8, false, Normal::Auto, Method::Nufft),
+        ("2D, random", &[256, 256], [0, 400 * 512], 8, false, Normal::Auto, Method::Nufft),
+        ("2D, maps, weights", &[256, 256], [400, 512], 8, true, Normal::Toeplitz, Method::Nufft),
+        ("2D, maps, no Q", &[256, 256], [400, 512], 8, true, Normal::Transforms, Method::Nufft),
+        ("3D", &[64, 64, 64], [6000, 128], 4, false, Normal::Toeplitz, Method::Nufft),
+        ("3D, random, maps", &[96, 96, 96], [0, 2_000_000], 4, true, Normal::Toeplitz, Method::Nufft),
+        ("3D, maps", &[96, 96, 96], [10_000, 192], 4, true, Normal::Toeplitz, Method::Nufft),
+        ("3D, few samples", &[96, 96, 96], [100, 192], 1, false, Normal::Toeplitz, Method::Nufft),
+        ("2D, exact", &[128, 128], [120, 256], 2, false, Normal::Transforms, Method::Exact),
+    ];
+    for (what, dims, [shots, readout], coils, maps, normal, method) in cases {
+        let mut random = Random::fresh();
+        let voxels: usize = dims.iter().product();
+        let k: Vec<Vec<f32>> = match (shots, dims.len()) {
+            (0, ndim) => random.trajectory(ndim, readout),
+            (_, 2) => {
+                let radial = Trajectory::radial2d(shots, readout, SpokeOrder::Linear).unwrap();
+                (0..2).map(|axis| radial.axis_as(axis)).collect()
+            }
+            _ => {
+                let radial = Trajectory::radial3d(shots, readout).unwrap();
+                (0..3).map(|axis| radial.axis_as(axis)).collect()
+            }
+        };
+        let (samples, k) = (k[0].len(), slices(&k));
+        let (weights, all_maps) = (vec![1f32; samples], random.complexes::<f32>(if maps { voxels * coils } else { 0 }));
+        let geometry = Geometry::new(dims, &k).coils(coils);
+        let geometry = if maps { geometry.coil_maps(&all_maps).weights(&weights) } else { geometry };
+        let options = Options { method, normal, ..cuda() };
+        let told = Plan::<f32>::memory(&ScanSize::of(&geometry), &options).unwrap().device;
+        let data = random.complexes::<f32>(samples * coils);
+        let mut image = poisoned::<f32>(voxels * if maps { 1 } else { coils });
+        let x = random.complexes::<f32>(image.len());
+        let mut values = poisoned::<f32>(data.len());
+        let mut check = |name: &str, told: usize, call: &mut dyn FnMut(&Plan<f32>)| {
+            // Arrays that other plans have left would fit by chance only.
+            context.free_idle_memory();
+            let plan = Plan::new(&geometry, &options).unwrap();
+            call(&plan);
+            let found = plan.info().device_bytes;
+            let good = told >= found && told <= found + found / 4 + (6 << 20);
+            faults += usize::from(!good);
+            let mib = |bytes: usize| bytes as f64 / (1 << 20) as f64;
+            let (ratio, verdict) = (told as f64 / found as f64, if good { "" } else { "  <--" });
+            lines.push(format!("{what:24} {name:18} {:9.2} {:9.2} {ratio:6.2}{verdict}", mib(told), mib(found)));
+        };
+        check("plan", told.plan, &mut |_| ());
+        check("transform", told.transform, &mut |p| {
+            p.weighted_fhd(&data, &mut image).unwrap();
+            p.forward(&x, &mut values).unwrap();
+        });
+        check("grid", told.grid, &mut |p| p.grid(&data, &mut image).unwrap());
+        check("normal", told.normal, &mut |p| p.normal(&x, &mut image).unwrap());
+        let few = CgOptions { iterations: 2, ..CgOptions::default() };
+        check("cg", told.cg, &mut |p| drop(p.cg(&data, &mut image, &few).unwrap()));
+        if method == Method::Nufft {
+            let few = Density::PipeMenon { iterations: 1, tolerance: 0.0 };
+            check("density", told.density, &mut |p| drop(p.density(few).unwrap()));
+            check("density, Jackson", told.density_jackson, &mut |p| drop(p.density(Density::Jackson).unwrap()));
+            if coils > 1 {
+                check("coil maps", told.coil_maps, &mut |p| drop(p.coil_maps(&data, 0).unwrap()));
+            }
+        }
+    }
+    say(&lines.join("\n"));
+    assert_eq!(faults, 0, "not an upper estimate, or beyond a quarter");
 }
 
 #[test]

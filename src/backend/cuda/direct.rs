@@ -35,10 +35,15 @@ impl<T: Real> DirectSum<T> {
         Ok(DirectSum { voxels, queueing: Mutex::new(()) })
     }
 
-    /// Bytes held, about: coordinates, and the order of points of a list. Parts of sums are `PARTS_BYTES` at most.
-    pub fn bytes(samples: usize, dims: &[usize], listed: Option<usize>) -> usize {
-        let order = if listed.is_some() { size_of::<u32>() } else { 0 };
-        samples.saturating_add(listed.unwrap_or(0)).saturating_mul(dims.len() * size_of::<T>() + order)
+    /// Bytes that it holds.
+    ///
+    /// # Errors
+    /// `SizeOverflow` for images of more voxels than a GPU takes.
+    pub fn bytes(gpu: &Gpu, samples: usize, dims: &[usize], listed: Option<usize>) -> Result<usize> {
+        match listed {
+            Some(voxels) => Ok(List::<T>::bytes(gpu.properties(), samples, voxels, dims.len())),
+            None => Grid::<T>::bytes(gpu.properties(), samples, dims),
+        }
     }
 
     /// See [`crate::backend::Backend::sum_to_image`]; arrays by their addresses.

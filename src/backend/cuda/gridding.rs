@@ -4,7 +4,7 @@
 use super::compile::Kernels;
 use super::gpu::{launch, Gpu};
 use super::memory::DeviceArray;
-use super::runtime::Function;
+use super::runtime::{Function, Properties};
 use crate::error::{bail, checked_product, Result};
 use crate::real::Real;
 use crate::window::{MAX_DEGREE, MAX_WIDTH};
@@ -593,18 +593,33 @@ impl<T: Real> Gridder<T> {
         })
     }
 
-    /// Bytes held for one array of samples, about.
-    pub fn bytes(samples: usize, grid: &[usize], width: usize) -> usize {
-        let real = size_of::<T>();
-        let size = three(grid);
-        let layout = Spreading::with(grid.len(), width, real, false).layout(size);
+    /// Bytes held for `arrays` arrays of samples, about, what the sorting leaves for later arrays of its size included.
+    pub fn bytes(properties: &Properties, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize {
+        let (axes, real, size) = (grid.len(), size_of::<T>(), three(grid));
+        let spreading = Spreading::new(axes, width, real, properties.capability);
+        let gathering = Gathering::new(axes, width, real, size, samples, properties.shared);
+        let (layout, n) = (spreading.layout(size), samples as f64);
+        let tiles = |layout: Layout| layout.tiles.iter().map(|&n| f64::from(n)).product::<f64>();
+        let (spread_tiles, gather_tiles) = (tiles(layout), tiles(gathering.layout(size)));
         let over = |a: usize| if size[a] == 1 { 0 } else { width - 1 };
-        let pairs = (0..3).map(|a| 1.0 + over(a) as f64 / f64::from(layout.tile[a])).product::<f64>() * samples as f64;
-        let tiles: f64 = layout.tiles.iter().map(|&n| f64::from(n)).product();
-        // Points, planes, order and sorted values; the list, and about as much for the planes of dense tiles; segments and
-        // what goes with them.
-        let bytes = (6 * real + 6) as f64 * samples as f64 + (4 + real) as f64 * pairs + 64.0 * tiles;
-        bytes as usize
+        // Evenly spread samples touch so many tiles in all.
+        let pairs = (0..3).map(|a| 1.0 + over(a) as f64 / f64::from(layout.tile[a])).product::<f64>() * n;
+        let length = spreading.length(pairs as usize);
+        // Keys and values, of a pass and of the one before, and its counts.
+        let sorting = 16.75;
+        let coordinates = (axes * real) as f64 * n;
+        let points = (sorting + (4 * real + 2 + 8) as f64) * n;
+        let lists = sorting * pairs;
+        // Segments with their classes and order; tiles' ranges and first segments.
+        let segments =
+            |tiles: f64, pairs: f64, longest: usize| 60.0 * (tiles.min(pairs) + pairs / longest as f64) + 36.0 * tiles;
+        let segments = segments(spread_tiles, pairs, length.brief) + segments(gather_tiles, n, GATHERED);
+        // Planes of the segments of tiles that have several: at most one more a tile than its samples fill.
+        let full = pairs / length.usual as f64;
+        let shared_tiles = full.min(spread_tiles);
+        let planes = (full + shared_tiles) * width as f64 + shared_tiles * f64::from(layout.tile[2]);
+        let values = arrays as f64 * (2 * real) as f64 * (n + 32.0 * planes);
+        (coordinates + points + lists + segments + values) as usize
     }
 
     fn arrays(&self, values: usize, cells: usize) -> u32 {

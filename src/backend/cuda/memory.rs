@@ -156,6 +156,8 @@ impl Memory {
         let _current = self.stream.context.enter();
         let mut address = 0;
         let mut attempt = || {
+            #[cfg(test)]
+            tests::refuse()?;
             // SAFETY: the context is current; freed when it is idle and too much.
             check(unsafe { cu::cuMemAlloc_v2(&mut address, bytes) }, what)
         };
@@ -261,5 +263,161 @@ impl<E> Drop for DeviceArray<E> {
         }
         self.memory.idle().put(self.address, self.bytes);
         self.memory.trim(KEPT);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Device memory runs out at any place of any call: from the n-th allocation on all fail, for every n.
+
+    use super::*;
+    use crate::backend::cuda::runtime::{first_usable, Context};
+    use crate::{CgOptions, Complex, Density, Device, Geometry, Method, Normal, Options, Plan};
+    use std::cell::Cell;
+
+    thread_local! {
+        /// This thread's allocations until they begin to fail; 0 for never.
+        static LEFT: Cell<usize> = const { Cell::new(0) };
+        static REFUSED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    pub fn refuse() -> Result<()> {
+        match LEFT.get() {
+            0 => {}
+            1 => {
+                REFUSED.set(REFUSED.get() + 1);
+                bail!(OutOfDeviceMemory, "refused by a test");
+            }
+            n => LEFT.set(n - 1),
+        }
+        Ok(())
+    }
+
+    fn numbers(n: usize, by: f32) -> Vec<f32> {
+        (0..n).map(|i| (i as f32 * by).fract() - 0.5).collect()
+    }
+    fn complexes(n: usize, by: f32) -> Vec<Complex<f32>> {
+        numbers(n, by).iter().zip(numbers(n, 0.7 * by)).map(|(&re, im)| Complex::new(re, im)).collect()
+    }
+
+    const POISON: Complex<f32> = Complex::new(123.0, -321.0);
+
+    /// A call with outputs that it leaves alone when it fails.
+    struct Call<'a> {
+        name: &'a str,
+        out: usize,
+        run: &'a dyn Fn(&Plan<f32>, &mut [Complex<f32>]) -> Result<()>,
+    }
+
+    /// What was seen of all calls: failures that were reported, and that the call did without.
+    #[derive(Default)]
+    struct Seen {
+        reported: usize,
+        done_without: usize,
+    }
+
+    /// Lets the call fail at every allocation, on a plan of its own each time.
+    fn fail(context: &Context, what: &str, make: &dyn Fn() -> Result<Plan<f32>>, call: &Call<'_>, seen: &mut Seen) {
+        let Call { name, out, run } = *call;
+        let mut right = vec![POISON; out];
+        run(&make().unwrap(), &mut right).unwrap();
+        for n in 1.. {
+            let plan = make().unwrap();
+            context.free_idle_memory();
+            let mut got = vec![POISON; out];
+            LEFT.set(n);
+            REFUSED.set(0);
+            let result = run(&plan, &mut got);
+            LEFT.set(0);
+            let at = format!("{name}, {what}, allocation {n}");
+            match result {
+                Ok(()) => {
+                    assert_eq!(got, right, "{at}: done, and wrong");
+                    if REFUSED.get() == 0 {
+                        return;
+                    }
+                    seen.done_without += 1;
+                }
+                Err(e) => {
+                    assert_eq!(e.kind(), ErrorKind::OutOfDeviceMemory, "{at}: {e}");
+                    assert!(got.iter().all(|z| *z == POISON), "{at}: the output was touched");
+                    run(&plan, &mut got).unwrap_or_else(|e| panic!("{at}, the next call: {e}"));
+                    assert_eq!(got, right, "{at}: the next call is wrong");
+                    seen.reported += 1;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn device_allocations_fail_one_by_one() {
+        let Some(index) = first_usable() else {
+            eprintln!("skipped: failing device allocations (no GPU)");
+            return;
+        };
+        let context = Context::of(index).unwrap();
+        const COILS: usize = 3;
+        let cases: [(&str, &[usize], Method, Normal, bool); 5] = [
+            ("2D with maps", &[24, 20], Method::Nufft, Normal::Toeplitz, true),
+            ("2D", &[24, 20], Method::Nufft, Normal::Transforms, false),
+            ("3D with maps", &[12, 10, 9], Method::Nufft, Normal::Toeplitz, true),
+            ("exact 2D with maps", &[24, 20], Method::Exact, Normal::Toeplitz, true),
+            ("exact 3D", &[12, 10, 9], Method::Exact, Normal::Transforms, false),
+        ];
+        let mut free = [0; 2];
+        for (round, free) in free.iter_mut().enumerate() {
+            let mut seen = Seen::default();
+            for (what, dims, method, normal, with_maps) in cases {
+                let (samples, voxels) = (700, dims.iter().product::<usize>());
+                let mut k: Vec<Vec<f32>> =
+                    (0..dims.len()).map(|a| numbers(samples, 0.618_034 * (a + 1) as f32)).collect();
+                // Gridding wants the centre of k-space.
+                k.iter_mut().for_each(|k| k[0] = 0.0);
+                let k: Vec<&[f32]> = k.iter().map(|k| &k[..]).collect();
+                let (weights, maps) = (vec![1.0f32; samples], complexes(voxels * COILS, 0.414_214));
+                let options = Options { device: Device::Cuda(vec![index]), method, normal, ..Options::default() };
+                let make = || {
+                    let geometry = Geometry::new(dims, &k).coils(COILS);
+                    let geometry = if with_maps { geometry.coil_maps(&maps).weights(&weights) } else { geometry };
+                    Plan::<f32>::new(&geometry, &options)
+                };
+                let (data, image) = (complexes(samples * COILS, 0.302_776), complexes(voxels * COILS, 0.236_068));
+                let (plan, cg) = (make().unwrap(), CgOptions { iterations: 3, lambda: 0.1, ..CgOptions::default() });
+                let (images, q_len) = (plan.image_len(), plan.q_len());
+                drop(plan);
+                type Run<'a> = Box<dyn Fn(&Plan<f32>, &mut [Complex<f32>]) -> Result<()> + 'a>;
+                let weights_of = |plan: &Plan<f32>, out: &mut [Complex<f32>], method| {
+                    plan.density(method).map(|w| out.iter_mut().zip(w).for_each(|(z, w)| *z = w.into()))
+                };
+                let few = Density::PipeMenon { iterations: 3, tolerance: 0.0 };
+                let mut calls: Vec<(&str, usize, Run<'_>)> = vec![
+                    ("plan", 0, Box::new(|_, _| make().map(drop))),
+                    ("forward", samples * COILS, Box::new(|p, out| p.forward(&image[..images], out))),
+                    ("adjoint", images, Box::new(|p, out| p.fhd(&data, out))),
+                    ("weighted adjoint", images, Box::new(|p, out| p.weighted_fhd(&data, out))),
+                    ("normal", images, Box::new(|p, out| p.normal(&image[..images], out))),
+                    ("q", q_len, Box::new(|p, out| p.q(out))),
+                    ("cg", images, Box::new(|p, out| p.cg(&data, out, &cg).map(drop))),
+                    ("grid", images, Box::new(|p, out| p.grid(&data, out))),
+                    (
+                        "coil maps",
+                        voxels * COILS,
+                        Box::new(|p, out| p.coil_maps(&data, 8).map(|m| out.copy_from_slice(&m))),
+                    ),
+                ];
+                calls.push(("Pipe-Menon weights", samples, Box::new(|p, out| weights_of(p, out, few))));
+                calls.push(("Jackson's weights", samples, Box::new(|p, out| weights_of(p, out, Density::Jackson))));
+                for (name, out, run) in calls {
+                    fail(&context, what, &make, &Call { name, out, run: &run }, &mut seen);
+                }
+            }
+            context.free_idle_memory();
+            *free = context.free_memory().unwrap();
+            let Seen { reported, done_without } = seen;
+            eprintln!("device allocations refused, round {round}: {reported} reported, {done_without} done without");
+            assert!(reported > 100, "only {reported} failures were met");
+        }
+        // Kernels are loaded in the first round, and stay.
+        assert_eq!(free[0], free[1], "free memory after one round and after two");
     }
 }

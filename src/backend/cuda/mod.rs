@@ -226,8 +226,8 @@ impl<T: Real> Backend<T> for Cuda<T> {
     fn gridder(&self, k: &[&[T]], grid: &[usize], taps: &[Vec<f64>], arrays: usize) -> Result<Gridder<T>> {
         Gridder::new(&self.gpu, k, grid, taps, arrays)
     }
-    fn gridder_bytes(&self, samples: usize, grid: &[usize], width: usize, _arrays: usize) -> usize {
-        Gridder::<T>::bytes(samples, grid, width)
+    fn gridder_bytes(&self, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize {
+        Gridder::<T>::bytes(self.gpu.properties(), samples, grid, width, arrays)
     }
     fn spread(&self, g: &Gridder<T>, values: Complexes<Self, T>, grid: ComplexesMut<Self, T>) {
         g.spread(&self.gpu, at(values), values.len(), at_mut(&grid), grid.len());
@@ -279,7 +279,8 @@ impl<T: Real> Backend<T> for Cuda<T> {
         DirectSum::new(&self.gpu, k, dims, voxels, tolerance)
     }
     fn direct_sum_bytes(&self, samples: usize, dims: &[usize], listed: Option<usize>) -> usize {
-        DirectSum::<T>::bytes(samples, dims, listed)
+        // What is too large will be refused by the plan.
+        DirectSum::<T>::bytes(&self.gpu, samples, dims, listed).unwrap_or(usize::MAX)
     }
     fn sum_to_image(&self, d: &DirectSum<T>, values: Complexes<Self, T>, image: ComplexesMut<Self, T>) -> Result<()> {
         d.to_image(&self.gpu, at(values), at_mut(&image));

@@ -197,6 +197,12 @@ impl Context {
         self.idle.lock().unwrap_or_else(|e| e.into_inner())
     }
 
+    /// Frees the memory that plans have left.
+    pub fn free_idle_memory(&self) {
+        let _current = self.enter();
+        self.idle().trim(0);
+    }
+
     /// Bytes of the GPU's memory that nobody uses.
     pub fn free_memory(&self) -> Result<usize> {
         let _current = self.enter();

@@ -38,7 +38,7 @@ struct Work<T> {
 
 /// The doubled grid of an image.
 fn doubled(dims: &[usize]) -> [usize; 3] {
-    [0, 1, 2].map(|a| dims.get(a).map_or(1, |&n| crate::window::next_fast_size(2 * n)))
+    [0, 1, 2].map(|a| dims.get(a).map_or(1, |&n| crate::fft_size::next_fast_size(2 * n)))
 }
 
 /// Sizes of the parts of a convolver, in elements.

@@ -3,9 +3,10 @@
 use super::super::compile::Kernels;
 use super::super::gpu::{launch, Gpu};
 use super::super::memory::DeviceArray;
-use super::super::runtime::Function;
+use super::super::runtime::{Function, Properties};
 use super::{blocks, parts, Places, Work, THREADS};
 use crate::error::{bail, checked_product, Result};
+use crate::memory::{product, sum};
 use crate::real::Real;
 use num_complex::Complex;
 
@@ -174,27 +175,32 @@ fn stage_that_fits(sizes: impl Fn(usize) -> ImageSizes, shared: usize) -> ImageS
 struct Scaling {
     largest: Function,
     choose: Function,
-    /// Blocks that `largest` may have, and their results; the scale and its inverse.
-    blocks: usize,
+    /// The blocks' results; the scale and its inverse.
     most: usize,
     scale: usize,
 }
 
 impl Scaling {
-    fn new(gpu: &Gpu, kernels: &Kernels, places: &mut Places) -> Result<Self> {
-        let blocks = 256;
+    /// Blocks that `largest` may have.
+    const BLOCKS: usize = 256;
+
+    /// Where its kernels keep the blocks' results, and the scale and its inverse.
+    fn places(places: &mut Places) -> [usize; 2] {
+        [Self::BLOCKS * 4, 2 * 4].map(|bytes| places.take(bytes))
+    }
+
+    fn new(gpu: &Gpu, kernels: &Kernels, [most, scale]: [usize; 2]) -> Result<Self> {
         Ok(Scaling {
             largest: gpu.function(kernels, "largest", 0)?,
             choose: gpu.function(kernels, "choose_scale", 0)?,
-            blocks,
-            most: places.take(blocks * 4),
-            scale: places.take(2 * 4),
+            most,
+            scale,
         })
     }
 
     /// Queues it for `len` complex numbers; the address of the scale.
     fn find(&self, gpu: &Gpu, work: &Work, data: u64, len: usize) -> u64 {
-        let count = len.div_ceil(THREADS).clamp(1, self.blocks) as u32;
+        let count = len.div_ceil(THREADS).clamp(1, Self::BLOCKS) as u32;
         let (most, scale, len) = (work.at(self.most), work.at(self.scale), len as i64);
         let block = [THREADS as u32, 1, 1];
         // SAFETY: the data have so many elements, each block has its place.
@@ -244,24 +250,41 @@ pub struct Grid<T> {
     work: Work,
 }
 
-impl<T: Real> Grid<T> {
-    /// For samples at `k`, a slice an axis, and voxels of `dims`.
-    pub fn new(gpu: &Gpu, k: &[&[T]], dims: &[usize]) -> Result<Self> {
+/// An image's size as three axes.
+fn three(dims: &[usize]) -> [usize; 3] {
+    [0, 1, 2].map(|a| *dims.get(a).unwrap_or(&1))
+}
+
+/// How both directions are divided, and where in the memory that they share each keeps what its kernels hand on: they never
+/// run at once.
+struct Division {
+    image: ImageSizes,
+    image_parts: usize,
+    chunk: usize,
+    /// Of a direction: the scaling, and then waves, samples and parts, or the folded image and parts.
+    image_scaling: Option<[usize; 2]>,
+    image_places: [usize; 3],
+    samples: SampleSizes,
+    sample_parts: usize,
+    sample_scaling: Option<[usize; 2]>,
+    sample_places: [usize; 2],
+    /// Bytes of that memory.
+    bytes: usize,
+}
+
+impl Division {
+    fn new<T: Real>(properties: &Properties, ndim: usize, dims: [usize; 3], samples: usize) -> Result<Self> {
         let double = size_of::<T>() == 8;
-        let ndim = dims.len();
-        let dims = [0, 1, 2].map(|a| *dims.get(a).unwrap_or(&1));
         let voxels = checked_product(&dims, "the image")?;
-        let samples = k[0].len();
         if let Some(n) = dims.iter().find(|n| **n >= 1 << 30) {
             bail!(SizeOverflow, "{n} voxels along an axis are too many for a GPU: use fewer, or device cpu");
         }
-        let properties = gpu.properties();
         let multiprocessors = properties.multiprocessors as usize;
         let element = size_of::<Complex<T>>();
+        let scaling = |places: &mut Places| (!double).then(|| Scaling::places(places));
 
-        // The two directions never run at once, and share their memory.
         let mut places = Places::default();
-        let sizes = best(
+        let image = best(
             ndim,
             |axes| match double {
                 true => ImageSizes::new(dims, axes, true, 16),
@@ -269,51 +292,94 @@ impl<T: Real> Grid<T> {
             },
             ImageSizes::cost,
         );
-        let kernels = if double { f64_kernels() } else { sizes.kernels() };
         // Bytes of a sample made ready: its waves, and the rest.
-        let bytes = if double { [sizes.width * 16, 48] } else { [sizes.width * 64, 32] };
-        let all = samples.next_multiple_of(sizes.stage);
+        let bytes = if double { [image.width * 16, 48] } else { [image.width * 64, 32] };
+        let all = samples.next_multiple_of(image.stage);
         let chunks = (all as u128 * (bytes[0] + bytes[1]) as u128).div_ceil(READY_BYTES as u128).max(1);
         let chunk = (all as u128).div_ceil(chunks).max(1) as usize;
-        let chunk = chunk.next_multiple_of(sizes.stage);
+        let chunk = chunk.next_multiple_of(image.stage);
         let running = if double { 3 * multiprocessors } else { multiprocessors };
-        let tiles = sizes.row_blocks * sizes.column_blocks;
-        let image_parts = parts(tiles, running, chunk / sizes.stage, voxels * element).min(65535);
-        let to_image = ToImage {
-            sizes,
-            shape: Shape::new(dims, sizes.axes),
-            scaling: if double { None } else { Some(Scaling::new(gpu, &kernels, &mut places)?) },
-            ready_samples: gpu.function(&kernels, "ready_samples", 0)?,
-            ready_waves: gpu.function(&kernels, "ready_waves", 0)?,
-            product: gpu.function(&kernels, "grid_to_image", if double { 0 } else { sizes.shared() })?,
-            add_parts: gpu.function(&kernels, "add_parts", 0)?,
-            parts: image_parts,
-            chunk,
-            waves: places.take(chunk * bytes[0]),
-            ready: places.take(chunk * bytes[1]),
-            partial: places.take(if image_parts > 1 { image_parts * voxels * element } else { 0 }),
-        };
+        let tiles = image.row_blocks * image.column_blocks;
+        let image_parts = parts(tiles, running, chunk / image.stage, voxels * element).min(65535);
+        let image_scaling = scaling(&mut places);
+        let partial = if image_parts > 1 { image_parts * voxels * element } else { 0 };
+        let image_places = [chunk * bytes[0], chunk * bytes[1], partial].map(|bytes| places.take(bytes));
         let needed = places.end;
 
         let mut places = Places::default();
         let sizes = best(ndim, |axes| SampleSizes::new(dims, axes, double), SampleSizes::cost);
-        let kernels = if double { f64_kernels() } else { sizes.kernels() };
         let running = if double { 4 * multiprocessors } else { multiprocessors };
         let sample_parts = parts(samples.div_ceil(SAMPLES), running, sizes.stages, samples.max(1) * element).min(65535);
+        let sample_scaling = scaling(&mut places);
+        let partial = if sample_parts > 1 { sample_parts * samples * element } else { 0 };
+        let sample_places = [sizes.folded, partial].map(|bytes| places.take(bytes));
+        Ok(Division {
+            image,
+            image_parts,
+            chunk,
+            image_scaling,
+            image_places,
+            samples: sizes,
+            sample_parts,
+            sample_scaling,
+            sample_places,
+            bytes: needed.max(places.end),
+        })
+    }
+}
+
+impl<T: Real> Grid<T> {
+    /// For samples at `k`, a slice an axis, and voxels of `dims`.
+    pub fn new(gpu: &Gpu, k: &[&[T]], dims: &[usize]) -> Result<Self> {
+        let double = size_of::<T>() == 8;
+        let (ndim, dims) = (dims.len(), three(dims));
+        let samples = k[0].len();
+        let division = Division::new::<T>(gpu.properties(), ndim, dims, samples)?;
+        let scaling = |kernels: &Kernels, places: Option<[usize; 2]>| -> Result<Option<Scaling>> {
+            places.map(|places| Scaling::new(gpu, kernels, places)).transpose()
+        };
+
+        let sizes = division.image;
+        let kernels = if double { f64_kernels() } else { sizes.kernels() };
+        let [waves, ready, partial] = division.image_places;
+        let to_image = ToImage {
+            sizes,
+            shape: Shape::new(dims, sizes.axes),
+            scaling: scaling(&kernels, division.image_scaling)?,
+            ready_samples: gpu.function(&kernels, "ready_samples", 0)?,
+            ready_waves: gpu.function(&kernels, "ready_waves", 0)?,
+            product: gpu.function(&kernels, "grid_to_image", if double { 0 } else { sizes.shared() })?,
+            add_parts: gpu.function(&kernels, "add_parts", 0)?,
+            parts: division.image_parts,
+            chunk: division.chunk,
+            waves,
+            ready,
+            partial,
+        };
+
+        let sizes = division.samples;
+        let kernels = if double { f64_kernels() } else { sizes.kernels() };
+        let [folded, partial] = division.sample_places;
         let to_samples = ToSamples {
             sizes,
             shape: Shape::new(dims, sizes.axes),
-            scaling: if double { None } else { Some(Scaling::new(gpu, &kernels, &mut places)?) },
+            scaling: scaling(&kernels, division.sample_scaling)?,
             fold: gpu.function(&kernels, "fold_image", 0)?,
             product: gpu.function(&kernels, "grid_to_samples", if double { 0 } else { sizes.shared() })?,
             add_parts: gpu.function(&kernels, "add_parts", 0)?,
-            parts: sample_parts,
-            folded: places.take(sizes.folded),
-            partial: places.take(if sample_parts > 1 { sample_parts * samples * element } else { 0 }),
+            parts: division.sample_parts,
+            folded,
+            partial,
         };
-        let work = Work::new(gpu, needed.max(places.end))?;
+        let work = Work::new(gpu, division.bytes)?;
         let k = k.iter().map(|k| gpu.upload(k, "coordinates")).collect::<Result<_>>()?;
-        Ok(Grid { k, samples, voxels, to_image, to_samples, work })
+        Ok(Grid { k, samples, voxels: dims.iter().product(), to_image, to_samples, work })
+    }
+
+    /// Bytes that it holds: coordinates, and the memory that both directions share.
+    pub fn bytes(properties: &Properties, samples: usize, dims: &[usize]) -> Result<usize> {
+        let division = Division::new::<T>(properties, dims.len(), three(dims), samples)?;
+        Ok(sum(&[product(&[samples, dims.len(), size_of::<T>()]), division.bytes]))
     }
 
     /// The coordinates along these axes, 0 for those that have none.

@@ -3,9 +3,10 @@
 use super::super::compile::Kernels;
 use super::super::gpu::{launch, Gpu};
 use super::super::memory::DeviceArray;
-use super::super::runtime::Function;
+use super::super::runtime::{Function, Properties};
 use super::{blocks, Places, Work, PARTS_BYTES};
 use crate::error::{bail, try_collect, Result};
+use crate::memory::{product, sum};
 use crate::real::Real;
 use num_complex::Complex;
 
@@ -76,28 +77,47 @@ impl<T: Real> List<T> {
         let (voxels, near_voxels) = points(gpu, r, k)?;
         let sum = |sources: &Points<T>, targets: &Points<T>, near: bool| -> Result<Sum> {
             let kernels = kernels(size_of::<T>(), axes, accurate || !near);
-            let runs = sources.count.div_ceil(RUN).max(1);
-            // Enough blocks that the last of them, which leave the GPU half empty, matter little.
-            let wanted =
-                (64 * gpu.properties().multiprocessors as usize).div_ceil(targets.count.div_ceil(BLOCK).max(1));
-            let room = PARTS_BYTES / (targets.count.max(1) * size_of::<Complex<T>>());
             Ok(Sum {
                 ready_sources: gpu.function(&kernels, "ready_sources", 0)?,
                 list_sum: gpu.function(&kernels, "list_sum", 0)?,
                 add_parts: gpu.function(&kernels, "add_parts", 0)?,
-                parts: wanted.min(runs).min(room).clamp(1, 65535),
+                parts: Self::parts(gpu.properties(), sources.count, targets.count),
             })
         };
         let to_image = sum(&samples, &voxels, near_voxels)?;
         let to_samples = sum(&voxels, &samples, near_samples)?;
-        let mut places = Places::default();
-        let most = samples.count.max(voxels.count).max(1).next_multiple_of(RUN);
-        let ready = places.take(most * 8 * size_of::<T>());
-        let parts_of = |sum: &Sum, targets: &Points<T>| if sum.parts > 1 { sum.parts * targets.count } else { 0 };
-        let elements = parts_of(&to_image, &voxels).max(parts_of(&to_samples, &samples));
-        let partial = places.take(elements * size_of::<Complex<T>>());
+        let (places, [ready, partial]) = Self::places(gpu.properties(), samples.count, voxels.count);
         let work = Work::new(gpu, places.end)?;
         Ok(List { samples, voxels, to_image, to_samples, work, ready, partial })
+    }
+
+    /// In how many parts a sum is divided.
+    fn parts(properties: &Properties, sources: usize, targets: usize) -> usize {
+        let runs = sources.div_ceil(RUN).max(1);
+        // Enough blocks that the last of them, which leave the GPU half empty, matter little.
+        let wanted = (64 * properties.multiprocessors as usize).div_ceil(targets.div_ceil(BLOCK).max(1));
+        let room = PARTS_BYTES / (targets.max(1) * size_of::<Complex<T>>());
+        wanted.min(runs).min(room).clamp(1, 65535)
+    }
+
+    /// Where kernels keep sources made ready, and parts of sums.
+    fn places(properties: &Properties, samples: usize, voxels: usize) -> (Places, [usize; 2]) {
+        let elements = |sources: usize, targets: usize| match Self::parts(properties, sources, targets) {
+            1 => 0,
+            parts => parts * targets,
+        };
+        let mut places = Places::default();
+        let most = samples.max(voxels).max(1).next_multiple_of(RUN);
+        let ready = places.take(most * 8 * size_of::<T>());
+        let elements = elements(samples, voxels).max(elements(voxels, samples));
+        let partial = places.take(elements * size_of::<Complex<T>>());
+        (places, [ready, partial])
+    }
+
+    /// Bytes that it holds: coordinates and order of both lists, and what kernels hand on.
+    pub fn bytes(properties: &Properties, samples: usize, voxels: usize, axes: usize) -> usize {
+        let points = product(&[samples.saturating_add(voxels), axes * size_of::<T>() + size_of::<u32>()]);
+        sum(&[points, Self::places(properties, samples, voxels).0.end])
     }
 
     pub fn to_image(&self, gpu: &Gpu, values: u64, image: u64) {

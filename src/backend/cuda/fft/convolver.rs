@@ -53,7 +53,7 @@ struct Sizes {
 impl Sizes {
     fn new(dims: &[usize], bytes: usize) -> Result<Self> {
         let n = three(dims);
-        let grid = [0, 1, 2].map(|a| dims.get(a).map_or(1, |&n| crate::window::next_fast_size(2 * n)));
+        let grid = [0, 1, 2].map(|a| dims.get(a).map_or(1, |&n| crate::fft_size::next_fast_size(2 * n)));
         let what = "the doubled grid";
         checked_product(&grid, what)?;
         let rows = checked_product(&[grid[0], n[1], n[2]], what)?;
