@@ -1,14 +1,14 @@
-//! How long each stage of a transform takes on the CPU, beside what the cost model of `window` says.
+//! How long each stage of a transform takes on the CPU, beside what the cost model of `backend::cpu::cost` says.
 //!
 //! Run with `cargo run --release --example stages [threads]`. For each case and a ladder of tolerances every oversampling
 //! is tried with the narrowest window that reaches the tolerance; a star marks what the model chooses. The constants of
-//! `window::cost` were taken from this table: measure again before changing them.
+//! `cost::transform` were taken from this table: measure again before changing them.
 
-use recon::backend::cpu::Cpu;
+use recon::backend::cpu::{cost, Cpu};
 use recon::backend::Backend;
+use recon::nufft::choice::{choices, Choice};
 use recon::trajectory::SpokeOrder;
-use recon::window::{choices, cost, Choice, Window};
-use recon::{Complex, Result, Simd, Trajectory};
+use recon::{Complex, Result, Simd, Trajectory, Window};
 use std::time::Instant;
 
 const RUNS: usize = 15;
@@ -27,7 +27,7 @@ fn main() -> Result<()> {
         for tolerance in [1e-3, 1e-4, 1e-5] {
             println!("\n{name}, tolerance {tolerance:.0e}\n  W  grid   plan  spread   down     up  interp  adjoint   model  of it");
             let all = choices(Window::KaiserBessel, &dims, tolerance, f32::EPSILON as f64);
-            let model = |c: &Choice| cost(&c.grid, &dims, k[0].len(), c.shape.width(), 4) * 1e-6;
+            let model = |c: &Choice| cost::transform(&c.grid, &dims, k[0].len(), c.shape.width(), 4) * 1e-6;
             let cheapest = all.iter().map(model).fold(f64::INFINITY, f64::min);
             for choice in &all {
                 let [plan, spread, down, up, interpolate] = stages(threads, &k, &dims, choice)?;

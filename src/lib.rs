@@ -37,50 +37,38 @@
 //!
 //! Inside, algorithms are written once over the primitives of [`backend::Backend`], which a device implements.
 
-#[doc(hidden)]
-pub mod atomic_file;
 pub mod backend;
-pub mod cg;
-mod checksum;
-pub mod coils;
-pub mod defaults;
-pub mod density;
-mod divided;
-mod encoding;
-pub mod error;
+mod base;
+mod engine;
 pub mod ffi;
-mod fft_size;
-mod float_mode;
-pub mod geometry;
-mod gridding_scale;
-mod interrupt;
-pub mod memory;
-pub mod metrics;
 pub mod nufft;
-pub mod phantom;
 pub mod plan;
-mod pool;
-pub mod prior;
-pub mod real;
-pub mod resize;
-mod toeplitz;
-pub mod trajectory;
-pub mod warning;
-pub mod window;
+mod reconstruction;
+mod simulation;
+
+#[doc(hidden)]
+pub use base::atomic_file;
+pub use base::{defaults, error, geometry, options, real, warning};
+pub use engine::memory;
+pub use nufft::window;
+pub use reconstruction::{cg, coils, density, prior, resize};
+pub use simulation::{metrics, phantom, trajectory};
 
 pub use backend::{Sink, Source};
-pub use cg::{CgOptions, CgReport, CgRun, LambdaUnit, Progress, Stop};
-pub use coils::{combine, Combine};
-pub use density::Density;
-pub use error::{Error, ErrorKind, Result};
-pub use geometry::{Geometry, VoxelBasis};
-pub use interrupt::Interrupt;
-pub use memory::{Memory, MemoryPeaks, ScanSize};
+pub use base::error::{Error, ErrorKind, Result};
+pub use base::geometry::{Geometry, VoxelBasis};
+pub use base::interrupt::Interrupt;
+pub use base::options::{CudaStream, Device, LambdaUnit, Method, Normal, Options, Simd, Window};
+pub use base::real::Real;
+pub use base::scan_size::ScanSize;
+pub use base::warning::{Warning, WarningKind};
+pub use engine::interface::PlanInfo;
+pub use engine::memory::{Memory, MemoryPeaks};
 pub use num_complex::Complex;
-pub use plan::{CudaStream, Device, Method, Normal, Options, Plan, PlanInfo, Simd};
-pub use prior::{Matrix, Prior};
-pub use real::Real;
-pub use resize::Resize;
-pub use trajectory::Trajectory;
-pub use warning::{Warning, WarningKind};
-pub use window::Window;
+pub use plan::Plan;
+pub use reconstruction::cg::{CgOptions, CgReport, CgRun, Progress, Stop};
+pub use reconstruction::coils::{combine, Combine};
+pub use reconstruction::density::Density;
+pub use reconstruction::prior::{Matrix, Prior};
+pub use reconstruction::resize::Resize;
+pub use simulation::trajectory::Trajectory;

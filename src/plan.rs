@@ -1,204 +1,31 @@
 //! The way in: a plan holds everything that depends on the trajectory, and offers every operation on the caller's arrays.
 
-use crate::atomic_file::{whole, AtomicFiles};
 use crate::backend::cpu::memory::Aligned;
-use crate::backend::cpu::Cpu;
-use crate::backend::cuda::{self, Cuda};
-use crate::backend::{Backend, Sink, Source};
-use crate::cg::{self, CgOptions, CgReport, Progress};
-use crate::coils;
-use crate::defaults;
-use crate::density::Density;
-use crate::divided::{self, Divided};
-use crate::encoding::{Encoding, Weighting};
-use crate::error::{bail, checked_product, try_box, try_reserve, try_vec, ErrorKind, Result};
-use crate::float_mode::FloatMode;
-use crate::geometry::{check_below, check_finite, check_len, check_overflow, first_beyond, Geometry};
-use crate::gridding_scale::LARGEST_WEIGHT;
-use crate::interrupt::{self, InForce, Interrupt};
-use crate::memory::{Memory, ScanSize};
-use crate::nufft::Nufft;
-use crate::real::Real;
-use crate::warning::{Warning, WarningKind};
-use crate::window::{Choice, Window};
+use crate::backend::{Sink, Source};
+use crate::base::atomic_file::{whole, AtomicFiles};
+use crate::base::defaults;
+use crate::base::error::{bail, checked_product, try_reserve, try_vec, ErrorKind, Result};
+use crate::base::float_mode::FloatMode;
+use crate::base::geometry::{check_below, check_finite, check_len, check_overflow, first_beyond, Geometry};
+use crate::base::interrupt::{self, InForce, Interrupt};
+use crate::base::options::Options;
+use crate::base::real::Real;
+use crate::base::scan_size::ScanSize;
+use crate::base::warning::{Warning, WarningKind};
+use crate::engine::interface::{Engine, PlanInfo, Weighting, MAKING};
+use crate::engine::making;
+use crate::engine::memory::Memory;
+use crate::reconstruction::cg::{self, CgOptions, CgReport, Progress};
+use crate::reconstruction::density::Density;
+use crate::reconstruction::gridding_scale::LARGEST_WEIGHT;
 use num_complex::Complex;
-use std::ffi::c_void;
-use std::fmt;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::str::FromStr;
-use std::sync::Arc;
 use std::time::Instant;
-
-/// How E and E^H are evaluated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Method {
-    /// NUFFT for a grid of voxels, exact sums for a list.
-    #[default]
-    Auto,
-    /// The direct sums, to full precision, in time samples times voxels.
-    Exact,
-    /// Gridding and FFT, to the tolerance.
-    Nufft,
-}
-
-/// Where.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub enum Device {
-    /// The first GPU that can be used, else the CPU.
-    #[default]
-    Auto,
-    /// The CPU.
-    Cpu,
-    /// These GPUs, by index; the first where none are named. Several share the work: coils with NUFFT, voxels with exact
-    /// sums; under a memory limit, and where there is nothing to share, the first does it alone.
-    Cuda(Vec<u32>),
-}
-
-/// A stream of the caller's on a GPU, on which a plan then queues its work.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CudaStream(*mut c_void);
-
-// SAFETY: a handle of the driver's, which any thread may use.
-unsafe impl Send for CudaStream {}
-// SAFETY: likewise, and at the same time.
-unsafe impl Sync for CudaStream {}
-
-impl CudaStream {
-    /// The stream behind a `CUstream` or `cudaStream_t`; null is the default stream.
-    ///
-    /// # Safety
-    /// It is a stream of the primary context of the plan's GPU, and outlives the plan.
-    pub unsafe fn new(stream: *mut c_void) -> Self {
-        CudaStream(stream)
-    }
-}
-
-/// How E^H W E is evaluated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Normal {
-    /// Whichever the cost model finds faster, within the memory limit.
-    #[default]
-    Auto,
-    /// By convolution with Q.
-    Toeplitz,
-    /// By one forward and one adjoint transform.
-    Transforms,
-}
-
-/// The vector unit of the processor that a plan computes with. Levels differ in speed, and in how results are rounded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Simd {
-    /// What the environment variable `RECON_SIMD` names (`baseline` or `sse`, `avx2`, `avx512`); without it, or when it
-    /// is `auto`, the best that the processor has. Any other value of this option wins over the variable.
-    #[default]
-    Auto,
-    /// What every processor of its kind has: SSE2 on x86-64.
-    Baseline,
-    /// AVX2 with fused multiply-add.
-    Avx2,
-    /// AVX-512 F, VL, DQ and BW.
-    Avx512,
-}
-
-impl fmt::Display for Simd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Simd::Auto => "auto",
-            Simd::Baseline => "baseline",
-            Simd::Avx2 => "avx2",
-            Simd::Avx512 => "avx512",
-        })
-    }
-}
-
-impl FromStr for Simd {
-    type Err = ();
-    /// Reads the name of a level: what `Display` writes, or `sse`.
-    fn from_str(name: &str) -> std::result::Result<Self, ()> {
-        match name {
-            "auto" => Ok(Simd::Auto),
-            "baseline" | "sse" => Ok(Simd::Baseline),
-            "avx2" => Ok(Simd::Avx2),
-            "avx512" => Ok(Simd::Avx512),
-            _ => Err(()),
-        }
-    }
-}
 
 /// The elements of arrays, for messages.
 const SAMPLE: &str = "k-space sample";
 const VOXEL: &str = "image voxel";
-
-/// For the message when the caller interrupts it.
-pub(crate) const MAKING: &str = "the making of a plan";
-
-/// How a plan computes.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Options {
-    /// How E and E^H are evaluated.
-    pub method: Method,
-    /// How E^H W E is evaluated.
-    pub normal: Normal,
-    /// Where.
-    pub device: Device,
-    /// Relative l2 error of a transform against the exact sums, in (0, 1); 0 for 1e-5. It is kept wherever samples are,
-    /// few or hundreds of thousands in one place; an entry of E, all of which have size 1, errs by at most five times as
-    /// much. Exact sums err by rounding only; over a list of voxels on a GPU in f32 the special function units make the
-    /// sines (the sums' error is about 2e-6), unless the tolerance is below 1e-5, which takes 2.5 times the time.
-    pub tolerance: f64,
-    /// The gridding window.
-    pub window: Window,
-    /// CPU threads, the caller's among them; 0 for as many as the machine runs at once.
-    pub threads: usize,
-    /// Bytes that the plan and its operations may hold beyond the caller's arrays.
-    pub memory_limit: Option<usize>,
-    /// The vector unit.
-    pub simd: Simd,
-    /// Where a GPU's work is queued: the caller's stream, or None for one of the plan's own. With the caller's, calls whose
-    /// arrays all lie on the GPU ([`Source::device`], [`Sink::device`]) may return before the results are there; they are
-    /// for whatever is queued next on that stream.
-    pub stream: Option<CudaStream>,
-    /// Asked now and then whether to end the call that is running: about fifty times a second, less often where the work
-    /// allows no more (one NUFFT of a large image), by the thread that made the call and no other, while the plan is made
-    /// and in every operation of the plan. The call then fails with `Cancelled`, and the plan is as good as before.
-    ///
-    /// For outputs to be untouched then, exact sums, Q, and transforms of several coils or frames are computed apart, in memory
-    /// of the output's size that `memory_limit` counts. Arrays on a GPU are written directly, so that transforms to
-    /// them only ask before they begin. Several GPUs that share work are not interrupted while they do their parts.
-    pub interrupt: Option<Interrupt>,
-}
-
-/// What a plan is.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PlanInfo {
-    /// `exact` or `nufft`.
-    pub method: &'static str,
-    /// `cpu`, or `cuda`, the GPU's index and name.
-    pub device: String,
-    /// The vector unit in use: `sse`, `avx2` or `avx512` on x86-64, else `portable`; `none` on a GPU.
-    pub simd: &'static str,
-    /// CPU threads.
-    pub threads: usize,
-    /// The gridding window, and its width in grid cells; 0 with exact sums.
-    pub window: &'static str,
-    /// See `window`.
-    pub width: usize,
-    /// The oversampled grid; empty with exact sums.
-    pub grid: Vec<usize>,
-    /// Grid size over image size, of the axis where it is least.
-    pub oversampling: f64,
-    /// The relative l2 error expected of a transform.
-    pub error: f64,
-    /// Whether E^H W E goes through Q.
-    pub toeplitz: bool,
-    /// Bytes held on the host, Q included once it is there.
-    pub host_bytes: usize,
-    /// Bytes held on GPUs.
-    pub device_bytes: usize,
-    /// Seconds that the plan took to make.
-    pub seconds: f64,
-}
 
 /// Everything that depends on the trajectory, ready to transform any number of data sets.
 ///
@@ -289,7 +116,7 @@ impl<T: Real> Plan<T> {
         let within = geometry.coordinates_within(&ends)?;
         let geometry = &Geometry { coordinates: within.iter().map(|k| &k[..]).collect(), ..geometry.clone() };
         log::debug!("geometry checked in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
-        let engine = T::engine(geometry, options)?;
+        let engine = making::engine(geometry, options)?;
         let info = PlanInfo { seconds: started.elapsed().as_secs_f64(), ..engine.info() };
         let plan = Plan {
             engine,
@@ -331,7 +158,7 @@ impl<T: Real> Plan<T> {
     pub fn memory(size: &ScanSize, options: &Options) -> Result<Memory> {
         let _mode = FloatMode::standard();
         size.check()?;
-        T::memory(size, options)
+        making::memory::<T>(size, options)
     }
 
     /// Refuses what cannot fit before its numbers are read, which of billions takes a minute.
@@ -341,7 +168,7 @@ impl<T: Real> Plan<T> {
         let least = geometry.samples().saturating_mul(kept * size_of::<T>());
         if options.memory_limit.is_some_and(|limit| limit < least) {
             // Ends in the error that names all bytes: memory is counted before anything else is done.
-            T::engine(geometry, options)?;
+            making::engine(geometry, options)?;
         }
         drop(try_reserve::<u8>(least, "the trajectory")?);
         Ok(())
@@ -689,266 +516,5 @@ impl<T: Real> Plan<T> {
             check_overflow("coil sensitivity", &maps)?;
             Ok(maps)
         })
-    }
-}
-
-/// The precisions' plans. They are made by code that is not generic, so that it is compiled once, in this crate, and not
-/// again by each that uses it.
-#[doc(hidden)]
-pub trait Engines: Sized {
-    /// The plan of a checked geometry.
-    fn engine(geometry: &Geometry<'_, Self>, options: &Options) -> Result<Box<dyn Engine<Self>>>
-    where
-        Self: Real;
-    /// What such a plan takes.
-    fn memory(size: &ScanSize, options: &Options) -> Result<Memory>
-    where
-        Self: Real;
-}
-
-impl Engines for f32 {
-    fn engine(geometry: &Geometry<'_, f32>, options: &Options) -> Result<Box<dyn Engine<f32>>> {
-        on_backends(geometry.voxels.is_some(), options, &Making { geometry, options })
-    }
-    fn memory(size: &ScanSize, options: &Options) -> Result<Memory> {
-        on_backends::<f32, _>(size.listed.is_some(), options, &Estimating { size, options })
-    }
-}
-
-impl Engines for f64 {
-    fn engine(geometry: &Geometry<'_, f64>, options: &Options) -> Result<Box<dyn Engine<f64>>> {
-        on_backends(geometry.voxels.is_some(), options, &Making { geometry, options })
-    }
-    fn memory(size: &ScanSize, options: &Options) -> Result<Memory> {
-        on_backends::<f64, _>(size.listed.is_some(), options, &Estimating { size, options })
-    }
-}
-
-/// What is to be done with the backends that a plan is for.
-trait Task<T: Real> {
-    type Output;
-    /// With backends of one kind, one or several; `exact` says which method serves.
-    fn on<B: Backend<T>>(&self, backends: Vec<B>, exact: bool) -> Result<Self::Output>;
-}
-
-/// Chooses backend and method.
-fn on_backends<T: Real, W: Task<T>>(listed: bool, options: &Options, task: &W) -> Result<W::Output> {
-    let exact = match options.method {
-        Method::Exact => true,
-        Method::Auto => listed,
-        Method::Nufft if listed => {
-            bail!(Unsupported, "a list of voxels needs method exact: method nufft is for grids of voxels")
-        }
-        Method::Nufft => false,
-    };
-    let gpus = match &options.device {
-        Device::Cpu => Vec::new(),
-        Device::Auto => cuda::runtime::first_usable().into_iter().collect(),
-        Device::Cuda(list) if list.is_empty() => vec![0],
-        Device::Cuda(list) => list.clone(),
-    };
-    if gpus.is_empty() {
-        return task.on(vec![Cpu::new(options.threads, options.simd)?], exact);
-    }
-    if gpus.len() > 1 && options.stream.is_some() {
-        bail!(Unsupported, "a stream was given to a plan on GPUs {gpus:?}: name one GPU, or give no stream");
-    }
-    // SAFETY: whoever made the stream has promised it.
-    let cuda = |&index: &u32| unsafe { Cuda::<T>::new(index, options.stream.map(|s| s.0)) };
-    let started = Instant::now();
-    let found = gpus.iter().map(cuda).collect::<Result<Vec<_>>>();
-    let found = found.and_then(|found| cuda::link(&found).map(|()| found));
-    log::debug!("GPUs {gpus:?} ready in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
-    match found.and_then(|found| task.on(found, exact)) {
-        Err(e) if options.device == Device::Auto && e.kind() == ErrorKind::DriverIncomplete => {
-            log::warn!("computing on the CPU: {e}");
-            task.on(vec![Cpu::new(options.threads, options.simd)?], exact)
-        }
-        result => result,
-    }
-}
-
-/// Chooses window and grid, unless sums are exact.
-fn chosen<T: Real, B: Backend<T>>(
-    backend: &B,
-    dims: &[usize],
-    samples: usize,
-    options: &Options,
-    exact: bool,
-) -> Result<Option<Choice>> {
-    // The tolerance is checked for exact sums too: a nonsensical one is a mistake of the caller's either way.
-    let started = Instant::now();
-    let choice = match exact {
-        true if (0.0..1.0).contains(&options.tolerance) => None,
-        _ => Some(Nufft::choose(backend, options.window, dims, samples, options.tolerance)?),
-    };
-    log::debug!("window chosen in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
-    Ok(choice)
-}
-
-/// Makes a plan, dividing the scan where there are several backends.
-struct Making<'a, T: Real> {
-    geometry: &'a Geometry<'a, T>,
-    options: &'a Options,
-}
-
-impl<T: Real> Task<T> for Making<'_, T> {
-    type Output = Box<dyn Engine<T>>;
-    fn on<B: Backend<T>>(&self, backends: Vec<B>, exact: bool) -> Result<Box<dyn Engine<T>>> {
-        let Making { geometry, options } = *self;
-        let backends: Vec<Arc<B>> = backends.into_iter().map(Arc::new).collect();
-        let first = &backends[0];
-        let choice = chosen(&**first, &geometry.dims, geometry.samples(), options, exact)?;
-        let make = |backend, geometry: &Geometry<'_, T>| Encoding::new(backend, geometry, options, choice.clone());
-        if let Some(divided) = Divided::new(&backends, geometry, options, make, exact)? {
-            return Ok(try_box(divided, "the plan")?);
-        }
-        Ok(try_box(make(first.clone(), geometry)?, "the plan")?)
-    }
-}
-
-/// Tells what a plan would take.
-struct Estimating<'a> {
-    size: &'a ScanSize,
-    options: &'a Options,
-}
-
-impl<T: Real> Task<T> for Estimating<'_> {
-    type Output = Memory;
-    fn on<B: Backend<T>>(&self, backends: Vec<B>, exact: bool) -> Result<Memory> {
-        let Estimating { size, options } = *self;
-        let first = &backends[0];
-        let choice = chosen(first, &size.dims, size.samples, options, exact)?;
-        let memory = |size: &ScanSize| Encoding::<T, B>::memory(first, size, options, choice.as_ref());
-        divided::memory(backends.len(), size, options, memory, exact)
-    }
-}
-
-/// A plan on some backend, for the caller's arrays, whose sizes and numbers have been checked.
-#[doc(hidden)]
-#[allow(missing_docs, private_interfaces)]
-pub trait Engine<T: Real>: Send + Sync {
-    fn info(&self) -> PlanInfo;
-    fn samples(&self) -> usize;
-    fn image_len(&self) -> usize;
-    fn kspace_len(&self) -> usize;
-    fn q_len(&self) -> usize;
-    fn first_beyond(&self, values: Source<'_, Complex<T>>, limit: T) -> Result<Option<(usize, Complex<T>)>>;
-    fn check_room(&self, bytes: usize, what: &str) -> Result<()>;
-    fn wait(&self) -> Result<()>;
-    fn forward(&self, image: Source<'_, Complex<T>>, kspace: Sink<'_, Complex<T>>) -> Result<()>;
-    fn adjoint(&self, weighting: Weighting, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()>;
-    fn grid(&self, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()>;
-    fn grid_kspace(&self, values: &[Complex<T>], grid: &mut [Complex<T>]) -> Result<()>;
-    fn window_correction(&self, axis: usize) -> Result<Vec<f64>>;
-    fn prepare_normal(&self) -> Result<()>;
-    fn normal(&self, x: Source<'_, Complex<T>>, y: Sink<'_, Complex<T>>) -> Result<()>;
-    fn q(&self, q: &mut [Complex<T>]) -> Result<()>;
-    fn save_q(&self, files: &mut AtomicFiles, path: &Path) -> Result<()>;
-    fn load_q(&self, path: &Path) -> Result<()>;
-    fn density(&self, method: Density) -> Result<Vec<T>>;
-    fn coil_maps(&self, kspace: &[Complex<T>], frames: usize, calibration: usize) -> Result<Vec<Complex<T>>>;
-    fn cg(
-        &self,
-        kspace: Source<'_, Complex<T>>,
-        image: Sink<'_, Complex<T>>,
-        options: &CgOptions<'_, T>,
-        report: &mut CgReport,
-        progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
-    ) -> Result<()>;
-}
-
-impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
-    fn info(&self) -> PlanInfo {
-        let choice = self.choice();
-        PlanInfo {
-            method: if choice.is_some() { "nufft" } else { "exact" },
-            device: self.backend.device_name(),
-            simd: self.backend.simd_name(),
-            threads: self.backend.threads(),
-            window: choice.map_or("none", |c| c.shape.window().name()),
-            width: choice.map_or(0, |c| c.shape.width()),
-            grid: choice.map_or(Vec::new(), |c| c.grid.clone()),
-            oversampling: choice.map_or(1.0, |c| {
-                c.grid.iter().zip(&self.dims).map(|(&g, &n)| g as f64 / n as f64).fold(f64::INFINITY, f64::min)
-            }),
-            error: choice.map_or(T::EPSILON, |c| c.error),
-            toeplitz: self.uses_toeplitz(),
-            host_bytes: self.host_bytes(),
-            device_bytes: self.b().device_bytes(),
-            seconds: 0.0,
-        }
-    }
-    fn samples(&self) -> usize {
-        self.samples
-    }
-    fn image_len(&self) -> usize {
-        self.voxels * self.images()
-    }
-    fn kspace_len(&self) -> usize {
-        self.samples * self.coils
-    }
-    fn q_len(&self) -> usize {
-        self.voxels << if self.listed { 0 } else { self.dims.len() }
-    }
-    fn first_beyond(&self, values: Source<'_, Complex<T>>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
-        let values = self.b().input(values)?;
-        self.b().first_beyond(self.b().read(&values), limit)
-    }
-    fn check_room(&self, bytes: usize, what: &str) -> Result<()> {
-        cg::System::check_memory(self, bytes, what)
-    }
-    fn wait(&self) -> Result<()> {
-        self.b().wait()
-    }
-    fn forward(&self, image: Source<'_, Complex<T>>, kspace: Sink<'_, Complex<T>>) -> Result<()> {
-        Encoding::forward(self, image, kspace)
-    }
-    fn adjoint(&self, weighting: Weighting, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()> {
-        Encoding::adjoint(self, weighting, kspace, image)
-    }
-    fn grid(&self, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()> {
-        Encoding::grid(self, kspace, image)
-    }
-    fn grid_kspace(&self, values: &[Complex<T>], grid: &mut [Complex<T>]) -> Result<()> {
-        let d = self.b().input(values.into())?;
-        Encoding::grid_kspace(self, self.b().read(&d), grid)
-    }
-    fn window_correction(&self, axis: usize) -> Result<Vec<f64>> {
-        match self.choice() {
-            Some(c) if axis < self.dims.len() => c.shape.correction(self.dims[axis], c.grid[axis]),
-            _ => Ok(Vec::new()),
-        }
-    }
-    fn prepare_normal(&self) -> Result<()> {
-        self.toeplitz().map(|_| ())
-    }
-    fn normal(&self, x: Source<'_, Complex<T>>, y: Sink<'_, Complex<T>>) -> Result<()> {
-        cg::normal_of_images(self, x, y)
-    }
-    fn q(&self, q: &mut [Complex<T>]) -> Result<()> {
-        Encoding::q(self, q)
-    }
-    fn save_q(&self, files: &mut AtomicFiles, path: &Path) -> Result<()> {
-        Encoding::save_q(self, files, path)
-    }
-    fn load_q(&self, path: &Path) -> Result<()> {
-        Encoding::load_q(self, path)
-    }
-    fn density(&self, method: Density) -> Result<Vec<T>> {
-        Encoding::density(self, method)
-    }
-    fn coil_maps(&self, kspace: &[Complex<T>], frames: usize, calibration: usize) -> Result<Vec<Complex<T>>> {
-        coils::maps(self, self.coils, kspace, frames, calibration)
-    }
-    fn cg(
-        &self,
-        kspace: Source<'_, Complex<T>>,
-        image: Sink<'_, Complex<T>>,
-        options: &CgOptions<'_, T>,
-        report: &mut CgReport,
-        progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
-    ) -> Result<()> {
-        cg::solve(self, kspace, image, options, report, progress)
     }
 }

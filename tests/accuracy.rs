@@ -3,9 +3,10 @@
 mod common;
 
 use common::*;
-use recon::backend::{cpu::Cpu, Backend};
+use recon::backend::cpu::{simd::SimdReal, Cpu};
+use recon::backend::Backend;
+use recon::nufft::choice::{choices, Choice};
 use recon::nufft::Nufft;
-use recon::window::{choices, Choice};
 use recon::{Complex, ErrorKind, Geometry, Method, Normal, Options, Plan, Real, Simd, VoxelBasis, Window};
 
 /// Relative errors of adjoint and forward.
@@ -214,7 +215,7 @@ fn corners<T: Real>(ndim: usize) -> Vec<Vec<T>> {
 }
 
 /// The errors of adjoint and forward with this window and grid, relative to the norms that results have on average.
-fn errors_of_choice<T: Real>(k: &[Vec<T>], dims: &[usize], choice: Choice, random: &mut Random) -> [f64; 2] {
+fn errors_of_choice<T: SimdReal>(k: &[Vec<T>], dims: &[usize], choice: Choice, random: &mut Random) -> [f64; 2] {
     let cpu = Cpu::new(1, Simd::Auto).unwrap();
     let nufft = Nufft::new(&cpu, &slices(k), dims, choice, 1).unwrap();
     let (samples, voxel_count) = (k[0].len(), dims.iter().product());
@@ -244,7 +245,7 @@ fn excess(window: Window, width: usize) -> f64 {
 /// Every width and oversampling that some tolerance asks for, with so few samples that no error is an average.
 #[test]
 fn every_width_and_oversampling_keeps_the_tolerance_with_few_samples() {
-    fn check<T: Real>(window: Window, smallest: f64, all_widths: std::ops::RangeInclusive<usize>) {
+    fn check<T: SimdReal>(window: Window, smallest: f64, all_widths: std::ops::RangeInclusive<usize>) {
         let mut random = Random::fresh();
         let sizes: [&[usize]; 10] = [
             &[24, 3],

@@ -8,19 +8,17 @@
 pub mod cpu;
 pub mod cuda;
 
-use crate::error::Result;
-use crate::real::Real;
+use crate::base::error::Result;
+pub use crate::base::real::Element;
+use crate::base::real::Real;
 use num_complex::Complex;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// What an array can hold: numbers, of which zero bits are zeros.
-pub trait Element: Copy + Default + Send + Sync + 'static {}
-impl Element for f32 {}
-impl Element for f64 {}
-impl Element for u32 {}
-impl Element for u64 {}
-impl<T: Real> Element for Complex<T> {}
+/// The widest window that the gridding kernels take.
+pub const MAX_WIDTH: usize = 16;
+/// The highest degree of the taps' polynomials.
+pub const MAX_DEGREE: usize = MAX_WIDTH + 8;
 
 /// An array of the caller's to read, in the host's memory or a GPU's.
 #[derive(Debug)]
@@ -381,7 +379,7 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     fn convolution_cost(&self, dims: &[usize]) -> f64;
 
     /// Sorts samples at `k` (one slice an axis, cycles per voxel) for spreading onto a periodic grid of size `grid` with a
-    /// window of the taps that [`crate::window::Shape::polynomials`] gives. `arrays` is how many arrays of samples come at
+    /// window of the taps that [`crate::nufft::window::Shape::polynomials`] gives. `arrays` is how many arrays of samples come at
     /// once, at most.
     fn gridder(&self, k: &[&[T]], grid: &[usize], taps: &[Vec<f64>], arrays: usize) -> Result<Self::Gridder>;
     /// Bytes that a gridder of so many samples and arrays at once holds, about.

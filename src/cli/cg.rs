@@ -1,7 +1,7 @@
 //! `recon cg`.
 
 use crate::io::{Image, Scan};
-use crate::options::{Combination, DensityArgs, InputArgs, PlanArgs, Precision, PriorKind};
+use crate::options::{Combination, DensityArgs, InputArgs, LambdaUnitKind, PlanArgs, Precision, PriorKind};
 use crate::output::{check_outputs, check_together, image_files, print, reader_left, write_images, write_text};
 use crate::progress::Progress;
 use crate::reader::read_images;
@@ -132,25 +132,6 @@ const UNWEIGHTED: &str = match defaults::WEIGHTED {
     true => "No weights in the data term",
     false => "No weights in the data term [default]",
 };
-
-/// What --lambda is relative to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum LambdaUnitKind {
-    /// The mean of the diagonal of E^H W E over the voxels that the coils see (the sum of the data's weights, where coil
-    /// maps have unit norm): one value serves scans of any length
-    Relative,
-    /// 1: lambda stands in the equations as it is
-    Absolute,
-}
-
-impl From<LambdaUnitKind> for LambdaUnit {
-    fn from(kind: LambdaUnitKind) -> LambdaUnit {
-        match kind {
-            LambdaUnitKind::Relative => LambdaUnit::Relative,
-            LambdaUnitKind::Absolute => LambdaUnit::Absolute,
-        }
-    }
-}
 
 /// How E^H W E is computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

@@ -1,7 +1,6 @@
 //! What the program's options are when they are not given: the library's, and the few that only the program has.
 
-use crate::cg::LambdaUnitKind;
-use crate::options::{Combination, DensityKind, PriorKind};
+use crate::options::{Combination, DensityKind, LambdaUnitKind, PriorKind};
 use recon::LambdaUnit;
 
 pub use recon::defaults::{CALIBRATION, EDGE, ITERATIONS, LAMBDA, RESIDUAL, TOLERANCE};

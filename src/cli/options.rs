@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use recon::bail;
-use recon::{Combine, Density, Device, Method, Options, Result, Simd, VoxelBasis, Window};
+use recon::{Combine, Density, Device, LambdaUnit, Method, Options, Result, Simd, VoxelBasis, Window};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -327,4 +327,23 @@ fn parse_bytes(text: &str) -> std::result::Result<usize, String> {
     };
     let bytes = power.and_then(|p| digits.parse::<usize>().ok()?.checked_mul(1 << (10 * p)));
     bytes.ok_or_else(|| "a whole number is expected, alone or with K, M, G or T, such as 512M".into())
+}
+
+/// What --lambda is relative to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum LambdaUnitKind {
+    /// The mean of the diagonal of E^H W E over the voxels that the coils see (the sum of the data's weights, where coil
+    /// maps have unit norm): one value serves scans of any length
+    Relative,
+    /// 1: lambda stands in the equations as it is
+    Absolute,
+}
+
+impl From<LambdaUnitKind> for LambdaUnit {
+    fn from(kind: LambdaUnitKind) -> LambdaUnit {
+        match kind {
+            LambdaUnitKind::Relative => LambdaUnit::Relative,
+            LambdaUnitKind::Absolute => LambdaUnit::Absolute,
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Checks on the caller's pointers. Every pointer of the C API goes through this file before it is used.
 
 use crate::backend::{Sink, Source};
-use crate::error::{bail, Result};
+use crate::base::error::{bail, Result};
 use std::ops::Range;
 
 /// No array is larger: the address space of a process on today's 64-bit machines.
@@ -147,7 +147,7 @@ pub(super) fn choice<V: Copy>(field: &str, value: u32, known: &[(u32, &str, V)])
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorKind::*;
+    use crate::base::error::ErrorKind::*;
 
     #[test]
     fn pointers_are_checked() {

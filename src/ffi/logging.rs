@@ -1,7 +1,7 @@
 //! The log callback: the library's only global state.
 
 use super::structs::recon_log_callback;
-use crate::error::{bail, Result};
+use crate::base::error::{bail, Result};
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use std::cell::Cell;
 use std::ffi::{c_void, CString};

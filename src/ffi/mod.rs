@@ -16,12 +16,13 @@ pub use status::recon_status;
 pub use structs::*;
 
 use crate::backend::cuda::runtime;
-use crate::error::{bail, checked_product, try_box, try_collect, try_vec, Result};
-use crate::metrics::Scale;
-use crate::phantom::{CoilModel, Ellipsoid, Phantom};
-use crate::plan::{Plan, PlanInfo};
-use crate::real::{narrow, wide, Real};
-use crate::trajectory::{SpokeOrder, Trajectory};
+use crate::base::error::{bail, checked_product, try_box, try_collect, try_vec, Result};
+use crate::base::real::{narrow, wide, Real};
+use crate::engine::interface::PlanInfo;
+use crate::plan::Plan;
+use crate::simulation::metrics::Scale;
+use crate::simulation::phantom::{CoilModel, Ellipsoid, Phantom};
+use crate::simulation::trajectory::{SpokeOrder, Trajectory};
 use crate::{Combine, Complex, Density, Progress, Resize, Stop, Warning, WarningKind};
 use arrays::{check_pointer, choice, size, Arrays};
 use scan::{precision, with_precision, Precision, Scan};
@@ -1311,7 +1312,7 @@ pub unsafe extern "C" fn recon_add_noise(
             };
             let mut noisy = try_vec(len, Complex::default(), "noisy data")?;
             noisy.iter_mut().zip(&*kspace).for_each(|(to, from)| *to = wide(*from));
-            let sigma = crate::phantom::add_noise(&mut noisy, snr, seed)?;
+            let sigma = crate::simulation::phantom::add_noise(&mut noisy, snr, seed)?;
             kspace.iter_mut().zip(&noisy).for_each(|(to, from)| *to = narrow(*from));
             if let Some(deviation) = deviation {
                 *deviation = sigma;
@@ -1361,8 +1362,8 @@ pub unsafe extern "C" fn recon_metrics(
             let image = arrays.input::<Complex<T>>("image", image.cast(), scan.voxels)?;
             let truth = arrays.input::<Complex<T>>("truth", truth.cast(), scan.voxels)?;
             match magnitude {
-                false => crate::metrics::compare(image, truth, scale, kept.as_deref())?,
-                true => crate::metrics::compare_magnitude(image, truth, scale, kept.as_deref())?,
+                false => crate::simulation::metrics::compare(image, truth, scale, kept.as_deref())?,
+                true => crate::simulation::metrics::compare_magnitude(image, truth, scale, kept.as_deref())?,
             }
         });
         out.value = recon_quality {

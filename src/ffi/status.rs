@@ -1,7 +1,7 @@
 //! Status codes, the text of the last error, and the one place where panics stop.
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::float_mode::FloatMode;
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::float_mode::FloatMode;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::ffi::CStr;

@@ -1,9 +1,9 @@
 //! The public structures and enumerations of the C API, and how versions of them are told apart.
 
 use super::arrays::{check_pointer, Arrays};
-use crate::cg::LambdaUnit;
-use crate::defaults;
-use crate::error::{bail, Result};
+use crate::base::defaults;
+use crate::base::error::{bail, Result};
+use crate::base::options::LambdaUnit;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
 
@@ -712,7 +712,7 @@ pub(super) fn put_text<const N: usize>(to: &mut [c_char; N], text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorKind::*;
+    use crate::base::error::ErrorKind::*;
 
     /// A structure that has gained a field since its first version of 16 bytes.
     #[repr(C)]

@@ -6,11 +6,11 @@ mod phase;
 
 use super::simd::Level;
 use super::threads::Threads;
+use crate::backend::cpu::simd::SimdReal;
 use crate::backend::Sign;
-use crate::error::{try_collect, Result};
-use crate::interrupt::Watch;
-use crate::pool::Pool;
-use crate::real::Real;
+use crate::base::buffer_pool::Pool;
+use crate::base::error::{try_collect, Result};
+use crate::base::interrupt::Watch;
 use num_complex::Complex;
 
 /// Direct sums between samples and voxels.
@@ -26,7 +26,7 @@ enum Voxels<T> {
     List(Vec<Vec<T>>),
 }
 
-impl<T: Real> DirectSum<T> {
+impl<T: SimdReal> DirectSum<T> {
     /// See [`crate::backend::Backend::direct_sum`].
     pub fn new(threads: &Threads, level: Level, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>) -> Result<Self> {
         let own = |lists: &[&[T]]| -> Result<Vec<Vec<T>>> {
@@ -95,7 +95,7 @@ mod tests {
         ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64 - 0.5
     }
 
-    fn points<T: Real>(state: &mut u64, ndim: usize, count: usize, scale: f64) -> Vec<Vec<T>> {
+    fn points<T: SimdReal>(state: &mut u64, ndim: usize, count: usize, scale: f64) -> Vec<Vec<T>> {
         (0..ndim).map(|_| (0..count).map(|_| T::of(scale * uniform(state))).collect()).collect()
     }
 
@@ -104,7 +104,13 @@ mod tests {
     }
 
     /// Distance from out(a) = sum_b values(b) exp(sign i 2 pi a.b), relative to what the norm of such sums is on average.
-    fn compare<T: Real>(out: &[Complex<T>], sign: f64, from: &[Vec<T>], values: &[Complex<T>], to: &[Vec<T>]) -> f64 {
+    fn compare<T: SimdReal>(
+        out: &[Complex<T>],
+        sign: f64,
+        from: &[Vec<T>],
+        values: &[Complex<T>],
+        to: &[Vec<T>],
+    ) -> f64 {
         let mut error = 0.0;
         for (a, out) in out.iter().enumerate() {
             let mut sum = Complex::new(0.0, 0.0);
@@ -126,13 +132,13 @@ mod tests {
         (error / (norm * out.len() as f64)).sqrt()
     }
 
-    fn complexes<T: Real>(state: &mut u64, count: usize) -> Vec<Complex<T>> {
+    fn complexes<T: SimdReal>(state: &mut u64, count: usize) -> Vec<Complex<T>> {
         (0..count).map(|_| Complex::new(T::of(uniform(state)), T::of(uniform(state)))).collect()
     }
 
     /// Both directions at every level: their errors, that all of the output is written, and that neither the number of
     /// threads nor an earlier call changes a bit.
-    fn check<T: Real>(dims: &[usize], samples: usize, list: Option<usize>, bound: f64) {
+    fn check<T: SimdReal>(dims: &[usize], samples: usize, list: Option<usize>, bound: f64) {
         let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
         let mut state = clock.as_nanos() as u64;
         let what = format!("{} {dims:?} {samples} {list:?}, seed {state}", T::NAME);

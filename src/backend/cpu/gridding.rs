@@ -17,11 +17,11 @@
 use super::memory::Aligned;
 use super::simd::{prefetch, Arith, Kernel, Level, Vector};
 use super::threads::{Shared, Threads};
-use crate::error::{bail, checked_product, try_collect, try_reserve, try_vec, Result};
-use crate::memory::{product, sum};
-use crate::pool::{Lease, Pool};
-use crate::real::Real;
-use crate::window::MAX_WIDTH;
+use crate::backend::cpu::simd::SimdReal;
+use crate::backend::MAX_WIDTH;
+use crate::base::buffer_pool::{Lease, Pool};
+use crate::base::error::{bail, checked_product, try_collect, try_reserve, try_vec, Result};
+use crate::base::sizes::{product, sum};
 use num_complex::Complex;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -127,7 +127,7 @@ struct LayoutOf<T> {
     real: std::marker::PhantomData<T>,
 }
 
-impl<T: Real> Kernel for LayoutOf<T> {
+impl<T: SimdReal> Kernel for LayoutOf<T> {
     type Output = Layout;
     #[inline(always)]
     fn run<A: Arith>(self) -> Layout {
@@ -169,7 +169,7 @@ struct Tiling {
 }
 
 impl Tiling {
-    fn new<T: Real>(level: Level, grid: &[usize], width: usize) -> Tiling {
+    fn new<T: SimdReal>(level: Level, grid: &[usize], width: usize) -> Tiling {
         let layout = level.run(LayoutOf { width, real: std::marker::PhantomData::<T> });
         let size = [0, 1, 2].map(|a| *grid.get(a).unwrap_or(&1));
         let taps = [0, 1, 2].map(|a| if a < grid.len() { width } else { 1 });
@@ -182,7 +182,7 @@ impl Tiling {
     }
 }
 
-impl<T: Real> Gridder<T> {
+impl<T: SimdReal> Gridder<T> {
     /// Sorts samples; see [`crate::backend::Backend::gridder`].
     pub fn new(
         threads: &Threads,
@@ -566,7 +566,7 @@ impl<T: Real> Gridder<T> {
 /// # Safety
 /// A vector must be readable there, in rows of `row` elements.
 #[inline(always)]
-unsafe fn evaluate<T: Real, V: Vector<T>>(
+unsafe fn evaluate<T: SimdReal, V: Vector<T>>(
     polynomials: &[T],
     row: usize,
     first: usize,
@@ -607,7 +607,7 @@ macro_rules! with_vectors {
     };
 }
 
-impl<T: Real> Kernel for Spread<'_, T> {
+impl<T: SimdReal> Kernel for Spread<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -616,7 +616,7 @@ impl<T: Real> Kernel for Spread<'_, T> {
     }
 }
 
-impl<T: Real> Spread<'_, T> {
+impl<T: SimdReal> Spread<'_, T> {
     #[inline(always)]
     fn all<A: Arith, const N: usize>(&mut self) {
         let g = self.gridder;
@@ -718,7 +718,7 @@ impl Rows {
 /// # Safety
 /// `taps` must be their records, and the window's rows from `first` on cells that may be written.
 #[inline(always)]
-unsafe fn add<T: Real, A: Arith, const N: usize, const S: usize>(
+unsafe fn add<T: SimdReal, A: Arith, const N: usize, const S: usize>(
     g: &Gridder<T>,
     taps: *const T,
     order: &[u32],
@@ -761,7 +761,7 @@ unsafe fn add<T: Real, A: Arith, const N: usize, const S: usize>(
 /// # Safety
 /// As [`add`].
 #[inline(always)]
-unsafe fn add_rows<T: Real, A: Arith, const N: usize, const S: usize>(
+unsafe fn add_rows<T: SimdReal, A: Arith, const N: usize, const S: usize>(
     x: &[[T::V<A>; N]; S],
     y: *const T,
     record: usize,
@@ -799,7 +799,12 @@ unsafe fn add_rows<T: Real, A: Arith, const N: usize, const S: usize>(
 /// # Safety
 /// `sums` must be a block, and the window's rows from `cells` and from `lost` on lie inside a tile's buffers.
 #[inline(always)]
-unsafe fn add_block<T: Real, A: Arith, const N: usize>(g: &Gridder<T>, sums: *const T, cells: *mut T, lost: *mut T) {
+unsafe fn add_block<T: SimdReal, A: Arith, const N: usize>(
+    g: &Gridder<T>,
+    sums: *const T,
+    cells: *mut T,
+    lost: *mut T,
+) {
     let lanes = T::V::<A>::LANES;
     let rows = Rows::new(g.extent[0], g.extent[1]);
     for jz in 0..g.taps[2] {
@@ -830,7 +835,7 @@ struct Interpolate<'a, T> {
     work: &'a mut Work<T>,
 }
 
-impl<T: Real> Kernel for Interpolate<'_, T> {
+impl<T: SimdReal> Kernel for Interpolate<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -839,7 +844,7 @@ impl<T: Real> Kernel for Interpolate<'_, T> {
     }
 }
 
-impl<T: Real> Interpolate<'_, T> {
+impl<T: SimdReal> Interpolate<'_, T> {
     #[inline(always)]
     fn all<A: Arith, const N: usize>(&mut self) {
         let g = self.gridder;
@@ -873,7 +878,11 @@ impl<T: Real> Interpolate<'_, T> {
 /// # Safety
 /// `taps` must be the sample's record, and its window lie inside the buffer.
 #[inline(always)]
-unsafe fn window_sum<T: Real, A: Arith, const N: usize>(g: &Gridder<T>, taps: *const T, first: *const T) -> Complex<T> {
+unsafe fn window_sum<T: SimdReal, A: Arith, const N: usize>(
+    g: &Gridder<T>,
+    taps: *const T,
+    first: *const T,
+) -> Complex<T> {
     let lanes = T::V::<A>::LANES;
     let Layout { x_len, tap_vectors, .. } = g.layout;
     let [row, plane] = [2 * g.extent[0], 2 * g.extent[0] * g.extent[1]];

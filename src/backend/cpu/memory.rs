@@ -1,7 +1,7 @@
 //! Arrays at addresses that suit vectors and caches: zeroed, and in huge pages where they are large.
 
 use crate::backend::Element;
-use crate::error::{bail, Result};
+use crate::base::error::{bail, Result};
 use std::alloc::{alloc, dealloc, Layout};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;

@@ -1,5 +1,6 @@
 //! The CPU backend: arrays are vectors, views are slices, work is shared among the plan's threads.
 
+pub mod cost;
 pub mod direct;
 pub mod fft;
 pub mod gridding;
@@ -9,18 +10,17 @@ pub mod threads;
 mod vector;
 
 use super::{Backend, Complexes, ComplexesMut, Csr, Element, Reals, Sink, Source, View, ViewMut};
-use crate::error::{bail, Result};
-use crate::geometry::first_beyond;
-use crate::plan::Simd;
-use crate::real::{narrow, Real};
-use crate::window;
+use crate::base::error::{bail, Result};
+use crate::base::geometry::first_beyond;
+use crate::base::options::Simd;
+use crate::base::real::narrow;
 use direct::DirectSum;
 use fft::convolver::Convolver;
 use fft::GridFft;
 use gridding::Gridder;
 use memory::Aligned;
 use num_complex::Complex;
-use simd::Level;
+use simd::{Level, SimdReal};
 use threads::Threads;
 use vector::each_chunk;
 
@@ -74,7 +74,7 @@ fn on_device<A>() -> Result<A> {
     )
 }
 
-impl<T: Real> Backend<T> for Cpu {
+impl<T: SimdReal> Backend<T> for Cpu {
     type Array<E: Element> = Aligned<E>;
     type Input<'a, E: Element> = &'a [E];
     type Output<'a, E: Element> = &'a mut [E];
@@ -164,10 +164,10 @@ impl<T: Real> Backend<T> for Cpu {
         6 << 20
     }
     fn transform_cost(&self, grid: &[usize], dims: &[usize], samples: usize, width: usize) -> f64 {
-        window::cost(grid, dims, samples, width, size_of::<T>())
+        cost::transform(grid, dims, samples, width, size_of::<T>())
     }
     fn convolution_cost(&self, dims: &[usize]) -> f64 {
-        window::toeplitz_cost(dims, size_of::<T>())
+        cost::convolution(dims, size_of::<T>())
     }
 
     fn gridder(&self, k: &[&[T]], grid: &[usize], taps: &[Vec<f64>], arrays: usize) -> Result<Gridder<T>> {

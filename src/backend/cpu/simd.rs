@@ -3,9 +3,9 @@
 //! A [`Kernel`] is written with the [`Vector`]s of a level, or in plain arrays of fixed size which the compiler turns into
 //! vector code; [`Level::run`] calls the copy of it compiled for that level. [`Level::choose`] picks the level.
 
-use crate::error::{bail, Result};
-use crate::plan::Simd;
-use crate::real::Real;
+use crate::base::error::{bail, Result};
+use crate::base::options::Simd;
+use crate::base::real::Real;
 use num_complex::Complex;
 
 /// What differs between levels: the vectors, and how a b + c is rounded.
@@ -18,6 +18,20 @@ pub trait Arith: Copy {
     type F64: Vector<f64>;
     /// a b + c, in one rounding where the level has fused multiply-add.
     fn fma<T: Real>(a: T, b: T, c: T) -> T;
+}
+
+/// A precision that vector units compute in.
+pub trait SimdReal: Real {
+    /// The vector of a level.
+    type V<A: Arith>: Vector<Self>;
+}
+
+impl SimdReal for f32 {
+    type V<A: Arith> = A::F32;
+}
+
+impl SimdReal for f64 {
+    type V<A: Arith> = A::F64;
 }
 
 /// A vector of reals in a register.
@@ -548,7 +562,7 @@ mod x86 {
 #[cfg_attr(target_arch = "x86_64", allow(dead_code))]
 mod portable {
     use super::Vector;
-    use crate::real::Real;
+    use crate::base::real::Real;
     use num_complex::Complex;
     use std::array::from_fn;
 
@@ -638,7 +652,7 @@ mod portable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorKind;
+    use crate::base::error::ErrorKind;
 
     /// Every function of a vector against plain arithmetic.
     fn check<T: Real, V: Vector<T>>() {

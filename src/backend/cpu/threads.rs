@@ -6,8 +6,8 @@
 //! under one lock. A caller never waits for a worker to begin, only for those that have begun to end: regions within
 //! regions and calls from several threads at once make progress, with few workers or none.
 
-use crate::error::{bail, Result};
-use crate::float_mode::FloatMode;
+use crate::base::error::{bail, Result};
+use crate::base::float_mode::FloatMode;
 use std::any::Any;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};

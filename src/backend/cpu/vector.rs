@@ -6,7 +6,7 @@ use super::simd::{Arith, Kernel, Level};
 use super::threads::{Shared, Threads};
 use super::Cpu;
 use crate::backend::cpu::gridding::{flat, flat_mut};
-use crate::real::Real;
+use crate::backend::cpu::simd::SimdReal;
 use num_complex::Complex;
 
 /// Elements of one task.
@@ -48,7 +48,7 @@ struct Dot<'a, T> {
     y: &'a [T],
 }
 
-impl<T: Real> Kernel for Dot<'_, T> {
+impl<T: SimdReal> Kernel for Dot<'_, T> {
     type Output = f64;
     #[inline(always)]
     fn run<A: Arith>(self) -> f64 {
@@ -69,7 +69,7 @@ impl<T: Real> Kernel for Dot<'_, T> {
     }
 }
 
-fn dot_chunk<T: Real>(level: Level, x: &[Complex<T>], y: &[Complex<T>]) -> f64 {
+fn dot_chunk<T: SimdReal>(level: Level, x: &[Complex<T>], y: &[Complex<T>]) -> f64 {
     level.run(Dot { x: flat(x), y: flat(y) })
 }
 
@@ -81,7 +81,7 @@ struct Combine<'a, T> {
     y: &'a mut [T],
 }
 
-impl<T: Real> Kernel for Combine<'_, T> {
+impl<T: SimdReal> Kernel for Combine<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<A: Arith>(self) {
@@ -92,7 +92,7 @@ impl<T: Real> Kernel for Combine<'_, T> {
 }
 
 /// y = a x + b y.
-fn combine<T: Real>(cpu: &Cpu, a: f64, x: &[Complex<T>], b: f64, y: &mut [Complex<T>]) {
+fn combine<T: SimdReal>(cpu: &Cpu, a: f64, x: &[Complex<T>], b: f64, y: &mut [Complex<T>]) {
     assert_eq!(x.len(), y.len());
     each_chunk(&cpu.threads, y, |y, start| {
         let x = flat(&x[start..start + y.len()]);
@@ -101,18 +101,18 @@ fn combine<T: Real>(cpu: &Cpu, a: f64, x: &[Complex<T>], b: f64, y: &mut [Comple
 }
 
 /// See [`crate::backend::Backend::axpy`].
-pub fn axpy<T: Real>(cpu: &Cpu, a: f64, x: &[Complex<T>], y: &mut [Complex<T>]) {
+pub fn axpy<T: SimdReal>(cpu: &Cpu, a: f64, x: &[Complex<T>], y: &mut [Complex<T>]) {
     combine(cpu, a, x, 1.0, y);
 }
 
 /// See [`crate::backend::Backend::dot`].
-pub fn dot<T: Real>(cpu: &Cpu, x: &[Complex<T>], y: &[Complex<T>]) -> f64 {
+pub fn dot<T: SimdReal>(cpu: &Cpu, x: &[Complex<T>], y: &[Complex<T>]) -> f64 {
     assert_eq!(x.len(), y.len());
     sum_chunks(cpu, x.len(), |start, len| dot_chunk(cpu.level, &x[start..start + len], &y[start..start + len]))
 }
 
 /// See [`crate::backend::Backend::cg_step`].
-pub fn cg_step<T: Real>(
+pub fn cg_step<T: SimdReal>(
     cpu: &Cpu,
     step: f64,
     p: &[Complex<T>],
@@ -133,7 +133,7 @@ pub fn cg_step<T: Real>(
 }
 
 /// See [`crate::backend::Backend::cg_direction`].
-pub fn cg_direction<T: Real>(cpu: &Cpu, beta: f64, r: &[Complex<T>], p: &mut [Complex<T>]) {
+pub fn cg_direction<T: SimdReal>(cpu: &Cpu, beta: f64, r: &[Complex<T>], p: &mut [Complex<T>]) {
     combine(cpu, 1.0, r, beta, p);
 }
 
@@ -169,7 +169,7 @@ where
 }
 
 /// See [`crate::backend::Backend::multiply`].
-pub fn multiply<T: Real>(cpu: &Cpu, x: &[Complex<T>], y: &[Complex<T>], z: &mut [Complex<T>]) {
+pub fn multiply<T: SimdReal>(cpu: &Cpu, x: &[Complex<T>], y: &[Complex<T>], z: &mut [Complex<T>]) {
     each(
         cpu,
         x,
@@ -181,7 +181,7 @@ pub fn multiply<T: Real>(cpu: &Cpu, x: &[Complex<T>], y: &[Complex<T>], z: &mut 
 }
 
 /// See [`crate::backend::Backend::add_conj_products`]; for one array.
-pub fn add_conj_product<T: Real>(cpu: &Cpu, x: &[Complex<T>], y: &[Complex<T>], z: &mut [Complex<T>]) {
+pub fn add_conj_product<T: SimdReal>(cpu: &Cpu, x: &[Complex<T>], y: &[Complex<T>], z: &mut [Complex<T>]) {
     each(
         cpu,
         x,
@@ -193,7 +193,7 @@ pub fn add_conj_product<T: Real>(cpu: &Cpu, x: &[Complex<T>], y: &[Complex<T>], 
 }
 
 /// See [`crate::backend::Backend::weigh`].
-pub fn weigh<T: Real>(cpu: &Cpu, w: &[T], x: &[Complex<T>], z: &mut [Complex<T>]) {
+pub fn weigh<T: SimdReal>(cpu: &Cpu, w: &[T], x: &[Complex<T>], z: &mut [Complex<T>]) {
     each(
         cpu,
         w,
@@ -205,7 +205,7 @@ pub fn weigh<T: Real>(cpu: &Cpu, w: &[T], x: &[Complex<T>], z: &mut [Complex<T>]
 }
 
 /// See [`crate::backend::Backend::add_differences`].
-pub fn add_differences<T: Real>(
+pub fn add_differences<T: SimdReal>(
     cpu: &Cpu,
     dims: &[usize],
     weights: Option<&[T]>,

@@ -6,9 +6,9 @@
 //! short or of another version is compiled anew; a folder that cannot be written is only read.
 
 use super::library::nvrtc;
-use crate::atomic_file::whole;
-use crate::checksum::Checksum;
-use crate::error::{Error, ErrorKind, Result};
+use crate::base::atomic_file::whole;
+use crate::base::checksum::Checksum;
+use crate::base::error::{Error, ErrorKind, Result};
 use cudarc::nvrtc::sys as rtc;
 use std::ffi::{CStr, CString};
 use std::path::{Path, PathBuf};

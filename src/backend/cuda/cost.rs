@@ -1,6 +1,6 @@
 //! What transforms cost on a GPU, in nanoseconds of an H200: only ratios matter here, and those vary less between GPUs.
 
-use crate::fft_size::next_fast_size;
+use crate::base::fft_size::next_fast_size;
 
 /// Nanoseconds that a launch takes, however small.
 const LAUNCH: f64 = 3000.0;

@@ -5,7 +5,7 @@ use super::library::check;
 use super::memory::{DeviceArray, Memory};
 use super::runtime::{Context, Event, Function, Properties, Stream};
 use crate::backend::Element;
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 use cudarc::driver::sys as cu;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex};

@@ -5,9 +5,9 @@ use super::compile::Kernels;
 use super::gpu::{launch, Gpu};
 use super::memory::DeviceArray;
 use super::runtime::{Function, Properties};
-use crate::error::{bail, checked_product, Result};
-use crate::real::Real;
-use crate::window::{MAX_DEGREE, MAX_WIDTH};
+use crate::backend::{MAX_DEGREE, MAX_WIDTH};
+use crate::base::error::{bail, checked_product, Result};
+use crate::base::real::Real;
 use num_complex::Complex;
 use std::sync::Mutex;
 

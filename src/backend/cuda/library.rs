@@ -1,6 +1,6 @@
 //! What of CUDA this machine has: the driver and NVRTC, loaded when they are first asked for.
 
-use crate::error::{bail, Error, ErrorKind, Result};
+use crate::base::error::{bail, Error, ErrorKind, Result};
 use cudarc::driver::sys as cu;
 use cudarc::nvrtc::sys as rtc;
 use std::ffi::CStr;

@@ -1,11 +1,11 @@
 //! Memory of a GPU: arrays, and what a plan keeps of them for the next that asks.
 
+use super::idle::Idle;
 use super::library::check;
 use super::runtime::{Event, Stream};
 use crate::backend::Element;
-use crate::error::{bail, ErrorKind, Result};
+use crate::base::error::{bail, ErrorKind, Result};
 use cudarc::driver::sys as cu;
-use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -25,42 +25,6 @@ pub struct Memory {
     /// Bytes taken from the GPU.
     held: AtomicUsize,
     idle: Mutex<Idle>,
-}
-
-/// Memory that nobody uses for the time being.
-#[derive(Default)]
-pub struct Idle {
-    bytes: usize,
-    /// Addresses by size.
-    blocks: HashMap<usize, Vec<u64>>,
-}
-
-impl Idle {
-    fn take(&mut self, bytes: usize) -> Option<u64> {
-        let address = self.blocks.get_mut(&bytes)?.pop()?;
-        self.bytes -= bytes;
-        Some(address)
-    }
-
-    fn put(&mut self, address: u64, bytes: usize) {
-        self.bytes += bytes;
-        self.blocks.entry(bytes).or_default().push(address);
-    }
-
-    /// Frees blocks until at most `most` bytes are left; gives the bytes freed. The context is current, and no work that
-    /// uses them is under way.
-    pub fn trim(&mut self, most: usize) -> usize {
-        let before = self.bytes;
-        for (&bytes, addresses) in &mut self.blocks {
-            while self.bytes > most {
-                let Some(address) = addresses.pop() else { break };
-                // SAFETY: allocated by a plan of this context, and nobody has it any more.
-                unsafe { cu::cuMemFree_v2(address) };
-                self.bytes -= bytes;
-            }
-        }
-        before - self.bytes
-    }
 }
 
 impl Memory {
@@ -193,7 +157,7 @@ impl Memory {
             self.retire_used();
         }
         let mut idle = self.idle();
-        if idle.bytes <= most {
+        if idle.bytes() <= most {
             return 0;
         }
         let _current = self.stream.context.enter();
@@ -214,11 +178,9 @@ impl Drop for Memory {
             cu::cuStreamSynchronize(self.stream.handle());
         }
         self.retire_used();
-        let mut ours = std::mem::take(&mut *self.idle());
+        let mut ours = self.idle();
         let mut theirs = self.stream.context.idle();
-        for (&bytes, addresses) in &mut ours.blocks {
-            addresses.drain(..).for_each(|address| theirs.put(address, bytes));
-        }
+        ours.take_all().for_each(|(bytes, address)| theirs.put(address, bytes));
         let most = KEPT.min(self.stream.context.properties.memory / 16);
         theirs.trim(most);
     }

@@ -10,14 +10,15 @@ pub mod direct;
 pub mod fft;
 pub mod gpu;
 pub mod gridding;
+mod idle;
 pub mod library;
 pub mod memory;
 pub mod runtime;
 mod vector;
 
 use super::{Backend, Complexes, ComplexesMut, Csr, Element, Reals, Sink, Source, View, ViewMut};
-use crate::error::Result;
-use crate::real::Real;
+use crate::base::error::Result;
+use crate::base::real::Real;
 use direct::DirectSum;
 use fft::{Convolver, GridFft};
 use gpu::Gpu;

@@ -1,9 +1,9 @@
 //! GPUs, their contexts, streams and modules: what kernels run on. Every call leaves the caller's current context as it was.
 
 use super::compile::{self, Kernels};
+use super::idle::Idle;
 use super::library::{check, driver};
-use super::memory::Idle;
-use crate::error::{bail, ErrorKind, Result};
+use crate::base::error::{bail, ErrorKind, Result};
 use cudarc::driver::sys as cu;
 use std::collections::HashMap;
 use std::ffi::{c_void, CString};

@@ -4,8 +4,8 @@ use super::compile::Kernels;
 use super::gpu::{launch, Gpu};
 use super::memory::DeviceArray;
 use super::runtime::Function;
-use crate::error::Result;
-use crate::real::Real;
+use crate::base::error::Result;
+use crate::base::real::Real;
 use num_complex::Complex;
 
 /// Threads of a block, as in the kernels.

@@ -8,9 +8,9 @@
 use super::super::simd::{Arith, Kernel, Level, Vector};
 use super::super::threads::{Shared, Threads};
 use super::phase::{cos_sin, phases};
-use crate::error::{try_vec, Result};
-use crate::interrupt::Watch;
-use crate::real::Real;
+use crate::backend::cpu::simd::SimdReal;
+use crate::base::error::{try_vec, Result};
+use crate::base::interrupt::Watch;
 use num_complex::Complex;
 use std::array::from_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,7 +33,7 @@ struct Axis<'a, T> {
     k: Option<&'a [T]>,
 }
 
-impl<T: Real> Axis<'_, T> {
+impl<T: SimdReal> Axis<'_, T> {
     fn k(&self, sample: usize) -> f64 {
         self.k.map_or(0.0, |k| k[sample].wide())
     }
@@ -64,7 +64,7 @@ impl<T: Real> Axis<'_, T> {
 }
 
 /// The axes in their roles: x, whose symmetry is used, and those of its lines. Axes of one voxel are left out.
-fn axes<'a, T: Real>(k: &'a [Vec<T>], dims: [usize; 3]) -> [Axis<'a, T>; 3] {
+fn axes<'a, T: SimdReal>(k: &'a [Vec<T>], dims: [usize; 3]) -> [Axis<'a, T>; 3] {
     let one = Axis { n: 1, stride: 0, k: None };
     let mut axes = [one; 3];
     let (mut used, mut stride) = (0, 1);
@@ -83,19 +83,19 @@ fn axes<'a, T: Real>(k: &'a [Vec<T>], dims: [usize; 3]) -> [Axis<'a, T>; 3] {
 }
 
 /// The first `len` elements of a buffer from the beginning of a line of the cache on.
-fn aligned<T: Real>(buffer: &mut [T], len: usize) -> &mut [T] {
+fn aligned<T: SimdReal>(buffer: &mut [T], len: usize) -> &mut [T] {
     let skip = buffer.as_ptr().align_offset(LINE);
     &mut buffer[skip..][..len]
 }
 
 /// Elements of [`scratch`].
-pub fn scratch_len<T: Real>(threads: usize, level: Level, samples: usize, dims: [usize; 3]) -> usize {
+pub fn scratch_len<T: SimdReal>(threads: usize, level: Level, samples: usize, dims: [usize; 3]) -> usize {
     let to_image = ToImage::<T>::new(level, &[], samples, dims).scratch(threads);
     to_image.max(ToSamples::<T>::new(level, &[], dims).scratch(threads)) + LINE / size_of::<T>()
 }
 
 /// Scratch for one sum at a time, whichever way.
-pub fn scratch<T: Real>(threads: &Threads, level: Level, samples: usize, dims: [usize; 3]) -> Result<Vec<T>> {
+pub fn scratch<T: SimdReal>(threads: &Threads, level: Level, samples: usize, dims: [usize; 3]) -> Result<Vec<T>> {
     try_vec(scratch_len::<T>(threads.count(), level, samples, dims), T::ZERO, "exact sums")
 }
 
@@ -119,7 +119,7 @@ fn wave<V: Vector<f64>>(k: V, positions: [f64; MOST_LANES]) -> (V, V) {
 /// exp(i 2 pi k r) times `factor` for r = first, first + 1, ..., handed on as (index, reals, imaginaries): a few
 /// positions times steps of as many positions, each found in double precision.
 #[inline(always)]
-fn along_axis<A: Arith, T: Real>(
+fn along_axis<A: Arith, T: SimdReal>(
     k: f64,
     first: f64,
     count: usize,
@@ -188,9 +188,9 @@ fn panel_vectors(level: Level) -> usize {
     level.run(Wide)
 }
 
-fn lanes<T: Real>(level: Level) -> usize {
+fn lanes<T: SimdReal>(level: Level) -> usize {
     struct Lanes<T>(std::marker::PhantomData<T>);
-    impl<T: Real> Kernel for Lanes<T> {
+    impl<T: SimdReal> Kernel for Lanes<T> {
         type Output = usize;
         #[inline(always)]
         fn run<A: Arith>(self) -> usize {
@@ -210,7 +210,7 @@ struct ToImage<'a, T> {
     own: usize,
 }
 
-impl<'a, T: Real> ToImage<'a, T> {
+impl<'a, T: SimdReal> ToImage<'a, T> {
     fn new(level: Level, k: &'a [Vec<T>], samples: usize, dims: [usize; 3]) -> Self {
         let [x, mut y, mut z] = axes(k, dims);
         let lanes = lanes::<T>(level);
@@ -232,7 +232,7 @@ impl<'a, T: Real> ToImage<'a, T> {
 
 /// image(r) = sum_m values(m) exp(+i 2 pi k_m.r); any numbers when the watch says stop. `buffer` is what [`scratch`] makes.
 #[allow(clippy::too_many_arguments)]
-pub fn to_image<T: Real>(
+pub fn to_image<T: SimdReal>(
     threads: &Threads,
     level: Level,
     watch: &Watch,
@@ -321,7 +321,7 @@ fn group(j: usize, half: usize) -> usize {
     }
 }
 
-impl<T: Real> Kernel for ImageTables<'_, T> {
+impl<T: SimdReal> Kernel for ImageTables<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<A: Arith>(self) {
@@ -391,7 +391,7 @@ struct ImagePanel<'a, T> {
     out: &'a Shared<'a, Complex<T>>,
 }
 
-impl<T: Real> Kernel for ImagePanel<'_, T> {
+impl<T: SimdReal> Kernel for ImagePanel<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<A: Arith>(self) {
@@ -403,7 +403,7 @@ impl<T: Real> Kernel for ImagePanel<'_, T> {
     }
 }
 
-impl<T: Real> ImagePanel<'_, T> {
+impl<T: SimdReal> ImagePanel<'_, T> {
     /// With `P` vectors of lines, real and imaginary parts making `W`.
     #[inline(always)]
     fn sum<V: Vector<T>, const P: usize, const W: usize>(self) {
@@ -473,7 +473,7 @@ impl<T: Real> ImagePanel<'_, T> {
 /// Turns the sums A and B of one distance, [A_re, A_im, B_re, B_im] of `P` vectors of lines each, into the voxels A + iB
 /// and A - iB of the lines.
 #[inline(always)]
-fn unfold<T: Real, V: Vector<T>, const P: usize>(sums: &mut [T]) {
+fn unfold<T: SimdReal, V: Vector<T>, const P: usize>(sums: &mut [T]) {
     assert_eq!(sums.len(), 4 * P * V::LANES);
     // SAFETY: the assert.
     unsafe {
@@ -495,7 +495,7 @@ fn unfold<T: Real, V: Vector<T>, const P: usize>(sums: &mut [T]) {
 
 /// sums(n, w) = (sums if `add`) + sum_m table(m, n) right(m, w), w counting vectors.
 #[inline(always)]
-fn multiply<T: Real, V: Vector<T>, const W: usize, const N: usize>(
+fn multiply<T: SimdReal, V: Vector<T>, const W: usize, const N: usize>(
     table: &[T],
     right: &[T],
     sums: &mut [T],
@@ -539,7 +539,7 @@ struct ToSamples<'a, T> {
     own: usize,
 }
 
-impl<'a, T: Real> ToSamples<'a, T> {
+impl<'a, T: SimdReal> ToSamples<'a, T> {
     fn new(level: Level, k: &'a [Vec<T>], dims: [usize; 3]) -> Self {
         let [x, y, z] = axes(k, dims);
         let tile = tile_lines(level);
@@ -557,7 +557,7 @@ impl<'a, T: Real> ToSamples<'a, T> {
 
 /// values(m) = sum_r image(r) exp(-i 2 pi k_m.r), likewise.
 #[allow(clippy::too_many_arguments)]
-pub fn to_samples<T: Real>(
+pub fn to_samples<T: SimdReal>(
     threads: &Threads,
     level: Level,
     watch: &Watch,
@@ -616,7 +616,7 @@ fn tile_lines(level: Level) -> usize {
 }
 
 /// Sums E and differences D of the voxels at +u and -u, as the product takes them: [u][line][E_re, E_im, D_im, -D_re].
-fn fold<T: Real>(
+fn fold<T: SimdReal>(
     [x, y, z]: [Axis<'_, T>; 3],
     image: &[Complex<T>],
     lines: std::ops::Range<usize>,
@@ -654,7 +654,7 @@ struct SampleSums<'a, T> {
     out: &'a mut [Complex<T>],
 }
 
-impl<T: Real> Kernel for SampleSums<'_, T> {
+impl<T: SimdReal> Kernel for SampleSums<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<A: Arith>(self) {
@@ -666,7 +666,7 @@ impl<T: Real> Kernel for SampleSums<'_, T> {
     }
 }
 
-impl<T: Real> SampleSums<'_, T> {
+impl<T: SimdReal> SampleSums<'_, T> {
     /// In register tiles of `R` lines.
     #[inline(always)]
     fn sum<A: Arith, const R: usize>(self) {
@@ -731,27 +731,27 @@ impl<T: Real> SampleSums<'_, T> {
 
 /// Writes the values of one sample into a table of a panel.
 #[inline(always)]
-fn put_lane<T: Real>(table: &mut [T], width: usize, lane: usize, re: &[T], im: &[T]) {
+fn put_lane<T: SimdReal>(table: &mut [T], width: usize, lane: usize, re: &[T], im: &[T]) {
     for (pair, (re, im)) in table.chunks_exact_mut(2 * width).zip(re.iter().zip(im)) {
         pair[lane] = *re;
         pair[width + lane] = *im;
     }
 }
 
-/// Real and imaginary parts of a panel.
+/// SimdReal and imaginary parts of a panel.
 type Parts<V> = [[V; PANEL_VECTORS]; 2];
 
 /// # Safety
 /// `from` must be as long as the parts of a panel.
 #[inline(always)]
-unsafe fn load<T: Real, V: Vector<T>>(from: &[T]) -> Parts<V> {
+unsafe fn load<T: SimdReal, V: Vector<T>>(from: &[T]) -> Parts<V> {
     // SAFETY: long enough by the caller's promise.
     from_fn(|part| from_fn(|p| unsafe { V::load(from.as_ptr().add((part * PANEL_VECTORS + p) * V::LANES)) }))
 }
 
 /// sum over u of (C(u) - i S(u)) applied to `R` lines as [`fold`] left them: C E_re + S D_im and C E_im - S D_re.
 #[inline(always)]
-fn multiply_folded<T: Real, V: Vector<T>, const R: usize>(table: &[T], folded: &[T]) -> [Parts<V>; R] {
+fn multiply_folded<T: SimdReal, V: Vector<T>, const R: usize>(table: &[T], folded: &[T]) -> [Parts<V>; R] {
     let width = PANEL_VECTORS * V::LANES;
     let half = table.len() / (2 * width);
     assert!(table.len() == half * 2 * width && folded.len() == half * 4 * R);
@@ -779,7 +779,7 @@ fn multiply_folded<T: Real, V: Vector<T>, const R: usize>(table: &[T], folded: &
 
 /// sums += conj(wave) values, for a panel.
 #[inline(always)]
-fn add_conj_product<T: Real, V: Vector<T>>(sums: &mut [T], wave: &[T], [re, im]: Parts<V>) {
+fn add_conj_product<T: SimdReal, V: Vector<T>>(sums: &mut [T], wave: &[T], [re, im]: Parts<V>) {
     assert!(sums.len() == 2 * PANEL_VECTORS * V::LANES && wave.len() == sums.len());
     // SAFETY: both are as long as the parts of a panel, as asserted.
     unsafe {

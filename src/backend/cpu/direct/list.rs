@@ -3,9 +3,9 @@
 use super::super::simd::{Arith, Kernel, Level, Vector};
 use super::super::threads::{Shared, Threads};
 use super::phase::{cos_sin, phases};
+use crate::backend::cpu::simd::SimdReal;
 use crate::backend::Sign;
-use crate::interrupt::Watch;
-use crate::real::Real;
+use crate::base::interrupt::Watch;
 use num_complex::Complex;
 use std::array::from_fn;
 
@@ -19,7 +19,7 @@ const GROUP: usize = 3;
 
 /// out(a) = sum_b values(b) exp(+-i 2 pi p_a.p_b), for any points a and b; any numbers when the watch says stop.
 #[allow(clippy::too_many_arguments)]
-pub fn sum<T: Real>(
+pub fn sum<T: SimdReal>(
     threads: &Threads,
     level: Level,
     watch: &Watch,
@@ -52,7 +52,7 @@ struct Sum<'a, T> {
     out: &'a mut [Complex<T>],
 }
 
-impl<T: Real> Kernel for Sum<'_, T> {
+impl<T: SimdReal> Kernel for Sum<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -66,7 +66,7 @@ impl<T: Real> Kernel for Sum<'_, T> {
     }
 }
 
-impl<T: Real> Sum<'_, T> {
+impl<T: SimdReal> Sum<'_, T> {
     #[inline(always)]
     fn of_dimension<A: Arith, const D: usize>(self) {
         let mut to = [[T::ZERO; TO]; D];
@@ -110,9 +110,9 @@ impl<T: Real> Sum<'_, T> {
     }
 }
 
-/// Real and imaginary parts of the sums over a block of points, at the points `p`.
+/// SimdReal and imaginary parts of the sums over a block of points, at the points `p`.
 #[inline(always)]
-fn block_sums<T: Real, V: Vector<T>, const D: usize>(
+fn block_sums<T: SimdReal, V: Vector<T>, const D: usize>(
     from: [&[T]; D],
     values: &[Complex<T>],
     p: [[V; GROUP]; D],

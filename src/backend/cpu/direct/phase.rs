@@ -1,7 +1,7 @@
 //! exp(i 2 pi k.r) in vectors.
 
 use super::super::simd::Vector;
-use crate::real::Real;
+use crate::backend::cpu::simd::SimdReal;
 use std::array::from_fn;
 
 // sin(2 pi r) = r P(r^2) and cos(2 pi r) = Q(r^2) for |r| <= 1/4: the coefficients of P and Q, the lowest first.
@@ -46,7 +46,7 @@ pub struct Phases<V, const N: usize> {
 /// q.p for a group of p. The rounding error of each product, which grows with its whole turns, is kept. Products must
 /// stay below a quarter of 1 / epsilon.
 #[inline(always)]
-pub fn phases<T: Real, V: Vector<T>, const D: usize, const N: usize>(q: [V; D], p: [[V; N]; D]) -> Phases<V, N> {
+pub fn phases<T: SimdReal, V: Vector<T>, const D: usize, const N: usize>(q: [V; D], p: [[V; N]; D]) -> Phases<V, N> {
     // Added to a number, these leave no room for less than one, or than one half: what rounds it.
     let whole = V::splat(T::of(1.5 / T::EPSILON));
     let half = V::splat(T::of(0.75 / T::EPSILON));
@@ -68,7 +68,7 @@ pub fn phases<T: Real, V: Vector<T>, const D: usize, const N: usize>(q: [V; D], 
 
 /// cos and sin of 2 pi times phases.
 #[inline(always)]
-pub fn cos_sin<T: Real, V: Vector<T>, const N: usize>(phases: Phases<V, N>) -> ([V; N], [V; N]) {
+pub fn cos_sin<T: SimdReal, V: Vector<T>, const N: usize>(phases: Phases<V, N>) -> ([V; N], [V; N]) {
     let Phases { rest, halves } = phases;
     let square: [V; N] = from_fn(|i| rest[i].mul(rest[i]));
     let (sin, cos): (&[f64], &[f64]) =
@@ -79,7 +79,7 @@ pub fn cos_sin<T: Real, V: Vector<T>, const N: usize>(phases: Phases<V, N>) -> (
 }
 
 #[inline(always)]
-fn polynomial<T: Real, V: Vector<T>, const N: usize>(coefficients: &[f64], x: [V; N]) -> [V; N] {
+fn polynomial<T: SimdReal, V: Vector<T>, const N: usize>(coefficients: &[f64], x: [V; N]) -> [V; N] {
     let mut sum = [V::splat(T::of(coefficients[coefficients.len() - 1])); N];
     for c in coefficients.iter().rev().skip(1) {
         let c = V::splat(T::of(*c));
@@ -94,7 +94,7 @@ mod tests {
     use crate::backend::cpu::simd::{Arith, Kernel, Level};
 
     /// The largest error of cos and sin of 2 pi q.p.
-    fn error<T: Real, V: Vector<T>, const D: usize>(points: impl Iterator<Item = ([T; D], [T; D])>) -> f64 {
+    fn error<T: SimdReal, V: Vector<T>, const D: usize>(points: impl Iterator<Item = ([T; D], [T; D])>) -> f64 {
         let mut largest = 0f64;
         for (q, p) in points {
             let (cos, sin) = cos_sin(phases(q.map(V::splat), p.map(|p| [V::splat(p)])));
@@ -114,12 +114,12 @@ mod tests {
     }
 
     /// Within half a turn either way.
-    fn small<T: Real>() -> impl Iterator<Item = ([T; 1], [T; 1])> {
+    fn small<T: SimdReal>() -> impl Iterator<Item = ([T; 1], [T; 1])> {
         (-6000..=6000).map(|i| ([T::of(i as f64 / 12000.0)], [T::ONE]))
     }
 
     /// Up to 100 turns, of numbers that fill their significands.
-    fn large<T: Real>() -> impl Iterator<Item = ([T; 3], [T; 3])> {
+    fn large<T: SimdReal>() -> impl Iterator<Item = ([T; 3], [T; 3])> {
         let fill = |i: u32| T::of(f64::from(i.wrapping_mul(0x9e37_79b9)) / 4294967296.0 - 0.5);
         (0..20_000).map(move |i| {
             let p = [T::of(64.3), fill(5 * i) * T::of(60.0), T::of(126.7)];

@@ -9,8 +9,8 @@
 use super::lanes::{LaneFft, LanesOf, Lines, Side, Transform};
 use crate::backend::cpu::memory::Aligned;
 use crate::backend::cpu::simd::Level;
-use crate::error::{try_collect, try_vec, Result};
-use crate::fft_size::{is_product_of_small_primes, next_fast_size};
+use crate::base::error::{try_collect, try_vec, Result};
+use crate::base::fft_size::{is_product_of_small_primes, next_fast_size};
 use num_complex::Complex;
 use std::f64::consts::PI;
 use std::marker::PhantomData;

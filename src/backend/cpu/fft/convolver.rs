@@ -6,11 +6,11 @@
 use super::lanes::{load, store, LanesOf, Lines, Transform};
 use super::{rows, Axis};
 use crate::backend::cpu::memory::Aligned;
+use crate::backend::cpu::simd::SimdReal;
 use crate::backend::cpu::simd::{Arith, Kernel, Level, Vector};
 use crate::backend::cpu::threads::{Shared, Threads};
-use crate::error::{checked_product, try_vec, Result};
-use crate::pool::{Lease, Pool};
-use crate::real::Real;
+use crate::base::buffer_pool::{Lease, Pool};
+use crate::base::error::{checked_product, try_vec, Result};
 use num_complex::Complex;
 use std::marker::PhantomData;
 use std::sync::Mutex;
@@ -38,7 +38,7 @@ struct Work<T> {
 
 /// The doubled grid of an image.
 fn doubled(dims: &[usize]) -> [usize; 3] {
-    [0, 1, 2].map(|a| dims.get(a).map_or(1, |&n| crate::fft_size::next_fast_size(2 * n)))
+    [0, 1, 2].map(|a| dims.get(a).map_or(1, |&n| crate::base::fft_size::next_fast_size(2 * n)))
 }
 
 /// Sizes of the parts of a convolver, in elements.
@@ -64,7 +64,7 @@ impl Sizes {
     }
 }
 
-impl<T: Real> Convolver<T> {
+impl<T: SimdReal> Convolver<T> {
     /// See [`crate::backend::Backend::convolver`].
     pub fn new(threads: &Threads, level: Level, dims: &[usize]) -> Result<Self> {
         let lanes = level.run(LanesOf(PhantomData::<T>));
@@ -294,7 +294,7 @@ struct Columns<'a, T> {
     work: &'a mut Work<T>,
 }
 
-impl<T: Real> Kernel for Columns<'_, T> {
+impl<T: SimdReal> Kernel for Columns<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -344,7 +344,7 @@ impl<T: Real> Kernel for Columns<'_, T> {
                     copy::<T, A>(product.add(iz * cell), middle.add(at(iy, iz)));
                 }
             }
-            // Real and imaginary parts have been exchanged since the product, and are so until the store.
+            // SimdReal and imaginary parts have been exchanged since the product, and are so until the store.
             for iz in 0..z.n {
                 for (iy, &place) in y.whole.positions().iter().enumerate() {
                     copy::<T, A>(middle.add(at(iy, iz)), lines.add(place as usize * cell));
@@ -356,7 +356,7 @@ impl<T: Real> Kernel for Columns<'_, T> {
     }
 }
 
-impl<T: Real> Columns<'_, T> {
+impl<T: SimdReal> Columns<'_, T> {
     /// The transformed line times the spectrum from `place` on, in the order of the next transform and, as that is the
     /// inverse one, with real and imaginary parts exchanged.
     ///
@@ -384,7 +384,7 @@ impl<T: Real> Columns<'_, T> {
 /// # Safety
 /// `from` must be readable and `to` writable.
 #[inline(always)]
-unsafe fn copy<T: Real, A: Arith>(from: *const T, to: *mut T) {
+unsafe fn copy<T: SimdReal, A: Arith>(from: *const T, to: *mut T) {
     let lanes = T::V::<A>::LANES;
     // SAFETY: the caller's promise.
     unsafe {

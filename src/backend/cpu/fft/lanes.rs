@@ -6,9 +6,9 @@
 //! a [`Side`] says which of them a line in memory has. Lines may be neighbouring columns of an array or rows of it; the
 //! latter are transposed in registers on the way.
 
+use crate::backend::cpu::simd::SimdReal;
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, Vector};
-use crate::error::{try_collect, try_vec, Result};
-use crate::real::Real;
+use crate::base::error::{try_collect, try_vec, Result};
 use num_complex::Complex;
 use std::f64::consts::{FRAC_1_SQRT_2, TAU};
 
@@ -79,7 +79,7 @@ pub struct Lines<T> {
     pub count: usize,
 }
 
-impl<T: Real> LaneFft<T> {
+impl<T: SimdReal> LaneFft<T> {
     /// Plans transforms of `n` points, a product of 2, 3, 5 and 7.
     pub fn new(n: usize) -> Result<Self> {
         let mut radices = Vec::new();
@@ -181,7 +181,7 @@ type Pair<V> = (V, V);
 /// # Safety
 /// See [`LaneFft::run`].
 #[inline(always)]
-unsafe fn run_stage<T: Real, A: Arith, const R: usize>(stage: &Stage<T>, n: usize, buffer: *mut T) {
+unsafe fn run_stage<T: SimdReal, A: Arith, const R: usize>(stage: &Stage<T>, n: usize, buffer: *mut T) {
     let lanes = T::V::<A>::LANES;
     let step = stage.len * 2 * lanes;
     let mut roots = [(T::V::<A>::splat(T::ZERO), T::V::<A>::splat(T::ZERO)); MOST];
@@ -236,7 +236,7 @@ fn add_turned<T, V: Vector<T>>(a: Pair<V>, b: Pair<V>) -> (Pair<V>, Pair<V>) {
 
 /// y(k) = sum_q x(q) exp(-i 2 pi k q / R).
 #[inline(always)]
-fn butterfly<T: Real, V: Vector<T>, const R: usize>(x: [Pair<V>; R], roots: &[Pair<V>; MOST]) -> [Pair<V>; R] {
+fn butterfly<T: SimdReal, V: Vector<T>, const R: usize>(x: [Pair<V>; R], roots: &[Pair<V>; MOST]) -> [Pair<V>; R] {
     let mut y = x;
     match R {
         2 => {
@@ -315,7 +315,7 @@ fn parts(inverse: bool, lanes: usize) -> (usize, usize) {
 /// # Safety
 /// `lines` must be readable, `side.len()` elements each, `buffer` writable, [`LaneFft::buffer_len`] reals.
 #[inline(always)]
-pub unsafe fn load<T: Real, A: Arith>(lines: Lines<T>, side: &Side<T>, inverse: bool, buffer: *mut T) {
+pub unsafe fn load<T: SimdReal, A: Arith>(lines: Lines<T>, side: &Side<T>, inverse: bool, buffer: *mut T) {
     let lanes = T::V::<A>::LANES;
     let (re_at, im_at) = parts(inverse, lanes);
     let zero = T::V::<A>::splat(T::ZERO);
@@ -380,7 +380,7 @@ pub unsafe fn load<T: Real, A: Arith>(lines: Lines<T>, side: &Side<T>, inverse: 
 /// # Safety
 /// `lines` must be writable, `side.len()` elements each, by this thread alone; `buffer` readable.
 #[inline(always)]
-pub unsafe fn store<T: Real, A: Arith>(lines: Lines<T>, side: &Side<T>, inverse: bool, buffer: *const T) {
+pub unsafe fn store<T: SimdReal, A: Arith>(lines: Lines<T>, side: &Side<T>, inverse: bool, buffer: *const T) {
     let lanes = T::V::<A>::LANES;
     let (re_at, im_at) = parts(inverse, lanes);
     let zero = T::V::<A>::splat(T::ZERO);
@@ -453,14 +453,14 @@ pub struct Transform<'a, T> {
     pub buffer: &'a mut [T],
 }
 
-impl<'a, T: Real> Transform<'a, T> {
+impl<'a, T: SimdReal> Transform<'a, T> {
     /// As a kernel.
     ///
     /// # Safety
     /// `from` must be readable and `to` writable as [`load`] and [`store`] say, by this thread alone.
     pub unsafe fn kernel(self) -> impl Kernel<Output = ()> + use<'a, T> {
         struct Run<'a, T>(Transform<'a, T>);
-        impl<T: Real> Kernel for Run<'_, T> {
+        impl<T: SimdReal> Kernel for Run<'_, T> {
             type Output = ();
             #[inline(always)]
             fn run<A: Arith>(self) {
@@ -482,7 +482,7 @@ impl<'a, T: Real> Transform<'a, T> {
 /// The lanes of a level's vectors.
 pub struct LanesOf<T>(pub std::marker::PhantomData<T>);
 
-impl<T: Real> Kernel for LanesOf<T> {
+impl<T: SimdReal> Kernel for LanesOf<T> {
     type Output = usize;
     #[inline(always)]
     fn run<A: Arith>(self) -> usize {
@@ -497,7 +497,7 @@ mod tests {
     use rustfft::{FftDirection, FftPlanner};
 
     /// Lines that are rows or columns of an array, as many as `count`, transformed by every level and by rustfft.
-    fn check<T: Real + rustfft::FftNum>(n: usize, points: std::ops::Range<usize>, count: usize, inverse: bool) {
+    fn check<T: SimdReal + rustfft::FftNum>(n: usize, points: std::ops::Range<usize>, count: usize, inverse: bool) {
         let fft = LaneFft::<T>::new(n).unwrap();
         let mut state = 1u64;
         let mut random = || {

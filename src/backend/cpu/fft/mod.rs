@@ -14,10 +14,10 @@ mod lanes;
 use super::memory::Aligned;
 use super::simd::Level;
 use super::threads::{Shared, Threads};
-use crate::error::{try_collect, Result};
-use crate::memory::{product, sum};
-use crate::pool::Pool;
-use crate::real::Real;
+use crate::backend::cpu::simd::SimdReal;
+use crate::base::buffer_pool::Pool;
+use crate::base::error::{try_collect, Result};
+use crate::base::sizes::{product, sum};
 use lanes::{LaneFft, LanesOf, Lines, Side, Transform};
 use num_complex::Complex;
 use std::marker::PhantomData;
@@ -35,7 +35,7 @@ struct Axis<T> {
     whole: Side<T>,
 }
 
-impl<T: Real> Axis<T> {
+impl<T: SimdReal> Axis<T> {
     /// Image cell i is grid cell i - `origin`, and multiplied by its `correction`.
     fn new(n: usize, grid: usize, origin: usize, correction: Vec<T>) -> Result<Self> {
         let fft = LaneFft::new(grid)?;
@@ -52,7 +52,7 @@ pub struct GridFft<T> {
     buffers: Pool<Aligned<T>>,
 }
 
-impl<T: Real> GridFft<T> {
+impl<T: SimdReal> GridFft<T> {
     /// See [`crate::backend::Backend::grid_fft`].
     pub fn new(
         threads: &Threads,
@@ -159,7 +159,7 @@ impl<T: Real> GridFft<T> {
         (first, self.lanes.min(count - first))
     }
 
-    fn buffer(&self) -> crate::pool::Lease<'_, Aligned<T>> {
+    fn buffer(&self) -> crate::base::buffer_pool::Lease<'_, Aligned<T>> {
         let len = self.axes.iter().map(|a| a.fft.buffer_len(self.lanes)).max().unwrap_or(0);
         self.buffers.take_or_wait(|| Aligned::zeros(len, "lines of the FFT"))
     }

@@ -5,9 +5,9 @@ use super::super::gpu::{launch, Gpu};
 use super::super::memory::DeviceArray;
 use super::super::runtime::{Function, Properties};
 use super::{blocks, parts, Places, Work, THREADS};
-use crate::error::{bail, checked_product, Result};
-use crate::memory::{product, sum};
-use crate::real::Real;
+use crate::base::error::{bail, checked_product, Result};
+use crate::base::real::Real;
+use crate::base::sizes::{product, sum};
 use num_complex::Complex;
 
 const F32: &str =

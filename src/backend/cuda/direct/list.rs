@@ -5,9 +5,9 @@ use super::super::gpu::{launch, Gpu};
 use super::super::memory::DeviceArray;
 use super::super::runtime::{Function, Properties};
 use super::{blocks, Places, Work, PARTS_BYTES};
-use crate::error::{bail, try_collect, Result};
-use crate::memory::{product, sum};
-use crate::real::Real;
+use crate::base::error::{bail, try_collect, Result};
+use crate::base::real::Real;
+use crate::base::sizes::{product, sum};
 use num_complex::Complex;
 
 const SOURCE: &str =

@@ -9,8 +9,8 @@ use super::three;
 use crate::backend::cuda::gpu::{launch, Gpu};
 use crate::backend::cuda::memory::DeviceArray;
 use crate::backend::cuda::runtime::Function;
-use crate::error::{checked_product, try_vec, Result};
-use crate::real::Real;
+use crate::base::error::{checked_product, try_vec, Result};
+use crate::base::real::Real;
 use num_complex::Complex;
 use std::sync::Mutex;
 
@@ -53,7 +53,7 @@ struct Sizes {
 impl Sizes {
     fn new(dims: &[usize], bytes: usize) -> Result<Self> {
         let n = three(dims);
-        let grid = [0, 1, 2].map(|a| dims.get(a).map_or(1, |&n| crate::fft_size::next_fast_size(2 * n)));
+        let grid = [0, 1, 2].map(|a| dims.get(a).map_or(1, |&n| crate::base::fft_size::next_fast_size(2 * n)));
         let what = "the doubled grid";
         checked_product(&grid, what)?;
         let rows = checked_product(&[grid[0], n[1], n[2]], what)?;

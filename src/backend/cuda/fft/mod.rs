@@ -13,8 +13,8 @@ pub use convolver::Convolver;
 use super::compile::Kernels;
 use super::gpu::Gpu;
 use super::memory::DeviceArray;
-use crate::error::{checked_product, Result};
-use crate::real::Real;
+use crate::base::error::{checked_product, Result};
+use crate::base::real::Real;
 use lines::{arrays_at_once, check, Lie, LineFft, Lines, Side};
 use num_complex::Complex;
 

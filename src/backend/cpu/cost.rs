@@ -1,0 +1,40 @@
+//! What work costs on a CPU, for the choice between ways to do it.
+
+use crate::base::fft_size::next_fast_size;
+
+/// Nanoseconds of an adjoint on one thread, reals having `real` bytes. The constants were measured with f32 on AVX-512 over
+/// widths 4 to 8, oversampling 1.25 to 2, in 2D and 3D (examples/stages.rs measures them anew); only ratios matter here, and
+/// those vary less between machines than times do.
+pub fn transform(grid: &[usize], dims: &[usize], samples: usize, width: usize, real: usize) -> f64 {
+    // The taps and all else that a sample costs whatever the width, a vector of a window's row, a cell of the grid from
+    // zeroing to the merging of tiles.
+    const SAMPLE: f64 = 4.4;
+    const VECTOR: f64 = 0.25;
+    const CELL: f64 = 0.95;
+    let vectors = 1.0 + (width * 2 * real) as f64 / 64.0;
+    let rows = (width as f64).powi(grid.len() as i32 - 1);
+    let cells: f64 = grid.iter().map(|&g| g as f64).product();
+    let size = real as f64 / 4.0;
+    samples as f64 * (SAMPLE * size + VECTOR * rows * vectors) + CELL * size * cells + fft_cost(grid, dims, real)
+}
+
+/// Nanoseconds of a convolution with Q, likewise.
+pub fn convolution(dims: &[usize], real: usize) -> f64 {
+    // No vector: this is asked in every iteration of conjugate gradients.
+    let mut doubled = [1; 3];
+    doubled.iter_mut().zip(dims).for_each(|(d, &n)| *d = next_fast_size(2 * n));
+    2.0 * fft_cost(&doubled[..dims.len()], dims, real)
+}
+
+/// Nanoseconds of a pruned transform: so many for each point of each line that is transformed, whatever its length.
+fn fft_cost(grid: &[usize], dims: &[usize], real: usize) -> f64 {
+    const POINT: f64 = 0.77;
+    let mut points = 0.0;
+    let mut before = 1.0;
+    for axis in 0..grid.len() {
+        // Axes before this one are already padded, those after it still have image size.
+        before *= grid[axis] as f64;
+        points += before * dims[axis + 1..].iter().map(|&n| n as f64).product::<f64>();
+    }
+    POINT * real as f64 / 4.0 * points
+}

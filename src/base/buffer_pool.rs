@@ -1,0 +1,111 @@
+//! Buffers that a plan makes once and uses again, also from several threads at a time.
+
+use crate::base::error::{bail, Result};
+use std::sync::{Condvar, Mutex, MutexGuard};
+
+/// Things made once and used again by whoever needs one next.
+#[derive(Default)]
+pub struct Pool<S> {
+    state: Mutex<State<S>>,
+    /// A thing has come back.
+    back: Condvar,
+}
+
+/// Things that nobody uses, with room for all that were made: to give one back allocates nothing.
+struct State<S> {
+    idle: Vec<S>,
+    made: usize,
+}
+
+impl<S> Default for State<S> {
+    fn default() -> Self {
+        State { idle: Vec::new(), made: 0 }
+    }
+}
+
+impl<S> State<S> {
+    fn add(&mut self, make: impl FnOnce() -> Result<S>) -> Result<S> {
+        let room = self.made + 1 - self.idle.len();
+        if self.idle.try_reserve(room).is_err() {
+            bail!(OutOfHostMemory, "could not allocate room for another buffer: free memory");
+        }
+        let thing = make()?;
+        self.made += 1;
+        Ok(thing)
+    }
+}
+
+impl<S> Pool<S> {
+    /// An empty pool.
+    pub fn new() -> Self {
+        Pool { state: Mutex::default(), back: Condvar::new() }
+    }
+
+    /// A pool of `count` things.
+    pub fn filled(count: usize, mut make: impl FnMut() -> Result<S>) -> Result<Self> {
+        let pool = Pool::new();
+        for _ in 0..count {
+            let mut state = pool.lock();
+            let thing = state.add(&mut make)?;
+            state.idle.push(thing);
+        }
+        Ok(pool)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<S>> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// One of the pool's things, or a new one.
+    pub fn try_take(&self, make: impl FnOnce() -> Result<S>) -> Result<Lease<'_, S>> {
+        let mut state = self.lock();
+        let thing = match state.idle.pop() {
+            Some(thing) => thing,
+            None => state.add(make)?,
+        };
+        Ok(Lease { pool: self, thing: Some(thing) })
+    }
+
+    /// One of the things of a pool that was not made empty, or a new one; where none can be made, one that comes back.
+    pub fn take_or_wait(&self, make: impl Fn() -> Result<S>) -> Lease<'_, S> {
+        let mut state = self.lock();
+        loop {
+            if let Some(thing) = state.idle.pop() {
+                return Lease { pool: self, thing: Some(thing) };
+            }
+            assert!(state.made > 0, "nothing can come back to an empty pool");
+            if let Ok(thing) = state.add(&make) {
+                return Lease { pool: self, thing: Some(thing) };
+            }
+            state = self.back.wait(state).unwrap_or_else(|e| e.into_inner());
+        }
+    }
+}
+
+/// A thing on loan from a [`Pool`]; it goes back when dropped.
+pub struct Lease<'a, S> {
+    pool: &'a Pool<S>,
+    thing: Option<S>,
+}
+
+impl<S> std::ops::Deref for Lease<'_, S> {
+    type Target = S;
+    fn deref(&self) -> &S {
+        self.thing.as_ref().expect("present until dropped")
+    }
+}
+
+impl<S> std::ops::DerefMut for Lease<'_, S> {
+    fn deref_mut(&mut self) -> &mut S {
+        self.thing.as_mut().expect("present until dropped")
+    }
+}
+
+impl<S> Drop for Lease<'_, S> {
+    fn drop(&mut self) {
+        if let Some(thing) = self.thing.take() {
+            self.pool.lock().idle.push(thing);
+            self.pool.back.notify_one();
+        }
+    }
+}

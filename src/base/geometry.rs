@@ -1,0 +1,344 @@
+//! What a plan is made for: the trajectory, the image, the coils, and how samples relate to voxels.
+
+use crate::base::error::{bail, checked_product, try_collect, Result};
+use crate::base::real::Real;
+use crate::base::warning::{Warning, WarningKind};
+use num_complex::Complex;
+use std::borrow::Cow;
+
+/// By how much rounding may take a k-space coordinate past the ends of [-0.5, 0.5]: it is then taken for the end.
+pub const EDGE_ROUNDING: f64 = 1e-6;
+
+/// The reach of k, as a part of the 0.5 that the image's size could resolve, below which a plan warns.
+const LEAST_EXTENT: f64 = 0.25;
+
+/// Whether a k-space coordinate lies in [-0.5, 0.5], rounding ([`EDGE_ROUNDING`]) aside.
+pub fn in_range(k: f64) -> bool {
+    k.abs() <= 0.5 + EDGE_ROUNDING
+}
+
+/// The shape of a voxel, whose Fourier transform phi(k) multiplies the samples of the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum VoxelBasis {
+    /// A point: phi = 1.
+    #[default]
+    Point,
+    /// A box of one voxel: phi = product over axes of sin(pi k)/(pi k).
+    Box,
+}
+
+/// A scan, in the caller's arrays, which are only read while a plan is made.
+///
+/// The model of coil c is s_c(m) = sum_r phi(k_m) S_c(r) x(r) exp(-i 2 pi k_m.r), with r = index - floor(n/2) on each
+/// axis. Arrays have x fastest.
+#[derive(Debug, Clone)]
+pub struct Geometry<'a, T: Real> {
+    /// Image size, [nx, ny] or [nx, ny, nz].
+    pub dims: Vec<usize>,
+    /// k-space coordinates in cycles per voxel, within [-0.5, 0.5]: one slice of [samples] an axis. What lies outside by
+    /// no more than [`EDGE_ROUNDING`] is taken for the edge.
+    pub coordinates: Vec<&'a [T]>,
+    /// Density weights, none negative, of [samples].
+    pub weights: Option<&'a [T]>,
+    /// Receive coils.
+    pub coils: usize,
+    /// Coil sensitivities, [nx, ny, nz, coils]. With them coils are combined into one image, without each has its own.
+    pub coil_maps: Option<&'a [Complex<T>]>,
+    /// Frames measured on this trajectory, reconstructed independently.
+    pub frames: usize,
+    /// Voxel positions in voxels, one slice an axis, in place of the grid that `dims` describes. Method exact only.
+    pub voxels: Option<Vec<&'a [T]>>,
+    /// The shape of a voxel.
+    pub basis: VoxelBasis,
+    /// Off-resonance in Hz, [nx, ny, nz]: not supported by this version.
+    pub field_map: Option<&'a [T]>,
+    /// Time of each sample in seconds, [samples], for the field map.
+    pub times: Option<&'a [T]>,
+}
+
+impl<'a, T: Real> Geometry<'a, T> {
+    /// One coil, one frame, no weights, point voxels.
+    pub fn new(dims: &[usize], coordinates: &[&'a [T]]) -> Self {
+        Geometry {
+            dims: dims.to_vec(),
+            coordinates: coordinates.to_vec(),
+            weights: None,
+            coils: 1,
+            coil_maps: None,
+            frames: 1,
+            voxels: None,
+            basis: VoxelBasis::Point,
+            field_map: None,
+            times: None,
+        }
+    }
+
+    /// With density weights.
+    #[must_use]
+    pub fn weights(mut self, weights: &'a [T]) -> Self {
+        self.weights = Some(weights);
+        self
+    }
+
+    /// With several coils.
+    #[must_use]
+    pub fn coils(mut self, coils: usize) -> Self {
+        self.coils = coils;
+        self
+    }
+
+    /// With coil sensitivities.
+    #[must_use]
+    pub fn coil_maps(mut self, maps: &'a [Complex<T>]) -> Self {
+        self.coil_maps = Some(maps);
+        self
+    }
+
+    /// Samples of one coil and frame.
+    pub fn samples(&self) -> usize {
+        self.coordinates.first().map_or(0, |k| k.len())
+    }
+
+    /// Voxels of one image.
+    pub fn voxel_count(&self) -> usize {
+        match &self.voxels {
+            Some(lists) => lists.first().map_or(0, |r| r.len()),
+            None => self.dims.iter().product(),
+        }
+    }
+
+    /// Checks sizes, and every number.
+    pub fn check(&self) -> Result<()> {
+        self.check_sizes()?;
+        self.checked_ends().map(|_| ())
+    }
+
+    /// Checks sizes, which takes no time however many numbers there are.
+    pub(crate) fn check_sizes(&self) -> Result<()> {
+        check_dims(&self.dims)?;
+        let ndim = self.dims.len();
+        if self.coordinates.len() != ndim {
+            bail!(SizeMismatch, "{} coordinate arrays for {ndim} dimensions: give one an axis", self.coordinates.len());
+        }
+        let samples = self.samples();
+        if samples == 0 {
+            bail!(InvalidSize, "there are no samples: a plan needs at least one");
+        }
+        if self.coils == 0 || self.frames == 0 {
+            bail!(InvalidSize, "{} coils and {} frames: at least one of each is needed", self.coils, self.frames);
+        }
+        if let Some((axis, k)) = self.coordinates.iter().enumerate().find(|(_, k)| k.len() != samples) {
+            bail!(
+                SizeMismatch,
+                "{} coordinates on axis {axis}, but {samples} on axis 0: every sample needs one on each axis",
+                k.len()
+            );
+        }
+        if let Some(w) = self.weights {
+            check_len("density weights", w.len(), samples, "one a sample")?;
+        }
+        if let Some(lists) = &self.voxels {
+            if lists.len() != ndim {
+                bail!(SizeMismatch, "{} lists of voxel positions for {ndim} dimensions: give one an axis", lists.len());
+            }
+            if lists[0].is_empty() {
+                bail!(InvalidSize, "the voxel list is empty: give at least one position, or none for the whole grid");
+            }
+            for r in lists {
+                check_len("voxel positions on an axis", r.len(), lists[0].len(), "as many as on axis 0")?;
+            }
+        }
+        let voxels = self.voxel_count();
+        checked_product(&[voxels, self.coils, self.frames], "the images")?;
+        checked_product(&[samples, self.coils, self.frames], "the k-space data")?;
+        if let Some(maps) = self.coil_maps {
+            check_len("coil sensitivities", maps.len(), voxels * self.coils, "voxels times coils")?;
+        }
+        if self.field_map.is_some() || self.times.is_some() {
+            bail!(Unsupported, "a field map is not supported by this version: leave field_map and times unset");
+        }
+        Ok(())
+    }
+
+    /// Checks every number, sizes having been checked. Returns the least and the largest k of each axis.
+    pub(crate) fn checked_ends(&self) -> Result<Vec<[f64; 2]>> {
+        let mut all_ends = Vec::with_capacity(self.dims.len());
+        for (axis, k) in self.coordinates.iter().enumerate() {
+            let ends = ends(k);
+            all_ends.push(ends);
+            let within = ends.iter().all(|&k| in_range(k));
+            if let Some(m) = if within { None } else { k.iter().position(|k| !in_range(k.wide())) } {
+                if !k[m].finite() {
+                    bail!(NotFinite, "coordinate of sample {m} on axis {axis} is {}: it must be a number", k[m]);
+                }
+                bail!(
+                    CoordinateOutOfRange,
+                    "coordinate of sample {m} on axis {axis} is {}, outside [-0.5, 0.5] cycles per voxel: divide \
+                     coordinates in cycles per field of view by the image's size, radians by 2 pi",
+                    k[m]
+                );
+            }
+        }
+        if let Some(w) = self.weights {
+            if let Some(m) = w.iter().position(|w| !(w.finite() && *w >= T::ZERO)) {
+                if !w[m].finite() {
+                    bail!(NotFinite, "density weight {m} is {}: it must be a number", w[m]);
+                }
+                bail!(InvalidArgument, "density weight {m} is {}: weights must not be negative", w[m]);
+            }
+        }
+        for (axis, r) in self.voxels.iter().flatten().enumerate() {
+            if let Some(i) = r.iter().position(|r| !r.finite()) {
+                bail!(NotFinite, "position of voxel {i} on axis {axis} is {}: it must be a number", r[i]);
+            }
+        }
+        if let Some(maps) = self.coil_maps {
+            check_finite("coil sensitivity", maps)?;
+        }
+        Ok(all_ends)
+    }
+}
+
+impl<'a, T: Real> Geometry<'a, T> {
+    /// The coordinates within [-0.5, 0.5), copied where some are not. Voxels of a grid are at integers: 0.5 is -0.5 to them.
+    /// To a list of voxels it is the largest number below. `ends` are those that [`Geometry::checked_ends`] returned.
+    pub(crate) fn coordinates_within(&self, ends: &[[f64; 2]]) -> Result<Vec<Cow<'a, [T]>>> {
+        let (low, high) = (T::of(-0.5), T::of(0.5));
+        let top = if self.voxels.is_some() { T::below_half() } else { low };
+        let within = |k: &T| match *k {
+            k if k < low => low,
+            k if k >= high => top,
+            k => k,
+        };
+        let axis = |(&k, &[least, largest]): (&&'a [T], &[f64; 2])| {
+            if is_inside([least, largest]) {
+                return Ok(Cow::Borrowed(k));
+            }
+            try_collect(k.len(), "the coordinates", k.iter().map(within)).map(Cow::Owned)
+        };
+        self.coordinates.iter().zip(ends).map(axis).collect()
+    }
+
+    /// Whether k reaches as far as the image's size lets one expect. An axis of one voxel has nothing to resolve, and the
+    /// size of a list's field of view says nothing. `ends` are those that [`Geometry::checked_ends`] returned.
+    pub(crate) fn extent_warning(&self, ends: &[[f64; 2]]) -> Option<Warning> {
+        if self.voxels.is_some() {
+            return None;
+        }
+        let short = |(axis, (&ends, &n)): (usize, (&[f64; 2], &usize))| {
+            let reach = reach(ends);
+            (n > 1 && reach < 0.5 * LEAST_EXTENT).then(|| {
+                format!("|k| on axis {axis} is at most {reach:.4} cycles per voxel, but {n} voxels can resolve 0.5")
+            })
+        };
+        let found: Vec<String> = ends.iter().zip(&self.dims).enumerate().filter_map(short).collect();
+        (!found.is_empty()).then(|| Warning {
+            kind: WarningKind::Extent,
+            message: format!(
+                "{}: the image will be blurred. Were the coordinates divided by the image's size once too often? k is in \
+                 cycles per voxel, up to 0.5. If the scan reaches no further, use fewer voxels",
+                found.join(", ")
+            ),
+        })
+    }
+}
+
+/// The least and the largest k of an axis, 0 among them; NaN where a coordinate is no finite number.
+pub(crate) fn ends<T: Real>(k: &[T]) -> [f64; 2] {
+    // In lanes of their own, since the compiler makes no vector code of a maximum in order.
+    const LANES: usize = 32;
+    let (mut least, mut largest, mut sums) = ([T::ZERO; LANES], [T::ZERO; LANES], [T::ZERO; LANES]);
+    let mut look = |some: &[T]| {
+        for (((&k, least), largest), sum) in some.iter().zip(&mut least).zip(&mut largest).zip(&mut sums) {
+            *least = if k < *least { k } else { *least };
+            *largest = if k > *largest { k } else { *largest };
+            *sum += k;
+        }
+    };
+    let whole = k.chunks_exact(LANES);
+    look(whole.remainder());
+    whole.for_each(look);
+    if !sums.iter().all(|sum| sum.finite()) {
+        return [f64::NAN; 2];
+    }
+    [least.map(T::wide).into_iter().fold(0.0, f64::min), largest.map(T::wide).into_iter().fold(0.0, f64::max)]
+}
+
+/// Whether all k of an axis with these [`ends`] are in [-0.5, 0.5).
+pub(crate) fn is_inside([least, largest]: [f64; 2]) -> bool {
+    least >= -0.5 && largest < 0.5
+}
+
+/// The largest |k| of an axis with these [`ends`].
+pub(crate) fn reach([least, largest]: [f64; 2]) -> f64 {
+    largest.max(-least)
+}
+
+/// Checks the size of an image.
+pub(crate) fn check_dims(dims: &[usize]) -> Result<()> {
+    let ndim = dims.len();
+    if ndim != 2 && ndim != 3 {
+        bail!(InvalidSize, "the image has {ndim} dimensions: 2 or 3 are supported");
+    }
+    if let Some(axis) = dims.iter().position(|&n| n == 0) {
+        bail!(InvalidSize, "the image's size on axis {axis} is 0: every axis needs at least one voxel");
+    }
+    if let Some(axis) = dims.iter().position(|&n| n > 1 << 24) {
+        bail!(
+            SizeOverflow,
+            "the image's size on axis {axis} is {}: at most {} voxels an axis are supported",
+            dims[axis],
+            1 << 24
+        );
+    }
+    checked_product(dims, "the image").map(|_| ())
+}
+
+/// Compares a length with what it must be.
+pub(crate) fn check_len(what: &str, len: usize, expected: usize, why: &str) -> Result<()> {
+    if len != expected {
+        bail!(SizeMismatch, "{len} {what} were given, {expected} are needed ({why})");
+    }
+    Ok(())
+}
+
+/// The first number whose real or imaginary part is not below `limit` in magnitude, NaN among them, and its index.
+pub(crate) fn first_beyond<T: Real>(values: &[Complex<T>], limit: T) -> Option<(usize, Complex<T>)> {
+    // Without an early way out inside a block the compiler makes vector code of it, at the speed of memory.
+    const BLOCK: usize = 4096;
+    let beyond = |z: &Complex<T>| !(z.re.magnitude() < limit) | !(z.im.magnitude() < limit);
+    let block = values.chunks(BLOCK).position(|block| block.iter().fold(false, |any, z| any | beyond(z)))?;
+    let at = block * BLOCK + values[block * BLOCK..].iter().position(beyond)?;
+    Some((at, values[at]))
+}
+
+/// Whether all numbers are below `limit` in magnitude. NaN and infinity are refused, the first being named by its index;
+/// `first` is [`first_beyond`], wherever the numbers are.
+pub(crate) fn check_below<T: Real>(
+    what: &str,
+    limit: T,
+    first: impl Fn(T) -> Result<Option<(usize, Complex<T>)>>,
+) -> Result<bool> {
+    if first(limit)?.is_none() {
+        return Ok(true);
+    }
+    if let Some((i, z)) = first(T::of(f64::INFINITY))? {
+        bail!(NotFinite, "{what} {i} is {} + {}i: it must be a number", z.re, z.im);
+    }
+    Ok(false)
+}
+
+/// Refuses NaN and infinity, and names the first by index.
+pub(crate) fn check_finite<T: Real>(what: &str, values: &[Complex<T>]) -> Result<()> {
+    check_below(what, T::of(f64::INFINITY), |limit| Ok(first_beyond(values, limit))).map(|_| ())
+}
+
+/// Refuses results that overflow.
+pub(crate) fn check_overflow<T: Real>(what: &str, values: &[Complex<T>]) -> Result<()> {
+    match first_beyond(values, T::of(f64::INFINITY)) {
+        None => Ok(()),
+        Some((i, _)) => {
+            bail!(NotFinite, "{what} {i} overflows {}: scale the input down, or use double precision", T::NAME)
+        }
+    }
+}

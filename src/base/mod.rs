@@ -1,0 +1,16 @@
+//! What everything else stands on: options, geometry, errors, precisions, interruption, buffers, files.
+
+pub mod atomic_file;
+pub(crate) mod buffer_pool;
+pub(crate) mod checksum;
+pub mod defaults;
+pub mod error;
+pub(crate) mod fft_size;
+pub(crate) mod float_mode;
+pub mod geometry;
+pub(crate) mod interrupt;
+pub mod options;
+pub mod real;
+pub mod scan_size;
+pub(crate) mod sizes;
+pub mod warning;

@@ -1,0 +1,138 @@
+//! The two precisions, `f32` and `f64`, behind one trait.
+
+use num_complex::Complex;
+use std::fmt::{Debug, Display};
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+}
+
+/// What an array can hold: numbers, of which zero bits are zeros.
+pub trait Element: Copy + Default + Send + Sync + 'static {}
+impl Element for f32 {}
+impl Element for f64 {}
+impl Element for u32 {}
+impl Element for u64 {}
+impl<T: Real> Element for Complex<T> {}
+
+/// Work in either precision whose code is not generic, so that it is compiled once, in this crate, and not again by each that
+/// uses it.
+#[doc(hidden)]
+pub trait PerPrecision {
+    /// What it takes.
+    type Input<'a, T: Real>;
+    /// What it gives.
+    type Output<T: Real>;
+    /// The work in f32.
+    fn single(input: Self::Input<'_, f32>) -> Self::Output<f32>;
+    /// The work in f64.
+    fn double(input: Self::Input<'_, f64>) -> Self::Output<f64>;
+}
+
+/// A precision of image reconstruction: `f32` or `f64`.
+pub trait Real:
+    sealed::Sealed
+    + Debug
+    + Display
+    + PartialOrd
+    + num_traits::NumAssign
+    + std::ops::Neg<Output = Self>
+    + Element
+    + std::iter::Sum
+{
+    /// Zero.
+    const ZERO: Self;
+    /// One.
+    const ONE: Self;
+    /// The largest number, as f64.
+    const LARGEST: f64;
+    /// The distance from one to the next larger number, as f64.
+    const EPSILON: f64;
+    /// `f32` or `f64`, for messages.
+    const NAME: &'static str;
+
+    /// Rounds to this precision.
+    fn of(value: f64) -> Self;
+    /// Widens, exactly.
+    fn wide(self) -> f64;
+    /// `self * a + b`, fused into one rounding: slow where the processor has no such instruction.
+    fn fma(self, a: Self, b: Self) -> Self;
+    /// Neither NaN nor infinite.
+    fn finite(self) -> bool;
+    /// The magnitude.
+    fn magnitude(self) -> Self;
+    /// The nearest integer, halves to even.
+    fn round_even(self) -> Self;
+    /// The largest number below 0.5, the upper end of the range of k-space coordinates.
+    fn below_half() -> Self;
+    /// Does the work of this precision.
+    #[doc(hidden)]
+    fn per_precision<W: PerPrecision>(input: W::Input<'_, Self>) -> W::Output<Self>;
+
+    /// Rounds a k-space coordinate in [-0.5, 0.5) to this precision without leaving that range.
+    fn coordinate(k: f64) -> Self {
+        let k = Self::of(k);
+        if k.wide() >= 0.5 {
+            Self::below_half()
+        } else {
+            k
+        }
+    }
+}
+
+macro_rules! real {
+    ($t:ty, $name:literal, $work:ident) => {
+        impl Real for $t {
+            const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
+            const LARGEST: f64 = <$t>::MAX as f64;
+            const EPSILON: f64 = <$t>::EPSILON as f64;
+            const NAME: &'static str = $name;
+
+            #[inline(always)]
+            fn of(value: f64) -> Self {
+                value as $t
+            }
+            #[inline(always)]
+            fn wide(self) -> f64 {
+                self as f64
+            }
+            #[inline(always)]
+            fn fma(self, a: Self, b: Self) -> Self {
+                self.mul_add(a, b)
+            }
+            #[inline(always)]
+            fn finite(self) -> bool {
+                self.is_finite()
+            }
+            #[inline(always)]
+            fn magnitude(self) -> Self {
+                self.abs()
+            }
+            #[inline(always)]
+            fn round_even(self) -> Self {
+                self.round_ties_even()
+            }
+            fn below_half() -> Self {
+                <$t>::from_bits((0.5 as $t).to_bits() - 1)
+            }
+            fn per_precision<W: PerPrecision>(input: W::Input<'_, Self>) -> W::Output<Self> {
+                W::$work(input)
+            }
+        }
+    };
+}
+real!(f32, "f32", single);
+real!(f64, "f64", double);
+
+/// Widens a complex number, exactly.
+pub(crate) fn wide<T: Real>(z: Complex<T>) -> Complex<f64> {
+    Complex::new(z.re.wide(), z.im.wide())
+}
+
+/// Rounds a complex number.
+pub(crate) fn narrow<T: Real>(z: Complex<f64>) -> Complex<T> {
+    Complex::new(T::of(z.re), T::of(z.im))
+}

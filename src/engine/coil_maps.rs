@@ -1,0 +1,119 @@
+//! Coil sensitivities of a plan's scan, from its data: calibration images are made by a small plan of their own;
+//! reconstruction/coils.rs makes maps of them.
+
+use super::encoding::Encoding;
+use super::interface::Weighting;
+use crate::backend::Backend;
+use crate::base::defaults;
+use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
+use crate::base::geometry::Geometry;
+use crate::base::options::{Options, Window};
+use crate::base::real::{narrow, wide, Real};
+use crate::base::scan_size::ScanSize;
+use crate::base::sizes::{product, sum, Bytes};
+use crate::nufft::Nufft;
+use crate::reconstruction::coils::{interpolate, low_dims, normalise, radius, walsh};
+use crate::reconstruction::density::{self, Density};
+use num_complex::Complex;
+
+/// How accurate the calibration images are.
+const TOLERANCE: f64 = 1e-4;
+
+/// Estimates the sensitivities of `coils` coils from k-space data [samples, coils, frames] of an encoding's trajectory.
+pub(crate) fn estimate<T: Real, B: Backend<T>>(
+    encoding: &Encoding<T, B>,
+    coils: usize,
+    kspace: &[Complex<T>],
+    frames: usize,
+    calibration: usize,
+) -> Result<Vec<Complex<T>>> {
+    if encoding.listed {
+        bail!(Unsupported, "coil sensitivities need a grid of voxels: this plan has a list");
+    }
+    let samples = encoding.samples;
+    let dims = &encoding.dims;
+    // Twice the image's size: past the corners of k-space nothing is added.
+    let widest = 2 * dims.iter().copied().max().unwrap_or(1).max(defaults::CALIBRATION);
+    if calibration > widest {
+        bail!(
+            InvalidArgument,
+            "a calibration region of {calibration} samples is wider than k-space: at most {widest} make sense for an image of \
+             {dims:?} voxels, 0 means {}",
+            defaults::CALIBRATION
+        );
+    }
+    let calibration = if calibration == 0 { defaults::CALIBRATION } else { calibration };
+    let low = low_dims(dims, calibration);
+
+    // Samples within the ellipsoid of the calibration's width, their distance from its centre, and coordinates as the
+    // small image sees them.
+    let all: Vec<&[T]> = encoding.coordinates.iter().map(|k| &k[..]).collect();
+    let radius = |m: usize| radius(&all, dims, calibration, m);
+    let mut inside = try_collect(samples, "the calibration samples", (0..samples).filter(|&m| radius(m) < 1.0))?;
+    inside.shrink_to_fit();
+    if inside.is_empty() {
+        bail!(
+            InvalidArgument,
+            "no sample lies within the central {calibration} samples of k-space: ask for a wider calibration region, \
+             or give coil maps"
+        );
+    }
+    let zoomed = |a: usize| {
+        let zoom = dims[a] as f64 / low[a] as f64;
+        let k = inside.iter().map(|&m| T::coordinate(encoding.coordinates[a][m].wide() * zoom));
+        try_collect(inside.len(), "the calibration samples", k)
+    };
+    let k = (0..dims.len()).map(zoomed).collect::<Result<Vec<_>>>()?;
+    let k: Vec<&[T]> = k.iter().map(|k| &k[..]).collect();
+    let weights = match &encoding.weights {
+        Some(w) => try_collect(inside.len(), "the calibration samples", inside.iter().map(|&m| w[m]))?,
+        None => density::weights(encoding.b(), &k, &low, Density::default())?,
+    };
+    // A taper keeps the truncation of k-space from ringing through the maps.
+    let tapered = weights
+        .iter()
+        .zip(&inside)
+        .map(|(w, &m)| T::of(w.wide() * (0.5 * std::f64::consts::PI * radius(m)).cos().powi(2)));
+    let weights = try_collect(inside.len(), "the calibration samples", tapered)?;
+    let mean = |i: usize| {
+        let sum: Complex<f64> = (0..frames).map(|f| wide(kspace[f * samples * coils + i])).sum();
+        narrow(sum / frames as f64)
+    };
+    let data = (0..coils).flat_map(|c| inside.iter().map(move |&m| c * samples + m)).map(mean);
+    let data: Vec<Complex<T>> =
+        try_collect(checked_product(&[coils, inside.len()], "the calibration data")?, "the calibration data", data)?;
+
+    let geometry = Geometry::new(&low, &k).weights(&weights).coils(coils);
+    let choice = Nufft::<T, B>::choose(encoding.b(), Window::KaiserBessel, &low, inside.len(), TOLERANCE)?;
+    let small = Encoding::new(encoding.backend.clone(), &geometry, &Options::default(), Some(choice))?;
+    let mut images = try_vec(small.voxels * coils, Complex::default(), "calibration images")?;
+    small.adjoint(Weighting::Given, (&data).into(), (&mut images).into())?;
+
+    let images = try_collect(images.len(), "calibration images", images.iter().map(|&z| wide(z)))?;
+    let low_maps = walsh(&images, &low, coils)?;
+    let mut maps = interpolate(&low_maps, &low, dims, coils)?;
+    normalise(&mut maps, dims.iter().product());
+    try_collect(maps.len(), "the coil maps", maps.iter().map(|&z| narrow(z)))
+}
+
+/// Bytes that [`estimate`] takes with the default width of the centre.
+pub(crate) fn bytes<T: Real, B: Backend<T>>(backend: &B, size: &ScanSize) -> Result<Bytes> {
+    if size.listed.is_some() {
+        return Ok(Bytes { device: 0, host: 0 });
+    }
+    let low = low_dims(&size.dims, defaults::CALIBRATION);
+    let (samples, coils) = (size.central_samples.clamp(1, size.samples), size.coils);
+    let (real, complex, double) = (size_of::<T>(), size_of::<Complex<T>>(), size_of::<Complex<f64>>());
+    // Their numbers, coordinates, weights twice, and data.
+    let inside = product(&[samples, size_of::<usize>() + (size.dims.len() + 2) * real]);
+    let inside = sum(&[inside, product(&[samples, coils, complex])]);
+    let weights = density::bytes::<T, B>(backend, samples, &low, Density::default())?;
+    let choice = Nufft::<T, B>::choose(backend, Window::KaiserBessel, &low, samples, TOLERANCE)?;
+    let scan = ScanSize { coils, weights: true, ..ScanSize::new(&low, samples) };
+    let [device, host] = Encoding::<T, B>::transform_bytes(backend, &scan, &Options::default(), &choice)?;
+    // The coils' images, those in double precision, and their maps; then the maps of the image, in that, too.
+    let small = product(&[product(&low), coils, complex + 2 * double]);
+    let large = product(&[product(&size.dims), coils, complex + double]);
+    let last = sum(&[inside, host, small, large]);
+    Ok(Bytes { device: device.max(weights.device), host: last.max(sum(&[inside, weights.host])) })
+}

@@ -1,0 +1,275 @@
+//! How much memory a plan and its operations take, told before there is one: sizes decide, and not the numbers.
+//!
+//! What is counted is what the plan's code allocates, and stands beside it: the encoding's arrays here, those of density
+//! weights and coil maps in their files, sorted samples, transforms and Q in the backend.
+
+use crate::backend::Backend;
+use crate::base::error::Result;
+use crate::base::geometry::{ends, is_inside, Geometry, VoxelBasis};
+use crate::base::real::Real;
+use crate::base::scan_size::ScanSize;
+use crate::base::sizes::{product, sum, Bytes};
+use crate::nufft::choice::Choice;
+use crate::nufft::toeplitz;
+use crate::nufft::Nufft;
+use crate::reconstruction::coils;
+use crate::reconstruction::density;
+
+impl ScanSize {
+    /// Those of a geometry, its coordinates looked at.
+    pub fn of<T: Real>(geometry: &Geometry<'_, T>) -> Self {
+        let k = &geometry.coordinates;
+        let central_samples = coils::central_samples(k, &geometry.dims, 0);
+        let edge = k.iter().any(|k| !is_inside(ends(k)));
+        ScanSize { central_samples, edge, ..Self::lengths(geometry) }
+    }
+}
+
+/// Bytes in one memory, the host's or the GPUs', beyond the caller's arrays.
+///
+/// Each is the peak of an operation, the plan included, of a plan that serves this one operation. On GPUs memory counts that is
+/// idle meanwhile: what the making of a plan took stays with it, and is given back where memory lacks. How much of it there
+/// is depends on where samples lie, too: the figures are those of evenly spread or radial ones, and up to a quarter more. What a plan keeps for later
+/// calls is small beside that but for Q: once [`crate::Plan::normal`] or [`crate::Plan::cg`] were called, other operations
+/// take `q` more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MemoryPeaks {
+    /// While the plan is made; no less than what it then holds.
+    pub plan: usize,
+    /// [`crate::Plan::forward`], [`crate::Plan::fhd`] and [`crate::Plan::weighted_fhd`].
+    pub transform: usize,
+    /// [`crate::Plan::grid`]: without weights in the geometry with those of Pipe and Menon, which it then makes.
+    pub grid: usize,
+    /// [`crate::Plan::density`] by the methods of Pipe and Menon and of the ramp.
+    pub density: usize,
+    /// [`crate::Plan::density`] by Jackson's, which has a larger grid.
+    pub density_jackson: usize,
+    /// [`crate::Plan::coil_maps`] with the default width of the centre of k-space.
+    pub coil_maps: usize,
+    /// [`crate::Plan::normal`], Q included where it is used.
+    pub normal: usize,
+    /// [`crate::Plan::cg`], Q included where it is used, and but for what a prior holds that is not the identity or
+    /// differences.
+    pub cg: usize,
+    /// What Q holds once it is made; 0 where it is not used.
+    pub q: usize,
+}
+
+impl MemoryPeaks {
+    /// The sum, figure by figure.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        let add = usize::saturating_add;
+        MemoryPeaks {
+            plan: add(self.plan, other.plan),
+            transform: add(self.transform, other.transform),
+            grid: add(self.grid, other.grid),
+            density: add(self.density, other.density),
+            density_jackson: add(self.density_jackson, other.density_jackson),
+            coil_maps: add(self.coil_maps, other.coil_maps),
+            normal: add(self.normal, other.normal),
+            cg: add(self.cg, other.cg),
+            q: add(self.q, other.q),
+        }
+    }
+
+    /// No operation's peak is below that of making the plan.
+    fn at_least_the_plan(self) -> Self {
+        let most = |bytes: usize| bytes.max(self.plan);
+        MemoryPeaks {
+            plan: self.plan,
+            transform: most(self.transform),
+            grid: most(self.grid),
+            density: most(self.density),
+            density_jackson: most(self.density_jackson),
+            coil_maps: most(self.coil_maps),
+            normal: most(self.normal),
+            cg: most(self.cg),
+            q: self.q,
+        }
+    }
+}
+
+/// Bytes that a plan and its operations take: see [`crate::Plan::memory`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Memory {
+    /// In the host's memory.
+    pub host: MemoryPeaks,
+    /// In that of all GPUs that the plan is on.
+    pub device: MemoryPeaks,
+}
+
+impl Memory {
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Memory { host: self.host.plus(other.host), device: self.device.plus(other.device) }
+    }
+}
+
+/// Tables, polynomials, what threads have of their own, and the like.
+const SMALL_THINGS: usize = 1 << 18;
+
+/// What an encoding holds and takes meanwhile, where it computes and, if that is elsewhere, on the host.
+pub(crate) struct Needs {
+    size: ScanSize,
+    /// Coils or frames at once.
+    batch: usize,
+    real: usize,
+    apart: bool,
+    /// Grids, sorted samples, tables.
+    transform: usize,
+}
+
+impl Needs {
+    /// `choice` and `batch` are those of the encoding.
+    pub fn new<T: Real, B: Backend<T>>(b: &B, size: &ScanSize, choice: Option<&Choice>, batch: usize) -> Result<Self> {
+        let transform = match choice {
+            Some(choice) => Nufft::<T, B>::bytes(b, choice, size.samples, batch)?,
+            None => b.direct_sum_bytes(size.samples, &size.dims, size.listed),
+        };
+        let transform = transform.saturating_add(SMALL_THINGS);
+        Ok(Needs { size: size.clone(), batch, real: size_of::<T>(), apart: b.is_apart(), transform })
+    }
+
+    fn complex(&self) -> usize {
+        2 * self.real
+    }
+
+    /// Whether samples are multiplied by weights or by the voxel's transform.
+    fn weighed(&self) -> bool {
+        self.size.weights || self.size.basis == VoxelBasis::Box
+    }
+
+    /// Coil maps, of all coils.
+    fn maps(&self) -> usize {
+        product(&[usize::from(self.size.coil_maps), self.size.coils, self.size.voxels(), self.complex()])
+    }
+
+    /// phi, phi w and phi^2 w.
+    fn factors(&self) -> usize {
+        let arrays = usize::from(self.size.basis == VoxelBasis::Box) + 2 * usize::from(self.weighed());
+        product(&[arrays, self.size.samples, self.real])
+    }
+
+    /// What is kept of the geometry, on the host.
+    pub fn kept(&self) -> usize {
+        product(&[self.size.dims.len() + usize::from(self.size.weights), self.size.samples, self.real])
+    }
+
+    /// Images, and samples, of a batch.
+    fn image_batch(&self) -> usize {
+        product(&[self.batch, self.size.voxels(), self.complex()])
+    }
+    fn sample_batch(&self) -> usize {
+        product(&[self.batch, self.size.samples, self.complex()])
+    }
+
+    /// Arrays of a transform: images of coils to combine, weighted samples, and on a GPU what comes in and goes out, of
+    /// which two batches are on their way at once where there are several.
+    pub fn working(&self, weighed: bool) -> usize {
+        let combined = if self.size.coil_maps { self.image_batch() } else { 0 };
+        let weighed = if weighed { self.sample_batch() } else { 0 };
+        let out = if self.size.coil_maps { product(&[self.size.voxels(), self.complex()]) } else { self.image_batch() };
+        let one_way = sum(&[self.sample_batch(), out, out.max(self.sample_batch())]);
+        let on_their_way = if self.size.coils.saturating_mul(self.size.frames) > self.batch { 2 } else { 1 };
+        let caller = if self.apart { product(&[on_their_way, one_way]) } else { 0 };
+        sum(&[combined, weighed, caller])
+    }
+
+    /// Where it computes: what the plan holds, but for coil maps on a GPU, which are sent where there is no room.
+    pub fn held_without_maps(&self) -> usize {
+        let kept = if self.apart { 0 } else { self.kept() };
+        let maps = if self.apart { 0 } else { self.maps() };
+        sum(&[self.transform, self.factors(), kept, maps])
+    }
+
+    /// The peaks of all operations. `q` says whether E^H W E goes through Q, `own_output` whether outputs are computed apart,
+    /// `maps` what the estimation of coil sensitivities takes.
+    pub fn peaks<T: Real, B: Backend<T>>(&self, b: &B, q: bool, own_output: bool, maps: Bytes) -> Result<Memory> {
+        let ScanSize { samples, coils, frames, .. } = self.size;
+        let (dims, voxels, images) = (&self.size.dims, self.size.voxels(), self.size.images());
+        let image = product(&[voxels, self.complex()]);
+        let reals = product(&[samples, self.real]);
+        let complexes = product(&[samples, self.complex()]);
+        let held = sum(&[self.held_without_maps(), if self.apart { self.maps() } else { 0 }]);
+        // While factors are made there is a copy on the host.
+        let moved = if self.size.edge { dims.len() } else { 0 };
+        let copies = product(&[moved + usize::from(self.weighed()), reals]);
+        let host_held = if self.apart { self.kept() } else { 0 };
+
+        let apart =
+            |arrays: usize, elements: usize| if own_output { product(&[arrays, elements, self.complex()]) } else { 0 };
+        let output = apart(images * frames, voxels);
+        let outputs = output.max(apart(coils * frames, samples));
+
+        let pipe_menon = density::bytes::<T, B>(b, samples, dims, Default::default())?;
+        let jackson = density::bytes::<T, B>(b, samples, dims, density::Density::Jackson)?;
+        let gridding = sum(&[reals, self.working(true)]);
+        // Weights as they come, and times phi.
+        let gridding_host = product(&[2, reals]);
+        let out = if self.apart { product(&[self.batch.min(images), image]) } else { 0 };
+        let (grid, grid_host) = match self.size.weights {
+            true => (gridding, gridding_host),
+            false => (gridding.max(sum(&[pipe_menon.device, out])), gridding_host.max(pipe_menon.host)),
+        };
+
+        // While Q is made: its convolution, half of the doubled grid, a part of Q, the weights' phases.
+        let convolver = if q { b.convolver_bytes(dims) } else { 0 };
+        let q_making = match q {
+            true => sum(&[convolver, toeplitz::making_bytes::<T>(dims), product(&[dims.len(), reals]), complexes]),
+            false => 0,
+        };
+        let batches = if self.size.coil_maps { self.image_batch() } else { 0 };
+        let caller = if self.apart { product(&[3, image]) } else { 0 };
+        // With Q, beside its convolution.
+        let normal = match q {
+            true => product(&[2, batches]),
+            false => sum(&[batches, self.sample_batch(), if self.weighed() { self.sample_batch() } else { 0 }]),
+        };
+        // Residual, direction, its image under the operator, the right-hand side of one frame, the solution of all, and what
+        // the mean diagonal is made of.
+        let vectors = product(&[3 + (1 + frames) * images + usize::from(self.size.coil_maps), image]);
+        // Its pools keep what the right-hand side took.
+        let right_hand_side = if q {
+            if self.weighed() {
+                self.sample_batch()
+            } else {
+                0
+            }
+        } else {
+            0
+        };
+        let data = if self.apart { self.sample_batch() } else { 0 };
+        // A GPU's memory that the making of Q has left idle stays with the plan.
+        let beside_q =
+            |bytes: usize| if self.apart { sum(&[q_making, bytes]) } else { q_making.max(sum(&[convolver, bytes])) };
+        let cg = beside_q(sum(&[normal, vectors, right_hand_side, data]));
+
+        let here = |bytes: usize| held.saturating_add(bytes);
+        let there = |bytes: usize| host_held.saturating_add(bytes);
+        let device = MemoryPeaks {
+            plan: here(0),
+            transform: here(self.working(self.weighed())),
+            grid: here(grid),
+            density: here(pipe_menon.device),
+            density_jackson: here(jackson.device),
+            coil_maps: here(maps.device),
+            normal: here(beside_q(sum(&[normal, caller]))),
+            cg: here(cg),
+            q: convolver,
+        };
+        let host = MemoryPeaks {
+            plan: there(copies),
+            transform: there(outputs),
+            grid: there(grid_host.saturating_add(output)),
+            density: there(pipe_menon.host),
+            density_jackson: there(jackson.host),
+            coil_maps: there(maps.host),
+            normal: there(output),
+            cg: there(0),
+            q: 0,
+        };
+        Ok(match self.apart {
+            true => Memory { host: host.at_least_the_plan(), device: device.at_least_the_plan() },
+            false => Memory { host: device.plus(host).at_least_the_plan(), device: MemoryPeaks::default() },
+        })
+    }
+}

@@ -1,0 +1,597 @@
+//! A scan divided among several backends of one kind (GPUs): coils with NUFFT, voxels with exact sums.
+//!
+//! Each part is an [`Encoding`] of its own. Parts that write different arrays of the caller's run side by side in threads;
+//! where they add up to one image or to the same samples, the first part's backend collects and adds them, always in the
+//! order of the parts, so that results have the same bits on every call (but not for another number of GPUs). Conjugate
+//! gradients with coil maps keep their vectors on the first part's backend: the others get the direction and return their
+//! coils' share of E^H W E of it.
+//!
+//! The caller's function that interrupts a call is asked between such steps; the parts' threads have none to ask.
+
+use super::coil_maps;
+use super::encoding::{mean_energy, Encoding};
+use super::interface::{Engine, PlanInfo, Weighting};
+use super::memory::Memory;
+use crate::backend::{Backend, Complexes, ComplexesMut, Sink, Source};
+use crate::base::atomic_file::AtomicFiles;
+use crate::base::error::{bail, try_reserve, Result};
+use crate::base::geometry::Geometry;
+use crate::base::interrupt;
+use crate::base::options::Options;
+use crate::base::real::Real;
+use crate::base::scan_size::ScanSize;
+use crate::reconstruction::cg::{self, CgOptions, CgReport, Progress, System};
+use crate::reconstruction::density::Density;
+use num_complex::Complex;
+use std::ops::{ControlFlow, Range};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// What is divided.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Share {
+    /// Coils.
+    Coils,
+    /// Voxels: of a list, or layers along the last axis of a grid.
+    Voxels,
+}
+
+struct Part<T: Real, B: Backend<T>> {
+    encoding: Encoding<T, B>,
+    /// Its coils or voxels.
+    range: Range<usize>,
+    /// With layers of a grid: exp(+-i 2 pi k.shift) of each sample, shift being from the layers' middle to the grid's.
+    ramps: Option<[B::Array<Complex<T>>; 2]>,
+}
+
+/// A scan divided among backends.
+pub(crate) struct Divided<T: Real, B: Backend<T>> {
+    share: Share,
+    parts: Vec<Part<T, B>>,
+    /// With voxels divided: all of the scan on the first backend, for what goes through Q.
+    whole: Option<Encoding<T, B>>,
+    dims: Vec<usize>,
+    listed: bool,
+    combined: bool,
+    voxels: usize,
+    samples: usize,
+    coils: usize,
+    /// The direction and its share of E^H W E, on each backend but the first, and the shares on the first.
+    exchange: Mutex<Vec<[B::Array<Complex<T>>; 3]>>,
+}
+
+/// Ranges of `count` things in `parts` parts of nearly equal size.
+fn shares(count: usize, parts: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..parts).map(move |i| count * i / parts..count * (i + 1) / parts)
+}
+
+/// In how many parts a scan is divided, one being all of it, and a part's voxels along the axis that is divided.
+fn parts_of(backends: usize, size: &ScanSize, options: &Options, exact: bool) -> (usize, usize) {
+    let layer = if size.listed.is_some() { 1 } else { size.dims[..size.dims.len() - 1].iter().product() };
+    let count = if exact { size.voxels() / layer } else { size.coils };
+    let parts = backends.min(count);
+    (if parts < 2 || options.memory_limit.is_some() { 1 } else { parts }, layer)
+}
+
+/// Bytes that a scan takes on so many backends, in all; `memory` tells those of one of these sizes.
+pub(crate) fn memory(
+    backends: usize,
+    size: &ScanSize,
+    options: &Options,
+    memory: impl Fn(&ScanSize) -> Result<Memory>,
+    exact: bool,
+) -> Result<Memory> {
+    let (parts, layer) = parts_of(backends, size, options, exact);
+    if parts == 1 {
+        return memory(size);
+    }
+    // With voxels divided the first has all of the scan besides.
+    let mut all = if exact { memory(size)? } else { Memory::default() };
+    for range in shares(if exact { size.voxels() / layer } else { size.coils }, parts) {
+        let mut own = size.clone();
+        match (exact, own.listed) {
+            (false, _) => own.coils = range.len(),
+            (true, Some(_)) => own.listed = Some(range.len()),
+            (true, None) => *own.dims.last_mut().expect("an image has axes") = range.len(),
+        }
+        all = all.plus(memory(&own)?);
+    }
+    Ok(all)
+}
+
+impl<T: Real, B: Backend<T>> Divided<T, B> {
+    /// Divides a scan among backends, or says None where there is nothing to divide.
+    pub fn new(
+        backends: &[Arc<B>],
+        geometry: &Geometry<'_, T>,
+        options: &Options,
+        make: impl Fn(Arc<B>, &Geometry<'_, T>) -> Result<Encoding<T, B>> + Sync,
+        exact: bool,
+    ) -> Result<Option<Self>>
+    where
+        B: Backend<T>,
+    {
+        let share = if exact { Share::Voxels } else { Share::Coils };
+        let listed = geometry.voxels.is_some();
+        let voxels = geometry.voxel_count();
+        let (parts, layer) = parts_of(backends.len(), &ScanSize::lengths(geometry), options, exact);
+        let count = if exact { voxels / layer } else { geometry.coils };
+        if parts < 2 {
+            return Ok(None);
+        }
+        let make_part = |range: Range<usize>, backend: Arc<B>| -> Result<Part<T, B>> {
+            if share == Share::Coils {
+                let maps = geometry.coil_maps.map(|m| &m[range.start * voxels..range.end * voxels]);
+                let own = Geometry { coils: range.len(), coil_maps: maps, ..geometry.clone() };
+                return Ok(Part { encoding: make(backend, &own)?, range, ramps: None });
+            }
+            let layers = range.clone();
+            let range = range.start * layer..range.end * layer;
+            let mut own = geometry.clone();
+            own.voxels = geometry.voxels.as_ref().map(|lists| lists.iter().map(|r| &r[range.clone()]).collect());
+            let maps = geometry.coil_maps.map(|maps| -> Result<Vec<Complex<T>>> {
+                let mut part = try_reserve(range.len() * geometry.coils, "the coil sensitivities")?;
+                maps.chunks_exact(voxels).for_each(|map| part.extend_from_slice(&map[range.clone()]));
+                Ok(part)
+            });
+            let maps = maps.transpose()?;
+            own.coil_maps = maps.as_deref();
+            let mut ramps = None;
+            if !listed {
+                let last = geometry.dims.len() - 1;
+                let n = geometry.dims[last];
+                own.dims[last] = layers.len();
+                let shift = (layers.start + layers.len() / 2) as f64 - (n / 2) as f64;
+                let k = backend.upload(geometry.coordinates[last], "the coordinates")?;
+                let ramp = |shift: f64| -> Result<B::Array<Complex<T>>> {
+                    let mut ramp = backend.zeros(geometry.samples(), "the phases of layers")?;
+                    backend.ramp(&[backend.view(&k)], &[shift], None, backend.view_mut(&mut ramp));
+                    Ok(ramp)
+                };
+                ramps = Some([ramp(shift)?, ramp(-shift)?]);
+            }
+            Ok(Part { encoding: make(backend, &own)?, range, ramps })
+        };
+        let parts: Vec<Part<T, B>> = std::thread::scope(|scope| {
+            let make_part = &make_part;
+            let made: Vec<_> = shares(count, parts)
+                .zip(backends)
+                .map(|(range, backend)| scope.spawn(move || make_part(range, backend.clone())))
+                .collect();
+            made.into_iter().map(join).collect::<Result<_>>()
+        })?;
+        let whole = if exact { Some(make(backends[0].clone(), geometry)?) } else { None };
+        Ok(Some(Divided {
+            share,
+            parts,
+            whole,
+            dims: geometry.dims.clone(),
+            listed,
+            combined: geometry.coil_maps.is_some(),
+            voxels,
+            samples: geometry.samples(),
+            coils: geometry.coils,
+            exchange: Mutex::default(),
+        }))
+    }
+
+    fn first(&self) -> &Encoding<T, B> {
+        &self.parts[0].encoding
+    }
+
+    /// What goes through Q, density weights, and all else that is not divided.
+    fn undivided(&self) -> &Encoding<T, B> {
+        self.whole.as_ref().unwrap_or_else(|| self.first())
+    }
+
+    fn images(&self) -> usize {
+        if self.combined {
+            1
+        } else {
+            self.coils
+        }
+    }
+
+    /// Runs `f(part, its jobs)` side by side.
+    fn each<J: Send, R: Send>(&self, jobs: Vec<J>, f: impl Fn(&Part<T, B>, J) -> Result<R> + Sync) -> Result<Vec<R>> {
+        std::thread::scope(|scope| {
+            let f = &f;
+            let running: Vec<_> =
+                self.parts.iter().zip(jobs).map(|(part, job)| scope.spawn(move || f(part, job))).collect();
+            running.into_iter().map(join).collect()
+        })
+    }
+
+    /// Adds the arrays of all parts on the first backend, in order.
+    fn collect(&self, mut arrays: Vec<B::Array<Complex<T>>>) -> Result<B::Array<Complex<T>>> {
+        let b = self.first().b();
+        let rest = arrays.split_off(1);
+        let mut sum = arrays.pop().expect("there is a part");
+        for (part, array) in self.parts[1..].iter().zip(&rest) {
+            let from = part.encoding.b();
+            let view = from.view(array);
+            let mut here = b.zeros::<Complex<T>>(view.len(), "a part's result")?;
+            from.follow(b);
+            from.send(view, b, b.view_mut(&mut here));
+            b.follow(from);
+            b.axpy(1.0, b.view(&here), b.view_mut(&mut sum));
+        }
+        // The parts' arrays may go when they have been sent.
+        for part in &self.parts[1..] {
+            part.encoding.b().wait()?;
+        }
+        Ok(sum)
+    }
+
+    fn deliver(&self, from: &B::Array<Complex<T>>, to: Sink<'_, Complex<T>>) -> Result<()> {
+        let b = self.first().b();
+        match to {
+            Sink::Host(host) => b.download(b.view(from), host),
+            Sink::Device(_) => on_device(),
+        }
+    }
+
+    /// The parts' jobs where each has arrays of the caller's of its own: `len` elements for each of its coils (or voxels)
+    /// in `from`, all of it where None, and so in `to`; for each frame (or coil).
+    fn jobs<'a>(
+        &self,
+        from: Source<'a, Complex<T>>,
+        from_len: (usize, usize),
+        mut to: Sink<'a, Complex<T>>,
+        to_len: (usize, usize),
+        count: usize,
+    ) -> Vec<Vec<(Source<'a, Complex<T>>, Sink<'a, Complex<T>>)>> {
+        let mut jobs: Vec<Vec<_>> = self.parts.iter().map(|_| Vec::new()).collect();
+        for i in 0..count {
+            for (part, jobs) in self.parts.iter().zip(&mut jobs) {
+                let of = |(each, all): (usize, usize)| match each {
+                    0 => i * all..(i + 1) * all,
+                    _ => i * all + part.range.start * each..i * all + part.range.end * each,
+                };
+                jobs.push((from.part(of(from_len)), to.split_off(of(to_len).len())));
+            }
+        }
+        jobs
+    }
+
+    fn adjoint_with(
+        &self,
+        kspace: Source<'_, Complex<T>>,
+        image: Sink<'_, Complex<T>>,
+        run: impl Fn(&Encoding<T, B>, Source<'_, Complex<T>>, Sink<'_, Complex<T>>) -> Result<()> + Sync,
+    ) -> Result<()> {
+        interrupt::check("an adjoint transform")?;
+        let frame = self.samples * self.coils;
+        let frames = kspace.len() / frame;
+        match self.share {
+            Share::Coils if !self.combined => {
+                let jobs =
+                    self.jobs(kspace, (self.samples, frame), image, (self.voxels, self.voxels * self.coils), frames);
+                self.each(jobs, |part, jobs| jobs.into_iter().try_for_each(|(d, x)| run(&part.encoding, d, x)))?;
+                Ok(())
+            }
+            Share::Coils => {
+                let partial = self.each(vec![(); self.parts.len()], |part, ()| {
+                    let b = part.encoding.b();
+                    let mut x = b.zeros::<Complex<T>>(self.voxels * frames, "a part's images")?;
+                    for f in 0..frames {
+                        let own =
+                            f * frame + part.range.start * self.samples..f * frame + part.range.end * self.samples;
+                        let mut all = b.view_mut(&mut x);
+                        run(&part.encoding, kspace.part(own), b.own(all.part(f * self.voxels..(f + 1) * self.voxels)))?;
+                    }
+                    Ok(x)
+                })?;
+                self.deliver(&self.collect(partial)?, image)
+            }
+            Share::Voxels => {
+                let images = frames * self.images();
+                let each = kspace.len() / images;
+                let jobs = self.jobs(kspace, (0, each), image, (1, self.voxels), images);
+                self.each(jobs, |part, jobs| {
+                    jobs.into_iter().try_for_each(|(d, x)| match &part.ramps {
+                        None => run(&part.encoding, d, x),
+                        Some([ramp, _]) => {
+                            let b = part.encoding.b();
+                            let d = b.input(d)?;
+                            let mut moved = b.zeros::<Complex<T>>(each, "modulated samples")?;
+                            b.multiply(b.read(&d), b.view(ramp), b.view_mut(&mut moved));
+                            run(&part.encoding, b.own_source(b.view(&moved)), x)
+                        }
+                    })
+                })?;
+                Ok(())
+            }
+        }
+    }
+}
+
+fn join<R>(thread: std::thread::ScopedJoinHandle<'_, R>) -> R {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn on_device<A>() -> Result<A> {
+    bail!(
+        Unsupported,
+        "arrays on a GPU were given to a plan on several: name one GPU, or give arrays in the host's memory"
+    )
+}
+
+impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
+    fn info(&self) -> PlanInfo {
+        let infos: Vec<PlanInfo> = self.parts.iter().map(|p| Engine::info(&p.encoding)).collect();
+        PlanInfo {
+            device: infos.iter().map(|i| i.device.as_str()).collect::<Vec<_>>().join(", "),
+            host_bytes: infos.iter().map(|i| i.host_bytes).sum(),
+            device_bytes: infos.iter().map(|i| i.device_bytes).sum(),
+            ..Engine::info(self.undivided())
+        }
+    }
+    fn samples(&self) -> usize {
+        self.samples
+    }
+    fn image_len(&self) -> usize {
+        self.voxels * self.images()
+    }
+    fn kspace_len(&self) -> usize {
+        self.samples * self.coils
+    }
+    fn q_len(&self) -> usize {
+        Engine::q_len(self.undivided())
+    }
+    fn first_beyond(&self, _values: Source<'_, Complex<T>>, _limit: T) -> Result<Option<(usize, Complex<T>)>> {
+        on_device()
+    }
+    fn check_room(&self, bytes: usize, what: &str) -> Result<()> {
+        self.check_memory(bytes, what)
+    }
+    fn wait(&self) -> Result<()> {
+        self.parts.iter().map(|part| &part.encoding).chain(&self.whole).try_for_each(|all| all.b().wait())
+    }
+    fn forward(&self, image: Source<'_, Complex<T>>, kspace: Sink<'_, Complex<T>>) -> Result<()> {
+        interrupt::check("a forward transform")?;
+        let frame = self.samples * self.coils;
+        let frames = kspace.len() / frame;
+        if self.share == Share::Coils {
+            let (each, all) = if self.combined { (0, self.voxels) } else { (self.voxels, self.voxels * self.coils) };
+            let jobs = self.jobs(image, (each, all), kspace, (self.samples, frame), frames);
+            self.each(jobs, |part, jobs| jobs.into_iter().try_for_each(|(x, s)| part.encoding.forward(x, s)))?;
+            return Ok(());
+        }
+        // Every part's voxels make some of every sample.
+        let images = frames * self.images();
+        let each = kspace.len() / images;
+        let partial = self.each(vec![(); self.parts.len()], |part, ()| {
+            let b = part.encoding.b();
+            let mut s = b.zeros::<Complex<T>>(kspace.len(), "a part's samples")?;
+            for i in 0..images {
+                let x = image.part(i * self.voxels + part.range.start..i * self.voxels + part.range.end);
+                let mut all = b.view_mut(&mut s);
+                part.encoding.forward(x, b.own(all.part(i * each..(i + 1) * each)))?;
+            }
+            let Some([_, ramp]) = &part.ramps else { return Ok(s) };
+            let mut moved = b.zeros::<Complex<T>>(kspace.len(), "modulated samples")?;
+            b.multiply(b.view(&s), b.view(ramp), b.view_mut(&mut moved));
+            Ok(moved)
+        })?;
+        self.deliver(&self.collect(partial)?, kspace)
+    }
+    fn adjoint(&self, weighting: Weighting, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()> {
+        self.adjoint_with(kspace, image, |part, d, x| part.adjoint(weighting, d, x))
+    }
+    fn grid(&self, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()> {
+        match &self.whole {
+            // Density weights belong to the whole image.
+            Some(whole) => whole.grid(kspace, image),
+            None => self.adjoint_with(kspace, image, |part, d, x| part.grid(d, x)),
+        }
+    }
+    fn grid_kspace(&self, values: &[Complex<T>], grid: &mut [Complex<T>]) -> Result<()> {
+        Engine::grid_kspace(self.undivided(), values, grid)
+    }
+    fn window_correction(&self, axis: usize) -> Result<Vec<f64>> {
+        self.undivided().window_correction(axis)
+    }
+    fn prepare_normal(&self) -> Result<()> {
+        System::prepare(self)
+    }
+    fn normal(&self, x: Source<'_, Complex<T>>, y: Sink<'_, Complex<T>>) -> Result<()> {
+        cg::normal_of_images(self, x, y)
+    }
+    fn q(&self, q: &mut [Complex<T>]) -> Result<()> {
+        self.undivided().q(q)
+    }
+    fn save_q(&self, files: &mut AtomicFiles, path: &Path) -> Result<()> {
+        self.undivided().save_q(files, path)
+    }
+    fn load_q(&self, path: &Path) -> Result<()> {
+        match &self.whole {
+            Some(whole) => whole.load_q(path),
+            None => self.parts.iter().try_for_each(|part| part.encoding.load_q(path)),
+        }
+    }
+    fn density(&self, method: Density) -> Result<Vec<T>> {
+        self.undivided().density(method)
+    }
+    fn coil_maps(&self, kspace: &[Complex<T>], frames: usize, calibration: usize) -> Result<Vec<Complex<T>>> {
+        coil_maps::estimate(self.undivided(), self.coils, kspace, frames, calibration)
+    }
+    fn cg(
+        &self,
+        kspace: Source<'_, Complex<T>>,
+        image: Sink<'_, Complex<T>>,
+        options: &CgOptions<'_, T>,
+        report: &mut CgReport,
+        progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<()> {
+        cg::solve(self, kspace, image, options, report, progress)
+    }
+}
+
+impl<T: Real, B: Backend<T>> System<T, B> for Divided<T, B> {
+    fn b(&self) -> &B {
+        self.undivided().b()
+    }
+    fn dims(&self) -> &[usize] {
+        &self.dims
+    }
+    fn listed(&self) -> bool {
+        self.listed
+    }
+    fn voxels(&self) -> usize {
+        self.voxels
+    }
+    fn images(&self) -> usize {
+        Divided::images(self)
+    }
+    fn kspace_len(&self) -> usize {
+        self.samples * self.coils
+    }
+    fn prepare(&self) -> Result<()> {
+        match &self.whole {
+            Some(whole) => whole.prepare(),
+            None => self.each(vec![(); self.parts.len()], |part, ()| part.encoding.prepare()).map(|_| ()),
+        }
+    }
+    fn check_memory(&self, bytes: usize, what: &str) -> Result<()> {
+        self.undivided().check_memory(bytes, what)
+    }
+    fn mean_diagonal(&self) -> Result<f64> {
+        match &self.whole {
+            Some(whole) => whole.mean_diagonal(),
+            None => {
+                let parts = self.parts.iter().map(|part| part.encoding.map_energies());
+                Ok(self.first().weight_sum() * mean_energy(&parts.collect::<Result<Vec<_>>>()?))
+            }
+        }
+    }
+    fn right_hand_side(&self, kspace: Source<'_, Complex<T>>, image: ComplexesMut<B, T>) -> Result<()> {
+        let mut host = crate::base::error::try_vec(image.len(), Complex::default(), "E^H W d")?;
+        Engine::adjoint(self, Weighting::Given, kspace, (&mut host).into())?;
+        let b = System::b(self);
+        let there = b.input((&host).into())?;
+        b.copy(b.read(&there), image);
+        b.wait()
+    }
+    fn normal(&self, x: Complexes<B, T>, mut y: ComplexesMut<B, T>) -> Result<()> {
+        if self.share == Share::Voxels || !self.combined {
+            // Without maps every coil's image has the same operator: there is nothing to divide within one.
+            return System::normal(self.undivided(), x, y);
+        }
+        let b = System::b(self);
+        let mut exchange = self.exchange.lock().unwrap_or_else(|e| e.into_inner());
+        if exchange.is_empty() {
+            for part in &self.parts[1..] {
+                let own = || part.encoding.b().zeros(self.voxels, "a direction");
+                exchange.push([own()?, own()?, b.zeros(self.voxels, "a part's share")?]);
+            }
+        }
+        for (part, [direction, ..]) in self.parts[1..].iter().zip(exchange.iter_mut()) {
+            let own = part.encoding.b();
+            // After all that was asked of the first before, the sums of the shares before among it.
+            own.fetch(b, x, own.view_mut(direction));
+        }
+        // Asking takes time too, so that each part has a thread that does.
+        std::thread::scope(|scope| {
+            let ask = |(part, [direction, share, here]): (&'_ Part<T, B>, &'_ mut [B::Array<Complex<T>>; 3])| {
+                let own = part.encoding.b();
+                System::normal(&part.encoding, own.view(direction), own.view_mut(share))?;
+                own.send(own.view(share), b, b.view_mut(here));
+                Ok(())
+            };
+            let asking: Vec<_> =
+                self.parts[1..].iter().zip(exchange.iter_mut()).map(|p| scope.spawn(move || ask(p))).collect();
+            let mine = System::normal(self.first(), x, y.again());
+            asking.into_iter().map(join).chain([mine]).collect::<Result<()>>()
+        })?;
+        for (part, [_, _, here]) in self.parts[1..].iter().zip(exchange.iter()) {
+            b.follow(part.encoding.b());
+            b.axpy(1.0, b.view(here), y.again());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::cpu::Cpu;
+    use crate::base::options::Simd;
+    use crate::base::options::Window;
+    use crate::base::real::wide;
+    use crate::nufft::Nufft;
+
+    fn random(seed: u64) -> impl FnMut() -> f64 {
+        let mut state = seed;
+        move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1u64 << 53) as f64 - 0.5
+        }
+    }
+
+    /// Every operation of a scan divided among three backends, beside the same on one.
+    fn check(dims: &[usize], coils: usize, maps: bool, listed: bool, exact: bool) {
+        let mut next = random(dims.iter().sum::<usize>() as u64 + coils as u64);
+        let mut complexes = |n: usize| -> Vec<Complex<f64>> { (0..n).map(|_| Complex::new(next(), next())).collect() };
+        let (samples, frames) = (150, 2);
+        let voxels = if listed { 70 } else { dims.iter().product() };
+        let all_maps = complexes(voxels * coils);
+        let images = if maps { 1 } else { coils };
+        let (data, image) = (complexes(samples * coils * frames), complexes(voxels * images * frames));
+        let k: Vec<Vec<f64>> = (0..dims.len()).map(|_| complexes(samples).iter().map(|z| z.re).collect()).collect();
+        let r: Vec<Vec<f64>> =
+            (0..dims.len()).map(|_| complexes(voxels).iter().map(|z| 20.0 * z.re).collect()).collect();
+        let weights: Vec<f64> = complexes(samples).iter().map(|z| z.re + 0.7).collect();
+        let k: Vec<&[f64]> = k.iter().map(|k| &k[..]).collect();
+        let mut geometry = Geometry::new(dims, &k).coils(coils).weights(&weights);
+        geometry.frames = frames;
+        geometry.coil_maps = maps.then_some(&all_maps);
+        geometry.voxels = listed.then(|| r.iter().map(|r| &r[..]).collect());
+        let options = Options::default();
+        let backends = [1, 1, 2].map(|threads| Arc::new(Cpu::new(threads, Simd::Auto).unwrap()));
+        let choice = (!exact).then(|| Nufft::<f64, Cpu>::choose(&backends[0], Window::default(), dims, samples, 1e-9));
+        let choice = choice.transpose().unwrap();
+        let make = |b, g: &Geometry<'_, f64>| Encoding::new(b, g, &options, choice.clone());
+        let one = make(backends[0].clone(), &geometry).unwrap();
+        let divided = Divided::new(&backends, &geometry, &options, make, exact).unwrap().expect("three parts");
+        assert_eq!(divided.parts.len(), 3);
+        let engines: [&dyn Engine<f64>; 2] = [&one, &divided];
+        let results = engines.map(|e| {
+            let poison = Complex::new(f64::NAN, f64::NAN);
+            let mut out = vec![vec![poison; image.len()]; 5];
+            let mut forward = vec![poison; data.len()];
+            e.adjoint(Weighting::None, (&data).into(), (&mut out[0]).into()).unwrap();
+            e.adjoint(Weighting::Given, (&data).into(), (&mut out[1]).into()).unwrap();
+            e.grid((&data).into(), (&mut out[2]).into()).unwrap();
+            if !listed {
+                e.prepare_normal().unwrap();
+            }
+            e.normal((&image).into(), (&mut out[3]).into()).unwrap();
+            let cg = CgOptions { iterations: 3, lambda: 5.0, ..CgOptions::default() };
+            let mut report = CgReport::default();
+            let mut progress = |_: &Progress| ControlFlow::Continue(());
+            e.cg((&data).into(), (&mut out[4]).into(), &cg, &mut report, &mut progress).unwrap();
+            assert_eq!(report.runs.len(), images * frames);
+            e.forward((&image).into(), (&mut forward).into()).unwrap();
+            out.push(forward);
+            out
+        });
+        for (i, name) in ["fhd", "weighted", "grid", "normal", "cg", "forward"].iter().enumerate() {
+            let [a, b] = [&results[0][i], &results[1][i]];
+            let difference: f64 = a.iter().zip(b).map(|(a, b)| (wide(*a) - wide(*b)).norm_sqr()).sum();
+            let size: f64 = a.iter().map(|a| a.norm_sqr()).sum();
+            assert!(difference <= 1e-16 * size, "{name} {dims:?} {coils} coils: {}", (difference / size).sqrt());
+        }
+    }
+
+    #[test]
+    fn parts_make_the_whole() {
+        check(&[14, 11], 5, true, false, false);
+        check(&[14, 11], 4, false, false, false);
+        check(&[9, 8, 7], 3, true, false, false);
+        check(&[13, 10], 2, true, false, true);
+        check(&[6, 7, 8], 1, false, false, true);
+        check(&[6, 5, 11], 2, false, false, true);
+        check(&[20, 20], 2, true, true, true);
+    }
+}

@@ -1,0 +1,125 @@
+//! The non-uniform fast Fourier transform: gridding with a window chosen from the tolerance.
+//!
+//! Adjoint: spread the samples onto an oversampled grid, transform, crop, divide by the window's transform. Forward: the
+//! transpose of each step in reverse (Jackson et al., IEEE Trans. Med. Imaging 10:473, 1991; Beatty et al., ibid. 24:799,
+//! 2005).
+
+pub mod choice;
+pub(crate) mod toeplitz;
+pub mod window;
+
+use crate::backend::{Backend, Complexes, ComplexesMut};
+use crate::base::buffer_pool::Pool;
+use crate::base::error::{checked_product, Result};
+use crate::base::interrupt;
+use crate::base::options::Window;
+use crate::base::real::Real;
+use choice::{choose, Choice};
+use num_complex::Complex;
+
+/// A planned transform between samples and an image.
+pub struct Nufft<T: Real, B: Backend<T>> {
+    choice: Choice,
+    samples: usize,
+    voxels: usize,
+    grid_len: usize,
+    /// Arrays that are transformed at once, at most.
+    arrays: usize,
+    gridder: B::Gridder,
+    fft: B::GridFft,
+    grids: Pool<B::Array<Complex<T>>>,
+}
+
+impl<T: Real, B: Backend<T>> Nufft<T, B> {
+    /// Chooses window and grid, without sorting anything yet.
+    pub fn choose(backend: &B, window: Window, dims: &[usize], samples: usize, tolerance: f64) -> Result<Choice> {
+        let cost = |c: &Choice| backend.transform_cost(&c.grid, dims, samples, c.shape.width());
+        choose(window, dims, tolerance, T::EPSILON, cost)
+    }
+
+    /// Bytes of the oversampled grids of `arrays` and of the sorted samples, with what the transforms work in: what a plan
+    /// will hold, before it is made.
+    pub fn bytes(backend: &B, choice: &Choice, samples: usize, arrays: usize) -> Result<usize> {
+        let complex = std::mem::size_of::<Complex<T>>();
+        let grids = [&choice.grid[..], &[arrays, complex]].concat();
+        let points = backend.gridder_bytes(samples, &choice.grid, choice.shape.width(), arrays);
+        let points = points.saturating_add(backend.grid_fft_bytes(&choice.grid));
+        Ok(checked_product(&grids, "the oversampled grid")?.saturating_add(points))
+    }
+
+    /// Plans transforms between samples at `k` (one slice an axis) and images of `dims` voxels, `arrays` of them at once
+    /// at most.
+    pub fn new(backend: &B, k: &[&[T]], dims: &[usize], choice: Choice, arrays: usize) -> Result<Self> {
+        let grid_len = checked_product(&choice.grid, "the oversampled grid")?;
+        let all = checked_product(&[grid_len, arrays], "the oversampled grids")?;
+        let started = std::time::Instant::now();
+        // The largest piece first: what does not fit must not cost the time of the rest.
+        let grids = Pool::new();
+        drop(grids.try_take(|| backend.zeros::<Complex<T>>(all, "the oversampled grid"))?);
+        let correction = dims.iter().zip(&choice.grid).map(|(&n, &g)| choice.shape.correction(n, g));
+        let correction = correction.collect::<Result<Vec<_>>>()?;
+        let gridder = backend.gridder(k, &choice.grid, &choice.taps(dims), arrays)?;
+        let sorted = started.elapsed();
+        interrupt::check("the sorting of samples")?;
+        let fft = backend.grid_fft(dims, &choice.grid, &correction)?;
+        let milliseconds = |t: std::time::Duration| 1e3 * t.as_secs_f64();
+        log::debug!(
+            "gridding planned in {:.2} ms, its transforms in {:.2}",
+            milliseconds(sorted),
+            milliseconds(started.elapsed() - sorted)
+        );
+        let (samples, voxels) = (k[0].len(), dims.iter().product());
+        Ok(Nufft { choice, samples, voxels, grid_len, arrays, gridder, fft, grids })
+    }
+
+    /// Window and grid.
+    pub fn choice(&self) -> &Choice {
+        &self.choice
+    }
+
+    fn grid(&self, backend: &B) -> Result<crate::base::buffer_pool::Lease<'_, B::Array<Complex<T>>>> {
+        self.grids.try_take(|| backend.zeros(self.grid_len * self.arrays, "the oversampled grid"))
+    }
+
+    /// The cells of as many grids as there are arrays of samples and of voxels, which must agree.
+    fn cells(&self, values: usize, voxels: usize) -> std::ops::Range<usize> {
+        let arrays = values / self.samples;
+        assert!(arrays <= self.arrays && values == arrays * self.samples && voxels == arrays * self.voxels);
+        0..arrays * self.grid_len
+    }
+
+    /// image(r) = sum_m values(m) exp(+i 2 pi k_m.r), for one or several arrays one after the other.
+    pub fn adjoint(&self, backend: &B, values: Complexes<B, T>, image: ComplexesMut<B, T>) -> Result<()> {
+        let cells = self.cells(values.len(), image.len());
+        let mut grid = self.grid(backend)?;
+        backend.spread(&self.gridder, values, backend.view_mut(&mut grid).part(cells.clone()));
+        interrupt::check("an adjoint transform")?;
+        backend.grid_to_image(&self.fft, backend.view_mut(&mut grid).part(cells), image);
+        Ok(())
+    }
+
+    /// values(m) = sum_r image(r) exp(-i 2 pi k_m.r), likewise.
+    pub fn forward(&self, backend: &B, image: Complexes<B, T>, values: ComplexesMut<B, T>) -> Result<()> {
+        let cells = self.cells(values.len(), image.len());
+        let mut grid = self.grid(backend)?;
+        backend.image_to_grid(&self.fft, image, backend.view_mut(&mut grid).part(cells.clone()));
+        interrupt::check("a forward transform")?;
+        backend.interpolate(&self.gridder, backend.view(&grid).part(cells), values);
+        Ok(())
+    }
+
+    /// The adjoint stopped at the oversampled grid, k = 0 in its first cell.
+    pub fn spread(&self, backend: &B, values: Complexes<B, T>, grid: ComplexesMut<B, T>) {
+        backend.spread(&self.gridder, values, grid);
+    }
+
+    /// Window-weighted sums of a grid at the samples: the transpose of [`Nufft::spread`].
+    pub fn interpolate(&self, backend: &B, grid: Complexes<B, T>, values: ComplexesMut<B, T>) {
+        backend.interpolate(&self.gridder, grid, values);
+    }
+
+    /// Points of the oversampled grid.
+    pub fn grid_len(&self) -> usize {
+        self.grid_len
+    }
+}

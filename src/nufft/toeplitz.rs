@@ -1,0 +1,171 @@
+//! E^H W E as a convolution: Q(delta) = sum_m w_m |phi(k_m)|^2 exp(+i 2 pi k_m.delta), and its spectrum.
+//!
+//! E^H W E x is Toeplitz in the voxels, so it is a convolution with Q, done by FFT on the doubled grid (Fessler et al.,
+//! IEEE Trans. Signal Process. 53:3393, 2005; Stone et al. 2008 call the kernel Q). Q itself is 2^d adjoints of the
+//! weights on the image's own grid, each shifted by half the doubled grid, so it needs no larger plan.
+
+use crate::backend::{Backend, Complexes, ComplexesMut};
+use crate::base::atomic_file::AtomicFiles;
+use crate::base::checksum::Checksum;
+use crate::base::error::{bail, Error, ErrorKind, Result};
+use crate::base::fft_size::next_fast_size;
+use crate::base::interrupt;
+use crate::base::real::Real;
+use crate::base::sizes::product;
+use num_complex::Complex;
+use std::io::{Read, Write};
+use std::path::Path;
+
+/// The halves of the doubled grid, axis by axis: displacements -n to -1 where true.
+pub(crate) fn octants(ndim: usize) -> impl Iterator<Item = [bool; 3]> {
+    (0..1usize << ndim).map(|o| [o & 1 != 0, o & 2 != 0, o & 4 != 0])
+}
+
+/// By how many voxels the adjoint of Q's weights on the image's grid is shifted to be one octant of Q.
+pub(crate) fn octant_shift(dims: &[usize], half: [bool; 3]) -> Vec<f64> {
+    // Image index i is voxel i - floor(n/2); the octants begin with displacement 0 or -n.
+    dims.iter().zip(half).map(|(&n, half)| (n / 2) as f64 - if half { n as f64 } else { 0.0 }).collect()
+}
+
+/// Bytes of a file that are read or written at once.
+const BLOCK: usize = 1 << 14;
+
+/// The convolution with Q on a backend.
+pub(crate) struct Toeplitz<T: Real, B: Backend<T>> {
+    convolver: B::Convolver,
+}
+
+/// Bytes that the making of Q takes beside its convolution: half of the doubled grid, and a part of Q.
+pub(crate) fn making_bytes<T: Real>(dims: &[usize]) -> usize {
+    let half = dims[1..].iter().fold(dims[0], |p, &n| p.saturating_mul(next_fast_size(2 * n)));
+    product(&[half.saturating_add(product(dims)), size_of::<Complex<T>>()])
+}
+
+impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
+    /// Makes Q from its octants: `octant(half, image)` writes one.
+    pub fn new(
+        backend: &B,
+        dims: &[usize],
+        mut octant: impl FnMut([bool; 3], ComplexesMut<B, T>) -> Result<()>,
+    ) -> Result<Self> {
+        let mut convolver = backend.convolver(dims)?;
+        let mut grid = backend.kernel_grid(&convolver)?;
+        let mut part = backend.zeros::<Complex<T>>(dims.iter().product(), "a part of Q")?;
+        // Q(-delta) is the conjugate of Q(delta).
+        for half in octants(dims.len()).filter(|half| !half[0]) {
+            octant(half, backend.view_mut(&mut part))?;
+            backend.place_kernel(&convolver, half, backend.view(&part), backend.view_mut(&mut grid));
+        }
+        interrupt::check("Q")?;
+        backend.set_kernel(&mut convolver, backend.view_mut(&mut grid));
+        Ok(Toeplitz { convolver })
+    }
+
+    /// y = Q * x.
+    pub fn apply(&self, backend: &B, x: Complexes<B, T>, y: ComplexesMut<B, T>) {
+        backend.convolve(&self.convolver, x, y);
+    }
+
+    /// Writes the spectrum to one of `files`. `key` identifies what Q depends on.
+    pub fn save(&self, backend: &B, files: &mut AtomicFiles, path: &Path, key: &Key) -> Result<()> {
+        let spectrum = backend.spectrum(&self.convolver)?;
+        let temporary = files.add(path)?;
+        let write = || -> std::io::Result<()> {
+            let mut file = std::fs::File::create(temporary)?;
+            file.write_all(&key.header(spectrum.len()))?;
+            let (mut sum, mut block, size) = (Checksum::new(), [0; BLOCK], size_of::<T>());
+            for values in spectrum.chunks(BLOCK / size) {
+                for (bytes, value) in block.chunks_exact_mut(size).zip(values) {
+                    match size {
+                        4 => bytes.copy_from_slice(&(value.wide() as f32).to_le_bytes()),
+                        _ => bytes.copy_from_slice(&value.wide().to_le_bytes()),
+                    }
+                }
+                let bytes = &block[..size_of_val(values)];
+                sum.add(bytes);
+                file.write_all(bytes)?;
+            }
+            file.write_all(&sum.0.to_le_bytes())
+        };
+        write().map_err(|e| Error::new(ErrorKind::Io, format!("{}: {e}", path.display())))
+    }
+
+    /// Reads a file that [`Toeplitz::save`] wrote for the same `key`.
+    pub fn load(backend: &B, dims: &[usize], path: &Path, key: &Key) -> Result<Self> {
+        let name = path.display();
+        let failed = |e: std::io::Error| match e.kind() {
+            std::io::ErrorKind::UnexpectedEof => {
+                Error::new(ErrorKind::BadFile, format!("{name}: the file is cut short: save Q again"))
+            }
+            _ => Error::new(ErrorKind::Io, format!("{name}: could not load Q: {e}")),
+        };
+        let mut convolver = backend.convolver(dims)?;
+        let mut spectrum = backend.spectrum(&convolver)?;
+        let mut file = std::fs::File::open(path).map_err(failed)?;
+        let wanted = key.header(spectrum.len());
+        let mut found = vec![0; wanted.len()];
+        file.read_exact(&mut found).map_err(failed)?;
+        if found[..8] != wanted[..8] {
+            bail!(BadFile, "{name}: this is no file of a saved Q");
+        }
+        if found != wanted {
+            bail!(
+                BadFile,
+                "{name}: Q was saved for another image size, precision, trajectory, set of weights, voxel basis or \
+                 version: compute and save it for this plan"
+            );
+        }
+        let (mut sum, mut block, size) = (Checksum::new(), [0; BLOCK], size_of::<T>());
+        for values in spectrum.chunks_mut(BLOCK / size) {
+            let bytes = &mut block[..size_of_val(values)];
+            file.read_exact(bytes).map_err(failed)?;
+            sum.add(bytes);
+            for (bytes, value) in bytes.chunks_exact(size).zip(values) {
+                *value = match *bytes {
+                    [a, b, c, d] => T::of(f32::from_le_bytes([a, b, c, d]) as f64),
+                    _ => T::of(f64::from_le_bytes(bytes.try_into().expect("eight bytes"))),
+                };
+            }
+        }
+        let mut wanted_sum = [0; 8];
+        file.read_exact(&mut wanted_sum).map_err(failed)?;
+        if u64::from_le_bytes(wanted_sum) != sum.0 {
+            bail!(BadFile, "{name}: the file is damaged (its checksum is wrong): save Q again");
+        }
+        if file.read(&mut [0]).map_err(failed)? > 0 {
+            bail!(BadFile, "{name}: the file goes on after the end of Q: save Q again, or cut off what was appended");
+        }
+        backend.set_spectrum(&mut convolver, &spectrum)?;
+        Ok(Toeplitz { convolver })
+    }
+}
+
+/// What a spectrum of Q depends on.
+pub(crate) struct Key {
+    dims: Vec<usize>,
+    size: usize,
+    fingerprint: u64,
+}
+
+impl Key {
+    /// The key of a trajectory with weights w |phi|^2.
+    pub fn new<T: Real>(k: &[Vec<T>], dims: &[usize], weight: impl Fn(usize) -> f64) -> Key {
+        let mut sum = Checksum::new();
+        for axis in k {
+            axis.iter().for_each(|k| sum.add(&k.wide().to_le_bytes()));
+        }
+        (0..k[0].len()).for_each(|m| sum.add(&weight(m).to_le_bytes()));
+        Key { dims: dims.to_vec(), size: std::mem::size_of::<T>(), fingerprint: sum.0 }
+    }
+
+    fn header(&self, len: usize) -> Vec<u8> {
+        let mut header = b"reconQ02".to_vec();
+        let mut dims = [1usize; 3];
+        dims[..self.dims.len()].copy_from_slice(&self.dims);
+        for v in [self.dims.len(), dims[0], dims[1], dims[2], self.size, len] {
+            header.extend((v as u64).to_le_bytes());
+        }
+        header.extend(self.fingerprint.to_le_bytes());
+        header
+    }
+}

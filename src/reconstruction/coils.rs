@@ -1,0 +1,269 @@
+//! Coil sensitivities from the data themselves, and the combination of coil images.
+//!
+//! Sensitivities are smooth, so they are estimated at low resolution: the centre of k-space, tapered, is gridded to a
+//! small image of each coil; in each voxel the coils' sensitivities are the dominant eigenvector of their covariance in a
+//! neighbourhood (Walsh et al., Magn. Reson. Med. 43:682, 2000), its phase that of one virtual coil; the maps are then
+//! interpolated to the image's grid and scaled to sum_c |S_c|^2 = 1, so that an image combined with them has the
+//! magnitude of the root sum of squares.
+//!
+//! It is an estimate. Its phase is that of the virtual coil, not that of the object. It means nothing where there is only
+//! noise. It is wrong where sensitivities change faster than the central samples resolve, where the scan has few samples in the
+//! centre, and where the object is larger than the field of view.
+
+use crate::base::defaults;
+use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
+use crate::base::geometry::{check_finite, check_len, check_overflow};
+use crate::base::interrupt;
+use crate::base::real::{narrow, wide, Real};
+use num_complex::Complex;
+
+/// Standard deviation of the Gaussian neighbourhood, in voxels of the calibration images, which are at twice their
+/// resolution.
+const NEIGHBOURHOOD: f64 = 1.5;
+/// Eigenvalues of the covariance lie far apart where there is signal: a few steps suffice.
+const POWER_ITERATIONS: usize = 8;
+
+/// For the message when the caller interrupts it.
+pub(crate) const WHAT: &str = "the estimation of coil sensitivities";
+
+/// How coil images are combined into one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Combine {
+    /// The root of the sum of squared magnitudes (Roemer et al., Magn. Reson. Med. 16:192, 1990).
+    #[default]
+    RootSumOfSquares,
+    /// sum_c conj(S_c) x_c with sensitivities estimated from the coil images: keeps the phase, and less noise.
+    Adaptive,
+}
+
+/// Combines coil images [dims, coils] into one of [dims].
+///
+/// # Errors
+/// `SizeMismatch` for wrong lengths, `InvalidSize` for none, `NotFinite` for a NaN, with its index.
+pub fn combine<T: Real>(
+    images: &[Complex<T>],
+    dims: &[usize],
+    coils: usize,
+    how: Combine,
+    out: &mut [Complex<T>],
+) -> Result<()> {
+    let voxels: usize = checked_product(dims, "the image")?;
+    if voxels == 0 || coils == 0 {
+        bail!(InvalidSize, "{coils} coil images of {dims:?} voxels: nothing to combine");
+    }
+    let needed = checked_product(&[voxels, coils], "the coil images")?;
+    check_len("voxels of coil images", images.len(), needed, "voxels times coils")?;
+    check_len("voxels of the combined image", out.len(), voxels, "one a voxel")?;
+    check_finite("coil image voxel", images)?;
+    let at = |c: usize, i: usize| wide(images[c * voxels + i]);
+    let mut combined = try_vec(voxels, Complex::default(), "the combined image")?;
+    match how {
+        Combine::RootSumOfSquares => {
+            for (i, out) in combined.iter_mut().enumerate() {
+                let square: f64 = (0..coils).map(|c| at(c, i).norm_sqr()).sum();
+                *out = Complex::new(T::of(square.sqrt()), T::ZERO);
+            }
+        }
+        Combine::Adaptive => {
+            let low = low_dims(dims, defaults::CALIBRATION);
+            let low_voxels = low.iter().product::<usize>();
+            let mut small = try_vec(low_voxels * coils, Complex::default(), "calibration images")?;
+            for (image, small) in images.chunks_exact(voxels).zip(small.chunks_exact_mut(low_voxels)) {
+                block_means(image, dims, &low, small)?;
+            }
+            let maps = walsh(&small, &low, coils)?;
+            let mut maps = interpolate(&maps, &low, dims, coils)?;
+            normalise(&mut maps, voxels);
+            for (i, out) in combined.iter_mut().enumerate() {
+                *out = narrow((0..coils).map(|c| maps[c * voxels + i].conj() * at(c, i)).sum());
+            }
+        }
+    }
+    check_overflow("voxel of the combined image", &combined)?;
+    out.copy_from_slice(&combined);
+    Ok(())
+}
+
+/// A sample's distance from the centre of k-space; 1 on the ellipsoid of the calibration's width.
+pub(crate) fn radius<T: Real>(k: &[&[T]], dims: &[usize], calibration: usize, m: usize) -> f64 {
+    let k = k.iter().zip(dims);
+    k.map(|(k, &n)| (k[m].wide() * n as f64 * 2.0 / calibration as f64).powi(2)).sum::<f64>().sqrt()
+}
+
+/// How many samples [`maps`] uses.
+pub(crate) fn central_samples<T: Real>(k: &[&[T]], dims: &[usize], calibration: usize) -> usize {
+    let calibration = if calibration == 0 { defaults::CALIBRATION } else { calibration };
+    (0..k.first().map_or(0, |k| k.len())).filter(|&m| radius(k, dims, calibration, m) < 1.0).count()
+}
+
+/// The size of calibration images: twice the resolution of the calibration region, but no larger than the image.
+pub(crate) fn low_dims(dims: &[usize], calibration: usize) -> Vec<usize> {
+    dims.iter().map(|&n| n.min(2 * calibration)).collect()
+}
+
+/// Means of an image over blocks, one a voxel of the smaller grid `low`, added to `sums`.
+fn block_means<T: Real>(image: &[Complex<T>], dims: &[usize], low: &[usize], sums: &mut [Complex<f64>]) -> Result<()> {
+    let mut counts = try_vec(sums.len(), 0.0, "calibration images")?;
+    for (i, z) in image.iter().enumerate() {
+        let (mut rest, mut at, mut stride) = (i, 0, 1);
+        for (&n, &l) in dims.iter().zip(low) {
+            at += (rest % n) * l / n * stride;
+            rest /= n;
+            stride *= l;
+        }
+        sums[at] += wide(*z);
+        counts[at] += 1.0;
+    }
+    sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum /= count);
+    Ok(())
+}
+
+/// The dominant eigenvector of the coils' covariance around each voxel, [voxels, coils], by power iteration in all voxels at
+/// once: with x = sum_c conj(S_c) x_c, the covariance times S is the neighbourhood's mean of x_c conj(x). It starts from
+/// the virtual coil that collects the most energy of the whole image, and so takes its phase.
+pub(crate) fn walsh(images: &[Complex<f64>], dims: &[usize], coils: usize) -> Result<Vec<Complex<f64>>> {
+    let voxels: usize = dims.iter().product();
+    let what = "the covariance of coils";
+    let mut total = try_vec(checked_product(&[coils, coils], what)?, Complex::default(), what)?;
+    for i in 0..voxels {
+        add_outer(&mut total, coils, |c| images[c * voxels + i]);
+    }
+    let virtual_coil = dominant(&total, coils)?;
+    let maps = virtual_coil.iter().flat_map(|&v| std::iter::repeat_n(v, voxels));
+    let mut maps = try_collect(checked_product(&[coils, voxels], "the coil maps")?, "the coil maps", maps)?;
+    let mut combined = try_vec(voxels, Complex::default(), "the coil maps")?;
+    for _ in 0..POWER_ITERATIONS {
+        combined.fill(Complex::default());
+        for (image, map) in images.chunks_exact(voxels).zip(maps.chunks_exact(voxels)) {
+            for ((x, image), map) in combined.iter_mut().zip(image).zip(map) {
+                *x += map.conj() * image;
+            }
+        }
+        for (image, map) in images.chunks_exact(voxels).zip(maps.chunks_exact_mut(voxels)) {
+            for ((map, image), x) in map.iter_mut().zip(image).zip(&combined) {
+                *map = image * x.conj();
+            }
+            interrupt::check(WHAT)?;
+            smooth(map, dims, NEIGHBOURHOOD)?;
+        }
+        normalise(&mut maps, voxels);
+    }
+    Ok(maps)
+}
+
+/// Convolves an image with a Gaussian of standard deviation `sigma` voxels.
+fn smooth(image: &mut [Complex<f64>], dims: &[usize], sigma: f64) -> Result<()> {
+    let reach = (3.0 * sigma).ceil() as usize;
+    let kernel: Vec<f64> = (0..=reach).map(|i| (-0.5 * (i as f64 / sigma).powi(2)).exp()).collect();
+    let mut stride = 1;
+    for &n in dims {
+        let mut line = try_vec(n, Complex::default(), "a line of the coil maps")?;
+        for start in (0..image.len()).filter(|i| i / stride % n == 0) {
+            for (i, z) in line.iter_mut().enumerate() {
+                *z = image[start + i * stride];
+            }
+            for i in 0..n {
+                let mut sum = line[i] * kernel[0];
+                for (d, k) in kernel.iter().enumerate().skip(1) {
+                    if i >= d {
+                        sum += line[i - d] * k;
+                    }
+                    if i + d < n {
+                        sum += line[i + d] * k;
+                    }
+                }
+                image[start + i * stride] = sum;
+            }
+        }
+        stride *= n;
+    }
+    Ok(())
+}
+
+/// matrix += v v^H.
+fn add_outer(matrix: &mut [Complex<f64>], coils: usize, v: impl Fn(usize) -> Complex<f64>) {
+    for a in 0..coils {
+        let va = v(a);
+        for b in 0..coils {
+            matrix[a * coils + b] += va * v(b).conj();
+        }
+    }
+}
+
+/// The unit eigenvector of the largest eigenvalue, by power iteration from the column of the strongest coil.
+fn dominant(matrix: &[Complex<f64>], coils: usize) -> Result<Vec<Complex<f64>>> {
+    let strongest = (0..coils).max_by(|&a, &b| matrix[a * coils + a].re.total_cmp(&matrix[b * coils + b].re));
+    let what = "the covariance of coils";
+    let mut v = try_collect(coils, what, (0..coils).map(|a| matrix[a * coils + strongest.unwrap_or(0)]))?;
+    let mut next = try_vec(coils, Complex::default(), what)?;
+    for _ in 0..20 {
+        let norm = v.iter().map(|z| z.norm_sqr()).sum::<f64>().sqrt();
+        if norm == 0.0 {
+            // No signal: any unit vector serves.
+            v.fill(Complex::new(1.0 / (coils as f64).sqrt(), 0.0));
+            return Ok(v);
+        }
+        v.iter_mut().for_each(|z| *z /= norm);
+        for (a, next) in next.iter_mut().enumerate() {
+            *next = (0..coils).map(|b| matrix[a * coils + b] * v[b]).sum();
+        }
+        std::mem::swap(&mut v, &mut next);
+    }
+    let norm = v.iter().map(|z| z.norm_sqr()).sum::<f64>().sqrt();
+    v.iter_mut().for_each(|z| *z /= norm);
+    Ok(v)
+}
+
+/// Linear interpolation of maps [low, coils] to [dims, coils], both grids covering the same field of view.
+pub(crate) fn interpolate(
+    maps: &[Complex<f64>],
+    low: &[usize],
+    dims: &[usize],
+    coils: usize,
+) -> Result<Vec<Complex<f64>>> {
+    let n = [0, 1, 2].map(|a| *dims.get(a).unwrap_or(&1));
+    let l = [0, 1, 2].map(|a| *low.get(a).unwrap_or(&1));
+    // Neighbours and weight of the upper one, for each voxel of each axis.
+    let place = |a: usize, i: usize| {
+        let r = (i as f64 - (n[a] / 2) as f64) * l[a] as f64 / n[a] as f64 + (l[a] / 2) as f64;
+        let r = r.clamp(0.0, (l[a] - 1) as f64);
+        let lower = r.floor() as usize;
+        (lower, (lower + 1).min(l[a] - 1), r - r.floor())
+    };
+    let along = |a: usize| try_collect(n[a], "the coil maps", (0..n[a]).map(|i| place(a, i)));
+    let places = [along(0)?, along(1)?, along(2)?];
+    let voxels: usize = n.iter().product();
+    let mut out = try_vec(voxels * coils, Complex::default(), "the coil maps")?;
+    for (coil, out) in maps.chunks_exact(l.iter().product()).zip(out.chunks_exact_mut(voxels)) {
+        interrupt::check(WHAT)?;
+        for (i, out) in out.iter_mut().enumerate() {
+            let place = [places[0][i % n[0]], places[1][i / n[0] % n[1]], places[2][i / (n[0] * n[1])]];
+            let mut sum = Complex::default();
+            for corner in 0..8usize {
+                let (mut index, mut weight) = ([0; 3], 1.0);
+                for a in 0..3 {
+                    let (lower, upper, w) = place[a];
+                    let up = corner >> a & 1 == 1;
+                    index[a] = if up { upper } else { lower };
+                    weight *= if up { w } else { 1.0 - w };
+                }
+                if weight > 0.0 {
+                    sum += coil[(index[2] * l[1] + index[1]) * l[0] + index[0]] * weight;
+                }
+            }
+            *out = sum;
+        }
+    }
+    Ok(out)
+}
+
+/// Scales maps to sum_c |S_c|^2 = 1 in each voxel.
+pub(crate) fn normalise(maps: &mut [Complex<f64>], voxels: usize) {
+    for i in 0..voxels {
+        let square: f64 = maps[i..].iter().step_by(voxels).map(|z| z.norm_sqr()).sum();
+        if square > 0.0 {
+            let scale = 1.0 / square.sqrt();
+            maps[i..].iter_mut().step_by(voxels).for_each(|z| *z *= scale);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The scale at which gridding returns an object.
+//!
+//! Weights are right when gridding returns some object h as it is: with A the gridding of E h, <h, A h> = <h, h>, that is
+//! sum_m w_m |H(k_m)|^2 = sum_r |h(r)|^2, H being the discrete-time Fourier transform of h. For samples on a whole Cartesian
+//! grid this holds for every h within the image, however few voxels it has (Parseval). h is a Kaiser window along each axis
+//! (Kaiser and Schafer, IEEE Trans. Acoust. Speech Signal Process. 28:105, 1980): it fills the image, and its spectrum stays
+//! where k was measured. Along an axis where k is always 0 it is constant: so must the object be.
+
+use crate::base::error::{bail, try_collect, Result};
+use crate::base::geometry::{ends, reach};
+use crate::base::real::Real;
+use crate::nufft::window::bessel_i0;
+use std::f64::consts::{PI, TAU};
+
+/// The reach of k times the window's length, at most: the spectrum of a longer window would see but the innermost samples,
+/// one of a shorter window those beyond the densely sampled centre.
+const MOST_PERIODS: f64 = 64.0;
+/// The window's length, at most: more voxels differ in nothing that a scan could tell.
+const MOST_VOXELS: usize = 1 << 16;
+/// Samples of the spectrum for each period of the window's length, between which cubics interpolate to 1e-6.
+const STEPS: f64 = 32.0;
+/// How far from k = 0 the nearest sample may lie: further away, the mean of an object cannot be known. In Cartesian sample
+/// distances 1/n or, where the samples are fewer than would fill k-space so, in theirs.
+const NEAREST: f64 = 2.0;
+
+/// A density weight after scaling, at most. All of k-space has the volume 1: a larger one drowns the image in one sample.
+pub(crate) const LARGEST_WEIGHT: f64 = 1e6;
+
+/// For the message when there is no memory.
+const WHAT: &str = "the scale of gridding";
+
+/// |H(k)|^2 along an axis, divided by the sum of |h(r)|^2.
+struct Spectrum {
+    /// Its values at i / `steps`, from i = -1 on, to beyond the reach of k.
+    table: Vec<f64>,
+    steps: f64,
+}
+
+impl Spectrum {
+    /// For `n` voxels and |k| up to `reach`.
+    fn new(n: usize, reach: f64) -> Result<Spectrum> {
+        let longest = (MOST_PERIODS / reach.max(f64::MIN_POSITIVE)).max(1.0);
+        let len = n.min(MOST_VOXELS).min(longest as usize);
+        let middle = 0.5 * (len as f64 - 1.0);
+        // The main lobe of this window ends where k does.
+        let beta = PI * reach * len as f64;
+        let peak = bessel_i0(beta);
+        let window = |j: usize| {
+            let x = (j as f64 - middle) / (0.5 * len as f64);
+            bessel_i0(beta * (1.0 - x * x).sqrt()) / peak
+        };
+        let h = try_collect(len, WHAT, (0..len).map(window))?;
+        let energy: f64 = h.iter().map(|h| h * h).sum();
+        let steps = STEPS * len as f64;
+        let value = |i: usize| {
+            let k = (i as f64 - 1.0) / steps;
+            let sum: f64 = h.iter().enumerate().map(|(j, h)| h * (TAU * k * (j as f64 - middle)).cos()).sum();
+            sum * sum / energy
+        };
+        let points = (reach * steps).ceil() as usize + 4;
+        Ok(Spectrum { table: try_collect(points, WHAT, (0..points).map(value))?, steps })
+    }
+
+    fn at(&self, k: f64) -> f64 {
+        let x = k.abs() * self.steps;
+        let i = (x as usize).min(self.table.len() - 4);
+        let t = x - i as f64;
+        let [a, b, c, d] = [0, 1, 2, 3].map(|j| self.table[i + j]);
+        // The cubic through four neighbours (Lagrange), the second of which is at t = 0.
+        -a * t * (t - 1.0) * (t - 2.0) / 6.0 + b * (t + 1.0) * (t - 1.0) * (t - 2.0) / 2.0
+            - c * (t + 1.0) * t * (t - 2.0) / 2.0
+            + d * (t + 1.0) * t * (t - 1.0) / 6.0
+    }
+}
+
+/// What density weights must be multiplied by for gridding to return an object at its own scale: see the head of this file.
+///
+/// # Errors
+/// `InvalidArgument` where no sample of positive weight lies near the centre of k-space, and where a weight far from it would
+/// outweigh all of k-space; `OutOfHostMemory`.
+pub(crate) fn gridding_scale<T: Real>(k: &[&[T]], dims: &[usize], weight: impl Fn(usize) -> f64) -> Result<f64> {
+    let reaches: Vec<f64> = k.iter().map(|k| reach(ends(k))).collect();
+    let axes = reaches.iter().zip(dims).map(|(&reach, &n)| Spectrum::new(n, reach)).collect::<Result<Vec<_>>>()?;
+    // NaN is no number to compare with, and is refused below as what is not above 0.
+    let largest = (0..k[0].len()).map(&weight).fold(0.0, f64::max);
+    let (mut sum, mut nearest) = (0.0, f64::INFINITY);
+    for m in 0..k[0].len() {
+        // Relative to the largest, so that no sum overflows.
+        let w = weight(m) / largest;
+        if !(w > 0.0) {
+            continue;
+        }
+        sum += axes.iter().zip(k).fold(w, |product, (axis, k)| product * axis.at(k[m].wide()));
+        // One voxel is the same for every k.
+        let distance = |(k, &n): (&&[T], &usize)| if n > 1 { (k[m].wide() * n as f64).powi(2) } else { 0.0 };
+        nearest = k.iter().zip(dims).map(distance).sum::<f64>().sqrt().min(nearest);
+    }
+    // Cells of a Cartesian grid within the reach of k, and the edge of one sample's share of them.
+    let axes = reaches.iter().zip(dims).filter(|(_, &n)| n > 1);
+    let resolved: Vec<f64> = axes.map(|(reach, &n)| (2.0 * reach * n as f64).max(1.0)).collect();
+    let share = resolved.iter().product::<f64>() / k[0].len() as f64;
+    let allowed = NEAREST * share.powf(1.0 / resolved.len().max(1) as f64).max(1.0);
+    if !(nearest <= allowed) {
+        bail!(
+            InvalidArgument,
+            "no sample with a positive density weight lies near the centre of k-space (the nearest is {nearest:.1} sample \
+             distances 1/n away, at most {allowed:.1} are allowed), so that the scale of the image cannot be known: measure \
+             the centre, or reconstruct iteratively, which needs no scale"
+        );
+    }
+    if !(1.0 / sum <= LARGEST_WEIGHT) {
+        bail!(
+            InvalidArgument,
+            "the largest density weight stands for {:.1e} times all of k-space when those near its centre are right: \
+             correct the weights",
+            1.0 / sum
+        );
+    }
+    Ok(1.0 / sum / largest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::error::ErrorKind;
+    use crate::simulation::trajectory::{SpokeOrder, Trajectory};
+
+    fn scale(trajectory: &Trajectory, dims: &[usize], weight: f64) -> f64 {
+        gridding_scale(&trajectory.axes(), dims, |_| weight).unwrap()
+    }
+
+    /// On a whole Cartesian grid every sample stands for 1/N of k-space, whatever the size.
+    #[test]
+    fn a_cartesian_grid_has_the_scale_of_the_inverse_dft() {
+        for dims in [&[1usize, 1][..], &[1, 16], &[2, 2], &[3, 3], &[5, 5], &[64, 64, 1], &[7, 2, 300], &[40, 33]] {
+            let voxels: usize = dims.iter().product();
+            let found = scale(&Trajectory::cartesian(dims).unwrap(), dims, 1.0) * voxels as f64;
+            assert!((found - 1.0).abs() < 1e-5, "{dims:?}: {found}");
+        }
+    }
+
+    #[test]
+    fn the_spectrum_is_the_windows_and_interpolates_it() {
+        for (n, reach) in [(1, 0.5), (2, 0.5), (8, 0.0), (9, 0.3), (64, 0.5), (300, 0.0625)] {
+            let coarse = Spectrum::new(n, reach).unwrap();
+            // Parseval: the mean of |H|^2 over a whole period is the sum of |h|^2; what lies beyond the reach is missing.
+            if reach == 0.5 {
+                let points = 8 * n;
+                let mean = (0..points).map(|i| coarse.at((i as f64 + 0.3) / points as f64 - 0.5)).sum::<f64>();
+                assert!((mean / points as f64 - 1.0).abs() < 1e-5, "{n}");
+            }
+            if reach == 0.0 {
+                assert!((coarse.at(0.0) - n as f64).abs() < 1e-9 * n as f64);
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_centre_there_is_no_scale() {
+        let spokes = Trajectory::radial2d(100, 128, SpokeOrder::Linear).unwrap();
+        let outside = |axis: usize| -> Vec<f64> {
+            let far = |m: &usize| spokes.axis(0)[*m].hypot(spokes.axis(1)[*m]) > 0.05;
+            (0..spokes.samples()).filter(far).map(|m| spokes.axis(axis)[m]).collect()
+        };
+        let annulus = [outside(0), outside(1)];
+        let axes: Vec<&[f64]> = annulus.iter().map(|k| &k[..]).collect();
+        let error = gridding_scale(&axes, &[64, 64], |_| 1.0).unwrap_err();
+        assert!(error.kind() == ErrorKind::InvalidArgument && error.message().contains("is 3.5 sample"), "{error}");
+        for weight in [0.0, f64::NAN] {
+            assert!(gridding_scale(&spokes.axes(), &[64, 64], |_| weight).is_err());
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Images from transforms: conjugate gradients and their priors, density compensation, coil sensitivities, image sizes.
+
+pub mod cg;
+pub mod coils;
+pub mod density;
+pub(crate) mod gridding_scale;
+pub mod prior;
+pub mod resize;

@@ -1,0 +1,446 @@
+//! Images on another matrix and field of view: from the encoded matrix, on which they are reconstructed, to the one wanted.
+//!
+//! Where the voxels wanted have another size, the image is interpolated to that size by Fourier (zeros are appended to its
+//! spectrum, or the ends cut off), over its whole field of view; then its middle is cut out, or surrounded by zeros. Readout
+//! oversampling, a field of view that is larger at equal voxels, is thus cut away, and nothing else is done. The voxel with
+//! index floor(n/2) stays where it is, and the object keeps its scale.
+//!
+use crate::backend::cpu::fft::any_length::LineFft;
+use crate::backend::cpu::simd::Level;
+use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
+use crate::base::geometry::{check_finite, check_len, check_overflow};
+use crate::base::options::Simd;
+use crate::base::real::{narrow, wide, Real};
+use num_complex::Complex;
+
+/// The most voxels of an axis.
+const MOST: usize = 1 << 24;
+
+/// How an image gets from its matrix to another one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Resize {
+    from: [usize; 3],
+    /// The field of view of `from`, in voxels of the size wanted.
+    scaled: [usize; 3],
+    to: [usize; 3],
+}
+
+impl Resize {
+    /// From images of `from` voxels that cover `fov`, to images of `to` voxels that cover `to_fov`, both in the same unit.
+    /// Along an axis where one of these is not known (0, negative, or not a number), all voxels have one size.
+    ///
+    /// # Errors
+    /// `InvalidSize` for anything but two or three sizes an image, or a size of 0; `SizeMismatch` for fields of view of
+    /// another number; `SizeOverflow` where voxels of the size wanted are too many.
+    pub fn new(from: &[usize], fov: &[f64], to: &[usize], to_fov: &[f64]) -> Result<Resize> {
+        let ndim = from.len();
+        if !(1..=3).contains(&ndim) || from.contains(&0) || to.contains(&0) {
+            bail!(
+                InvalidSize,
+                "from an image of {from:?} voxels to one of {to:?}: each needs 1 to 3 sizes, none of them 0"
+            );
+        }
+        check_len("sizes of the image wanted", to.len(), ndim, "as many as the image has")?;
+        check_len("fields of view", fov.len(), ndim, "one an axis")?;
+        check_len("fields of view wanted", to_fov.len(), ndim, "one an axis")?;
+        let mut resize = Resize { from: [1; 3], scaled: [1; 3], to: [1; 3] };
+        for axis in 0..ndim {
+            let known = fov[axis] > 0.0 && to_fov[axis] > 0.0 && (fov[axis] / to_fov[axis]).is_finite();
+            let exact = if known { fov[axis] / to_fov[axis] * to[axis] as f64 } else { from[axis] as f64 };
+            if exact >= MOST as f64 || to[axis] > MOST {
+                bail!(
+                    SizeOverflow,
+                    "axis {axis}: an image that covers {} with {} voxels, wanted to cover {} with {}, needs {exact:.0} \
+                     voxels in between: correct the fields of view",
+                    fov[axis],
+                    from[axis],
+                    to_fov[axis],
+                    to[axis]
+                );
+            }
+            (resize.from[axis], resize.to[axis]) = (from[axis], to[axis]);
+            resize.scaled[axis] = (exact.round() as usize).max(1);
+            let rounding = (resize.scaled[axis] as f64 / exact - 1.0).abs();
+            if rounding > 2e-3 {
+                log::info!("axis {axis}: voxels come out {:.1} % off the size asked for", 100.0 * rounding);
+            }
+        }
+        Ok(resize)
+    }
+
+    /// The matrix of the images given, 1 on axes that there are not.
+    pub fn from(&self) -> [usize; 3] {
+        self.from
+    }
+
+    /// The matrix that covers the field of view of the images given with voxels of the size wanted.
+    pub fn scaled(&self) -> [usize; 3] {
+        self.scaled
+    }
+
+    /// The matrix wanted, likewise.
+    pub fn to(&self) -> [usize; 3] {
+        self.to
+    }
+
+    /// Whether images stay as they are.
+    pub fn is_nothing(&self) -> bool {
+        self.from == self.scaled && self.scaled == self.to
+    }
+
+    /// An image of the one matrix, on the other.
+    ///
+    /// # Errors
+    /// `SizeMismatch` for another number of voxels, `NotFinite` with the index of a voxel that is not, or that overflows,
+    /// `OutOfHostMemory`.
+    pub fn apply<T: Real>(&self, image: &[Complex<T>], out: &mut [Complex<T>]) -> Result<()> {
+        check(image, &self.from, out, &self.to)?;
+        if !self.any_interpolates() {
+            recentre(image, &self.from, out, &self.to);
+            return Ok(());
+        }
+        // What is only cut is cut first: fewer voxels to interpolate.
+        let cut = [0, 1, 2].map(|axis| if self.interpolates(axis) { self.from[axis] } else { self.to[axis] });
+        let mut steps = try_vec(checked_product(&cut, "an image")?, Complex::default(), "an image")?;
+        recentre(image, &self.from, &mut steps, &cut);
+        let mut steps = Steps { dims: cut, voxels: wider(&steps)? };
+        for axis in (0..3).filter(|&axis| self.interpolates(axis)) {
+            let (scaled, to) = (self.scaled[axis], self.to[axis]);
+            let mut resample = Resample::new(self.from[axis], scaled)?;
+            let mut whole = try_vec(scaled * resample.most_lines(), Complex::default(), LINES)?;
+            steps.along(axis, to, resample.most_lines(), |count, lines, new| {
+                let whole = &mut whole[..scaled * count];
+                resample.run(lines, whole);
+                recentre(whole, &[scaled, count, 1], new, &[to, count, 1]);
+            })?;
+        }
+        put(&steps.voxels, out)
+    }
+
+    /// The other way: an image of the matrix wanted, on the one that images are reconstructed on.
+    ///
+    /// # Errors
+    /// As [`Resize::apply`].
+    pub fn undo<T: Real>(&self, image: &[Complex<T>], out: &mut [Complex<T>]) -> Result<()> {
+        check(image, &self.to, out, &self.from)?;
+        if !self.any_interpolates() {
+            recentre(image, &self.to, out, &self.from);
+            return Ok(());
+        }
+        let mut steps = Steps { dims: self.to, voxels: wider(image)? };
+        for axis in (0..3).filter(|&axis| self.interpolates(axis)) {
+            let (scaled, to) = (self.scaled[axis], self.to[axis]);
+            let mut resample = Resample::new(scaled, self.from[axis])?;
+            let mut whole = try_vec(scaled * resample.most_lines(), Complex::default(), LINES)?;
+            steps.along(axis, self.from[axis], resample.most_lines(), |count, lines, new| {
+                let whole = &mut whole[..scaled * count];
+                recentre(lines, &[to, count, 1], whole, &[scaled, count, 1]);
+                resample.run(whole, new);
+            })?;
+        }
+        let mut all = try_vec(out.len(), Complex::default(), "an image")?;
+        recentre(&steps.voxels, &steps.dims, &mut all, &self.from);
+        put(&all, out)
+    }
+
+    fn interpolates(&self, axis: usize) -> bool {
+        self.from[axis] != self.scaled[axis]
+    }
+
+    fn any_interpolates(&self) -> bool {
+        self.from != self.scaled
+    }
+}
+
+fn check<T: Real>(image: &[Complex<T>], from: &[usize; 3], out: &[Complex<T>], to: &[usize; 3]) -> Result<()> {
+    check_len("voxels of the image", image.len(), checked_product(from, "the image")?, "those of its matrix")?;
+    check_len(
+        "voxels of the image wanted",
+        out.len(),
+        checked_product(to, "the image wanted")?,
+        "those of its matrix",
+    )?;
+    check_finite("voxel", image)
+}
+
+fn wider<T: Real>(image: &[Complex<T>]) -> Result<Vec<Complex<f64>>> {
+    try_collect(image.len(), "an image", image.iter().map(|z| wide(*z)))
+}
+
+/// Writes an image in its precision, all or nothing.
+fn put<T: Real>(image: &[Complex<f64>], out: &mut [Complex<T>]) -> Result<()> {
+    let image = try_collect(image.len(), "an image", image.iter().map(|z| narrow(*z)))?;
+    check_overflow("voxel of the image wanted", &image)?;
+    out.copy_from_slice(&image);
+    Ok(())
+}
+
+/// The middle of an image of `from` voxels, or the image amid zeros, as one of `to` voxels. The voxel with index floor(n/2)
+/// stays where it is.
+///
+/// # Panics
+/// When an image has another number of voxels.
+pub fn recentre<E: Copy + Default>(image: &[E], from: &[usize; 3], out: &mut [E], to: &[usize; 3]) {
+    assert!(image.len() == from.iter().product::<usize>() && out.len() == to.iter().product::<usize>());
+    if from == to {
+        return out.copy_from_slice(image);
+    }
+    out.fill(E::default());
+    let shared = [0, 1, 2].map(|axis| from[axis].min(to[axis]));
+    let at = [0, 1, 2].map(|axis| from[axis] / 2 - shared[axis] / 2);
+    let put = [0, 1, 2].map(|axis| to[axis] / 2 - shared[axis] / 2);
+    for z in 0..shared[2] {
+        for y in 0..shared[1] {
+            let row = |at: &[usize; 3], n: &[usize; 3]| at[0] + n[0] * (at[1] + y + n[1] * (at[2] + z));
+            let (a, b) = (row(&at, from), row(&put, to));
+            out[b..b + shared[0]].copy_from_slice(&image[a..a + shared[0]]);
+        }
+    }
+}
+
+/// An image on its way.
+struct Steps {
+    dims: [usize; 3],
+    voxels: Vec<Complex<f64>>,
+}
+
+impl Steps {
+    /// Makes lines of `size` voxels of those along an axis, up to `most` at a time, through `f(count, lines, new lines)`.
+    fn along(
+        &mut self,
+        axis: usize,
+        size: usize,
+        most: usize,
+        mut f: impl FnMut(usize, &mut [Complex<f64>], &mut [Complex<f64>]),
+    ) -> Result<()> {
+        let n = self.dims[axis];
+        let stride: usize = self.dims[..axis].iter().product();
+        let count: usize = stride * self.dims[axis + 1..].iter().product::<usize>();
+        self.dims[axis] = size;
+        let mut out = try_vec(checked_product(&self.dims, "an image")?, Complex::default(), "an image")?;
+        let mut from = try_vec(n * most, Complex::default(), LINES)?;
+        let mut to = try_vec(size * most, Complex::default(), LINES)?;
+        // The first voxel of a line that has `len` voxels.
+        let start = |line: usize, len: usize| line / stride * len * stride + line % stride;
+        for first in (0..count).step_by(most) {
+            let lines = first..count.min(first + most);
+            for (line, from) in lines.clone().zip(from.chunks_exact_mut(n)) {
+                let voxels = self.voxels[start(line, n)..].iter().step_by(stride);
+                from.iter_mut().zip(voxels).for_each(|(z, voxel)| *z = *voxel);
+            }
+            f(lines.len(), &mut from[..n * lines.len()], &mut to[..size * lines.len()]);
+            for (line, to) in lines.zip(to.chunks_exact(size)) {
+                let voxels = out[start(line, size)..].iter_mut().step_by(stride);
+                to.iter().zip(voxels).for_each(|(z, voxel)| *voxel = *z);
+            }
+        }
+        self.voxels = out;
+        Ok(())
+    }
+}
+
+/// For the message when there is no memory.
+const LINES: &str = "lines of an image";
+
+/// The interpolation of lines to another number of voxels over the same length.
+struct Resample {
+    n: usize,
+    size: usize,
+    down: LineFft,
+    up: LineFft,
+}
+
+impl Resample {
+    fn new(n: usize, size: usize) -> Result<Self> {
+        let level = Level::choose(Simd::Auto)?;
+        Ok(Resample { n, size, down: LineFft::new(level, n)?, up: LineFft::new(level, size)? })
+    }
+
+    /// The most lines of one call.
+    fn most_lines(&self) -> usize {
+        self.down.most_lines()
+    }
+
+    /// `lines` are lost.
+    fn run(&mut self, lines: &mut [Complex<f64>], new: &mut [Complex<f64>]) {
+        let (n, size) = (self.n, self.size);
+        lines.chunks_exact_mut(n).for_each(|line| line.rotate_left(n / 2));
+        self.down.run(false, lines);
+        for (line, new) in lines.chunks_exact(n).zip(new.chunks_exact_mut(size)) {
+            move_frequencies(line, new);
+        }
+        self.up.run(true, new);
+        new.iter_mut().for_each(|z| *z *= 1.0 / n as f64);
+        new.chunks_exact_mut(size).for_each(|new| new.rotate_right(size / 2));
+    }
+}
+
+/// The spectrum of a line as that of one with another number of voxels: frequencies that this lacks are cut off, others 0.
+fn move_frequencies(line: &[Complex<f64>], new: &mut [Complex<f64>]) {
+    let (n, size) = (line.len(), new.len());
+    let shared = n.min(size);
+    new.fill(Complex::default());
+    // Frequencies -shared/2 .. (shared - 1)/2; with an even number, the lowest stands for the highest as well.
+    let positive = shared.div_ceil(2);
+    new[..positive].copy_from_slice(&line[..positive]);
+    for f in 1..=shared / 2 {
+        new[size - f] = line[n - f];
+    }
+    if shared.is_multiple_of(2) {
+        let f = shared / 2;
+        if size > n {
+            new[size - f] = line[n - f] * 0.5;
+            new[f] = line[n - f] * 0.5;
+        } else {
+            new[size - f] = (line[n - f] + line[f]) * 0.5;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::error::ErrorKind;
+
+    /// Numbers in [-0.5, 0.5), from a seed that is printed.
+    fn random(seed: u64) -> impl FnMut() -> f64 {
+        println!("seed {seed}");
+        let mut state = seed;
+        move || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 11) as f64 / (1u64 << 53) as f64 - 0.5
+        }
+    }
+
+    /// The image of `from` voxels as a sum of its frequencies, at the voxels wanted: slow, an axis at a time. Of an even
+    /// number of frequencies the lowest is half that and half its opposite.
+    fn slow(image: &[Complex<f64>], from: [usize; 3], scaled: [usize; 3], to: [usize; 3]) -> Vec<Complex<f64>> {
+        let tau = std::f64::consts::TAU;
+        // What voxel `j` of a line contributes to voxel `i` of the new one.
+        let weight = |axis: usize, i: usize, j: usize| -> f64 {
+            let (n, s) = (from[axis], scaled[axis]);
+            let x = i as f64 - (to[axis] / 2) as f64;
+            // Beyond the field of view there is nothing.
+            let place = x + (s / 2) as f64;
+            if place < 0.0 || place >= s as f64 {
+                return 0.0;
+            }
+            if n == s {
+                return if x == j as f64 - (n / 2) as f64 { 1.0 } else { 0.0 };
+            }
+            let d = x / s as f64 - (j as f64 - (n / 2) as f64) / n as f64;
+            let most = n.min(s);
+            (-(most as i64 / 2)..=(most as i64 / 2))
+                .map(|f| {
+                    let half = most % 2 == 0 && f.unsigned_abs() as usize == most / 2;
+                    (if half { 0.5 } else { 1.0 }) * (tau * f as f64 * d).cos()
+                })
+                .sum::<f64>()
+                / n as f64
+        };
+        let mut out = vec![Complex::default(); to.iter().product()];
+        for (o, out) in out.iter_mut().enumerate() {
+            let i = [o % to[0], o / to[0] % to[1], o / (to[0] * to[1])];
+            for (m, z) in image.iter().enumerate() {
+                let j = [m % from[0], m / from[0] % from[1], m / (from[0] * from[1])];
+                *out += z * (0..3).map(|axis| weight(axis, i[axis], j[axis])).product::<f64>();
+            }
+        }
+        out
+    }
+
+    fn apply(resize: &Resize, image: &[Complex<f64>]) -> Vec<Complex<f64>> {
+        let mut out = vec![Complex::new(f64::NAN, 0.0); resize.to.iter().product()];
+        resize.apply(image, &mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn images_equal_the_sums_over_their_frequencies() {
+        let mut random = random(0x12_0011);
+        let mut pick = |choices: &[f64]| choices[((random() + 0.5) * choices.len() as f64) as usize];
+        for case in 0..60 {
+            let ndim = if case % 2 == 0 { 2 } else { 3 };
+            let mut size = || (0..ndim).map(|_| pick(&[1.0, 4.0, 5.0, 7.0, 8.0, 11.0]) as usize).collect::<Vec<_>>();
+            let (from, to) = (size(), size());
+            let fov: Vec<f64> = from.iter().map(|&n| n as f64 * pick(&[1.0, 1.5, 2.0])).collect();
+            let to_fov: Vec<f64> = fov.iter().map(|f| f * pick(&[0.5, 1.0, 1.3])).collect();
+            let resize = Resize::new(&from, &fov, &to, &to_fov).unwrap();
+            let count = from.iter().product();
+            let image: Vec<Complex<f64>> =
+                (0..count).map(|_| Complex::new(pick(&[0.3, -1.2, 2.0]), pick(&[-0.7, 0.4]))).collect();
+            let (got, want) = (apply(&resize, &image), slow(&image, resize.from, resize.scaled, resize.to));
+            let error = got.iter().zip(&want).map(|(a, b)| (a - b).norm()).fold(0.0, f64::max);
+            assert!(error < 1e-12, "{resize:?}: {error:e}");
+        }
+    }
+
+    #[test]
+    fn equal_voxels_are_cut_or_surrounded_by_zeros() {
+        let image: Vec<Complex<f32>> = (0..6 * 5).map(|i| Complex::new(i as f32, -1.0)).collect();
+        let resize = Resize::new(&[6, 5], &[12.0, 10.0], &[3, 7], &[6.0, 14.0]).unwrap();
+        let mut out = vec![Complex::new(f32::NAN, 0.0); 21];
+        resize.apply(&image, &mut out).unwrap();
+        for y in 0..7 {
+            for x in 0..3 {
+                let inside = (1..6).contains(&y);
+                let want = if inside { image[x + 2 + 6 * (y - 1)] } else { Complex::default() };
+                assert_eq!(out[x + 3 * y], want, "{x} {y}");
+            }
+        }
+        // Fields of view that are not known.
+        for unknown in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let without = Resize::new(&[6, 5], &[unknown; 2], &[3, 7], &[6.0, 14.0]).unwrap();
+            let mut again = vec![Complex::new(f32::NAN, 0.0); 21];
+            without.apply(&image, &mut again).unwrap();
+            assert_eq!(again, out);
+        }
+        assert!(Resize::new(&[6, 5], &[1.0; 2], &[6, 5], &[1.0; 2]).unwrap().is_nothing());
+    }
+
+    #[test]
+    fn undone_again() {
+        let mut random = random(0x12_0012);
+        // Finer voxels and zeros around: nothing is lost of an odd number of frequencies. (Of an even one the lowest is.)
+        let resize = Resize::new(&[7, 5, 4], &[7.0, 5.0, 4.0], &[16, 12, 6], &[8.0, 6.0, 6.0]).unwrap();
+        assert_eq!((resize.scaled, resize.from(), resize.to()), ([14, 10, 4], [7, 5, 4], [16, 12, 6]));
+        let image: Vec<Complex<f64>> = (0..140).map(|_| Complex::new(random(), random())).collect();
+        let mut back = vec![Complex::new(f64::NAN, 0.0); 140];
+        resize.undo(&apply(&resize, &image), &mut back).unwrap();
+        let error =
+            |a: &[Complex<f64>], b: &[Complex<f64>]| a.iter().zip(b).map(|(a, b)| (a - b).norm()).fold(0.0, f64::max);
+        assert!(error(&back, &image) < 1e-12, "{:e}", error(&back, &image));
+    }
+
+    #[test]
+    fn overflow_is_an_error() {
+        // Interpolated, neighbours of the largest numbers reach beyond.
+        let image: Vec<Complex<f32>> = (0..8).map(|i| Complex::new([3.3e38f32, -3.3e38][i / 2 % 2], 0.0)).collect();
+        let resize = Resize::new(&[8, 1], &[1.0; 2], &[32, 1], &[1.0; 2]).unwrap();
+        let mut out = vec![Complex::new(7.0f32, 0.0); 32];
+        let e = resize.apply(&image, &mut out).unwrap_err();
+        assert!(e.kind() == ErrorKind::NotFinite && e.message().contains("overflows"), "{e}");
+        assert_eq!(out, vec![Complex::new(7.0f32, 0.0); 32]);
+    }
+
+    #[test]
+    fn what_cannot_be() {
+        let kind = |r: Result<Resize>| r.unwrap_err().kind();
+        assert_eq!(kind(Resize::new(&[], &[], &[], &[])), ErrorKind::InvalidSize);
+        assert_eq!(kind(Resize::new(&[4, 0], &[1.0; 2], &[4, 4], &[1.0; 2])), ErrorKind::InvalidSize);
+        assert_eq!(kind(Resize::new(&[4, 4], &[1.0; 2], &[4, 0], &[1.0; 2])), ErrorKind::InvalidSize);
+        assert_eq!(kind(Resize::new(&[4, 4], &[1.0; 2], &[4; 3], &[1.0; 2])), ErrorKind::SizeMismatch);
+        assert_eq!(kind(Resize::new(&[4, 4], &[1.0; 1], &[4; 2], &[1.0; 2])), ErrorKind::SizeMismatch);
+        let far = Resize::new(&[4, 4], &[300.0, 300.0], &[4, 4], &[300.0, 1e-9]).unwrap_err();
+        assert!(far.kind() == ErrorKind::SizeOverflow && far.message().contains("axis 1"), "{far}");
+        let resize = Resize::new(&[4, 4], &[1.0; 2], &[2, 2], &[1.0; 2]).unwrap();
+        let mut out = vec![Complex::new(7.0f32, 0.0); 4];
+        let mut image = vec![Complex::new(1.0f32, 0.0); 16];
+        assert_eq!(resize.apply(&image[1..], &mut out).unwrap_err().kind(), ErrorKind::SizeMismatch);
+        assert_eq!(resize.apply(&image, &mut out[1..]).unwrap_err().kind(), ErrorKind::SizeMismatch);
+        image[9].im = f32::NAN;
+        let e = resize.apply(&image, &mut out).unwrap_err();
+        assert!(e.kind() == ErrorKind::NotFinite && e.message().contains("voxel 9 "), "{e}");
+        assert_eq!(out, vec![Complex::new(7.0f32, 0.0); 4]);
+    }
+}
