@@ -572,16 +572,20 @@ fn peak(g: &Gadgetron, input: &str, chain: &Path, before: &str) -> (u64, String,
 /// image; and in a control group with too little the gadget says so, where the system would end the process without a line.
 fn memory_counted(g: &Gadgetron) {
     g.recon("simulate --matrix 256,256 --trajectory radial --shots 402 --coils 8 --snr 100 -o flat8.h5");
+    // With so many coils what is made at low resolution, for coil maps and adaptive combination, is most of it.
+    g.recon("simulate --matrix 64,64,64 --trajectory kooshball --shots 1500 --coils 32 -o many32.h5");
     g.recon("simulate --matrix 96,96,96 --trajectory kooshball --shots 4000 --coils 4 -o deep4.h5");
     let mib = |bytes: u64| bytes as f64 / (1 << 20) as f64;
     let mut needed = 0;
-    for (input, name) in [("flat8.h5", "2D, 8 coils"), ("deep4.h5", "3D, 4 coils")] {
+    for (input, name) in [("flat8.h5", "2D, 8 coils"), ("many32.h5", "3D, 32 coils"), ("deep4.h5", "3D, 4 coils")] {
         // Its trajectory is refused before anything is made.
         g.alter(input, "idle.h5", "nan");
         for (gadget, properties) in [
             ("ReconGridGadget", &[][..]),
+            ("ReconGridGadget", &[("output", "complex")]),
             ("ReconFHdGadget", &[]),
             ("ReconCGGadget", &[("iterations", "2")]),
+            ("ReconCGGadget", &[("iterations", "2"), ("calibration", "64")]),
             ("ReconCGGadget", &[("iterations", "2"), ("coil_maps", "none")]),
         ] {
             let chain = g.chain_of("recon_3d.xml", gadget, properties);
