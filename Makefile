@@ -1,6 +1,7 @@
 # Demonstrates, tests, builds and installs. In Rust, use the crate.
 #
 #   make demo                                   a 3D scan, simulated and reconstructed: errors, and demo/demo.png
+#   make check                                  in two minutes, without root: formatting, lints, documentation, fast tests
 #   make test                                   everything that can be checked on this machine
 #   make bench                                  speed beside DUCC0, FINUFFT and BART: docs/benchmarks, in 7 to 20 minutes
 #   make bench-gpu                              the same on an NVIDIA GPU, beside cuFINUFFT: docs/benchmarks, in 3 minutes
@@ -29,7 +30,7 @@ include := $(DESTDIR)$(INCLUDEDIR)
 fill := sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
 	-e 's|@VERSION@|$(VERSION)|g' -e 's|@ABI@|$(ABI)|g' -e 's|@PRIVATE_LIBS@|$(PRIVATE_LIBS)|g'
 
-.PHONY: build header install uninstall matlab deps test demo bench bench-gpu bench-matlab
+.PHONY: build header install uninstall matlab deps check test demo bench bench-gpu bench-matlab
 
 build:
 	$(CARGO) build --lib $(CARGO_FLAGS)
@@ -75,6 +76,25 @@ deps:
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing; \
 	fi
 
+# The program is looked at where its HDF5 library is: then what is built here serves `make test` too.
+features := $(shell pkg-config --exists hdf5 2>/dev/null && echo --features cli)
+# Words that are right as they are: names in the literature, and what a test misspells.
+WORDS := reson,iteratons
+spelling := $(CARGO_TARGET_DIR)/spelling
+
+$(spelling)/ready: Makefile
+	@python3 -m venv $(spelling) >/dev/null 2>&1 && $(spelling)/bin/python -m pip install --quiet codespell==2.4.1 && touch $@ || true
+
+check:
+	@if cargo fmt --version >/dev/null 2>&1; then $(CARGO) fmt --check; else echo "skipped: formatting (no rustfmt)"; fi
+	@if cargo clippy --version >/dev/null 2>&1; then $(CARGO) clippy --locked --all-targets $(features) -- -D warnings; \
+	else echo "skipped: lints (no clippy)"; fi
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps
+	@$(MAKE) --no-print-directory $(spelling)/ready; if [ -e $(spelling)/ready ]; then \
+		git ls-files | grep -vE '\.(npy|png|svg|h5|lock)$$' | xargs $(spelling)/bin/codespell --ignore-words-list $(WORDS); \
+	else echo "skipped: spelling (no python3-venv, or no network)"; fi
+	$(CARGO) test --locked $(features) --lib --test layers --test header
+
 # The GPU's kernels are compiled by the tests, which needs no GPU but NVRTC: the one that RECON_NVRTC names, or PyPI's.
 nvrtc := $(CARGO_TARGET_DIR)/nvrtc
 
@@ -93,7 +113,6 @@ test: PACKAGES += python3-venv libismrmrd-dev octave octave-dev ghostscript font
 test: PACKAGES += $(shell command -v gnuplot >/dev/null || echo gnuplot-nox)
 test: deps
 	@if [ -z "$$RECON_NVRTC" ]; then $(MAKE) --no-print-directory $(nvrtc)/ready; fi
-	@if cargo fmt --version >/dev/null 2>&1; then $(CARGO) fmt --check; else echo "skipped: formatting (no rustfmt)"; fi
 	@found=$$(ls $(abspath $(nvrtc))/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.[0-9]* 2>/dev/null | head -n 1); \
 	RECON_NVRTC=$${RECON_NVRTC:-$$found} $(CARGO) test --locked --features cli
 	@for target in $(OTHER_SYSTEMS); do \

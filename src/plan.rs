@@ -7,7 +7,7 @@ use crate::base::defaults;
 use crate::base::error::{bail, checked_product, try_reserve, try_vec, ErrorKind, Result};
 use crate::base::float_mode::FloatMode;
 use crate::base::geometry::{check_below, check_finite, check_len, check_overflow, first_beyond, Geometry};
-use crate::base::interrupt::{self, InForce, Interrupt};
+use crate::base::interrupt::{self, ActiveInterrupt, Interrupt};
 use crate::base::options::Options;
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
@@ -108,7 +108,7 @@ impl<T: Real> Plan<T> {
     pub fn new(geometry: &Geometry<'_, T>, options: &Options) -> Result<Self> {
         let started = Instant::now();
         let _mode = FloatMode::standard();
-        let _interrupt = InForce::new(options.interrupt.clone());
+        let _interrupt = ActiveInterrupt::new(options.interrupt.clone());
         geometry.check_sizes()?;
         Self::check_fits(geometry, options)?;
         let ends = geometry.checked_ends()?;
@@ -177,7 +177,7 @@ impl<T: Real> Plan<T> {
     /// Does the work of a call: in the standard floating-point mode, and asking the caller's function whether to go on.
     fn call<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
         let _mode = FloatMode::standard();
-        let _interrupt = InForce::new(self.interrupt.clone());
+        let _interrupt = ActiveInterrupt::new(self.interrupt.clone());
         let result = work();
         if result.as_ref().is_err_and(|e| e.kind() == ErrorKind::Cancelled) {
             // What a GPU was asked for may still be reading the caller's arrays. How that ends is of no interest any more.
@@ -193,7 +193,7 @@ impl<T: Real> Plan<T> {
             Sink::Host(host) => self.apart(host, |own| work(own.into())),
             Sink::Device(_) => {
                 interrupt::check("a transform")?;
-                let _none = InForce::new(None);
+                let _none = ActiveInterrupt::new(None);
                 work(out)
             }
         }

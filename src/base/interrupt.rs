@@ -53,20 +53,20 @@ fn exchange(interrupt: Option<Interrupt>) -> Option<Interrupt> {
 }
 
 /// A function in force in this thread until this is dropped; then again what was before.
-pub(crate) struct InForce {
+pub(crate) struct ActiveInterrupt {
     before: Option<Interrupt>,
     /// It belongs to the thread.
     stays: std::marker::PhantomData<*const ()>,
 }
 
-impl InForce {
+impl ActiveInterrupt {
     /// Puts a function in force, or none: a call within a call (from a callback) asks its own plan's or nobody.
     pub fn new(interrupt: Option<Interrupt>) -> Self {
-        InForce { before: exchange(interrupt), stays: std::marker::PhantomData }
+        ActiveInterrupt { before: exchange(interrupt), stays: std::marker::PhantomData }
     }
 }
 
-impl Drop for InForce {
+impl Drop for ActiveInterrupt {
     fn drop(&mut self) {
         exchange(self.before.take());
     }
@@ -80,7 +80,7 @@ fn wants_to_stop() -> bool {
         return false;
     }
     // What it calls in turn does not ask.
-    let _none = InForce::new(None);
+    let _none = ActiveInterrupt::new(None);
     let stop = (interrupt.0)();
     // Not the time before: a function that takes long must not be all that is done.
     ASKED.set(Some(Instant::now()));
@@ -167,7 +167,7 @@ mod tests {
         check("nothing").unwrap();
         let started = Instant::now();
         {
-            let _in_force = InForce::new(Some(interrupt.clone()));
+            let _in_force = ActiveInterrupt::new(Some(interrupt.clone()));
             let watch = Watch::new();
             while started.elapsed() < 10 * PERIOD {
                 check("a test").unwrap();
@@ -184,7 +184,7 @@ mod tests {
                 });
             });
             {
-                let _none = InForce::new(None);
+                let _none = ActiveInterrupt::new(None);
                 check("a call within").unwrap();
             }
             assert_eq!(count(), before);
@@ -203,7 +203,7 @@ mod tests {
     fn stopping_reaches_every_thread_that_looks() {
         let (interrupt, asked) = counting(true);
         ASKED.set(None);
-        let _in_force = InForce::new(Some(interrupt));
+        let _in_force = ActiveInterrupt::new(Some(interrupt));
         let error = check("a test").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Cancelled);
         assert_eq!(error.message(), "interrupted by the caller's function during a test");

@@ -11,7 +11,7 @@ use crate::{defaults, input};
 use clap::ValueEnum;
 use recon::atomic_file::AtomicFiles;
 use recon::bail;
-use recon::{CgOptions, CgReport, Complex, LambdaUnit, Normal, Plan, Prior, Real, Result, Stop};
+use recon::{CgOptions, CgReport, Complex, Normal, Plan, Prior, Real, Result, Stop};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Instant;

@@ -130,9 +130,16 @@ pub trait Kernel {
     fn run<A: Arith>(self) -> Self::Output;
 }
 
-/// A vector unit.
+/// A vector unit that this processor has: only looking for it makes one, so that [`Level::run`] needs no `unsafe`.
+///
+/// ```compile_fail
+/// let level = recon::backend::cpu::simd::Level(recon::backend::cpu::simd::Unit::Avx512);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub struct Level(Unit);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Unit {
     /// What every processor of the target has: SSE2 on x86-64.
     Baseline,
     /// AVX2 with fused multiply-add.
@@ -176,9 +183,9 @@ impl Level {
             Simd::Auto => has.last(),
             Simd::Baseline => has.first(),
             #[cfg(target_arch = "x86_64")]
-            Simd::Avx2 => has.iter().find(|&&level| level == Level::Avx2),
+            Simd::Avx2 => has.iter().find(|&&level| level == Level(Unit::Avx2)),
             #[cfg(target_arch = "x86_64")]
-            Simd::Avx512 => has.iter().find(|&&level| level == Level::Avx512),
+            Simd::Avx512 => has.iter().find(|&&level| level == Level(Unit::Avx512)),
             #[cfg(not(target_arch = "x86_64"))]
             Simd::Avx2 | Simd::Avx512 => None,
         };
@@ -199,10 +206,10 @@ impl Level {
     /// The levels of this processor, the lowest first.
     pub fn all() -> Vec<Level> {
         #[cfg(target_arch = "x86_64")]
-        let levels = [Level::Baseline, Level::Avx2, Level::Avx512];
+        let levels = [Unit::Baseline, Unit::Avx2, Unit::Avx512];
         #[cfg(not(target_arch = "x86_64"))]
-        let levels = [Level::Baseline];
-        levels.into_iter().filter(|&level| level <= Self::best()).collect()
+        let levels = [Unit::Baseline];
+        levels.into_iter().map(Level).filter(|&level| level <= Self::best()).collect()
     }
 
     fn best() -> Level {
@@ -214,41 +221,41 @@ impl Level {
                 && is_x86_feature_detected!("avx512dq")
                 && is_x86_feature_detected!("avx512bw");
             if avx2 && avx512 {
-                return Level::Avx512;
+                return Level(Unit::Avx512);
             }
             if avx2 {
-                return Level::Avx2;
+                return Level(Unit::Avx2);
             }
         }
-        Level::Baseline
+        Level(Unit::Baseline)
     }
 
     /// The level's name.
     pub fn name(self) -> &'static str {
-        match self {
-            Level::Baseline if cfg!(target_arch = "x86_64") => "sse",
-            Level::Baseline => "portable",
+        match self.0 {
+            Unit::Baseline if cfg!(target_arch = "x86_64") => "sse",
+            Unit::Baseline => "portable",
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => "avx2",
+            Unit::Avx2 => "avx2",
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => "avx512",
+            Unit::Avx512 => "avx512",
         }
     }
 
     /// Runs a kernel as compiled for this level.
     #[inline]
     pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
-        match self {
+        match self.0 {
             #[cfg(target_arch = "x86_64")]
-            Level::Baseline => kernel.run::<Sse>(),
+            Unit::Baseline => kernel.run::<Sse>(),
             #[cfg(not(target_arch = "x86_64"))]
-            Level::Baseline => kernel.run::<Portable>(),
+            Unit::Baseline => kernel.run::<Portable>(),
             // SAFETY: `best` found the features of this level on this processor, and `among` gives no other.
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => unsafe { run_avx2(kernel) },
+            Unit::Avx2 => unsafe { run_avx2(kernel) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => unsafe { run_avx512(kernel) },
+            Unit::Avx512 => unsafe { run_avx512(kernel) },
         }
     }
 }
@@ -716,12 +723,12 @@ mod tests {
         assert_eq!(of(&has, Simd::Auto, Some("")).unwrap(), best);
         assert_eq!(of(&has, Simd::Auto, Some("auto")).unwrap(), best);
         for name in ["sse", "baseline"] {
-            assert_eq!(of(&has, Simd::Auto, Some(name)).unwrap(), Level::Baseline);
+            assert_eq!(of(&has, Simd::Auto, Some(name)).unwrap(), Level(Unit::Baseline));
         }
-        assert_eq!(of(&has, Simd::Baseline, Some("avx512")).unwrap(), Level::Baseline);
+        assert_eq!(of(&has, Simd::Baseline, Some("avx512")).unwrap(), Level(Unit::Baseline));
         let e = of(&has, Simd::Auto, Some("mmx")).unwrap_err();
         assert!(e.kind() == ErrorKind::UnknownValue && e.message().contains("RECON_SIMD is 'mmx'"), "{e}");
-        let old = [Level::Baseline];
+        let old = [Level(Unit::Baseline)];
         for (simd, variable, words) in [
             (Simd::Avx512, None, "level avx512 was asked for, but"),
             (Simd::Auto, Some("avx2"), "level avx2 was asked for by the environment variable RECON_SIMD, but"),
@@ -731,7 +738,10 @@ mod tests {
             assert!(e.message().contains(words) && e.message().contains(old[0].name()), "{e}");
         }
         #[cfg(target_arch = "x86_64")]
-        assert_eq!(of(&[Level::Baseline, Level::Avx2], Simd::Avx2, Some("sse")).unwrap(), Level::Avx2);
+        assert_eq!(
+            of(&[Level(Unit::Baseline), Level(Unit::Avx2)], Simd::Avx2, Some("sse")).unwrap(),
+            Level(Unit::Avx2)
+        );
     }
 
     struct Check;

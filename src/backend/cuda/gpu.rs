@@ -162,7 +162,7 @@ impl Gpu {
         self.note(other.stream.mark().and_then(|event| self.stream.wait_for(&event)));
     }
 
-    /// Queues a kernel; see [`launch`] for a way to write it.
+    /// Queues a kernel; see `launch!` for a way to write it.
     ///
     /// # Safety
     /// As for [`Stream::launch`].
