@@ -93,6 +93,24 @@ fn example_in_the_header_compiles() {
     compile("c++", "-std=c++11", "example.cpp", &text);
 }
 
+/// The blocks of docs/c.md in a language, which its fences name.
+fn blocks_of_the_page(language: &str) -> Vec<String> {
+    let page = std::fs::read_to_string(root().join("docs/c.md")).unwrap();
+    let fence = format!("```{language}\n");
+    page.split(&fence).skip(1).map(|block| block.split("```").next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn blocks_of_the_page_on_c_compile() {
+    for (language, compiler, standard) in [("c", "cc", "-std=c99"), ("cpp", "c++", "-std=c++11")] {
+        let blocks = blocks_of_the_page(language);
+        assert!(blocks.iter().any(|block| block.contains("recon_grid(")), "the {language} program is gone");
+        for (i, block) in blocks.iter().enumerate() {
+            compile(compiler, standard, &format!("page-{i}.{language}"), &format!("#include <recon.h>\n{block}"));
+        }
+    }
+}
+
 /// Clang warns of more than GCC: an enumeration without negative values is unsigned to it.
 #[test]
 fn examples_compile_without_a_warning() {
