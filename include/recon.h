@@ -26,7 +26,7 @@
 //
 //     g.coil_maps = maps;
 //     recon_plan_create(&g, NULL, &plan);                   // with maps: one image
-//     recon_cg(plan, kspace, image, NULL, NULL);            // 30 iterations of conjugate gradients
+//     recon_cg(plan, kspace, image, NULL, NULL);            // 16 iterations of conjugate gradients
 //     recon_plan_destroy(plan);
 //
 // The model. Of a coil c, voxels r (integer coordinates, the origin at index floor(n/2) of each axis) and samples m:
@@ -443,7 +443,7 @@ typedef struct {
     uint32_t struct_size;
     // A recon_prior; default RECON_PRIOR_IDENTITY. While lambda is 0 it is checked, but has no effect.
     uint32_t prior;
-    // At most so many iterations for each image; default 30.
+    // At most so many iterations for each image; default 16.
     uint64_t iterations;
     // Stop when the residual's norm falls to this part of the norm of E^H W d, in [0, 1); 0 (default) never does.
     double tolerance;
@@ -655,7 +655,7 @@ recon_status recon_geometry_init(recon_geometry *geometry, uint32_t struct_size)
 // Defaults of a plan's options: everything chosen by the library. `struct_size` is sizeof(recon_options).
 recon_status recon_options_init(recon_options *options, uint32_t struct_size);
 
-// Defaults of recon_cg: some tens of iterations, no prior. `struct_size` is sizeof(recon_cg_options).
+// Defaults of recon_cg: 16 iterations, no prior. `struct_size` is sizeof(recon_cg_options).
 recon_status recon_cg_options_init(recon_cg_options *options, uint32_t struct_size);
 
 // An empty report, without room for residuals. `struct_size` is sizeof(recon_cg_report).

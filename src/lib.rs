@@ -31,9 +31,10 @@
 //! every call, at one level.
 //!
 //! A plan computes on an NVIDIA GPU where there is one ([`Options::device`]), else on the CPU. Kernels are compiled with NVRTC
-//! when a plan first needs them and kept in the folder `RECON_CACHE_DIR`, else `~/.cache/recon`; `RECON_NVRTC` names the file
+//! when a plan first needs them and kept in the folder `RECON_CACHE_DIR`, else `$XDG_CACHE_HOME/recon`, else `~/.cache/recon`; `RECON_NVRTC` names the file
 //! of an NVRTC that the system does not find. Arrays may lie on the GPU: [`Source::device`], [`Sink::device`]. Results have
-//! the same bits on every call there, too; they agree with the CPU's to rounding.
+//! the same bits on every call there, too; they agree with the
+//! CPU's within the tolerance, and to rounding where both choose the same window.
 //!
 //! Inside, algorithms are written once over the primitives of [`backend::Backend`], which a device implements.
 

@@ -44,7 +44,7 @@ pub struct BenchArgs {
     #[arg(long, value_enum, default_value_t = Operation::Adjoint)]
     operation: Operation,
 
-    /// Relative l2 error asked for; may be given several times [default: 0.0001]
+    /// Relative l2 error asked for; may be given several times [default: 0.00001]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     tolerance: Vec<f64>,
 

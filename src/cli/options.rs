@@ -82,7 +82,7 @@ pub struct PlanArgs {
     #[arg(long, value_enum, default_value_t = Precision::F32, help_heading = "Computation")]
     pub precision: Precision,
 
-    /// Shape of a voxel: point, or box (samples are then divided by sincs, in effect)
+    /// Shape of a voxel: point, or box (then E and its adjoint multiply samples by sincs, which cg undoes)
     #[arg(long, value_enum, default_value_t = BasisKind::Point, help_heading = "Computation")]
     pub basis: BasisKind,
 }

@@ -218,7 +218,7 @@ pub unsafe extern "C" fn recon_options_init(options: *mut recon_options, struct_
     call(|| unsafe { structs::init(options, struct_size) })
 }
 
-/// Defaults of recon_cg: some tens of iterations, no prior. `struct_size` is sizeof(recon_cg_options).
+/// Defaults of recon_cg: 16 iterations, no prior. `struct_size` is sizeof(recon_cg_options).
 #[no_mangle]
 pub unsafe extern "C" fn recon_cg_options_init(options: *mut recon_cg_options, struct_size: u32) -> recon_status {
     // SAFETY: the caller's structure has struct_size bytes.
