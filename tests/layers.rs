@@ -175,3 +175,65 @@ fn paths_are_read_as_the_compiler_does() {
     assert_eq!(module_of(Path::new("backend/cpu/mod.rs")), "backend::cpu");
     assert_eq!(layer("plan"), Some(5));
 }
+
+/// The text of every function of this name in a file: from its `fn` line to the line that closes it.
+fn bodies(text: &str, name: &str) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().collect();
+    let starts = |line: &str| {
+        line.match_indices(name).any(|(at, _)| {
+            let after = line[at + name.len()..].chars().next();
+            let before = line[..at].trim_end();
+            (before.ends_with("fn") || before.ends_with("void")) && matches!(after, Some('(' | '<'))
+        }) || line.starts_with(&format!("{name}("))
+    };
+    let mut found = Vec::new();
+    for (first, line) in lines.iter().enumerate().filter(|(_, line)| starts(line)) {
+        let indent = line.len() - line.trim_start().len();
+        let closes =
+            |line: &&str| line.starts_with('}') && indent == 0 || **line == format!("{}}}", " ".repeat(indent));
+        let end = lines[first..].iter().position(|line| closes(&line)).map_or(lines.len(), |n| first + n);
+        found.push(lines[first..end].join("\n"));
+    }
+    found
+}
+
+/// Every row `| file | function |` of docs/ARCHITECTURE.md names a function that is there, and that the row above calls.
+#[test]
+fn walks_in_the_documentation_are_those_of_the_source() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("docs/ARCHITECTURE.md")).unwrap();
+    let word = |text: &str, name: &str| {
+        text.match_indices(name).any(|(at, _)| {
+            let part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+            !part(text[..at].chars().next_back()) && !part(text[at + name.len()..].chars().next())
+        })
+    };
+    let (mut rows, mut above): (usize, Option<(String, Vec<String>)>) = (0, None);
+    for line in page.lines() {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let (Some(&file), Some(function)) = (cells.get(1), cells.get(2)) else {
+            above = None;
+            continue;
+        };
+        let name = function.trim_matches('`');
+        if !(file.ends_with(".rs") || file.ends_with(".cu")) || name == *function {
+            continue;
+        }
+        let text = std::fs::read_to_string(root.join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
+        let own = bodies(&text, name);
+        assert!(!own.is_empty(), "{file} has no function {name}");
+        if let Some((caller, texts)) = above {
+            assert!(texts.iter().any(|text| word(text, name)), "{caller} does not call {name} of {file}");
+        }
+        above = Some((format!("{name} of {file}"), own));
+        rows += 1;
+    }
+    assert!(rows >= 15, "only {rows} rows were found");
+    // Files that the page names elsewhere.
+    for file in page.split(|c: char| c.is_whitespace() || "|`,;:()".contains(c)) {
+        let file = file.trim_end_matches('.');
+        if ["src/", "tests/", "kernels/", "docs/"].iter().any(|folder| file.starts_with(folder)) {
+            assert!(root.join(file).exists(), "docs/ARCHITECTURE.md names {file}, which is not there");
+        }
+    }
+}
