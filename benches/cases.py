@@ -86,7 +86,7 @@ PROPELLER = Case(
 TRANSFORMS = (STONE, RADIAL2D, PROPELLER)
 
 # Exact sums. On a Cartesian grid they factor, which is why they get many more pairs; the voxel list, whose size and
-# number of samples are those of the seeds' own test, is what the seeds' loop computes too.
+# number of samples are those of the test of Stone et al. 2008, is what their loop computes too.
 EXACT_CARTESIAN_SAMPLES = 4096
 EXACT_LIST_SAMPLES = 8192
 EXACT_LIST_VOXELS = 1 << 15

@@ -1,4 +1,4 @@
-"""Exact sums F^H d: recon's on the Cartesian grid and at listed voxels, beside the seeds' loop."""
+"""Exact sums F^H d: recon's on the Cartesian grid and at listed voxels, beside the loop of Stone et al. 2008."""
 
 from dataclasses import dataclass
 

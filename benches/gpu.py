@@ -1,4 +1,4 @@
-"""`make bench-gpu`: recon on a GPU beside cuFINUFFT, the seeds' kernels and recon on the CPU, at equal measured error.
+"""`make bench-gpu`: recon on a GPU beside cuFINUFFT, the kernels of Stone et al. 2008 and recon on the CPU, at equal measured error.
 
     gpu.py [--quick] [--only CASE] [--build DIR] [--output DIR]
 
@@ -383,7 +383,7 @@ def measure_ladder(library, runs, random, stream):
     k = [axis[: EXACT_SAMPLES // 8] for axis in library.trajectory("radial3d", 3, 1176, 242)]
     transform = Transform(dims, k, "adjoint", random)
     count, size = k[0].size, int(np.prod(dims))
-    source = (ROOT / "kernels" / "common.cuh").read_text() + (Path(__file__).parent / "seeds_ladder.cu").read_text()
+    source = (ROOT / "kernels" / "common.cuh").read_text() + (Path(__file__).parent / "stone_ladder.cu").read_text()
     options = ("-DREAL=float", "-DDOUBLE=0", f"-DTILE={tile}", f"-DV={voxels_a_thread}")
     module = cp.RawModule(code=source, options=options)
     places = [cp.asarray(p, cp.float32) for p in voxel_positions(dims, np.arange(size))]

@@ -1,4 +1,4 @@
-"""The sides of a comparison: recon, DUCC0, FINUFFT and the seeds' loop, each behind the same small face.
+"""The sides of a comparison: recon, DUCC0, FINUFFT and the loop of Stone et al. 2008, each behind the same small face.
 
 A `Candidate` is one side at one setting with its plan made: `run()` does the transform, `output` holds the result. Inputs
 are converted to what a side wants before anything is timed.
@@ -130,17 +130,17 @@ def exact(library, dims, inputs, threads):
     )
 
 
-# The seeds were built by icpc -msse3, whose vector mathematics GCC's libmvec stands in for; today's machines have more.
+# Theirs was built by icpc -msse3, whose vector mathematics GCC's libmvec stands in for; today's machines have more.
 SEED_BUILDS = {"native": ["-march=native"], "sse3": ["-msse3"]}
 SEED_TYPES = {"f32": "float", "f64": "double"}
 
 
 class SeedLoop:
-    """seed_loop.c, compiled for a vector unit and a precision."""
+    """stone_loop.c, compiled for a vector unit and a precision."""
 
     def __init__(self, folder, build, precision):
-        source = Path(__file__).parent / "seed_loop.c"
-        stem = folder / f"seed_loop_{build}_{precision}"
+        source = Path(__file__).parent / "stone_loop.c"
+        stem = folder / f"stone_loop_{build}_{precision}"
         subprocess.run(
             ["gcc", "-O3", "-ffast-math", "-fopenmp", "-fPIC", f"-DREAL={SEED_TYPES[precision]}", *SEED_BUILDS[build]]
             + ["-c", source, "-o", f"{stem}.o"],
@@ -161,4 +161,4 @@ class SeedLoop:
             self.function(*sizes, *(ctypes.c_void_p(a.ctypes.data) for a in (*inputs, *parts)))
             output.real, output.imag = parts
 
-        return Candidate("seeds' loop", self.build, self.precision, 0.0, run, output, 0.0)
+        return Candidate("Stone's loop", self.build, self.precision, 0.0, run, output, 0.0)

@@ -173,13 +173,13 @@ def exact_figures(rows, threads):
         found = {(row["side"], row["setting"]): row for row in rows if row["precision"] == figure.precision}
         recon = found.get(("recon", figure.voxels))
         if recon:
-            seeds = [f"{row['gpairs_per_s']:.2f} ({build})" for (side, build), row in found.items() if side != "recon"]
+            loop = [f"{row['gpairs_per_s']:.2f} ({build})" for (side, build), row in found.items() if side != "recon"]
             kept = verdict(recon["gpairs_per_s"], figure.gpairs, [recon], at_least=True)
             if recon["error"] > figure.error:
                 kept = f"missed: the error is {recon['error'] / figure.error:.1f} times too large; speed {kept}"
             yield line(
                 f"exact, {figure.voxels} voxels, {figure.precision}, error <= {figure.error:.0e}",
-                f"seeds' loop {', '.join(seeds)} G pairs/s",
+                f"Stone's loop {', '.join(loop)} G pairs/s",
                 f">= {figure.gpairs:.0f} G pairs/s",
                 f"{recon['gpairs_per_s']:.2f} G pairs/s, error {recon['error']:.1e}",
                 kept,
@@ -258,9 +258,9 @@ def transform_section(results):
 def exact_section(results):
     return [
         "## Exact sums",
-        f"F^H d. Cartesian: {cases.EXACT_CARTESIAN_SAMPLES} samples of stone, its whole grid. List, and the seeds' loop:"
-        f" {cases.EXACT_LIST_SAMPLES} samples, {cases.EXACT_LIST_VOXELS} voxels at random places. The seeds' loop is"
-        " benches/seed_loop.c by GCC with its vector mathematics, for this machine (native) and for SSE3, the seeds' own"
+        f"F^H d. Cartesian: {cases.EXACT_CARTESIAN_SAMPLES} samples of stone, its whole grid. List, and the loop of Stone et al. 2008:"
+        f" {cases.EXACT_LIST_SAMPLES} samples, {cases.EXACT_LIST_VOXELS} voxels at random places. That loop is"
+        " benches/stone_loop.c by GCC with its vector mathematics, for this machine (native) and for SSE3, theirs"
         " choice (sse3).",
         table("exact", results["exact"], "precision", "threads"),
     ]

@@ -13,7 +13,7 @@ import argparse
 import os
 from pathlib import Path
 
-# Before any OpenMP is loaded: after a transform FINUFFT's threads (and the seeds' loop's) would spin for a while, and take
+# Before any OpenMP is loaded: after a transform FINUFFT's threads (and those of Stone's loop) would spin for a while, and take
 # the cores from whoever has the next turn. With this they sleep at once. OpenBLAS computes reference sums only.
 os.environ.update(OMP_WAIT_POLICY="passive", GOMP_SPINCOUNT="0", OPENBLAS_NUM_THREADS="1")
 

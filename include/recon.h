@@ -556,8 +556,9 @@ typedef struct {
 typedef struct {
     // Set by recon_memory_init.
     uint32_t struct_size;
-    // Zero.
-    uint32_t reserved;
+    // Read, not written: the width of the centre of k-space for host_coil_maps, as recon_coil_maps takes it; 0, as
+    // recon_memory_init leaves it, for the default.
+    uint32_t calibration;
     // The host's memory, while the plan is made.
     uint64_t host_plan;
     // For recon_forward, recon_fhd and recon_weighted_fhd.
@@ -568,7 +569,7 @@ typedef struct {
     uint64_t host_density;
     // For recon_density with RECON_DENSITY_JACKSON.
     uint64_t host_density_jackson;
-    // For recon_coil_maps with the default calibration.
+    // For recon_coil_maps with that calibration.
     uint64_t host_coil_maps;
     // For recon_normal, Q included where it is used.
     uint64_t host_normal;
@@ -594,6 +595,8 @@ typedef struct {
     uint64_t device_cg;
     // See host_q.
     uint64_t device_q;
+    // The host's memory for recon_combine with RECON_COMBINE_ADAPTIVE of images of this size, which needs no plan.
+    uint64_t host_combine;
 } recon_memory;
 
 // The error e = scale x - t of an image x against the truth t. Set it up with recon_quality_init.
@@ -694,9 +697,10 @@ recon_status recon_plan_create(const recon_geometry *geometry, const recon_optio
 // coordinates, which may be NULL, memory->host_coil_maps counts the samples in the centre of k-space, without them all.
 // options: as for recon_plan_create, or NULL. A memory_limit is heeded only where it decides what a plan does: that the plan
 // exceeds it is no error here.
-// memory: written.
+// memory: written, but for its calibration, which is read.
 //
-// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE; RECON_INVALID_SIZE for a size of zero;
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT for a calibration that is
+// wider than k-space; RECON_INVALID_SIZE for a size of zero;
 // RECON_SIZE_OVERFLOW; RECON_TOLERANCE_OUT_OF_RANGE; RECON_NO_DEVICE; RECON_DRIVER_INCOMPLETE; RECON_UNSUPPORTED.
 recon_status recon_plan_memory(const recon_geometry *geometry,
                                const recon_options *options,

@@ -74,7 +74,7 @@ extern "C" __global__ __launch_bounds__(THREADS) void add_conj_products(const cp
 }
 
 // z = w x, w being repeated.
-extern "C" __global__ __launch_bounds__(THREADS) void weigh(const real *w, const cplx *x, cplx *z, u64 n, u64 count) {
+extern "C" __global__ __launch_bounds__(THREADS) void apply_weights(const real *w, const cplx *x, cplx *z, u64 n, u64 count) {
     for EACH(i, n) {
         real a = w[i];
         for (u64 c = 0; c < count; c++) {
@@ -82,16 +82,6 @@ extern "C" __global__ __launch_bounds__(THREADS) void weigh(const real *w, const
             cplx p = {a * b.x, a * b.y};
             z[c * n + i] = p;
         }
-    }
-}
-
-// y = a y.
-extern "C" __global__ __launch_bounds__(THREADS) void scale(double a, cplx *y, u64 n) {
-    for EACH(i, n) {
-        cplx b = y[i];
-        b.x *= (real)a;
-        b.y *= (real)a;
-        y[i] = b;
     }
 }
 

@@ -8,7 +8,7 @@ use crate::base::error::{bail, checked_product, try_reserve, try_vec, ErrorKind,
 use crate::base::float_mode::FloatMode;
 use crate::base::geometry::{check_below, check_finite, check_len, check_overflow, first_beyond, Geometry};
 use crate::base::interrupt::{self, ActiveInterrupt, Interrupt};
-use crate::base::options::Options;
+use crate::base::options::{Method, Options, Window};
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
 use crate::base::warning::{Warning, WarningKind};
@@ -55,7 +55,7 @@ fn tolerance_warning(info: &PlanInfo, options: &Options) -> Option<Warning> {
              Kaiser-Bessel window or double precision, or name a tolerance that will do",
             info.error,
             defaults::TOLERANCE,
-            info.window
+            info.window.map_or("", Window::name)
         ),
     })
 }
@@ -121,7 +121,9 @@ impl<T: Real> Plan<T> {
         let plan = Plan {
             engine,
             interrupt: options.interrupt.clone(),
-            parts: info.method == "exact" || geometry.coil_maps.is_some() || geometry.coils.max(geometry.frames) > 1,
+            parts: info.method == Method::Exact
+                || geometry.coil_maps.is_some()
+                || geometry.coils.max(geometry.frames) > 1,
             frames: geometry.frames,
             seconds: info.seconds,
             warnings: geometry.extent_warning(&ends).into_iter().chain(tolerance_warning(&info, options)).collect(),
@@ -131,11 +133,11 @@ impl<T: Real> Plan<T> {
         log::info!(
             "plan: {} on {} ({} threads, {}), {} window of width {}, oversampling {:.3}, grid {:?}, error {:.1e}, {} \
              bytes, {:.1} ms",
-            info.method,
+            info.method.name(),
             info.device,
             info.threads,
             info.simd,
-            info.window,
+            info.window.map_or("no", Window::name),
             info.width,
             info.oversampling,
             info.grid,

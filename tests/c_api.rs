@@ -1339,6 +1339,17 @@ fn memory_is_told_beforehand() {
     let plain = tell(&one, &raw const on_cpu);
     let mapped = tell(&recon_geometry { coil_maps: nowhere, weights: nowhere, ..one }, &raw const on_cpu);
     assert!(mapped.host_plan > plain.host_plan && mapped.host_plan < 100 * plain.host_plan);
+    // A wider centre has more samples; one wider than k-space is refused, as recon_coil_maps does.
+    let mut wide = init(recon_memory_init);
+    wide.calibration = 40;
+    // SAFETY: as above.
+    ok(unsafe { recon_plan_memory(&s.geometry(), &raw const on_cpu, &raw mut wide) });
+    assert!(wide.host_coil_maps > found.host_coil_maps && wide.host_cg == found.host_cg && wide.calibration == 40);
+    wide.calibration = u32::MAX;
+    // SAFETY: as above.
+    let status = unsafe { recon_plan_memory(&s.geometry(), &raw const on_cpu, &raw mut wide) };
+    fails(status, RECON_INVALID_ARGUMENT, &["calibration", &u32::MAX.to_string()]);
+    assert!(found.host_combine as usize >= (COILS * 16 + 8) * VOXELS, "{}", found.host_combine);
     // A plan holds no more.
     let plan = Handle::new(&s.geometry(), &on_cpu);
     let mut properties = init(recon_plan_properties_init);

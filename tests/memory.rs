@@ -141,6 +141,8 @@ fn look<T: Real>(what: &str, case: Case, lines: &mut Vec<String>, faults: &mut u
         }
         if coils > 1 {
             check("coil maps", told.host.coil_maps, &mut |p| drop(p.coil_maps(&d, 0).unwrap()));
+            let wide = Plan::<T>::memory(&ScanSize::with_calibration(&geometry, 64), &options).unwrap();
+            check("coil maps, wide", wide.host.coil_maps, &mut |p| drop(p.coil_maps(&d, 64).unwrap()));
         }
     }
 }

@@ -233,15 +233,16 @@ std::optional<std::pair<std::string, std::string>> Engine::bad_property() const 
 
 namespace {
 
-// Samples along an axis in the centre of k-space that maps are made from, where no number is given.
-constexpr std::size_t DEFAULT_CALIBRATION = 24;
-
-// The matrix of images that coil maps are made from: twice the resolution of the centre, no larger than the image.
-std::array<std::size_t, 3> low_resolution(std::array<std::size_t, 3> dims, std::size_t calibration) {
-    for (auto &n : dims) {
-        n = std::min(n, 2 * std::min(n, calibration));
-    }
-    return dims;
+// What adaptive combination takes, of images of this size.
+std::uint64_t combine_bytes(const Grid &grid, std::uint64_t coils, const recon_options &asked) {
+    auto g = initialised(recon_geometry_init);
+    g.ndim = grid.ndim;
+    std::copy(grid.image.begin(), grid.image.end(), g.dims);
+    g.samples = 1;
+    g.coils = coils;
+    auto found = initialised(recon_memory_init);
+    check(recon_plan_memory(&g, &asked, &found));
+    return found.host_combine;
 }
 
 }  // namespace
@@ -253,12 +254,11 @@ std::uint64_t Engine::needed(const Samples &samples, const Coordinates &k, const
     const std::uint64_t voxels = grid.voxels(), pixels = grid.image_voxels();
     // Only whether weights and maps are there counts, not what they are.
     const float there = 1;
-    const auto sized = [&](const std::array<std::size_t, 3> &dims, std::uint64_t count, std::uint64_t coils,
-                           bool weights, bool maps, const Coordinates &of, double tolerance) {
+    const auto memory = [&](std::uint64_t coils, bool weights, bool maps, const Coordinates &of, double tolerance) {
         auto g = initialised(recon_geometry_init);
         g.ndim = grid.ndim;
-        std::copy(dims.begin(), dims.end(), g.dims);
-        g.samples = count;
+        std::copy(grid.dims.begin(), grid.dims.end(), g.dims);
+        g.samples = of.count;
         for (unsigned axis = 0; axis < grid.ndim; ++axis) {
             g.coordinates[axis] = of.k[axis].data();
         }
@@ -267,11 +267,11 @@ std::uint64_t Engine::needed(const Samples &samples, const Coordinates &k, const
         g.coil_maps = maps ? &there : nullptr;
         const auto asked = options(tolerance);
         auto found = initialised(recon_memory_init);
+        if (uses_maps(coils)) {
+            found.calibration = static_cast<std::uint32_t>(std::min<std::size_t>(settings_.calibration, UINT32_MAX));
+        }
         check(recon_plan_memory(&g, &asked, &found));
         return found;
-    };
-    const auto memory = [&](std::uint64_t coils, bool weights, bool maps, const Coordinates &of, double tolerance) {
-        return sized(grid.dims, of.count, coils, weights, maps, of, tolerance);
     };
     const bool maps = uses_maps(coils), cg = settings_.method == Method::Cg;
     const bool given = settings_.density == Density::Auto && samples.weighted;
@@ -292,32 +292,9 @@ std::uint64_t Engine::needed(const Samples &samples, const Coordinates &k, const
     if (maps) {
         maps_bytes = voxels * coils * z;
         const Coordinates own = reference != nullptr ? coordinates(*reference) : Coordinates();
-        const Coordinates &from = reference != nullptr ? own : k;
-        const double tolerance = std::max(settings_.tolerance, 1e-4);
-        const auto plan = memory(coils, given || computed, false, from, tolerance);
+        const auto plan = memory(coils, given || computed, false, reference != nullptr ? own : k,
+                                 std::max(settings_.tolerance, 1e-4));
         stage(maps_bytes + apart + plan.host_coil_maps);
-        if (settings_.calibration > DEFAULT_CALIBRATION) {
-            // The library tells what the default width takes. A wider centre has more samples, with their numbers,
-            // coordinates, weights twice and data, and larger images of low resolution, which are made by a plan of
-            // their own: in single precision, in double, and maps.
-            const auto low = low_resolution(grid.dims, settings_.calibration);
-            std::uint64_t inside = 0;
-            for (std::size_t m = 0; m < from.count; ++m) {
-                double square = 0;
-                for (unsigned axis = 0; axis < grid.ndim; ++axis) {
-                    const double r = 2.0 * from.k[axis][m] * double(grid.dims[axis]) / double(settings_.calibration);
-                    square += r * r;
-                }
-                inside += square < 1 ? 1 : 0;
-            }
-            inside = std::max<std::uint64_t>(inside, 1);
-            const auto small = sized(low, inside, coils, true, false, from, tolerance);
-            const std::uint64_t central =
-                inside * (sizeof(std::uint64_t) + (grid.ndim + 2) * sizeof(float) + coils * z);
-            const std::uint64_t images = low[0] * low[1] * low[2] * coils * (z + 2 * 2 * z) + voxels * coils * 3 * z;
-            stage(maps_bytes + apart + plan.host_plan + central +
-                  std::max(small.host_transform + images, small.host_density));
-        }
         if (computed) {
             explicit_weights(0);
         }
@@ -336,17 +313,14 @@ std::uint64_t Engine::needed(const Samples &samples, const Coordinates &k, const
                                : settings_.method == Method::Grid ? plan.host_grid
                                                                   : plan.host_transform));
     // One after the other, beside what both have: the size wanted, in double precision an image at a time and apart
-    // until all is well; then one image of all coils, apart likewise, for which coil maps may be made in double
-    // precision, from those of low resolution and their images.
+    // until all is well; then one image of all coils.
     const std::uint64_t larger = std::max(voxels, pixels);
     const std::uint64_t done = held + own_images + plan.host_plan + (cg ? plan.host_q : 0) +
                                (resize && combine ? pixels * count * z : 0);
     stage(done + (resize ? pixels * count * z + 5 * larger * z : 0));
     const bool adaptive = settings_.combine == Combine::Adaptive ||
                           (settings_.combine == Combine::Auto && settings_.output == Output::Complex);
-    const auto low = low_resolution(grid.image, DEFAULT_CALIBRATION);
-    const std::uint64_t adaptively = adaptive ? 2 * (pixels + 2 * low[0] * low[1] * low[2]) * count * z : 0;
-    stage(done + (combine ? pixels * z + adaptively : 0));
+    stage(done + (combine ? pixels * z + (adaptive ? combine_bytes(grid, count, options(settings_.tolerance)) : 0) : 0));
     return most;
 }
 

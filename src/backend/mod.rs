@@ -451,11 +451,9 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// z = z + conj(x) y, summed over the arrays of z's length in x and y.
     fn add_conj_products(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, z: ComplexesMut<Self, T>);
     /// z = w x, w being real, and repeated for each array of its length in x and z.
-    fn weigh(&self, w: Reals<Self, T>, x: Complexes<Self, T>, z: ComplexesMut<Self, T>);
+    fn apply_weights(&self, w: Reals<Self, T>, x: Complexes<Self, T>, z: ComplexesMut<Self, T>);
     /// out(m) = w(m) exp(+i 2 pi k_m.shift), w being 1 where not given: weights whose adjoint is shifted by `shift` voxels.
     fn ramp(&self, k: &[Reals<Self, T>], shift: &[f64], w: Option<Reals<Self, T>>, out: ComplexesMut<Self, T>);
-    /// y = a y.
-    fn scale(&self, a: f64, y: ComplexesMut<Self, T>);
     /// y = y + a x.
     fn axpy(&self, a: f64, x: Complexes<Self, T>, y: ComplexesMut<Self, T>);
     /// out(0) = Re <x, y>, summed in double precision in a fixed order.

@@ -17,6 +17,17 @@ pub enum Method {
     Nufft,
 }
 
+impl Method {
+    /// The method's name, for messages and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Auto => "auto",
+            Method::Exact => "exact",
+            Method::Nufft => "nufft",
+        }
+    }
+}
+
 /// Where.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum Device {

@@ -11,8 +11,10 @@ pub struct ScanSize {
     pub dims: Vec<usize>,
     /// Samples of one coil and frame.
     pub samples: usize,
-    /// Samples in the centre of k-space that coil maps are made from ([`crate::base::defaults::CALIBRATION`] wide), at most;
-    /// `samples` where it is not known.
+    /// The width of the centre of k-space that coil maps are made from, as [`crate::Plan::coil_maps`] takes it; 0 for the
+    /// default.
+    pub calibration: usize,
+    /// Samples in that centre, at most; `samples` where it is not known.
     pub central_samples: usize,
     /// Whether there are coordinates of 0.5, or beyond by rounding, which are moved in a copy while the plan is made; true
     /// where it is not known.
@@ -37,6 +39,7 @@ impl ScanSize {
         ScanSize {
             dims: dims.to_vec(),
             samples,
+            calibration: 0,
             central_samples: samples,
             edge: true,
             coils: 1,

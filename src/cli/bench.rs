@@ -409,7 +409,7 @@ fn print<T: Real>(args: &BenchArgs, setup: &Setup<T>, row: &Row) -> Result<()> {
     let info = &row.info;
     let pairs = setup.samples() as f64 * setup.voxels() as f64 / (1e6 * row.median_ms);
     if !args.json {
-        let rate = if info.method == "exact" { format!("  {pairs:.2} G pairs/s") } else { String::new() };
+        let rate = if info.method == Method::Exact { format!("  {pairs:.2} G pairs/s") } else { String::new() };
         return say(&format!(
             "{:<10.1e} {:>9.2e} {:>12.2} {:>12.3} {:>13.1}  {:<6}  {} ({}, {} threads){rate}",
             row.tolerance,
@@ -417,7 +417,7 @@ fn print<T: Real>(args: &BenchArgs, setup: &Setup<T>, row: &Row) -> Result<()> {
             row.plan_ms,
             row.median_ms,
             info.host_bytes as f64 / (1 << 20) as f64,
-            info.method,
+            info.method.name(),
             info.device,
             info.simd,
             info.threads
@@ -426,10 +426,10 @@ fn print<T: Real>(args: &BenchArgs, setup: &Setup<T>, row: &Row) -> Result<()> {
     let operation = if setup.iterations > 0 { "cg".to_owned() } else { name(args.operation) };
     let mut object = serde_json::json!({
         "case": name(args.case),
-        "backend": if info.device.starts_with("cuda") { "cuda" } else { "cpu" },
+        "backend": if info.on_gpu { "cuda" } else { "cpu" },
         "device": info.device,
         "threads": info.threads,
-        "method": info.method,
+        "method": info.method.name(),
         "tolerance": row.tolerance,
         "error": row.error,
         "plan_ms": row.plan_ms,
@@ -444,7 +444,7 @@ fn print<T: Real>(args: &BenchArgs, setup: &Setup<T>, row: &Row) -> Result<()> {
         "voxels": setup.voxels(),
         "coils": setup.coils,
     });
-    if info.method == "exact" {
+    if info.method == Method::Exact {
         object["gpairs_per_s"] = pairs.into();
     }
     say(&object.to_string())

@@ -32,17 +32,7 @@ pub(crate) fn estimate<T: Real, B: Backend<T>>(
     }
     let samples = encoding.samples;
     let dims = &encoding.dims;
-    // Twice the image's size: past the corners of k-space nothing is added.
-    let widest = 2 * dims.iter().copied().max().unwrap_or(1).max(defaults::CALIBRATION);
-    if calibration > widest {
-        bail!(
-            InvalidArgument,
-            "a calibration region of {calibration} samples is wider than k-space: at most {widest} make sense for an image of \
-             {dims:?} voxels, 0 means {}",
-            defaults::CALIBRATION
-        );
-    }
-    let calibration = if calibration == 0 { defaults::CALIBRATION } else { calibration };
+    let calibration = width(dims, calibration)?;
     let low = low_dims(dims, calibration);
 
     // Samples within the ellipsoid of the calibration's width, their distance from its centre, and coordinates as the
@@ -96,12 +86,27 @@ pub(crate) fn estimate<T: Real, B: Backend<T>>(
     try_collect(maps.len(), "the coil maps", maps.iter().map(|&z| narrow(z)))
 }
 
-/// Bytes that [`estimate`] takes with the default width of the centre.
+/// The width of the centre of k-space, that of the default where it is 0.
+fn width(dims: &[usize], calibration: usize) -> Result<usize> {
+    // Twice the image's size: past the corners of k-space nothing is added.
+    let widest = 2 * dims.iter().copied().max().unwrap_or(1).max(defaults::CALIBRATION);
+    if calibration > widest {
+        bail!(
+            InvalidArgument,
+            "a calibration region of {calibration} samples is wider than k-space: at most {widest} make sense for an image of \
+             {dims:?} voxels, 0 means {}",
+            defaults::CALIBRATION
+        );
+    }
+    Ok(if calibration == 0 { defaults::CALIBRATION } else { calibration })
+}
+
+/// Bytes that [`estimate`] takes.
 pub(crate) fn bytes<T: Real, B: Backend<T>>(backend: &B, size: &ScanSize) -> Result<Bytes> {
     if size.listed.is_some() {
         return Ok(Bytes { device: 0, host: 0 });
     }
-    let low = low_dims(&size.dims, defaults::CALIBRATION);
+    let low = low_dims(&size.dims, width(&size.dims, size.calibration)?);
     let (samples, coils) = (size.central_samples.clamp(1, size.samples), size.coils);
     let (real, complex, double) = (size_of::<T>(), size_of::<Complex<T>>(), size_of::<Complex<f64>>());
     // Their numbers, coordinates, weights twice, and data.

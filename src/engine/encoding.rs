@@ -281,7 +281,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
                     (Some(phi), Some(values)) => {
                         let range = 0..coils.len() * self.samples;
                         self.to_samples(x, b.view_mut(values).part(range.clone()))?;
-                        b.weigh(b.view(phi), b.view(values).part(range), b.write(&mut out));
+                        b.apply_weights(b.view(phi), b.view(values).part(range), b.write(&mut out));
                     }
                     _ => self.to_samples(x, b.write(&mut out))?,
                 }
@@ -377,7 +377,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             let mut values = b.read(&values);
             if let (Some(factor), Some(weighed)) = (factor, &mut weighed) {
                 let range = 0..values.len();
-                b.weigh(factor, values, b.view_mut(weighed).part(range.clone()));
+                b.apply_weights(factor, values, b.view_mut(weighed).part(range.clone()));
                 values = b.view(weighed).part(range);
             }
             self.to_images(coils, values, images.as_mut().map(|i| b.view_mut(i)), image.again())?;
@@ -445,7 +445,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             self.to_samples(coil_images, b.view_mut(&mut values).part(range.clone()))?;
             let mut samples = b.view(&values).part(range.clone());
             if let (Some(squared), Some(weighed)) = (&self.squared, &mut weighed) {
-                b.weigh(b.view(squared), samples, b.view_mut(weighed).part(range.clone()));
+                b.apply_weights(b.view(squared), samples, b.view_mut(weighed).part(range.clone()));
                 samples = b.view(weighed).part(range);
             }
             self.to_images(coils, samples, images.as_mut().map(|i| b.view_mut(i)), y.again())?;
@@ -647,7 +647,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let mut batch = self.sample_batch()?;
         let mut batch = b.view_mut(&mut batch);
         let mut weighed = batch.part(0..self.samples);
-        b.weigh(b.view(&*weights), values, weighed.again());
+        b.apply_weights(b.view(&*weights), values, weighed.again());
         let mut grid = b.zeros::<Complex<T>>(nufft.grid_len(), "the gridded k-space")?;
         nufft.spread(b, weighed.view(), b.view_mut(&mut grid));
         let mut host = try_vec(nufft.grid_len(), Complex::default(), "the gridded k-space")?;
@@ -688,7 +688,7 @@ impl<T: Real, B: Backend<T>> System<T, B> for Encoding<T, B> {
     fn kspace_len(&self) -> usize {
         self.samples * self.coils
     }
-    fn prepare(&self) -> Result<()> {
+    fn prepare_normal(&self) -> Result<()> {
         self.toeplitz().map(|_| ())
     }
     fn check_memory(&self, bytes: usize, what: &str) -> Result<()> {

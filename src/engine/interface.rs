@@ -3,6 +3,7 @@
 use crate::backend::{Sink, Source};
 use crate::base::atomic_file::AtomicFiles;
 use crate::base::error::Result;
+use crate::base::options::{Method, Window};
 use crate::base::real::Real;
 use crate::reconstruction::cg::{CgOptions, CgReport, Progress};
 use crate::reconstruction::density::Density;
@@ -23,17 +24,19 @@ pub(crate) enum Weighting {
 /// What a plan is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanInfo {
-    /// `exact` or `nufft`.
-    pub method: &'static str,
+    /// [`Method::Exact`] or [`Method::Nufft`].
+    pub method: Method,
+    /// Whether it computes on GPUs.
+    pub on_gpu: bool,
     /// `cpu`, or `cuda`, the GPU's index and name.
     pub device: String,
     /// The vector unit in use: `sse`, `avx2` or `avx512` on x86-64, else `portable`; `none` on a GPU.
     pub simd: &'static str,
     /// CPU threads.
     pub threads: usize,
-    /// The gridding window, and its width in grid cells; 0 with exact sums.
-    pub window: &'static str,
-    /// See `window`.
+    /// The gridding window; none with exact sums.
+    pub window: Option<Window>,
+    /// The window's width in grid cells; 0 with exact sums.
     pub width: usize,
     /// The oversampled grid; empty with exact sums.
     pub grid: Vec<usize>,

@@ -18,10 +18,15 @@ use crate::reconstruction::density;
 impl ScanSize {
     /// Those of a geometry, its coordinates looked at.
     pub fn of<T: Real>(geometry: &Geometry<'_, T>) -> Self {
+        Self::with_calibration(geometry, 0)
+    }
+
+    /// Those of a geometry for coil maps from a centre of k-space of this width.
+    pub fn with_calibration<T: Real>(geometry: &Geometry<'_, T>, calibration: usize) -> Self {
         let k = &geometry.coordinates;
-        let central_samples = coils::central_samples(k, &geometry.dims, 0);
+        let central_samples = coils::central_samples(k, &geometry.dims, calibration);
         let edge = k.iter().any(|k| !is_inside(ends(k)));
-        ScanSize { central_samples, edge, ..Self::lengths(geometry) }
+        ScanSize { calibration, central_samples, edge, ..Self::lengths(geometry) }
     }
 }
 
@@ -44,7 +49,7 @@ pub struct MemoryPeaks {
     pub density: usize,
     /// [`crate::Plan::density`] by Jackson's, which has a larger grid.
     pub density_jackson: usize,
-    /// [`crate::Plan::coil_maps`] with the default width of the centre of k-space.
+    /// [`crate::Plan::coil_maps`] with [`ScanSize::calibration`].
     pub coil_maps: usize,
     /// [`crate::Plan::normal`], Q included where it is used.
     pub normal: usize,

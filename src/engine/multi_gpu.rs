@@ -393,7 +393,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
         self.undivided().window_correction(axis)
     }
     fn prepare_normal(&self) -> Result<()> {
-        System::prepare(self)
+        System::prepare_normal(self)
     }
     fn normal(&self, x: Source<'_, Complex<T>>, y: Sink<'_, Complex<T>>) -> Result<()> {
         cg::normal_of_images(self, x, y)
@@ -447,10 +447,12 @@ impl<T: Real, B: Backend<T>> System<T, B> for Divided<T, B> {
     fn kspace_len(&self) -> usize {
         self.samples * self.coils
     }
-    fn prepare(&self) -> Result<()> {
+    fn prepare_normal(&self) -> Result<()> {
         match &self.whole {
-            Some(whole) => whole.prepare(),
-            None => self.each(vec![(); self.parts.len()], |part, ()| part.encoding.prepare()).map(|_| ()),
+            Some(whole) => System::prepare_normal(whole),
+            None => {
+                self.each(vec![(); self.parts.len()], |part, ()| System::prepare_normal(&part.encoding)).map(|_| ())
+            }
         }
     }
     fn check_memory(&self, bytes: usize, what: &str) -> Result<()> {

@@ -6,6 +6,7 @@ use super::interface::{Engine, PlanInfo, Weighting};
 use crate::backend::{Backend, Sink, Source};
 use crate::base::atomic_file::AtomicFiles;
 use crate::base::error::Result;
+use crate::base::options::Method;
 use crate::base::real::Real;
 use crate::reconstruction::cg::{self, CgOptions, CgReport, Progress};
 use crate::reconstruction::density::Density;
@@ -17,11 +18,12 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
     fn info(&self) -> PlanInfo {
         let choice = self.choice();
         PlanInfo {
-            method: if choice.is_some() { "nufft" } else { "exact" },
+            method: if choice.is_some() { Method::Nufft } else { Method::Exact },
+            on_gpu: self.backend.is_apart(),
             device: self.backend.device_name(),
             simd: self.backend.simd_name(),
             threads: self.backend.threads(),
-            window: choice.map_or("none", |c| c.shape.window().name()),
+            window: choice.map(|c| c.shape.window()),
             width: choice.map_or(0, |c| c.shape.width()),
             grid: choice.map_or(Vec::new(), |c| c.grid.clone()),
             oversampling: choice.map_or(1.0, |c| {

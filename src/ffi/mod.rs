@@ -17,9 +17,11 @@ pub use structs::*;
 
 use crate::backend::cuda::runtime;
 use crate::base::error::{bail, checked_product, try_box, try_collect, try_vec, Result};
+use crate::base::options::Method;
 use crate::base::real::{narrow, wide, Real};
 use crate::engine::interface::PlanInfo;
 use crate::plan::Plan;
+use crate::reconstruction::coils::combine_bytes;
 use crate::simulation::metrics::Scale;
 use crate::simulation::phantom::{CoilModel, Ellipsoid, Phantom};
 use crate::simulation::trajectory::{SpokeOrder, Trajectory};
@@ -326,9 +328,10 @@ pub unsafe extern "C" fn recon_plan_create(
 /// coordinates, which may be NULL, memory->host_coil_maps counts the samples in the centre of k-space, without them all.
 /// options: as for recon_plan_create, or NULL. A memory_limit is heeded only where it decides what a plan does: that the plan
 /// exceeds it is no error here.
-/// memory: written.
+/// memory: written, but for its calibration, which is read.
 ///
-/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE; RECON_INVALID_SIZE for a size of zero;
+/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT for a calibration that is
+/// wider than k-space; RECON_INVALID_SIZE for a size of zero;
 /// RECON_SIZE_OVERFLOW; RECON_TOLERANCE_OUT_OF_RANGE; RECON_NO_DEVICE; RECON_DRIVER_INCOMPLETE; RECON_UNSUPPORTED.
 #[no_mangle]
 pub unsafe extern "C" fn recon_plan_memory(
@@ -342,7 +345,14 @@ pub unsafe extern "C" fn recon_plan_memory(
         let mut out = Out::new(&mut arrays, "memory", memory)?;
         let scan = Scan::read(geometry)?;
         let options = scan::options(options)?;
-        let found = with_precision!(scan.precision, T => Plan::<T>::memory(&scan.size::<T>(&mut arrays)?, &options)?);
+        let calibration = out.value.calibration;
+        let (found, combine) = with_precision!(scan.precision, T => {
+            let scan_size = scan.size::<T>(&mut arrays, size("calibration", calibration.into())?)?;
+            let found = Plan::<T>::memory(&scan_size, &options)?;
+            let dims = if scan.listed { &[scan.voxels][..] } else { &scan.dims };
+            let images = scan.voxels * scan.frames * size_of::<Complex<T>>();
+            (found, combine_bytes::<T>(dims, scan.coils, Combine::Adaptive).saturating_add(images))
+        });
         let (host, device) = (found.host, found.device);
         out.value = recon_memory {
             host_plan: host.plan as u64,
@@ -363,6 +373,8 @@ pub unsafe extern "C" fn recon_plan_memory(
             device_normal: device.normal as u64,
             device_cg: device.cg as u64,
             device_q: device.q as u64,
+            calibration,
+            host_combine: combine as u64,
             ..recon_memory::initial()
         };
         out.write();
@@ -439,11 +451,11 @@ pub unsafe extern "C" fn recon_plan_info(
         let (image, kspace, q) = with_plan!(plan, p => (p.image_len(), p.kspace_len(), p.q_len()));
         out.value = recon_plan_properties {
             precision: plan.precision,
-            method: if info.method == "exact" {
-                recon_method::RECON_METHOD_EXACT as u32
-            } else {
-                recon_method::RECON_METHOD_NUFFT as u32
-            },
+            method: match info.method {
+                Method::Auto => recon_method::RECON_METHOD_AUTO,
+                Method::Exact => recon_method::RECON_METHOD_EXACT,
+                Method::Nufft => recon_method::RECON_METHOD_NUFFT,
+            } as u32,
             window: plan.window,
             width: info.width as u32,
             threads: info.threads as u32,

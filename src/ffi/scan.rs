@@ -136,7 +136,7 @@ impl Scan {
     ///
     /// # Safety
     /// As for [`Scan::coordinates`], of the coordinates.
-    pub unsafe fn size<T: Real>(&self, arrays: &mut Arrays) -> Result<ScanSize> {
+    pub unsafe fn size<T: Real>(&self, arrays: &mut Arrays, calibration: usize) -> Result<ScanSize> {
         let size = ScanSize {
             coils: self.coils,
             frames: self.frames,
@@ -144,6 +144,7 @@ impl Scan {
             weights: !self.raw.weights.is_null(),
             listed: self.listed.then_some(self.voxels),
             basis: self.basis()?,
+            calibration,
             ..ScanSize::new(&self.dims, self.samples)
         };
         if self.raw.coordinates.iter().all(|k| k.is_null()) {
@@ -152,7 +153,8 @@ impl Scan {
         // SAFETY: the caller's promise.
         let k = unsafe { self.coordinates::<T>(arrays) }?;
         let k: Vec<&[T]> = k.iter().map(|k| &**k).collect();
-        let ScanSize { central_samples, edge, .. } = ScanSize::of(&Geometry::new(&self.dims, &k));
+        let ScanSize { central_samples, edge, .. } =
+            ScanSize::with_calibration(&Geometry::new(&self.dims, &k), calibration);
         Ok(ScanSize { central_samples, edge, ..size })
     }
 

@@ -395,8 +395,9 @@ pub struct recon_plan_properties {
 pub struct recon_memory {
     /// Set by recon_memory_init.
     pub struct_size: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// Read, not written: the width of the centre of k-space for host_coil_maps, as recon_coil_maps takes it; 0, as
+    /// recon_memory_init leaves it, for the default.
+    pub calibration: u32,
     /// The host's memory, while the plan is made.
     pub host_plan: u64,
     /// For recon_forward, recon_fhd and recon_weighted_fhd.
@@ -407,7 +408,7 @@ pub struct recon_memory {
     pub host_density: u64,
     /// For recon_density with RECON_DENSITY_JACKSON.
     pub host_density_jackson: u64,
-    /// For recon_coil_maps with the default calibration.
+    /// For recon_coil_maps with that calibration.
     pub host_coil_maps: u64,
     /// For recon_normal, Q included where it is used.
     pub host_normal: u64,
@@ -433,6 +434,8 @@ pub struct recon_memory {
     pub device_cg: u64,
     /// See host_q.
     pub device_q: u64,
+    /// The host's memory for recon_combine with RECON_COMBINE_ADAPTIVE of images of this size, which needs no plan.
+    pub host_combine: u64,
 }
 
 /// A GPU. Set it up with recon_device_properties_init.
@@ -594,10 +597,12 @@ versioned!(recon_plan_properties, 224, {
     error: 0.0, image_elements: 0, kspace_elements: 0, q_elements: 0, grid_elements: 0, host_bytes: 0,
     device_bytes: 0, seconds: 0.0, device: [0; 64], simd: [0; 32],
 });
-versioned!(recon_memory, 152, {
-    reserved: 0, host_plan: 0, host_transform: 0, host_grid: 0, host_density: 0, host_density_jackson: 0,
+// Without host_combine: 152 bytes.
+versioned!(recon_memory, 160, older [152], {
+    calibration: 0, host_plan: 0, host_transform: 0, host_grid: 0, host_density: 0, host_density_jackson: 0,
     host_coil_maps: 0, host_normal: 0, host_cg: 0, host_q: 0, device_plan: 0, device_transform: 0, device_grid: 0,
     device_density: 0, device_density_jackson: 0, device_coil_maps: 0, device_normal: 0, device_cg: 0, device_q: 0,
+    host_combine: 0,
 });
 versioned!(recon_device_properties, 288, {
     multiprocessors: 0, compute_major: 0, compute_minor: 0, memory_bytes: 0, memory_free_bytes: 0, name: [0; 256],

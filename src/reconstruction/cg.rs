@@ -131,7 +131,7 @@ pub(crate) trait System<T: Real, B: Backend<T>> {
     /// Samples of all coils of one frame.
     fn kspace_len(&self) -> usize;
     /// Makes Q where it is used.
-    fn prepare(&self) -> Result<()>;
+    fn prepare_normal(&self) -> Result<()>;
     /// Refuses `bytes` for `what` beyond the caller's memory limit.
     fn check_memory(&self, bytes: usize, what: &str) -> Result<()>;
     /// The mean of the diagonal of E^H W E over the voxels that coils see.
@@ -302,7 +302,7 @@ pub(crate) fn solve<T: Real, B: Backend<T>>(
 ) -> Result<()> {
     let b = system.b();
     let started = Instant::now();
-    system.prepare()?;
+    system.prepare_normal()?;
     report.q_seconds = started.elapsed().as_secs_f64();
     report.lambda = match options.lambda_unit {
         LambdaUnit::Relative if options.lambda > 0.0 => options.lambda * system.mean_diagonal()?,

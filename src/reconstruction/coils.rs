@@ -15,6 +15,7 @@ use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
 use crate::base::geometry::{check_finite, check_len, check_overflow};
 use crate::base::interrupt;
 use crate::base::real::{narrow, wide, Real};
+use crate::base::sizes::{product, sum};
 use num_complex::Complex;
 
 /// Standard deviation of the Gaussian neighbourhood, in voxels of the calibration images, which are at twice their
@@ -82,6 +83,20 @@ pub fn combine<T: Real>(
     check_overflow("voxel of the combined image", &combined)?;
     out.copy_from_slice(&combined);
     Ok(())
+}
+
+/// Bytes that [`combine`] takes meanwhile.
+pub(crate) fn combine_bytes<T: Real>(dims: &[usize], coils: usize, how: Combine) -> usize {
+    let combined = product(&[product(dims), size_of::<Complex<T>>()]);
+    let low = product(&low_dims(dims, defaults::CALIBRATION));
+    match how {
+        Combine::RootSumOfSquares => combined,
+        // Images of low resolution and their maps, and those of the image, all in double precision.
+        Combine::Adaptive => {
+            let maps = sum(&[low, low, product(dims)]);
+            sum(&[combined, product(&[maps, coils, size_of::<Complex<f64>>()])])
+        }
+    }
 }
 
 /// A sample's distance from the centre of k-space; 1 on the ellipsoid of the calibration's width.

@@ -5,7 +5,7 @@ mod list;
 mod phase;
 
 use super::simd::Level;
-use super::threads::Threads;
+use super::thread_pool::Threads;
 use crate::backend::cpu::simd::SimdReal;
 use crate::backend::Sign;
 use crate::base::buffer_pool::Pool;

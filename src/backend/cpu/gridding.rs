@@ -16,7 +16,7 @@
 
 use super::memory::Aligned;
 use super::simd::{prefetch, Arith, Kernel, Level, Vector};
-use super::threads::{Shared, Threads};
+use super::thread_pool::{Shared, Threads};
 use crate::backend::cpu::simd::SimdReal;
 use crate::backend::MAX_WIDTH;
 use crate::base::buffer_pool::{Lease, Pool};

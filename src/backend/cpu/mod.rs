@@ -6,7 +6,7 @@ pub mod fft;
 pub mod gridding;
 pub mod memory;
 pub mod simd;
-pub mod threads;
+pub mod thread_pool;
 mod vector;
 
 use super::{Backend, Complexes, ComplexesMut, Csr, Element, Reals, Sink, Source, View, ViewMut};
@@ -21,7 +21,7 @@ use gridding::Gridder;
 use memory::Aligned;
 use num_complex::Complex;
 use simd::{Level, SimdReal};
-use threads::Threads;
+use thread_pool::Threads;
 use vector::each_chunk;
 
 /// The CPU, with a plan's own threads.
@@ -260,7 +260,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
             vector::add_conj_product(self, x, y, z);
         }
     }
-    fn weigh(&self, w: Reals<Self, T>, x: Complexes<Self, T>, z: ComplexesMut<Self, T>) {
+    fn apply_weights(&self, w: Reals<Self, T>, x: Complexes<Self, T>, z: ComplexesMut<Self, T>) {
         let (w, x, z) = (slice(w), slice(x), slice_mut(z));
         assert!(x.len() == z.len() && x.len().is_multiple_of(w.len()));
         for (x, z) in x.chunks_exact(w.len()).zip(z.chunks_exact_mut(w.len())) {
@@ -278,10 +278,6 @@ impl<T: SimdReal> Backend<T> for Cpu {
                 *out = narrow(Complex::from_polar(weight, std::f64::consts::TAU * (turns - turns.round())));
             }
         });
-    }
-    fn scale(&self, a: f64, y: ComplexesMut<Self, T>) {
-        let a = T::of(a);
-        each_chunk(&self.threads, slice_mut(y), |y, _| y.iter_mut().for_each(|y| *y *= a));
     }
     fn axpy(&self, a: f64, x: Complexes<Self, T>, y: ComplexesMut<Self, T>) {
         vector::axpy(self, a, slice(x), slice_mut(y));

@@ -3,7 +3,7 @@
 //! Sums go over fixed chunks, in double precision, and chunks are added in order: the bits do not depend on threads.
 
 use super::simd::{Arith, Kernel, Level};
-use super::threads::{Shared, Threads};
+use super::thread_pool::{Shared, Threads};
 use super::Cpu;
 use crate::backend::cpu::gridding::{flat, flat_mut};
 use crate::backend::cpu::simd::SimdReal;

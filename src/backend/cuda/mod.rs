@@ -309,10 +309,10 @@ impl<T: Real> Backend<T> for Cuda<T> {
         assert_eq!(x.len(), y.len());
         self.vectors.add_conj_products(&self.gpu, at(x), at(y), at_mut(&z), z.len() as u64, count);
     }
-    fn weigh(&self, w: Reals<Self, T>, x: Complexes<Self, T>, z: ComplexesMut<Self, T>) {
+    fn apply_weights(&self, w: Reals<Self, T>, x: Complexes<Self, T>, z: ComplexesMut<Self, T>) {
         let count = arrays(x.len(), w.len());
         assert_eq!(x.len(), z.len());
-        self.vectors.weigh(&self.gpu, at(w), at(x), at_mut(&z), w.len() as u64, count);
+        self.vectors.apply_weights(&self.gpu, at(w), at(x), at_mut(&z), w.len() as u64, count);
     }
     fn ramp(&self, k: &[Reals<Self, T>], shift: &[f64], w: Option<Reals<Self, T>>, out: ComplexesMut<Self, T>) {
         let address = |a: usize| k.get(a).map_or(0, |k| at(*k));
@@ -320,9 +320,6 @@ impl<T: Real> Backend<T> for Cuda<T> {
         assert!(k.iter().chain(&w).all(|k| k.len() == out.len()));
         let k = [0, 1, 2].map(address);
         self.vectors.ramp(&self.gpu, k, shift, w.map_or(0, at), at_mut(&out), out.len() as u64);
-    }
-    fn scale(&self, a: f64, y: ComplexesMut<Self, T>) {
-        self.vectors.scale(&self.gpu, a, at_mut(&y), y.len() as u64);
     }
     fn axpy(&self, a: f64, x: Complexes<Self, T>, y: ComplexesMut<Self, T>) {
         assert_eq!(x.len(), y.len());

@@ -15,8 +15,7 @@ const THREADS: usize = 256;
 pub struct Vectors {
     multiply: Function,
     add_conj_products: Function,
-    weigh: Function,
-    scale: Function,
+    apply_weights: Function,
     axpy: Function,
     dot: Function,
     cg_step: Function,
@@ -46,8 +45,7 @@ impl Vectors {
         Ok(Vectors {
             multiply: function("multiply")?,
             add_conj_products: function("add_conj_products")?,
-            weigh: function("weigh")?,
-            scale: function("scale")?,
+            apply_weights: function("apply_weights")?,
             axpy: function("axpy")?,
             dot: function("dot")?,
             cg_step: function("cg_step")?,
@@ -86,15 +84,9 @@ impl Vectors {
     }
 
     /// z = w x: `count` arrays of n in x and z.
-    pub fn weigh(&self, gpu: &Gpu, w: u64, x: u64, z: u64, n: u64, count: u64) {
+    pub fn apply_weights(&self, gpu: &Gpu, w: u64, x: u64, z: u64, n: u64, count: u64) {
         // SAFETY: see above.
-        unsafe { launch!(gpu, &self.weigh, self.grid(n), BLOCK, 0; w, x, z, n, count) };
-    }
-
-    /// y = a y.
-    pub fn scale(&self, gpu: &Gpu, a: f64, y: u64, n: u64) {
-        // SAFETY: see above.
-        unsafe { launch!(gpu, &self.scale, self.grid(n), BLOCK, 0; a, y, n) };
+        unsafe { launch!(gpu, &self.apply_weights, self.grid(n), BLOCK, 0; w, x, z, n, count) };
     }
 
     /// y = y + a x.

@@ -6,7 +6,7 @@
 //! A + iB and that at -u is A - iB. The products are thus real by complex, two fused operations a sample and voxel.
 
 use super::super::simd::{Arith, Kernel, Level, Vector};
-use super::super::threads::{Shared, Threads};
+use super::super::thread_pool::{Shared, Threads};
 use super::phase::{cos_sin, phases};
 use crate::backend::cpu::simd::SimdReal;
 use crate::base::error::{try_vec, Result};

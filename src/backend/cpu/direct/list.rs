@@ -1,7 +1,7 @@
 //! Direct sums between any two lists of points.
 
 use super::super::simd::{Arith, Kernel, Level, Vector};
-use super::super::threads::{Shared, Threads};
+use super::super::thread_pool::{Shared, Threads};
 use super::phase::{cos_sin, phases};
 use crate::backend::cpu::simd::SimdReal;
 use crate::backend::Sign;

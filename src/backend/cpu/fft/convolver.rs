@@ -8,7 +8,7 @@ use super::{rows, Axis};
 use crate::backend::cpu::memory::Aligned;
 use crate::backend::cpu::simd::SimdReal;
 use crate::backend::cpu::simd::{Arith, Kernel, Level, Vector};
-use crate::backend::cpu::threads::{Shared, Threads};
+use crate::backend::cpu::thread_pool::{Shared, Threads};
 use crate::base::buffer_pool::{Lease, Pool};
 use crate::base::error::{checked_product, try_vec, Result};
 use num_complex::Complex;

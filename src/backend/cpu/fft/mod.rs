@@ -13,7 +13,7 @@ mod lanes;
 
 use super::memory::Aligned;
 use super::simd::Level;
-use super::threads::{Shared, Threads};
+use super::thread_pool::{Shared, Threads};
 use crate::backend::cpu::simd::SimdReal;
 use crate::base::buffer_pool::Pool;
 use crate::base::error::{try_collect, Result};

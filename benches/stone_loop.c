@@ -1,9 +1,9 @@
-// The seeds' CPU baseline, written anew: F^H d by direct sums, as Stone et al. 2008 computed it on the CPU.
+// The CPU baseline of Stone et al. 2008, written anew: F^H d by direct sums.
 //
 //     image(r) = sum_m d_m exp(i 2 pi k_m.r)
 //
 // Blocks of samples and of voxels stay in the L1 cache. Of each sample, the phases of a block of voxels are computed, then
-// their cosines and sines by the compiler's vector mathematics (-O3 -ffast-math: GCC's libmvec, where the seeds had icpc's
+// their cosines and sines by the compiler's vector mathematics (-O3 -ffast-math: GCC's libmvec, where they had icpc's
 // SVML), then the products are added. Blocks of voxels are divided among OpenMP threads.
 //
 // REAL is float or double. Where -march=native is given, GCC uses the widest vectors it thinks worth it.

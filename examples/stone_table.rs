@@ -1,7 +1,7 @@
 //! The quality table of Stone et al. 2008 on our own phantom: gridding against conjugate gradients, without and with
 //! noise, plain and with an anatomical prior.
 //!
-//! cargo run --release --example seeds_table -- [matrix, default 128]
+//! cargo run --release --example stone_table -- [matrix, default 128]
 //!
 //! The scan is a kooshball of 1,176 spokes x 242 samples (284,592) for a 128^3 image of the ellipsoid phantom of Koay et
 //! al. 2007, far below the Nyquist rate at the edge of k-space; smaller matrices scale both down. Errors are taken at the
