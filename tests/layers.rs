@@ -191,7 +191,7 @@ fn bodies(text: &str, name: &str) -> Vec<String> {
         let indent = line.len() - line.trim_start().len();
         let closes =
             |line: &&str| line.starts_with('}') && indent == 0 || **line == format!("{}}}", " ".repeat(indent));
-        let end = lines[first..].iter().position(|line| closes(&line)).map_or(lines.len(), |n| first + n);
+        let end = lines[first..].iter().position(closes).map_or(lines.len(), |n| first + n);
         found.push(lines[first..end].join("\n"));
     }
     found
