@@ -167,6 +167,11 @@ impl Needs {
         product(&[self.batch, self.size.samples, self.complex()])
     }
 
+    /// The same scan under a memory limit, where arrays go one at a time.
+    fn one_at_a_time(&self) -> Needs {
+        Needs { size: self.size.clone(), batch: 1, ..*self }
+    }
+
     /// Arrays of a transform: images of coils to combine, weighted samples, and on a GPU what comes in and goes out, of
     /// which two batches are on their way at once where there are several.
     pub fn working(&self, weighed: bool) -> usize {
@@ -248,17 +253,22 @@ impl Needs {
             |bytes: usize| if self.apart { sum(&[q_making, bytes]) } else { q_making.max(sum(&[convolver, bytes])) };
         let cg = beside_q(sum(&[normal, vectors, right_hand_side, data]));
 
-        let here = |bytes: usize| held.saturating_add(bytes);
+        // What a plan asks for that has a memory limit: each figure serves as one.
+        let asked = self.one_at_a_time().working(true);
+        let asked_of_q = if q { sum(&[convolver, toeplitz::making_bytes::<T>(dims)]) } else { 0 };
+        let asked_of_cg = sum(&[asked, asked_of_q.max(sum(&[convolver, vectors]))]);
+
+        let here = |bytes: usize| held.saturating_add(bytes.max(asked));
         let there = |bytes: usize| host_held.saturating_add(bytes);
         let device = MemoryPeaks {
-            plan: here(0),
+            plan: held,
             transform: here(self.working(self.weighed())),
             grid: here(grid),
             density: here(pipe_menon.device),
             density_jackson: here(jackson.device),
             coil_maps: here(maps.device),
-            normal: here(beside_q(sum(&[normal, caller]))),
-            cg: here(cg),
+            normal: here(beside_q(sum(&[normal, caller])).max(sum(&[asked, asked_of_q]))),
+            cg: here(cg.max(asked_of_cg)),
             q: convolver,
         };
         let host = MemoryPeaks {

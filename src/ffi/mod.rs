@@ -319,7 +319,8 @@ pub unsafe extern "C" fn recon_plan_create(
 }
 
 /// Tells the bytes that a plan of this geometry and its operations will take, before it is made: upper estimates, within a
-/// fifth of the peaks on the CPU and a quarter on a GPU where these are beyond some MiB. A GPU's memory that the making of the
+/// fifth of the peaks on the CPU and a quarter on a GPU where these are beyond some MiB. On the CPU each is enough as the
+/// memory_limit of a plan for that operation. A GPU's memory that the making of the
 /// plan leaves idle is counted, as it stays with the plan until memory lacks; for samples that lie neither evenly nor on
 /// spokes it may be more. The caller's arrays are not counted, nor what a GPU's driver takes for itself. Window, grid and
 /// device are chosen as recon_plan_create does.
