@@ -1,8 +1,8 @@
 //! How long each stage of a transform takes on the CPU, beside what the cost model of `backend::cpu::cost` says.
 //!
-//! Run with `cargo run --release --example stages [threads]`. For each case and a ladder of tolerances every oversampling
-//! is tried with the narrowest window that reaches the tolerance; a star marks what the model chooses. The constants of
-//! `cost::transform` were taken from this table: measure again before changing them.
+//! Run with `cargo run --release --example stages [threads]`. For each case and a ladder of tolerances every
+//! oversampling is tried with the narrowest window that reaches the tolerance; a star marks what the model chooses. The
+//! constants of `cost::transform` were taken from this table: measure again before changing them.
 
 use recon::backend::cpu::{cost, Cpu};
 use recon::backend::Backend;

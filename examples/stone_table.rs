@@ -3,10 +3,10 @@
 //!
 //! cargo run --release --example stone_table -- [matrix, default 128]
 //!
-//! The scan is a kooshball of 1,176 spokes x 242 samples (284,592) for a 128^3 image of the ellipsoid phantom of Koay et
-//! al. 2007, far below the Nyquist rate at the edge of k-space; smaller matrices scale both down. Errors are taken at the
-//! best complex scale. The prior's reference is a scan of the same anatomy with another contrast: the phantom's ellipsoids
-//! with their densities permuted, so that it shares the borders but not the intensities.
+//! The scan is a kooshball of 1,176 spokes x 242 samples (284,592) for a 128^3 image of the ellipsoid phantom of Koay
+//! et al. 2007, far below the Nyquist rate at the edge of k-space; smaller matrices scale both down. Errors are taken
+//! at the best complex scale. The prior's reference is a scan of the same anatomy with another contrast: the phantom's
+//! ellipsoids with their densities permuted, so that it shares the borders but not the intensities.
 
 use recon::metrics::{compare, Metrics, Scale};
 use recon::phantom::{add_noise, Ellipsoid, Phantom};

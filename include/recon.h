@@ -104,8 +104,8 @@ typedef enum {
     RECON_BAD_FILE = 19,
     // A defect in this library: please report the message. Outputs of the call may be half written.
     RECON_INTERNAL = 20,
-    // The GPU failed while computing. Outputs of the call may be half written, and the GPU may be of no use to this process
-    // any more.
+    // The GPU failed while computing. Outputs of the call may be half written, and the GPU may be of no use to this
+    // process any more.
     RECON_DEVICE_FAILED = 21,
 } recon_status;
 
@@ -184,9 +184,9 @@ typedef enum {
     RECON_PRIOR_IDENTITY = 0,
     // Differences between neighbours along each axis.
     RECON_PRIOR_DIFFERENCES = 1,
-    // Differences, each multiplied by exp(-(d/s)^2), d being the difference of the same two voxels in a reference image and
-    // s `edge` times the reference's largest magnitude: smooth within tissues, free across their borders. R^H R then has
-    // the squares, exp(-2 (d/s)^2).
+    // Differences, each multiplied by exp(-(d/s)^2), d being the difference of the same two voxels in a reference
+    // image and s `edge` times the reference's largest magnitude: smooth within tissues, free across their borders.
+    // R^H R then has the squares, exp(-2 (d/s)^2).
     RECON_PRIOR_ANATOMICAL = 2,
     // A sparse matrix given by the caller.
     RECON_PRIOR_MATRIX = 3,
@@ -202,15 +202,15 @@ typedef enum {
     RECON_STOP_EXACT = 2,
 } recon_stop;
 
-// How density weights are computed. Percentages are errors of a gridded phantom on fully sampled trajectories without noise,
-// against the same resolution (examples/densities prints them for many trajectories).
+// How density weights are computed. Percentages are errors of a gridded phantom on fully sampled trajectories without
+// noise, against the same resolution (examples/densities prints them for many trajectories).
 typedef enum {
     // The fixed point of w = w / (C w), C being a window that reaches two Nyquist distances (Pipe and Menon 1999): any
     // trajectory, 0.4 to 3 %.
     RECON_DENSITY_PIPE_MENON = 0,
     // |k|^(ndim-1), for samples that lie evenly along lines through the centre or along spirals whose radius grows evenly;
-    // in a stack of either along an axis, |k| in the plane times the thickness of the partition: 0 to 2 %. Others, where it
-    // would make 20 to 300 %, are RECON_INVALID_ARGUMENT. Samples must be in the order of acquisition.
+    // in a stack of either along an axis, |k| in the plane times the thickness of the partition: 0 to 2 %. Others,
+    // where it would make 20 to 300 %, are RECON_INVALID_ARGUMENT. Samples must be in the order of acquisition.
     RECON_DENSITY_RAMP = 1,
     // One over the density of samples under a window that reaches one Nyquist distance (Jackson et al. 1991): any
     // trajectory, in one step, 5 to 15 %.
@@ -279,14 +279,15 @@ typedef enum {
     RECON_WARNING_NONE = 0,
     // k reaches less than a quarter of what the image's size could resolve: in the wrong units, it blurs the image.
     RECON_WARNING_EXTENT = 1,
-    // The default tolerance is out of the window's or the precision's reach. (One that is named and out of reach is an error.)
+    // The default tolerance is out of the window's or the precision's reach. (One that is named and out of reach is an
+    // error.)
     RECON_WARNING_TOLERANCE = 2,
 } recon_warning;
 
 // What the weight of a prior is relative to.
 typedef enum {
-    // The mean of the diagonal of E^H W E over the voxels that the coils see: sum_m w_m |phi(k_m)|^2, times the mean of
-    // sum_c |S_c|^2 with coil maps. One value then serves scans of any length and scale.
+    // The mean of the diagonal of E^H W E over the voxels that the coils see: sum_m w_m |phi(k_m)|^2, times the mean
+    // of sum_c |S_c|^2 with coil maps. One value then serves scans of any length and scale.
     RECON_LAMBDA_RELATIVE = 0,
     // 1: lambda stands in (E^H W E + lambda R^H R) x = E^H W d as it is.
     RECON_LAMBDA_ABSOLUTE = 1,
@@ -333,11 +334,11 @@ typedef struct {
     uint64_t dims[3];
     // Samples of one coil and frame.
     uint64_t samples;
-    // k-space coordinates along x, y, z in cycles per voxel, within [-0.5, 0.5]: [samples] reals each. What lies outside
-    // by no more than 1e-6 is taken for the edge.
+    // k-space coordinates along x, y, z in cycles per voxel, within [-0.5, 0.5]: [samples] reals each. What lies
+    // outside by no more than 1e-6 is taken for the edge.
     const void *coordinates[3];
-    // Reals from one sample's coordinate to the next's. 0 or 1: separate arrays. Of one array with all coordinates of a
-    // sample together: ndim, with the addresses of its first ndim elements as coordinates.
+    // Reals from one sample's coordinate to the next's. 0 or 1: separate arrays. Of one array with all coordinates of
+    // a sample together: ndim, with the addresses of its first ndim elements as coordinates.
     uint64_t coordinate_stride;
     // Density weights, none negative: [samples] reals. Or NULL: all are 1 (and recon_grid computes its own).
     const void *weights;
@@ -361,9 +362,9 @@ typedef struct {
     const void *times;
 } recon_geometry;
 
-// Asked whether the running call is to end, by the thread that made the call and no other. Zero continues; anything else
-// ends the call with RECON_CANCELLED. It should take some microseconds at most, must not use the plan, and must return
-// normally (no exception, no longjmp).
+// Asked whether the running call is to end, by the thread that made the call and no other. Zero continues; anything
+// else ends the call with RECON_CANCELLED. It should take some microseconds at most, must not use the plan, and must
+// return normally (no exception, no longjmp).
 typedef int (*recon_interrupt_callback)(void *user_data);
 
 // How a plan computes. Set it up with recon_options_init.
@@ -378,37 +379,40 @@ typedef struct {
     uint32_t window;
     // A recon_device; default RECON_DEVICE_AUTO.
     uint32_t device;
-    // Indices in device_indices; 0 for the first GPU. Several share the work: coils with NUFFT, voxels with exact sums;
-    // under a memory limit, and where there is nothing to share, the first does it alone.
+    // Indices in device_indices; 0 for the first GPU. Several share the work: coils with NUFFT, voxels with exact
+    // sums; under a memory limit, and where there is nothing to share, the first does it alone.
     uint32_t device_count;
     // Which devices, for RECON_DEVICE_CUDA: [device_count]. Or NULL.
     const uint32_t *device_indices;
-    // CPU threads, the caller's among them; the others start with the plan and end with it. 0 (default): as many as the
-    // machine runs at once.
+    // CPU threads, the caller's among them; the others start with the plan and end with it. 0 (default): as many as
+    // the machine runs at once.
     uint32_t threads;
-    // Not 0: the k-space and image arrays of recon_forward, recon_fhd, recon_weighted_fhd, recon_normal, recon_grid and
-    // recon_cg are addresses in the GPU's memory. All else stays in the host's.
+    // Not 0: the k-space and image arrays of recon_forward, recon_fhd, recon_weighted_fhd, recon_normal, recon_grid
+    // and recon_cg are addresses in the GPU's memory. All else stays in the host's.
     uint32_t pointers_on_device;
-    // Relative l2 error of a transform against the exact sums, in (0, 1). 0 (default): 1e-5. It is kept wherever samples
-    // are, few or hundreds of thousands in one place; an entry of E, all of which have size 1, errs by at most five times
-    // as much. Exact sums err by rounding only; over a voxel list on a GPU in f32 the special function units make the sines
-    // (the sums' error is about 2e-6), unless the tolerance is below 1e-5, which takes 2.5 times the time.
+    // Relative l2 error of a transform against the exact sums, in (0, 1). 0 (default): 1e-5. It is kept wherever
+    // samples are, few or hundreds of thousands in one place; an entry of E, all of which have size 1, errs by at most
+    // five times as much. Exact sums err by rounding only; over a voxel list on a GPU in f32 the special function
+    // units make the sines (the sums' error is about 2e-6), unless the tolerance is below 1e-5, which takes 2.5 times
+    // the time.
     double tolerance;
     // Bytes that the plan and its operations may hold beyond the caller's arrays. 0 (default): no limit.
     uint64_t memory_limit;
     // A recon_simd; default RECON_SIMD_AUTO. RECON_UNSUPPORTED when the processor lacks the level.
     uint32_t simd;
-    // Not 0: the GPU's work is queued on stream. 0 (default): on a stream of the plan's own, and calls return when their
-    // results are there.
+    // Not 0: the GPU's work is queued on stream. 0 (default): on a stream of the plan's own, and calls return when
+    // their results are there.
     uint32_t use_stream;
-    // A CUstream or cudaStream_t of the GPU's primary context that outlives the plan; NULL is the default stream. Calls
-    // whose arrays are all on the GPU then may return before their results are there: they are for what is queued next.
+    // A CUstream or cudaStream_t of the GPU's primary context that outlives the plan; NULL is the default stream.
+    // Calls whose arrays are all on the GPU then may return before their results are there: they are for what is
+    // queued next.
     void *stream;
-    // Called now and then while the plan is made and in every call with it: about fifty times a second, less often where
-    // the work allows no more (one NUFFT of a large image). Once it says so the call ends; the plan is as good as before.
-    // For outputs to be untouched then, exact sums, Q, and transforms of several coils or frames are computed apart, in
-    // memory of the output's size that memory_limit counts. With pointers_on_device transforms only ask before they begin,
-    // and several GPUs that share work are not interrupted while they do their parts. Or NULL (default).
+    // Called now and then while the plan is made and in every call with it: about fifty times a second, less often
+    // where the work allows no more (one NUFFT of a large image). Once it says so the call ends; the plan is as good
+    // as before. For outputs to be untouched then, exact sums, Q, and transforms of several coils or frames are
+    // computed apart, in memory of the output's size that memory_limit counts. With pointers_on_device transforms only
+    // ask before they begin, and several GPUs that share work are not interrupted while they do their parts. Or NULL
+    // (default).
     recon_interrupt_callback interrupt;
     // Handed to interrupt; to be there until the plan is destroyed.
     void *interrupt_data;
@@ -548,11 +552,11 @@ typedef struct {
     char simd[32];
 } recon_plan_properties;
 
-// Bytes that a plan and its operations take, at their peaks, beyond the caller's arrays: see recon_plan_memory. Set it up
-// with recon_memory_init.
+// Bytes that a plan and its operations take, at their peaks, beyond the caller's arrays: see recon_plan_memory. Set it
+// up with recon_memory_init.
 //
-// Each figure is that of a plan that serves this one operation, the plan included. Q stays: once recon_normal or recon_cg
-// were called, other operations take host_q and device_q more.
+// Each figure is that of a plan that serves this one operation, the plan included. Q stays: once recon_normal or
+// recon_cg were called, other operations take host_q and device_q more.
 typedef struct {
     // Set by recon_memory_init.
     uint32_t struct_size;
@@ -629,13 +633,13 @@ const char *recon_version(void);
 // What a status means, in a few words. Never NULL, for numbers that are no status either; not to be freed.
 const char *recon_status_string(int32_t status);
 
-// What went wrong in the last call by this thread that failed: cause, value and remedy, in UTF-8. Empty before the first
-// failure. Never NULL; not to be freed; the thread's next failure replaces the text in the same place.
+// What went wrong in the last call by this thread that failed: cause, value and remedy, in UTF-8. Empty before the
+// first failure. Never NULL; not to be freed; the thread's next failure replaces the text in the same place.
 const char *recon_last_error_message(void);
 
 // Makes the library report what it does: `callback` receives messages of `level` (a recon_log_level) and above, and
-// `user_data`. Replaces the callback before; NULL removes it. Once this returns the previous callback is not called any
-// more. Without a callback the library is silent. This is its only global state.
+// `user_data`. Replaces the callback before; NULL removes it. Once this returns the previous callback is not called
+// any more. Without a callback the library is silent. This is its only global state.
 //
 // Errors: RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT from within the callback; RECON_UNSUPPORTED when the library is
 // linked statically into a Rust program that has a logger of its own.
@@ -649,8 +653,8 @@ uint32_t recon_device_count(void);
 // Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE; RECON_NO_DEVICE when there is no such GPU, or no driver.
 recon_status recon_device_info(uint32_t index, recon_device_properties *properties);
 
-// Defaults of a geometry: f32, 2D, one coil, one frame, point voxels. `struct_size` is sizeof(recon_geometry): it tells
-// the library which version of the header the caller was compiled with; so for every _init function.
+// Defaults of a geometry: f32, 2D, one coil, one frame, point voxels. `struct_size` is sizeof(recon_geometry): it
+// tells the library which version of the header the caller was compiled with; so for every _init function.
 //
 // Errors: RECON_NULL_POINTER; RECON_UNKNOWN_STRUCT_SIZE when the header is newer than the library.
 recon_status recon_geometry_init(recon_geometry *geometry, uint32_t struct_size);
@@ -687,25 +691,23 @@ recon_status recon_quality_init(recon_quality *quality, uint32_t struct_size);
 // RECON_UNSUPPORTED for a field map, a voxel list with RECON_METHOD_NUFFT, or a vector unit that the processor lacks.
 recon_status recon_plan_create(const recon_geometry *geometry, const recon_options *options, recon_plan **plan);
 
-// Tells the bytes that a plan of this geometry and its operations will take, before it is made: upper estimates, within a
-// fifth of the peaks on the CPU and a quarter on a GPU where these are beyond some MiB. On the CPU each is enough as the
-// memory_limit of a plan for that operation. A GPU's memory that the making of the
-// plan leaves idle is counted, as it stays with the plan until memory lacks; for samples that lie neither evenly nor on
-// spokes it may be more. The caller's arrays are not counted, nor what a GPU's driver takes for itself. Window, grid and
-// device are chosen as recon_plan_create does.
+// Tells the bytes that a plan of this geometry and its operations will take, before it is made: upper estimates,
+// within a fifth of the peaks on the CPU and a quarter on a GPU where these are beyond some MiB. On the CPU each is
+// enough as the memory_limit of a plan for that operation. A GPU's memory that the making of the
+// plan leaves idle is counted, as it stays with the plan until memory lacks; for samples that lie neither evenly nor
+// on spokes it may be more. The caller's arrays are not counted, nor what a GPU's driver takes for itself. Window,
+// grid and device are chosen as recon_plan_create does.
 //
-// geometry: its sizes count, and whether weights and coil_maps are NULL: what other addresses lead to is not read. With
-// coordinates, which may be NULL, memory->host_coil_maps counts the samples in the centre of k-space, without them all.
-// options: as for recon_plan_create, or NULL. A memory_limit is heeded only where it decides what a plan does: that the plan
-// exceeds it is no error here.
+// geometry: its sizes count, and whether weights and coil_maps are NULL: what other addresses lead to is not read.
+// With coordinates, which may be NULL, memory->host_coil_maps counts the samples in the centre of k-space, without
+// them all. options: as for recon_plan_create, or NULL. A memory_limit is heeded only where it decides what a plan
+// does: that the plan exceeds it is no error here.
 // memory: written, but for its calibration, which is read.
 //
-// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT for a calibration that is
-// wider than k-space; RECON_INVALID_SIZE for a size of zero;
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT for a calibration
+// that is wider than k-space; RECON_INVALID_SIZE for a size of zero;
 // RECON_SIZE_OVERFLOW; RECON_TOLERANCE_OUT_OF_RANGE; RECON_NO_DEVICE; RECON_DRIVER_INCOMPLETE; RECON_UNSUPPORTED.
-recon_status recon_plan_memory(const recon_geometry *geometry,
-                               const recon_options *options,
-                               recon_memory *memory);
+recon_status recon_plan_memory(const recon_geometry *geometry, const recon_options *options, recon_memory *memory);
 
 // What may make a plan's images other than those wanted: the warning `index`, from 0. Each was also logged, at
 // RECON_LOG_WARNING, when the plan was made.
@@ -741,8 +743,8 @@ recon_status recon_forward(const recon_plan *plan, const void *image, void *kspa
 // Errors: as recon_forward, RECON_NOT_FINITE with the sample's index.
 recon_status recon_fhd(const recon_plan *plan, const void *kspace, void *image);
 
-// image = E^H W kspace, W being the density weights of the geometry (1 where none were given): the right-hand side that
-// recon_cg solves for. Arrays and errors as recon_fhd.
+// image = E^H W kspace, W being the density weights of the geometry (1 where none were given): the right-hand side
+// that recon_cg solves for. Arrays and errors as recon_fhd.
 recon_status recon_weighted_fhd(const recon_plan *plan, const void *kspace, void *image);
 
 // y = E^H W E x.
@@ -752,16 +754,14 @@ recon_status recon_weighted_fhd(const recon_plan *plan, const void *kspace, void
 // Errors: as recon_forward; RECON_MEMORY_LIMIT when Q was asked for and does not fit.
 recon_status recon_normal(const recon_plan *plan, const void *x, void *y);
 
-// The gridding reconstruction: the adjoint of density-compensated data, scaled so that a fully sampled object comes back
-// at its own scale. Without weights in the geometry those of Pipe and Menon are computed, with the first call.
+// The gridding reconstruction: the adjoint of density-compensated data, scaled so that a fully sampled object comes
+// back at its own scale. Without weights in the geometry those of Pipe and Menon are computed, with the first call.
 //
 // kspace: complex [samples, coils, frames], read. image: complex [nx, ny, nz, images, frames], written.
 //
-// Errors: as recon_fhd; RECON_INVALID_ARGUMENT when no sample with a positive weight lies near the centre of k-space (an
-// annulus), where the scale of the image is decided, or when one weight outweighs all others.
-recon_status recon_grid(const recon_plan *plan,
-                        const void *kspace,
-                        void *image);
+// Errors: as recon_fhd; RECON_INVALID_ARGUMENT when no sample with a positive weight lies near the centre of k-space
+// (an annulus), where the scale of the image is decided, or when one weight outweighs all others.
+recon_status recon_grid(const recon_plan *plan, const void *kspace, void *image);
 
 // The gridding reconstruction stopped at gridded k-space, before coils are combined. The image of a coil is
 // sum over cells u of grid(u) exp(+i 2 pi u.r / g), times the factors of recon_window_correction along each axis.
@@ -826,38 +826,36 @@ recon_status recon_fbp(const recon_plan *plan, const void *kspace, void *image);
 // Density weights for the plan's trajectory, the volume of k-space that each sample stands for.
 //
 // method: a recon_density_method.
-// iterations, tolerance: of RECON_DENSITY_PIPE_MENON only: stop after so many iterations, or when the RMS over the samples of
-// C w - 1 changes by less than the tolerance. 0 iterations means 30 and a tolerance of 1e-3.
+// iterations, tolerance: of RECON_DENSITY_PIPE_MENON only: stop after so many iterations, or when the RMS over the
+// samples of C w - 1 changes by less than the tolerance. 0 iterations means 30 and a tolerance of 1e-3.
 // weights: real [samples], written; to be given to a new plan, or used by the caller.
 //
-// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT for a negative tolerance, for a trajectory that
-// RECON_DENSITY_RAMP is not for, and where no sample lies near the centre of k-space; RECON_OUT_OF_HOST_MEMORY.
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT for a negative tolerance, for a trajectory
+// that RECON_DENSITY_RAMP is not for, and where no sample lies near the centre of k-space; RECON_OUT_OF_HOST_MEMORY.
 recon_status recon_density(const recon_plan *plan,
                            uint32_t method,
                            uint64_t iterations,
                            double tolerance,
                            void *weights);
 
-// Coil sensitivities estimated from the data's own centre of k-space: in each voxel the dominant eigenvector of the coils'
-// covariance in a neighbourhood (Walsh et al. 2000), scaled to sum_c |S_c|^2 = 1; frames are averaged.
+// Coil sensitivities estimated from the data's own centre of k-space: in each voxel the dominant eigenvector of the
+// coils' covariance in a neighbourhood (Walsh et al. 2000), scaled to sum_c |S_c|^2 = 1; frames are averaged.
 //
-// It is an estimate. Its phase is that of a virtual coil, not that of the object. It means nothing where there is only noise.
-// It is wrong where sensitivities change faster than the central samples resolve, where the scan has few samples in the
-// centre, and where the object is larger than the field of view: measure the maps then, and give them to the plan.
+// It is an estimate. Its phase is that of a virtual coil, not that of the object. It means nothing where there is only
+// noise. It is wrong where sensitivities change faster than the central samples resolve, where the scan has few
+// samples in the centre, and where the object is larger than the field of view: measure the maps then, and give them
+// to the plan.
 //
 // kspace: complex [samples, coils, frames], read.
-// calibration: the width of that centre in samples of a Cartesian scan; 0 for 24. A wider one resolves more, with more noise.
-// maps: complex [nx, ny, nz, coils], written; to be given to a new plan.
+// calibration: the width of that centre in samples of a Cartesian scan; 0 for 24. A wider one resolves more, with more
+// noise. maps: complex [nx, ny, nz, coils], written; to be given to a new plan.
 //
-// Errors: as recon_fhd; RECON_UNSUPPORTED for a voxel list; RECON_INVALID_ARGUMENT when no sample lies in the centre, and for
-// a centre wider than k-space (twice the image's largest size).
-recon_status recon_coil_maps(const recon_plan *plan,
-                             const void *kspace,
-                             uint64_t calibration,
-                             void *maps);
+// Errors: as recon_fhd; RECON_UNSUPPORTED for a voxel list; RECON_INVALID_ARGUMENT when no sample lies in the centre,
+// and for a centre wider than k-space (twice the image's largest size).
+recon_status recon_coil_maps(const recon_plan *plan, const void *kspace, uint64_t calibration, void *maps);
 
-// Combines the images of coils into one, for each frame. Of the geometry, precision, dims (or the voxel list's length),
-// coils and frames are used.
+// Combines the images of coils into one, for each frame. Of the geometry, precision, dims (or the voxel list's
+// length), coils and frames are used.
 //
 // method: a recon_combine_method.
 // coil_images: complex [nx, ny, nz, coils, frames], read. image: complex [nx, ny, nz, frames], written.
@@ -867,14 +865,14 @@ recon_status recon_coil_maps(const recon_plan *plan,
 // RECON_UNSUPPORTED for a voxel list with RECON_COMBINE_ADAPTIVE; RECON_OUT_OF_HOST_MEMORY.
 recon_status recon_combine(const recon_geometry *geometry, uint32_t method, const void *coil_images, void *image);
 
-// Brings images to another matrix and field of view: from the encoded matrix, on which they are reconstructed, to the one
-// wanted. Where voxels are to have another size, the image is interpolated by Fourier; then its middle is cut out, or
-// surrounded by zeros. The voxel with index floor(n/2) stays where it is, and the object keeps its scale. Of the
+// Brings images to another matrix and field of view: from the encoded matrix, on which they are reconstructed, to the
+// one wanted. Where voxels are to have another size, the image is interpolated by Fourier; then its middle is cut out,
+// or surrounded by zeros. The voxel with index floor(n/2) stays where it is, and the object keeps its scale. Of the
 // geometry, precision, ndim, dims, coils and frames are used.
 //
-// fov: [ndim], the field of view that dims cover, in any unit. dims: [ndim], the matrix wanted. dims_fov: [ndim], the field
-// of view that it covers, in that unit. Along an axis where one of these is 0 or less, all voxels have one size; both may
-// be NULL, for all axes.
+// fov: [ndim], the field of view that dims cover, in any unit. dims: [ndim], the matrix wanted. dims_fov: [ndim], the
+// field of view that it covers, in that unit. Along an axis where one of these is 0 or less, all voxels have one size;
+// both may be NULL, for all axes.
 // images: complex [nx, ny, nz, coils, frames], read. resized: complex [dims, coils, frames], written.
 //
 // Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE; RECON_INVALID_SIZE for a size of 0;
@@ -979,8 +977,8 @@ recon_status recon_trajectory_propeller(uint32_t precision,
 // precision, dims, samples, coordinates, coils and frames are used; all frames are alike.
 //
 // shapes: double [10, shape_count]: density, centre x y z, semi-axes, Euler angles phi theta psi in radians (turned by
-// Rz(phi) Ry(theta) Rz(psi)) of each; [-1, 1] spans the field of view. NULL and 0 for the head of Shepp and Logan, with
-// raised contrast.
+// Rz(phi) Ry(theta) Rz(psi)) of each; [-1, 1] spans the field of view. NULL and 0 for the head of Shepp and Logan,
+// with raised contrast.
 // coil_model: a recon_coil_model; RECON_COILS_UNIFORM is for one coil.
 // threads: the most to use; 0 for as many as the machine runs at once. The result does not depend on it.
 // kspace: complex [samples, coils, frames], written, in units of density times voxels.

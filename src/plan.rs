@@ -1,4 +1,5 @@
-//! The way in: a plan holds everything that depends on the trajectory, and offers every operation on the caller's arrays.
+//! The way in: a plan holds everything that depends on the trajectory, and offers every operation on the caller's
+//! arrays.
 
 use crate::backend::cpu::memory::Aligned;
 use crate::backend::{Sink, Source};
@@ -31,10 +32,11 @@ const VOXEL: &str = "image voxel";
 ///
 /// Image arrays are [nx, ny, nz, frames] with coil maps and [nx, ny, nz, coils, frames] without (or [voxels, ...] for a
 /// list of voxels); k-space arrays are [samples, coils, frames]; x fastest. A plan may be used from several threads at
-/// once. Outputs are written whole or, when an error is returned, not at all (but when the GPU itself fails). Every operation
-/// can also fail with `Cancelled`, see [`Options::interrupt`].
+/// once. Outputs are written whole or, when an error is returned, not at all (but when the GPU itself fails). Every
+/// operation can also fail with `Cancelled`, see [`Options::interrupt`].
 ///
-/// Arrays are slices and vectors, or [`Source::device`] and [`Sink::device`] where the plan is on a GPU and so are they.
+/// Arrays are slices and vectors, or [`Source::device`] and [`Sink::device`] where the plan is on a GPU and so are
+/// they.
 pub struct Plan<T: Real> {
     engine: Box<dyn Engine<T>>,
     interrupt: Option<Interrupt>,
@@ -60,8 +62,8 @@ fn tolerance_warning(info: &PlanInfo, options: &Options) -> Option<Warning> {
     })
 }
 
-/// Numbers below these cannot make a result of an operation overflow. Results of larger ones are computed apart and looked
-/// at before the caller gets them.
+/// Numbers below these cannot make a result of an operation overflow. Results of larger ones are computed apart and
+/// looked at before the caller gets them.
 struct Limits<T> {
     forward: T,
     adjoint: T,
@@ -102,9 +104,10 @@ impl<T: Real> Plan<T> {
     /// Checks the geometry, chooses window and grid, and sorts the samples.
     ///
     /// # Errors
-    /// As [`Geometry::check`]; `ToleranceOutOfRange` when the window cannot reach the tolerance; `NoDevice` for a GPU that is
-    /// not there, `DriverIncomplete` for one whose kernels cannot be compiled; `MemoryLimit` with the bytes needed; `Unsupported` for a list of voxels with method nufft, and for a vector unit
-    /// that this processor lacks; `UnknownValue` for an environment variable `RECON_SIMD` that names none.
+    /// As [`Geometry::check`]; `ToleranceOutOfRange` when the window cannot reach the tolerance; `NoDevice` for a GPU
+    /// that is not there, `DriverIncomplete` for one whose kernels cannot be compiled; `MemoryLimit` with the bytes
+    /// needed; `Unsupported` for a list of voxels with method nufft, and for a vector unit that this processor lacks;
+    /// `UnknownValue` for an environment variable `RECON_SIMD` that names none.
     pub fn new(geometry: &Geometry<'_, T>, options: &Options) -> Result<Self> {
         let started = Instant::now();
         let _mode = FloatMode::standard();
@@ -148,15 +151,16 @@ impl<T: Real> Plan<T> {
         Ok(plan)
     }
 
-    /// Bytes that a plan of a scan of these sizes and its operations take, before it is made: upper estimates, for a plan on
-    /// the CPU within a fifth of the peaks where these are beyond some MiB. The caller's arrays are not counted, nor what the
-    /// driver of a GPU takes for itself.
+    /// Bytes that a plan of a scan of these sizes and its operations take, before it is made: upper estimates, for a
+    /// plan on the CPU within a fifth of the peaks where these are beyond some MiB. The caller's arrays are not
+    /// counted, nor what the driver of a GPU takes for itself.
     ///
-    /// Window, grid and device are chosen as [`Plan::new`] does, which needs the plan's threads for a moment, or the GPU.
+    /// Window, grid and device are chosen as [`Plan::new`] does, which needs the plan's threads for a moment, or the
+    /// GPU.
     ///
     /// # Errors
-    /// `InvalidSize` and `SizeOverflow` for sizes that make no sense; those of [`Plan::new`] for options, but for `MemoryLimit`:
-    /// a limit is heeded only where it decides what a plan does.
+    /// `InvalidSize` and `SizeOverflow` for sizes that make no sense; those of [`Plan::new`] for options, but for
+    /// `MemoryLimit`: a limit is heeded only where it decides what a plan does.
     pub fn memory(size: &ScanSize, options: &Options) -> Result<Memory> {
         let _mode = FloatMode::standard();
         size.check()?;
@@ -182,7 +186,8 @@ impl<T: Real> Plan<T> {
         let _interrupt = ActiveInterrupt::new(self.interrupt.clone());
         let result = work();
         if result.as_ref().is_err_and(|e| e.kind() == ErrorKind::Cancelled) {
-            // What a GPU was asked for may still be reading the caller's arrays. How that ends is of no interest any more.
+            // What a GPU was asked for may still be reading the caller's arrays. How that ends is of no interest any
+            // more.
             let _ = self.engine.wait();
         }
         result
@@ -201,8 +206,8 @@ impl<T: Real> Plan<T> {
         }
     }
 
-    /// Has `work` make an output of an input of the caller's, which is checked. Where numbers of the input are beyond `limit`,
-    /// the output could overflow: then the caller gets it only when it did not.
+    /// Has `work` make an output of an input of the caller's, which is checked. Where numbers of the input are beyond
+    /// `limit`, the output could overflow: then the caller gets it only when it did not.
     fn guarded(
         &self,
         (what, input, limit): (&str, Source<'_, Complex<T>>, T),
@@ -242,8 +247,8 @@ impl<T: Real> Plan<T> {
         PlanInfo { seconds: self.seconds, ..self.engine.info() }
     }
 
-    /// What may make its images other than those wanted: [`crate::WarningKind`] tells of what there are. Each was also logged when
-    /// the plan was made.
+    /// What may make its images other than those wanted: [`crate::WarningKind`] tells of what there are. Each was also
+    /// logged when the plan was made.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
@@ -282,8 +287,8 @@ impl<T: Real> Plan<T> {
     /// kspace = E image: what the scanner would measure.
     ///
     /// # Errors
-    /// `SizeMismatch` for a wrong length, `NotFinite` for a NaN or infinity in the image, with its index, and for results that
-    /// overflow.
+    /// `SizeMismatch` for a wrong length, `NotFinite` for a NaN or infinity in the image, with its index, and for
+    /// results that overflow.
     pub fn forward<'a>(
         &self,
         image: impl Into<Source<'a, Complex<T>>>,
@@ -301,8 +306,8 @@ impl<T: Real> Plan<T> {
     /// image = E^H kspace, unscaled and without weights: F^H d of Stone et al. 2008.
     ///
     /// # Errors
-    /// `SizeMismatch` for a wrong length, `NotFinite` for a NaN or infinity in the data, with its index, and for results that
-    /// overflow.
+    /// `SizeMismatch` for a wrong length, `NotFinite` for a NaN or infinity in the data, with its index, and for
+    /// results that overflow.
     pub fn fhd<'a>(
         &self,
         kspace: impl Into<Source<'a, Complex<T>>>,
@@ -327,12 +332,12 @@ impl<T: Real> Plan<T> {
         })
     }
 
-    /// The gridding reconstruction: the adjoint of density-compensated data, scaled so that a fully sampled object comes
-    /// back at its own scale. Without weights in the geometry those of Pipe and Menon are computed, once.
+    /// The gridding reconstruction: the adjoint of density-compensated data, scaled so that a fully sampled object
+    /// comes back at its own scale. Without weights in the geometry those of Pipe and Menon are computed, once.
     ///
     /// # Errors
-    /// As [`Plan::fhd`]; `InvalidArgument` when no sample with a positive weight lies near the centre of k-space (an annulus),
-    /// where the scale of the image is decided, or when one weight outweighs all others.
+    /// As [`Plan::fhd`]; `InvalidArgument` when no sample with a positive weight lies near the centre of k-space (an
+    /// annulus), where the scale of the image is decided, or when one weight outweighs all others.
     pub fn grid<'a>(
         &self,
         kspace: impl Into<Source<'a, Complex<T>>>,
@@ -369,8 +374,8 @@ impl<T: Real> Plan<T> {
         })
     }
 
-    /// The factors along an axis by which an image is multiplied after the FFT of gridded k-space: [n], empty with exact
-    /// sums.
+    /// The factors along an axis by which an image is multiplied after the FFT of gridded k-space: [n], empty with
+    /// exact sums.
     ///
     /// # Errors
     /// `OutOfHostMemory`.
@@ -395,7 +400,8 @@ impl<T: Real> Plan<T> {
     /// y = E^H W E x, for images as [`Plan::fhd`] makes them.
     ///
     /// # Errors
-    /// `SizeMismatch` for a wrong length, `NotFinite` for a NaN or infinity in x, with its index, and for results that overflow.
+    /// `SizeMismatch` for a wrong length, `NotFinite` for a NaN or infinity in x, with its index, and for results that
+    /// overflow.
     pub fn normal<'a>(&self, x: impl Into<Source<'a, Complex<T>>>, y: impl Into<Sink<'a, Complex<T>>>) -> Result<()> {
         let (x, y) = (x.into(), y.into());
         self.call(|| {
@@ -429,11 +435,12 @@ impl<T: Real> Plan<T> {
         })
     }
 
-    /// Saves Q, as [`Plan::normal`] and [`Plan::cg`] use it, for plans of the same geometry in other sessions. A link is
-    /// followed; a device or a fifo is written into.
+    /// Saves Q, as [`Plan::normal`] and [`Plan::cg`] use it, for plans of the same geometry in other sessions. A link
+    /// is followed; a device or a fifo is written into.
     ///
     /// # Errors
-    /// `Io` when the file cannot be written (the name has what it had before), `Unsupported` when the plan does not use Q.
+    /// `Io` when the file cannot be written (the name has what it had before), `Unsupported` when the plan does not use
+    /// Q.
     pub fn save_q(&self, path: impl AsRef<Path>) -> Result<()> {
         whole(|files| self.save_q_among(files, path.as_ref()))
     }
@@ -447,16 +454,16 @@ impl<T: Real> Plan<T> {
     /// Loads Q in place of computing it.
     ///
     /// # Errors
-    /// `Io` when the file cannot be read; `BadFile` when it is cut short, damaged, longer than it should be, or belongs to
-    /// another geometry.
+    /// `Io` when the file cannot be read; `BadFile` when it is cut short, damaged, longer than it should be, or belongs
+    /// to another geometry.
     pub fn load_q(&self, path: impl AsRef<Path>) -> Result<()> {
         self.call(|| self.engine.load_q(path.as_ref()))
     }
 
     /// Solves (E^H W E + lambda R^H R) x = E^H W d by conjugate gradients, each image on its own.
     ///
-    /// Many iterations without a prior amplify errors of E^H d where k-space was not sampled: a plan for them should have the
-    /// default tolerance or less.
+    /// Many iterations without a prior amplify errors of E^H d where k-space was not sampled: a plan for them should
+    /// have the default tolerance or less.
     ///
     /// # Errors
     /// As [`Plan::fhd`]; `InvalidArgument`, `ToleranceOutOfRange` and `SizeMismatch` for options that make no sense;
@@ -473,8 +480,8 @@ impl<T: Real> Plan<T> {
     /// [`Plan::cg`], calling `progress` before the first and after each iteration.
     ///
     /// # Errors
-    /// Also `Cancelled` when `progress` breaks; the image is not touched then. In a call that [`Options::interrupt`] ends
-    /// `progress` is not called any more.
+    /// Also `Cancelled` when `progress` breaks; the image is not touched then. In a call that [`Options::interrupt`]
+    /// ends `progress` is not called any more.
     pub fn cg_with_progress<'a>(
         &self,
         kspace: impl Into<Source<'a, Complex<T>>>,
@@ -505,8 +512,8 @@ impl<T: Real> Plan<T> {
         self.call(|| self.engine.density(method))
     }
 
-    /// Coil sensitivities estimated from the data's own centre of k-space, [nx, ny, nz, coils]: see [`coils`], also for where
-    /// the estimate fails.
+    /// Coil sensitivities estimated from the data's own centre of k-space, [nx, ny, nz, coils]: see [`coils`], also for
+    /// where the estimate fails.
     /// `calibration` is the width of that centre in samples of a Cartesian scan; 0 for the default.
     ///
     /// # Errors

@@ -167,7 +167,8 @@ fn samples_at_the_edges_of_k_space() {
 }
 
 /// What is promised of one sample and one voxel: no entry of E, all of which have size 1, errs by more than five
-/// times a tolerance of 1e-2 or less, wherever the sample is. Voxels are those in the image's corners, where errors are largest, and some others.
+/// times a tolerance of 1e-2 or less, wherever the sample is. Voxels are those in the image's corners, where errors are
+/// largest, and some others.
 #[test]
 fn no_entry_of_the_matrix_errs_by_more_than_five_times_the_tolerance() {
     fn check<T: Real>(smallest: i32) {
@@ -232,9 +233,9 @@ fn errors_of_choice<T: SimdReal>(k: &[Vec<T>], dims: &[usize], choice: Choice, r
     ]
 }
 
-/// By what an error may pass the tolerance where all samples lie on few positions between the grid's cells. The window of
-/// usual tolerances leaves one alias that counts, which errs nearly the same at every position; the transforms of narrower
-/// windows and of others have several, whose mean over positions is what is planned.
+/// By what an error may pass the tolerance where all samples lie on few positions between the grid's cells. The window
+/// of usual tolerances leaves one alias that counts, which errs nearly the same at every position; the transforms of
+/// narrower windows and of others have several, whose mean over positions is what is planned.
 fn excess(window: Window, width: usize) -> f64 {
     match width {
         4.. if window == Window::KaiserBessel => 1.5,
@@ -301,8 +302,8 @@ fn every_width_and_oversampling_keeps_the_tolerance_with_few_samples() {
     check::<f32>(Window::Gaussian, 6.2, 4..=10);
 }
 
-/// An image and a trajectory: axes of one voxel, of few, and of up to 64; samples anywhere, in one place, in the centre, at
-/// the edges, on a Cartesian grid, on spokes, in a plane, on lines.
+/// An image and a trajectory: axes of one voxel, of few, and of up to 64; samples anywhere, in one place, in the
+/// centre, at the edges, on a Cartesian grid, on spokes, in a plane, on lines.
 fn random_case<T: Real>(random: &mut Random) -> (Vec<usize>, Vec<Vec<T>>, &'static str) {
     let dims = loop {
         let dims: Vec<usize> = (0..2 + random.below(2))
@@ -343,8 +344,8 @@ fn random_case<T: Real>(random: &mut Random) -> (Vec<usize>, Vec<Vec<T>>, &'stat
     (dims, k, kind)
 }
 
-/// The distance of a result from the exact one, relative to the exact one's norm; but where that is small by chance (numbers
-/// are few, or all of one place), to the norm that results of random data have on average.
+/// The distance of a result from the exact one, relative to the exact one's norm; but where that is small by chance
+/// (numbers are few, or all of one place), to the norm that results of random data have on average.
 fn fair_distance<T: Real>(result: &[Complex<T>], exact: &[Complex<f64>], input: &[Complex<T>]) -> f64 {
     let error = norm(&wide(result).iter().zip(exact).map(|(r, e)| r - e).collect::<Vec<_>>());
     let average = norm(input) * (result.len() as f64).sqrt();
@@ -411,8 +412,8 @@ fn random_cases_keep_the_tolerance_f64() {
     sweep::<f64>(250, 12.0);
 }
 
-/// Tens of thousands of samples that add to the same cells, as in the centre of a kooshball. Equal values are the worst: all
-/// roundings of a sum may then have one sign.
+/// Tens of thousands of samples that add to the same cells, as in the centre of a kooshball. Equal values are the
+/// worst: all roundings of a sum may then have one sign.
 #[test]
 fn tens_of_thousands_of_samples_in_one_place_keep_the_tolerance() {
     let mut random = Random::fresh();
@@ -434,7 +435,8 @@ fn tens_of_thousands_of_samples_in_one_place_keep_the_tolerance() {
         ("a Cartesian scan 15 times", vec![16; 3], repeats),
     ];
     for (name, dims, k) in cases {
-        // The roundings of a Cartesian scan repeat along the grid: they all go to a few voxels, some of them at the edge.
+        // The roundings of a Cartesian scan repeat along the grid: they all go to a few voxels, some of them at the
+        // edge.
         let allowed = if name.contains("Cartesian") { excess(Window::KaiserBessel, 8) } else { 1.0 };
         let (samples, voxel_count) = (k[0].len(), dims.iter().product());
         let exact = Options { method: Method::Exact, threads: 2, ..Options::default() };

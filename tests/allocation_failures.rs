@@ -1,6 +1,7 @@
-//! Memory runs out at any place of any call: the n-th allocation of 1 KiB or more fails, for every n, and each time the call
-//! must return RECON_OUT_OF_HOST_MEMORY (or do without), leave its outputs as they were, lose no memory, and succeed when it is
-//! called again. Each attempt is a process of its own, so that one that aborts is counted and not the end.
+//! Memory runs out at any place of any call: the n-th allocation of 1 KiB or more fails, for every n, and each time the
+//! call must return RECON_OUT_OF_HOST_MEMORY (or do without), leave its outputs as they were, lose no memory, and
+//! succeed when it is called again. Each attempt is a process of its own, so that one that aborts is counted and not
+//! the end.
 //!
 //! Smaller allocations do not fail here: names, messages and lists of axes, which do not grow with the problem.
 //!

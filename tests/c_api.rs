@@ -1141,8 +1141,8 @@ fn residual_buffers_that_are_too_small_are_refused() {
     untouched(&image);
 }
 
-/// A program compiled before there was `simd` has 56 bytes of options, one from before there was `stream` 64, and one from
-/// before there was `interrupt` 72: all must be understood.
+/// A program compiled before there was `simd` has 56 bytes of options, one from before there was `stream` 64, and one
+/// from before there was `interrupt` 72: all must be understood.
 #[test]
 fn options_of_the_first_header_are_understood() {
     let s = Scene::<f32>::new();

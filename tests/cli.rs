@@ -1,6 +1,7 @@
 //! The program `recon`, run as its users run it.
 
-// Readers and writers belong to the program, not to the library, which needs nothing but libc. Their own tests run here.
+// Readers and writers belong to the program, not to the library, which needs nothing but libc. Their own tests run
+// here.
 #[allow(dead_code, unused_imports)]
 #[path = "../src/cli/io/mod.rs"]
 mod io;
@@ -402,7 +403,8 @@ fn other_voxel_sizes_are_interpolated_by_fourier() {
     assert!(distance(&only_image(&dir.path("cg.h5")).data, &exact) < 1e-3);
 }
 
-/// Raw data as ISMRMRD lays them out, for what the writer does not write: other counters, and acquisitions without a trajectory.
+/// Raw data as ISMRMRD lays them out, for what the writer does not write: other counters, and acquisitions without a
+/// trajectory.
 mod bare {
     use hdf5::types::{VarLenArray, VarLenAscii};
 

@@ -425,7 +425,8 @@ fn several_gpus_share_the_work() {
     }
 }
 
-/// Many frames and coils: batches are copied in and out while others are computed, and maps that must not stay are sent.
+/// Many frames and coils: batches are copied in and out while others are computed, and maps that must not stay are
+/// sent.
 #[test]
 fn batches_and_maps_that_are_sent_change_nothing() {
     let Some(_one) = alone("batches of frames and coils on a GPU") else { return };

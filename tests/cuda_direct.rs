@@ -22,7 +22,8 @@ fn points<T: Real>(random: &mut Random, ndim: usize, count: usize, scale: f64) -
     (0..ndim).map(|_| random.reals::<T>(count).iter().map(|x| T::of(x.wide() * scale)).collect()).collect()
 }
 
-/// Distance of some of out(a) = sum_b values(b) exp(sign i 2 pi a.b), relative to what the norm of such sums is on average.
+/// Distance of some of out(a) = sum_b values(b) exp(sign i 2 pi a.b), relative to what the norm of such sums is on
+/// average.
 fn distance<T: Real>(out: &[Complex<T>], sign: f64, from: &[Vec<T>], values: &[Complex<T>], to: &[Vec<T>]) -> f64 {
     let (mut error, mut checked) = (0.0, 0);
     for a in (0..out.len()).step_by(out.len() / 1000 + 1) {

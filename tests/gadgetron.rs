@@ -1,5 +1,5 @@
-//! The gadgets of gadgetron/: their conversion and engine always, with the ISMRMRD library alone; the gadgets themselves in
-//! a real Gadgetron, where one is installed (named by GADGETRON_HOME, or on the PATH).
+//! The gadgets of gadgetron/: their conversion and engine always, with the ISMRMRD library alone; the gadgets
+//! themselves in a real Gadgetron, where one is installed (named by GADGETRON_HOME, or on the PATH).
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -305,8 +305,8 @@ fn matrices(g: &Gadgetron) {
     }
 }
 
-/// How images lie in the patient is what the acquisitions say, as Gadgetron's own gadget hands it on, to the bit: viewers
-/// turn them by that.
+/// How images lie in the patient is what the acquisitions say, as Gadgetron's own gadget hands it on, to the bit:
+/// viewers turn them by that.
 fn orientation(g: &Gadgetron) {
     g.alter("flat.h5", "slices.h5", "slices 3");
     g.alter("slices.h5", "oblique.h5", "oblique");
@@ -324,8 +324,8 @@ fn orientation(g: &Gadgetron) {
     assert!(ours.lines().count() == 3 && ours.contains("read_dir 0x1.6a09e6p-1 -0x1.6a09e6p-1 0x0p+0"), "{ours}");
 }
 
-/// Measurements that were cut short, counters that say nothing, shots of zeros: images, and a line with the numbers; what
-/// is no image, an error that ends this image only.
+/// Measurements that were cut short, counters that say nothing, shots of zeros: images, and a line with the numbers;
+/// what is no image, an error that ends this image only.
 fn incomplete_measurements(g: &Gadgetron) {
     let shots = 60;
     g.recon(&format!("simulate --matrix 64,64 --trajectory spiral --shots {shots} --coils 2 --snr 100 -o whole.h5"));
@@ -542,8 +542,8 @@ fn lying_files(g: &Gadgetron) {
     assert!(lines.iter().all(|l| l.contains("If the log has an error of another gadget, that is why")), "{log}");
 }
 
-/// What a run of the server takes at its peak, in bytes, and its log. `before` is a line of the shell's, run in the process
-/// that becomes the server.
+/// What a run of the server takes at its peak, in bytes, and its log. `before` is a line of the shell's, run in the
+/// process that becomes the server.
 fn peak(g: &Gadgetron, input: &str, chain: &Path, before: &str) -> (u64, String, std::process::ExitStatus) {
     run(g.command("ismrmrd_hdf5_to_stream").args(["-i", input, "-o", "peak.mrd"]));
     let mut server = g.command("sh");
@@ -568,8 +568,9 @@ fn peak(g: &Gadgetron, input: &str, chain: &Path, before: &str) -> (u64, String,
     )
 }
 
-/// What is counted before an image is made, against the peak of the server's memory less that of the same data without an
-/// image; and in a control group with too little the gadget says so, where the system would end the process without a line.
+/// What is counted before an image is made, against the peak of the server's memory less that of the same data without
+/// an image; and in a control group with too little the gadget says so, where the system would end the process without
+/// a line.
 fn memory_counted(g: &Gadgetron) {
     g.recon("simulate --matrix 256,256 --trajectory radial --shots 402 --coils 8 --snr 100 -o flat8.h5");
     // With so many coils what is made at low resolution, for coil maps and adaptive combination, is most of it.
@@ -644,14 +645,14 @@ fn control_group(bytes: u64) -> Option<PathBuf> {
     })
 }
 
-/// 1,000 repetitions through one connection, which come no faster than they are reconstructed: the memory held after the
-/// first few is all there is.
+/// 1,000 repetitions through one connection, which come no faster than they are reconstructed: the memory held after
+/// the first few is all there is.
 fn memory(g: &Gadgetron) {
     g.recon("simulate --matrix 48,48 --trajectory radial --shots 30 --coils 2 --weights -o small.h5");
     g.alter("small.h5", "thousand.h5", "repetitions 1000");
     run(g.command("ismrmrd_hdf5_to_stream").args(["-i", "thousand.h5", "-o", "thousand.mrd"]));
-    // However slow the machine is: what waits to be reconstructed is no memory held. An image is written with its header and
-    // attributes.
+    // However slow the machine is: what waits to be reconstructed is no memory held. An image is written with its
+    // header and attributes.
     let chain = g.chain("recon_cg.xml", &[("timing", "false")]);
     g.alter("small.h5", "two-small.h5", "repetitions 2");
     let [one, two] = ["small.h5", "two-small.h5"].map(|input| {

@@ -1,5 +1,5 @@
-//! Without a GPU: every kernel compiles to machine code for every architecture, and the folder that keeps compiled kernels
-//! survives what may happen to it. Needs NVRTC, which `make test` gets from PyPI.
+//! Without a GPU: every kernel compiles to machine code for every architecture, and the folder that keeps compiled
+//! kernels survives what may happen to it. Needs NVRTC, which `make test` gets from PyPI.
 
 use recon::backend::cuda::compile::{code, compile, precompile, Kernels};
 use recon::backend::cuda::{library, usual_kernels};

@@ -16,7 +16,8 @@ fn available() -> Option<u64> {
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
 }
 
-/// Few samples on a huge grid, so that direct sums are cheap: the grid has more than 2^32 bytes, the image more than 2^31.
+/// Few samples on a huge grid, so that direct sums are cheap: the grid has more than 2^32 bytes, the image more than
+/// 2^31.
 fn a_large_grid() {
     let dims = [648usize, 648, 656];
     let (samples, tolerance) = (300, 1e-2);

@@ -1,10 +1,12 @@
-//! The layers of src: a module imports only from its own layer and those below it, and no two modules import one another,
-//! directly or in a circle. Read from the `use` lines and the paths in the text; test modules may import from anywhere.
+//! The layers of src: a module imports only from its own layer and those below it, and no two modules import one
+//! another, directly or in a circle. Read from the `use` lines and the paths in the text; test modules may import from
+//! anywhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// From the lowest to the highest; folders of src, and plan.rs. What stands in one line may not import from one another.
+/// From the lowest to the highest; folders of src, and plan.rs. What stands in one line may not import from one
+/// another.
 const LAYERS: [&[&str]; 7] =
     [&["base"], &["backend", "simulation"], &["nufft"], &["reconstruction"], &["engine"], &["plan"], &["ffi", "cli"]];
 
@@ -197,7 +199,8 @@ fn bodies(text: &str, name: &str) -> Vec<String> {
     found
 }
 
-/// Every row `| file | function |` of docs/ARCHITECTURE.md names a function that is there, and that the row above calls.
+/// Every row `| file | function |` of docs/ARCHITECTURE.md names a function that is there, and that the row above
+/// calls.
 #[test]
 fn walks_in_the_documentation_are_those_of_the_source() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,5 +1,5 @@
-//! MATLAB's side of the library, in GNU Octave, and in MATLAB where there is one: the MEX file is built with both layouts
-//! of complex numbers, and matlab/tests runs with each.
+//! MATLAB's side of the library, in GNU Octave, and in MATLAB where there is one: the MEX file is built with both
+//! layouts of complex numbers, and matlab/tests runs with each.
 #![cfg(target_os = "linux")]
 
 use std::io::{BufRead, BufReader, Read};
@@ -189,13 +189,15 @@ fn ctrl_c_cancels() {
     }
 }
 
-/// Signals that are no Ctrl-C do not end a call: children of Octave's `system`, whose ends are told by SIGCHLD, among them.
+/// Signals that are no Ctrl-C do not end a call: children of Octave's `system`, whose ends are told by SIGCHLD, among
+/// them.
 #[test]
 fn other_signals_do_not_cancel() {
     if !octave() {
         return;
     }
-    // Children that end while recon computes, one after another: so many that one ends in each call, however fast they are.
+    // Children that end while recon computes, one after another: so many that one ends in each call, however fast they
+    // are.
     let code = "k = rand(50000, 3) - 0.5; d = complex(randn(50000, 8), randn(50000, 8)); ended = 0; \
                 for i = 1:4, \
                   pids = []; \

@@ -1,5 +1,5 @@
-//! What Plan::memory tells beforehand, against the peaks of what is allocated: an upper estimate, and within a fifth. Counted
-//! by an allocator of this program, which has but this one test, as others would allocate meanwhile.
+//! What Plan::memory tells beforehand, against the peaks of what is allocated: an upper estimate, and within a fifth.
+//! Counted by an allocator of this program, which has but this one test, as others would allocate meanwhile.
 
 mod common;
 

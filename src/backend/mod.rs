@@ -2,8 +2,8 @@
 //!
 //! Algorithms (nufft, toeplitz, encoding, cg, ...) are written once over [`Backend`]; a backend implements these
 //! primitives and nothing else. All of them write every element of their output, give the same bits on every call, and
-//! leave errors to the functions that allocate: a primitive on views that exist cannot fail but for the device itself, and
-//! for direct sums, which a caller may interrupt.
+//! leave errors to the functions that allocate: a primitive on views that exist cannot fail but for the device itself,
+//! and for direct sums, which a caller may interrupt.
 
 pub mod cpu;
 pub mod cuda;
@@ -352,8 +352,8 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     fn own<'a, E: Element>(&self, view: ViewMut<'a, Self, E>) -> Sink<'a, E>;
     /// y, which is this backend's, = x of another, as soon as that has made it.
     fn fetch<E: Element>(&self, from: &Self, x: View<'_, Self, E>, y: ViewMut<'_, Self, E>);
-    /// y, which is another backend's, = x of this one, as soon as it is made. What either does with y before and after is
-    /// kept apart by [`Backend::follow`].
+    /// y, which is another backend's, = x of this one, as soon as it is made. What either does with y before and after
+    /// is kept apart by [`Backend::follow`].
     fn send<E: Element>(&self, x: View<'_, Self, E>, to: &Self, y: ViewMut<'_, Self, E>);
     /// Whatever is asked from now on comes after all that another was asked before.
     fn follow(&self, other: &Self);
@@ -378,13 +378,14 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// What a convolution with Q costs, likewise.
     fn convolution_cost(&self, dims: &[usize]) -> f64;
 
-    /// Sorts samples at `k` (one slice an axis, cycles per voxel) for spreading onto a periodic grid of size `grid` with a
-    /// window of the taps that [`crate::nufft::window::Shape::polynomials`] gives. `arrays` is how many arrays of samples come at
-    /// once, at most.
+    /// Sorts samples at `k` (one slice an axis, cycles per voxel) for spreading onto a periodic grid of size `grid`
+    /// with a window of the taps that [`crate::nufft::window::Shape::polynomials`] gives. `arrays` is how many arrays
+    /// of samples come at once, at most.
     fn gridder(&self, k: &[&[T]], grid: &[usize], taps: &[Vec<f64>], arrays: usize) -> Result<Self::Gridder>;
     /// Bytes that a gridder of so many samples and arrays at once holds, about.
     fn gridder_bytes(&self, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize;
-    /// grid = sum over samples of value times window. Several arrays of samples may follow one another, and as many grids.
+    /// grid = sum over samples of value times window. Several arrays of samples may follow one another, and as many
+    /// grids.
     fn spread(&self, g: &Self::Gridder, values: Complexes<Self, T>, grid: ComplexesMut<Self, T>);
     /// values = window-weighted sums of the grid: the transpose of [`Backend::spread`], likewise.
     fn interpolate(&self, g: &Self::Gridder, grid: Complexes<Self, T>, values: ComplexesMut<Self, T>);
@@ -402,8 +403,8 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
 
     /// Plans the convolution of images of `dims` voxels with a kernel.
     fn convolver(&self, dims: &[usize]) -> Result<Self::Convolver>;
-    /// A zeroed array for one half of a Hermitian kernel q(-delta) = conj q(delta) on the doubled grid: displacements 0 to
-    /// n - 1 along x, and -n to n - 1 along the other axes.
+    /// A zeroed array for one half of a Hermitian kernel q(-delta) = conj q(delta) on the doubled grid: displacements 0
+    /// to n - 1 along x, and -n to n - 1 along the other axes.
     fn kernel_grid(&self, c: &Self::Convolver) -> Result<Self::Array<Complex<T>>>;
     /// Puts one part of the kernel, of the image's size, in its place on that grid: displacements 0 to n - 1 along each
     /// axis or, where `half` says so, which it does not along x, -n to -1.
@@ -420,7 +421,8 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     fn convolve(&self, c: &Self::Convolver, x: Complexes<Self, T>, y: ComplexesMut<Self, T>);
 
     /// Plans direct sums between samples at `k` and voxels: the grid of `dims`, or the positions `voxels` (one slice an
-    /// axis) where given. Errors are those of rounding; a `tolerance` that is not 0 may ask for less than the usual ones.
+    /// axis) where given. Errors are those of rounding; a `tolerance` that is not 0 may ask for less than the usual
+    /// ones.
     fn direct_sum(
         &self,
         k: &[&[T]],
@@ -430,8 +432,8 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     ) -> Result<Self::DirectSum>;
     /// Bytes that direct sums hold, about, to the grid of `dims` or to a list of as many voxels.
     fn direct_sum_bytes(&self, samples: usize, dims: &[usize], listed: Option<usize>) -> usize;
-    /// image(r) = sum_m values(m) exp(+i 2 pi k_m.r). Where that takes long it can end with `Cancelled`, the image being
-    /// half written.
+    /// image(r) = sum_m values(m) exp(+i 2 pi k_m.r). Where that takes long it can end with `Cancelled`, the image
+    /// being half written.
     fn sum_to_image(&self, d: &Self::DirectSum, values: Complexes<Self, T>, image: ComplexesMut<Self, T>)
         -> Result<()>;
     /// values(m) = sum_r image(r) exp(-i 2 pi k_m.r), likewise.
@@ -452,7 +454,8 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     fn add_conj_products(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, z: ComplexesMut<Self, T>);
     /// z = w x, w being real, and repeated for each array of its length in x and z.
     fn apply_weights(&self, w: Reals<Self, T>, x: Complexes<Self, T>, z: ComplexesMut<Self, T>);
-    /// out(m) = w(m) exp(+i 2 pi k_m.shift), w being 1 where not given: weights whose adjoint is shifted by `shift` voxels.
+    /// out(m) = w(m) exp(+i 2 pi k_m.shift), w being 1 where not given: weights whose adjoint is shifted by `shift`
+    /// voxels.
     fn ramp(&self, k: &[Reals<Self, T>], shift: &[f64], w: Option<Reals<Self, T>>, out: ComplexesMut<Self, T>);
     /// y = y + a x.
     fn axpy(&self, a: f64, x: Complexes<Self, T>, y: ComplexesMut<Self, T>);
@@ -481,8 +484,8 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
         p: ComplexesMut<Self, T>,
     );
 
-    /// y = y + lambda D^H W D x, D being the differences between neighbours along each axis of an image of `dims` voxels
-    /// and W their weights: [voxels, axes], that of a voxel and the next one along the axis; 1 where not given.
+    /// y = y + lambda D^H W D x, D being the differences between neighbours along each axis of an image of `dims`
+    /// voxels and W their weights: [voxels, axes], that of a voxel and the next one along the axis; 1 where not given.
     fn add_differences(
         &self,
         dims: &[usize],

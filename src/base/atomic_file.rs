@@ -1,9 +1,9 @@
 //! Files that appear whole or not at all, and several of them all or none.
 //!
-//! Everything is written to temporary files first, which are renamed when the last of them is complete: an error, a panic
-//! or the end of the process leaves what was there before. A name that is a link stands for the file it leads to. A device,
-//! a fifo or an open descriptor (`/dev/null`, `/dev/stdout`) is written into, once all files are complete and before the
-//! first is renamed: it cannot be replaced, and what went there cannot be taken back.
+//! Everything is written to temporary files first, which are renamed when the last of them is complete: an error, a
+//! panic or the end of the process leaves what was there before. A name that is a link stands for the file it leads to.
+//! A device, a fifo or an open descriptor (`/dev/null`, `/dev/stdout`) is written into, once all files are complete and
+//! before the first is renamed: it cannot be replaced, and what went there cannot be taken back.
 
 use crate::base::error::{bail, Result};
 use std::fs::{self, File, OpenOptions};
@@ -19,8 +19,8 @@ fn temporary_files() -> MutexGuard<'static, Vec<PathBuf>> {
     TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// For a process that is about to end at a signal: removes its temporary files. None is made and no file is replaced while
-/// the result lives.
+/// For a process that is about to end at a signal: removes its temporary files. None is made and no file is replaced
+/// while the result lives.
 pub fn give_up() -> MutexGuard<'static, impl Sized> {
     let mut files = temporary_files();
     // There is nobody left to tell of a file that cannot be removed.
@@ -94,7 +94,8 @@ pub enum Identity {
     Name(PathBuf),
 }
 
-/// The identity of a file that is written or read; none for a device, which takes what comes, and for a name that is none.
+/// The identity of a file that is written or read; none for a device, which takes what comes, and for a name that is
+/// none.
 pub fn identity(path: &Path) -> Option<Identity> {
     #[cfg(unix)]
     if let Ok(about) = fs::metadata(path) {

@@ -1,7 +1,7 @@
 //! Lengths that fast Fourier transforms like.
 
-/// The smallest even number of at least `n` whose prime factors are 2, 3, 5 and at most one 7; a multiple of 8 where that is
-/// not much more, so that lines of a grid nearly fill vectors.
+/// The smallest even number of at least `n` whose prime factors are 2, 3, 5 and at most one 7; a multiple of 8 where
+/// that is not much more, so that lines of a grid nearly fill vectors.
 pub fn next_fast_size(n: usize) -> usize {
     let step = if n > 64 { 8 } else { 2 };
     let mut size = n.next_multiple_of(step);

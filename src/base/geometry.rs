@@ -35,8 +35,8 @@ pub enum VoxelBasis {
 pub struct Geometry<'a, T: Real> {
     /// Image size, [nx, ny] or [nx, ny, nz].
     pub dims: Vec<usize>,
-    /// k-space coordinates in cycles per voxel, within [-0.5, 0.5]: one slice of [samples] an axis. What lies outside by
-    /// no more than [`EDGE_ROUNDING`] is taken for the edge.
+    /// k-space coordinates in cycles per voxel, within [-0.5, 0.5]: one slice of [samples] an axis. What lies outside
+    /// by no more than [`EDGE_ROUNDING`] is taken for the edge.
     pub coordinates: Vec<&'a [T]>,
     /// Density weights, none negative, of [samples].
     pub weights: Option<&'a [T]>,
@@ -200,8 +200,9 @@ impl<'a, T: Real> Geometry<'a, T> {
 }
 
 impl<'a, T: Real> Geometry<'a, T> {
-    /// The coordinates within [-0.5, 0.5), copied where some are not. Voxels of a grid are at integers: 0.5 is -0.5 to them.
-    /// To a list of voxels it is the largest number below. `ends` are those that [`Geometry::checked_ends`] returned.
+    /// The coordinates within [-0.5, 0.5), copied where some are not. Voxels of a grid are at integers: 0.5 is -0.5 to
+    /// them. To a list of voxels it is the largest number below. `ends` are those that [`Geometry::checked_ends`]
+    /// returned.
     pub(crate) fn coordinates_within(&self, ends: &[[f64; 2]]) -> Result<Vec<Cow<'a, [T]>>> {
         let (low, high) = (T::of(-0.5), T::of(0.5));
         let top = if self.voxels.is_some() { T::below_half() } else { low };
@@ -219,8 +220,8 @@ impl<'a, T: Real> Geometry<'a, T> {
         self.coordinates.iter().zip(ends).map(axis).collect()
     }
 
-    /// Whether k reaches as far as the image's size lets one expect. An axis of one voxel has nothing to resolve, and the
-    /// size of a list's field of view says nothing. `ends` are those that [`Geometry::checked_ends`] returned.
+    /// Whether k reaches as far as the image's size lets one expect. An axis of one voxel has nothing to resolve, and
+    /// the size of a list's field of view says nothing. `ends` are those that [`Geometry::checked_ends`] returned.
     pub(crate) fn extent_warning(&self, ends: &[[f64; 2]]) -> Option<Warning> {
         if self.voxels.is_some() {
             return None;
@@ -312,8 +313,8 @@ pub(crate) fn first_beyond<T: Real>(values: &[Complex<T>], limit: T) -> Option<(
     Some((at, values[at]))
 }
 
-/// Whether all numbers are below `limit` in magnitude. NaN and infinity are refused, the first being named by its index;
-/// `first` is [`first_beyond`], wherever the numbers are.
+/// Whether all numbers are below `limit` in magnitude. NaN and infinity are refused, the first being named by its
+/// index; `first` is [`first_beyond`], wherever the numbers are.
 pub(crate) fn check_below<T: Real>(
     what: &str,
     limit: T,

@@ -1,9 +1,9 @@
 //! Ending a long call at the caller's wish.
 //!
 //! A plan has a function of the caller's that says whether to stop. For the time of a call it is in force in the thread
-//! that made the call, and only there: a plan's own threads, and those that serve several GPUs, have none and so can never
-//! ask. Computations [`check`] between their steps; where a single step is long and shared among threads, all of them look
-//! at a [`Watch`], for which the calling thread asks.
+//! that made the call, and only there: a plan's own threads, and those that serve several GPUs, have none and so can
+//! never ask. Computations [`check`] between their steps; where a single step is long and shared among threads, all of
+//! them look at a [`Watch`], for which the calling thread asks.
 
 use crate::base::error::{bail, Result};
 use std::cell::{Cell, RefCell};
@@ -20,8 +20,8 @@ const PERIOD: Duration = Duration::from_millis(20);
 pub struct Interrupt(Arc<dyn Fn() -> bool + Send + Sync>);
 
 impl Interrupt {
-    /// `stop` says true when the call that asks is to end. It should take no longer than some microseconds, and must not
-    /// use the plan.
+    /// `stop` says true when the call that asks is to end. It should take no longer than some microseconds, and must
+    /// not use the plan.
     pub fn new(stop: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Interrupt(Arc::new(stop))
     }
@@ -95,8 +95,8 @@ fn cancelled(what: &str) -> Result<()> {
     bail!(Cancelled, "interrupted by the caller's function during {what}")
 }
 
-/// Fails with `Cancelled` once the caller's function has said so; `what` is for the message. To be called where nothing is
-/// half done.
+/// Fails with `Cancelled` once the caller's function has said so; `what` is for the message. To be called where nothing
+/// is half done.
 pub(crate) fn check(what: &str) -> Result<()> {
     if wants_to_stop() {
         return cancelled(what);

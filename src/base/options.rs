@@ -36,8 +36,8 @@ pub enum Device {
     Auto,
     /// The CPU.
     Cpu,
-    /// These GPUs, by index; the first where none are named. Several share the work: coils with NUFFT, voxels with exact
-    /// sums; under a memory limit, and where there is nothing to share, the first does it alone.
+    /// These GPUs, by index; the first where none are named. Several share the work: coils with NUFFT, voxels with
+    /// exact sums; under a memory limit, and where there is nothing to share, the first does it alone.
     Cuda(Vec<u32>),
 }
 
@@ -127,9 +127,9 @@ pub struct Options {
     /// Where.
     pub device: Device,
     /// Relative l2 error of a transform against the exact sums, in (0, 1); 0 for 1e-5. It is kept wherever samples are,
-    /// few or hundreds of thousands in one place; an entry of E, all of which have size 1, errs by at most five times as
-    /// much. Exact sums err by rounding only; over a list of voxels on a GPU in f32 the special function units make the
-    /// sines (the sums' error is about 2e-6), unless the tolerance is below 1e-5, which takes 2.5 times the time.
+    /// few or hundreds of thousands in one place; an entry of E, all of which have size 1, errs by at most five times
+    /// as much. Exact sums err by rounding only; over a list of voxels on a GPU in f32 the special function units make
+    /// the sines (the sums' error is about 2e-6), unless the tolerance is below 1e-5, which takes 2.5 times the time.
     pub tolerance: f64,
     /// The gridding window.
     pub window: Window,
@@ -139,17 +139,19 @@ pub struct Options {
     pub memory_limit: Option<usize>,
     /// The vector unit.
     pub simd: Simd,
-    /// Where a GPU's work is queued: the caller's stream, or None for one of the plan's own. With the caller's, calls whose
-    /// arrays all lie on the GPU ([`crate::Source::device`], [`crate::Sink::device`]) may return before the results are there; they are
-    /// for whatever is queued next on that stream.
+    /// Where a GPU's work is queued: the caller's stream, or None for one of the plan's own. With the caller's, calls
+    /// whose arrays all lie on the GPU ([`crate::Source::device`], [`crate::Sink::device`]) may return before the
+    /// results are there; they are for whatever is queued next on that stream.
     pub stream: Option<CudaStream>,
-    /// Asked now and then whether to end the call that is running: about fifty times a second, less often where the work
-    /// allows no more (one NUFFT of a large image), by the thread that made the call and no other, while the plan is made
-    /// and in every operation of the plan. The call then fails with `Cancelled`, and the plan is as good as before.
+    /// Asked now and then whether to end the call that is running: about fifty times a second, less often where the
+    /// work allows no more (one NUFFT of a large image), by the thread that made the call and no other, while the plan
+    /// is made and in every operation of the plan. The call then fails with `Cancelled`, and the plan is as good as
+    /// before.
     ///
-    /// For outputs to be untouched then, exact sums, Q, and transforms of several coils or frames are computed apart, in memory
-    /// of the output's size that `memory_limit` counts. Arrays on a GPU are written directly, so that transforms to
-    /// them only ask before they begin. Several GPUs that share work are not interrupted while they do their parts.
+    /// For outputs to be untouched then, exact sums, Q, and transforms of several coils or frames are computed apart,
+    /// in memory of the output's size that `memory_limit` counts. Arrays on a GPU are written directly, so that
+    /// transforms to them only ask before they begin. Several GPUs that share work are not interrupted while they do
+    /// their parts.
     pub interrupt: Option<Interrupt>,
 }
 
@@ -180,8 +182,8 @@ impl Window {
 /// What the weight of a prior is relative to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum LambdaUnit {
-    /// The mean of the diagonal of E^H W E over the voxels that the coils see: sum_m w_m |phi(k_m)|^2, times the mean of
-    /// sum_c |S_c|^2 with coil maps. One value then serves scans of any length and scale.
+    /// The mean of the diagonal of E^H W E over the voxels that the coils see: sum_m w_m |phi(k_m)|^2, times the mean
+    /// of sum_c |S_c|^2 with coil maps. One value then serves scans of any length and scale.
     #[default]
     Relative,
     /// 1: lambda stands in (E^H W E + lambda R^H R) x = E^H W d as it is.

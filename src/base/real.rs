@@ -17,8 +17,8 @@ impl Element for u32 {}
 impl Element for u64 {}
 impl<T: Real> Element for Complex<T> {}
 
-/// Work in either precision whose code is not generic, so that it is compiled once, in this crate, and not again by each that
-/// uses it.
+/// Work in either precision whose code is not generic, so that it is compiled once, in this crate, and not again by
+/// each that uses it.
 #[doc(hidden)]
 pub trait PerPrecision {
     /// What it takes.

@@ -11,13 +11,13 @@ pub struct ScanSize {
     pub dims: Vec<usize>,
     /// Samples of one coil and frame.
     pub samples: usize,
-    /// The width of the centre of k-space that coil maps are made from, as [`crate::Plan::coil_maps`] takes it; 0 for the
-    /// default.
+    /// The width of the centre of k-space that coil maps are made from, as [`crate::Plan::coil_maps`] takes it; 0 for
+    /// the default.
     pub calibration: usize,
     /// Samples in that centre, at most; `samples` where it is not known.
     pub central_samples: usize,
-    /// Whether there are coordinates of 0.5, or beyond by rounding, which are moved in a copy while the plan is made; true
-    /// where it is not known.
+    /// Whether there are coordinates of 0.5, or beyond by rounding, which are moved in a copy while the plan is made;
+    /// true where it is not known.
     pub edge: bool,
     /// Receive coils.
     pub coils: usize,

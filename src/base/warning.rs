@@ -8,7 +8,8 @@ use std::fmt;
 pub enum WarningKind {
     /// k reaches less than a quarter of what the image's size could resolve: in the wrong units, it blurs the image.
     Extent,
-    /// The default tolerance is out of the window's or the precision's reach. (One that is named and out of reach is an error.)
+    /// The default tolerance is out of the window's or the precision's reach. (One that is named and out of reach is an
+    /// error.)
     Tolerance,
 }
 

@@ -14,18 +14,18 @@ use std::time::Instant;
 
 /// Measures speed and error on cases of known size
 ///
-/// Times are of this machine, in milliseconds: plan_ms to make the plan, median_ms the median of --runs operations, after
-/// one that is not counted. Data are random numbers, in host memory.
+/// Times are of this machine, in milliseconds: plan_ms to make the plan, median_ms the median of --runs operations,
+/// after one that is not counted. Data are random numbers, in host memory.
 ///
 /// The error is the relative l2 distance from the exact sums in double precision of the same coordinates and data, over
 /// 500 outputs (voxels of the adjoint, samples of the forward transform) drawn at random, always the same ones.
 ///
 /// The cases cg2d and cg3d reconstruct simulated data; each run makes its own plan, so that median_ms is that of E^H d,
-/// Q and the iterations, and plan_ms is the median of plans. Exact sums are out of reach there: the error is that of the
-/// image against the same iterations in double precision at a tolerance of 1e-9.
+/// Q and the iterations, and plan_ms is the median of plans. Exact sums are out of reach there: the error is that of
+/// the image against the same iterations in double precision at a tolerance of 1e-9.
 ///
-/// The case exact times a part of the stone case by exact sums, and adds the key gpairs_per_s: 10^9 pairs of a sample and a
-/// voxel in a second, as measured on that part, not extrapolated.
+/// The case exact times a part of the stone case by exact sums, and adds the key gpairs_per_s: 10^9 pairs of a sample
+/// and a voxel in a second, as measured on that part, not extrapolated.
 #[derive(clap::Args)]
 #[command(
     after_help = "Example:\n  recon bench stone --operation adjoint --tolerance 1e-3 --tolerance 1e-5 --threads 2 --json"
@@ -35,8 +35,8 @@ pub struct BenchArgs {
     #[arg(value_enum)]
     case: Case,
 
-    /// One JSON object a line, with the keys case, backend, device, threads, method, tolerance, error, plan_ms, median_ms,
-    /// runs, host_bytes, device_bytes, and operation, precision, simd, samples, voxels, coils
+    /// One JSON object a line, with the keys case, backend, device, threads, method, tolerance, error, plan_ms,
+    /// median_ms, runs, host_bytes, device_bytes, and operation, precision, simd, samples, voxels, coils
     #[arg(long)]
     json: bool,
 

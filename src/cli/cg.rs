@@ -18,21 +18,22 @@ use std::time::Instant;
 
 /// Regularised least squares by conjugate gradients
 ///
-/// Solves (E^H W E + lambda R^H R) x = E^H W d. Several coils are combined through coil maps: those of --maps, or else a
-/// Walsh estimate (Walsh et al. 2000, Magn. Reson. Med. 43:682) from the centre of the data's own k-space (one set for all
-/// repetitions and phases of a slice that share their trajectory), scaled so that the image has the magnitude of the root of
-/// the sum of squares. With --no-maps each coil is solved for on its own, and the images are combined by --combine.
+/// Solves (E^H W E + lambda R^H R) x = E^H W d. Several coils are combined through coil maps: those of --maps, or else
+/// a Walsh estimate (Walsh et al. 2000, Magn. Reson. Med. 43:682) from the centre of the data's own k-space (one set
+/// for all repetitions and phases of a slice that share their trajectory), scaled so that the image has the magnitude
+/// of the root of the sum of squares. With --no-maps each coil is solved for on its own, and the images are combined by
+/// --combine.
 ///
-/// The estimate fails where the centre of k-space was not sampled or holds no signal, where the object is larger than the
-/// field of view (one map a coil cannot say what is folded), and where there is only noise: maps are arbitrary there. With
-/// too small a --calibration maps miss how the coils vary; with too large a one they take in noise, and aliasing where spokes
-/// are far apart. Give --maps then, or --no-maps.
+/// The estimate fails where the centre of k-space was not sampled or holds no signal, where the object is larger than
+/// the field of view (one map a coil cannot say what is folded), and where there is only noise: maps are arbitrary
+/// there. With too small a --calibration maps miss how the coils vary; with too large a one they take in noise, and
+/// aliasing where spokes are far apart. Give --maps then, or --no-maps.
 ///
 /// W is 1 (--unweighted), or the density weights (--weighted), with which fewer iterations do but noise is a little
 /// stronger.
 ///
-/// Scans, files and matrices are as for recon grid; maps, reference and initial image are on the encoded matrix (the latter
-/// two may be on the reconstructed matrix as well).
+/// Scans, files and matrices are as for recon grid; maps, reference and initial image are on the encoded matrix (the
+/// latter two may be on the reconstructed matrix as well).
 #[derive(clap::Args)]
 #[command(after_help = "Example: 20 iterations with a smooth image preferred, and a report of the residuals:\n  \
     recon cg scan.h5 --iterations 20 --prior differences --lambda 0.01 --report r.json -o i.h5")]
@@ -370,8 +371,8 @@ fn estimate<'a, T: Real>(
     Ok(maps)
 }
 
-/// Images that go with the scans: one for all, or one a scan, each of as many channels as `channels` says, on the encoded
-/// matrix or on the one wanted.
+/// Images that go with the scans: one for all, or one a scan, each of as many channels as `channels` says, on the
+/// encoded matrix or on the one wanted.
 fn companion(
     path: &Path,
     scans: &[Scan],

@@ -17,16 +17,17 @@ use std::path::{Path, PathBuf};
 
 /// The error of images against the truth
 ///
-/// Prints, over all voxels compared: the percent error, 100 RMS(image - truth) / RMS(truth); the mean squared error, MSE;
-/// the peak signal to noise ratio, PSNR, 20 log10(max |truth| / RMS(error)), in dB; and the signal to noise ratio, SNR, 20
-/// log10(RMS(truth) / RMS(error)), in dB. A line an image; where a file holds several, TRUTH holds as many, or one for all.
+/// Prints, over all voxels compared: the percent error, 100 RMS(image - truth) / RMS(truth); the mean squared error,
+/// MSE; the peak signal to noise ratio, PSNR, 20 log10(max |truth| / RMS(error)), in dB; and the signal to noise ratio,
+/// SNR, 20 log10(RMS(truth) / RMS(error)), in dB. A line an image; where a file holds several, TRUTH holds as many, or
+/// one for all.
 ///
 /// Where the sizes differ, the smaller image is placed in the middle of the larger one, index floor(n/2) on index
 /// floor(n/2), with zeros around it, and a line says so. The same sizes in another order are an error.
 ///
-/// Where one of the two is a magnitude (real, nowhere negative) and the other is complex, magnitudes are compared, and a line
-/// says so; --complex compares them as they are. A line also says where another scale, or TRUTH with its axes reversed, would
-/// at least halve the error, and where the files have the two lie differently in the patient.
+/// Where one of the two is a magnitude (real, nowhere negative) and the other is complex, magnitudes are compared, and
+/// a line says so; --complex compares them as they are. A line also says where another scale, or TRUTH with its axes
+/// reversed, would at least halve the error, and where the files have the two lie differently in the patient.
 #[derive(clap::Args)]
 #[command(
     after_help = "Example: magnitudes, at the best scale, within the object, and a picture of all three:\n  recon compare gridding.h5 cg.h5 truth.npy --magnitude --scale best --mask 0.05 --picture three.png"
@@ -60,9 +61,9 @@ pub struct CompareArgs {
     #[arg(long, value_name = "FILE.png")]
     picture: Option<PathBuf>,
 
-    /// One JSON object a line, with the keys percent_error, mse, psnr_db, snr_db (null: infinite), scale, voxels, magnitude
-    /// (whether magnitudes were compared), placed and notes (lists of lines that are otherwise warnings); file where there
-    /// are several
+    /// One JSON object a line, with the keys percent_error, mse, psnr_db, snr_db (null: infinite), scale, voxels,
+    /// magnitude (whether magnitudes were compared), placed and notes (lists of lines that are otherwise warnings);
+    /// file where there are several
     #[arg(long)]
     json: bool,
 }

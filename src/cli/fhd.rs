@@ -12,8 +12,9 @@ use std::path::PathBuf;
 
 /// The plain adjoint transform E^H d, without density weights and not scaled
 ///
-/// F^H d of Stone et al. 2008: x(r) = sum over samples of d(k) exp(+i 2 pi k.r), a coil at a time; several coils are then
-/// combined by --combine, or, with --maps, by sum_c conj(S_c) x_c. Scans, files and matrices are as for recon grid.
+/// F^H d of Stone et al. 2008: x(r) = sum over samples of d(k) exp(+i 2 pi k.r), a coil at a time; several coils are
+/// then combined by --combine, or, with --maps, by sum_c conj(S_c) x_c. Scans, files and matrices are as for recon
+/// grid.
 #[derive(clap::Args)]
 #[command(
     after_help = "Example: by the exact sums, in double precision:\n  recon fhd scan.h5 --method exact --precision f64 -o image.h5"

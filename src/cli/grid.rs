@@ -13,17 +13,18 @@ use std::path::PathBuf;
 
 /// Gridding reconstruction: the adjoint transform of density-compensated data
 ///
-/// Images come at the scale of the object. All scans of the file (slices, repetitions, contrasts, ...) are reconstructed,
-/// those with an identical trajectory by one plan, and go to one file: .h5 and .mrd take images of any sizes; .cfl
-/// (BART's dimension 10), .nii, .nii.gz (fourth dimension; magnitude) and .png (side by side; magnitude) take images of
-/// one size. Several coils become one image by the root of the sum of squares (--combine); a single coil's image stays
-/// complex.
+/// Images come at the scale of the object. All scans of the file (slices, repetitions, contrasts, ...) are
+/// reconstructed, those with an identical trajectory by one plan, and go to one file: .h5 and .mrd take images of any
+/// sizes; .cfl (BART's dimension 10), .nii, .nii.gz (fourth dimension; magnitude) and .png (side by side; magnitude)
+/// take images of one size. Several coils become one image by the root of the sum of squares (--combine); a single
+/// coil's image stays complex.
 ///
 /// Images are computed on the encoded matrix of the file, then brought to its reconstructed matrix: interpolated by
-/// Fourier where the voxel sizes differ, and cut to, or surrounded by zeros up to, the matrix, about the voxel floor(n/2).
+/// Fourier where the voxel sizes differ, and cut to, or surrounded by zeros up to, the matrix, about the voxel
+/// floor(n/2).
 ///
-/// Density weights are the file's (last trajectory dimension), else those of --density. Fully sampled Cartesian data are
-/// weighted equally, which makes the result their inverse discrete Fourier transform.
+/// Density weights are the file's (last trajectory dimension), else those of --density. Fully sampled Cartesian data
+/// are weighted equally, which makes the result their inverse discrete Fourier transform.
 #[derive(clap::Args)]
 #[command(
     after_help = "Example: every second spoke of a radial scan, as a picture:\n  recon grid scan.h5 --every 2 -o image.png"
@@ -43,8 +44,8 @@ pub struct GridArgs {
     #[arg(long, value_enum, default_value_t = defaults::COMBINE, help_heading = "Reconstruction")]
     combine: Combination,
 
-    /// Stop at the gridded k-space of each coil, on the oversampled grid, k = 0 in cell floor(n/2), not corrected for the
-    /// gridding window (.cfl, .h5 or .mrd)
+    /// Stop at the gridded k-space of each coil, on the oversampled grid, k = 0 in cell floor(n/2), not corrected for
+    /// the gridding window (.cfl, .h5 or .mrd)
     #[arg(long, help_heading = "Reconstruction", conflicts_with = "combine")]
     kspace: bool,
 

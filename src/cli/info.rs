@@ -10,9 +10,9 @@ use std::path::PathBuf;
 
 /// What this program is and runs on, or what a file holds
 ///
-/// Without FILE: version, vector unit, threads, GPUs, NVRTC, the folder of compiled kernels. With FILE: encodings, matrices and fields of view (mm), coils, shots,
-/// samples, slices and the range of the trajectory (cycles per voxel) of raw data, and what is no image data (noise scans,
-/// calibration), or the sizes of images. Nothing is
+/// Without FILE: version, vector unit, threads, GPUs, NVRTC, the folder of compiled kernels. With FILE: encodings,
+/// matrices and fields of view (mm), coils, shots, samples, slices and the range of the trajectory (cycles per voxel)
+/// of raw data, and what is no image data (noise scans, calibration), or the sizes of images. Nothing is
 /// reconstructed.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  recon info scan.h5")]

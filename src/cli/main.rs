@@ -30,8 +30,8 @@ use std::process::ExitCode;
 /// Coordinates of k-space are in cycles per voxel, [-0.5, 0.5) on each axis. Files are recognised by their endings:
 /// .h5 and .mrd (ISMRMRD), .cfl (BART, with its .hdr), .nii and .nii.gz (NIfTI), .png, .npy (NumPy).
 ///
-/// Pictures show x to the right and y upwards, as the Shepp-Logan phantom is drawn, or, where the file says how the image
-/// lies in the patient, as radiologists have it: front (or head) on top, the patient's left on the right.
+/// Pictures show x to the right and y upwards, as the Shepp-Logan phantom is drawn, or, where the file says how the
+/// image lies in the patient, as radiologists have it: front (or head) on top, the patient's left on the right.
 ///
 /// On any error the exit status is not zero, one line on the standard error stream says why, and no output file is
 /// left behind.

@@ -12,13 +12,13 @@ pub struct InputArgs {
     /// Raw data: ISMRMRD (.h5, .mrd), or BART's k-space (.cfl, [1, samples, shots, coils]) with --trajectory
     pub input: PathBuf,
 
-    /// Trajectory of BART's (.cfl, [3, samples, shots], real, in units of 1/FOV) for k-space in a .cfl file. Samples and shots
-    /// must be those of k-space, in this order; where both are the same number, the order cannot be checked
+    /// Trajectory of BART's (.cfl, [3, samples, shots], real, in units of 1/FOV) for k-space in a .cfl file. Samples
+    /// and shots must be those of k-space, in this order; where both are the same number, the order cannot be checked
     #[arg(long, value_name = "FILE", help_heading = "Input")]
     pub trajectory: Option<PathBuf>,
 
-    /// Voxels of the image, in place of the file's reconstructed matrix, over the same field of view; `encoded`: stay on
-    /// the encoded matrix. With --trajectory: the matrix that the trajectory was made for (needed)
+    /// Voxels of the image, in place of the file's reconstructed matrix, over the same field of view; `encoded`: stay
+    /// on the encoded matrix. With --trajectory: the matrix that the trajectory was made for (needed)
     #[arg(long, value_name = "NX,NY[,NZ]", help_heading = "Input")]
     pub matrix: Option<Matrix>,
 
@@ -119,8 +119,8 @@ impl PlanArgs {
 /// Density weights.
 #[derive(Args)]
 pub struct DensityArgs {
-    /// Density weights where the file has none. By default pipe-menon, or, where the samples are a whole Cartesian grid,
-    /// equal weights: the inverse discrete Fourier transform
+    /// Density weights where the file has none. By default pipe-menon, or, where the samples are a whole Cartesian
+    /// grid, equal weights: the inverse discrete Fourier transform
     #[arg(long, value_enum, help_heading = "Reconstruction")]
     pub density: Option<DensityKind>,
 
@@ -332,8 +332,8 @@ fn parse_bytes(text: &str) -> std::result::Result<usize, String> {
 /// What --lambda is relative to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum LambdaUnitKind {
-    /// The mean of the diagonal of E^H W E over the voxels that the coils see (the sum of the data's weights, where coil
-    /// maps have unit norm): one value serves scans of any length
+    /// The mean of the diagonal of E^H W E over the voxels that the coils see (the sum of the data's weights, where
+    /// coil maps have unit norm): one value serves scans of any length
     Relative,
     /// 1: lambda stands in the equations as it is
     Absolute,

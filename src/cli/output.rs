@@ -44,8 +44,8 @@ pub fn image_files(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(files_of(path))
 }
 
-/// Checks, before anything is computed, that a command can write its outputs: that each can be created, that no two are one
-/// file, whatever they are called, and that none is a file to be read.
+/// Checks, before anything is computed, that a command can write its outputs: that each can be created, that no two are
+/// one file, whatever they are called, and that none is a file to be read.
 pub fn check_outputs<'a>(outputs: &[PathBuf], inputs: impl IntoIterator<Item = &'a PathBuf>) -> Result<()> {
     let known = |path: &PathBuf| atomic_file::identity(path).map(|id| (path.clone(), id));
     let inputs: Vec<_> = inputs.into_iter().flat_map(|path| files_of(path)).filter_map(|path| known(&path)).collect();

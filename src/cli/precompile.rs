@@ -8,8 +8,8 @@ use std::path::PathBuf;
 /// Compiles the GPU's kernels into a folder
 ///
 /// Plans compile the kernels they need with NVRTC and keep them in the user's cache folder. This makes such a folder
-/// beforehand, for any architecture and without a GPU: give it to other machines, which need no NVRTC then, and name it in
-/// the environment variable RECON_CACHE_DIR there. Unusual sizes are still compiled when they are wanted.
+/// beforehand, for any architecture and without a GPU: give it to other machines, which need no NVRTC then, and name it
+/// in the environment variable RECON_CACHE_DIR there. Unusual sizes are still compiled when they are wanted.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  recon precompile --arch sm_90 --dir kernels")]
 pub struct PrecompileArgs {

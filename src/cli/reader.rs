@@ -1,11 +1,12 @@
 //! HDF5 files are read in a process of their own, and with them everything else by its ending.
 //!
-//! HDF5's C library does not survive every damaged file: versions in use crash, search without end, or ask for all memory.
-//! The program starts itself again, therefore, to read such a file, within bounds of time and memory, and gets what the file
-//! holds through a pipe: where the reader dies, that is an error in one line. A reader in Rust would have to know every
-//! layout of groups, chunks, heaps and filters that HDF5 has had, since the files come from many writers; this is a
-//! fraction of it, and it holds the same for every version of the library. What it costs is that a scan is in memory
-//! twice for a moment, and one copy of it through the pipe, at some GB/s and while the reader converts the next part.
+//! HDF5's C library does not survive every damaged file: versions in use crash, search without end, or ask for all
+//! memory. The program starts itself again, therefore, to read such a file, within bounds of time and memory, and gets
+//! what the file holds through a pipe: where the reader dies, that is an error in one line. A reader in Rust would have
+//! to know every layout of groups, chunks, heaps and filters that HDF5 has had, since the files come from many writers;
+//! this is a fraction of it, and it holds the same for every version of the library. What it costs is that a scan is in
+//! memory twice for a moment, and one copy of it through the pipe, at some GB/s and while the reader converts the next
+//! part.
 
 use crate::io::ismrmrd::{self, Encoding, Header, Limits, Space, TrajectoryKind};
 use crate::io::{self, Dataset, Image, Placement, Scan, ScanIndex};
@@ -85,7 +86,8 @@ fn read_apart(wanted: Wanted, path: &Path, group: &str) -> Result<Contents> {
     let mut command = Command::new(this_program()?);
     command.args([super::READER, "--", name, group, &level].map(OsStr::new)).arg(path);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    // Ctrl-C is for this process. The reader ends when the other end of its standard input is closed, however that comes.
+    // Ctrl-C is for this process. The reader ends when the other end of its standard input is closed, however that
+    // comes.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let mut child = match command.spawn() {
@@ -153,8 +155,8 @@ fn seconds_for(path: &Path) -> u64 {
     2 + (std::fs::metadata(path).map_or(0, |about| about.len()) >> 20)
 }
 
-/// Bounds this process: its memory by what a file of this length can hold at the best compression HDF5 has, 1032 to 1, a few
-/// times over, and by the machine's; its time; and no image of it on the disk should it crash.
+/// Bounds this process: its memory by what a file of this length can hold at the best compression HDF5 has, 1032 to 1,
+/// a few times over, and by the machine's; its time; and no image of it on the disk should it crash.
 #[cfg(unix)]
 fn limit(path: &Path) {
     let length = std::fs::metadata(path).map_or(0, |about| about.len());

@@ -134,8 +134,8 @@ impl<T: Real> Weights<T> {
     }
 }
 
-/// Where the samples are all points of a box of the Cartesian grid of the encoded matrix, and no others: the weights that
-/// make the weighted adjoint the inverse discrete Fourier transform, a point measured n times counting 1/n each.
+/// Where the samples are all points of a box of the Cartesian grid of the encoded matrix, and no others: the weights
+/// that make the weighted adjoint the inverse discrete Fourier transform, a point measured n times counting 1/n each.
 fn whole_grid(scan: &Scan) -> Option<Vec<f64>> {
     let dims = &scan.encoded_matrix[..scan.ndim];
     let voxels = dims.iter().try_fold(1usize, |p, &n| p.checked_mul(n))?;

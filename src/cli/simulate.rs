@@ -16,13 +16,14 @@ use std::path::{Path, PathBuf};
 
 /// Simulates a scan of the Shepp-Logan phantom
 ///
-/// k-space is that of the continuous phantom (analytic Fourier transforms of its ellipses, or ellipsoids in 3D), seen by
-/// coils around the field of view, with white noise if wanted; the voxels are 1 mm wide. --matrix with two sizes makes a
-/// 2D scan, with three a 3D one.
+/// k-space is that of the continuous phantom (analytic Fourier transforms of its ellipses, or ellipsoids in 3D), seen
+/// by coils around the field of view, with white noise if wanted; the voxels are 1 mm wide. --matrix with two sizes
+/// makes a 2D scan, with three a 3D one.
 ///
-/// Defaults of shots and samples sample k-space fully. With n the largest size along x and y: radial and golden-angle pi/2 n
-/// spokes of 2 n samples; stack of stars the same in each of nz partitions; kooshball pi/2 n^2 spokes of 2 n; spiral 16 interleaves of n/32 turns; rosette n/2 shots of 5
-/// radial and 3 angular oscillations; propeller blades of 16 lines of n samples.
+/// Defaults of shots and samples sample k-space fully. With n the largest size along x and y: radial and golden-angle
+/// pi/2 n spokes of 2 n samples; stack of stars the same in each of nz partitions; kooshball pi/2 n^2 spokes of 2 n;
+/// spiral 16 interleaves of n/32 turns; rosette n/2 shots of 5 radial and 3 angular oscillations; propeller blades of
+/// 16 lines of n samples.
 #[derive(clap::Args)]
 #[command(after_help = "Example: 96 spokes of a 2D scan with 8 coils, and what should come of it:\n  \
     recon simulate --matrix 256,256 --trajectory radial --shots 96 --coils 8 --snr 20 --truth truth.h5 -o scan.h5")]

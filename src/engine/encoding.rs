@@ -170,8 +170,8 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         Ok(if options.memory_limit.is_some() { 1 } else { (b.batch_bytes() / one.max(1)).clamp(1, arrays) })
     }
 
-    /// Bytes that a plan holds and its transforms work in, before it is made. Maps that do not fit on a GPU are sent when they
-    /// are wanted.
+    /// Bytes that a plan holds and its transforms work in, before it is made. Maps that do not fit on a GPU are sent
+    /// when they are wanted.
     pub(super) fn bytes(needs: &Needs) -> usize {
         needs.held_without_maps().saturating_add(needs.working(true))
     }
@@ -247,7 +247,8 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         }
     }
 
-    /// Coils and frames that [`Encoding::forward`] and [`Encoding::adjoint`] take together: those of one image with maps.
+    /// Coils and frames that [`Encoding::forward`] and [`Encoding::adjoint`] take together: those of one image with
+    /// maps.
     fn group(&self) -> usize {
         if self.maps.is_some() {
             self.coils
@@ -256,8 +257,8 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         }
     }
 
-    /// s = E x: `image` [voxels, images, frames], `kspace` [samples, coils, frames]. Results of one batch are on their way
-    /// while the next is computed.
+    /// s = E x: `image` [voxels, images, frames], `kspace` [samples, coils, frames]. Results of one batch are on their
+    /// way while the next is computed.
     pub fn forward(&self, image: Source<'_, Complex<T>>, mut kspace: Sink<'_, Complex<T>>) -> Result<()> {
         let b = self.b();
         // Taken before anything is written, so that an output is never half written for want of memory.
@@ -321,8 +322,8 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         self.with_maps(coils, |maps| self.b().add_conj_products(maps, images, image))
     }
 
-    /// x = E^H d or E^H W d: `kspace` [samples, coils, frames], `image` [voxels, images, frames]. Results of one group are
-    /// on their way while the next is computed.
+    /// x = E^H d or E^H W d: `kspace` [samples, coils, frames], `image` [voxels, images, frames]. Results of one group
+    /// are on their way while the next is computed.
     pub fn adjoint(
         &self,
         weighting: Weighting,
@@ -709,7 +710,8 @@ impl<T: Real, B: Backend<T>> System<T, B> for Encoding<T, B> {
     }
 }
 
-/// The mean, over voxels that a coil sees, of sum_c |S_c|^2, which several groups of coils add up to; 1 without coil maps.
+/// The mean, over voxels that a coil sees, of sum_c |S_c|^2, which several groups of coils add up to; 1 without coil
+/// maps.
 pub(crate) fn mean_energy<T: Real>(groups: &[Option<Vec<T>>]) -> f64 {
     let maps: Vec<&[T]> = groups.iter().flatten().map(|energies| &energies[..]).collect();
     let Some(first) = maps.first() else { return 1.0 };

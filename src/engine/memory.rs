@@ -1,7 +1,7 @@
 //! How much memory a plan and its operations take, told before there is one: sizes decide, and not the numbers.
 //!
-//! What is counted is what the plan's code allocates, and stands beside it: the encoding's arrays here, those of density
-//! weights and coil maps in their files, sorted samples, transforms and Q in the backend.
+//! What is counted is what the plan's code allocates, and stands beside it: the encoding's arrays here, those of
+//! density weights and coil maps in their files, sorted samples, transforms and Q in the backend.
 
 use crate::backend::Backend;
 use crate::base::error::Result;
@@ -32,11 +32,11 @@ impl ScanSize {
 
 /// Bytes in one memory, the host's or the GPUs', beyond the caller's arrays.
 ///
-/// Each is the peak of an operation, the plan included, of a plan that serves this one operation. On GPUs memory counts that is
-/// idle meanwhile: what the making of a plan took stays with it, and is given back where memory lacks. How much of it there
-/// is depends on where samples lie, too: the figures are those of evenly spread or radial ones, and up to a quarter more. What a plan keeps for later
-/// calls is small beside that but for Q: once [`crate::Plan::normal`] or [`crate::Plan::cg`] were called, other operations
-/// take `q` more.
+/// Each is the peak of an operation, the plan included, of a plan that serves this one operation. On GPUs memory counts
+/// that is idle meanwhile: what the making of a plan took stays with it, and is given back where memory lacks. How much
+/// of it there is depends on where samples lie, too: the figures are those of evenly spread or radial ones, and up to a
+/// quarter more. What a plan keeps for later calls is small beside that but for Q: once [`crate::Plan::normal`] or
+/// [`crate::Plan::cg`] were called, other operations take `q` more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemoryPeaks {
     /// While the plan is made; no less than what it then holds.
@@ -191,8 +191,8 @@ impl Needs {
         sum(&[self.transform, self.factors(), kept, maps])
     }
 
-    /// The peaks of all operations. `q` says whether E^H W E goes through Q, `own_output` whether outputs are computed apart,
-    /// `maps` what the estimation of coil sensitivities takes.
+    /// The peaks of all operations. `q` says whether E^H W E goes through Q, `own_output` whether outputs are computed
+    /// apart, `maps` what the estimation of coil sensitivities takes.
     pub fn peaks<T: Real, B: Backend<T>>(&self, b: &B, q: bool, own_output: bool, maps: Bytes) -> Result<Memory> {
         let ScanSize { samples, coils, frames, .. } = self.size;
         let (dims, voxels, images) = (&self.size.dims, self.size.voxels(), self.size.images());
@@ -234,8 +234,8 @@ impl Needs {
             true => product(&[2, batches]),
             false => sum(&[batches, self.sample_batch(), if self.weighed() { self.sample_batch() } else { 0 }]),
         };
-        // Residual, direction, its image under the operator, the right-hand side of one frame, the solution of all, and what
-        // the mean diagonal is made of.
+        // Residual, direction, its image under the operator, the right-hand side of one frame, the solution of all, and
+        // what the mean diagonal is made of.
         let vectors = product(&[3 + (1 + frames) * images + usize::from(self.size.coil_maps), image]);
         // Its pools keep what the right-hand side took.
         let right_hand_side = if q {

@@ -1,10 +1,10 @@
 //! A scan divided among several backends of one kind (GPUs): coils with NUFFT, voxels with exact sums.
 //!
-//! Each part is an [`Encoding`] of its own. Parts that write different arrays of the caller's run side by side in threads;
-//! where they add up to one image or to the same samples, the first part's backend collects and adds them, always in the
-//! order of the parts, so that results have the same bits on every call (but not for another number of GPUs). Conjugate
-//! gradients with coil maps keep their vectors on the first part's backend: the others get the direction and return their
-//! coils' share of E^H W E of it.
+//! Each part is an [`Encoding`] of its own. Parts that write different arrays of the caller's run side by side in
+//! threads; where they add up to one image or to the same samples, the first part's backend collects and adds them,
+//! always in the order of the parts, so that results have the same bits on every call (but not for another number of
+//! GPUs). Conjugate gradients with coil maps keep their vectors on the first part's backend: the others get the
+//! direction and return their coils' share of E^H W E of it.
 //!
 //! The caller's function that interrupts a call is asked between such steps; the parts' threads have none to ask.
 
@@ -231,8 +231,8 @@ impl<T: Real, B: Backend<T>> Divided<T, B> {
         }
     }
 
-    /// The parts' jobs where each has arrays of the caller's of its own: `len` elements for each of its coils (or voxels)
-    /// in `from`, all of it where None, and so in `to`; for each frame (or coil).
+    /// The parts' jobs where each has arrays of the caller's of its own: `len` elements for each of its coils (or
+    /// voxels) in `from`, all of it where None, and so in `to`; for each frame (or coil).
     fn jobs<'a>(
         &self,
         from: Source<'a, Complex<T>>,

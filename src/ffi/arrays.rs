@@ -20,7 +20,8 @@ impl Arrays {
     /// `pointer` is null, misaligned, or points to as many elements that nobody writes during 'a.
     pub unsafe fn input<'a, E>(&mut self, name: &'static str, pointer: *const E, len: usize) -> Result<&'a [E]> {
         self.register(name, pointer, len, false)?;
-        // SAFETY: not null, aligned, within the address space, by the caller's promise readable, and apart from outputs.
+        // SAFETY: not null, aligned, within the address space, by the caller's promise readable, and apart from
+        // outputs.
         Ok(unsafe { std::slice::from_raw_parts(pointer, len) })
     }
 
@@ -47,7 +48,8 @@ impl Arrays {
     /// `pointer` is null, misaligned, or points to as many elements that nobody else touches during 'a.
     pub unsafe fn output<'a, E>(&mut self, name: &'static str, pointer: *mut E, len: usize) -> Result<&'a mut [E]> {
         self.register(name, pointer, len, true)?;
-        // SAFETY: not null, aligned, within the address space, by the caller's promise writable, and apart from all else.
+        // SAFETY: not null, aligned, within the address space, by the caller's promise writable, and apart from all
+        // else.
         Ok(unsafe { std::slice::from_raw_parts_mut(pointer, len) })
     }
 

@@ -13,7 +13,8 @@ struct Target {
     level: LevelFilter,
 }
 
-// SAFETY: the caller of recon_set_log_callback promises that the callback may be called with this pointer from any thread.
+// SAFETY: the caller of recon_set_log_callback promises that the callback may be called with this pointer from any
+// thread.
 unsafe impl Send for Target {}
 // SAFETY: likewise, from several threads at once.
 unsafe impl Sync for Target {}

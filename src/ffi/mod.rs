@@ -145,16 +145,16 @@ pub extern "C" fn recon_status_string(status: i32) -> *const c_char {
     status::text(status).as_ptr()
 }
 
-/// What went wrong in the last call by this thread that failed: cause, value and remedy, in UTF-8. Empty before the first
-/// failure. Never NULL; not to be freed; the thread's next failure replaces the text in the same place.
+/// What went wrong in the last call by this thread that failed: cause, value and remedy, in UTF-8. Empty before the
+/// first failure. Never NULL; not to be freed; the thread's next failure replaces the text in the same place.
 #[no_mangle]
 pub extern "C" fn recon_last_error_message() -> *const c_char {
     status::message()
 }
 
 /// Makes the library report what it does: `callback` receives messages of `level` (a recon_log_level) and above, and
-/// `user_data`. Replaces the callback before; NULL removes it. Once this returns the previous callback is not called any
-/// more. Without a callback the library is silent. This is its only global state.
+/// `user_data`. Replaces the callback before; NULL removes it. Once this returns the previous callback is not called
+/// any more. Without a callback the library is silent. This is its only global state.
 ///
 /// Errors: RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT from within the callback; RECON_UNSUPPORTED when the library is
 /// linked statically into a Rust program that has a logger of its own.
@@ -203,8 +203,8 @@ pub unsafe extern "C" fn recon_device_info(index: u32, properties: *mut recon_de
 
 // ---------------------------------------------------------------------------------------------------- structures
 
-/// Defaults of a geometry: f32, 2D, one coil, one frame, point voxels. `struct_size` is sizeof(recon_geometry): it tells
-/// the library which version of the header the caller was compiled with; so for every _init function.
+/// Defaults of a geometry: f32, 2D, one coil, one frame, point voxels. `struct_size` is sizeof(recon_geometry): it
+/// tells the library which version of the header the caller was compiled with; so for every _init function.
 ///
 /// Errors: RECON_NULL_POINTER; RECON_UNKNOWN_STRUCT_SIZE when the header is newer than the library.
 #[no_mangle]
@@ -318,21 +318,21 @@ pub unsafe extern "C" fn recon_plan_create(
     })
 }
 
-/// Tells the bytes that a plan of this geometry and its operations will take, before it is made: upper estimates, within a
-/// fifth of the peaks on the CPU and a quarter on a GPU where these are beyond some MiB. On the CPU each is enough as the
-/// memory_limit of a plan for that operation. A GPU's memory that the making of the
-/// plan leaves idle is counted, as it stays with the plan until memory lacks; for samples that lie neither evenly nor on
-/// spokes it may be more. The caller's arrays are not counted, nor what a GPU's driver takes for itself. Window, grid and
-/// device are chosen as recon_plan_create does.
+/// Tells the bytes that a plan of this geometry and its operations will take, before it is made: upper estimates,
+/// within a fifth of the peaks on the CPU and a quarter on a GPU where these are beyond some MiB. On the CPU each is
+/// enough as the memory_limit of a plan for that operation. A GPU's memory that the making of the
+/// plan leaves idle is counted, as it stays with the plan until memory lacks; for samples that lie neither evenly nor
+/// on spokes it may be more. The caller's arrays are not counted, nor what a GPU's driver takes for itself. Window,
+/// grid and device are chosen as recon_plan_create does.
 ///
-/// geometry: its sizes count, and whether weights and coil_maps are NULL: what other addresses lead to is not read. With
-/// coordinates, which may be NULL, memory->host_coil_maps counts the samples in the centre of k-space, without them all.
-/// options: as for recon_plan_create, or NULL. A memory_limit is heeded only where it decides what a plan does: that the plan
-/// exceeds it is no error here.
+/// geometry: its sizes count, and whether weights and coil_maps are NULL: what other addresses lead to is not read.
+/// With coordinates, which may be NULL, memory->host_coil_maps counts the samples in the centre of k-space, without
+/// them all. options: as for recon_plan_create, or NULL. A memory_limit is heeded only where it decides what a plan
+/// does: that the plan exceeds it is no error here.
 /// memory: written, but for its calibration, which is read.
 ///
-/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT for a calibration that is
-/// wider than k-space; RECON_INVALID_SIZE for a size of zero;
+/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT for a calibration
+/// that is wider than k-space; RECON_INVALID_SIZE for a size of zero;
 /// RECON_SIZE_OVERFLOW; RECON_TOLERANCE_OUT_OF_RANGE; RECON_NO_DEVICE; RECON_DRIVER_INCOMPLETE; RECON_UNSUPPORTED.
 #[no_mangle]
 pub unsafe extern "C" fn recon_plan_memory(
@@ -511,8 +511,8 @@ pub unsafe extern "C" fn recon_fhd(plan: *const recon_plan, kspace: *const c_voi
     call(|| unsafe { transform!(plan, fhd, kspace: kspace_len, image: image_len) })
 }
 
-/// image = E^H W kspace, W being the density weights of the geometry (1 where none were given): the right-hand side that
-/// recon_cg solves for. Arrays and errors as recon_fhd.
+/// image = E^H W kspace, W being the density weights of the geometry (1 where none were given): the right-hand side
+/// that recon_cg solves for. Arrays and errors as recon_fhd.
 #[no_mangle]
 pub unsafe extern "C" fn recon_weighted_fhd(
     plan: *const recon_plan,
@@ -536,13 +536,13 @@ pub unsafe extern "C" fn recon_normal(plan: *const recon_plan, x: *const c_void,
 
 // ---------------------------------------------------------------------------------------------------- reconstruction
 
-/// The gridding reconstruction: the adjoint of density-compensated data, scaled so that a fully sampled object comes back
-/// at its own scale. Without weights in the geometry those of Pipe and Menon are computed, with the first call.
+/// The gridding reconstruction: the adjoint of density-compensated data, scaled so that a fully sampled object comes
+/// back at its own scale. Without weights in the geometry those of Pipe and Menon are computed, with the first call.
 ///
 /// kspace: complex [samples, coils, frames], read. image: complex [nx, ny, nz, images, frames], written.
 ///
-/// Errors: as recon_fhd; RECON_INVALID_ARGUMENT when no sample with a positive weight lies near the centre of k-space (an
-/// annulus), where the scale of the image is decided, or when one weight outweighs all others.
+/// Errors: as recon_fhd; RECON_INVALID_ARGUMENT when no sample with a positive weight lies near the centre of k-space
+/// (an annulus), where the scale of the image is decided, or when one weight outweighs all others.
 #[no_mangle]
 pub unsafe extern "C" fn recon_grid(
     plan: *const recon_plan,
@@ -777,12 +777,12 @@ fn same_type<T: Real>(_: &[Complex<T>], _: &Plan<T>) {}
 /// Density weights for the plan's trajectory, the volume of k-space that each sample stands for.
 ///
 /// method: a recon_density_method.
-/// iterations, tolerance: of RECON_DENSITY_PIPE_MENON only: stop after so many iterations, or when the RMS over the samples of
-/// C w - 1 changes by less than the tolerance. 0 iterations means 30 and a tolerance of 1e-3.
+/// iterations, tolerance: of RECON_DENSITY_PIPE_MENON only: stop after so many iterations, or when the RMS over the
+/// samples of C w - 1 changes by less than the tolerance. 0 iterations means 30 and a tolerance of 1e-3.
 /// weights: real [samples], written; to be given to a new plan, or used by the caller.
 ///
-/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT for a negative tolerance, for a trajectory that
-/// RECON_DENSITY_RAMP is not for, and where no sample lies near the centre of k-space; RECON_OUT_OF_HOST_MEMORY.
+/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT for a negative tolerance, for a trajectory
+/// that RECON_DENSITY_RAMP is not for, and where no sample lies near the centre of k-space; RECON_OUT_OF_HOST_MEMORY.
 #[no_mangle]
 pub unsafe extern "C" fn recon_density(
     plan: *const recon_plan,
@@ -818,19 +818,20 @@ pub unsafe extern "C" fn recon_density(
     })
 }
 
-/// Coil sensitivities estimated from the data's own centre of k-space: in each voxel the dominant eigenvector of the coils'
-/// covariance in a neighbourhood (Walsh et al. 2000), scaled to sum_c |S_c|^2 = 1; frames are averaged.
+/// Coil sensitivities estimated from the data's own centre of k-space: in each voxel the dominant eigenvector of the
+/// coils' covariance in a neighbourhood (Walsh et al. 2000), scaled to sum_c |S_c|^2 = 1; frames are averaged.
 ///
-/// It is an estimate. Its phase is that of a virtual coil, not that of the object. It means nothing where there is only noise.
-/// It is wrong where sensitivities change faster than the central samples resolve, where the scan has few samples in the
-/// centre, and where the object is larger than the field of view: measure the maps then, and give them to the plan.
+/// It is an estimate. Its phase is that of a virtual coil, not that of the object. It means nothing where there is only
+/// noise. It is wrong where sensitivities change faster than the central samples resolve, where the scan has few
+/// samples in the centre, and where the object is larger than the field of view: measure the maps then, and give them
+/// to the plan.
 ///
 /// kspace: complex [samples, coils, frames], read.
-/// calibration: the width of that centre in samples of a Cartesian scan; 0 for 24. A wider one resolves more, with more noise.
-/// maps: complex [nx, ny, nz, coils], written; to be given to a new plan.
+/// calibration: the width of that centre in samples of a Cartesian scan; 0 for 24. A wider one resolves more, with more
+/// noise. maps: complex [nx, ny, nz, coils], written; to be given to a new plan.
 ///
-/// Errors: as recon_fhd; RECON_UNSUPPORTED for a voxel list; RECON_INVALID_ARGUMENT when no sample lies in the centre, and for
-/// a centre wider than k-space (twice the image's largest size).
+/// Errors: as recon_fhd; RECON_UNSUPPORTED for a voxel list; RECON_INVALID_ARGUMENT when no sample lies in the centre,
+/// and for a centre wider than k-space (twice the image's largest size).
 #[no_mangle]
 pub unsafe extern "C" fn recon_coil_maps(
     plan: *const recon_plan,
@@ -852,8 +853,8 @@ pub unsafe extern "C" fn recon_coil_maps(
     })
 }
 
-/// Combines the images of coils into one, for each frame. Of the geometry, precision, dims (or the voxel list's length),
-/// coils and frames are used.
+/// Combines the images of coils into one, for each frame. Of the geometry, precision, dims (or the voxel list's
+/// length), coils and frames are used.
 ///
 /// method: a recon_combine_method.
 /// coil_images: complex [nx, ny, nz, coils, frames], read. image: complex [nx, ny, nz, frames], written.
@@ -908,14 +909,14 @@ unsafe fn combine<T: Real>(scan: &Scan, method: Combine, coil_images: *const c_v
     Ok(())
 }
 
-/// Brings images to another matrix and field of view: from the encoded matrix, on which they are reconstructed, to the one
-/// wanted. Where voxels are to have another size, the image is interpolated by Fourier; then its middle is cut out, or
-/// surrounded by zeros. The voxel with index floor(n/2) stays where it is, and the object keeps its scale. Of the
+/// Brings images to another matrix and field of view: from the encoded matrix, on which they are reconstructed, to the
+/// one wanted. Where voxels are to have another size, the image is interpolated by Fourier; then its middle is cut out,
+/// or surrounded by zeros. The voxel with index floor(n/2) stays where it is, and the object keeps its scale. Of the
 /// geometry, precision, ndim, dims, coils and frames are used.
 ///
-/// fov: [ndim], the field of view that dims cover, in any unit. dims: [ndim], the matrix wanted. dims_fov: [ndim], the field
-/// of view that it covers, in that unit. Along an axis where one of these is 0 or less, all voxels have one size; both may
-/// be NULL, for all axes.
+/// fov: [ndim], the field of view that dims cover, in any unit. dims: [ndim], the matrix wanted. dims_fov: [ndim], the
+/// field of view that it covers, in that unit. Along an axis where one of these is 0 or less, all voxels have one size;
+/// both may be NULL, for all axes.
 /// images: complex [nx, ny, nz, coils, frames], read. resized: complex [dims, coils, frames], written.
 ///
 /// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE; RECON_INVALID_SIZE for a size of 0;
@@ -1192,8 +1193,8 @@ unsafe fn phantom(arrays: &mut Arrays, ndim: usize, shapes: *const f64, count: u
 /// precision, dims, samples, coordinates, coils and frames are used; all frames are alike.
 ///
 /// shapes: double [10, shape_count]: density, centre x y z, semi-axes, Euler angles phi theta psi in radians (turned by
-/// Rz(phi) Ry(theta) Rz(psi)) of each; [-1, 1] spans the field of view. NULL and 0 for the head of Shepp and Logan, with
-/// raised contrast.
+/// Rz(phi) Ry(theta) Rz(psi)) of each; [-1, 1] spans the field of view. NULL and 0 for the head of Shepp and Logan,
+/// with raised contrast.
 /// coil_model: a recon_coil_model; RECON_COILS_UNIFORM is for one coil.
 /// threads: the most to use; 0 for as many as the machine runs at once. The result does not depend on it.
 /// kspace: complex [samples, coils, frames], written, in units of density times voxels.

@@ -211,8 +211,8 @@ impl CallersData {
 /// Options of a plan; null means the defaults.
 ///
 /// # Safety
-/// As for [`read`]; device_indices is null or leads to device_count indices; stream and interrupt are as their documentation
-/// says.
+/// As for [`read`]; device_indices is null or leads to device_count indices; stream and interrupt are as their
+/// documentation says.
 pub(super) unsafe fn options(options: *const recon_options) -> Result<Options> {
     let raw = match options.is_null() {
         true => recon_options::initial(),

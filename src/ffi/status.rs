@@ -55,8 +55,8 @@ pub enum recon_status {
     RECON_BAD_FILE = 19,
     /// A defect in this library: please report the message. Outputs of the call may be half written.
     RECON_INTERNAL = 20,
-    /// The GPU failed while computing. Outputs of the call may be half written, and the GPU may be of no use to this process
-    /// any more.
+    /// The GPU failed while computing. Outputs of the call may be half written, and the GPU may be of no use to this
+    /// process any more.
     RECON_DEVICE_FAILED = 21,
 }
 use recon_status::*;

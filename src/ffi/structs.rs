@@ -90,9 +90,9 @@ pub enum recon_prior {
     RECON_PRIOR_IDENTITY = 0,
     /// Differences between neighbours along each axis.
     RECON_PRIOR_DIFFERENCES = 1,
-    /// Differences, each multiplied by exp(-(d/s)^2), d being the difference of the same two voxels in a reference image and
-    /// s `edge` times the reference's largest magnitude: smooth within tissues, free across their borders. R^H R then has
-    /// the squares, exp(-2 (d/s)^2).
+    /// Differences, each multiplied by exp(-(d/s)^2), d being the difference of the same two voxels in a reference
+    /// image and s `edge` times the reference's largest magnitude: smooth within tissues, free across their borders.
+    /// R^H R then has the squares, exp(-2 (d/s)^2).
     RECON_PRIOR_ANATOMICAL = 2,
     /// A sparse matrix given by the caller.
     RECON_PRIOR_MATRIX = 3,
@@ -101,8 +101,8 @@ pub enum recon_prior {
 /// What the weight of a prior is relative to.
 #[repr(C)]
 pub enum recon_lambda_unit {
-    /// The mean of the diagonal of E^H W E over the voxels that the coils see: sum_m w_m |phi(k_m)|^2, times the mean of
-    /// sum_c |S_c|^2 with coil maps. One value then serves scans of any length and scale.
+    /// The mean of the diagonal of E^H W E over the voxels that the coils see: sum_m w_m |phi(k_m)|^2, times the mean
+    /// of sum_c |S_c|^2 with coil maps. One value then serves scans of any length and scale.
     RECON_LAMBDA_RELATIVE = 0,
     /// 1: lambda stands in (E^H W E + lambda R^H R) x = E^H W d as it is.
     RECON_LAMBDA_ABSOLUTE = 1,
@@ -119,16 +119,16 @@ pub enum recon_stop {
     RECON_STOP_EXACT = 2,
 }
 
-/// How density weights are computed. Percentages are errors of a gridded phantom on fully sampled trajectories without noise,
-/// against the same resolution (examples/densities prints them for many trajectories).
+/// How density weights are computed. Percentages are errors of a gridded phantom on fully sampled trajectories without
+/// noise, against the same resolution (examples/densities prints them for many trajectories).
 #[repr(C)]
 pub enum recon_density_method {
     /// The fixed point of w = w / (C w), C being a window that reaches two Nyquist distances (Pipe and Menon 1999): any
     /// trajectory, 0.4 to 3 %.
     RECON_DENSITY_PIPE_MENON = 0,
     /// |k|^(ndim-1), for samples that lie evenly along lines through the centre or along spirals whose radius grows evenly;
-    /// in a stack of either along an axis, |k| in the plane times the thickness of the partition: 0 to 2 %. Others, where it
-    /// would make 20 to 300 %, are RECON_INVALID_ARGUMENT. Samples must be in the order of acquisition.
+    /// in a stack of either along an axis, |k| in the plane times the thickness of the partition: 0 to 2 %. Others,
+    /// where it would make 20 to 300 %, are RECON_INVALID_ARGUMENT. Samples must be in the order of acquisition.
     RECON_DENSITY_RAMP = 1,
     /// One over the density of samples under a window that reaches one Nyquist distance (Jackson et al. 1991): any
     /// trajectory, in one step, 5 to 15 %.
@@ -187,7 +187,8 @@ pub enum recon_warning {
     RECON_WARNING_NONE = 0,
     /// k reaches less than a quarter of what the image's size could resolve: in the wrong units, it blurs the image.
     RECON_WARNING_EXTENT = 1,
-    /// The default tolerance is out of the window's or the precision's reach. (One that is named and out of reach is an error.)
+    /// The default tolerance is out of the window's or the precision's reach. (One that is named and out of reach is an
+    /// error.)
     RECON_WARNING_TOLERANCE = 2,
 }
 
@@ -239,9 +240,9 @@ pub struct recon_progress {
 pub type recon_progress_callback =
     Option<unsafe extern "C" fn(progress: *const recon_progress, user_data: *mut c_void) -> c_int>;
 
-/// Asked whether the running call is to end, by the thread that made the call and no other. Zero continues; anything else
-/// ends the call with RECON_CANCELLED. It should take some microseconds at most, must not use the plan, and must return
-/// normally (no exception, no longjmp).
+/// Asked whether the running call is to end, by the thread that made the call and no other. Zero continues; anything
+/// else ends the call with RECON_CANCELLED. It should take some microseconds at most, must not use the plan, and must
+/// return normally (no exception, no longjmp).
 pub type recon_interrupt_callback = Option<unsafe extern "C" fn(user_data: *mut c_void) -> c_int>;
 
 /// A scan: the trajectory, the image, the coils. Set it up with recon_geometry_init, then fill in at least dims,
@@ -261,11 +262,11 @@ pub struct recon_geometry {
     pub dims: [u64; 3],
     /// Samples of one coil and frame.
     pub samples: u64,
-    /// k-space coordinates along x, y, z in cycles per voxel, within [-0.5, 0.5]: [samples] reals each. What lies outside
-    /// by no more than 1e-6 is taken for the edge.
+    /// k-space coordinates along x, y, z in cycles per voxel, within [-0.5, 0.5]: [samples] reals each. What lies
+    /// outside by no more than 1e-6 is taken for the edge.
     pub coordinates: [*const c_void; 3],
-    /// Reals from one sample's coordinate to the next's. 0 or 1: separate arrays. Of one array with all coordinates of a
-    /// sample together: ndim, with the addresses of its first ndim elements as coordinates.
+    /// Reals from one sample's coordinate to the next's. 0 or 1: separate arrays. Of one array with all coordinates of
+    /// a sample together: ndim, with the addresses of its first ndim elements as coordinates.
     pub coordinate_stride: u64,
     /// Density weights, none negative: [samples] reals. Or NULL: all are 1 (and recon_grid computes its own).
     pub weights: *const c_void,
@@ -303,37 +304,40 @@ pub struct recon_options {
     pub window: u32,
     /// A recon_device; default RECON_DEVICE_AUTO.
     pub device: u32,
-    /// Indices in device_indices; 0 for the first GPU. Several share the work: coils with NUFFT, voxels with exact sums;
-    /// under a memory limit, and where there is nothing to share, the first does it alone.
+    /// Indices in device_indices; 0 for the first GPU. Several share the work: coils with NUFFT, voxels with exact
+    /// sums; under a memory limit, and where there is nothing to share, the first does it alone.
     pub device_count: u32,
     /// Which devices, for RECON_DEVICE_CUDA: [device_count]. Or NULL.
     pub device_indices: *const u32,
-    /// CPU threads, the caller's among them; the others start with the plan and end with it. 0 (default): as many as the
-    /// machine runs at once.
+    /// CPU threads, the caller's among them; the others start with the plan and end with it. 0 (default): as many as
+    /// the machine runs at once.
     pub threads: u32,
-    /// Not 0: the k-space and image arrays of recon_forward, recon_fhd, recon_weighted_fhd, recon_normal, recon_grid and
-    /// recon_cg are addresses in the GPU's memory. All else stays in the host's.
+    /// Not 0: the k-space and image arrays of recon_forward, recon_fhd, recon_weighted_fhd, recon_normal, recon_grid
+    /// and recon_cg are addresses in the GPU's memory. All else stays in the host's.
     pub pointers_on_device: u32,
-    /// Relative l2 error of a transform against the exact sums, in (0, 1). 0 (default): 1e-5. It is kept wherever samples
-    /// are, few or hundreds of thousands in one place; an entry of E, all of which have size 1, errs by at most five times
-    /// as much. Exact sums err by rounding only; over a voxel list on a GPU in f32 the special function units make the sines
-    /// (the sums' error is about 2e-6), unless the tolerance is below 1e-5, which takes 2.5 times the time.
+    /// Relative l2 error of a transform against the exact sums, in (0, 1). 0 (default): 1e-5. It is kept wherever
+    /// samples are, few or hundreds of thousands in one place; an entry of E, all of which have size 1, errs by at most
+    /// five times as much. Exact sums err by rounding only; over a voxel list on a GPU in f32 the special function
+    /// units make the sines (the sums' error is about 2e-6), unless the tolerance is below 1e-5, which takes 2.5 times
+    /// the time.
     pub tolerance: f64,
     /// Bytes that the plan and its operations may hold beyond the caller's arrays. 0 (default): no limit.
     pub memory_limit: u64,
     /// A recon_simd; default RECON_SIMD_AUTO. RECON_UNSUPPORTED when the processor lacks the level.
     pub simd: u32,
-    /// Not 0: the GPU's work is queued on stream. 0 (default): on a stream of the plan's own, and calls return when their
-    /// results are there.
+    /// Not 0: the GPU's work is queued on stream. 0 (default): on a stream of the plan's own, and calls return when
+    /// their results are there.
     pub use_stream: u32,
-    /// A CUstream or cudaStream_t of the GPU's primary context that outlives the plan; NULL is the default stream. Calls
-    /// whose arrays are all on the GPU then may return before their results are there: they are for what is queued next.
+    /// A CUstream or cudaStream_t of the GPU's primary context that outlives the plan; NULL is the default stream.
+    /// Calls whose arrays are all on the GPU then may return before their results are there: they are for what is
+    /// queued next.
     pub stream: *mut c_void,
-    /// Called now and then while the plan is made and in every call with it: about fifty times a second, less often where
-    /// the work allows no more (one NUFFT of a large image). Once it says so the call ends; the plan is as good as before.
-    /// For outputs to be untouched then, exact sums, Q, and transforms of several coils or frames are computed apart, in
-    /// memory of the output's size that memory_limit counts. With pointers_on_device transforms only ask before they begin,
-    /// and several GPUs that share work are not interrupted while they do their parts. Or NULL (default).
+    /// Called now and then while the plan is made and in every call with it: about fifty times a second, less often
+    /// where the work allows no more (one NUFFT of a large image). Once it says so the call ends; the plan is as good
+    /// as before. For outputs to be untouched then, exact sums, Q, and transforms of several coils or frames are
+    /// computed apart, in memory of the output's size that memory_limit counts. With pointers_on_device transforms only
+    /// ask before they begin, and several GPUs that share work are not interrupted while they do their parts. Or NULL
+    /// (default).
     pub interrupt: recon_interrupt_callback,
     /// Handed to interrupt; to be there until the plan is destroyed.
     pub interrupt_data: *mut c_void,
@@ -385,11 +389,11 @@ pub struct recon_plan_properties {
     pub simd: [c_char; 32],
 }
 
-/// Bytes that a plan and its operations take, at their peaks, beyond the caller's arrays: see recon_plan_memory. Set it up
-/// with recon_memory_init.
+/// Bytes that a plan and its operations take, at their peaks, beyond the caller's arrays: see recon_plan_memory. Set it
+/// up with recon_memory_init.
 ///
-/// Each figure is that of a plan that serves this one operation, the plan included. Q stays: once recon_normal or recon_cg
-/// were called, other operations take host_q and device_q more.
+/// Each figure is that of a plan that serves this one operation, the plan included. Q stays: once recon_normal or
+/// recon_cg were called, other operations take host_q and device_q more.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct recon_memory {

@@ -1,5 +1,5 @@
-//! The choice of window width and oversampling from the tolerance that a user names: of those that keep it, the ones that cost
-//! least.
+//! The choice of window width and oversampling from the tolerance that a user names: of those that keep it, the ones
+//! that cost least.
 
 use super::window::Shape;
 use crate::backend::MAX_WIDTH;
@@ -22,8 +22,8 @@ pub struct Choice {
     pub error: f64,
 }
 
-/// Chooses window width and oversampling between 1.25 and 2 for an image of `dims` voxels, so that the error stays within
-/// `tolerance` in a precision of machine epsilon `epsilon`, at the least `cost`.
+/// Chooses window width and oversampling between 1.25 and 2 for an image of `dims` voxels, so that the error stays
+/// within `tolerance` in a precision of machine epsilon `epsilon`, at the least `cost`.
 ///
 /// A tolerance of 0 asks for [`defaults::TOLERANCE`], or for the best that the window reaches if that is worse.
 pub fn choose(
@@ -38,7 +38,8 @@ pub fn choose(
     }
     let by_default = tolerance == 0.0;
     let tolerance = if by_default { defaults::TOLERANCE } else { tolerance };
-    // Those that could be cheapest come first; the rest need no look once one is found that is cheaper than they can be.
+    // Those that could be cheapest come first; the rest need no look once one is found that is cheaper than they can
+    // be.
     let mut sigmas: Vec<(f64, f64)> = sigmas()
         .map(|sigma| {
             let width = least_width(tolerance, sigma);
@@ -122,20 +123,21 @@ impl Choice {
         Choice { shape, grid, error }
     }
 
-    /// The polynomials of the window's taps, exact enough not to show in the error: on each axis of an image of `dims` voxels
-    /// they make a tenth of it, in the worst voxel and at the worst position.
+    /// The polynomials of the window's taps, exact enough not to show in the error: on each axis of an image of `dims`
+    /// voxels they make a tenth of it, in the worst voxel and at the worst position.
     pub fn taps(&self, dims: &[usize]) -> Vec<Vec<f64>> {
         let edge = dims.iter().zip(&self.grid).map(|(&n, &g)| (n / 2) as f64 / g as f64).fold(0.0, f64::max);
         self.shape.polynomials(edge, 0.1 * self.error)
     }
 }
 
-/// Aliasing errors of the axes add in squares: they are means over positions between the grid's cells, and the worst voxel
-/// stands for all, which is more than the mean over voxels. An axis of few voxels has no such reserve: there the worst
-/// position counts (but for the bilinear window, which would reach no tolerance). Rounding errors of spreading and FFT are amplified by the correction; the factor was measured over
-/// widths 6 to 16 and oversampling 1.25 to 2, in 2D and 3D. It is five times what evenly spread samples make.
-/// Equal samples on a Cartesian grid can make seven times as much, since their roundings repeat along the grid and all go to a few
-/// voxels. It does not grow with the number of samples that meet, since spreading sums these in blocks.
+/// Aliasing errors of the axes add in squares: they are means over positions between the grid's cells, and the worst
+/// voxel stands for all, which is more than the mean over voxels. An axis of few voxels has no such reserve: there the
+/// worst position counts (but for the bilinear window, which would reach no tolerance). Rounding errors of spreading
+/// and FFT are amplified by the correction; the factor was measured over widths 6 to 16 and oversampling 1.25 to 2, in
+/// 2D and 3D. It is five times what evenly spread samples make. Equal samples on a Cartesian grid can make seven times
+/// as much, since their roundings repeat along the grid and all go to a few voxels. It does not grow with the number of
+/// samples that meet, since spreading sums these in blocks.
 fn expected_error(shape: &Shape, dims: &[usize], grid: &[usize], epsilon: f64) -> f64 {
     let (mut square, mut in_place) = (0.0, 0.0);
     let mut amplification = 1.0;

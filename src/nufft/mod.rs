@@ -1,8 +1,8 @@
 //! The non-uniform fast Fourier transform: gridding with a window chosen from the tolerance.
 //!
-//! Adjoint: spread the samples onto an oversampled grid, transform, crop, divide by the window's transform. Forward: the
-//! transpose of each step in reverse (Jackson et al., IEEE Trans. Med. Imaging 10:473, 1991; Beatty et al., ibid. 24:799,
-//! 2005).
+//! Adjoint: spread the samples onto an oversampled grid, transform, crop, divide by the window's transform. Forward:
+//! the transpose of each step in reverse (Jackson et al., IEEE Trans. Med. Imaging 10:473, 1991; Beatty et al., ibid.
+//! 24:799, 2005).
 
 pub mod choice;
 pub(crate) mod toeplitz;
@@ -37,8 +37,8 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         choose(window, dims, tolerance, T::EPSILON, cost)
     }
 
-    /// Bytes of the oversampled grids of `arrays` and of the sorted samples, with what the transforms work in: what a plan
-    /// will hold, before it is made.
+    /// Bytes of the oversampled grids of `arrays` and of the sorted samples, with what the transforms work in: what a
+    /// plan will hold, before it is made.
     pub fn bytes(backend: &B, choice: &Choice, samples: usize, arrays: usize) -> Result<usize> {
         let complex = std::mem::size_of::<Complex<T>>();
         let grids = [&choice.grid[..], &[arrays, complex]].concat();
@@ -47,8 +47,8 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         Ok(checked_product(&grids, "the oversampled grid")?.saturating_add(points))
     }
 
-    /// Plans transforms between samples at `k` (one slice an axis) and images of `dims` voxels, `arrays` of them at once
-    /// at most.
+    /// Plans transforms between samples at `k` (one slice an axis) and images of `dims` voxels, `arrays` of them at
+    /// once at most.
     pub fn new(backend: &B, k: &[&[T]], dims: &[usize], choice: Choice, arrays: usize) -> Result<Self> {
         let grid_len = checked_product(&choice.grid, "the oversampled grid")?;
         let all = checked_product(&[grid_len, arrays], "the oversampled grids")?;

@@ -1,7 +1,7 @@
 //! E^H W E as a convolution: Q(delta) = sum_m w_m |phi(k_m)|^2 exp(+i 2 pi k_m.delta), and its spectrum.
 //!
 //! E^H W E x is Toeplitz in the voxels, so it is a convolution with Q, done by FFT on the doubled grid (Fessler et al.,
-//! IEEE Trans. Signal Process. 53:3393, 2005; Stone et al. 2008 call the kernel Q). Q itself is 2^d adjoints of the
+//! IEEE Trans. Signal Process. 53:3393, 2005; Stone et al. 2008 call the kernel Q). Q itself is 2^(d-1) adjoints of the
 //! weights on the image's own grid, each shifted by half the doubled grid, so it needs no larger plan.
 
 use crate::backend::{Backend, Complexes, ComplexesMut};

@@ -1,5 +1,5 @@
-//! Gridding windows: their values, their Fourier transforms, and the error that they make. Which one a tolerance asks for is in
-//! `choice`.
+//! Gridding windows: their values, their Fourier transforms, and the error that they make. Which one a tolerance asks
+//! for is in `choice`.
 //!
 //! A window phi of width W grid cells turns a sample into W values an axis, and the image is divided by the window's
 //! Fourier transform afterwards. What aliases into voxel n from the periods p != 0 of the grid of size G is the error:
@@ -128,8 +128,8 @@ impl Shape {
         (1..=PERIODS).map(alias).sum::<f64>() / self.fourier(xi).abs()
     }
 
-    /// The largest error of the voxels up to the image's edge, whose frequency is `edge`. It may lie inside: a shape can
-    /// be without error at one voxel by chance.
+    /// The largest error of the voxels up to the image's edge, whose frequency is `edge`. It may lie inside: a shape
+    /// can be without error at one voxel by chance.
     pub fn worst_error(&self, edge: f64) -> f64 {
         [0.3, 0.5, 0.65, 0.75, 0.83, 0.9, 0.95, 1.0]
             .iter()
@@ -152,8 +152,8 @@ impl Shape {
         try_collect(n, "the correction of the window", (0..n).map(factor))
     }
 
-    /// How much the division by the window's transform amplifies rounding errors of the transform: the RMS over voxels up
-    /// to frequency `edge`.
+    /// How much the division by the window's transform amplifies rounding errors of the transform: the RMS over voxels
+    /// up to frequency `edge`.
     pub(super) fn amplification(&self, edge: f64) -> f64 {
         const POINTS: usize = 12;
         let square = |i: usize| (self.fourier(0.0) / self.fourier((i as f64 + 0.5) / POINTS as f64 * edge)).powi(2);
@@ -161,9 +161,9 @@ impl Shape {
     }
 
     /// Polynomials for the `width` taps of a sample: tap j at offset f in [0, 1) is the window at j + f - W/2, a
-    /// polynomial in t = 2 f - 1. Returns coefficients [degree + 1][width], highest power first, of the least degree that
-    /// makes an error of at most `accuracy` in every voxel up to frequency `edge`, relative to a voxel's value and wherever
-    /// the sample is; where rounding lets none, of the degree that makes the least.
+    /// polynomial in t = 2 f - 1. Returns coefficients [degree + 1][width], highest power first, of the least degree
+    /// that makes an error of at most `accuracy` in every voxel up to frequency `edge`, relative to a voxel's value and
+    /// wherever the sample is; where rounding lets none, of the degree that makes the least.
     pub fn polynomials(&self, edge: f64, accuracy: f64) -> Vec<Vec<f64>> {
         // The window is even: what happens at t happens mirrored at -t.
         const POSITIONS: usize = 20;

@@ -1,14 +1,14 @@
 //! Coil sensitivities from the data themselves, and the combination of coil images.
 //!
 //! Sensitivities are smooth, so they are estimated at low resolution: the centre of k-space, tapered, is gridded to a
-//! small image of each coil; in each voxel the coils' sensitivities are the dominant eigenvector of their covariance in a
-//! neighbourhood (Walsh et al., Magn. Reson. Med. 43:682, 2000), its phase that of one virtual coil; the maps are then
-//! interpolated to the image's grid and scaled to sum_c |S_c|^2 = 1, so that an image combined with them has the
+//! small image of each coil; in each voxel the coils' sensitivities are the dominant eigenvector of their covariance in
+//! a neighbourhood (Walsh et al., Magn. Reson. Med. 43:682, 2000), its phase that of one virtual coil; the maps are
+//! then interpolated to the image's grid and scaled to sum_c |S_c|^2 = 1, so that an image combined with them has the
 //! magnitude of the root sum of squares.
 //!
-//! It is an estimate. Its phase is that of the virtual coil, not that of the object. It means nothing where there is only
-//! noise. It is wrong where sensitivities change faster than the central samples resolve, where the scan has few samples in the
-//! centre, and where the object is larger than the field of view.
+//! It is an estimate. Its phase is that of the virtual coil, not that of the object. It means nothing where there is
+//! only noise. It is wrong where sensitivities change faster than the central samples resolve, where the scan has few
+//! samples in the centre, and where the object is larger than the field of view.
 
 use crate::base::defaults;
 use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
@@ -133,9 +133,9 @@ fn block_means<T: Real>(image: &[Complex<T>], dims: &[usize], low: &[usize], sum
     Ok(())
 }
 
-/// The dominant eigenvector of the coils' covariance around each voxel, [voxels, coils], by power iteration in all voxels at
-/// once: with x = sum_c conj(S_c) x_c, the covariance times S is the neighbourhood's mean of x_c conj(x). It starts from
-/// the virtual coil that collects the most energy of the whole image, and so takes its phase.
+/// The dominant eigenvector of the coils' covariance around each voxel, [voxels, coils], by power iteration in all
+/// voxels at once: with x = sum_c conj(S_c) x_c, the covariance times S is the neighbourhood's mean of x_c conj(x). It
+/// starts from the virtual coil that collects the most energy of the whole image, and so takes its phase.
 pub(crate) fn walsh(images: &[Complex<f64>], dims: &[usize], coils: usize) -> Result<Vec<Complex<f64>>> {
     let voxels: usize = dims.iter().product();
     let what = "the covariance of coils";

@@ -18,13 +18,13 @@ mod ramp;
 /// How density weights are computed.
 ///
 /// Percentages are errors of the gridded head phantom on fully sampled trajectories without noise, against the same
-/// resolution; `cargo run --release --example densities` prints them for many trajectories. Rosettes and random points leave
-/// gaps: 5 to 25 % with any weights.
+/// resolution; `cargo run --release --example densities` prints them for many trajectories. Rosettes and random points
+/// leave gaps: 5 to 25 % with any weights.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Density {
     /// |k|^(d-1), for samples that lie evenly along lines through the centre, or along spirals whose radius grows
-    /// evenly; in a stack of either, |k| in the plane times the thickness of the partition: 0 to 2 % error, and with half
-    /// of the spokes that the Nyquist rate asks for. The centre gets what a sum lacks of the integral. Lines and
+    /// evenly; in a stack of either, |k| in the plane times the thickness of the partition: 0 to 2 % error, and with
+    /// half of the spokes that the Nyquist rate asks for. The centre gets what a sum lacks of the integral. Lines and
     /// partitions are taken to be spread evenly over the angles. All other trajectories, where it would make 20 to 300
     /// %, are `InvalidArgument`; samples must be in the order of acquisition.
     Ramp,
@@ -38,8 +38,8 @@ pub enum Density {
     /// the last two (Nesterov 1983), which saves half of the steps. Stops after `iterations`, or when the RMS over the
     /// samples of C w - 1 changes by less than `tolerance`: 7 to 15 steps.
     PipeMenon {
-        /// At most so many iterations. Beyond those that the tolerance asks for single weights grow uneven: on spokes at
-        /// the Nyquist rate by 2 % RMS after 8, by 20 % after 30.
+        /// At most so many iterations. Beyond those that the tolerance asks for single weights grow uneven: on spokes
+        /// at the Nyquist rate by 2 % RMS after 8, by 20 % after 30.
         iterations: usize,
         /// Change of the RMS deviation below which there is nothing more to gain.
         tolerance: f64,
@@ -99,8 +99,8 @@ const EXTRAPOLATED: usize = 15;
 const ACCURACY: f64 = 2e-5;
 
 impl DensityWindow {
-    /// The grid that densities are summed on. Even, as grids are everywhere. Without transforms it need not be a fast size,
-    /// and samples of a Cartesian grid are on its points.
+    /// The grid that densities are summed on. Even, as grids are everywhere. Without transforms it need not be a fast
+    /// size, and samples of a Cartesian grid are on its points.
     fn sizes(&self, dims: &[usize]) -> Vec<usize> {
         let cells = |&n: &usize| n.saturating_mul(self.oversampling).max(2 * self.width).next_multiple_of(2);
         dims.iter().map(cells).collect()

@@ -1,10 +1,11 @@
 //! The scale at which gridding returns an object.
 //!
-//! Weights are right when gridding returns some object h as it is: with A the gridding of E h, <h, A h> = <h, h>, that is
-//! sum_m w_m |H(k_m)|^2 = sum_r |h(r)|^2, H being the discrete-time Fourier transform of h. For samples on a whole Cartesian
-//! grid this holds for every h within the image, however few voxels it has (Parseval). h is a Kaiser window along each axis
-//! (Kaiser and Schafer, IEEE Trans. Acoust. Speech Signal Process. 28:105, 1980): it fills the image, and its spectrum stays
-//! where k was measured. Along an axis where k is always 0 it is constant: so must the object be.
+//! Weights are right when gridding returns some object h as it is: with A the gridding of E h, <h, A h> = <h, h>, that
+//! is sum_m w_m |H(k_m)|^2 = sum_r |h(r)|^2, H being the discrete-time Fourier transform of h. For samples on a whole
+//! Cartesian grid this holds for every h within the image, however few voxels it has (Parseval). h is a Kaiser window
+//! along each axis (Kaiser and Schafer, IEEE Trans. Acoust. Speech Signal Process. 28:105, 1980): it fills the image,
+//! and its spectrum stays where k was measured. Along an axis where k is always 0 it is constant: so must the object
+//! be.
 
 use crate::base::error::{bail, try_collect, Result};
 use crate::base::geometry::{ends, reach};
@@ -12,18 +13,19 @@ use crate::base::real::Real;
 use crate::nufft::window::bessel_i0;
 use std::f64::consts::{PI, TAU};
 
-/// The reach of k times the window's length, at most: the spectrum of a longer window would see but the innermost samples,
-/// one of a shorter window those beyond the densely sampled centre.
+/// The reach of k times the window's length, at most: the spectrum of a longer window would see but the innermost
+/// samples, one of a shorter window those beyond the densely sampled centre.
 const MOST_PERIODS: f64 = 64.0;
 /// The window's length, at most: more voxels differ in nothing that a scan could tell.
 const MOST_VOXELS: usize = 1 << 16;
 /// Samples of the spectrum for each period of the window's length, between which cubics interpolate to 1e-6.
 const STEPS: f64 = 32.0;
-/// How far from k = 0 the nearest sample may lie: further away, the mean of an object cannot be known. In Cartesian sample
-/// distances 1/n or, where the samples are fewer than would fill k-space so, in theirs.
+/// How far from k = 0 the nearest sample may lie: further away, the mean of an object cannot be known. In Cartesian
+/// sample distances 1/n or, where the samples are fewer than would fill k-space so, in theirs.
 const NEAREST: f64 = 2.0;
 
-/// A density weight after scaling, at most. All of k-space has the volume 1: a larger one drowns the image in one sample.
+/// A density weight after scaling, at most. All of k-space has the volume 1: a larger one drowns the image in one
+/// sample.
 pub(crate) const LARGEST_WEIGHT: f64 = 1e6;
 
 /// For the message when there is no memory.
@@ -73,11 +75,12 @@ impl Spectrum {
     }
 }
 
-/// What density weights must be multiplied by for gridding to return an object at its own scale: see the head of this file.
+/// What density weights must be multiplied by for gridding to return an object at its own scale: see the head of this
+/// file.
 ///
 /// # Errors
-/// `InvalidArgument` where no sample of positive weight lies near the centre of k-space, and where a weight far from it would
-/// outweigh all of k-space; `OutOfHostMemory`.
+/// `InvalidArgument` where no sample of positive weight lies near the centre of k-space, and where a weight far from it
+/// would outweigh all of k-space; `OutOfHostMemory`.
 pub(crate) fn gridding_scale<T: Real>(k: &[&[T]], dims: &[usize], weight: impl Fn(usize) -> f64) -> Result<f64> {
     let reaches: Vec<f64> = k.iter().map(|k| reach(ends(k))).collect();
     let axes = reaches.iter().zip(dims).map(|(&reach, &n)| Spectrum::new(n, reach)).collect::<Result<Vec<_>>>()?;
@@ -143,7 +146,8 @@ mod tests {
     fn the_spectrum_is_the_windows_and_interpolates_it() {
         for (n, reach) in [(1, 0.5), (2, 0.5), (8, 0.0), (9, 0.3), (64, 0.5), (300, 0.0625)] {
             let coarse = Spectrum::new(n, reach).unwrap();
-            // Parseval: the mean of |H|^2 over a whole period is the sum of |h|^2; what lies beyond the reach is missing.
+            // Parseval: the mean of |H|^2 over a whole period is the sum of |h|^2; what lies beyond the reach is
+            // missing.
             if reach == 0.5 {
                 let points = 8 * n;
                 let mean = (0..points).map(|i| coarse.at((i as f64 + 0.3) / points as f64 - 0.5)).sum::<f64>();

@@ -25,9 +25,10 @@ pub enum Prior<'a, T: Real> {
     Identity,
     /// R = differences between neighbours along each axis.
     Differences,
-    /// Differences, each multiplied by exp(-(d/s)^2), d being the difference of the same two voxels in a reference image and
-    /// s `edge` times the reference's largest magnitude: smooth within tissues, free across their borders (after Haldar et
-    /// al., Magn. Reson. Med. 59:810, 2008, the prior of Stone et al. 2008). R^H R then has the squares, exp(-2 (d/s)^2).
+    /// Differences, each multiplied by exp(-(d/s)^2), d being the difference of the same two voxels in a reference
+    /// image and s `edge` times the reference's largest magnitude: smooth within tissues, free across their borders
+    /// (after Haldar et al., Magn. Reson. Med. 59:810, 2008, the prior of Stone et al. 2008). R^H R then has the
+    /// squares, exp(-2 (d/s)^2).
     Anatomical {
         /// The reference, [nx, ny, nz], in any unit.
         reference: &'a [T],
@@ -109,8 +110,8 @@ impl<T: Real, B: Backend<T>> PriorOperator<T, B> {
     }
 }
 
-/// Weights in R^H R of the differences between each voxel and the next along each axis, [voxels, axes]: the squares of what R
-/// multiplies the differences by.
+/// Weights in R^H R of the differences between each voxel and the next along each axis, [voxels, axes]: the squares of
+/// what R multiplies the differences by.
 fn edge_weights<T: Real>(dims: &[usize], reference: &[T], edge: f64) -> Result<Vec<T>> {
     let voxels: usize = dims.iter().product();
     check_len("voxels of the reference image", reference.len(), voxels, "one a voxel")?;

@@ -1,9 +1,10 @@
-//! Images on another matrix and field of view: from the encoded matrix, on which they are reconstructed, to the one wanted.
+//! Images on another matrix and field of view: from the encoded matrix, on which they are reconstructed, to the one
+//! wanted.
 //!
-//! Where the voxels wanted have another size, the image is interpolated to that size by Fourier (zeros are appended to its
-//! spectrum, or the ends cut off), over its whole field of view; then its middle is cut out, or surrounded by zeros. Readout
-//! oversampling, a field of view that is larger at equal voxels, is thus cut away, and nothing else is done. The voxel with
-//! index floor(n/2) stays where it is, and the object keeps its scale.
+//! Where the voxels wanted have another size, the image is interpolated to that size by Fourier (zeros are appended to
+//! its spectrum, or the ends cut off), over its whole field of view; then its middle is cut out, or surrounded by
+//! zeros. Readout oversampling, a field of view that is larger at equal voxels, is thus cut away, and nothing else is
+//! done. The voxel with index floor(n/2) stays where it is, and the object keeps its scale.
 //!
 use crate::backend::cpu::fft::any_length::LineFft;
 use crate::backend::cpu::simd::Level;
@@ -26,8 +27,8 @@ pub struct Resize {
 }
 
 impl Resize {
-    /// From images of `from` voxels that cover `fov`, to images of `to` voxels that cover `to_fov`, both in the same unit.
-    /// Along an axis where one of these is not known (0, negative, or not a number), all voxels have one size.
+    /// From images of `from` voxels that cover `fov`, to images of `to` voxels that cover `to_fov`, both in the same
+    /// unit. Along an axis where one of these is not known (0, negative, or not a number), all voxels have one size.
     ///
     /// # Errors
     /// `InvalidSize` for anything but two or three sizes an image, or a size of 0; `SizeMismatch` for fields of view of
@@ -91,8 +92,8 @@ impl Resize {
     /// An image of the one matrix, on the other.
     ///
     /// # Errors
-    /// `SizeMismatch` for another number of voxels, `NotFinite` with the index of a voxel that is not, or that overflows,
-    /// `OutOfHostMemory`.
+    /// `SizeMismatch` for another number of voxels, `NotFinite` with the index of a voxel that is not, or that
+    /// overflows, `OutOfHostMemory`.
     pub fn apply<T: Real>(&self, image: &[Complex<T>], out: &mut [Complex<T>]) -> Result<()> {
         check(image, &self.from, out, &self.to)?;
         if !self.any_interpolates() {
@@ -175,8 +176,8 @@ fn put<T: Real>(image: &[Complex<f64>], out: &mut [Complex<T>]) -> Result<()> {
     Ok(())
 }
 
-/// The middle of an image of `from` voxels, or the image amid zeros, as one of `to` voxels. The voxel with index floor(n/2)
-/// stays where it is.
+/// The middle of an image of `from` voxels, or the image amid zeros, as one of `to` voxels. The voxel with index
+/// floor(n/2) stays where it is.
 ///
 /// # Panics
 /// When an image has another number of voxels.
@@ -205,7 +206,8 @@ struct Steps {
 }
 
 impl Steps {
-    /// Makes lines of `size` voxels of those along an axis, up to `most` at a time, through `f(count, lines, new lines)`.
+    /// Makes lines of `size` voxels of those along an axis, up to `most` at a time, through `f(count, lines, new
+    /// lines)`.
     fn along(
         &mut self,
         axis: usize,
@@ -275,7 +277,8 @@ impl Resample {
     }
 }
 
-/// The spectrum of a line as that of one with another number of voxels: frequencies that this lacks are cut off, others 0.
+/// The spectrum of a line as that of one with another number of voxels: frequencies that this lacks are cut off, others
+/// 0.
 fn move_frequencies(line: &[Complex<f64>], new: &mut [Complex<f64>]) {
     let (n, size) = (line.len(), new.len());
     let shared = n.min(size);
@@ -312,8 +315,8 @@ mod tests {
         }
     }
 
-    /// The image of `from` voxels as a sum of its frequencies, at the voxels wanted: slow, an axis at a time. Of an even
-    /// number of frequencies the lowest is half that and half its opposite.
+    /// The image of `from` voxels as a sum of its frequencies, at the voxels wanted: slow, an axis at a time. Of an
+    /// even number of frequencies the lowest is half that and half its opposite.
     fn slow(image: &[Complex<f64>], from: [usize; 3], scaled: [usize; 3], to: [usize; 3]) -> Vec<Complex<f64>> {
         let tau = std::f64::consts::TAU;
         // What voxel `j` of a line contributes to voxel `i` of the new one.
@@ -401,7 +404,8 @@ mod tests {
     #[test]
     fn undone_again() {
         let mut random = random(0x12_0012);
-        // Finer voxels and zeros around: nothing is lost of an odd number of frequencies. (Of an even one the lowest is.)
+        // Finer voxels and zeros around: nothing is lost of an odd number of frequencies. (Of an even one the lowest
+        // is.)
         let resize = Resize::new(&[7, 5, 4], &[7.0, 5.0, 4.0], &[16, 12, 6], &[8.0, 6.0, 6.0]).unwrap();
         assert_eq!((resize.scaled, resize.from(), resize.to()), ([14, 10, 4], [7, 5, 4], [16, 12, 6]));
         let image: Vec<Complex<f64>> = (0..140).map(|_| Complex::new(random(), random())).collect();

@@ -46,8 +46,8 @@ pub struct Phantom {
 impl Phantom {
     /// A phantom of `ndim` 2 or 3 from its shapes. They may overlap and may reach out of the field of view.
     ///
-    /// Errors: `InvalidSize` for another `ndim` or no shapes; `NotFinite`; `InvalidArgument` for a semi-axis that is not
-    /// positive, or for an ellipse that is moved or turned out of the plane.
+    /// Errors: `InvalidSize` for another `ndim` or no shapes; `NotFinite`; `InvalidArgument` for a semi-axis that is
+    /// not positive, or for an ellipse that is moved or turned out of the plane.
     pub fn new(ndim: usize, shapes: Vec<Ellipsoid>) -> Result<Self> {
         if ndim != 2 && ndim != 3 {
             bail!(InvalidSize, "a phantom of {ndim} dimensions was asked for: there are 2 and 3");
@@ -339,8 +339,8 @@ struct Series {
 }
 
 impl CoilModel {
-    /// Coils evenly spaced around the field of view, for `ndim` 2 or 3: coil c is centred at the angle 2 pi c / coils on
-    /// the unit circle (phantom coordinates), and has that angle as its phase there. In 3D the
+    /// Coils evenly spaced around the field of view, for `ndim` 2 or 3: coil c is centred at the angle 2 pi c / coils
+    /// on the unit circle (phantom coordinates), and has that angle as its phase there. In 3D the
     /// coils stand alternately on two rings, at z = 1/2 and z = -1/2; a single coil at z = 0.
     ///
     /// Errors: `InvalidSize` for no coils or another `ndim`.

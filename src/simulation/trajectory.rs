@@ -41,8 +41,8 @@ pub struct Trajectory {
 }
 
 impl Trajectory {
-    /// A trajectory from its coordinates, one vector an axis (x, y, z), each with `samples_per_shot` coordinates a shot.
-    /// Coordinates that rounding took past an end of [-0.5, 0.5) are taken for that end.
+    /// A trajectory from its coordinates, one vector an axis (x, y, z), each with `samples_per_shot` coordinates a
+    /// shot. Coordinates that rounding took past an end of [-0.5, 0.5) are taken for that end.
     ///
     /// Errors: `InvalidSize` for no or more than three axes, no samples, or a length that `samples_per_shot` does not
     /// divide; `SizeMismatch` for axes of different lengths; `NotFinite` and `CoordinateOutOfRange` with the index.
@@ -180,9 +180,9 @@ impl Trajectory {
         build(2, ("spokes", spokes), ("samples", samples), |p| spoke(p, spokes, samples, order, 0.0))
     }
 
-    /// A stack of stars (Peters et al. 2000, MRM 43:91): the spokes of [`Trajectory::radial2d`] in planes of constant kz,
-    /// the same in each; partition q lies at kz = (q - floor(partitions / 2)) / partitions. Ordered by partition, spoke,
-    /// sample, so that every n-th shot is a stack of fewer spokes; one spoke a shot.
+    /// A stack of stars (Peters et al. 2000, MRM 43:91): the spokes of [`Trajectory::radial2d`] in planes of constant
+    /// kz, the same in each; partition q lies at kz = (q - floor(partitions / 2)) / partitions. Ordered by partition,
+    /// spoke, sample, so that every n-th shot is a stack of fewer spokes; one spoke a shot.
     ///
     /// Errors: `InvalidSize` for a zero count; `SizeOverflow`; `OutOfHostMemory`.
     pub fn stack_of_stars(spokes: usize, samples: usize, partitions: usize, order: SpokeOrder) -> Result<Self> {
@@ -251,11 +251,11 @@ impl Trajectory {
         })
     }
 
-    /// PROPELLER blades (Pipe 1999, MRM 42:963): blade p is a strip of `lines` parallel lines, 1 / samples apart, turned
-    /// by p pi / blades about the centre; line l lies at (l - floor(lines / 2)) / samples across the strip, so that
-    /// each blade samples the centre. The strip is shortened to 2 h, h = sqrt(0.25 - (floor(lines / 2) / samples)^2),
-    /// so that its corners stay in the disc of radius 0.5 at every angle; along a line, samples are therefore
-    /// 2 h / samples apart. Ordered by blade, line, sample; one line a shot.
+    /// PROPELLER blades (Pipe 1999, MRM 42:963): blade p is a strip of `lines` parallel lines, 1 / samples apart,
+    /// turned by p pi / blades about the centre; line l lies at (l - floor(lines / 2)) / samples across the strip, so
+    /// that each blade samples the centre. The strip is shortened to 2 h, h = sqrt(0.25 - (floor(lines / 2) /
+    /// samples)^2), so that its corners stay in the disc of radius 0.5 at every angle; along a line, samples are
+    /// therefore 2 h / samples apart. Ordered by blade, line, sample; one line a shot.
     ///
     /// Errors: `InvalidSize` for a zero count; `InvalidArgument` when 2 lines > samples (a blade wider than half of
     /// k-space); `SizeOverflow`; `OutOfHostMemory`.

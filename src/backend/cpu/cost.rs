@@ -2,9 +2,9 @@
 
 use crate::base::fft_size::next_fast_size;
 
-/// Nanoseconds of an adjoint on one thread, reals having `real` bytes. The constants were measured with f32 on AVX-512 over
-/// widths 4 to 8, oversampling 1.25 to 2, in 2D and 3D (examples/stages.rs measures them anew); only ratios matter here, and
-/// those vary less between machines than times do.
+/// Nanoseconds of an adjoint on one thread, reals having `real` bytes. The constants were measured with f32 on AVX-512
+/// over widths 4 to 8, oversampling 1.25 to 2, in 2D and 3D (examples/stages.rs measures them anew); only ratios matter
+/// here, and those vary less between machines than times do.
 pub fn transform(grid: &[usize], dims: &[usize], samples: usize, width: usize, real: usize) -> f64 {
     // The taps and all else that a sample costs whatever the width, a vector of a window's row, a cell of the grid from
     // zeroing to the merging of tiles.

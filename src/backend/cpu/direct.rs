@@ -103,7 +103,8 @@ mod tests {
         lists.iter().map(|l| &l[..]).collect()
     }
 
-    /// Distance from out(a) = sum_b values(b) exp(sign i 2 pi a.b), relative to what the norm of such sums is on average.
+    /// Distance from out(a) = sum_b values(b) exp(sign i 2 pi a.b), relative to what the norm of such sums is on
+    /// average.
     fn compare<T: SimdReal>(
         out: &[Complex<T>],
         sign: f64,
@@ -180,8 +181,8 @@ mod tests {
         }
     }
 
-    // Bounds are some forty roundings: sums of a thousand numbers that drift away from zero lose a dozen, in double precision
-    // the reference as well.
+    // Bounds are some forty roundings: sums of a thousand numbers that drift away from zero lose a dozen, in double
+    // precision the reference as well.
     #[test]
     fn sums_on_grids_of_all_shapes() {
         for dims in [

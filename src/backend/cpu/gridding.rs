@@ -10,9 +10,10 @@
 //! where the window starts. Samples whose windows start in the same vector then meet in the same registers, and no load
 //! waits for a store that covers a part of it.
 //!
-//! A running sum rounds with every addition, and where thousands of samples add the same value to the same cells, as in the
-//! centre of a kooshball, all roundings may have one sign. So where many samples' windows start in one vector, these are
-//! summed in blocks, apart, and the blocks' sums added to the tile by sums of twice the precision (Knuth's TwoSum).
+//! A running sum rounds with every addition, and where thousands of samples add the same value to the same cells, as in
+//! the centre of a kooshball, all roundings may have one sign. So where many samples' windows start in one vector,
+//! these are summed in blocks, apart, and the blocks' sums added to the tile by sums of twice the precision (Knuth's
+//! TwoSum).
 
 use super::memory::Aligned;
 use super::simd::{prefetch, Arith, Kernel, Level, Vector};
@@ -26,8 +27,8 @@ use num_complex::Complex;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The edges of a tile in grid cells, about: buffers of 2D and 3D tiles fit the first and second cache, and rows are long
-/// enough for the grid's memory to be read and written at its bandwidth.
+/// The edges of a tile in grid cells, about: buffers of 2D and 3D tiles fit the first and second cache, and rows are
+/// long enough for the grid's memory to be read and written at its bandwidth.
 const TILE_2D: [usize; 3] = [64, 32, 1];
 const TILE_3D: [usize; 3] = [64, 16, 16];
 /// Samples whose taps are computed before any of them is used.
@@ -389,8 +390,8 @@ impl<T: SimdReal> Gridder<T> {
         })
     }
 
-    /// A thread's memory: there is more of it to make only when the plan is used from several threads at once, and where it
-    /// cannot be made the other's comes back.
+    /// A thread's memory: there is more of it to make only when the plan is used from several threads at once, and
+    /// where it cannot be made the other's comes back.
     fn work(&self) -> Lease<'_, Work<T>> {
         self.work.take_or_wait(|| self.make_work())
     }
@@ -538,8 +539,8 @@ impl<T: SimdReal> Gridder<T> {
                     // SAFETY: polynomials are rows of `tap_vectors` vectors.
                     let taps = unsafe { evaluate(&self.polynomials, row, v * lanes, t) };
                     for (i, (point, taps)) in block.iter().zip(taps).enumerate() {
-                        // SAFETY: a record has x_len reals for x, to which row_vectors and the shift keep, and `row` for
-                        // y and z each.
+                        // SAFETY: a record has x_len reals for x, to which row_vectors and the shift keep, and `row`
+                        // for y and z each.
                         unsafe {
                             let to = records.add(i * record);
                             if axis > 0 {
@@ -793,8 +794,8 @@ unsafe fn add_rows<T: SimdReal, A: Arith, const N: usize, const S: usize>(
     }
 }
 
-/// Adds the sums of a block, rows of `N` vectors, to the cells from `cells` on, and what rounding takes from them to those
-/// from `lost` on.
+/// Adds the sums of a block, rows of `N` vectors, to the cells from `cells` on, and what rounding takes from them to
+/// those from `lost` on.
 ///
 /// # Safety
 /// `sums` must be a block, and the window's rows from `cells` and from `lost` on lie inside a tile's buffers.

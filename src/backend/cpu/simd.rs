@@ -1,7 +1,7 @@
 //! One source for the arithmetic, compiled for several vector units, the best of which is picked at run time.
 //!
-//! A [`Kernel`] is written with the [`Vector`]s of a level, or in plain arrays of fixed size which the compiler turns into
-//! vector code; [`Level::run`] calls the copy of it compiled for that level. [`Level::choose`] picks the level.
+//! A [`Kernel`] is written with the [`Vector`]s of a level, or in plain arrays of fixed size which the compiler turns
+//! into vector code; [`Level::run`] calls the copy of it compiled for that level. [`Level::choose`] picks the level.
 
 use crate::base::error::{bail, Result};
 use crate::base::options::Simd;

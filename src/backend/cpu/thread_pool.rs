@@ -1,10 +1,10 @@
 //! A plan's own threads: started with the plan, joined when it goes, so that a host program may unload the library.
 //!
 //! A reconstruction of a small image is thousands of parallel regions of some microseconds each, so a region must cost
-//! little and allocate nothing. That is why these are not rayon's: its `broadcast` allocates a job for every thread, and
-//! the thread that calls it sleeps meanwhile. Here the caller works too, a region lives on its stack, and workers join it
-//! under one lock. A caller never waits for a worker to begin, only for those that have begun to end: regions within
-//! regions and calls from several threads at once make progress, with few workers or none.
+//! little and allocate nothing. That is why these are not rayon's: its `broadcast` allocates a job for every thread,
+//! and the thread that calls it sleeps meanwhile. Here the caller works too, a region lives on its stack, and workers
+//! join it under one lock. A caller never waits for a worker to begin, only for those that have begun to end: regions
+//! within regions and calls from several threads at once make progress, with few workers or none.
 
 use crate::base::error::{bail, Result};
 use crate::base::float_mode::FloatMode;
@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 /// More than any machine has; a negative number from C must not start four billion.
 const MOST_THREADS: usize = 4096;
-/// How long a thread looks for what it waits for before it sleeps: regions follow one another faster than a thread wakes,
-/// and the host's own threads hardly notice.
+/// How long a thread looks for what it waits for before it sleeps: regions follow one another faster than a thread
+/// wakes, and the host's own threads hardly notice.
 const PATIENCE: Duration = Duration::from_micros(30);
 
 /// The caller's thread and `count - 1` more.
@@ -121,8 +121,8 @@ struct State {
     closing: bool,
 }
 
-/// A parallel region. It lives on its caller's stack; the caller takes it off the list, after which no worker joins, and
-/// waits until none is inside.
+/// A parallel region. It lives on its caller's stack; the caller takes it off the list, after which no worker joins,
+/// and waits until none is inside.
 struct Region<'a> {
     work: &'a (dyn Fn() + Sync),
     /// Workers that may yet join, and those inside; written under the pool's lock.

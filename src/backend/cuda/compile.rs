@@ -1,8 +1,9 @@
-//! Kernels as text, compiled for a GPU by NVRTC when a plan first needs them, and the folder that keeps what was compiled.
+//! Kernels as text, compiled for a GPU by NVRTC when a plan first needs them, and the folder that keeps what was
+//! compiled.
 //!
-//! The folder is the environment variable RECON_CACHE_DIR, or `recon` in the user's cache folder. A file in it holds the
-//! machine code of one source with one set of options for one architecture, and the version of the NVRTC that made it. It
-//! appears whole, so that several processes may fill the folder at once; what is damaged, cut
+//! The folder is the environment variable RECON_CACHE_DIR, or `recon` in the user's cache folder. A file in it holds
+//! the machine code of one source with one set of options for one architecture, and the version of the NVRTC that made
+//! it. It appears whole, so that several processes may fill the folder at once; what is damaged, cut
 //! short or of another version is compiled anew; a folder that cannot be written is only read.
 
 use super::library::nvrtc;

@@ -83,8 +83,8 @@ fn blocks(count: usize) -> [u32; 3] {
     [count.div_ceil(THREADS).max(1) as u32, 1, 1]
 }
 
-/// In how many parts work of `blocks` blocks is best divided, `fill` of which run at once: as few as let the last round of
-/// blocks be nearly full.
+/// In how many parts work of `blocks` blocks is best divided, `fill` of which run at once: as few as let the last round
+/// of blocks be nearly full.
 fn parts(blocks: usize, fill: usize, most: usize, bytes: usize) -> usize {
     let most = most.min(PARTS_BYTES / bytes.max(1)).max(1);
     let rounds = |parts: usize| (blocks * parts).div_ceil(fill) as f64 / parts as f64;

@@ -214,8 +214,8 @@ impl Gpu {
     }
 }
 
-/// Queues a kernel: `launch!(gpu, function, grid, block, shared; arguments...)`, the arguments being places or values of the
-/// parameters' types. Unsafe, as [`Gpu::launch`] is.
+/// Queues a kernel: `launch!(gpu, function, grid, block, shared; arguments...)`, the arguments being places or values
+/// of the parameters' types. Unsafe, as [`Gpu::launch`] is.
 macro_rules! launch {
     ($gpu:expr, $function:expr, $grid:expr, $block:expr, $shared:expr; $($argument:expr),+ $(,)?) => {
         $gpu.launch($function, $grid, $block, $shared, &mut [$((&raw const *&$argument).cast_mut().cast::<std::ffi::c_void>()),+])

@@ -1,5 +1,5 @@
-//! Gridding on a GPU: samples are sorted there by the tiles of the grid that they touch, then spread and interpolated by the
-//! kernels of kernels/gridding.cu, which says how.
+//! Gridding on a GPU: samples are sorted there by the tiles of the grid that they touch, then spread and interpolated
+//! by the kernels of kernels/gridding.cu, which says how.
 
 use super::compile::Kernels;
 use super::gpu::{launch, Gpu};
@@ -132,9 +132,9 @@ impl Spreading {
         Layout::new(size, [0, 1, 2].map(|a| tile[a].min(size[a].div_ceil(2))))
     }
 
-    /// The samples of a segment, at most: short enough to keep all of the GPU at work. Where tens of thousands of samples
-    /// meet, all roundings of a sum may have one sign: in single precision segments are shorter there, since their sums are
-    /// added in double precision.
+    /// The samples of a segment, at most: short enough to keep all of the GPU at work. Where tens of thousands of
+    /// samples meet, all roundings of a sum may have one sign: in single precision segments are shorter there, since
+    /// their sums are added in double precision.
     fn length(&self, pairs: usize) -> Length {
         let least = if self.tensor && self.width >= 8 { 768 } else { 512 };
         let most = if self.tensor || self.bytes == 8 { 4096 } else { 1024 };
@@ -164,8 +164,8 @@ struct Gathering {
 impl Gathering {
     const TILE_X: usize = 16;
 
-    /// The largest tile of which a GPU with so much shared memory in a block holds two, or one; where samples are too few
-    /// to need most of a tile's cells, they are read from the grid.
+    /// The largest tile of which a GPU with so much shared memory in a block holds two, or one; where samples are too
+    /// few to need most of a tile's cells, they are read from the grid.
     fn new(axes: usize, width: usize, bytes: usize, size: [usize; 3], samples: usize, shared: usize) -> Self {
         let all: &[[usize; 2]] =
             if axes == 3 { &[[8, 8], [8, 4], [4, 4], [4, 2], [2, 2]] } else { &[[32, 1], [16, 1], [8, 1], [4, 1]] };
@@ -270,8 +270,8 @@ struct Sort<'a> {
     total: DeviceArray<u64>,
 }
 
-/// Runs of the tiles' lists, and the order in which they are worked on, the longest first. There is room for more than there
-/// are.
+/// Runs of the tiles' lists, and the order in which they are worked on, the longest first. There is room for more than
+/// there are.
 struct Segments {
     segments: DeviceArray<u64>,
     schedule: DeviceArray<u32>,
@@ -302,7 +302,8 @@ fn blocks(n: usize) -> [u32; 3] {
 
 const BLOCK: [u32; 3] = [THREADS as u32, 1, 1];
 
-// In all of these: arrays are of this GPU and as long as the kernels want them, parameters are those of the kernel launched.
+// In all of these: arrays are of this GPU and as long as the kernels want them, parameters are those of the kernel
+// launched.
 impl<'a> Sort<'a> {
     fn new(gpu: &'a Gpu) -> Result<Self> {
         let kernels = sort_kernels();
@@ -367,8 +368,9 @@ impl<'a> Sort<'a> {
         }
     }
 
-    /// Cuts the lists of tiles, of `span` keys each, into segments of at most this length; a tile without samples has `least`
-    /// segments. `planes` are those of a tile and of the window where segments of a tile that has several get planes.
+    /// Cuts the lists of tiles, of `span` keys each, into segments of at most this length; a tile without samples has
+    /// `least` segments. `planes` are those of a tile and of the window where segments of a tile that has several get
+    /// planes.
     #[allow(clippy::too_many_arguments)]
     fn cut(
         &self,
@@ -419,7 +421,8 @@ const WHAT: &str = "the sorted samples";
 
 /// Samples sorted for one grid and window.
 pub struct Gridder<T> {
-    /// Coefficients of the first half of the taps, lowest power first, without gaps: so many as the kernels were made for.
+    /// Coefficients of the first half of the taps, lowest power first, without gaps: so many as the kernels were made
+    /// for.
     polynomials: [T; COEFFICIENTS],
     spreading: Spreading,
     gathering: Gathering,
@@ -647,8 +650,8 @@ impl<T: Real> Gridder<T> {
         let (layout, few) = (self.spread_layout, self.few as u32);
         let depth = layout.tile[2] as usize;
         let sums = self.few * depth.div_ceil(SUM_WARPS) + self.many * depth;
-        // SAFETY: the caller's arrays are on this GPU and as long as `arrays` says, ours as the plan made them; parameters
-        // are those of the kernels.
+        // SAFETY: the caller's arrays are on this GPU and as long as `arrays` says, ours as the plan made them;
+        // parameters are those of the kernels.
         unsafe {
             launch!(gpu, &self.sort_values, [over_samples, arrays, 1], BLOCK, 0; values, self.order.address(), n, sorted);
             if self.spreading.tensor {

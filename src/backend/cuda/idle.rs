@@ -26,8 +26,8 @@ impl Idle {
         self.blocks.entry(bytes).or_default().push(address);
     }
 
-    /// Frees blocks until at most `most` bytes are left; gives the bytes freed. The context is current, and no work that
-    /// uses them is under way.
+    /// Frees blocks until at most `most` bytes are left; gives the bytes freed. The context is current, and no work
+    /// that uses them is under way.
     pub fn trim(&mut self, most: usize) -> usize {
         let before = self.bytes;
         for (&bytes, addresses) in &mut self.blocks {

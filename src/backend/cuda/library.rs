@@ -70,7 +70,8 @@ fn words(status: cu::CUresult) -> String {
     format!("\"{text}\" ({status:?})")
 }
 
-/// Loads the driver and starts it, once; NoDevice says what is missing, DeviceFailed why this process cannot use it any more.
+/// Loads the driver and starts it, once; NoDevice says what is missing, DeviceFailed why this process cannot use it any
+/// more.
 pub fn driver() -> Result<()> {
     static DRIVER: OnceLock<(u32, Result<()>)> = OnceLock::new();
     let process = std::process::id();

@@ -15,8 +15,8 @@ const KEPT: usize = 1 << 30;
 
 /// A plan's memory on one GPU. What a stream still works on may be handed out again: the next work queues behind it.
 ///
-/// The caller's arrays come and go on a stream of their own, so that one batch is copied while another is computed. What has
-/// come in that way is not handed out again before the work that read it is done: see `used`.
+/// The caller's arrays come and go on a stream of their own, so that one batch is copied while another is computed.
+/// What has come in that way is not handed out again before the work that read it is done: see `used`.
 pub struct Memory {
     stream: Arc<Stream>,
     copies: Stream,
@@ -47,8 +47,8 @@ impl Memory {
         &self.copies
     }
 
-    /// A copy of the caller's array, which must stay until the copies have been waited for; work that is queued from now on
-    /// comes after it.
+    /// A copy of the caller's array, which must stay until the copies have been waited for; work that is queued from
+    /// now on comes after it.
     pub fn copy_in<E: Element>(self: &Arc<Self>, host: &[E], what: &str) -> Result<DeviceArray<E>> {
         let bytes = std::mem::size_of_val(host);
         let mut array = match self.take_used(bytes.max(1).next_multiple_of(256)) {

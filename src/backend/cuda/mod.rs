@@ -1,8 +1,8 @@
 //! The CUDA backend: arrays lie on a GPU, primitives are kernels queued on a stream.
 //!
-//! The kernels are in kernels/, as text: `compile` makes machine code of it, `runtime` loads and launches that, `memory` and
-//! `gpu` are a plan's arrays and queue. Each file of kernels has one here with its launches: `vector`, `gridding`, `fft`,
-//! `direct`. `cost` is what the choice of a grid goes by.
+//! The kernels are in kernels/, as text: `compile` makes machine code of it, `runtime` loads and launches that,
+//! `memory` and `gpu` are a plan's arrays and queue. Each file of kernels has one here with its launches: `vector`,
+//! `gridding`, `fft`, `direct`. `cost` is what the choice of a grid goes by.
 
 pub mod compile;
 mod cost;
@@ -30,7 +30,8 @@ use std::ffi::c_void;
 use std::marker::PhantomData;
 use vector::Vectors;
 
-/// The kernels that plans usually need, for a folder that is made beforehand; other sizes are compiled when they are wanted.
+/// The kernels that plans usually need, for a folder that is made beforehand; other sizes are compiled when they are
+/// wanted.
 pub fn usual_kernels() -> Vec<compile::Kernels> {
     let mut all = vec![vector::kernels(4), vector::kernels(8)];
     all.extend(gridding::usual_kernels());
@@ -50,7 +51,8 @@ impl<T: Real> Cuda<T> {
     /// Computes on GPU `index`, on a stream of its own or the caller's.
     ///
     /// # Errors
-    /// `NoDevice` without a driver or such a GPU, `DriverIncomplete` where kernels are neither kept nor can be compiled.
+    /// `NoDevice` without a driver or such a GPU, `DriverIncomplete` where kernels are neither kept nor can be
+    /// compiled.
     ///
     /// # Safety
     /// The caller's stream belongs to the GPU's primary context and outlives this.

@@ -1,4 +1,5 @@
-//! GPUs, their contexts, streams and modules: what kernels run on. Every call leaves the caller's current context as it was.
+//! GPUs, their contexts, streams and modules: what kernels run on. Every call leaves the caller's current context as it
+//! was.
 
 use super::compile::{self, Kernels};
 use super::idle::Idle;

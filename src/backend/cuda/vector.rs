@@ -68,8 +68,8 @@ impl Vectors {
 /// Blocks of threads, as launches take them.
 const BLOCK: [u32; 3] = [THREADS as u32, 1, 1];
 
-// In all of these: addresses are those of arrays on this GPU, of as many elements as the doc says, which the views that they
-// come from vouch for; parameters are those of the kernel of the same name.
+// In all of these: addresses are those of arrays on this GPU, of as many elements as the doc says, which the views that
+// they come from vouch for; parameters are those of the kernel of the same name.
 impl Vectors {
     /// z = x y: `count` arrays of n in x and z, one in y.
     pub fn multiply(&self, gpu: &Gpu, x: u64, y: u64, z: u64, n: u64, count: u64) {

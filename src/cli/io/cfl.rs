@@ -208,13 +208,14 @@ pub struct BartTrajectory {
     pub samples_per_shot: Vec<usize>,
 }
 
-/// Converts a trajectory of BART's, `[3, samples, shots]` in units of 1/FOV, for an image of `matrix` voxels: cycles per
-/// voxel are that value divided by the matrix size. What rounding leaves of imaginary parts is dropped, and a coordinate
-/// that it took past the edge of k-space is the edge's.
+/// Converts a trajectory of BART's, `[3, samples, shots]` in units of 1/FOV, for an image of `matrix` voxels: cycles
+/// per voxel are that value divided by the matrix size. What rounding leaves of imaginary parts is dropped, and a
+/// coordinate that it took past the edge of k-space is the edge's.
 ///
 /// # Errors
 /// `InvalidSize` when the sizes are others or one of `matrix` is zero; `NotFinite`; `BadFile` where coordinates have
-/// imaginary parts; `CoordinateOutOfRange` for a coordinate outside [-0.5, 0.5], and for any along an axis of one voxel.
+/// imaginary parts; `CoordinateOutOfRange` for a coordinate outside [-0.5, 0.5], and for any along an axis of one
+/// voxel.
 pub fn trajectory_from_bart(array: &Cfl, matrix: [usize; 3]) -> Result<BartTrajectory> {
     let sizes = array.sizes();
     let fits = |n: &[usize; MAX_DIMS]| n[0] == 3 && ends_before(3, n);

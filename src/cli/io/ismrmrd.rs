@@ -5,8 +5,8 @@
 //! stay together, so that averages are averaged by the reconstruction.
 //!
 //! Counts, sizes and field layouts in a file are checked before they are believed. What is behind them is read by the
-//! HDF5 library, and its older versions (1.10 among them) do not survive every damaged file: the program reads files in a
-//! process of its own.
+//! HDF5 library, and its older versions (1.10 among them) do not survive every damaged file: the program reads files in
+//! a process of its own.
 
 mod header;
 mod images;

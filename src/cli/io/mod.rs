@@ -1,8 +1,8 @@
 //! Readers and writers of files: ISMRMRD, BART's `.cfl`, NIfTI, PNG, NumPy's `.npy`.
 //!
 //! Arrays are laid out as everywhere in this crate: x fastest, k-space `[samples, coils]`, coordinates in cycles per
-//! voxel in [-0.5, 0.5). Writers write among [`AtomicFiles`], so that an error, a panic or a killed process never leaves part
-//! of a file under the name that was asked for.
+//! voxel in [-0.5, 0.5). Writers write among [`AtomicFiles`], so that an error, a panic or a killed process never
+//! leaves part of a file under the name that was asked for.
 
 pub mod cfl;
 pub mod ismrmrd;
@@ -266,8 +266,8 @@ pub fn the_only_image(path: &Path, mut images: Vec<Image>) -> Result<Image> {
     }
 }
 
-/// The coordinate in [-0.5, 0.5) of the same point of k-space, if there is one, rounding aside: 0.5 is -0.5 for voxels at
-/// integer positions.
+/// The coordinate in [-0.5, 0.5) of the same point of k-space, if there is one, rounding aside: 0.5 is -0.5 for voxels
+/// at integer positions.
 fn wrap_coordinate(k: f32) -> Option<f32> {
     match k {
         k if (-0.5..0.5).contains(&k) => Some(k),

@@ -13,14 +13,14 @@ const HEADER: usize = 348;
 /// The header and four bytes that say that no extension follows.
 const OFFSET: usize = 352;
 
-/// Writes, among `files`, the magnitudes of images in single precision, compressed when the name ends with `.gz`: a 3D file with one
-/// image, or a 4D file with all channels of all images, which have the same size.
+/// Writes, among `files`, the magnitudes of images in single precision, compressed when the name ends with `.gz`: a 3D
+/// file with one image, or a 4D file with all channels of all images, which have the same size.
 ///
 /// Voxel sizes are in mm. The position and directions of the first image become the affine transform of the file (the
 /// patient's coordinates of ISMRMRD have x to the left and y to the back, those of NIfTI to the right and to the
 /// front). Where these are not known, x is taken to run to the left, y to the front, z to the head
-/// ([`Placement::directions`](super::Placement::directions)), about the middle of the image, and the file says so (sform 2,
-/// aligned, rather than 1, scanner).
+/// ([`Placement::directions`](super::Placement::directions)), about the middle of the image, and the file says so
+/// (sform 2, aligned, rather than 1, scanner).
 ///
 /// # Errors
 /// `InvalidArgument` for no images; `InvalidSize` and `SizeMismatch` for images that are not well formed or differ in

@@ -41,11 +41,11 @@ pub struct Tile {
 impl Tile {
     /// The slice of an image that is shown, the way it is shown: this is the only place where that is decided.
     ///
-    /// Of a volume it is the slice z = floor(nz/2). x runs to the right and y upwards, as in the figures of Shepp and Logan
-    /// 1974 and all others of their phantom, where the image does not say how it lies in the patient. Where it does, the
-    /// slice stands as radiologists have it: the patient's left is on the right and the front on top of axial slices, the
-    /// left on the right and the head on top of coronal ones, the front on the left and the head on top of sagittal ones;
-    /// oblique slices as the nearest of these.
+    /// Of a volume it is the slice z = floor(nz/2). x runs to the right and y upwards, as in the figures of Shepp and
+    /// Logan 1974 and all others of their phantom, where the image does not say how it lies in the patient. Where it
+    /// does, the slice stands as radiologists have it: the patient's left is on the right and the front on top of axial
+    /// slices, the left on the right and the head on top of coronal ones, the front on the left and the head on top of
+    /// sagittal ones; oblique slices as the nearest of these.
     ///
     /// `grey` gives the value of the voxel at an index of the array [x, y, z].
     pub fn of(dims: [usize; 3], placement: &Placement, grey: impl Fn(usize) -> f32) -> Tile {
@@ -77,8 +77,8 @@ impl Tile {
     }
 }
 
-/// Writes, among `files`, the magnitudes of images as a grey picture, [`Tile::of`] each. The channels of the images, and the images, stand
-/// side by side, all with the same grey scale.
+/// Writes, among `files`, the magnitudes of images as a grey picture, [`Tile::of`] each. The channels of the images,
+/// and the images, stand side by side, all with the same grey scale.
 ///
 /// # Errors
 /// `InvalidArgument` for no images and for a maximum that is not positive; `NotFinite` when a voxel shown is NaN or
@@ -96,9 +96,9 @@ pub fn write_png(files: &mut AtomicFiles, path: &Path, images: &[Image], options
     write_row(files, path, &tiles, options.maximum, options.depth)
 }
 
-/// Writes, among `files`, slices side by side and aligned at the top, with one grey scale of 256 levels for all: zero and less are black,
-/// `maximum` and more are white. Without `maximum`, it is the 99.9th percentile of all pixels, or their maximum where that
-/// is zero.
+/// Writes, among `files`, slices side by side and aligned at the top, with one grey scale of 256 levels for all: zero
+/// and less are black, `maximum` and more are white. Without `maximum`, it is the 99.9th percentile of all pixels, or
+/// their maximum where that is zero.
 ///
 /// # Errors
 /// As [`write_png`].

@@ -200,8 +200,8 @@ fn lanes<T: SimdReal>(level: Level) -> usize {
     level.run(Lanes::<T>(std::marker::PhantomData))
 }
 
-/// How sums to an image are divided: axes in their roles, samples of a block, the lengths of a block's tables, the lines of a
-/// panel, and the scratch of a thread.
+/// How sums to an image are divided: axes in their roles, samples of a block, the lengths of a block's tables, the
+/// lines of a panel, and the scratch of a thread.
 struct ToImage<'a, T> {
     axes: [Axis<'a, T>; 3],
     block: usize,
@@ -230,7 +230,8 @@ impl<'a, T: SimdReal> ToImage<'a, T> {
     }
 }
 
-/// image(r) = sum_m values(m) exp(+i 2 pi k_m.r); any numbers when the watch says stop. `buffer` is what [`scratch`] makes.
+/// image(r) = sum_m values(m) exp(+i 2 pi k_m.r); any numbers when the watch says stop. `buffer` is what [`scratch`]
+/// makes.
 #[allow(clippy::too_many_arguments)]
 pub fn to_image<T: SimdReal>(
     threads: &Threads,
@@ -470,8 +471,8 @@ impl<T: SimdReal> ImagePanel<'_, T> {
     }
 }
 
-/// Turns the sums A and B of one distance, [A_re, A_im, B_re, B_im] of `P` vectors of lines each, into the voxels A + iB
-/// and A - iB of the lines.
+/// Turns the sums A and B of one distance, [A_re, A_im, B_re, B_im] of `P` vectors of lines each, into the voxels A +
+/// iB and A - iB of the lines.
 #[inline(always)]
 fn unfold<T: SimdReal, V: Vector<T>, const P: usize>(sums: &mut [T]) {
     assert_eq!(sums.len(), 4 * P * V::LANES);
@@ -527,8 +528,8 @@ fn multiply<T: SimdReal, V: Vector<T>, const W: usize, const N: usize>(
     }
 }
 
-/// How sums to samples are divided: axes in their roles, lines of a tile and of a part, the length of a tile, samples of a
-/// task, the length of a part's folded voxels, and the scratch of a thread.
+/// How sums to samples are divided: axes in their roles, lines of a tile and of a part, the length of a tile, samples
+/// of a task, the length of a part's folded voxels, and the scratch of a thread.
 struct ToSamples<'a, T> {
     axes: [Axis<'a, T>; 3],
     tile: usize,

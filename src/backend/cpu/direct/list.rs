@@ -12,7 +12,8 @@ use std::array::from_fn;
 /// Points whose sums one task makes, and points whose coordinates and values stay in the first cache meanwhile.
 const TO: usize = 192;
 const FROM: usize = 256;
-/// Such blocks after which a task looks whether it is to end: about a millisecond, and a list can be as long as it likes.
+/// Such blocks after which a task looks whether it is to end: about a millisecond, and a list can be as long as it
+/// likes.
 const LOOK: usize = 16;
 /// Vectors of sums that share the loads of a point's coordinates and value.
 const GROUP: usize = 3;

@@ -6,8 +6,8 @@ use std::array::from_fn;
 
 // sin(2 pi r) = r P(r^2) and cos(2 pi r) = Q(r^2) for |r| <= 1/4: the coefficients of P and Q, the lowest first.
 // They minimise the largest error (Remez's exchange in 50 digits), and are rounded to the precision one by one from the
-// lowest, those after it being found anew each time; Q(0) = 1 is kept. What is left is an error of 8e-9 and 1e-9 in f32,
-// 1e-16 and 7e-18 in f64, which the arithmetic's exceeds.
+// lowest, those after it being found anew each time; Q(0) = 1 is kept. What is left is an error of 8e-9 and 1e-9 in
+// f32, 1e-16 and 7e-18 in f64, which the arithmetic's exceeds.
 const SIN_F32: [f64; 5] =
     [6.283185005187988, -41.341617584228516, 81.59864807128906, -76.49604797363281, 39.13410949707031];
 const COS_F32: [f64; 6] =

@@ -1,5 +1,5 @@
-//! Transforms of lines of any length, a few lines at a time, in double precision. The engine's own grids have lengths that
-//! are products of 2, 3, 5 and 7; images that come from outside have any.
+//! Transforms of lines of any length, a few lines at a time, in double precision. The engine's own grids have lengths
+//! that are products of 2, 3, 5 and 7; images that come from outside have any.
 //!
 //! Other lengths are convolutions with a chirp (Bluestein, IEEE Trans. Audio Electroacoust. 18, 1970): with
 //! c(j) = exp(i pi j^2 / n), X(f) = conj(c(f)) sum over m of [x(m) conj(c(m))] c(f - m).

@@ -1,7 +1,8 @@
 //! Convolution of an image with a Hermitian kernel through its real spectrum on the doubled grid.
 //!
-//! The x axis is transformed for the whole image; then, for a vector's lanes of columns of the spectrum at a time, y and z
-//! up, the product, and z and y down again, all in one thread's memory: the doubled grid as a whole is never stored.
+//! The x axis is transformed for the whole image; then, for a vector's lanes of columns of the spectrum at a time, y
+//! and z up, the product, and z and y down again, all in one thread's memory: the doubled grid as a whole is never
+//! stored.
 
 use super::lanes::{load, store, LanesOf, Lines, Transform};
 use super::{rows, Axis};
@@ -199,7 +200,8 @@ impl<T: SimdReal> Convolver<T> {
                 let from = (rows(&grid, first * x.n, x.n, count, x.n), &x.image);
                 let address: *mut Complex<T> = transformed.as_mut_ptr().cast();
                 let to = (Lines { address, along: 1, across: x.grid, count }, &x.whole);
-                // SAFETY: each task has its own rows of the grid; `transformed` has room for the lanes' lines of any axis.
+                // SAFETY: each task has its own rows of the grid; `transformed` has room for the lanes' lines of any
+                // axis.
                 unsafe { self.level.run(Transform { fft: &x.fft, inverse: false, from, to, buffer }.kernel()) };
                 for (line, values) in transformed.chunks_exact(2 * x.grid).take(count).enumerate() {
                     let (iy, iz) = ((first + line) % y.grid, (first + line) / y.grid);

@@ -1,10 +1,10 @@
 //! One-dimensional FFTs of many lines side by side: every lane of a vector is a line of its own.
 //!
-//! A buffer holds, for each of the n points of a line, a vector of real and a vector of imaginary parts. Lines are loaded
-//! in the order in which decimation in time wants them (so no point moves twice), transformed in place in stages of radix
-//! 2 to 8, and stored in natural order. Points that are zero are not read and points that nobody wants are not written:
-//! a [`Side`] says which of them a line in memory has. Lines may be neighbouring columns of an array or rows of it; the
-//! latter are transposed in registers on the way.
+//! A buffer holds, for each of the n points of a line, a vector of real and a vector of imaginary parts. Lines are
+//! loaded in the order in which decimation in time wants them (so no point moves twice), transformed in place in stages
+//! of radix 2 to 8, and stored in natural order. Points that are zero are not read and points that nobody wants are not
+//! written: a [`Side`] says which of them a line in memory has. Lines may be neighbouring columns of an array or rows
+//! of it; the latter are transposed in registers on the way.
 
 use crate::backend::cpu::simd::SimdReal;
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, Vector};

@@ -1,11 +1,11 @@
 //! Pruned multi-dimensional FFTs between an oversampled grid and an image; `lanes` has the transforms of single lines,
 //! `convolver` the convolution on the doubled grid, `any_length` transforms of lines of any length.
 //!
-//! An axis at a time; lines that stay zero are never transformed on the way up, lines that nobody reads never on the way
-//! down. Image index i of n stands for r = i - floor(n/2) and for grid index r mod G.
+//! An axis at a time; lines that stay zero are never transformed on the way up, lines that nobody reads never on the
+//! way down. Image index i of n stands for r = i - floor(n/2) and for grid index r mod G.
 //!
-//! These are not rustfft's transforms, which take a line at a time, have no AVX-512 and know no pruning: in cache ours take
-//! half its time, and lines need not be gathered. It is their reference in the tests.
+//! These are not rustfft's transforms, which take a line at a time, have no AVX-512 and know no pruning: in cache ours
+//! take half its time, and lines need not be gathered. It is their reference in the tests.
 
 pub mod any_length;
 pub mod convolver;

@@ -255,8 +255,8 @@ fn three(dims: &[usize]) -> [usize; 3] {
     [0, 1, 2].map(|a| *dims.get(a).unwrap_or(&1))
 }
 
-/// How both directions are divided, and where in the memory that they share each keeps what its kernels hand on: they never
-/// run at once.
+/// How both directions are divided, and where in the memory that they share each keeps what its kernels hand on: they
+/// never run at once.
 struct Division {
     image: ImageSizes,
     image_parts: usize,

@@ -19,8 +19,8 @@ const OWN: usize = 4;
 const BLOCK: usize = THREADS * OWN;
 /// Sources in shared memory at a time.
 const RUN: usize = 256;
-/// How many turns a block's targets may lie apart, as a root mean square, for the special functions to serve: their error is
-/// about 3e-7 a turn.
+/// How many turns a block's targets may lie apart, as a root mean square, for the special functions to serve: their
+/// error is about 3e-7 a turn.
 const TURNS: f64 = 32.0;
 
 /// The relative error of sums by special functions, at most: 3e-7 for each of the turns; 7e-7 to 2.1e-6 were measured.
@@ -142,8 +142,8 @@ impl<T: Real> List<T> {
         let written = if sum.parts > 1 { partial } else { out };
         let grid = [to.count.div_ceil(BLOCK) as u32, sum.parts as u32, 1];
         let block = [super::THREADS as u32, 1, 1];
-        // SAFETY: arguments are those of the kernels; lists have as many elements as they say, values and sums too, which the
-        // views they come from vouch for; orders are permutations.
+        // SAFETY: arguments are those of the kernels; lists have as many elements as they say, values and sums too,
+        // which the views they come from vouch for; orders are permutations.
         unsafe {
             launch!(gpu, &sum.ready_sources, blocks(padded), block, 0;
                 p[0], p[1], p[2], p[3], values, from_order, count, padded as i64, sign, ready);
@@ -208,7 +208,8 @@ fn along_curve<T: Real>(at: &[&[T]], reach: &[f64]) -> Result<Vec<u32>> {
     try_collect(keys.len(), "the order of points", keys.into_iter().map(|k| k as u32))
 }
 
-/// Where on the Hilbert curve a cell lies whose coordinates have so many bits (Skilling, AIP Conf. Proc. 707, 381, 2004).
+/// Where on the Hilbert curve a cell lies whose coordinates have so many bits (Skilling, AIP Conf. Proc. 707, 381,
+/// 2004).
 fn hilbert(x: &mut [u32], bits: u32) -> u32 {
     let axes = x.len();
     if axes > 1 {

@@ -1,8 +1,8 @@
 //! Convolution of images with a Hermitian kernel through its real spectrum on the doubled grid.
 //!
-//! x lines are padded to the doubled grid, y lines likewise; z lines are padded, transformed, multiplied with the spectrum,
-//! transformed back and cropped by one kernel, so that the doubled grid as a whole is never stored; then y and x back. In 2D,
-//! y is the axis in the middle.
+//! x lines are padded to the doubled grid, y lines likewise; z lines are padded, transformed, multiplied with the
+//! spectrum, transformed back and cropped by one kernel, so that the doubled grid as a whole is never stored; then y
+//! and x back. In 2D, y is the axis in the middle.
 
 use super::lines::{arrays_at_once, check, place_kernels, Lie, LineFft, Lines, Side};
 use super::three;

@@ -12,7 +12,8 @@ use std::sync::Mutex;
 
 /// Bytes of lines that the passes through global memory work on at once.
 const SCRATCH: usize = 32 << 20;
-/// Blocks that fill a GPU; fewer are made smaller. A constant, so that kernels are the same for all GPUs of an architecture.
+/// Blocks that fill a GPU; fewer are made smaller. A constant, so that kernels are the same for all GPUs of an
+/// architecture.
 const MANY_BLOCKS: usize = 128;
 /// Threads of a block, at most.
 const MANY_THREADS: usize = 512;
@@ -90,7 +91,8 @@ struct Layout {
     blocks: usize,
 }
 
-/// The fewest radices of at most `most` whose product is n, and of those the ones whose largest is smallest: descending.
+/// The fewest radices of at most `most` whose product is n, and of those the ones whose largest is smallest:
+/// descending.
 fn radices(n: usize, most: usize) -> Option<Vec<usize>> {
     let with = |radix: usize| match n / radix {
         1 => Some(vec![radix]),
@@ -218,7 +220,8 @@ pub fn place_kernels(bytes: usize) -> Kernels {
 
 /// exp(-i 2 pi k / n).
 fn root<T: Real>(k: usize, n: usize) -> Complex<T> {
-    // Within an eighth of a turn from a multiple of a quarter, where sine and cosine lose nothing to the angle's rounding.
+    // Within an eighth of a turn from a multiple of a quarter, where sine and cosine lose nothing to the angle's
+    // rounding.
     let quarter = (8 * k + n) / (2 * n);
     let angle = TAU * (4.0 * k as f64 - (quarter * n) as f64) / (4.0 * n as f64);
     let (sin, cos) = angle.sin_cos();
@@ -325,8 +328,8 @@ impl<T: Real> LineFft<T> {
         (2 + scratch).saturating_mul(n).saturating_mul(size_of::<Complex<T>>())
     }
 
-    // In all of these: the addresses are those of arrays on this GPU with all the lines, which the plan vouches for; the
-    // parameters are those of the kernels of these names.
+    // In all of these: the addresses are those of arrays on this GPU with all the lines, which the plan vouches for;
+    // the parameters are those of the kernels of these names.
 
     /// From lines of the image, each point times its factor, to whole lines, with exp(-i). `factor` is 0 for ones.
     #[allow(clippy::too_many_arguments)]

@@ -1,9 +1,10 @@
 //! Pruned multi-dimensional FFTs between an oversampled grid and an image; `lines` has the transforms of single lines,
 //! `convolver` the convolution on the doubled grid.
 //!
-//! An axis at a time, in place on the grid: from the grid to the image z first, of which only the image's planes remain,
-//! then y, then x straight into the image; and the same backwards. Lines that stay zero are never transformed on the way up,
-//! lines that nobody reads never on the way down, and the correction is applied where an axis is loaded or stored.
+//! An axis at a time, in place on the grid: from the grid to the image z first, of which only the image's planes
+//! remain, then y, then x straight into the image; and the same backwards. Lines that stay zero are never transformed
+//! on the way up, lines that nobody reads never on the way down, and the correction is applied where an axis is loaded
+//! or stored.
 
 mod convolver;
 mod lines;
@@ -65,8 +66,8 @@ impl<T: Real> GridFft<T> {
         Ok(GridFft { dims, grid, axes: (0..count).map(axis).collect::<Result<_>>()? })
     }
 
-    /// Cells of a grid and voxels of an image, and for each axis from x on the lines of `arrays` arrays, the sides in the
-    /// grid of whole lines and of pruned ones; pruned rows lie in the image.
+    /// Cells of a grid and voxels of an image, and for each axis from x on the lines of `arrays` arrays, the sides in
+    /// the grid of whole lines and of pruned ones; pruned rows lie in the image.
     fn sides(&self, arrays: usize) -> [(Lines, Side, Side); 3] {
         let ([nx, ny, nz], [gx, gy, gz]) = (self.dims, self.grid);
         let (plane, cells, voxels) = (gx * gy, gx * gy * gz, nx * ny * nz);
@@ -84,7 +85,8 @@ impl<T: Real> GridFft<T> {
         ]
     }
 
-    /// Calls `work(arrays, byte offset in the grids, byte offset in the images)` for as many arrays at a time as may be.
+    /// Calls `work(arrays, byte offset in the grids, byte offset in the images)` for as many arrays at a time as may
+    /// be.
     fn each_part(&self, cells: usize, voxels: usize, work: impl Fn(usize, u64, u64)) {
         let (cells_each, voxels_each) = (self.grid.iter().product::<usize>(), self.dims.iter().product::<usize>());
         let arrays = cells / cells_each;
@@ -98,7 +100,8 @@ impl<T: Real> GridFft<T> {
         }
     }
 
-    /// See [`crate::backend::Backend::grid_to_image`]: addresses and complex elements of several grids and as many images.
+    /// See [`crate::backend::Backend::grid_to_image`]: addresses and complex elements of several grids and as many
+    /// images.
     pub fn grid_to_image(&self, gpu: &Gpu, grid: u64, cells: usize, image: u64, voxels: usize) {
         self.each_part(cells, voxels, |arrays, grid_at, image_at| {
             let (grid, image) = (grid + grid_at, image + image_at);

@@ -64,9 +64,9 @@ const IMAGE_REAL: u16 = 3;
 const IMAGE_COMPLEX: u16 = 5;
 const ATTRIBUTES: &str = "<?xml version=\"1.0\"?>\n<ismrmrdMeta></ismrmrdMeta>\n";
 
-/// Writes images, among `files`, as the ISMRMRD library lays them out: the groups `dataset/image_0`, `dataset/image_1`, ..., each with
-/// the images that agree in size and channels, as `header`, `attributes` and `data` [images, channels, z, y, x]. Where
-/// all imaginary parts of a group are zero it holds single-precision numbers, else complex ones.
+/// Writes images, among `files`, as the ISMRMRD library lays them out: the groups `dataset/image_0`, `dataset/image_1`,
+/// ..., each with the images that agree in size and channels, as `header`, `attributes` and `data` [images, channels,
+/// z, y, x]. Where all imaginary parts of a group are zero it holds single-precision numbers, else complex ones.
 ///
 /// # Errors
 /// `InvalidArgument` for no images; `InvalidSize` and `SizeMismatch` for an image that is not well formed;
@@ -173,8 +173,9 @@ fn head(image: &Image, real: bool, series: usize, number: usize) -> ImageHead {
     }
 }
 
-/// Reads the images of the group `group`, such as `dataset/image_0`, or of all groups with images when none is named, in
-/// the order of their names, `image_10` after `image_9`: complex or real numbers, of any width. Several groups are said.
+/// Reads the images of the group `group`, such as `dataset/image_0`, or of all groups with images when none is named,
+/// in the order of their names, `image_10` after `image_9`: complex or real numbers, of any width. Several groups are
+/// said.
 ///
 /// The header of ISMRMRD's images does not say the encoding: it is zero in their index.
 ///

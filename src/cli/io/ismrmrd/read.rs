@@ -48,8 +48,8 @@ struct Body {
 /// encoding limits (floor(n/2) where the header has none). A reversed readout runs from its other end. A coordinate of
 /// 0.5, or just outside by rounding, becomes the edge's.
 ///
-/// What could be meant in another way is logged as a warning: weights that do not change along a shot, a kz that is never
-/// negative, encoding steps that repeat or differ where one would not expect it, fewer shots than announced.
+/// What could be meant in another way is logged as a warning: weights that do not change along a shot, a kz that is
+/// never negative, encoding steps that repeat or differ where one would not expect it, fewer shots than announced.
 ///
 /// # Errors
 /// `Io` when the file cannot be opened; `BadFile` when it is not an HDF5 file, or is truncated, has no such group,
@@ -572,7 +572,8 @@ impl<'a> Builder<'a> {
     fn check_trajectory(&mut self, with_weights: bool) -> Result<()> {
         let scan = &mut self.scan;
         let (ndim, k) = (scan.ndim, &scan.coordinates);
-        // Where the components of a shot were stored one after the other, neighbours of one component are read as a point.
+        // Where the components of a shot were stored one after the other, neighbours of one component are read as a
+        // point.
         let square = |f: fn(f32, f32) -> f32| -> f64 {
             k[0].iter().zip(&k[1]).map(|(&x, &y)| f(x, y) as f64).map(|v| v * v).sum()
         };
