@@ -356,6 +356,7 @@ fn fair_distance<T: Real>(result: &[Complex<T>], exact: &[Complex<f64>], input: 
 fn sweep<T: Real>(cases: usize, smallest: f64) {
     let mut random = Random::fresh();
     println!("{} seed {}", T::NAME, random.seed);
+    let mut worst = 0f64;
     for case in 0..cases {
         let (dims, k, kind) = random_case::<T>(&mut random);
         let tolerance = 10f64.powf(-1.0 - (smallest - 1.0) * (random.uniform() + 0.5));
@@ -398,9 +399,13 @@ fn sweep<T: Real>(cases: usize, smallest: f64) {
                 error / tolerance,
                 random.seed
             );
-            assert!(error <= excess(window, info.width) * tolerance, "{what}");
+            // Of few values, each a sum over all voxels, there is no mean, and errors of equal voxels may have one phase.
+            let few = if name == "forward" && samples < 50 { 2.0 } else { 1.0 };
+            worst = worst.max(error / tolerance / few / excess(window, info.width));
+            assert!(error <= few * excess(window, info.width) * tolerance, "{what}");
         }
     }
+    println!("{}: at worst {worst:.2} of the bound, seed {}", T::NAME, random.seed);
 }
 
 #[test]

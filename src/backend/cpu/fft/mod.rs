@@ -5,7 +5,8 @@
 //! way down. Image index i of n stands for r = i - floor(n/2) and for grid index r mod G.
 //!
 //! These are not rustfft's transforms, which take a line at a time, have no AVX-512 and know no pruning: in cache ours
-//! take half its time, and lines need not be gathered. It is their reference in the tests.
+//! take half its time, and lines need not be gathered (examples/ffts.rs prints both for lines of any length). It is their
+//! reference in the tests.
 
 pub mod any_length;
 pub mod convolver;
