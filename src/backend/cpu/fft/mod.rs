@@ -4,9 +4,9 @@
 //! An axis at a time; lines that stay zero are never transformed on the way up, lines that nobody reads never on the
 //! way down. Image index i of n stands for r = i - floor(n/2) and for grid index r mod G.
 //!
-//! These are not rustfft's transforms, which take a line at a time, have no AVX-512 and know no pruning: in cache ours
-//! take half its time, and lines need not be gathered (examples/ffts.rs prints both for lines of any length). It is their
-//! reference in the tests.
+//! These are not rustfft's transforms, which take a line at a time and know no pruning, so that lines would have to be
+//! gathered, and zeros transformed. It is their reference in the tests. Whole rows in double precision are rustfft's
+//! strength: examples/ffts.rs prints both, and ours took 1.1 to 2.2 times its time there (AVX-512, AMD).
 
 pub mod any_length;
 pub mod convolver;
