@@ -231,22 +231,6 @@ std::optional<std::pair<std::string, std::string>> Engine::bad_property() const 
     }
 }
 
-namespace {
-
-// What adaptive combination takes, of images of this size.
-std::uint64_t combine_bytes(const Grid &grid, std::uint64_t coils, const recon_options &asked) {
-    auto g = initialised(recon_geometry_init);
-    g.ndim = grid.ndim;
-    std::copy(grid.image.begin(), grid.image.end(), g.dims);
-    g.samples = 1;
-    g.coils = coils;
-    auto found = initialised(recon_memory_init);
-    check(recon_plan_memory(&g, &asked, &found));
-    return found.host_combine;
-}
-
-}  // namespace
-
 std::uint64_t Engine::needed(const Samples &samples, const Coordinates &k, const Spaces &spaces,
                              const Samples *reference) const {
     const Grid grid = layout(spaces, samples.ndim);
@@ -254,24 +238,20 @@ std::uint64_t Engine::needed(const Samples &samples, const Coordinates &k, const
     const std::uint64_t voxels = grid.voxels(), pixels = grid.image_voxels();
     // Only whether weights and maps are there counts, not what they are.
     const float there = 1;
-    const auto memory = [&](std::uint64_t coils, bool weights, bool maps, const Coordinates &of, double tolerance) {
-        auto g = initialised(recon_geometry_init);
-        g.ndim = grid.ndim;
-        std::copy(grid.dims.begin(), grid.dims.end(), g.dims);
-        g.samples = of.count;
-        for (unsigned axis = 0; axis < grid.ndim; ++axis) {
-            g.coordinates[axis] = of.k[axis].data();
-        }
-        g.coils = coils;
-        g.weights = weights ? &there : nullptr;
-        g.coil_maps = maps ? &there : nullptr;
+    const auto told = [&](const recon_geometry &of, double tolerance) {
         const auto asked = options(tolerance);
         auto found = initialised(recon_memory_init);
-        if (uses_maps(coils)) {
+        if (uses_maps(of.coils)) {
             found.calibration = static_cast<std::uint32_t>(std::min<std::size_t>(settings_.calibration, UINT32_MAX));
         }
-        check(recon_plan_memory(&g, &asked, &found));
+        check(recon_plan_memory(&of, &asked, &found));
         return found;
+    };
+    const auto memory = [&](std::uint64_t coils, bool weights, bool maps, const Coordinates &of, double tolerance) {
+        auto g = geometry(of, grid, coils);
+        g.weights = weights ? &there : nullptr;
+        g.coil_maps = maps ? &there : nullptr;
+        return told(g, tolerance);
     };
     const bool maps = uses_maps(coils), cg = settings_.method == Method::Cg;
     const bool given = settings_.density == Density::Auto && samples.weighted;
@@ -320,7 +300,13 @@ std::uint64_t Engine::needed(const Samples &samples, const Coordinates &k, const
     stage(done + (resize ? pixels * count * z + 5 * larger * z : 0));
     const bool adaptive = settings_.combine == Combine::Adaptive ||
                           (settings_.combine == Combine::Auto && settings_.output == Output::Complex);
-    stage(done + (combine ? pixels * z + (adaptive ? combine_bytes(grid, count, options(settings_.tolerance)) : 0) : 0));
+    std::uint64_t combined = combine ? pixels * z : 0;
+    if (combine && adaptive) {
+        auto images = geometry(k, grid, count);
+        std::copy(grid.image.begin(), grid.image.end(), images.dims);
+        combined += told(images, settings_.tolerance).host_combine;
+    }
+    stage(done + combined);
     return most;
 }
 

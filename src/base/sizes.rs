@@ -1,4 +1,9 @@
-//! Numbers of bytes.
+//! Sizes of arrays, and numbers of bytes.
+
+/// The size of an image or a grid as three axes, 1 on axes that there are not.
+pub(crate) fn three_axes(sizes: &[usize]) -> [usize; 3] {
+    [0, 1, 2].map(|a| *sizes.get(a).unwrap_or(&1))
+}
 
 /// A sum, and a product, that no size overflows.
 pub(crate) fn sum(bytes: &[usize]) -> usize {

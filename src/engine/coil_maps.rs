@@ -12,7 +12,7 @@ use crate::base::real::{narrow, wide, Real};
 use crate::base::scan_size::ScanSize;
 use crate::base::sizes::{product, sum, Bytes};
 use crate::nufft::Nufft;
-use crate::reconstruction::coils::{interpolate, low_dims, normalise, radius, walsh};
+use crate::reconstruction::coils::{interpolate, low_dims, normalise, radius, walsh, width_or_default};
 use crate::reconstruction::density::{self, Density};
 use num_complex::Complex;
 
@@ -98,7 +98,7 @@ fn width(dims: &[usize], calibration: usize) -> Result<usize> {
             defaults::CALIBRATION
         );
     }
-    Ok(if calibration == 0 { defaults::CALIBRATION } else { calibration })
+    Ok(width_or_default(calibration))
 }
 
 /// Bytes that [`estimate`] takes.

@@ -12,6 +12,7 @@ use crate::base::interrupt;
 use crate::base::options::{Normal, Options};
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
+use crate::base::sizes::three_axes;
 use crate::nufft::choice::Choice;
 use crate::nufft::toeplitz::{making_bytes, octant_shift, octants, Key, Toeplitz};
 use crate::nufft::Nufft;
@@ -535,7 +536,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             self.to_image(b.view(&values), b.view_mut(&mut image))?;
             return b.download(b.view(&image), q);
         }
-        let n = [0, 1, 2].map(|a| *self.dims.get(a).unwrap_or(&1));
+        let n = three_axes(&self.dims);
         let twice = [0, 1, 2].map(|a| if a < self.dims.len() { 2 * n[a] } else { 1 });
         let mut image = self.image()?;
         let mut part = try_vec(self.voxels, Complex::default(), "a part of Q")?;

@@ -15,7 +15,7 @@ use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
 use crate::base::geometry::{check_finite, check_len, check_overflow};
 use crate::base::interrupt;
 use crate::base::real::{narrow, wide, Real};
-use crate::base::sizes::{product, sum};
+use crate::base::sizes::{product, sum, three_axes};
 use num_complex::Complex;
 
 /// Standard deviation of the Gaussian neighbourhood, in voxels of the calibration images, which are at twice their
@@ -105,9 +105,18 @@ pub(crate) fn radius<T: Real>(k: &[&[T]], dims: &[usize], calibration: usize, m:
     k.map(|(k, &n)| (k[m].wide() * n as f64 * 2.0 / calibration as f64).powi(2)).sum::<f64>().sqrt()
 }
 
+/// The width of the centre of k-space: the default where it is 0.
+pub(crate) fn width_or_default(calibration: usize) -> usize {
+    if calibration == 0 {
+        defaults::CALIBRATION
+    } else {
+        calibration
+    }
+}
+
 /// How many samples [`maps`] uses.
 pub(crate) fn central_samples<T: Real>(k: &[&[T]], dims: &[usize], calibration: usize) -> usize {
-    let calibration = if calibration == 0 { defaults::CALIBRATION } else { calibration };
+    let calibration = width_or_default(calibration);
     (0..k.first().map_or(0, |k| k.len())).filter(|&m| radius(k, dims, calibration, m) < 1.0).count()
 }
 
@@ -236,8 +245,8 @@ pub(crate) fn interpolate(
     dims: &[usize],
     coils: usize,
 ) -> Result<Vec<Complex<f64>>> {
-    let n = [0, 1, 2].map(|a| *dims.get(a).unwrap_or(&1));
-    let l = [0, 1, 2].map(|a| *low.get(a).unwrap_or(&1));
+    let n = three_axes(dims);
+    let l = three_axes(low);
     // Neighbours and weight of the upper one, for each voxel of each axis.
     let place = |a: usize, i: usize| {
         let r = (i as f64 - (n[a] / 2) as f64) * l[a] as f64 / n[a] as f64 + (l[a] / 2) as f64;

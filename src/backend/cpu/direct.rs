@@ -11,6 +11,7 @@ use crate::backend::Sign;
 use crate::base::buffer_pool::Pool;
 use crate::base::error::{try_collect, Result};
 use crate::base::interrupt::Watch;
+use crate::base::sizes::three_axes;
 use num_complex::Complex;
 
 /// Direct sums between samples and voxels.
@@ -34,7 +35,7 @@ impl<T: SimdReal> DirectSum<T> {
         };
         let voxels = match voxels {
             Some(lists) => Voxels::List(own(lists)?),
-            None => Voxels::Grid([0, 1, 2].map(|a| *dims.get(a).unwrap_or(&1))),
+            None => Voxels::Grid(three_axes(dims)),
         };
         let k = own(k)?;
         // Made here, so that no sum fails for want of memory.
@@ -47,7 +48,7 @@ impl<T: SimdReal> DirectSum<T> {
 
     /// Bytes held: the coordinates, and what sums work in.
     pub fn bytes(threads: usize, level: Level, samples: usize, dims: &[usize], listed: Option<usize>) -> usize {
-        let grid = [0, 1, 2].map(|a| *dims.get(a).unwrap_or(&1));
+        let grid = three_axes(dims);
         let work = match listed {
             None => grid::scratch_len::<T>(threads, level, samples, grid) * size_of::<T>(),
             Some(_) => 0,

@@ -22,7 +22,7 @@ use crate::backend::cpu::simd::SimdReal;
 use crate::backend::MAX_WIDTH;
 use crate::base::buffer_pool::{Lease, Pool};
 use crate::base::error::{bail, checked_product, try_collect, try_reserve, try_vec, Result};
-use crate::base::sizes::{product, sum};
+use crate::base::sizes::{product, sum, three_axes};
 use num_complex::Complex;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -172,7 +172,7 @@ struct Tiling {
 impl Tiling {
     fn new<T: SimdReal>(level: Level, grid: &[usize], width: usize) -> Tiling {
         let layout = level.run(LayoutOf { width, real: std::marker::PhantomData::<T> });
-        let size = [0, 1, 2].map(|a| *grid.get(a).unwrap_or(&1));
+        let size = three_axes(grid);
         let taps = [0, 1, 2].map(|a| if a < grid.len() { width } else { 1 });
         let edges = if grid.len() == 3 { TILE_3D } else { TILE_2D };
         let cut = [0, 1, 2].map(|a| Cut::new(size[a], edges[a].max(width)));

@@ -40,9 +40,7 @@ impl Idle {
         }
         before - self.bytes
     }
-}
 
-impl Idle {
     /// Bytes kept.
     pub fn bytes(&self) -> usize {
         self.bytes

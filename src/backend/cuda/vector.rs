@@ -6,6 +6,7 @@ use super::memory::DeviceArray;
 use super::runtime::Function;
 use crate::base::error::Result;
 use crate::base::real::Real;
+use crate::base::sizes::three_axes;
 use num_complex::Complex;
 
 /// Threads of a block, as in the kernels.
@@ -118,7 +119,7 @@ impl Vectors {
 
     /// y = y + lambda D^H W D x; `weights` is 0 for none.
     pub fn add_differences(&self, gpu: &Gpu, dims: &[usize], weights: u64, lambda: f64, x: u64, y: u64) {
-        let n = [0, 1, 2].map(|a| *dims.get(a).unwrap_or(&1) as u64);
+        let n = three_axes(dims).map(|n| n as u64);
         let (axes, voxels) = (dims.len() as u32, n.iter().product());
         // SAFETY: see above.
         unsafe {

@@ -6,7 +6,7 @@
 //!
 //! rustfft has all lengths too, but it ends the process where memory runs out.
 
-use super::lanes::{LaneFft, LanesOf, Lines, Side, Transform};
+use super::lanes::{LaneFft, LanesOf, Lines, Side, Transform, TABLES};
 use crate::backend::cpu::memory::Aligned;
 use crate::backend::cpu::simd::Level;
 use crate::base::error::{try_collect, try_vec, Result};
@@ -14,8 +14,6 @@ use crate::base::fft_size::{is_product_of_small_primes, next_fast_size};
 use num_complex::Complex;
 use std::f64::consts::PI;
 use std::marker::PhantomData;
-
-const TABLES: &str = "the tables of an FFT";
 
 /// The transform of lines of one length.
 pub struct LineFft {

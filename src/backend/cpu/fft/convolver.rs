@@ -12,6 +12,7 @@ use crate::backend::cpu::simd::{Arith, Kernel, Level, Vector};
 use crate::backend::cpu::thread_pool::{Shared, Threads};
 use crate::base::buffer_pool::{Lease, Pool};
 use crate::base::error::{checked_product, try_vec, Result};
+use crate::base::sizes::three_axes;
 use num_complex::Complex;
 use std::marker::PhantomData;
 use std::sync::Mutex;
@@ -53,7 +54,7 @@ struct Sizes {
 impl Sizes {
     fn new(dims: &[usize], lanes: usize) -> Result<Sizes> {
         let grid = doubled(dims);
-        let [_, ny, nz] = [0, 1, 2].map(|a| *dims.get(a).unwrap_or(&1));
+        let [_, ny, nz] = three_axes(dims);
         let width = grid[0].next_multiple_of(lanes);
         let what = "the doubled grid";
         Ok(Sizes {

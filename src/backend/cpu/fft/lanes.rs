@@ -13,7 +13,7 @@ use num_complex::Complex;
 use std::f64::consts::{FRAC_1_SQRT_2, TAU};
 
 /// For the message when there is no memory.
-const TABLES: &str = "the tables of an FFT";
+pub const TABLES: &str = "the tables of an FFT";
 
 /// The widest radix.
 const MOST: usize = 8;

@@ -7,7 +7,7 @@ use super::super::runtime::{Function, Properties};
 use super::{blocks, parts, Places, Work, THREADS};
 use crate::base::error::{bail, checked_product, Result};
 use crate::base::real::Real;
-use crate::base::sizes::{product, sum};
+use crate::base::sizes::{product, sum, three_axes};
 use num_complex::Complex;
 
 const F32: &str =
@@ -250,11 +250,6 @@ pub struct Grid<T> {
     work: Work,
 }
 
-/// An image's size as three axes.
-fn three(dims: &[usize]) -> [usize; 3] {
-    [0, 1, 2].map(|a| *dims.get(a).unwrap_or(&1))
-}
-
 /// How both directions are divided, and where in the memory that they share each keeps what its kernels hand on: they
 /// never run at once.
 struct Division {
@@ -332,7 +327,7 @@ impl<T: Real> Grid<T> {
     /// For samples at `k`, a slice an axis, and voxels of `dims`.
     pub fn new(gpu: &Gpu, k: &[&[T]], dims: &[usize]) -> Result<Self> {
         let double = size_of::<T>() == 8;
-        let (ndim, dims) = (dims.len(), three(dims));
+        let (ndim, dims) = (dims.len(), three_axes(dims));
         let samples = k[0].len();
         let division = Division::new::<T>(gpu.properties(), ndim, dims, samples)?;
         let scaling = |kernels: &Kernels, places: Option<[usize; 2]>| -> Result<Option<Scaling>> {
@@ -378,7 +373,7 @@ impl<T: Real> Grid<T> {
 
     /// Bytes that it holds: coordinates, and the memory that both directions share.
     pub fn bytes(properties: &Properties, samples: usize, dims: &[usize]) -> Result<usize> {
-        let division = Division::new::<T>(properties, dims.len(), three(dims), samples)?;
+        let division = Division::new::<T>(properties, dims.len(), three_axes(dims), samples)?;
         Ok(sum(&[product(&[samples, dims.len(), size_of::<T>()]), division.bytes]))
     }
 

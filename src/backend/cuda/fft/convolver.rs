@@ -5,12 +5,12 @@
 //! and x back. In 2D, y is the axis in the middle.
 
 use super::lines::{arrays_at_once, check, place_kernels, Lie, LineFft, Lines, Side};
-use super::three;
 use crate::backend::cuda::gpu::{launch, Gpu};
 use crate::backend::cuda::memory::DeviceArray;
 use crate::backend::cuda::runtime::Function;
 use crate::base::error::{checked_product, try_vec, Result};
 use crate::base::real::Real;
+use crate::base::sizes::three_axes;
 use num_complex::Complex;
 use std::sync::Mutex;
 
@@ -52,7 +52,7 @@ struct Sizes {
 
 impl Sizes {
     fn new(dims: &[usize], bytes: usize) -> Result<Self> {
-        let n = three(dims);
+        let n = three_axes(dims);
         let grid = [0, 1, 2].map(|a| dims.get(a).map_or(1, |&n| crate::base::fft_size::next_fast_size(2 * n)));
         let what = "the doubled grid";
         checked_product(&grid, what)?;

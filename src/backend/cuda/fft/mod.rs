@@ -16,6 +16,7 @@ use super::gpu::Gpu;
 use super::memory::DeviceArray;
 use crate::base::error::{checked_product, Result};
 use crate::base::real::Real;
+use crate::base::sizes::three_axes;
 use lines::{arrays_at_once, check, Lie, LineFft, Lines, Side};
 use num_complex::Complex;
 
@@ -33,11 +34,6 @@ struct Axis<T: Real> {
     correction: DeviceArray<T>,
 }
 
-/// The size along every axis, 1 where there is none.
-fn three(sizes: &[usize]) -> [usize; 3] {
-    [0, 1, 2].map(|a| *sizes.get(a).unwrap_or(&1))
-}
-
 /// How the lines of axis `a` lie, and how many of them are transformed.
 fn lines_of(a: usize, dims: [usize; 3], grid: [usize; 3]) -> (Lie, usize) {
     match a {
@@ -52,7 +48,7 @@ impl<T: Real> GridFft<T> {
     pub fn new(gpu: &Gpu, dims: &[usize], grid: &[usize], correction: &[Vec<f64>]) -> Result<Self> {
         checked_product(grid, "the oversampled grid")?;
         let count = dims.len();
-        let (dims, grid) = (three(dims), three(grid));
+        let (dims, grid) = (three_axes(dims), three_axes(grid));
         check(&grid[..2])?;
         let axis = |a: usize| {
             let (lie, lines) = lines_of(a, dims, grid);
