@@ -1,4 +1,5 @@
-// Stands in front of every kernel file. Macros from the host: REAL (float or double), DOUBLE (0 or 1).
+// Put in front of every kernel file; what is here may be used in all of them.
+// Macros from the host: REAL (float or double), DOUBLE (0 or 1).
 
 typedef REAL real;
 typedef unsigned int u32;

@@ -1,28 +1,28 @@
-// Direct sums over lists: out(t) = sum over sources s of value(s) exp(+-i 2 pi p(s).q(t)), the kernel of Stone et al. 2008.
-// Sources are samples and targets voxels, or the reverse, with the other sign. An off-resonance term is one more axis:
-// the voxel's frequency in Hz and the sample's time in seconds.
+// Direct sums over lists: out(t) = sum over sources s of value(s) exp(+-i 2 pi p(s).q(t)), the kernel of Stone et al.
+// 2008. The sources are samples and the targets voxels, or the reverse with the other sign. Off-resonance is one more
+// axis: the voxel's frequency in Hz and the sample's time in seconds.
 //
-// Targets stay in registers, V a thread; sources pass through shared memory in runs whose sums are added up in turn, so that
-// rounding errors stay those of short sums. Sources are made ready in polar form, |value| and its phase: the phase starts the
-// sum of p.q, and two multiplications a pair are saved.
+// Targets stay in registers, V to a thread. Sources go through shared memory, RUN at a time; the sums of these are
+// added at the end, so that rounding errors are those of short sums. Sources are in polar form, |value| and phase: p.q
+// is added to the phase, which saves two multiplications for each pair of source and target.
 //
-// A block's targets are close together (the host sorts them), and phases are taken from one of them: what is left is a few
-// turns, for which f32 and the special functions suffice whatever the size of the image. The phase at that target is reduced
-// axis by axis, without loss, once a source and block.
+// The targets of a block are close together, since the host sorts them. Phases are relative to one of them, so that
+// they are a few turns at most, for which f32 and the special functions are accurate enough whatever the size of the
+// image. The phase at that target is reduced axis by axis, without loss, once for each source and block.
 //
-// Macros: AXES 1 to 4; V targets a thread; POLY of them whose waves are polynomials on the FMA units, while the special
-// function units, which bound the kernel otherwise, work on the others; UNROLL: of the loop over sources; ACCURATE=1: all
-// phases reduced as the first one, and accurate polynomials (POLY does not matter; the order of targets neither). In f64,
-// always ACCURATE. They may be changed together with the host's geometry.
+// Macros: AXES, 1 to 4; V targets of a thread; POLY of the V use polynomials on the FMA units, while the others use the
+// special function units, which alone would limit the speed; UNROLL of the loop over sources; ACCURATE=1: all phases
+// are reduced without loss and all waves are accurate polynomials, whatever POLY and the order of the targets; f64
+// needs it. All may be changed together with the host's numbers.
 
 #define RUN 256     // sources in shared memory at a time
 #ifndef THREADS
-#define THREADS 128 // a block
+#define THREADS 128 // of a block
 #endif
 #if ACCURATE
 #define UNIT ((real)1) // phases in turns
 #else
-#define UNIT 6.28318548f // phases in units of 1 / UNIT turns: twice the float nearest pi, about radians
+#define UNIT 6.28318548f // phases in 1 / UNIT turns, about radians: UNIT is twice the float nearest pi
 #endif
 
 struct __align__(16) Source {
@@ -31,8 +31,8 @@ struct __align__(16) Source {
     real none[2];
 };
 
-// Sources as the sums want them, padded with zeros to a whole number of runs; sign is that of the exponent. order, where
-// given, says which value belongs to each position.
+// Prepares the sources, and pads them with zeros to a multiple of RUN. `sign` is that of the exponent. The value of
+// position i is value order[i] or, where `order` is null, value i.
 extern "C" __global__ void __launch_bounds__(256)
 ready_sources(const real *p0, const real *p1, const real *p2, const real *p3, const cplx *values, const unsigned *order,
               long long count, long long padded, real sign, Source *out)
@@ -49,8 +49,8 @@ ready_sources(const real *p0, const real *p1, const real *p2, const real *p3, co
         cplx v = values[order ? order[i] : i];
         s.size = hypot(v.x, v.y);
         s.phase = atan2(v.y, v.x) * (real)0.15915494309189535;
-        // Sizes are positive, so that the mean error of the sines, 3e-8, would add up over millions of sources: half of the
-        // sources, those of odd parity, are taken half a turn on and negated.
+        // The sines have a mean error of 3e-8, which would add up over millions of sources of positive size. Every
+        // second source, by the parity of its index, is turned by half a turn and negated.
         if (__popcll(i) & 1) {
             s.size = -s.size;
             s.phase -= copysign((real)0.5, s.phase);
@@ -82,9 +82,9 @@ __device__ __forceinline__ void add_pair(Source const &s, real const (&at)[AXES]
     if (polynomial) {
         float halves = fma(phase, 2.0f / UNIT, WHOLE);
         float rest = fma(halves - WHOLE, UNIT / -2.0f, phase);
-        // An odd count of half turns flips the sign bit.
+        // An odd number of half turns flips the sign bit.
         float size = __uint_as_float(__float_as_uint(halves) * 0x80000000u + __float_as_uint(s.size));
-        // Minimax polynomials for a quarter turn either way; errors 6e-8 and 6e-7.
+        // Minimax polynomials between -1/4 and 1/4 of a turn; errors 6e-8 and 6e-7.
         float q = rest * rest;
         float c = fma(q, 2.30664481932763e-05f, -0.0013849835377186537f);
         c = fma(q, c, 0.04166305810213089f);
@@ -102,8 +102,8 @@ __device__ __forceinline__ void add_pair(Source const &s, real const (&at)[AXES]
 }
 #endif
 
-// Blocks: (targets / (THREADS V), parts of the sources); part p writes to out + p part_stride. Target t is written to order[t]
-// where given.
+// Blocks: (targets / (THREADS V), parts of the sources); part p writes to out + p part_stride. Target t goes to
+// order[t] or, where `order` is null, to t.
 extern "C" __global__ void __launch_bounds__(THREADS)
 list_sum(const Source *sources, long long runs, const real *q0, const real *q1, const real *q2, const real *q3,
          const unsigned *order, long long count, cplx *out, long long part_stride)

@@ -1,14 +1,15 @@
-// Waves exp(i 2 pi k.r) for the direct sums; put in front of the exact_*.cu files, after common.cuh.
+// Waves exp(i 2 pi k.r) and voxel pairs, for the direct sums. Put in front of the exact_*.cu files, after common.cuh.
+// A phase is in turns: 1 is 2 pi. The polynomials may be changed together with the CPU's.
 
 #if DOUBLE
-#define WHOLE 6755399441055744.0 // added to a number below 2^51, leaves no room for less than one
-#define HALF 3377699720527872.0  // the same, for less than one half
+#define WHOLE 6755399441055744.0 // adding it to a number below 2^51 rounds to whole numbers
+#define HALF 3377699720527872.0  // the same, to halves
 #else
 #define WHOLE 12582912.0f
 #define HALF 6291456.0f
 #endif
 
-// k r less whole turns, with one rounding: the error of the product, which grows with its turns, is kept.
+// k r minus its whole turns, rounded once: fma computes the product without an error that would grow with its turns.
 __device__ __forceinline__ real fraction(real k, real r)
 {
     real whole = fma(k, r, WHOLE) - WHOLE;
@@ -17,13 +18,16 @@ __device__ __forceinline__ real fraction(real k, real r)
 
 __device__ __forceinline__ unsigned low_word(float x) { return __float_as_uint(x); }
 __device__ __forceinline__ unsigned low_word(double x) { return (unsigned)__double2loint(x); }
-__device__ __forceinline__ float negate_if(float x, unsigned sign) { return __uint_as_float(__float_as_uint(x) ^ sign); }
+__device__ __forceinline__ float negate_if(float x, unsigned sign)
+{
+    return __uint_as_float(__float_as_uint(x) ^ sign);
+}
 __device__ __forceinline__ double negate_if(double x, unsigned sign)
 {
     return __hiloint2double((int)((unsigned)__double2hiint(x) ^ sign), __double2loint(x));
 }
 
-// cos and sin of 2 pi rest for |rest| <= 1/4: the CPU's minimax polynomials, errors below the arithmetic's.
+// cos and sin of 2 pi rest for |rest| <= 1/4: the CPU's minimax polynomials, with errors below those of rounding.
 __device__ __forceinline__ cplx quarter_wave(real rest)
 {
     real q = rest * rest;
@@ -58,7 +62,7 @@ __device__ __forceinline__ cplx quarter_wave(real rest)
     return w;
 }
 
-// exp(i 2 pi turns), for a few turns at most: what is lost of larger ones is the caller's.
+// exp(i 2 pi turns), for a few turns at most: rounding of `turns` is an error that grows with it.
 __device__ __forceinline__ cplx wave(real turns)
 {
     real halves = turns + HALF;
@@ -77,18 +81,46 @@ __device__ __forceinline__ cplx times(cplx a, cplx b)
     return c;
 }
 
-// A Cartesian grid of voxels. Its axis 0, which axis of the image that ever is, is folded: voxels at c and -c are a pair.
+// A Cartesian grid of voxels. Its axis 0, which may be any axis of the image, is folded: voxels at c and -c are a pair.
 struct Shape {
     long long stride[3]; // of the image's axes, in voxels
     int n[3];
-    int even; // whether n[0] is
+    int even; // 1 where n[0] is even
 };
 
 __device__ __forceinline__ int pairs(Shape const &shape) { return (shape.n[0] + 1) / 2; }
-// Where pair h lies: an even number of voxels is taken half a voxel on, to have no middle.
+// Where pair h is: an even number of voxels is shifted by half a voxel, so that it has no middle one.
 __device__ __forceinline__ real position(Shape const &shape, int h) { return shape.even ? h + (real)0.5 : (real)h; }
 
-// Sums of parts, in their order: out(i) = sum over p of parts(p stride + i).
+// The voxels of pair h, at c and -c, on a line of axis 0. A middle voxel has no partner: `down` stays as it is.
+__device__ __forceinline__ void load_pair(Shape const &shape, const cplx *line, int h, cplx &up, cplx &down)
+{
+    up = line[(shape.n[0] / 2 + h) * shape.stride[0]];
+    if (shape.even || h > 0)
+        down = line[(shape.n[0] / 2 - h - shape.even) * shape.stride[0]];
+}
+
+// Writes the voxels a and b of pair h, or adds them to the image.
+__device__ __forceinline__ void write_pair(Shape const &shape, cplx *line, int h, cplx a, cplx b, int add)
+{
+    cplx *up = line + (shape.n[0] / 2 + h) * shape.stride[0];
+    cplx *down = line + (shape.n[0] / 2 - h - shape.even) * shape.stride[0];
+    if (add) {
+        cplx before = *up;
+        a.x += before.x;
+        a.y += before.y;
+        if (up != down) {
+            before = *down;
+            b.x += before.x;
+            b.y += before.y;
+        }
+    }
+    *up = a;
+    if (up != down)
+        *down = b;
+}
+
+// out(i) = sum over p of parts(p stride + i), in the order of p.
 extern "C" __global__ void __launch_bounds__(256)
 add_parts(const cplx *parts, long long stride, int count, cplx *out, long long len)
 {

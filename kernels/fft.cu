@@ -1,21 +1,22 @@
 // Transforms of the lines of an array along one axis, and what a convolution by FFT needs around them.
 //
-// A line of N points is transformed by PASSES register butterflies (Stockham's order, so that nothing is ever reversed)
-// with exchanges through shared memory between them. A side of a transform may be pruned: then only the n points of the
-// image are loaded, or stored, image index i being point (i - origin) mod N, and each may be multiplied by its factor.
-// All transforms are forward ones, exp(-i): for the inverse, real and imaginary parts are exchanged on loading and storing.
+// A line of N points is transformed in PASSES passes of butterflies in registers, in Stockham's order, which needs no
+// reversal. Between passes, points are exchanged through shared memory. A side of a transform may be pruned: then only
+// the n points of the image are loaded or stored, where image index i is point (i - origin) mod N, and each may be
+// multiplied by a factor. All transforms are forward, exp(-i). For the inverse, real and imaginary parts are exchanged
+// when points are loaded and stored.
 //
 // With RADICES, lines in shared memory:
 //   RADICES   radices of the passes, as 16,10: their product is N
 //   LINES     lines of a block
 //   THREADS   threads of a block; with ROWS=0 a multiple of LINES
-//   BLOCKS    blocks that shall fit a multiprocessor (bounds registers)
-//   ROWS      1 where lines lie along memory, 0 where neighbouring lines do
-//   FUSED     1 for the kernels of convolutions, too
-//   Shared memory: LINES * pitch complex numbers, see `Exchange`; none where there is one pass.
+//   BLOCKS    blocks that a multiprocessor must hold (limits registers)
+//   ROWS      1 where the points of a line are neighbours in memory, 0 where neighbouring lines are
+//   FUSED     1 to compile the kernels of convolutions too
+//   Shared memory: LINES * PITCH complex numbers, see `Exchange`; none with one pass.
 // With RADIX instead, one pass at a time through global memory, for lines that do not fit.
-// With neither, what places a kernel on the doubled grid.
-// REAL and DOUBLE are the precision. Any radices and any LINES and THREADS are right; the host picks fast ones.
+// With neither, the kernel that places Q on the doubled grid.
+// REAL and DOUBLE are the precision. Any RADICES, LINES and THREADS give right results; the host chooses fast ones.
 
 // ---- Roots of unity, known to the compiler ----
 
@@ -55,7 +56,7 @@ __device__ constexpr double sine(int k, int r) {
     return cosine(4 * k + 3 * r, 4 * r);
 }
 
-// cos and sin of 2 pi k / R. What indexes them is known once loops are unrolled, and nothing of the tables remains.
+// cos and sin of 2 pi k / R. In unrolled loops indices are constants, so that no table remains.
 template <int R>
 struct Roots {
     real c[R], s[R];
@@ -93,12 +94,66 @@ __device__ __forceinline__ cplx turned(cplx z, int k, const Roots<R> &roots) {
 
 // ---- The transform of R numbers in registers ----
 
-// A factor of R: 4 where that is a proper one, else the smallest prime.
+// A factor of R: 4 where it is one and not R itself, else the smallest prime.
 __device__ constexpr int factor_of(int r) {
     if (r % 4 == 0 && r > 4) return 4;
     for (int p = 2; p * p <= r; p++)
         if (r % p == 0) return p;
     return r;
+}
+
+template <int R>
+__device__ __forceinline__ void transform(cplx (&v)[R]);
+
+// A prime R: inputs j and R - j together, outputs k and R - k together.
+template <int R>
+__device__ __forceinline__ void transform_prime(cplx (&v)[R]) {
+    constexpr int H = (R - 1) / 2;
+    constexpr Roots<R> roots;
+    cplx sum[H], difference[H], zero = v[0];
+#pragma unroll
+    for (int j = 1; j <= H; j++) {
+        sum[j - 1] = make(v[j].x + v[R - j].x, v[j].y + v[R - j].y);
+        difference[j - 1] = make(v[j].x - v[R - j].x, v[j].y - v[R - j].y);
+        v[0].x += sum[j - 1].x;
+        v[0].y += sum[j - 1].y;
+    }
+#pragma unroll
+    for (int k = 1; k <= H; k++) {
+        cplx a = zero, b = make(0, 0);
+#pragma unroll
+        for (int j = 1; j <= H; j++) {
+            a.x += roots.c[j * k % R] * sum[j - 1].x;
+            a.y += roots.c[j * k % R] * sum[j - 1].y;
+            b.x += roots.s[j * k % R] * difference[j - 1].x;
+            b.y += roots.s[j * k % R] * difference[j - 1].y;
+        }
+        v[k] = make(a.x + b.y, a.y - b.x);
+        v[R - k] = make(a.x - b.y, a.y + b.x);
+    }
+}
+
+// A product R = A B: input B a + b, output a + A b.
+template <int R>
+__device__ __forceinline__ void transform_product(cplx (&v)[R]) {
+    constexpr int A = factor_of(R), B = R / A;
+    constexpr Roots<R> roots;
+    cplx t[A][B];
+#pragma unroll
+    for (int b = 0; b < B; b++) {
+        cplx u[A];
+#pragma unroll
+        for (int a = 0; a < A; a++) u[a] = v[B * a + b];
+        transform<A>(u);
+#pragma unroll
+        for (int a = 0; a < A; a++) t[a][b] = turned<R>(u[a], a * b, roots);
+    }
+#pragma unroll
+    for (int a = 0; a < A; a++) {
+        transform<B>(t[a]);
+#pragma unroll
+        for (int b = 0; b < B; b++) v[a + A * b] = t[a][b];
+    }
 }
 
 template <int R>
@@ -116,62 +171,21 @@ __device__ __forceinline__ void transform(cplx (&v)[R]) {
         v[2] = make(a.x - c.x, a.y - c.y);
         v[3] = make(b.x - d.y, b.y + d.x);
     } else if constexpr (factor_of(R) == R) {
-        // A prime: inputs j and R - j together, outputs k and R - k together.
-        constexpr int H = (R - 1) / 2;
-        constexpr Roots<R> roots;
-        cplx sum[H], difference[H], zero = v[0];
-#pragma unroll
-        for (int j = 1; j <= H; j++) {
-            sum[j - 1] = make(v[j].x + v[R - j].x, v[j].y + v[R - j].y);
-            difference[j - 1] = make(v[j].x - v[R - j].x, v[j].y - v[R - j].y);
-            v[0].x += sum[j - 1].x;
-            v[0].y += sum[j - 1].y;
-        }
-#pragma unroll
-        for (int k = 1; k <= H; k++) {
-            cplx a = zero, b = make(0, 0);
-#pragma unroll
-            for (int j = 1; j <= H; j++) {
-                a.x += roots.c[j * k % R] * sum[j - 1].x;
-                a.y += roots.c[j * k % R] * sum[j - 1].y;
-                b.x += roots.s[j * k % R] * difference[j - 1].x;
-                b.y += roots.s[j * k % R] * difference[j - 1].y;
-            }
-            v[k] = make(a.x + b.y, a.y - b.x);
-            v[R - k] = make(a.x - b.y, a.y + b.x);
-        }
+        transform_prime<R>(v);
     } else {
-        // Input B a + b, output a + A b.
-        constexpr int A = factor_of(R), B = R / A;
-        constexpr Roots<R> roots;
-        cplx t[A][B];
-#pragma unroll
-        for (int b = 0; b < B; b++) {
-            cplx u[A];
-#pragma unroll
-            for (int a = 0; a < A; a++) u[a] = v[B * a + b];
-            transform<A>(u);
-#pragma unroll
-            for (int a = 0; a < A; a++) t[a][b] = turned<R>(u[a], a * b, roots);
-        }
-#pragma unroll
-        for (int a = 0; a < A; a++) {
-            transform<B>(t[a]);
-#pragma unroll
-            for (int b = 0; b < B; b++) v[a + A * b] = t[a][b];
-        }
+        transform_product<R>(v);
     }
 }
 
-// ---- Where lines lie ----
+// ---- Lines in memory ----
 
 // Line q is line (q mod n0, q / n0 mod n1, q / (n0 n1)) of three axes.
 struct Lines {
     unsigned count, n0, n1;
 };
 
-// One side of a transform: the distance in elements of lines along those axes, and of points of a line; the points that
-// there are, and which of them is point 0.
+// One side of a transform: the distances, in elements, between lines on each of those axes and between points of a
+// line; the number of points, and which of them is point 0.
 struct Side {
     long long across[3];
     unsigned along;
@@ -183,7 +197,7 @@ __device__ __forceinline__ long long start(const Lines &lines, const Side &side,
     return (q - rest * lines.n0) * side.across[0] + (rest - last * lines.n1) * side.across[1] + last * side.across[2];
 }
 
-// The image index of point e, outside [0, n) where the point is no part of the image.
+// The image index of point e; outside [0, n) the point is not in the image.
 __device__ __forceinline__ int image_index(const Side &side, int e, int points) {
     return e < side.n - side.origin ? e + side.origin : e + side.origin - points;
 }
@@ -197,7 +211,7 @@ __device__ __forceinline__ cplx exchanged(cplx z, bool inverse) {
 constexpr int RADIX[] = {RADICES};
 constexpr int PASSES = sizeof(RADIX) / sizeof(int);
 
-// The radix of pass P, the passes being reversed for the way BACK: then the first one wants what the last one left.
+// The radix of pass P. On the way BACK the passes are reversed: the first one starts from the points of the last one.
 template <bool BACK, int P>
 __device__ constexpr int radix() {
     return RADIX[BACK ? PASSES - 1 - P : P];
@@ -212,7 +226,7 @@ __device__ constexpr int product_before(bool back, int p) {
 
 constexpr int N = product_before(false, PASSES);
 
-// Butterflies of a thread, in a pass of radix R.
+// Butterflies of a thread in a pass of radix R.
 template <int R>
 constexpr int EACH = (N / R * LINES + THREADS - 1) / THREADS;
 
@@ -231,13 +245,13 @@ __device__ __forceinline__ Butterfly butterfly(int b) {
     else return {i % LINES, i / LINES, exists};
 }
 
-// Where points lie in shared memory. After the first pass, threads write points that are the radix apart: one point in so
-// many is skipped where they would meet in the same banks.
+// Where points are in shared memory. After the first pass, neighbouring threads write points at a distance of its
+// radix. Where these would be in the same banks, there is one unused place after each FIRST points.
 template <bool BACK>
 struct Exchange {
     static constexpr int FIRST = radix<BACK, 0>();
     static constexpr bool PADDED = FIRST % 2 == 0 && (ROWS || LINES * sizeof(cplx) < 128);
-    // The place of a point; of a multiple of FIRST, plus what is not.
+    // The place of a point. place(a + b) = place(a) + place(b) where a is a multiple of FIRST.
     __device__ static constexpr int place(int e) {
         return PADDED ? e + e / FIRST : e;
     }
@@ -250,8 +264,8 @@ struct Exchange {
 
 extern __shared__ __align__(16) unsigned char memory[];
 
-// Passes P and on of the transforms of a block's lines, whose points are in v as pass P wants them; `end` is called with
-// the last pass' registers, v[b][k] being point j + k N / R of butterfly b.
+// Passes P and later of the transforms of a block's lines, whose points are in v in the order of pass P. `end` is
+// called with the registers of the last pass, where v[b][k] is point j + k N / R of butterfly b.
 template <bool BACK, int P, bool DIRTY, int R, class End>
 __device__ __forceinline__ void passes(cplx (&v)[EACH<R>][R], const cplx *__restrict__ twiddle, const End &end) {
     constexpr int S = product_before(BACK, P);
@@ -262,13 +276,13 @@ __device__ __forceinline__ void passes(cplx (&v)[EACH<R>][R], const cplx *__rest
     } else {
         using X = Exchange<BACK>;
         cplx *points = reinterpret_cast<cplx *>(memory);
-        // What was written before has been read.
+        // Until all threads have read the points of the pass before.
         if constexpr (DIRTY) __syncthreads();
 #pragma unroll
         for (int b = 0; b < EACH<R>; b++) {
             Butterfly f = butterfly<R>(b);
             if (f.exists) {
-                // Point j / S * S R + j mod S + k S: all but the last term as one address.
+                // Point j / S * S R + j mod S + k S; the first two terms are one address.
                 int at = S == 1 ? f.j * (X::PADDED ? R + 1 : R) : X::place(f.j / S * S * R) + X::place(f.j % S);
                 cplx *to = points + X::address(f.line, at);
 #pragma unroll
@@ -314,7 +328,7 @@ __device__ __forceinline__ void load(cplx (&v)[EACH<R>][R], const cplx *in, cons
             v[b][m] = exchanged(z, inverse);
         }
     }
-    // Apart from the loads, which thereby are all under way at once.
+    // After all loads, so that these are in flight together.
     if (PRUNED && factor) {
 #pragma unroll
         for (int b = 0; b < EACH<R>; b++) {
@@ -329,7 +343,7 @@ __device__ __forceinline__ void load(cplx (&v)[EACH<R>][R], const cplx *in, cons
     }
 }
 
-// Stores the points of the last pass. (Compilers before NVRTC 13.1 take no lambdas in kernels.)
+// Stores the points of the last pass. (A lambda here would need NVRTC 13.1.)
 template <bool PRUNED>
 struct Store {
     cplx *out;
@@ -401,7 +415,8 @@ struct StoreReals {
             if (f.exists && q < lines.count) {
                 real *to = out + start(lines, side, q);
 #pragma unroll
-                for (int k = 0; k < R; k++) to[(unsigned long long)side.along * (f.j + k * (N / R))] = scale * v[b][k].x;
+                for (int k = 0; k < R; k++)
+                    to[(unsigned long long)side.along * (f.j + k * (N / R))] = scale * v[b][k].x;
             }
         }
     }
@@ -409,7 +424,8 @@ struct StoreReals {
 
 // From lines of one half of a Hermitian kernel to the real parts of its whole transformed lines, times `scale`.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-    fft_kernel(const cplx *in, real *out, Lines lines, Side from, Side to, real scale, const cplx *__restrict__ twiddle) {
+    fft_kernel(const cplx *in, real *out, Lines lines, Side from, Side to, real scale,
+               const cplx *__restrict__ twiddle) {
     constexpr int R = radix<false, 0>();
     cplx v[EACH<R>][R];
     load<false, true>(v, in, lines, from, nullptr, false);
@@ -424,8 +440,8 @@ struct Spectrum {
     const Lines &lines;
     const Side &side;
 
-    // The factors of the points that the last pass leaves to this thread begin to arrive in the cache while the passes run:
-    // one of the threads that share 32 bytes asks for them.
+    // Fetches to the cache, while the passes run, the factors of the points that this thread has after the last pass.
+    // One of the threads that share 32 bytes asks for them.
     template <int R>
     __device__ __forceinline__ void prefetch() const {
 #pragma unroll
@@ -435,13 +451,15 @@ struct Spectrum {
             if (f.exists && q < lines.count && f.line % (32 / sizeof(real)) == 0) {
                 const real *line = factors + start(lines, side, q);
 #pragma unroll
-                for (int k = 0; k < R; k++)
-                    asm volatile("prefetch.global.L2 [%0];" ::"l"(line + (unsigned long long)side.along * (f.j + k * (N / R))));
+                for (int k = 0; k < R; k++) {
+                    const real *at = line + (unsigned long long)side.along * (f.j + k * (N / R));
+                    asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
+                }
             }
         }
     }
 
-    // Multiplies, and exchanges real and imaginary parts for the inverse.
+    // Multiplies by the factors, and exchanges real and imaginary parts for the inverse.
     template <int R>
     __device__ __forceinline__ void multiply(cplx (&v)[EACH<R>][R]) const {
 #pragma unroll
@@ -460,7 +478,7 @@ struct Spectrum {
     }
 };
 
-// Goes back from the transformed lines: the last pass left points as the first one of the reversed radices takes them.
+// The inverse transform. The last pass leaves the points in the order of the first pass with the radices reversed.
 struct Back {
     cplx *out;
     const Lines &lines;
@@ -475,8 +493,8 @@ struct Back {
     }
 };
 
-// Lines of the image, zeros after them, times a real spectrum: to lines of the image again. May work in place.
-// `twiddle` is followed by the table for the radices reversed.
+// Convolves lines of the image: padded with zeros, transformed, multiplied by a real spectrum, transformed back. May
+// work in place. `twiddle` is followed by the table for the reversed radices.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     fft_convolve(const cplx *in, cplx *out, Lines lines, Side image, const real *__restrict__ factors, Side whole,
                  const cplx *__restrict__ twiddle) {
@@ -491,20 +509,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 
 #elif defined(RADIX)
 
-// One pass of lines of `points` points, `done` being the product of the radices before. Line q and on are worked on; with
-// IN_SCRATCH and OUT_SCRATCH lines lie next to each other from the first of these on. The last pass of one way multiplies by
-// the factors of the image, or by the spectrum; `reals` takes the real parts times `scale` instead of `out`.
+// One pass of lines of `points` points; `done` is the product of the earlier radices. Transforms lines `first` and
+// later. With IN_SCRATCH or OUT_SCRATCH these are next to one another. The last pass multiplies by the image's factors,
+// by the spectrum or by `scale`. Where `reals` is given, it takes the real parts, and `out` nothing.
 #define IN_SCRATCH 1
 #define OUT_SCRATCH 2
 #define INVERSE 4
 extern "C" __global__ void __launch_bounds__(256)
     fft_pass(const cplx *in, cplx *out, Lines lines, unsigned first, Side from, Side to, Side whole,
-             const real *__restrict__ from_factor, const real *__restrict__ to_factor, const real *__restrict__ spectrum,
-             real *reals, real scale, int points, int done, int flags, const cplx *__restrict__ roots) {
+             const real *__restrict__ from_factor, const real *__restrict__ to_factor,
+             const real *__restrict__ spectrum, real *reals, real scale, int points, int done, int flags,
+             const cplx *__restrict__ roots) {
     bool inverse = flags & INVERSE;
     int butterflies = points / RADIX;
     unsigned index = blockIdx.x * blockDim.x + threadIdx.x, q = first + index;
-    if (q >= lines.count || index >= from.along && (flags & IN_SCRATCH) || index >= to.along && (flags & OUT_SCRATCH)) return;
+    if (q >= lines.count || index >= from.along && (flags & IN_SCRATCH) || index >= to.along && (flags & OUT_SCRATCH))
+        return;
     long long line = flags & IN_SCRATCH ? index : start(lines, from, q);
     long long other = flags & OUT_SCRATCH ? index : start(lines, to, q);
     for (int j = blockIdx.y * blockDim.y + threadIdx.y; j < butterflies; j += gridDim.y * blockDim.y) {
@@ -539,10 +559,9 @@ extern "C" __global__ void __launch_bounds__(256)
 
 #else
 
-// Puts one part of a kernel, [nz][ny][nx], in its place on the doubled grid [gz][gy][nx]: displacements 0 to n - 1 along an
-// axis, or -n to -1 where its bit of `half` says so. For the other half of x, the kernel at -x is the conjugate of that at
-// x, and transforms to the conjugate: twice the real part is theirs together. Displacement -n has no partner +n, and images
-// of n voxels never need it.
+// Puts one part of Q, [nz][ny][nx], in its place on the doubled grid [gz][gy][nx]: displacements 0 to n - 1 on an axis,
+// or -n to -1 where the axis' bit of `half` is set. Q at -x is the conjugate of Q at x, and so are their transforms:
+// their sum is twice the real part. Displacement -n has no partner +n, and images of n voxels never need it.
 extern "C" __global__ void __launch_bounds__(256)
     place_kernel(const cplx *__restrict__ q, cplx *grid, int nx, int ny, int nz, int gy, int gz, int half) {
     bool low = half & 2, deep = half & 4;

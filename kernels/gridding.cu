@@ -1,19 +1,21 @@
-// Spreading samples onto the oversampled grid, and interpolating from it. Nothing is added atomically.
+// Spreads samples onto the oversampled grid, and interpolates samples from it.
 //
-// Axes are x, y, z with x fastest; a 2D grid has x and z, its y is one cell with a window of one tap of value 1.
-// Spread: each tile of the grid has a list of the samples whose windows touch it, ordered by where these start along z.
-// One warp goes through a list: its lanes hold columns of cells, in registers as many planes as the window is long, and
-// where a sample starts further along z than the one before, the planes that no later sample reaches are written. Long
-// lists are cut into segments that write planes of their own, summed by `sum_segments`.
-// Interpolate: samples are sorted by the tile where their windows start; a block copies the tile and the windows'
-// overhang to shared memory, and groups of lanes sum one sample each.
+// Axes are x, y, z with x fastest. A 2D grid has x and z; its y is one cell, where the window is one tap of value 1.
+// Spreading: each tile of the grid has a list of the samples whose windows touch it. The samples are in the order of
+// their windows' first planes along z. One warp works through a list. A lane sums columns of cells along z, and keeps
+// in registers as many planes as the window is long. When a window starts at a higher plane than the one before, the
+// lane writes the planes below it, which no later sample reaches. Long lists are cut into segments. Each segment writes
+// its own planes, and `sum_segments` adds them. No sum is atomic, so that results are repeatable.
+// Interpolation: samples are sorted by the tile in which their windows start. A block copies the tile, and what the
+// windows reach beyond it, to shared memory. Each group of lanes sums one sample at a time.
 //
-// Macros: REAL, DOUBLE; DIM 2 or 3; W taps of the window (2 to 16); DEGREE of its polynomials, at least that of their
-// coefficients. With ROWS the kernels that plan and spread: ROWS cells of y that a lane holds (1 in 2D), ARRAYS arrays that
-// go through a list together, WARPS of a block, RESIDENT blocks that registers must allow on a multiprocessor; with TENSOR
-// `spread_tensor` instead of `spread`, for tiles of EIGHTS times 8 planes (1 or 2), ROWS being 1. With STAGED `interpolate`:
-// 1 where tiles go through shared memory; TILE_Y, TILE_Z of a tile, whose x is 16 cells (in 2D TILE_Y is along z);
-// GATHER_WARPS of a block; UNROLL_ROUNDS. All but DIM, W, DEGREE and precision may be changed for speed.
+// Macros: REAL and DOUBLE; DIM, 2 or 3; W taps of the window, 2 to 16; DEGREE of their polynomials.
+//   ROWS     compiles the kernels that sort and spread: ROWS cells of y that a lane holds (1 in 2D), ARRAYS arrays that
+//            a warp spreads together, WARPS of a block, RESIDENT blocks that registers must allow on a multiprocessor.
+//   TENSOR   compiles `spread_tensor` instead of `spread`, for tiles of EIGHTS times 8 planes (1 or 2); ROWS is 1.
+//   STAGED   compiles `interpolate`: 1 where tiles go through shared memory; TILE_Y, TILE_Z cells of a tile, which has
+//            16 of x (in 2D TILE_Y is along z); GATHER_WARPS of a block; UNROLL_ROUNDS of the loop over samples.
+// Precision, DIM, W and DEGREE come from the plan. The others may be changed for speed, together with the host's.
 
 typedef unsigned short u16;
 
@@ -24,35 +26,57 @@ typedef unsigned short u16;
 #define CELLS_Y (DIM == 3 ? 4 * ROWS : 1)
 #define HALF ((W + 1) / 2)
 
-// A grid cut into tiles; the last of an axis may be cut short.
+// A grid cut into tiles; the last tile of an axis may be smaller.
 struct layout {
     u32 size[3], tile[3], tiles[3];
 };
 
-// Coefficients of the first half of the taps' polynomials, lowest power first; the others mirror them.
+// Coefficients of the first half of the taps' polynomials, lowest power first. The second half mirrors them.
 struct window_polynomials {
     real of[DEGREE + 1][HALF];
 };
 
-// The offset of a sample in the first cell of its window as the polynomials' variable, and that cell's x and y.
+// A sample: its offset in the first cell of its window, as the polynomials' variable, and the x and y of that cell.
 struct __align__(4 * sizeof(real)) point {
     real t[3];
     u32 xy;
 };
 
+// A part of a tile's list. One of several segments of a tile writes its own planes: `planes` from `plane` on.
 struct segment {
     u64 first;
     u32 count, tile;
     int plane;
     u32 planes;
 };
+// A tile with several segments, and the first of them.
 struct cut_tile {
     u64 segment;
     u32 segments, tile;
 };
 
+// The first cell of a tile.
+struct corner {
+    u32 x, y, z;
+};
+
+__device__ __forceinline__ corner corner_of(const layout &grid, u32 tile)
+{
+    const u32 x = tile % grid.tiles[0], yz = tile / grid.tiles[0];
+    return {x * grid.tile[0], yz % grid.tiles[1] * grid.tile[1], yz / grid.tiles[1] * grid.tile[2]};
+}
+
 #ifdef ROWS
 
+// Where a window starts, seen from a tile that it touches: less than 0 where it starts before the tile.
+__device__ __forceinline__ int relative_start(u32 start, u32 tile_start, const layout &grid, int axis)
+{
+    int from = (int)start - (int)tile_start;
+    if (from >= (int)grid.tile[axis]) from -= grid.size[axis];
+    return from;
+}
+
+// The first cell of a sample's window on one axis, and the sample's offset in that cell as the polynomials' variable.
 __device__ __forceinline__ void locate(const real *k, u64 m, u32 size, u32 *cell, real *t)
 {
     // In double precision: a grid position in single precision would cost two digits of the offset.
@@ -60,11 +84,11 @@ __device__ __forceinline__ void locate(const real *k, u64 m, u32 size, u32 *cell
     const double first = ceil(position);
     const int start = (int)first;
     *t = (real)(2.0 * (first - position) - 1.0);
-    // A grid has at least two windows, so that one period brings any start inside.
+    // A grid is at least two windows long, so that adding one period is enough.
     *cell = start < 0 ? start + size : start;
 }
 
-// The place of each sample in memory: the tile in which its window starts, the plane of the tile, the quarter of the plane.
+// Sort keys of the samples: the tile where the window starts, the plane in the tile, the quarter of the plane.
 // Neighbours in a tile's list are then mostly neighbours in memory. A tile has 4 tile[2] keys.
 extern "C" __global__ void __launch_bounds__(256)
 sample_tiles(const real *kx, const real *ky, const real *kz, u64 n, layout grid, u32 *keys)
@@ -81,8 +105,8 @@ sample_tiles(const real *kx, const real *ky, const real *kz, u64 n, layout grid,
     keys[m] = ((tile * grid.tile[2] + z % grid.tile[2]) * 2 + back) * 2 + right;
 }
 
-// How many tiles of an axis a window of `taps` cells from `start` on touches. Tiles are at most half the grid, so that
-// it touches none twice.
+// How many tiles of an axis a window of `taps` cells touches. Tiles are at most half the grid, so that a window touches
+// no tile twice.
 __device__ __forceinline__ u32 tiles_touched(u32 start, u32 taps, u32 size, u32 tile)
 {
     const u32 last = start + taps - 1;
@@ -90,7 +114,7 @@ __device__ __forceinline__ u32 tiles_touched(u32 start, u32 taps, u32 size, u32 
     return (size - 1) / tile - start / tile + 1 + (last - size) / tile + 1;
 }
 
-// Points in sorted order, and in how many tiles' lists each comes.
+// Points in sorted order, and the number of tiles that each touches.
 extern "C" __global__ void __launch_bounds__(256)
 settle(const real *kx, const real *ky, const real *kz, u64 n, const u32 *order, layout grid, point *points, u16 *planes,
        u32 *touched)
@@ -111,8 +135,7 @@ settle(const real *kx, const real *ky, const real *kz, u64 n, const u32 *order, 
         * tiles_touched(z, W, grid.size[2], grid.tile[2]);
 }
 
-// The pairs of tiles and samples: their keys are tile (tile[2] + W - 1) + where the window starts along z from W - 1
-// cells before the tile.
+// The pairs of tile and sample. Their key is tile (tile[2] + W - 1) + the window's first plane in the tile + W - 1.
 extern "C" __global__ void __launch_bounds__(256)
 list_pairs(const point *points, const u16 *planes, u64 n, const u64 *at, layout grid, u32 *keys, u32 *samples)
 {
@@ -130,8 +153,7 @@ list_pairs(const point *points, const u16 *planes, u64 n, const u64 *at, layout 
     for (u32 iz = 0; iz < count[2]; iz++) {
         u32 z = first[2] + iz;
         if (z >= grid.tiles[2]) z -= grid.tiles[2];
-        int from = (int)start[2] - (int)(z * grid.tile[2]);
-        if (from >= (int)grid.tile[2]) from -= grid.size[2];
+        const int from = relative_start(start[2], z * grid.tile[2], grid, 2);
         for (u32 iy = 0; iy < count[1]; iy++) {
             u32 y = first[1] + iy;
             if (y >= grid.tiles[1]) y -= grid.tiles[1];
@@ -185,40 +207,22 @@ __device__ __forceinline__ void taps_at(const window_polynomials &p, real t, rea
 #define SUM_AHEAD 8
 #define SUM_WARPS 16
 
-// Sums the segments' planes of tiles that are cut, in their order, in double precision; blockIdx.y is an array. Of `few` tiles,
-// the first of `cuts`, a warp sums each plane; of the others, the last of `cuts`, the warps of a block share a plane.
-extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS)
-sum_segments(layout grid, const segment *segments, const u64 *slots, const cut_tile *cuts, u32 few, const cplx *partial,
-             u64 partial_planes, cplx *cells)
+// A lane's cells of plane z, summed over segments first to end in their order.
+__device__ __forceinline__ void add_planes(const segment *segments, const u64 *slots, u64 first, u64 end, u32 z,
+                                           const cplx *partial, u64 partial_planes, double re[ROWS], double im[ROWS])
 {
-    __shared__ double sums[SUM_WARPS][PLANE_CELLS][2];
-    const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32, x = lane % LANES_X, y = lane / LANES_X;
-    const u32 blocks_few = (grid.tile[2] + SUM_WARPS - 1) / SUM_WARPS, all_few = few * blocks_few;
-    const bool shared = blockIdx.x >= all_few;
-    const u32 nth = shared ? (blockIdx.x - all_few) / grid.tile[2] : blockIdx.x / blocks_few;
-    const u32 z = shared ? (blockIdx.x - all_few) % grid.tile[2] : blockIdx.x % blocks_few * SUM_WARPS + warp;
-    const cut_tile cut = cuts[shared ? (u64)grid.tiles[0] * grid.tiles[1] * grid.tiles[2] - 1 - nth : nth];
-    const u32 tile_x = cut.tile % grid.tiles[0], tile_yz = cut.tile / grid.tiles[0];
-    const u32 origin_x = tile_x * grid.tile[0], origin_y = tile_yz % grid.tiles[1] * grid.tile[1];
-    const u32 origin_z = tile_yz / grid.tiles[1] * grid.tile[2];
-    const u32 planes = min(grid.tile[2], grid.size[2] - origin_z);
-    const u64 plane = (u64)grid.size[0] * grid.size[1];
-    if (z >= planes) return;
-    const u64 first = cut.segment + (shared ? (u64)cut.segments * warp / SUM_WARPS : 0);
-    const u64 end = cut.segment + (shared ? (u64)cut.segments * (warp + 1) / SUM_WARPS : cut.segments);
-
-    double re[ROWS], im[ROWS];
+    const u32 lane = threadIdx.x & 31;
     #pragma unroll
     for (int r = 0; r < ROWS; r++) re[r] = im[r] = 0;
     for (u64 s = first; s < end; s += SUM_AHEAD) {
         const cplx *from[SUM_AHEAD];
-        bool there[SUM_AHEAD];
+        bool exists[SUM_AHEAD];
         #pragma unroll
         for (int i = 0; i < SUM_AHEAD; i++) {
             const u64 number = s + i < end ? s + i : s;
-            const segment run = segments[number];
-            const u32 above = z - run.plane;
-            there[i] = s + i < end && above < run.planes;
+            const segment part = segments[number];
+            const u32 above = z - part.plane;
+            exists[i] = s + i < end && above < part.planes;
             from[i] = partial + (blockIdx.y * partial_planes + slots[number] + above) * PLANE_CELLS + lane;
         }
         cplx value[SUM_AHEAD][ROWS];
@@ -227,7 +231,7 @@ sum_segments(layout grid, const segment *segments, const u64 *slots, const cut_t
             #pragma unroll
             for (int r = 0; r < ROWS; r++) {
                 value[i][r].x = value[i][r].y = 0;
-                if (there[i]) value[i][r] = from[i][32 * r];
+                if (exists[i]) value[i][r] = from[i][32 * r];
             }
         #pragma unroll
         for (int i = 0; i < SUM_AHEAD; i++)
@@ -237,34 +241,74 @@ sum_segments(layout grid, const segment *segments, const u64 *slots, const cut_t
                 im[r] += value[i][r].y;
             }
     }
-    if (shared) {
+}
+
+// Sums over the warps of a block, for the first warp.
+__device__ __forceinline__ void add_warps(double re[ROWS], double im[ROWS])
+{
+    __shared__ double sums[SUM_WARPS][PLANE_CELLS][2];
+    const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32;
+    #pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        sums[warp][32 * r + lane][0] = re[r];
+        sums[warp][32 * r + lane][1] = im[r];
+        re[r] = im[r] = 0;
+    }
+    __syncthreads();
+    if (warp != 0) return;
+    for (int w = 0; w < SUM_WARPS; w++) {
         #pragma unroll
         for (int r = 0; r < ROWS; r++) {
-            sums[warp][32 * r + lane][0] = re[r];
-            sums[warp][32 * r + lane][1] = im[r];
-            re[r] = im[r] = 0;
-        }
-        __syncthreads();
-        if (warp != 0) return;
-        for (int w = 0; w < SUM_WARPS; w++) {
-            #pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                re[r] += sums[w][32 * r + lane][0];
-                im[r] += sums[w][32 * r + lane][1];
-            }
+            re[r] += sums[w][32 * r + lane][0];
+            im[r] += sums[w][32 * r + lane][1];
         }
     }
+}
+
+// Writes a lane's cells of plane z of a tile to the grid.
+__device__ __forceinline__ void write_plane(const layout &grid, const corner &tile, u32 z, const double re[ROWS],
+                                            const double im[ROWS], cplx *cells)
+{
+    const u32 lane = threadIdx.x & 31, x = lane % LANES_X, y = lane / LANES_X;
+    const u64 plane = (u64)grid.size[0] * grid.size[1];
     #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         const u32 row = y + 4 * r;
-        if (x >= grid.tile[0] || origin_x + x >= grid.size[0] || row >= grid.tile[1] || origin_y + row >= grid.size[1])
+        if (x >= grid.tile[0] || tile.x + x >= grid.size[0] || row >= grid.tile[1] || tile.y + row >= grid.size[1])
             continue;
         cplx value;
         value.x = (real)re[r];
         value.y = (real)im[r];
-        cells[blockIdx.y * plane * grid.size[2] + (origin_z + z) * plane + (u64)(origin_y + row) * grid.size[0]
-              + origin_x + x] = value;
+        cells[blockIdx.y * plane * grid.size[2] + (tile.z + z) * plane + (u64)(tile.y + row) * grid.size[0]
+              + tile.x + x] = value;
     }
+}
+
+// Sums the segments' planes of cut tiles, in the order of the segments, in double precision; blockIdx.y is an array.
+// The first `few` tiles of `cuts` have few segments: a warp sums a plane. The last tiles of `cuts` have many: the warps
+// of a block share a plane.
+extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS)
+sum_segments(layout grid, const segment *segments, const u64 *slots, const cut_tile *cuts, u32 few, const cplx *partial,
+             u64 partial_planes, cplx *cells)
+{
+    const u32 warp = threadIdx.x / 32;
+    const u32 blocks_few = (grid.tile[2] + SUM_WARPS - 1) / SUM_WARPS, all_few = few * blocks_few;
+    const bool shared = blockIdx.x >= all_few;
+    const u32 nth = shared ? (blockIdx.x - all_few) / grid.tile[2] : blockIdx.x / blocks_few;
+    const u32 z = shared ? (blockIdx.x - all_few) % grid.tile[2] : blockIdx.x % blocks_few * SUM_WARPS + warp;
+    const cut_tile cut = cuts[shared ? (u64)grid.tiles[0] * grid.tiles[1] * grid.tiles[2] - 1 - nth : nth];
+    const corner tile = corner_of(grid, cut.tile);
+    if (z >= min(grid.tile[2], grid.size[2] - tile.z)) return;
+    const u64 first = cut.segment + (shared ? (u64)cut.segments * warp / SUM_WARPS : 0);
+    const u64 end = cut.segment + (shared ? (u64)cut.segments * (warp + 1) / SUM_WARPS : cut.segments);
+
+    double re[ROWS], im[ROWS];
+    add_planes(segments, slots, first, end, z, partial, partial_planes, re, im);
+    if (shared) {
+        add_warps(re, im);
+        if (warp != 0) return;
+    }
+    write_plane(grid, tile, z, re, im, cells);
 }
 
 #ifndef TENSOR
@@ -274,20 +318,156 @@ sum_segments(layout grid, const segment *segments, const u64 *slots, const cut_t
 #define AT_VALUES (LANES_X + (DIM == 3 ? CELLS_Y : 0))
 #define AT_Z (AT_VALUES + 2 * ARRAYS)
 #define RECORD_REALS (AT_Z + W)
-// An odd number of 16 bytes, so that lanes writing theirs at once meet in no bank.
+// An odd number of 16 bytes, so that lanes that write their records together use different banks.
 #define PER_16 (16 / (int)sizeof(real))
 #define RECORD (((RECORD_REALS + PER_16 - 1) / PER_16 | 1) * PER_16)
+// The values and the taps along z, which all lanes read, in whole 16 bytes.
+#define BROADCAST ((2 * ARRAYS + W + PER_16 - 1) / PER_16 * PER_16)
 
 struct __align__(16) sixteen_bytes {
     real of[PER_16];
 };
 
-// Adds a sample to the planes that a lane holds.
-__device__ __forceinline__ void add_sample(const real *record, u32 x, u32 y, cplx sums[ARRAYS][ROWS][W])
+// What a warp spreads: a list of the points, and from array `array0` on, at most ARRAYS arrays of their n values.
+struct samples {
+    const point *points;
+    const u16 *planes;
+    const u32 *list;
+    const cplx *values;
+    u64 n;
+    u32 array0, arrays;
+};
+
+// Where a lane writes its cells, plane after plane.
+struct destination {
+    cplx *next[ARRAYS];
+    int row_step;
+    u64 plane_step;
+    int first_plane, end_plane;
+    bool inside[ROWS];
+};
+
+// The grid or, for a segment of a cut tile, planes of the segment's own.
+__device__ __forceinline__ destination destination_of(const layout &grid, const corner &tile, const segment &part,
+                                                      const u64 *slot, u32 array0, cplx *cells, cplx *partial,
+                                                      u64 partial_planes)
 {
-    real broadcast[(2 * ARRAYS + W + PER_16 - 1) / PER_16 * PER_16];
+    const u32 lane = threadIdx.x & 31, x = lane % LANES_X, y = lane / LANES_X;
+    destination to;
+    if (part.planes) {
+        to.first_plane = part.plane;
+        to.end_plane = part.plane + (int)part.planes;
+        to.row_step = 32;
+        to.plane_step = PLANE_CELLS;
+        #pragma unroll
+        for (int a = 0; a < ARRAYS; a++)
+            to.next[a] = partial + ((array0 + a) * partial_planes + *slot) * PLANE_CELLS + lane;
+        #pragma unroll
+        for (int r = 0; r < ROWS; r++) to.inside[r] = true;
+    } else {
+        const u64 plane = (u64)grid.size[0] * grid.size[1], grid_cells = plane * grid.size[2];
+        to.first_plane = 0;
+        to.end_plane = min(grid.tile[2], grid.size[2] - tile.z);
+        to.row_step = 4 * grid.size[0];
+        to.plane_step = plane;
+        const u64 at = tile.z * plane + (u64)(tile.y + y) * grid.size[0] + tile.x + x;
+        #pragma unroll
+        for (int a = 0; a < ARRAYS; a++) to.next[a] = cells + (array0 + a) * grid_cells + at;
+        #pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            to.inside[r] = x < grid.tile[0] && tile.x + x < grid.size[0] && y + 4 * r < grid.tile[1]
+                && tile.y + y + 4 * r < grid.size[1];
+    }
+    return to;
+}
+
+// Writes the lowest planes of those in `sums`, until `plane` is the lowest; `now` is the lowest before. (A structure of
+// `sums` and `now` would keep the compiler from unrolling the loop.)
+__device__ __forceinline__ void advance(cplx sums[ARRAYS][ROWS][W], int &now, int plane, destination &to, u32 array0,
+                                        u32 arrays)
+{
+    while (now < plane) {
+        if (now >= to.first_plane && now < to.end_plane) {
+            #pragma unroll
+            for (int a = 0; a < ARRAYS; a++) {
+                if (ARRAYS > 1 && array0 + a >= arrays) break;
+                #pragma unroll
+                for (int r = 0; r < ROWS; r++)
+                    if (to.inside[r]) to.next[a][r * to.row_step] = sums[a][r][0];
+                to.next[a] += to.plane_step;
+            }
+        }
+        #pragma unroll
+        for (int a = 0; a < ARRAYS; a++)
+            #pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                #pragma unroll
+                for (int j = 0; j + 1 < W; j++) sums[a][r][j] = sums[a][r][j + 1];
+                sums[a][r][W - 1].x = sums[a][r][W - 1].y = 0;
+            }
+        now++;
+    }
+}
+
+// Writes the taps of one axis that fall on the tile.
+template <int CELLS>
+__device__ __forceinline__ void write_taps(const window_polynomials &polynomials, real t, int from, real *record)
+{
+    real taps[W];
+    taps_at(polynomials, t, taps);
     #pragma unroll
-    for (int i = 0; i < (int)(sizeof(broadcast) / 16); i++) {
+    for (int j = 0; j < W; j++)
+        if ((u32)(from + j) < CELLS) record[from + j] = taps[j];
+}
+
+// Writes the record of sample `at` of the list, or zeros past its end. Returns the window's first plane in the tile.
+__device__ __forceinline__ int write_record(const window_polynomials &polynomials, const layout &grid,
+                                            const corner &tile, const samples &from, u64 at, bool exists, real *record)
+{
+    #pragma unroll
+    for (int i = 0; i < AT_VALUES / PER_16; i++) {
+        sixteen_bytes zeros;
+        #pragma unroll
+        for (int j = 0; j < PER_16; j++) zeros.of[j] = 0;
+        *(sixteen_bytes *)(record + i * PER_16) = zeros;
+    }
+    real broadcast[BROADCAST];
+    #pragma unroll
+    for (int i = 0; i < BROADCAST; i++) broadcast[i] = 0;
+    int z = 0x7fffffff;
+    if (exists) {
+        const u32 i = from.list[at];
+        const point p = from.points[i];
+        z = relative_start(from.planes[i], tile.z, grid, 2);
+        #pragma unroll
+        for (int a = 0; a < ARRAYS; a++)
+            if (ARRAYS == 1 || from.array0 + a < from.arrays) {
+                const cplx value = from.values[(from.array0 + a) * from.n + i];
+                broadcast[2 * a] = value.x;
+                broadcast[2 * a + 1] = value.y;
+            }
+        taps_at(polynomials, p.t[2], broadcast + 2 * ARRAYS);
+        write_taps<LANES_X>(polynomials, p.t[0], relative_start(p.xy & 0xffff, tile.x, grid, 0), record);
+        if (DIM == 3)
+            write_taps<CELLS_Y>(polynomials, p.t[1], relative_start(p.xy >> 16, tile.y, grid, 1), record + AT_Y);
+    }
+    #pragma unroll
+    for (int i = 0; i < BROADCAST / PER_16; i++) {
+        sixteen_bytes b;
+        #pragma unroll
+        for (int j = 0; j < PER_16; j++) b.of[j] = broadcast[i * PER_16 + j];
+        *(sixteen_bytes *)(record + AT_VALUES + i * PER_16) = b;
+    }
+    return z;
+}
+
+// Adds a sample to the planes that a lane holds.
+__device__ __forceinline__ void add_sample(const real *record, cplx sums[ARRAYS][ROWS][W])
+{
+    const u32 lane = threadIdx.x & 31, x = lane % LANES_X, y = lane / LANES_X;
+    real broadcast[BROADCAST];
+    #pragma unroll
+    for (int i = 0; i < BROADCAST / PER_16; i++) {
         const sixteen_bytes b = *(const sixteen_bytes *)(record + AT_VALUES + i * PER_16);
         #pragma unroll
         for (int j = 0; j < PER_16; j++) broadcast[i * PER_16 + j] = b.of[j];
@@ -309,55 +489,48 @@ __device__ __forceinline__ void add_sample(const real *record, u32 x, u32 y, cpl
     }
 }
 
-// `values` are those of the sorted points. grid = sums over samples or, where a segment has planes of its own, those planes,
-// from plane `slots` of `partial` on. `arrays` arrays of n values follow one another, and as many grids and partial planes,
-// blockIdx.y being ARRAYS of them.
+// Adds up to 32 samples, four at a time where they start at the same plane. z is where the lane's own sample starts.
+__device__ __forceinline__ void add_batch(const real *records, u32 count, int z, cplx sums[ARRAYS][ROWS][W], int &now,
+                                          destination &to, u32 array0, u32 arrays)
+{
+    const u32 lane = threadIdx.x & 31;
+    const int before = __shfl_up_sync(ALL, z, 1);
+    const u32 moves = __ballot_sync(ALL, lane < count && z > (lane ? before : now));
+    __syncwarp();
+    const u32 end = count < 32 ? count : 32;
+    for (u32 s = 0; s < end; s += 4) {
+        const real *record = records + s * RECORD;
+        if ((moves >> s & 15) == 0) {
+            #pragma unroll
+            for (int i = 0; i < 4; i++) add_sample(record + i * RECORD, sums);
+        } else {
+            #pragma unroll 1
+            for (u32 i = s; i < s + 4 && i < end; i++, record += RECORD) {
+                if (moves >> i & 1) advance(sums, now, __shfl_sync(ALL, z, i), to, array0, arrays);
+                add_sample(record, sums);
+            }
+        }
+    }
+    __syncwarp();
+}
+
+// Sums the samples of each segment. The sums go to the grid or, for a segment of a cut tile, to the planes of `partial`
+// from its number in `slots` on. `values` are in the order of the points. The `arrays` arrays of n values follow one
+// another, and so do their grids and their partial planes; blockIdx.y is ARRAYS of them.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
 spread(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, u64 n, const u32 *list,
-       const segment *segments, const u32 *schedule, const u64 *slots, u32 count, u32 arrays, const cplx *values, cplx *cells,
-       cplx *partial, u64 partial_planes)
+       const segment *segments, const u32 *schedule, const u64 *slots, u32 count, u32 arrays, const cplx *values,
+       cplx *cells, cplx *partial, u64 partial_planes)
 {
     __shared__ __align__(16) real records[WARPS][32 * RECORD];
-    const u32 lane = threadIdx.x & 31, x = lane % LANES_X, y = lane / LANES_X;
-    const u64 turn = (u64)blockIdx.x * WARPS + threadIdx.x / 32;
-    if (turn >= count) return;
-    const u32 number = schedule[turn];
-    const segment run = segments[number];
-    const u32 array0 = blockIdx.y * ARRAYS;
-
-    const u32 tile_x = run.tile % grid.tiles[0], tile_yz = run.tile / grid.tiles[0];
-    const int origin_x = tile_x * grid.tile[0], origin_y = tile_yz % grid.tiles[1] * grid.tile[1];
-    const int origin_z = tile_yz / grid.tiles[1] * grid.tile[2];
-    const int depth = min(grid.tile[2], grid.size[2] - origin_z);
-    const u64 plane = (u64)grid.size[0] * grid.size[1], grid_cells = plane * grid.size[2];
-
-    // Planes go to the grid or, of a tile that is cut, to planes of the segment's own.
-    cplx *out[ARRAYS];
-    int row_step;
-    u64 plane_step;
-    int first_plane = 0, end_plane = depth;
-    bool mine[ROWS];
-    if (run.planes) {
-        first_plane = run.plane;
-        end_plane = run.plane + (int)run.planes;
-        row_step = 32;
-        plane_step = PLANE_CELLS;
-        #pragma unroll
-        for (int a = 0; a < ARRAYS; a++)
-            out[a] = partial + ((array0 + a) * partial_planes + slots[number]) * PLANE_CELLS + lane;
-        #pragma unroll
-        for (int r = 0; r < ROWS; r++) mine[r] = true;
-    } else {
-        row_step = 4 * grid.size[0];
-        plane_step = plane;
-        const u64 at = origin_z * plane + (u64)(origin_y + y) * grid.size[0] + origin_x + x;
-        #pragma unroll
-        for (int a = 0; a < ARRAYS; a++) out[a] = cells + (array0 + a) * grid_cells + at;
-        #pragma unroll
-        for (int r = 0; r < ROWS; r++)
-            mine[r] = x < grid.tile[0] && origin_x + x < grid.size[0] && y + 4 * r < grid.tile[1]
-                && origin_y + y + 4 * r < grid.size[1];
-    }
+    const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32, array0 = blockIdx.y * ARRAYS;
+    const u64 nth = (u64)blockIdx.x * WARPS + warp;
+    if (nth >= count) return;
+    const u32 number = schedule[nth];
+    const segment part = segments[number];
+    const corner tile = corner_of(grid, part.tile);
+    const samples from = {points, plane_of, list, values, n, array0, arrays};
+    destination to = destination_of(grid, tile, part, slots + number, array0, cells, partial, partial_planes);
 
     cplx sums[ARRAYS][ROWS][W];
     #pragma unroll
@@ -366,125 +539,26 @@ spread(window_polynomials polynomials, layout grid, const point *points, const u
         for (int r = 0; r < ROWS; r++)
             #pragma unroll
             for (int j = 0; j < W; j++) sums[a][r][j].x = sums[a][r][j].y = 0;
-
-    // The plane of sums[..][0].
-    int now = 1 - W;
-    if (run.planes) {
-        const int z = plane_of[list[run.first]];
-        now = z - origin_z;
-        if (now >= (int)grid.tile[2]) now -= grid.size[2];
+    int now = part.planes ? relative_start(plane_of[list[part.first]], tile.z, grid, 2) : 1 - W;
+    for (u32 batch = 0; batch < part.count; batch += 32) {
+        const u32 left = part.count - batch;
+        const int z = write_record(polynomials, grid, tile, from, part.first + batch + lane, lane < left,
+                                   records[warp] + lane * RECORD);
+        add_batch(records[warp], left, z, sums, now, to, array0, arrays);
     }
-    // Writes planes until `now` is plane `to`.
-    auto advance = [&](int to) {
-        while (now < to) {
-            if (now >= first_plane && now < end_plane) {
-                #pragma unroll
-                for (int a = 0; a < ARRAYS; a++) {
-                    if (ARRAYS > 1 && array0 + a >= arrays) break;
-                    #pragma unroll
-                    for (int r = 0; r < ROWS; r++)
-                        if (mine[r]) out[a][r * row_step] = sums[a][r][0];
-                    out[a] += plane_step;
-                }
-            }
-            #pragma unroll
-            for (int a = 0; a < ARRAYS; a++)
-                #pragma unroll
-                for (int r = 0; r < ROWS; r++) {
-                    #pragma unroll
-                    for (int j = 0; j + 1 < W; j++) sums[a][r][j] = sums[a][r][j + 1];
-                    sums[a][r][W - 1].x = sums[a][r][W - 1].y = 0;
-                }
-            now++;
-        }
-    };
-
-    real *mine_record = records[threadIdx.x / 32] + lane * RECORD;
-    const real *first_record = records[threadIdx.x / 32];
-    for (u32 batch = 0; batch < run.count; batch += 32) {
-        const u32 left = run.count - batch;
-        int z = 0x7fffffff;
-        {
-            #pragma unroll
-            for (int i = 0; i < AT_VALUES / PER_16; i++) {
-                sixteen_bytes zeros;
-                #pragma unroll
-                for (int j = 0; j < PER_16; j++) zeros.of[j] = 0;
-                *(sixteen_bytes *)(mine_record + i * PER_16) = zeros;
-            }
-            real broadcast[(2 * ARRAYS + W + PER_16 - 1) / PER_16 * PER_16];
-            #pragma unroll
-            for (int i = 0; i < (int)(sizeof(broadcast) / sizeof(real)); i++) broadcast[i] = 0;
-            // What lacks for a whole batch are zeros.
-            if (lane < left) {
-                const u32 i = list[run.first + batch + lane];
-                const point p = points[i];
-                z = (int)plane_of[i] - origin_z;
-                if (z >= (int)grid.tile[2]) z -= grid.size[2];
-                #pragma unroll
-                for (int a = 0; a < ARRAYS; a++)
-                    if (ARRAYS == 1 || array0 + a < arrays) {
-                        const cplx value = values[(array0 + a) * n + i];
-                        broadcast[2 * a] = value.x;
-                        broadcast[2 * a + 1] = value.y;
-                    }
-                taps_at(polynomials, p.t[2], broadcast + 2 * ARRAYS);
-                real taps[W];
-                taps_at(polynomials, p.t[0], taps);
-                int from = (int)(p.xy & 0xffff) - origin_x;
-                if (from >= (int)grid.tile[0]) from -= grid.size[0];
-                #pragma unroll
-                for (int j = 0; j < W; j++)
-                    if ((u32)(from + j) < LANES_X) mine_record[from + j] = taps[j];
-                if (DIM == 3) {
-                    taps_at(polynomials, p.t[1], taps);
-                    from = (int)(p.xy >> 16) - origin_y;
-                    if (from >= (int)grid.tile[1]) from -= grid.size[1];
-                    #pragma unroll
-                    for (int j = 0; j < W; j++)
-                        if ((u32)(from + j) < CELLS_Y) mine_record[AT_Y + from + j] = taps[j];
-                }
-            }
-            #pragma unroll
-            for (int i = 0; i < (int)(sizeof(broadcast) / 16); i++) {
-                sixteen_bytes b;
-                #pragma unroll
-                for (int j = 0; j < PER_16; j++) b.of[j] = broadcast[i * PER_16 + j];
-                *(sixteen_bytes *)(mine_record + AT_VALUES + i * PER_16) = b;
-            }
-        }
-        const int before = __shfl_up_sync(ALL, z, 1);
-        const u32 moves = __ballot_sync(ALL, lane < left && z > (lane ? before : now));
-        __syncwarp();
-        const u32 end = left < 32 ? left : 32;
-        for (u32 s = 0; s < end; s += 4) {
-            const real *record = first_record + s * RECORD;
-            if ((moves >> s & 15) == 0) {
-                #pragma unroll
-                for (int i = 0; i < 4; i++) add_sample(record + i * RECORD, x, y, sums);
-            } else {
-                #pragma unroll 1
-                for (u32 i = s; i < s + 4 && i < end; i++, record += RECORD) {
-                    if (moves >> i & 1) advance(__shfl_sync(ALL, z, i));
-                    add_sample(record, x, y, sums);
-                }
-            }
-        }
-        __syncwarp();
-    }
-    advance(end_plane);
+    advance(sums, now, to.end_plane, to, array0, arrays);
 }
 
-// Older tensor cores have no such numbers.
+// Tensor cores take TF32 numbers from capability 8.0 on.
 #elif __CUDA_ARCH__ >= 800
 
-// Spreading is a product of matrices for each tile: [cells of x and y][samples] times [samples][cells of z, re and im].
-// Tensor cores take it with each factor split in two numbers of 11 bits, three products of which keep what single
-// precision has. Batches of 32 samples have their taps in shared memory at the tile's cells, [cell][sample].
+// For each tile, spreading is a product of matrices: [cells of x, y][samples] times [samples][cells of z, re and im].
+// Each number is split in two of 11 bits, the precision of TF32; three products of these have the accuracy of f32.
+// The taps of 32 samples at a time are in shared memory at the tile's cells, [cell][sample].
 #define TILE_CELLS_X (DIM == 3 ? 8 : 32)
 #define TILE_CELLS_Y (DIM == 3 ? 4 : 0)
 #define TILE_CELLS_Z (8 * EIGHTS)
-// Rows in which lanes meet in no bank. Between the axes are rows for the taps outside the tile, which nobody reads.
+// The length of a row lets lanes use different banks. Between the axes are rows for taps outside the tile, never read.
 #define TAP_ROW 48
 #define TAPS_X (W - 1)
 #define TAPS_Z (TAPS_X + TILE_CELLS_X + W - 1)
@@ -492,20 +566,21 @@ spread(window_polynomials polynomials, layout grid, const point *points, const u
 #define TAPS_VALUES (DIM == 3 ? TAPS_Y + TILE_CELLS_Y + W - 1 : TAPS_Y)
 #define TAPS_LEN ((TAPS_VALUES + 2) * TAP_ROW)
 
-struct __align__(16) four {
+struct __align__(16) four_floats {
     float of[4];
 };
 
-// x y = high + low, rounded to 11 bits each, which is what a tensor core takes of a number.
+// x y = high + low, of 11 bits each.
 __device__ __forceinline__ void split(float x, float y, u32 &high, u32 &low)
 {
     high = (__float_as_uint(x * y) + 0x1000) & 0xffffe000;
     low = __float_as_uint(fmaf(x, y, -__uint_as_float(high)));
 }
 
+// d += a b, tiles of 16 x 8 and 8 x 8.
 __device__ __forceinline__ void multiply_add(float d[4], const u32 a[4], const u32 b[2])
 {
-    // Volatile, to keep the order in which neighbours do not depend on one another.
+    // Volatile keeps the order of the calls, where no product waits for the one before it.
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
         "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
@@ -516,14 +591,15 @@ template <int FIRST, int COUNT>
 __device__ __forceinline__ void clear_rows(float *taps)
 {
     const int lane = threadIdx.x & 31;
-    const four zeros = {{0, 0, 0, 0}};
+    const four_floats zeros = {{0, 0, 0, 0}};
     #pragma unroll
-    for (int row = 0; row < COUNT; row += 4) *(four *)(taps + (FIRST + row + lane / 8) * TAP_ROW + 4 * (lane % 8)) = zeros;
+    for (int row = 0; row < COUNT; row += 4)
+        *(four_floats *)(taps + (FIRST + row + lane / 8) * TAP_ROW + 4 * (lane % 8)) = zeros;
 }
 
-// The taps of one sample, a pair of each axis at a time, in rows from its window's first cell on.
-__device__ __forceinline__ void write_taps(const window_polynomials &polynomials, const point &p, float *taps, int x, int y,
-                                           int z)
+// Writes the taps of one sample, a pair of each axis at a time, to the rows of its window.
+__device__ __forceinline__ void write_taps(const window_polynomials &polynomials, const point &p, float *taps, int x,
+                                           int y, int z)
 {
     float *to[3] = {taps + (TAPS_X + x) * TAP_ROW, taps + (TAPS_Z + z) * TAP_ROW, taps + (TAPS_Y + y) * TAP_ROW};
     const float t[3] = {p.t[0], p.t[2], p.t[1]};
@@ -547,147 +623,138 @@ __device__ __forceinline__ void write_taps(const window_polynomials &polynomials
         }
 }
 
-// As `spread`, in single precision, for tiles of up to 8 EIGHTS planes; blockIdx.y is an array.
-extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
-spread_tensor(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, u64 n,
-              const u32 *list, const segment *segments, const u32 *schedule, const u64 *slots, u32 count, const cplx *values,
-              cplx *cells, cplx *partial, u64 partial_planes)
+struct sample {
+    point p;
+    u32 plane;
+    cplx value;
+};
+
+__device__ __forceinline__ sample load_sample(const point *points, const u16 *plane_of, const cplx *values, u32 i)
 {
-    __shared__ __align__(16) float all_taps[WARPS][TAPS_LEN];
-    const u32 lane = threadIdx.x & 31, fast = lane % 4, slow = lane / 4;
-    const u64 turn = (u64)blockIdx.x * WARPS + threadIdx.x / 32;
-    if (turn >= count) return;
-    const u32 number = schedule[turn];
-    const segment run = segments[number];
-    float *taps = all_taps[threadIdx.x / 32];
-    values += blockIdx.y * n;
+    return {points[i], plane_of[i], values[i]};
+}
 
-    const u32 tile_x = run.tile % grid.tiles[0], tile_yz = run.tile / grid.tiles[0];
-    const int origin_x = tile_x * grid.tile[0], origin_y = tile_yz % grid.tiles[1] * grid.tile[1];
-    const int origin_z = tile_yz / grid.tiles[1] * grid.tile[2];
-
-    // Eight planes of z, sixteen cells of x and y, re or im, a lane's part of these.
-    float sums[EIGHTS][2][2][4];
+// Writes the taps and values of 32 samples, one a lane; past the end of the list they are zeros. `touches`: the groups
+// of 8 planes that the window of the lane's sample touches.
+__device__ __forceinline__ void write_batch(const window_polynomials &polynomials, const layout &grid,
+                                            const corner &tile, const sample &s, bool exists, float *taps,
+                                            bool touches[EIGHTS])
+{
+    const u32 lane = threadIdx.x & 31;
+    clear_rows<TAPS_X, TILE_CELLS_X>(taps);
+    clear_rows<TAPS_Z, TILE_CELLS_Z>(taps);
+    clear_rows<TAPS_Y, TILE_CELLS_Y>(taps);
+    if (!exists) taps[TAPS_VALUES * TAP_ROW + lane] = taps[(TAPS_VALUES + 1) * TAP_ROW + lane] = 0;
+    __syncwarp();
     #pragma unroll
-    for (int h = 0; h < EIGHTS; h++)
+    for (int h = 0; h < EIGHTS; h++) touches[h] = false;
+    if (exists) {
+        const int z = relative_start(s.plane, tile.z, grid, 2);
         #pragma unroll
-        for (int i = 0; i < 16; i++) sums[h][i / 8][i / 4 % 2][i % 4] = 0;
-
-    // What the next batch needs is fetched while this one is multiplied, and the list a batch further.
-    const u32 *next = list + run.first + lane;
-    u32 left = run.count;
-    u32 i = lane < left ? *next : 0;
-    point p = points[i];
-    u32 plane_number = plane_of[i];
-    cplx value = values[i];
-    i = lane + 32 < left ? next[32] : 0;
-    for (; left > 0; left = left > 32 ? left - 32 : 0) {
-        clear_rows<TAPS_X, TILE_CELLS_X>(taps);
-        clear_rows<TAPS_Z, TILE_CELLS_Z>(taps);
-        clear_rows<TAPS_Y, TILE_CELLS_Y>(taps);
-        if (lane >= left) taps[TAPS_VALUES * TAP_ROW + lane] = taps[(TAPS_VALUES + 1) * TAP_ROW + lane] = 0;
-        __syncwarp();
-        bool in_eighth[EIGHTS];
-        #pragma unroll
-        for (int h = 0; h < EIGHTS; h++) in_eighth[h] = false;
-        if (lane < left) {
-            int z = (int)plane_number - origin_z;
-            if (z >= (int)grid.tile[2]) z -= grid.size[2];
-            #pragma unroll
-            for (int h = 0; h < EIGHTS; h++) in_eighth[h] = z < 8 * h + 8 && z + W > 8 * h;
-            int x = (int)(p.xy & 0xffff) - origin_x;
-            if (x >= (int)grid.tile[0]) x -= grid.size[0];
-            int y = (int)(p.xy >> 16) - origin_y;
-            if (y >= (int)grid.tile[1]) y -= grid.size[1];
-            write_taps(polynomials, p, taps + lane, x, y, z);
-            taps[TAPS_VALUES * TAP_ROW + lane] = value.x;
-            taps[(TAPS_VALUES + 1) * TAP_ROW + lane] = value.y;
-        }
-        if (lane + 32 < left) {
-            p = points[i];
-            plane_number = plane_of[i];
-            value = values[i];
-        }
-        next += 32;
-        i = lane + 64 < left ? next[32] : 0;
-        u32 touching[EIGHTS];
-        #pragma unroll
-        for (int h = 0; h < EIGHTS; h++) touching[h] = __ballot_sync(ALL, in_eighth[h]);
-        __syncwarp();
-        // Sixteen samples at a time, four in a row a lane: the sum over samples may take them in any order.
-        #pragma unroll 1
-        for (u32 part = 0; part < 32 && part < left; part += 16) {
-            const float *at = taps + part + 4 * fast;
-            u32 high[2][2][4], low[2][2][4];
-            const four wx = *(const four *)(at + (TAPS_X + slow) * TAP_ROW);
-            #pragma unroll
-            for (int q = 0; q < 4; q++) {
-                four wy;
-                if (DIM == 3) wy = *(const four *)(at + (TAPS_Y + q) * TAP_ROW);
-                else wy = *(const four *)(at + (TAPS_X + 8 * q + slow) * TAP_ROW);
-                // Two steps of eight samples.
-                #pragma unroll
-                for (int i = 0; i < 4; i++)
-                    split(DIM == 3 ? wx.of[i] : 1.0f, wy.of[i], high[i / 2][q / 2][q % 2 + 2 * (i % 2)],
-                          low[i / 2][q / 2][q % 2 + 2 * (i % 2)]);
-            }
-            const four re = *(const four *)(at + TAPS_VALUES * TAP_ROW), im = *(const four *)(at + (TAPS_VALUES + 1) * TAP_ROW);
-            #pragma unroll
-            for (int h = 0; h < EIGHTS; h++) {
-                if (EIGHTS > 1 && (touching[h] >> part & 0xffff) == 0) continue;
-                const four wz = *(const four *)(at + (TAPS_Z + 8 * h + slow) * TAP_ROW);
-                // Sums of these samples alone: the tensor core truncates, which long sums must not do.
-                float d[2][2][4];
-                #pragma unroll
-                for (int i = 0; i < 16; i++) d[i / 8][i / 4 % 2][i % 4] = 0;
-                #pragma unroll
-                for (int step = 0; step < 2; step++) {
-                    u32 b_high[2][2], b_low[2][2];
-                    #pragma unroll
-                    for (int c = 0; c < 2; c++)
-                        #pragma unroll
-                        for (int i = 0; i < 2; i++)
-                            split(wz.of[2 * step + i], (c ? im : re).of[2 * step + i], b_high[c][i], b_low[c][i]);
-                    #pragma unroll
-                    for (int i = 0; i < 4; i++) multiply_add(d[i % 2][i / 2], low[step][i % 2], b_high[i / 2]);
-                    #pragma unroll
-                    for (int i = 0; i < 4; i++) multiply_add(d[i % 2][i / 2], high[step][i % 2], b_low[i / 2]);
-                    #pragma unroll
-                    for (int i = 0; i < 4; i++) multiply_add(d[i % 2][i / 2], high[step][i % 2], b_high[i / 2]);
-                }
-                #pragma unroll
-                for (int i = 0; i < 16; i++) sums[h][i / 8][i / 4 % 2][i % 4] += d[i / 8][i / 4 % 2][i % 4];
-            }
-        }
-        __syncwarp();
+        for (int h = 0; h < EIGHTS; h++) touches[h] = z < 8 * h + 8 && z + W > 8 * h;
+        const int x = relative_start(s.p.xy & 0xffff, tile.x, grid, 0);
+        const int y = relative_start(s.p.xy >> 16, tile.y, grid, 1);
+        write_taps(polynomials, s.p, taps + lane, x, y, z);
+        taps[TAPS_VALUES * TAP_ROW + lane] = s.value.x;
+        taps[(TAPS_VALUES + 1) * TAP_ROW + lane] = s.value.y;
     }
+}
 
-    // A lane has cells x = slow, y = 0 to 3 (in 2D x = slow + 8 y), of planes 2 fast and the next. They go to the grid or, of
-    // a tile that is cut, to planes of the segment's own.
-    int first_plane = 0, end_plane = min(grid.tile[2], grid.size[2] - origin_z), end_row = 4;
+// The left matrix for 16 samples, [step of 8 samples][half of the cells]: products of taps along x and y.
+__device__ __forceinline__ void multiply_taps(const float *at, u32 quad, u32 high[2][2][4], u32 low[2][2][4])
+{
+    const four_floats wx = *(const four_floats *)(at + (TAPS_X + quad) * TAP_ROW);
+    #pragma unroll
+    for (int q = 0; q < 4; q++) {
+        four_floats wy;
+        if (DIM == 3) wy = *(const four_floats *)(at + (TAPS_Y + q) * TAP_ROW);
+        else wy = *(const four_floats *)(at + (TAPS_X + 8 * q + quad) * TAP_ROW);
+        #pragma unroll
+        for (int i = 0; i < 4; i++)
+            split(DIM == 3 ? wx.of[i] : 1.0f, wy.of[i], high[i / 2][q / 2][q % 2 + 2 * (i % 2)],
+                  low[i / 2][q / 2][q % 2 + 2 * (i % 2)]);
+    }
+}
+
+// Adds 16 samples to 8 planes: the left matrix times the products of taps along z and values.
+__device__ __forceinline__ void add_products(const u32 high[2][2][4], const u32 low[2][2][4], const four_floats &wz,
+                                             const four_floats &re, const four_floats &im, float sums[2][2][4])
+{
+    // Sums of these samples alone, added in f32: tensor cores truncate, which is too inaccurate for long sums.
+    float d[2][2][4];
+    #pragma unroll
+    for (int i = 0; i < 16; i++) d[i / 8][i / 4 % 2][i % 4] = 0;
+    #pragma unroll
+    for (int step = 0; step < 2; step++) {
+        u32 b_high[2][2], b_low[2][2];
+        #pragma unroll
+        for (int c = 0; c < 2; c++)
+            #pragma unroll
+            for (int i = 0; i < 2; i++)
+                split(wz.of[2 * step + i], (c ? im : re).of[2 * step + i], b_high[c][i], b_low[c][i]);
+        #pragma unroll
+        for (int i = 0; i < 4; i++) multiply_add(d[i % 2][i / 2], low[step][i % 2], b_high[i / 2]);
+        #pragma unroll
+        for (int i = 0; i < 4; i++) multiply_add(d[i % 2][i / 2], high[step][i % 2], b_low[i / 2]);
+        #pragma unroll
+        for (int i = 0; i < 4; i++) multiply_add(d[i % 2][i / 2], high[step][i % 2], b_high[i / 2]);
+    }
+    #pragma unroll
+    for (int i = 0; i < 16; i++) sums[i / 8][i / 4 % 2][i % 4] += d[i / 8][i / 4 % 2][i % 4];
+}
+
+// Adds up to 32 samples, 16 at a time. Their order does not matter: each lane of a quad takes four in a row.
+__device__ __forceinline__ void add_batch(const float *taps, u32 count, const u32 touching[EIGHTS],
+                                          float sums[EIGHTS][2][2][4])
+{
+    const u32 lane = threadIdx.x & 31, in_quad = lane % 4, quad = lane / 4;
+    #pragma unroll 1
+    for (u32 part = 0; part < 32 && part < count; part += 16) {
+        const float *at = taps + part + 4 * in_quad;
+        u32 high[2][2][4], low[2][2][4];
+        multiply_taps(at, quad, high, low);
+        const four_floats re = *(const four_floats *)(at + TAPS_VALUES * TAP_ROW);
+        const four_floats im = *(const four_floats *)(at + (TAPS_VALUES + 1) * TAP_ROW);
+        #pragma unroll
+        for (int h = 0; h < EIGHTS; h++) {
+            if (EIGHTS > 1 && (touching[h] >> part & 0xffff) == 0) continue;
+            const four_floats wz = *(const four_floats *)(at + (TAPS_Z + 8 * h + quad) * TAP_ROW);
+            add_products(high, low, wz, re, im, sums[h]);
+        }
+    }
+}
+
+// Writes the sums to the grid or, for a segment of a cut tile, to the segment's own planes. A lane has the cells
+// x = quad, y = 0 to 3 (in 2D x = quad + 8 y) of planes 2 in_quad and 2 in_quad + 1 of each 8.
+__device__ __forceinline__ void write_tile(const layout &grid, const corner &tile, const segment &part, const u64 *slot,
+                                           const float sums[EIGHTS][2][2][4], cplx *cells, cplx *partial,
+                                           u64 partial_planes)
+{
+    const u32 lane = threadIdx.x & 31, in_quad = lane % 4, quad = lane / 4;
+    int first_plane = 0, end_plane = min(grid.tile[2], grid.size[2] - tile.z), end_row = 4;
     u64 plane_step = 32;
     u32 row_step = 8;
     cplx *out;
-    if (run.planes) {
-        first_plane = run.plane;
-        end_plane = run.plane + (int)run.planes;
-        out = partial + (blockIdx.y * partial_planes + slots[number]) * 32 + slow;
+    if (part.planes) {
+        first_plane = part.plane;
+        end_plane = part.plane + (int)part.planes;
+        out = partial + (blockIdx.y * partial_planes + *slot) * 32 + quad;
     } else {
         plane_step = (u64)grid.size[0] * grid.size[1];
-        out = cells + (blockIdx.y * grid.size[2] + origin_z) * plane_step + (u64)origin_y * grid.size[0] + origin_x + slow;
-        const int end_x = min(grid.tile[0], grid.size[0] - origin_x);
+        out = cells + (blockIdx.y * grid.size[2] + tile.z) * plane_step + (u64)tile.y * grid.size[0] + tile.x + quad;
+        const int end_x = min(grid.tile[0], grid.size[0] - tile.x);
         if (DIM == 3) {
             row_step = grid.size[0];
-            end_row = slow < end_x ? min(grid.tile[1], grid.size[1] - origin_y) : 0;
+            end_row = quad < end_x ? min(grid.tile[1], grid.size[1] - tile.y) : 0;
         } else {
-            end_row = (end_x - (int)slow + 7) / 8;
+            end_row = (end_x - (int)quad + 7) / 8;
         }
     }
     #pragma unroll
     for (int h = 0; h < EIGHTS; h++)
         #pragma unroll
         for (int i = 0; i < 2; i++) {
-            const int z = 8 * h + 2 * fast + i;
+            const int z = 8 * h + 2 * in_quad + i;
             if (z < first_plane || z >= end_plane) continue;
             cplx *to = out + (z - first_plane) * plane_step;
             #pragma unroll
@@ -700,26 +767,71 @@ spread_tensor(window_polynomials polynomials, layout grid, const point *points, 
         }
 }
 
+// The same as `spread`, in single precision, for tiles of up to 8 EIGHTS planes; blockIdx.y is an array.
+extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
+spread_tensor(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, u64 n,
+              const u32 *list, const segment *segments, const u32 *schedule, const u64 *slots, u32 count,
+              const cplx *values, cplx *cells, cplx *partial, u64 partial_planes)
+{
+    __shared__ __align__(16) float all_taps[WARPS][TAPS_LEN];
+    const u32 lane = threadIdx.x & 31;
+    const u64 nth = (u64)blockIdx.x * WARPS + threadIdx.x / 32;
+    if (nth >= count) return;
+    const u32 number = schedule[nth];
+    const segment part = segments[number];
+    const corner tile = corner_of(grid, part.tile);
+    float *taps = all_taps[threadIdx.x / 32];
+    values += blockIdx.y * n;
+
+    // [group of 8 planes][half of the cells of x, y][re, im][the lane's part].
+    float sums[EIGHTS][2][2][4];
+    #pragma unroll
+    for (int h = 0; h < EIGHTS; h++)
+        #pragma unroll
+        for (int i = 0; i < 16; i++) sums[h][i / 8][i / 4 % 2][i % 4] = 0;
+
+    // While 32 samples are multiplied, the next 32 are loaded, and the list of the 32 after those.
+    const u32 *next = list + part.first + lane;
+    u32 left = part.count;
+    u32 i = lane < left ? *next : 0;
+    sample s = load_sample(points, plane_of, values, i);
+    i = lane + 32 < left ? next[32] : 0;
+    for (; left > 0; left = left > 32 ? left - 32 : 0) {
+        bool touches[EIGHTS];
+        write_batch(polynomials, grid, tile, s, lane < left, taps, touches);
+        if (lane + 32 < left) s = load_sample(points, plane_of, values, i);
+        next += 32;
+        i = lane + 64 < left ? next[32] : 0;
+        u32 touching[EIGHTS];
+        #pragma unroll
+        for (int h = 0; h < EIGHTS; h++) touching[h] = __ballot_sync(ALL, touches[h]);
+        __syncwarp();
+        add_batch(taps, left, touching, sums);
+        __syncwarp();
+    }
+    write_tile(grid, tile, part, slots + number, sums, cells, partial, partial_planes);
+}
+
 #endif
 #endif
 
 #ifdef STAGED
 
-// Lanes that sum one sample: a half warp where the window fits, a row of taps along x beside another.
+// Lanes that sum one sample: rows of taps along x side by side, in half a warp where they fit.
 #define GROUP (W <= 8 ? 16 : 32)
 #define GROUPS (32 / GROUP)
 // Samples of which a warp has records at once.
 #define BATCH (GROUP == 32 ? 16 : 32)
 #define GROUP_ROWS (GROUP / W)
-// Rows of the window: along y in 3D, along z in 2D, where there is but one plane.
+// Rows of the window: along y in 3D, along z in 2D, where there is only one plane.
 #define STEPS ((W + GROUP_ROWS - 1) / GROUP_ROWS)
 #define DEPTH (DIM == 3 ? W : 1)
 #define TILE_X 16
-// As long as the window modulo 16 cells, so that rows side by side meet in no bank.
+// As long as the window modulo 16 cells, so that rows side by side use different banks.
 #define STRIDE (TILE_X + W)
 #define STAGED_Y (TILE_Y + W - 1)
 #define STAGED_Z (DIM == 3 ? TILE_Z + W - 1 : 1)
-// A sample's record: where its window starts, and the taps.
+// A sample's record in shared memory: its taps along z, x and y.
 #define REALS_16 (16 / (int)sizeof(real))
 #define GATHER_Z 0
 #define GATHER_X ((DEPTH + REALS_16 - 1) / REALS_16 * REALS_16)
@@ -743,81 +855,166 @@ __device__ __forceinline__ void wait_for_copies()
 #endif
 }
 
-// values = window-weighted sums of the grid; blockIdx.y is the array. In 2D the grid's z takes the part of y, TILE_Y
-// included. Shared memory: the tile, where staged, then the warps' records.
+// The axis along which a window's rows follow one another: y, in 2D z.
+#define ROW_AXIS (DIM == 3 ? 1 : 2)
+
+// Copies a tile, and what the windows reach beyond it, to shared memory. A warp takes whole planes, in 2D rows.
+__device__ __forceinline__ void stage_tile(const layout &grid, const corner &tile, u32 rows_start, const cplx *field,
+                                           cplx *staged)
+{
+    const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32;
+    const u32 first_row = DIM == 3 ? 0 : warp, row_step = DIM == 3 ? 1 : GATHER_WARPS;
+    u64 row_at[STAGED_Y];
+    #pragma unroll
+    for (u32 i = 0; i < STAGED_Y; i += row_step) {
+        u32 y = rows_start + first_row + i;
+        if (y >= grid.size[ROW_AXIS]) y -= grid.size[ROW_AXIS];
+        row_at[i] = (u64)y * grid.size[0];
+    }
+    u32 x = tile.x + lane;
+    if (x >= grid.size[0]) x -= grid.size[0];
+    for (u32 j = DIM == 3 ? warp : 0; j < STAGED_Z; j += GATHER_WARPS) {
+        u32 z = tile.z + j;
+        if (z >= grid.size[2]) z -= grid.size[2];
+        const cplx *from = field + (DIM == 3 ? z * ((u64)grid.size[0] * grid.size[1]) : 0) + x;
+        #pragma unroll
+        for (u32 i = 0; i < STAGED_Y; i += row_step) {
+            const u32 row = first_row + i;
+            if (lane < TILE_X + W - 1 && (DIM == 3 || row < STAGED_Y))
+                copy_ahead(&staged[(j * STAGED_Y + row) * STRIDE + lane], from + row_at[i]);
+        }
+    }
+}
+
+__device__ __forceinline__ void write_gather_record(const window_polynomials &polynomials, const point &p, real *record)
+{
+    real taps[GATHER_X > W ? GATHER_X : W];
+    if (DIM == 3) {
+        taps_at(polynomials, p.t[2], taps);
+        #pragma unroll
+        for (int j = W; j < GATHER_X; j++) taps[j] = 0;
+        #pragma unroll
+        for (int j = 0; j < GATHER_X; j++) record[GATHER_Z + j] = taps[j];
+    }
+    taps_at(polynomials, p.t[0], taps);
+    #pragma unroll
+    for (int j = 0; j < W; j++) record[GATHER_X + j] = taps[j];
+    taps_at(polynomials, p.t[ROW_AXIS], taps);
+    #pragma unroll
+    for (int j = 0; j < W; j++) record[GATHER_Y + j] = taps[j];
+}
+
+// Where a window starts: on the grid (in 2D y is the grid's z), and in the staged tile.
+struct window_start {
+    u32 x, y, z, staged;
+};
+
+// A lane's place in its group: a tap along x, and a row of each step. Idle lanes read the last place, without weight.
+struct group_lane {
+    u32 x, row;
+    bool idle;
+};
+
+// The lane's part of the sum over the window of the warp's sample s.
+__device__ __forceinline__ cplx sum_window(const layout &grid, const group_lane &at, const window_start &starts, u32 s,
+                                           const real *taps, const cplx *field, const cplx *staged)
+{
+    real re = 0, im = 0;
+    const u32 base = __shfl_sync(ALL, starts.staged, s);
+    u32 cell_x, cell_y, cell_z;
+    if (!STAGED) {
+        cell_x = __shfl_sync(ALL, starts.x, s) + at.x;
+        if (cell_x >= grid.size[0]) cell_x -= grid.size[0];
+        cell_y = __shfl_sync(ALL, starts.y, s);
+        cell_z = __shfl_sync(ALL, starts.z, s);
+    }
+    real wz[DEPTH];
+    #pragma unroll
+    for (int j = 0; j < DEPTH; j++) wz[j] = DIM == 3 ? taps[GATHER_Z + j] : 1;
+    #pragma unroll
+    for (int step = 0; step < STEPS; step++) {
+        const u32 row = step * GROUP_ROWS + at.row;
+        // Rows beyond the window read its last one, without weight.
+        const bool beyond = STEPS * GROUP_ROWS > W && step == STEPS - 1 && row >= W;
+        const u32 y = beyond ? W - 1 : row;
+        real sum_re = 0, sum_im = 0;
+        #pragma unroll
+        for (int j = 0; j < DEPTH; j++) {
+            cplx value;
+            if (STAGED) {
+                value = staged[base + (j * STAGED_Y + y) * STRIDE + at.x];
+            } else {
+                u32 uy = cell_y + y, uz = cell_z + j;
+                if (uy >= grid.size[ROW_AXIS]) uy -= grid.size[ROW_AXIS];
+                if (DIM == 3 && uz >= grid.size[2]) uz -= grid.size[2];
+                const u64 plane_at = DIM == 3 ? uz * ((u64)grid.size[0] * grid.size[1]) : 0;
+                value = field[plane_at + (u64)uy * grid.size[0] + cell_x];
+            }
+            sum_re = fma(value.x, wz[j], sum_re);
+            sum_im = fma(value.y, wz[j], sum_im);
+        }
+        real wy = taps[GATHER_Y + y];
+        if (at.idle || beyond) wy = 0;
+        re = fma(sum_re, wy, re);
+        im = fma(sum_im, wy, im);
+    }
+    const real wx = taps[GATHER_X + at.x];
+    cplx sum;
+    sum.x = re * wx;
+    sum.y = im * wx;
+    return sum;
+}
+
+// Sums over the lanes of a group: the real part in even lanes, the imaginary part in odd ones.
+__device__ __forceinline__ real sum_over_group(cplx part)
+{
+    const u32 odd_lane = threadIdx.x & 1;
+    const real other = __shfl_xor_sync(ALL, odd_lane ? part.x : part.y, 1);
+    real sum = (odd_lane ? part.y : part.x) + other;
+    #pragma unroll
+    for (int step = 2; step < GROUP; step *= 2) sum += __shfl_xor_sync(ALL, sum, step);
+    return sum;
+}
+
+// values = window-weighted sums of the grid; blockIdx.y is an array. In 2D the grid's z takes the place of y, also in
+// TILE_Y. Shared memory: the tile, where staged, then the warps' records.
 extern "C" __global__ void __launch_bounds__(32 * GATHER_WARPS)
-interpolate(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, const u32 *order, u64 n,
-            const segment *segments, const u32 *schedule, const cplx *cells, cplx *values)
+interpolate(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, const u32 *order,
+            u64 n, const segment *segments, const u32 *schedule, const cplx *cells, cplx *values)
 {
     extern __shared__ __align__(16) unsigned char shared[];
-    const segment run = segments[schedule[blockIdx.x]];
+    const segment part = segments[schedule[blockIdx.x]];
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32;
-    const u32 tile_x = run.tile % grid.tiles[0], tile_yz = run.tile / grid.tiles[0];
-    const u32 origin_x = tile_x * grid.tile[0], origin_y = tile_yz % grid.tiles[1] * grid.tile[1];
-    const u32 origin_z = tile_yz / grid.tiles[1] * grid.tile[2];
-    const u64 plane = (u64)grid.size[0] * grid.size[1];
-    const cplx *field = cells + blockIdx.y * plane * grid.size[2];
-    // The axis of the rows.
-    const u32 rows_size = DIM == 3 ? grid.size[1] : grid.size[2], rows_origin = DIM == 3 ? origin_y : origin_z;
+    const corner tile = corner_of(grid, part.tile);
+    const u32 rows_start = DIM == 3 ? tile.y : tile.z;
+    const cplx *field = cells + blockIdx.y * ((u64)grid.size[0] * grid.size[1]) * grid.size[2];
     cplx *staged = (cplx *)shared;
     real *records = (real *)(shared + (STAGED ? sizeof(cplx) * STRIDE * STAGED_Y * STAGED_Z : 0))
         + warp * BATCH * GATHER_RECORD;
+    if (STAGED) stage_tile(grid, tile, rows_start, field, staged);
 
-    if (STAGED) {
-        u32 x = origin_x + lane;
-        if (x >= grid.size[0]) x -= grid.size[0];
-        // A warp takes whole planes, in 2D rows.
-        for (u32 j = DIM == 3 ? warp : 0; j < STAGED_Z; j += GATHER_WARPS) {
-            u32 z = origin_z + j;
-            if (z >= grid.size[2]) z -= grid.size[2];
-            const cplx *from = field + (DIM == 3 ? z * plane : 0) + x;
-            #pragma unroll
-            for (u32 i = 0; i < STAGED_Y; i += DIM == 3 ? 1 : GATHER_WARPS) {
-                const u32 row = i + (DIM == 3 ? 0 : warp);
-                u32 y = rows_origin + row;
-                if (y >= rows_size) y -= rows_size;
-                if (lane < TILE_X + W - 1 && (DIM == 3 || row < STAGED_Y))
-                    copy_ahead(&staged[(j * STAGED_Y + row) * STRIDE + lane], from + (u64)y * grid.size[0]);
-            }
-        }
-    }
-
-    // The lane's place in its group: a tap along x, and a row of the first step. Lanes without read
-    // what the last one with a place reads, and have no weight.
     const u32 place = lane % GROUP, group = lane / GROUP;
     const bool idle = place >= GROUP_ROWS * W;
-    const u32 at_x = idle ? W - 1 : place % W, at_row = idle ? GROUP_ROWS - 1 : place / W;
-    real *record = records + lane * GATHER_RECORD;
-    // Samples are shared out evenly, BATCH a warp at most.
-    const u32 share = min((run.count + GATHER_WARPS - 1) / GATHER_WARPS, (u32)BATCH);
+    const group_lane at = {idle ? W - 1 : place % W, idle ? GROUP_ROWS - 1 : place / W, idle};
+    // Samples are shared out evenly, at most BATCH to a warp.
+    const u32 share = min((part.count + GATHER_WARPS - 1) / GATHER_WARPS, (u32)BATCH);
     bool staging = STAGED;
-    for (u32 batch = 0; batch < run.count; batch += share * GATHER_WARPS) {
-        const u32 mine = batch + warp * share;
-        const u32 count_here = mine < run.count ? min(share, run.count - mine) : 0;
-        u32 m = 0, start_x = 0, start_y = 0, start_z = 0, start = 0;
-        if (lane < count_here) {
-            const u64 i = run.first + mine + lane;
+    for (u32 batch = 0; batch < part.count; batch += share * GATHER_WARPS) {
+        const u32 first = batch + warp * share;
+        const u32 count = first < part.count ? min(share, part.count - first) : 0;
+        u32 m = 0;
+        window_start start = {0, 0, 0, 0};
+        if (lane < count) {
+            const u64 i = part.first + first + lane;
             const point p = points[i];
             m = order[i];
-            start_x = p.xy & 0xffff;
-            start_y = DIM == 3 ? p.xy >> 16 : plane_of[i];
-            start_z = DIM == 3 ? plane_of[i] : 0;
-            real taps[GATHER_X > W ? GATHER_X : W];
-            if (DIM == 3) {
-                taps_at(polynomials, p.t[2], taps);
-                #pragma unroll
-                for (int j = W; j < GATHER_X; j++) taps[j] = 0;
-                #pragma unroll
-                for (int j = 0; j < GATHER_X; j++) record[GATHER_Z + j] = taps[j];
-            }
-            taps_at(polynomials, p.t[0], taps);
-            #pragma unroll
-            for (int j = 0; j < W; j++) record[GATHER_X + j] = taps[j];
-            taps_at(polynomials, p.t[DIM == 3 ? 1 : 2], taps);
-            #pragma unroll
-            for (int j = 0; j < W; j++) record[GATHER_Y + j] = taps[j];
+            start.x = p.xy & 0xffff;
+            start.y = DIM == 3 ? p.xy >> 16 : plane_of[i];
+            start.z = DIM == 3 ? plane_of[i] : 0;
+            write_gather_record(polynomials, p, records + lane * GATHER_RECORD);
             if (STAGED)
-                start = ((DIM == 3 ? start_z - origin_z : 0) * STAGED_Y + start_y - rows_origin) * STRIDE + start_x - origin_x;
+                start.staged = ((DIM == 3 ? start.z - tile.z : 0) * STAGED_Y + start.y - rows_start) * STRIDE
+                    + start.x - tile.x;
         }
         if (staging) {
             wait_for_copies();
@@ -827,70 +1024,24 @@ interpolate(window_polynomials polynomials, layout grid, const point *points, co
         __syncwarp();
         real even = 0, odd = 0;
         #pragma unroll UNROLL_ROUNDS
-        for (u32 round = 0; round < (count_here + GROUPS - 1) / GROUPS; round++) {
-            // Groups beyond the last sample take it once more.
-            const u32 s = min(round * GROUPS + group, count_here - 1);
-            const real *taps = records + s * GATHER_RECORD;
-            real re = 0, im = 0;
-            const u32 base = __shfl_sync(ALL, start, s);
-            u32 cell_x, cell_y, cell_z;
-            if (!STAGED) {
-                cell_x = __shfl_sync(ALL, start_x, s) + at_x;
-                if (cell_x >= grid.size[0]) cell_x -= grid.size[0];
-                cell_y = __shfl_sync(ALL, start_y, s);
-                cell_z = __shfl_sync(ALL, start_z, s);
-            }
-            real wz[DEPTH];
-            #pragma unroll
-            for (int j = 0; j < DEPTH; j++) wz[j] = DIM == 3 ? taps[GATHER_Z + j] : 1;
-            #pragma unroll
-            for (int step = 0; step < STEPS; step++) {
-                const u32 row = step * GROUP_ROWS + at_row;
-                // Rows beyond the window: those of the last one, without weight.
-                const bool beyond = STEPS * GROUP_ROWS > W && step == STEPS - 1 && row >= W;
-                const u32 y = beyond ? W - 1 : row;
-                real sum_re = 0, sum_im = 0;
-                #pragma unroll
-                for (int j = 0; j < DEPTH; j++) {
-                    cplx value;
-                    if (STAGED) {
-                        value = staged[base + (j * STAGED_Y + y) * STRIDE + at_x];
-                    } else {
-                        u32 uy = cell_y + y, uz = cell_z + j;
-                        if (uy >= rows_size) uy -= rows_size;
-                        if (DIM == 3 && uz >= grid.size[2]) uz -= grid.size[2];
-                        value = field[(DIM == 3 ? uz * plane : 0) + (u64)uy * grid.size[0] + cell_x];
-                    }
-                    sum_re = fma(value.x, wz[j], sum_re);
-                    sum_im = fma(value.y, wz[j], sum_im);
-                }
-                real wy = taps[GATHER_Y + y];
-                if (idle || beyond) wy = 0;
-                re = fma(sum_re, wy, re);
-                im = fma(sum_im, wy, im);
-            }
-            const real wx = taps[GATHER_X + at_x];
-            re *= wx;
-            im *= wx;
-            // Even lanes go on with real parts, odd ones with imaginary parts.
-            const real other = __shfl_xor_sync(ALL, lane & 1 ? re : im, 1);
-            real sum = (lane & 1 ? im : re) + other;
-            #pragma unroll
-            for (int step = 2; step < GROUP; step *= 2) sum += __shfl_xor_sync(ALL, sum, step);
-            // A pair of lanes keeps the two samples of its places.
+        for (u32 round = 0; round < (count + GROUPS - 1) / GROUPS; round++) {
+            // Groups without a sample take the last one once more.
+            const u32 s = min(round * GROUPS + group, count - 1);
+            const real sum = sum_over_group(sum_window(grid, at, start, s, records + s * GATHER_RECORD, field, staged));
+            // Each pair of lanes keeps two samples, those whose numbers are its places.
             if ((place ^ round) < 2) {
                 if (round & 1) odd = sum;
                 else even = sum;
             }
         }
-        // A lane has the sample of its place and group.
+        // A lane writes the sample of its place and group.
         const u32 s = place * GROUPS + group;
         const u32 to = __shfl_sync(ALL, m, s & 31);
         const real other = __shfl_xor_sync(ALL, lane & 1 ? even : odd, 1);
         cplx value;
         value.x = lane & 1 ? other : even;
         value.y = lane & 1 ? odd : other;
-        if (s < count_here) values[blockIdx.y * n + to] = value;
+        if (s < count) values[blockIdx.y * n + to] = value;
         __syncwarp();
     }
 }

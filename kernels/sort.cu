@@ -1,9 +1,9 @@
 // Stable radix sort of (key, value) pairs of 32 bits, prefix sums, and the cutting of sorted keys into segments.
 //
-// The sort goes from the lowest digit (8 bits) to the highest: `sort_count` counts the digits of each block of keys,
-// a prefix sum over [digit][block] says where each block's share of a digit begins, `sort_scatter` moves the pairs there
-// in their order. Equal keys keep their order, so that the result depends on the input alone. Counts and positions have
-// 64 bits wherever they can pass 2^32. Blocks have 256 threads; a block of keys is 4096 long. No macros.
+// The sort goes from the lowest digit (8 bits) to the highest. `sort_count` counts the digits in each block of keys. A
+// prefix sum over [digit][block] gives the first place for each digit of each block. `sort_scatter` moves the pairs
+// there. Equal keys keep their order, so that the result depends on the input alone. Counts and positions have 64 bits
+// wherever they can exceed 2^32. Blocks have 256 threads and 4096 keys, numbers that the host has too. No macros.
 
 #define SORT_THREADS 256
 #define SORT_ROUNDS 16
@@ -29,7 +29,7 @@ sort_count(const u32 *keys, u64 n, u32 shift, u32 *counts)
     counts[(u64)threadIdx.x * gridDim.x + blockIdx.x] = sum;
 }
 
-// Moves pairs to where the prefix sums `at` of the counts say. Without `values` a pair's value is its position.
+// Moves pairs to their places: `at` are the prefix sums of the counts. Without `values`, a pair's value is its index.
 extern "C" __global__ void __launch_bounds__(SORT_THREADS)
 sort_scatter(const u32 *keys, const u32 *values, u64 n, u32 shift, const u64 *at, u32 *keys_out, u32 *values_out)
 {
@@ -39,7 +39,7 @@ sort_scatter(const u32 *keys, const u32 *values, u64 n, u32 shift, const u64 *at
     for (u32 i = threadIdx.x; i < 8 * 256; i += SORT_THREADS) bins[i >> 8][i & 255] = 0;
     begin[threadIdx.x] = at[(u64)threadIdx.x * gridDim.x + blockIdx.x];
     __syncthreads();
-    // Each warp ranks a run of its own, so that the order of a block's keys is that of warps, rounds and lanes.
+    // Each warp ranks keys that follow one another: the order in a block is that of warps, rounds and lanes.
     const u64 first = (u64)blockIdx.x * SORT_BLOCK + warp * (32 * SORT_ROUNDS) + lane;
     u32 key[SORT_ROUNDS], rank[SORT_ROUNDS];
     #pragma unroll
@@ -47,7 +47,7 @@ sort_scatter(const u32 *keys, const u32 *values, u64 n, u32 shift, const u64 *at
     #pragma unroll
     for (u32 r = 0; r < SORT_ROUNDS; r++) {
         const bool real_key = first + 32 * r < n;
-        // Lanes past the end match one another, on a digit that does not exist.
+        // Lanes past the end have a digit that no key has.
         const u32 digit = real_key ? key[r] >> shift & 255 : 256;
         const u32 peers = __match_any_sync(0xffffffffu, digit);
         const u32 before = __popc(peers & ((1u << lane) - 1));
@@ -168,8 +168,8 @@ __device__ __forceinline__ u64 lower_bound(const u32 *keys, u64 n, u64 key)
     return low;
 }
 
-// Where each tile's keys begin, a tile having `span` keys, and in how many segments they are to be cut: of at most `length`,
-// of at most `brief` where a tile has more than `dense` pairs, and at least `least` (0 or 1).
+// Where the pairs of each tile begin (a tile has `span` keys), and in how many segments they are cut. A segment has at
+// most `length` pairs, or at most `brief` where the tile has more than `dense`; a tile has at least `least` (0 or 1).
 extern "C" __global__ void __launch_bounds__(SORT_THREADS)
 tile_ranges(const u32 *keys, u64 n, u32 tiles, u32 span, u32 length, u64 dense, u32 brief, u32 least, u64 *starts,
             u32 *segments)
@@ -184,47 +184,53 @@ tile_ranges(const u32 *keys, u64 n, u32 tiles, u32 span, u32 length, u64 dense, 
     segments[tile] = cuts > least ? cuts : least;
 }
 
-// A run of one tile's list. Runs of a tile that has several add up to planes of their own: `planes` of them from plane
-// `plane` of the tile on.
+// A part of a tile's list. One of several segments of a tile writes its own planes: `planes` from `plane` on.
 struct segment {
     u64 first;
     u32 count, tile;
     int plane;
     u32 planes;
 };
-// A tile that is cut: its segments are summed.
+// A tile with several segments, and the first of them.
 struct cut_tile {
     u64 segment;
     u32 segments, tile;
 };
 
-// Fills the segments; those past the last are empty. `depth` is a tile's planes and `width` the window's, of which the key
-// within the tile says the first, less width - 1; depth 0 where no planes are wanted. Sorted by `lightness` (0 to 10) the
-// longest segments come first. Tiles that are cut come to the front of `cut` where their segments are at most `few`, to its end
-// where they are more, in any order: tiles do not share cells.
+// The last tile whose first segment is at most s.
+__device__ __forceinline__ u32 tile_of_segment(const u64 *firsts, u32 tiles, u64 s)
+{
+    u32 low = 0, high = tiles - 1;
+    while (low < high) {
+        const u32 middle = low + (high - low + 1) / 2;
+        if (firsts[middle] <= s) low = middle;
+        else high = middle - 1;
+    }
+    return low;
+}
+
+// Fills the segments; those past the last one are empty. A tile has `depth` planes and a window `width`. The key within
+// the tile is the window's first plane plus width - 1. Segments get planes unless depth is 0. Sorted by `length_class`
+// (0 to 10), the longest segments come first. Tiles of 2 to `few` segments go to the front of `cut`, tiles of more
+// to its end, in any order: tiles share no cells.
 extern "C" __global__ void __launch_bounds__(SORT_THREADS)
 cut_tiles(const u32 *keys, const u64 *starts, const u64 *firsts, u32 tiles, u64 room, u32 span, u32 depth, u32 width,
-          u32 length, u32 few, segment *segments, u32 *lightness, u32 *planes, cut_tile *cut, u64 *cuts)
+          u32 length, u32 few, segment *segments, u32 *length_class, u32 *planes, cut_tile *cut, u64 *cuts)
 {
     const u64 s = (u64)blockIdx.x * SORT_THREADS + threadIdx.x;
     if (s >= room) return;
     segment out = {0, 0, 0, 0, 0};
     if (s < firsts[tiles]) {
-        u32 low = 0, high = tiles - 1;
-        while (low < high) {
-            const u32 middle = low + (high - low + 1) / 2;
-            if (firsts[middle] <= s) low = middle;
-            else high = middle - 1;
-        }
-        const u64 segment_of_tile = s - firsts[low], pieces = firsts[low + 1] - firsts[low];
-        const u64 begin = starts[low], all = starts[low + 1] - begin;
+        const u32 tile = tile_of_segment(firsts, tiles, s);
+        const u64 segment_of_tile = s - firsts[tile], pieces = firsts[tile + 1] - firsts[tile];
+        const u64 begin = starts[tile], all = starts[tile + 1] - begin;
         // Pieces of equal length: all / pieces or one more.
         const u64 part = all / pieces, more = all % pieces;
         out.first = begin + segment_of_tile * part + (segment_of_tile < more ? segment_of_tile : more);
         out.count = (u32)(part + (segment_of_tile < more));
-        out.tile = low;
+        out.tile = tile;
         if (depth && pieces > 1) {
-            const u64 base = (u64)low * span;
+            const u64 base = (u64)tile * span;
             const int from = (int)(keys[out.first] - base) - (int)(width - 1);
             const int to = (int)(keys[out.first + out.count - 1] - base) + 1;
             out.plane = from > 0 ? from : 0;
@@ -234,14 +240,14 @@ cut_tiles(const u32 *keys, const u64 *starts, const u64 *firsts, u32 tiles, u64 
                 const u64 nth = atomicAdd(cuts + dense, 1ull), i = dense ? tiles - 1 - nth : nth;
                 cut[i].segment = s;
                 cut[i].segments = (u32)pieces;
-                cut[i].tile = low;
+                cut[i].tile = tile;
             }
         }
     }
     segments[s] = out;
-    // A class for each halving of the length: within one, neighbours stay together, whose samples they share.
-    u32 light = 0;
-    while (light < 10 && (u64)out.count << light < length) light++;
-    lightness[s] = light;
+    // A class for each halving of the length. Within a class, neighbouring tiles, which share samples, stay together.
+    u32 halvings = 0;
+    while (halvings < 10 && (u64)out.count << halvings < length) halvings++;
+    length_class[s] = halvings;
     if (depth) planes[s] = out.planes;
 }

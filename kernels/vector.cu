@@ -1,6 +1,7 @@
 // Vectors: products, sums, steps of conjugate gradients, differences between neighbours, sparse matrices, checks.
-// Every kernel runs any grid of blocks of THREADS threads. Sums are made in double precision: each thread's own, then a
-// tree within the block, then the blocks' sums by the block that ends last, in an order that never changes.
+// Every kernel runs on any number of blocks of THREADS threads, the host's number too. Sums are in double precision and
+// in an order that never changes: first each thread's elements, then a tree within the block, then the blocks' sums,
+// added by the block that ends last.
 
 #define THREADS 256
 
@@ -26,7 +27,7 @@ static __device__ double block_sum(double value) {
     return sums[0];
 }
 
-// partial has room for a sum a block; ticket is 0 before and after.
+// The sum over all blocks. `partial` has room for one number a block; `ticket` is 0 before and after.
 static __device__ void grid_sum(double value, double *partial, u32 *ticket, double *out) {
     __shared__ bool last;
     value = block_sum(value);
@@ -47,8 +48,9 @@ static __device__ void grid_sum(double value, double *partial, u32 *ticket, doub
     }
 }
 
-// z = x y, y being repeated: x and z hold `count` arrays of n.
-extern "C" __global__ __launch_bounds__(THREADS) void multiply(const cplx *x, const cplx *y, cplx *z, u64 n, u64 count) {
+// z = x y for each of `count` arrays x of n; y is one array.
+extern "C" __global__ void __launch_bounds__(THREADS)
+multiply(const cplx *x, const cplx *y, cplx *z, u64 n, u64 count) {
     for EACH(i, n) {
         cplx b = y[i];
         for (u64 c = 0; c < count; c++) {
@@ -60,8 +62,8 @@ extern "C" __global__ __launch_bounds__(THREADS) void multiply(const cplx *x, co
 }
 
 // z = z + sum over `count` arrays of conj(x) y.
-extern "C" __global__ __launch_bounds__(THREADS) void add_conj_products(const cplx *x, const cplx *y, cplx *z, u64 n,
-                                                                        u64 count) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+add_conj_products(const cplx *x, const cplx *y, cplx *z, u64 n, u64 count) {
     for EACH(i, n) {
         cplx sum = z[i];
         for (u64 c = 0; c < count; c++) {
@@ -73,8 +75,9 @@ extern "C" __global__ __launch_bounds__(THREADS) void add_conj_products(const cp
     }
 }
 
-// z = w x, w being repeated.
-extern "C" __global__ __launch_bounds__(THREADS) void apply_weights(const real *w, const cplx *x, cplx *z, u64 n, u64 count) {
+// z = w x for each of `count` arrays x of n; w is one array.
+extern "C" __global__ void __launch_bounds__(THREADS)
+apply_weights(const real *w, const cplx *x, cplx *z, u64 n, u64 count) {
     for EACH(i, n) {
         real a = w[i];
         for (u64 c = 0; c < count; c++) {
@@ -86,13 +89,14 @@ extern "C" __global__ __launch_bounds__(THREADS) void apply_weights(const real *
 }
 
 // y = y + a x.
-extern "C" __global__ __launch_bounds__(THREADS) void axpy(double a, const cplx *x, cplx *y, u64 n) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+axpy(double a, const cplx *x, cplx *y, u64 n) {
     for EACH(i, n) y[i] = multiply_add((real)a, x[i], y[i]);
 }
 
 // out = Re <x, y>.
-extern "C" __global__ __launch_bounds__(THREADS) void dot(const cplx *x, const cplx *y, u64 n, double *partial, u32 *ticket,
-                                                          double *out) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+dot(const cplx *x, const cplx *y, u64 n, double *partial, u32 *ticket, double *out) {
     double sum = 0;
     for EACH(i, n) {
         cplx a = x[i], b = y[i];
@@ -101,10 +105,10 @@ extern "C" __global__ __launch_bounds__(THREADS) void dot(const cplx *x, const c
     grid_sum(sum, partial, ticket, out);
 }
 
-// a = rr / pq, x = x + a p, r = r - a q, out = <r, r>; a direction without energy changes nothing.
-extern "C" __global__ __launch_bounds__(THREADS) void cg_step(const double *rr, const double *pq, const cplx *p, const cplx *q,
-                                                              cplx *x, cplx *r, u64 n, double *partial, u32 *ticket,
-                                                              double *out) {
+// a = rr / pq, x = x + a p, r = r - a q, out = <r, r>; a = 0 where pq is not positive.
+extern "C" __global__ void __launch_bounds__(THREADS)
+cg_step(const double *rr, const double *pq, const cplx *p, const cplx *q, cplx *x, cplx *r, u64 n, double *partial,
+        u32 *ticket, double *out) {
     real a = *pq > 0 ? (real)(*rr / *pq) : 0;
     double sum = 0;
     for EACH(i, n) {
@@ -117,15 +121,16 @@ extern "C" __global__ __launch_bounds__(THREADS) void cg_step(const double *rr, 
 }
 
 // p = r + (rr_new / rr) p.
-extern "C" __global__ __launch_bounds__(THREADS) void cg_direction(const double *rr_new, const double *rr, const cplx *r,
-                                                                   cplx *p, u64 n) {
+extern "C" __global__ void __launch_bounds__(THREADS)
+cg_direction(const double *rr_new, const double *rr, const cplx *r, cplx *p, u64 n) {
     real b = *rr > 0 ? (real)(*rr_new / *rr) : 0;
     for EACH(i, n) p[i] = multiply_add(b, p[i], r[i]);
 }
 
-// y = y + lambda D^H W D x: differences along each axis of an image [nz][ny][nx], their weights [axes][voxels] or null.
-extern "C" __global__ __launch_bounds__(THREADS) void add_differences(u64 nx, u64 ny, u64 nz, u32 axes, const real *weights,
-                                                                      double lambda, const cplx *x, cplx *y) {
+// y = y + lambda D^H W D x: D takes differences along each axis of an image [nz][ny][nx], W weights them:
+// [axes][voxels], or null for 1.
+extern "C" __global__ void __launch_bounds__(THREADS)
+add_differences(u64 nx, u64 ny, u64 nz, u32 axes, const real *weights, double lambda, const cplx *x, cplx *y) {
     u64 voxels = nx * ny * nz;
     for EACH(i, voxels) {
         u64 n[3] = {nx, ny, nz}, stride = 1;
@@ -153,10 +158,10 @@ extern "C" __global__ __launch_bounds__(THREADS) void add_differences(u64 nx, u6
     }
 }
 
-// y = a A x + b y. A NaN in y does not matter when b is 0.
-extern "C" __global__ __launch_bounds__(THREADS) void csr_multiply(double a, const u32 *rows, const u32 *columns,
-                                                                   const cplx *values, const cplx *x, double b, cplx *y,
-                                                                   u64 n) {
+// y = a A x + b y. When b is 0, y is not read: it may hold NaN.
+extern "C" __global__ void __launch_bounds__(THREADS)
+csr_multiply(double a, const u32 *rows, const u32 *columns, const cplx *values, const cplx *x, double b, cplx *y,
+             u64 n) {
     for EACH(i, n) {
         cplx sum = {0, 0};
         for (u64 e = rows[i]; e < rows[i + 1]; e++) {
@@ -171,9 +176,9 @@ extern "C" __global__ __launch_bounds__(THREADS) void csr_multiply(double a, con
     }
 }
 
-// out(m) = w(m) exp(i 2 pi k(m).shift); w is 1 where null. Axes beyond those of k are null.
-extern "C" __global__ __launch_bounds__(THREADS) void ramp(const real *kx, const real *ky, const real *kz, double sx, double sy,
-                                                           double sz, const real *w, cplx *out, u64 n) {
+// out(m) = w(m) exp(i 2 pi k(m).shift). A null w is 1. ky and kz may be null.
+extern "C" __global__ void __launch_bounds__(THREADS)
+ramp(const real *kx, const real *ky, const real *kz, double sx, double sy, double sz, const real *w, cplx *out, u64 n) {
     for EACH(i, n) {
         double turns = sx * kx[i];
         if (ky) turns += sy * ky[i];
@@ -186,8 +191,9 @@ extern "C" __global__ __launch_bounds__(THREADS) void ramp(const real *kx, const
     }
 }
 
-// first = the least index of a number of which a part is not below the limit in magnitude, NaN among them; it is ~0 before.
-extern "C" __global__ __launch_bounds__(THREADS) void first_beyond(const cplx *x, u64 n, real limit, u64 *first) {
+// first = the index of the first number with a part that is NaN or too large; ~0 before the call.
+extern "C" __global__ void __launch_bounds__(THREADS)
+first_beyond(const cplx *x, u64 n, real limit, u64 *first) {
     u64 mine = ~0ull;
     for EACH(i, n) {
         cplx a = x[i];
