@@ -13,16 +13,16 @@ namespace {
 const char *const AXES = "xyz";
 
 // Samples of an acquisition that are not discarded.
-std::size_t kept(const ISMRMRD::AcquisitionHeader &h) {
+std::size_t kept_samples(const ISMRMRD::AcquisitionHeader &h) {
     const std::size_t dropped = std::size_t(h.discard_pre) + h.discard_post;
     return h.number_of_samples > dropped ? h.number_of_samples - dropped : 0;
 }
 
-std::string list(const std::array<std::size_t, 3> &n) {
+std::string size_text(const std::array<std::size_t, 3> &n) {
     return std::to_string(n[0]) + " x " + std::to_string(n[1]) + " x " + std::to_string(n[2]);
 }
 
-std::string text(double x) {
+std::string number_text(double x) {
     char buffer[32];
     std::snprintf(buffer, sizeof buffer, "%g", x);
     return buffer;
@@ -52,8 +52,8 @@ std::vector<Shot> shots(const BufferView &b, std::size_t n, std::size_t s, std::
     found.reserve(rows);
     for (std::size_t row = 0; row < rows; ++row) {
         const auto &header = b.headers[row + rows * frame];
-        // The header of a row that was never written has no samples.
-        const std::size_t samples = std::min(kept(header), b.e0);
+        // A row without an acquisition has a header without samples.
+        const std::size_t samples = std::min(kept_samples(header), b.e0);
         if (samples == 0 || !is_image_data(header)) {
             continue;
         }
@@ -64,7 +64,7 @@ std::vector<Shot> shots(const BufferView &b, std::size_t n, std::size_t s, std::
         shot.data = b.data + b.e0 * (row + rows * b.coils * frame);
         shot.coil_stride = b.e0 * rows;
         if (b.trajectory != nullptr) {
-            // Rows of another number of components were written over one another.
+            // With another number of components, rows of the buffer overlap.
             if (header.trajectory_dimensions != b.trajectory_size) {
                 throw Error("shot " + std::to_string(row) + " has " + std::to_string(header.trajectory_dimensions) +
                             " trajectory components, where the first of the buffer has " +
@@ -97,7 +97,7 @@ Shot shot(const ISMRMRD::AcquisitionHeader &h, const Complex *data, std::size_t 
     Shot shot;
     shot.header = &h;
     shot.step = {h.idx.kspace_encode_step_1, h.idx.kspace_encode_step_2};
-    shot.samples = kept(h);
+    shot.samples = kept_samples(h);
     if (shot.samples > 0) {
         shot.data = data + h.discard_pre;
         shot.coil_stride = all;
@@ -215,7 +215,7 @@ Samples gather(const std::vector<Shot> &all, const Spaces &spaces) {
     }
     if (out.components > out.ndim) {
         for (std::size_t m = 0; m < out.count && !out.weighted; ++m) {
-            out.weighted = out.trajectory[m * out.components + out.ndim] != 0;  // NaN as well, and refused later
+            out.weighted = out.trajectory[m * out.components + out.ndim] != 0;  // also NaN, an error later
         }
         if (!out.weighted && out.ndim == 3) {
             throw Error("all density weights are zero: set the last component of the trajectory, or leave it out");
@@ -275,13 +275,13 @@ Grid grid(const Spaces &spaces, unsigned ndim) {
     for (unsigned axis = 0; axis < 3; ++axis) {
         const std::size_t encoded = spaces.encoded_matrix[axis], recon = spaces.recon_matrix[axis];
         grid.fov[axis] = positive(spaces.recon_fov[axis]) ? spaces.recon_fov[axis] : spaces.encoded_fov[axis];
-        // 2D images have one voxel along z, whatever a header says there.
+        // A 2D image has one voxel along z. Some headers have another number there.
         if (axis >= ndim) {
             continue;
         }
         if (encoded == 0 || recon == 0) {
             throw Error(std::string(encoded == 0 ? "encodedSpace" : "reconSpace") + " has the matrix " +
-                        list(encoded == 0 ? spaces.encoded_matrix : spaces.recon_matrix) +
+                        size_text(encoded == 0 ? spaces.encoded_matrix : spaces.recon_matrix) +
                         ": correct it in the XML header");
         }
         grid.dims[axis] = encoded;
@@ -307,7 +307,7 @@ Coordinates coordinates(const Samples &samples) {
         }
         if (samples.weighted) {
             if (!(k[ndim] >= 0 && std::isfinite(k[ndim]))) {
-                throw Error("the density weight is " + text(k[ndim]) + " in " + samples.where(m) +
+                throw Error("the density weight is " + number_text(k[ndim]) + " in " + samples.where(m) +
                             ": weights, the last component of the trajectory, cannot be negative");
             }
             out.weights[m] = k[ndim];
@@ -316,14 +316,14 @@ Coordinates coordinates(const Samples &samples) {
     return out;
 }
 
-std::string farthest(const Samples &samples) {
+std::string farthest_coordinate(const Samples &samples) {
     std::size_t worst = 0;
     unsigned along = 0;
     float most = -1;
     for (std::size_t m = 0; m < samples.count; ++m) {
         for (unsigned axis = 0; axis < samples.ndim; ++axis) {
             const float k = samples.trajectory[m * samples.components + axis];
-            // NaN is farther than anything.
+            // NaN counts as the largest.
             if (!(std::fabs(k) <= most)) {
                 worst = m, along = axis, most = std::fabs(k);
             }
@@ -333,12 +333,12 @@ std::string farthest(const Samples &samples) {
         }
     }
     const float k = samples.trajectory[worst * samples.components + along];
-    return std::string("k") + AXES[along] + " is " + text(k) + " in " + samples.where(worst);
+    return std::string("k") + AXES[along] + " is " + number_text(k) + " in " + samples.where(worst);
 }
 
 void check_spread(const Samples &samples, const Grid &grid) {
     using Point = std::array<double, 3>;
-    // In samples of a Cartesian scan; an axis of one voxel has nothing to resolve.
+    // Coordinates in units of a Cartesian sampling distance, 0 along an axis of one voxel.
     const auto at = [&](std::size_t m) {
         Point p{};
         for (unsigned axis = 0; axis < samples.ndim; ++axis) {
@@ -350,7 +350,7 @@ void check_spread(const Samples &samples, const Grid &grid) {
     const auto minus = [](const Point &a, const Point &b) { return Point{a[0] - b[0], a[1] - b[1], a[2] - b[2]}; };
     const auto dot = [](const Point &a, const Point &b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; };
     const auto axes = std::count_if(grid.dims.begin(), grid.dims.end(), [](std::size_t n) { return n > 1; });
-    // What is nearer together than half such a sample tells nothing of the voxels.
+    // Two samples within half a sampling distance count as one point. This is the square of that distance.
     const double least = 0.25;
     const Point first = at(0);
     Point line{};
@@ -360,7 +360,7 @@ void check_spread(const Samples &samples, const Grid &grid) {
     }
     if (axes > 0 && dot(line, line) < least) {
         throw Error("all " + std::to_string(samples.count) + " samples lie at one point of k-space, kx = " +
-                    text(samples.trajectory[0]) + ", ky = " + text(samples.trajectory[1]) +
+                    number_text(samples.trajectory[0]) + ", ky = " + number_text(samples.trajectory[1]) +
                     ": no image can be made of them; was the trajectory never filled in?");
     }
     bool off = axes < 2;
@@ -382,7 +382,7 @@ ISMRMRD::ImageHeader image_header(const ISMRMRD::AcquisitionHeader &a, const Ima
     ISMRMRD::ImageHeader h;
     h.version = a.version;
     h.data_type = ISMRMRD::ISMRMRD_CXFLOAT;
-    // Of the flags only the user's mean the same for acquisitions and images: bits 57 to 64, counted from 1.
+    // Only the user flags have the same meaning for acquisitions and images. They are bits 57 to 64, counted from 1.
     h.flags = a.flags & (std::uint64_t(0xff) << 56);
     h.measurement_uid = a.measurement_uid;
     for (int axis = 0; axis < 3; ++axis) {
@@ -391,7 +391,7 @@ ISMRMRD::ImageHeader image_header(const ISMRMRD::AcquisitionHeader &a, const Ima
         h.physiology_time_stamp[axis] = a.physiology_time_stamp[axis];
     }
     h.channels = std::uint16_t(info.channels);
-    // Headers are packed: their arrays need not lie where references to floats may.
+    // Headers are packed, so that their float arrays may be unaligned.
     std::memcpy(h.position, a.position, sizeof h.position);
     std::memcpy(h.read_dir, a.read_dir, sizeof h.read_dir);
     std::memcpy(h.phase_dir, a.phase_dir, sizeof h.phase_dir);
@@ -441,7 +441,7 @@ ISMRMRD::MetaContainer image_meta(const ISMRMRD::ImageHeader &h, const ImageInfo
     meta.set("acquisition_time_stamp", long(h.acquisition_time_stamp));
     put("physiology_time_stamp", std::array<long, 3>{long(h.physiology_time_stamp[0]), long(h.physiology_time_stamp[1]),
                                                      long(h.physiology_time_stamp[2])});
-    // The names that Gadgetron's gadgets and the vendors' emitters look for.
+    // Gadgetron's gadgets and the vendors' converters read these names.
     meta.set("GADGETRON_ImageNumber", long(info.number));
     meta.set("GADGETRON_ImageProcessingHistory", "recon");
     meta.set("GADGETRON_ImageComment", "recon");

@@ -1,6 +1,6 @@
 #include "engine.h"
 
-#include "room.h"
+#include "free_memory.h"
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -17,7 +17,6 @@ namespace recon_gadgets {
 
 namespace {
 
-// Errors of the library say cause, value and remedy.
 void check(recon_status status) {
     if (status != RECON_OK) {
         const char *message = recon_last_error_message();
@@ -32,10 +31,10 @@ S initialised(recon_status (*init)(S *, std::uint32_t)) {
     return s;
 }
 
-// Collects "plan 1.2 ms, ...".
-class Watch {
+// Writes the time of each stage to a text: "plan 1.2 ms, ...".
+class Stopwatch {
 public:
-    explicit Watch(std::string &text) : text_(text) {}
+    explicit Stopwatch(std::string &text) : text_(text) {}
 
     void stage(const char *name) {
         const auto now = std::chrono::steady_clock::now();
@@ -59,9 +58,9 @@ std::uint64_t bytes(const recon_plan *plan) {
 
 }  // namespace
 
-Place place(const ISMRMRD::AcquisitionHeader &h) {
-    return Place(std::size_t(h.encoding_space_ref), unsigned(h.idx.slice), unsigned(h.idx.contrast),
-                 unsigned(h.idx.phase), unsigned(h.idx.set));
+SliceKey slice_key(const ISMRMRD::AcquisitionHeader &h) {
+    return SliceKey(std::size_t(h.encoding_space_ref), unsigned(h.idx.slice), unsigned(h.idx.contrast),
+                    unsigned(h.idx.phase), unsigned(h.idx.set));
 }
 
 Engine::Engine(Settings settings) : settings_(std::move(settings)) {}
@@ -74,18 +73,18 @@ std::size_t Engine::channels(std::size_t coils) const {
     return settings_.output == Output::Coils ? coils : 1;
 }
 
-Samples Engine::slide(Samples samples) {
+Samples Engine::add_to_window(Samples samples) {
     if (settings_.window <= 1) {
         return samples;
     }
-    auto &window = windows_[place(samples.first)];
+    auto &window = windows_[slice_key(samples.first)];
     const auto unlike = [&](const Samples &old) {
         return old.components != samples.components || old.coils != samples.coils;
     };
     if (!window.empty() && unlike(window.back())) {
         window.clear();
     }
-    // The buffer goes, so that its samples are copied.
+    // join copies the samples: the buffer is freed before the next image.
     window.push_back(join({&samples}));
     if (window.size() > settings_.window) {
         window.pop_front();
@@ -97,8 +96,8 @@ Samples Engine::slide(Samples samples) {
     return join(parts);
 }
 
-void Engine::take_back(const Samples &samples) {
-    const auto window = windows_.find(place(samples.first));
+void Engine::remove_from_window(const Samples &samples) {
+    const auto window = windows_.find(slice_key(samples.first));
     if (window != windows_.end() && !window->second.empty()) {
         window->second.pop_back();
     }
@@ -126,25 +125,26 @@ recon_geometry Engine::geometry(const Coordinates &k, const Grid &grid, std::siz
     return geometry;
 }
 
-void Engine::note(Cause cause, std::string text) {
-    // Plans for weights and maps warn of the same.
-    const auto same = [&](const Notice &notice) { return notice.cause == cause; };
-    if (std::none_of(notices_.begin(), notices_.end(), same)) {
-        notices_.push_back({cause, std::move(text)});
+void Engine::add_warning(Cause cause, std::string text) {
+    // The plans for weights and for coil maps give the same warnings.
+    const auto same = [&](const Warning &warning) { return warning.cause == cause; };
+    if (std::none_of(warnings_.begin(), warnings_.end(), same)) {
+        warnings_.push_back({cause, std::move(text)});
     }
 }
 
-Engine::Plan Engine::make(const Samples &samples, const recon_geometry &geometry, double tolerance) {
+Engine::Plan Engine::make_plan(const Samples &samples, const recon_geometry &geometry, double tolerance) {
     const auto asked = options(tolerance);
     recon_plan *made = nullptr;
     const recon_status status = recon_plan_create(&geometry, &asked, &made);
-    // The library counts samples, an acquisition is found by its shot.
+    // The library's messages have the index of a sample, the user needs its shot.
     if (status == RECON_NOT_FINITE) {
-        throw Error(farthest(samples) + ": it must be a number");
+        throw Error(farthest_coordinate(samples) + ": it must be a number");
     }
     if (status == RECON_COORDINATE_OUT_OF_RANGE) {
-        throw Error(farthest(samples) + ", outside [-0.5, 0.5] cycles per voxel of encodedSpace: divide coordinates in "
-                                        "cycles per field of view by the matrix, radians by 2 pi");
+        throw Error(farthest_coordinate(samples) +
+                    ", outside [-0.5, 0.5] cycles per voxel of encodedSpace: divide coordinates in cycles per field of "
+                    "view by the matrix, radians by 2 pi");
     }
     check(status);
     Plan plan(made);
@@ -152,10 +152,10 @@ Engine::Plan Engine::make(const Samples &samples, const recon_geometry &geometry
     std::uint32_t kind = RECON_WARNING_NONE;
     const char *text = nullptr;
     for (std::uint64_t i = 0; check(recon_plan_warning(made, i, &kind, &text)), text != nullptr; ++i) {
-        note(kind == RECON_WARNING_EXTENT      ? Cause::Extent
-             : kind == RECON_WARNING_TOLERANCE ? Cause::Tolerance
-                                               : Cause::Plan,
-             text);
+        add_warning(kind == RECON_WARNING_EXTENT      ? Cause::Extent
+                    : kind == RECON_WARNING_TOLERANCE ? Cause::Tolerance
+                                                      : Cause::Plan,
+                    text);
     }
     return plan;
 }
@@ -170,8 +170,8 @@ Engine::Plan Engine::weighted_plan(const Samples &samples, Coordinates &k, const
     } else if (!given && pipe_menon && !explicitly) {
         k.weights.clear();
     } else if (!given) {
-        // One coil does for the density.
-        const Plan plain = make(samples, geometry(k, grid, 1), tolerance);
+        // The density needs one coil only.
+        const Plan plain = make_plan(samples, geometry(k, grid, 1), tolerance);
         k.weights.resize(k.count);
         const auto method = settings_.density == Density::Jackson ? RECON_DENSITY_JACKSON
                             : settings_.density == Density::Ramp  ? RECON_DENSITY_RAMP
@@ -180,23 +180,23 @@ Engine::Plan Engine::weighted_plan(const Samples &samples, Coordinates &k, const
     }
     g.weights = k.weights.empty() ? nullptr : k.weights.data();
     g.coil_maps = maps == nullptr ? nullptr : maps->maps.data();
-    return make(samples, g, tolerance);
+    return make_plan(samples, g, tolerance);
 }
 
-void Engine::make_room() {
+void Engine::drop_plans() {
     std::uint64_t held = 0;
     const std::uint64_t most = std::uint64_t(settings_.memory) << 20;
     std::size_t count = 0;
     for (auto plan = plans_.begin(); plan != plans_.end();) {
         held += plan->bytes;
         ++count;
-        // The one just made stays, whatever it takes.
+        // The first plan was just made, and is not dropped.
         const bool drop = count > 1 && (count > std::max<std::size_t>(settings_.plans, 1) || (most > 0 && held > most));
         plan = drop ? plans_.erase(plan) : std::next(plan);
     }
 }
 
-bool Engine::is_kept(const Kept &plan, const Samples &samples, const Grid &grid, std::size_t maps) const {
+bool Engine::is_kept(const KeptPlan &plan, const Samples &samples, const Grid &grid, std::size_t maps) const {
     const std::size_t numbers = samples.count * samples.components;
     return plan.coils == samples.coils && plan.components == samples.components && plan.weighted == samples.weighted &&
            plan.maps == maps && plan.dims == grid.dims && plan.trajectory.size() == numbers &&
@@ -231,14 +231,14 @@ std::optional<std::pair<std::string, std::string>> Engine::bad_property() const 
     }
 }
 
-std::uint64_t Engine::needed(const Samples &samples, const Coordinates &k, const Spaces &spaces,
-                             const Samples *reference) const {
+std::uint64_t Engine::memory_needed(const Samples &samples, const Coordinates &k, const Spaces &spaces,
+                                    const Samples *reference) const {
     const Grid grid = layout(spaces, samples.ndim);
     const std::uint64_t coils = samples.coils, z = sizeof(Complex);
     const std::uint64_t voxels = grid.voxels(), pixels = grid.image_voxels();
-    // Only whether weights and maps are there counts, not what they are.
-    const float there = 1;
-    const auto told = [&](const recon_geometry &of, double tolerance) {
+    // The estimate depends on whether there are weights and maps, not on their values.
+    const float any = 1;
+    const auto estimate = [&](const recon_geometry &of, double tolerance) {
         const auto asked = options(tolerance);
         auto found = initialised(recon_memory_init);
         if (uses_maps(of.coils)) {
@@ -249,17 +249,17 @@ std::uint64_t Engine::needed(const Samples &samples, const Coordinates &k, const
     };
     const auto memory = [&](std::uint64_t coils, bool weights, bool maps, const Coordinates &of, double tolerance) {
         auto g = geometry(of, grid, coils);
-        g.weights = weights ? &there : nullptr;
-        g.coil_maps = maps ? &there : nullptr;
-        return told(g, tolerance);
+        g.weights = weights ? &any : nullptr;
+        g.coil_maps = maps ? &any : nullptr;
+        return estimate(g, tolerance);
     };
     const bool maps = uses_maps(coils), cg = settings_.method == Method::Cg;
     const bool given = settings_.density == Density::Auto && samples.weighted;
     const bool computed = settings_.density == Density::Jackson || settings_.density == Density::Ramp;
     const bool weighting = settings_.method == Method::Grid || (cg && settings_.weighted);
     const bool weights = weighting && (given || computed || cg);
-    // What goes into a plan, by axes, and what is kept of it.
-    const std::uint64_t apart = samples.count * (grid.ndim + 1) * sizeof(float);
+    // Coordinates axis by axis and weights, which a plan is made from; and the trajectory, which is kept with the plan.
+    const std::uint64_t coordinate_bytes = samples.count * (grid.ndim + 1) * sizeof(float);
     const std::uint64_t kept = samples.count * samples.components * sizeof(float);
 
     std::uint64_t most = 0, maps_bytes = 0;
@@ -267,14 +267,14 @@ std::uint64_t Engine::needed(const Samples &samples, const Coordinates &k, const
     const auto explicit_weights = [&](std::uint64_t before) {
         const auto plain = memory(1, false, false, k, settings_.tolerance);
         const bool jackson = settings_.density == Density::Jackson;
-        stage(before + apart + (jackson ? plain.host_density_jackson : plain.host_density));
+        stage(before + coordinate_bytes + (jackson ? plain.host_density_jackson : plain.host_density));
     };
     if (maps) {
         maps_bytes = voxels * coils * z;
         const Coordinates own = reference != nullptr ? coordinates(*reference) : Coordinates();
         const auto plan = memory(coils, given || computed, false, reference != nullptr ? own : k,
                                  std::max(settings_.tolerance, 1e-4));
-        stage(maps_bytes + apart + plan.host_coil_maps);
+        stage(maps_bytes + coordinate_bytes + plan.host_coil_maps);
         if (computed) {
             explicit_weights(0);
         }
@@ -288,44 +288,44 @@ std::uint64_t Engine::needed(const Samples &samples, const Coordinates &k, const
     const bool resize = grid.dims != grid.image || spaces.encoded_fov != spaces.recon_fov;
     const std::uint64_t own_images = combine || resize ? voxels * count * z : 0;
     const std::uint64_t held = maps_bytes + kept;
-    stage(held + apart + plan.host_plan);
+    stage(held + coordinate_bytes + plan.host_plan);
     stage(held + own_images + (cg                                 ? plan.host_cg
                                : settings_.method == Method::Grid ? plan.host_grid
                                                                   : plan.host_transform));
-    // One after the other, beside what both have: the size wanted, in double precision an image at a time and apart
-    // until all is well; then one image of all coils.
+    // First the images are resized, one at a time in double precision, and written to a copy until all are done. Then
+    // the coils are combined.
     const std::uint64_t larger = std::max(voxels, pixels);
-    const std::uint64_t done = held + own_images + plan.host_plan + (cg ? plan.host_q : 0) +
-                               (resize && combine ? pixels * count * z : 0);
-    stage(done + (resize ? pixels * count * z + 5 * larger * z : 0));
+    const std::uint64_t with_images =
+        held + own_images + plan.host_plan + (cg ? plan.host_q : 0) + (resize && combine ? pixels * count * z : 0);
+    stage(with_images + (resize ? pixels * count * z + 5 * larger * z : 0));
     const bool adaptive = settings_.combine == Combine::Adaptive ||
                           (settings_.combine == Combine::Auto && settings_.output == Output::Complex);
     std::uint64_t combined = combine ? pixels * z : 0;
     if (combine && adaptive) {
         auto images = geometry(k, grid, count);
         std::copy(grid.image.begin(), grid.image.end(), images.dims);
-        combined += told(images, settings_.tolerance).host_combine;
+        combined += estimate(images, settings_.tolerance).host_combine;
     }
-    stage(done + combined);
+    stage(with_images + combined);
     return most;
 }
 
 std::uint64_t Engine::check_memory(const Samples &samples, const Spaces &spaces, const Samples *reference,
                           std::uint64_t pending) {
     const Coordinates k = coordinates(samples);
-    const std::uint64_t bytes = needed(samples, k, spaces, reference) + pending;
-    Room left = room();
+    const std::uint64_t bytes = memory_needed(samples, k, spaces, reference) + pending;
+    FreeMemory left = free_memory();
     while (bytes > left.bytes && !plans_.empty()) {
         plans_.pop_back();
 #ifdef __GLIBC__
-        // What is freed may stay with the process otherwise.
+        // Gives freed memory back to the system.
         malloc_trim(0);
 #endif
-        left = room();
+        left = free_memory();
     }
     if (bytes > left.bytes) {
-        throw Error("the image needs " + mebibytes(bytes) + " for its plan, coil maps and outputs, and of " + left.limit +
-                    " " + mebibytes(left.bytes) +
+        throw Error("the image needs " + mebibytes(bytes) + " for its plan, coil maps and outputs, and of " +
+                    left.limit + " " + mebibytes(left.bytes) +
                     " are left: raise the limit, let fewer connections run at once, or reconstruct smaller images or "
                     "fewer coils");
     }
@@ -348,16 +348,16 @@ void Engine::not_finite(const Samples &samples) const {
     throw Error(message);
 }
 
-Engine::Kept &Engine::kept_plan(const Samples &samples, const Grid &grid, const CoilMaps *maps) {
+Engine::KeptPlan &Engine::find_or_make_plan(const Samples &samples, const Grid &grid, const CoilMaps *maps) {
     const std::size_t numbers = samples.count * samples.components, id = maps == nullptr ? 0 : maps->id;
     for (auto plan = plans_.begin(); plan != plans_.end(); ++plan) {
-        // Content decides, not an index: two frames may have any trajectories.
+        // The content is compared, since any frame may have another trajectory.
         if (is_kept(*plan, samples, grid, id)) {
             plans_.splice(plans_.begin(), plans_, plan);
             return plans_.front();
         }
     }
-    Kept made;
+    KeptPlan made;
     auto k = coordinates(samples);
     const bool use_weights = settings_.method == Method::Grid || (settings_.method == Method::Cg && settings_.weighted);
     made.plan =
@@ -370,17 +370,17 @@ Engine::Kept &Engine::kept_plan(const Samples &samples, const Grid &grid, const 
     made.dims = grid.dims;
     made.bytes = bytes(made.plan.get());
     plans_.push_front(std::move(made));
-    make_room();
+    drop_plans();
     return plans_.front();
 }
 
 const Engine::CoilMaps &Engine::coil_maps(const Samples &samples, const Grid &grid, std::size_t coils,
-                                          const Place &where) {
+                                          const SliceKey &key) {
     if (samples.coils != coils) {
         throw Error("the reference has " + std::to_string(samples.coils) + " coils, the data have " +
                     std::to_string(coils) + ": both need the same");
     }
-    auto &kept = maps_[where];
+    auto &kept = maps_[key];
     const bool old = settings_.maps_every > 0 && kept.images >= settings_.maps_every;
     if (kept.id != 0 && !old && kept.coils == coils && kept.dims == grid.dims) {
         ++kept.images;
@@ -403,30 +403,31 @@ const Engine::CoilMaps &Engine::coil_maps(const Samples &samples, const Grid &gr
     check(status);
     ++maps_made_;
     kept = std::move(made);
-    // Plans with the old maps serve no more.
-    plans_.remove_if([&](const Kept &plan) { return before != 0 && plan.maps == before; });
+    // Plans with the old maps are not used any more.
+    plans_.remove_if([&](const KeptPlan &plan) { return before != 0 && plan.maps == before; });
     return kept;
 }
 
-Done Engine::reconstruct(const Samples &samples, const Spaces &spaces, const Samples *reference, Complex *image,
-                         std::uint64_t pending) {
-    Done done;
-    Watch watch(done.timing);
+Result Engine::reconstruct(const Samples &samples, const Spaces &spaces, const Samples *reference, Complex *image,
+                           std::uint64_t pending) {
+    Result result;
+    Stopwatch watch(result.timing);
     const Grid grid = layout(spaces, samples.ndim);
     const std::size_t coils = samples.coils;
-    notices_.clear();
+    warnings_.clear();
     if (const std::size_t zero = zero_shots(samples)) {
-        note(Cause::ZeroShots, std::to_string(zero) + " of " + std::to_string(samples.shots) +
-                                   " shots are zero in every sample and coil, as no receiver's noise is, and count as "
-                                   "measured: leave out of the file what was not");
+        add_warning(Cause::ZeroShots,
+                    std::to_string(zero) + " of " + std::to_string(samples.shots) +
+                        " shots are zero in every sample and coil, as no receiver's noise is, and count as "
+                        "measured: leave out of the file what was not");
     }
 
-    // What is kept takes no more than it did.
-    const auto known = maps_.find(place(samples.first));
+    // A kept plan needs no more memory than for the image before.
+    const auto known = maps_.find(slice_key(samples.first));
     const std::size_t id = uses_maps(coils) && known != maps_.end() ? known->second.id : 0;
-    const auto same = [&](const Kept &plan) { return is_kept(plan, samples, grid, id); };
+    const auto same = [&](const KeptPlan &plan) { return is_kept(plan, samples, grid, id); };
     if (std::none_of(plans_.begin(), plans_.end(), same)) {
-        done.memory = check_memory(samples, spaces, settings_.maps == Maps::Reference ? reference : nullptr, pending);
+        result.memory = check_memory(samples, spaces, settings_.maps == Maps::Reference ? reference : nullptr, pending);
     }
 
     const CoilMaps *maps = nullptr;
@@ -436,14 +437,15 @@ Done Engine::reconstruct(const Samples &samples, const Spaces &spaces, const Sam
                 "property coil_maps is reference, but the data have none: set it to data, or flag calibration "
                 "acquisitions in the file");
         }
-        maps = &coil_maps(settings_.maps == Maps::Reference ? *reference : samples, grid, coils, place(samples.first));
+        const Samples &calibration = settings_.maps == Maps::Reference ? *reference : samples;
+        maps = &coil_maps(calibration, grid, coils, slice_key(samples.first));
         watch.stage("coil maps");
     }
-    Kept &kept = kept_plan(samples, grid, maps);
+    KeptPlan &kept = find_or_make_plan(samples, grid, maps);
     const Complex *kspace = samples.kspace;
     watch.stage("plan");
 
-    // Straight into place, where nothing is left to be done to it.
+    // The result is written to `image` directly, unless the coils are combined or the image is resized.
     const std::size_t count = maps != nullptr ? 1 : coils;
     const bool combine = count > 1 && settings_.output != Output::Coils;
     const bool resize = grid.dims != grid.image || spaces.encoded_fov != spaces.recon_fov;
@@ -473,8 +475,8 @@ Done Engine::reconstruct(const Samples &samples, const Spaces &spaces, const Sam
             options.prior = settings_.prior == Prior::Differences ? RECON_PRIOR_DIFFERENCES : RECON_PRIOR_IDENTITY;
             auto report = initialised(recon_cg_report_init);
             check_data(recon_cg(kept.plan.get(), kspace, into, &options, &report));
-            done.iterations = report.iterations;
-            done.residual = report.residual;
+            result.iterations = report.iterations;
+            result.residual = report.residual;
             kept.bytes = bytes(kept.plan.get());  // with Q
             break;
         }
@@ -514,8 +516,8 @@ Done Engine::reconstruct(const Samples &samples, const Spaces &spaces, const Sam
     if (combine || resize || settings_.output == Output::Magnitude) {
         watch.stage("image");
     }
-    done.notices = std::move(notices_);
-    return done;
+    result.warnings = std::move(warnings_);
+    return result;
 }
 
 }  // namespace recon_gadgets

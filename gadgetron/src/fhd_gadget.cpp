@@ -1,4 +1,4 @@
-// The adjoint E^H d, unscaled and without weights: for iterations of your own further down the chain.
+// The adjoint E^H d, without scaling and without weights, for iterative gadgets later in the chain.
 #include "gadget_base.h"
 
 class ReconFHdGadget : public recon_gadgets::ReconGadgetBase {

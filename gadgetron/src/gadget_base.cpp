@@ -1,6 +1,6 @@
 #include "gadget_base.h"
 
-#include "room.h"
+#include "free_memory.h"
 
 #include <log.h>
 
@@ -16,42 +16,42 @@ using Gadgetron::IsmrmrdDataBuffered;
 using Gadgetron::IsmrmrdImageArray;
 using Gadgetron::IsmrmrdReconData;
 
-// Images of frames [N, S, LOC], some of which may not have come about.
+// Images of frames [N, S, LOC]. Some may be missing, where their reconstruction failed.
 struct Images {
     IsmrmrdImageArray array;
-    std::vector<char> there;
+    std::vector<char> is_made;
 
-    Images(const Grid &grid, std::size_t channels, std::size_t n, std::size_t s, std::size_t loc) : there(n * s * loc) {
+    Images(const Grid &grid, std::size_t channels, std::size_t n, std::size_t s, std::size_t loc)
+        : is_made(n * s * loc) {
         const std::vector<std::size_t> dims{grid.image[0], grid.image[1], grid.image[2], channels, n, s, loc};
-        // Linux promises memory that is not there, and ends the process when it is used. A header that lies is told
-        // here.
-        // With two images of the grid: the plan is looked at when it is made.
+        // Linux kills the process when it uses memory that is not there. So a wrong matrix in the XML header is refused
+        // here. Two images of the grid are added; the memory of the plan is checked when the plan is made.
         const double bytes = double(grid.image_voxels()) * double(channels * n * s * loc) * sizeof(Complex) +
                              2.0 * double(grid.voxels()) * sizeof(Complex);
-        const Room left = room();
+        const FreeMemory left = free_memory();
         if (bytes > double(left.bytes)) {
             throw Error(std::to_string(n * s * loc) + (n * s * loc == 1 ? " image of " : " images of ") +
                         std::to_string(dims[0]) + " x " + std::to_string(dims[1]) + " x " + std::to_string(dims[2]) +
-                        " voxels: more than " + mebibytes(std::uint64_t(std::min(bytes, 1e18))) + " are needed, and of " +
-                        left.limit + " " + mebibytes(left.bytes) +
-                        " are left: correct the matrices in the XML header, raise the limit, or reconstruct fewer images "
-                        "at once");
+                        " voxels: more than " + mebibytes(std::uint64_t(std::min(bytes, 1e18))) +
+                        " are needed, and of " + left.limit + " " + mebibytes(left.bytes) +
+                        " are left: correct the matrices in the XML header, raise the limit, or reconstruct fewer "
+                        "images at once");
         }
         array.data_.create(dims);
         array.headers_.create(std::vector<std::size_t>{n, s, loc});
         array.meta_.resize(n * s * loc);
     }
 
-    // Of those that are not there yet.
+    // Bytes of the images that are not made yet.
     std::uint64_t pending_bytes() const {
-        return std::uint64_t(std::count(there.begin(), there.end(), char(0))) * image_elements() * sizeof(Complex);
+        return std::uint64_t(std::count(is_made.begin(), is_made.end(), char(0))) * image_elements() * sizeof(Complex);
     }
-    std::size_t image_elements() const { return array.data_.get_number_of_elements() / there.size(); }
+    std::size_t image_elements() const { return array.data_.get_number_of_elements() / is_made.size(); }
     Complex *image(std::size_t frame) { return array.data_.get_data_ptr() + frame * image_elements(); }
 
-    // One array where it is whole; else, as headers say what each image is, one array an image.
+    // One array where all images were made. Else one array for each image: its header says which image it is.
     void append_to(std::vector<IsmrmrdImageArray> &out) {
-        if (std::find(there.begin(), there.end(), char(0)) == there.end()) {
+        if (std::find(is_made.begin(), is_made.end(), char(0)) == is_made.end()) {
             out.push_back(std::move(array));
             return;
         }
@@ -59,8 +59,8 @@ struct Images {
         array.data_.get_dimensions(dims);
         dims.resize(7, 1);
         dims[4] = dims[5] = dims[6] = 1;
-        for (std::size_t frame = 0; frame < there.size(); ++frame) {
-            if (there[frame]) {
+        for (std::size_t frame = 0; frame < is_made.size(); ++frame) {
+            if (is_made[frame]) {
                 IsmrmrdImageArray one;
                 one.data_.create(dims);
                 std::copy(image(frame), image(frame) + image_elements(), one.data_.get_data_ptr());
@@ -119,34 +119,34 @@ std::vector<Shot> shots(const Gadgetron::Core::Acquisition &acquisition) {
                  trajectory ? trajectory->get_number_of_elements() : 0)};
 }
 
-std::string described(const ISMRMRD::AcquisitionHeader &h) {
+std::string describe(const ISMRMRD::AcquisitionHeader &h) {
     return "encoding " + std::to_string(h.encoding_space_ref) + ", slice " + std::to_string(h.idx.slice) +
            ", repetition " + std::to_string(h.idx.repetition);
 }
 
-// What is missing of the shots that fill the rows of a buffer.
-std::optional<Notice> missing_rows(const BufferView &buffer, Announced announced, const std::vector<Shot> &shots) {
-    // A gadget may have made another buffer of it.
-    announced.known = announced.known && announced.shots() == buffer.e1 * buffer.e2;
+// The warning about rows of a buffer without a shot.
+std::optional<Warning> missing_rows(const BufferView &buffer, ExpectedShots expected, const std::vector<Shot> &shots) {
+    // Another gadget may have changed the size of the buffer.
+    expected.known = expected.known && expected.shots() == buffer.e1 * buffer.e2;
     std::vector<Step> steps;
     std::transform(shots.begin(), shots.end(), std::back_inserter(steps), [](const Shot &shot) { return shot.step; });
-    return missing_shots(announced, steps, steps.size());
+    return missing_shots(expected, steps, steps.size());
 }
 
-// Counters of shots, from 0 at the first that was announced.
-std::vector<Step> steps_of(const std::vector<Shot> &shots, const Announced &announced) {
+// Counters of shots, which are 0 at the first expected shot.
+std::vector<Step> steps_of(const std::vector<Shot> &shots, const ExpectedShots &expected) {
     std::vector<Step> steps;
     std::transform(shots.begin(), shots.end(), std::back_inserter(steps), [&](const Shot &shot) {
         Step step = shot.step;
         for (int axis = 0; axis < 2; ++axis) {
-            step[axis] -= std::min(step[axis], announced.first[axis]);
+            step[axis] -= std::min(step[axis], expected.first[axis]);
         }
         return step;
     });
     return steps;
 }
 
-// Runs what may fail; an error becomes a problem to report, and the next image is still made.
+// Calls f, and adds its error to the problems, so that the next image is still made.
 template <class F>
 void attempt(std::vector<std::string> &problems, F f) {
     try {
@@ -169,60 +169,61 @@ Settings ReconGadgetBase::settings() const {
     Settings s;
     s.method = method_;
     s.tolerance = tolerance.value;
-    s.density = choice<Density>("density", density,
-                                {{"auto", Density::Auto},
-                                 {"pipe-menon", Density::PipeMenon},
-                                 {"jackson", Density::Jackson},
-                                 {"ramp", Density::Ramp}});
-    s.maps = choice<Maps>("coil_maps", coil_maps,
-                          {{"none", Maps::None}, {"data", Maps::Data}, {"reference", Maps::Reference}});
+    s.density = parse_choice<Density>("density", density,
+                                      {{"auto", Density::Auto},
+                                       {"pipe-menon", Density::PipeMenon},
+                                       {"jackson", Density::Jackson},
+                                       {"ramp", Density::Ramp}});
+    s.maps = parse_choice<Maps>("coil_maps", coil_maps,
+                                {{"none", Maps::None}, {"data", Maps::Data}, {"reference", Maps::Reference}});
     s.calibration = calibration.value;
     s.maps_every = coil_maps_every.value;
-    s.combine =
-        choice<Combine>("combine", combine,
-                        {{"auto", Combine::Auto}, {"rss", Combine::RootSumOfSquares}, {"adaptive", Combine::Adaptive}});
-    s.output = choice<Output>(
+    s.combine = parse_choice<Combine>(
+        "combine", combine,
+        {{"auto", Combine::Auto}, {"rss", Combine::RootSumOfSquares}, {"adaptive", Combine::Adaptive}});
+    s.output = parse_choice<Output>(
         "output", output, {{"magnitude", Output::Magnitude}, {"complex", Output::Complex}, {"coils", Output::Coils}});
     s.window = window.value;
-    s.device = recon_gadgets::device(device);
+    s.device = parse_device(device);
     s.threads = std::uint32_t(std::min<std::size_t>(threads.value, 65535));
     s.plans = plans.value;
     s.memory = memory.value;
     s.series = image_series.value;
-    // Header fields of 16 bits.
+    // image_series_index has 16 bits.
     const std::size_t encodings = std::max<std::size_t>(header.encoding.size(), 1);
     if (s.series + encodings - 1 > std::numeric_limits<std::uint16_t>::max()) {
-        throw Error("property image_series is \"" + std::to_string(s.series) + "\": it must be a whole number from 0 to " +
+        throw Error("property image_series is \"" + std::to_string(s.series) +
+                    "\": it must be a whole number from 0 to " +
                     std::to_string(std::numeric_limits<std::uint16_t>::max() - (encodings - 1)) +
                     ", as image_series_index has 16 bits and each encoding has a series of its own");
     }
     s.timing = timing;
-    complete(s);
+    add_settings(s);
     return s;
 }
 
-void ReconGadgetBase::announce() const {
-    GINFO("%s: recon %s, properties %s\n", name_.c_str(), recon_version(), properties_.taken().c_str());
+void ReconGadgetBase::log_properties() const {
+    GINFO("%s: recon %s, properties %s\n", name_.c_str(), recon_version(), properties_.summary().c_str());
     for (const auto &unknown : properties_.unknown()) {
         GERROR("%s: there is no property %s, and it has no effect: those there are stand in the line before\n",
                name_.c_str(), unknown.c_str());
     }
 }
 
-void ReconGadgetBase::report(const std::string &where, const std::vector<std::string> &problems,
-                             std::size_t images) const {
+void ReconGadgetBase::log_errors(const std::string &where, const std::vector<std::string> &problems,
+                                 std::size_t images) const {
     if (problems.empty()) {
         return;
     }
-    // The same cause in many frames is told once.
+    // Many frames fail for the same reason: only the first error is logged.
     const std::string more = problems.size() > 1 ? " (" + std::to_string(problems.size()) + " images are missing)" : "";
     const std::string next = images > 0 ? ", the others are made" : "";
     GERROR("%s: %s: %s%s%s\n", name_.c_str(), where.c_str(), problems.front().c_str(), more.c_str(), next.c_str());
 }
 
-void ReconGadgetBase::tell(const std::string &where, const std::optional<Notice> &notice) {
-    if (notice && notices_.first(notice->cause)) {
-        GWARN("%s: %s: %s\n", name_.c_str(), where.c_str(), notice->text.c_str());
+void ReconGadgetBase::warn_once(const std::string &where, const std::optional<Warning> &warning) {
+    if (warning && warnings_.first(warning->cause)) {
+        GWARN("%s: %s: %s\n", name_.c_str(), where.c_str(), warning->text.c_str());
     }
 }
 
@@ -240,7 +241,7 @@ Spaces ReconGadgetBase::spaces(std::size_t encoding, const Gadgetron::SamplingDe
     s.encoded_fov = fov(e.encodedSpace.fieldOfView_mm);
     s.recon_fov = fov(e.reconSpace.fieldOfView_mm);
     if (sampling != nullptr) {
-        // Gadgets before this one may have changed the buffer's.
+        // The sizes of a buffer differ from those of the header where a gadget before this one changed them.
         std::copy(sampling->encoded_matrix_.begin(), sampling->encoded_matrix_.end(), s.encoded_matrix.begin());
         std::copy(sampling->recon_matrix_.begin(), sampling->recon_matrix_.end(), s.recon_matrix.begin());
         std::copy(sampling->encoded_FOV_.begin(), sampling->encoded_FOV_.end(), s.encoded_fov.begin());
@@ -249,18 +250,18 @@ Spaces ReconGadgetBase::spaces(std::size_t encoding, const Gadgetron::SamplingDe
     const auto &step1 = e.encodingLimits.kspace_encoding_step_1, &step2 = e.encodingLimits.kspace_encoding_step_2;
     s.step2_centre = step2.is_present() ? step2.get().center : s.encoded_matrix[2] / 2;
     const auto limits = [&](std::size_t axis, const ISMRMRD::Limit &limit) {
-        s.announced.first[axis] = limit.minimum;
-        s.announced.last[axis] = std::max(limit.minimum, limit.maximum);
+        s.expected.first[axis] = limit.minimum;
+        s.expected.last[axis] = std::max(limit.minimum, limit.maximum);
     };
-    s.announced.known = step1.is_present();
-    if (s.announced.known) {
+    s.expected.known = step1.is_present();
+    if (s.expected.known) {
         limits(0, *step1);
         limits(1, step2.is_present() ? *step2 : ISMRMRD::Limit());
     }
     if (e.parallelImaging.is_present()) {
         const auto &factor = e.parallelImaging->accelerationFactor;
-        s.announced.acceleration = {std::max<std::size_t>(1, factor.kspace_encoding_step_1),
-                                    std::max<std::size_t>(1, factor.kspace_encoding_step_2)};
+        s.expected.acceleration = {std::max<std::size_t>(1, factor.kspace_encoding_step_1),
+                                   std::max<std::size_t>(1, factor.kspace_encoding_step_2)};
     }
     return s;
 }
@@ -269,28 +270,28 @@ void ReconGadgetBase::image(Engine &engine, const std::vector<Shot> &shots, cons
                             const Spaces &spaces, Images &images, std::size_t frame) {
     const auto start = std::chrono::steady_clock::now();
     Samples own = gather(shots, spaces);
-    if (!spaces.announced.known) {
-        tell(described(own.first), fewer_shots(own.shots, most_[own.first.encoding_space_ref]));
+    if (!spaces.expected.known) {
+        warn_once(describe(own.first), fewer_shots(own.shots, most_shots_[own.first.encoding_space_ref]));
     }
     if (engine.settings().window <= 1) {
         check_spread(own, engine.layout(spaces, own.ndim));
     }
-    const Samples samples = engine.slide(std::move(own));
+    const Samples samples = engine.add_to_window(std::move(own));
     std::optional<Samples> calibration;
     if (engine.settings().maps == Maps::Reference && !reference.empty()) {
         calibration = gather(reference, spaces);
     }
     const auto gathered = std::chrono::steady_clock::now();
-    Done done;
+    Result result;
     try {
-        done = engine.reconstruct(samples, spaces, calibration ? &*calibration : nullptr, images.image(frame),
-                                  images.pending_bytes());
+        result = engine.reconstruct(samples, spaces, calibration ? &*calibration : nullptr, images.image(frame),
+                                    images.pending_bytes());
     } catch (...) {
-        engine.take_back(samples);
+        engine.remove_from_window(samples);
         throw;
     }
-    for (const auto &notice : done.notices) {
-        tell(described(samples.last), notice);
+    for (const auto &warning : result.warnings) {
+        warn_once(describe(samples.last), warning);
     }
 
     ImageInfo info;
@@ -298,26 +299,26 @@ void ReconGadgetBase::image(Engine &engine, const std::vector<Shot> &shots, cons
     info.channels = engine.channels(samples.coils);
     info.magnitude = engine.settings().output == Output::Magnitude;
     info.number = ++counts_[info.encoding];
-    tell(described(samples.last), beyond_numbers(info.number));
+    warn_once(describe(samples.last), image_number_overflow(info.number));
     info.series = std::uint16_t(engine.settings().series + info.encoding);
     info.spaces = spaces;
     info.grid = engine.layout(spaces, samples.ndim);
     info.method = method_ == Method::Grid ? "gridding" : method_ == Method::Fhd ? "adjoint" : "conjugate gradients";
     info.samples = samples.count;
     info.shots = samples.shots;
-    info.iterations = done.iterations;
-    info.residual = done.residual;
+    info.iterations = result.iterations;
+    info.residual = result.residual;
     auto &header = images.array.headers_[frame];
     header = image_header(shots.front().header != nullptr ? *shots.front().header : samples.first, info);
     images.array.meta_[frame] = image_meta(header, info);
-    images.there[frame] = 1;
+    images.is_made[frame] = 1;
     if (engine.settings().timing) {
         const auto ms = [](auto from, auto to) { return std::chrono::duration<double, std::milli>(to - from).count(); };
         const auto end = std::chrono::steady_clock::now();
-        const std::string memory = done.memory > 0 ? ", counted " + mebibytes(done.memory) : "";
+        const std::string memory = result.memory > 0 ? ", counted " + mebibytes(result.memory) : "";
         GINFO("%s: timing: %s: %zu samples of %zu coils, %zu shots: samples %.1f ms, %s; in all %.1f ms%s\n",
-              name_.c_str(), described(samples.last).c_str(), samples.count, samples.coils, samples.shots,
-              ms(start, gathered), done.timing.c_str(), ms(start, end), memory.c_str());
+              name_.c_str(), describe(samples.last).c_str(), samples.count, samples.coils, samples.shots,
+              ms(start, gathered), result.timing.c_str(), ms(start, end), memory.c_str());
     }
 }
 
@@ -327,7 +328,7 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Ism
     for (std::size_t e = 0; e < data.rbit_.size(); ++e) {
         const auto &bit = data.rbit_[e];
         if (bit.data_.data_.get_number_of_elements() == 0) {
-            continue;  // an encoding that this buffer has nothing of
+            continue;  // the buffer has no data of this encoding
         }
         empty = false;
         std::vector<std::string> problems;
@@ -349,17 +350,17 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Ism
                         const auto *written =
                             std::find_if(headers, end, [](const auto &h) { return h.number_of_samples > 0; });
                         if (problems.empty() && written != end) {
-                            where = described(*written);
+                            where = describe(*written);
                         }
                         attempt(problems, [&] {
                             const auto acquired = recon_gadgets::shots(v, n, s, loc);
                             if (acquired.empty()) {
-                                ++without;  // told below
+                                ++without;  // logged below
                                 return;
                             }
                             const std::size_t encoding = acquired.front().header->encoding_space_ref;
                             const Spaces sp = spaces(encoding, &bit.data_.sampling_);
-                            tell(described(*acquired.front().header), missing_rows(v, sp.announced, acquired));
+                            warn_once(describe(*acquired.front().header), missing_rows(v, sp.expected, acquired));
                             if (!images) {
                                 const Grid grid = engine.layout(sp, dimensions(sp));
                                 images.emplace(grid, engine.channels(v.coils), v.n, v.s, v.loc);
@@ -380,31 +381,31 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Ism
             }
             if (made > 0 && without > 0) {
                 const std::string all = std::to_string(v.n * v.s * v.loc);
-                tell(where, Notice{Cause::EmptyImages,
-                                   "no shot was acquired for " + std::to_string(without) + " of " + all +
-                                       " images, which are left out: was the measurement cut short?"});
+                warn_once(where, Warning{Cause::EmptyImages,
+                                         "no shot was acquired for " + std::to_string(without) + " of " + all +
+                                             " images, which are left out: was the measurement cut short?"});
             }
             if (made > 0) {
                 images->append_to(out);
             }
         });
-        report(where, problems, made);
+        log_errors(where, problems, made);
     }
     if (empty) {
-        report("a buffer", {"it has no acquisitions: there is nothing to reconstruct"}, 0);
+        log_errors("a buffer", {"it has no acquisitions: there is nothing to reconstruct"}, 0);
     }
     return out;
 }
 
 std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const AcquisitionBucket &bucket) {
-    // Averages of one image go together.
+    // Not the average: all averages go into one image.
     using Key = std::tuple<std::size_t, unsigned, unsigned, unsigned, unsigned, unsigned>;
     const auto key = [](const ISMRMRD::AcquisitionHeader &h) {
         return Key(std::size_t(h.encoding_space_ref), unsigned(h.idx.repetition), unsigned(h.idx.slice),
                    unsigned(h.idx.contrast), unsigned(h.idx.phase), unsigned(h.idx.set));
     };
     std::map<Key, std::vector<Shot>> groups;
-    std::map<Place, std::vector<Shot>> references;
+    std::map<SliceKey, std::vector<Shot>> references;
     std::vector<IsmrmrdImageArray> out;
     std::vector<std::string> damaged;
     attempt(damaged, [&] {
@@ -415,14 +416,14 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Acq
         }
         for (const auto &acquisition : bucket.ref_) {
             for (const auto &shot : shots(acquisition)) {
-                references[place(*shot.header)].push_back(shot);
+                references[slice_key(*shot.header)].push_back(shot);
             }
         }
         if (groups.empty()) {
             throw Error("it has no acquisitions: there is nothing to reconstruct");
         }
     });
-    report("a bucket", damaged, 0);
+    log_errors("a bucket", damaged, 0);
     if (!damaged.empty()) {
         return out;
     }
@@ -431,21 +432,21 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Acq
         std::vector<std::string> problems;
         attempt(problems, [&] {
             const Spaces sp = spaces(first.encoding_space_ref, nullptr);
-            const auto steps = steps_of(group.second, sp.announced);
-            tell(described(first), gatherings_[place(first)].add(sp.announced, first.idx.repetition, steps));
+            const auto steps = steps_of(group.second, sp.expected);
+            warn_once(describe(first), collectors_[slice_key(first)].add(sp.expected, first.idx.repetition, steps));
             Images one(engine.layout(sp, dimensions(sp)), engine.channels(first.active_channels), 1, 1, 1);
-            image(engine, group.second, references[place(first)], sp, one, 0);
+            image(engine, group.second, references[slice_key(first)], sp, one, 0);
             one.append_to(out);
         });
-        report(described(first), problems, 0);
+        log_errors(describe(first), problems, 0);
     }
     return out;
 }
 
 void ReconGadgetBase::process(Gadgetron::Core::InputChannel<Input> &in, Gadgetron::Core::OutputChannel &out) {
-    announce();
+    log_properties();
     Engine engine(settings());
-    // What ends the connection ends it before there are data.
+    // A property that no image can be made with ends the connection before any data come.
     if (const auto bad = engine.bad_property()) {
         throw Error("property " + bad->first + " is \"" + properties_.given(bad->first) + "\": " + bad->second);
     }
@@ -457,14 +458,14 @@ void ReconGadgetBase::process(Gadgetron::Core::InputChannel<Input> &in, Gadgetro
             out.push(std::move(array));
         }
     }
-    for (const auto &gathering : gatherings_) {
-        tell("the last images", gathering.second.end());
+    for (const auto &collector : collectors_) {
+        warn_once("the last images", collector.second.end());
     }
-    for (const auto &line : notices_.summary()) {
+    for (const auto &line : warnings_.summary()) {
         GWARN("%s: %s\n", name_.c_str(), line.c_str());
     }
     if (!any) {
-        // Where a gadget before this one failed the channel just ends, as here.
+        // The channel also ends without data where a gadget before this one failed.
         GWARN("%s: this connection: no buffer or bucket came, and no image is made. If the log has an error of another "
               "gadget, that is why; else the measurement has no image acquisitions, or a gadget before this one kept "
               "them\n",

@@ -1,4 +1,4 @@
-// What the gadgets share: properties, the way from a buffer or bucket to images, errors in one line of the log.
+// The base class of the gadgets: properties, images from a buffer or bucket, and errors as lines of the log.
 #pragma once
 
 #include "engine.h"
@@ -11,19 +11,19 @@
 
 namespace recon_gadgets {
 
-// Types of properties, beside text and bool, so that each is checked when it is read.
+// Types of properties, besides text and bool. A property is checked by its type when it is read.
 struct Fraction {  // from 0 to 1
     double value;
 };
-struct Amount {  // 0 or more
+struct NonNegative {
     double value;
 };
 struct Count {
     std::size_t value;
 };
 
-// A buffer (IsmrmrdReconData), or a bucket of acquisitions (AcquisitionBucket) that was not buffered: then shots are
-// taken as they come, whatever kspace_encode_step_1 says, and may differ in length.
+// A buffer (IsmrmrdReconData), or a bucket of acquisitions without a buffer (AcquisitionBucket). All shots of a bucket
+// are used, with any kspace_encode_step_1. They may differ in length.
 using Input = Gadgetron::Core::variant<Gadgetron::IsmrmrdReconData, Gadgetron::AcquisitionBucket>;
 
 struct Images;
@@ -36,13 +36,14 @@ protected:
     ReconGadgetBase(const char *name, Method method, const Gadgetron::Core::Context &context,
                     const Gadgetron::Core::GadgetProperties &properties);
 
-    // Called by NODE_PROPERTY in place of Gadgetron's own, which takes "12abc" for 12 and does not name the property.
+    // NODE_PROPERTY calls this instead of Gadgetron's function, which reads "12abc" as 12 and does not name the
+    // property.
     template <class T, class Default>
     T get_property(const std::string &name, Default fallback, const std::string &) {
         if constexpr (std::is_same_v<T, Fraction>) {
             return Fraction{properties_.number(name, fallback, 0, 1)};
-        } else if constexpr (std::is_same_v<T, Amount>) {
-            return Amount{properties_.number(name, fallback, 0, 1e30)};
+        } else if constexpr (std::is_same_v<T, NonNegative>) {
+            return NonNegative{properties_.number(name, fallback, 0, 1e30)};
         } else if constexpr (std::is_same_v<T, Count>) {
             return Count{properties_.count(name, fallback, 1000000000)};
         } else if constexpr (std::is_same_v<T, bool>) {
@@ -52,8 +53,8 @@ protected:
         }
     }
 
-    // The properties of one gadget alone.
-    virtual void complete(Settings &) const {}
+    // Reads the properties that only one gadget has.
+    virtual void add_settings(Settings &) const {}
 
 private:
     const std::string name_;
@@ -61,53 +62,55 @@ private:
     Properties properties_;
 
 public:
-    NODE_PROPERTY(tolerance, Fraction, "Relative error of the transforms against the exact sums; 0: the library's default, 1e-5",
-                  0);
+    NODE_PROPERTY(tolerance, Fraction,
+                  "Relative error of the transforms against the exact sums; 0: the library's default, 1e-5", 0);
     NODE_PROPERTY(
         density, std::string,
         "Density weights: auto (the last component of the trajectory, else pipe-menon), pipe-menon, jackson or ramp",
         "auto");
     NODE_PROPERTY(
         coil_maps, std::string,
-        "Sensitivities that combine the coils: none, data (from the first data of a slice), or reference (from its "
-        "calibration acquisitions)",
+        "Coil sensitivity maps that combine the coils: none, data (from the first data of a slice), or reference (from "
+        "its calibration acquisitions)",
         method_ == Method::Cg ? "data" : "none");
     NODE_PROPERTY(calibration, Count,
-                  "Width of the centre of k-space that maps are made from, in Cartesian samples; 0: 24", 0);
-    NODE_PROPERTY(coil_maps_every, Count, "Make maps anew after so many images of a slice; 0: never", 0);
+                  "Width of the centre of k-space that coil maps are estimated from, in Cartesian samples; 0: 24", 0);
+    NODE_PROPERTY(coil_maps_every, Count,
+                  "Number of images of a slice after which its coil maps are estimated again; 0: never", 0);
     NODE_PROPERTY(
         combine, std::string,
-        "How coils become one image where there are no maps: rss, adaptive, or auto (adaptive where output is complex)",
+        "Combination of the coils without coil maps: rss, adaptive, or auto (adaptive where output is complex)",
         "auto");
-    NODE_PROPERTY(output, std::string, "Images: magnitude, complex, or coils (complex, one channel a coil)",
+    NODE_PROPERTY(output, std::string, "Images: magnitude, complex, or coils (complex, one channel for each coil)",
                   "magnitude");
-    NODE_PROPERTY(window, Count, "Buffers that an image is made of, the newest and those before it: a sliding window",
-                  1);
-    NODE_PROPERTY(device, std::string, "Where to compute: auto, cpu, cuda, or GPUs such as cuda:0,1", "auto");
-    NODE_PROPERTY(threads, Count, "CPU threads; 0: as many as the machine runs at once", 0);
-    NODE_PROPERTY(plans, Count, "Plans that are kept for trajectories that come again", 16);
-    NODE_PROPERTY(memory, Count, "Mebibytes that kept plans may hold; 0: no limit", 0);
-    NODE_PROPERTY(image_series, Count, "image_series_index of the first encoding's images; the others' follow", 1);
+    NODE_PROPERTY(window, Count, "Length of the sliding window: number of newest buffers that an image is made of", 1);
+    NODE_PROPERTY(device, std::string, "Where to compute: auto, cpu, cuda, or a list of GPUs, for example cuda:0,1",
+                  "auto");
+    NODE_PROPERTY(threads, Count, "CPU threads; 0: all that the machine has", 0);
+    NODE_PROPERTY(plans, Count, "Number of plans that are kept, for trajectories that occur again", 16);
+    NODE_PROPERTY(memory, Count, "Memory limit of the kept plans in mebibytes; 0: no limit", 0);
+    NODE_PROPERTY(image_series, Count,
+                  "image_series_index of the first encoding's images; the next encodings have the next numbers", 1);
     NODE_PROPERTY(timing, bool, "Log the milliseconds of each stage", false);
 
 private:
     Settings settings() const;
-    void announce() const;
-    void report(const std::string &where, const std::vector<std::string> &problems, std::size_t images) const;
-    // A warning, if nothing was said of its cause on this connection.
-    void tell(const std::string &where, const std::optional<Notice> &notice);
+    void log_properties() const;
+    void log_errors(const std::string &where, const std::vector<std::string> &problems, std::size_t images) const;
+    // Logs the first warning of each cause on a connection.
+    void warn_once(const std::string &where, const std::optional<Warning> &warning);
     Spaces spaces(std::size_t encoding, const Gadgetron::SamplingDescription *sampling) const;
 
     std::vector<Gadgetron::IsmrmrdImageArray> images(Engine &engine, const Gadgetron::IsmrmrdReconData &data);
     std::vector<Gadgetron::IsmrmrdImageArray> images(Engine &engine, const Gadgetron::AcquisitionBucket &bucket);
-    // Makes the image of a frame.
+    // Reconstructs frame `frame` of `images`.
     void image(Engine &engine, const std::vector<Shot> &shots, const std::vector<Shot> &reference, const Spaces &spaces,
                Images &images, std::size_t frame);
 
-    std::map<std::size_t, std::size_t> counts_;   // images of each encoding so far
-    std::map<Place, Gathering> gatherings_;        // of shots in buckets
-    std::map<std::size_t, std::size_t> most_;      // shots that an image of each encoding had
-    Notices notices_;
+    std::map<std::size_t, std::size_t> counts_;      // images of each encoding so far
+    std::map<SliceKey, ShotCollector> collectors_;   // shots of images that come in several buckets
+    std::map<std::size_t, std::size_t> most_shots_;  // largest number of shots of an image, for each encoding
+    WarningCounter warnings_;
 };
 
 }  // namespace recon_gadgets

@@ -1,4 +1,4 @@
-// Gridding: the density-compensated adjoint, at the scale of the object.
+// Gridding: the density-compensated adjoint, scaled to the object.
 #include "gadget_base.h"
 
 class ReconGridGadget : public recon_gadgets::ReconGadgetBase {

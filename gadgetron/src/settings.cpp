@@ -10,7 +10,7 @@ namespace recon_gadgets {
 
 namespace {
 
-std::string shown(double x) {
+std::string number_text(double x) {
     char buffer[32];
     std::snprintf(buffer, sizeof buffer, "%g", x);
     return buffer;
@@ -24,7 +24,7 @@ std::size_t default_iterations() {
     return std::size_t(options.iterations);
 }
 
-Device device(const std::string &value) {
+Device parse_device(const std::string &value) {
     const std::string wanted =
         "property device is \"" + value + "\": it must be auto, cpu, cuda, or a list such as cuda:0,1";
     Device device;
@@ -61,8 +61,8 @@ Device device(const std::string &value) {
 const std::string *Properties::find(const std::string &name, const std::string &fallback) {
     names_.insert(name);
     const auto found = given_.find(name);
-    taken_ +=
-        (taken_.empty() ? "" : ", ") + name + "=" + (found == given_.end() ? fallback + " (default)" : found->second);
+    summary_ +=
+        (summary_.empty() ? "" : ", ") + name + "=" + (found == given_.end() ? fallback + " (default)" : found->second);
     return found == given_.end() ? nullptr : &found->second;
 }
 
@@ -72,15 +72,15 @@ std::string Properties::text(const std::string &name, const std::string &fallbac
 }
 
 double Properties::number(const std::string &name, double fallback, double least, double most) {
-    const std::string *given = find(name, shown(fallback));
+    const std::string *given = find(name, number_text(fallback));
     if (given == nullptr) {
         return fallback;
     }
     char *end = nullptr;
     const double x = std::strtod(given->c_str(), &end);
     if (given->empty() || *end != '\0' || !(x >= least && x <= most)) {
-        throw Error("property " + name + " is \"" + *given + "\": it must be a number from " + shown(least) + " to " +
-                    shown(most));
+        throw Error("property " + name + " is \"" + *given + "\": it must be a number from " + number_text(least) +
+                    " to " + number_text(most));
     }
     return x;
 }
@@ -105,7 +105,7 @@ bool Properties::flag(const std::string &name, bool fallback) {
     if (given == nullptr) {
         return fallback;
     }
-    return choice<bool>(name, *given, {{"true", true}, {"false", false}, {"1", true}, {"0", false}});
+    return parse_choice<bool>(name, *given, {{"true", true}, {"false", false}, {"1", true}, {"0", false}});
 }
 
 std::string Properties::given(const std::string &name) const {

@@ -1,4 +1,4 @@
-// What a chain asks for, by properties: read from text, and checked before there are data.
+// The settings of a gadget: its properties, read from text, and checked before any data come.
 #pragma once
 
 #include "conversion.h"
@@ -16,7 +16,7 @@ enum class Output { Magnitude, Complex, Coils };
 enum class Density { Auto, PipeMenon, Jackson, Ramp };
 enum class Prior { None, Identity, Differences };
 
-// The library's default, as recon_cg_options_init tells it.
+// The library's default.
 std::size_t default_iterations();
 
 struct Device {
@@ -26,7 +26,7 @@ struct Device {
 
 struct Settings {
     Method method = Method::Grid;
-    double tolerance = 0;  // the library's default
+    double tolerance = 0;  // 0: the library's default
     std::size_t iterations = default_iterations();
     double residual = 0, lambda = 0;
     Prior prior = Prior::None;
@@ -44,9 +44,10 @@ struct Settings {
     bool timing = false;
 };
 
-// The value of a property that is one of several words; an error lists them.
+// The value of a property with a list of possible texts. The error lists them.
 template <class T>
-T choice(const std::string &name, const std::string &value, const std::vector<std::pair<std::string, T>> &choices) {
+T parse_choice(const std::string &name, const std::string &value,
+               const std::vector<std::pair<std::string, T>> &choices) {
     std::string all;
     for (std::size_t i = 0; i < choices.size(); ++i) {
         if (choices[i].first == value) {
@@ -57,10 +58,10 @@ T choice(const std::string &name, const std::string &value, const std::vector<st
     throw Error("property " + name + " is \"" + value + "\": it must be " + all);
 }
 
-// Where to compute: auto, cpu, cuda, or cuda: with the GPUs to use, such as cuda:0,1.
-Device device(const std::string &value);
+// The property device: auto, cpu, cuda, or cuda: and a list of GPUs, for example cuda:0,1.
+Device parse_device(const std::string &value);
 
-// The properties that a chain gives a gadget. Each is taken once, with its default; what was taken can be told.
+// The properties of a gadget in a chain. Each is read once, with its default.
 class Properties {
 public:
     template <class Map>
@@ -71,11 +72,11 @@ public:
     std::size_t count(const std::string &name, std::size_t fallback, std::size_t most);
     bool flag(const std::string &name, bool fallback);
 
-    // "tolerance=0.0001 (default), iterations=12, ..."
-    const std::string &taken() const { return taken_; }
-    // As the chain gives it; empty where it does not.
+    // All properties that were read: "tolerance=0.0001 (default), iterations=12, ...".
+    const std::string &summary() const { return summary_; }
+    // The text in the chain, empty where the chain does not have the property.
     std::string given(const std::string &name) const;
-    // Names given that nobody took.
+    // Properties in the chain that were not read.
     std::vector<std::string> unknown() const;
 
 private:
@@ -83,7 +84,7 @@ private:
 
     std::map<std::string, std::string> given_;
     std::set<std::string> names_;
-    std::string taken_;
+    std::string summary_;
 };
 
 }  // namespace recon_gadgets

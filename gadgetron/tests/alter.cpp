@@ -1,5 +1,5 @@
-// Makes one raw data file from another, for the tests of a whole chain: more repetitions or slices, fewer shots, and
-// files that lie. Where there are several repetitions, only the second one is spoilt.
+// Changes a raw data file, for the tests of whole chains: more repetitions or slices, fewer shots, and wrong headers or
+// data. In a file of several repetitions, only the second one becomes wrong.
 //
 //     alter IN OUT WHAT [NUMBER | NXxNYxNZ]
 #include <ismrmrd/dataset.h>
@@ -22,7 +22,7 @@ namespace {
 
 using ISMRMRD::Acquisition;
 
-// The same samples with a trajectory of another width, or another number of samples.
+// The acquisition with another number of samples or of trajectory components.
 Acquisition resized(Acquisition &from, unsigned samples, unsigned dimensions) {
     Acquisition to(std::uint16_t(samples), from.active_channels(), std::uint16_t(dimensions));
     ISMRMRD::AcquisitionHeader h = from.getHead();
@@ -57,12 +57,12 @@ void alter(const char *in, const char *out, const std::string &what, const std::
         header.encoding[0].reconSpace.matrixSize = ISMRMRD::MatrixSize(65000, 65000, 65000);
     }
     if (what == "oversampled") {
-        // As scanners have it: twice the readout's field of view, the same voxels.
+        // Readout oversampling: twice the field of view along the readout, the same voxel size.
         header.encoding[0].encodedSpace.matrixSize.x *= 2;
         header.encoding[0].encodedSpace.fieldOfView_mm.x *= 2;
     }
     if (what == "cropped" || what == "filled") {
-        // Another matrix: at equal voxels, or over the same field of view.
+        // Another matrix, with the same voxel size (cropped) or the same field of view (filled).
         auto &space = header.encoding[0].reconSpace;
         const auto before = space.matrixSize;
         unsigned x = 0, y = 0, z = 0;
@@ -100,7 +100,7 @@ void alter(const char *in, const char *out, const std::string &what, const std::
         for (unsigned r = 0; r < number; ++r) {
             for (auto a : all) {
                 (what == "slices" ? a.idx().slice : a.idx().repetition) = std::uint16_t(r);
-                // Every image is another, on the same trajectory.
+                // All images differ, with the same trajectory.
                 for (auto *z = a.data_begin(); z != a.data_end(); ++z) {
                     *z *= float(r + 1);
                 }
@@ -130,10 +130,10 @@ void alter(const char *in, const char *out, const std::string &what, const std::
         } else if (here && what == "no-trajectory") {
             std::fill(a.traj_begin(), a.traj_end(), 0.0f);
         } else if (here && what == "divided") {
-            // By the matrix once too often, as it were.
+            // As if k was divided by the matrix size twice.
             std::for_each(a.traj_begin(), a.traj_end(), [&](float &k) { k /= float(number); });
         } else if (what == "oblique") {
-            // Orthogonal, and different for each slice.
+            // Orthogonal directions, and another position for each slice.
             const float s = std::sqrt(0.5f);
             for (int i = 0; i < 3; ++i) {
                 a.position()[i] = float(7 * i) - 3.3f + float(a.idx().slice);

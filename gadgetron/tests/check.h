@@ -1,4 +1,4 @@
-// What the test programs share: checks that count failures, and what an expected error says.
+// Checks for the test programs: conditions, and texts of expected errors. Failures are counted.
 #pragma once
 
 #include <cstdio>
@@ -15,7 +15,7 @@ inline int failures = 0;
         }                                                                        \
     } while (false)
 
-// The error that `f` ends with, which must be one line.
+// The error of `f`, which must be one line.
 template <class F>
 std::string error_of(F f) {
     try {
@@ -28,7 +28,7 @@ std::string error_of(F f) {
     return "no error";
 }
 
-// Whether the error that `f` ends with says all of `parts`.
+// Checks that the error of `f` has all of the texts.
 #define CHECK_ERROR(f, ...)                                                                                \
     do {                                                                                                   \
         const std::string text = error_of(f);                                                              \

@@ -1,4 +1,4 @@
-// Array layouts, headers, missing shots, and what a lying file is told: without Gadgetron.
+// Array layouts, headers, missing shots, and errors in files.
 #include "check.h"
 #include "settings.h"
 
@@ -11,7 +11,7 @@ namespace {
 
 using Header = ISMRMRD::AcquisitionHeader;
 
-// A buffer whose numbers tell where they are.
+// A buffer whose values are their indices.
 struct Buffer {
     std::size_t e0, e1, e2, coils, n, s, loc, width;
     std::vector<Complex> data;
@@ -72,7 +72,7 @@ Spaces space(std::size_t nx, std::size_t ny, std::size_t nz = 1) {
     return s;
 }
 
-// Every number of a frame, found by its place in the array of seven dimensions.
+// Every value of a frame against its index in the array of seven dimensions.
 void layouts() {
     const Buffer b(3, 4, 2, 2, 3, 2, 2, 2);
     const Spaces spaces = space(8, 8);
@@ -92,18 +92,18 @@ void layouts() {
                         CHECK(samples.trajectory[2 * m + 1] == b.trajectory[2 * k + 1]);
                     }
                 }
-                // A whole frame is looked at where it is.
+                // A complete frame is not copied.
                 CHECK(samples.kspace >= b.data.data() && samples.kspace < b.data.data() + b.data.size());
             }
         }
     }
 }
 
-// Rows that were not acquired are no samples, and shorter shots only have theirs.
+// Rows without an acquisition give no samples. A shorter shot gives its own samples only.
 void missing_shots() {
     Buffer b(4, 5, 1, 2, 1, 1, 1, 2);
-    b.headers[1] = Header();       // never written
-    b.headers[3].discard_pre = 1;  // as BucketToBuffer leaves it: what is kept begins the row
+    b.headers[1] = Header();       // no acquisition
+    b.headers[3].discard_pre = 1;  // BucketToBufferGadget writes the kept samples to the beginning of the row
     b.headers[4].setFlag(ISMRMRD::ISMRMRD_ACQ_IS_NAVIGATION_DATA);
     const Samples samples = b.gather(space(8, 8));
     CHECK(samples.shots == 3 && samples.count == 4 + 4 + 3);
@@ -115,14 +115,14 @@ void missing_shots() {
     }
     CHECK(samples.where(9) == "sample 1 of shot 2");
 
-    b.headers[0].discard_pre = 3, b.headers[0].discard_post = 2;  // more than there is
+    b.headers[0].discard_pre = 3, b.headers[0].discard_post = 2;  // more than all samples
     CHECK(b.gather(space(8, 8)).shots == 2);
     b.headers.assign(5, Header());
     CHECK(shots(b.view(), 0, 0, 0).empty());
     CHECK_ERROR([&] { b.gather(space(8, 8)); }, "no shot was acquired");
 }
 
-// Acquisitions as they come: any lengths, discarded samples still in them.
+// Acquisitions of a bucket: different lengths, and samples to discard.
 void acquisitions() {
     std::vector<Complex> data(2 * 6), more(2 * 4);
     std::vector<float> k(2 * 6), more_k(2 * 4);
@@ -156,7 +156,7 @@ void acquisitions() {
     CHECK(is_image_data(Header()));
 }
 
-// What the components of a trajectory are.
+// The meaning of the trajectory's components.
 void components() {
     {
         const Buffer b(3, 2, 1, 1, 1, 1, 1, 3);
@@ -166,7 +166,7 @@ void components() {
         CHECK(k.weights.size() == 6 && k.weights[1] == samples.trajectory[5] && k.k[1][1] == samples.trajectory[4]);
     }
     {
-        // A third component of zeros is kz.
+        // A third component with zeros only is kz.
         Buffer b(3, 2, 1, 1, 1, 1, 1, 3);
         for (std::size_t m = 0; m < 6; ++m) {
             b.trajectory[3 * m + 2] = 0;
@@ -177,7 +177,7 @@ void components() {
     CHECK(!Buffer(3, 2, 1, 1, 1, 1, 1, 3).gather(space(8, 8, 8)).weighted);
     CHECK(Buffer(3, 2, 1, 1, 1, 1, 1, 4).gather(space(8, 8, 8)).weighted);
     {
-        // A stack: kz from the partition.
+        // A stack: kz follows from the partition.
         const Buffer b(3, 2, 4, 2, 1, 1, 1, 2);
         Spaces spaces = space(8, 8, 4);
         const Samples samples = b.gather(spaces);
@@ -189,7 +189,7 @@ void components() {
         }
     }
     {
-        // Weights in an array of their own.
+        // Weights in a separate array.
         const Buffer b(3, 2, 1, 1, 1, 1, 1, 2);
         BufferView v = b.view();
         const std::vector<float> density{1, 2, 3, 4, 5, 6};
@@ -222,15 +222,15 @@ void coordinates_and_weights() {
     b.trajectory[17] = std::nanf("");
     CHECK_ERROR(made, "density weight is nan");
 
-    // Which sample it is that lies outside; NaN before all else.
+    // The sample farthest outside. NaN is reported first.
     b.trajectory[12] = 0.6f;
-    CHECK(farthest(b.gather(space(8, 8))) == "kx is 0.6 in sample 0 of shot 1");
+    CHECK(farthest_coordinate(b.gather(space(8, 8))) == "kx is 0.6 in sample 0 of shot 1");
     b.trajectory[7] = -128;
-    CHECK(farthest(b.gather(space(8, 8))) == "ky is -128 in sample 2 of shot 0");
+    CHECK(farthest_coordinate(b.gather(space(8, 8))) == "ky is -128 in sample 2 of shot 0");
     b.trajectory[22] = std::numeric_limits<float>::infinity();
-    CHECK(farthest(b.gather(space(8, 8))) == "ky is inf in sample 3 of shot 1");
+    CHECK(farthest_coordinate(b.gather(space(8, 8))) == "ky is inf in sample 3 of shot 1");
     b.trajectory[15] = std::nanf("");
-    CHECK(farthest(b.gather(space(8, 8))) == "kx is nan in sample 1 of shot 1");
+    CHECK(farthest_coordinate(b.gather(space(8, 8))) == "kx is nan in sample 1 of shot 1");
 }
 
 // encodedSpace against reconSpace.
@@ -238,7 +238,7 @@ void grids() {
     Spaces s = space(256, 128);
     Grid g = grid(s, 2);
     CHECK((g.dims == std::array<std::size_t, 3>{256, 128, 1}) && g.image == g.dims);
-    // Computed is the encoded matrix, whatever image is wanted.
+    // The reconstruction uses the encoded matrix for any matrix of the image.
     s.encoded_matrix = {512, 128, 1}, s.encoded_fov = {512, 128, 5};
     g = grid(s, 2);
     CHECK((g.dims == std::array<std::size_t, 3>{512, 128, 1}) && (g.image == std::array<std::size_t, 3>{256, 128, 1}));
@@ -246,7 +246,7 @@ void grids() {
     // A 2D image has one voxel along z.
     s.recon_matrix[2] = 7;
     CHECK(grid(s, 2).image[2] == 1 && grid(s, 3).image[2] == 7);
-    // No field of view wanted: the encoded one.
+    // Without a field of view in reconSpace it is the encoded one.
     s.recon_fov[0] = 0, s.recon_fov[1] = std::nan("");
     CHECK(grid(s, 2).fov[0] == 512 && grid(s, 2).fov[1] == 128);
 
@@ -257,9 +257,9 @@ void grids() {
     CHECK_ERROR([&] { grid(s, 2); }, "reconSpace has the matrix 8 x 0 x 1");
 }
 
-// What an image may lack, and what is said of it.
+// Warnings of missing shots.
 void missing() {
-    Announced all;
+    ExpectedShots all;
     all.known = true, all.last = {95, 0};
     const auto rows = [](std::size_t from, std::size_t to, std::size_t step = 1) {
         std::vector<Step> steps;
@@ -269,8 +269,8 @@ void missing() {
         return steps;
     };
     const auto said = [&](const std::vector<Step> &steps) {
-        const auto notice = missing_shots(all, steps, steps.size());
-        return notice ? notice->text : "nothing";
+        const auto warning = missing_shots(all, steps, steps.size());
+        return warning ? warning->text : "nothing";
     };
     const auto has = [](const std::string &text, std::initializer_list<const char *> parts) {
         for (const char *part : parts) {
@@ -282,21 +282,21 @@ void missing() {
         return true;
     };
     CHECK(said(rows(0, 96)) == "nothing");
-    // All counters 0: one row is left of 96 acquisitions.
+    // All counters are 0: 96 acquisitions give one row.
     CHECK(has(said(rows(0, 1)), {"1 of 96 shots", "kspace_encoding_step_1 from 0 to 95", "95 of these are empty",
                                  "the same counters", "check kspace_encode_step_1"}));
-    // Cut short.
+    // The measurement was cut short.
     CHECK(has(said(rows(0, 61)), {"61 of 96 shots", "35 of these are empty", "cut short", "from 0 to 60"}));
     CHECK(has(said(rows(0, 95)), {"95 of 96 shots", "cut short"}));
     CHECK(has(said(rows(5, 96)), {"91 of 96 shots", "from 5 to 95"}));
-    // Shots missing at equal distances are left out by design, up to the last.
+    // Gaps at equal distances are by design, if the last shots came.
     CHECK(said(rows(0, 96, 2)) == "nothing" && said(rows(1, 96, 3)) == "nothing" && said(rows(3, 96, 4)) == "nothing");
     CHECK(has(said(rows(0, 48, 2)), {"24 of 96 shots", "cut short"}));
-    // Some in the middle are not.
+    // A single missing shot in the middle is not by design.
     auto lost = rows(0, 96);
     lost.erase(lost.begin() + 40);
     CHECK(has(said(lost), {"95 of 96 shots", "were lost", "counters of others", "parallelImaging"}));
-    // But for as many as parallelImaging says: a centre that is whole, every other outside.
+    // parallelImaging allows this: all shots at the centre, every second one outside.
     auto dense = rows(0, 40, 2);
     for (const auto &part : {rows(40, 56), rows(56, 96, 2)}) {
         dense.insert(dense.end(), part.begin(), part.end());
@@ -307,7 +307,7 @@ void missing() {
     CHECK(has(said(rows(0, 61)), {"61 of 96 shots", "cut short"}));
     all.acceleration = {1, 1};
 
-    // Two axes: every third partition, the last ones not reached, one shot lost.
+    // Two axes: every third partition; then without the last of them; then with one shot lost.
     all.last = {7, 11};
     std::vector<Step> steps;
     for (std::size_t z = 0; z < 12; z += 3) {
@@ -321,41 +321,42 @@ void missing() {
     steps.erase(steps.begin() + 10);
     CHECK(has(said(steps), {"31 of 96 shots", "were lost"}));
 
-    // Without limits nothing is known, nor where more came than they say.
+    // No warning without limits, or where more shots came than the limits have.
     all.known = false;
     CHECK(said(rows(0, 5)) == "nothing");
     all.known = true, all.last = {20, 0};
     CHECK(said(rows(100, 121)) == "nothing");
-    // In buckets, counters may all be 0, or count on beyond the limits.
+    // In buckets, all counters may be 0, or counters may be beyond the limits.
     CHECK(!missing_shots(all, std::vector<Step>(21, Step{0, 0}), 21));
     CHECK(has(missing_shots(all, std::vector<Step>(13, Step{0, 0}), 13)->text, {"13 of 21 shots"}));
     CHECK(has(said(rows(100, 113)), {"13 of 21 shots"}));
 
-    // Several buckets make one image: told when the next repetition begins, or at the end.
-    Gathering gathering;
-    CHECK(!gathering.end());
-    CHECK(!gathering.add(all, 0, rows(0, 7)) && !gathering.add(all, 0, rows(7, 14)) && gathering.end());
-    CHECK(!gathering.add(all, 0, rows(14, 21)) && !gathering.end());
-    CHECK(!gathering.add(all, 1, rows(0, 7)) && gathering.end());
-    const auto before = gathering.add(all, 2, rows(0, 21));
-    CHECK(before && has(before->text, {"7 of 21 shots"}) && !gathering.end());
+    // Several buckets of one image: the warning comes when the next repetition begins, or at the end.
+    ShotCollector collector;
+    CHECK(!collector.end());
+    CHECK(!collector.add(all, 0, rows(0, 7)) && !collector.add(all, 0, rows(7, 14)) && collector.end());
+    CHECK(!collector.add(all, 0, rows(14, 21)) && !collector.end());
+    CHECK(!collector.add(all, 1, rows(0, 7)) && collector.end());
+    const auto before = collector.add(all, 2, rows(0, 21));
+    CHECK(before && has(before->text, {"7 of 21 shots"}) && !collector.end());
 
-    // Without limits, the images before tell.
+    // Without limits, an image is compared with the images before.
     std::size_t most = 0;
     CHECK(!fewer_shots(96, most) && !fewer_shots(96, most) && most == 96);
     CHECK(has(fewer_shots(61, most)->text, {"61 shots", "before had 96", "no encodingLimits"}) && most == 96);
 
-    Notices notices;
-    CHECK(notices.first(Cause::MissingShots) && !notices.first(Cause::MissingShots) && notices.first(Cause::ZeroShots));
-    CHECK(notices.summary().size() == 1 && has(notices.summary()[0], {"2 times", "shots missing"}));
+    WarningCounter warnings;
+    CHECK(warnings.first(Cause::MissingShots) && !warnings.first(Cause::MissingShots));
+    CHECK(warnings.first(Cause::ZeroShots));
+    CHECK(warnings.summary().size() == 1 && has(warnings.summary()[0], {"2 times", "shots missing"}));
 }
 
-// Shots of zeros, and samples that no image can be made of.
+// Shots with zeros only, and samples that cannot give an image.
 void useless_shots() {
     Buffer b(4, 3, 1, 2, 1, 1, 1, 2);
     CHECK(zero_shots(b.gather(space(8, 8))) == 0);
     for (std::size_t x = 0; x < 4; ++x) {
-        b.data[4 + x] = 0;  // of the first coil alone
+        b.data[4 + x] = 0;  // in the first coil only
     }
     CHECK(zero_shots(b.gather(space(8, 8))) == 0);
     for (std::size_t x = 0; x < 4; ++x) {
@@ -379,7 +380,7 @@ void useless_shots() {
     b.headers[1] = b.headers[2] = Header();
     CHECK_ERROR([&] { spread(8, 8); }, "4 samples lie on one line", "one shot", "check kspace_encode_step_1");
     b.headers[1] = b.headers[2] = b.headers[0];
-    // An image of one row, or column, needs no more.
+    // For an image of one row or column this is enough.
     spread(8, 1), spread(1, 8);
     fill(0, 0.02f, 0);
     CHECK_ERROR([&] { spread(8, 1); }, "one point", "never filled in");
@@ -415,7 +416,7 @@ void headers() {
           h.image_series_index == 2);
     CHECK(h.image_type == ISMRMRD::ISMRMRD_IMTYPE_COMPLEX && h.data_type == ISMRMRD::ISMRMRD_CXFLOAT);
     CHECK(h.user_int[7] == -9 && h.user_float[0] == 0.5f && h.attribute_string_len == 0);
-    // Only the user's flags mean the same for an image.
+    // Only user flags are copied.
     CHECK(h.flags == std::uint64_t(1) << (ISMRMRD::ISMRMRD_IMAGE_USER3 - 1));
     const auto meta = image_meta(h, info);
     CHECK(meta.as_long("encoding") == 1 && meta.as_double("recon_FOV", 1) == 150 &&
@@ -424,13 +425,13 @@ void headers() {
     CHECK(std::string(meta.as_str("recon_method")) == "gridding" && meta.as_long("recon_shots") == 10);
     info.magnitude = true;
     CHECK(image_header(a, info).image_type == ISMRMRD::ISMRMRD_IMTYPE_MAGNITUDE);
-    // The header's number has 16 bits, which is told, and the attribute goes on.
+    // image_index has 16 bits. There is a warning, and the attribute has the full number.
     info.number = 65538;
     const auto later = image_header(a, info);
     CHECK(later.image_index == 2 && image_meta(later, info).as_long("GADGETRON_ImageNumber") == 65538);
-    CHECK(!beyond_numbers(1) && !beyond_numbers(65535));
-    const auto notice = beyond_numbers(65536);
-    CHECK(notice && notice->cause == Cause::ImageNumbers && notice->text.find("image 65536 ") != std::string::npos);
+    CHECK(!image_number_overflow(1) && !image_number_overflow(65535));
+    const auto warning = image_number_overflow(65536);
+    CHECK(warning && warning->cause == Cause::ImageNumbers && warning->text.find("image 65536 ") != std::string::npos);
 }
 
 void joined() {
@@ -454,14 +455,17 @@ void properties() {
     CHECK_ERROR([&] { p.number("iterations", 0, 0, 1); }, "property iterations is \"12\"");
     CHECK_ERROR([&] { p.flag("timing", false); }, "property timing is \"yes\"", "true, false");
     CHECK(p.unknown() == std::vector<std::string>{"typo"});
-    CHECK(p.taken().find("tolerance=1e-5") != std::string::npos &&
-          p.taken().find("plans=16 (default)") != std::string::npos);
-    CHECK_ERROR([&] { choice<int>("output", "magnitud", {{"magnitude", 0}, {"complex", 1}, {"coils", 2}}); },
-                "property output is \"magnitud\": it must be magnitude, complex or coils");
-    CHECK(device("auto").kind == 0 && device("cpu").kind == 1 && device("cuda").kind == 2);
-    CHECK((device("cuda:0,3").indices == std::vector<std::uint32_t>{0, 3}));
+    CHECK(p.summary().find("tolerance=1e-5") != std::string::npos &&
+          p.summary().find("plans=16 (default)") != std::string::npos);
+    CHECK_ERROR(
+        [&] {
+            parse_choice<int>("output", "magnitud", {{"magnitude", 0}, {"complex", 1}, {"coils", 2}});
+        },
+        "property output is \"magnitud\": it must be magnitude, complex or coils");
+    CHECK(parse_device("auto").kind == 0 && parse_device("cpu").kind == 1 && parse_device("cuda").kind == 2);
+    CHECK((parse_device("cuda:0,3").indices == std::vector<std::uint32_t>{0, 3}));
     for (const char *wrong : {"gpu", "cuda:", "cuda:a", "cuda:0,", "cuda:,1", "cuda:-1", "cuda0", ""}) {
-        CHECK_ERROR([&] { device(wrong); }, "property device", "auto, cpu, cuda");
+        CHECK_ERROR([&] { parse_device(wrong); }, "property device", "auto, cpu, cuda");
     }
 }
 

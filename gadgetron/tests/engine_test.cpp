@@ -1,4 +1,4 @@
-// Images against calls of recon's C API, what is kept between images, and the way from encodedSpace to reconSpace.
+// Images against calls of recon's C API, plans and coil maps that are kept, and images resized to reconSpace.
 #include "engine.h"
 #include "check.h"
 
@@ -16,7 +16,7 @@ void must(recon_status status) {
     }
 }
 
-// A scan of the phantom on golden-angle spokes, as shots; k and data may be turned to another matrix.
+// A scan of the phantom on golden-angle spokes.
 struct Scan {
     std::size_t n, spokes, readout, coils;
     std::vector<float> kx, ky, trajectory;  // [2, samples]
@@ -24,7 +24,7 @@ struct Scan {
     std::vector<ISMRMRD::AcquisitionHeader> headers;
     Spaces spaces;
 
-    // `first` spoke of the series.
+    // `first`: index of the first spoke in the golden-angle series.
     Scan(std::size_t n, std::size_t spokes, std::size_t readout, std::size_t coils, std::size_t first = 0)
         : n(n), spokes(spokes), readout(readout), coils(coils) {
         const std::size_t all = (first + spokes) * readout;
@@ -91,14 +91,14 @@ Settings settings(Method method) {
 }
 
 std::vector<Complex> image(Engine &engine, const Scan &scan, const Samples *reference = nullptr) {
-    const Samples samples = engine.slide(scan.gathered());
+    const Samples samples = engine.add_to_window(scan.gathered());
     const Grid grid = engine.layout(scan.spaces, 2);
     std::vector<Complex> out(grid.image_voxels() * engine.channels(scan.coils));
     engine.reconstruct(samples, scan.spaces, reference, out.data());
     return out;
 }
 
-// Relative l2 distance; of magnitudes, if wanted.
+// Relative l2 distance of two images, or of their magnitudes.
 double distance(const std::vector<Complex> &a, const std::vector<Complex> &b, bool magnitudes = false) {
     double up = 0, down = 0;
     for (std::size_t i = 0; i < a.size() && a.size() == b.size(); ++i) {
@@ -159,7 +159,7 @@ void same_as_the_c_api() {
     CHECK(image(cg, scan) == one);
 }
 
-// Density weights: the file's, or computed.
+// Density weights from the file, and computed ones.
 void weights() {
     const Scan scan(64, 100, 128, 1);
     recon_geometry g = scan.geometry();
@@ -199,7 +199,7 @@ void weights() {
     CHECK(out == image(plain, scan));
 }
 
-// Plans serve again where the trajectory is the same to the bit, and only there.
+// A plan is used again only where the trajectory has the same bits.
 void kept_between_images() {
     Scan a(32, 20, 64, 2), b(32, 20, 64, 2, 20);
     Engine engine(settings(Method::Grid));
@@ -214,7 +214,7 @@ void kept_between_images() {
     image(engine, moved);
     CHECK(engine.plans_made() == 3);
 
-    // The one used longest ago goes first.
+    // The plan with the oldest use is dropped first.
     Settings s = settings(Method::Grid);
     s.plans = 2;
     Engine small(s);
@@ -224,12 +224,12 @@ void kept_between_images() {
     CHECK(small.plans_made() == 3);
     image(small, b);
     CHECK(small.plans_made() == 4);
-    s.plans = 16, s.memory = 1;  // less than two plans need
+    s.plans = 16, s.memory = 1;  // less than the memory of two plans
     Engine little(s);
     image(little, a), image(little, b), image(little, a);
     CHECK(little.plans_made() >= 2);
 
-    // Maps belong to a slice, plans with them too.
+    // Coil maps belong to a slice, and so do plans with coil maps.
     Engine cg(settings(Method::Cg));
     image(cg, a), image(cg, a);
     CHECK(cg.maps_made() == 1 && cg.plans_made() == 2);  // one for the maps
@@ -248,7 +248,7 @@ void kept_between_images() {
     CHECK(anew.maps_made() == 3);
 }
 
-// Missing shots are no zeros: the image is that of the shots there are.
+// Missing shots do not count as zeros: the image is that of the other shots.
 void missing_shots() {
     const Scan half(64, 60, 128, 2);
     Scan whole(64, 100, 128, 2);
@@ -258,7 +258,7 @@ void missing_shots() {
     for (const Method method : {Method::Grid, Method::Cg}) {
         Engine one(settings(method)), other(settings(method));
         CHECK(image(one, whole) == image(other, half));
-        // Frames with other shots, by the same engine.
+        // The same engine, with other shots.
         const std::size_t plans = one.plans_made();
         for (auto &h : whole.headers) {
             h = half.headers[0];
@@ -283,16 +283,16 @@ void sliding_window() {
         }
     }
     CHECK(last == image(plain, Scan(64, 60, 128, 2, 20)));
-    // What cannot be reconstructed does not spoil the images after it.
+    // Samples that cannot be reconstructed have no effect on later images.
     Scan bad(64, 20, 128, 2, 80);
     bad.kspace[7] = Complex(std::nanf(""), 0);
-    const Samples with_bad = engine.slide(bad.gathered());
-    engine.take_back(with_bad);
-    const Samples after = engine.slide(Scan(64, 20, 128, 2, 80).gathered());
+    const Samples with_bad = engine.add_to_window(bad.gathered());
+    engine.remove_from_window(with_bad);
+    const Samples after = engine.add_to_window(Scan(64, 20, 128, 2, 80).gathered());
     CHECK(after.shots == 60 && with_bad.shots == 60 && std::isfinite(after.kspace[after.count / 3 * 2 + 7].real()));
 }
 
-// The object on other voxels and fields of view, against the phantom.
+// Images with other voxels and fields of view, against the phantom.
 void spaces() {
     const auto truth = [](std::size_t n) {
         recon_geometry g;
@@ -302,8 +302,8 @@ void spaces() {
         must(recon_phantom_image(&g, nullptr, 0, 4, image.data()));
         return image;
     };
-    // Twice oversampled along both axes: an encoded field of view of 256 voxels, of which the middle 128 are wanted. k
-    // in cycles per voxel stays what it is.
+    // Oversampling by two along both axes: the encoded field of view has 256 voxels, the image the middle 128. k in
+    // cycles per voxel is the same.
     Scan scan(128, 300, 512, 1);
     scan.spaces.encoded_matrix = {256, 256, 1};
     scan.spaces.encoded_fov = {256, 256, 5};
@@ -312,7 +312,7 @@ void spaces() {
         const double d = distance(image(engine, scan), truth(128), true);
         CHECK(d < 0.2);
     }
-    // A least squares solution is that of the whole encoded matrix, cut.
+    // The least squares solution is computed on the encoded matrix, then cropped.
     {
         Engine engine(settings(Method::Cg)), encoded(settings(Method::Cg));
         Scan all = scan;
@@ -325,7 +325,8 @@ void spaces() {
         }
         CHECK(image(engine, scan) == cut);
     }
-    // Interpolated: twice the voxels over the same field of view. Every other one is the image without.
+    // Interpolation: twice as many voxels over the same field of view. Every second voxel is that of the original
+    // image.
     {
         Scan fine(64, 120, 128, 1);
         Engine plain(settings(Method::Fhd));
@@ -341,7 +342,7 @@ void spaces() {
         }
         CHECK(distance(every, coarse) < 1e-6);
     }
-    // Larger and smaller voxels, at the same scale.
+    // Larger and smaller voxels, with the same scale of the image.
     for (const std::size_t n : {64, 192}) {
         Scan scan(128, 300, 256, 1);
         scan.spaces.recon_matrix = {n, n, 1};
@@ -353,8 +354,8 @@ void spaces() {
     }
 }
 
-// Matrix, weights, cut and scale are the program's: all is computed on the encoded matrix, then recon_resize, then the
-// coils are combined. Bit for bit.
+// The gadget gives the same bits as the program: reconstruction on the encoded matrix, then recon_resize, then the
+// combination of the coils.
 void matrices() {
     struct Case {
         std::array<std::size_t, 3> encoded, recon;
@@ -362,14 +363,14 @@ void matrices() {
     };
     const Case cases[] = {
         {{32, 32, 1}, {32, 32, 1}, {240, 240, 5}, {240, 240, 5}},
-        {{32, 32, 1}, {20, 32, 1}, {240, 240, 5}, {150, 240, 5}},  // cut along x
-        {{32, 32, 1}, {16, 20, 1}, {240, 240, 5}, {120, 150, 5}},  // along both
-        {{32, 32, 1}, {32, 32, 1}, {240, 240, 5}, {150, 240, 5}},  // the same number of other voxels
-        {{32, 32, 1}, {64, 40, 1}, {240, 240, 5}, {240, 240, 5}},  // filled with zeros
+        {{32, 32, 1}, {20, 32, 1}, {240, 240, 5}, {150, 240, 5}},  // cropped along x
+        {{32, 32, 1}, {16, 20, 1}, {240, 240, 5}, {120, 150, 5}},  // cropped along both axes
+        {{32, 32, 1}, {32, 32, 1}, {240, 240, 5}, {150, 240, 5}},  // the same matrix over a smaller field of view
+        {{32, 32, 1}, {64, 40, 1}, {240, 240, 5}, {240, 240, 5}},  // k-space filled with zeros
         {{64, 32, 1}, {32, 32, 1}, {480, 240, 5}, {240, 240, 5}},  // an oversampled readout
-        {{64, 32, 1}, {64, 64, 1}, {480, 240, 5}, {240, 240, 5}},  // both
+        {{64, 32, 1}, {64, 64, 1}, {480, 240, 5}, {240, 240, 5}},  // oversampled, and filled with zeros
         {{32, 32, 1}, {24, 20, 1}, {240, 240, 5}, {240, 240, 5}},  // larger voxels
-        {{32, 32, 1}, {20, 24, 1}, {0, 0, 0}, {0, 0, 0}},          // fields of view not known
+        {{32, 32, 1}, {20, 24, 1}, {0, 0, 0}, {0, 0, 0}},          // unknown fields of view
         {{16, 16, 12}, {16, 16, 12}, {160, 160, 120}, {160, 160, 120}},
         {{16, 16, 12}, {10, 16, 12}, {160, 160, 120}, {100, 160, 120}},
         {{16, 16, 12}, {12, 10, 7}, {160, 160, 120}, {120, 100, 70}},
@@ -449,11 +450,11 @@ void matrices() {
             s.combine = Combine::RootSumOfSquares, s.iterations = 4;
             Engine engine(s);
             std::vector<Complex> out(wanted, Complex(std::nanf(""), 0));
-            const Done done = engine.reconstruct(samples, spaces, nullptr, out.data());
-            CHECK(out == one && done.notices.empty());
+            const Result result = engine.reconstruct(samples, spaces, nullptr, out.data());
+            CHECK(out == one && result.warnings.empty());
         }
     }
-    // A header that lies.
+    // A wrong header.
     const Scan scan(32, 20, 64, 1);
     Scan lie = scan;
     lie.spaces.recon_fov[1] = 1e-9;
@@ -461,23 +462,23 @@ void matrices() {
     CHECK_ERROR([&] { image(engine, lie); }, "fieldOfView_mm of encodedSpace and reconSpace", "axis 1", "32 voxels");
 }
 
-// What may be wrong with an image that is made all the same.
-void notices() {
+// Warnings about images that are made.
+void warnings() {
     Scan scan(32, 20, 64, 2);
     const auto said = [&](Engine &engine) {
-        const Samples samples = engine.slide(scan.gathered());
+        const Samples samples = engine.add_to_window(scan.gathered());
         std::vector<Complex> out(32 * 32);
-        return engine.reconstruct(samples, scan.spaces, nullptr, out.data()).notices;
+        return engine.reconstruct(samples, scan.spaces, nullptr, out.data()).warnings;
     };
     Engine engine(settings(Method::Grid));
     CHECK(said(engine).empty());
-    // The library's plans warn where k reaches little: once a plan.
+    // The library warns where k covers a small part of k-space, once for each plan.
     Scan small = scan;
     std::for_each(small.trajectory.begin(), small.trajectory.end(), [](float &k) { k /= 32; });
     std::swap(scan, small);
     Engine weighted([] {
         Settings s = settings(Method::Cg);
-        s.weighted = true;  // by a plan of its own
+        s.weighted = true;  // the weights need a second plan
         return s;
     }());
     const auto extent = said(weighted);
@@ -509,7 +510,7 @@ void references() {
     CHECK_ERROR([&] { image(without, scan, &fewer); }, "reference has 2 coils", "3");
 }
 
-// Errors of the library arrive whole, and the next image is made.
+// Errors have the library's text, and the next image is made.
 void errors() {
     Scan scan(32, 20, 64, 2);
     Engine engine(settings(Method::Grid));
@@ -519,7 +520,7 @@ void errors() {
     scan.kspace[65] = Complex(std::nanf(""), 0);
     CHECK_ERROR([&] { image(engine, scan); }, "the data are nan", "in sample 1 of shot 1, coil 0");
     scan.kspace[65] = kept;
-    // Of the second coil, in maps too.
+    // In the second coil, also where the coil maps are estimated.
     Settings mapped = settings(Method::Cg);
     mapped.maps = Maps::Data;
     Engine sense(mapped);
@@ -529,7 +530,7 @@ void errors() {
     CHECK_ERROR([&] { image(sense, scan); }, "0+infi in sample 7 of shot 3, coil 1: they must be numbers");
     std::swap(scan.kspace[second], bad);
     CHECK(image(engine, scan) == good);
-    // The trajectory, by shots as well.
+    // Errors in the trajectory name the shot too.
     for (const auto &[k, wanted] : {std::pair{0.6f, "kx is 0.6 in sample 1 of shot 2"},
                                     std::pair{-128.0f, "kx is -128 in sample 1 of shot 2"},
                                     std::pair{std::nanf(""), "kx is nan in sample 1 of shot 2"}}) {
@@ -543,7 +544,7 @@ void errors() {
     CHECK_ERROR([&] { image(wrong, scan); }, "tolerance");
 }
 
-// Properties that no image can be made with are found without data.
+// Properties that no image can be made with are found before any data come.
 void bad_properties() {
     Settings s = settings(Method::Grid);
     CHECK(!Engine(s).bad_property());
@@ -555,18 +556,18 @@ void bad_properties() {
     bad = Engine(s).bad_property();
     CHECK(bad && bad->first == "threads" && bad->second.find("5000") != std::string::npos);
     s.threads = 0;
-    s.device = device("cuda:" + std::to_string(recon_device_count()));
+    s.device = parse_device("cuda:" + std::to_string(recon_device_count()));
     bad = Engine(s).bad_property();
     CHECK(bad && bad->first == "device" && !bad->second.empty());
 }
 
-// What is counted grows with what is asked for, and more than there is is refused in a line with the numbers.
+// The estimated memory grows with the task. An image that needs more than the free memory is an error with the numbers.
 void memory() {
     Scan scan(64, 40, 128, 4);
     const auto count = [&](const Settings &s, std::size_t coils) {
         const Scan own(64, 40, 128, coils);
         const Samples samples = own.gathered();
-        return Engine(s).needed(samples, coordinates(samples), own.spaces, nullptr);
+        return Engine(s).memory_needed(samples, coordinates(samples), own.spaces, nullptr);
     };
     Settings cg = settings(Method::Cg), grid = settings(Method::Grid);
     CHECK(count(grid, 4) > count(grid, 1) && count(cg, 4) > count(cg, 1));
@@ -577,8 +578,8 @@ void memory() {
     std::vector<Complex> out(64 * 64);
     CHECK_ERROR([&] { engine.reconstruct(samples, scan.spaces, nullptr, out.data(), std::uint64_t(1) << 50); },
                 "the image needs 10737418", " MiB for its plan, coil maps and outputs, and of the ", " MiB are left: ");
-    const Done first = engine.reconstruct(samples, scan.spaces, nullptr, out.data());
-    const Done second = engine.reconstruct(samples, scan.spaces, nullptr, out.data());
+    const Result first = engine.reconstruct(samples, scan.spaces, nullptr, out.data());
+    const Result second = engine.reconstruct(samples, scan.spaces, nullptr, out.data());
     CHECK(first.memory > (1 << 20) && second.memory == 0);
 }
 
@@ -592,7 +593,7 @@ int main() {
     sliding_window();
     spaces();
     matrices();
-    notices();
+    warnings();
     references();
     errors();
     bad_properties();

@@ -1,4 +1,4 @@
-// Prints how images lie in the patient, as their headers have it: a line an image, numbers to the bit.
+// Prints position and orientation of images from their headers: one line for each image, with exact numbers.
 //
 //     headers FILE SERIES
 #include <ismrmrd/dataset.h>

@@ -1,18 +1,18 @@
-% RECON  Magnetic resonance images from k-space samples on any trajectory.
+% RECON  Magnetic resonance images from k-space data on any trajectory.
 %
 % Reconstruction
 %   recon.cg        - Regularised least squares by conjugate gradients (CG-SENSE).
 %   recon.grid      - Gridding reconstruction: the density-compensated adjoint.
 %   recon.fhd       - The adjoint of the encoding operator: F^H d.
 %   recon.fbp       - Filtered backprojection of 2D radial data (not in this version).
-%   recon.Encoding  - The encoding operator: E*x, E'*y, E.normal(x), for pcg, lsqr and code of your own.
+%   recon.Encoding  - The encoding operator: E*x, E'*y, E.normal(x), for pcg, lsqr and your code.
 %
-% Around it
-%   recon.density   - Density weights: Pipe-Menon, ramp, Jackson.
-%   recon.coilmaps  - Coil sensitivities from the data.
-%   recon.combine   - Combines the images of coils into one.
+% Before and after a reconstruction
+%   recon.density   - Density compensation weights: Pipe-Menon, ramp, Jackson.
+%   recon.coilmaps  - Coil sensitivity maps from the data.
+%   recon.combine   - Combines the images of the coils into one image.
 %   recon.show      - Shows images upright.
-%   recon.metrics   - How far an image is from the truth.
+%   recon.metrics   - Errors of an image against the truth.
 %   recon.devices   - The NVIDIA GPUs that recon can see.
 %   recon.version   - The version of the library.
 %   recon.build     - Builds the MEX file.
@@ -23,7 +23,7 @@
 % Phantoms (recon.phantom)
 %   image, kspace, coilmaps, noise
 %
-% k-space coordinates are in cycles per voxel, from -0.5 to 0.5; k(..., 1) runs along the first dimension of an image.
-% Every error has an identifier, as recon:InvalidArgument. Indices in the library's messages count from 0.
+% k-space coordinates are in cycles per voxel, from -0.5 to 0.5. k(..., 1) runs along the first dimension of an image.
+% Every error has an identifier, for example recon:InvalidArgument. Indices in the library's messages count from 0.
 %
-% See docs/matlab.md for examples, and for gpuNUFFT, MIRT and FINUFFT lines beside recon's.
+% docs/matlab.md has examples, and lines of gpuNUFFT, MIRT and FINUFFT beside the same lines with recon.

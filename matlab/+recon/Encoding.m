@@ -1,58 +1,66 @@
 classdef Encoding
-%ENCODING  The encoding operator E of an MR scan: coils, Fourier transform at any trajectory.
+%ENCODING  The encoding operator E of an MR scan: coil sensitivities and the Fourier transform at a trajectory.
 %   E = recon.Encoding(k, dims) makes the operator for the trajectory k and images of size dims, [nx ny] or
-%   [nx ny nz]. All that depends on the trajectory is done now, and kept until the last copy of E is cleared:
+%   [nx ny nz]. E keeps all that depends on the trajectory, until the last copy of E is cleared:
 %
-%       y  = E * x          what the scanner would measure of the image x
-%       x  = E' * y         the adjoint, E^H y: neither weighted nor scaled
+%       y  = E * x          the k-space data of the image x
+%       x  = E' * y         the adjoint, E^H y, without weights and without scaling
 %       x2 = E.normal(x)    E^H W E x, faster than E' * (W .* (E * x))
 %
 %   k is real, [samples 2], [readout shots 2], or the same with 3 for 3D, or complex, kx + 1i*ky. Its unit is cycles
-%   per voxel, from -0.5 to 0.5: divide cycles per field of view by the matrix size, radians by 2*pi. k(..., 1) runs
+%   per voxel, from -0.5 to 0.5: divide cycles per field of view by the matrix size, and radians by 2*pi. k(..., 1) runs
 %   along the first dimension of an image.
 %
-%   Images are [nx ny] or [nx ny nz]; without coil maps more coils may follow, [nx ny coils]; further dimensions
-%   (frames) are transformed one by one. K-space data have the trajectory's shape, [samples coils] or [readout shots
-%   coils], with frames behind the coils. Columns may stand for either: E * x(:) is a column, and E' * y(:) is one
-%   unless y has a column for its own shape. A = E.matrix() gives columns only, and takes columns, or x and y.
+%   Images are [nx ny] or [nx ny nz]. Without coil maps, coils may follow, [nx ny coils]. Further dimensions (frames)
+%   are transformed one by one. K-space data have the trajectory's shape, then coils, then frames: [samples coils] or
+%   [readout shots coils]. An image or data may also be a column: E * x(:) is a column. E' * y(:) is one too, unless a
+%   column is the shape of y. A = E.matrix() always gives columns. It takes columns, or x and y in their shapes.
 %
-%   Every array has these sizes, or one dimension of as many samples or voxels in their place. All else, a row for a
-%   column too, is the error recon:SizeMismatch, which says how to permute the array. A square array cannot be told from
-%   its transpose, and is taken as it is.
+%   An array has these sizes, or one dimension with all samples or all voxels instead of several. Everything else is the
+%   error recon:SizeMismatch, also a row where a column is needed. The message says how to permute the array. A square
+%   array and its transpose have the same size, so that a square array is taken as it is.
 %
 %   E = recon.Encoding(k, dims, Name, Value, ...) sets options:
 %
-%       'Maps'         coil sensitivities, [nx ny coils] or [nx ny nz coils]: coils are combined into one image; dims
-%                      may then be [] or left out. Without them each coil has an image of its own
-%       'Weights'      density weights in the shape of the samples, or 'ramp', 'jackson', 'pipe-menon': the W of
-%                      E.normal, E.rhs, recon.cg and recon.grid; E and E' are not weighted. Default: 1 (recon.grid:
-%                      'pipe-menon')
-%       'Precision'    'single' or 'double', in which is computed. Default: single if k, Maps or Weights are. Results
-%                      have the class of the data
-%       'Tolerance'    relative l2 error of a transform against the exact sums; default (and 0) 1e-5
+%       'Maps'         coil sensitivity maps, [nx ny coils] or [nx ny nz coils]: all coils have one image. dims may then
+%                      be [] or left out. Without maps, each coil has one image
+%       'Weights'      density weights in the shape of the samples, or 'ramp', 'jackson', 'pipe-menon'. They are the W
+%                      of E.normal, E.rhs, recon.cg and recon.grid. E and E' have no weights. Default: 1, in
+%                      recon.grid 'pipe-menon'
+%       'Precision'    precision of the computation, 'single' or 'double'. Default: single if k, Maps or Weights are
+%                      single. Results have the class of the data
+%       'Tolerance'    relative l2 error of a transform against the exact sums; default 1e-5, which 0 also means
 %       'Method'       'auto', 'nufft', or 'exact' for the direct sums
 %       'Normal'       how E.normal computes: 'auto', 'toeplitz', 'transforms'
 %       'Window'       of gridding: 'kaiser-bessel', 'gaussian', 'bilinear'
 %       'Basis'        shape of a voxel: 'point' or 'box'
-%       'Voxels'       positions of voxels in place of the grid, [voxels dims], in voxels from its centre
+%       'Voxels'       a list of voxels instead of the grid: their positions, [voxels dims], in voxels from the centre
 %       'Device'       'auto' (a GPU if there is one), 'cpu', 'cuda'
 %       'Gpus'         which GPUs, counted from 1 as recon.devices lists them; several share the work
-%       'GpuArray'     true: data are gpuArrays, and used where they are. Default: whether k or Maps is one
+%       'GpuArray'     true: data are gpuArrays, used without a copy. Default: true if k or Maps is a gpuArray
 %       'Threads'      CPU threads; default: all
 %       'MemoryLimit'  bytes that the operator may hold
 %       'Simd'         'auto', 'baseline', 'avx2', 'avx512'
-%       'Coils', 'Frames'  how many are transformed together, where there are no maps; default 1 (others follow one by one)
+%       'Coils'        number of coils that are transformed together without maps; default 1: one by one
+%       'Frames'       number of frames that are transformed together; default 1: one by one
 %
 %   No option may be empty: leave it out for its default.
 %
-%   Other methods: E.rhs(y) is E^H W y, what recon.cg solves for; E.q() the kernel Q of E^H W E, E.saveq(file) and
-%   E.loadq(file) keep it; E.info() what was chosen; size(E); E.afun(x, flag) for lsqr; delete(E) frees the plan now.
+%   Other methods:
 %
-%   Every error has an identifier, as recon:InvalidArgument, recon:SizeMismatch, recon:CoordinateOutOfRange. The warning
-%   recon:Extent says that k reaches less than a quarter of what dims could resolve, as coordinates in the wrong unit do,
-%   recon:Tolerance that single precision cannot keep the tolerance: once for each operator, when it is made.
-%   Ctrl-C ends long computations with recon:Cancelled; the operator can be used again.
-%   After save and load the operator is rebuilt from its list (MATLAB; Octave cannot save objects).
+%       E.rhs(y)       E^H W y, the right-hand side of the equation that recon.cg solves
+%       E.q()          the Toeplitz kernel Q of E^H W E; E.saveq(file) and E.loadq(file) keep it in a file
+%       E.info()       device, method, window, grid and memory of the operator
+%       E.afun(x, flag)  E * x or E' * x, for lsqr
+%       size(E)        the size of the operator as a matrix
+%       delete(E)      frees the plan now
+%
+%   Every error has an identifier, for example recon:InvalidArgument, recon:SizeMismatch or recon:CoordinateOutOfRange.
+%   There are two warnings, each given once, when the operator is made. recon:Extent: k reaches less than a quarter of
+%   what dims could resolve, which may be a wrong unit. recon:Tolerance: the default tolerance cannot be reached, for
+%   example in single precision.
+%   Ctrl-C ends long computations with the error recon:Cancelled. The operator can be used again.
+%   load makes a saved operator again from its arguments (in MATLAB; Octave cannot save objects).
 %
 %   Example
 %       k = recon.trajectory.radial(64, 256);
@@ -64,10 +72,10 @@ classdef Encoding
 %   See also recon.cg, recon.grid, recon.fhd, recon.coilmaps, recon.density.
 
     properties (SetAccess = private)
-        imageSize    % [nx ny] or [nx ny nz], or the number of voxels listed
-        sampleSize   % of the trajectory: [samples] or [readout shots ...]
-        coils        % receive coils transformed together
-        frames       % frames transformed together
+        imageSize    % [nx ny] or [nx ny nz], or the number of voxels in the list
+        sampleSize   % shape of the trajectory's samples: [samples] or [readout shots ...]
+        coils        % number of receive coils that are transformed together
+        frames       % number of frames that are transformed together
         combines     % whether coil maps combine the coils into one image
         precision    % 'single' or 'double'
     end
@@ -75,11 +83,11 @@ classdef Encoding
         adjoint      % whether this is E'
     end
     properties (SetAccess = private, Hidden)
-        geometry     % what the plan was made from, to make it again
+        geometry     % arguments of the plan; loadobj makes it again from these
         options
         plan
         key          % for recon_mex: [the plan's handle, whether adjoint, whether columns are wanted]
-        imageShape   % what size gives for the arrays that the plan transforms in one piece
+        imageShape   % size of the images, and of the data, that the plan transforms in one call
         kspaceShape
     end
 
@@ -94,10 +102,10 @@ classdef Encoding
 
             maps = take(o, 'Maps', []);
             voxels = take(o, 'Voxels', []);
-            [dims, E.imageSize, coils] = recon.internal.image_of(ndim, dims, maps, voxels);
+            [dims, E.imageSize, coils] = recon.internal.image_and_coils(ndim, dims, maps, voxels);
             E.combines = ~isempty(maps);
-            E.coils = recon.internal.count(take(o, 'Coils', 1), 'Coils');
-            E.frames = recon.internal.count(take(o, 'Frames', 1), 'Frames');
+            E.coils = recon.internal.one_number(take(o, 'Coils', 1), 'Coils');
+            E.frames = recon.internal.one_number(take(o, 'Frames', 1), 'Frames');
             if E.combines
                 if isfield(o, 'Coils') && E.coils ~= coils
                     error('recon:SizeMismatch', 'Maps has %d coils, the option Coils says %g', coils, E.coils);
@@ -107,13 +115,13 @@ classdef Encoding
 
             weights = take(o, 'Weights', []);
             E.precision = take(o, 'Precision', 'double');
-            classes = cellfun(@recon.internal.class_of, {k, maps, weights}, 'UniformOutput', false);
+            classes = cellfun(@recon.internal.number_class, {k, maps, weights}, 'UniformOutput', false);
             if ~isfield(o, 'Precision') && any(strcmp(classes, 'single'))
                 E.precision = 'single';
             end
             if ~ischar(weights) && ~isempty(weights)
-                recon.internal.numbers(weights, 'Weights');
-                recon.internal.fit(weights, E.sampleSize, [], false, ...
+                recon.internal.need_numbers(weights, 'Weights');
+                recon.internal.check_size(weights, E.sampleSize, [], false, ...
                     {'Weights', 'Weights', 'the trajectory''s samples', 'k'});
             end
             g.k = k;
@@ -144,7 +152,8 @@ classdef Encoding
                 plain.frames = 1;
                 plain.maps = [];
                 first = recon.internal.Plan(plain, E.options);
-                E.geometry.weights = recon_mex('density', first.id, weights, 0, 0, recon.internal.full_size(E.sampleSize));
+                E.geometry.weights = recon_mex('density', first.id, weights, 0, 0, ...
+                    recon.internal.full_size(E.sampleSize));
                 first.release();
             end
             if E.combines
@@ -166,14 +175,14 @@ classdef Encoding
         end
 
         function y = mtimes(E, x)
-        %*  E * x is what the scanner would measure of x, E' * y the adjoint of y.
+        %*  E * x is the k-space data of x, E' * y is the adjoint of y.
             if isnumeric(E)
-                error('recon:InvalidArgument', ...
-                    'an operator is multiplied with an array to its right: E * x, E'' * y, and E.normal(x) for E'' * E');
+                error('recon:InvalidArgument', ['an operator is multiplied with an array to its right: E * x, ' ...
+                    'E'' * y, and E.normal(x) for E'' * E']);
             end
             y = recon_mex('multiply', E.key, x, 'product');
             if isempty(y)
-                % Not of the plan's own shape: coils or frames one by one, columns, or wrong.
+                % Another shape than the plan's: coils or frames one by one, columns, or an error.
                 if E.key(2)
                     y = E.transform('fhd', x);
                 else
@@ -183,7 +192,7 @@ classdef Encoding
         end
 
         function E = ctranspose(E)
-        %'  The adjoint operator; it shares the plan.
+        %'  The adjoint operator. It uses the same plan.
             E.key(2) = ~E.key(2);
         end
 
@@ -192,7 +201,7 @@ classdef Encoding
         end
 
         function A = matrix(E)
-        %MATRIX  The same operator as a matrix: it takes and gives columns, for solvers.
+        %MATRIX  The operator as a matrix, for solvers: it takes and gives columns.
             A = E;
             A.key(3) = true;
         end
@@ -206,7 +215,7 @@ classdef Encoding
         end
 
         function y = afun(E, x, flag)
-        %AFUN  E.afun(x, 'notransp') is E * x, E.afun(y, 'transp') is E' * y, in columns: for lsqr and its like.
+        %AFUN  E.afun(x, 'notransp') is E * x, E.afun(y, 'transp') is E' * y, in columns: for lsqr and similar solvers.
             A = E.matrix();
             if strcmp(flag, 'transp')
                 y = A' * x;
@@ -218,20 +227,20 @@ classdef Encoding
         end
 
         function y = normal(E, x)
-        %NORMAL  E^H W E x, in the shape of x. W are the weights, 1 where none were given.
+        %NORMAL  E^H W E x, in the shape of x. W are the density weights, 1 by default.
             E.need_forward('normal');
             y = recon_mex('multiply', E.key, x, 'normal');
             if isempty(y)
-                recon.internal.numbers(x, 'the image');
+                recon.internal.need_numbers(x, 'the image');
                 if ~iscolumn(x)
-                    E.fit_image(x);
+                    E.check_image(x);
                 end
                 y = recon_mex('apply', E.plan.id, 'normal', x, size(x));
             end
         end
 
         function x = rhs(E, y)
-        %RHS  E^H W y: the right-hand side that recon.cg solves for. A column for a column.
+        %RHS  E^H W y, the right-hand side of the equation that recon.cg solves. It is a column if y is one.
             E.need_forward('rhs');
             x = recon_mex('multiply', E.key, y, 'rhs');
             if isempty(x)
@@ -240,7 +249,8 @@ classdef Encoding
         end
 
         function kernel = q(E)
-        %Q  The kernel of E^H W E, Q(d) = sum_m w_m |phi(k_m)|^2 exp(2i pi k_m.d), of size 2*dims, d = 0 at dims + 1.
+        %Q  The Toeplitz kernel of E^H W E: Q(d) = sum_m w_m |phi(k_m)|^2 exp(2i pi k_m.d).
+        %   Its size is 2*dims. d = 0 is at the index dims + 1.
             sizes = 2 * E.imageSize;
             if ~isempty(E.geometry.voxels)
                 sizes = E.imageSize;
@@ -249,22 +259,22 @@ classdef Encoding
         end
 
         function saveq(E, file)
-        %SAVEQ  Saves Q in a file, for operators of the same trajectory, weights and size in other sessions.
+        %SAVEQ  Saves Q in a file, for operators with the same trajectory, weights and size in other sessions.
             recon_mex('save_q', E.plan.id, text_of(file));
         end
 
         function loadq(E, file)
-        %LOADQ  Takes Q from a file in place of computing it.
+        %LOADQ  Reads Q from a file instead of computing it.
             recon_mex('load_q', E.plan.id, text_of(file));
         end
 
         function s = info(E)
-        %INFO  What was chosen: device, vector unit, threads, method, window width, grid, expected error, bytes held.
+        %INFO  Device, vector unit, threads, method, width of the window, grid, expected error, and memory in bytes.
             s = recon_mex('info', E.plan.id);
         end
 
         function varargout = size(E, varargin)
-        %SIZE  Of the operator as a matrix: samples of all coils, voxels of all images.
+        %SIZE  The size of the operator as a matrix: [samples of all coils, voxels of all images].
             images = 1;
             if ~E.combines
                 images = E.coils;
@@ -301,14 +311,15 @@ classdef Encoding
                 kind = 'Encoding, adjoint';
             end
             s = E.info();
-            fprintf('  recon.%s: %s image, %s samples, %d coils', kind, recon.internal.sizes(E.imageSize), ...
-                recon.internal.sizes(E.sampleSize), E.coils);
+            fprintf('  recon.%s: %s image, %s samples, %d coils', kind, recon.internal.size_text(E.imageSize), ...
+                recon.internal.size_text(E.sampleSize), E.coils);
             if E.combines
                 fprintf(' with maps');
             end
             fprintf('\n  %s precision, %s', E.precision, s.method);
             if strcmp(s.method, 'nufft')
-                fprintf(' (error %.1g, window of %d cells, grid %s)', s.error, s.width, recon.internal.sizes(s.grid));
+                fprintf(' (error %.1g, window of %d cells, grid %s)', s.error, s.width, ...
+                    recon.internal.size_text(s.grid));
             end
             fprintf(', on %s', s.device);
             if ~strcmp(s.simd, 'none')
@@ -318,7 +329,7 @@ classdef Encoding
         end
 
         function delete(E)
-        %DELETE  Frees the plan now; this operator and its copies cannot be used any more.
+        %DELETE  Frees the plan now. This operator and its copies cannot be used any more.
             if ~isempty(E.plan)
                 E.plan.release();
             end
@@ -331,16 +342,18 @@ classdef Encoding
 
     methods (Hidden)
         function b = transform(E, which, a)
-        %TRANSFORM  One of the transforms between images and k-space, in the shape that belongs to that of its input.
-            % The sizes of all that the plan transforms, of one image or its samples, and of the coils behind them.
+        %TRANSFORM  One of the transforms between images and k-space data. Its output has the shape that fits the input.
+            % Rows: input, output. Columns: size that the plan transforms in one call, size of one image or of the
+            % samples, size of the coils behind it.
             forward = strcmp(which, 'forward');
-            sizes = {E.kspaceShape, E.sampleSize, E.next(true); E.imageShape, E.imageSize, E.next(false)};
+            sizes = {E.kspaceShape, E.sampleSize, E.coils_behind(true)
+                E.imageShape, E.imageSize, E.coils_behind(false)};
             if forward
                 sizes = flipud(sizes);
-                recon.internal.numbers(a, 'the image');
+                recon.internal.need_numbers(a, 'the image');
                 one_column = isequal(size(a), recon.internal.full_size(E.imageSize));
             else
-                recon.internal.numbers(a, 'the k-space data');
+                recon.internal.need_numbers(a, 'the k-space data');
                 one_column = numel(a) == prod(E.sampleSize);
             end
             [whole, lead, next] = sizes{1, :};
@@ -352,9 +365,9 @@ classdef Encoding
                 shape = [prod(sizes{2, 1}), count];
                 if ~E.key(3) || ~ismatrix(a) || size(a, 1) ~= prod(whole)
                     if forward
-                        rest = E.fit_image(a);
+                        rest = E.check_image(a);
                     else
-                        rest = recon.internal.fit_data(a, lead, next, 'the k-space data', 'y');
+                        rest = recon.internal.check_data_size(a, lead, next, 'the k-space data', 'y');
                     end
                     if ~E.key(3)
                         shape = recon.internal.full_size(sizes{2, 2:3}, rest);
@@ -363,26 +376,28 @@ classdef Encoding
             end
             if count ~= round(count)
                 error('recon:SizeMismatch', 'the array is %s: the operator takes %d elements, or a multiple', ...
-                    recon.internal.sizes(size(a)), prod(whole));
+                    recon.internal.size_text(size(a)), prod(whole));
             end
             b = recon_mex('apply', E.plan.id, which, a, shape);
         end
 
-        function sizes = next(E, kspace)
-        %NEXT  What must follow behind the samples, or behind an image: the coils, where they belong together.
+        function sizes = coils_behind(E, kspace)
+        %COILS_BEHIND  The number of coils, where it must follow the samples, or an image; else [].
             sizes = [];
             if kspace && E.combines || ~E.combines && E.coils > 1
                 sizes = E.coils;
             end
         end
 
-        function rest = fit_image(E, x)
-            rest = recon.internal.fit(x, E.imageSize, E.next(false), true, {'the image', 'x', 'the operator''s image'});
+        function rest = check_image(E, x)
+            rest = recon.internal.check_size(x, E.imageSize, E.coils_behind(false), true, ...
+                {'the image', 'x', 'the operator''s image'});
         end
 
-        function rest = image_rest(E, y, what, name)
-        %IMAGE_REST  Dimensions behind an image's own, of the images of these data.
-            rest = [E.next(false), recon.internal.fit_data(y, E.sampleSize, E.next(true), what, name)];
+        function rest = dims_behind_image(E, y, what, name)
+        %DIMS_BEHIND_IMAGE  Dimensions of the images of these data behind [nx ny nz].
+            rest = [E.coils_behind(false), ...
+                recon.internal.check_data_size(y, E.sampleSize, E.coils_behind(true), what, name)];
         end
 
         function need_forward(E, name)
@@ -394,7 +409,7 @@ classdef Encoding
 
     methods (Static)
         function E = loadobj(s)
-        %LOADOBJ  Makes the operator again from what was saved.
+        %LOADOBJ  Makes a saved operator again.
             g = s.geometry;
             list = {'Basis', g.basis, 'Precision', g.precision, 'Coils', g.coils, 'Frames', g.frames};
             if ~isempty(g.maps)
@@ -422,7 +437,7 @@ classdef Encoding
 end
 
 function text = text_of(text)
-% A string object as the text that recon_mex reads; it refuses all else.
+% A string object as a char array. recon_mex refuses everything that is not a char array.
 if isstring(text) && isscalar(text)
     text = char(text);
 end

@@ -1,15 +1,15 @@
 function build(varargin)
 %BUILD  Builds the MEX file behind this package, with librecon linked statically.
-%   recon.build() builds librecon with cargo (Rust must be installed: see rustup.rs), then recon_mex beside this
-%   package with the C compiler that mex or mkoctfile uses. Nothing else is needed, and nothing when it runs.
+%   recon.build() builds librecon with cargo (Rust must be installed: see rustup.rs). Then it builds recon_mex beside
+%   this package, with the C compiler that mex or mkoctfile uses. Nothing else is needed to build it or to run it.
 %
 %   recon.build(Name, Value, ...) sets options:
 %
-%       'Library'   a static library that is there already (librecon.a, recon.lib), in place of building it
+%       'Library'   a static library that was built before (librecon.a, recon.lib), instead of building one
 %       'Output'    folder for the MEX file; default the one that holds +recon
-%       'GpuArray'  MATLAB only: true or false, whether gpuArrays are used in place. Default: where the Parallel
-%                   Computing Toolbox's header is found
-%       'Separate'  Octave only: true for separate complex arrays, as Octave before 7 needs them. Default: by version
+%       'GpuArray'  MATLAB only: whether the MEX file takes gpuArrays. Default: true where the header of the Parallel
+%                   Computing Toolbox is found
+%       'Separate'  Octave only: true for separate complex arrays, which Octave before 7 needs. Default: by version
 %
 %   See also recon.version, mex, mkoctfile.
 own = recon.internal.options('recon.build', varargin, {'Library', 'Output', 'GpuArray', 'Separate'}, {});
@@ -27,8 +27,10 @@ end
 if exist(library, 'file') ~= 2
     error('recon:IO', 'recon.build: there is no library %s', library);
 end
-common = {['-I' fullfile(project, 'include')], fullfile(folder, 'recon_mex.c'), library};
-% A file that is loaded cannot be replaced everywhere.
+sources = dir(fullfile(folder, 'mex', '*.c'));
+sources = cellfun(@(name) fullfile(folder, 'mex', name), {sources.name}, 'UniformOutput', false);
+common = [{['-I' fullfile(project, 'include')]}, sources, {library}];
+% Windows cannot replace a file that is loaded.
 clear recon_mex
 
 if exist('OCTAVE_VERSION', 'builtin')
@@ -38,7 +40,7 @@ if exist('OCTAVE_VERSION', 'builtin')
     end
     layout = {'-R2018a'};
     if separate
-        % All that there was before version 7, and no option for it.
+        % Older mkoctfile does not know the option.
         layout = {};
     end
     target = fullfile(output, 'recon_mex.mex');
@@ -68,11 +70,12 @@ if exist(fullfile(project, 'Cargo.toml'), 'file') ~= 2
 end
 command = ['cargo build --release --locked --lib --manifest-path "' fullfile(project, 'Cargo.toml') '"'];
 if isunix
-    % MATLAB's own libraries are no use to cargo and the system's linker.
+    % cargo and the system's linker may fail with MATLAB's own libraries.
     command = ['LD_LIBRARY_PATH= ' command];
 end
 if system(command) ~= 0
-    error('recon:Build', 'recon.build: cargo failed or was not found: install Rust (rustup.rs); its messages are above');
+    error('recon:Build', ['recon.build: cargo failed or was not found: install Rust (rustup.rs); its messages are ' ...
+        'above']);
 end
 target = getenv('CARGO_TARGET_DIR');
 if isempty(target)
@@ -86,7 +89,7 @@ library = fullfile(target, 'release', name);
 end
 
 function libraries = system_libraries()
-% What the static library needs of the system. Its symbols stay inside the MEX file.
+% System libraries that librecon needs, and the option that keeps its symbols inside the MEX file.
 if ispc
     libraries = {'-lkernel32', '-lntdll', '-luserenv', '-lws2_32', '-ldbghelp'};
 elseif ismac
@@ -108,7 +111,18 @@ if exist(program, 'file') ~= 2
     program = 'mkoctfile';
 end
 quoted = cellfun(@(a) sprintf('"%s"', a), list, 'UniformOutput', false);
-[status, text] = system([program ' ' strjoin(quoted, ' ') ' 2>&1']);
+command = [program ' ' strjoin(quoted, ' ') ' 2>&1'];
+if isunix
+    % mkoctfile 7.3 does not delete all of its temporary files.
+    scratch = tempname();
+    mkdir(scratch);
+    command = ['TMPDIR="' scratch '" ' command];
+end
+[status, text] = system(command);
+if isunix
+    confirm_recursive_rmdir(false, 'local');
+    rmdir(scratch, 's');
+end
 if status ~= 0
     error('recon:Build', 'recon.build: mkoctfile failed:\n%s', text);
 end

@@ -1,41 +1,43 @@
 function [image, report] = cg(k, d, varargin)
 %CG  Regularised least squares by conjugate gradients.
 %   x = recon.cg(k, d, dims) solves (E^H W E + lambda R^H R) x = E^H W d for the image x of size dims, [nx ny] or
-%   [nx ny nz], of k-space data d on the trajectory k (Stone et al. 2008; with coil maps, CG-SENSE of Pruessmann 2001).
+%   [nx ny nz]. d are k-space data on the trajectory k. The method is that of Stone et al. 2008, and with coil
+%   sensitivity maps CG-SENSE, Pruessmann et al. 2001.
 %
 %   k is [samples 2] or [readout shots 2], with 3 for 3D, or complex, kx + 1i*ky, in cycles per voxel. d has the shape
-%   of the trajectory's samples, then coils, then frames; another order is an error. Without coil maps each coil has its
-%   own image, [dims coils frames]; with 'Maps' they are combined, [dims frames]. x has the class of d.
+%   of the trajectory's samples, then coils, then frames. Another order is an error. Without coil maps each coil has one
+%   image, [dims coils frames]. With 'Maps' the coils are combined, [dims frames]. x has the class of d.
 %
 %   x = recon.cg(k, d, dims, Name, Value, ...) sets options:
 %
-%       'Maps'        coil sensitivities, [dims coils], or 'data': the estimate of Walsh et al. 2000 from the data
-%                     themselves, relative to the coils' root sum of squares; help recon.coilmaps says when it fails
-%       'Iterations'  at most so many for each image; default 16
-%       'Residual'    stop when the residual falls to this part of its first norm; default 0, never
-%       'Lambda'      weight of the prior, relative to the mean diagonal of E^H W E (the sum of the weights, where coil
-%                     maps have unit norm); default 0: no prior, whatever 'Prior' is
-%       'LambdaUnit'  'relative' (default), or 'absolute': lambda stands in the equation above as it is
+%       'Maps'        coil sensitivity maps, [dims coils], or 'data': estimated from d (Walsh et al. 2000), relative
+%                     to the coils' root sum of squares. help recon.coilmaps says when the estimate fails
+%       'Iterations'  maximum number of iterations for each image; default 16
+%       'Residual'    stop when the norm of the residual falls to this fraction of its first value; default 0: never
+%       'Lambda'      weight of the prior, relative to the mean diagonal of E^H W E. This mean is the sum of the
+%                     density weights where coil maps have unit norm. Default 0: no prior, whatever 'Prior' is
+%       'LambdaUnit'  'relative' (default), or 'absolute': lambda is used in the equation above without scaling
 %       'Prior'       R: 'identity' (default), 'differences' between neighbours, 'anatomical', or a sparse matrix with a
 %                     column for each voxel
 %       'Reference'   for 'anatomical': the reference image, real, of size dims
-%       'Edge'        for 'anatomical': the difference that counts as a border, as a part of the reference's largest
-%                     magnitude; default 0.1
-%       'Initial'     image to start from, of the result's size, or of the operator's image for all coils and frames
-%                     that it solves one by one; default zeros
+%       'Edge'        for 'anatomical': a difference of the reference that counts as a border, as a fraction of its
+%                     largest magnitude; default 0.1
+%       'Initial'     image to start from, of the size of x. It may also be one image of the operator, which then serves
+%                     all coils and frames that are solved one by one. Default: zeros
 %       'Weights'     density weights, or 'ramp', 'jackson', 'pipe-menon': faster convergence, more noise; default 1
-%       'Progress'    true prints where the solver stands; a function f(p) is called before the first and after each
-%                     iteration with a structure: image, images, iteration, iterations, residual. An error that it
-%                     throws ends the solution. Ctrl-C ends it too, with recon:Cancelled, and frees everything
+%       'Progress'    true prints the progress. A function f(p) is called before the first iteration and after each one.
+%                     p is a structure: image, images, iteration, iterations, residual. An error in f ends the
+%                     solution. Ctrl-C ends it too, with the error recon:Cancelled, and frees everything
 %
-%   and those of the operator, as 'Tolerance', 'Device', 'Threads': see recon.Encoding. Many iterations without a prior
-%   amplify the transforms' error: leave 'Tolerance' at its default or below.
+%   The options of the operator, for example 'Tolerance', 'Device' and 'Threads', are in help recon.Encoding. Many
+%   iterations without a prior amplify the errors of the transforms: leave 'Tolerance' at its default or below.
 %
-%   [x, report] = recon.cg(...) also returns a structure: stop ('iterations', 'tolerance', 'exact'), iterations and
-%   residual of the image that ended worst (worst_image), images, lambda as it stood in the equation, residuals
-%   [iterations + 1, images] (NaN where an image needed fewer), and seconds.
+%   [x, report] = recon.cg(...) also returns a structure. stop is 'iterations', 'tolerance' or 'exact'. iterations and
+%   residual are those of the image with the largest residual, worst_image. images is the number of images. lambda is
+%   the absolute value. residuals is [iterations + 1, images], NaN where an image needed fewer. q_seconds,
+%   adjoint_seconds and iteration_seconds are times.
 %
-%   x = recon.cg(E, d, Name, Value, ...) uses an operator made before.
+%   x = recon.cg(E, d, Name, Value, ...) uses the operator E.
 %
 %   Example
 %       k = recon.trajectory.radial(48, 256, 'Order', 'golden');
@@ -44,7 +46,7 @@ function [image, report] = cg(k, d, varargin)
 %       recon.show(x)
 %
 %   See also recon.grid, recon.coilmaps, recon.Encoding.
-recon.internal.need(nargin, 2, 'recon.cg(k, d, dims)');
+recon.internal.need_arguments(nargin, 2, 'recon.cg(k, d, dims)');
 names = {'Iterations', 'Residual', 'Lambda', 'LambdaUnit', 'Prior', 'Reference', 'Edge', 'Initial', 'Progress'};
 [E, o, rest] = recon.internal.setup('recon.cg', k, d, varargin, names);
 if isfield(o, 'Progress') && (islogical(o.Progress) || isnumeric(o.Progress)) && isscalar(o.Progress)
@@ -56,7 +58,7 @@ if isfield(o, 'Progress') && (islogical(o.Progress) || isnumeric(o.Progress)) &&
 end
 if isfield(o, 'Progress') && isa(o.Progress, 'function_handle')
     f = o.Progress;
-    o.Progress = @(p) recon.internal.trap(f, p);
+    o.Progress = @(p) recon.internal.catch_error(f, p);
 end
 o.Residuals = nargout > 1;
 shape = recon.internal.full_size(E.imageSize, rest);
@@ -64,21 +66,21 @@ each = prod(E.kspaceShape);
 count = numel(d) / each;
 if count ~= round(count)
     error('recon:SizeMismatch', 'the k-space data are %s, %d elements: the operator takes %d, or a multiple', ...
-        recon.internal.sizes(size(d)), numel(d), each);
+        recon.internal.size_text(size(d)), numel(d), each);
 end
 one_for_all = false;
 if isfield(o, 'Initial')
     one_for_all = fit_initial(E, o.Initial, rest, count);
 end
 if isfield(o, 'Reference')
-    recon.internal.numbers(o.Reference, 'Reference');
-    recon.internal.fit(o.Reference, E.imageSize, [], false, {'Reference', 'Reference', 'the image'});
+    recon.internal.need_numbers(o.Reference, 'Reference');
+    recon.internal.check_size(o.Reference, E.imageSize, [], false, {'Reference', 'Reference', 'the image'});
 end
 if count == 1
     [image, report] = solve(E, d, o, shape);
     return
 end
-% More coils or frames than the operator transforms together: one after the other.
+% The operator takes fewer coils or frames at once: one solution after the other.
 d = reshape(d, each, count);
 initial = [];
 if isfield(o, 'Initial') && ~one_for_all
@@ -116,14 +118,14 @@ image = reshape(image, shape);
 end
 
 function one_for_all = fit_initial(E, initial, rest, count)
-% An image to start from is that of the result, or that of the operator for each of its solutions; or a column.
-recon.internal.numbers(initial, 'Initial');
+% 'Initial' has the size of the result, or that of one image of the operator for all of its solutions, or is a column.
+recon.internal.need_numbers(initial, 'Initial');
 one_for_all = count > 1 && numel(initial) == prod(E.imageShape);
 if one_for_all
     rest = E.imageShape(numel(E.imageSize) + 1:end);
 end
 if ~isequal(size(initial), [prod([E.imageSize, rest]), 1])
-    recon.internal.fit(initial, E.imageSize, rest, false, {'Initial', 'Initial', 'the result'});
+    recon.internal.check_size(initial, E.imageSize, rest, false, {'Initial', 'Initial', 'the result'});
 end
 end
 

@@ -1,24 +1,25 @@
 function maps = coilmaps(k, d, varargin)
-%COILMAPS  Coil sensitivities estimated from the data's own centre of k-space (Walsh et al. 2000).
-%   S = recon.coilmaps(k, d, dims) estimates sensitivities, [dims coils], from k-space data d on the trajectory k.
-%   Frames are averaged. Give S to the option 'Maps'.
+%COILMAPS  Coil sensitivity maps estimated from the centre of k-space (Walsh et al. 2000).
+%   S = recon.coilmaps(k, d, dims) estimates coil sensitivity maps, [dims coils], from k-space data d on the trajectory
+%   k. Frames are averaged. Give S to the option 'Maps'.
 %
 %   k is [samples 2] or [readout shots 2], with 3 for 3D, or complex, kx + 1i*ky, in cycles per voxel. d has the shape
 %   of the trajectory's samples, then coils, then frames.
 %
-%   S is an estimate by the adaptive method of Walsh et al., MRM 43:682, 2000, from images of low resolution: in each
-%   voxel the dominant eigenvector of the coils' covariance around it. It is relative: sum |S|^2 over the coils is 1,
-%   and the phase is that of the coils combined, so that an image with these maps is the object times the root sum of
-%   squares of the true sensitivities. It is arbitrary where there is only noise, as outside the object. It fails where
-%   the centre of k-space holds no signal or few samples, where the object is larger than the field of view, where the
-%   image's phase varies strongly, and for a 'Calibration' too narrow for the sensitivities, or so wide that the gaps
-%   between the samples alias. docs/matlab.md has figures.
+%   S is an estimate by the adaptive method of Walsh et al., MRM 43:682, 2000, from images of low resolution. In each
+%   voxel it is the dominant eigenvector of the coils' covariance around that voxel. It is relative: the sum of |S|^2
+%   over the coils is 1, and its phase is that of the combined coils. So an image with these maps is the object times
+%   the root sum of squares of the true sensitivities. Where there is only noise, as outside the object, S is arbitrary.
+%
+%   The estimate fails where the centre of k-space has no signal or few samples, where the object is larger than the
+%   field of view, and where the phase of the image varies strongly. It also fails where 'Calibration' is too small for
+%   the sensitivities, or so large that the gaps between the samples cause aliasing. docs/matlab.md has numbers.
 %
 %   S = recon.coilmaps(k, d, dims, Name, Value, ...) sets options:
 %
 %       'Calibration'  width of the centre of k-space that is used, in samples of a Cartesian scan; default 24
 %
-%   and those of the operator: see recon.Encoding.
+%   The options of the operator are in help recon.Encoding.
 %
 %   Example
 %       k = recon.trajectory.radial(96, 256);
@@ -27,7 +28,7 @@ function maps = coilmaps(k, d, varargin)
 %       x = recon.cg(k, d, [128 128], 'Maps', S);
 %
 %   See also recon.cg, recon.combine.
-recon.internal.need(nargin, 2, 'recon.coilmaps(k, d, dims)');
+recon.internal.need_arguments(nargin, 2, 'recon.coilmaps(k, d, dims)');
 [E, own, rest] = recon.internal.setup('recon.coilmaps', k, d, varargin, {'Calibration'});
 if E.combines
     error('recon:InvalidArgument', 'recon.coilmaps: the operator has coil maps already: leave Maps out');
@@ -38,8 +39,8 @@ if isfield(own, 'Calibration')
 end
 sizes = [rest, 1];
 if sizes(1) ~= E.coils || prod(sizes) ~= E.coils * E.frames
-    error('recon:SizeMismatch', 'recon.coilmaps: the data have %d coils, the operator %d: give the trajectory in its place', ...
-        sizes(1), E.coils);
+    error('recon:SizeMismatch', ...
+        'recon.coilmaps: the data have %d coils, the operator %d: give the trajectory in its place', sizes(1), E.coils);
 end
 maps = recon_mex('coil_maps', E.plan.id, d, calibration, recon.internal.full_size(E.imageSize, E.coils));
 end

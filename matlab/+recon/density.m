@@ -1,29 +1,33 @@
 function weights = density(k, varargin)
-%DENSITY  Density weights: the volume of k-space that each sample stands for.
-%   w = recon.density(k, dims) computes them for the trajectory k and images of size dims by the fixed point of Pipe and
-%   Menon 1999. w has the shape of the trajectory's samples and its class; give it to the option 'Weights'.
+%DENSITY  Density compensation weights: the volume of k-space that each sample represents.
+%   w = recon.density(k, dims) computes the weights for the trajectory k and images of size dims, by the fixed-point
+%   iteration of Pipe and Menon 1999. w has the shape of the trajectory's samples, and the class of k. Give it to the
+%   option 'Weights'.
 %
 %   k is [samples 2] or [readout shots 2], with 3 for 3D, or complex, kx + 1i*ky, in cycles per voxel.
 %
 %   w = recon.density(k, dims, Name, Value, ...) sets options:
 %
-%       'Method'      'pipe-menon', for any trajectory: 0.4 to 3 % error of a gridded phantom where sampling is full;
-%                     'ramp', |k|^(n-1): even spokes through the centre, even (Archimedean) spirals, and stacks of either:
-%                     0 to 2 %, others are refused; or
-%                     'jackson', one over the density of samples (Jackson et al. 1991): any, in one step, 5 to 15 %
-%       'Iterations'  of 'pipe-menon', at most; default 30
-%       'Change'      of 'pipe-menon': stop when the RMS error of the density changes by less than this; default 1e-3
+%       'Method'      'pipe-menon' (default): any trajectory
+%                     'ramp': |k|^(n-1), for evenly distributed spokes through the centre, even (Archimedean) spirals,
+%                     and stacks of either; other trajectories are an error
+%                     'jackson': any trajectory, one over the density of samples, in one step (Jackson et al. 1991)
+%       'Iterations'  maximum number of iterations of 'pipe-menon'; default 30
+%       'Change'      for 'pipe-menon': stop when the RMS error of the density changes by less than this; default 1e-3
 %
-%   and those of the operator, as 'Precision', 'Device', 'Threads': see recon.Encoding.
+%   The error of a gridded phantom, with k-space fully sampled, is 0.4 to 3 % with 'pipe-menon', 0 to 2 % with 'ramp',
+%   and 5 to 15 % with 'jackson'.
 %
-%   w = recon.density(E, ...) uses an operator made before.
+%   The options of the operator, for example 'Precision', 'Device' and 'Threads', are in help recon.Encoding.
+%
+%   w = recon.density(E, ...) uses the operator E.
 %
 %   Example
 %       k = recon.trajectory.propeller(12, 24, 256);
 %       w = recon.density(k, [128 128]);
 %
 %   See also recon.grid, recon.Encoding.
-recon.internal.need(nargin, 1, 'recon.density(k, dims)');
+recon.internal.need_arguments(nargin, 1, 'recon.density(k, dims)');
 names = {'Method', 'Iterations', 'Change'};
 if isa(k, 'recon.Encoding')
     own = recon.internal.options('recon.density', varargin, names, {});

@@ -1,16 +1,16 @@
 function image = fhd(k, d, varargin)
 %FHD  The adjoint of the encoding operator: F^H d.
-%   x = recon.fhd(k, d, dims) is E^H d, neither weighted nor scaled, as in Stone et al. 2008: of k-space data d on the
-%   trajectory k, an image of size dims, [nx ny] or [nx ny nz].
+%   x = recon.fhd(k, d, dims) is E^H d for k-space data d on the trajectory k, without weights and without scaling
+%   (F^H d in Stone et al. 2008). x is an image of size dims, [nx ny] or [nx ny nz].
 %
 %   k is [samples 2] or [readout shots 2], with 3 for 3D, or complex, kx + 1i*ky, in cycles per voxel. d has the shape
-%   of the trajectory's samples, then coils, then frames. Without coil maps each coil has its own image, [dims coils
-%   frames]; with 'Maps' they are combined, [dims frames].
+%   of the trajectory's samples, then coils, then frames. Without coil maps each coil has one image, [dims coils
+%   frames]. With 'Maps' the coils are combined, [dims frames].
 %
-%   x = recon.fhd(k, d, dims, Name, Value, ...) sets options of the operator, as 'Maps', 'Method', 'Tolerance',
-%   'Device': see recon.Encoding. 'Maps', 'data' estimates the maps from the data: see recon.coilmaps.
+%   x = recon.fhd(k, d, dims, Name, Value, ...) sets options of the operator, for example 'Maps', 'Method', 'Tolerance'
+%   and 'Device': see recon.Encoding. 'Maps', 'data' estimates coil sensitivity maps from d: see recon.coilmaps.
 %
-%   x = recon.fhd(E, d) uses an operator made before.
+%   x = recon.fhd(E, d) uses the operator E.
 %
 %   Example
 %       k = recon.trajectory.spiral(16, 2000, 8);
@@ -18,7 +18,7 @@ function image = fhd(k, d, varargin)
 %       x = recon.fhd(k, d, [128 128], 'Method', 'exact');
 %
 %   See also recon.grid, recon.cg, recon.Encoding.
-recon.internal.need(nargin, 2, 'recon.fhd(k, d, dims)');
+recon.internal.need_arguments(nargin, 2, 'recon.fhd(k, d, dims)');
 E = recon.internal.setup('recon.fhd', k, d, varargin, {});
 image = E.transform('fhd', d);
 end

@@ -1,23 +1,24 @@
 function show(images, varargin)
 %SHOW  Shows the magnitude of images upright, as radiologists expect them.
-%   recon.show(x) draws |x| in grey in the current axes: the first dimension of x, [nx ny], runs to the right, the second
-%   upwards. (MATLAB's own imagesc takes the first dimension for rows, and a head then lies on its side.) Further
-%   dimensions, slices, coils or frames, stand side by side from the left and from the top.
+%   recon.show(x) draws |x| in grey in the current axes. The first dimension of x, [nx ny], runs to the right, the
+%   second upwards. (MATLAB's imagesc takes the first dimension for rows, so that a head lies on its side.) Slices,
+%   coils or frames in further dimensions are drawn side by side, from the left and from the top.
 %
 %   recon.show(x, Name, Value, ...) sets options:
 %
-%       'Y'      'up' (default): the second dimension runs upwards, as in the figures of Shepp and Logan's phantom; or
-%                'down', for y that runs from front to back, as in the patient's coordinates of DICOM and ISMRMRD. If x
-%                runs to the patient's left, the left is then on the right of the picture, the radiological convention
-%       'Range'  [black white]: magnitudes drawn black and white; default [0 max|x|]
+%       'Y'      'up' (default): the second dimension runs upwards, as in the figures of Shepp and Logan's phantom
+%                'down': the second dimension runs downwards. Use it where y runs from front to back, as in the patient
+%                coordinates of DICOM and ISMRMRD. If x runs to the patient's left, the left is then on the right of the
+%                picture, which is the radiological convention
+%       'Range'  [black white], the magnitudes that are drawn black and white; default [0 max|x|]
 %       'Axes'   axes to draw into; default gca
 %
 %   Example
 %       recon.show(recon.phantom.image([128 128]))
 %
 %   See also recon.grid, recon.cg, recon.combine.
-recon.internal.need(nargin, 1, 'recon.show(x)');
-recon.internal.numbers(images, 'recon.show: the image');
+recon.internal.need_arguments(nargin, 1, 'recon.show(x)');
+recon.internal.need_numbers(images, 'recon.show: the image');
 own = recon.internal.options('recon.show', varargin, {'Y', 'Range', 'Axes'}, {});
 images = abs(images);
 values = recon.internal.defaults(struct('Y', 'up', 'Range', [0, max(images(:))]), own);

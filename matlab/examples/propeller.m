@@ -1,11 +1,11 @@
 function quality = propeller(folder)
-%PROPELLER  Blades: gridding, conjugate gradients, and the operator in an iteration of one's own.
-%   propeller() simulates a slice of a brain on 8 blades of 18 lines, which leave gaps between them, with noise. It
-%   reconstructs it by gridding, by recon.cg, and with a penalty that recon does not have: total variation, in a
-%   primal-dual iteration of a few lines around the operator E. It writes propeller.png in the current folder, and shows
+%PROPELLER  Blades: gridding, conjugate gradients, and a total variation solver around the operator.
+%   propeller() simulates a slice of a brain on 8 blades of 18 lines, with noise. The blades leave gaps between them. It
+%   reconstructs the image by gridding, by recon.cg, and with a penalty that recon does not have, total variation: a
+%   primal-dual iteration of a few lines around the operator E. It writes propeller.png to the current folder, and shows
 %   it where there is a display.
 %
-%   propeller(folder) writes there.
+%   propeller(folder) writes to that folder.
 %
 %   quality = propeller(...) returns the percent errors: gridding, cg, tv.
 %
@@ -35,14 +35,14 @@ end
 end
 
 function x = total_variation(E, d, lambda, iterations)
-%TOTAL_VARIATION  The image x that makes 1/2 |E x - d|^2 / L + lambda TV(x) least, where L is the largest eigenvalue of
-%   E^H E, by the iteration of Condat 2013 and Vu 2013. E.normal(x) is E' * (E * x), and faster.
+%TOTAL_VARIATION  Minimises 1/2 |E x - d|^2 / L + lambda TV(x) over x by the iteration of Condat 2013 and Vu 2013.
+%   L is the largest eigenvalue of E^H E. E.normal(x) is E' * (E * x), but faster.
 b = E' * d;
 L = largest_eigenvalue(E, size(b));
 b = b / L;
 x = b;
 dual = zeros([size(x), 2]);
-step = 0.9;                          % 1 / step - 8 sigma is to be at least 1/2, half of what E.normal / L may be
+step = 0.9;                          % convergence needs 1 / step - 8 sigma >= 1/2, half the norm of E^H E / L
 sigma = (1 / step - 0.5) / 8;
 for i = 1:iterations
     gradient = E.normal(x) / L - b;

@@ -1,10 +1,10 @@
 function quality = radial_coils(folder)
 %RADIAL_COILS  Undersampled radial data of eight coils: gridding, CG-SENSE, CG-SENSE with a prior.
-%   radial_coils() simulates a slice of a brain on 36 golden-angle spokes, an eighth of what its 192 x 192 voxels ask
-%   for, with noise; reconstructs it in three ways, with coil sensitivities taken from the data; and
-%   writes radial_coils.png in the current folder, and shows it where there is a display.
+%   radial_coils() simulates a slice of a brain on 36 golden-angle spokes, with noise. Full sampling of its 192 x 192
+%   voxels needs eight times as many spokes. It reconstructs the image in three ways, with coil sensitivity maps
+%   estimated from the data. It writes radial_coils.png to the current folder, and shows it where there is a display.
 %
-%   radial_coils(folder) writes there.
+%   radial_coils(folder) writes to that folder.
 %
 %   quality = radial_coils(...) returns the percent errors: gridding, sense, prior.
 %
@@ -16,27 +16,27 @@ n = [192, 192];
 coils = 8;
 spokes = 36;
 
-% What the scanner gives: a trajectory in cycles per voxel, [readout spokes 2], and data, [readout spokes coils].
+% In place of a scanner's data: a trajectory in cycles per voxel, [readout spokes 2], and data, [readout spokes coils].
 [shapes, other_contrast] = brain();
 k = recon.trajectory.radial(spokes, 2 * n(1), 'Order', 'golden');
 d = recon.phantom.kspace(k, n, 'Shapes', shapes, 'Coils', coils);
 d = recon.phantom.noise(d, 40);
 
-% 1. Gridding, coil by coil, then the root of the sum of squares.
+% 1. Gridding of each coil, then the root sum of squares.
 gridding = recon.combine(recon.grid(k, d, n), n);
 
-% 2. CG-SENSE. The operator is made once, and used for both solutions.
+% 2. CG-SENSE. The operator is made once, and serves both solutions.
 E = recon.Encoding(k, n, 'Maps', recon.coilmaps(k, d, n));
 sense = recon.cg(E, d, 'Iterations', 16);
 
-% 3. With a prior: neighbours are alike, but for where a reference has a border. The reference is of another contrast,
-% without the lesions; its other borders are exactly the truth's, and a real one's would not be. Lambda is
-% relative to the mean diagonal of E^H W E.
+% 3. With a prior: neighbours have similar values, except where a reference image has a border. The reference has
+% another contrast and no lesions. Its other borders are exactly those of the truth; those of a measured reference would
+% not be. Lambda is relative to the mean diagonal of E^H W E.
 reference = recon.phantom.image(n, 'Shapes', other_contrast);
 prior = recon.cg(E, d, 'Iterations', 40, 'Prior', 'anatomical', 'Reference', reference, 'Edge', 0.05, ...
     'Lambda', 1);
 
-% All of them show the object times the root of the sum of squares of the sensitivities.
+% All three images are the object times the root sum of squares of the sensitivities.
 truth = recon.phantom.image(n, 'Shapes', shapes) .* sqrt(sum(abs(recon.phantom.coilmaps(n, coils)).^2, 3));
 quality = struct('gridding', percent(gridding, truth), 'sense', percent(sense, truth), 'prior', percent(prior, truth));
 panels('radial_coils', folder, {truth, gridding, sense, prior}, {'truth', ...

@@ -1,11 +1,11 @@
 function quality = spiral(folder)
-%SPIRAL  Spirals: density compensation compared, and what the data say without it.
-%   spiral() simulates a slice of a brain on 16 spirals that are denser at the centre and leave gaps outside, with noise.
-%   It grids them without density weights, with Jackson's and with Pipe and Menon's; solves for the image by pcg with
-%   E.normal, without weights and with them; and writes spiral.png in the current folder, and shows it where there is a
-%   display.
+%SPIRAL  Spirals: methods of density compensation, and least squares without it.
+%   spiral() simulates a slice of a brain on 16 interleaves of a variable-density spiral, with noise. The interleaves
+%   leave gaps at high frequencies. It grids the data without density weights, with those of Jackson, and with those of
+%   Pipe and Menon. It solves the least squares problem by pcg with E.normal, without weights and with weights.
+%   It writes spiral.png to the current folder, and shows it where there is a display.
 %
-%   spiral(folder) writes there.
+%   spiral(folder) writes to that folder.
 %
 %   quality = spiral(...) returns the percent errors: none, jackson, pipe_menon, solved.
 %
@@ -19,13 +19,13 @@ truth = recon.phantom.image(n, 'Shapes', shapes);
 k = recon.trajectory.spiral(16, 2400, 6, 'Density', 1.5);
 d = recon.phantom.noise(recon.phantom.kspace(k, n, 'Shapes', shapes), 100);
 
-% Gridding: the sum over samples, each with the volume of k-space that it stands for.
+% Gridding: the sum over samples, each weighted by the volume of k-space that it represents.
 none = recon.grid(k, d, n, 'Weights', ones(size(d)));
 jackson = recon.grid(k, d, n, 'Weights', 'jackson');
 pipe_menon = recon.grid(k, d, n, 'Weights', 'pipe-menon');
 
-% Least squares need no density weights. With them pcg converges in fewer iterations, and to an image with more noise,
-% because samples that stand for much count for more than they know.
+% Least squares need no density weights. With weights, pcg converges in fewer iterations, but to an image with more
+% noise: samples count more where they are sparse, although all have the same noise.
 plain = recon.Encoding(k, n);
 weighted = recon.Encoding(k, n, 'Weights', 'pipe-menon');
 iterations = 15;
@@ -51,7 +51,7 @@ end
 end
 
 function [image, errors] = solve(E, d, truth, iterations)
-% pcg, an iteration at a time, so that the error after each is seen. Of the operator pcg needs a function of a column.
+% Runs pcg with 1, 2, ... iterations, for the error after each iteration.
 normal = @(x) E.normal(x);
 b = reshape(E.rhs(d), [], 1);
 errors = zeros(1, iterations);

@@ -1,5 +1,5 @@
 function check(condition, what)
-%CHECK  A condition holds.
+%CHECK  Ends with an error unless the condition holds.
 if ~all(condition(:)) || isempty(condition)
     error('recontest:check', '%s does not hold', what);
 end

@@ -1,5 +1,5 @@
 function check_close(a, b, bound, what)
-%CHECK_CLOSE  Two arrays have the same size, and their relative l2 distance is at most the bound.
+%CHECK_CLOSE  Ends with an error unless two arrays have the same size, and a relative l2 distance within the bound.
 if ~isequal(size(a), size(b))
     error('recontest:size', '%s: size [%s] where [%s] was expected', what, num2str(size(a)), num2str(size(b)));
 end

@@ -1,8 +1,8 @@
-/* Random inputs, and what the C API makes of them, in files that the MATLAB tests read.
+/* Writes random input, and the results of the C API for it, to files that the MATLAB tests read.
  *
  *     reference FOLDER SEED
  *
- * A file holds a line "class complex dims..." and the numbers as they lie in memory.
+ * A file has a line "class complex dims...", and then the numbers in the order of memory.
  */
 #include <recon.h>
 
@@ -27,7 +27,7 @@ static size_t real_bytes(void) {
     return precision == RECON_F64 ? sizeof(double) : sizeof(float);
 }
 
-/* In [0, 1); xorshift64*, George Marsaglia and Sebastiano Vigna. */
+/* A number in [0, 1), by xorshift64* of Marsaglia and Vigna. */
 static double uniform(void) {
     state ^= state >> 12;
     state ^= state << 25;
@@ -35,7 +35,7 @@ static double uniform(void) {
     return (double)((state * 0x2545F4914F6CDD1Du) >> 11) / 9007199254740992.0;
 }
 
-static void *room(size_t count) {
+static void *buffer(size_t count) {
     void *memory = malloc(count ? count * real_bytes() : 1);
     if (!memory) {
         exit(EXIT_FAILURE);
@@ -44,8 +44,8 @@ static void *room(size_t count) {
     return memory;
 }
 
-static void *reals(size_t count, double from, double to) {
-    void *values = room(count);
+static void *random_reals(size_t count, double from, double to) {
+    void *values = buffer(count);
     for (size_t i = 0; i < count; i++) {
         double value = from + (to - from) * uniform();
         if (precision == RECON_F64) {
@@ -57,7 +57,7 @@ static void *reals(size_t count, double from, double to) {
     return values;
 }
 
-static void put_as(const char *name, int wide, int complex, const void *data, size_t ndim, const uint64_t *dims) {
+static void put_as(const char *name, int is_double, int complex, const void *data, size_t ndim, const uint64_t *dims) {
     char path[1024];
     size_t count = complex ? 2 : 1;
     snprintf(path, sizeof path, "%s/%s%s", folder, prefix, name);
@@ -66,13 +66,13 @@ static void put_as(const char *name, int wide, int complex, const void *data, si
         perror(path);
         exit(EXIT_FAILURE);
     }
-    fprintf(file, "%s %d", wide ? "double" : "single", complex);
+    fprintf(file, "%s %d", is_double ? "double" : "single", complex);
     for (size_t d = 0; d < ndim; d++) {
         fprintf(file, " %llu", (unsigned long long)dims[d]);
         count *= (size_t)dims[d];
     }
     fprintf(file, "\n");
-    if (fwrite(data, wide ? sizeof(double) : sizeof(float), count, file) != count || fclose(file) != 0) {
+    if (fwrite(data, is_double ? sizeof(double) : sizeof(float), count, file) != count || fclose(file) != 0) {
         perror(path);
         exit(EXIT_FAILURE);
     }
@@ -98,7 +98,7 @@ static void put_quality(const void *image, const void *truth, const recon_geomet
     put_numbers(name, values, 6);
 }
 
-/* One scan: everything that a plan does. */
+/* One scan: every operation of a plan. */
 static void scan(uint32_t ndim, const uint64_t *n, uint64_t readout, uint64_t shots, uint64_t coils, uint64_t frames) {
     uint64_t samples = readout * shots, nz = ndim == 3 ? n[2] : 1, voxels = n[0] * n[1] * nz;
     recon_geometry g;
@@ -108,11 +108,12 @@ static void scan(uint32_t ndim, const uint64_t *n, uint64_t readout, uint64_t sh
     recon_plan *plan;
     snprintf(prefix, sizeof prefix, "%uD_%s_", (unsigned)ndim, precision == RECON_F64 ? "double" : "single");
 
-    char *k = reals(ndim * samples, -0.5, 0.4999);
-    void *weights = reals(samples, 0.5, 1.5), *maps = reals(2 * voxels * coils, -1.0, 1.0);
-    void *kspace = reals(2 * samples * coils * frames, -1.0, 1.0), *image = reals(2 * voxels * frames, -1.0, 1.0);
-    void *images = reals(2 * voxels * coils * frames, -1.0, 1.0), *reference = reals(voxels, 0.0, 1.0);
-    void *out_image = room(2 * voxels * coils * frames), *out_kspace = room(2 * samples * coils * frames);
+    char *k = random_reals(ndim * samples, -0.5, 0.4999);
+    void *weights = random_reals(samples, 0.5, 1.5), *maps = random_reals(2 * voxels * coils, -1.0, 1.0);
+    void *kspace = random_reals(2 * samples * coils * frames, -1.0, 1.0);
+    void *image = random_reals(2 * voxels * frames, -1.0, 1.0);
+    void *images = random_reals(2 * voxels * coils * frames, -1.0, 1.0), *reference = random_reals(voxels, 0.0, 1.0);
+    void *out_image = buffer(2 * voxels * coils * frames), *out_kspace = buffer(2 * samples * coils * frames);
     PUT("k", 0, k, readout, shots, ndim);
     PUT("weights", 0, weights, readout, shots);
     PUT("maps", 1, maps, n[0], n[1], nz, coils);
@@ -148,15 +149,16 @@ static void scan(uint32_t ndim, const uint64_t *n, uint64_t readout, uint64_t sh
     PUT("normal", 1, out_image, n[0], n[1], nz, frames);
     check(recon_grid(plan, kspace, out_image));
     PUT("grid", 1, out_image, n[0], n[1], nz, frames);
-    void *q = room(2 * (voxels << ndim));
+    void *q = buffer(2 * (voxels << ndim));
     check(recon_q(plan, q));
     PUT("q", 1, q, 2 * n[0], 2 * n[1], ndim == 3 ? 2 * nz : 1);
 
-    const uint32_t priors[] = {RECON_PRIOR_IDENTITY, RECON_PRIOR_DIFFERENCES, RECON_PRIOR_ANATOMICAL, RECON_PRIOR_MATRIX};
+    const uint32_t priors[] = {RECON_PRIOR_IDENTITY, RECON_PRIOR_DIFFERENCES, RECON_PRIOR_ANATOMICAL,
+                               RECON_PRIOR_MATRIX};
     const char *names[] = {"identity", "differences", "anatomical", "matrix"};
     uint64_t rows = voxels + 3, starts[rows + 1], columns[rows], iterations = 5;
     double residuals[(iterations + 1) * frames];
-    void *values = reals(2 * rows, -1.0, 1.0);
+    void *values = random_reals(2 * rows, -1.0, 1.0);
     double triples[rows];
     for (uint64_t r = 0; r < rows; r++) {
         starts[r] = r;
@@ -210,14 +212,14 @@ static void scan(uint32_t ndim, const uint64_t *n, uint64_t readout, uint64_t sh
         uint32_t number;
     } methods[] = {{"pipe-menon", RECON_DENSITY_PIPE_MENON}, {"jackson", RECON_DENSITY_JACKSON}};
     for (size_t m = 0; m < 2; m++) {
-        void *density = room(samples);
+        void *density = buffer(samples);
         check(recon_density(plan, methods[m].number, 7, 1e-9, density));
         PUT(methods[m].name, 0, density, readout, shots);
         free(density);
     }
     recon_plan_destroy(plan);
 
-    /* Another way of computing, and voxels that are boxes. */
+    /* Another method, and box voxels. */
     o.method = RECON_METHOD_EXACT;
     g.basis = RECON_BASIS_BOX;
     check(recon_plan_create(&g, &o, &plan));
@@ -236,14 +238,14 @@ static void scan(uint32_t ndim, const uint64_t *n, uint64_t readout, uint64_t sh
 
     /* A list of voxels. */
     uint64_t listed = 37;
-    char *positions = reals(ndim * listed, -3.0, 3.0);
+    char *positions = random_reals(ndim * listed, -3.0, 3.0);
     PUT("voxels", 0, positions, listed, ndim);
     check(recon_options_init(&o, sizeof o));
     g.voxel_count = listed;
     for (uint32_t d = 0; d < ndim; d++) {
         g.voxels[d] = positions + d * listed * real_bytes();
     }
-    void *at_list = room(2 * listed * coils * frames);
+    void *at_list = buffer(2 * listed * coils * frames);
     check(recon_plan_create(&g, &o, &plan));
     check(recon_fhd(plan, kspace, at_list));
     PUT("list_fhd", 1, at_list, listed, coils, frames);
@@ -271,7 +273,8 @@ static void scan(uint32_t ndim, const uint64_t *n, uint64_t readout, uint64_t sh
     PUT("phantom", 1, out_image, n[0], n[1], nz);
     check(recon_phantom_coil_maps(&g, out_image));
     PUT("phantom_maps", 1, out_image, n[0], n[1], nz, coils);
-    double shapes[] = {1.0, 0.1, -0.2, 0.0, 0.5, 0.3, 0.6, 0.4, 0.0, 0.0, -0.5, 0.0, 0.1, 0.0, 0.2, 0.2, 0.3, 0.0, 0.0, 0.0};
+    double shapes[] = {1.0,  0.1, -0.2, 0.0, 0.5, 0.3, 0.6, 0.4, 0.0, 0.0,
+                       -0.5, 0.0, 0.1,  0.0, 0.2, 0.2, 0.3, 0.0, 0.0, 0.0};
     g.frames = 1;
     check(recon_phantom_kspace(&g, shapes, 2, RECON_COILS_RING, 0, out_kspace));
     PUT("phantom_kspace", 1, out_kspace, readout, shots, coils);
@@ -298,7 +301,7 @@ static void scan(uint32_t ndim, const uint64_t *n, uint64_t readout, uint64_t sh
 
 static void trajectories(void) {
     uint64_t dims[] = {7, 6, 5};
-    char *k = room(3 * 11 * 6 * 4);
+    char *k = buffer(3 * 11 * 6 * 4);
     snprintf(prefix, sizeof prefix, "trajectory_%s_", precision == RECON_F64 ? "double" : "single");
     size_t bytes = real_bytes();
 #define AXES(samples) k, k + (samples) * bytes, k + 2 * (samples) * bytes
@@ -315,7 +318,7 @@ static void trajectories(void) {
     g.coordinates[1] = k + 66 * bytes;
     recon_plan *plan;
     check(recon_plan_create(&g, NULL, &plan));
-    void *ramp = room(66);
+    void *ramp = buffer(66);
     check(recon_density(plan, RECON_DENSITY_RAMP, 0, 0, ramp));
     PUT("ramp", 0, ramp, 11, 6);
     free(ramp);

@@ -1,9 +1,12 @@
 function run_tests(varargin)
-%RUN_TESTS  Runs the tests of +recon: all test_*.m beside this file, or those named.
-%   Such a file returns its tests, functions without arguments. Ends with an error when one failed.
-%   The environment tells: RECON_TEST_MEX, the folder of recon_mex (default: the one above), RECON_TEST_REFERENCE, where
-%   the program reference wrote its files (without it test_c_values is skipped, with a line), RECON_TEST_SEED, a number
-%   that the random input comes from (default: the time; it is printed).
+%RUN_TESTS  Runs the tests of +recon: all test_*.m beside this file, or the files named as arguments.
+%   A test file returns its tests, functions without arguments. run_tests ends with an error if a test failed.
+%
+%   Environment variables:
+%
+%       RECON_TEST_MEX        the folder of recon_mex; default: the folder above
+%       RECON_TEST_REFERENCE  the folder with the files of the program reference; without it test_c_values is skipped
+%       RECON_TEST_SEED       the seed of random input; default: the time. It is printed
 here = fileparts(mfilename('fullpath'));
 addpath(fileparts(here));
 addpath(here);
@@ -20,7 +23,7 @@ seed = str2double(getenv('RECON_TEST_SEED'));
 if isnan(seed)
     seed = floor(1e6 * now());
 end
-% Octave's generators and MATLAB's take another kind of seed each.
+% Octave and MATLAB set the seed in different ways.
 seed = mod(seed, 2^31);
 if exist('OCTAVE_VERSION', 'builtin')
     rand('state', seed); %#ok<RAND>
@@ -29,7 +32,7 @@ else
     rng(seed);
 end
 fprintf('%s, RECON_TEST_SEED=%d\n', which('recon_mex'), seed);
-% Many tests need no more than a few samples anywhere; test_warnings turns it on.
+% Many tests have only a few samples around the centre. test_warnings turns this warning on.
 quiet = warning('off', 'recon:Extent');
 restore = onCleanup(@() warning(quiet));
 passed = 0;

@@ -1,5 +1,5 @@
 function tests = test_c_values()
-%TEST_C_VALUES  Every function against what the C API made of the same inputs, as tests/reference.c wrote it.
+%TEST_C_VALUES  Every function against results of the C API for the same input, which tests/reference.c wrote.
 tests = {@values_2d_single, @values_2d_double, @values_3d_single, @values_3d_double, @trajectories};
 end
 
@@ -74,7 +74,7 @@ P = recon.Encoding(k, dims, 'Coils', size(d, 3), 'Frames', size(d, 4), t{:});
 same(P * r('images'), 'plain_forward');
 same(P' * d, 'plain_fhd');
 
-% Reconstructions, from the trajectory and with operators that work on frames one by one or together.
+% Reconstructions, from the trajectory, and with operators that transform frames one by one or together.
 same(recon.fhd(k, d, dims, 'Maps', maps, t{:}), 'fhd');
 same(recon.fhd(E, d), 'fhd');
 same(recon.fhd(k, d, dims, t{:}), 'plain_fhd');
@@ -111,7 +111,7 @@ for i = 1:size(priors, 1)
     check(framewise.worst_image == report.worst_image && framewise.images == report.images, 'their report');
 end
 
-% Around it.
+% Coil maps, combined coils, metrics and phantoms.
 same(recon.coilmaps(k, d, dims, 'Calibration', 8, t{:}), 'estimated_maps');
 same(recon.coilmaps(P, d, 'Calibration', 8), 'estimated_maps');
 methods = {'pipe-menon', 'jackson'};
@@ -170,7 +170,7 @@ array = fread(file, Inf, [words{1} '=>' words{1}]);
 if complex_numbers
     array = complex(array(1:2:end), array(2:2:end));
 end
-% A third dimension of one is no dimension of a 2D image.
+% Files of a 2D image have a third dimension of 1.
 if strncmp(name, '2D', 2) && numel(dims) > 3 && dims(3) == 1
     dims(3) = [];
 end

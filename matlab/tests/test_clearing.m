@@ -1,11 +1,11 @@
 function tests = test_clearing()
-%TEST_CLEARING  clear mex and clear all free all plans. Run last: they clear the tests' functions too.
+%TEST_CLEARING  clear mex and clear all free all plans. These tests run last: they clear the tests' functions too.
 tests = {@clear_mex_frees, @clear_all_frees, @clear_all_within_a_call};
 end
 
 function clear_mex_frees()
 E = recon.Encoding(zeros(10, 2), [8 8]);
-% Octave's clear mex clears a variable of that name.
+% In Octave, clear mex clears a variable with the name mex.
 if exist('OCTAVE_VERSION', 'builtin')
     clear -f recon_mex
 else

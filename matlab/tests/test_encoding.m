@@ -1,7 +1,7 @@
 function tests = test_encoding()
-%TEST_ENCODING  The operator against explicit sums, in every shape that users write, in solvers, copied, saved, deleted.
+%TEST_ENCODING  The operator against explicit sums, in all shapes of arrays, in solvers, copied, saved and deleted.
 tests = {@explicit_sums, @adjointness, @normal_and_rhs, @shapes, @columns, @trajectories_as_users_write_them, ...
-    @classes, @sizes, @in_pcg, @in_lsqr, @in_code_of_ones_own, @weights_by_name, @voxel_lists, @save_and_load, ...
+    @classes, @sizes, @in_pcg, @in_lsqr, @in_a_gradient_descent, @weights_by_name, @voxel_lists, @save_and_load, ...
     @kernel_in_a_file, @info_and_display, @maps_from_the_data, @maps_fail_as_documented};
 end
 
@@ -21,7 +21,7 @@ for i = 1:size(cases, 1)
     for c = 1:3
         y(:, :, c) = reshape(A * (slice(maps, dims, c) .* x(:)), 60, 3);
     end
-    % Coordinates in single precision are other coordinates.
+    % The explicit sums must use the rounded coordinates too.
     slack = 3 * bound + strcmp(kind, 'single') * 2e-6;
     check_close(E * feval(kind, x), feval(kind, y), slack, 'E * x');
     d = complex(randn(60, 3, 3), randn(60, 3, 3));
@@ -50,7 +50,7 @@ s = maps(:, c);
 end
 
 function adjointness()
-% <E x, y> = <x, E' y> holds to rounding, whatever the tolerance.
+% <E x, y> = <x, E' y> holds up to rounding for any tolerance.
 cases = {[20 17], 'double', 1e-13; [20 17], 'single', 1e-5; [9 8 7], 'double', 1e-13};
 for i = 1:size(cases, 1)
     [dims, kind, bound] = cases{i, :};
@@ -114,8 +114,8 @@ cube = recon.Encoding(k3, [6 5 4]);
 check(isequal(size(cube * ones(6, 5, 4)), [12 9]), '3D');
 check(isequal(size(cube' * ones(12, 9, 2)), [6 5 4 2]), '3D coils');
 check(isequal(size(recon.Encoding(k3, 6)' * ones(12, 9)), [6 6 6]), 'one size for all axes');
-check(isequal(size(recon.phantom.image(int32(6))), [6 6]) && isequal(size(recon.trajectory.radial(uint8(3), 4)), [4 3 2]), ...
-    'whole numbers of any class');
+check(isequal(size(recon.phantom.image(int32(6))), [6 6]), 'a size of an integer class');
+check(isequal(size(recon.trajectory.radial(uint8(3), 4)), [4 3 2]), 'counts of an integer class');
 
 % A dimension of one, and one sample.
 thin = recon.Encoding(rand(30, 2) - 0.5, [12 1]);
@@ -133,7 +133,7 @@ x = complex(randn(dims), randn(dims));
 y = E * x;
 check(isequal(E * x(:), y(:)), 'a column in, a column out');
 z = E' * y;
-check(isequal(E' * y(:), z(:)), 'likewise back');
+check(isequal(E' * y(:), z(:)), 'back, as a column');
 A = E.matrix();
 check(isequal(A * x(:), y(:)) && isequal(A' * y(:), z(:)) && isequal(A' * y, z(:)), 'the matrix gives columns');
 single_coil = recon.Encoding(rand(40, 2) - 0.5, dims).matrix();
@@ -154,7 +154,7 @@ check(isequal(recon.Encoding(reshape(k, [], 2), dims) * x, y(:)), '[samples 2]')
 c = complex(k(:, :, 1), k(:, :, 2));
 check(isequal(recon.Encoding(c, dims) * x, y), 'kx + i ky, [readout shots]');
 check(isequal(recon.Encoding(c(:), dims) * x, y(:)), 'kx + i ky, a column');
-% The edge, as linspace(-0.5, 0.5, n) gives it, is the frequency -0.5, and so is what rounding takes past it.
+% 0.5, the last value of linspace(-0.5, 0.5, n), is the frequency -0.5, also with a rounding error above 0.5.
 edge = [0.5 0.5; -0.5 -0.5; 0.5 -0.5; 0.50000001 -0.50000001];
 y = recon.Encoding(edge, dims) * x;
 check(all(y == y(1)), '0.5 is -0.5');
@@ -167,7 +167,8 @@ k = rand(50, 2) - 0.5;
 D = recon.Encoding(k, [8 8]);
 check(strcmp(D.precision, 'double') && isa(D * ones(8), 'double') && isa(D * ones(8, 'single'), 'single'), 'double');
 S = recon.Encoding(single(k), [8 8]);
-check(strcmp(S.precision, 'single') && isa(S * ones(8), 'double') && isa(S' * ones(50, 1, 'single'), 'single'), 'single');
+check(strcmp(S.precision, 'single') && isa(S * ones(8), 'double'), 'single');
+check(isa(S' * ones(50, 1, 'single'), 'single'), 'single, with single data');
 check(strcmp(recon.Encoding(k, [8 8], 'Precision', 'single').precision, 'single'), 'asked for');
 check(strcmp(recon.Encoding(k, [], 'Maps', ones(8, 8, 2, 'single')).precision, 'single'), 'of the maps');
 x = randn(8);
@@ -214,7 +215,7 @@ check_close(reshape(x, 24, 24), complex(truth), 1e-2, 'lsqr');
 end
 
 function x = own_lsqr(A, b, iterations)
-% Paige and Saunders 1982, with the operator in the matrix's place: Octave 7 has no lsqr.
+% Paige and Saunders 1982, with the operator as the matrix: Octave 7 has no lsqr.
 x = zeros(size(A, 2), 1);
 beta = norm(b);
 u = b / beta;
@@ -245,8 +246,8 @@ for i = 1:iterations
 end
 end
 
-function in_code_of_ones_own()
-% A gradient descent in natural shapes.
+function in_a_gradient_descent()
+% A gradient descent on arrays in the shapes of images and data.
 [E, y, truth] = scan();
 x = zeros(24);
 v = ones(24);
@@ -287,7 +288,7 @@ k = recon.trajectory.radial(7, 20);
 maps = complex(randn(10, 8, 3), randn(10, 8, 3));
 E = recon.Encoding(k, [10 8], 'Maps', maps, 'Weights', 'ramp', 'Tolerance', 1e-6, 'Threads', 1);
 y = E * ones(10, 8);
-% What MATLAB does with the object itself; Octave cannot save objects.
+% MATLAB calls saveobj and loadobj itself; Octave cannot save objects.
 saved = saveobj(E'); %#ok<NASGU>
 file = [tempname() '.mat'];
 cleanup = onCleanup(@() delete(file));
@@ -332,16 +333,16 @@ k = recon.trajectory.radial(60, 64);
 d = recon.phantom.kspace(k, dims, 'Coils', 4);
 maps = recon.coilmaps(k, d, dims);
 check(isequal(size(maps), [dims 4]), 'maps');
-check(isequal(recon.cg(k, d, dims, 'Maps', 'data', 'Iterations', 3), recon.cg(k, d, dims, 'Maps', maps, 'Iterations', 3)), ...
-    '''data'' is coilmaps');
+expected = recon.cg(k, d, dims, 'Maps', maps, 'Iterations', 3);
+check(isequal(recon.cg(k, d, dims, 'Maps', 'data', 'Iterations', 3), expected), '''data'' is coilmaps');
 x = recon.cg(k, d, dims, 'Maps', 'data', 'Iterations', 10);
 q = recon.metrics(abs(x), recon.phantom.image(dims), 'Scale', 'best');
 check(q.percent_error < 40, 'an image');
 end
 
 function maps_fail_as_documented()
-% The table of docs/matlab.md, on the brain of the examples, whose errors are printed: what the maps' error is that the
-% true maps have not, where the calibration is too narrow, the centre missing, the phase strong, and in noise.
+% The table of docs/matlab.md, on the brain of the examples: errors of estimated maps, and of images with these maps and
+% with the true maps. Calibration too small, no centre of k-space, strong phase, and noise.
 folder = fullfile(fileparts(fileparts(mfilename('fullpath'))), 'examples', 'private');
 here = cd(folder);
 shapes = brain();
@@ -351,8 +352,8 @@ truth = recon.phantom.image(n, 'Shapes', shapes);
 k = recon.trajectory.radial(24, 384, 'Order', 'golden');
 outer = k(hypot(k(:, 1, 1), k(:, 1, 2)) >= 1 / 192, :, :);
 phase = exp(2i * pi * 12 * ((0:191).' - 96) / 192);
-% What is changed; trajectory, image, noise, calibration; bounds of the maps' error, and of the image's over that with the
-% true maps.
+% Name; trajectory, image, noise, calibration; bounds of the maps' error in percent; bounds of the image's error divided
+% by the error with the true maps.
 cases = {'nothing', k, truth, 40, 24, [0 4], [0.9 1.05]; 'a calibration of 4', k, truth, 40, 4, [15 30], [1.02 1.3]; ...
     'a calibration of 48', k, truth, 40, 48, [0 4], [0.8 1.05]; ...
     'no samples at the centre', outer, truth, 40, 24, [20 40], [1.7 3]; ...
@@ -372,7 +373,7 @@ true_maps = recon.phantom.coilmaps(n, 8);
 d = recon.phantom.noise(recon.Encoding(k, n, 'Maps', true_maps, 'Tolerance', 1e-5) * object, snr);
 rss = sqrt(sum(abs(true_maps).^2, 3));
 maps = recon.coilmaps(k, d, n, 'Calibration', calibration);
-% The part of the true sensitivities that is not along the estimate, whose length is 1.
+% The part of the true sensitivities that is orthogonal to the estimate. The estimate has unit norm.
 along = abs(sum(conj(maps) .* true_maps, 3)) ./ rss;
 part = max(0, 1 - along.^2);
 maps_error = 100 * sqrt(mean(part(abs(object) > 0.1)));
@@ -384,7 +385,7 @@ for i = 1:2
     q = recon.metrics(abs(x), abs(object) .* rss, 'Scale', 'best');
     errors(i) = q.percent_error;
 end
-fprintf('  %s: maps %.1f %% (outside the object %.1f), image %.1f %%, with the true maps %.1f %%\n', what, maps_error, ...
-    outside, errors);
+fprintf('  %s: maps %.1f %% (outside the object %.1f), image %.1f %%, with the true maps %.1f %%\n', what, ...
+    maps_error, outside, errors);
 ratio = errors(1) / errors(2);
 end

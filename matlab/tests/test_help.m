@@ -1,5 +1,5 @@
 function tests = test_help()
-%TEST_HELP  Every function has help that reads like MATLAB's own, and every example in it runs.
+%TEST_HELP  Every function has help in the form of MATLAB's help, and every example in it runs.
 tests = {@every_function_has_help, @contents_lists_them, @examples_run, @images_are_shown_upright};
 end
 
@@ -12,7 +12,8 @@ for i = 1:size(folders, 1)
     for j = 1:numel(files)
         name = files(j).name(1:end - 2);
         if ~strcmp(name, 'Contents')
-            list(end + 1, :) = {[folders{i, 2} name], name, fullfile(package, folders{i, 1}, files(j).name)}; %#ok<AGROW>
+            file = fullfile(package, folders{i, 1}, files(j).name);
+            list(end + 1, :) = {[folders{i, 2} name], name, file}; %#ok<AGROW>
         end
     end
 end
@@ -59,7 +60,7 @@ for i = 1:size(list, 1)
     code = lines(start + 1:end);
     code = code(1:find(cellfun(@isempty, regexp([code, {'%'}], '^%       ', 'once')), 1) - 1);
     code = regexprep(code, '^%', '');
-    % Pictures are the examples' own.
+    % Without the lines that draw.
     code = code(cellfun(@isempty, regexp(code, '^ *(recon\.show|plot)\(', 'once')));
     run_example(strjoin(code, sprintf('\n')));
     count = count + 1;
@@ -72,12 +73,14 @@ evalc(code);
 end
 
 function images_are_shown_upright()
-% recon.show is the only one that draws images: imagesc(abs(x)) lays the head on its side.
+% Only recon.show may draw images: imagesc(abs(x)) lays the head on its side.
 list = functions();
 folder = fileparts(fileparts(list{1, 3}));
 examples = dir(fullfile(folder, 'examples', '*.m'));
-files = [list(:, 3); {fullfile(folder, 'examples', 'private', 'panels.m'); fullfile(fileparts(folder), 'docs', 'matlab.md')}];
-files = [files; arrayfun(@(f) fullfile(folder, 'examples', f.name), examples, 'UniformOutput', false)];
+panels = fullfile(folder, 'examples', 'private', 'panels.m');
+page = fullfile(fileparts(folder), 'docs', 'matlab.md');
+examples = arrayfun(@(f) fullfile(folder, 'examples', f.name), examples, 'UniformOutput', false);
+files = [list(:, 3); {panels; page}; examples];
 count = 0;
 for i = 1:numel(files)
     lines = strsplit(fileread(files{i}), sprintf('\n'));

@@ -1,5 +1,5 @@
 function tests = test_lifetime()
-%TEST_LIFETIME  Plans are freed with their last operator, or by delete; nothing grows.
+%TEST_LIFETIME  Plans are freed with their last operator, or by delete. Memory does not grow.
 tests = {@freed_with_the_last_copy, @failed_plans_leave_nothing, @nothing_grows, @errors_do_not_grow_either};
 end
 
@@ -72,7 +72,7 @@ error('recontest:noerror', 'no error');
 end
 
 function measure(f, count)
-% Bytes that the process holds, by /proc; elsewhere only the calls are made.
+% Growth of the process in bytes, from /proc. Without /proc it only makes the calls.
 for i = 1:100
     f();
 end

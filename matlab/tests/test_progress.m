@@ -1,5 +1,5 @@
 function tests = test_progress()
-%TEST_PROGRESS  What recon.cg tells while it works, and that it can be stopped.
+%TEST_PROGRESS  Progress functions of recon.cg: what they are called with, and how they stop it.
 tests = {@function_is_called, @printed, @errors_stop_it, @functions_may_do_anything};
 end
 
@@ -46,7 +46,7 @@ end
 end
 
 function functions_may_do_anything()
-% Delete the operator that is at work, make others, use it, solve with it.
+% Deletes the operator during its solution, makes other operators, uses the operator, and solves with it.
 k = recon.trajectory.radial(10, 20);
 d = recon.phantom.kspace(k, [10 10]);
 expected = recon.cg(k, d, [10 10], 'Iterations', 3);
@@ -58,7 +58,8 @@ check(recon_mex('plans') == before, 'the plan goes afterwards');
 E = recon.Encoding(k, [10 10]);
 check(isequal(recon.cg(E, d, 'Iterations', 3, 'Progress', @(p) make_many(k)), expected), 'nor by other operators');
 check(isequal(recon.cg(E, d, 'Iterations', 3, 'Progress', @(p) E * ones(10)), expected), 'nor by its use');
-check(isequal(recon.cg(E, d, 'Iterations', 3, 'Progress', @(p) recon.cg(E, d, 'Iterations', 1)), expected), 'nor by another');
+within = @(p) recon.cg(E, d, 'Iterations', 1);
+check(isequal(recon.cg(E, d, 'Iterations', 3, 'Progress', within), expected), 'nor by another');
 end
 
 function make_many(k)

@@ -1,17 +1,18 @@
 function tests = test_shapes()
-%TEST_SHAPES  An array whose dimensions are in another order is an error that says how to permute it, in every function.
-%   The table is that of rows below: a new function or argument is a line there.
+%TEST_SHAPES  An array with its dimensions in another order is an error that says how to permute it, in every function.
+%   The function rows has the table of all arguments. A new function or argument needs a line there.
 tests = {@every_other_order_is_refused, @every_function_is_in_the_table, @rows_are_not_columns, @both_are_named, ...
-    @square_arrays_are_taken_as_they_are, @one_column_of_everything, @nothing_is_empty, @gpu_arrays_of_single_are_single};
+    @square_arrays_are_taken_as_they_are, @one_column_of_everything, @nothing_is_empty, ...
+    @gpu_arrays_of_single_are_single};
 end
 
 function list = rows()
-% A row: what, the function of one array, that array, its variable in messages ('' where no permutation of it is told),
-% and, where some other orders are as good, a function of the order: how the result's dimensions are permuted then, []
-% where the order must be refused, NaN where nothing can tell.
+% A row: a name, a function of one array, that array, its variable in messages ('' where messages have no permutation of
+% it), and [] or a function. The function is for arrays that are valid in some other orders. For an order it returns the
+% permutation of the result, [] where the order must be refused, and NaN where sizes cannot decide.
 list = cell(0, 5);
 for ndim = 2:3
-    % All sizes differ, and none is the product of others.
+    % All sizes differ, and no size is a product of others.
     n = [9 8 6];
     n = n(1:ndim);
     k = rand(13, 5, ndim) - 0.5;
@@ -133,8 +134,8 @@ end
 end
 
 function list = on_data(what, k, d, n, leading)
-% Functions of a trajectory and data: the data, and the trajectory. Where nothing tells coils from frames, the images
-% come in the order of the data.
+% Rows for the functions of a trajectory and data, with either of the two in another order. Where sizes cannot tell
+% coils from frames, the images are in the order of the data.
 name = @(f) sprintf('%s, %s', f, what);
 pages = [];
 if ndims(d) == leading + 2
@@ -151,7 +152,7 @@ list = {
     name('k of recon.coilmaps'), @(k) recon.coilmaps(k, d, n, 'Calibration', 4, t{:}), k, 'k', []
     };
 if leading == 1
-    % One dimension of samples says nothing about the shape of the trajectory: its samples are the column's, in order.
+    % Data with one dimension of samples fit a trajectory of any shape.
     list = list(1:3, :);
 elseif ndims(d) == 3
     list(end + 1, :) = {name('recon.coilmaps'), @(d) recon.coilmaps(k, d, n, 'Calibration', 4, t{:}), d, 'd', []};
@@ -159,7 +160,7 @@ end
 end
 
 function order = pages_of(order, leading, ndim)
-% Of data whose coils and frames are exchanged the images are.
+% Data with coils and frames exchanged give images with coils and frames exchanged.
 if isequal(order, [1:leading, leading + 2, leading + 1])
     order = [1:ndim, ndim + 2, ndim + 1];
 else
@@ -168,7 +169,7 @@ end
 end
 
 function order = keeps_coordinates(order)
-% [shots readout dims] is a trajectory too: the same samples in another order, and so is the result.
+% [shots readout dims] is also a trajectory: the samples and the result are in another order.
 if order(end) == numel(order)
     order = [order(1:end - 1), numel(order)];
 else
@@ -177,7 +178,7 @@ end
 end
 
 function order = coils_or_frames(order, leading)
-% Where coils stand in front of frames, and nothing tells one from the other: the only orders that cannot be refused.
+% Coils and frames exchanged are the only orders that cannot be refused: sizes cannot tell one from the other.
 if isequal(order(1:leading), 1:leading)
     order = NaN;
 else
@@ -248,8 +249,8 @@ flag = isequal(size(a), size(b)) && norm(a(:) - b(:)) <= 1e-9 * norm(b(:));
 end
 
 function problem = wrong_error(e, array, name, f, expected, in_any_order)
-% The error has an identifier and names the size; its remedy, taken by its word, leads to the result, or to its numbers
-% in another order where another order is as good.
+% '' where the error is right: it has an identifier, names the size, and its remedy leads to the expected result. With
+% in_any_order the result may have its numbers in another order.
 problem = '';
 if ~strncmp(e.identifier, 'recon:', 6)
     problem = sprintf('ends with the error %s (%s)', e.identifier, e.message);
@@ -259,8 +260,8 @@ if isempty(name)
     return
 end
 for attempt = 1:3
-    if isempty(strfind(e.message, recon.internal.sizes(size(array)))) %#ok<STREMP>
-        % Only where the data are what the message speaks of first.
+    if isempty(strfind(e.message, recon.internal.size_text(size(array)))) %#ok<STREMP>
+        % A message about k may name the size of the data only.
         if ~strcmp(name, 'k')
             problem = sprintf('ends with an error that does not name the size: %s', e.message);
             return
@@ -288,7 +289,7 @@ problem = sprintf('has remedies that lead nowhere: %s', e.message);
 end
 
 function every_function_is_in_the_table()
-% But those that take no array, recon.fbp, which is not in this version, and what treats each element by itself.
+% Exempt are functions without an array, recon.fbp (not in this version), and functions of each element.
 list = rows();
 code = strjoin(cellfun(@func2str, list(:, 2), 'UniformOutput', false), ' ');
 exempt = {'recon.build', 'recon.devices', 'recon.version', 'recon.fbp', 'recon.show', 'recon.phantom.noise', ...
@@ -315,7 +316,7 @@ check(isequal(size(recon.phantom.noise(ones(3, 1, 4), 10)), [3 1 4]), 'noise for
 end
 
 function rows_are_not_columns()
-% One rule: samples, voxels and weights in one dimension are columns, an image size is a row.
+% Samples, voxels and weights in one dimension are columns. An image size is a row.
 k = rand(60, 2) - 0.5;
 n = [9 8];
 d = complex(randn(60, 1), randn(60, 1));
@@ -328,14 +329,14 @@ check_error(@() E.matrix()' * d.', 'recon:SizeMismatch', 'permute(y, [2 1])');
 M = recon.Encoding(rand(12, 5, 2) - 0.5, [], 'Maps', ones(9, 8, 3));
 check_error(@() M' * ones(1, 180), 'recon:SizeMismatch', 'permute(y, [2 1])');
 check_error(@() recon.fhd(k, d, n.'), 'recon:InvalidArgument', 'give a row');
-% What has one row by its nature is no row in this sense.
+% A trajectory [1 readout 2] and an image [1 ny] have one row, and are valid.
 thin = recon.Encoding(reshape(k, 1, 60, 2), [1 8]);
 y = thin * complex(randn(1, 8));
 check(isequal(size(y), [1 60]) && isequal(size(thin' * y), [1 8]), 'a readout of one sample, an image of one row');
 end
 
 function both_are_named()
-% Neither a trajectory nor data are wrong by themselves: the error gives both sizes, and a remedy for each.
+% Either the trajectory or the data are in another order: the error has both sizes, and a remedy for each.
 k = permute(recon.trajectory.radial(5, 12), [2 1 3]);
 d = ones(12, 5, 3);
 functions = {@recon.fhd, @recon.grid, @recon.cg, @recon.coilmaps};
@@ -351,7 +352,7 @@ end
 check_error(@() recon.fhd(k, d, [8 8], 'Maps', ones(8, 8, 4)), 'recon:SizeMismatch', '5 x 12 x 4');
 check_error(@() recon.fhd(k, ones(5, 11), [8 8]), 'recon:SizeMismatch', '5 x 11');
 check_error(@() recon.Encoding(k, [8 8 8]), 'recon:SizeMismatch', 'k has 2 coordinates');
-% Coils, where they are known, are told from frames.
+% A known number of coils tells coils from frames.
 S = ones(8, 8, 3);
 check_error(@() recon.fhd(k, ones(5, 12, 4, 3), [8 8], 'Maps', S), 'recon:SizeMismatch', 'permute(d, [1 2 4 3])');
 check_error(@() recon.fhd(k, ones(5, 12, 4, 3), [8 8], 'Coils', 3), 'recon:SizeMismatch', 'permute(d, [1 2 4 3])');
@@ -359,7 +360,7 @@ check_error(@() recon.Encoding(k, [8 8], 'Coils', 3)' * ones(5, 12, 2), 'recon:S
 end
 
 function square_arrays_are_taken_as_they_are()
-% Sizes cannot tell a square array from its transpose: documented, in docs/matlab.md.
+% Sizes cannot tell a square array from its transpose, as docs/matlab.md says.
 k = rand(8, 8, 2) - 0.5;
 d = complex(randn(8), randn(8));
 E = recon.Encoding(k, [6 6], 'Method', 'exact');
@@ -376,7 +377,7 @@ list = [x(:), y(:)];
 end
 
 function one_column_of_everything()
-% Samples or voxels in one dimension are the same numbers.
+% Arrays with samples or voxels in one dimension give the same numbers.
 k = rand(12, 5, 2) - 0.5;
 n = [9 8];
 S = complex(randn([n 3]), randn([n 3]));
@@ -397,7 +398,7 @@ check(isequal(frames, recon.cg(k, cat(4, d, d), n, 'Maps', S, 'Iterations', 1, '
 end
 
 function nothing_is_empty()
-% No option of any function may be empty: the error says what to give. The functions tell their options themselves.
+% No option of any function may be empty: the error says what to give. The names come from each function's own error.
 k = rand(12, 5, 2) - 0.5;
 d = ones(12, 5);
 n = [9 8];
@@ -442,7 +443,7 @@ check_error(@() recon.grid(k, d, n, 'Weights', []), 'recon:InvalidArgument', 'pi
 check_error(@() recon.fhd(k, d, n, 'Voxels', []), 'recon:InvalidArgument', '[voxels 2]');
 check_error(@() recon.fhd(k, d, n, 'Method', ''), 'recon:InvalidArgument', '''exact''');
 check_error(@() recon.density(k, n, 'Method', ''), 'recon:InvalidArgument', '''jackson''');
-% The one meaning of empty, which the help tells: the size of the maps.
+% Only the image size may be empty, beside maps.
 check(isequal(size(recon.fhd(k, d, [], 'Maps', ones(n))), n), 'no image size beside maps');
 end
 
@@ -458,8 +459,8 @@ error('recontest:options', '%s takes any option', func2str(f));
 end
 
 function gpu_arrays_of_single_are_single()
-% A stand-in for MATLAB's gpuArray: isa(x, 'single') is false of one, what it holds underlyingType tells, and in
-% releases before it classUnderlying.
+% mock/gpuArray.m replaces MATLAB's gpuArray. isa(x, 'single') is false for a gpuArray. The class of its numbers is that
+% of underlyingType, or of classUnderlying before R2020b.
 mock = fullfile(fileparts(mfilename('fullpath')), 'mock');
 before = addpath(mock);
 cleanup = onCleanup(@() path(before));
@@ -484,9 +485,9 @@ E = recon.internal.setup('recon.fhd', k, gpuArray(single(d)), [{n}, host], {});
 check(strcmp(E.precision, 'single'), 'the data');
 E = recon.internal.setup('recon.fhd', single(k), gpuArray(d), [{n}, host], {});
 check(strcmp(E.precision, 'double'), 'the data in double precision');
-check(isa(recon.phantom.kspace(single(k), n), 'single') && strcmp(recon.internal.class_of(gpuArray(1i)), 'double'), ...
-    'and all else');
-% Shapes are those of any array.
+check(isa(recon.phantom.kspace(single(k), n), 'single'), 'k-space data of a phantom');
+check(strcmp(recon.internal.number_class(gpuArray(1i)), 'double'), 'complex numbers');
+% The same rules for shapes.
 check_error(@() recon.Encoding(gpuArray(permute(k, [3 1 2])), n, host{:}), 'recon:SizeMismatch', 'permute(k, [2 3 1])');
 check_error(@() recon.fhd(k, gpuArray(d.'), n, host{:}), 'recon:SizeMismatch', 'permute(d, [2 1])');
 end

@@ -4,7 +4,7 @@ tests = {@the_head_stands_upright, @pages_stand_side_by_side, @wrong_arguments};
 end
 
 function picture = drawn(varargin)
-% What is seen of an image, from its top row on; and the range of grey.
+% The picture as it is seen, from its top row; and the range of grey.
 quiet = [warning('off', 'Octave:gnuplot-graphics'), warning('off', 'Octave:some-toolkit')];
 restore = onCleanup(@() warning(quiet));
 window = figure('Visible', 'off');
@@ -20,8 +20,8 @@ picture.grey = isequal(get(spot, 'Colormap'), gray(256));
 end
 
 function the_head_stands_upright()
-% Shepp and Logan's head is longer than wide, with the round grey of density 0.3 above the middle, and the three small
-% lesions below; the larger dark ellipse is on the left.
+% Shepp and Logan's head is longer than wide. The round grey ellipse of density 0.3 is above the middle, and the three
+% small lesions are below it. The larger dark ellipse is on the left.
 x = recon.phantom.image([101 121]);
 picture = drawn(x .* exp(1i));
 rows = picture.rows;

@@ -1,11 +1,11 @@
 function tests = test_warnings()
-%TEST_WARNINGS  What may make an image other than the one that is wanted is said, once for each operator.
+%TEST_WARNINGS  Warnings are given where an image may be wrong, once for each operator.
 tests = {@coordinates_divided_once_too_often, @ordinary_trajectories_say_nothing, @once_for_an_operator, ...
     @errors_of_warnings_leave_nothing, @all_are_given_out};
 end
 
 function [count, text] = warnings_of(identifier, f)
-% How often f() warned so: lastwarn, and what is printed, are all that MATLAB and Octave tell a program.
+% How many warnings f() gave, which must have this identifier. A program can only read lastwarn and the printed text.
 lastwarn('', '');
 printed = evalc('f();');
 [text, last] = lastwarn();
@@ -37,7 +37,8 @@ list = {
 end
 
 function coordinates_divided_once_too_often()
-% It passes as a scan of a part of k-space, and blurs: one warning of each function, which can be turned off.
+% These data look like a scan of the centre of k-space, and the image is blurred. Each function warns once, and the
+% warning can be turned off.
 restore = heard(); %#ok<NASGU>
 n = [32 24];
 k = recon.trajectory.radial(20, 64) / 32;
@@ -77,15 +78,16 @@ made = [];
         made = recon.Encoding(k, [32 24]);
     end
 check(warnings_of('recon:Extent', @make) == 1, 'when it is made');
-calls = {@() made * ones(32, 24), @() made' * ones(64, 20), @() made.normal(ones(32, 24)), @() made.rhs(ones(64, 20)), ...
-    @() recon.cg(made, ones(64, 20), 'Iterations', 1), @() recon.grid(made, ones(64, 20)), @() made.info(), @() made'};
+calls = {@() made * ones(32, 24), @() made' * ones(64, 20), @() made.normal(ones(32, 24)), ...
+    @() made.rhs(ones(64, 20)), @() recon.cg(made, ones(64, 20), 'Iterations', 1), ...
+    @() recon.grid(made, ones(64, 20)), @() made.info(), @() made'};
 for i = 1:numel(calls)
     check(warnings_of('', calls{i}) == 0, [func2str(calls{i}) ' does not warn again']);
 end
 end
 
 function errors_of_warnings_leave_nothing()
-% Where the user makes errors of warnings, there is one, with its identifier, and no plan is left.
+% Where the user turns the warning into an error, the error has its identifier, and no plan is left.
 k = recon.trajectory.radial(20, 64) / 32;
 before = recon_mex('plans');
 state = warning('error', 'recon:Extent'); %#ok<CTPCT>
@@ -97,7 +99,7 @@ check(recon_mex('plans') == before, 'nothing is left');
 end
 
 function all_are_given_out()
-% Whatever the library warns of is given out, each by its identifier.
+% All warnings of the library are given, each with its identifier.
 restore = heard(); %#ok<NASGU>
 plan = recon.internal.Plan(struct('k', zeros(4, 2), 'dims', [8 8], 'precision', 'double'), struct());
 check(numel(plan.warnings) == 1 && strcmp(plan.warnings.identifier, 'recon:Extent'), 'all samples at the centre');

@@ -1,9 +1,9 @@
 classdef Plan < handle
-%PLAN  Owner of one plan of the library: it is freed with the last copy of this handle.
-%   Made by recon.Encoding. For internal use.
+%PLAN  Owner of one plan of the library. The plan is freed with the last copy of this handle.
+%   recon.Encoding makes it. For internal use.
     properties
-        id = []   % uint64, of recon_mex; [] once released
-        warnings  % what the library warns of: identifier, text
+        id = []   % the handle of recon_mex, uint64; [] after release
+        warnings  % the library's warnings: identifier, text
     end
     methods
         function plan = Plan(geometry, options)

@@ -1,5 +1,5 @@
 function values = defaults(values, own)
-%DEFAULTS  Values, and in their place those that were given. For internal use.
+%DEFAULTS  Default values, replaced by the values that the user gave. For internal use.
 given = fieldnames(own);
 for i = 1:numel(given)
     values.(given{i}) = own.(given{i});

@@ -1,9 +1,9 @@
 function dims = image_size(dims, ndim, what)
-%IMAGE_SIZE  An image size as a row of ndim doubles, from any class of real numbers; one number stands for all of them.
-%   Where ndim is [], 2 or 3 as they are given, 2 for one number. For internal use.
+%IMAGE_SIZE  An image size as a row of ndim doubles, from any class of real numbers. For internal use.
+%   One number is the size along every dimension. If ndim is [], the row keeps its entries, and one number gives two.
 if ~isnumeric(dims) || ~isreal(dims) || issparse(dims) || isempty(dims) || size(dims, 1) ~= 1 || ~ismatrix(dims)
     error('recon:InvalidArgument', '%s is a %s %s: give a row, [nx ny] or [nx ny nz]', what, ...
-        recon.internal.sizes(size(dims)), class(dims));
+        recon.internal.size_text(size(dims)), class(dims));
 end
 dims = double(dims);
 if isscalar(dims)

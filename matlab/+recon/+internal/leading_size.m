@@ -1,5 +1,5 @@
 function [dims, list] = leading_size(list)
-%LEADING_SIZE  An image size in front of name-value arguments, [] where there is none. For internal use.
+%LEADING_SIZE  The image size before the name-value arguments, or []. For internal use.
 dims = [];
 if ~isempty(list) && isnumeric(list{1})
     dims = list{1};

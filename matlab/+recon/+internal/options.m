@@ -1,7 +1,7 @@
 function [own, others] = options(name, list, own_names, other_names)
-%OPTIONS  Sorts name-value arguments: own ones into a structure, others into a list to be passed on.
-%   Names are compared without regard to case. A structure of options may stand for the list. No value may be empty.
-%   For internal use.
+%OPTIONS  Sorts name-value arguments. For internal use.
+%   Options in own_names go into the structure own, options in other_names into the list others. The case of names does
+%   not matter. The list may also be one structure of options. No value may be empty.
 if numel(list) == 1 && isstruct(list{1}) && numel(list{1}) == 1
     list = reshape([fieldnames(list{1}), struct2cell(list{1})].', 1, []);
 end
@@ -14,12 +14,13 @@ for i = 1:2:numel(list)
         given = char(given);
     end
     if ~ischar(given) || size(given, 1) ~= 1
-        error('recon:InvalidArgument', '%s: argument %d of the options is a %s: options are pairs of a name and a value', ...
-            name, i, class(given));
+        error('recon:InvalidArgument', ...
+            '%s: argument %d of the options is a %s: options are pairs of a name and a value', name, i, class(given));
     end
     match = find(strcmpi(given, known), 1);
     if isempty(match)
-        error('recon:UnknownOption', '%s: there is no option ''%s''. Options are: %s', name, given, strjoin(known, ', '));
+        error('recon:UnknownOption', '%s: there is no option ''%s''. Options are: %s', name, given, ...
+            strjoin(known, ', '));
     end
     if i == numel(list)
         error('recon:InvalidArgument', '%s: the option ''%s'' has no value', name, given);
@@ -30,7 +31,7 @@ for i = 1:2:numel(list)
     end
     if isempty(value)
         error('recon:InvalidArgument', '%s: the option ''%s'' is empty (a %s %s): give %s, or leave the option out', ...
-            name, known{match}, recon.internal.sizes(size(value)), class(value), wanted(name, known{match}));
+            name, known{match}, recon.internal.size_text(size(value)), class(value), wanted(name, known{match}));
     end
     if match <= numel(own_names)
         own.(known{match}) = value;

@@ -1,5 +1,5 @@
 function progress(p)
-%PROGRESS  Prints where recon.cg stands, twice a second. For internal use.
+%PROGRESS  Prints the progress of recon.cg, twice a second. For internal use.
 persistent printed
 last = p.iteration == p.iterations && p.image == p.images;
 if isempty(printed) || p.iteration == 0 && p.image == 1 || last || toc(printed) > 0.5

@@ -1,15 +1,16 @@
 function [encoding, own, rest] = setup(name, first, data, list, own_names)
-%SETUP  The operator for a reconstruction: the one that was given, or one made from trajectory, image size and options.
-%   The data fit it. rest is the shape of the result behind that of an image: coils, frames. For internal use.
+%SETUP  The operator for a reconstruction, after a check of the data's size. For internal use.
+%   first is an operator, or a trajectory: then list has the image size and the options of a new operator. own are the
+%   options in own_names. rest are the dimensions of the result behind those of an image: coils, frames.
 what = [name ': the k-space data'];
-recon.internal.numbers(data, what);
+recon.internal.need_numbers(data, what);
 if isa(first, 'recon.Encoding')
     own = recon.internal.options(name, list, own_names, {});
     encoding = first;
     if encoding.adjoint
         error('recon:InvalidArgument', '%s: this is an adjoint operator, E'': give E', name);
     end
-    rest = encoding.image_rest(data, what, 'd');
+    rest = encoding.dims_behind_image(data, what, 'd');
     return
 end
 [dims, list] = recon.internal.leading_size(list);
@@ -26,14 +27,14 @@ if ~isempty(given.Maps) && ~estimate
         error('recon:UnknownValue', '%s: Maps is ''%s'': give an array, or ''data'' to estimate them from the data', ...
             name, given.Maps);
     end
-    [~, ~, coils] = recon.internal.image_of(ndim, dims, given.Maps, given.Voxels);
+    [~, ~, coils] = recon.internal.image_and_coils(ndim, dims, given.Maps, given.Voxels);
 end
 if ~isempty(coils)
-    coils = recon.internal.count(coils, 'Coils');
+    coils = recon.internal.one_number(coils, 'Coils');
 end
-rest = [coils, recon.internal.fit_data(data, samples, coils, what, 'd')];
+rest = [coils, recon.internal.check_data_size(data, samples, coils, what, 'd')];
 sizes = [rest, 1, 1];
-others = [{'Coils', sizes(1), 'Frames', prod(sizes(2:end)), 'Precision', recon.internal.class_of(data)}, others];
+others = [{'Coils', sizes(1), 'Frames', prod(sizes(2:end)), 'Precision', recon.internal.number_class(data)}, others];
 if estimate
     found = find(strcmp(others(1:2:end), 'Maps'), 1, 'last');
     plain = others;
@@ -41,7 +42,7 @@ if estimate
     estimator = recon.Encoding(first, dims, plain{:});
     others{2 * found} = recon.coilmaps(estimator, data);
     delete(estimator);
-    % What this operator warned of the next one, of the same trajectory, need not say again.
+    % The first operator gave the warnings of this trajectory already.
     quiet = [warning('off', 'recon:Extent'), warning('off', 'recon:Tolerance')];
     restore = onCleanup(@() warning(quiet));
 end

@@ -1,5 +1,5 @@
 function maps = coilmaps(dims, coils, varargin)
-%COILMAPS  Sensitivities of coils evenly spaced around the field of view.
+%COILMAPS  Sensitivity maps of coils at equal distances around the field of view.
 %   S = recon.phantom.coilmaps(dims, coils) is complex, [nx ny coils] or [nx ny nz coils]. The option 'Precision',
 %   'double' or 'single', sets its class.
 %
@@ -8,10 +8,10 @@ function maps = coilmaps(dims, coils, varargin)
 %       recon.show(S)
 %
 %   See also recon.phantom.kspace.
-recon.internal.need(nargin, 2, 'recon.phantom.coilmaps(dims, coils)');
+recon.internal.need_arguments(nargin, 2, 'recon.phantom.coilmaps(dims, coils)');
 own = recon.internal.options('recon.phantom.coilmaps', varargin, {'Precision'}, {});
 geometry = recon.internal.phantom_geometry('recon.phantom.coilmaps', dims, [], own, struct('Precision', 'double'));
-geometry.coils = recon.internal.count(coils, 'recon.phantom.coilmaps: coils');
+geometry.coils = recon.internal.one_number(coils, 'recon.phantom.coilmaps: coils');
 coils = geometry.coils;
 maps = recon_mex('phantom_coil_maps', geometry, recon.internal.full_size(geometry.dims, coils));
 end

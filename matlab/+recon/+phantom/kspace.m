@@ -1,33 +1,34 @@
 function d = kspace(k, dims, varargin)
 %KSPACE  The k-space data of a phantom of ellipses or ellipsoids, from its analytic Fourier transform.
-%   d = recon.phantom.kspace(k, dims) has the shape of the samples of the trajectory k (see recon.Encoding); dims is the
-%   image that it belongs to, [nx ny] or [nx ny nz]. The unit is density times voxels.
+%   d = recon.phantom.kspace(k, dims) has the shape of the samples of the trajectory k (see recon.Encoding). dims is the
+%   size of the image, [nx ny] or [nx ny nz]. The unit of d is density times voxels.
 %
 %   d = recon.phantom.kspace(k, dims, Name, Value, ...) sets options:
 %
-%       'Coils'      coils evenly spaced around the field of view, as recon.phantom.coilmaps draws them: a dimension of
-%                    d. Without it one coil that is as sensitive everywhere
-%       'Shapes'     [shapes 10], see recon.phantom.image; default the head of Shepp and Logan
-%       'Threads'    CPU threads; default all
-%       'Precision'  'double' or 'single'; default the class of k
+%       'Coils'      number of coils, with the sensitivity maps of recon.phantom.coilmaps; they are the last dimension
+%                    of d. Default: one coil of uniform sensitivity
+%       'Shapes'     [shapes 10], see recon.phantom.image; default: the head phantom of Shepp and Logan
+%       'Threads'    CPU threads; default: all
+%       'Precision'  'double' or 'single'; default: the class of k
 %
 %   Example
 %       k = recon.trajectory.radial(64, 256);
 %       d = recon.phantom.kspace(k, [128 128], 'Coils', 8);
 %
 %   See also recon.phantom.image, recon.phantom.noise, recon.trajectory.radial.
-recon.internal.need(nargin, 2, 'recon.phantom.kspace(k, dims)');
+recon.internal.need_arguments(nargin, 2, 'recon.phantom.kspace(k, dims)');
 own = recon.internal.options('recon.phantom.kspace', varargin, {'Coils', 'Shapes', 'Threads', 'Precision'}, {});
 [samples, ndim] = recon.internal.trajectory(k);
 model = 'uniform';
 coils = 1;
 if isfield(own, 'Coils')
     model = 'ring';
-    coils = recon.internal.count(own.Coils, 'recon.phantom.kspace: Coils');
+    coils = recon.internal.one_number(own.Coils, 'recon.phantom.kspace: Coils');
 end
 [geometry, values] = recon.internal.phantom_geometry('recon.phantom.kspace', dims, ndim, own, ...
-    struct('Shapes', [], 'Threads', 0, 'Precision', recon.internal.class_of(k)));
+    struct('Shapes', [], 'Threads', 0, 'Precision', recon.internal.number_class(k)));
 geometry.k = k;
 geometry.coils = coils;
-d = recon_mex('phantom_kspace', geometry, values.Shapes, model, values.Threads, recon.internal.full_size(samples, coils));
+d = recon_mex('phantom_kspace', geometry, values.Shapes, model, values.Threads, ...
+    recon.internal.full_size(samples, coils));
 end

@@ -1,7 +1,7 @@
 function [shapes, reference] = brain()
-%BRAIN  Ellipses that look a little like a slice of a brain, for recon.phantom: densities add up where they overlap.
-%   [shapes, reference] = brain() also returns the same borders in another contrast, without the lesions.
-%   Contrasts: fat, bone, fluid, grey matter, white matter, nuclei, fold, lesion.
+%BRAIN  Ellipses for recon.phantom that look like a slice of a brain. Densities add up where ellipses overlap.
+%   [shapes, reference] = brain() also returns the same slice with another contrast and without the lesions.
+%   The order of densities is fat, bone, fluid, grey matter, white matter, nuclei, fold, lesion.
 one = contrast([1.00, 0.04, 0.16, 0.55, 0.80, 0.62, 0.38, 1.00]);
 other = contrast([0.80, 0.04, 1.00, 0.62, 0.42, 0.50, 0.75, 0.42]);
 shapes = one;
@@ -11,7 +11,7 @@ end
 function shapes = contrast(density)
 density = num2cell(density);
 [fat, bone, fluid, grey, white, nuclei, fold, lesion] = density{:};
-% Columns as recon.phantom.image wants them: density, centre x y z, semi-axes x y z, angles.
+% Columns as in recon.phantom.image: density, centre x y z, semi-axes x y z, angles.
 head = [
     fat,          0,     0,    0, 0.72,  0.92,  1, 0, 0, 0
     bone - fat,   0,     0,    0, 0.68,  0.88,  1, 0, 0, 0
@@ -22,7 +22,7 @@ head = [
 count = 26;
 folds = zeros(count, 10);
 for i = 1:count
-    % Folds reach from the surface into the white matter, some deeper than others.
+    % Folds reach from the surface into the white matter, to different depths.
     angle = 2 * pi * (i - 0.5) / count;
     depth = 0.90 - 0.05 * sin(5.3 * i);
     folds(i, :) = [fold - grey, 0.59 * depth * cos(angle), 0.79 * depth * sin(angle) - 0.01, 0, ...

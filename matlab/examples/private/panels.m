@@ -1,17 +1,17 @@
 function panels(name, folder, images, titles, range, extra)
-%PANELS  Shows images side by side, all on the scale range, and writes them to folder/name.png.
-%   extra, where given, is called with axes behind the last image, to draw what else there is to see.
-%   Works in MATLAB and in Octave, with or without a display.
+%PANELS  Shows images side by side, all with the same range of magnitudes, and writes them to folder/name.png.
+%   extra is an optional function. It gets axes to the right of the last image, and draws into them.
+%   This works in MATLAB and in Octave, with or without a display.
 columns = numel(images) + (nargin > 5);
 side = 250;
 figure_size = [columns * side, side + 36];
-% Octave warns that its gnuplot figures are not as interactive as others.
+% Octave warns that figures by gnuplot are less interactive.
 quiet = warning('off', 'Octave:gnuplot-graphics');
 restore = onCleanup(@() warning(quiet));
 if exist('OCTAVE_VERSION', 'builtin')
     display = have_window_system();
     if ~display && any(strcmp(available_graphics_toolkits(), 'gnuplot'))
-        % The only one of Octave's that draws without a display.
+        % Octave's other toolkits need a display.
         graphics_toolkit('gnuplot');
     end
 else

@@ -1,5 +1,5 @@
 classdef gpuArray
-%GPUARRAY  A stand-in for MATLAB's class, where there is none: what recon asks of one, and isa tells of its class only.
+%GPUARRAY  Replaces MATLAB's class in tests, with the methods that recon calls. isa is true for this class only.
     properties (SetAccess = private)
         held
     end

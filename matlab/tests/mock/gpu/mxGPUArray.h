@@ -1,5 +1,5 @@
-/* Declarations of MATLAB's mxGPUArray functions, as its documentation gives them, so that the gpuArray path of
- * recon_mex.c is compiled where there is no MATLAB. Nothing is linked against them, and nothing runs. */
+/* Declarations of MATLAB's mxGPUArray functions, from its documentation. With them, a test compiles the gpuArray code
+ * of the MEX file without MATLAB. Nothing is linked, and nothing runs. */
 #ifndef RECON_MOCK_MXGPUARRAY_H
 #define RECON_MOCK_MXGPUARRAY_H
 

@@ -1,4 +1,4 @@
 function name = underlyingType(x)
-%UNDERLYINGTYPE  A stand-in for that of MATLAB R2020b and later.
+%UNDERLYINGTYPE  Replaces the function of MATLAB R2020b and newer in tests.
 name = class(gather(x));
 end

@@ -1,5 +1,5 @@
-function name = class_of(array)
-%CLASS_OF  The class of an array's numbers, which of a gpuArray is that of what it holds. For internal use.
+function name = number_class(array)
+%NUMBER_CLASS  The class of an array's numbers, also of the numbers in a gpuArray. For internal use.
 name = class(array);
 if strcmp(name, 'gpuArray')
     if exist('underlyingType') %#ok<EXIST>

@@ -1,7 +1,7 @@
-function k = generate(kind, values, counts, own)
-%GENERATE  One of the library's trajectories, [counts ndim]. For internal use.
+function k = make_trajectory(kind, values, counts, own)
+%MAKE_TRAJECTORY  A trajectory of the library, of size [counts ndim]. For internal use.
 for i = 1:numel(values)
-    values{i} = recon.internal.count(values{i}, sprintf('recon.trajectory.%s, argument %d', strtok(kind, '-'), i));
+    values{i} = recon.internal.one_number(values{i}, sprintf('recon.trajectory.%s, argument %d', strtok(kind, '-'), i));
 end
 switch kind
     case 'cartesian'

@@ -1,8 +1,9 @@
-function rest = fit(array, lead, next, more, text)
-%FIT  Dimensions of an array behind those that it must begin with: lead, or one dimension of as many, then next.
-%   All else is an error: an array in another order can have as many elements. more: whether dimensions may follow.
-%   text: {what the array is, its variable, whose sizes they are}, and the variable of a trajectory whose samples lead
-%   are, where that one may be in another order just as well. For internal use.
+function rest = check_size(array, lead, next, more, text)
+%CHECK_SIZE  Checks the size of an array, and returns the dimensions that follow the required ones. For internal use.
+%   The size must begin with lead, or with one dimension of prod(lead), and then next. Everything else is an error: an
+%   array with its dimensions in another order has as many elements. more says whether dimensions may follow.
+%   text is {name of the array in messages, its variable, whose sizes these are}. A fourth text is the variable of the
+%   trajectory, where lead is the shape of its samples: the message then also says how to permute the trajectory.
 sizes = size(array);
 rest = behind(sizes, [lead, next]);
 if isequal(rest, -1)
@@ -14,28 +15,28 @@ end
 end
 
 function rest = behind(sizes, wanted)
-% -1 where the sizes do not begin so.
+% -1 where the sizes do not begin with those wanted.
 count = numel(wanted);
 sizes(end + 1:count) = 1;
 rest = -1;
 if isequal(sizes(1:count), wanted)
-    rest = recon.internal.trim(sizes(count + 1:end));
+    rest = recon.internal.trim_ones(sizes(count + 1:end));
 end
 end
 
 function refuse(sizes, lead, next, more, text)
 if more
     verb = 'begin with';
-    column = recon.internal.sizes([prod(lead), next]);
+    column = recon.internal.size_text([prod(lead), next]);
 else
     verb = 'be';
-    column = recon.internal.sizes(recon.internal.full_size(prod(lead), next));
+    column = recon.internal.size_text(recon.internal.full_size(prod(lead), next));
 end
-needed = recon.internal.sizes([lead, next]);
+needed = recon.internal.size_text([lead, next]);
 if numel(lead) > 1
     needed = sprintf('%s or %s', needed, column);
 end
-message = sprintf('%s: the size is %s, it must %s %s (%s)', text{1}, recon.internal.sizes(sizes), verb, needed, ...
+message = sprintf('%s: the size is %s, it must %s %s (%s)', text{1}, recon.internal.size_text(sizes), verb, needed, ...
     text{3});
 remedy = order_of(sizes, [lead, next], more);
 if isempty(remedy)
@@ -62,7 +63,7 @@ error('recon:SizeMismatch', '%s', message);
 end
 
 function order = order_of(sizes, wanted, more)
-% The permutation that gives an array of these sizes those that are wanted, [] where there is none.
+% The permutation from these sizes to those wanted, [] where there is none.
 given = numel(sizes);
 sizes(end + 1:max(given, numel(wanted)) + sum(wanted == 1)) = 1;
 left = 1:numel(sizes);

@@ -1,5 +1,5 @@
-// What the limits of control groups leave, read off folders as Linux writes them.
-#include "room.h"
+// Free memory within the limits of control groups, from folders with files as Linux writes them.
+#include "free_memory.h"
 #include "check.h"
 
 #include <sys/stat.h>
@@ -13,9 +13,9 @@ using namespace recon_gadgets;
 
 namespace {
 
-// A machine of 16 GiB, 8 of which are available, and these files besides.
+// The files of a machine with 16 GiB of memory, 8 of them available, and further files.
 struct Machine {
-    std::string root = "room-XXXXXX";
+    std::string root = "free-memory-XXXXXX";
 
     explicit Machine(const std::map<std::string, std::string> &files) {
         CHECK(mkdtemp(&root[0]) != nullptr);
@@ -34,9 +34,9 @@ struct Machine {
         std::ofstream(root + path) << text;
     }
 
-    // MiB, and of what.
-    std::string room() const {
-        const Room found = recon_gadgets::room(root);
+    // "5120 MiB of the 6144 MiB of ...".
+    std::string free_memory() const {
+        const FreeMemory found = recon_gadgets::free_memory(root);
         return mebibytes(found.bytes) + " of " + found.limit;
     }
 };
@@ -44,9 +44,9 @@ struct Machine {
 const std::string NONE = "8192 MiB of the 16384 MiB of this machine";
 
 void machine() {
-    CHECK(Machine({}).room() == NONE);
-    // Any machine has some.
-    CHECK(room().bytes > 0 && !room().limit.empty());
+    CHECK(Machine({}).free_memory() == NONE);
+    // The machine of this test.
+    CHECK(free_memory().bytes > 0 && !free_memory().limit.empty());
     CHECK(mebibytes(0) == "0 MiB" && mebibytes(1) == "1 MiB" && mebibytes(1 << 20) == "1 MiB");
 }
 
@@ -59,23 +59,23 @@ void version_2() {
         {"/sys/fs/cgroup/scanner/memory.current", "2147483648\n"},
         {"/sys/fs/cgroup/scanner/memory.stat", "anon 1\nfile 2\ninactive_file 1073741824\n"},
     };
-    // The limit of a group that its own is in, and what was read from files counts as free.
-    CHECK(Machine(files).room() == "5120 MiB of the 6144 MiB of control group /scanner (memory.max)");
+    // The limit is that of the group above. The cache of files counts as free.
+    CHECK(Machine(files).free_memory() == "5120 MiB of the 6144 MiB of control group /scanner (memory.max)");
     auto own = files;
     own["/sys/fs/cgroup/scanner/recon/memory.max"] = "1610612736\n";
-    CHECK(Machine(own).room() == "512 MiB of the 1536 MiB of control group /scanner/recon (memory.max)");
-    // More is used than allowed.
+    CHECK(Machine(own).free_memory() == "512 MiB of the 1536 MiB of control group /scanner/recon (memory.max)");
+    // The group uses more than its limit.
     own["/sys/fs/cgroup/scanner/recon/memory.max"] = "1048576\n";
-    CHECK(Machine(own).room() == "0 MiB of the 1 MiB of control group /scanner/recon (memory.max)");
-    // More than the machine has is no limit.
+    CHECK(Machine(own).free_memory() == "0 MiB of the 1 MiB of control group /scanner/recon (memory.max)");
+    // A limit above the machine's memory has no effect.
     own["/sys/fs/cgroup/scanner/recon/memory.max"] = "1099511627776\n";
     own["/sys/fs/cgroup/scanner/memory.max"] = "max\n";
-    CHECK(Machine(own).room() == NONE);
-    // In a container that sees the host's path, and its own group where the mount begins.
+    CHECK(Machine(own).free_memory() == NONE);
+    // In a container that sees the path of the host, with its own group at the mount point.
     CHECK(Machine({{"/proc/self/cgroup", "0::/docker/0123\n"},
                    {"/sys/fs/cgroup/memory.max", "1073741824\n"},
                    {"/sys/fs/cgroup/memory.current", "0\n"}})
-              .room() == "1024 MiB of the 1024 MiB of control group / (memory.max)");
+              .free_memory() == "1024 MiB of the 1024 MiB of control group / (memory.max)");
 }
 
 void version_1() {
@@ -87,10 +87,11 @@ void version_1() {
         {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"},
         {"/sys/fs/cgroup/memory/memory.usage_in_bytes", "4294967296\n"},
     };
-    CHECK(Machine(files).room() == "3072 MiB of the 6144 MiB of control group /slurm/job_7 (memory.limit_in_bytes)");
+    CHECK(Machine(files).free_memory() ==
+          "3072 MiB of the 6144 MiB of control group /slurm/job_7 (memory.limit_in_bytes)");
     auto none = files;
     none["/sys/fs/cgroup/memory/slurm/job_7/memory.limit_in_bytes"] = "9223372036854771712\n";
-    CHECK(Machine(none).room() == NONE);
+    CHECK(Machine(none).free_memory() == NONE);
 }
 
 }  // namespace
@@ -99,5 +100,5 @@ int main() {
     machine();
     version_2();
     version_1();
-    return result("room");
+    return result("free_memory");
 }

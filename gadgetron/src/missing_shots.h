@@ -1,0 +1,72 @@
+// Missing shots, and warnings. The shots of an image are compared with encodingLimits of the XML header. Warnings are
+// about images that are made, but may be wrong.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace recon_gadgets {
+
+// kspace_encode_step_1 and kspace_encode_step_2 of a shot, or its row in a buffer.
+using Step = std::array<std::size_t, 2>;
+
+// The shots that should come: the first and last kspace_encode_step_1 and _2 in encodingLimits.
+struct ExpectedShots {
+    std::array<std::size_t, 2> first{0, 0}, last{0, 0};
+    std::array<std::size_t, 2> acceleration{1, 1};  // parallelImaging
+    bool known = false;
+
+    std::size_t shots() const { return (last[0] - first[0] + 1) * (last[1] - first[1] + 1); }
+};
+
+// The cause of a warning.
+enum class Cause { MissingShots, EmptyImages, ZeroShots, Extent, Tolerance, Plan, ImageNumbers };
+struct Warning {
+    Cause cause;
+    std::string text;
+};
+
+// Warns of missing shots: a measurement was cut short, shots were lost, or several shots have the same row. `steps`
+// has the counters of each shot, which are 0 at the first expected shot. `count` is the number of shots; several may
+// have the same step. There is no warning where shots are missing by design, if the last shots came: shots at equal
+// distances, or as many as parallelImaging says.
+std::optional<Warning> missing_shots(const ExpectedShots &expected, const std::vector<Step> &steps, std::size_t count);
+
+// Used without encodingLimits: warns where an image has fewer shots than one before. `most` keeps the largest number.
+std::optional<Warning> fewer_shots(std::size_t count, std::size_t &most);
+
+// Warns of an image whose number, counted from 1, does not fit in the 16 bits of image_index.
+std::optional<Warning> image_number_overflow(std::size_t number);
+
+// The number of warnings of each cause on a connection.
+class WarningCounter {
+public:
+    // Counts a warning. Returns whether it is the first of its cause.
+    bool first(Cause cause) { return ++count_[cause] == 1; }
+    // A line for each cause with more than one warning.
+    std::vector<std::string> summary() const;
+
+private:
+    std::map<Cause, std::size_t> count_;
+};
+
+// Collects the shots of one image from several buckets. The image is complete when the next image with the same slice
+// key begins, or at the end.
+class ShotCollector {
+public:
+    // Adds shots of a repetition. Where it is a new one, it returns the warning about the repetition before.
+    std::optional<Warning> add(const ExpectedShots &expected, std::size_t repetition, const std::vector<Step> &steps);
+    std::optional<Warning> end() const;
+
+private:
+    ExpectedShots expected_;
+    std::size_t repetition_ = 0;
+    std::vector<Step> steps_;
+};
+
+}  // namespace recon_gadgets

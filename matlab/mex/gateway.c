@@ -1,0 +1,61 @@
+/* The MEX file's entry: librecon's C API for MATLAB (R2018a and newer) and GNU Octave.
+ *
+ *     [outputs] = recon_mex(command, arguments...)
+ *
+ * Each command takes and returns plain arrays, structures and texts. Users call the functions of +recon, which know
+ * shapes. All types, lengths and values are checked again here, so that no call can harm the process. `make matlab`
+ * and recon.build compile all files of this folder into one MEX file, with librecon linked statically.
+ *
+ * One rule holds in all files: fail() and check() do not return, so that they may only be called while nothing but
+ * mxMalloc'd memory and mxArrays is held. MATLAB frees these two, and nothing else.
+ */
+#include "plans.h"
+
+static const struct {
+    const char *name;
+    int inputs, outputs;
+    command *run;
+} commands[] = {
+    {"create", 2, 2, create_plan},
+    {"destroy", 1, 0, destroy_plan},
+    {"plans", 0, 1, count_plans},
+    {"info", 1, 1, plan_info},
+    {"multiply", 3, 1, multiply},
+    {"apply", 4, 1, apply_transform},
+    {"cg", 4, 3, conjugate_gradients},
+    {"density", 5, 1, density_weights},
+    {"coil_maps", 4, 1, estimate_coil_maps},
+    {"q", 2, 1, toeplitz_kernel},
+    {"save_q", 2, 0, save_toeplitz_kernel},
+    {"load_q", 2, 0, load_toeplitz_kernel},
+    {"combine", 4, 1, combine_coils},
+    {"trajectory", 4, 1, make_trajectory},
+    {"phantom_image", 4, 1, phantom_image},
+    {"phantom_kspace", 5, 1, phantom_kspace},
+    {"phantom_coil_maps", 2, 1, phantom_coil_maps},
+    {"add_noise", 4, 2, add_noise},
+    {"metrics", 5, 1, image_metrics},
+    {"devices", 0, 1, list_devices},
+    {"version", 0, 1, library_version},
+};
+
+void mexFunction(int nlhs, mxArray *plhs[], int nrhs, const mxArray *prhs[]) {
+    char name[64];
+    initialise_plans();
+    if (nrhs < 1) {
+        fail(INVALID, "recon_mex serves the functions of +recon: see help recon");
+    }
+    read_text(prhs[0], "the command", name, sizeof name);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        if (strcmp(name, commands[i].name) == 0) {
+            int outputs = commands[i].outputs;
+            /* plhs has room for one output where the caller takes none. */
+            if (nrhs - 1 != commands[i].inputs || (outputs > 1 ? nlhs != outputs : nlhs > 1)) {
+                fail(INVALID, "recon_mex('%s') takes %d arguments and returns %d", name, commands[i].inputs, outputs);
+            }
+            commands[i].run(plhs, prhs + 1);
+            return;
+        }
+    }
+    fail(INVALID, "recon_mex knows no command '%s'", name);
+}

@@ -1,0 +1,126 @@
+/* Ctrl-C and progress: what the library asks during its calls, and a progress function called from within one. */
+#include "plans.h"
+
+#include <signal.h>
+
+#ifdef _WIN32
+#include <windows.h>
+#else
+#include <dlfcn.h>
+#endif
+
+/* A symbol of MATLAB or Octave, or NULL. MATLAB reports Ctrl-C in functions that no header declares, Octave in a
+ * variable. */
+static void *host_symbol(const char *name) {
+#ifdef _WIN32
+    HMODULE module = GetModuleHandleA("libut.dll");
+    return module ? (void *)GetProcAddress(module, name) : NULL;
+#else
+    void *symbol = dlsym(RTLD_DEFAULT, name);
+#ifndef RECON_OCTAVE
+    if (!symbol) {
+        /* MATLAB may have loaded its library without making its symbols global. */
+        void *library = dlopen("libut.so", RTLD_LAZY | RTLD_NOLOAD);
+        symbol = library ? dlsym(library, name) : NULL;
+    }
+#endif
+    return symbol;
+#endif
+}
+
+#ifdef RECON_OCTAVE
+
+/* Octave counts this variable up at SIGINT only (its quit.h). It is above 0 while an interrupt is pending, and below 0
+ * while Octave handles one. Octave's own octave_quit looks at octave_signal_caught instead: any signal sets that one,
+ * as SIGCHLD does when a child of "system" ends. */
+static bool interrupt_pending(void) {
+    static const volatile sig_atomic_t *state;
+    static bool looked_up;
+    if (!looked_up) {
+        looked_up = true;
+        state = host_symbol("octave_interrupt_state");
+    }
+    return state && *state > 0;
+}
+
+static volatile sig_atomic_t noted_interrupts;
+
+static void note_interrupt(int signal) {
+    (void)signal;
+    noted_interrupts = 1;
+}
+
+#else
+
+typedef union {
+    void *address;
+    bool (*pending)(void);
+    bool (*enable)(bool);
+} host_function;
+
+static bool interrupt_pending(void) {
+    static host_function f;
+    static bool looked_up;
+    if (!looked_up) {
+        looked_up = true;
+        f.address = host_symbol("utIsInterruptPending");
+    }
+    return f.address && f.pending();
+}
+
+#endif
+
+int on_interrupt(void *user_data) {
+    (void)user_data;
+    return interrupt_pending() ? 1 : 0;
+}
+
+/* Calls function(p). It catches its own errors, and returns one, or [] where there was none. */
+static void call_function(progress_state *state, const recon_progress *p) {
+    const char *names[] = {"image", "images", "iteration", "iterations", "residual"};
+    mxArray *arguments[2] = {(mxArray *)state->function, mxCreateStructMatrix(1, 1, 5, names)};
+    set_number(arguments[1], "image", (double)p->image + 1.0);
+    set_number(arguments[1], "images", (double)p->images);
+    set_number(arguments[1], "iteration", (double)p->iteration);
+    set_number(arguments[1], "iterations", (double)p->iterations);
+    set_number(arguments[1], "residual", p->residual);
+    mxArray *caught = NULL;
+    state->error = mexCallMATLABWithTrap(1, &caught, 2, arguments, "feval");
+    if (!state->error && caught && !mxIsEmpty(caught)) {
+        state->error = caught;
+    }
+    mxDestroyArray(arguments[1]);
+}
+
+/* No MATLAB error may leave from here, since recon_cg has not returned: errors are kept, and thrown afterwards. Octave
+ * throws an exception at Ctrl-C while it interprets. So Ctrl-C is only noted while the function runs. */
+int on_progress(const recon_progress *p, void *user_data) {
+    progress_state *state = user_data;
+#ifdef RECON_OCTAVE
+    struct sigaction noting, usual;
+    memset(&noting, 0, sizeof noting);
+    noting.sa_handler = note_interrupt;
+    noted_interrupts = 0;
+    sigaction(SIGINT, &noting, &usual);
+#else
+    host_function f = {host_symbol("utSetInterruptEnabled")};
+    bool enabled = f.address ? f.enable(false) : false;
+#endif
+    if (interrupt_pending()) {
+        state->interrupted = true;
+    } else {
+        call_function(state, p);
+    }
+#ifdef RECON_OCTAVE
+    sigaction(SIGINT, &usual, NULL);
+    if (noted_interrupts) {
+        state->interrupted = true;
+        raise(SIGINT);
+    }
+#else
+    if (f.address) {
+        f.enable(enabled);
+    }
+#endif
+    return state->interrupted || state->error ? 1 : 0;
+}

@@ -1,0 +1,148 @@
+/* What every file of the MEX file needs: the conditions of the build, errors, arguments, arrays, and the commands.
+ *
+ * Three conditions decide what is compiled:
+ *   RECON_OCTAVE                 recon.build defines it for Octave, which reports Ctrl-C otherwise than MATLAB.
+ *   RECON_GPUARRAY               recon.build defines it where MATLAB has the Parallel Computing Toolbox.
+ *   MX_HAS_INTERLEAVED_COMPLEX   mex.h or the compiler defines it. It is 1 where complex arrays are interleaved (MATLAB
+ *                                with -R2018a, Octave 7 and newer), and 0 where they are separate (older Octave).
+ */
+#ifndef RECON_MEX_H
+#define RECON_MEX_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* RTLD_DEFAULT, sigaction */
+#endif
+#include "mex.h"
+
+#include <recon.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef RECON_GPUARRAY
+#include "gpu/mxGPUArray.h"
+#endif
+
+/* The MEX file exports mexFunction alone, so that no other library can replace a function of the same name. */
+#if defined(__GNUC__) && !defined(_WIN32)
+#pragma GCC visibility push(hidden)
+#endif
+
+/* ---- errors.c ---- */
+
+#define INVALID "recon:InvalidArgument"
+
+/* Ends the call with a MATLAB error. */
+void fail(const char *identifier, const char *format, ...);
+/* Ends the call with a MATLAB error if a call of the library failed. */
+void check(recon_status status);
+
+/* ---- arguments.c ---- */
+
+/* A text that an argument may be, and its number in the C API. A list of choices ends with {NULL, 0}. */
+typedef struct {
+    const char *name;
+    uint32_t value;
+} choice;
+
+
+/* What an argument is, for messages: "a 3 x 4 cell array". The text lasts until the next call. */
+const char *describe(const mxArray *array);
+void need_floats(const mxArray *array, const char *what);
+void need_real(const mxArray *array, const char *what);
+void need_count(const mxArray *array, size_t count, const char *what);
+void need_structure(const mxArray *array, const char *what);
+double real_scalar(const mxArray *array, const char *what);
+/* A number that must be an integer from 0 to 2^53: a double holds these exactly. */
+uint64_t whole_number(double value, const char *what);
+uint64_t count_of(const mxArray *array, const char *what);
+void read_text(const mxArray *array, const char *what, char *text, size_t size);
+/* The number in the C API of a word that an option of the library takes. */
+uint32_t option_value(const mxArray *array, const char *what, const char *option);
+uint32_t choose(const mxArray *array, const char *what, const choice *choices);
+/* A field of a structure, or NULL where it is missing or empty. */
+const mxArray *field(const mxArray *structure, const char *name);
+const mxArray *need_field(const mxArray *structure, const char *name);
+
+/* ---- arrays.c ---- */
+
+typedef struct {
+    mwSize count; /* of dimensions */
+    mwSize size[32];
+    size_t elements;
+} shape;
+
+/* An output array that is being filled. `data` is interleaved and in this precision; finish_complex writes it to the
+ * array where the array's own data differ from that. */
+typedef struct {
+    mxArray *array;
+    void *data;
+    uint32_t precision;
+} complex_output;
+
+/* Where the numbers of a real or complex array are: number i is at i * step. */
+typedef struct {
+    const void *real, *imaginary; /* imaginary: NULL in a real array */
+    size_t step;
+    bool is_double;
+} parts;
+
+void *allocate(size_t count, size_t size);
+mxClassID class_of(uint32_t precision);
+size_t bytes_of(uint32_t precision);
+/* Real numbers in this precision: the array's own data where they are that already, else a converted copy. */
+const void *real_data(const mxArray *array, uint32_t precision, const char *what);
+/* The same for complex numbers, interleaved. */
+const void *complex_data(const mxArray *array, uint32_t precision, const char *what);
+parts parts_of(const mxArray *array);
+/* The shape of an output, from a vector of whole numbers. */
+shape shape_of(const mxArray *array, const char *what);
+void need_elements(const shape *s, size_t elements, const char *what);
+complex_output new_complex(const shape *s, mxClassID class, uint32_t precision);
+mxArray *finish_complex(complex_output made);
+mxArray *new_real(const shape *s, mxClassID class);
+void set_number(mxArray *structure, const char *name, double value);
+void set_text(mxArray *structure, const char *name, const char *value);
+
+static inline double element(const void *data, bool is_double, size_t i) {
+    return is_double ? ((const double *)data)[i] : (double)((const float *)data)[i];
+}
+
+static inline void set_element(void *data, bool is_double, size_t i, double value) {
+    if (is_double) {
+        ((double *)data)[i] = value;
+    } else {
+        ((float *)data)[i] = (float)value;
+    }
+}
+
+static inline double real_part(const parts *p, size_t i) {
+    return element(p->real, p->is_double, i * p->step);
+}
+
+static inline double imaginary_part(const parts *p, size_t i) {
+    return p->imaginary ? element(p->imaginary, p->is_double, i * p->step) : 0.0;
+}
+
+/* ---- Commands: gateway.c lists them with their names, and checks the number of inputs and outputs ---- */
+
+typedef void command(mxArray **out, const mxArray **in);
+
+command create_plan, destroy_plan, count_plans, plan_info;           /* plans.c */
+command multiply, apply_transform;                                   /* transforms.c */
+command conjugate_gradients;                                         /* conjugate_gradients.c */
+command toeplitz_kernel, save_toeplitz_kernel, load_toeplitz_kernel; /* toeplitz.c */
+command make_trajectory, density_weights;                            /* trajectory.c */
+command estimate_coil_maps, combine_coils;                           /* coils.c */
+command phantom_image, phantom_kspace, phantom_coil_maps, add_noise; /* phantom.c */
+command image_metrics;                                               /* metrics.c */
+command list_devices, library_version;                               /* library.c */
+
+#if defined(__GNUC__) && !defined(_WIN32)
+#pragma GCC visibility pop
+#endif
+
+#endif
