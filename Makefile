@@ -76,8 +76,8 @@ deps:
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing; \
 	fi
 
-# The program is looked at where its HDF5 library is: then what is built here serves `make test` too.
-features := $(shell pkg-config --exists hdf5 2>/dev/null && echo --features cli)
+# The program is looked at where its HDF5 library is.
+packages := $(shell pkg-config --exists hdf5 2>/dev/null && echo --workspace)
 # Words that are right as they are: names in the literature, and what a test misspells.
 WORDS := reson,iteratons
 spelling := $(CARGO_TARGET_DIR)/spelling
@@ -87,13 +87,13 @@ $(spelling)/ready: Makefile
 
 check:
 	@if cargo fmt --version >/dev/null 2>&1; then $(CARGO) fmt --check; else echo "skipped: formatting (no rustfmt)"; fi
-	@if cargo clippy --version >/dev/null 2>&1; then $(CARGO) clippy --locked --all-targets $(features) -- -D warnings; \
+	@if cargo clippy --version >/dev/null 2>&1; then $(CARGO) clippy --locked --all-targets $(packages) -- -D warnings; \
 	else echo "skipped: lints (no clippy)"; fi
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps
 	@$(MAKE) --no-print-directory $(spelling)/ready; if [ -e $(spelling)/ready ]; then \
 		git ls-files | grep -vE '\.(npy|png|svg|h5|lock)$$' | xargs $(spelling)/bin/codespell --ignore-words-list $(WORDS); \
 	else echo "skipped: spelling (no python3-venv, or no network)"; fi
-	$(CARGO) test --locked $(features) --lib --test layers --test header
+	$(CARGO) test --locked --lib --test layers --test header
 
 # The GPU's kernels are compiled by the tests, which needs no GPU but NVRTC: the one that RECON_NVRTC names, or PyPI's.
 nvrtc := $(CARGO_TARGET_DIR)/nvrtc
@@ -114,7 +114,7 @@ test: PACKAGES += $(shell command -v gnuplot >/dev/null || echo gnuplot-nox)
 test: deps
 	@if [ -z "$$RECON_NVRTC" ]; then $(MAKE) --no-print-directory $(nvrtc)/ready; fi
 	@found=$$(ls $(abspath $(nvrtc))/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.[0-9]* 2>/dev/null | head -n 1); \
-	RECON_NVRTC=$${RECON_NVRTC:-$$found} $(CARGO) test --locked --features cli
+	RECON_NVRTC=$${RECON_NVRTC:-$$found} $(CARGO) test --locked --workspace
 	@for target in $(OTHER_SYSTEMS); do \
 		if rustup target add $$target >/dev/null 2>&1; then \
 			echo "checking the library for $$target"; $(CARGO) check --locked --lib --target $$target || exit 1; \
@@ -126,7 +126,7 @@ program := $(CARGO_TARGET_DIR)/release/recon
 DEMO_SCAN := --matrix 128,128,128 --trajectory kooshball --shots 1176 --samples 242 --snr 600
 
 demo: deps
-	$(CARGO) build --release --locked --features cli --bin recon
+	$(CARGO) build --release --locked --package recon-cli
 	@mkdir -p demo
 	$(program) simulate $(DEMO_SCAN) --truth demo/truth.h5 -o demo/scan.h5
 	$(program) grid demo/scan.h5 --density ramp -o demo/gridding.h5

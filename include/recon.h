@@ -358,7 +358,7 @@ typedef struct {
     uint64_t voxel_count;
     // Off-resonance in Hz: [nx, ny, nz] reals. Must be NULL: this version answers RECON_UNSUPPORTED otherwise.
     const void *field_map;
-    // Time of each sample in seconds, for the field map: [samples] reals. Must be NULL likewise.
+    // Time of each sample in seconds, for the field map: [samples] reals. Must be NULL.
     const void *times;
 } recon_geometry;
 
@@ -632,6 +632,25 @@ const char *recon_version(void);
 
 // What a status means, in a few words. Never NULL, for numbers that are no status either; not to be freed.
 const char *recon_status_string(int32_t status);
+
+// The name of a status in one word: "InvalidSize" for RECON_INVALID_SIZE, as in MATLAB's error identifiers. Never NULL,
+// "UnknownStatus" for numbers that are no status; not to be freed.
+const char *recon_status_name(int32_t status);
+
+// The number of an option's value by its word, for hosts whose users write words: those of MATLAB, the program and the
+// gadgets. For example option "window", word "gaussian": RECON_WINDOW_GAUSSIAN. Options are "precision" (words "single"
+// and "double"), "basis", "method", "normal", "device", "simd", "window", "prior", "lambda_unit", "stop", "density",
+// "combine" ("rss" and "adaptive"), "order", "coil_model", "part", "scale", "warning" and "level"; their words are the
+// ends of the constants' names in lower case, with - for _.
+//
+// Errors: RECON_NULL_POINTER; RECON_UNKNOWN_VALUE for an option or a word that this version does not know, with those it
+// does.
+recon_status recon_choice(const char *option,
+                          const char *word,
+                          uint32_t *value);
+
+// The word for a number of an option, see recon_choice. Never NULL; empty where there is none; not to be freed.
+const char *recon_choice_word(const char *option, uint32_t value);
 
 // What went wrong in the last call by this thread that failed: cause, value and remedy, in UTF-8. Empty before the
 // first failure. Never NULL; not to be freed; the thread's next failure replaces the text in the same place.

@@ -17,13 +17,13 @@
 //! # Ok::<(), recon::Error>(())
 //! ```
 //!
-//! A [`Plan`] holds what depends on the trajectory and offers the operations: [`Plan::forward`] and [`Plan::fhd`] (E
+//! A [`Plan`] holds what depends on the trajectory and offers the operations: [`Plan::forward`] and [`Plan::adjoint`] (E
 //! and E^H), [`Plan::normal`] (E^H W E), [`Plan::grid`], [`Plan::cg`], [`Plan::q`], [`Plan::density`],
 //! [`Plan::coil_maps`].
 //!
-//! Calls that take long can be ended by a function of the caller's, [`Options::interrupt`].
+//! A function that the caller gives can end calls that take long: [`Options::interrupt`].
 //!
-//! What is not done: transforms are not normalised ([`Plan::fhd`] is the plain sum; only [`Plan::grid`] is scaled),
+//! What is not done: transforms are not normalised ([`Plan::adjoint`] is the plain sum; only [`Plan::grid`] is scaled),
 //! data are not whitened, and images are not filtered. k is in cycles per voxel; the model and the order of arrays are
 //! those of [`Geometry`].
 //!
@@ -34,7 +34,7 @@
 //! A plan computes on an NVIDIA GPU where there is one ([`Options::device`]), else on the CPU. Kernels are compiled
 //! with NVRTC when a plan first needs them and kept in the folder `RECON_CACHE_DIR`, else `$XDG_CACHE_HOME/recon`, else
 //! `~/.cache/recon`; `RECON_NVRTC` names the file of an NVRTC that the system does not find. Arrays may lie on the GPU:
-//! [`Source::device`], [`Sink::device`]. Results have the same bits on every call there, too; they agree with the
+//! [`Source::device`], [`Sink::device`]. Results have the same bits on every call there as well; they agree with the
 //! CPU's within the tolerance, and to rounding where both choose the same window.
 //!
 //! Inside, algorithms are written once over the primitives of [`backend::Backend`], which a device implements.

@@ -5,11 +5,11 @@ use crate::backend::cpu::memory::Aligned;
 use crate::backend::{Sink, Source};
 use crate::base::atomic_file::{whole, AtomicFiles};
 use crate::base::defaults;
-use crate::base::error::{bail, checked_product, try_reserve, try_vec, ErrorKind, Result};
+use crate::base::error::{bail, checked_product, try_reserve, try_vec, Result};
 use crate::base::float_mode::FloatMode;
 use crate::base::geometry::{check_below, check_finite, check_len, check_overflow, first_beyond, Geometry};
 use crate::base::interrupt::{self, ActiveInterrupt, Interrupt};
-use crate::base::options::{Method, Options, Window};
+use crate::base::options::{LambdaUnit, Method, Options, Window};
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
 use crate::base::warning::{Warning, WarningKind};
@@ -43,9 +43,31 @@ pub struct Plan<T: Real> {
     /// A transform writes its output in several parts, between which it can be interrupted.
     parts: bool,
     frames: usize,
+    sizes: Sizes,
     seconds: f64,
     warnings: Vec<Warning>,
     limits: Limits<T>,
+}
+
+/// Elements of the caller's arrays.
+struct Sizes {
+    samples: usize,
+    coils: usize,
+    /// Voxels of the images of one frame.
+    image: usize,
+    q: usize,
+}
+
+impl Sizes {
+    fn new<T: Real>(geometry: &Geometry<'_, T>) -> Self {
+        let (voxels, images) = (geometry.voxel_count(), if geometry.coil_maps.is_some() { 1 } else { geometry.coils });
+        Sizes {
+            samples: geometry.samples(),
+            coils: geometry.coils,
+            image: voxels * images,
+            q: voxels << if geometry.voxels.is_some() { 0 } else { geometry.dims.len() },
+        }
+    }
 }
 
 /// Where the default tolerance is not kept, what is.
@@ -62,6 +84,32 @@ fn tolerance_warning(info: &PlanInfo, options: &Options) -> Option<Warning> {
     })
 }
 
+/// A call under way: in the standard floating-point mode, and asking the caller's function whether to go on.
+struct Call<'p, T: Real> {
+    plan: &'p Plan<T>,
+    done: bool,
+    _interrupt: ActiveInterrupt,
+    _mode: FloatMode,
+}
+
+impl<T: Real> Call<'_, T> {
+    /// The call's result.
+    fn done<R>(mut self, result: R) -> Result<R> {
+        self.done = true;
+        Ok(result)
+    }
+}
+
+impl<T: Real> Drop for Call<'_, T> {
+    fn drop(&mut self) {
+        if !self.done {
+            // What a GPU was asked for may still be reading the caller's arrays. How that ends is of no interest any
+            // more.
+            let _ = self.plan.engine.wait();
+        }
+    }
+}
+
 /// Numbers below these cannot make a result of an operation overflow. Results of larger ones are computed apart and
 /// looked at before the caller gets them.
 struct Limits<T> {
@@ -69,7 +117,7 @@ struct Limits<T> {
     adjoint: T,
     grid: T,
     normal: T,
-    /// What Q is made of are the weights: no number of the caller's comes in.
+    /// Q is made of the weights alone: no other number of the caller comes in.
     q: bool,
 }
 
@@ -128,6 +176,7 @@ impl<T: Real> Plan<T> {
                 || geometry.coil_maps.is_some()
                 || geometry.coils.max(geometry.frames) > 1,
             frames: geometry.frames,
+            sizes: Sizes::new(geometry),
             seconds: info.seconds,
             warnings: geometry.extent_warning(&ends).into_iter().chain(tolerance_warning(&info, options)).collect(),
             limits: Limits::new(geometry),
@@ -180,20 +229,17 @@ impl<T: Real> Plan<T> {
         Ok(())
     }
 
-    /// Does the work of a call: in the standard floating-point mode, and asking the caller's function whether to go on.
-    fn call<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
-        let _mode = FloatMode::standard();
-        let _interrupt = ActiveInterrupt::new(self.interrupt.clone());
-        let result = work();
-        if result.as_ref().is_err_and(|e| e.kind() == ErrorKind::Cancelled) {
-            // What a GPU was asked for may still be reading the caller's arrays. How that ends is of no interest any
-            // more.
-            let _ = self.engine.wait();
+    /// Begins a call of an operation.
+    fn begin(&self) -> Call<'_, T> {
+        Call {
+            plan: self,
+            done: false,
+            _interrupt: ActiveInterrupt::new(self.interrupt.clone()),
+            _mode: FloatMode::standard(),
         }
-        result
     }
 
-    /// Has `work` write an output of the caller's whole or not at all, though it is interrupted.
+    /// Has `work` write the caller's output whole or not at all, though it is interrupted.
     fn whole(&self, out: Sink<'_, Complex<T>>, work: impl FnOnce(Sink<'_, Complex<T>>) -> Result<()>) -> Result<()> {
         match out {
             _ if self.interrupt.is_none() || !self.parts => work(out),
@@ -206,7 +252,7 @@ impl<T: Real> Plan<T> {
         }
     }
 
-    /// Has `work` make an output of an input of the caller's, which is checked. Where numbers of the input are beyond
+    /// Has `work` make the caller's output of the caller's input, which is checked. Where numbers of the input are beyond
     /// `limit`, the output could overflow: then the caller gets it only when it did not.
     fn guarded(
         &self,
@@ -235,7 +281,7 @@ impl<T: Real> Plan<T> {
     /// Has `work` write an array in place of the caller's, which gets it when all of it is there.
     fn apart(&self, out: &mut [Complex<T>], work: impl FnOnce(&mut [Complex<T>]) -> Result<()>) -> Result<()> {
         let what = "the output of a call that can be interrupted";
-        self.engine.check_room(size_of_val(out), what)?;
+        self.engine.check_memory(size_of_val(out), what)?;
         let mut own = Aligned::zeros(out.len(), what)?;
         work(&mut own)?;
         out.copy_from_slice(&own);
@@ -255,12 +301,12 @@ impl<T: Real> Plan<T> {
 
     /// Elements of an image array.
     pub fn image_len(&self) -> usize {
-        self.engine.image_len() * self.frames
+        self.sizes.image * self.frames
     }
 
     /// Elements of a k-space array.
     pub fn kspace_len(&self) -> usize {
-        self.engine.kspace_len() * self.frames
+        self.sizes.samples * self.sizes.coils * self.frames
     }
 
     fn check_kspace_len(&self, len: usize) -> Result<()> {
@@ -295,12 +341,12 @@ impl<T: Real> Plan<T> {
         kspace: impl Into<Sink<'a, Complex<T>>>,
     ) -> Result<()> {
         let (image, kspace) = (image.into(), kspace.into());
-        self.call(|| {
-            self.check_image_len(image.len())?;
-            self.check_kspace_len(kspace.len())?;
-            let forward = |kspace: Sink<'_, Complex<T>>| self.engine.forward(image, kspace);
-            self.guarded((VOXEL, image, self.limits.forward), (SAMPLE, kspace), forward)
-        })
+        let call = self.begin();
+        self.check_image_len(image.len())?;
+        self.check_kspace_len(kspace.len())?;
+        let forward = |kspace: Sink<'_, Complex<T>>| self.engine.forward(image, kspace);
+        self.guarded((VOXEL, image, self.limits.forward), (SAMPLE, kspace), forward)?;
+        call.done(())
     }
 
     /// image = E^H kspace, unscaled and without weights: F^H d of Stone et al. 2008.
@@ -308,7 +354,7 @@ impl<T: Real> Plan<T> {
     /// # Errors
     /// `SizeMismatch` for a wrong length, `NotFinite` for a NaN or infinity in the data, with its index, and for
     /// results that overflow.
-    pub fn fhd<'a>(
+    pub fn adjoint<'a>(
         &self,
         kspace: impl Into<Source<'a, Complex<T>>>,
         image: impl Into<Sink<'a, Complex<T>>>,
@@ -321,8 +367,8 @@ impl<T: Real> Plan<T> {
     /// image = E^H W kspace, W being the density weights (1 where none were given).
     ///
     /// # Errors
-    /// As [`Plan::fhd`].
-    pub fn weighted_fhd<'a>(
+    /// As [`Plan::adjoint`].
+    pub fn weighted_adjoint<'a>(
         &self,
         kspace: impl Into<Source<'a, Complex<T>>>,
         image: impl Into<Sink<'a, Complex<T>>>,
@@ -336,7 +382,7 @@ impl<T: Real> Plan<T> {
     /// comes back at its own scale. Without weights in the geometry those of Pipe and Menon are computed, once.
     ///
     /// # Errors
-    /// As [`Plan::fhd`]; `InvalidArgument` when no sample with a positive weight lies near the centre of k-space (an
+    /// As [`Plan::adjoint`]; `InvalidArgument` when no sample with a positive weight lies near the centre of k-space (an
     /// annulus), where the scale of the image is decided, or when one weight outweighs all others.
     pub fn grid<'a>(
         &self,
@@ -353,25 +399,24 @@ impl<T: Real> Plan<T> {
     /// # Errors
     /// As [`Plan::grid`]; `Unsupported` with method exact, which has no grid.
     pub fn grid_kspace(&self, kspace: &[Complex<T>], grid: &mut [Complex<T>]) -> Result<()> {
-        self.call(|| {
-            self.check_kspace(kspace.into())?;
-            let info = self.engine.info();
-            if info.grid.is_empty() {
-                bail!(Unsupported, "there is no grid with method exact: create the plan with method nufft");
-            }
-            let cells: usize = info.grid.iter().product();
-            let arrays = kspace.len() / self.engine.samples();
-            let needed = checked_product(&[cells, arrays], "the gridded k-space")?;
-            check_len("cells of gridded k-space", grid.len(), needed, "the plan's grid times coils and frames")?;
-            let mut result = try_vec(grid.len(), Complex::default(), "the gridded k-space")?;
-            for (i, values) in kspace.chunks_exact(self.engine.samples()).enumerate() {
-                interrupt::check("gridding")?;
-                self.engine.grid_kspace(values, &mut result[i * cells..(i + 1) * cells])?;
-            }
-            check_overflow("cell of gridded k-space", &result)?;
-            grid.copy_from_slice(&result);
-            Ok(())
-        })
+        let call = self.begin();
+        self.check_kspace(kspace.into())?;
+        let info = self.engine.info();
+        if info.grid.is_empty() {
+            bail!(Unsupported, "there is no grid with method exact: create the plan with method nufft");
+        }
+        let cells: usize = info.grid.iter().product();
+        let arrays = kspace.len() / self.sizes.samples;
+        let needed = checked_product(&[cells, arrays], "the gridded k-space")?;
+        check_len("cells of gridded k-space", grid.len(), needed, "the plan's grid times coils and frames")?;
+        let mut result = try_vec(grid.len(), Complex::default(), "the gridded k-space")?;
+        for (i, values) in kspace.chunks_exact(self.sizes.samples).enumerate() {
+            interrupt::check("gridding")?;
+            self.engine.grid_kspace(values, &mut result[i * cells..(i + 1) * cells])?;
+        }
+        check_overflow("cell of gridded k-space", &result)?;
+        grid.copy_from_slice(&result);
+        call.done(())
     }
 
     /// The factors along an axis by which an image is multiplied after the FFT of gridded k-space: [n], empty with
@@ -390,31 +435,31 @@ impl<T: Real> Plan<T> {
         limit: T,
         f: impl Fn(Source<'_, Complex<T>>, Sink<'_, Complex<T>>) -> Result<()>,
     ) -> Result<()> {
-        self.call(|| {
-            self.check_image_len(image.len())?;
-            self.check_kspace_len(kspace.len())?;
-            self.guarded((SAMPLE, kspace, limit), (VOXEL, image), |image| f(kspace, image))
-        })
+        let call = self.begin();
+        self.check_image_len(image.len())?;
+        self.check_kspace_len(kspace.len())?;
+        self.guarded((SAMPLE, kspace, limit), (VOXEL, image), |image| f(kspace, image))?;
+        call.done(())
     }
 
-    /// y = E^H W E x, for images as [`Plan::fhd`] makes them.
+    /// y = E^H W E x, for images as [`Plan::adjoint`] makes them.
     ///
     /// # Errors
     /// `SizeMismatch` for a wrong length, `NotFinite` for a NaN or infinity in x, with its index, and for results that
     /// overflow.
     pub fn normal<'a>(&self, x: impl Into<Source<'a, Complex<T>>>, y: impl Into<Sink<'a, Complex<T>>>) -> Result<()> {
         let (x, y) = (x.into(), y.into());
-        self.call(|| {
-            self.check_image_len(x.len())?;
-            self.check_image_len(y.len())?;
-            self.engine.prepare_normal()?;
-            self.guarded((VOXEL, x, self.limits.normal), (VOXEL, y), |y| self.engine.normal(x, y))
-        })
+        let call = self.begin();
+        self.check_image_len(x.len())?;
+        self.check_image_len(y.len())?;
+        self.engine.prepare_normal()?;
+        self.guarded((VOXEL, x, self.limits.normal), (VOXEL, y), |y| self.engine.normal(x, y))?;
+        call.done(())
     }
 
     /// Elements of Q: 2 nx 2 ny 2 nz, or as many as voxels in a list.
     pub fn q_len(&self) -> usize {
-        self.engine.q_len()
+        self.sizes.q
     }
 
     /// Q(delta) = sum_m w_m |phi(k_m)|^2 exp(+i 2 pi k_m.delta), [2 nx, 2 ny, 2 nz] with displacement delta at index
@@ -423,23 +468,24 @@ impl<T: Real> Plan<T> {
     /// # Errors
     /// `SizeMismatch` for a wrong length.
     pub fn q(&self, q: &mut [Complex<T>]) -> Result<()> {
-        self.call(|| {
-            check_len("elements of Q", q.len(), self.q_len(), "2 nx times 2 ny times 2 nz, or the voxels listed")?;
-            if self.interrupt.is_none() && self.limits.q {
-                return self.engine.q(q);
-            }
+        let call = self.begin();
+        check_len("elements of Q", q.len(), self.q_len(), "2 nx times 2 ny times 2 nz, or the voxels listed")?;
+        if self.interrupt.is_none() && self.limits.q {
+            self.engine.q(q)?;
+        } else {
             self.apart(q, |q| {
                 self.engine.q(q)?;
                 check_overflow("element of Q", q)
-            })
-        })
+            })?;
+        }
+        call.done(())
     }
 
     /// Saves Q, as [`Plan::normal`] and [`Plan::cg`] use it, for plans of the same geometry in other sessions. A link
     /// is followed; a device or a fifo is written into.
     ///
     /// # Errors
-    /// `Io` when the file cannot be written (the name has what it had before), `Unsupported` when the plan does not use
+    /// `IO` when the file cannot be written (the name has what it had before), `Unsupported` when the plan does not use
     /// Q.
     pub fn save_q(&self, path: impl AsRef<Path>) -> Result<()> {
         whole(|files| self.save_q_among(files, path.as_ref()))
@@ -448,16 +494,20 @@ impl<T: Real> Plan<T> {
     /// As [`Plan::save_q`]; the file appears together with others.
     #[doc(hidden)]
     pub fn save_q_among(&self, files: &mut AtomicFiles, path: &Path) -> Result<()> {
-        self.call(|| self.engine.save_q(files, path)).map_err(|e| e.within("could not save Q"))
+        let call = self.begin();
+        self.engine.save_q(files, path).map_err(|e| e.within("could not save Q"))?;
+        call.done(())
     }
 
     /// Loads Q in place of computing it.
     ///
     /// # Errors
-    /// `Io` when the file cannot be read; `BadFile` when it is cut short, damaged, longer than it should be, or belongs
+    /// `IO` when the file cannot be read; `BadFile` when it is cut short, damaged, longer than it should be, or belongs
     /// to another geometry.
     pub fn load_q(&self, path: impl AsRef<Path>) -> Result<()> {
-        self.call(|| self.engine.load_q(path.as_ref()))
+        let call = self.begin();
+        self.engine.load_q(path.as_ref())?;
+        call.done(())
     }
 
     /// Solves (E^H W E + lambda R^H R) x = E^H W d by conjugate gradients, each image on its own.
@@ -466,7 +516,7 @@ impl<T: Real> Plan<T> {
     /// have the default tolerance or less.
     ///
     /// # Errors
-    /// As [`Plan::fhd`]; `InvalidArgument`, `ToleranceOutOfRange` and `SizeMismatch` for options that make no sense;
+    /// As [`Plan::adjoint`]; `InvalidArgument`, `ToleranceOutOfRange` and `SizeMismatch` for options that make no sense;
     /// `NotFinite` on overflow. The image is not touched then.
     pub fn cg<'a>(
         &self,
@@ -490,18 +540,24 @@ impl<T: Real> Plan<T> {
         mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<CgReport> {
         let (kspace, image) = (kspace.into(), image.into());
-        self.call(|| {
-            self.check_image_len(image.len())?;
-            self.check_kspace(kspace)?;
-            cg::check(options)?;
-            if let Some(initial) = options.initial {
-                check_len("voxels of the initial image", initial.len(), self.image_len(), "as many as the result has")?;
-                check_finite("voxel of the initial image", initial)?;
-            }
-            let mut report = CgReport::default();
-            self.engine.cg(kspace, image, options, &mut report, &mut progress)?;
-            Ok(report)
-        })
+        let call = self.begin();
+        self.check_image_len(image.len())?;
+        self.check_kspace(kspace)?;
+        cg::check(options)?;
+        if let Some(initial) = options.initial {
+            check_len("voxels of the initial image", initial.len(), self.image_len(), "as many as the result has")?;
+            check_finite("voxel of the initial image", initial)?;
+        }
+        let started = Instant::now();
+        self.engine.prepare_normal()?;
+        let mut report = CgReport { q_seconds: started.elapsed().as_secs_f64(), ..CgReport::default() };
+        report.lambda = match options.lambda_unit {
+            LambdaUnit::Relative if options.lambda > 0.0 => options.lambda * self.engine.mean_diagonal()?,
+            _ => options.lambda,
+        };
+        let options = CgOptions { lambda: report.lambda, lambda_unit: LambdaUnit::Absolute, ..*options };
+        self.engine.cg(kspace, image, &options, &mut report, &mut progress)?;
+        call.done(report)
     }
 
     /// Density weights for this trajectory, [samples].
@@ -509,7 +565,8 @@ impl<T: Real> Plan<T> {
     /// # Errors
     /// `InvalidArgument` for parameters that make no sense.
     pub fn density(&self, method: Density) -> Result<Vec<T>> {
-        self.call(|| self.engine.density(method))
+        let call = self.begin();
+        call.done(self.engine.density(method)?)
     }
 
     /// Coil sensitivities estimated from the data's own centre of k-space, [nx, ny, nz, coils]: see [`coils`], also for
@@ -517,13 +574,12 @@ impl<T: Real> Plan<T> {
     /// `calibration` is the width of that centre in samples of a Cartesian scan; 0 for the default.
     ///
     /// # Errors
-    /// As [`Plan::fhd`]; `Unsupported` for a list of voxels; `InvalidArgument` when there are no samples in the centre.
+    /// As [`Plan::adjoint`]; `Unsupported` for a list of voxels; `InvalidArgument` when there are no samples in the centre.
     pub fn coil_maps(&self, kspace: &[Complex<T>], calibration: usize) -> Result<Vec<Complex<T>>> {
-        self.call(|| {
-            self.check_kspace(kspace.into())?;
-            let maps = self.engine.coil_maps(kspace, self.frames, calibration)?;
-            check_overflow("coil sensitivity", &maps)?;
-            Ok(maps)
-        })
+        let call = self.begin();
+        self.check_kspace(kspace.into())?;
+        let maps = self.engine.coil_maps(kspace, self.frames, calibration)?;
+        check_overflow("coil sensitivity", &maps)?;
+        call.done(maps)
     }
 }

@@ -1,11 +1,12 @@
-//! Memory runs out at any place of any call: the n-th allocation of 1 KiB or more fails, for every n, and each time the
-//! call must return RECON_OUT_OF_HOST_MEMORY (or do without), leave its outputs as they were, lose no memory, and
-//! succeed when it is called again. Each attempt is a process of its own, so that one that aborts is counted and not
-//! the end.
+//! Memory runs out at any place of any call: the n-th allocation of 1 KiB or more fails, for every n. The call must
+//! then return RECON_OUT_OF_HOST_MEMORY, or succeed without that memory. After an error its outputs are as they were,
+//! no memory is lost, and the same call succeeds when it is repeated. Each attempt is a process of its own. One that
+//! aborts is therefore counted, and the test goes on.
 //!
-//! Smaller allocations do not fail here: names, messages and lists of axes, which do not grow with the problem.
+//! Smaller allocations do not fail here. They are names, messages and lists of axes, which do not grow with the
+//! problem.
 //!
-//! RECON_TEST_BACKTRACE=1 prints where the allocations that end in an abort were asked for.
+//! RECON_TEST_BACKTRACE=1 prints a backtrace of each allocation that is made to fail.
 
 #[cfg(not(unix))]
 fn main() {
@@ -50,7 +51,7 @@ mod unix {
         }
     }
 
-    // SAFETY: all is handed on to the system's allocator as it comes, or null is returned, as an allocator may.
+    // SAFETY: every call goes to the system's allocator unchanged, or returns null, as an allocator may.
     unsafe impl GlobalAlloc for Failing {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             if Failing::fails(layout.size()) {
@@ -65,7 +66,7 @@ mod unix {
                 return null_mut();
             }
             IN_USE.fetch_add(layout.size() as isize, SeqCst);
-            // SAFETY: as above.
+            // SAFETY: the caller's promise is the same.
             unsafe { System.alloc_zeroed(layout) }
         }
         unsafe fn realloc(&self, address: *mut u8, layout: Layout, size: usize) -> *mut u8 {
@@ -73,12 +74,12 @@ mod unix {
                 return null_mut();
             }
             IN_USE.fetch_add(size as isize - layout.size() as isize, SeqCst);
-            // SAFETY: as above.
+            // SAFETY: the caller's promise is the same.
             unsafe { System.realloc(address, layout, size) }
         }
         unsafe fn dealloc(&self, address: *mut u8, layout: Layout) {
             IN_USE.fetch_sub(layout.size() as isize, SeqCst);
-            // SAFETY: as above.
+            // SAFETY: the caller's promise is the same.
             unsafe { System.dealloc(address, layout) }
         }
     }
@@ -86,7 +87,7 @@ mod unix {
     #[global_allocator]
     static ALLOCATOR: Failing = Failing;
 
-    // What became of an attempt, as its process tells.
+    // Exit codes: what became of an attempt.
     const NO_FAILURE: i32 = 10;
     const REPORTED: i32 = 11;
     const DONE_WITHOUT: i32 = 12;
@@ -103,16 +104,16 @@ mod unix {
     impl Output {
         const POISON: u8 = 0xa5;
         fn bytes(&self) -> &[u8] {
-            // SAFETY: the array of the operation that made this, which is alive.
+            // SAFETY: the operation that made this has the array alive.
             unsafe { std::slice::from_raw_parts(self.0, self.1) }
         }
         fn poison(&self) {
-            // SAFETY: as above.
+            // SAFETY: the operation that made this has the array alive.
             unsafe { self.0.write_bytes(Self::POISON, self.1) }
         }
     }
 
-    /// How an operation's call is made: first as it is, to know its outputs, then with a failure.
+    /// How an operation is called: first without a failure, to know the right outputs, then with one.
     struct Attempt {
         fails: usize,
         right: Option<Vec<Vec<u8>>>,
@@ -176,7 +177,7 @@ mod unix {
 
     fn init<S>(f: unsafe extern "C" fn(*mut S, u32) -> recon_status) -> S {
         let mut s = std::mem::MaybeUninit::uninit();
-        // SAFETY: the structure has the size given, and is written whole on success.
+        // SAFETY: the structure has the size given, and success writes all of it.
         unsafe {
             assert_eq!(f(s.as_mut_ptr(), size_of::<S>() as u32), RECON_OK);
             s.assume_init()
@@ -242,7 +243,7 @@ mod unix {
         o
     }
 
-    /// A plan that gives itself back.
+    /// A plan that is destroyed when it goes out of scope.
     struct Handle(*mut recon_plan);
     impl Handle {
         fn new(g: &recon_geometry, o: &recon_options) -> Handle {
@@ -310,7 +311,7 @@ mod unix {
                 ("recon_forward", |attempt, s, plan, _| {
                     let mut out = s.kspace.clone();
                     let len = plan.info().kspace_elements as usize;
-                    // SAFETY: arrays have the lengths documented; so throughout this list.
+                    // SAFETY: arrays have the lengths documented.
                     attempt.call(&[output(&mut out[..len])], || unsafe {
                         recon_forward(plan.0, s.image(), out.as_mut_ptr().cast())
                     });
@@ -318,7 +319,7 @@ mod unix {
                 ("recon_fhd", |attempt, s, plan, _| {
                     let mut out = s.image.clone();
                     let len = plan.info().image_elements as usize;
-                    // SAFETY: see above.
+                    // SAFETY: arrays have the lengths documented.
                     attempt.call(&[output(&mut out[..len])], || unsafe {
                         recon_fhd(plan.0, s.kspace(), out.as_mut_ptr().cast())
                     });
@@ -326,7 +327,7 @@ mod unix {
                 ("recon_weighted_fhd", |attempt, s, plan, _| {
                     let mut out = s.image.clone();
                     let len = plan.info().image_elements as usize;
-                    // SAFETY: see above.
+                    // SAFETY: arrays have the lengths documented.
                     attempt.call(&[output(&mut out[..len])], || unsafe {
                         recon_weighted_fhd(plan.0, s.kspace(), out.as_mut_ptr().cast())
                     });
@@ -334,14 +335,14 @@ mod unix {
                 ("recon_normal", |attempt, s, plan, _| {
                     let mut out = s.image.clone();
                     let len = plan.info().image_elements as usize;
-                    // SAFETY: see above.
+                    // SAFETY: arrays have the lengths documented.
                     attempt.call(&[output(&mut out[..len])], || unsafe {
                         recon_normal(plan.0, s.image(), out.as_mut_ptr().cast())
                     });
                 }),
                 ("recon_q", |attempt, _, plan, _| {
                     let mut out = vec![Complex::new(0f32, 0.0); plan.info().q_elements as usize];
-                    // SAFETY: see above.
+                    // SAFETY: arrays have the lengths documented.
                     attempt.call(&[output(&mut out)], || unsafe { recon_q(plan.0, out.as_mut_ptr().cast()) });
                 }),
                 ("recon_cg", |attempt, s, plan, _| {
@@ -349,7 +350,7 @@ mod unix {
                     let len = plan.info().image_elements as usize;
                     let mut o = init(recon_cg_options_init);
                     (o.iterations, o.lambda) = (3, 0.1);
-                    // SAFETY: see above.
+                    // SAFETY: arrays have the lengths documented.
                     attempt.call(&[output(&mut out[..len])], || unsafe {
                         recon_cg(plan.0, s.kspace(), out.as_mut_ptr().cast(), &raw const o, null_mut())
                     });
@@ -365,7 +366,7 @@ mod unix {
                     (o.prior, o.matrix_rows) = (recon_prior::RECON_PRIOR_MATRIX as u32, rows as u64);
                     (o.matrix_starts, o.matrix_columns) = (starts.as_ptr(), columns.as_ptr());
                     o.matrix_values = s.image.as_ptr().cast();
-                    // SAFETY: see above.
+                    // SAFETY: arrays have the lengths documented.
                     attempt.call(&[output(&mut out[..len])], || unsafe {
                         recon_cg(plan.0, s.kspace(), out.as_mut_ptr().cast(), &raw const o, null_mut())
                     });
@@ -376,7 +377,7 @@ mod unix {
                     ("recon_grid", |attempt, s, plan, _| {
                         let mut out = s.image.clone();
                         let len = plan.info().image_elements as usize;
-                        // SAFETY: see above.
+                        // SAFETY: arrays have the lengths documented.
                         attempt.call(&[output(&mut out[..len])], || unsafe {
                             recon_grid(plan.0, s.kspace(), out.as_mut_ptr().cast())
                         });
@@ -389,28 +390,28 @@ mod unix {
                         (o.iterations, o.lambda, o.edge) = (3, 0.1, 0.2);
                         o.prior = recon_prior::RECON_PRIOR_ANATOMICAL as u32;
                         o.reference = reference.as_ptr().cast();
-                        // SAFETY: see above.
+                        // SAFETY: arrays have the lengths documented.
                         attempt.call(&[output(&mut out[..len])], || unsafe {
                             recon_cg(plan.0, s.kspace(), out.as_mut_ptr().cast(), &raw const o, null_mut())
                         });
                     }),
                     ("recon_density, Pipe-Menon", |attempt, s, plan, _| {
                         let mut out = s.weights.clone();
-                        // SAFETY: see above.
+                        // SAFETY: arrays have the lengths documented.
                         attempt.call(&[output(&mut out)], || unsafe {
                             recon_density(plan.0, 0, 3, 0.0, out.as_mut_ptr().cast())
                         });
                     }),
                     ("recon_density, Jackson", |attempt, s, plan, _| {
                         let mut out = s.weights.clone();
-                        // SAFETY: see above.
+                        // SAFETY: arrays have the lengths documented.
                         attempt.call(&[output(&mut out)], || unsafe {
                             recon_density(plan.0, 2, 0, 0.0, out.as_mut_ptr().cast())
                         });
                     }),
                     ("recon_coil_maps", |attempt, s, plan, _| {
                         let mut out = s.maps.clone();
-                        // SAFETY: see above.
+                        // SAFETY: arrays have the lengths documented.
                         attempt.call(&[output(&mut out)], || unsafe {
                             recon_coil_maps(plan.0, s.kspace(), 12, out.as_mut_ptr().cast())
                         });
@@ -421,7 +422,7 @@ mod unix {
             if method == NUFFT {
                 on_plan.push(("recon_grid_kspace", |attempt, s, plan, _| {
                     let mut out = vec![Complex::new(0f32, 0.0); plan.info().grid_elements as usize];
-                    // SAFETY: see above.
+                    // SAFETY: arrays have the lengths documented.
                     attempt.call(&[output(&mut out)], || unsafe {
                         recon_grid_kspace(plan.0, s.kspace(), out.as_mut_ptr().cast())
                     });
@@ -434,9 +435,9 @@ mod unix {
                         attempt.call(&[], || unsafe { recon_plan_save_q(plan.0, file.as_ptr()) });
                     }),
                     ("recon_plan_load_q", |attempt, _, plan, file| {
-                        // SAFETY: as above.
+                        // SAFETY: the plan and a C string.
                         assert_eq!(unsafe { recon_plan_save_q(plan.0, file.as_ptr()) }, RECON_OK, "{}", message());
-                        // SAFETY: as above.
+                        // SAFETY: the plan and a C string.
                         attempt.call(&[], || unsafe { recon_plan_load_q(plan.0, file.as_ptr()) });
                     }),
                 ];
@@ -464,49 +465,49 @@ mod unix {
         let operations: [(&str, OnScene); 9] = [
             ("recon_combine, root sum of squares", |attempt, s| {
                 let (g, mut out) = (s.geometry(), s.image[..s.image_len()].to_vec());
-                // SAFETY: arrays have the lengths documented; so throughout this list.
+                // SAFETY: arrays have the lengths documented.
                 attempt.call(&[output(&mut out)], || unsafe {
                     recon_combine(&raw const g, 0, s.image(), out.as_mut_ptr().cast())
                 });
             }),
             ("recon_combine, adaptive", |attempt, s| {
                 let (g, mut out) = (s.geometry(), s.image[..s.image_len()].to_vec());
-                // SAFETY: see above.
+                // SAFETY: arrays have the lengths documented.
                 attempt.call(&[output(&mut out)], || unsafe {
                     recon_combine(&raw const g, 1, s.image(), out.as_mut_ptr().cast())
                 });
             }),
             ("recon_trajectory_radial2d", |attempt, _| {
                 let [mut x, mut y] = [(); 2].map(|()| vec![0f32; 30 * 40]);
-                // SAFETY: see above.
+                // SAFETY: arrays have the lengths documented.
                 attempt.call(&[output(&mut x), output(&mut y)], || unsafe {
                     recon_trajectory_radial2d(0, 30, 40, 1, x.as_mut_ptr().cast(), y.as_mut_ptr().cast())
                 });
             }),
             ("recon_trajectory_propeller", |attempt, _| {
                 let [mut x, mut y] = [(); 2].map(|()| vec![0f64; 5 * 6 * 40]);
-                // SAFETY: see above.
+                // SAFETY: arrays have the lengths documented.
                 attempt.call(&[output(&mut x), output(&mut y)], || unsafe {
                     recon_trajectory_propeller(1, 5, 6, 40, x.as_mut_ptr().cast(), y.as_mut_ptr().cast())
                 });
             }),
             ("recon_phantom_kspace", |attempt, s| {
                 let (g, mut out) = (s.geometry(), s.kspace.clone());
-                // SAFETY: see above.
+                // SAFETY: arrays have the lengths documented.
                 attempt.call(&[output(&mut out)], || unsafe {
                     recon_phantom_kspace(&raw const g, null(), 0, 1, 2, out.as_mut_ptr().cast())
                 });
             }),
             ("recon_phantom_image", |attempt, s| {
                 let (g, mut out) = (s.geometry(), s.image[..s.image_len()].to_vec());
-                // SAFETY: see above.
+                // SAFETY: arrays have the lengths documented.
                 attempt.call(&[output(&mut out)], || unsafe {
                     recon_phantom_image(&raw const g, null(), 0, 2, out.as_mut_ptr().cast())
                 });
             }),
             ("recon_phantom_coil_maps", |attempt, s| {
                 let (g, mut out) = (s.geometry(), s.maps.clone());
-                // SAFETY: see above.
+                // SAFETY: arrays have the lengths documented.
                 attempt.call(&[output(&mut out)], || unsafe {
                     recon_phantom_coil_maps(&raw const g, out.as_mut_ptr().cast())
                 });
@@ -514,7 +515,7 @@ mod unix {
             ("recon_metrics", |attempt, s| {
                 let g = s.geometry();
                 let mask = vec![1u8; s.image_len().max(2 * LEAST)];
-                // SAFETY: see above.
+                // SAFETY: arrays have the lengths documented.
                 attempt.call(&[], || unsafe {
                     let mut quality = init(recon_quality_init);
                     let (image, truth) = (s.image(), s.maps.as_ptr().cast());
@@ -525,7 +526,7 @@ mod unix {
                 // Interpolated along both axes, to lengths that are not products of small primes.
                 let (g, dims, fov) = (s.geometry(), [131u64, 67], [1.0; 2]);
                 let mut out = vec![Complex::new(0f32, 0.0); 131 * 67 * COILS];
-                // SAFETY: see above.
+                // SAFETY: arrays have the lengths documented.
                 attempt.call(&[output(&mut out)], || unsafe {
                     let (to, fov) = (dims.as_ptr(), fov.as_ptr());
                     recon_resize(&raw const g, fov, to, fov, s.image(), out.as_mut_ptr().cast())
@@ -539,13 +540,14 @@ mod unix {
         all
     }
 
-    /// What becomes of an operation whose allocation number `n` fails: the code of a process of its own, or its signal.
+    /// Runs an operation whose allocation number `n` fails, in a process. Returns the exit code of the process, or the
+    /// signal that ended it.
     fn attempt(operation: &Operation<'_>, n: usize) -> Result<i32, i32> {
         // SAFETY: this process has one thread.
         let child = unsafe { libc::fork() };
         assert!(child >= 0, "no process could be started");
         if child == 0 {
-            // What a process makes once is no leak.
+            // What a process allocates once and keeps is no leak.
             let mut first = Attempt { fails: 0, right: None, code: WRONG };
             operation(&mut first);
             let mut attempt = Attempt { fails: n, right: first.right.clone(), code: WRONG };
@@ -556,7 +558,7 @@ mod unix {
                 eprintln!("{} bytes refused: {lost} bytes are lost", FAILED.load(SeqCst));
                 attempt.code = LEAK;
             }
-            // SAFETY: ends the process, at once.
+            // SAFETY: this ends the process at once.
             unsafe { libc::_exit(attempt.code) };
         }
         let mut status = 0;
@@ -569,7 +571,8 @@ mod unix {
     }
 
     pub fn main() -> i32 {
-        // As of the harness: the operations whose name has a word of the command line in it, or all.
+        // As in the test harness: words of the command line choose operations by parts of their names. Without words,
+        // all run.
         let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
         let folder = std::env::temp_dir().join(format!("recon-allocations-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();

@@ -1,5 +1,5 @@
 //! A repeated transform allocates nothing, in any thread: a host that reconstructs in real time must not wait for the
-//! allocator. Counted by an allocator of this program, which has no test harness because that would allocate meanwhile.
+//! allocator. This program counts with an allocator of its own. It has no test harness, which would allocate meanwhile.
 
 mod common;
 
@@ -8,11 +8,11 @@ use recon::{CgOptions, Complex, Device, Geometry, Method, Normal, Options, Plan,
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The system's allocator, with a count of what it was asked for.
+/// The system's allocator, which counts the requests for memory.
 struct Counting;
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: all is handed on to the system's allocator as it comes.
+// SAFETY: every call goes to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.fetch_add(1, Ordering::Relaxed);
@@ -21,16 +21,16 @@ unsafe impl GlobalAlloc for Counting {
     }
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         COUNT.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: likewise.
+        // SAFETY: the caller's promise is the same.
         unsafe { System.alloc_zeroed(layout) }
     }
     unsafe fn realloc(&self, address: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         COUNT.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: likewise.
+        // SAFETY: the caller's promise is the same.
         unsafe { System.realloc(address, layout, size) }
     }
     unsafe fn dealloc(&self, address: *mut u8, layout: Layout) {
-        // SAFETY: likewise.
+        // SAFETY: the caller's promise is the same.
         unsafe { System.dealloc(address, layout) }
     }
 }
@@ -45,21 +45,22 @@ fn allocations(call: impl FnOnce()) -> usize {
     COUNT.load(Ordering::SeqCst) - before
 }
 
-/// Waits until a plan's workers have begun to wait for work: the start of a thread allocates, and may come late.
+/// Waits until the threads of a plan have started and wait for work. A thread allocates when it starts, which may be
+/// late.
 fn settle(threads: usize) {
     let waiting = || {
         let tasks = std::fs::read_dir("/proc/self/task").ok()?;
         let stats = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("stat")).ok());
         Some(stats.filter(|stat| stat.contains(" (recon ") && stat.contains(") S ")).count())
     };
-    // Where the system does not tell, a while has to do.
+    // If the system does not tell, some time is enough.
     while waiting().is_some_and(|count| count < threads - 1) {
         std::thread::yield_now();
     }
     std::thread::sleep(std::time::Duration::from_millis(if waiting().is_none() { 50 } else { 0 }));
 }
 
-/// What differs between plans.
+/// What differs between the plans.
 struct Case {
     dims: &'static [usize],
     listed: bool,
@@ -67,7 +68,7 @@ struct Case {
     options: Options,
 }
 
-/// Calls every transform once to warm up and three times to count; says which of them allocate.
+/// Calls every transform once to warm up, then three times to count. Names the transforms that allocate.
 fn transforms<T: Real>(case: &Case, faults: &mut Vec<String>) {
     let mut random = Random::fresh();
     let samples = 1300;
@@ -91,14 +92,15 @@ fn transforms<T: Real>(case: &Case, faults: &mut Vec<String>) {
         if count > 0 {
             let Case { dims, maps, options: Options { normal, threads, .. }, .. } = case;
             faults.push(format!(
-                "{name}: {count} allocations in three calls, {} {dims:?}, coil maps {maps}, {normal:?}, {threads} threads",
+                "{name}: {count} allocations in three calls, {} {dims:?}, coil maps {maps}, {normal:?}, \
+                 {threads} threads",
                 T::NAME
             ));
         }
     };
     check("forward", &mut || plan.forward(&x, &mut values).unwrap());
-    check("fhd", &mut || plan.fhd(&d, &mut image).unwrap());
-    check("weighted_fhd", &mut || plan.weighted_fhd(&d, &mut image).unwrap());
+    check("fhd", &mut || plan.adjoint(&d, &mut image).unwrap());
+    check("weighted_fhd", &mut || plan.weighted_adjoint(&d, &mut image).unwrap());
     check("normal", &mut || plan.normal(&x, &mut image).unwrap());
     check("grid", &mut || plan.grid(&d, &mut image).unwrap());
     assert!(image.iter().chain(&values).all(|z| z.re.finite() && z.im.finite()));
@@ -141,7 +143,7 @@ fn exact_list() -> Vec<String> {
     of_transforms(&cases(Method::Exact, true, [&[20, 20], &[20, 20, 20]], &[Normal::Auto]))
 }
 
-/// A solution's memory is there before its first iteration.
+/// All memory of a solution is allocated before its first iteration.
 fn iterations() -> Vec<String> {
     let mut faults = Vec::new();
     let mut random = Random::fresh();
@@ -169,8 +171,8 @@ fn iterations() -> Vec<String> {
                 let (few, many) = (of(2), of(40));
                 if few != many {
                     faults.push(format!(
-                        "conjugate gradients, {normal:?}, {threads} threads: {few} allocations with 2 iterations, {many} \
-                         with 40"
+                        "conjugate gradients, {normal:?}, {threads} threads: {few} allocations with 2 iterations, \
+                         {many} with 40"
                     ));
                 }
             }
@@ -181,7 +183,7 @@ fn iterations() -> Vec<String> {
 
 fn main() {
     assert!(allocations(|| drop(vec![Complex::new(1.0, 2.0)])) > 0, "nothing is counted");
-    // As of the harness: the checks whose name has a word of the command line in it, or all.
+    // As in the test harness: words of the command line choose checks by parts of their names. Without words, all run.
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let mut failed = false;
     let checks: [(&str, fn() -> Vec<String>); 4] = [

@@ -1,5 +1,5 @@
-//! The C API through its own functions: results are those of the Rust API, and every documented error can be provoked,
-//! is explained, and leaves the outputs as they were.
+//! The C API, called by its C functions: its results are equal to results of the Rust API. Every documented error can
+//! be provoked, has a message that explains it, and leaves the outputs as they were.
 
 use recon::ffi::recon_status::*;
 use recon::ffi::*;
@@ -50,7 +50,7 @@ fn fails(status: recon_status, expected: recon_status, words: &[&str]) {
     }
 }
 
-/// Bytes that no result is made of.
+/// A number that no result has.
 const POISON: f64 = -1.2345e-30;
 
 fn poisoned<T: Number>(len: usize) -> Vec<Complex<T>> {
@@ -78,7 +78,7 @@ struct Scene<T: Number> {
 }
 
 impl<T: Number> Scene<T> {
-    /// Three coils, two frames.
+    /// A scene of three coils and two frames.
     fn new() -> Self {
         let mut s = Scene {
             k: [vec![T::ZERO; SAMPLES], vec![T::ZERO; SAMPLES]],
@@ -89,7 +89,7 @@ impl<T: Number> Scene<T> {
                 .map(|i| Complex::new(T::of((i as f64).sin()), T::of((0.7 * i as f64).cos())))
                 .collect(),
         };
-        // SAFETY: arrays have the lengths documented; so throughout this file, unless a comment says what is wrong.
+        // SAFETY: arrays have the lengths documented.
         unsafe {
             let [kx, ky] = s.k.each_mut().map(|k| k.as_mut_ptr().cast());
             ok(recon_trajectory_radial2d(T::PRECISION, SPOKES as u64, READOUT as u64, 1, kx, ky));
@@ -101,7 +101,7 @@ impl<T: Number> Scene<T> {
         s
     }
 
-    /// With coils and frames, without weights and maps.
+    /// A geometry with coils and frames, without weights and maps.
     fn geometry(&self) -> recon_geometry {
         let mut g = init(recon_geometry_init);
         g.precision = T::PRECISION;
@@ -137,7 +137,7 @@ impl<T: Number> Scene<T> {
 
 fn init<S>(f: unsafe extern "C" fn(*mut S, u32) -> recon_status) -> S {
     let mut s = std::mem::MaybeUninit::uninit();
-    // SAFETY: the structure has the size given, and is written whole on success.
+    // SAFETY: the structure has the size given, and success writes all of it.
     unsafe {
         ok(f(s.as_mut_ptr(), size_of::<S>() as u32));
         s.assume_init()
@@ -151,7 +151,7 @@ fn options(change: impl FnOnce(&mut recon_options)) -> recon_options {
     o
 }
 
-/// A plan that gives itself back.
+/// A plan that is destroyed when it goes out of scope.
 struct Handle(*mut recon_plan);
 
 // SAFETY: a plan may be used from several threads at once.
@@ -221,10 +221,10 @@ fn results_are_those_of_the_rust_api<T: Number>(maps: bool, method: u32) {
 
         let (mut a, mut b) = images();
         ok(recon_fhd(plan.0, s.kspace_at(), a.as_mut_ptr().cast()));
-        rust.fhd(&s.kspace, &mut b).unwrap();
+        rust.adjoint(&s.kspace, &mut b).unwrap();
         same(&a, &b);
         ok(recon_weighted_fhd(plan.0, s.kspace_at(), a.as_mut_ptr().cast()));
-        rust.weighted_fhd(&s.kspace, &mut b).unwrap();
+        rust.weighted_adjoint(&s.kspace, &mut b).unwrap();
         same(&a, &b);
         ok(recon_grid(plan.0, s.kspace_at(), a.as_mut_ptr().cast()));
         rust.grid(&s.kspace, &mut b).unwrap();
@@ -359,7 +359,7 @@ fn cg_is_that_of_the_rust_api<T: Number>() {
             assert!(residuals[10 * i + run.residuals.len()..10 * (i + 1)].iter().all(|r| r.is_nan()));
             expected_calls.extend(run.residuals.iter().enumerate().map(|(n, r)| (i as u64, n as u64, *r)));
         }
-        // Room beyond what is needed is not touched.
+        // What lies behind the residuals is not written.
         assert_eq!(residuals[10 * FRAMES], POISON);
         same(&calls, &expected_calls);
     }
@@ -403,7 +403,7 @@ fn interleaved_coordinates_and_voxel_lists_are_read() {
     }
     same(&a, &b);
 
-    // The grid itself as a list, x y z apart by 3.
+    // The grid itself as a list: x, y and z of a voxel are next to one another.
     let at = |i: usize| [(i % N[0]) as f32 - (N[0] / 2) as f32, (i / N[0]) as f32 - (N[1] / 2) as f32, 99.0];
     let list: Vec<f32> = (0..VOXELS).flat_map(at).collect();
     let g = recon_geometry {
@@ -448,13 +448,13 @@ fn box_voxels_and_windows_reach_the_plan() {
         let (mut a, mut b) = (poisoned::<f64>(rust.image_len()), poisoned(rust.image_len()));
         // SAFETY: arrays have the lengths documented.
         unsafe { ok(recon_fhd(plan.0, s.kspace_at(), a.as_mut_ptr().cast())) };
-        rust.fhd(&s.kspace, &mut b).unwrap();
+        rust.adjoint(&s.kspace, &mut b).unwrap();
         same(&a, &b);
         assert_eq!((plan.info().window, plan.info().toeplitz), (number, 0));
     }
 }
 
-/// A stack of stars has the ramp in its planes, the same in each; a Cartesian grid has none.
+/// A stack of stars has the ramp of its planes, the same in each. A Cartesian grid has no ramp.
 #[test]
 fn the_ramp_of_a_stack_and_of_what_is_none() {
     const STAR: usize = 24 * 32;
@@ -474,7 +474,7 @@ fn the_ramp_of_a_stack_and_of_what_is_none() {
     // SAFETY: the arrays have the lengths documented.
     unsafe { ok(recon_trajectory_stack_of_stars(1, 24, 32, 5, 1, x, y, z)) };
     ok(ramp(&mut w));
-    // One of the constant of proportion, not at the centre; the scale depends on more than these samples.
+    // Weights are proportional to the radius, except at the centre. The factor depends on more than these samples.
     let slope = w[31] / k[0][31].hypot(k[1][31]);
     let volume = std::f64::consts::PI / (24.0 * 32.0) / 5.0;
     assert!((slope / volume - 1.0).abs() < 0.1, "{slope} and {volume}");
@@ -483,7 +483,7 @@ fn the_ramp_of_a_stack_and_of_what_is_none() {
         assert!((w_m - wanted).abs() < 1e-9 * slope, "{m}: {w_m} and {wanted}");
     }
     let dims = [32_u64, 24, 5];
-    // SAFETY: likewise.
+    // SAFETY: the arrays have the lengths documented.
     unsafe { ok(recon_trajectory_cartesian(1, 3, dims.as_ptr(), x, y, z)) };
     w.fill(POISON);
     fails(ramp(&mut w), RECON_INVALID_ARGUMENT, &["|k|^(d-1)", "pipe-menon"]);
@@ -614,7 +614,7 @@ fn phantoms_and_metrics_are_those_of_the_rust_api() {
         let m = compare_magnitude(&image, &truth, Scale::None, Some(&kept)).unwrap();
         assert_eq!((q.percent_error, q.scale_re), (m.percent_error, 1.0));
 
-        // What goes wrong leaves the structure as it was.
+        // An error leaves the structure as it was.
         q.mse = POISON;
         let zeros = vec![0u8; VOXELS];
         fails(recon_metrics(&raw const g, x, t, zeros.as_ptr(), 0, 0, &raw mut q), RECON_INVALID_SIZE, &["mask"]);
@@ -667,7 +667,7 @@ fn coil_images_are_combined_frame_by_frame() {
     let mut a = poisoned::<f32>(VOXELS * FRAMES);
     let at = a.as_mut_ptr().cast();
     let mut bad = s.image.clone();
-    // In the second frame: the first must not be written either.
+    // The bad value is in the second frame. The first frame must not be written either.
     bad[VOXELS * COILS + 5].re = f32::INFINITY;
     // SAFETY: arrays have the lengths documented.
     unsafe {
@@ -689,7 +689,7 @@ fn coil_images_are_combined_frame_by_frame() {
 fn images_on_another_matrix_coil_by_coil() {
     let s = Scene::<f64>::new();
     let g = s.geometry();
-    // Finer voxels along x, some of y cut off.
+    // Voxels become finer along x, and y is cut.
     let (fov, dims_fov) = ([1.0, 2.0, 3.0], [1.0, 1.5, 0.0]);
     let wanted: Vec<usize> = N.iter().enumerate().map(|(axis, n)| [2 * n, n - 1, n + 2][axis]).collect();
     let dims: Vec<u64> = wanted.iter().map(|&n| n as u64).collect();
@@ -704,7 +704,7 @@ fn images_on_another_matrix_coil_by_coil() {
         resize.apply(image, &mut b).unwrap();
         same(a, &b);
     }
-    // Fields of view left out: voxels of one size.
+    // Without fields of view, voxels keep their size.
     // SAFETY: arrays have the lengths documented.
     unsafe { ok(recon_resize(&raw const g, null(), dims.as_ptr(), null(), s.image_at(), at)) };
     let resize = recon::Resize::new(&N, &[0.0; 3][..N.len()], &wanted, &[0.0; 3][..N.len()]).unwrap();
@@ -716,7 +716,7 @@ fn images_on_another_matrix_coil_by_coil() {
     let at = a.as_mut_ptr().cast();
     let (f, d, to) = (fov.as_ptr(), dims.as_ptr(), dims_fov.as_ptr());
     let mut bad = s.image.clone();
-    // In the last image: none before it must be written.
+    // The bad value is in the last image. No image before it must be written.
     let last = bad.len() - 1;
     bad[last].re = f64::INFINITY;
     // SAFETY: arrays have the lengths documented.
@@ -794,7 +794,7 @@ fn null_and_misaligned_pointers_are_named() {
         }
     }
     untouched(&images);
-    // SAFETY: likewise.
+    // SAFETY: in each call one pointer is bad, which is found before anything is read.
     unsafe {
         let named: &[(recon_status, &str)] = &[
             (recon_plan_save_q(p, null()), "path"),
@@ -884,7 +884,7 @@ fn impossible_sizes_are_refused() {
         create_fails(&recon_geometry { coils: huge, ..g }, &o, RECON_SIZE_OVERFLOW, &[]);
         create_fails(&recon_geometry { frames: huge, ..g }, &o, RECON_SIZE_OVERFLOW, &[]);
     }
-    // Lengths follow from the geometry: arrays that no process can hold are refused by the call that is given them.
+    // The geometry decides how long arrays are. An array that no process can hold is refused by the call that gets it.
     let plan = Handle::new(&recon_geometry { frames: 1 << 40, ..g }, &o);
     let mut image = poisoned::<f32>(1);
     // SAFETY: refused for its length before anything is read.
@@ -963,7 +963,7 @@ fn results_that_overflow_are_refused() {
     let huge = vec![Complex::new(3e38f32, -3e38); s.image.len().max(s.kspace.len())];
     let (mut image, mut kspace) = (poisoned::<f32>(s.image.len()), poisoned::<f32>(s.kspace.len()));
     let (x, d) = (image.as_mut_ptr().cast(), kspace.as_mut_ptr().cast());
-    // SAFETY: as above.
+    // SAFETY: arrays have the lengths documented.
     unsafe {
         fails(recon_fhd(plan.0, at(&huge), x), RECON_NOT_FINITE, &["image voxel", "overflows f32"]);
         fails(recon_forward(plan.0, at(&huge), d), RECON_NOT_FINITE, &["k-space sample", "overflows f32"]);
@@ -979,7 +979,7 @@ fn warnings_of_a_plan_are_told() {
     let mut s = Scene::<f64>::new();
     let read = |plan: &Handle, index: u64| {
         let (mut kind, mut text) = (77, c"before".as_ptr());
-        // SAFETY: as above; the text lives as long as the plan.
+        // SAFETY: the plan is alive, and the text lives as long.
         unsafe {
             ok(recon_plan_warning(plan.0, index, &raw mut kind, &raw mut text));
             (kind, (!text.is_null()).then(|| CStr::from_ptr(text).to_str().unwrap().to_owned()))
@@ -1141,8 +1141,8 @@ fn residual_buffers_that_are_too_small_are_refused() {
     untouched(&image);
 }
 
-/// A program compiled before there was `simd` has 56 bytes of options, one from before there was `stream` 64, and one
-/// from before there was `interrupt` 72: all must be understood.
+/// Older headers have shorter options: 56 bytes before `simd` was added, 64 before `stream`, 72 before `interrupt`.
+/// Programs compiled with them must go on to work.
 #[test]
 fn options_of_the_first_header_are_understood() {
     let s = Scene::<f32>::new();
@@ -1225,7 +1225,7 @@ fn unknown_struct_sizes_are_refused() {
         let size = size_of::<S>() as u32;
         let mut bytes = std::mem::MaybeUninit::<[S; 2]>::zeroed();
         for bad in [0, 4, size - 4, size - 1, size + 1, size + 8, u32::MAX] {
-            // SAFETY: the size is refused, and nothing written.
+            // SAFETY: the size is refused, and nothing is written.
             let status = unsafe { init(bytes.as_mut_ptr().cast(), bad) };
             fails(status, RECON_UNKNOWN_STRUCT_SIZE, &[name, &format!("is {bad},"), &size.to_string(), "header"]);
             // SAFETY: all bytes are initialised.
@@ -1261,13 +1261,13 @@ fn unknown_struct_sizes_are_refused() {
         fails(status, RECON_UNKNOWN_STRUCT_SIZE, &["recon_cg_options_init"]);
         untouched(&image);
     }
-    // Compiled when lambda had no unit: the number would mean something else now.
+    // The size from before lambda had a unit: the number would mean something else now.
     let mut c = init(recon_cg_options_init);
     // SAFETY: refused before anything is written.
     fails(unsafe { recon_cg_options_init(&raw mut c, 104) }, RECON_UNKNOWN_STRUCT_SIZE, &["104", "112"]);
 }
 
-/// The bytes that a message about the memory limit says are needed.
+/// The bytes needed, read from a message about the memory limit.
 fn bytes_needed() -> u64 {
     let message = message();
     message.split("needs ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap()
@@ -1290,7 +1290,7 @@ fn memory_limits_are_kept_and_explained() {
     untouched(&image);
     ok(cg(&Handle::new(&g, &limited(bytes_needed(), 2))));
 
-    // Q that was asked for does not fit, and fits when the limit is raised as told.
+    // Q was asked for and does not fit. It fits when the limit is raised as the message says.
     let mut image = poisoned::<f32>(VOXELS * FRAMES);
     let to: *mut c_void = image.as_mut_ptr().cast();
     // SAFETY: arrays have the lengths documented.
@@ -1302,14 +1302,14 @@ fn memory_limits_are_kept_and_explained() {
     Handle::new(&g, &limited(u64::MAX, 0));
 }
 
-/// Memory is told from sizes alone: as the Rust API tells it, which tests/memory.rs compares with what is taken.
+/// Memory is told from sizes alone, as by the Rust API. tests/memory.rs compares the Rust API with what is allocated.
 #[test]
 fn memory_is_told_beforehand() {
     let s = Scene::<f32>::new();
     let on_cpu = options(|o| (o.device, o.threads) = (1, 2));
     let mut told = init(recon_memory_init);
     let mut tell = |g: &recon_geometry, o: *const recon_options| {
-        // SAFETY: structures are alive, coordinates as many as they say or null.
+        // SAFETY: structures are alive. Coordinates are as many as they say, or null.
         ok(unsafe { recon_plan_memory(g, o, &raw mut told) });
         told
     };
@@ -1330,7 +1330,8 @@ fn memory_is_told_beforehand() {
     );
     assert_eq!([found.host_normal, found.host_cg], [wanted.host.normal as u64, wanted.host.cg as u64]);
     assert_eq!([found.device_plan, found.device_cg, found.device_q], [0; 3]);
-    // Without coordinates all samples may lie in the centre. Maps and weights count where they are, and are not read.
+    // Without coordinates all samples may lie in the centre. Maps and weights count if they are given, and are not
+    // read.
     let bare = recon_geometry { coordinates: [null(); 3], ..s.geometry() };
     let more = tell(&bare, &raw const on_cpu);
     assert!(more.host_coil_maps > found.host_coil_maps && more.host_cg == found.host_cg);
@@ -1339,14 +1340,14 @@ fn memory_is_told_beforehand() {
     let plain = tell(&one, &raw const on_cpu);
     let mapped = tell(&recon_geometry { coil_maps: nowhere, weights: nowhere, ..one }, &raw const on_cpu);
     assert!(mapped.host_plan > plain.host_plan && mapped.host_plan < 100 * plain.host_plan);
-    // A wider centre has more samples; one wider than k-space is refused, as recon_coil_maps does.
+    // A wider centre has more samples. A centre wider than k-space is refused, as by recon_coil_maps.
     let mut wide = init(recon_memory_init);
     wide.calibration = 40;
-    // SAFETY: as above.
+    // SAFETY: structures and arrays are alive.
     ok(unsafe { recon_plan_memory(&s.geometry(), &raw const on_cpu, &raw mut wide) });
     assert!(wide.host_coil_maps > found.host_coil_maps && wide.host_cg == found.host_cg && wide.calibration == 40);
     wide.calibration = u32::MAX;
-    // SAFETY: as above.
+    // SAFETY: structures and arrays are alive.
     let status = unsafe { recon_plan_memory(&s.geometry(), &raw const on_cpu, &raw mut wide) };
     fails(status, RECON_INVALID_ARGUMENT, &["calibration", &u32::MAX.to_string()]);
     assert!(found.host_combine as usize >= (COILS * 16 + 8) * VOXELS, "{}", found.host_combine);
@@ -1357,7 +1358,7 @@ fn memory_is_told_beforehand() {
     ok(unsafe { recon_plan_info(plan.0, &raw mut properties) });
     assert!(properties.host_bytes <= found.host_transform.max(found.host_grid), "{}", properties.host_bytes);
     tell(&s.geometry(), null());
-    // SAFETY: null, or as above.
+    // SAFETY: structures are alive, or pointers are null, which is refused.
     unsafe {
         let g = s.geometry();
         fails(recon_plan_memory(null(), null(), &raw mut told), RECON_NULL_POINTER, &["geometry"]);
@@ -1416,7 +1417,7 @@ fn what_is_not_there_is_said() {
 
 #[test]
 fn memory_that_is_not_there_is_said() {
-    // Q of 2^49 numbers passes as a size, but no machine has so much; the plan itself is small.
+    // Q of 2^49 numbers is accepted as a size, but no machine has so much memory. The plan itself is small.
     let s = Scene::<f32>::new();
     let coordinates = [s.geometry().coordinates[0]; 3];
     let g = recon_geometry { ndim: 3, dims: [1 << 16, 1 << 15, 1 << 15], coordinates, ..s.geometry() };
@@ -1452,7 +1453,7 @@ fn progress_can_cancel() {
         fails(status, RECON_CANCELLED, &["cancelled", words]);
         assert_eq!(report.images, 0);
         assert!(residuals.iter().all(|&r| r == POISON));
-        // The first image was solved by then; nothing of it may show.
+        // The first image was solved by then. It must not be written.
         untouched(&image);
     }
 }
@@ -1508,20 +1509,20 @@ fn q_is_saved_and_loaded() {
 #[derive(Default)]
 struct Caller {
     asked: AtomicU64,
-    /// The question that is answered with yes; 0 for none.
+    /// The number of the question that is answered with yes; 0 if none is.
     stop_at: AtomicU64,
-    /// Microseconds for an answer.
+    /// Microseconds before an answer.
     thinks: AtomicU64,
     threads: Mutex<HashSet<ThreadId>>,
 }
 
 unsafe extern "C" fn answer(data: *mut c_void) -> c_int {
-    // SAFETY: the test's caller.
+    // SAFETY: the address of the test's caller.
     let caller = unsafe { &*data.cast::<Caller>() };
     caller.threads.lock().unwrap().insert(std::thread::current().id());
     std::thread::sleep(Duration::from_micros(caller.thinks.load(Relaxed)));
     let stop_at = caller.stop_at.load(Relaxed);
-    // Having said yes once it must not be asked again in the same call.
+    // After a yes there must be no further question in the same call.
     c_int::from(caller.asked.fetch_add(1, Relaxed) + 1 >= stop_at && stop_at != 0)
 }
 
@@ -1538,7 +1539,7 @@ impl Caller {
         self.stop_at.store(question, Relaxed);
     }
 
-    /// A call that is stopped at a question, or ends before.
+    /// Makes a call that is stopped at a question, or ends before it. True: it was stopped.
     #[track_caller]
     fn may_stop(&self, question: u64, call: &mut dyn FnMut() -> recon_status) -> bool {
         self.stop_at(question);
@@ -1560,14 +1561,14 @@ impl Caller {
         assert!(message().ends_with(during), "{}", message());
     }
 
-    /// Whether it was only asked in this thread.
+    /// Asserts that all questions came in this thread.
     #[track_caller]
     fn was_asked_here(&self) {
         assert_eq!(*self.threads.lock().unwrap(), HashSet::from([std::thread::current().id()]));
     }
 }
 
-/// Spokes in three dimensions, and data of so many coils and frames.
+/// Spokes in three dimensions, and data of some coils and frames.
 struct Spokes {
     k: [Vec<f32>; 3],
     kspace: Vec<Complex<f32>>,
@@ -1601,7 +1602,7 @@ impl Spokes {
     }
 }
 
-/// Sums that would take a quarter of an hour: that the test ends says that they do.
+/// Sums that would take a quarter of an hour. The test ends in time only if they are interrupted.
 #[test]
 fn long_exact_sums_are_interrupted() {
     let s = Spokes::new(8000, 512, 1, 1);
@@ -1686,7 +1687,7 @@ fn everything_long_is_interrupted() {
     caller.was_asked_here();
 }
 
-/// Calls that are interrupted anywhere leave a plan that works as a fresh one, to the last bit.
+/// After a call was interrupted anywhere, the plan works as a new plan does, to the last bit.
 #[test]
 fn interrupted_plans_work_as_before() {
     let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
@@ -1717,7 +1718,7 @@ fn interrupted_plans_work_as_before() {
         let (pixels, samples) = (info.image_elements as usize, info.kspace_elements as usize);
         let mut cg = init(recon_cg_options_init);
         cg.iterations = 2;
-        // Results of every operation: name and array.
+        // The results of every operation.
         let operations = |plan: &Handle, guard: &mut dyn FnMut(&mut dyn FnMut() -> recon_status) -> bool| {
             let mut results: Vec<Vec<Complex<f32>>> = Vec::new();
             let mut run = |len: usize, call: &mut dyn FnMut(*mut c_void) -> recon_status| {
@@ -1768,7 +1769,7 @@ fn interrupted_plans_work_as_before() {
         for (i, result) in operations(&plan, all).iter().enumerate() {
             assert!(*result == wanted[i], "operation {i} with method {method}, normal {normal}");
         }
-        // One who never says stop changes nothing.
+        // A caller who never says stop changes nothing.
         for (i, result) in operations(&Handle::new(&g, &idle.options(set)), all).iter().enumerate() {
             assert!(*result == wanted[i], "operation {i} with method {method}, normal {normal}");
         }
@@ -1779,7 +1780,7 @@ fn interrupted_plans_work_as_before() {
     assert!(interrupted > 20, "{interrupted} calls were interrupted");
 }
 
-/// Callers of one plan are asked each in their own thread, and one's yes ends no call of the other's.
+/// Several threads use one plan. Each is asked in its own thread, and the yes of one ends no call of the other.
 #[test]
 fn callers_are_interrupted_one_by_one() {
     let s = Spokes::new(400, 96, 1, 1);
@@ -1787,17 +1788,17 @@ fn callers_are_interrupted_one_by_one() {
     let voxels = 56 * 60 * 64;
     /// Says stop in one thread only.
     unsafe extern "C" fn one(data: *mut c_void) -> c_int {
-        // SAFETY: the test's.
+        // SAFETY: the address of `data` below.
         let (stopped, seen) = unsafe { &*data.cast::<(ThreadId, Mutex<HashSet<ThreadId>>)>() };
         let here = std::thread::current().id();
         seen.lock().unwrap().insert(here);
         (here == *stopped).into()
     }
-    /// What another thread may have.
+    /// A value that another thread may use.
     struct Elsewhere<S>(S);
-    // SAFETY: addresses in them are of what is only read while there are threads.
+    // SAFETY: their addresses are of what is only read while there are threads.
     unsafe impl<S> Send for Elsewhere<S> {}
-    // SAFETY: as above.
+    // SAFETY: their addresses are of what is only read while there are threads.
     unsafe impl<S> Sync for Elsewhere<S> {}
     impl<S> Elsewhere<S> {
         fn get(&self) -> &S {
@@ -1837,11 +1838,11 @@ fn callers_are_interrupted_one_by_one() {
         assert!(seen.contains(id), "a caller was not asked");
         same(out, &callers[0].2);
     }
-    // Besides them this thread, and the one that made the plan.
+    // These two, this thread, and the thread that made the plan.
     assert_eq!(seen.len(), 4);
 }
 
-/// What is computed apart counts.
+/// An output that is computed in memory of the library's own counts against the limit.
 #[test]
 fn outputs_apart_are_within_the_memory_limit() {
     let s = Scene::<f32>::new();
@@ -1912,7 +1913,7 @@ fn texts_are_there() {
 
 // ------------------------------------------------------------------------------------------------------ faults
 
-/// Numbers that make no sense end in an error that says what would: no panic, no hang.
+/// Numbers that make no sense end in an error that says which numbers do: no panic, no hang.
 #[test]
 fn numbers_that_wrap_around_are_refused() {
     let s = Scene::<f32>::new();
@@ -1927,9 +1928,9 @@ fn numbers_that_wrap_around_are_refused() {
             untouched(&maps);
         }
         let mut maps = poisoned::<f32>(VOXELS * COILS);
-        // SAFETY: as above.
+        // SAFETY: arrays have the lengths documented.
         ok(unsafe { recon_coil_maps(plan.0, s.kspace_at(), 48, maps.as_mut_ptr().cast()) });
-        // A product of sizes that wraps around before one of them makes it 0.
+        // The product of the sizes overflows before a factor of 0 makes it 0.
         let sizes = [(1 << 62, 0), (u64::MAX, 0), (1 << 40, 1 << 40), (0, u64::MAX)];
         for (coils, frames) in sizes {
             let g = recon_geometry { coils, frames, ..s.combined() };
@@ -1938,7 +1939,7 @@ fn numbers_that_wrap_around_are_refused() {
         for tolerance in [-0.5, f64::NAN, f64::NEG_INFINITY] {
             for iterations in [0, 3] {
                 let mut w = vec![POISON as f32; SAMPLES];
-                // SAFETY: as above.
+                // SAFETY: arrays have the lengths documented.
                 let status = unsafe { recon_density(plan.0, 0, iterations, tolerance, w.as_mut_ptr().cast()) };
                 fails(status, RECON_INVALID_ARGUMENT, &["tolerance", &tolerance.to_string()]);
                 assert!(w.iter().all(|w| *w == POISON as f32));
@@ -1947,7 +1948,7 @@ fn numbers_that_wrap_around_are_refused() {
     }
 }
 
-/// A host that listens at RECON_LOG_ERROR hears of a failed call what recon_last_error_message gives.
+/// A host that listens at RECON_LOG_ERROR gets the text of recon_last_error_message for each failed call.
 #[test]
 fn failures_are_logged_as_errors() {
     static HEARD: Mutex<Vec<(ThreadId, u32, String)>> = Mutex::new(Vec::new());
@@ -1962,7 +1963,7 @@ fn failures_are_logged_as_errors() {
     // SAFETY: null is refused.
     fails(unsafe { recon_forward(null(), null(), null_mut()) }, RECON_NULL_POINTER, &["plan"]);
     let wanted = message();
-    // SAFETY: removes it.
+    // SAFETY: this removes the callback.
     ok(unsafe { recon_set_log_callback(None, null_mut(), 0) });
     let here = std::thread::current().id();
     let heard: Vec<_> = HEARD.lock().unwrap().iter().filter(|(thread, ..)| *thread == here).cloned().collect();

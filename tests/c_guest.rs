@@ -1,5 +1,5 @@
-//! The library is a guest: after its calls the process is as it was. One test, because threads, the log callback and
-//! what is printed belong to the whole process.
+//! The library is a guest: after its calls the process is as it was. This program has one test only, because threads
+//! and the log callback belong to the whole process.
 
 use recon::ffi::recon_status::*;
 use recon::ffi::*;
@@ -19,18 +19,18 @@ impl Scene {
     fn new() -> Self {
         let mut s = Scene { k: [vec![0.0; SAMPLES], vec![0.0; SAMPLES]], kspace: vec![1.0; 2 * SAMPLES] };
         let [x, y] = s.k.each_mut().map(|k| k.as_mut_ptr().cast());
-        // SAFETY: arrays have the lengths documented; so throughout this file.
+        // SAFETY: arrays have the lengths documented.
         assert_eq!(unsafe { recon_trajectory_radial2d(0, 12, 24, 1, x, y) }, RECON_OK);
         let g = s.geometry();
         let kspace = s.kspace.as_mut_ptr().cast();
-        // SAFETY: likewise.
+        // SAFETY: arrays have the lengths documented.
         assert_eq!(unsafe { recon_phantom_kspace(&raw const g, null(), 0, 0, 2, kspace) }, RECON_OK);
         s
     }
 
     fn geometry(&self) -> recon_geometry {
         let mut g = std::mem::MaybeUninit::uninit();
-        // SAFETY: the structure has the size given, and is written whole.
+        // SAFETY: the structure has the size given, and all of it is written.
         let mut g: recon_geometry = unsafe {
             assert_eq!(recon_geometry_init(g.as_mut_ptr(), size_of::<recon_geometry>() as u32), RECON_OK);
             g.assume_init()
@@ -45,7 +45,7 @@ impl Scene {
         let g = self.geometry();
         let mut o = std::mem::MaybeUninit::<recon_options>::uninit();
         let mut plan = null_mut();
-        // SAFETY: likewise.
+        // SAFETY: structures and arrays are alive.
         unsafe {
             assert_eq!(recon_options_init(o.as_mut_ptr(), size_of::<recon_options>() as u32), RECON_OK);
             (*o.as_mut_ptr()).threads = threads;
@@ -59,7 +59,7 @@ impl Scene {
     fn use_plan(&self, plan: *const recon_plan) -> Vec<f32> {
         let mut image = vec![0.0f32; 2 * N * N];
         let (d, x) = (self.kspace.as_ptr().cast(), image.as_mut_ptr().cast());
-        // SAFETY: likewise.
+        // SAFETY: arrays have the lengths documented.
         unsafe {
             assert_eq!(recon_grid(plan, d, x), RECON_OK);
             assert_eq!(recon_cg(plan, d, x, null(), null_mut()), RECON_OK);
@@ -76,9 +76,9 @@ fn threads() -> usize {
 static LINES: Mutex<Vec<(u32, String, usize)>> = Mutex::new(Vec::new());
 
 unsafe extern "C" fn listen(level: u32, text: *const c_char, user_data: *mut c_void) {
-    // SAFETY: a C string of the library's.
+    // SAFETY: the library gives a C string.
     let text = unsafe { CStr::from_ptr(text) }.to_str().unwrap().to_owned();
-    // Replacing the callback from inside it is refused, and does not lock up.
+    // A callback that replaces itself is refused, without a deadlock.
     // SAFETY: no callback is given.
     assert_eq!(unsafe { recon_set_log_callback(None, null_mut(), 0) }, RECON_INVALID_ARGUMENT);
     LINES.lock().unwrap().push((level, text, user_data as usize));
@@ -109,7 +109,7 @@ fn log_goes_to_the_callback(s: &Scene) {
     let (level, text, user_data) = &lines[0];
     assert_eq!((*level, *user_data), (recon_log_level::RECON_LOG_INFO as u32, 7));
     assert!(text.starts_with("plan: nufft on cpu (2 threads"), "{text}");
-    // Less, replaced, and removed.
+    // A callback for fewer lines, one that replaces it, and none.
     set_log(Some(listen), 8, recon_log_level::RECON_LOG_WARNING);
     make();
     assert_eq!(take_lines(), []);
@@ -151,12 +151,13 @@ mod float_mode {
     }
 }
 
-/// Runs a call under several floating-point modes, which must all come back, and must not change its result.
+/// Runs a call under several floating-point modes. After the call the mode is as before, and results are the same in
+/// all.
 #[cfg(target_arch = "x86_64")]
 fn float_mode_comes_back<R: PartialEq>(name: &str, call: impl Fn() -> R) {
     let standard = float_mode::read();
     let wanted = call();
-    // Flush to zero with denormals as zero; rounding up; rounding towards zero, with all flags raised.
+    // Flush to zero with denormals as zero. Rounding up. Rounding towards zero, with all flags raised.
     for mode in [0x9fc0, 0x5f80, 0x7fbf] {
         float_mode::set(mode);
         let result = call();
@@ -175,14 +176,14 @@ fn the_process_is_as_it_was() {
     {
         let before = threads();
         let (a, b) = (s.plan(3), s.plan(2));
-        // One thread of each is the caller's own.
+        // One thread of each plan is the calling thread.
         assert_eq!(threads(), before + 3);
         s.use_plan(a);
         s.use_plan(b);
-        // SAFETY: the plans are alive, and destroyed once.
+        // SAFETY: the plan is alive, and destroyed once.
         unsafe { recon_plan_destroy(a) };
         assert_eq!(threads(), before + 1);
-        // SAFETY: likewise.
+        // SAFETY: the plan is alive, and destroyed once.
         unsafe { recon_plan_destroy(b) };
         assert_eq!(threads(), before, "threads outlive the last plan");
     }

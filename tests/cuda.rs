@@ -1,4 +1,4 @@
-//! What only a GPU can show. Without one each test says in a line that it was skipped.
+//! What only a GPU can show. Without a GPU each test prints one line that begins with `skipped:`.
 
 mod common;
 
@@ -12,7 +12,7 @@ use recon::{
 };
 use std::sync::Mutex;
 
-/// Says that there is no GPU; else lets one test at a time go on, since some measure the GPU's free memory.
+/// Prints that there is no GPU, or lets one test at a time go on: some measure the free memory of the GPU.
 fn alone(what: &str) -> Option<std::sync::MutexGuard<'static, ()>> {
     static ONE: Mutex<()> = Mutex::new(());
     if runtime::first_usable().is_none() {
@@ -26,7 +26,7 @@ fn cuda() -> Options {
     Options { device: Device::Cuda(vec![0]), ..Options::default() }
 }
 
-/// A scan with coils, maps and weights, more samples in the centre than elsewhere.
+/// A scan with coils, maps and weights. More samples lie in the centre than elsewhere.
 struct Scan<T> {
     dims: Vec<usize>,
     k: Vec<Vec<T>>,
@@ -79,7 +79,7 @@ fn same_bytes<T: Real>(dims: &[usize], samples: usize) {
             assert!(plan.info().device.starts_with("cuda"), "{:?}", plan.info());
             let mut results =
                 vec![poisoned::<T>(voxels), poisoned(samples * COILS), poisoned(voxels), poisoned(plan.q_len())];
-            plan.fhd(&scan.data, &mut results[0]).unwrap();
+            plan.adjoint(&scan.data, &mut results[0]).unwrap();
             plan.forward(&scan.image, &mut results[1]).unwrap();
             let cg = CgOptions { iterations: 5, lambda: 1.0, prior: Prior::Differences, ..CgOptions::default() };
             plan.cg(&scan.data, &mut results[2], &cg).unwrap();
@@ -122,7 +122,7 @@ fn results_are_those_of_the_cpus_exact_sums() {
         let exact = Plan::new(&geometry, &exact).unwrap();
         let (voxels, data, image) = (scan.image.len(), wide(&scan.data), wide(&scan.image));
         let mut expected = [poisoned(voxels), poisoned(data.len()), poisoned(voxels), poisoned(voxels)];
-        exact.fhd(&data, &mut expected[0]).unwrap();
+        exact.adjoint(&data, &mut expected[0]).unwrap();
         exact.forward(&image, &mut expected[1]).unwrap();
         exact.normal(&image, &mut expected[2]).unwrap();
         let cg = CgOptions { iterations: 4, lambda: 2.0, ..CgOptions::default() };
@@ -133,7 +133,7 @@ fn results_are_those_of_the_cpus_exact_sums() {
             let tolerance = if method == Method::Exact { 0.0 } else { bound };
             let plan = scan.plan(&Options { method, normal, tolerance, ..cuda() });
             let mut found = [poisoned::<T>(voxels), poisoned(data.len()), poisoned(voxels), poisoned(voxels)];
-            plan.fhd(&scan.data, &mut found[0]).unwrap();
+            plan.adjoint(&scan.data, &mut found[0]).unwrap();
             plan.forward(&scan.image, &mut found[1]).unwrap();
             plan.normal(&scan.image, &mut found[2]).unwrap();
             let mut own = CgOptions::<T> { iterations: cg.iterations, lambda: cg.lambda, ..CgOptions::default() };
@@ -158,19 +158,19 @@ fn arrays_on_the_gpu_are_used_in_place() {
     let scan = Scan::<f32>::new(&[30, 26], 2500);
     let plan = scan.plan(&cuda());
     let voxels = scan.image.len();
-    // SAFETY: no stream of the caller's.
+    // SAFETY: no stream is given.
     let gpu = unsafe { Gpu::new(0, None) }.unwrap();
     let data = gpu.upload(&scan.data, "data").unwrap();
     let mut on_host = poisoned(voxels);
     let cg = CgOptions { iterations: 3, ..CgOptions::default() };
     // SAFETY: arrays of these lengths, alive until the end.
-    let source = || unsafe { Source::device(data.address() as *const Complex<f32>, scan.data.len()) };
+    let source = || unsafe { Source::device(data.pointer().address() as *const Complex<f32>, scan.data.len()) };
     for operation in ["fhd", "grid", "cg"] {
         let image = gpu.upload(&poisoned::<f32>(voxels), "image").unwrap();
-        // SAFETY: likewise.
-        let sink = unsafe { Sink::device(image.address() as *mut Complex<f32>, voxels) };
+        // SAFETY: an array of this length, alive until the end.
+        let sink = unsafe { Sink::device(image.pointer().address() as *mut Complex<f32>, voxels) };
         match operation {
-            "fhd" => (plan.fhd(source(), sink).unwrap(), plan.fhd(&scan.data, &mut on_host).unwrap()).1,
+            "fhd" => (plan.adjoint(source(), sink).unwrap(), plan.adjoint(&scan.data, &mut on_host).unwrap()).1,
             "grid" => (plan.grid(source(), sink).unwrap(), plan.grid(&scan.data, &mut on_host).unwrap()).1,
             _ => {
                 plan.cg(source(), sink, &cg).unwrap();
@@ -178,7 +178,7 @@ fn arrays_on_the_gpu_are_used_in_place() {
             }
         }
         let mut found = poisoned::<f32>(voxels);
-        gpu.download(image.address(), &mut found).unwrap();
+        gpu.download(image.view(), &mut found).unwrap();
         assert!(bytes(&found) == bytes(&on_host), "{operation}");
     }
     // A NaN is found on the GPU, and the output stays as it was.
@@ -186,18 +186,18 @@ fn arrays_on_the_gpu_are_used_in_place() {
     bad[1234].im = f32::NAN;
     let bad = gpu.upload(&bad, "data").unwrap();
     let image = gpu.upload(&vec![Complex::new(7.0f32, 7.0); voxels], "image").unwrap();
-    // SAFETY: likewise.
+    // SAFETY: arrays of these lengths, alive until the end.
     let e = unsafe {
-        let source = Source::device(bad.address() as *const Complex<f32>, scan.data.len());
-        plan.fhd(source, Sink::device(image.address() as *mut Complex<f32>, voxels)).unwrap_err()
+        let source = Source::device(bad.pointer().address() as *const Complex<f32>, scan.data.len());
+        plan.adjoint(source, Sink::device(image.pointer().address() as *mut Complex<f32>, voxels)).unwrap_err()
     };
     assert!(e.kind() == ErrorKind::NotFinite && e.message().contains("sample 1234 "), "{e}");
     let mut found = poisoned::<f32>(voxels);
-    gpu.download(image.address(), &mut found).unwrap();
+    gpu.download(image.view(), &mut found).unwrap();
     assert!(found.iter().all(|z| *z == Complex::new(7.0, 7.0)));
-    // A plan on the CPU cannot follow such addresses.
+    // A plan on the CPU refuses addresses of the GPU.
     let on_cpu = scan.plan(&Options { device: Device::Cpu, ..Options::default() });
-    let e = on_cpu.fhd(source(), &mut on_host).unwrap_err();
+    let e = on_cpu.adjoint(source(), &mut on_host).unwrap_err();
     assert!(e.kind() == ErrorKind::Unsupported && e.message().contains("device cuda"), "{e}");
 }
 
@@ -227,13 +227,13 @@ fn memory_that_is_not_there_is_an_error_and_no_more() {
     let scan = Scan::<f32>::new(&[40, 40], 3000);
     let keep = scan.plan(&cuda());
     let context = runtime::Context::of(0).unwrap();
-    // A limit of the caller's.
+    // A limit that was given.
     let k = slices(&scan.k);
     let geometry = Geometry::new(&scan.dims, &k);
     let limited = |limit| Plan::new(&geometry, &Options { memory_limit: Some(limit), ..cuda() });
     let e: Error = limited(1000).err().expect("too little");
     assert!(e.kind() == ErrorKind::MemoryLimit && e.message().contains("1000"), "{e}");
-    // The card's own: an oversampled grid of more than it has.
+    // The memory of the card: an oversampled grid that is larger.
     let edge = ((context.properties.memory / 8) as f64).cbrt().ceil() as usize;
     let dims = [edge, edge, edge];
     let k3: Vec<&[f32]> = vec![&scan.k[0], &scan.k[1], &scan.k[0]];
@@ -241,20 +241,20 @@ fn memory_that_is_not_there_is_an_error_and_no_more() {
         let e = Plan::new(&Geometry::new(&dims, &k3), &cuda()).err().expect("too little");
         assert!(e.kind() == ErrorKind::OutOfDeviceMemory && e.message().contains("bytes free"), "{e}");
     };
-    // The first time also loads kernels, which stay.
+    // The first time kernels are loaded, and stay.
     fail();
     let before = context.free_memory().unwrap();
     (0..20).for_each(|_| fail());
     assert_eq!(context.free_memory().unwrap(), before);
     // Everything works as before.
     let (mut image, mut again) = (poisoned(scan.image.len()), poisoned(scan.image.len()));
-    keep.fhd(&scan.data, &mut image).unwrap();
-    scan.plan(&cuda()).fhd(&scan.data, &mut again).unwrap();
+    keep.adjoint(&scan.data, &mut image).unwrap();
+    scan.plan(&cuda()).adjoint(&scan.data, &mut again).unwrap();
     assert!(bytes(&image) == bytes(&again));
 }
 
-/// What Plan::memory tells of a GPU's memory, against what each operation's own plan holds there afterwards: an upper
-/// estimate, and within a quarter.
+/// What Plan::memory tells of a GPU's memory is compared with what a plan holds there after each operation: it is never
+/// less, and at most a quarter more.
 #[test]
 fn what_is_told_beforehand_is_what_a_gpu_holds() {
     let Some(_one) = alone("what plans hold on a GPU") else { return };
@@ -298,7 +298,7 @@ fn what_is_told_beforehand_is_what_a_gpu_holds() {
         let x = random.complexes::<f32>(image.len());
         let mut values = poisoned::<f32>(data.len());
         let mut check = |name: &str, told: usize, call: &mut dyn FnMut(&Plan<f32>)| {
-            // Arrays that other plans have left would fit by chance only.
+            // Arrays that other plans have left may fit or not, by chance.
             context.free_idle_memory();
             let plan = Plan::new(&geometry, &options).unwrap();
             call(&plan);
@@ -311,7 +311,7 @@ fn what_is_told_beforehand_is_what_a_gpu_holds() {
         };
         check("plan", told.plan, &mut |_| ());
         check("transform", told.transform, &mut |p| {
-            p.weighted_fhd(&data, &mut image).unwrap();
+            p.weighted_adjoint(&data, &mut image).unwrap();
             p.forward(&x, &mut values).unwrap();
         });
         check("grid", told.grid, &mut |p| p.grid(&data, &mut image).unwrap());
@@ -340,27 +340,27 @@ fn faults_are_errors_that_say_what_to_do() {
     let index = runtime::count();
     let e = Plan::new(&geometry, &Options { device: Device::Cuda(vec![index]), ..cuda() }).err().expect("no such GPU");
     assert!(e.kind() == ErrorKind::NoDevice && e.message().contains(&index.to_string()), "{e}");
-    // Kernels that do not compile, twice: the failure is not remembered as a success.
+    // Kernels that do not compile, twice: a failure is not taken for a success later.
     let context = runtime::Context::of(0).unwrap();
     let broken = Kernels::new("broken", "extern \"C\" __global__ void k() { undeclared = 1; }", 4, &[]);
     for _ in 0..2 {
         let e = context.module(&broken).err().expect("it does not compile");
         assert!(e.kind() == ErrorKind::DriverIncomplete && e.message().contains("undeclared"), "{e}");
     }
-    // The process goes on.
+    // The process can use the GPU afterwards.
     let mut image = poisoned(scan.image.len());
-    scan.plan(&cuda()).fhd(&scan.data, &mut image).unwrap();
+    scan.plan(&cuda()).adjoint(&scan.data, &mut image).unwrap();
     bytes(&image);
 }
 
-/// One plan used from several threads at a time, and several plans at once, compute what one does alone.
+/// Several threads use one plan at once, others a plan of their own: all results are equal to the result of one alone.
 #[test]
 fn threads_may_share_a_plan_and_a_gpu() {
     let Some(_one) = alone("several threads on a GPU") else { return };
     let scan = Scan::<f32>::new(&[36, 44], 4000);
     let plan = scan.plan(&cuda());
     let mut alone = poisoned(scan.image.len());
-    plan.fhd(&scan.data, &mut alone).unwrap();
+    plan.adjoint(&scan.data, &mut alone).unwrap();
     std::thread::scope(|scope| {
         for own in [false, false, true, true] {
             let (scan, plan, alone) = (&scan, &plan, &alone);
@@ -368,7 +368,7 @@ fn threads_may_share_a_plan_and_a_gpu() {
                 let mine = own.then(|| scan.plan(&cuda()));
                 for _ in 0..20 {
                     let mut image = poisoned(scan.image.len());
-                    mine.as_ref().unwrap_or(plan).fhd(&scan.data, &mut image).unwrap();
+                    mine.as_ref().unwrap_or(plan).adjoint(&scan.data, &mut image).unwrap();
                     assert!(bytes(&image) == bytes(alone));
                 }
             });
@@ -376,7 +376,8 @@ fn threads_may_share_a_plan_and_a_gpu() {
     });
 }
 
-/// Coils, or the voxels of exact sums, divided among all GPUs: the results of one, and the same bytes every time.
+/// Coils, or the voxels of exact sums, are divided among all GPUs: results are as on one GPU, with the same bytes each
+/// time.
 #[test]
 fn several_gpus_share_the_work() {
     let Some(_one) = alone("work shared by several GPUs") else { return };
@@ -402,7 +403,7 @@ fn several_gpus_share_the_work() {
                 let plan = Plan::new(&geometry, &options).unwrap();
                 let mut out = vec![poisoned::<f32>(voxels * images); 4];
                 let mut forward = poisoned::<f32>(scan.data.len());
-                plan.fhd(&scan.data, &mut out[0]).unwrap();
+                plan.adjoint(&scan.data, &mut out[0]).unwrap();
                 plan.grid(&scan.data, &mut out[1]).unwrap();
                 plan.normal(&image, &mut out[2]).unwrap();
                 let cg = CgOptions { iterations: 3, lambda: 2.0, ..CgOptions::default() };
@@ -425,8 +426,8 @@ fn several_gpus_share_the_work() {
     }
 }
 
-/// Many frames and coils: batches are copied in and out while others are computed, and maps that must not stay are
-/// sent.
+/// Many frames and coils: batches are copied in and out while others are computed. Under a limit, maps that cannot stay
+/// on the GPU are sent each time.
 #[test]
 fn batches_and_maps_that_are_sent_change_nothing() {
     let Some(_one) = alone("batches of frames and coils on a GPU") else { return };
@@ -444,14 +445,14 @@ fn batches_and_maps_that_are_sent_change_nothing() {
         let plan = Plan::new(&geometry, options).unwrap();
         let mut image = poisoned::<f32>(plan.image_len());
         let mut back = poisoned::<f32>(data.len());
-        plan.fhd(&data, &mut image).unwrap();
+        plan.adjoint(&data, &mut image).unwrap();
         plan.forward(&image, &mut back).unwrap();
         let normal = &mut poisoned::<f32>(image.len());
         plan.normal(&image, &mut *normal).unwrap();
         [bytes(&image), bytes(&back), bytes(normal)]
     };
     for maps in [None, Some(&maps[..])] {
-        // All at once, against each coil and frame for itself under a limit that leaves the maps no room.
+        // As many at once as fit, against one coil and frame at a time under a limit that leaves the maps no room.
         let whole = run(maps, &Options { normal: Normal::Transforms, ..cuda() });
         for _ in 0..5 {
             assert!(run(maps, &Options { normal: Normal::Transforms, ..cuda() }) == whole);
@@ -467,7 +468,8 @@ fn batches_and_maps_that_are_sent_change_nothing() {
     }
 }
 
-/// What a process does whose GPU fails: a part of the test below, since nothing works there any more.
+/// What a process does whose GPU fails. Nothing works on the GPU afterwards, so the test at the end of this file runs
+/// this in a process of its own.
 #[test]
 #[ignore = "a part of a_failed_gpu_and_a_fork_lead_to_the_cpu"]
 fn a_process_whose_gpu_fails() {
@@ -476,21 +478,22 @@ fn a_process_whose_gpu_fails() {
     let geometry = Geometry::new(&scan.dims, &k);
     let plan = Plan::new(&geometry, &cuda()).unwrap();
     let nobody = 0x1_0000 as *mut Complex<f32>;
-    // SAFETY: not kept. That is the point: the GPU stops at addresses that are nobody's.
+    // SAFETY: not kept. The GPU must stop at addresses where no array is.
     let (from, to) = unsafe { (Source::device(nobody, 500), Sink::device(nobody, 400)) };
-    let e = plan.fhd(from, to).unwrap_err();
+    let e = plan.adjoint(from, to).unwrap_err();
     assert!(e.kind() == ErrorKind::DeviceFailed && e.message().contains("restart"), "{e}");
     for _ in 0..2 {
         let e = Plan::new(&geometry, &cuda()).err().expect("the GPU has failed");
         assert!(e.kind() == ErrorKind::DeviceFailed && e.message().contains("has failed before"), "{e}");
         let plan = Plan::new(&geometry, &Options::default()).unwrap();
         assert_eq!(plan.info().device, "cpu");
-        plan.fhd(&scan.data[..500], &mut poisoned(400)).unwrap();
+        plan.adjoint(&scan.data[..500], &mut poisoned(400)).unwrap();
     }
     assert_eq!(runtime::count(), 0);
 }
 
-/// Likewise, of a process that is forked after it has used CUDA.
+/// What a process does that was forked after its parent had used CUDA. The test at the end of this file runs this in a
+/// process of its own.
 #[test]
 #[ignore = "a part of a_failed_gpu_and_a_fork_lead_to_the_cpu"]
 #[cfg(unix)]
@@ -499,7 +502,7 @@ fn a_process_that_forks() {
     let k = slices(&scan.k);
     let geometry = Geometry::new(&scan.dims, &k);
     let kept = Plan::new(&geometry, &cuda()).unwrap();
-    // SAFETY: the child calls nothing that needs the threads that it lacks.
+    // SAFETY: the child calls nothing that needs other threads, which it does not have.
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
     if child == 0 {
@@ -507,14 +510,14 @@ fn a_process_that_forks() {
         let says_so = refused.is_some_and(|e| e.kind() == ErrorKind::DeviceFailed && e.message().contains("fork"));
         let options = Options { threads: 1, ..Options::default() };
         let on_cpu = Plan::new(&geometry, &options).is_ok_and(|plan| plan.info().device == "cpu");
-        // SAFETY: ends the child at once.
+        // SAFETY: this ends the child at once.
         unsafe { libc::_exit(if says_so && on_cpu { 0 } else { 1 }) };
     }
     let mut status = 0;
     // SAFETY: the child was started above.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     assert_eq!(status, 0, "the child");
-    kept.fhd(&scan.data[..500], &mut poisoned(400)).unwrap();
+    kept.adjoint(&scan.data[..500], &mut poisoned(400)).unwrap();
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Direct sums on a GPU against sums in double precision. Without a GPU each test says in a line that it was skipped.
+//! Direct sums on a GPU against sums in double precision. Without a GPU each test prints one line that begins with
+//! `skipped:`.
 
 mod common;
 
@@ -14,7 +15,7 @@ fn gpu(what: &str) -> Option<Gpu> {
         say(&format!("skipped: {what} (no GPU)"));
         return None;
     }
-    // SAFETY: there is no stream of the caller's.
+    // SAFETY: no stream is given.
     Some(unsafe { Gpu::new(0, None) }.unwrap())
 }
 
@@ -22,8 +23,8 @@ fn points<T: Real>(random: &mut Random, ndim: usize, count: usize, scale: f64) -
     (0..ndim).map(|_| random.reals::<T>(count).iter().map(|x| T::of(x.wide() * scale)).collect()).collect()
 }
 
-/// Distance of some of out(a) = sum_b values(b) exp(sign i 2 pi a.b), relative to what the norm of such sums is on
-/// average.
+/// The error of out(a) = sum_b values(b) exp(sign i 2 pi a.b) for some a, relative to the mean norm of these sums for
+/// random values.
 fn distance<T: Real>(out: &[Complex<T>], sign: f64, from: &[Vec<T>], values: &[Complex<T>], to: &[Vec<T>]) -> f64 {
     let (mut error, mut checked) = (0.0, 0);
     for a in (0..out.len()).step_by(out.len() / 1000 + 1) {
@@ -54,7 +55,8 @@ fn grid<T: Real>(dims: &[usize]) -> Vec<Vec<T>> {
     strides.zip(dims).map(|(s, n)| (0..total).map(|i| T::of((i / s % n) as f64 - (n / 2) as f64)).collect()).collect()
 }
 
-/// Both directions, twice: their errors, that all of the output is written, and that the bits stay the same.
+/// Computes both directions twice. Checks their errors, that all of the output is written, and that both times the bits
+/// are the same.
 fn check<T: Real>(gpu: &Gpu, dims: &[usize], k: &[Vec<T>], list: Option<&[Vec<T>]>, bound: f64) {
     let mut random = Random::fresh();
     let on_grid = if list.is_none() { grid(dims) } else { Vec::new() };
@@ -67,11 +69,11 @@ fn check<T: Real>(gpu: &Gpu, dims: &[usize], k: &[Vec<T>], list: Option<&[Vec<T>
     for _ in 0..2 {
         let (mut image, mut values) = (vec![nan; x.len()], vec![nan; d.len()]);
         let (gd, gx) = (gpu.upload(&d, "d").unwrap(), gpu.upload(&x, "x").unwrap());
-        let (gi, gv) = (gpu.upload(&image, "i").unwrap(), gpu.upload(&values, "v").unwrap());
-        sum.to_image(gpu, gd.address(), gi.address());
-        sum.to_samples(gpu, gx.address(), gv.address());
-        gpu.download(gi.address(), &mut image).unwrap();
-        gpu.download(gv.address(), &mut values).unwrap();
+        let (mut gi, mut gv) = (gpu.upload(&image, "i").unwrap(), gpu.upload(&values, "v").unwrap());
+        sum.to_image(gpu, gd.view(), gi.view_mut());
+        sum.to_samples(gpu, gx.view(), gv.view_mut());
+        gpu.download(gi.view(), &mut image).unwrap();
+        gpu.download(gv.view(), &mut values).unwrap();
         match &before {
             None => {
                 let errors = [distance(&image, 1.0, k, &d, voxels), distance(&values, -1.0, voxels, &x, k)];
@@ -124,10 +126,10 @@ fn sums_over_lists() {
             check(&gpu, &vec![200; ndim], &points(&mut random, ndim, samples, 0.999), Some(&r), 1e-13);
         }
     }
-    // Voxels so close that the fast kernel serves in both directions.
+    // Voxels so close to one another that the fast kernel is used in both directions.
     let dims = [20, 20, 20];
     check::<f32>(&gpu, &dims, &points(&mut random, 3, 5000, 0.999), Some(&grid(&dims)), 5e-6);
-    // Off-resonance: Hz and seconds.
+    // Off-resonance: times in seconds, frequencies in Hz.
     let mut k = points::<f32>(&mut random, 3, 3000, 0.999);
     let mut r = grid::<f32>(&dims);
     k[2] = random.reals::<f32>(3000).iter().map(|t| 0.02 * (t + 0.5)).collect();
@@ -146,16 +148,16 @@ fn magnitudes_from_tiny_to_huge() {
     let image = |scale: f32| {
         let scaled: Vec<_> = d.iter().map(|d| d * scale).collect();
         let data = gpu.upload(&scaled, "d").unwrap();
-        let image = gpu.zeros::<Complex<f32>>(320, "image").unwrap();
-        sum.to_image(&gpu, data.address(), image.address());
+        let mut image = gpu.zeros::<Complex<f32>>(320, "image").unwrap();
+        sum.to_image(&gpu, data.view(), image.view_mut());
         let mut host = vec![Complex::default(); 320];
-        gpu.download(image.address(), &mut host).unwrap();
+        gpu.download(image.view(), &mut host).unwrap();
         host
     };
     let unit = image(1.0);
     for exponent in [-100, -30, 30, 100] {
         let scale = (exponent as f32).exp2();
-        // Powers of two change nothing else.
+        // A power of two changes the scale of the image and nothing else.
         assert!(image(scale).iter().zip(&unit).all(|(a, b)| *a == b * scale), "2^{exponent}");
     }
     assert!(image(0.0).iter().all(|z| *z == Complex::default()));
@@ -167,16 +169,17 @@ fn no_samples_make_an_empty_image() {
     for list in [None, Some(vec![&[1.0f32, 2.0, 3.0, 4.0][..]; 2])] {
         let sum = DirectSum::<f32>::new(&gpu, &[&[], &[]], &[2, 2], list.as_deref(), 0.0).unwrap();
         let nan = Complex::new(f32::NAN, f32::NAN);
-        let image = gpu.upload(&[nan; 4], "image").unwrap();
-        sum.to_image(&gpu, 0, image.address());
-        sum.to_samples(&gpu, image.address(), 0);
+        let mut image = gpu.upload(&[nan; 4], "image").unwrap();
+        let mut nothing = gpu.zeros::<Complex<f32>>(0, "no samples").unwrap();
+        sum.to_image(&gpu, nothing.view(), image.view_mut());
+        sum.to_samples(&gpu, image.view(), nothing.view_mut());
         let mut host = [nan; 4];
-        gpu.download(image.address(), &mut host).unwrap();
+        gpu.download(image.view(), &mut host).unwrap();
         assert!(host.iter().all(|z| *z == Complex::default()));
     }
 }
 
-/// What the figures of docs/benchmarks say: 284,592 samples, 128^3 voxels.
+/// The scan of the figures in docs/benchmarks: 284,592 samples, 128^3 voxels.
 #[test]
 #[ignore = "a measurement"]
 fn times_of_a_whole_scan() {
@@ -194,13 +197,13 @@ fn times_of_a_whole_scan() {
         let mut ms = [f64::INFINITY; 2];
         for _ in 0..4 {
             for (direction, ms) in ms.iter_mut().enumerate() {
-                let image = gpu.array::<Complex<f32>>(1 << 21, "image").unwrap();
-                let values = gpu.array::<Complex<f32>>(284_592, "values").unwrap();
+                let mut image = gpu.array::<Complex<f32>>(1 << 21, "image").unwrap();
+                let mut values = gpu.array::<Complex<f32>>(284_592, "values").unwrap();
                 gpu.synchronize().unwrap();
                 let started = std::time::Instant::now();
                 match direction {
-                    0 => sum.to_image(&gpu, d.address(), image.address()),
-                    _ => sum.to_samples(&gpu, x.address(), values.address()),
+                    0 => sum.to_image(&gpu, d.view(), image.view_mut()),
+                    _ => sum.to_samples(&gpu, x.view(), values.view_mut()),
                 }
                 gpu.synchronize().unwrap();
                 *ms = ms.min(1e3 * started.elapsed().as_secs_f64());

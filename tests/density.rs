@@ -1,15 +1,16 @@
-//! Density weights: on which trajectories the ramp is accepted, and what each method's weights are worth.
+//! Density weights: on which trajectories the ramp is accepted, and the errors of images with weights of each method.
 
 mod common;
-// Without the table that is printed from it.
+// This program does not use the part that prints a table.
 #[allow(dead_code)]
 #[path = "../examples/densities/measure.rs"]
 mod measure;
 
-use common::Random;
+use common::transforms::radial;
+use common::{slices, Random};
 use measure::{half_spokes, stacked, Case, Support};
 use recon::trajectory::SpokeOrder::{GoldenAngle, Linear};
-use recon::{Density, ErrorKind, Trajectory};
+use recon::{Density, ErrorKind, Geometry, Options, Plan, Trajectory};
 use std::f64::consts::{PI, TAU};
 
 /// A whole number from `low` to `high`.
@@ -97,7 +98,7 @@ fn the_ramp_is_accepted_where_it_holds() {
             assert!(weights.iter().all(|w| *w >= 0.0 && w.is_finite()), "{name}, seed {seed}");
         }
     }
-    // Sizes at which little is left to be seen.
+    // The smallest sizes.
     for (spokes, samples) in [(1, 8), (1, 9), (2, 4), (3, 5), (8, 8), (5, 16)] {
         disc(Trajectory::radial2d(spokes, samples, Linear), 8).weights(Density::Ramp).unwrap();
     }
@@ -112,7 +113,7 @@ fn the_ramp_is_refused_where_it_makes_a_wrong_image() {
         let lines = between(&mut random, 8, 20);
         let exponent = 1.2 + 0.8 * (random.uniform() + 0.5);
         let points = |random: &mut Random, ndim| random.trajectory::<f64>(ndim, 4 * n * n);
-        // A random order on the radii of spokes.
+        // Points at random angles, with the radii of spokes.
         let scattered: Vec<[f64; 2]> = (0..8000)
             .map(|_| {
                 let ((sin, cos), r) = ((TAU * random.uniform()).sin_cos(), random.uniform());
@@ -166,7 +167,7 @@ fn the_ramp_is_refused_where_it_makes_a_wrong_image() {
     }
 }
 
-/// What each method makes of fully sampled trajectories: ramp, Jackson, Pipe and Menon.
+/// Image errors of each method on fully sampled trajectories. Bounds are for ramp, Jackson, and Pipe and Menon.
 #[test]
 fn weights_are_worth_what_the_documents_say() {
     let mut random = Random::fresh();
@@ -217,14 +218,14 @@ fn weights_in_three_dimensions() {
         ("stack of spirals", stack(&spiral, 0.0), [3.0, 16.0, 4.0]),
     ];
     check(&cases, n, seed);
-    // Partitions missing outside alias: the ramp must not be worse than weights that know nothing of stacks.
+    // Partitions are missing outside, which aliases. The ramp must not be much worse than weights that know no stacks.
     let case = Case { name: "", k, n, support: Support::Cylinder };
     let error = |method| case.image_error(&case.weights(method).unwrap()).unwrap();
     let (ramp, pipe_menon) = (error(Density::Ramp), error(Density::default()));
     assert!(ramp < 1.6 * pipe_menon, "uneven stack: {ramp} and {pipe_menon}, n {n}, seed {seed}");
 }
 
-/// NaN: refused.
+/// Compares image errors with bounds for ramp, Jackson, and Pipe and Menon. A bound of NaN: the weights are refused.
 fn check(cases: &[(&str, Case, [f64; 3])], n: usize, seed: u64) {
     for (name, case, bounds) in cases {
         for (method, bound) in [Density::Ramp, Density::Jackson, Density::default()].into_iter().zip(bounds) {
@@ -238,7 +239,7 @@ fn check(cases: &[(&str, Case, [f64; 3])], n: usize, seed: u64) {
     }
 }
 
-/// Fewer iterations than 30 do, and more change little: what the first gridding image costs.
+/// Ten iterations are enough, and more than 30 change little.
 #[test]
 fn the_fixed_point_is_reached_in_few_iterations() {
     let n = 96;
@@ -267,5 +268,47 @@ fn a_slice_given_in_three_dimensions_has_the_ramp_of_two() {
     assert!(ratio > 0.0);
     for (m, (s, p)) in space.iter().zip(&plane).enumerate() {
         assert!((s - p * ratio).abs() <= 1e-5 * ratio * plane[0], "{m}: {s} and {p} times {ratio}");
+    }
+}
+
+#[test]
+fn density_weights_are_k_space_areas() {
+    let (spokes, samples) = (200, 128);
+    let k = radial(spokes, samples);
+    let plan = Plan::new(&Geometry::new(&[64, 64], &slices(&k)), &Options::default()).unwrap();
+    let step = 1.0 / samples as f64;
+    for (method, bound) in [
+        (Density::Ramp, 0.01),
+        // Its window is narrow because of the centre, so that sums over it ripple.
+        (Density::Jackson, 0.2),
+        // More steps make single weights uneven.
+        (Density::PipeMenon { iterations: 8, tolerance: 0.0 }, 0.12),
+    ] {
+        let w = plan.density(method).unwrap();
+        // Away from the centre and the rim the area of a sample is known: pi |k| step / spokes.
+        let (mut worst, mut counted) = (0.0, 0);
+        for (m, w) in w.iter().enumerate() {
+            let radius = k[0][m].hypot(k[1][m]);
+            if radius > 0.1 && radius < 0.4 {
+                let area = std::f64::consts::PI * radius * step / spokes as f64;
+                worst = f64::max(worst, (w / area - 1.0).abs());
+                counted += 1;
+            }
+        }
+        assert!(counted > spokes * samples / 2 && worst < bound, "{method:?}: {worst}");
+    }
+    // Two samples at one place share the weight that one would have.
+    let twice: Vec<Vec<f64>> = k.iter().map(|k| k.iter().chain(&k[..samples]).copied().collect()).collect();
+    let w = Plan::new(&Geometry::new(&[64, 64], &slices(&twice)), &Options::default())
+        .unwrap()
+        .density(Density::default())
+        .unwrap();
+    let (shared, alone) = (w[10], w[5 * samples + 10]);
+    assert!(shared < 0.75 * alone, "{shared} against {alone}");
+    for bad in [
+        Density::PipeMenon { iterations: 0, tolerance: 0.1 },
+        Density::PipeMenon { iterations: 5, tolerance: f64::NAN },
+    ] {
+        assert_eq!(plan.density(bad).unwrap_err().kind(), ErrorKind::InvalidArgument);
     }
 }

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -10,13 +11,23 @@ fn root() -> &'static Path {
 
 /// The header as cbindgen makes it now.
 fn generate() -> String {
+    static HEADER: OnceLock<String> = OnceLock::new();
+    HEADER.get_or_init(run_cbindgen).clone()
+}
+
+fn run_cbindgen() -> String {
     let config = cbindgen::Config::from_file(root().join("cbindgen.toml")).unwrap();
-    let mut builder = cbindgen::Builder::new().with_config(config);
-    for file in ["status.rs", "structs.rs", "mod.rs"] {
+    // Enumerations are made by macros, which cbindgen does not read.
+    let enumerations =
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("enumerations-{}.rs", std::process::id()));
+    std::fs::write(&enumerations, recon::ffi::enumerations::sources()).unwrap();
+    let mut builder = cbindgen::Builder::new().with_config(config).with_src(&enumerations);
+    for file in ["structs.rs", "mod.rs"] {
         builder = builder.with_src(root().join("src/ffi").join(file));
     }
     let mut text = Vec::new();
     builder.generate().expect("the header can be generated").write(&mut text);
+    std::fs::remove_file(&enumerations).unwrap();
     String::from_utf8(text).unwrap()
 }
 

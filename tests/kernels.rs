@@ -1,5 +1,6 @@
-//! Without a GPU: every kernel compiles to machine code for every architecture, and the folder that keeps compiled
-//! kernels survives what may happen to it. Needs NVRTC, which `make test` gets from PyPI.
+//! Kernels, without a GPU: every kernel compiles to machine code for every architecture. Damaged files in the folder of
+//! compiled kernels, and several processes that fill it at once, do no harm. Needs NVRTC, which `make test` gets from
+//! PyPI.
 
 use recon::backend::cuda::compile::{code, compile, precompile, Kernels};
 use recon::backend::cuda::{library, usual_kernels};
@@ -11,7 +12,7 @@ use common::say;
 
 const ARCHITECTURES: [&str; 7] = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"];
 
-/// Says that there is no NVRTC, once a test.
+/// Whether there is NVRTC. If not, prints one line for each test.
 fn compiler() -> bool {
     let there = library::nvrtc();
     if let Err(e) = &there {
@@ -20,14 +21,14 @@ fn compiler() -> bool {
     there.is_ok()
 }
 
-/// A folder of this test's own.
+/// A folder for one test.
 fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("recon-kernels-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     folder
 }
 
-/// Of the usual kernels, a few of each source: the narrowest, the widest, one between.
+/// Some of the usual kernels: of each source up to four, from the narrowest to the widest.
 fn some_of_each() -> Vec<Kernels> {
     let all = usual_kernels();
     let mut names: Vec<_> = all.iter().map(|k| k.name).collect();
@@ -42,7 +43,7 @@ fn some_of_each() -> Vec<Kernels> {
     names.into_iter().flat_map(some).collect()
 }
 
-/// Two kernels under one key would be taken for one another, in the folder and in the GPU's memory.
+/// Two kernels with the same key would be mistaken for one another, in the folder and in the memory of the GPU.
 #[test]
 fn keys_tell_kernels_apart() {
     let all = usual_kernels();
@@ -69,7 +70,7 @@ fn kernels_compile_for_every_architecture() {
         assert_eq!(files.len(), kernels.len(), "{architecture}");
         for file in files {
             let bytes = std::fs::read(file.path()).unwrap();
-            // Behind the head of our own a cubin is an ELF file.
+            // A file is our own head, and then a cubin, which is an ELF file.
             assert_eq!(&bytes[24..28], b"\x7fELF", "{:?}", file.path());
         }
         std::fs::remove_dir_all(&folder).unwrap();
@@ -97,11 +98,11 @@ fn a_folder_that_cannot_be_written_is_an_error_that_names_it() {
     let file = folder("file");
     std::fs::write(&file, b"not a folder").unwrap();
     let e = precompile(&usual_kernels()[..1], "sm_90", &file, |_| ()).unwrap_err();
-    assert!(e.kind() == ErrorKind::Io && e.message().contains(file.to_str().unwrap()), "{e}");
+    assert!(e.kind() == ErrorKind::IO && e.message().contains(file.to_str().unwrap()), "{e}");
     std::fs::remove_file(&file).unwrap();
 }
 
-/// Stands for a driver: takes a whole ELF file of the section headers that it announces.
+/// Stands for the driver: accepts an ELF file that is long enough for its section headers.
 fn load(code: &[u8]) -> recon::Result<Vec<u8>> {
     let number = |at: usize, bytes: usize| code[at..at + bytes].iter().rev().fold(0, |n, &b| n << 8 | b as usize);
     match code.starts_with(b"\x7fELF") && number(0x28, 8) + number(0x3a, 2) * number(0x3c, 2) <= code.len() {
@@ -145,7 +146,7 @@ fn files_that_are_damaged_or_of_another_version_are_made_anew() {
         assert_eq!(code(kernels, "sm_90", Some(&folder), load).unwrap(), good, "{what}");
         assert!(std::fs::read(&path).unwrap() == kept, "a file {what} was left");
     }
-    // What is there and whole is used: code that the compiler would not have made comes back.
+    // A whole file is used: what comes back is code that the compiler would not have made.
     let marked = |code: &[u8]| [code, b"marked"].concat();
     recon::backend::cuda::compile::write(&folder, kernels, "sm_90", &marked(&good)).unwrap();
     assert_eq!(code(kernels, "sm_90", Some(&folder), load).unwrap(), marked(&good));
@@ -173,7 +174,7 @@ fn a_folder_that_cannot_be_used_costs_time_only() {
     std::fs::remove_file(&file).unwrap();
 }
 
-/// What the processes of the next test do.
+/// What each process of the next test does.
 #[test]
 #[ignore = "a part of several_processes_may_fill_one_folder_at_once"]
 fn a_process_of_the_crowd() {

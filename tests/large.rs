@@ -1,22 +1,22 @@
-//! Arrays beyond 2^31 and 2^32 bytes: no index of the arithmetic may be narrower than they are. One test, because its
-//! memory is most of a small machine's.
+//! Arrays of more than 2^31 and 2^32 bytes: every index of the arithmetic must be wide enough. This program has one
+//! test only, because it needs most of the memory of a small machine.
 
 mod common;
 
 use common::*;
 use recon::{Complex, Geometry, Method, Options, Plan};
 
-/// What the test holds at most, with room for others.
+/// The most memory that the test holds, and some for other programs.
 const NEEDED: u64 = 12 << 30;
 
-/// Bytes of memory that are free, where the system says.
+/// The bytes of free memory. None: the system does not say.
 fn available() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
 }
 
-/// Few samples on a huge grid, so that direct sums are cheap: the grid has more than 2^32 bytes, the image more than
+/// Few samples on a huge grid, so that direct sums are cheap. The grid has more than 2^32 bytes, the image more than
 /// 2^31.
 fn a_large_grid() {
     let dims = [648usize, 648, 656];
@@ -29,7 +29,7 @@ fn a_large_grid() {
     assert!(cells * 8 > 1 << 32, "the grid is too small for this test: {:?}", plan.info().grid);
     let total = plan.image_len();
 
-    // The ends, both sides of byte 2^31, and anywhere.
+    // Voxels at both ends, on both sides of byte 2^31, and at random places.
     let byte = 1usize << 31;
     let mut places = vec![0, 1, total - 2, total - 1, byte / 8 - 1, byte / 8, byte / 8 + 1];
     places.extend((0..60).map(|_| ((random.uniform() + 0.5) * total as f64) as usize));
@@ -47,11 +47,11 @@ fn a_large_grid() {
     let mut values = poisoned(samples);
     plan.forward(&image, &mut values).unwrap();
     let error = distance(&values, &direct(-1.0, &r, &wide(&x), &k));
-    // The tolerance is an average over positions, of which there are few here.
+    // The tolerance is for the mean over many positions, and here are few.
     assert!(error < 3.0 * tolerance, "forward: {error:e}, seed {}", random.seed);
 
     let d = random.complexes::<f32>(samples);
-    plan.fhd(&d, &mut image).unwrap();
+    plan.adjoint(&d, &mut image).unwrap();
     let got: Vec<Complex<f32>> = places.iter().map(|&i| image[i]).collect();
     let error = distance(&got, &direct(1.0, &k, &wide(&d), &r));
     assert!(error < 3.0 * tolerance, "adjoint: {error:e}, seed {}", random.seed);
@@ -80,7 +80,7 @@ fn a_long_scan() {
         kspace[place * samples..][..samples].copy_from_slice(&random.complexes(samples));
     }
     let mut image = poisoned::<f32>(plan.image_len());
-    plan.fhd(&kspace, &mut image).unwrap();
+    plan.adjoint(&kspace, &mut image).unwrap();
     for (i, got) in image.chunks_exact(256).enumerate() {
         match places.contains(&i) {
             true => {

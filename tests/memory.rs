@@ -1,5 +1,5 @@
-//! What Plan::memory tells beforehand, against the peaks of what is allocated: an upper estimate, and within a fifth.
-//! Counted by an allocator of this program, which has but this one test, as others would allocate meanwhile.
+//! What Plan::memory tells beforehand is compared with the peak of what is allocated: it is never less, and at most a
+//! fifth more. This program counts with an allocator of its own. It has one test only: others would allocate meanwhile.
 
 mod common;
 
@@ -10,7 +10,7 @@ use recon::{
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The system's allocator, with a count of the bytes in use, and of the most there were.
+/// The system's allocator, which counts the bytes in use and remembers their maximum.
 struct Counting;
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
@@ -20,7 +20,7 @@ fn took(bytes: usize) {
     MOST.fetch_max(held, Ordering::Relaxed);
 }
 
-// SAFETY: all is handed on to the system's allocator as it comes.
+// SAFETY: every call goes to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         took(layout.size());
@@ -29,18 +29,18 @@ unsafe impl GlobalAlloc for Counting {
     }
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         took(layout.size());
-        // SAFETY: likewise.
+        // SAFETY: the caller's promise is the same.
         unsafe { System.alloc_zeroed(layout) }
     }
     unsafe fn realloc(&self, address: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         HELD.fetch_sub(layout.size(), Ordering::Relaxed);
         took(size);
-        // SAFETY: likewise.
+        // SAFETY: the caller's promise is the same.
         unsafe { System.realloc(address, layout, size) }
     }
     unsafe fn dealloc(&self, address: *mut u8, layout: Layout) {
         HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: likewise.
+        // SAFETY: the caller's promise is the same.
         unsafe { System.dealloc(address, layout) }
     }
 }
@@ -48,7 +48,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The most that was held at once during a call, beyond what was held before.
+/// The most bytes in use at once during a call, less the bytes in use before it.
 fn peak(call: impl FnOnce()) -> usize {
     let before = HELD.load(Ordering::SeqCst);
     MOST.store(before, Ordering::SeqCst);
@@ -56,7 +56,7 @@ fn peak(call: impl FnOnce()) -> usize {
     MOST.load(Ordering::SeqCst) - before
 }
 
-/// A scan, by what differs.
+/// A scan: what differs from case to case.
 #[derive(Clone, Copy)]
 struct Case {
     dims: &'static [usize],
@@ -116,7 +116,7 @@ fn look<T: Real>(what: &str, case: Case, lines: &mut Vec<String>, faults: &mut u
     let mut check = |name: &str, told: usize, call: &mut dyn FnMut(&Plan<T>)| {
         let found = peak(|| call(&Plan::new(&geometry, &options).unwrap()));
         let ratio = told as f64 / found as f64;
-        // Below some MiB it is small things that decide.
+        // Below some MiB small things decide.
         let good = ratio >= 1.0 && told <= found + found / 5 + (6 << 20);
         *faults += usize::from(!good);
         let mib = |bytes: usize| bytes as f64 / (1 << 20) as f64;
@@ -126,7 +126,7 @@ fn look<T: Real>(what: &str, case: Case, lines: &mut Vec<String>, faults: &mut u
     check("plan", told.host.plan, &mut |_| ());
     let mut values = poisoned::<T>(d.len());
     check("transform", told.host.transform, &mut |p| {
-        p.weighted_fhd(&d, &mut image).unwrap();
+        p.weighted_adjoint(&d, &mut image).unwrap();
         p.forward(&x, &mut values).unwrap();
     });
     check("grid", told.host.grid, &mut |p| p.grid(&d, &mut image).unwrap());

@@ -74,7 +74,7 @@ impl Case {
         let image = self.with_plan(n, None, |plan| {
             let data = self.tapered(&self.k, |m, w| Complex::new(w[m], 0.0), weights);
             let mut image = vec![Complex::default(); n.pow(self.k.len() as u32)];
-            plan.fhd(&data, &mut image)?;
+            plan.adjoint(&data, &mut image)?;
             Ok(image)
         })?;
         self.compare(&image, n, |k| Ok(vec![Complex::new(1.0, 0.0); k[0].len()]))
@@ -109,7 +109,7 @@ impl Case {
         let volume = ((2 * self.n) as f64).powi(-(d as i32));
         let data = self.tapered(&fine.k, |m, z| to_f32(z[m] * volume), &data(&fine.k)?);
         let mut truth = vec![Complex::default(); image.len()];
-        fine.with_plan(n, None, |plan| plan.fhd(&data, &mut truth))?;
+        fine.with_plan(n, None, |plan| plan.adjoint(&data, &mut truth))?;
         let (mut off, mut all) = (0.0, 0.0);
         for (i, (x, t)) in image.iter().zip(&truth).enumerate() {
             let r = |axis: u32| (i / n.pow(axis) % n) as f64 - (n / 2) as f64;

@@ -79,7 +79,7 @@ fn run<T: Real>(input: &Input) {
     let finite = |z: &[Complex<T>]| z.iter().all(|z| z.re.finite() && z.im.finite());
     plan.forward(&image, &mut kspace).expect("sizes and numbers are right");
     assert!(finite(&kspace));
-    plan.fhd(&kspace, &mut image).expect("sizes and numbers are right");
+    plan.adjoint(&kspace, &mut image).expect("sizes and numbers are right");
     assert!(finite(&image));
     // These can be refused: for want of memory, of weight in the centre, of a grid.
     let _ = plan.grid(&kspace, &mut image);

@@ -5,257 +5,20 @@
 //! leave errors to the functions that allocate: a primitive on views that exist cannot fail but for the device itself,
 //! and for direct sums, which a caller may interrupt.
 
+mod arrays;
 pub mod cpu;
 pub mod cuda;
 
 use crate::base::error::Result;
 pub use crate::base::real::Element;
 use crate::base::real::Real;
+pub use arrays::{DevicePointer, DeviceSlice, DeviceSliceMut, Sink, Source, Span};
 use num_complex::Complex;
-use std::marker::PhantomData;
-use std::ops::Range;
 
 /// The widest window that the gridding kernels take.
 pub const MAX_WIDTH: usize = 16;
 /// The highest degree of the taps' polynomials.
 pub const MAX_DEGREE: usize = MAX_WIDTH + 8;
-
-/// An array of the caller's to read, in the host's memory or a GPU's.
-#[derive(Debug)]
-pub enum Source<'a, E> {
-    /// The host's memory.
-    Host(&'a [E]),
-    /// A GPU's memory, see [`Source::device`].
-    Device(DeviceSlice<'a, E>),
-}
-
-/// Elements in the memory of a GPU, at an address that only the GPU follows.
-#[derive(Debug)]
-pub struct DeviceSlice<'a, E> {
-    address: *mut E,
-    len: usize,
-    marker: PhantomData<&'a E>,
-}
-
-// SAFETY: a shared or unique borrow, as &[E] and &mut [E] are; the address is only followed on the GPU.
-unsafe impl<E: Send + Sync> Send for DeviceSlice<'_, E> {}
-// SAFETY: as above.
-unsafe impl<E: Sync> Sync for DeviceSlice<'_, E> {}
-
-impl<E> Clone for DeviceSlice<'_, E> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<E> Copy for DeviceSlice<'_, E> {}
-impl<E> Clone for Source<'_, E> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<E> Copy for Source<'_, E> {}
-
-impl<E> DeviceSlice<'_, E> {
-    /// The address of the first element.
-    pub fn address(&self) -> *mut E {
-        self.address
-    }
-
-    /// The number of elements.
-    #[allow(clippy::len_without_is_empty)]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    fn part(&self, range: Range<usize>) -> Self {
-        assert!(range.start <= range.end && range.end <= self.len, "part {range:?} of {} elements", self.len);
-        DeviceSlice { address: self.address.wrapping_add(range.start), len: range.len(), marker: PhantomData }
-    }
-}
-
-impl<'a, E> Source<'a, E> {
-    /// `len` elements at an address in the memory of the plan's GPU, in place of a slice of the host's.
-    ///
-    /// # Safety
-    /// The elements are there, and nothing writes them during `'a` but work that was queued before on the plan's stream
-    /// ([`crate::Options::stream`]).
-    pub unsafe fn device(address: *const E, len: usize) -> Self {
-        Source::Device(DeviceSlice { address: address.cast_mut(), len, marker: PhantomData })
-    }
-
-    /// The number of elements.
-    #[allow(clippy::len_without_is_empty)]
-    pub fn len(&self) -> usize {
-        match self {
-            Source::Host(host) => host.len(),
-            Source::Device(device) => device.len,
-        }
-    }
-
-    /// A part. Panics when it is not inside.
-    pub fn part(&self, range: Range<usize>) -> Source<'a, E> {
-        match self {
-            Source::Host(host) => Source::Host(&host[range]),
-            Source::Device(device) => Source::Device(device.part(range)),
-        }
-    }
-}
-
-impl<'a, E, S: AsRef<[E]> + ?Sized> From<&'a S> for Source<'a, E> {
-    fn from(host: &'a S) -> Self {
-        Source::Host(host.as_ref())
-    }
-}
-
-/// An array of the caller's to write, in the host's memory or a GPU's.
-#[derive(Debug)]
-pub enum Sink<'a, E> {
-    /// The host's memory.
-    Host(&'a mut [E]),
-    /// A GPU's memory, see [`Sink::device`].
-    Device(DeviceSlice<'a, E>),
-}
-
-impl<'a, E> Sink<'a, E> {
-    /// `len` elements at an address in the memory of the plan's GPU, in place of a slice of the host's.
-    ///
-    /// # Safety
-    /// The elements are there, and nothing else touches them during `'a` but work that was queued before on the plan's
-    /// stream.
-    pub unsafe fn device(address: *mut E, len: usize) -> Self {
-        Sink::Device(DeviceSlice { address, len, marker: PhantomData })
-    }
-
-    /// The number of elements.
-    #[allow(clippy::len_without_is_empty)]
-    pub fn len(&self) -> usize {
-        match self {
-            Sink::Host(host) => host.len(),
-            Sink::Device(device) => device.len,
-        }
-    }
-
-    /// Takes the first `len` elements off. Panics when there are fewer.
-    pub fn split_off(&mut self, len: usize) -> Sink<'a, E> {
-        match self {
-            Sink::Host(host) => {
-                let (first, rest) = std::mem::take(host).split_at_mut(len);
-                *host = rest;
-                Sink::Host(first)
-            }
-            Sink::Device(device) => {
-                let first = device.part(0..len);
-                *device = device.part(len..device.len);
-                Sink::Device(first)
-            }
-        }
-    }
-}
-
-impl<'a, E, S: AsMut<[E]> + ?Sized> From<&'a mut S> for Sink<'a, E> {
-    fn from(host: &'a mut S) -> Self {
-        Sink::Host(host.as_mut())
-    }
-}
-
-/// A borrowed part of an array in the memory of backend `B`.
-pub struct View<'a, B: ?Sized, E> {
-    address: *const E,
-    len: usize,
-    marker: PhantomData<(&'a E, fn(&B))>,
-}
-
-impl<B: ?Sized, E> Clone for View<'_, B, E> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<B: ?Sized, E> Copy for View<'_, B, E> {}
-
-// SAFETY: a view is a shared borrow, as &[E] is; the address is only followed on the backend that made it.
-unsafe impl<B: ?Sized, E: Sync> Send for View<'_, B, E> {}
-// SAFETY: as above.
-unsafe impl<B: ?Sized, E: Sync> Sync for View<'_, B, E> {}
-
-impl<'a, B: ?Sized, E> View<'a, B, E> {
-    /// A view of `len` elements at `address`.
-    ///
-    /// # Safety
-    /// The elements must be initialised, lie in memory of `B`, and not be written during `'a`.
-    pub unsafe fn new(address: *const E, len: usize) -> Self {
-        View { address, len, marker: PhantomData }
-    }
-
-    /// The address of the first element, in the memory of `B`.
-    pub fn address(&self) -> *const E {
-        self.address
-    }
-
-    /// The number of elements.
-    #[allow(clippy::len_without_is_empty)]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// A part of the view. Panics when it is not inside.
-    pub fn part(&self, range: Range<usize>) -> View<'a, B, E> {
-        assert!(range.start <= range.end && range.end <= self.len, "part {range:?} of a view of {}", self.len);
-        // SAFETY: the range lies within the elements that self borrows for 'a.
-        unsafe { View::new(self.address.wrapping_add(range.start), range.len()) }
-    }
-}
-
-/// A mutably borrowed part of an array in the memory of backend `B`.
-pub struct ViewMut<'a, B: ?Sized, E> {
-    address: *mut E,
-    len: usize,
-    marker: PhantomData<(&'a mut E, fn(&B))>,
-}
-
-// SAFETY: a mutable view is a unique borrow, as &mut [E] is; the address is only followed on its backend.
-unsafe impl<B: ?Sized, E: Send> Send for ViewMut<'_, B, E> {}
-// SAFETY: through a shared reference to it nothing can be written.
-unsafe impl<B: ?Sized, E: Sync> Sync for ViewMut<'_, B, E> {}
-
-impl<'a, B: ?Sized, E> ViewMut<'a, B, E> {
-    /// A mutable view of `len` elements at `address`.
-    ///
-    /// # Safety
-    /// The elements must be initialised, lie in memory of `B`, and not be accessed otherwise during `'a`.
-    pub unsafe fn new(address: *mut E, len: usize) -> Self {
-        ViewMut { address, len, marker: PhantomData }
-    }
-
-    /// The address of the first element, in the memory of `B`.
-    pub fn address(&self) -> *mut E {
-        self.address
-    }
-
-    /// The number of elements.
-    #[allow(clippy::len_without_is_empty)]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// The same elements, to read.
-    pub fn view(&self) -> View<'_, B, E> {
-        // SAFETY: self is borrowed for as long as the view lives, so nothing writes meanwhile.
-        unsafe { View::new(self.address, self.len) }
-    }
-
-    /// The same elements, borrowed again for a shorter time.
-    pub fn again(&mut self) -> ViewMut<'_, B, E> {
-        // SAFETY: self is mutably borrowed for as long as the new view lives.
-        unsafe { ViewMut::new(self.address, self.len) }
-    }
-
-    /// A part of the view. Panics when it is not inside.
-    pub fn part(&mut self, range: Range<usize>) -> ViewMut<'_, B, E> {
-        assert!(range.start <= range.end && range.end <= self.len, "part {range:?} of a view of {}", self.len);
-        // SAFETY: the range lies within the elements that self borrows.
-        unsafe { ViewMut::new(self.address.wrapping_add(range.start), range.len()) }
-    }
-}
 
 /// Results on their way to the caller: each is delivered when the next has been asked for.
 pub(crate) struct Deliveries<'a, T: Real, B: Backend<T>> {
@@ -281,12 +44,16 @@ impl<'a, T: Real, B: Backend<T>> Deliveries<'a, T, B> {
     }
 }
 
-/// Real arrays of a backend, borrowed.
-pub type Reals<'a, B, T> = View<'a, B, T>;
-/// Complex arrays of a backend, borrowed.
-pub type Complexes<'a, B, T> = View<'a, B, Complex<T>>;
-/// Complex arrays of a backend, mutably borrowed.
-pub type ComplexesMut<'a, B, T> = ViewMut<'a, B, Complex<T>>;
+/// Elements of an array of a backend, to read.
+pub type View<'a, B, T, E> = <B as Backend<T>>::View<'a, E>;
+/// Elements of an array of a backend, to write.
+pub type ViewMut<'a, B, T, E> = <B as Backend<T>>::ViewMut<'a, E>;
+/// Real numbers of the plan's precision, to read.
+pub type Reals<'a, B, T> = View<'a, B, T, T>;
+/// Complex numbers of the plan's precision, to read.
+pub type Complexes<'a, B, T> = View<'a, B, T, Complex<T>>;
+/// Complex numbers of the plan's precision, to write.
+pub type ComplexesMut<'a, B, T> = ViewMut<'a, B, T, Complex<T>>;
 
 /// The sign of i in exp(+-i 2 pi k.r): plus takes k-space to the image, minus the image to k-space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -298,19 +65,23 @@ pub enum Sign {
 }
 
 /// A sparse matrix in compressed rows, in the memory of a backend.
-pub struct Csr<'a, B: ?Sized, T> {
+pub struct Csr<'a, B: Backend<T>, T: Real> {
     /// Start of each row in `columns` and `values`, and the end of the last: [rows + 1].
-    pub rows: View<'a, B, u32>,
+    pub rows: View<'a, B, T, u32>,
     /// Column of each entry.
-    pub columns: View<'a, B, u32>,
+    pub columns: View<'a, B, T, u32>,
     /// Value of each entry.
-    pub values: View<'a, B, Complex<T>>,
+    pub values: Complexes<'a, B, T>,
 }
 
 /// The primitives of one device in one precision. Sizes of views are the caller's duty, and checked.
 pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// Memory that the backend owns.
     type Array<E: Element>: Send + Sync;
+    /// Elements of an array, to read.
+    type View<'a, E: Element>: Span + Copy + Sync;
+    /// Elements of an array, to write.
+    type ViewMut<'a, E: Element>: Span;
     /// The caller's memory made readable for the backend: borrowed where it can be, copied where not.
     type Input<'a, E: Element>;
     /// The caller's memory made writable for the backend, see [`Backend::deliver`].
@@ -329,40 +100,46 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// A copy of the caller's array.
     fn upload<E: Element>(&self, host: &[E], what: &str) -> Result<Self::Array<E>>;
     /// All of an array.
-    fn view<'a, E: Element>(&self, array: &'a Self::Array<E>) -> View<'a, Self, E>;
+    fn view<'a, E: Element>(&self, array: &'a Self::Array<E>) -> Self::View<'a, E>;
     /// All of an array, to write.
-    fn view_mut<'a, E: Element>(&self, array: &'a mut Self::Array<E>) -> ViewMut<'a, Self, E>;
+    fn view_mut<'a, E: Element>(&self, array: &'a mut Self::Array<E>) -> Self::ViewMut<'a, E>;
+    /// The same elements, for a shorter time.
+    fn shorten<'s, 'a: 's, E: Element>(view: Self::View<'a, E>) -> Self::View<'s, E>;
+    /// The same elements, to read.
+    fn read_back<'s, E: Element>(view: &'s Self::ViewMut<'_, E>) -> Self::View<'s, E>;
+    /// The same elements, for a shorter time.
+    fn reborrow<'s, E: Element>(view: &'s mut Self::ViewMut<'_, E>) -> Self::ViewMut<'s, E>;
     /// Copies to the caller's memory.
-    fn download<E: Element>(&self, from: View<'_, Self, E>, host: &mut [E]) -> Result<()>;
+    fn download<E: Element>(&self, from: Self::View<'_, E>, host: &mut [E]) -> Result<()>;
     /// Makes the caller's memory readable. Memory of a GPU that is not this backend's is refused.
     fn input<'a, E: Element>(&self, source: Source<'a, E>) -> Result<Self::Input<'a, E>>;
     /// The elements of an input.
-    fn read<'s, E: Element>(&self, input: &'s Self::Input<'_, E>) -> View<'s, Self, E>;
+    fn read<'s, E: Element>(&self, input: &'s Self::Input<'_, E>) -> Self::View<'s, E>;
     /// Makes the caller's memory writable; it is not written before [`Backend::write`] or [`Backend::deliver`].
     fn output<'a, E: Element>(&self, sink: Sink<'a, E>) -> Result<Self::Output<'a, E>>;
     /// The elements of an output.
-    fn write<'s, E: Element>(&self, output: &'s mut Self::Output<'_, E>) -> ViewMut<'s, Self, E>;
+    fn write<'s, E: Element>(&self, output: &'s mut Self::Output<'_, E>) -> Self::ViewMut<'s, E>;
     /// Notes that all work that writes an output has been queued: it can be delivered while later work is done.
     fn mark_ready<E: Element>(&self, output: &mut Self::Output<'_, E>) -> Result<()>;
     /// Completes an output.
     fn deliver<E: Element>(&self, output: Self::Output<'_, E>) -> Result<()>;
-    /// The backend's own array, as an operation takes the caller's.
-    fn own_source<'a, E: Element>(&self, view: View<'a, Self, E>) -> Source<'a, E>;
-    /// Likewise, to write.
-    fn own<'a, E: Element>(&self, view: ViewMut<'a, Self, E>) -> Sink<'a, E>;
+    /// An array of this backend, as an operation takes a caller's array to read.
+    fn source<'a, E: Element + 'a>(&self, view: Self::View<'a, E>) -> Source<'a, E>;
+    /// An array of this backend, as an operation takes a caller's array to write.
+    fn sink<'a, E: Element + 'a>(&self, view: Self::ViewMut<'a, E>) -> Sink<'a, E>;
     /// y, which is this backend's, = x of another, as soon as that has made it.
-    fn fetch<E: Element>(&self, from: &Self, x: View<'_, Self, E>, y: ViewMut<'_, Self, E>);
+    fn fetch<E: Element>(&self, from: &Self, x: Self::View<'_, E>, y: Self::ViewMut<'_, E>);
     /// y, which is another backend's, = x of this one, as soon as it is made. What either does with y before and after
     /// is kept apart by [`Backend::follow`].
-    fn send<E: Element>(&self, x: View<'_, Self, E>, to: &Self, y: ViewMut<'_, Self, E>);
+    fn send<E: Element>(&self, x: Self::View<'_, E>, to: &Self, y: Self::ViewMut<'_, E>);
     /// Whatever is asked from now on comes after all that another was asked before.
     fn follow(&self, other: &Self);
     /// Waits until all that was asked for is done.
     fn wait(&self) -> Result<()>;
     /// The first number whose real or imaginary part is not below `limit` in magnitude, NaN among them, and its index.
     fn first_beyond(&self, values: Complexes<Self, T>, limit: T) -> Result<Option<(usize, Complex<T>)>>;
-    /// Whether its memory is not the host's.
-    fn is_apart(&self) -> bool;
+    /// Whether it is a GPU, whose memory is not the host's.
+    fn is_gpu(&self) -> bool;
     /// CPU threads at work.
     fn threads(&self) -> usize;
     /// The kind of device, `cpu` or `cuda`, and after a space which one where there are several kinds.
@@ -375,7 +152,7 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     fn batch_bytes(&self) -> usize;
     /// What an adjoint on this grid costs, in nanoseconds.
     fn transform_cost(&self, grid: &[usize], dims: &[usize], samples: usize, width: usize) -> f64;
-    /// What a convolution with Q costs, likewise.
+    /// What a convolution with Q costs, in nanoseconds.
     fn convolution_cost(&self, dims: &[usize]) -> f64;
 
     /// Sorts samples at `k` (one slice an axis, cycles per voxel) for spreading onto a periodic grid of size `grid`
@@ -387,7 +164,8 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// grid = sum over samples of value times window. Several arrays of samples may follow one another, and as many
     /// grids.
     fn spread(&self, g: &Self::Gridder, values: Complexes<Self, T>, grid: ComplexesMut<Self, T>);
-    /// values = window-weighted sums of the grid: the transpose of [`Backend::spread`], likewise.
+    /// values = window-weighted sums of the grid: the transpose of [`Backend::spread`], for as many
+    /// arrays.
     fn interpolate(&self, g: &Self::Gridder, grid: Complexes<Self, T>, values: ComplexesMut<Self, T>);
 
     /// Plans transforms between a grid and an image of `dims` voxels whose voxels are multiplied by the product over
@@ -398,7 +176,8 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// image(r) = correction(r) sum_u grid(u) exp(+i 2 pi u r / G). The grid is used as scratch. Several
     /// grids may follow one another, and as many images.
     fn grid_to_image(&self, f: &Self::GridFft, grid: ComplexesMut<Self, T>, image: ComplexesMut<Self, T>);
-    /// grid(u) = sum_r correction(r) image(r) exp(-i 2 pi u r / G), likewise.
+    /// grid(u) = sum_r correction(r) image(r) exp(-i 2 pi u r / G). Several images may follow one another, and
+    /// as many grids.
     fn image_to_grid(&self, f: &Self::GridFft, image: Complexes<Self, T>, grid: ComplexesMut<Self, T>);
 
     /// Plans the convolution of images of `dims` voxels with a kernel.
@@ -436,7 +215,8 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// being half written.
     fn sum_to_image(&self, d: &Self::DirectSum, values: Complexes<Self, T>, image: ComplexesMut<Self, T>)
         -> Result<()>;
-    /// values(m) = sum_r image(r) exp(-i 2 pi k_m.r), likewise.
+    /// values(m) = sum_r image(r) exp(-i 2 pi k_m.r). Where that takes long it can end with `Cancelled`, the values
+    /// being half written.
     fn sum_to_samples(
         &self,
         d: &Self::DirectSum,
@@ -445,9 +225,9 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     ) -> Result<()>;
 
     /// y = x.
-    fn copy<E: Element>(&self, x: View<'_, Self, E>, y: ViewMut<'_, Self, E>);
+    fn copy<E: Element>(&self, x: Self::View<'_, E>, y: Self::ViewMut<'_, E>);
     /// y = 0.
-    fn clear<E: Element>(&self, y: ViewMut<'_, Self, E>);
+    fn clear<E: Element>(&self, y: Self::ViewMut<'_, E>);
     /// z = x y, y being repeated for each array of its length in x and z.
     fn multiply(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, z: ComplexesMut<Self, T>);
     /// z = z + conj(x) y, summed over the arrays of z's length in x and y.
@@ -460,26 +240,26 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// y = y + a x.
     fn axpy(&self, a: f64, x: Complexes<Self, T>, y: ComplexesMut<Self, T>);
     /// out(0) = Re <x, y>, summed in double precision in a fixed order.
-    fn dot(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, out: ViewMut<'_, Self, f64>);
+    fn dot(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, out: Self::ViewMut<'_, f64>);
 
     /// One step of conjugate gradients: with a = rr(0) / pq(0), x = x + a p, r = r - a q, and rr_new(0) = <r, r>.
     /// A direction without energy (pq <= 0) changes nothing.
     #[allow(clippy::too_many_arguments)]
     fn cg_step(
         &self,
-        rr: View<'_, Self, f64>,
-        pq: View<'_, Self, f64>,
+        rr: Self::View<'_, f64>,
+        pq: Self::View<'_, f64>,
         p: Complexes<Self, T>,
         q: Complexes<Self, T>,
         x: ComplexesMut<Self, T>,
         r: ComplexesMut<Self, T>,
-        rr_new: ViewMut<'_, Self, f64>,
+        rr_new: Self::ViewMut<'_, f64>,
     );
     /// p = r + (rr_new(0) / rr(0)) p.
     fn cg_direction(
         &self,
-        rr_new: View<'_, Self, f64>,
-        rr: View<'_, Self, f64>,
+        rr_new: Self::View<'_, f64>,
+        rr: Self::View<'_, f64>,
         r: Complexes<Self, T>,
         p: ComplexesMut<Self, T>,
     );

@@ -1,9 +1,11 @@
 //! Files that appear whole or not at all, and several of them all or none.
 //!
 //! Everything is written to temporary files first, which are renamed when the last of them is complete: an error, a
-//! panic or the end of the process leaves what was there before. A name that is a link stands for the file it leads to.
-//! A device, a fifo or an open descriptor (`/dev/null`, `/dev/stdout`) is written into, once all files are complete and
-//! before the first is renamed: it cannot be replaced, and what went there cannot be taken back.
+//! panic or the end of the process leaves the old files. A link stands for the file it leads to. A device, a fifo or an
+//! open descriptor (`/dev/null`, `/dev/stdout`) cannot be replaced: it is written into, once all files are complete and
+//! before the first is renamed.
+//!
+//! Why not the crate tempfile: it replaces one file at a time, and does not remove files at a signal.
 
 use crate::base::error::{bail, Result};
 use std::fs::{self, File, OpenOptions};
@@ -19,64 +21,64 @@ fn temporary_files() -> MutexGuard<'static, Vec<PathBuf>> {
     TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// For a process that is about to end at a signal: removes its temporary files. None is made and no file is replaced
-/// while the result lives.
+/// Removes the temporary files of a process that is about to end at a signal. While the result lives, none is created
+/// and no file is replaced.
 pub fn give_up() -> MutexGuard<'static, impl Sized> {
     let mut files = temporary_files();
-    // There is nobody left to tell of a file that cannot be removed.
+    // The process ends: a file that cannot be removed is not reported.
     files.drain(..).for_each(|path| drop(fs::remove_file(path)));
     files
 }
 
-/// Where the output of a name goes.
+/// The destination of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
-    /// To a file, there or not, at the end of all links: it is replaced.
+enum Destination {
+    /// A file, existing or not, at the end of all links: it is replaced.
     File(PathBuf),
-    /// Into a device, a fifo, or what a descriptor of this process is open on.
+    /// A device, a fifo, or an open descriptor of this process: it is written into.
     Stream,
 }
 
-impl Place {
-    fn of(path: &Path) -> Result<Place> {
+impl Destination {
+    fn of(path: &Path) -> Result<Destination> {
         let shown = path.display();
         let ends_as_folder =
             path.as_os_str().as_encoded_bytes().last().is_some_and(|&b| std::path::is_separator(b.into()));
         if path.file_name().is_none() || ends_as_folder {
-            bail!(Io, "{shown}: this is no name of a file: give one");
+            bail!(IO, "{shown}: this is no name of a file: give one");
         }
         let descriptors = ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc/self/fd"];
         if descriptors.iter().any(|d| path.starts_with(d)) {
-            return Ok(Place::Stream);
+            return Ok(Destination::Stream);
         }
         match fs::metadata(path) {
-            Ok(about) if about.is_dir() => bail!(Io, "{shown}: this is a folder: give the name of a file"),
-            Ok(about) if !about.is_file() => return Ok(Place::Stream),
+            Ok(about) if about.is_dir() => bail!(IO, "{shown}: this is a folder: give the name of a file"),
+            Ok(about) if !about.is_file() => return Ok(Destination::Stream),
             Ok(_) => match path.canonicalize() {
-                // A rename asks for no right to write to the file, but whoever took that right away meant it.
+                // A rename needs no right to write to the file, but a file without that right is to stay.
                 Ok(file) => match OpenOptions::new().append(true).open(&file) {
-                    Ok(_) => return Ok(Place::File(file)),
-                    Err(e) => bail!(Io, "{shown}: the file may not be written: {e}: give another name, or free it"),
+                    Ok(_) => return Ok(Destination::File(file)),
+                    Err(e) => bail!(IO, "{shown}: the file may not be written: {e}: give another name, or free it"),
                 },
-                Err(e) => bail!(Io, "{shown}: {e}"),
+                Err(e) => bail!(IO, "{shown}: {e}"),
             },
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) => bail!(Io, "{shown}: {e}"),
+            Err(e) => bail!(IO, "{shown}: {e}"),
         }
-        // There is no such file: links may lead to its name.
+        // The file does not exist: links may lead to its name.
         let mut file = path.to_owned();
         while let Ok(to) = fs::read_link(&file) {
             file = folder_of(&file).join(to);
         }
         let (folder, Some(name)) = (folder_of(&file), file.file_name()) else {
-            bail!(Io, "{shown}: this link leads to {}, which is no name of a file", file.display());
+            bail!(IO, "{shown}: this link leads to {}, which is no name of a file", file.display());
         };
         match folder.canonicalize() {
-            Ok(folder) => Ok(Place::File(folder.join(name))),
+            Ok(folder) => Ok(Destination::File(folder.join(name))),
             Err(_) if !folder.exists() => {
-                bail!(Io, "{shown}: the folder {} does not exist: create it first", folder.display())
+                bail!(IO, "{shown}: the folder {} does not exist: create it first", folder.display())
             }
-            Err(e) => bail!(Io, "{shown}: the folder {}: {e}", folder.display()),
+            Err(e) => bail!(IO, "{shown}: the folder {}: {e}", folder.display()),
         }
     }
 }
@@ -85,35 +87,34 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// What tells files apart, whatever they are called.
+/// The identity of a file, the same under all its names.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Identity {
-    /// The device and the number of a file on it.
+    /// The device and the inode of an existing file.
     There(u64, u64),
-    /// The full name of a file that is not there.
+    /// The full name of a file that does not exist.
     Name(PathBuf),
 }
 
-/// The identity of a file that is written or read; none for a device, which takes what comes, and for a name that is
-/// none.
+/// The identity of a file that is written or read; none for a device, and for what cannot be the name of a file.
 pub fn identity(path: &Path) -> Option<Identity> {
     #[cfg(unix)]
     if let Ok(about) = fs::metadata(path) {
         use std::os::unix::fs::{FileTypeExt, MetadataExt};
         return (!about.file_type().is_char_device()).then(|| Identity::There(about.dev(), about.ino()));
     }
-    match Place::of(path) {
-        Ok(Place::File(file)) => Some(Identity::Name(file)),
+    match Destination::of(path) {
+        Ok(Destination::File(file)) => Some(Identity::Name(file)),
         _ => None,
     }
 }
 
-/// Checks that a file can be written there, without writing it.
+/// Checks that a file can be written at a name, without writing it.
 pub fn check(target: &Path) -> Result<()> {
     AtomicFiles::new().add(target).map(drop)
 }
 
-/// Has `write` write files that appear together when it has succeeded.
+/// Calls `write`, whose files appear together when it has succeeded.
 pub fn whole<T>(write: impl FnOnce(&mut AtomicFiles) -> Result<T>) -> Result<T> {
     let mut files = AtomicFiles::new();
     let result = write(&mut files)?;
@@ -131,8 +132,8 @@ pub struct AtomicFiles {
 struct Part {
     /// The name that was asked for.
     target: PathBuf,
-    place: Place,
-    /// Holds the bytes meanwhile.
+    place: Destination,
+    /// Holds the bytes until [`AtomicFiles::commit`].
     temporary: PathBuf,
 }
 
@@ -145,12 +146,12 @@ impl AtomicFiles {
     /// The name of an empty file, to be written in place of `target`.
     ///
     /// # Errors
-    /// `Io` when there can be no file `target`.
+    /// `IO` when there can be no file `target`.
     pub fn add(&mut self, target: &Path) -> Result<PathBuf> {
-        let place = Place::of(target)?;
+        let place = Destination::of(target)?;
         let (temporary, folder) = match &place {
-            Place::File(file) => (create(folder_of(file), fs::metadata(file).ok()), folder_of(file).to_owned()),
-            Place::Stream => (create(&std::env::temp_dir(), None), std::env::temp_dir()),
+            Destination::File(file) => (create(folder_of(file), fs::metadata(file).ok()), folder_of(file).to_owned()),
+            Destination::Stream => (create(&std::env::temp_dir(), None), std::env::temp_dir()),
         };
         match temporary {
             Ok(temporary) => {
@@ -159,7 +160,7 @@ impl AtomicFiles {
             }
             Err(e) => {
                 let (shown, folder) = (target.display(), folder.display());
-                bail!(Io, "{shown}: no file can be created in the folder {folder}: {e}: give a name in another one")
+                bail!(IO, "{shown}: no file can be created in the folder {folder}: {e}: give a name in another one")
             }
         }
     }
@@ -167,92 +168,120 @@ impl AtomicFiles {
     /// Gives all files their names. After an error each name has what it had before.
     ///
     /// # Errors
-    /// `Io`, with the name that could not be written.
+    /// `IO`, with the name that could not be written.
     pub fn commit(self) -> Result<()> {
-        for part in &self.parts {
-            // The bytes must be on the disk before the name is, or a power cut could leave the name alone.
-            if let Err(e) = OpenOptions::new().append(true).open(&part.temporary).and_then(|f| f.sync_all()) {
-                bail!(Io, "{}: {e}", part.target.display());
-            }
-        }
-        for part in self.parts.iter().filter(|part| part.place == Place::Stream) {
-            // Appended, or a file that standard output was redirected to would lose what is in it.
-            let mut into = OpenOptions::new();
-            let copied = into
-                .append(true)
-                .open(&part.target)
-                .and_then(|mut into| io::copy(&mut File::open(&part.temporary)?, &mut into));
-            if let Err(e) = copied {
-                bail!(Io, "{}: could not be written: {e}", part.target.display());
-            }
-        }
+        self.sync()?;
+        self.write_streams()?;
         let mut listed = temporary_files();
-        let files: Vec<(&Part, &Path)> = self
+        let mut files: Vec<Replacement> = self
             .parts
             .iter()
             .filter_map(|part| match &part.place {
-                Place::File(file) => Some((part, &**file)),
-                Place::Stream => None,
+                Destination::File(file) => Some(Replacement { part, file, old: None }),
+                Destination::Stream => None,
             })
             .collect();
-        // The old files are kept under other names until the last of several new ones is in place.
-        let mut kept = vec![None; files.len()];
-        let mut failed = None;
-        for ((part, file), kept) in files.iter().zip(&mut kept) {
-            if files.len() > 1 && file.exists() {
-                let backup = fresh_name(folder_of(file));
-                match fs::hard_link(file, &backup).or_else(|_| fs::copy(file, &backup).map(drop)) {
-                    Ok(()) => *kept = Some(backup),
-                    Err(e) => {
-                        // A copy may have begun.
-                        drop(fs::remove_file(&backup));
-                        failed = Some(format!("{}: the old file cannot be kept meanwhile: {e}", part.target.display()));
-                        break;
-                    }
-                }
-            }
-        }
-        let mut done = 0;
-        while failed.is_none() && done < files.len() {
-            let (part, file) = files[done];
-            match fs::rename(&part.temporary, file) {
-                Ok(()) => {
-                    listed.retain(|path| *path != part.temporary);
-                    done += 1;
-                }
-                Err(e) => failed = Some(format!("{}: {e}", part.target.display())),
-            }
-        }
+        let (done, mut failed) = match keep_old_files(&mut files) {
+            Ok(()) => rename_all(&files, &mut listed),
+            Err(text) => (0, Some(text)),
+        };
         if let Some(text) = &mut failed {
-            for ((part, file), kept) in files.iter().zip(&mut kept).take(done) {
-                let undone = match kept.take() {
-                    Some(old) => fs::rename(&old, file).map_err(|e| format!("{e}: it is in {}", old.display())),
-                    None => fs::remove_file(file).map_err(|e| e.to_string()),
-                };
-                if let Err(e) = undone {
-                    *text +=
-                        &format!("; {} is written, and what it was could not be restored: {e}", part.target.display());
-                }
-            }
+            *text += &restore(&mut files[..done]);
         }
-        for old in kept.into_iter().flatten() {
+        for old in files.into_iter().filter_map(|file| file.old) {
             if let Err(e) = fs::remove_file(&old) {
                 log::warn!("{}: an old file, kept meanwhile, could not be removed: {e}", old.display());
             }
         }
         drop(listed);
         match failed {
-            Some(text) => bail!(Io, "{text}"),
+            Some(text) => bail!(IO, "{text}"),
             None => Ok(()),
         }
     }
+
+    /// Brings all bytes to the disk before any name is changed: else a power cut could leave a name without its bytes.
+    fn sync(&self) -> Result<()> {
+        for part in &self.parts {
+            if let Err(e) = OpenOptions::new().append(true).open(&part.temporary).and_then(|f| f.sync_all()) {
+                bail!(IO, "{}: {e}", part.target.display());
+            }
+        }
+        Ok(())
+    }
+
+    fn write_streams(&self) -> Result<()> {
+        for part in self.parts.iter().filter(|part| part.place == Destination::Stream) {
+            // Appended, or a file that standard output was redirected to would lose its contents.
+            let mut into = OpenOptions::new();
+            let copied = into
+                .append(true)
+                .open(&part.target)
+                .and_then(|mut into| io::copy(&mut File::open(&part.temporary)?, &mut into));
+            if let Err(e) = copied {
+                bail!(IO, "{}: could not be written: {e}", part.target.display());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A file about to be replaced, and the name under which its old contents are kept meanwhile.
+struct Replacement<'a> {
+    part: &'a Part,
+    file: &'a Path,
+    old: Option<PathBuf>,
+}
+
+/// Keeps the old files under other names, until the last of several new ones is in place. Fails with a text for a
+/// message.
+fn keep_old_files(files: &mut [Replacement<'_>]) -> std::result::Result<(), String> {
+    let several = files.len() > 1;
+    for Replacement { part, file, old } in files.iter_mut().filter(|f| several && f.file.exists()) {
+        let backup = fresh_name(folder_of(file));
+        match fs::hard_link(*file, &backup).or_else(|_| fs::copy(*file, &backup).map(drop)) {
+            Ok(()) => *old = Some(backup),
+            Err(e) => {
+                // A copy may have begun.
+                drop(fs::remove_file(&backup));
+                return Err(format!("{}: the old file cannot be kept meanwhile: {e}", part.target.display()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Renames the temporary files. Returns how many are in place, and the text of the first failure.
+fn rename_all(files: &[Replacement<'_>], listed: &mut Vec<PathBuf>) -> (usize, Option<String>) {
+    for (done, Replacement { part, file, .. }) in files.iter().enumerate() {
+        match fs::rename(&part.temporary, file) {
+            Ok(()) => listed.retain(|path| *path != part.temporary),
+            Err(e) => return (done, Some(format!("{}: {e}", part.target.display()))),
+        }
+    }
+    (files.len(), None)
+}
+
+/// Undoes renames. Returns the text of failures.
+fn restore(files: &mut [Replacement<'_>]) -> String {
+    let mut text = String::new();
+    for Replacement { part, file, old } in files {
+        let undone = match old.take() {
+            Some(old) => fs::rename(&old, *file).map_err(|e| format!("{e}: it is in {}", old.display())),
+            None => fs::remove_file(*file).map_err(|e| e.to_string()),
+        };
+        if let Err(e) = undone {
+            text += &format!("; {} is written, and what it was could not be restored: {e}", part.target.display());
+        }
+    }
+    text
 }
 
 impl Drop for AtomicFiles {
     fn drop(&mut self) {
         let mut listed = temporary_files();
         for part in &self.parts {
-            // Renamed ones are not listed any more.
+            // Renamed files are not listed any more.
             if let Some(at) = listed.iter().position(|path| *path == part.temporary) {
                 if let Err(e) = fs::remove_file(listed.swap_remove(at)) {
                     log::warn!("{}: a temporary file could not be removed: {e}", part.temporary.display());
@@ -262,14 +291,14 @@ impl Drop for AtomicFiles {
     }
 }
 
-/// A name in a folder that this process gives to no other file, in whichever thread.
+/// A name in a folder that this process gives to no other file, in any thread.
 fn fresh_name(folder: &Path) -> PathBuf {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     folder.join(format!(".recon-{}-{number}.part", std::process::id()))
 }
 
-/// Creates a temporary file, with the permissions of the file that it will replace, if that is there.
+/// Creates a temporary file, with the permissions of the file that it will replace, if there is one.
 fn create(folder: &Path, replaced: Option<fs::Metadata>) -> io::Result<PathBuf> {
     let mut listed = temporary_files();
     loop {
@@ -282,7 +311,7 @@ fn create(folder: &Path, replaced: Option<fs::Metadata>) -> io::Result<PathBuf> 
                 }
                 return Ok(path);
             }
-            // A process of the same number, in another container or on another machine, has that name.
+            // A process of the same number, in another container or on another machine, uses that name.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e),
         }
@@ -294,7 +323,7 @@ mod tests {
     use super::*;
     use crate::base::error::ErrorKind;
 
-    /// A folder that goes with this value.
+    /// A folder that is removed with this value.
     struct Folder(PathBuf);
 
     impl Folder {
@@ -334,7 +363,7 @@ mod tests {
         let target = dir.put("a.bin", "old");
         let r: Result<()> = whole(|files| {
             fs::write(files.add(&target)?, "half").unwrap();
-            bail!(Io, "disk full")
+            bail!(IO, "disk full")
         });
         assert_eq!(r.unwrap_err().message(), "disk full");
         let panicking = || whole(|files| -> Result<()> { panic!("{:?}", fs::write(files.add(&target)?, "half")) });
@@ -362,9 +391,9 @@ mod tests {
             fs::create_dir(&b).unwrap();
             Ok(())
         });
-        assert_eq!(r.unwrap_err().kind(), ErrorKind::Io);
+        assert_eq!(r.unwrap_err().kind(), ErrorKind::IO);
         assert_eq!((read(&a), dir.names()), ("2".into(), vec!["x.cfl".into(), "x.hdr".into()]));
-        // And one that was not there goes.
+        // A new file is removed again.
         let c = dir.path("c");
         let r = whole(|files| {
             fs::write(files.add(&c)?, "3").unwrap();
@@ -387,7 +416,7 @@ mod tests {
             (dir.put("file", "").join("a"), "Not a directory"),
         ] {
             let e = check(&path).unwrap_err();
-            assert!(e.kind() == ErrorKind::Io && e.message().contains(words), "{path:?}: {e}");
+            assert!(e.kind() == ErrorKind::IO && e.message().contains(words), "{path:?}: {e}");
         }
         assert_eq!(dir.names(), ["file"]);
     }
@@ -421,7 +450,7 @@ mod tests {
         write(&[&fifo], "through").unwrap();
         assert_eq!(reader.join().unwrap(), "through");
         assert!(fs::metadata(&fifo).unwrap().file_type().is_fifo());
-        // A device that takes nothing: no file appears then.
+        // A full device: no file appears then.
         #[cfg(target_os = "linux")]
         {
             let e = write(&[&file, Path::new("/dev/full")], "newer").unwrap_err();

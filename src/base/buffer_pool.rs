@@ -1,17 +1,17 @@
-//! Buffers that a plan makes once and uses again, also from several threads at a time.
+//! Buffers that a plan allocates once and uses again, also from several threads at a time.
 
 use crate::base::error::{bail, Result};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-/// Things made once and used again by whoever needs one next.
+/// Buffers that are made once and used again.
 #[derive(Default)]
 pub struct Pool<S> {
     state: Mutex<State<S>>,
-    /// A thing has come back.
-    back: Condvar,
+    /// Signals that a buffer was returned.
+    returned: Condvar,
 }
 
-/// Things that nobody uses, with room for all that were made: to give one back allocates nothing.
+/// Unused buffers, with room for all that were made: to return one allocates nothing.
 struct State<S> {
     idle: Vec<S>,
     made: usize,
@@ -38,10 +38,10 @@ impl<S> State<S> {
 impl<S> Pool<S> {
     /// An empty pool.
     pub fn new() -> Self {
-        Pool { state: Mutex::default(), back: Condvar::new() }
+        Pool { state: Mutex::default(), returned: Condvar::new() }
     }
 
-    /// A pool of `count` things.
+    /// A pool of `count` buffers.
     pub fn filled(count: usize, mut make: impl FnMut() -> Result<S>) -> Result<Self> {
         let pool = Pool::new();
         for _ in 0..count {
@@ -56,7 +56,7 @@ impl<S> Pool<S> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// One of the pool's things, or a new one.
+    /// One of the pool's buffers, or a new one.
     pub fn try_take(&self, make: impl FnOnce() -> Result<S>) -> Result<Lease<'_, S>> {
         let mut state = self.lock();
         let thing = match state.idle.pop() {
@@ -66,7 +66,8 @@ impl<S> Pool<S> {
         Ok(Lease { pool: self, thing: Some(thing) })
     }
 
-    /// One of the things of a pool that was not made empty, or a new one; where none can be made, one that comes back.
+    /// One of the pool's buffers, or a new one. Where none can be made, waits until one is returned: the pool must have
+    /// been made with at least one.
     pub fn take_or_wait(&self, make: impl Fn() -> Result<S>) -> Lease<'_, S> {
         let mut state = self.lock();
         loop {
@@ -77,12 +78,12 @@ impl<S> Pool<S> {
             if let Ok(thing) = state.add(&make) {
                 return Lease { pool: self, thing: Some(thing) };
             }
-            state = self.back.wait(state).unwrap_or_else(|e| e.into_inner());
+            state = self.returned.wait(state).unwrap_or_else(|e| e.into_inner());
         }
     }
 }
 
-/// A thing on loan from a [`Pool`]; it goes back when dropped.
+/// A buffer of a [`Pool`]; returned when dropped.
 pub struct Lease<'a, S> {
     pool: &'a Pool<S>,
     thing: Option<S>,
@@ -105,7 +106,7 @@ impl<S> Drop for Lease<'_, S> {
     fn drop(&mut self) {
         if let Some(thing) = self.thing.take() {
             self.pool.lock().idle.push(thing);
-            self.pool.back.notify_one();
+            self.pool.returned.notify_one();
         }
     }
 }

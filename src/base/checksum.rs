@@ -1,4 +1,5 @@
-//! FNV-1a, 64 bits: enough to notice damage and to tell inputs apart, not an adversary.
+//! FNV-1a, 64 bits: enough to detect damage and to distinguish inputs, not against an adversary. Saved files of Q hold
+//! these sums, so the function must stay as it is.
 
 /// A checksum of bytes.
 #[derive(Clone, Copy)]

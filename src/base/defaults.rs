@@ -1,23 +1,21 @@
-//! What an option is where its user names none: the one table from which the Rust and C structures, the program and,
-//! through C, MATLAB and the gadgets take theirs. benches/defaults.py prints the errors that they were chosen by:
-//! docs/benchmarks/defaults.md.
+//! The defaults of options: the one table for the Rust and C structures and the program, and through C for MATLAB and
+//! the gadgets. benches/defaults.py prints the errors that they were chosen by: docs/benchmarks/defaults.md.
 
 use super::options::LambdaUnit;
 
-/// Relative l2 error of a transform against the exact sums. Without a prior conjugate gradients amplify it: with 1e-4
-/// the image of 284,592 samples to 128^3 ends 5 % from that of exact sums.
+/// Relative l2 error of a transform against the exact sums. Without a prior conjugate gradients amplify it
+/// (docs/method.md).
 pub const TOLERANCE: f64 = 1e-5;
-/// Iterations of conjugate gradients, at most. Without a prior more of them fit noise and the errors of coil maps: 16
-/// had the least error in the mean over phantoms with noise and the in-vivo brain; scans with little noise gain from
-/// more.
+/// Iterations of conjugate gradients, at most. Without a prior more iterations fit noise and the errors of coil maps:
+/// 16 had the least mean error over phantoms with noise and the in-vivo brain. Scans with little noise gain from more.
 pub const ITERATIONS: usize = 16;
 /// The relative residual at which conjugate gradients stop: 0 never does.
 pub const RESIDUAL: f64 = 0.0;
 /// The weight of the prior.
 pub const LAMBDA: f64 = 0.0;
-/// What that weight is relative to.
+/// The unit of that weight.
 pub const LAMBDA_UNIT: LambdaUnit = LambdaUnit::Relative;
-/// The difference that counts as a border, as a part of the reference image's largest magnitude.
+/// The difference that counts as a border, as a fraction of the reference image's largest magnitude.
 pub const EDGE: f64 = 0.1;
 /// The width of the centre of k-space that coil maps are estimated from, in samples of a Cartesian scan.
 pub const CALIBRATION: usize = 24;

@@ -1,55 +1,73 @@
 //! The error type of the crate: a kind that callers can match on, and a message that names the cause, the value and
-//! the remedy. Kinds are numbered for the C API; numbers are never reused.
+//! the remedy. A new kind is a new row of `error_kinds`: the header, its texts and MATLAB's identifiers follow.
 
 use std::fmt;
 
-/// What went wrong, in the coarse terms a caller can act on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// A pointer that must not be null was null.
-    NullPointer,
-    /// A size or count is zero, negative or otherwise impossible.
-    InvalidSize,
-    /// A product of sizes does not fit the address space or the index type.
-    SizeOverflow,
-    /// Two counts that must agree do not.
-    SizeMismatch,
-    /// A coordinate, weight, sample or voxel is NaN or infinite.
-    NotFinite,
-    /// A k-space coordinate lies outside [-0.5, 0.5) cycles per voxel.
-    CoordinateOutOfRange,
-    /// The tolerance cannot be met, or is no tolerance at all.
-    ToleranceOutOfRange,
-    /// An enumeration holds a value that this version does not know.
-    UnknownValue,
-    /// A public structure announces a size that this version does not know.
-    UnknownStructSize,
-    /// Another argument has a value that makes no sense.
-    InvalidArgument,
-    /// The memory limit given by the caller is too small; the message says the bytes needed.
-    MemoryLimit,
-    /// The host is out of memory.
-    OutOfHostMemory,
-    /// The device is out of memory.
-    OutOfDeviceMemory,
-    /// There is no device of the kind asked for.
-    NoDevice,
-    /// A driver is there, but a library it needs (NVRTC) is not, or they do not fit together.
-    DriverIncomplete,
-    /// The device failed while computing.
-    DeviceFailed,
-    /// The caller's progress callback, or the function that interrupts calls, asked to stop.
-    Cancelled,
-    /// This version cannot do what was asked.
-    Unsupported,
-    /// A file could not be read or written.
-    Io,
-    /// A file was read but its contents are wrong.
-    BadFile,
-    /// A defect in this library: a panic was caught at its boundary.
-    Internal,
+/// All that there is to say of each kind of error: what it means, its number and name in the C API, and its text. Numbers
+/// are never reused. `$with` makes of it what it needs: the kinds here, the header's statuses in src/ffi/status.rs.
+macro_rules! error_kinds {
+    ($with:ident) => {
+        $with! {
+            /// A pointer that must not be null was null.
+            NullPointer = 1, RECON_NULL_POINTER, "null pointer";
+            /// A size or count is zero or otherwise impossible.
+            InvalidSize = 2, RECON_INVALID_SIZE, "invalid size";
+            /// A size, or a product of sizes, does not fit the address space.
+            SizeOverflow = 3, RECON_SIZE_OVERFLOW, "size overflow";
+            /// Two counts that must agree do not.
+            SizeMismatch = 4, RECON_SIZE_MISMATCH, "sizes do not match";
+            /// A coordinate, weight, sample or voxel is NaN or infinite; the message says which.
+            NotFinite = 5, RECON_NOT_FINITE, "number is NaN or infinite";
+            /// A k-space coordinate lies outside [-0.5, 0.5) cycles per voxel; the message says which.
+            CoordinateOutOfRange = 6, RECON_COORDINATE_OUT_OF_RANGE, "coordinate out of range";
+            /// The tolerance cannot be met, or is no tolerance at all.
+            ToleranceOutOfRange = 7, RECON_TOLERANCE_OUT_OF_RANGE, "tolerance out of range";
+            /// An enumeration holds a value that this version does not know; the message lists those it does.
+            UnknownValue = 8, RECON_UNKNOWN_VALUE, "unknown value of an enumeration";
+            /// A structure announces a struct_size that this version does not know: call its _init function first.
+            UnknownStructSize = 9, RECON_UNKNOWN_STRUCT_SIZE, "unknown struct_size";
+            /// Another argument has a value that makes no sense: a misaligned pointer, arrays that overlap, a negative weight.
+            InvalidArgument = 10, RECON_INVALID_ARGUMENT, "invalid argument";
+            /// The memory limit is too small; the message says the bytes needed.
+            MemoryLimit = 11, RECON_MEMORY_LIMIT, "memory limit too small";
+            /// The host is out of memory.
+            OutOfHostMemory = 12, RECON_OUT_OF_HOST_MEMORY, "out of host memory";
+            /// The device is out of memory.
+            OutOfDeviceMemory = 13, RECON_OUT_OF_DEVICE_MEMORY, "out of device memory";
+            /// There is no device of the kind asked for.
+            NoDevice = 14, RECON_NO_DEVICE, "no such device";
+            /// A driver is there, but a library it needs (NVRTC) is not, or they do not fit together; the message says what to
+            /// install.
+            DriverIncomplete = 15, RECON_DRIVER_INCOMPLETE, "driver incomplete";
+            /// The progress callback or the interrupt callback asked to stop.
+            Cancelled = 16, RECON_CANCELLED, "cancelled";
+            /// This version cannot do what was asked.
+            Unsupported = 17, RECON_UNSUPPORTED, "unsupported";
+            /// A file could not be read or written.
+            IO = 18, RECON_IO, "file could not be read or written";
+            /// A file was read but its contents are wrong.
+            BadFile = 19, RECON_BAD_FILE, "file has wrong contents";
+            /// A defect in this library: please report the message. Outputs of the call may be half written.
+            Internal = 20, RECON_INTERNAL, "internal error";
+            /// The GPU failed while computing. Outputs of the call may be half written, and the GPU may be of no use to this
+            /// process any more.
+            DeviceFailed = 21, RECON_DEVICE_FAILED, "device failed";
+        }
+    };
 }
+pub(crate) use error_kinds;
+
+macro_rules! define_kinds {
+    ($($(#[doc = $doc:literal])+ $kind:ident = $number:literal, $status:ident, $text:literal;)+) => {
+        /// What went wrong, in the coarse terms a caller can act on.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum ErrorKind {
+            $($(#[doc = $doc])+ $kind = $number,)+
+        }
+    };
+}
+error_kinds!(define_kinds);
 
 /// An error: its kind, and a sentence for a person.
 #[derive(Debug, Clone, PartialEq, Eq)]

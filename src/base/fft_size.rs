@@ -1,7 +1,7 @@
-//! Lengths that fast Fourier transforms like.
+//! Lengths that fast Fourier transforms are fast at.
 
-/// The smallest even number of at least `n` whose prime factors are 2, 3, 5 and at most one 7; a multiple of 8 where
-/// that is not much more, so that lines of a grid nearly fill vectors.
+/// The smallest even number of at least `n` whose prime factors are 2, 3, 5 and at most one 7; beyond 64 a multiple of
+/// 8, so that lines of a grid nearly fill vectors.
 pub fn next_fast_size(n: usize) -> usize {
     let step = if n > 64 { 8 } else { 2 };
     let mut size = n.next_multiple_of(step);
@@ -16,7 +16,7 @@ pub fn is_product_of_small_primes(n: usize) -> bool {
     without_factors(n, &[2, 3, 5, 7]) == 1
 }
 
-/// What is left of `n`, which is not 0, without these prime factors.
+/// `n`, which is not 0, without these prime factors.
 fn without_factors(mut n: usize, primes: &[usize]) -> usize {
     for &p in primes {
         while n.is_multiple_of(p) {

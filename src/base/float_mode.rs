@@ -1,7 +1,7 @@
-//! The processor's floating-point mode: a standard one while the library computes, the caller's again afterwards.
+//! The processor's floating-point mode: standard while the library computes, restored afterwards.
 
-/// Round to nearest, denormals kept: results must not depend on the caller's floating-point mode. The mode that was
-/// there before returns when this is dropped.
+/// Round to nearest, denormals kept: results must not depend on the mode of the calling thread. Dropping this restores
+/// the mode before.
 pub struct FloatMode {
     #[cfg(target_arch = "x86_64")]
     before: u32,
@@ -29,7 +29,7 @@ impl FloatMode {
 impl Drop for FloatMode {
     fn drop(&mut self) {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: what was stored from MXCSR is loaded back.
+        // SAFETY: MXCSR is loaded from valid memory, with the value that was stored from it.
         unsafe {
             std::arch::asm!("ldmxcsr [{}]", in(reg) &self.before, options(nostack, preserves_flags, readonly));
         }
@@ -56,7 +56,7 @@ mod tests {
         assert_eq!(read(), 0x1f80);
         drop(guard);
         assert_eq!(read(), flush & !0x3f);
-        // SAFETY: the mode that was there.
+        // SAFETY: the mode that was read before.
         unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &before) };
     }
 }

@@ -1,4 +1,4 @@
-//! What a plan is made for: the trajectory, the image, the coils, and how samples relate to voxels.
+//! The input of a plan: the trajectory, the image, the coils, and the model that relates samples to voxels.
 
 use crate::base::error::{bail, checked_product, try_collect, Result};
 use crate::base::real::Real;
@@ -6,13 +6,13 @@ use crate::base::warning::{Warning, WarningKind};
 use num_complex::Complex;
 use std::borrow::Cow;
 
-/// By how much rounding may take a k-space coordinate past the ends of [-0.5, 0.5]: it is then taken for the end.
+/// How far rounding may move a k-space coordinate out of [-0.5, 0.5]: it is then taken for the end.
 pub const EDGE_ROUNDING: f64 = 1e-6;
 
-/// The reach of k, as a part of the 0.5 that the image's size could resolve, below which a plan warns.
+/// The reach of k, as a fraction of the 0.5 that the image's size could resolve, below which a plan warns.
 const LEAST_EXTENT: f64 = 0.25;
 
-/// Whether a k-space coordinate lies in [-0.5, 0.5], rounding ([`EDGE_ROUNDING`]) aside.
+/// Whether a k-space coordinate lies in [-0.5, 0.5], within [`EDGE_ROUNDING`].
 pub fn in_range(k: f64) -> bool {
     k.abs() <= 0.5 + EDGE_ROUNDING
 }
@@ -27,7 +27,7 @@ pub enum VoxelBasis {
     Box,
 }
 
-/// A scan, in the caller's arrays, which are only read while a plan is made.
+/// A scan, in arrays of the caller, which are read only while a plan is made.
 ///
 /// The model of coil c is s_c(m) = sum_r phi(k_m) S_c(r) x(r) exp(-i 2 pi k_m.r), with r = index - floor(n/2) on each
 /// axis. Arrays have x fastest.
@@ -35,14 +35,15 @@ pub enum VoxelBasis {
 pub struct Geometry<'a, T: Real> {
     /// Image size, [nx, ny] or [nx, ny, nz].
     pub dims: Vec<usize>,
-    /// k-space coordinates in cycles per voxel, within [-0.5, 0.5]: one slice of [samples] an axis. What lies outside
-    /// by no more than [`EDGE_ROUNDING`] is taken for the edge.
+    /// k-space coordinates in cycles per voxel, within [-0.5, 0.5]: one slice of [samples] an axis. A coordinate that
+    /// is outside by at most [`EDGE_ROUNDING`] is taken for the edge.
     pub coordinates: Vec<&'a [T]>,
     /// Density weights, none negative, of [samples].
     pub weights: Option<&'a [T]>,
     /// Receive coils.
     pub coils: usize,
-    /// Coil sensitivities, [nx, ny, nz, coils]. With them coils are combined into one image, without each has its own.
+    /// Coil sensitivity maps, [nx, ny, nz, coils]. With maps coils are combined into one image; without, each coil has
+    /// one.
     pub coil_maps: Option<&'a [Complex<T>]>,
     /// Frames measured on this trajectory, reconstructed independently.
     pub frames: usize,
@@ -113,7 +114,7 @@ impl<'a, T: Real> Geometry<'a, T> {
         self.checked_ends().map(|_| ())
     }
 
-    /// Checks sizes, which takes no time however many numbers there are.
+    /// Checks sizes only, in a time that does not depend on them.
     pub(crate) fn check_sizes(&self) -> Result<()> {
         check_dims(&self.dims)?;
         let ndim = self.dims.len();
@@ -160,7 +161,7 @@ impl<'a, T: Real> Geometry<'a, T> {
         Ok(())
     }
 
-    /// Checks every number, sizes having been checked. Returns the least and the largest k of each axis.
+    /// Checks every number; sizes must have been checked. Returns the least and the largest k of each axis.
     pub(crate) fn checked_ends(&self) -> Result<Vec<[f64; 2]>> {
         let mut all_ends = Vec::with_capacity(self.dims.len());
         for (axis, k) in self.coordinates.iter().enumerate() {
@@ -200,9 +201,9 @@ impl<'a, T: Real> Geometry<'a, T> {
 }
 
 impl<'a, T: Real> Geometry<'a, T> {
-    /// The coordinates within [-0.5, 0.5), copied where some are not. Voxels of a grid are at integers: 0.5 is -0.5 to
-    /// them. To a list of voxels it is the largest number below. `ends` are those that [`Geometry::checked_ends`]
-    /// returned.
+    /// The coordinates within [-0.5, 0.5), copied where some are not. Voxels of a grid are at integers, where 0.5 is
+    /// the same as -0.5. For a list of voxels 0.5 becomes the largest number below. [`Geometry::checked_ends`] returns
+    /// `ends`.
     pub(crate) fn coordinates_within(&self, ends: &[[f64; 2]]) -> Result<Vec<Cow<'a, [T]>>> {
         let (low, high) = (T::of(-0.5), T::of(0.5));
         let top = if self.voxels.is_some() { T::below_half() } else { low };
@@ -220,8 +221,8 @@ impl<'a, T: Real> Geometry<'a, T> {
         self.coordinates.iter().zip(ends).map(axis).collect()
     }
 
-    /// Whether k reaches as far as the image's size lets one expect. An axis of one voxel has nothing to resolve, and
-    /// the size of a list's field of view says nothing. `ends` are those that [`Geometry::checked_ends`] returned.
+    /// A warning where k reaches less far than the image's size suggests. An axis of one voxel has nothing to resolve,
+    /// and for a list of voxels the size is not known. [`Geometry::checked_ends`] returns `ends`.
     pub(crate) fn extent_warning(&self, ends: &[[f64; 2]]) -> Option<Warning> {
         if self.voxels.is_some() {
             return None;
@@ -236,17 +237,17 @@ impl<'a, T: Real> Geometry<'a, T> {
         (!found.is_empty()).then(|| Warning {
             kind: WarningKind::Extent,
             message: format!(
-                "{}: the image will be blurred. Were the coordinates divided by the image's size once too often? k is in \
-                 cycles per voxel, up to 0.5. If the scan reaches no further, use fewer voxels",
+                "{}: the image will be blurred. Were the coordinates divided by the image's size once too often? k is \
+                 in cycles per voxel, up to 0.5. If the scan reaches no further, use fewer voxels",
                 found.join(", ")
             ),
         })
     }
 }
 
-/// The least and the largest k of an axis, 0 among them; NaN where a coordinate is no finite number.
+/// The least and the largest k of an axis and 0; NaN where a coordinate is not finite.
 pub(crate) fn ends<T: Real>(k: &[T]) -> [f64; 2] {
-    // In lanes of their own, since the compiler makes no vector code of a maximum in order.
+    // In separate lanes: the compiler does not vectorise a single running maximum.
     const LANES: usize = 32;
     let (mut least, mut largest, mut sums) = ([T::ZERO; LANES], [T::ZERO; LANES], [T::ZERO; LANES]);
     let mut look = |some: &[T]| {
@@ -303,9 +304,9 @@ pub(crate) fn check_len(what: &str, len: usize, expected: usize, why: &str) -> R
     Ok(())
 }
 
-/// The first number whose real or imaginary part is not below `limit` in magnitude, NaN among them, and its index.
+/// The first number whose real or imaginary part is NaN or not below `limit` in magnitude, and its index.
 pub(crate) fn first_beyond<T: Real>(values: &[Complex<T>], limit: T) -> Option<(usize, Complex<T>)> {
-    // Without an early way out inside a block the compiler makes vector code of it, at the speed of memory.
+    // No early exit inside a block, so that the compiler vectorises it.
     const BLOCK: usize = 4096;
     let beyond = |z: &Complex<T>| !(z.re.magnitude() < limit) | !(z.im.magnitude() < limit);
     let block = values.chunks(BLOCK).position(|block| block.iter().fold(false, |any, z| any | beyond(z)))?;
@@ -313,8 +314,8 @@ pub(crate) fn first_beyond<T: Real>(values: &[Complex<T>], limit: T) -> Option<(
     Some((at, values[at]))
 }
 
-/// Whether all numbers are below `limit` in magnitude. NaN and infinity are refused, the first being named by its
-/// index; `first` is [`first_beyond`], wherever the numbers are.
+/// Whether all numbers are below `limit` in magnitude. Fails at NaN and infinity, with the index of the first. `first`
+/// is [`first_beyond`] on the device of the numbers.
 pub(crate) fn check_below<T: Real>(
     what: &str,
     limit: T,

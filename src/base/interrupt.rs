@@ -1,9 +1,9 @@
-//! Ending a long call at the caller's wish.
+//! Ends a long call when the caller asks for it.
 //!
-//! A plan has a function of the caller's that says whether to stop. For the time of a call it is in force in the thread
-//! that made the call, and only there: a plan's own threads, and those that serve several GPUs, have none and so can
-//! never ask. Computations [`check`] between their steps; where a single step is long and shared among threads, all of
-//! them look at a [`Watch`], for which the calling thread asks.
+//! A plan may have a function of its user that says whether to stop. During a call it is active in the thread that made
+//! the call, and only there: the plan's own threads, and the threads that serve several GPUs, never call it.
+//! Computations [`check`] between their steps. Where a single step is long and shared among threads, all of them look
+//! at a [`Watch`], for which the calling thread asks.
 
 use crate::base::error::{bail, Result};
 use std::cell::{Cell, RefCell};
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Time between one question and the next.
+/// Time between two calls of the function.
 const PERIOD: Duration = Duration::from_millis(20);
 
 /// A function that says whether a call is to end, see [`crate::Options::interrupt`].
@@ -20,8 +20,8 @@ const PERIOD: Duration = Duration::from_millis(20);
 pub struct Interrupt(Arc<dyn Fn() -> bool + Send + Sync>);
 
 impl Interrupt {
-    /// `stop` says true when the call that asks is to end. It should take no longer than some microseconds, and must
-    /// not use the plan.
+    /// `stop` returns true when the call that asks is to end. It should take a few microseconds at most, and must not
+    /// use the plan.
     pub fn new(stop: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Interrupt(Arc::new(stop))
     }
@@ -33,7 +33,7 @@ impl fmt::Debug for Interrupt {
     }
 }
 
-/// The same function, not one that does the same.
+/// Equal where both are the same function.
 impl PartialEq for Interrupt {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -41,28 +41,28 @@ impl PartialEq for Interrupt {
 }
 
 thread_local! {
-    static IN_FORCE: RefCell<Option<Interrupt>> = const { RefCell::new(None) };
-    /// When this thread last asked anything: in a loop of short calls too a function is asked so often, and not more.
+    static ACTIVE: RefCell<Option<Interrupt>> = const { RefCell::new(None) };
+    /// When this thread last asked: in a loop of short calls, too, a function is asked once in a period.
     static ASKED: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// Puts another function, or none, in force in this thread, and says what was there before.
+/// Makes another function, or none, active in this thread, and returns the one before.
 fn exchange(interrupt: Option<Interrupt>) -> Option<Interrupt> {
-    // A thread that is ending has no place for it any more: its calls are not interrupted.
-    IN_FORCE.try_with(|slot| slot.replace(interrupt)).unwrap_or_default()
+    // A thread that is ending has no thread-local storage any more: its calls are not interrupted.
+    ACTIVE.try_with(|slot| slot.replace(interrupt)).unwrap_or_default()
 }
 
-/// A function in force in this thread until this is dropped; then again what was before.
+/// Keeps a function active in this thread until this is dropped, which restores the one before.
 pub(crate) struct ActiveInterrupt {
     before: Option<Interrupt>,
-    /// It belongs to the thread.
-    stays: std::marker::PhantomData<*const ()>,
+    /// Not Send: it belongs to the thread.
+    not_send: std::marker::PhantomData<*const ()>,
 }
 
 impl ActiveInterrupt {
-    /// Puts a function in force, or none: a call within a call (from a callback) asks its own plan's or nobody.
+    /// Makes a function active, or none: a call within a call (from a callback) asks the function of the inner plan.
     pub fn new(interrupt: Option<Interrupt>) -> Self {
-        ActiveInterrupt { before: exchange(interrupt), stays: std::marker::PhantomData }
+        ActiveInterrupt { before: exchange(interrupt), not_send: std::marker::PhantomData }
     }
 }
 
@@ -72,20 +72,20 @@ impl Drop for ActiveInterrupt {
     }
 }
 
-/// Asks the function in force in this thread, when there is one and it is time to.
+/// Asks the function that is active in this thread, when there is one and a period has passed.
 fn wants_to_stop() -> bool {
-    let there = IN_FORCE.try_with(|slot| slot.borrow().clone()).unwrap_or_default();
-    let Some(interrupt) = there else { return false };
+    let active = ACTIVE.try_with(|slot| slot.borrow().clone()).unwrap_or_default();
+    let Some(interrupt) = active else { return false };
     if ASKED.get().is_some_and(|at| at.elapsed() < PERIOD) {
         return false;
     }
-    // What it calls in turn does not ask.
+    // Calls that it makes do not ask.
     let _none = ActiveInterrupt::new(None);
     let stop = (interrupt.0)();
-    // Not the time before: a function that takes long must not be all that is done.
+    // The time after the call: a slow function must leave time for the work.
     ASKED.set(Some(Instant::now()));
     if stop {
-        // The next call begins by asking.
+        // The next call asks at once.
         ASKED.set(None);
     }
     stop
@@ -95,8 +95,8 @@ fn cancelled(what: &str) -> Result<()> {
     bail!(Cancelled, "interrupted by the caller's function during {what}")
 }
 
-/// Fails with `Cancelled` once the caller's function has said so; `what` is for the message. To be called where nothing
-/// is half done.
+/// Fails with `Cancelled` once the function has returned true; `what` is for the message. Call it where no result is
+/// half written.
 pub(crate) fn check(what: &str) -> Result<()> {
     if wants_to_stop() {
         return cancelled(what);
@@ -106,33 +106,33 @@ pub(crate) fn check(what: &str) -> Result<()> {
 
 /// Whether a step that several threads share goes on.
 pub(crate) struct Watch {
-    /// There is somebody to ask.
+    /// A function is active.
     asks: bool,
     stop: AtomicBool,
 }
 
 impl Watch {
-    /// To be made by the thread that made the call, which must take part in the step.
+    /// Must be called by the thread that made the call, which must take part in the step.
     pub fn new() -> Self {
-        let asks = IN_FORCE.try_with(|slot| slot.borrow().is_some()).unwrap_or(false);
+        let asks = ACTIVE.try_with(|slot| slot.borrow().is_some()).unwrap_or(false);
         Watch { asks, stop: AtomicBool::new(false) }
     }
 
-    /// Whether to leave undone what is not done: for any thread to look at, some times a millisecond at most.
+    /// Whether to skip the rest of the step. Any thread may ask, a few times in a millisecond at most.
     #[inline(always)]
     pub fn stopped(&self) -> bool {
-        self.asks && self.look()
+        self.asks && self.poll()
     }
 
     #[inline(never)]
-    fn look(&self) -> bool {
+    fn poll(&self) -> bool {
         if !self.stop.load(Ordering::Relaxed) && wants_to_stop() {
             self.stop.store(true, Ordering::Relaxed);
         }
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Fails when the step was left.
+    /// Fails when the step was not finished.
     pub fn check(&self, what: &str) -> Result<()> {
         if self.stop.load(Ordering::Relaxed) {
             return cancelled(what);
@@ -152,7 +152,7 @@ mod tests {
         let count = asked.clone();
         let interrupt = Interrupt::new(move || {
             count.fetch_add(1, Ordering::Relaxed);
-            // Neither asks itself nor anybody else.
+            // No function is active here.
             check("a question").unwrap();
             assert!(!Watch::new().stopped());
             stop
@@ -167,13 +167,13 @@ mod tests {
         check("nothing").unwrap();
         let started = Instant::now();
         {
-            let _in_force = ActiveInterrupt::new(Some(interrupt.clone()));
+            let _active = ActiveInterrupt::new(Some(interrupt.clone()));
             let watch = Watch::new();
             while started.elapsed() < 10 * PERIOD {
                 check("a test").unwrap();
                 assert!(!watch.stopped());
             }
-            // At the beginning at least, however the machine stands still.
+            // At least at the beginning, even where the machine was busy.
             assert!((1..=11).contains(&count()), "{} questions", count());
             let before = count();
             ASKED.set(None);
@@ -203,7 +203,7 @@ mod tests {
     fn stopping_reaches_every_thread_that_looks() {
         let (interrupt, asked) = counting(true);
         ASKED.set(None);
-        let _in_force = ActiveInterrupt::new(Some(interrupt));
+        let _active = ActiveInterrupt::new(Some(interrupt));
         let error = check("a test").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Cancelled);
         assert_eq!(error.message(), "interrupted by the caller's function during a test");

@@ -1,4 +1,4 @@
-//! What everything else stands on: options, geometry, errors, precisions, interruption, buffers, files.
+//! The lowest layer: options, geometry, errors, precisions, interruption, buffers, files. No mathematics.
 
 pub mod atomic_file;
 pub(crate) mod buffer_pool;

@@ -1,4 +1,4 @@
-//! How a plan computes, as its user chooses.
+//! The options of a plan.
 
 use super::interrupt::Interrupt;
 use std::ffi::c_void;
@@ -11,7 +11,7 @@ pub enum Method {
     /// NUFFT for a grid of voxels, exact sums for a list.
     #[default]
     Auto,
-    /// The direct sums, to full precision, in time samples times voxels.
+    /// The direct sums, to full precision; the time is proportional to samples times voxels.
     Exact,
     /// Gridding and FFT, to the tolerance.
     Nufft,
@@ -28,7 +28,7 @@ impl Method {
     }
 }
 
-/// Where.
+/// Where a plan computes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum Device {
     /// The first GPU that can be used, else the CPU.
@@ -37,24 +37,24 @@ pub enum Device {
     /// The CPU.
     Cpu,
     /// These GPUs, by index; the first where none are named. Several share the work: coils with NUFFT, voxels with
-    /// exact sums; under a memory limit, and where there is nothing to share, the first does it alone.
+    /// exact sums. Under a memory limit, and where there is nothing to share, the first computes alone.
     Cuda(Vec<u32>),
 }
 
-/// A stream of the caller's on a GPU, on which a plan then queues its work.
+/// A stream on a GPU that the caller owns, on which a plan queues its work.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CudaStream(*mut c_void);
 
-// SAFETY: a handle of the driver's, which any thread may use.
+// SAFETY: a handle of the driver, which any thread may use.
 unsafe impl Send for CudaStream {}
-// SAFETY: likewise, and at the same time.
+// SAFETY: a handle of the driver, which several threads may use at once.
 unsafe impl Sync for CudaStream {}
 
 impl CudaStream {
     /// The stream behind a `CUstream` or `cudaStream_t`; null is the default stream.
     ///
     /// # Safety
-    /// It is a stream of the primary context of the plan's GPU, and outlives the plan.
+    /// It must be a stream of the primary context of the plan's GPU, and outlive the plan.
     pub unsafe fn new(stream: *mut c_void) -> Self {
         CudaStream(stream)
     }
@@ -80,11 +80,11 @@ pub enum Normal {
 /// The vector unit of the processor that a plan computes with. Levels differ in speed, and in how results are rounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Simd {
-    /// What the environment variable `RECON_SIMD` names (`baseline` or `sse`, `avx2`, `avx512`); without it, or when it
-    /// is `auto`, the best that the processor has. Any other value of this option wins over the variable.
+    /// The level that the environment variable `RECON_SIMD` names (`baseline` or `sse`, `avx2`, `avx512`); without it,
+    /// or when it is `auto`, the best of the processor. Any other value of this option overrides the variable.
     #[default]
     Auto,
-    /// What every processor of its kind has: SSE2 on x86-64.
+    /// The vector unit of every processor of its kind: SSE2 on x86-64.
     Baseline,
     /// AVX2 with fused multiply-add.
     Avx2,
@@ -105,7 +105,7 @@ impl fmt::Display for Simd {
 
 impl FromStr for Simd {
     type Err = ();
-    /// Reads the name of a level: what `Display` writes, or `sse`.
+    /// Reads the name of a level, as `Display` writes it, or `sse`.
     fn from_str(name: &str) -> std::result::Result<Self, ()> {
         match name {
             "auto" => Ok(Simd::Auto),
@@ -124,34 +124,34 @@ pub struct Options {
     pub method: Method,
     /// How E^H W E is evaluated.
     pub normal: Normal,
-    /// Where.
+    /// Where the plan computes.
     pub device: Device,
-    /// Relative l2 error of a transform against the exact sums, in (0, 1); 0 for 1e-5. It is kept wherever samples are,
-    /// few or hundreds of thousands in one place; an entry of E, all of which have size 1, errs by at most five times
-    /// as much. Exact sums err by rounding only; over a list of voxels on a GPU in f32 the special function units make
-    /// the sines (the sums' error is about 2e-6), unless the tolerance is below 1e-5, which takes 2.5 times the time.
+    /// Relative l2 error of a transform against the exact sums, in (0, 1); 0 for 1e-5. It is kept for any positions of
+    /// samples, few samples or hundreds of thousands in one place. An entry of E, all of which have size 1, errs by at
+    /// most five times as much. Exact sums err by rounding only. Over a list of voxels on a GPU in f32 the special
+    /// function units compute the sines (the error of the sums is about 2e-6), unless the tolerance is below 1e-5; that
+    /// is slower.
     pub tolerance: f64,
     /// The gridding window.
     pub window: Window,
-    /// CPU threads, the caller's among them; 0 for as many as the machine runs at once.
+    /// CPU threads, the calling one included; 0 for as many as the machine runs at once.
     pub threads: usize,
-    /// Bytes that the plan and its operations may hold beyond the caller's arrays.
+    /// Bytes that the plan and its operations may hold beside the arrays of the caller.
     pub memory_limit: Option<usize>,
     /// The vector unit.
     pub simd: Simd,
-    /// Where a GPU's work is queued: the caller's stream, or None for one of the plan's own. With the caller's, calls
+    /// The stream that a GPU's work is queued on; None for a stream of the plan. With a stream of the caller, calls
     /// whose arrays all lie on the GPU ([`crate::Source::device`], [`crate::Sink::device`]) may return before the
-    /// results are there; they are for whatever is queued next on that stream.
+    /// results are written. Work that is queued next on that stream finds them.
     pub stream: Option<CudaStream>,
-    /// Asked now and then whether to end the call that is running: about fifty times a second, less often where the
-    /// work allows no more (one NUFFT of a large image), by the thread that made the call and no other, while the plan
-    /// is made and in every operation of the plan. The call then fails with `Cancelled`, and the plan is as good as
-    /// before.
+    /// Asked whether to end the running call: about fifty times a second, less often where a single step takes longer
+    /// (one NUFFT of a large image). Only the thread that made the call asks, while the plan is made and in every
+    /// operation of the plan. The call then fails with `Cancelled`, and the plan can be used again.
     ///
-    /// For outputs to be untouched then, exact sums, Q, and transforms of several coils or frames are computed apart,
-    /// in memory of the output's size that `memory_limit` counts. Arrays on a GPU are written directly, so that
-    /// transforms to them only ask before they begin. Several GPUs that share work are not interrupted while they do
-    /// their parts.
+    /// For outputs to be unchanged then, exact sums, Q, and transforms of several coils or frames are computed in other
+    /// memory of the output's size, which `memory_limit` counts. Arrays on a GPU are written directly, so that
+    /// transforms to them ask only before they begin. Several GPUs that share work are not interrupted during their
+    /// parts.
     pub interrupt: Option<Interrupt>,
 }
 
@@ -159,7 +159,7 @@ pub struct Options {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Window {
     /// I0(beta sqrt(1 - (2 x / W)^2)): the default, and the best at every tolerance (Jackson et al. 1991; Beatty et al.
-    /// 2005). Its beta is optimised for each width and oversampling.
+    /// 2005). Beta is optimised for each width and oversampling.
     #[default]
     KaiserBessel,
     /// A Gaussian truncated at W/2, where truncation and aliasing are equal. About half the digits of Kaiser-Bessel.
@@ -179,13 +179,13 @@ impl Window {
     }
 }
 
-/// What the weight of a prior is relative to.
+/// The unit of a prior's weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum LambdaUnit {
     /// The mean of the diagonal of E^H W E over the voxels that the coils see: sum_m w_m |phi(k_m)|^2, times the mean
     /// of sum_c |S_c|^2 with coil maps. One value then serves scans of any length and scale.
     #[default]
     Relative,
-    /// 1: lambda stands in (E^H W E + lambda R^H R) x = E^H W d as it is.
+    /// 1: lambda is used in (E^H W E + lambda R^H R) x = E^H W d as given.
     Absolute,
 }

@@ -9,7 +9,7 @@ mod sealed {
     impl Sealed for f64 {}
 }
 
-/// What an array can hold: numbers, of which zero bits are zeros.
+/// A number that an array can hold; zero bits are a zero.
 pub trait Element: Copy + Default + Send + Sync + 'static {}
 impl Element for f32 {}
 impl Element for f64 {}
@@ -17,13 +17,13 @@ impl Element for u32 {}
 impl Element for u64 {}
 impl<T: Real> Element for Complex<T> {}
 
-/// Work in either precision whose code is not generic, so that it is compiled once, in this crate, and not again by
-/// each that uses it.
+/// Work in either precision whose code is not generic: it is compiled once, in this crate, and not again in each crate
+/// that uses it.
 #[doc(hidden)]
 pub trait PerPrecision {
-    /// What it takes.
+    /// Its input.
     type Input<'a, T: Real>;
-    /// What it gives.
+    /// Its result.
     type Output<T: Real>;
     /// The work in f32.
     fn single(input: Self::Input<'_, f32>) -> Self::Output<f32>;
@@ -57,7 +57,7 @@ pub trait Real:
     fn of(value: f64) -> Self;
     /// Widens, exactly.
     fn wide(self) -> f64;
-    /// `self * a + b`, fused into one rounding: slow where the processor has no such instruction.
+    /// `self * a + b`, fused into one rounding: slow where the processor lacks this instruction.
     fn fma(self, a: Self, b: Self) -> Self;
     /// Neither NaN nor infinite.
     fn finite(self) -> bool;

@@ -16,8 +16,8 @@ pub struct ScanSize {
     pub calibration: usize,
     /// Samples in that centre, at most; `samples` where it is not known.
     pub central_samples: usize,
-    /// Whether there are coordinates of 0.5, or beyond by rounding, which are moved in a copy while the plan is made;
-    /// true where it is not known.
+    /// Whether there are coordinates of 0.5, or beyond by rounding, which a copy replaces while the plan is made; true
+    /// where it is not known.
     pub edge: bool,
     /// Receive coils.
     pub coils: usize,
@@ -51,7 +51,7 @@ impl ScanSize {
         }
     }
 
-    /// Those that the geometry's arrays have.
+    /// The sizes of a geometry's arrays.
     pub(crate) fn lengths<T: Real>(geometry: &Geometry<'_, T>) -> Self {
         ScanSize {
             coils: geometry.coils,

@@ -1,11 +1,11 @@
 //! Sizes of arrays, and numbers of bytes.
 
-/// The size of an image or a grid as three axes, 1 on axes that there are not.
+/// The size of an image or a grid as three axes, 1 on missing axes.
 pub(crate) fn three_axes(sizes: &[usize]) -> [usize; 3] {
     [0, 1, 2].map(|a| *sizes.get(a).unwrap_or(&1))
 }
 
-/// A sum, and a product, that no size overflows.
+/// A saturating sum, and a saturating product.
 pub(crate) fn sum(bytes: &[usize]) -> usize {
     bytes.iter().fold(0, |sum, &b| sum.saturating_add(b))
 }
@@ -13,7 +13,7 @@ pub(crate) fn product(factors: &[usize]) -> usize {
     factors.iter().fold(1, |product, &f| product.saturating_mul(f))
 }
 
-/// Bytes of a step, in the memory where it computes and in the host's.
+/// Bytes of a step, in the memory of its device and in host memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bytes {
     pub device: usize,

@@ -1,4 +1,4 @@
-//! What a plan tells its maker when it can compute, but the image may not be the one that is wanted.
+//! Warnings of a plan: it can compute, but the image may not be the expected one.
 
 use std::fmt;
 
@@ -6,9 +6,9 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WarningKind {
-    /// k reaches less than a quarter of what the image's size could resolve: in the wrong units, it blurs the image.
+    /// k reaches less than a quarter of what the image's size could resolve: perhaps wrong units, which blur the image.
     Extent,
-    /// The default tolerance is out of the window's or the precision's reach. (One that is named and out of reach is an
+    /// The window or the precision cannot reach the default tolerance. (For a tolerance that is given this is an
     /// error.)
     Tolerance,
 }

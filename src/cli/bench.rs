@@ -27,9 +27,8 @@ use std::time::Instant;
 /// The case exact times a part of the stone case by exact sums, and adds the key gpairs_per_s: 10^9 pairs of a sample
 /// and a voxel in a second, as measured on that part, not extrapolated.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Example:\n  recon bench stone --operation adjoint --tolerance 1e-3 --tolerance 1e-5 --threads 2 --json"
-)]
+#[command(after_help = "Example:\n  \
+    recon bench stone --operation adjoint --tolerance 1e-3 --tolerance 1e-5 --threads 2 --json")]
 pub struct BenchArgs {
     /// What to measure
     #[arg(value_enum)]
@@ -154,7 +153,7 @@ impl<T: Real> Setup<T> {
     }
 }
 
-/// Numbers that are the same everywhere (Steele, Lea and Flood 2014).
+/// Random numbers that are the same on every machine (Steele, Lea and Flood 2014).
 struct Random(u64);
 
 impl Random {
@@ -268,7 +267,7 @@ fn transforms<T: Real>(
         for run in 0..=args.runs {
             let started = Instant::now();
             match args.operation {
-                Operation::Adjoint => plan.fhd(&input, &mut output)?,
+                Operation::Adjoint => plan.adjoint(&input, &mut output)?,
                 Operation::Forward => plan.forward(&input, &mut output)?,
             }
             if run > 0 {
@@ -315,7 +314,7 @@ fn exact_outputs<T: Real>(
             }
             let mut geometry = Geometry::new(&setup.dims, &k);
             geometry.voxels = Some(lists.iter().map(|l| &l[..]).collect());
-            Plan::new(&geometry, &options)?.fhd(&input, &mut out)?;
+            Plan::new(&geometry, &options)?.adjoint(&input, &mut out)?;
         }
         Operation::Forward => {
             let some = |k: &Vec<T>| checked.iter().map(|&m| k[m].wide()).collect::<Vec<f64>>();

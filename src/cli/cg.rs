@@ -50,11 +50,13 @@ pub struct CgArgs {
     iterations: usize,
 
     /// Stop when the residual has fallen to this part of the right-hand side's norm; 0 never does
-    #[arg(long, value_name = "X", default_value_t = defaults::RESIDUAL, allow_negative_numbers = true, help_heading = "Reconstruction")]
+    #[arg(long, value_name = "X", default_value_t = defaults::RESIDUAL, allow_negative_numbers = true)]
+    #[arg(help_heading = "Reconstruction")]
     residual: f64,
 
     /// Weight of the prior, in the unit that --lambda-unit names
-    #[arg(long, value_name = "X", default_value_t = defaults::LAMBDA, allow_negative_numbers = true, help_heading = "Reconstruction")]
+    #[arg(long, value_name = "X", default_value_t = defaults::LAMBDA, allow_negative_numbers = true)]
+    #[arg(help_heading = "Reconstruction")]
     lambda: f64,
 
     /// What --lambda is relative to
@@ -70,7 +72,8 @@ pub struct CgArgs {
     reference: Option<PathBuf>,
 
     /// Difference that counts as a border, as a part of the reference's maximum
-    #[arg(long, value_name = "X", default_value_t = defaults::EDGE, allow_negative_numbers = true, help_heading = "Reconstruction")]
+    #[arg(long, value_name = "X", default_value_t = defaults::EDGE, allow_negative_numbers = true)]
+    #[arg(help_heading = "Reconstruction")]
     edge: f64,
 
     /// Image to start from; otherwise zero
@@ -122,7 +125,7 @@ pub struct CgArgs {
     plan: PlanArgs,
 }
 
-/// What stands for the standard output where a file is named.
+/// The name that stands for the standard output in place of a file.
 const STANDARD_OUTPUT: &str = "-";
 
 const WEIGHTED: &str = match defaults::WEIGHTED {
@@ -174,7 +177,7 @@ impl CgArgs {
         }
     }
 
-    /// What can be known to be wrong before a file is read.
+    /// Checks options before a file is read.
     fn check(&self) -> Result<()> {
         self.options()?;
         if !(self.lambda >= 0.0 && self.lambda.is_finite()) {
@@ -232,7 +235,6 @@ fn compute<T: Real>(args: &CgArgs) -> Result<()> {
     let total: usize = scans.iter().map(|s| args.images(s) * args.iterations).sum();
     let progress = Progress::new(total, "conjugate gradients");
     let mut done = 0;
-    // All outputs appear, or none.
     let mut files = AtomicFiles::new();
     let mut q_written = false;
     let mut images: Vec<Option<Image>> = vec![None; scans.len()];
@@ -245,7 +247,7 @@ fn compute<T: Real>(args: &CgArgs) -> Result<()> {
             false => None,
         };
         let estimated = args.uses_maps(first) && args.maps.is_none();
-        // Maps differ from slice to slice, and so do plans that hold them.
+        // Maps differ between slices, and a plan holds its maps.
         for group in if estimated { by_slice(&scans, same_trajectory) } else { vec![same_trajectory] } {
             let maps = match (&args.maps, estimated) {
                 (Some(path), _) => Some(read_maps::<T>(path, first)?),
@@ -261,27 +263,9 @@ fn compute<T: Real>(args: &CgArgs) -> Result<()> {
             }
             for &i in &group {
                 let (scan, started) = (&scans[i], Instant::now());
-                let pick = |all: &Vec<Vec<Complex<f32>>>| cast::<T>(&all[i.min(all.len() - 1)]);
-                let reference = references.as_ref().map(pick).transpose()?;
-                let reference: Option<Vec<T>> =
-                    reference.map(|r| r.iter().map(|z| T::of(z.re.wide().hypot(z.im.wide()))).collect());
-                let initial = initials.as_ref().map(pick).transpose()?;
-                let options = CgOptions {
-                    iterations: args.iterations,
-                    tolerance: args.residual,
-                    lambda: args.lambda,
-                    lambda_unit: args.lambda_unit.into(),
-                    prior: match (args.prior, &reference) {
-                        (PriorKind::Anatomical, Some(reference)) => Prior::Anatomical { reference, edge: args.edge },
-                        (PriorKind::Differences, _) => Prior::Differences,
-                        _ => Prior::Identity,
-                    },
-                    initial: initial.as_deref(),
-                };
-                let mut solution = crate::resize::zeros::<T>(plan.image_len())?;
-                let report = plan.cg_with_progress(&cast::<T>(&scan.data)?, &mut solution, &options, |p| {
+                let (reference, initial) = (companion_of(&references, i), companion_of(&initials, i));
+                let (solution, report) = solve(args, &plan, scan, reference, initial, |p| {
                     progress.set(done + p.image * p.iterations + p.iteration);
-                    ControlFlow::Continue(())
                 })?;
                 done += args.images(scan) * args.iterations;
                 progress.set(done);
@@ -290,7 +274,7 @@ fn compute<T: Real>(args: &CgArgs) -> Result<()> {
                 reports[i] = describe(scan, &report, plan.info().seconds, seconds);
                 images[i] = Some(Finish { scan, resize: resizes[i], combine: args.combine }.image(solution)?);
             }
-            // Plans of one trajectory have one Q, whatever their maps.
+            // Plans of one trajectory have the same Q, with any maps.
             if let Some(path) = args.save_q.as_ref().filter(|_| !q_written) {
                 plan.save_q_among(&mut files, path).map_err(|e| named(e, path))?;
                 q_written = true;
@@ -298,7 +282,45 @@ fn compute<T: Real>(args: &CgArgs) -> Result<()> {
         }
     }
     drop(progress);
-    write_images(&mut files, &args.output, &images.into_iter().flatten().collect::<Vec<_>>())?;
+    write(args, files, &images.into_iter().flatten().collect::<Vec<_>>(), reports)
+}
+
+/// Solves for the images of one scan.
+fn solve<T: Real>(
+    args: &CgArgs,
+    plan: &Plan<T>,
+    scan: &Scan,
+    reference: Option<&[Complex<f32>]>,
+    initial: Option<&[Complex<f32>]>,
+    progress: impl Fn(&recon::Progress),
+) -> Result<(Vec<Complex<T>>, CgReport)> {
+    let reference = reference.map(cast::<T>).transpose()?;
+    let reference: Option<Vec<T>> =
+        reference.map(|r| r.iter().map(|z| T::of(z.re.wide().hypot(z.im.wide()))).collect());
+    let initial = initial.map(cast::<T>).transpose()?;
+    let options = CgOptions {
+        iterations: args.iterations,
+        tolerance: args.residual,
+        lambda: args.lambda,
+        lambda_unit: args.lambda_unit.into(),
+        prior: match (args.prior, &reference) {
+            (PriorKind::Anatomical, Some(reference)) => Prior::Anatomical { reference, edge: args.edge },
+            (PriorKind::Differences, _) => Prior::Differences,
+            _ => Prior::Identity,
+        },
+        initial: initial.as_deref(),
+    };
+    let mut solution = crate::resize::zeros::<T>(plan.image_len())?;
+    let report = plan.cg_with_progress(&cast::<T>(&scan.data)?, &mut solution, &options, |p| {
+        progress(p);
+        ControlFlow::Continue(())
+    })?;
+    Ok((solution, report))
+}
+
+/// Writes images and report. All outputs appear, or none.
+fn write(args: &CgArgs, mut files: AtomicFiles, images: &[Image], reports: Vec<serde_json::Value>) -> Result<()> {
+    write_images(&mut files, &args.output, images)?;
     let report = format!("{:#}\n", serde_json::Value::Array(reports));
     let printed = match &args.report {
         Some(path) if path == Path::new(STANDARD_OUTPUT) => print(&report),
@@ -306,13 +328,13 @@ fn compute<T: Real>(args: &CgArgs) -> Result<()> {
         None => Ok(()),
     };
     match printed {
-        // Who leaves before the end of the report wants the image nevertheless.
+        // Where the reader of the report leaves before its end, the image is written nevertheless.
         Err(e) if !reader_left(&e) => Err(e),
         printed => files.commit().and(printed),
     }
 }
 
-/// The error with the file's name, unless it is there.
+/// The error with the file's name, unless the message has it.
 fn named(error: recon::Error, path: &Path) -> recon::Error {
     let name = path.display().to_string();
     if error.message().contains(&name) {
@@ -371,14 +393,16 @@ fn estimate<'a, T: Real>(
     Ok(maps)
 }
 
-/// Images that go with the scans: one for all, or one a scan, each of as many channels as `channels` says, on the
-/// encoded matrix or on the one wanted.
-fn companion(
-    path: &Path,
-    scans: &[Scan],
-    resizes: &[Resize],
-    channels: impl Fn(&Scan) -> usize,
-) -> Result<Vec<Vec<Complex<f32>>>> {
+/// Images of one use for all scans, or for each.
+type Companions = Vec<Vec<Complex<f32>>>;
+
+fn companion_of(all: &Option<Companions>, scan: usize) -> Option<&[Complex<f32>]> {
+    all.as_ref().map(|all| &all[scan.min(all.len() - 1)][..])
+}
+
+/// Reads images that go with the scans: one for all, or one a scan, each with the number of channels that `channels`
+/// returns, on the encoded or on the reconstructed matrix.
+fn companion(path: &Path, scans: &[Scan], resizes: &[Resize], channels: impl Fn(&Scan) -> usize) -> Result<Companions> {
     let images = read_images(path)?;
     let wanted = channels(&scans[0]);
     let dims = images[0].dims;

@@ -29,9 +29,8 @@ use std::path::{Path, PathBuf};
 /// a line says so; --complex compares them as they are. A line also says where another scale, or TRUTH with its axes
 /// reversed, would at least halve the error, and where the files have the two lie differently in the patient.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Example: magnitudes, at the best scale, within the object, and a picture of all three:\n  recon compare gridding.h5 cg.h5 truth.npy --magnitude --scale best --mask 0.05 --picture three.png"
-)]
+#[command(after_help = "Example: magnitudes, at the best scale, within the object, and a picture of all three:\n  \
+    recon compare gridding.h5 cg.h5 truth.npy --magnitude --scale best --mask 0.05 --picture three.png")]
 pub struct CompareArgs {
     /// Images, and last what they should be: .h5, .mrd, .cfl, .nii, .nii.gz, .npy
     #[arg(required = true, num_args = 2.., value_names = ["IMAGE", "TRUTH"])]
@@ -77,7 +76,7 @@ enum ScaleKind {
     None,
 }
 
-/// The axes of a volume reversed, or those of the plane.
+/// The sizes of a volume or of a plane in reversed order.
 fn reversed([x, y, z]: [usize; 3]) -> [usize; 3] {
     if z == 1 {
         [y, x, 1]
@@ -95,7 +94,7 @@ struct Volume {
 }
 
 impl Volume {
-    /// With its axes reversed: a 2D image stays in the plane. It is not known any more how it lies.
+    /// With its axes reversed: a 2D image stays in the plane. Its placement is then unknown.
     fn transposed(&self) -> Result<Volume> {
         let [a, b, c] = self.dims;
         let dims = reversed(self.dims);
@@ -138,7 +137,7 @@ pub fn run(args: &CompareArgs) -> Result<()> {
     if args.transpose {
         truths = truths.iter().map(Volume::transposed).collect::<Result<_>>()?;
     }
-    // All panels are shown one way: that of the truth, or of the first image, where it is known.
+    // All panels have one orientation: the truth's, or the first image's, where it is known.
     let (mut panels, mut placement) = (Vec::new(), None);
     for path in image_paths {
         let images = volumes(path)?;
@@ -156,12 +155,12 @@ pub fn run(args: &CompareArgs) -> Result<()> {
         for (i, image) in images.into_iter().enumerate() {
             let truth = truths[if truths.len() == 1 { 0 } else { i }].clone();
             let file = (image_paths.len() > 1).then_some(path.as_path());
-            let compared = Compared::new(args, image, truth)?;
+            let compared = Comparison::new(args, image, truth)?;
             compared.print(args, file, (count > 1).then_some(i))?;
             if args.picture.is_none() {
                 continue;
             }
-            let Compared { image, truth, metrics, .. } = &compared;
+            let Comparison { image, truth, metrics, .. } = &compared;
             let placement = placement.get_or_insert_with(|| {
                 [truth, image].map(|v| v.placement).into_iter().find(|p| p.is_known()).unwrap_or_default()
             });
@@ -181,8 +180,8 @@ pub fn run(args: &CompareArgs) -> Result<()> {
     }
 }
 
-/// An image and its truth, on one matrix, and what came of comparing them.
-struct Compared {
+/// An image and its truth on one matrix, and the result of comparing them.
+struct Comparison {
     image: Volume,
     truth: Volume,
     metrics: Metrics,
@@ -193,8 +192,8 @@ struct Compared {
     notes: Vec<String>,
 }
 
-impl Compared {
-    fn new(args: &CompareArgs, image: Volume, truth: Volume) -> Result<Compared> {
+impl Comparison {
+    fn new(args: &CompareArgs, image: Volume, truth: Volume) -> Result<Comparison> {
         let hint = order_hint(image.dims, truth.dims);
         let volumes = [&image, &truth].map(|v| v.dims[2] > 1);
         if !hint.is_empty() || volumes[0] != volumes[1] {
@@ -222,8 +221,8 @@ impl Compared {
         if mixed && !args.magnitude && !args.complex {
             let names = if kinds[0] { ["image", "truth"] } else { ["truth", "image"] };
             notes.push(format!(
-                "the {} is a magnitude and the {} complex: magnitudes are compared (--magnitude says so, --complex compares \
-                 the phase too)",
+                "the {} is a magnitude and the {} complex: magnitudes are compared (--magnitude says so, --complex \
+                 compares the phase too)",
                 names[0], names[1]
             ));
         }
@@ -242,7 +241,7 @@ impl Compared {
         };
         let metrics = by(&truth, scale, mask.as_deref())?;
         let best = by(&truth, Scale::Best, mask.as_deref())?;
-        // Rounding is no other scale.
+        // A scale of 1 up to rounding is not reported.
         if 2.0 * best.percent_error < metrics.percent_error && (best.scale - 1.0).norm() > 0.01 {
             let factor = if magnitude { format!("{:.3e}", best.scale.re) } else { format!("{:.3e}", best.scale) };
             notes.push(format!(
@@ -254,8 +253,8 @@ impl Compared {
             let [straight, turned] = [by(&truth, Scale::Best, None)?, by(&truth.transposed()?, Scale::Best, None)?];
             if 2.0 * turned.percent_error < straight.percent_error {
                 notes.push(format!(
-                    "all in all the image is {:.4} % off at the best scale, and {:.4} % with the axes of the truth reversed: \
-                     {} --transpose",
+                    "all in all the image is {:.4} % off at the best scale, and {:.4} % with the axes of the truth \
+                     reversed: {} --transpose",
                     straight.percent_error,
                     turned.percent_error,
                     if args.transpose { "leave out" } else { "give" }
@@ -273,7 +272,7 @@ impl Compared {
             }
         }
         let voxels = mask.map_or(image.data.len(), |m| m.iter().filter(|&&m| m).count());
-        Ok(Compared { image, truth, metrics, magnitude, voxels, placed, notes })
+        Ok(Comparison { image, truth, metrics, magnitude, voxels, placed, notes })
     }
 
     fn print(&self, args: &CompareArgs, file: Option<&Path>, number: Option<usize>) -> Result<()> {
@@ -299,7 +298,7 @@ impl Compared {
 
     fn json(&self, file: Option<&Path>, number: Option<usize>) -> serde_json::Value {
         let m = &self.metrics;
-        // Infinity has no form in JSON, and becomes null.
+        // JSON has no infinity: it becomes null.
         let mut object = serde_json::json!({
             "percent_error": m.percent_error,
             "mse": m.mse,

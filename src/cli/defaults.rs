@@ -1,4 +1,4 @@
-//! What the program's options are when they are not given: the library's, and the few that only the program has.
+//! The defaults of the program's options: the library's, and the few that only the program has.
 
 use crate::options::{Combination, DensityKind, LambdaUnitKind, PriorKind};
 use recon::LambdaUnit;
@@ -7,11 +7,11 @@ pub use recon::defaults::{CALIBRATION, EDGE, ITERATIONS, LAMBDA, RESIDUAL, TOLER
 
 /// Density weights, where the file has none and the samples are not a whole Cartesian grid.
 pub const DENSITY: DensityKind = DensityKind::PipeMenon;
-/// How coil images become one.
+/// The combination of coil images.
 pub const COMBINE: Combination = Combination::Rss;
 /// Conjugate gradients: the prior.
 pub const PRIOR: PriorKind = PriorKind::Identity;
-/// What lambda is relative to.
+/// The unit of lambda.
 pub const LAMBDA_UNIT: LambdaUnitKind = match recon::defaults::LAMBDA_UNIT {
     LambdaUnit::Relative => LambdaUnitKind::Relative,
     LambdaUnit::Absolute => LambdaUnitKind::Absolute,

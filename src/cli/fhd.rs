@@ -16,9 +16,8 @@ use std::path::PathBuf;
 /// then combined by --combine, or, with --maps, by sum_c conj(S_c) x_c. Scans, files and matrices are as for recon
 /// grid.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Example: by the exact sums, in double precision:\n  recon fhd scan.h5 --method exact --precision f64 -o image.h5"
-)]
+#[command(after_help = "Example: by the exact sums, in double precision:\n  \
+    recon fhd scan.h5 --method exact --precision f64 -o image.h5")]
 pub struct FhdArgs {
     #[command(flatten)]
     input: InputArgs,
@@ -62,7 +61,7 @@ fn compute<T: Real>(args: &FhdArgs) -> Result<()> {
     };
     let images = each_scan(&scans, "adjoint", plan_of, |plan, i| {
         let mut coils = zeros(plan.image_len())?;
-        plan.fhd(&cast::<T>(&scans[i].data)?, &mut coils)?;
+        plan.adjoint(&cast::<T>(&scans[i].data)?, &mut coils)?;
         Finish { scan: &scans[i], resize: resizes[i], combine: args.combine }.image(coils)
     })?;
     whole(|files| write_images(files, &args.output, &images))

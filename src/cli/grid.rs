@@ -26,9 +26,8 @@ use std::path::PathBuf;
 /// Density weights are the file's (last trajectory dimension), else those of --density. Fully sampled Cartesian data
 /// are weighted equally, which makes the result their inverse discrete Fourier transform.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Example: every second spoke of a radial scan, as a picture:\n  recon grid scan.h5 --every 2 -o image.png"
-)]
+#[command(after_help = "Example: every second spoke of a radial scan, as a picture:\n  \
+    recon grid scan.h5 --every 2 -o image.png")]
 pub struct GridArgs {
     #[command(flatten)]
     input: InputArgs,
@@ -91,7 +90,7 @@ fn compute<T: Real>(args: &GridArgs) -> Result<()> {
         }
         let mut coils = zeros(plan.image_len())?;
         if *volumes {
-            plan.weighted_fhd(&kspace, &mut coils)?;
+            plan.weighted_adjoint(&kspace, &mut coils)?;
         } else {
             plan.grid(&kspace, &mut coils)?;
         }
@@ -103,7 +102,7 @@ fn compute<T: Real>(args: &GridArgs) -> Result<()> {
 fn gridded<T: Real>(plan: &Plan<T>, scan: &Scan, kspace: &[Complex<T>]) -> Result<Image> {
     let grid = plan.info().grid;
     let cells: usize = grid.iter().product();
-    // With exact sums there is no grid, and the library says so.
+    // With exact sums there is no grid: the library returns the error.
     let mut out = zeros(if grid.is_empty() { 0 } else { cells * scan.coils })?;
     plan.grid_kspace(kspace, &mut out)?;
     let data = out.iter().map(|z| Complex::new(z.re.wide() as f32, z.im.wide() as f32)).collect();

@@ -83,7 +83,7 @@ fn sizes<N: std::fmt::Display>(values: &[N]) -> String {
     values.iter().map(|v| v.to_string()).collect::<Vec<_>>().join(" x ")
 }
 
-/// Numbers in few words: `0 to 9`, or `3`.
+/// A range of numbers in words: `0 to 9`, or `3`.
 fn span(values: impl Iterator<Item = usize>) -> String {
     let mut all: Vec<usize> = values.collect();
     all.sort_unstable();
@@ -95,7 +95,7 @@ fn span(values: impl Iterator<Item = usize>) -> String {
     }
 }
 
-/// Numbers of a counter, and how many there are: `3 (0 to 2)`, or all of few that have gaps: `3 (0, 2, 7)`.
+/// The count and the range of a counter: `3 (0 to 2)`, or all of a few numbers with gaps: `3 (0, 2, 7)`.
 fn counted(values: impl Iterator<Item = usize>) -> String {
     let all: std::collections::BTreeSet<usize> = values.collect();
     let range = span(all.iter().copied());
@@ -166,7 +166,7 @@ fn raw(Dataset { header, scans, left_out }: &Dataset) -> Result<()> {
 
 fn images(images: &[Image]) -> Result<()> {
     say(&format!("{} {}", images.len(), if images.len() == 1 { "image" } else { "images" }))?;
-    // One of each size, in the order of the file.
+    // One image of each size, in the order of the file.
     let alike = |a: &Image, b: &Image| (a.dims, a.channels) == (b.dims, b.channels);
     for same in images.chunk_by(alike) {
         let image = &same[0];

@@ -9,7 +9,7 @@ use recon::bail;
 use recon::Result;
 use std::path::Path;
 
-/// The scans asked for.
+/// The scans that the options select.
 pub fn read(args: &InputArgs) -> Result<Vec<Scan>> {
     if args.every == 0 {
         bail!(InvalidArgument, "--every is 0: give 1 to keep all shots, or more");
@@ -87,7 +87,7 @@ fn read_bart(kspace: &Path, trajectory: &Path, matrix: Option<&Matrix>) -> Resul
     })
 }
 
-/// Which image of its file a scan is, in words.
+/// The name of a scan in its file, in words.
 pub fn name(scan: &Scan) -> String {
     let i = &scan.index;
     let all = [

@@ -1,7 +1,7 @@
-//! Ctrl-C and its like end the program at once, except while its files are given their names: then when all have them.
+//! Ctrl-C and similar signals end the program at once, except while its files are renamed: then after the last one.
 
-/// From now on a thread of its own takes the signals that ask the program to end. To be called before any other thread
-/// is started, because threads inherit the mask that keeps signals from them.
+/// Starts a thread that takes the signals that ask the program to end. Must be called before any other thread is
+/// started: threads inherit the mask that blocks these signals.
 #[cfg(unix)]
 pub fn install() {
     use std::io::Write;
@@ -13,7 +13,7 @@ pub fn install() {
         libc::sigemptyset(&mut set);
         let mut any = false;
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-            // What the caller wants ignored (nohup, say) stays ignored.
+            // A signal that is ignored (by nohup, say) stays ignored.
             let mut now: libc::sigaction = std::mem::zeroed();
             if libc::sigaction(signal, std::ptr::null(), &mut now) == 0 && now.sa_sigaction != libc::SIG_IGN {
                 libc::sigaddset(&mut set, signal);
@@ -34,7 +34,7 @@ pub fn install() {
         }
         let _no_more_files = recon::atomic_file::give_up();
         let _ = writeln!(std::io::stderr(), "\nrecon: error: interrupted");
-        // SAFETY: ends the process without running what other threads may still be using.
+        // SAFETY: the call takes no address, and runs no destructors that other threads could interfere with.
         unsafe { libc::_exit(128 + signal) }
     };
     if std::thread::Builder::new().name("signals".into()).spawn(wait).is_err() {

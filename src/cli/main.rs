@@ -65,7 +65,7 @@ enum Command {
     Reader(reader::ReaderArgs),
 }
 
-/// The command by which the program reads a file in a process of its own.
+/// The hidden command that reads a file in a separate process.
 const READER: &str = "read-hdf5";
 
 fn main() -> ExitCode {
@@ -92,7 +92,7 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever read the output has seen enough.
+        // The reader of the output has closed it: no error.
         Err(e) if output::reader_left(&e) => ExitCode::SUCCESS,
         Err(e) => {
             complain(&e);
@@ -109,7 +109,7 @@ fn complain(error: &Error) {
 
 fn complain_of(text: &str) {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    // Where there is no error stream, the status must do.
+    // Without an error stream only the exit status reports the error.
     let _ = writeln!(std::io::stderr(), "recon: error: {line}");
 }
 
@@ -123,7 +123,7 @@ fn defect(panic: &panic::PanicHookInfo) {
     complain_of(&format!("{text}{place}{DEFECT}"));
 }
 
-/// Help and version go out as they are; of an error in the arguments, the line that says what is wrong.
+/// Prints help and version as they are; of an error in the arguments, one line.
 fn usage(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind as Kind;
     match error.kind() {
@@ -135,7 +135,7 @@ fn usage(error: &clap::Error) -> ExitCode {
             _ => ExitCode::SUCCESS,
         },
         Kind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            // Where there is no error stream, the status must do.
+            // Without an error stream only the exit status reports the error.
             let _ = error.print();
             ExitCode::from(2)
         }

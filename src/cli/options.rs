@@ -6,7 +6,7 @@ use recon::{Combine, Density, Device, LambdaUnit, Method, Options, Result, Simd,
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// What to reconstruct.
+/// The input of a reconstruction.
 #[derive(Args)]
 pub struct InputArgs {
     /// Raw data: ISMRMRD (.h5, .mrd), or BART's k-space (.cfl, [1, samples, shots, coils]) with --trajectory
@@ -198,8 +198,8 @@ choices!(
         PipeMenon,
         /// One over the density of samples (Jackson et al. 1991): any trajectory, in one step; 5 to 15 % error
         Jackson,
-        /// |k|^(d-1): even spokes through the centre, even (Archimedean) spirals, stacks of either along an axis; 0 to 2 %
-        /// error. Other trajectories are refused
+        /// |k|^(d-1): even spokes through the centre, even (Archimedean) spirals, stacks of either along an axis; 0 to
+        /// 2 % error. Other trajectories are refused
         Ramp
     }
 );
@@ -288,7 +288,7 @@ impl FromStr for Matrix {
     }
 }
 
-/// The sizes of a matrix given by number, which are checked: [nx, ny, nz], nz being 1 in 2D.
+/// Checked sizes of a matrix, [nx, ny, nz]; nz is 1 in 2D.
 pub fn checked_sizes(sizes: &[usize]) -> Result<[usize; 3]> {
     let all = [sizes[0], sizes[1], sizes.get(2).copied().unwrap_or(1)];
     if let Some(axis) = all.iter().position(|&n| n == 0) {

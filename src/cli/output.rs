@@ -1,4 +1,4 @@
-//! Output: what is checked before anything is computed, images, and text whose reader may leave.
+//! Output: checks of the outputs before anything is computed, images, and text on the standard output.
 
 use crate::io::cfl::pair;
 use crate::io::{check_image_path, Image};
@@ -20,14 +20,14 @@ pub fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => bail!(Io, "{READER_LEFT}"),
-        Err(e) => bail!(Io, "the standard output cannot be written: {e}"),
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => bail!(IO, "{READER_LEFT}"),
+        Err(e) => bail!(IO, "the standard output cannot be written: {e}"),
     }
 }
 
-/// Whether the error is that nobody reads the output any more.
+/// Whether the error is a standard output that its reader has closed.
 pub fn reader_left(error: &Error) -> bool {
-    error.kind() == ErrorKind::Io && error.message() == READER_LEFT
+    error.kind() == ErrorKind::IO && error.message() == READER_LEFT
 }
 
 /// The files behind the name of an array or an image: BART's are two.
@@ -38,14 +38,14 @@ pub fn files_of(path: &Path) -> Vec<PathBuf> {
     }
 }
 
-/// The files of an image to be written, the ending of whose name is checked.
+/// The files of an image to be written. The ending of the name is checked.
 pub fn image_files(path: &Path) -> Result<Vec<PathBuf>> {
     check_image_path(path)?;
     Ok(files_of(path))
 }
 
-/// Checks, before anything is computed, that a command can write its outputs: that each can be created, that no two are
-/// one file, whatever they are called, and that none is a file to be read.
+/// Checks, before anything is computed, that a command can write its outputs: each can be created, no two are the same
+/// file, under any names, and none is an input.
 pub fn check_outputs<'a>(outputs: &[PathBuf], inputs: impl IntoIterator<Item = &'a PathBuf>) -> Result<()> {
     let known = |path: &PathBuf| atomic_file::identity(path).map(|id| (path.clone(), id));
     let inputs: Vec<_> = inputs.into_iter().flat_map(|path| files_of(path)).filter_map(|path| known(&path)).collect();
@@ -66,13 +66,13 @@ pub fn check_outputs<'a>(outputs: &[PathBuf], inputs: impl IntoIterator<Item = &
     Ok(())
 }
 
-/// Whether the name ends like one of these.
+/// Whether the name has one of these endings.
 pub fn has_ending(path: &Path, endings: &[&str]) -> bool {
     let name = path.file_name().map(|n| n.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     endings.iter().any(|e| name.ends_with(e))
 }
 
-/// Checks that images of these sizes and numbers of channels can share the file: all can in ISMRMRD, those of one shape
+/// Checks that images of these sizes and channels can share the file: all can in ISMRMRD, images of one shape
 /// in the other formats.
 pub fn check_together(path: &Path, mut shapes: impl Iterator<Item = ([usize; 3], usize)>) -> Result<()> {
     if has_ending(path, &[".h5", ".mrd"]) {
@@ -109,6 +109,6 @@ pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> R
 pub fn write_text(files: &mut AtomicFiles, path: &Path, text: &str) -> Result<()> {
     match std::fs::write(files.add(path)?, text) {
         Ok(()) => Ok(()),
-        Err(e) => bail!(Io, "{}: {e}", path.display()),
+        Err(e) => bail!(IO, "{}: {e}", path.display()),
     }
 }

@@ -1,4 +1,4 @@
-//! A progress bar for what takes longer than a second, on a terminal only; and the log, which does not tear it.
+//! A progress bar for work that takes longer than a second, on a terminal only; and the log, which is printed above it.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeSet;
@@ -14,12 +14,12 @@ fn bars() -> &'static MultiProgress {
     BARS.get_or_init(MultiProgress::new)
 }
 
-/// No bars from now on.
+/// Turns bars off.
 pub fn quiet() {
     QUIET.store(true, Ordering::Relaxed);
 }
 
-/// A bar over `total` steps, or a clock when there is but one.
+/// A bar over `total` steps, or a clock for a single step.
 pub struct Progress {
     bar: ProgressBar,
     ended: Arc<AtomicBool>,
@@ -40,7 +40,7 @@ impl Progress {
         let ended = Arc::new(AtomicBool::new(false));
         if !QUIET.load(Ordering::Relaxed) && std::io::stderr().is_terminal() {
             let (bar, ended) = (bar.clone(), ended.clone());
-            // Without the thread there is no bar, and that is all.
+            // Without the thread there is no bar: not an error.
             let _ = std::thread::Builder::new().name("progress".into()).spawn(move || {
                 std::thread::sleep(Duration::from_secs(1));
                 if !ended.load(Ordering::Relaxed) {
@@ -52,7 +52,7 @@ impl Progress {
         Progress { bar, ended }
     }
 
-    /// So many steps are done.
+    /// Sets the number of steps done.
     pub fn set(&self, done: usize) {
         self.bar.set_position(done as u64);
     }
@@ -65,7 +65,7 @@ impl Drop for Progress {
     }
 }
 
-/// The standard error stream, with the bars out of the way.
+/// The standard error stream; bars are hidden while it is written.
 struct Stderr;
 
 impl Write for Stderr {
@@ -77,8 +77,8 @@ impl Write for Stderr {
     }
 }
 
-/// Whether a warning was not given before. Those of several plans or images that differ in their numbers alone are one,
-/// but in comparisons, where each is about its own image.
+/// Whether a warning was not given before. Warnings of several plans or images that differ only in numbers count as
+/// one, except in comparisons, where each is about another image.
 fn is_new(record: &log::Record) -> bool {
     static GIVEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let mut text = record.args().to_string();
@@ -88,8 +88,8 @@ fn is_new(record: &log::Record) -> bool {
     GIVEN.lock().unwrap_or_else(PoisonError::into_inner).insert(text)
 }
 
-/// Starts the log: warnings, each once, or as much as `verbose` or the environment variable RUST_LOG asks for; nothing
-/// where it is to be quiet.
+/// Starts the log: warnings, each once, or the levels of `verbose` or of the environment variable RUST_LOG; nothing
+/// where `is_quiet`.
 pub fn start_log(verbose: u8, is_quiet: bool) {
     if is_quiet {
         quiet();

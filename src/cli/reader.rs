@@ -1,12 +1,10 @@
-//! HDF5 files are read in a process of their own, and with them everything else by its ending.
+//! Reads files. HDF5 files are read in a separate process.
 //!
-//! HDF5's C library does not survive every damaged file: versions in use crash, search without end, or ask for all
-//! memory. The program starts itself again, therefore, to read such a file, within bounds of time and memory, and gets
-//! what the file holds through a pipe: where the reader dies, that is an error in one line. A reader in Rust would have
-//! to know every layout of groups, chunks, heaps and filters that HDF5 has had, since the files come from many writers;
-//! this is a fraction of it, and it holds the same for every version of the library. What it costs is that a scan is in
-//! memory twice for a moment, and one copy of it through the pipe, at some GB/s and while the reader converts the next
-//! part.
+//! HDF5's C library does not survive every damaged file: versions in use crash, search without end, or allocate all
+//! memory. Therefore the program starts itself again to read an HDF5 file, within limits of time and memory, and
+//! receives the contents through a pipe: where the reader dies, the user sees an error in one line. A reader in Rust
+//! would have to know every layout of groups, chunks, heaps and filters that HDF5 has had. The cost is that a scan is
+//! in memory twice for a moment, and is copied once through the pipe.
 
 use crate::io::ismrmrd::{self, Encoding, Header, Limits, Space, TrajectoryKind};
 use crate::io::{self, Dataset, Image, Placement, Scan, ScanIndex};
@@ -19,15 +17,15 @@ use std::io::{BufReader, BufWriter, ErrorKind as IoKind, Read, Result as IoResul
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
-/// What a file holds.
+/// The contents of a file.
 pub enum Contents {
     Raw(Dataset),
     Images(Vec<Image>),
 }
 
-/// What is wanted of a file.
+/// The kind of contents that is requested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Wanted {
+enum ContentKind {
     Raw,
     Images,
     /// Raw data, or images where there are none.
@@ -36,7 +34,7 @@ enum Wanted {
 
 /// Raw data: [`ismrmrd::read_dataset`].
 pub fn read_dataset(path: &Path, group: &str) -> Result<Dataset> {
-    match read_apart(Wanted::Raw, path, group)? {
+    match read_in_process(ContentKind::Raw, path, group)? {
         Contents::Raw(dataset) => Ok(dataset),
         Contents::Images(_) => Err(unexpected(path)),
     }
@@ -47,7 +45,7 @@ pub fn read_images(path: &Path) -> Result<Vec<Image>> {
     if !has_ending(path, &[".h5", ".mrd"]) {
         return io::read_images(path);
     }
-    match read_apart(Wanted::Images, path, "")? {
+    match read_in_process(ContentKind::Images, path, "")? {
         Contents::Images(images) => Ok(images),
         Contents::Raw(_) => Err(unexpected(path)),
     }
@@ -58,9 +56,9 @@ pub fn read_image(path: &Path) -> Result<Image> {
     io::the_only_image(path, read_images(path)?)
 }
 
-/// What there is in an HDF5 file.
+/// Raw data or images of an HDF5 file.
 pub fn read_either(path: &Path, group: &str) -> Result<Contents> {
-    read_apart(Wanted::Either, path, group)
+    read_in_process(ContentKind::Either, path, group)
 }
 
 fn unexpected(path: &Path) -> Error {
@@ -71,14 +69,14 @@ fn unexpected(path: &Path) -> Error {
 #[derive(clap::Args)]
 pub struct ReaderArgs {
     #[arg(value_enum)]
-    wanted: Wanted,
+    wanted: ContentKind,
     group: String,
-    /// How much is logged.
+    /// The level of the log.
     level: log::LevelFilter,
     path: PathBuf,
 }
 
-fn read_apart(wanted: Wanted, path: &Path, group: &str) -> Result<Contents> {
+fn read_in_process(wanted: ContentKind, path: &Path, group: &str) -> Result<Contents> {
     let shown = path.display();
     let possible = wanted.to_possible_value();
     let name = possible.as_ref().map_or("", |v| v.get_name());
@@ -86,24 +84,23 @@ fn read_apart(wanted: Wanted, path: &Path, group: &str) -> Result<Contents> {
     let mut command = Command::new(this_program()?);
     command.args([super::READER, "--", name, group, &level].map(OsStr::new)).arg(path);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    // Ctrl-C is for this process. The reader ends when the other end of its standard input is closed, however that
-    // comes.
+    // Ctrl-C goes to this process only. The reader ends when its standard input is closed, for any reason.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let mut child = match command.spawn() {
         Ok(child) => child,
-        Err(e) => bail!(Io, "{shown}: the process that reads HDF5 files could not be started: {e}"),
+        Err(e) => bail!(IO, "{shown}: the process that reads HDF5 files could not be started: {e}"),
     };
     let Some(pipe) = child.stdout.take() else {
         bail!(Internal, "{shown}: the reader has no output");
     };
     #[cfg(target_os = "linux")]
-    // SAFETY: the call takes no address. A pipe that stays small makes the two wait for each other more often, no more.
+    // SAFETY: the call takes no address. If it fails, the pipe stays small, and the processes wait more often.
     unsafe {
         libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(&pipe), libc::F_SETPIPE_SZ, 1 << 20);
     }
     let answer = receive(&mut BufReader::with_capacity(BLOCK, pipe));
-    // It has ended, most often, or has nothing more to say; the kill is an error then, and changes nothing.
+    // The reader has usually ended already: then this fails, and changes nothing.
     drop(child.kill());
     let status = child.wait();
     match (answer, status) {
@@ -115,7 +112,7 @@ fn read_apart(wanted: Wanted, path: &Path, group: &str) -> Result<Contents> {
 
 const DAMAGED: &str = "the file is damaged: copy it anew, or see what h5dump finds in it";
 
-/// What the end of a reader says about the file.
+/// The error for a reader that ended before it answered.
 fn death(status: ExitStatus, path: &Path) -> Error {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
@@ -136,7 +133,7 @@ fn death(status: ExitStatus, path: &Path) -> Error {
     Error::new(ErrorKind::Internal, format!("the process that reads it ended with {status}"))
 }
 
-/// This program's own file, even where another has taken its name since.
+/// The file of this program, even where its name now leads to another file.
 fn this_program() -> Result<PathBuf> {
     let own = Path::new("/proc/self/exe");
     if own.exists() {
@@ -145,7 +142,7 @@ fn this_program() -> Result<PathBuf> {
     match std::env::current_exe() {
         Ok(path) => Ok(path),
         Err(e) => {
-            bail!(Io, "the program, which starts itself again to read HDF5 files, does not know its own name: {e}")
+            bail!(IO, "the program, which starts itself again to read HDF5 files, does not know its own name: {e}")
         }
     }
 }
@@ -155,8 +152,8 @@ fn seconds_for(path: &Path) -> u64 {
     2 + (std::fs::metadata(path).map_or(0, |about| about.len()) >> 20)
 }
 
-/// Bounds this process: its memory by what a file of this length can hold at the best compression HDF5 has, 1032 to 1,
-/// a few times over, and by the machine's; its time; and no image of it on the disk should it crash.
+/// Limits this process: its memory to four times the contents of a file of this length at HDF5's best compression, 1032
+/// to 1, and to the memory of the machine; its time; and no core file when it crashes.
 #[cfg(unix)]
 fn limit(path: &Path) {
     let length = std::fs::metadata(path).map_or(0, |about| about.len());
@@ -167,7 +164,7 @@ fn limit(path: &Path) {
         length.saturating_mul(4 * 1032).saturating_add(4 << 30).min(if machine > 0 { machine } else { u64::MAX });
     for (what, most) in [(libc::RLIMIT_CPU, seconds_for(path)), (libc::RLIMIT_AS, memory), (libc::RLIMIT_CORE, 0)] {
         let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: the structure, which both calls only read or fill, lives on this stack.
+        // SAFETY: both calls only read or fill the structure, which lives on this stack.
         let set = unsafe {
             libc::getrlimit(what, &mut now) == 0 && {
                 now.rlim_cur = now.rlim_cur.min(most as libc::rlim_t);
@@ -183,13 +180,13 @@ fn limit(path: &Path) {
 #[cfg(not(unix))]
 fn limit(_: &Path) {}
 
-/// Reads the file and sends what it holds: the whole life of the process that reads.
+/// Reads the file and sends its contents: all that the reading process does.
 pub fn run(args: &ReaderArgs) -> ExitCode {
-    // Started by hand it has no log, and that is all.
-    if log::set_logger(&ToParent).is_ok() {
+    // A reader that was started by hand has no log.
+    if log::set_logger(&ParentLog).is_ok() {
         log::set_max_level(args.level);
     }
-    // Nobody waits for the answer any more when the standard input ends.
+    // When the standard input ends, no process waits for the answer any more.
     let watch = || {
         drop(std::io::copy(&mut std::io::stdin(), &mut std::io::sink()));
         end_now(1)
@@ -200,10 +197,10 @@ pub fn run(args: &ReaderArgs) -> ExitCode {
     limit(&args.path);
     let images = || ismrmrd::read_images(&args.path, None);
     let contents = match args.wanted {
-        Wanted::Images => images().map(Contents::Images),
-        Wanted::Raw => ismrmrd::read_dataset(&args.path, Some(&args.group)).map(Contents::Raw),
-        // A file of images has no raw data; an error about raw data is more to the point otherwise.
-        Wanted::Either => match ismrmrd::read_dataset(&args.path, Some(&args.group)) {
+        ContentKind::Images => images().map(Contents::Images),
+        ContentKind::Raw => ismrmrd::read_dataset(&args.path, Some(&args.group)).map(Contents::Raw),
+        // Where there are no images either, the error about raw data is more helpful.
+        ContentKind::Either => match ismrmrd::read_dataset(&args.path, Some(&args.group)) {
             Ok(dataset) => Ok(Contents::Raw(dataset)),
             Err(e) => images().map(Contents::Images).map_err(|_| e),
         },
@@ -217,7 +214,7 @@ pub fn run(args: &ReaderArgs) -> ExitCode {
     end_now(sent.and_then(|()| out.flush()).is_err().into())
 }
 
-/// Ends this process without what HDF5 does at an end: it may be busy in another thread, or among damaged things.
+/// Ends this process without HDF5's clean-up, which another thread or a damaged file could block.
 fn end_now(status: i32) -> ! {
     #[cfg(unix)]
     // SAFETY: the call takes no address and does not come back.
@@ -228,16 +225,16 @@ fn end_now(status: i32) -> ! {
     std::process::exit(status)
 }
 
-// What begins a message.
+// The first byte of a message.
 const LOG: u8 = 0;
 const ERROR: u8 = 1;
 const RAW: u8 = 2;
 const IMAGES: u8 = 3;
 
 /// Sends records of the log to the process that asked.
-struct ToParent;
+struct ParentLog;
 
-impl log::Log for ToParent {
+impl log::Log for ParentLog {
     fn enabled(&self, metadata: &log::Metadata) -> bool {
         metadata.level() <= log::max_level()
     }
@@ -245,19 +242,19 @@ impl log::Log for ToParent {
         if self.enabled(record.metadata()) {
             let mut out = std::io::stdout().lock();
             let record = (record.level() as usize, (record.target().to_owned(), record.args().to_string()));
-            // Where nobody reads there is no use in saying so.
+            // Where the other process has gone, there is nobody to report to.
             drop(LOG.put(&mut out).and_then(|()| record.put(&mut out)).and_then(|()| out.flush()));
         }
     }
     fn flush(&self) {}
 }
 
-/// What the reader sends, to its end; records of its log go to this one.
+/// Receives the reader's messages to the end; records of its log go to the log of this process.
 fn receive(from: &mut impl Read) -> IoResult<Result<Contents>> {
     loop {
         match u8::take(from)? {
             LOG => {
-                let (level, (target, text)): (usize, (String, String)) = Passed::take(from)?;
+                let (level, (target, text)): (usize, (String, String)) = Transfer::take(from)?;
                 let level = log::Level::iter().find(|l| *l as usize == level).unwrap_or(log::Level::Warn);
                 let mut record = log::Record::builder();
                 record.level(level).target(&target).module_path(Some(&target));
@@ -265,7 +262,7 @@ fn receive(from: &mut impl Read) -> IoResult<Result<Contents>> {
             }
             ERROR => return Error::take(from).map(Err),
             RAW => return Dataset::take(from).map(|d| Ok(Contents::Raw(d))),
-            IMAGES => return Passed::take(from).map(|i| Ok(Contents::Images(i))),
+            IMAGES => return Transfer::take(from).map(|i| Ok(Contents::Images(i))),
             other => return Err(senseless(format!("a message of kind {other}"))),
         }
     }
@@ -278,15 +275,15 @@ fn senseless(what: impl Into<String>) -> std::io::Error {
 /// Bytes passed at a time.
 const BLOCK: usize = 1 << 16;
 
-/// What is passed from one process to another, on one machine.
-trait Passed: Sized {
+/// A value that is passed between processes of one machine.
+trait Transfer: Sized {
     fn put(&self, out: &mut impl Write) -> IoResult<()>;
     fn take(from: &mut impl Read) -> IoResult<Self>;
 
     fn put_all(all: &[Self], out: &mut impl Write) -> IoResult<()> {
         all.iter().try_for_each(|value| value.put(out))
     }
-    /// Memory is taken as values arrive, not on the word of a process that may have gone astray.
+    /// Allocates as values arrive, as the announced count may be wrong.
     fn take_all(count: usize, from: &mut impl Read) -> IoResult<Vec<Self>> {
         let mut all = Vec::new();
         for _ in 0..count {
@@ -299,7 +296,7 @@ trait Passed: Sized {
 /// Numbers: many are passed in blocks.
 macro_rules! numbers {
     ($($number:ty: $size:expr, $bytes:expr, $value:expr);+ $(;)?) => {$(
-        impl Passed for $number {
+        impl Transfer for $number {
             fn put(&self, out: &mut impl Write) -> IoResult<()> {
                 out.write_all(&$bytes(*self))
             }
@@ -312,7 +309,8 @@ macro_rules! numbers {
                 let mut block = vec![0; BLOCK];
                 for part in all.chunks(BLOCK / $size) {
                     let bytes = &mut block[..part.len() * $size];
-                    bytes.as_chunks_mut::<{ $size }>().0.iter_mut().zip(part).for_each(|(b, value)| *b = $bytes(*value));
+                    let (chunks, _) = bytes.as_chunks_mut::<{ $size }>();
+                    chunks.iter_mut().zip(part).for_each(|(b, value)| *b = $bytes(*value));
                     out.write_all(bytes)?;
                 }
                 Ok(())
@@ -353,7 +351,7 @@ numbers! {
     Complex<f32>: 8, complex_bytes, complex;
 }
 
-impl<T: Passed> Passed for Vec<T> {
+impl<T: Transfer> Transfer for Vec<T> {
     fn put(&self, out: &mut impl Write) -> IoResult<()> {
         self.len().put(out)?;
         T::put_all(self, out)
@@ -363,7 +361,7 @@ impl<T: Passed> Passed for Vec<T> {
     }
 }
 
-impl Passed for String {
+impl Transfer for String {
     fn put(&self, out: &mut impl Write) -> IoResult<()> {
         self.len().put(out)?;
         out.write_all(self.as_bytes())
@@ -373,7 +371,7 @@ impl Passed for String {
     }
 }
 
-impl<T: Passed> Passed for Option<T> {
+impl<T: Transfer> Transfer for Option<T> {
     fn put(&self, out: &mut impl Write) -> IoResult<()> {
         (self.is_some() as u8).put(out)?;
         self.as_ref().map_or(Ok(()), |value| value.put(out))
@@ -386,7 +384,7 @@ impl<T: Passed> Passed for Option<T> {
     }
 }
 
-impl<T: Passed, const N: usize> Passed for [T; N] {
+impl<T: Transfer, const N: usize> Transfer for [T; N] {
     fn put(&self, out: &mut impl Write) -> IoResult<()> {
         T::put_all(self, out)
     }
@@ -395,7 +393,7 @@ impl<T: Passed, const N: usize> Passed for [T; N] {
     }
 }
 
-impl<A: Passed, B: Passed> Passed for (A, B) {
+impl<A: Transfer, B: Transfer> Transfer for (A, B) {
     fn put(&self, out: &mut impl Write) -> IoResult<()> {
         self.0.put(out).and_then(|()| self.1.put(out))
     }
@@ -404,7 +402,7 @@ impl<A: Passed, B: Passed> Passed for (A, B) {
     }
 }
 
-/// Kinds of errors that reading has; another is passed as the last.
+/// Kinds of errors of readers; any other is passed as the last.
 const KINDS: [ErrorKind; 11] = [
     ErrorKind::InvalidSize,
     ErrorKind::SizeOverflow,
@@ -416,10 +414,10 @@ const KINDS: [ErrorKind; 11] = [
     ErrorKind::Unsupported,
     ErrorKind::Internal,
     ErrorKind::BadFile,
-    ErrorKind::Io,
+    ErrorKind::IO,
 ];
 
-impl Passed for Error {
+impl Transfer for Error {
     fn put(&self, out: &mut impl Write) -> IoResult<()> {
         KINDS.iter().position(|k| *k == self.kind()).unwrap_or(KINDS.len() - 1).put(out)?;
         self.message().to_owned().put(out)
@@ -430,7 +428,7 @@ impl Passed for Error {
     }
 }
 
-impl Passed for TrajectoryKind {
+impl Transfer for TrajectoryKind {
     fn put(&self, out: &mut impl Write) -> IoResult<()> {
         (*self as u8).put(out)
     }
@@ -443,13 +441,13 @@ impl Passed for TrajectoryKind {
 /// Structures: one field after the other.
 macro_rules! structures {
     ($($name:ident { $($field:ident),+ $(,)? })+) => {$(
-        impl Passed for $name {
+        impl Transfer for $name {
             fn put(&self, out: &mut impl Write) -> IoResult<()> {
                 $(self.$field.put(out)?;)+
                 Ok(())
             }
             fn take(from: &mut impl Read) -> IoResult<Self> {
-                Ok($name { $($field: Passed::take(from)?),+ })
+                Ok($name { $($field: Transfer::take(from)?),+ })
             }
         }
     )+};

@@ -1,4 +1,5 @@
-//! What grid, fhd and cg share: scans that share plans, their weights, and the way from coil images to a finished one.
+//! Shared by grid, fhd and cg: groups of scans with one plan, density weights, and the steps from coil images to the
+//! finished image.
 
 use crate::defaults;
 use crate::input::name;
@@ -14,8 +15,8 @@ use recon::{combine, Complex, Density, Geometry, Plan, Real, Result};
 use std::path::Path;
 use std::time::Instant;
 
-/// The scans of each plan, by position: those with the same trajectory, weights, matrix and coils, which `also` puts
-/// together.
+/// The scans of each plan, by position: scans with the same trajectory, weights, matrix and coils, for which `also` is
+/// true.
 pub fn groups(scans: &[Scan], also: impl Fn(&Scan, &Scan) -> bool) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (i, scan) in scans.iter().enumerate() {
@@ -34,8 +35,8 @@ pub fn groups(scans: &[Scan], also: impl Fn(&Scan, &Scan) -> bool) -> Vec<Vec<us
     groups
 }
 
-/// One image a scan, in the scans' order: `plan_of` the first of each group makes what the group shares, and `image_of`
-/// that, for the scan at a position, its image.
+/// One image a scan, in the order of the scans. `plan_of` makes the plan of a group from its first scan, and `image_of`
+/// the image of the scan at a position with that plan.
 pub fn each_scan<P>(
     scans: &[Scan],
     what: &str,
@@ -86,11 +87,11 @@ impl<T: Real> Sampling<T> {
 
 /// Density weights of a scan.
 pub enum Weights<T: Real> {
-    /// Volumes of k-space: the weighted adjoint is the image, at its own scale.
+    /// Volumes of k-space: the weighted adjoint is the image, at the scale of the object.
     Volumes(Vec<T>),
     /// Weights of any scale.
     Relative(Vec<T>),
-    /// Those of Pipe and Menon, which the library computes where it is given none.
+    /// Weights of Pipe and Menon, which the library computes where none are given.
     Default,
 }
 
@@ -102,7 +103,7 @@ impl<T: Real> Weights<T> {
         }
     }
 
-    /// The file's weights, or those asked for.
+    /// The weights of the file or of the options.
     pub fn of(scan: &Scan, sampling: &Sampling<T>, density: &DensityArgs, plan: &PlanArgs) -> Result<Self> {
         if let Some(weights) = scan.weights.as_ref().filter(|_| !density.ignore_weights) {
             if density.density.is_some() {
@@ -125,7 +126,7 @@ impl<T: Real> Weights<T> {
         }
     }
 
-    /// As [`Weights::of`], computed here and now.
+    /// The same as [`Weights::of`], computed also where they are the default.
     pub fn explicit(scan: &Scan, sampling: &Sampling<T>, density: &DensityArgs, plan: &PlanArgs) -> Result<Vec<T>> {
         match Weights::of(scan, sampling, density, plan)? {
             Weights::Volumes(w) | Weights::Relative(w) => Ok(w),
@@ -134,12 +135,11 @@ impl<T: Real> Weights<T> {
     }
 }
 
-/// Where the samples are all points of a box of the Cartesian grid of the encoded matrix, and no others: the weights
-/// that make the weighted adjoint the inverse discrete Fourier transform, a point measured n times counting 1/n each.
+/// The weights with which the adjoint is the inverse discrete Fourier transform, where the samples are exactly the
+/// points of a box of the encoded matrix' Cartesian grid. A point that was measured n times counts 1/n each time.
 fn whole_grid(scan: &Scan) -> Option<Vec<f64>> {
     let dims = &scan.encoded_matrix[..scan.ndim];
     let voxels = dims.iter().try_fold(1usize, |p, &n| p.checked_mul(n))?;
-    // More points than samples cannot all be there.
     let (mut low, mut high) = ([isize::MAX; 3], [isize::MIN; 3]);
     for (axis, &n) in dims.iter().enumerate() {
         for &k in &scan.coordinates[axis] {
@@ -153,6 +153,7 @@ fn whole_grid(scan: &Scan) -> Option<Vec<f64>> {
     }
     let size: Vec<usize> = (0..dims.len()).map(|a| (high[a] - low[a] + 1) as usize).collect();
     let points = size.iter().try_fold(1usize, |p, &n| p.checked_mul(n))?;
+    // Fewer samples cannot fill the box.
     if points > scan.samples() {
         return None;
     }
@@ -179,7 +180,7 @@ pub fn cast<T: Real>(data: &[Complex<f32>]) -> Result<Vec<Complex<T>>> {
     Ok(out)
 }
 
-/// How images are finished.
+/// The last steps of images.
 pub struct Finish<'a> {
     pub scan: &'a Scan,
     pub resize: Resize,
@@ -195,7 +196,7 @@ pub fn channels(images: usize, combine: Combination) -> usize {
 }
 
 impl Finish<'_> {
-    /// Brings images [encoded matrix, images] to the matrix wanted, then combines them.
+    /// Brings images [encoded matrix, images] to the reconstructed matrix, then combines them.
     pub fn image<T: Real>(&self, images: Vec<Complex<T>>) -> Result<Image> {
         let voxels: usize = self.resize.encoded().iter().product();
         let count = images.len() / voxels;
@@ -222,7 +223,7 @@ impl Finish<'_> {
     }
 }
 
-/// What to do about sizes that are those wanted, in another order; empty where they are not.
+/// A remedy where sizes are the expected ones in another order, else empty.
 pub fn order_hint(found: [usize; 3], wanted: [usize; 3]) -> &'static str {
     let sorted = |mut sizes: [usize; 3]| {
         sizes.sort_unstable();
@@ -241,8 +242,8 @@ pub fn read_maps<T: Real>(path: &Path, scan: &Scan) -> Result<Vec<Complex<T>>> {
     let wrong = |found: &[usize], remedy: &str| -> Result<Vec<Complex<T>>> {
         bail!(
             SizeMismatch,
-            "{}: coil maps of sizes {found:?}, but the encoded matrix of the scan and its coils are {wanted:?}: they must \
-             be equal{remedy}",
+            "{}: coil maps of sizes {found:?}, but the encoded matrix of the scan and its coils are {wanted:?}: they \
+             must be equal{remedy}",
             path.display()
         )
     };
@@ -269,8 +270,8 @@ pub fn read_maps<T: Real>(path: &Path, scan: &Scan) -> Result<Vec<Complex<T>>> {
     };
     if scan.coils > 1 && is_magnitude(&data) {
         log::warn!(
-            "{}: the coil maps are real and nowhere negative: if they are magnitudes, their phases are lost, and the image \
-             will be wrong (NIfTI files of recon hold magnitudes: use .cfl or .h5)",
+            "{}: the coil maps are real and nowhere negative: if they are magnitudes, their phases are lost, and the \
+             image will be wrong (NIfTI files of recon hold magnitudes: use .cfl or .h5)",
             path.display()
         );
     }

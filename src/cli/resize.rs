@@ -1,20 +1,20 @@
-//! The matrix that images are wanted on: what a scan asks for, or the user in its place.
+//! The matrix of the finished images: from the scan's header, or from --matrix.
 
 use crate::io::Scan;
 use crate::options::{checked_sizes, Matrix};
 use recon::bail;
 use recon::{Complex, Real, Result};
 
-/// How an image gets from the encoded matrix to the one wanted.
+/// The way of an image from the encoded matrix to the matrix of the result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Resize {
     resize: recon::Resize,
-    /// The field of view wanted in mm; 0 where not known.
+    /// The field of view of the result in mm; 0 where not known.
     pub fov_mm: [f32; 3],
 }
 
 impl Resize {
-    /// What a scan asks for, or the user in its place.
+    /// From the scan's header, or from --matrix.
     pub fn of(scan: &Scan, matrix: Option<&Matrix>) -> Result<Resize> {
         let encoded = &scan.encoded_matrix[..scan.ndim];
         let own = &scan.recon_matrix[..scan.ndim];
@@ -38,7 +38,7 @@ impl Resize {
         };
         let own_fov = &scan.recon_fov_mm.map(f64::from)[..scan.ndim];
         let known = |axis: usize| fov[axis] > 0.0 && own_fov[axis] > 0.0;
-        // Where the file has no fields of view its own matrices have voxels of one size, whatever --matrix says.
+        // Where the file has no fields of view, its matrices are taken to have voxels of one size.
         let pick = |mm: &[f64], sizes: &[usize]| -> Vec<f64> {
             (0..scan.ndim).map(|a| if known(a) { mm[a] } else { sizes[a] as f64 }).collect()
         };
@@ -73,12 +73,12 @@ impl Resize {
         self.resize.from()
     }
 
-    /// The matrix wanted.
+    /// The matrix of the result.
     pub fn wanted(&self) -> [usize; 3] {
         self.resize.to()
     }
 
-    /// An image of the encoded matrix, on the one wanted.
+    /// Brings an image of the encoded matrix to the matrix of the result.
     pub fn apply<T: Real>(&self, image: Vec<Complex<T>>) -> Result<Vec<Complex<T>>> {
         if self.resize.is_nothing() {
             return Ok(image);
@@ -88,7 +88,7 @@ impl Resize {
         Ok(out)
     }
 
-    /// The other way: an image of the wanted matrix, on the encoded one.
+    /// The reverse: brings an image of the matrix of the result to the encoded matrix.
     pub fn undo<T: Real>(&self, image: Vec<Complex<T>>) -> Result<Vec<Complex<T>>> {
         if self.resize.is_nothing() {
             return Ok(image);

@@ -278,7 +278,7 @@ fn write_ismrmrd(
         true => {
             let k: Vec<&[f32]> = coordinates.iter().map(|k| &k[..]).collect();
             let options = Options { method: Method::Exact, ..Options::default() };
-            // The weights depend on the trajectory alone; exact sums make the smallest plan.
+            // The weights depend on the trajectory only; exact sums make the smallest plan.
             Some(Plan::new(&Geometry::new(&matrix[..ndim], &k), &options)?.density(Density::Ramp)?)
         }
         false => None,
@@ -297,7 +297,7 @@ fn write_ismrmrd(
                 Kind::Spiral => TrajectoryKind::Spiral,
                 Kind::Rosette | Kind::Propeller => TrajectoryKind::Other,
             },
-            // Every shot has step 0 of the second; Gadgetron reads its limits without asking whether they are there.
+            // Every shot has step 0 of the second; Gadgetron reads these limits without a check for their presence.
             steps: [
                 Some(Limits { minimum: 0, maximum: last, center: (shots / 2).min(last as usize) as u16 }),
                 Some(Limits { minimum: 0, maximum: 0, center: 0 }),

@@ -2,7 +2,7 @@
 //! reconstruction/coils.rs makes maps of them.
 
 use super::encoding::Encoding;
-use super::interface::Weighting;
+use super::interface::{Engine, Weighting};
 use crate::backend::Backend;
 use crate::base::defaults;
 use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
@@ -116,7 +116,7 @@ pub(crate) fn bytes<T: Real, B: Backend<T>>(backend: &B, size: &ScanSize) -> Res
     let choice = Nufft::<T, B>::choose(backend, Window::KaiserBessel, &low, samples, TOLERANCE)?;
     let scan = ScanSize { coils, weights: true, ..ScanSize::new(&low, samples) };
     let [device, host] = Encoding::<T, B>::transform_bytes(backend, &scan, &Options::default(), &choice)?;
-    // The coils' images, those in double precision, and their maps; then the maps of the image, in that, too.
+    // The coils' images, those in double precision, and their maps; then the maps of the image, in double precision as well.
     let small = product(&[product(&low), coils, complex + 2 * double]);
     let large = product(&[product(&size.dims), coils, complex + double]);
     let last = sum(&[inside, host, small, large]);

@@ -1,10 +1,9 @@
-//! The encoding operator E of an MR scan, its adjoint and E^H W E: coils, weights and voxel basis around the transform
-//! between k-space and one image. Written once, over the backend's primitives.
+//! The encoding operator E of an MR scan, its adjoint and E^H W E, in the memory of a backend: coils, weights and voxel
+//! basis around the transform between k-space and one image. Written once, over the backend's primitives.
 
 use super::interface::{Weighting, MAKING};
 use super::memory::Needs;
-use crate::backend::{Backend, Complexes, ComplexesMut, Deliveries, Reals, Sink, Source};
-use crate::base::atomic_file::AtomicFiles;
+use crate::backend::{Backend, Complexes, ComplexesMut, Deliveries, Reals, Sink, Source, Span};
 use crate::base::buffer_pool::{Lease, Pool};
 use crate::base::error::{bail, checked_product, try_collect, try_vec, ErrorKind, Result};
 use crate::base::geometry::{Geometry, VoxelBasis};
@@ -12,16 +11,13 @@ use crate::base::interrupt;
 use crate::base::options::{Normal, Options};
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
-use crate::base::sizes::three_axes;
 use crate::nufft::choice::Choice;
-use crate::nufft::toeplitz::{making_bytes, octant_shift, octants, Key, Toeplitz};
+use crate::nufft::toeplitz::{making_bytes, octant_shift, Key, Toeplitz};
 use crate::nufft::Nufft;
-use crate::reconstruction::cg::System;
 use crate::reconstruction::density::{self, Density};
 use crate::reconstruction::gridding_scale::gridding_scale;
 use num_complex::Complex;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 /// How samples and one image are related.
@@ -47,7 +43,7 @@ pub(crate) struct Encoding<T: Real, B: Backend<T>> {
     basis: VoxelBasis,
     maps: Option<Maps<T, B>>,
     /// phi, phi w and phi^2 w, where they are not 1.
-    phi: Option<B::Array<T>>,
+    pub(super) phi: Option<B::Array<T>>,
     weighted: Option<B::Array<T>>,
     squared: Option<B::Array<T>>,
     /// phi w with w such that gridding keeps the object's scale.
@@ -55,7 +51,7 @@ pub(crate) struct Encoding<T: Real, B: Backend<T>> {
     /// Whether E^H W E goes through Q.
     through_q: bool,
     limit: MemoryLimit,
-    toeplitz: Mutex<Option<Arc<Toeplitz<T, B>>>>,
+    pub(super) toeplitz: Mutex<Option<Arc<Toeplitz<T, B>>>>,
     images: Pool<B::Array<Complex<T>>>,
     /// Images and k-space of a batch.
     image_batches: Pool<B::Array<Complex<T>>>,
@@ -73,12 +69,10 @@ impl<T: Real, B: Backend<T>> Maps<T, B> {
     fn new(backend: &B, maps: &[Complex<T>], limit: &MemoryLimit, later: usize) -> Result<Self> {
         let what = "the coil sensitivities";
         // Elsewhere they are counted beforehand: there is no other place for them.
-        let fits = if backend.is_apart() { limit.check(size_of_val(maps).saturating_add(later), what) } else { Ok(()) };
+        let fits = if backend.is_gpu() { limit.check(size_of_val(maps).saturating_add(later), what) } else { Ok(()) };
         match fits.and_then(|()| backend.upload(maps, what)) {
             Ok(there) => Ok(Maps::There(there)),
-            Err(e)
-                if backend.is_apart() && matches!(e.kind(), ErrorKind::OutOfDeviceMemory | ErrorKind::MemoryLimit) =>
-            {
+            Err(e) if backend.is_gpu() && matches!(e.kind(), ErrorKind::OutOfDeviceMemory | ErrorKind::MemoryLimit) => {
                 log::info!("coil sensitivities are sent some coils at a time: {e}");
                 Ok(Maps::Sent(try_collect(maps.len(), what, maps.iter().copied())?))
             }
@@ -101,7 +95,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let q = if geometry.voxels.is_some() { 0 } else { Self::q_bytes(&backend, &geometry.dims) };
         let later = q.saturating_add(vectors);
         let maps = geometry.coil_maps.map(|maps| Maps::new(&*backend, maps, &limit, later)).transpose()?;
-        if let (true, Some(Maps::There(_)), Some(maps)) = (backend.is_apart(), &maps, geometry.coil_maps) {
+        if let (true, Some(Maps::There(_)), Some(maps)) = (backend.is_gpu(), &maps, geometry.coil_maps) {
             limit.held += size_of_val(maps);
         }
         interrupt::check(MAKING)?;
@@ -180,16 +174,21 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     /// Bytes that a plan with `choice` takes for transforms, where it computes and on the host.
     pub fn transform_bytes(b: &B, size: &ScanSize, options: &Options, choice: &Choice) -> Result<[usize; 2]> {
         let needs = Needs::new(b, size, Some(choice), Self::batch(b, size, options, Some(choice))?)?;
-        Ok([Self::bytes(&needs), if b.is_apart() { needs.kept() } else { 0 }])
+        Ok([Self::bytes(&needs), if b.is_gpu() { needs.kept() } else { 0 }])
     }
 
     /// Bytes that the plan holds in the host's memory, Q included once it is made.
     pub fn host_bytes(&self) -> usize {
-        if !self.b().is_apart() {
+        if !self.b().is_gpu() {
             return self.bytes_held();
         }
         // What it keeps of the geometry.
         self.samples * size_of::<T>() * (self.dims.len() + self.weights.iter().len())
+    }
+
+    /// The caller's memory limit, and what the plan holds by now.
+    pub fn limit(&self) -> MemoryLimit {
+        MemoryLimit { held: self.bytes_held(), ..self.limit }
     }
 
     /// Bytes that the plan holds where it computes, Q included once it is made.
@@ -198,21 +197,31 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         self.limit.held + if q { self.b().convolver_bytes(&self.dims) } else { 0 }
     }
 
+    /// Whether coils are combined into one image, by coil maps.
+    pub fn combined(&self) -> bool {
+        self.maps.is_some()
+    }
+
     /// Images of one frame: one with coil maps, else one a coil.
     pub fn images(&self) -> usize {
-        if self.maps.is_some() {
+        if self.combined() {
             1
         } else {
             self.coils
         }
     }
 
-    /// Window and grid, unless sums are exact.
-    pub fn choice(&self) -> Option<&Choice> {
+    /// The non-uniform FFT, unless sums are exact.
+    pub fn nufft(&self) -> Option<&Nufft<T, B>> {
         match &self.transform {
             Transform::Exact(_) => None,
-            Transform::Nufft(n) => Some(n.choice()),
+            Transform::Nufft(nufft) => Some(nufft),
         }
+    }
+
+    /// Window and grid, unless sums are exact.
+    pub fn choice(&self) -> Option<&Choice> {
+        self.nufft().map(Nufft::choice)
     }
 
     /// An array of one image, for use meanwhile.
@@ -220,28 +229,28 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         self.images.try_take(|| self.b().zeros(self.voxels, "an image"))
     }
 
-    fn image_batch(&self) -> Result<Lease<'_, B::Array<Complex<T>>>> {
+    pub(super) fn image_batch(&self) -> Result<Lease<'_, B::Array<Complex<T>>>> {
         self.image_batches.try_take(|| self.b().zeros(self.voxels * self.batch, "coil images"))
     }
 
-    fn sample_batch(&self) -> Result<Lease<'_, B::Array<Complex<T>>>> {
+    pub(super) fn sample_batch(&self) -> Result<Lease<'_, B::Array<Complex<T>>>> {
         self.sample_batches.try_take(|| self.b().zeros(self.samples * self.batch, "samples"))
     }
 
     /// Ranges of at most a batch of `count` arrays.
-    fn batches(&self, count: usize) -> impl Iterator<Item = Range<usize>> {
+    pub(super) fn batches(&self, count: usize) -> impl Iterator<Item = Range<usize>> {
         let batch = self.batch;
         (0..count).step_by(batch).map(move |first| first..(first + batch).min(count))
     }
 
-    fn to_image(&self, values: Complexes<B, T>, image: ComplexesMut<B, T>) -> Result<()> {
+    pub(super) fn to_image(&self, values: Complexes<B, T>, image: ComplexesMut<B, T>) -> Result<()> {
         match &self.transform {
             Transform::Nufft(n) => n.adjoint(self.b(), values, image),
             Transform::Exact(d) => self.b().sum_to_image(d, values, image),
         }
     }
 
-    fn to_samples(&self, image: Complexes<B, T>, values: ComplexesMut<B, T>) -> Result<()> {
+    pub(super) fn to_samples(&self, image: Complexes<B, T>, values: ComplexesMut<B, T>) -> Result<()> {
         match &self.transform {
             Transform::Nufft(n) => n.forward(self.b(), image, values),
             Transform::Exact(d) => self.b().sum_to_samples(d, image, values),
@@ -250,52 +259,17 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
 
     /// Coils and frames that [`Encoding::forward`] and [`Encoding::adjoint`] take together: those of one image with
     /// maps.
-    fn group(&self) -> usize {
-        if self.maps.is_some() {
+    pub(super) fn group(&self) -> usize {
+        if self.combined() {
             self.coils
         } else {
             self.batch
         }
     }
 
-    /// s = E x: `image` [voxels, images, frames], `kspace` [samples, coils, frames]. Results of one batch are on their
-    /// way while the next is computed.
-    pub fn forward(&self, image: Source<'_, Complex<T>>, mut kspace: Sink<'_, Complex<T>>) -> Result<()> {
-        let b = self.b();
-        // Taken before anything is written, so that an output is never half written for want of memory.
-        let mut images = self.maps.as_ref().map(|_| self.image_batch()).transpose()?;
-        let mut values = self.phi.as_ref().map(|_| self.sample_batch()).transpose()?;
-        let mut deliveries = Deliveries::new(b);
-        for (arrays, voxels) in self.groups(kspace.len() / self.samples) {
-            let x = b.input(image.part(voxels))?;
-            for coils in self.batches(arrays.len()) {
-                interrupt::check("a forward transform")?;
-                let mut out = b.output(kspace.split_off(coils.len() * self.samples))?;
-                let x = match &mut images {
-                    Some(images) => {
-                        let voxels = 0..coils.len() * self.voxels;
-                        self.multiply_maps(coils.clone(), b.read(&x), b.view_mut(images).part(voxels.clone()))?;
-                        b.view(images).part(voxels)
-                    }
-                    None => b.read(&x),
-                };
-                match (&self.phi, &mut values) {
-                    (Some(phi), Some(values)) => {
-                        let range = 0..coils.len() * self.samples;
-                        self.to_samples(x, b.view_mut(values).part(range.clone()))?;
-                        b.apply_weights(b.view(phi), b.view(values).part(range), b.write(&mut out));
-                    }
-                    _ => self.to_samples(x, b.write(&mut out))?,
-                }
-                deliveries.push(out)?;
-            }
-        }
-        deliveries.finish()
-    }
-
     /// Ranges of arrays of samples that are worked on together, and of the voxels of their images.
-    fn groups(&self, arrays: usize) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
-        let (group, voxels, combined) = (self.group(), self.voxels, self.maps.is_some());
+    pub(super) fn groups(&self, arrays: usize) -> impl Iterator<Item = (Range<usize>, Range<usize>)> {
+        let (group, voxels, combined) = (self.group(), self.voxels, self.combined());
         (0..arrays.div_ceil(group)).map(move |i| {
             let arrays = i * group..((i + 1) * group).min(arrays);
             let images = if combined { i..i + 1 } else { arrays.clone() };
@@ -314,7 +288,12 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     }
 
     /// Images of some coils: S_c x.
-    fn multiply_maps(&self, coils: Range<usize>, x: Complexes<B, T>, images: ComplexesMut<B, T>) -> Result<()> {
+    pub(super) fn multiply_maps(
+        &self,
+        coils: Range<usize>,
+        x: Complexes<B, T>,
+        images: ComplexesMut<B, T>,
+    ) -> Result<()> {
         self.with_maps(coils, |maps| self.b().multiply(maps, x, images))
     }
 
@@ -323,18 +302,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         self.with_maps(coils, |maps| self.b().add_conj_products(maps, images, image))
     }
 
-    /// x = E^H d or E^H W d: `kspace` [samples, coils, frames], `image` [voxels, images, frames]. Results of one group
-    /// are on their way while the next is computed.
-    pub fn adjoint(
-        &self,
-        weighting: Weighting,
-        kspace: Source<'_, Complex<T>>,
-        image: Sink<'_, Complex<T>>,
-    ) -> Result<()> {
-        self.adjoint_with(self.factor(weighting), kspace, image)
-    }
-
-    fn factor(&self, weighting: Weighting) -> Option<Reals<'_, B, T>> {
+    pub(super) fn factor(&self, weighting: Weighting) -> Option<Reals<'_, B, T>> {
         let factor = match weighting {
             Weighting::None => self.phi.as_ref(),
             Weighting::Given => self.weighted.as_ref(),
@@ -342,7 +310,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         factor.map(|f| self.b().view(f))
     }
 
-    fn adjoint_with(
+    pub(super) fn adjoint_with(
         &self,
         factor: Option<Reals<B, T>>,
         kspace: Source<'_, Complex<T>>,
@@ -353,28 +321,35 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         for (arrays, voxels) in self.groups(kspace.len() / self.samples) {
             let mut out = b.output(image.split_off(voxels.len()))?;
             let values = kspace.part(arrays.start * self.samples..arrays.end * self.samples);
-            self.adjoint_of_group(factor, values, b.write(&mut out))?;
+            self.adjoint_of_coils(factor, values, b.write(&mut out))?;
             deliveries.push(out)?;
         }
         deliveries.finish()
     }
 
-    /// The adjoint of the coils of one image with maps, of a batch of coils without.
-    fn adjoint_of_group(
+    /// The images E^H W d of one frame, in the backend's memory.
+    pub fn weighted_adjoint(&self, kspace: Source<'_, Complex<T>>, image: ComplexesMut<B, T>) -> Result<()> {
+        self.adjoint_of_coils(self.factor(Weighting::Given), kspace, image)
+    }
+
+    /// The adjoint of samples times `factor`, in the backend's memory: of all coils of one image with maps, of any
+    /// number of coils and frames without.
+    fn adjoint_of_coils(
         &self,
         factor: Option<Reals<B, T>>,
         kspace: Source<'_, Complex<T>>,
         mut image: ComplexesMut<B, T>,
     ) -> Result<()> {
         let b = self.b();
-        // Taken before anything is written, as above.
+        // Taken before anything is written, so that an output is never half written for want of memory.
         let mut weighed = factor.map(|_| self.sample_batch()).transpose()?;
-        let mut images = self.maps.as_ref().map(|_| self.image_batch()).transpose()?;
-        if self.maps.is_some() {
-            b.clear(image.again());
+        let mut images = self.combined().then(|| self.image_batch()).transpose()?;
+        if self.combined() {
+            b.clear(B::reborrow(&mut image));
         }
         for coils in self.batches(kspace.len() / self.samples) {
             interrupt::check("an adjoint transform")?;
+            let voxels = coils.start * self.voxels..coils.end * self.voxels;
             let values = b.input(kspace.part(coils.start * self.samples..coils.end * self.samples))?;
             let mut values = b.read(&values);
             if let (Some(factor), Some(weighed)) = (factor, &mut weighed) {
@@ -382,31 +357,19 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
                 b.apply_weights(factor, values, b.view_mut(weighed).part(range.clone()));
                 values = b.view(weighed).part(range);
             }
-            self.to_images(coils, values, images.as_mut().map(|i| b.view_mut(i)), image.again())?;
+            match &mut images {
+                Some(images) => {
+                    self.to_image(values, b.view_mut(images).part(0..voxels.len()))?;
+                    self.add_maps(coils, b.view(images).part(0..voxels.len()), B::reborrow(&mut image))?;
+                }
+                None => self.to_image(values, B::reborrow(&mut image).part(voxels))?,
+            }
         }
         Ok(())
     }
 
-    /// Samples of some coils to their images, or with maps (and room for the coils' images) added to the one image.
-    fn to_images(
-        &self,
-        coils: Range<usize>,
-        values: Complexes<B, T>,
-        images: Option<ComplexesMut<B, T>>,
-        image: ComplexesMut<B, T>,
-    ) -> Result<()> {
-        match images {
-            Some(mut images) => {
-                let mut images = images.part(0..coils.len() * self.voxels);
-                self.to_image(values, images.again())?;
-                self.add_maps(coils, images.view(), image)
-            }
-            None => self.to_image(values, image),
-        }
-    }
-
-    /// y = E^H W E x for one image (of any coil, without maps).
-    pub fn normal(&self, x: Complexes<B, T>, mut y: ComplexesMut<B, T>) -> Result<()> {
+    /// y = E^H W E x for one image (of any coil, without maps), in the backend's memory.
+    pub fn apply_normal(&self, x: Complexes<B, T>, mut y: ComplexesMut<B, T>) -> Result<()> {
         let b = self.b();
         let Some(toeplitz) = self.toeplitz()? else { return self.normal_by_transforms(x, y) };
         if self.maps.is_none() {
@@ -415,13 +378,13 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         }
         let mut images = self.image_batch()?;
         let mut products = self.image_batch()?;
-        b.clear(y.again());
+        b.clear(B::reborrow(&mut y));
         for coils in self.batches(self.coils) {
             interrupt::check("E^H W E")?;
             let voxels = 0..coils.len() * self.voxels;
             self.multiply_maps(coils.clone(), x, b.view_mut(&mut images).part(voxels.clone()))?;
             toeplitz.apply(b, b.view(&images).part(voxels.clone()), b.view_mut(&mut products).part(voxels.clone()));
-            self.add_maps(coils, b.view(&products).part(voxels), y.again())?;
+            self.add_maps(coils, b.view(&products).part(voxels), B::reborrow(&mut y))?;
         }
         Ok(())
     }
@@ -430,19 +393,19 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let b = self.b();
         let mut values = self.sample_batch()?;
         let mut weighed = self.squared.as_ref().map(|_| self.sample_batch()).transpose()?;
-        let mut images = self.maps.as_ref().map(|_| self.image_batch()).transpose()?;
-        if self.maps.is_some() {
-            b.clear(y.again());
+        let mut images = self.combined().then(|| self.image_batch()).transpose()?;
+        if self.combined() {
+            b.clear(B::reborrow(&mut y));
         }
-        for coils in self.batches(if self.maps.is_some() { self.coils } else { 1 }) {
+        for coils in self.batches(if self.combined() { self.coils } else { 1 }) {
             interrupt::check("E^H W E")?;
             let (range, voxels) = (0..coils.len() * self.samples, 0..coils.len() * self.voxels);
             let coil_images = match &mut images {
                 Some(images) => {
                     self.multiply_maps(coils.clone(), x, b.view_mut(images).part(voxels.clone()))?;
-                    b.view(images).part(voxels)
+                    b.view(images).part(voxels.clone())
                 }
-                None => x,
+                None => B::shorten(x),
             };
             self.to_samples(coil_images, b.view_mut(&mut values).part(range.clone()))?;
             let mut samples = b.view(&values).part(range.clone());
@@ -450,7 +413,13 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
                 b.apply_weights(b.view(squared), samples, b.view_mut(weighed).part(range.clone()));
                 samples = b.view(weighed).part(range);
             }
-            self.to_images(coils, samples, images.as_mut().map(|i| b.view_mut(i)), y.again())?;
+            match &mut images {
+                Some(images) => {
+                    self.to_image(samples, b.view_mut(images).part(voxels.clone()))?;
+                    self.add_maps(coils, b.view(images).part(voxels), B::reborrow(&mut y))?;
+                }
+                None => self.to_image(samples, B::reborrow(&mut y))?,
+            }
         }
         Ok(())
     }
@@ -504,13 +473,13 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         b.convolver_bytes(dims).saturating_add(making_bytes::<T>(dims))
     }
 
-    fn squared_weight(&self, m: usize) -> f64 {
+    pub(super) fn squared_weight(&self, m: usize) -> f64 {
         let phi = basis_factor(self.basis, self.coordinates.iter().map(|k| k[m].wide()));
         phi * phi * self.weights.as_ref().map_or(1.0, |w| w[m].wide())
     }
 
     /// Makes octants of Q: see [`octant_shift`].
-    fn q_octants(&self) -> Result<impl FnMut([bool; 3], ComplexesMut<B, T>) -> Result<()> + '_> {
+    pub(super) fn q_octants(&self) -> Result<impl FnMut([bool; 3], ComplexesMut<B, T>) -> Result<()> + '_> {
         let b = self.b();
         let k: Vec<B::Array<T>> =
             self.coordinates.iter().map(|k| b.upload(k, "the coordinates")).collect::<Result<_>>()?;
@@ -522,35 +491,6 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             b.ramp(&k, &octant_shift(&self.dims, half), squared, b.view_mut(&mut values));
             self.to_image(b.view(&values), image)
         })
-    }
-
-    /// Q on the doubled grid, [2 nx, 2 ny, 2 nz], displacement delta at index delta + n; for a list of voxels, Q at the
-    /// displacements listed.
-    pub fn q(&self, q: &mut [Complex<T>]) -> Result<()> {
-        let b = self.b();
-        if self.listed {
-            let weight = |m| Complex::new(T::of(self.squared_weight(m)), T::ZERO);
-            let values = try_collect(self.samples, "the weights of Q", (0..self.samples).map(weight))?;
-            let values = b.upload(&values, "the weights of Q")?;
-            let mut image = self.image()?;
-            self.to_image(b.view(&values), b.view_mut(&mut image))?;
-            return b.download(b.view(&image), q);
-        }
-        let n = three_axes(&self.dims);
-        let twice = [0, 1, 2].map(|a| if a < self.dims.len() { 2 * n[a] } else { 1 });
-        let mut image = self.image()?;
-        let mut part = try_vec(self.voxels, Complex::default(), "a part of Q")?;
-        let mut octant = self.q_octants()?;
-        for half in octants(self.dims.len()) {
-            octant(half, b.view_mut(&mut image))?;
-            b.download(b.view(&image), &mut part)?;
-            let first = [0, 1, 2].map(|a| if half[a] || a >= self.dims.len() { 0 } else { n[a] });
-            for (row, from) in part.chunks_exact(n[0]).enumerate() {
-                let (y, z) = (first[1] + row % n[1], first[2] + row / n[1]);
-                q[(z * twice[1] + y) * twice[0] + first[0]..][..n[0]].copy_from_slice(from);
-            }
-        }
-        Ok(())
     }
 
     /// The sum of the samples' weights in E^H W E: its diagonal, without coil maps.
@@ -574,42 +514,12 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         try_collect(self.voxels, "the energies of coil maps", host.iter().map(|z| z.re)).map(Some)
     }
 
-    fn key(&self) -> Key {
+    pub(super) fn key(&self) -> Key {
         Key::new(&self.coordinates, &self.dims, |m| self.squared_weight(m))
     }
 
-    /// Saves Q's spectrum, computing it if need be.
-    pub fn save_q(&self, files: &mut AtomicFiles, path: &Path) -> Result<()> {
-        match self.toeplitz()? {
-            Some(toeplitz) => toeplitz.save(self.b(), files, path, &self.key()),
-            None => bail!(
-                Unsupported,
-                "this plan does not use Q: create it for a grid of voxels and with the Toeplitz normal operator"
-            ),
-        }
-    }
-
-    /// Loads Q's spectrum.
-    pub fn load_q(&self, path: &Path) -> Result<()> {
-        if !self.uses_toeplitz() {
-            bail!(
-                Unsupported,
-                "this plan does not use Q: create it for a grid of voxels and with the Toeplitz normal operator"
-            );
-        }
-        let loaded = Toeplitz::load(self.b(), &self.dims, path, &self.key())?;
-        *self.toeplitz.lock().unwrap_or_else(|e| e.into_inner()) = Some(Arc::new(loaded));
-        Ok(())
-    }
-
-    /// Density weights of the given kind for this trajectory.
-    pub fn density(&self, method: Density) -> Result<Vec<T>> {
-        let k: Vec<&[T]> = self.coordinates.iter().map(|k| &k[..]).collect();
-        density::weights(self.b(), &k, &self.dims, method)
-    }
-
     /// Weights for gridding: the caller's, or Pipe and Menon's, scaled so that an object keeps its scale; times phi.
-    fn gridding_weights(&self) -> Result<Arc<B::Array<T>>> {
+    pub(super) fn gridding_weights(&self) -> Result<Arc<B::Array<T>>> {
         let mut slot = self.gridding.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(made) = &*slot {
             return Ok(made.clone());
@@ -622,7 +532,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             }
             None => {
                 log::info!("no density weights given: computing them by the method of Pipe and Menon");
-                self.density(Density::default())?
+                density::weights(self.b(), &k, &self.dims, Density::default())?
             }
         };
         let phi = |m: usize| basis_factor(self.basis, k.iter().map(|k| k[m].wide()));
@@ -631,83 +541,6 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let made = Arc::new(self.b().upload(&values, "the density weights")?);
         *slot = Some(made.clone());
         Ok(made)
-    }
-
-    /// The gridding reconstruction.
-    pub fn grid(&self, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()> {
-        let weights = self.gridding_weights()?;
-        self.adjoint_with(Some(self.b().view(&*weights)), kspace, image)
-    }
-
-    /// The gridded k-space of one coil, on the oversampled grid, k = 0 in the middle cell, floor(G/2).
-    pub fn grid_kspace(&self, values: Complexes<B, T>, out: &mut [Complex<T>]) -> Result<()> {
-        let Transform::Nufft(nufft) = &self.transform else {
-            bail!(Unsupported, "there is no grid with method exact: create the plan with method nufft");
-        };
-        let b = self.b();
-        let weights = self.gridding_weights()?;
-        let mut batch = self.sample_batch()?;
-        let mut batch = b.view_mut(&mut batch);
-        let mut weighed = batch.part(0..self.samples);
-        b.apply_weights(b.view(&*weights), values, weighed.again());
-        let mut grid = b.zeros::<Complex<T>>(nufft.grid_len(), "the gridded k-space")?;
-        nufft.spread(b, weighed.view(), b.view_mut(&mut grid));
-        let mut host = try_vec(nufft.grid_len(), Complex::default(), "the gridded k-space")?;
-        b.download(b.view(&grid), &mut host)?;
-        let g = &nufft.choice().grid;
-        let row = g[0];
-        for (line, from) in host.chunks_exact(row).enumerate() {
-            let (mut rest, mut at, mut stride) = (line, 0, 1);
-            for &n in &g[1..] {
-                at += (rest % n + n / 2) % n * stride;
-                rest /= n;
-                stride *= n;
-            }
-            let to = &mut out[at * row..][..row];
-            to[row / 2..].copy_from_slice(&from[..row - row / 2]);
-            to[..row / 2].copy_from_slice(&from[row - row / 2..]);
-        }
-        Ok(())
-    }
-}
-
-impl<T: Real, B: Backend<T>> System<T, B> for Encoding<T, B> {
-    fn b(&self) -> &B {
-        &self.backend
-    }
-    fn dims(&self) -> &[usize] {
-        &self.dims
-    }
-    fn listed(&self) -> bool {
-        self.listed
-    }
-    fn voxels(&self) -> usize {
-        self.voxels
-    }
-    fn images(&self) -> usize {
-        Encoding::images(self)
-    }
-    fn kspace_len(&self) -> usize {
-        self.samples * self.coils
-    }
-    fn prepare_normal(&self) -> Result<()> {
-        self.toeplitz().map(|_| ())
-    }
-    fn check_memory(&self, bytes: usize, what: &str) -> Result<()> {
-        MemoryLimit { held: self.bytes_held(), ..self.limit }.check(bytes, what)
-    }
-    fn mean_diagonal(&self) -> Result<f64> {
-        Ok(self.weight_sum() * mean_energy(&[self.map_energies()?]))
-    }
-    fn right_hand_side(&self, kspace: Source<'_, Complex<T>>, mut image: ComplexesMut<B, T>) -> Result<()> {
-        for (arrays, voxels) in self.groups(kspace.len() / self.samples) {
-            let values = kspace.part(arrays.start * self.samples..arrays.end * self.samples);
-            self.adjoint_of_group(self.factor(Weighting::Given), values, image.part(voxels))?;
-        }
-        Ok(())
-    }
-    fn normal(&self, x: Complexes<B, T>, y: ComplexesMut<B, T>) -> Result<()> {
-        Encoding::normal(self, x, y)
     }
 }
 
@@ -729,7 +562,7 @@ pub(crate) struct MemoryLimit {
 }
 
 impl MemoryLimit {
-    fn check(&self, extra: usize, what: &str) -> Result<()> {
+    pub fn check(&self, extra: usize, what: &str) -> Result<()> {
         let needed = self.held.saturating_add(extra);
         match self.bytes {
             Some(limit) if needed > limit => bail!(

@@ -54,30 +54,48 @@ pub struct PlanInfo {
     pub seconds: f64,
 }
 
-/// A plan on some backend, for the caller's arrays, whose sizes and numbers have been checked.
+/// What computes for a plan, on some backend. Arrays are a caller's; their sizes and numbers have been checked.
 #[doc(hidden)]
 #[allow(missing_docs, private_interfaces)]
 pub trait Engine<T: Real>: Send + Sync {
     fn info(&self) -> PlanInfo;
-    fn samples(&self) -> usize;
-    fn image_len(&self) -> usize;
-    fn kspace_len(&self) -> usize;
-    fn q_len(&self) -> usize;
-    fn first_beyond(&self, values: Source<'_, Complex<T>>, limit: T) -> Result<Option<(usize, Complex<T>)>>;
-    fn check_room(&self, bytes: usize, what: &str) -> Result<()>;
+    /// Refuses `bytes` for `what` beyond the caller's memory limit.
+    fn check_memory(&self, bytes: usize, what: &str) -> Result<()>;
+    /// Waits until the backend has done all that it was asked.
     fn wait(&self) -> Result<()>;
+    /// The first number of an array on a GPU that is not below `limit` in magnitude, and its index.
+    fn first_beyond(&self, values: Source<'_, Complex<T>>, limit: T) -> Result<Option<(usize, Complex<T>)>>;
+
+    /// s = E x: `image` [voxels, images, frames], `kspace` [samples, coils, frames].
     fn forward(&self, image: Source<'_, Complex<T>>, kspace: Sink<'_, Complex<T>>) -> Result<()>;
+    /// x = E^H d or E^H W d, of the same shapes.
     fn adjoint(&self, weighting: Weighting, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()>;
+    /// The gridding reconstruction, of the same shapes.
     fn grid(&self, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()>;
+    /// The gridded k-space of one coil, on the oversampled grid, k = 0 in the middle cell, floor(G/2).
     fn grid_kspace(&self, values: &[Complex<T>], grid: &mut [Complex<T>]) -> Result<()>;
+    /// The factors along an axis by which an image is multiplied after the FFT of gridded k-space.
     fn window_correction(&self, axis: usize) -> Result<Vec<f64>>;
+
+    /// Makes Q where E^H W E goes through it.
     fn prepare_normal(&self) -> Result<()>;
+    /// y = E^H W E x for any number of images.
     fn normal(&self, x: Source<'_, Complex<T>>, y: Sink<'_, Complex<T>>) -> Result<()>;
+    /// The mean of the diagonal of E^H W E over the voxels that coils see.
+    fn mean_diagonal(&self) -> Result<f64>;
+    /// Q on the doubled grid, [2 nx, 2 ny, 2 nz], displacement delta at index delta + n; for a list of voxels, Q at the
+    /// displacements listed.
     fn q(&self, q: &mut [Complex<T>]) -> Result<()>;
+    /// Saves Q's spectrum, computing it if need be.
     fn save_q(&self, files: &mut AtomicFiles, path: &Path) -> Result<()>;
+    /// Loads Q's spectrum.
     fn load_q(&self, path: &Path) -> Result<()>;
+
+    /// Density weights for this trajectory.
     fn density(&self, method: Density) -> Result<Vec<T>>;
+    /// Coil sensitivities from the data of `frames` frames.
     fn coil_maps(&self, kspace: &[Complex<T>], frames: usize, calibration: usize) -> Result<Vec<Complex<T>>>;
+    /// Solves for all images of all frames, Q being there where it is used and lambda absolute.
     fn cg(
         &self,
         kspace: Source<'_, Complex<T>>,

@@ -105,7 +105,7 @@ fn chosen<T: Real, B: Backend<T>>(
     options: &Options,
     exact: bool,
 ) -> Result<Option<Choice>> {
-    // The tolerance is checked for exact sums too: a nonsensical one is a mistake of the caller's either way.
+    // The tolerance is checked for exact sums as well: an impossible one is a mistake in any case.
     let started = Instant::now();
     let choice = match exact {
         true if (0.0..1.0).contains(&options.tolerance) => None,

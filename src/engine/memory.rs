@@ -34,14 +34,14 @@ impl ScanSize {
 ///
 /// Each is the peak of an operation, the plan included, of a plan that serves this one operation. On GPUs memory counts
 /// that is idle meanwhile: what the making of a plan took stays with it, and is given back where memory lacks. How much
-/// of it there is depends on where samples lie, too: the figures are those of evenly spread or radial ones, and up to a
+/// of it there is depends on where samples lie: the figures are those of evenly spread or radial ones, and up to a
 /// quarter more. What a plan keeps for later calls is small beside that but for Q: once [`crate::Plan::normal`] or
 /// [`crate::Plan::cg`] were called, other operations take `q` more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemoryPeaks {
     /// While the plan is made; no less than what it then holds.
     pub plan: usize,
-    /// [`crate::Plan::forward`], [`crate::Plan::fhd`] and [`crate::Plan::weighted_fhd`].
+    /// [`crate::Plan::forward`], [`crate::Plan::adjoint`] and [`crate::Plan::weighted_adjoint`].
     pub transform: usize,
     /// [`crate::Plan::grid`]: without weights in the geometry with those of Pipe and Menon, which it then makes.
     pub grid: usize,
@@ -131,7 +131,7 @@ impl Needs {
             None => b.direct_sum_bytes(size.samples, &size.dims, size.listed),
         };
         let transform = transform.saturating_add(SMALL_THINGS);
-        Ok(Needs { size: size.clone(), batch, real: size_of::<T>(), apart: b.is_apart(), transform })
+        Ok(Needs { size: size.clone(), batch, real: size_of::<T>(), apart: b.is_gpu(), transform })
     }
 
     fn complex(&self) -> usize {

@@ -1,6 +1,6 @@
 //! A scan divided among several backends of one kind (GPUs): coils with NUFFT, voxels with exact sums.
 //!
-//! Each part is an [`Encoding`] of its own. Parts that write different arrays of the caller's run side by side in
+//! Each part is an [`Encoding`]. Parts that write different arrays of the caller run side by side in
 //! threads; where they add up to one image or to the same samples, the first part's backend collects and adds them,
 //! always in the order of the parts, so that results have the same bits on every call (but not for another number of
 //! GPUs). Conjugate gradients with coil maps keep their vectors on the first part's backend: the others get the
@@ -12,15 +12,16 @@ use super::coil_maps;
 use super::encoding::{mean_energy, Encoding};
 use super::interface::{Engine, PlanInfo, Weighting};
 use super::memory::Memory;
-use crate::backend::{Backend, Complexes, ComplexesMut, Sink, Source};
+use super::one_backend::normal_of_images;
+use crate::backend::{Backend, Complexes, ComplexesMut, Sink, Source, Span};
 use crate::base::atomic_file::AtomicFiles;
-use crate::base::error::{bail, try_reserve, Result};
+use crate::base::error::{bail, try_reserve, try_vec, Result};
 use crate::base::geometry::Geometry;
 use crate::base::interrupt;
 use crate::base::options::Options;
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
-use crate::reconstruction::cg::{self, CgOptions, CgReport, Progress, System};
+use crate::reconstruction::cg::{CgOptions, CgReport, Equations, Progress};
 use crate::reconstruction::density::Density;
 use num_complex::Complex;
 use std::ops::{ControlFlow, Range};
@@ -231,7 +232,7 @@ impl<T: Real, B: Backend<T>> Divided<T, B> {
         }
     }
 
-    /// The parts' jobs where each has arrays of the caller's of its own: `len` elements for each of its coils (or
+    /// The parts' jobs where each part has its own range of the caller's arrays: `len` elements for each of its coils (or
     /// voxels) in `from`, all of it where None, and so in `to`; for each frame (or coil).
     fn jobs<'a>(
         &self,
@@ -277,8 +278,8 @@ impl<T: Real, B: Backend<T>> Divided<T, B> {
                     for f in 0..frames {
                         let own =
                             f * frame + part.range.start * self.samples..f * frame + part.range.end * self.samples;
-                        let mut all = b.view_mut(&mut x);
-                        run(&part.encoding, kspace.part(own), b.own(all.part(f * self.voxels..(f + 1) * self.voxels)))?;
+                        let image = b.view_mut(&mut x).part(f * self.voxels..(f + 1) * self.voxels);
+                        run(&part.encoding, kspace.part(own), b.sink(image))?;
                     }
                     Ok(x)
                 })?;
@@ -296,13 +297,62 @@ impl<T: Real, B: Backend<T>> Divided<T, B> {
                             let d = b.input(d)?;
                             let mut moved = b.zeros::<Complex<T>>(each, "modulated samples")?;
                             b.multiply(b.read(&d), b.view(ramp), b.view_mut(&mut moved));
-                            run(&part.encoding, b.own_source(b.view(&moved)), x)
+                            run(&part.encoding, b.source(b.view(&moved)), x)
                         }
                     })
                 })?;
                 Ok(())
             }
         }
+    }
+
+    /// The images E^H W d of one frame, in the memory of the first backend.
+    fn weighted_adjoint(&self, kspace: Source<'_, Complex<T>>, image: ComplexesMut<B, T>) -> Result<()> {
+        let mut host = try_vec(image.len(), Complex::default(), "E^H W d")?;
+        self.adjoint(Weighting::Given, kspace, (&mut host).into())?;
+        let b = self.undivided().b();
+        let there = b.input((&host).into())?;
+        b.copy(b.read(&there), image);
+        b.wait()
+    }
+
+    /// y = E^H W E x for one image, in the memory of the first backend.
+    fn apply_normal(&self, x: Complexes<B, T>, mut y: ComplexesMut<B, T>) -> Result<()> {
+        if self.share == Share::Voxels || !self.combined {
+            // Without maps every coil's image has the same operator: there is nothing to divide within one.
+            return self.undivided().apply_normal(x, y);
+        }
+        let b = self.undivided().b();
+        let mut exchange = self.exchange.lock().unwrap_or_else(|e| e.into_inner());
+        if exchange.is_empty() {
+            for part in &self.parts[1..] {
+                let own = || part.encoding.b().zeros(self.voxels, "a direction");
+                exchange.push([own()?, own()?, b.zeros(self.voxels, "a part's share")?]);
+            }
+        }
+        for (part, [direction, ..]) in self.parts[1..].iter().zip(exchange.iter_mut()) {
+            let own = part.encoding.b();
+            // After all that was asked of the first before, the sums of the shares before among it.
+            own.fetch(b, B::shorten(x), own.view_mut(direction));
+        }
+        // Asking takes time too, so that each part has a thread that does.
+        std::thread::scope(|scope| {
+            let ask = |(part, [direction, share, here]): (&'_ Part<T, B>, &'_ mut [B::Array<Complex<T>>; 3])| {
+                let own = part.encoding.b();
+                part.encoding.apply_normal(own.view(direction), own.view_mut(share))?;
+                own.send(own.view(share), b, b.view_mut(here));
+                Ok(())
+            };
+            let asking: Vec<_> =
+                self.parts[1..].iter().zip(exchange.iter_mut()).map(|p| scope.spawn(move || ask(p))).collect();
+            let mine = self.first().apply_normal(B::shorten(x), B::reborrow(&mut y));
+            asking.into_iter().map(join).chain([mine]).collect::<Result<()>>()
+        })?;
+        for (part, [_, _, here]) in self.parts[1..].iter().zip(exchange.iter()) {
+            b.follow(part.encoding.b());
+            b.axpy(1.0, b.view(here), B::reborrow(&mut y));
+        }
+        Ok(())
     }
 }
 
@@ -319,31 +369,19 @@ fn on_device<A>() -> Result<A> {
 
 impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
     fn info(&self) -> PlanInfo {
-        let infos: Vec<PlanInfo> = self.parts.iter().map(|p| Engine::info(&p.encoding)).collect();
+        let infos: Vec<PlanInfo> = self.parts.iter().map(|part| part.encoding.info()).collect();
         PlanInfo {
             device: infos.iter().map(|i| i.device.as_str()).collect::<Vec<_>>().join(", "),
             host_bytes: infos.iter().map(|i| i.host_bytes).sum(),
             device_bytes: infos.iter().map(|i| i.device_bytes).sum(),
-            ..Engine::info(self.undivided())
+            ..self.undivided().info()
         }
-    }
-    fn samples(&self) -> usize {
-        self.samples
-    }
-    fn image_len(&self) -> usize {
-        self.voxels * self.images()
-    }
-    fn kspace_len(&self) -> usize {
-        self.samples * self.coils
-    }
-    fn q_len(&self) -> usize {
-        Engine::q_len(self.undivided())
     }
     fn first_beyond(&self, _values: Source<'_, Complex<T>>, _limit: T) -> Result<Option<(usize, Complex<T>)>> {
         on_device()
     }
-    fn check_room(&self, bytes: usize, what: &str) -> Result<()> {
-        self.check_memory(bytes, what)
+    fn check_memory(&self, bytes: usize, what: &str) -> Result<()> {
+        self.undivided().check_memory(bytes, what)
     }
     fn wait(&self) -> Result<()> {
         self.parts.iter().map(|part| &part.encoding).chain(&self.whole).try_for_each(|all| all.b().wait())
@@ -366,8 +404,8 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
             let mut s = b.zeros::<Complex<T>>(kspace.len(), "a part's samples")?;
             for i in 0..images {
                 let x = image.part(i * self.voxels + part.range.start..i * self.voxels + part.range.end);
-                let mut all = b.view_mut(&mut s);
-                part.encoding.forward(x, b.own(all.part(i * each..(i + 1) * each)))?;
+                let samples = b.view_mut(&mut s).part(i * each..(i + 1) * each);
+                part.encoding.forward(x, b.sink(samples))?;
             }
             let Some([_, ramp]) = &part.ramps else { return Ok(s) };
             let mut moved = b.zeros::<Complex<T>>(kspace.len(), "modulated samples")?;
@@ -387,16 +425,28 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
         }
     }
     fn grid_kspace(&self, values: &[Complex<T>], grid: &mut [Complex<T>]) -> Result<()> {
-        Engine::grid_kspace(self.undivided(), values, grid)
+        self.undivided().grid_kspace(values, grid)
     }
     fn window_correction(&self, axis: usize) -> Result<Vec<f64>> {
         self.undivided().window_correction(axis)
     }
     fn prepare_normal(&self) -> Result<()> {
-        System::prepare_normal(self)
+        match &self.whole {
+            Some(whole) => whole.prepare_normal(),
+            None => self.each(vec![(); self.parts.len()], |part, ()| part.encoding.prepare_normal()).map(|_| ()),
+        }
     }
     fn normal(&self, x: Source<'_, Complex<T>>, y: Sink<'_, Complex<T>>) -> Result<()> {
-        cg::normal_of_images(self, x, y)
+        normal_of_images(self.undivided().b(), self.voxels, x, y, |x, y| self.apply_normal(x, y))
+    }
+    fn mean_diagonal(&self) -> Result<f64> {
+        match &self.whole {
+            Some(whole) => whole.mean_diagonal(),
+            None => {
+                let parts = self.parts.iter().map(|part| part.encoding.map_energies());
+                Ok(self.first().weight_sum() * mean_energy(&parts.collect::<Result<Vec<_>>>()?))
+            }
+        }
     }
     fn q(&self, q: &mut [Complex<T>]) -> Result<()> {
         self.undivided().q(q)
@@ -424,93 +474,19 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
         report: &mut CgReport,
         progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<()> {
-        cg::solve(self, kspace, image, options, report, progress)
-    }
-}
-
-impl<T: Real, B: Backend<T>> System<T, B> for Divided<T, B> {
-    fn b(&self) -> &B {
-        self.undivided().b()
-    }
-    fn dims(&self) -> &[usize] {
-        &self.dims
-    }
-    fn listed(&self) -> bool {
-        self.listed
-    }
-    fn voxels(&self) -> usize {
-        self.voxels
-    }
-    fn images(&self) -> usize {
-        Divided::images(self)
-    }
-    fn kspace_len(&self) -> usize {
-        self.samples * self.coils
-    }
-    fn prepare_normal(&self) -> Result<()> {
-        match &self.whole {
-            Some(whole) => System::prepare_normal(whole),
-            None => {
-                self.each(vec![(); self.parts.len()], |part, ()| System::prepare_normal(&part.encoding)).map(|_| ())
-            }
-        }
-    }
-    fn check_memory(&self, bytes: usize, what: &str) -> Result<()> {
-        self.undivided().check_memory(bytes, what)
-    }
-    fn mean_diagonal(&self) -> Result<f64> {
-        match &self.whole {
-            Some(whole) => whole.mean_diagonal(),
-            None => {
-                let parts = self.parts.iter().map(|part| part.encoding.map_energies());
-                Ok(self.first().weight_sum() * mean_energy(&parts.collect::<Result<Vec<_>>>()?))
-            }
-        }
-    }
-    fn right_hand_side(&self, kspace: Source<'_, Complex<T>>, image: ComplexesMut<B, T>) -> Result<()> {
-        let mut host = crate::base::error::try_vec(image.len(), Complex::default(), "E^H W d")?;
-        Engine::adjoint(self, Weighting::Given, kspace, (&mut host).into())?;
-        let b = System::b(self);
-        let there = b.input((&host).into())?;
-        b.copy(b.read(&there), image);
-        b.wait()
-    }
-    fn normal(&self, x: Complexes<B, T>, mut y: ComplexesMut<B, T>) -> Result<()> {
-        if self.share == Share::Voxels || !self.combined {
-            // Without maps every coil's image has the same operator: there is nothing to divide within one.
-            return System::normal(self.undivided(), x, y);
-        }
-        let b = System::b(self);
-        let mut exchange = self.exchange.lock().unwrap_or_else(|e| e.into_inner());
-        if exchange.is_empty() {
-            for part in &self.parts[1..] {
-                let own = || part.encoding.b().zeros(self.voxels, "a direction");
-                exchange.push([own()?, own()?, b.zeros(self.voxels, "a part's share")?]);
-            }
-        }
-        for (part, [direction, ..]) in self.parts[1..].iter().zip(exchange.iter_mut()) {
-            let own = part.encoding.b();
-            // After all that was asked of the first before, the sums of the shares before among it.
-            own.fetch(b, x, own.view_mut(direction));
-        }
-        // Asking takes time too, so that each part has a thread that does.
-        std::thread::scope(|scope| {
-            let ask = |(part, [direction, share, here]): (&'_ Part<T, B>, &'_ mut [B::Array<Complex<T>>; 3])| {
-                let own = part.encoding.b();
-                System::normal(&part.encoding, own.view(direction), own.view_mut(share))?;
-                own.send(own.view(share), b, b.view_mut(here));
-                Ok(())
-            };
-            let asking: Vec<_> =
-                self.parts[1..].iter().zip(exchange.iter_mut()).map(|p| scope.spawn(move || ask(p))).collect();
-            let mine = System::normal(self.first(), x, y.again());
-            asking.into_iter().map(join).chain([mine]).collect::<Result<()>>()
-        })?;
-        for (part, [_, _, here]) in self.parts[1..].iter().zip(exchange.iter()) {
-            b.follow(part.encoding.b());
-            b.axpy(1.0, b.view(here), y.again());
-        }
-        Ok(())
+        let equations = Equations {
+            engine: self,
+            normal: Self::apply_normal,
+            weighted_adjoint: Self::weighted_adjoint,
+            backend: self.undivided().b(),
+            dims: &self.dims,
+            listed: self.listed,
+            voxels: self.voxels,
+            images: self.images(),
+            kspace_len: self.samples * self.coils,
+        };
+        self.check_memory(equations.bytes(kspace.len()), "the conjugate gradient solution")?;
+        equations.solve(kspace, image, options, report, progress)
     }
 }
 

@@ -1,28 +1,32 @@
-//! The engine on one backend: an encoding.
+//! What a plan on one backend does with a caller's arrays.
 
 use super::coil_maps;
-use super::encoding::Encoding;
+use super::encoding::{mean_energy, Encoding};
 use super::interface::{Engine, PlanInfo, Weighting};
-use crate::backend::{Backend, Sink, Source};
+use crate::backend::{Backend, Complexes, ComplexesMut, Deliveries, Sink, Source, Span};
 use crate::base::atomic_file::AtomicFiles;
-use crate::base::error::Result;
+use crate::base::error::{bail, try_collect, try_vec, Result};
+use crate::base::interrupt;
 use crate::base::options::Method;
 use crate::base::real::Real;
-use crate::reconstruction::cg::{self, CgOptions, CgReport, Progress};
-use crate::reconstruction::density::Density;
+use crate::base::sizes::three_axes;
+use crate::nufft::toeplitz::{octants, Toeplitz};
+use crate::reconstruction::cg::{CgOptions, CgReport, Equations, Progress};
+use crate::reconstruction::density::{self, Density};
 use num_complex::Complex;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
 impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
     fn info(&self) -> PlanInfo {
         let choice = self.choice();
         PlanInfo {
             method: if choice.is_some() { Method::Nufft } else { Method::Exact },
-            on_gpu: self.backend.is_apart(),
-            device: self.backend.device_name(),
-            simd: self.backend.simd_name(),
-            threads: self.backend.threads(),
+            on_gpu: self.b().is_gpu(),
+            device: self.b().device_name(),
+            simd: self.b().simd_name(),
+            threads: self.b().threads(),
             window: choice.map(|c| c.shape.window()),
             width: choice.map_or(0, |c| c.shape.width()),
             grid: choice.map_or(Vec::new(), |c| c.grid.clone()),
@@ -36,68 +40,170 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
             seconds: 0.0,
         }
     }
-    fn samples(&self) -> usize {
-        self.samples
+
+    fn check_memory(&self, bytes: usize, what: &str) -> Result<()> {
+        self.limit().check(bytes, what)
     }
-    fn image_len(&self) -> usize {
-        self.voxels * self.images()
+
+    fn wait(&self) -> Result<()> {
+        self.b().wait()
     }
-    fn kspace_len(&self) -> usize {
-        self.samples * self.coils
-    }
-    fn q_len(&self) -> usize {
-        self.voxels << if self.listed { 0 } else { self.dims.len() }
-    }
+
     fn first_beyond(&self, values: Source<'_, Complex<T>>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
         let values = self.b().input(values)?;
         self.b().first_beyond(self.b().read(&values), limit)
     }
-    fn check_room(&self, bytes: usize, what: &str) -> Result<()> {
-        cg::System::check_memory(self, bytes, what)
+
+    // Results of one batch are on their way while the next is computed.
+    fn forward(&self, image: Source<'_, Complex<T>>, mut kspace: Sink<'_, Complex<T>>) -> Result<()> {
+        let b = self.b();
+        // Taken before anything is written, so that an output is never half written for want of memory.
+        let mut images = self.combined().then(|| self.image_batch()).transpose()?;
+        let mut values = self.phi.as_ref().map(|_| self.sample_batch()).transpose()?;
+        let mut deliveries = Deliveries::new(b);
+        for (arrays, voxels) in self.groups(kspace.len() / self.samples) {
+            let x = b.input(image.part(voxels))?;
+            for coils in self.batches(arrays.len()) {
+                interrupt::check("a forward transform")?;
+                let mut out = b.output(kspace.split_off(coils.len() * self.samples))?;
+                let x = match &mut images {
+                    Some(images) => {
+                        let voxels = 0..coils.len() * self.voxels;
+                        self.multiply_maps(coils.clone(), b.read(&x), b.view_mut(images).part(voxels.clone()))?;
+                        b.view(images).part(voxels)
+                    }
+                    None => b.read(&x),
+                };
+                match (&self.phi, &mut values) {
+                    (Some(phi), Some(values)) => {
+                        let range = 0..coils.len() * self.samples;
+                        self.to_samples(x, b.view_mut(values).part(range.clone()))?;
+                        b.apply_weights(b.view(phi), b.view(values).part(range), b.write(&mut out));
+                    }
+                    _ => self.to_samples(x, b.write(&mut out))?,
+                }
+                deliveries.push(out)?;
+            }
+        }
+        deliveries.finish()
     }
-    fn wait(&self) -> Result<()> {
-        self.b().wait()
-    }
-    fn forward(&self, image: Source<'_, Complex<T>>, kspace: Sink<'_, Complex<T>>) -> Result<()> {
-        Encoding::forward(self, image, kspace)
-    }
+
     fn adjoint(&self, weighting: Weighting, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()> {
-        Encoding::adjoint(self, weighting, kspace, image)
+        self.adjoint_with(self.factor(weighting), kspace, image)
     }
+
     fn grid(&self, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()> {
-        Encoding::grid(self, kspace, image)
+        let weights = self.gridding_weights()?;
+        self.adjoint_with(Some(self.b().view(&*weights)), kspace, image)
     }
-    fn grid_kspace(&self, values: &[Complex<T>], grid: &mut [Complex<T>]) -> Result<()> {
-        let d = self.b().input(values.into())?;
-        Encoding::grid_kspace(self, self.b().read(&d), grid)
+
+    fn grid_kspace(&self, values: &[Complex<T>], out: &mut [Complex<T>]) -> Result<()> {
+        let Some(nufft) = self.nufft() else {
+            bail!(Unsupported, "there is no grid with method exact: create the plan with method nufft");
+        };
+        let b = self.b();
+        let weights = self.gridding_weights()?;
+        let values = b.input(values.into())?;
+        let mut weighed = self.sample_batch()?;
+        let all = 0..self.samples;
+        b.apply_weights(b.view(&*weights), b.read(&values), b.view_mut(&mut weighed).part(all.clone()));
+        let mut grid = b.zeros::<Complex<T>>(nufft.grid_len(), "the gridded k-space")?;
+        nufft.spread(b, b.view(&weighed).part(all), b.view_mut(&mut grid));
+        let mut host = try_vec(nufft.grid_len(), Complex::default(), "the gridded k-space")?;
+        b.download(b.view(&grid), &mut host)?;
+        let g = &nufft.choice().grid;
+        let row = g[0];
+        for (line, from) in host.chunks_exact(row).enumerate() {
+            let (mut rest, mut at, mut stride) = (line, 0, 1);
+            for &n in &g[1..] {
+                at += (rest % n + n / 2) % n * stride;
+                rest /= n;
+                stride *= n;
+            }
+            let to = &mut out[at * row..][..row];
+            to[row / 2..].copy_from_slice(&from[..row - row / 2]);
+            to[..row / 2].copy_from_slice(&from[row - row / 2..]);
+        }
+        Ok(())
     }
+
     fn window_correction(&self, axis: usize) -> Result<Vec<f64>> {
         match self.choice() {
             Some(c) if axis < self.dims.len() => c.shape.correction(self.dims[axis], c.grid[axis]),
             _ => Ok(Vec::new()),
         }
     }
+
     fn prepare_normal(&self) -> Result<()> {
         self.toeplitz().map(|_| ())
     }
+
     fn normal(&self, x: Source<'_, Complex<T>>, y: Sink<'_, Complex<T>>) -> Result<()> {
-        cg::normal_of_images(self, x, y)
+        normal_of_images(self.b(), self.voxels, x, y, |x, y| self.apply_normal(x, y))
     }
+
+    fn mean_diagonal(&self) -> Result<f64> {
+        Ok(self.weight_sum() * mean_energy(&[self.map_energies()?]))
+    }
+
     fn q(&self, q: &mut [Complex<T>]) -> Result<()> {
-        Encoding::q(self, q)
+        let b = self.b();
+        if self.listed {
+            let weight = |m| Complex::new(T::of(self.squared_weight(m)), T::ZERO);
+            let values = try_collect(self.samples, "the weights of Q", (0..self.samples).map(weight))?;
+            let values = b.upload(&values, "the weights of Q")?;
+            let mut image = self.image()?;
+            self.to_image(b.view(&values), b.view_mut(&mut image))?;
+            return b.download(b.view(&image), q);
+        }
+        let n = three_axes(&self.dims);
+        let twice = [0, 1, 2].map(|a| if a < self.dims.len() { 2 * n[a] } else { 1 });
+        let mut image = self.image()?;
+        let mut part = try_vec(self.voxels, Complex::default(), "a part of Q")?;
+        let mut octant = self.q_octants()?;
+        for half in octants(self.dims.len()) {
+            octant(half, b.view_mut(&mut image))?;
+            b.download(b.view(&image), &mut part)?;
+            let first = [0, 1, 2].map(|a| if half[a] || a >= self.dims.len() { 0 } else { n[a] });
+            for (row, from) in part.chunks_exact(n[0]).enumerate() {
+                let (y, z) = (first[1] + row % n[1], first[2] + row / n[1]);
+                q[(z * twice[1] + y) * twice[0] + first[0]..][..n[0]].copy_from_slice(from);
+            }
+        }
+        Ok(())
     }
+
     fn save_q(&self, files: &mut AtomicFiles, path: &Path) -> Result<()> {
-        Encoding::save_q(self, files, path)
+        match self.toeplitz()? {
+            Some(toeplitz) => toeplitz.save(self.b(), files, path, &self.key()),
+            None => bail!(
+                Unsupported,
+                "this plan does not use Q: create it for a grid of voxels and with the Toeplitz normal operator"
+            ),
+        }
     }
+
     fn load_q(&self, path: &Path) -> Result<()> {
-        Encoding::load_q(self, path)
+        if !self.uses_toeplitz() {
+            bail!(
+                Unsupported,
+                "this plan does not use Q: create it for a grid of voxels and with the Toeplitz normal operator"
+            );
+        }
+        let loaded = Toeplitz::load(self.b(), &self.dims, path, &self.key())?;
+        *self.toeplitz.lock().unwrap_or_else(|e| e.into_inner()) = Some(Arc::new(loaded));
+        Ok(())
     }
+
     fn density(&self, method: Density) -> Result<Vec<T>> {
-        Encoding::density(self, method)
+        let k: Vec<&[T]> = self.coordinates.iter().map(|k| &k[..]).collect();
+        density::weights(self.b(), &k, &self.dims, method)
     }
+
     fn coil_maps(&self, kspace: &[Complex<T>], frames: usize, calibration: usize) -> Result<Vec<Complex<T>>> {
         coil_maps::estimate(self, self.coils, kspace, frames, calibration)
     }
+
     fn cg(
         &self,
         kspace: Source<'_, Complex<T>>,
@@ -106,6 +212,36 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
         report: &mut CgReport,
         progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<()> {
-        cg::solve(self, kspace, image, options, report, progress)
+        let equations = Equations {
+            engine: self,
+            normal: Self::apply_normal,
+            weighted_adjoint: Self::weighted_adjoint,
+            backend: self.b(),
+            dims: &self.dims,
+            listed: self.listed,
+            voxels: self.voxels,
+            images: self.images(),
+            kspace_len: self.samples * self.coils,
+        };
+        self.check_memory(equations.bytes(kspace.len()), "the conjugate gradient solution")?;
+        equations.solve(kspace, image, options, report, progress)
     }
+}
+
+/// y = E^H W E x for any number of images, of `voxels` elements each, `apply` being that of one.
+pub(super) fn normal_of_images<T: Real, B: Backend<T>>(
+    b: &B,
+    voxels: usize,
+    x: Source<'_, Complex<T>>,
+    mut y: Sink<'_, Complex<T>>,
+    apply: impl Fn(Complexes<B, T>, ComplexesMut<B, T>) -> Result<()>,
+) -> Result<()> {
+    let mut deliveries = Deliveries::new(b);
+    for first in (0..x.len()).step_by(voxels) {
+        interrupt::check("E^H W E")?;
+        let (x, mut out) = (b.input(x.part(first..first + voxels))?, b.output(y.split_off(voxels))?);
+        apply(b.read(&x), b.write(&mut out))?;
+        deliveries.push(out)?;
+    }
+    deliveries.finish()
 }

@@ -73,7 +73,7 @@ impl Arrays {
         Ok(unsafe { Source::device(pointer, len) })
     }
 
-    /// An array that is written, likewise.
+    /// An array that is written, checked as one that is read.
     ///
     /// # Safety
     /// As for [`Arrays::output`], in that memory.
@@ -135,17 +135,6 @@ pub(super) fn size(name: &str, value: u64) -> Result<usize> {
     }
 }
 
-/// Looks an enumeration's value up among those known.
-pub(super) fn choice<V: Copy>(field: &str, value: u32, known: &[(u32, &str, V)]) -> Result<V> {
-    match known.iter().find(|(number, ..)| *number == value) {
-        Some((_, _, v)) => Ok(*v),
-        None => {
-            let names: Vec<String> = known.iter().map(|(number, name, _)| format!("{number} ({name})")).collect();
-            bail!(UnknownValue, "{field} is {value}, which this version does not know: use {}", names.join(", "))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,14 +164,5 @@ mod tests {
             }
         }
         assert_eq!((y[3], y[4]), (2.0, 3.0));
-    }
-
-    #[test]
-    fn unknown_values_are_listed() {
-        let known = [(0, "AUTO", 'a'), (2, "CPU", 'c')];
-        assert_eq!(choice("device", 2, &known).unwrap(), 'c');
-        let e = choice("device", 1, &known).unwrap_err();
-        assert_eq!(e.kind(), UnknownValue);
-        assert!(e.message().starts_with("device is 1,") && e.message().ends_with("0 (AUTO), 2 (CPU)"), "{e}");
     }
 }

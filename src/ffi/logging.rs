@@ -2,7 +2,7 @@
 
 use super::structs::recon_log_callback;
 use crate::base::error::{bail, Result};
-use log::{Level, LevelFilter, Log, Metadata, Record};
+use log::{LevelFilter, Log, Metadata, Record};
 use std::cell::Cell;
 use std::ffi::{c_void, CString};
 use std::sync::{OnceLock, PoisonError, RwLock};
@@ -16,7 +16,7 @@ struct Target {
 // SAFETY: the caller of recon_set_log_callback promises that the callback may be called with this pointer from any
 // thread.
 unsafe impl Send for Target {}
-// SAFETY: likewise, from several threads at once.
+// SAFETY: the caller promised a function for several threads at once.
 unsafe impl Sync for Target {}
 
 static TARGET: RwLock<Option<Target>> = RwLock::new(None);
@@ -58,18 +58,7 @@ pub(super) fn set(callback: recon_log_callback, user_data: *mut c_void, level: u
     if INSIDE.get() {
         bail!(InvalidArgument, "the log callback cannot replace itself: call recon_set_log_callback from outside it");
     }
-    let level = super::arrays::choice(
-        "level",
-        level,
-        &[
-            (0, "RECON_LOG_OFF", LevelFilter::Off),
-            (Level::Error as u32, "RECON_LOG_ERROR", LevelFilter::Error),
-            (Level::Warn as u32, "RECON_LOG_WARNING", LevelFilter::Warn),
-            (Level::Info as u32, "RECON_LOG_INFO", LevelFilter::Info),
-            (Level::Debug as u32, "RECON_LOG_DEBUG", LevelFilter::Debug),
-            (Level::Trace as u32, "RECON_LOG_TRACE", LevelFilter::Trace),
-        ],
-    )?;
+    let level = super::enumerations::choice("level", level)?;
     // Several threads may come here at once: the first installs, the others wait for it.
     if !INSTALLED.get_or_init(|| log::set_logger(&Forward).is_ok()) {
         bail!(Unsupported, "this program has a logger of the Rust crate log already: recon's messages go there");

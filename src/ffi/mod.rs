@@ -7,27 +7,33 @@
 #![allow(clippy::missing_safety_doc)]
 
 mod arrays;
+#[doc(hidden)]
+pub mod enumerations;
 mod logging;
 mod scan;
 mod status;
 mod structs;
 
+pub use enumerations::{
+    recon_basis, recon_coil_model, recon_combine_method, recon_density_method, recon_device, recon_lambda_unit,
+    recon_log_level, recon_method, recon_normal_operator, recon_part, recon_precision, recon_prior, recon_scale,
+    recon_simd, recon_spoke_order, recon_stop, recon_warning, recon_window,
+};
 pub use status::recon_status;
 pub use structs::*;
 
 use crate::backend::cuda::runtime;
 use crate::base::error::{bail, checked_product, try_box, try_collect, try_vec, Result};
-use crate::base::options::Method;
 use crate::base::real::{narrow, wide, Real};
 use crate::engine::interface::PlanInfo;
 use crate::plan::Plan;
 use crate::reconstruction::coils::combine_bytes;
-use crate::simulation::metrics::Scale;
 use crate::simulation::phantom::{CoilModel, Ellipsoid, Phantom};
 use crate::simulation::trajectory::{SpokeOrder, Trajectory};
-use crate::{Combine, Complex, Density, Progress, Resize, Stop, Warning, WarningKind};
-use arrays::{check_pointer, choice, size, Arrays};
-use scan::{precision, with_precision, Precision, Scan};
+use crate::{Combine, Complex, Density, Progress, Resize, Warning, WarningKind};
+use arrays::{check_pointer, size, Arrays};
+use enumerations::{choice, CoilKind, DensityKind, Enumeration, Part, Precision, WarningNumber};
+use scan::{precision, with_precision, Scan};
 use status::call;
 use std::ffi::{c_char, c_void, CStr, CString};
 use std::ops::ControlFlow;
@@ -131,6 +137,16 @@ unsafe fn path_at<'a>(text: *const c_char) -> Result<&'a std::path::Path> {
     Ok(std::path::Path::new(path))
 }
 
+/// A C string as text.
+///
+/// # Safety
+/// `text` is null or a C string that lives as long as the result.
+unsafe fn text_at<'a>(name: &str, text: *const c_char) -> Result<std::borrow::Cow<'a, str>> {
+    check_pointer(name, text)?;
+    // SAFETY: not null, and by the caller's promise a C string.
+    Ok(unsafe { CStr::from_ptr(text) }.to_string_lossy())
+}
+
 // ---------------------------------------------------------------------------------------------------- the library
 
 /// The version of the library as text, "major.minor.patch". Never NULL; not to be freed.
@@ -143,6 +159,42 @@ pub extern "C" fn recon_version() -> *const c_char {
 #[no_mangle]
 pub extern "C" fn recon_status_string(status: i32) -> *const c_char {
     status::text(status).as_ptr()
+}
+
+/// The name of a status in one word: "InvalidSize" for RECON_INVALID_SIZE, as in MATLAB's error identifiers. Never NULL,
+/// "UnknownStatus" for numbers that are no status; not to be freed.
+#[no_mangle]
+pub extern "C" fn recon_status_name(status: i32) -> *const c_char {
+    status::name(status).as_ptr()
+}
+
+/// The number of an option's value by its word, for hosts whose users write words: those of MATLAB, the program and the
+/// gadgets. For example option "window", word "gaussian": RECON_WINDOW_GAUSSIAN. Options are "precision" (words "single"
+/// and "double"), "basis", "method", "normal", "device", "simd", "window", "prior", "lambda_unit", "stop", "density",
+/// "combine" ("rss" and "adaptive"), "order", "coil_model", "part", "scale", "warning" and "level"; their words are the
+/// ends of the constants' names in lower case, with - for _.
+///
+/// Errors: RECON_NULL_POINTER; RECON_UNKNOWN_VALUE for an option or a word that this version does not know, with those it
+/// does.
+#[no_mangle]
+pub unsafe extern "C" fn recon_choice(option: *const c_char, word: *const c_char, value: *mut u32) -> recon_status {
+    // SAFETY: the caller's C strings, and a number to write.
+    call(|| unsafe {
+        check_pointer("value", value)?;
+        let number = enumerations::number_of(&text_at("option", option)?, &text_at("word", word)?)?;
+        *value = number;
+        Ok(())
+    })
+}
+
+/// The word for a number of an option, see recon_choice. Never NULL; empty where there is none; not to be freed.
+#[no_mangle]
+pub unsafe extern "C" fn recon_choice_word(option: *const c_char, value: u32) -> *const c_char {
+    if option.is_null() {
+        return c"".as_ptr();
+    }
+    // SAFETY: the caller's C string.
+    enumerations::word_of(&unsafe { CStr::from_ptr(option) }.to_string_lossy(), value).as_ptr()
 }
 
 /// What went wrong in the last call by this thread that failed: cause, value and remedy, in UTF-8. Empty before the
@@ -303,7 +355,7 @@ pub unsafe extern "C" fn recon_plan_create(
         let plan = recon_plan {
             typed,
             warnings,
-            precision: scan.precision as u32,
+            precision: scan.precision.number(),
             window: raw.window,
             on_device: raw.pointers_on_device != 0,
             combines: scan.has_maps(),
@@ -386,10 +438,10 @@ pub unsafe extern "C" fn recon_plan_memory(
 /// A warning as the C API tells it.
 fn plan_warning(warning: &Warning) -> (u32, CString) {
     let kind = match warning.kind {
-        WarningKind::Extent => recon_warning::RECON_WARNING_EXTENT,
-        WarningKind::Tolerance => recon_warning::RECON_WARNING_TOLERANCE,
+        WarningKind::Extent => WarningNumber::Extent,
+        WarningKind::Tolerance => WarningNumber::Tolerance,
     };
-    (kind as u32, CString::new(warning.message.replace('\0', " ")).unwrap_or_default())
+    (kind.number(), CString::new(warning.message.replace('\0', " ")).unwrap_or_default())
 }
 
 /// What may make a plan's images other than those wanted: the warning `index`, from 0. Each was also logged, at
@@ -413,7 +465,7 @@ pub unsafe extern "C" fn recon_plan_warning(
         let kind = &mut arrays.output("kind", kind, 1)?[0];
         let text = &mut arrays.output("text", text, 1)?[0];
         let found = usize::try_from(index).ok().and_then(|i| plan.warnings.get(i));
-        *kind = found.map_or(recon_warning::RECON_WARNING_NONE as u32, |(kind, _)| *kind);
+        *kind = found.map_or(WarningNumber::None.number(), |(kind, _)| *kind);
         *text = found.map_or(std::ptr::null(), |(_, text)| text.as_ptr());
         Ok(())
     })
@@ -452,11 +504,7 @@ pub unsafe extern "C" fn recon_plan_info(
         let (image, kspace, q) = with_plan!(plan, p => (p.image_len(), p.kspace_len(), p.q_len()));
         out.value = recon_plan_properties {
             precision: plan.precision,
-            method: match info.method {
-                Method::Auto => recon_method::RECON_METHOD_AUTO,
-                Method::Exact => recon_method::RECON_METHOD_EXACT,
-                Method::Nufft => recon_method::RECON_METHOD_NUFFT,
-            } as u32,
+            method: info.method.number(),
             window: plan.window,
             width: info.width as u32,
             threads: info.threads as u32,
@@ -508,7 +556,7 @@ pub unsafe extern "C" fn recon_forward(
 #[no_mangle]
 pub unsafe extern "C" fn recon_fhd(plan: *const recon_plan, kspace: *const c_void, image: *mut c_void) -> recon_status {
     // SAFETY: the caller's plan, and arrays as long as its geometry says.
-    call(|| unsafe { transform!(plan, fhd, kspace: kspace_len, image: image_len) })
+    call(|| unsafe { transform!(plan, adjoint, kspace: kspace_len, image: image_len) })
 }
 
 /// image = E^H W kspace, W being the density weights of the geometry (1 where none were given): the right-hand side
@@ -520,7 +568,7 @@ pub unsafe extern "C" fn recon_weighted_fhd(
     image: *mut c_void,
 ) -> recon_status {
     // SAFETY: the caller's plan, and arrays as long as its geometry says.
-    call(|| unsafe { transform!(plan, weighted_fhd, kspace: kspace_len, image: image_len) })
+    call(|| unsafe { transform!(plan, weighted_adjoint, kspace: kspace_len, image: image_len) })
 }
 
 /// y = E^H W E x.
@@ -707,11 +755,7 @@ pub unsafe extern "C" fn recon_cg(
         {
             let (before, run) = (out.value, &done.runs[worst]);
             out.value = recon_cg_report {
-                stop: match run.stop {
-                    Stop::Iterations => recon_stop::RECON_STOP_ITERATIONS as u32,
-                    Stop::Tolerance => recon_stop::RECON_STOP_TOLERANCE as u32,
-                    Stop::Exact => recon_stop::RECON_STOP_EXACT as u32,
-                },
+                stop: run.stop.number(),
                 images: done.runs.len() as u64,
                 worst_image: worst as u64,
                 iterations: run.iterations() as u64,
@@ -794,22 +838,19 @@ pub unsafe extern "C" fn recon_density(
     // SAFETY: the caller's plan, and an array as long as its geometry says.
     call(|| unsafe {
         let plan = plan_at(plan)?;
-        if method == recon_density_method::RECON_DENSITY_PIPE_MENON as u32 && !(tolerance >= 0.0) {
+        let method = choice("method", method)?;
+        if method == DensityKind::PipeMenon && !(tolerance >= 0.0) {
             bail!(InvalidArgument, "tolerance is {tolerance}: Pipe-Menon weights need one of 0 or more");
         }
         let pipe_menon = match iterations {
             0 => Density::default(),
             n => Density::PipeMenon { iterations: size("iterations", n)?, tolerance },
         };
-        let method = choice(
-            "method",
-            method,
-            &[
-                (0, "RECON_DENSITY_PIPE_MENON", pipe_menon),
-                (1, "RECON_DENSITY_RAMP", Density::Ramp),
-                (2, "RECON_DENSITY_JACKSON", Density::Jackson),
-            ],
-        )?;
+        let method = match method {
+            DensityKind::PipeMenon => pipe_menon,
+            DensityKind::Ramp => Density::Ramp,
+            DensityKind::Jackson => Density::Jackson,
+        };
         with_plan!(plan, p => {
             let weights = Arrays::default().output("weights", weights.cast(), plan.samples)?;
             weights.copy_from_slice(&p.density(method)?);
@@ -872,14 +913,7 @@ pub unsafe extern "C" fn recon_combine(
     // SAFETY: the caller's structure, and arrays as long as it says.
     call(|| unsafe {
         let scan = Scan::read(geometry)?;
-        let method = choice(
-            "method",
-            method,
-            &[
-                (0, "RECON_COMBINE_ROOT_SUM_OF_SQUARES", Combine::RootSumOfSquares),
-                (1, "RECON_COMBINE_ADAPTIVE", Combine::Adaptive),
-            ],
-        )?;
+        let method = choice("method", method)?;
         with_precision!(scan.precision, T => combine::<T>(&scan, method, coil_images, image))
     })
 }
@@ -966,9 +1000,7 @@ pub unsafe extern "C" fn recon_resize(
 // ---------------------------------------------------------------------------------------------------- trajectories
 
 fn spoke_order(order: u32) -> Result<SpokeOrder> {
-    let orders =
-        [(0, "RECON_SPOKES_LINEAR", SpokeOrder::Linear), (1, "RECON_SPOKES_GOLDEN_ANGLE", SpokeOrder::GoldenAngle)];
-    choice("order", order, &orders)
+    choice("order", order)
 }
 
 /// Checks the caller's coordinate arrays of as many elements as the product of `counts`, then makes and writes the
@@ -1214,8 +1246,7 @@ pub unsafe extern "C" fn recon_phantom_kspace(
     // SAFETY: the caller's structure, and arrays as long as it says.
     call(|| unsafe {
         let scan = Scan::read(geometry)?;
-        let models = [(0, "RECON_COILS_UNIFORM", false), (1, "RECON_COILS_RING", true)];
-        let ring = choice("coil_model", coil_model, &models)?;
+        let ring = choice::<CoilKind>("coil_model", coil_model)? == CoilKind::Ring;
         if scan.frames == 0 {
             bail!(InvalidSize, "frames is 0: at least one is needed");
         }
@@ -1358,10 +1389,8 @@ pub unsafe extern "C" fn recon_metrics(
     // SAFETY: the caller's structures, and arrays as long as the geometry says.
     call(|| unsafe {
         let scan = Scan::read(geometry)?;
-        let parts = [(0, "RECON_PART_COMPLEX", false), (1, "RECON_PART_MAGNITUDE", true)];
-        let magnitude = choice("part", part, &parts)?;
-        let scales = [(0, "RECON_SCALE_NONE", Scale::None), (1, "RECON_SCALE_BEST", Scale::Best)];
-        let scale = choice("scale", scale, &scales)?;
+        let magnitude = choice::<Part>("part", part)? == Part::Magnitude;
+        let scale = choice("scale", scale)?;
         let mut arrays = Arrays::default();
         let mut out = Out::new(&mut arrays, "quality", quality)?;
         let kept = match arrays.optional("mask", mask, scan.voxels)? {

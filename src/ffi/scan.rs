@@ -1,26 +1,19 @@
 //! The caller's geometry and options, translated to those of the Rust API.
 
-use super::arrays::{choice, size, Arrays};
+use super::arrays::{size, Arrays};
+use super::enumerations::{choice, DeviceKind, Precision, PriorKind};
 use super::structs::*;
 use crate::backend::Element;
 use crate::base::error::{bail, checked_product, try_vec, Result};
 use crate::base::geometry::{Geometry, VoxelBasis};
 use crate::base::interrupt::Interrupt;
-use crate::base::options::Window;
-use crate::base::options::{CudaStream, Device, Method, Normal, Options, Simd};
+use crate::base::options::{CudaStream, Device, Options};
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
 use crate::reconstruction::prior::{Matrix, Prior};
-use crate::{CgOptions, Complex, LambdaUnit};
+use crate::{CgOptions, Complex};
 use std::borrow::Cow;
 use std::ffi::c_void;
-
-/// The two precisions, as a value.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Precision {
-    F32,
-    F64,
-}
 
 /// Evaluates an expression with `$t` standing for the precision's type.
 macro_rules! with_precision {
@@ -40,7 +33,7 @@ macro_rules! with_precision {
 pub(super) use with_precision;
 
 pub(super) fn precision(value: u32) -> Result<Precision> {
-    choice("precision", value, &[(0, "RECON_F32", Precision::F32), (1, "RECON_F64", Precision::F64)])
+    choice("precision", value)
 }
 
 /// The sizes of a caller's geometry, checked as far as lengths of arrays depend on them.
@@ -128,8 +121,7 @@ impl Scan {
 
     /// The geometry's basis.
     fn basis(&self) -> Result<VoxelBasis> {
-        let basis = [(0, "RECON_BASIS_POINT", VoxelBasis::Point), (1, "RECON_BASIS_BOX", VoxelBasis::Box)];
-        choice("basis", self.raw.basis, &basis)
+        choice("basis", self.raw.basis)
     }
 
     /// What memory depends on. Coordinates may be null, other arrays are not read.
@@ -199,7 +191,7 @@ struct CallersData(*mut c_void);
 
 // SAFETY: the library only hands it back, in threads that the caller makes calls from.
 unsafe impl Send for CallersData {}
-// SAFETY: as above.
+// SAFETY: through a shared reference the pointer is only handed back.
 unsafe impl Sync for CallersData {}
 
 impl CallersData {
@@ -219,24 +211,21 @@ pub(super) unsafe fn options(options: *const recon_options) -> Result<Options> {
         // SAFETY: the caller's promise.
         false => unsafe { read("options", options) }?,
     };
-    if raw.pointers_on_device != 0 && raw.device == 1 {
+    let device = choice("device", raw.device)?;
+    if raw.pointers_on_device != 0 && device == DeviceKind::Cpu {
         bail!(
             InvalidArgument,
             "pointers_on_device is {}, but device is RECON_DEVICE_CPU: set it to 0, or use RECON_DEVICE_CUDA",
             raw.pointers_on_device
         );
     }
-    let device = match choice(
-        "device",
-        raw.device,
-        &[(0, "RECON_DEVICE_AUTO", 0), (1, "RECON_DEVICE_CPU", 1), (2, "RECON_DEVICE_CUDA", 2)],
-    )? {
+    let device = match device {
         // Arrays on a GPU need one.
-        0 if raw.pointers_on_device != 0 => Device::Cuda(Vec::new()),
-        0 => Device::Auto,
-        1 => Device::Cpu,
-        _ if raw.device_count == 0 => Device::Cuda(Vec::new()),
-        _ => {
+        DeviceKind::Auto if raw.pointers_on_device != 0 => Device::Cuda(Vec::new()),
+        DeviceKind::Auto => Device::Auto,
+        DeviceKind::Cpu => Device::Cpu,
+        DeviceKind::Cuda if raw.device_count == 0 => Device::Cuda(Vec::new()),
+        DeviceKind::Cuda => {
             // SAFETY: the caller's promise.
             let indices =
                 unsafe { Arrays::default().input("device_indices", raw.device_indices, raw.device_count as usize) }?;
@@ -246,48 +235,15 @@ pub(super) unsafe fn options(options: *const recon_options) -> Result<Options> {
         }
     };
     Ok(Options {
-        method: choice(
-            "method",
-            raw.method,
-            &[
-                (0, "RECON_METHOD_AUTO", Method::Auto),
-                (1, "RECON_METHOD_EXACT", Method::Exact),
-                (2, "RECON_METHOD_NUFFT", Method::Nufft),
-            ],
-        )?,
-        normal: choice(
-            "normal",
-            raw.normal,
-            &[
-                (0, "RECON_NORMAL_AUTO", Normal::Auto),
-                (1, "RECON_NORMAL_TOEPLITZ", Normal::Toeplitz),
-                (2, "RECON_NORMAL_TRANSFORMS", Normal::Transforms),
-            ],
-        )?,
+        method: choice("method", raw.method)?,
+        normal: choice("normal", raw.normal)?,
         device,
         tolerance: raw.tolerance,
-        window: choice(
-            "window",
-            raw.window,
-            &[
-                (0, "RECON_WINDOW_KAISER_BESSEL", Window::KaiserBessel),
-                (1, "RECON_WINDOW_GAUSSIAN", Window::Gaussian),
-                (2, "RECON_WINDOW_BILINEAR", Window::Bilinear),
-            ],
-        )?,
+        window: choice("window", raw.window)?,
         threads: raw.threads as usize,
         // A limit beyond the address space limits nothing.
         memory_limit: (raw.memory_limit != 0).then(|| usize::try_from(raw.memory_limit).unwrap_or(usize::MAX)),
-        simd: choice(
-            "simd",
-            raw.simd,
-            &[
-                (0, "RECON_SIMD_AUTO", Simd::Auto),
-                (1, "RECON_SIMD_BASELINE", Simd::Baseline),
-                (2, "RECON_SIMD_AVX2", Simd::Avx2),
-                (3, "RECON_SIMD_AVX512", Simd::Avx512),
-            ],
-        )?,
+        simd: choice("simd", raw.simd)?,
         // SAFETY: the caller's promise.
         stream: (raw.use_stream != 0).then(|| unsafe { CudaStream::new(raw.stream) }),
         interrupt: raw.interrupt.map(|callback| {
@@ -308,26 +264,17 @@ pub(super) unsafe fn cg_options<'a, T: Real>(
     voxels: usize,
     image_len: usize,
 ) -> Result<CgOptions<'a, T>> {
-    let prior = choice(
-        "prior",
-        raw.prior,
-        &[
-            (0, "RECON_PRIOR_IDENTITY", 0),
-            (1, "RECON_PRIOR_DIFFERENCES", 1),
-            (2, "RECON_PRIOR_ANATOMICAL", 2),
-            (3, "RECON_PRIOR_MATRIX", 3),
-        ],
-    )?;
+    let prior = choice("prior", raw.prior)?;
     // SAFETY: the caller's promise; lengths are what the header says.
     unsafe {
         let prior = match prior {
-            0 => Prior::Identity,
-            1 => Prior::Differences,
-            2 => Prior::Anatomical {
+            PriorKind::Identity => Prior::Identity,
+            PriorKind::Differences => Prior::Differences,
+            PriorKind::Anatomical => Prior::Anatomical {
                 reference: arrays.input("reference", raw.reference.cast(), voxels)?,
                 edge: raw.edge,
             },
-            _ => {
+            PriorKind::Matrix => {
                 let rows = size("matrix_rows", raw.matrix_rows)?;
                 let starts: &[u64] = arrays.input("matrix_starts", raw.matrix_starts, rows.saturating_add(1))?;
                 let entries = size("the number of matrix entries", starts[rows])?;
@@ -342,14 +289,7 @@ pub(super) unsafe fn cg_options<'a, T: Real>(
             iterations: size("iterations", raw.iterations)?,
             tolerance: raw.tolerance,
             lambda: raw.lambda,
-            lambda_unit: choice(
-                "lambda_unit",
-                raw.lambda_unit,
-                &[
-                    (0, "RECON_LAMBDA_RELATIVE", LambdaUnit::Relative),
-                    (1, "RECON_LAMBDA_ABSOLUTE", LambdaUnit::Absolute),
-                ],
-            )?,
+            lambda_unit: choice("lambda_unit", raw.lambda_unit)?,
             prior,
             initial: arrays.optional("initial", raw.initial.cast(), image_len)?,
         })

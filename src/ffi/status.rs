@@ -1,6 +1,6 @@
 //! Status codes, the text of the last error, and the one place where panics stop.
 
-use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::error::{error_kinds, Error, ErrorKind, Result};
 use crate::base::float_mode::FloatMode;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -8,114 +8,56 @@ use std::ffi::CStr;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Once;
 
-/// What became of a call. Numbers never change their meaning; later versions may add some.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum recon_status {
-    /// Done; outputs are written.
-    RECON_OK = 0,
-    /// A pointer that must not be null was null.
-    RECON_NULL_POINTER = 1,
-    /// A size or count is zero or otherwise impossible.
-    RECON_INVALID_SIZE = 2,
-    /// A size, or a product of sizes, does not fit the address space.
-    RECON_SIZE_OVERFLOW = 3,
-    /// Two counts that must agree do not.
-    RECON_SIZE_MISMATCH = 4,
-    /// A coordinate, weight, sample or voxel is NaN or infinite; the message says which.
-    RECON_NOT_FINITE = 5,
-    /// A k-space coordinate lies outside [-0.5, 0.5) cycles per voxel; the message says which.
-    RECON_COORDINATE_OUT_OF_RANGE = 6,
-    /// The tolerance cannot be met, or is no tolerance at all.
-    RECON_TOLERANCE_OUT_OF_RANGE = 7,
-    /// An enumeration holds a value that this version does not know; the message lists those it does.
-    RECON_UNKNOWN_VALUE = 8,
-    /// A structure announces a struct_size that this version does not know: call its _init function first.
-    RECON_UNKNOWN_STRUCT_SIZE = 9,
-    /// Another argument has a value that makes no sense: a misaligned pointer, arrays that overlap, a negative weight.
-    RECON_INVALID_ARGUMENT = 10,
-    /// The memory limit is too small; the message says the bytes needed.
-    RECON_MEMORY_LIMIT = 11,
-    /// The host is out of memory.
-    RECON_OUT_OF_HOST_MEMORY = 12,
-    /// The device is out of memory.
-    RECON_OUT_OF_DEVICE_MEMORY = 13,
-    /// There is no device of the kind asked for.
-    RECON_NO_DEVICE = 14,
-    /// A driver is there, but a library it needs (NVRTC) is not, or they do not fit together; the message says what to
-    /// install.
-    RECON_DRIVER_INCOMPLETE = 15,
-    /// The progress callback or the interrupt callback asked to stop.
-    RECON_CANCELLED = 16,
-    /// This version cannot do what was asked.
-    RECON_UNSUPPORTED = 17,
-    /// A file could not be read or written.
-    RECON_IO = 18,
-    /// A file was read but its contents are wrong.
-    RECON_BAD_FILE = 19,
-    /// A defect in this library: please report the message. Outputs of the call may be half written.
-    RECON_INTERNAL = 20,
-    /// The GPU failed while computing. Outputs of the call may be half written, and the GPU may be of no use to this
-    /// process any more.
-    RECON_DEVICE_FAILED = 21,
+/// Defines what follows, and its text.
+macro_rules! with_source {
+    ($source:ident, $($item:tt)+) => {
+        $($item)+
+        pub(super) const $source: &str = stringify!($($item)+);
+    };
 }
+macro_rules! define_statuses {
+    ($($(#[doc = $doc:literal])+ $kind:ident = $number:literal, $status:ident, $text:literal;)+) => {
+        with_source! {
+            SOURCE,
+            /// What became of a call. Numbers never change their meaning; later versions may add some.
+            #[repr(C)]
+            #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+            pub enum recon_status {
+                /// Done; outputs are written.
+                RECON_OK = 0,
+                $($(#[doc = $doc])+ $status = $number,)+
+            }
+        }
+
+        impl From<ErrorKind> for recon_status {
+            fn from(kind: ErrorKind) -> Self {
+                match kind {
+                    $(ErrorKind::$kind => recon_status::$status,)+
+                }
+            }
+        }
+
+        /// The name of a status in one word, and its meaning.
+        fn entry(status: i32) -> [&'static str; 2] {
+            match status {
+                0 => ["Ok\0", "ok\0"],
+                $($number => [concat!(stringify!($kind), "\0"), concat!($text, "\0")],)+
+                _ => ["UnknownStatus\0", "unknown status\0"],
+            }
+        }
+    };
+}
+error_kinds!(define_statuses);
 use recon_status::*;
 
-impl From<ErrorKind> for recon_status {
-    fn from(kind: ErrorKind) -> Self {
-        match kind {
-            ErrorKind::NullPointer => RECON_NULL_POINTER,
-            ErrorKind::InvalidSize => RECON_INVALID_SIZE,
-            ErrorKind::SizeOverflow => RECON_SIZE_OVERFLOW,
-            ErrorKind::SizeMismatch => RECON_SIZE_MISMATCH,
-            ErrorKind::NotFinite => RECON_NOT_FINITE,
-            ErrorKind::CoordinateOutOfRange => RECON_COORDINATE_OUT_OF_RANGE,
-            ErrorKind::ToleranceOutOfRange => RECON_TOLERANCE_OUT_OF_RANGE,
-            ErrorKind::UnknownValue => RECON_UNKNOWN_VALUE,
-            ErrorKind::UnknownStructSize => RECON_UNKNOWN_STRUCT_SIZE,
-            ErrorKind::InvalidArgument => RECON_INVALID_ARGUMENT,
-            ErrorKind::MemoryLimit => RECON_MEMORY_LIMIT,
-            ErrorKind::OutOfHostMemory => RECON_OUT_OF_HOST_MEMORY,
-            ErrorKind::OutOfDeviceMemory => RECON_OUT_OF_DEVICE_MEMORY,
-            ErrorKind::NoDevice => RECON_NO_DEVICE,
-            ErrorKind::DriverIncomplete => RECON_DRIVER_INCOMPLETE,
-            ErrorKind::Cancelled => RECON_CANCELLED,
-            ErrorKind::Unsupported => RECON_UNSUPPORTED,
-            ErrorKind::Io => RECON_IO,
-            ErrorKind::BadFile => RECON_BAD_FILE,
-            ErrorKind::Internal => RECON_INTERNAL,
-            ErrorKind::DeviceFailed => RECON_DEVICE_FAILED,
-        }
-    }
+/// The name of a status in one word.
+pub(super) fn name(status: i32) -> &'static CStr {
+    CStr::from_bytes_with_nul(entry(status)[0].as_bytes()).expect("a zero at the end")
 }
 
-/// The meaning of a status, as static text.
+/// The meaning of a status.
 pub(super) fn text(status: i32) -> &'static CStr {
-    const TEXTS: [&CStr; 22] = [
-        c"ok",
-        c"null pointer",
-        c"invalid size",
-        c"size overflow",
-        c"sizes do not match",
-        c"number is NaN or infinite",
-        c"coordinate out of range",
-        c"tolerance out of range",
-        c"unknown value of an enumeration",
-        c"unknown struct_size",
-        c"invalid argument",
-        c"memory limit too small",
-        c"out of host memory",
-        c"out of device memory",
-        c"no such device",
-        c"driver incomplete",
-        c"cancelled",
-        c"unsupported",
-        c"file could not be read or written",
-        c"file has wrong contents",
-        c"internal error",
-        c"device failed",
-    ];
-    usize::try_from(status).ok().and_then(|i| TEXTS.get(i)).copied().unwrap_or(c"unknown status")
+    CStr::from_bytes_with_nul(entry(status)[1].as_bytes()).expect("a zero at the end")
 }
 
 /// Bytes of a message, its final zero included.
@@ -218,13 +160,13 @@ mod tests {
         assert_eq!(call(|| Err(Error::new(ErrorKind::BadFile, "cut\0short"))), RECON_BAD_FILE);
         assert_eq!(last(), "cutshort");
         let place = message();
-        assert_eq!(call(|| Err(Error::new(ErrorKind::Io, "\u{fc}".repeat(LONGEST)))), RECON_IO);
+        assert_eq!(call(|| Err(Error::new(ErrorKind::IO, "\u{fc}".repeat(LONGEST)))), RECON_IO);
         assert_eq!((last(), message()), ("\u{fc}".repeat(LONGEST / 2 - 1), place));
     }
 
     #[test]
     fn a_thread_has_its_own_message() {
-        assert_eq!(call(|| Err(Error::new(ErrorKind::Io, "mine"))), RECON_IO);
+        assert_eq!(call(|| Err(Error::new(ErrorKind::IO, "mine"))), RECON_IO);
         std::thread::spawn(|| assert_eq!(last(), "")).join().unwrap();
         assert_eq!(last(), "mine");
     }

@@ -1,213 +1,11 @@
 //! The public structures and enumerations of the C API, and how versions of them are told apart.
 
 use super::arrays::{check_pointer, Arrays};
+use super::enumerations::Enumeration;
 use crate::base::defaults;
 use crate::base::error::{bail, Result};
-use crate::base::options::LambdaUnit;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
-
-/// The type of every real number in the arrays of a plan; complex numbers are pairs (re, im) of it.
-#[repr(C)]
-pub enum recon_precision {
-    /// float
-    RECON_F32 = 0,
-    /// double
-    RECON_F64 = 1,
-}
-
-/// The shape of a voxel, whose Fourier transform phi(k) multiplies the samples of the model.
-#[repr(C)]
-pub enum recon_basis {
-    /// A point: phi = 1.
-    RECON_BASIS_POINT = 0,
-    /// A box of one voxel: phi = product over axes of sin(pi k)/(pi k).
-    RECON_BASIS_BOX = 1,
-}
-
-/// How E and E^H are evaluated.
-#[repr(C)]
-pub enum recon_method {
-    /// NUFFT for a grid of voxels, exact sums for a list.
-    RECON_METHOD_AUTO = 0,
-    /// The direct sums, to full precision, in time samples times voxels.
-    RECON_METHOD_EXACT = 1,
-    /// Gridding and FFT, to the tolerance.
-    RECON_METHOD_NUFFT = 2,
-}
-
-/// How E^H W E is evaluated.
-#[repr(C)]
-pub enum recon_normal_operator {
-    /// Whichever the cost model finds faster, within the memory limit.
-    RECON_NORMAL_AUTO = 0,
-    /// By convolution with Q, on the doubled grid.
-    RECON_NORMAL_TOEPLITZ = 1,
-    /// By one forward and one adjoint transform.
-    RECON_NORMAL_TRANSFORMS = 2,
-}
-
-/// Where a plan computes.
-#[repr(C)]
-pub enum recon_device {
-    /// The first GPU that can be used, else the CPU.
-    RECON_DEVICE_AUTO = 0,
-    /// The CPU.
-    RECON_DEVICE_CPU = 1,
-    /// NVIDIA GPUs, of compute capability 7.5 or more.
-    RECON_DEVICE_CUDA = 2,
-}
-
-/// The vector unit of the processor that a plan computes with. Levels differ in speed, and in how results are rounded.
-#[repr(C)]
-pub enum recon_simd {
-    /// What the environment variable RECON_SIMD names (baseline or sse, avx2, avx512); without it, or when it is auto,
-    /// the best that the processor has. Any other value of the option wins over the variable.
-    RECON_SIMD_AUTO = 0,
-    /// What every processor of its kind has: SSE2 on x86-64.
-    RECON_SIMD_BASELINE = 1,
-    /// AVX2 with fused multiply-add.
-    RECON_SIMD_AVX2 = 2,
-    /// AVX-512 F, VL, DQ and BW.
-    RECON_SIMD_AVX512 = 3,
-}
-
-/// The family of gridding windows.
-#[repr(C)]
-pub enum recon_window {
-    /// The best at every tolerance.
-    RECON_WINDOW_KAISER_BESSEL = 0,
-    /// A truncated Gaussian: about half the digits of Kaiser-Bessel.
-    RECON_WINDOW_GAUSSIAN = 1,
-    /// Linear interpolation along each axis: an error of about 0.2 at best; give that as tolerance, or 0.
-    RECON_WINDOW_BILINEAR = 2,
-}
-
-/// What is known of the image beforehand: the R of (E^H W E + lambda R^H R) x = E^H W d.
-#[repr(C)]
-pub enum recon_prior {
-    /// R = 1: the energy of the image.
-    RECON_PRIOR_IDENTITY = 0,
-    /// Differences between neighbours along each axis.
-    RECON_PRIOR_DIFFERENCES = 1,
-    /// Differences, each multiplied by exp(-(d/s)^2), d being the difference of the same two voxels in a reference
-    /// image and s `edge` times the reference's largest magnitude: smooth within tissues, free across their borders.
-    /// R^H R then has the squares, exp(-2 (d/s)^2).
-    RECON_PRIOR_ANATOMICAL = 2,
-    /// A sparse matrix given by the caller.
-    RECON_PRIOR_MATRIX = 3,
-}
-
-/// What the weight of a prior is relative to.
-#[repr(C)]
-pub enum recon_lambda_unit {
-    /// The mean of the diagonal of E^H W E over the voxels that the coils see: sum_m w_m |phi(k_m)|^2, times the mean
-    /// of sum_c |S_c|^2 with coil maps. One value then serves scans of any length and scale.
-    RECON_LAMBDA_RELATIVE = 0,
-    /// 1: lambda stands in (E^H W E + lambda R^H R) x = E^H W d as it is.
-    RECON_LAMBDA_ABSOLUTE = 1,
-}
-
-/// Why a solution ended.
-#[repr(C)]
-pub enum recon_stop {
-    /// All iterations were done.
-    RECON_STOP_ITERATIONS = 0,
-    /// The residual fell to the tolerance.
-    RECON_STOP_TOLERANCE = 1,
-    /// The residual is zero, or no direction is left in which to improve: the solution is exact to rounding.
-    RECON_STOP_EXACT = 2,
-}
-
-/// How density weights are computed. Percentages are errors of a gridded phantom on fully sampled trajectories without
-/// noise, against the same resolution (examples/densities prints them for many trajectories).
-#[repr(C)]
-pub enum recon_density_method {
-    /// The fixed point of w = w / (C w), C being a window that reaches two Nyquist distances (Pipe and Menon 1999): any
-    /// trajectory, 0.4 to 3 %.
-    RECON_DENSITY_PIPE_MENON = 0,
-    /// |k|^(ndim-1), for samples that lie evenly along lines through the centre or along spirals whose radius grows evenly;
-    /// in a stack of either along an axis, |k| in the plane times the thickness of the partition: 0 to 2 %. Others,
-    /// where it would make 20 to 300 %, are RECON_INVALID_ARGUMENT. Samples must be in the order of acquisition.
-    RECON_DENSITY_RAMP = 1,
-    /// One over the density of samples under a window that reaches one Nyquist distance (Jackson et al. 1991): any
-    /// trajectory, in one step, 5 to 15 %.
-    RECON_DENSITY_JACKSON = 2,
-}
-
-/// How coil images are combined into one.
-#[repr(C)]
-pub enum recon_combine_method {
-    /// The root of the sum of squared magnitudes.
-    RECON_COMBINE_ROOT_SUM_OF_SQUARES = 0,
-    /// sum_c conj(S_c) x_c with sensitivities estimated from the coil images: keeps the phase, and less noise.
-    RECON_COMBINE_ADAPTIVE = 1,
-}
-
-/// The order in which recon_trajectory_radial2d and recon_trajectory_stack_of_stars turn their spokes.
-#[repr(C)]
-pub enum recon_spoke_order {
-    /// Spoke p at the angle p pi / spokes.
-    RECON_SPOKES_LINEAR = 0,
-    /// Spoke p at p times 111.246 degrees.
-    RECON_SPOKES_GOLDEN_ANGLE = 1,
-}
-
-/// The coils that see a phantom.
-#[repr(C)]
-pub enum recon_coil_model {
-    /// One coil that is as sensitive everywhere.
-    RECON_COILS_UNIFORM = 0,
-    /// Coils evenly spaced around the field of view, as recon_phantom_coil_maps draws them.
-    RECON_COILS_RING = 1,
-}
-
-/// Whether complex images or their magnitudes are compared.
-#[repr(C)]
-pub enum recon_part {
-    /// Complex voxels.
-    RECON_PART_COMPLEX = 0,
-    /// Their magnitudes.
-    RECON_PART_MAGNITUDE = 1,
-}
-
-/// Whether an image is brought to the scale of the truth before the two are compared.
-#[repr(C)]
-pub enum recon_scale {
-    /// Compare as they are.
-    RECON_SCALE_NONE = 0,
-    /// Multiply the image by the number that makes the squared error least.
-    RECON_SCALE_BEST = 1,
-}
-
-/// What a plan warns of: see recon_plan_warning.
-#[repr(C)]
-pub enum recon_warning {
-    /// Nothing.
-    RECON_WARNING_NONE = 0,
-    /// k reaches less than a quarter of what the image's size could resolve: in the wrong units, it blurs the image.
-    RECON_WARNING_EXTENT = 1,
-    /// The default tolerance is out of the window's or the precision's reach. (One that is named and out of reach is an
-    /// error.)
-    RECON_WARNING_TOLERANCE = 2,
-}
-
-/// How much the log callback hears: messages of this level and those above it in this list.
-#[repr(C)]
-pub enum recon_log_level {
-    /// Nothing.
-    RECON_LOG_OFF = 0,
-    /// What failed.
-    RECON_LOG_ERROR = 1,
-    /// What may surprise.
-    RECON_LOG_WARNING = 2,
-    /// One line a plan, and choices made for the caller.
-    RECON_LOG_INFO = 3,
-    /// Steps of longer computations.
-    RECON_LOG_DEBUG = 4,
-    /// Everything.
-    RECON_LOG_TRACE = 5,
-}
 
 /// Receives one line of the log, without line end. May be called from any thread and from several at once, and while a
 /// call of this library is running; it must return normally (no exception, no longjmp). What it makes the library log
@@ -286,7 +84,7 @@ pub struct recon_geometry {
     pub voxel_count: u64,
     /// Off-resonance in Hz: [nx, ny, nz] reals. Must be NULL: this version answers RECON_UNSUPPORTED otherwise.
     pub field_map: *const c_void,
-    /// Time of each sample in seconds, for the field map: [samples] reals. Must be NULL likewise.
+    /// Time of each sample in seconds, for the field map: [samples] reals. Must be NULL.
     pub times: *const c_void,
 }
 
@@ -616,10 +414,7 @@ versioned!(recon_cg_options, 112, {
     prior: 0, iterations: defaults::ITERATIONS as u64, tolerance: defaults::RESIDUAL, lambda: defaults::LAMBDA,
     reference: null(), edge: defaults::EDGE, matrix_rows: 0, matrix_starts: null(), matrix_columns: null(),
     matrix_values: null(), initial: null(), progress: None, user_data: null_mut(),
-    lambda_unit: match defaults::LAMBDA_UNIT {
-        LambdaUnit::Relative => recon_lambda_unit::RECON_LAMBDA_RELATIVE as u32,
-        LambdaUnit::Absolute => recon_lambda_unit::RECON_LAMBDA_ABSOLUTE as u32,
-    },
+    lambda_unit: defaults::LAMBDA_UNIT.number(),
     reserved: 0,
 });
 // Without lambda: 80 bytes.

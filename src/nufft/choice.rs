@@ -1,5 +1,4 @@
-//! The choice of window width and oversampling from the tolerance that a user names: of those that keep it, the ones
-//! that cost least.
+//! The choice of window width and oversampling: the cheapest that keep the user's tolerance.
 
 use super::window::Shape;
 use crate::backend::MAX_WIDTH;
@@ -8,17 +7,18 @@ use crate::base::error::{bail, Result};
 use crate::base::fft_size::next_fast_size;
 use crate::base::options::Window;
 
-/// By how much the expected error must stay below the tolerance: samples that are few or unevenly spread can err more
-/// than the mean over all positions does.
+/// The factor by which the expected error must stay below the tolerance: few or unevenly spread samples can err more
+/// than the mean over all positions.
 const MARGIN: f64 = 1.1;
-/// What the planner chose: window and grid.
+
+/// The chosen window and grid.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
     /// The window.
     pub shape: Shape,
     /// Grid size of each axis.
     pub grid: Vec<usize>,
-    /// The relative l2 error expected, aliasing and rounding together.
+    /// The expected relative l2 error of aliasing and rounding together.
     pub error: f64,
 }
 
@@ -38,8 +38,7 @@ pub fn choose(
     }
     let by_default = tolerance == 0.0;
     let tolerance = if by_default { defaults::TOLERANCE } else { tolerance };
-    // Those that could be cheapest come first; the rest need no look once one is found that is cheaper than they can
-    // be.
+    // Sorted by a lower bound of their cost: the rest is skipped once a choice is cheaper than their bounds.
     let mut sigmas: Vec<(f64, f64)> = sigmas()
         .map(|sigma| {
             let width = least_width(tolerance, sigma);
@@ -74,8 +73,8 @@ pub fn choose(
     }
     bail!(
         ToleranceOutOfRange,
-        "tolerance {tolerance:e} is below what the {} window reaches here ({:.1e}): ask for more, use the Kaiser-Bessel \
-         window, double precision, or method exact",
+        "tolerance {tolerance:e} is below what the {} window reaches here ({:.1e}): ask for more, use the \
+         Kaiser-Bessel window, double precision, or method exact",
         window.name(),
         MARGIN * closest.error
     )
@@ -86,7 +85,7 @@ fn sigmas() -> impl Iterator<Item = f64> {
     (0..=12).map(|step| 1.25 + step as f64 * 0.0625)
 }
 
-/// Widths from `first` on that a window has.
+/// The widths of a window, from `first` on.
 fn widths(window: Window, first: usize) -> std::ops::RangeInclusive<usize> {
     if window == Window::Bilinear {
         2..=2
@@ -107,7 +106,7 @@ fn narrowest(window: Window, dims: &[usize], sigma: f64, tolerance: f64, epsilon
         .find(|choice| MARGIN * choice.error <= tolerance)
 }
 
-/// Kaiser-Bessel errs by exp(-pi W sqrt(1 - 1/sigma)), about, and no window by less: narrower ones need no look.
+/// A lower bound: Kaiser-Bessel errs by about exp(-pi W sqrt(1 - 1/sigma)), and no window by less.
 fn least_width(tolerance: f64, sigma: f64) -> usize {
     let width = -tolerance.ln() / (std::f64::consts::PI * (1.0 - 1.0 / sigma).sqrt()) - 1.0;
     (width as usize).clamp(2, MAX_WIDTH)
@@ -116,28 +115,29 @@ fn least_width(tolerance: f64, sigma: f64) -> usize {
 impl Choice {
     fn new(window: Window, dims: &[usize], width: usize, sigma: f64, epsilon: f64) -> Choice {
         let grid: Vec<usize> = dims.iter().map(|&n| grid_size(n, sigma, width)).collect();
-        // The axis that is oversampled least decides.
+        // The axis with the least oversampling decides.
         let least = dims.iter().zip(&grid).map(|(&n, &g)| g as f64 / n as f64).fold(f64::INFINITY, f64::min).min(2.5);
         let shape = Shape::best(window, width, least);
         let error = expected_error(&shape, dims, &grid, epsilon);
         Choice { shape, grid, error }
     }
 
-    /// The polynomials of the window's taps, exact enough not to show in the error: on each axis of an image of `dims`
-    /// voxels they make a tenth of it, in the worst voxel and at the worst position.
+    /// The polynomials of the window's taps: on each axis of an image of `dims` voxels their error is a tenth of the
+    /// window's, in the worst voxel and at the worst position.
     pub fn taps(&self, dims: &[usize]) -> Vec<Vec<f64>> {
         let edge = dims.iter().zip(&self.grid).map(|(&n, &g)| (n / 2) as f64 / g as f64).fold(0.0, f64::max);
         self.shape.polynomials(edge, 0.1 * self.error)
     }
 }
 
-/// Aliasing errors of the axes add in squares: they are means over positions between the grid's cells, and the worst
-/// voxel stands for all, which is more than the mean over voxels. An axis of few voxels has no such reserve: there the
-/// worst position counts (but for the bilinear window, which would reach no tolerance). Rounding errors of spreading
-/// and FFT are amplified by the correction; the factor was measured over widths 6 to 16 and oversampling 1.25 to 2, in
-/// 2D and 3D. It is five times what evenly spread samples make. Equal samples on a Cartesian grid can make seven times
-/// as much, since their roundings repeat along the grid and all go to a few voxels. It does not grow with the number of
-/// samples that meet, since spreading sums these in blocks.
+/// Aliasing errors of the axes add in squares: they are means over positions between the grid's cells. The worst voxel
+/// stands for all, which is more than the mean over voxels. On an axis of few voxels the two are about equal: there the
+/// worst position counts (except for the bilinear window, which would reach no tolerance).
+///
+/// The correction amplifies rounding errors of spreading and FFT. The factor 1.25 is a measured one, several
+/// times the errors of evenly spread samples. Equal samples on a Cartesian grid err most, since their roundings repeat
+/// along the grid and all go to a few voxels. It does not grow with the number of samples in one place, since
+/// spreading sums them in blocks.
 fn expected_error(shape: &Shape, dims: &[usize], grid: &[usize], epsilon: f64) -> f64 {
     let (mut square, mut in_place) = (0.0, 0.0);
     let mut amplification = 1.0;

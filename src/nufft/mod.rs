@@ -8,7 +8,7 @@ pub mod choice;
 pub(crate) mod toeplitz;
 pub mod window;
 
-use crate::backend::{Backend, Complexes, ComplexesMut};
+use crate::backend::{Backend, Complexes, ComplexesMut, Span};
 use crate::base::buffer_pool::Pool;
 use crate::base::error::{checked_product, Result};
 use crate::base::interrupt;
@@ -37,8 +37,7 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         choose(window, dims, tolerance, T::EPSILON, cost)
     }
 
-    /// Bytes of the oversampled grids of `arrays` and of the sorted samples, with what the transforms work in: what a
-    /// plan will hold, before it is made.
+    /// Bytes that [`Nufft::new`] will allocate: `arrays` oversampled grids, the sorted samples, and scratch.
     pub fn bytes(backend: &B, choice: &Choice, samples: usize, arrays: usize) -> Result<usize> {
         let complex = std::mem::size_of::<Complex<T>>();
         let grids = [&choice.grid[..], &[arrays, complex]].concat();
@@ -53,7 +52,7 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         let grid_len = checked_product(&choice.grid, "the oversampled grid")?;
         let all = checked_product(&[grid_len, arrays], "the oversampled grids")?;
         let started = std::time::Instant::now();
-        // The largest piece first: what does not fit must not cost the time of the rest.
+        // The largest array first: where it does not fit, no time is spent on the rest.
         let grids = Pool::new();
         drop(grids.try_take(|| backend.zeros::<Complex<T>>(all, "the oversampled grid"))?);
         let correction = dims.iter().zip(&choice.grid).map(|(&n, &g)| choice.shape.correction(n, g));
@@ -81,7 +80,7 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         self.grids.try_take(|| backend.zeros(self.grid_len * self.arrays, "the oversampled grid"))
     }
 
-    /// The cells of as many grids as there are arrays of samples and of voxels, which must agree.
+    /// The cells of the grids for these arrays of samples and of voxels, whose numbers must agree.
     fn cells(&self, values: usize, voxels: usize) -> std::ops::Range<usize> {
         let arrays = values / self.samples;
         assert!(arrays <= self.arrays && values == arrays * self.samples && voxels == arrays * self.voxels);
@@ -98,7 +97,7 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         Ok(())
     }
 
-    /// values(m) = sum_r image(r) exp(-i 2 pi k_m.r), likewise.
+    /// values(m) = sum_r image(r) exp(-i 2 pi k_m.r), for one or several arrays one after the other.
     pub fn forward(&self, backend: &B, image: Complexes<B, T>, values: ComplexesMut<B, T>) -> Result<()> {
         let cells = self.cells(values.len(), image.len());
         let mut grid = self.grid(backend)?;
@@ -108,7 +107,7 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         Ok(())
     }
 
-    /// The adjoint stopped at the oversampled grid, k = 0 in its first cell.
+    /// The adjoint as far as the oversampled grid, k = 0 in its first cell.
     pub fn spread(&self, backend: &B, values: Complexes<B, T>, grid: ComplexesMut<B, T>) {
         backend.spread(&self.gridder, values, grid);
     }

@@ -2,7 +2,7 @@
 //!
 //! E^H W E x is Toeplitz in the voxels, so it is a convolution with Q, done by FFT on the doubled grid (Fessler et al.,
 //! IEEE Trans. Signal Process. 53:3393, 2005; Stone et al. 2008 call the kernel Q). Q itself is 2^(d-1) adjoints of the
-//! weights on the image's own grid, each shifted by half the doubled grid, so it needs no larger plan.
+//! weights on the image's grid, each shifted by half the doubled grid, so it needs no larger plan.
 
 use crate::backend::{Backend, Complexes, ComplexesMut};
 use crate::base::atomic_file::AtomicFiles;
@@ -21,7 +21,7 @@ pub(crate) fn octants(ndim: usize) -> impl Iterator<Item = [bool; 3]> {
     (0..1usize << ndim).map(|o| [o & 1 != 0, o & 2 != 0, o & 4 != 0])
 }
 
-/// By how many voxels the adjoint of Q's weights on the image's grid is shifted to be one octant of Q.
+/// The shift in voxels that makes the adjoint of Q's weights on the image's grid an octant of Q.
 pub(crate) fn octant_shift(dims: &[usize], half: [bool; 3]) -> Vec<f64> {
     // Image index i is voxel i - floor(n/2); the octants begin with displacement 0 or -n.
     dims.iter().zip(half).map(|(&n, half)| (n / 2) as f64 - if half { n as f64 } else { 0.0 }).collect()
@@ -35,14 +35,14 @@ pub(crate) struct Toeplitz<T: Real, B: Backend<T>> {
     convolver: B::Convolver,
 }
 
-/// Bytes that the making of Q takes beside its convolution: half of the doubled grid, and a part of Q.
+/// Bytes that making Q takes beside its convolution: half of the doubled grid, and a part of Q.
 pub(crate) fn making_bytes<T: Real>(dims: &[usize]) -> usize {
     let half = dims[1..].iter().fold(dims[0], |p, &n| p.saturating_mul(next_fast_size(2 * n)));
     product(&[half.saturating_add(product(dims)), size_of::<Complex<T>>()])
 }
 
 impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
-    /// Makes Q from its octants: `octant(half, image)` writes one.
+    /// Makes Q from its octants: `octant(half, image)` writes an octant.
     pub fn new(
         backend: &B,
         dims: &[usize],
@@ -66,7 +66,7 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
         backend.convolve(&self.convolver, x, y);
     }
 
-    /// Writes the spectrum to one of `files`. `key` identifies what Q depends on.
+    /// Writes the spectrum to one of `files`. `key` identifies the input of Q.
     pub fn save(&self, backend: &B, files: &mut AtomicFiles, path: &Path, key: &Key) -> Result<()> {
         let spectrum = backend.spectrum(&self.convolver)?;
         let temporary = files.add(path)?;
@@ -87,7 +87,7 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
             }
             file.write_all(&sum.0.to_le_bytes())
         };
-        write().map_err(|e| Error::new(ErrorKind::Io, format!("{}: {e}", path.display())))
+        write().map_err(|e| Error::new(ErrorKind::IO, format!("{}: {e}", path.display())))
     }
 
     /// Reads a file that [`Toeplitz::save`] wrote for the same `key`.
@@ -97,7 +97,7 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
             std::io::ErrorKind::UnexpectedEof => {
                 Error::new(ErrorKind::BadFile, format!("{name}: the file is cut short: save Q again"))
             }
-            _ => Error::new(ErrorKind::Io, format!("{name}: could not load Q: {e}")),
+            _ => Error::new(ErrorKind::IO, format!("{name}: could not load Q: {e}")),
         };
         let mut convolver = backend.convolver(dims)?;
         let mut spectrum = backend.spectrum(&convolver)?;
@@ -140,7 +140,7 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
     }
 }
 
-/// What a spectrum of Q depends on.
+/// The input that a spectrum of Q depends on.
 pub(crate) struct Key {
     dims: Vec<usize>,
     size: usize,

@@ -1,15 +1,15 @@
-//! Gridding windows: their values, their Fourier transforms, and the error that they make. Which one a tolerance asks
-//! for is in `choice`.
+//! Gridding windows: their values, their Fourier transforms, and their errors. `choice` selects a window for a
+//! tolerance.
 //!
 //! A window phi of width W grid cells turns a sample into W values an axis, and the image is divided by the window's
-//! Fourier transform afterwards. What aliases into voxel n from the periods p != 0 of the grid of size G is the error:
+//! Fourier transform afterwards. The error is the aliasing into voxel n from the periods p != 0 of the grid of size G:
 //! with the correction that is best in the least squares sense (Jacob, IEEE Trans. Image Process. 18:1894, 2009)
 //!
 //! ```text
 //! c(n) = F(n/G) / sum_p F(n/G + p)^2,      error(n)^2 = sum_{p != 0} F(n/G + p)^2 / sum_p F(n/G + p)^2
 //! ```
 //!
-//! and the worst voxel, at the image's edge, decides. Nothing here is tabulated: parameters are found at plan time.
+//! and the worst voxel, at the image's edge, decides. Nothing is tabulated: parameters are computed with the plan.
 
 use crate::backend::MAX_DEGREE;
 use crate::base::error::{try_collect, Result};
@@ -52,7 +52,7 @@ impl Shape {
         Shape { window: Window::KaiserBessel, width, shape: beta, peak: bessel_i0(beta) }
     }
 
-    /// A window of no shape yet, for what depends on the width only.
+    /// A window without a shape, for a cost that depends on the width only.
     pub(super) fn of_width(window: Window, width: usize) -> Shape {
         Shape { window, width, shape: 0.0, peak: 1.0 }
     }
@@ -116,7 +116,7 @@ impl Shape {
         (self.fourier(xi).powi(2), alias)
     }
 
-    /// The relative error that aliasing makes in a voxel whose frequency is `xi` = n/G.
+    /// The relative error of aliasing in a voxel whose frequency is `xi` = n/G.
     pub fn alias_error(&self, xi: f64) -> f64 {
         let (main, alias) = self.energies(xi);
         (alias / (main + alias)).sqrt()
@@ -128,8 +128,8 @@ impl Shape {
         (1..=PERIODS).map(alias).sum::<f64>() / self.fourier(xi).abs()
     }
 
-    /// The largest error of the voxels up to the image's edge, whose frequency is `edge`. It may lie inside: a shape
-    /// can be without error at one voxel by chance.
+    /// The largest error of the voxels up to the image's edge, whose frequency is `edge`. It may lie inside: by chance
+    /// a shape can have no error at one voxel.
     pub fn worst_error(&self, edge: f64) -> f64 {
         [0.3, 0.5, 0.65, 0.75, 0.83, 0.9, 0.95, 1.0]
             .iter()
@@ -137,7 +137,7 @@ impl Shape {
             .fold(0.0, f64::max)
     }
 
-    /// The factors that undo the window for `n` voxels of a grid of `grid` cells; the error in the worst is
+    /// The factors that undo the window for `n` voxels of a grid of `grid` cells; the error in the worst voxel is
     /// [`Shape::alias_error`] at the edge.
     ///
     /// # Errors
@@ -152,8 +152,8 @@ impl Shape {
         try_collect(n, "the correction of the window", (0..n).map(factor))
     }
 
-    /// How much the division by the window's transform amplifies rounding errors of the transform: the RMS over voxels
-    /// up to frequency `edge`.
+    /// The factor by which the division by the window's transform amplifies rounding errors: the RMS over voxels up to
+    /// frequency `edge`.
     pub(super) fn amplification(&self, edge: f64) -> f64 {
         const POINTS: usize = 12;
         let square = |i: usize| (self.fourier(0.0) / self.fourier((i as f64 + 0.5) / POINTS as f64 * edge)).powi(2);
@@ -162,17 +162,17 @@ impl Shape {
 
     /// Polynomials for the `width` taps of a sample: tap j at offset f in [0, 1) is the window at j + f - W/2, a
     /// polynomial in t = 2 f - 1. Returns coefficients [degree + 1][width], highest power first, of the least degree
-    /// that makes an error of at most `accuracy` in every voxel up to frequency `edge`, relative to a voxel's value and
-    /// wherever the sample is; where rounding lets none, of the degree that makes the least.
+    /// whose error is at most `accuracy` in every voxel up to frequency `edge`, relative to a voxel's value and for any
+    /// sample position; where rounding allows none, of the degree with the least error.
     pub fn polynomials(&self, edge: f64, accuracy: f64) -> Vec<Vec<f64>> {
-        // The window is even: what happens at t happens mirrored at -t.
+        // The window is even: errors at t and at -t are equal.
         const POSITIONS: usize = 20;
         let offsets: [f64; POSITIONS + 1] = std::array::from_fn(|i| i as f64 / POSITIONS as f64 - 1.0);
         let half = 0.5 * self.width as f64;
         let exact: Vec<Vec<f64>> = (0..self.width)
             .map(|j| offsets.iter().map(|t| self.value(j as f64 - half + 0.5 * (t + 1.0))).collect())
             .collect();
-        // What a tap's error is in a voxel: its phase there, divided by the window's transform.
+        // The weight of a tap's error in a voxel: its phase there, divided by the window's transform.
         let voxels = [0.0, 0.5, 0.8, 1.0].map(|part| {
             let xi = part * edge;
             let size = 1.0 / self.fourier(xi).abs();
@@ -204,7 +204,7 @@ impl Shape {
             if error < best.0 {
                 best = (error, (0..=degree).map(|d| taps.iter().map(|c| c[d]).collect()).collect());
             }
-            // Past the least error coefficients grow, and their rounding with them.
+            // Beyond the least error coefficients grow, and their rounding errors too.
             if best.0 <= accuracy || degree > best.1.len() + 2 {
                 break;
             }
@@ -234,7 +234,7 @@ fn simpson(steps: usize, end: f64, f: impl Fn(f64) -> f64) -> f64 {
     2.0 * h / 3.0 * (f(0.0) + inner + f(end))
 }
 
-/// The minimum of a function of one valley in [low, high].
+/// The minimum in [low, high] of a function that has one.
 fn golden_section(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> f64 {
     let ratio = 0.5 * (5f64.sqrt() - 1.0);
     let (mut a, mut b) = (high - ratio * (high - low), low + ratio * (high - low));

@@ -1,14 +1,14 @@
-//! Coil sensitivities from the data themselves, and the combination of coil images.
+//! Coil sensitivity maps from the data, and the combination of coil images.
 //!
-//! Sensitivities are smooth, so they are estimated at low resolution: the centre of k-space, tapered, is gridded to a
-//! small image of each coil; in each voxel the coils' sensitivities are the dominant eigenvector of their covariance in
-//! a neighbourhood (Walsh et al., Magn. Reson. Med. 43:682, 2000), its phase that of one virtual coil; the maps are
-//! then interpolated to the image's grid and scaled to sum_c |S_c|^2 = 1, so that an image combined with them has the
+//! Sensitivities are smooth, so they are estimated at low resolution. The centre of k-space, tapered, is gridded to a
+//! small image of each coil. In each voxel the sensitivities are the dominant eigenvector of the coils' covariance in a
+//! neighbourhood (Walsh et al., Magn. Reson. Med. 43:682, 2000), with the phase of one virtual coil. The maps are then
+//! interpolated to the image's grid and scaled to sum_c |S_c|^2 = 1, so that an image combined with them has the
 //! magnitude of the root sum of squares.
 //!
-//! It is an estimate. Its phase is that of the virtual coil, not that of the object. It means nothing where there is
-//! only noise. It is wrong where sensitivities change faster than the central samples resolve, where the scan has few
-//! samples in the centre, and where the object is larger than the field of view.
+//! It is an estimate. Its phase is the virtual coil's, not the object's. It means nothing where there is only noise. It
+//! is wrong where sensitivities change faster than the central samples resolve, where the scan has few samples in the
+//! centre, and where the object is larger than the field of view.
 
 use crate::base::defaults;
 use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
@@ -21,10 +21,10 @@ use num_complex::Complex;
 /// Standard deviation of the Gaussian neighbourhood, in voxels of the calibration images, which are at twice their
 /// resolution.
 const NEIGHBOURHOOD: f64 = 1.5;
-/// Eigenvalues of the covariance lie far apart where there is signal: a few steps suffice.
+/// Where there is signal one eigenvalue of the covariance is much larger than the others: a few steps suffice.
 const POWER_ITERATIONS: usize = 8;
 
-/// For the message when the caller interrupts it.
+/// The step's name in the message of an interruption.
 pub(crate) const WHAT: &str = "the estimation of coil sensitivities";
 
 /// How coil images are combined into one.
@@ -33,7 +33,7 @@ pub enum Combine {
     /// The root of the sum of squared magnitudes (Roemer et al., Magn. Reson. Med. 16:192, 1990).
     #[default]
     RootSumOfSquares,
-    /// sum_c conj(S_c) x_c with sensitivities estimated from the coil images: keeps the phase, and less noise.
+    /// sum_c conj(S_c) x_c with sensitivities estimated from the coil images: keeps the phase, with less noise.
     Adaptive,
 }
 
@@ -85,13 +85,13 @@ pub fn combine<T: Real>(
     Ok(())
 }
 
-/// Bytes that [`combine`] takes meanwhile.
+/// Bytes that [`combine`] allocates.
 pub(crate) fn combine_bytes<T: Real>(dims: &[usize], coils: usize, how: Combine) -> usize {
     let combined = product(&[product(dims), size_of::<Complex<T>>()]);
     let low = product(&low_dims(dims, defaults::CALIBRATION));
     match how {
         Combine::RootSumOfSquares => combined,
-        // Images of low resolution and their maps, and those of the image, all in double precision.
+        // Images of low resolution, their maps, and the maps of the image, all in double precision.
         Combine::Adaptive => {
             let maps = sum(&[low, low, product(dims)]);
             sum(&[combined, product(&[maps, coils, size_of::<Complex<f64>>()])])
@@ -105,7 +105,7 @@ pub(crate) fn radius<T: Real>(k: &[&[T]], dims: &[usize], calibration: usize, m:
     k.map(|(k, &n)| (k[m].wide() * n as f64 * 2.0 / calibration as f64).powi(2)).sum::<f64>().sqrt()
 }
 
-/// The width of the centre of k-space: the default where it is 0.
+/// The width of the centre of k-space; 0 means the default.
 pub(crate) fn width_or_default(calibration: usize) -> usize {
     if calibration == 0 {
         defaults::CALIBRATION
@@ -114,7 +114,7 @@ pub(crate) fn width_or_default(calibration: usize) -> usize {
     }
 }
 
-/// How many samples [`maps`] uses.
+/// The number of samples in the centre, from which maps are estimated.
 pub(crate) fn central_samples<T: Real>(k: &[&[T]], dims: &[usize], calibration: usize) -> usize {
     let calibration = width_or_default(calibration);
     (0..k.first().map_or(0, |k| k.len())).filter(|&m| radius(k, dims, calibration, m) < 1.0).count()
@@ -143,8 +143,8 @@ fn block_means<T: Real>(image: &[Complex<T>], dims: &[usize], low: &[usize], sum
 }
 
 /// The dominant eigenvector of the coils' covariance around each voxel, [voxels, coils], by power iteration in all
-/// voxels at once: with x = sum_c conj(S_c) x_c, the covariance times S is the neighbourhood's mean of x_c conj(x). It
-/// starts from the virtual coil that collects the most energy of the whole image, and so takes its phase.
+/// voxels at once: with x = sum_c conj(S_c) x_c, the covariance times S is the neighbourhood's mean of x_c conj(x). The
+/// iteration starts from the virtual coil with the most energy over the whole image, and so takes its phase.
 pub(crate) fn walsh(images: &[Complex<f64>], dims: &[usize], coils: usize) -> Result<Vec<Complex<f64>>> {
     let voxels: usize = dims.iter().product();
     let what = "the covariance of coils";
@@ -223,7 +223,7 @@ fn dominant(matrix: &[Complex<f64>], coils: usize) -> Result<Vec<Complex<f64>>> 
     for _ in 0..20 {
         let norm = v.iter().map(|z| z.norm_sqr()).sum::<f64>().sqrt();
         if norm == 0.0 {
-            // No signal: any unit vector serves.
+            // No signal: any unit vector will do.
             v.fill(Complex::new(1.0 / (coils as f64).sqrt(), 0.0));
             return Ok(v);
         }

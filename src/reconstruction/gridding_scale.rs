@@ -1,11 +1,11 @@
 //! The scale at which gridding returns an object.
 //!
-//! Weights are right when gridding returns some object h as it is: with A the gridding of E h, <h, A h> = <h, h>, that
-//! is sum_m w_m |H(k_m)|^2 = sum_r |h(r)|^2, H being the discrete-time Fourier transform of h. For samples on a whole
-//! Cartesian grid this holds for every h within the image, however few voxels it has (Parseval). h is a Kaiser window
-//! along each axis (Kaiser and Schafer, IEEE Trans. Acoust. Speech Signal Process. 28:105, 1980): it fills the image,
-//! and its spectrum stays where k was measured. Along an axis where k is always 0 it is constant: so must the object
-//! be.
+//! Weights are scaled so that gridding returns a test object h unchanged: with A the gridding of E h, <h, A h> = <h,
+//! h>, that is sum_m w_m |H(k_m)|^2 = sum_r |h(r)|^2, where H is the discrete-time Fourier transform of h. For samples
+//! on a whole Cartesian grid this holds for every h within the image, however few voxels it has (Parseval). h is a
+//! Kaiser window along each axis (Kaiser and Schafer, IEEE Trans. Acoust. Speech Signal Process. 28:105, 1980): it
+//! fills the image, and its spectrum stays where k was measured. Along an axis where k is always 0, h is constant, and
+//! the object must be constant too.
 
 use crate::base::error::{bail, try_collect, Result};
 use crate::base::geometry::{ends, reach};
@@ -13,27 +13,27 @@ use crate::base::real::Real;
 use crate::nufft::window::bessel_i0;
 use std::f64::consts::{PI, TAU};
 
-/// The reach of k times the window's length, at most: the spectrum of a longer window would see but the innermost
-/// samples, one of a shorter window those beyond the densely sampled centre.
+/// The reach of k times the window's length, at most. The spectrum of a longer window would cover only the innermost
+/// samples, the spectrum of a shorter one samples beyond the densely sampled centre.
 const MOST_PERIODS: f64 = 64.0;
-/// The window's length, at most: more voxels differ in nothing that a scan could tell.
+/// The window's length, at most: more voxels change nothing that a scan could resolve.
 const MOST_VOXELS: usize = 1 << 16;
-/// Samples of the spectrum for each period of the window's length, between which cubics interpolate to 1e-6.
+/// Samples of the spectrum for each period of the window's length; cubics interpolate between them.
 const STEPS: f64 = 32.0;
-/// How far from k = 0 the nearest sample may lie: further away, the mean of an object cannot be known. In Cartesian
-/// sample distances 1/n or, where the samples are fewer than would fill k-space so, in theirs.
+/// The largest distance of the nearest sample from k = 0: beyond it, the mean of an object cannot be known. In
+/// Cartesian sample distances 1/n or, where too few samples for these fill k-space, in the mean distance of samples.
 const NEAREST: f64 = 2.0;
 
-/// A density weight after scaling, at most. All of k-space has the volume 1: a larger one drowns the image in one
-/// sample.
+/// A density weight after scaling, at most. All of k-space has the volume 1: with a larger weight one sample would
+/// outweigh all others.
 pub(crate) const LARGEST_WEIGHT: f64 = 1e6;
 
-/// For the message when there is no memory.
+/// The step's name in the message when memory runs out.
 const WHAT: &str = "the scale of gridding";
 
 /// |H(k)|^2 along an axis, divided by the sum of |h(r)|^2.
 struct Spectrum {
-    /// Its values at i / `steps`, from i = -1 on, to beyond the reach of k.
+    /// Its values at i / `steps`, from i = -1 to beyond the reach of k.
     table: Vec<f64>,
     steps: f64,
 }
@@ -68,23 +68,22 @@ impl Spectrum {
         let i = (x as usize).min(self.table.len() - 4);
         let t = x - i as f64;
         let [a, b, c, d] = [0, 1, 2, 3].map(|j| self.table[i + j]);
-        // The cubic through four neighbours (Lagrange), the second of which is at t = 0.
+        // The cubic through four neighbours (Lagrange); the second is at t = 0.
         -a * t * (t - 1.0) * (t - 2.0) / 6.0 + b * (t + 1.0) * (t - 1.0) * (t - 2.0) / 2.0
             - c * (t + 1.0) * t * (t - 2.0) / 2.0
             + d * (t + 1.0) * t * (t - 1.0) / 6.0
     }
 }
 
-/// What density weights must be multiplied by for gridding to return an object at its own scale: see the head of this
-/// file.
+/// The factor of density weights with which gridding returns an object at its scale, see the first lines of this file.
 ///
 /// # Errors
-/// `InvalidArgument` where no sample of positive weight lies near the centre of k-space, and where a weight far from it
-/// would outweigh all of k-space; `OutOfHostMemory`.
+/// `InvalidArgument` where no sample of positive weight lies near the centre of k-space, and where a weight far from
+/// the centre would outweigh all of k-space; `OutOfHostMemory`.
 pub(crate) fn gridding_scale<T: Real>(k: &[&[T]], dims: &[usize], weight: impl Fn(usize) -> f64) -> Result<f64> {
     let reaches: Vec<f64> = k.iter().map(|k| reach(ends(k))).collect();
     let axes = reaches.iter().zip(dims).map(|(&reach, &n)| Spectrum::new(n, reach)).collect::<Result<Vec<_>>>()?;
-    // NaN is no number to compare with, and is refused below as what is not above 0.
+    // fold ignores NaN, which is skipped below as not above 0.
     let largest = (0..k[0].len()).map(&weight).fold(0.0, f64::max);
     let (mut sum, mut nearest) = (0.0, f64::INFINITY);
     for m in 0..k[0].len() {
@@ -94,11 +93,11 @@ pub(crate) fn gridding_scale<T: Real>(k: &[&[T]], dims: &[usize], weight: impl F
             continue;
         }
         sum += axes.iter().zip(k).fold(w, |product, (axis, k)| product * axis.at(k[m].wide()));
-        // One voxel is the same for every k.
+        // Along an axis of one voxel k does not matter.
         let distance = |(k, &n): (&&[T], &usize)| if n > 1 { (k[m].wide() * n as f64).powi(2) } else { 0.0 };
         nearest = k.iter().zip(dims).map(distance).sum::<f64>().sqrt().min(nearest);
     }
-    // Cells of a Cartesian grid within the reach of k, and the edge of one sample's share of them.
+    // Cells of a Cartesian grid within the reach of k, and the number of cells for each sample.
     let axes = reaches.iter().zip(dims).filter(|(_, &n)| n > 1);
     let resolved: Vec<f64> = axes.map(|(reach, &n)| (2.0 * reach * n as f64).max(1.0)).collect();
     let share = resolved.iter().product::<f64>() / k[0].len() as f64;
@@ -106,9 +105,9 @@ pub(crate) fn gridding_scale<T: Real>(k: &[&[T]], dims: &[usize], weight: impl F
     if !(nearest <= allowed) {
         bail!(
             InvalidArgument,
-            "no sample with a positive density weight lies near the centre of k-space (the nearest is {nearest:.1} sample \
-             distances 1/n away, at most {allowed:.1} are allowed), so that the scale of the image cannot be known: measure \
-             the centre, or reconstruct iteratively, which needs no scale"
+            "no sample with a positive density weight lies near the centre of k-space (the nearest is {nearest:.1} \
+             sample distances 1/n away, at most {allowed:.1} are allowed), so that the scale of the image cannot be \
+             known: measure the centre, or reconstruct iteratively, which needs no scale"
         );
     }
     if !(1.0 / sum <= LARGEST_WEIGHT) {
@@ -146,8 +145,7 @@ mod tests {
     fn the_spectrum_is_the_windows_and_interpolates_it() {
         for (n, reach) in [(1, 0.5), (2, 0.5), (8, 0.0), (9, 0.3), (64, 0.5), (300, 0.0625)] {
             let coarse = Spectrum::new(n, reach).unwrap();
-            // Parseval: the mean of |H|^2 over a whole period is the sum of |h|^2; what lies beyond the reach is
-            // missing.
+            // Parseval: the mean of |H|^2 over a whole period is the sum of |h|^2, less what lies beyond the reach.
             if reach == 0.5 {
                 let points = 8 * n;
                 let mean = (0..points).map(|i| coarse.at((i as f64 + 0.3) / points as f64 - 0.5)).sum::<f64>();

@@ -17,7 +17,7 @@ pub struct Matrix<'a, T: Real> {
     pub values: &'a [Complex<T>],
 }
 
-/// What is known of the image beforehand.
+/// The prior: what is known of the image beforehand.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum Prior<'a, T: Real> {
     /// R = 1: the energy of the image.
@@ -25,8 +25,8 @@ pub enum Prior<'a, T: Real> {
     Identity,
     /// R = differences between neighbours along each axis.
     Differences,
-    /// Differences, each multiplied by exp(-(d/s)^2), d being the difference of the same two voxels in a reference
-    /// image and s `edge` times the reference's largest magnitude: smooth within tissues, free across their borders
+    /// Differences, each multiplied by exp(-(d/s)^2), where d is the difference of the same two voxels in a reference
+    /// image and s is `edge` times the reference's largest magnitude: smooth within tissues, free across their borders
     /// (after Haldar et al., Magn. Reson. Med. 59:810, 2008, the prior of Stone et al. 2008). R^H R then has the
     /// squares, exp(-2 (d/s)^2).
     Anatomical {
@@ -66,8 +66,8 @@ impl<T: Real, B: Backend<T>> Sparse<T, B> {
 }
 
 impl<T: Real, B: Backend<T>> PriorOperator<T, B> {
-    /// Checks a prior for images of `dims` voxels (`voxels` in all; a list of voxels has no neighbours) and makes it
-    /// ready.
+    /// Checks a prior for images of `dims` voxels (`voxels` in all; a list of voxels has no neighbours) and prepares
+    /// it.
     pub fn new(backend: &B, prior: &Prior<'_, T>, dims: &[usize], voxels: usize, listed: bool) -> Result<Self> {
         if listed && matches!(prior, Prior::Differences | Prior::Anatomical { .. }) {
             bail!(
@@ -111,7 +111,7 @@ impl<T: Real, B: Backend<T>> PriorOperator<T, B> {
 }
 
 /// Weights in R^H R of the differences between each voxel and the next along each axis, [voxels, axes]: the squares of
-/// what R multiplies the differences by.
+/// the factors in R.
 fn edge_weights<T: Real>(dims: &[usize], reference: &[T], edge: f64) -> Result<Vec<T>> {
     let voxels: usize = dims.iter().product();
     check_len("voxels of the reference image", reference.len(), voxels, "one a voxel")?;
@@ -145,8 +145,8 @@ fn check_matrix<T: Real>(m: &Matrix<'_, T>, voxels: usize) -> Result<(Vec<u32>, 
     if entries > most || voxels > most || m.rows.len() > most {
         bail!(
             SizeOverflow,
-            "a prior's matrix of {} rows, {voxels} columns and {entries} entries exceeds 32-bit indices: at most {most} \
-             of each are supported, so leave out what is zero",
+            "a prior's matrix of {} rows, {voxels} columns and {entries} entries exceeds 32-bit indices: at most \
+             {most} of each are supported, so leave out what is zero",
             m.rows.len().saturating_sub(1)
         );
     }

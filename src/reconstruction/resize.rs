@@ -1,11 +1,11 @@
-//! Images on another matrix and field of view: from the encoded matrix, on which they are reconstructed, to the one
-//! wanted.
+//! Images on another matrix and field of view: from the encoded matrix, on which they are reconstructed, to the matrix
+//! of the result.
 //!
-//! Where the voxels wanted have another size, the image is interpolated to that size by Fourier (zeros are appended to
-//! its spectrum, or the ends cut off), over its whole field of view; then its middle is cut out, or surrounded by
-//! zeros. Readout oversampling, a field of view that is larger at equal voxels, is thus cut away, and nothing else is
-//! done. The voxel with index floor(n/2) stays where it is, and the object keeps its scale.
-//!
+//! Where the new voxels have another size, the image is interpolated to that size over its whole field of view: zeros
+//! are appended to its spectrum, or the ends of the spectrum cut off. Then its middle is cut out, or surrounded by
+//! zeros. Readout oversampling (a larger field of view at equal voxels) is thus only cut off. The voxel with index
+//! floor(n/2) stays where it is, and the object keeps its scale.
+
 use crate::backend::cpu::fft::any_length::LineFft;
 use crate::backend::cpu::simd::Level;
 use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
@@ -17,11 +17,11 @@ use num_complex::Complex;
 /// The most voxels of an axis.
 const MOST: usize = 1 << 24;
 
-/// How an image gets from its matrix to another one.
+/// The way of an image from its matrix to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Resize {
     from: [usize; 3],
-    /// The field of view of `from`, in voxels of the size wanted.
+    /// The field of view of `from`, in new voxels.
     scaled: [usize; 3],
     to: [usize; 3],
 }
@@ -32,7 +32,7 @@ impl Resize {
     ///
     /// # Errors
     /// `InvalidSize` for anything but two or three sizes an image, or a size of 0; `SizeMismatch` for fields of view of
-    /// another number; `SizeOverflow` where voxels of the size wanted are too many.
+    /// another number; `SizeOverflow` where there are too many new voxels.
     pub fn new(from: &[usize], fov: &[f64], to: &[usize], to_fov: &[f64]) -> Result<Resize> {
         let ndim = from.len();
         if !(1..=3).contains(&ndim) || from.contains(&0) || to.contains(&0) {
@@ -69,17 +69,17 @@ impl Resize {
         Ok(resize)
     }
 
-    /// The matrix of the images given, 1 on axes that there are not.
+    /// The matrix of the given images, 1 on missing axes.
     pub fn from(&self) -> [usize; 3] {
         self.from
     }
 
-    /// The matrix that covers the field of view of the images given with voxels of the size wanted.
+    /// The matrix of new voxels that covers the field of view of the given images.
     pub fn scaled(&self) -> [usize; 3] {
         self.scaled
     }
 
-    /// The matrix wanted, likewise.
+    /// The matrix of the result, 1 on missing axes.
     pub fn to(&self) -> [usize; 3] {
         self.to
     }
@@ -89,7 +89,7 @@ impl Resize {
         self.from == self.scaled && self.scaled == self.to
     }
 
-    /// An image of the one matrix, on the other.
+    /// Brings an image to the new matrix.
     ///
     /// # Errors
     /// `SizeMismatch` for another number of voxels, `NotFinite` with the index of a voxel that is not, or that
@@ -100,11 +100,11 @@ impl Resize {
             recentre(image, &self.from, out, &self.to);
             return Ok(());
         }
-        // What is only cut is cut first: fewer voxels to interpolate.
+        // Axes that are only cut are cut first: fewer voxels to interpolate.
         let cut = [0, 1, 2].map(|axis| if self.interpolates(axis) { self.from[axis] } else { self.to[axis] });
         let mut steps = try_vec(checked_product(&cut, "an image")?, Complex::default(), "an image")?;
         recentre(image, &self.from, &mut steps, &cut);
-        let mut steps = Steps { dims: cut, voxels: wider(&steps)? };
+        let mut steps = Intermediate { dims: cut, voxels: wider(&steps)? };
         for axis in (0..3).filter(|&axis| self.interpolates(axis)) {
             let (scaled, to) = (self.scaled[axis], self.to[axis]);
             let mut resample = Resample::new(self.from[axis], scaled)?;
@@ -118,17 +118,17 @@ impl Resize {
         put(&steps.voxels, out)
     }
 
-    /// The other way: an image of the matrix wanted, on the one that images are reconstructed on.
+    /// The reverse: brings an image of the new matrix to the matrix that images are reconstructed on.
     ///
     /// # Errors
-    /// As [`Resize::apply`].
+    /// The same as of [`Resize::apply`].
     pub fn undo<T: Real>(&self, image: &[Complex<T>], out: &mut [Complex<T>]) -> Result<()> {
         check(image, &self.to, out, &self.from)?;
         if !self.any_interpolates() {
             recentre(image, &self.to, out, &self.from);
             return Ok(());
         }
-        let mut steps = Steps { dims: self.to, voxels: wider(image)? };
+        let mut steps = Intermediate { dims: self.to, voxels: wider(image)? };
         for axis in (0..3).filter(|&axis| self.interpolates(axis)) {
             let (scaled, to) = (self.scaled[axis], self.to[axis]);
             let mut resample = Resample::new(scaled, self.from[axis])?;
@@ -176,8 +176,8 @@ fn put<T: Real>(image: &[Complex<f64>], out: &mut [Complex<T>]) -> Result<()> {
     Ok(())
 }
 
-/// The middle of an image of `from` voxels, or the image amid zeros, as one of `to` voxels. The voxel with index
-/// floor(n/2) stays where it is.
+/// Cuts the middle out of an image of `from` voxels, or surrounds the image by zeros, to `to` voxels. The voxel with
+/// index floor(n/2) stays where it is.
 ///
 /// # Panics
 /// When an image has another number of voxels.
@@ -199,14 +199,14 @@ pub fn recentre<E: Copy + Default>(image: &[E], from: &[usize; 3], out: &mut [E]
     }
 }
 
-/// An image on its way.
-struct Steps {
+/// An image between steps along its axes.
+struct Intermediate {
     dims: [usize; 3],
     voxels: Vec<Complex<f64>>,
 }
 
-impl Steps {
-    /// Makes lines of `size` voxels of those along an axis, up to `most` at a time, through `f(count, lines, new
+impl Intermediate {
+    /// Replaces the lines along an axis by lines of `size` voxels, up to `most` at a time: `f(count, lines, new
     /// lines)`.
     fn along(
         &mut self,
@@ -241,7 +241,7 @@ impl Steps {
     }
 }
 
-/// For the message when there is no memory.
+/// The array's name in the message when memory runs out.
 const LINES: &str = "lines of an image";
 
 /// The interpolation of lines to another number of voxels over the same length.
@@ -263,7 +263,7 @@ impl Resample {
         self.down.most_lines()
     }
 
-    /// `lines` are lost.
+    /// Writes `new`, and overwrites `lines`.
     fn run(&mut self, lines: &mut [Complex<f64>], new: &mut [Complex<f64>]) {
         let (n, size) = (self.n, self.size);
         lines.chunks_exact_mut(n).for_each(|line| line.rotate_left(n / 2));
@@ -277,13 +277,12 @@ impl Resample {
     }
 }
 
-/// The spectrum of a line as that of one with another number of voxels: frequencies that this lacks are cut off, others
-/// 0.
+/// The spectrum of a line for another number of voxels: surplus frequencies are cut off, missing ones are 0.
 fn move_frequencies(line: &[Complex<f64>], new: &mut [Complex<f64>]) {
     let (n, size) = (line.len(), new.len());
     let shared = n.min(size);
     new.fill(Complex::default());
-    // Frequencies -shared/2 .. (shared - 1)/2; with an even number, the lowest stands for the highest as well.
+    // Frequencies -shared/2 .. (shared - 1)/2; with an even number, the lowest also stands for the highest.
     let positive = shared.div_ceil(2);
     new[..positive].copy_from_slice(&line[..positive]);
     for f in 1..=shared / 2 {
@@ -315,15 +314,15 @@ mod tests {
         }
     }
 
-    /// The image of `from` voxels as a sum of its frequencies, at the voxels wanted: slow, an axis at a time. Of an
-    /// even number of frequencies the lowest is half that and half its opposite.
+    /// The image of `from` voxels as a sum of its frequencies, at the new voxels. Of an even number of frequencies the
+    /// lowest counts half as itself and half as its opposite.
     fn slow(image: &[Complex<f64>], from: [usize; 3], scaled: [usize; 3], to: [usize; 3]) -> Vec<Complex<f64>> {
         let tau = std::f64::consts::TAU;
-        // What voxel `j` of a line contributes to voxel `i` of the new one.
+        // The contribution of voxel `j` of a line to voxel `i` of the new line.
         let weight = |axis: usize, i: usize, j: usize| -> f64 {
             let (n, s) = (from[axis], scaled[axis]);
             let x = i as f64 - (to[axis] / 2) as f64;
-            // Beyond the field of view there is nothing.
+            // Beyond the field of view are zeros.
             let place = x + (s / 2) as f64;
             if place < 0.0 || place >= s as f64 {
                 return 0.0;
@@ -404,8 +403,8 @@ mod tests {
     #[test]
     fn undone_again() {
         let mut random = random(0x12_0012);
-        // Finer voxels and zeros around: nothing is lost of an odd number of frequencies. (Of an even one the lowest
-        // is.)
+        // Finer voxels and zeros around: no information is lost with an odd number of frequencies. (With an even number
+        // the lowest is.)
         let resize = Resize::new(&[7, 5, 4], &[7.0, 5.0, 4.0], &[16, 12, 6], &[8.0, 6.0, 6.0]).unwrap();
         assert_eq!((resize.scaled, resize.from(), resize.to()), ([14, 10, 4], [7, 5, 4], [16, 12, 6]));
         let image: Vec<Complex<f64>> = (0..140).map(|_| Complex::new(random(), random())).collect();

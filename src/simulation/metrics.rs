@@ -1,5 +1,5 @@
-//! How far an image is from the truth: the figures that papers report, as defined by Stone et al. 2008 (J. Parallel
-//! Distrib. Comput. 68:1307).
+//! The error of an image against the truth: the figures that papers report, as defined by Stone et al. 2008 (J.
+//! Parallel Distrib. Comput. 68:1307).
 //!
 //! ```
 //! use recon::metrics::{compare, Scale};
@@ -36,7 +36,7 @@ pub struct Metrics {
     pub psnr_db: f64,
     /// Signal to noise ratio, 20 log10(RMS(t) / RMS(e)), in dB; infinite without error.
     pub snr_db: f64,
-    /// What the image was multiplied by: 1 with [`Scale::None`].
+    /// The factor of the image: 1 with [`Scale::None`].
     pub scale: Complex<f64>,
 }
 
@@ -55,7 +55,7 @@ pub fn compare<T: Real>(
     measure(image, truth, scale, mask, |z| z)
 }
 
-/// As [`compare`], for the magnitudes of both images, with a real scale.
+/// The same as [`compare`] for the magnitudes of both images, with a real scale.
 pub fn compare_magnitude<T: Real>(
     image: &[Complex<T>],
     truth: &[Complex<T>],

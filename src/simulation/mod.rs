@@ -1,5 +1,4 @@
-//! Known objects and what a scanner would measure of them: trajectories, phantoms, and how far an image is from the
-//! truth.
+//! Simulated scans of known objects: trajectories, phantoms with exact k-space, and errors of images.
 
 pub mod metrics;
 pub mod phantom;

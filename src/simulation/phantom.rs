@@ -1,6 +1,6 @@
-//! Analytic phantoms: sums of ellipses or ellipsoids whose k-space is known in closed form, so that data can be
-//! simulated on any trajectory without a discrete transform, and a reconstruction is never tested against its own
-//! model (the inverse crime: Guerquin-Kern et al. 2012, IEEE TMI 31:626).
+//! Analytic phantoms: sums of ellipses or ellipsoids whose k-space is known in closed form. Data can be simulated on
+//! any trajectory without a discrete transform, so that a reconstruction is not tested against its own model (the
+//! inverse crime: Guerquin-Kern et al. 2012, IEEE TMI 31:626).
 //!
 //! ```
 //! use recon::phantom::{add_noise, CoilModel, Phantom};
@@ -25,7 +25,7 @@ use std::sync::{Mutex, PoisonError};
 /// An ellipsoid of uniform density, in phantom coordinates; in 2D, an ellipse.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ellipsoid {
-    /// What it adds to the image inside its surface.
+    /// The value that it adds to the image inside its surface.
     pub density: f64,
     /// The centre, x, y and z; z is 0 in 2D.
     pub centre: [f64; 3],
@@ -136,8 +136,9 @@ impl Phantom {
     /// the limit of sum_r image(r) exp(-i 2 pi k . r) for fine voxels, so at k = 0 it is the sum of densities times
     /// areas (volumes).
     ///
-    /// With `coils`, that of the phantom times each coil's sensitivity; without, as of one uniform coil. The result is
-    /// [samples, coils]. `threads` is the most threads to use, 0 for one a processor; the result does not depend on it.
+    /// With `coils`, the phantom is multiplied by each coil's sensitivity; without, there is one uniform coil. The
+    /// result is [samples, coils]. `threads` is the most threads to use, 0 for one a processor; the result does not
+    /// depend on it.
     ///
     /// An ellipse contributes density pi a b 2 J1(u) / u, an ellipsoid density 4/3 pi a b c 3 (sin u - u cos u) / u^3,
     /// each times exp(-i 2 pi k . centre), where u is 2 pi times the length of k in the ellipsoid's own axes, scaled by
@@ -154,30 +155,11 @@ impl Phantom {
         coils: Option<&CoilModel>,
         threads: usize,
     ) -> Result<Vec<Complex<f64>>> {
-        /// Samples that a thread takes at a time: small enough to share out evenly, large enough to cost nothing.
+        /// Samples that a thread takes at a time: few enough to share evenly, enough to make the lock cheap.
         const CHUNK: usize = 4096;
 
         self.check_dims(dims)?;
-        if axes.len() != self.ndim {
-            bail!(
-                SizeMismatch,
-                "there are {} axes of coordinates for {} dimensions: give one each",
-                axes.len(),
-                self.ndim
-            );
-        }
-        let samples = axes[0].len();
-        if samples == 0 {
-            bail!(InvalidSize, "there are no k-space coordinates: give at least one");
-        }
-        for (axis, k) in axes.iter().enumerate() {
-            if k.len() != samples {
-                bail!(SizeMismatch, "axis {axis} has {} coordinates, axis 0 {samples}: give equal numbers", k.len());
-            }
-            if let Some(m) = k.iter().position(|k| !k.is_finite()) {
-                bail!(NotFinite, "the coordinate of sample {m} on axis {axis} is {}: give finite coordinates", k[m]);
-            }
-        }
+        let samples = self.check_axes(axes)?;
         let uniform = Series { frequencies: vec![[0.0; 3]], amplitudes: vec![vec![Complex::new(1.0, 0.0)]] };
         let series = match coils {
             Some(coils) if coils.ndim != self.ndim => {
@@ -194,7 +176,7 @@ impl Phantom {
 
         let total = checked_product(&[samples, series.amplitudes.len()], "the k-space of a phantom")?;
         let mut kspace = try_vec(total, Complex::new(0.0, 0.0), "the k-space of a phantom")?;
-        // A chunk of samples, of every coil, is one job: threads write to separate places.
+        // A chunk of samples of all coils is one job: no two threads write to the same place.
         let mut jobs = try_reserve(samples.div_ceil(CHUNK), "the k-space of a phantom")?;
         for first in (0..samples).step_by(CHUNK) {
             let parts: Vec<&mut [Complex<f64>]> = try_reserve(series.amplitudes.len(), "the k-space of a phantom")?;
@@ -234,7 +216,7 @@ impl Phantom {
         };
         std::thread::scope(|scope| {
             for _ in 0..helpers {
-                // Without another thread the work is done all the same, by those there are.
+                // Where no more threads can be started, fewer do the work.
                 if std::thread::Builder::new().name("recon phantom".into()).spawn_scoped(scope, work).is_err() {
                     break;
                 }
@@ -303,6 +285,31 @@ impl Phantom {
         Ok(image)
     }
 
+    /// The number of samples at the coordinates in `axes`, which are checked.
+    fn check_axes(&self, axes: &[&[f64]]) -> Result<usize> {
+        if axes.len() != self.ndim {
+            bail!(
+                SizeMismatch,
+                "there are {} axes of coordinates for {} dimensions: give one each",
+                axes.len(),
+                self.ndim
+            );
+        }
+        let samples = axes[0].len();
+        if samples == 0 {
+            bail!(InvalidSize, "there are no k-space coordinates: give at least one");
+        }
+        for (axis, k) in axes.iter().enumerate() {
+            if k.len() != samples {
+                bail!(SizeMismatch, "axis {axis} has {} coordinates, axis 0 {samples}: give equal numbers", k.len());
+            }
+            if let Some(m) = k.iter().position(|k| !k.is_finite()) {
+                bail!(NotFinite, "the coordinate of sample {m} on axis {axis} is {}: give finite coordinates", k[m]);
+            }
+        }
+        Ok(samples)
+    }
+
     fn check_dims(&self, dims: &[usize]) -> Result<()> {
         check_dims("phantom", self.ndim, dims)
     }
@@ -327,7 +334,7 @@ pub struct CoilModel {
     factors: Vec<[[Complex<f64>; 3]; 3]>,
 }
 
-/// The period of the sensitivities, in fields of view: far neighbours still differ, and no coil repeats within one.
+/// The period of the sensitivities, in fields of view: opposite coils still differ, and no coil repeats within one.
 const PERIOD: f64 = 2.5;
 /// Terms of the series of a coil's sensitivity, at most: three for each axis.
 const MOST_TERMS: usize = 27;
@@ -507,7 +514,7 @@ fn rotation([phi, theta, psi]: [f64; 3]) -> [[f64; 3]; 3] {
     ]
 }
 
-/// The matrix that takes a displacement from the centre of a shape to that on the unit sphere (in 2D, circle).
+/// The matrix that maps a shape, relative to its centre, to the unit sphere (in 2D, circle).
 fn to_unit_sphere(shape: &Ellipsoid, ndim: usize) -> [[f64; 3]; 3] {
     let r = rotation(shape.angles);
     std::array::from_fn(|i| std::array::from_fn(|j| if i < ndim { r[j][i] / shape.semi_axes[i] } else { 0.0 }))
@@ -532,9 +539,9 @@ fn check_dims(what: &str, ndim: usize, dims: &[usize]) -> Result<()> {
 }
 
 /// Adds complex white Gaussian noise to `data`, independent in the real and imaginary parts, and returns its standard
-/// deviation, the expected RMS magnitude. That is RMS(data) / `snr`: the SNR is the root mean square magnitude of the
-/// noiseless samples, all coils together, over that of the noise, and not in dB. One seed always gives the same noise,
-/// on every platform.
+/// deviation, the expected RMS magnitude. That is RMS(data) / `snr`: the SNR is the ratio, not in dB, of the root mean
+/// square magnitudes of the noiseless samples, all coils together, and of the noise. One seed always gives the same
+/// noise, on every platform.
 ///
 /// Errors: `InvalidSize` for no data; `InvalidArgument` for an SNR that is not positive and finite, or for data that
 /// are all zero; `NotFinite`, with the index. The data are then unchanged.
@@ -559,8 +566,8 @@ pub fn add_noise(data: &mut [Complex<f64>], snr: f64, seed: u64) -> Result<f64> 
     Ok(deviation)
 }
 
-/// The generator of Steele, Lea and Flood (2014, OOPSLA 453). Ours, because the crates for this (rand_distr) do not
-/// promise the same numbers from one version to the next.
+/// The generator of Steele, Lea and Flood (2014, OOPSLA 453). Not from a crate: rand_distr does not promise the same
+/// numbers in every version.
 pub(crate) struct SplitMix64(pub u64);
 
 impl SplitMix64 {

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Coordinates are in cycles per voxel, in [-0.5, 0.5) on each axis. The generators draw shapes, not gradient
-//! waveforms: amplitude and slew rate limits are the scanner's, and samples are equally spaced in the parameter named
-//! by each generator.
+//! waveforms: they know no limits of amplitude and slew rate, and samples are equally spaced in the parameter that each
+//! generator names.
 
 use crate::base::error::{bail, checked_product, try_vec, Result};
 use crate::base::geometry::in_range;
@@ -30,7 +30,7 @@ pub enum SpokeOrder {
     GoldenAngle,
 }
 
-/// Where the samples of a scan lie in k-space: one coordinate an axis and sample, in cycles per voxel in [-0.5, 0.5).
+/// The positions of a scan's samples in k-space: one coordinate an axis and sample, in cycles per voxel in [-0.5, 0.5).
 ///
 /// Samples are ordered shot by shot (a shot is one readout: line, spoke, interleaf), in the order of acquisition.
 #[derive(Debug, Clone, PartialEq)]
@@ -251,11 +251,11 @@ impl Trajectory {
         })
     }
 
-    /// PROPELLER blades (Pipe 1999, MRM 42:963): blade p is a strip of `lines` parallel lines, 1 / samples apart,
+    /// PROPELLER blades (Pipe 1999, MRM 42:963): blade p is a strip of `lines` parallel lines at distances 1 / samples,
     /// turned by p pi / blades about the centre; line l lies at (l - floor(lines / 2)) / samples across the strip, so
     /// that each blade samples the centre. The strip is shortened to 2 h, h = sqrt(0.25 - (floor(lines / 2) /
-    /// samples)^2), so that its corners stay in the disc of radius 0.5 at every angle; along a line, samples are
-    /// therefore 2 h / samples apart. Ordered by blade, line, sample; one line a shot.
+    /// samples)^2), so that its corners stay in the disc of radius 0.5 at every angle; along a line, the distance
+    /// of samples is therefore 2 h / samples. Ordered by blade, line, sample; one line a shot.
     ///
     /// Errors: `InvalidSize` for a zero count; `InvalidArgument` when 2 lines > samples (a blade wider than half of
     /// k-space); `SizeOverflow`; `OutOfHostMemory`.

@@ -1,4 +1,4 @@
-//! `recon compare` says what it compares.
+//! `recon compare` compares what can be compared, and says so: magnitudes, the order of axes, scale, series.
 
 use crate::common::Random;
 use crate::io::{Image, Placement};
@@ -39,7 +39,7 @@ fn a_complex_image_and_its_magnitude_are_the_same_thing() {
         assert!(out.stderr.matches('\n').count() == 1 && names.iter().all(|n| out.stderr.contains(n)), "{out:?}");
         let object = json(&dir.ok(&format!("compare {files} --json")));
         assert!(object["magnitude"] == true && object["notes"].as_array().unwrap().len() == 1, "{object}");
-        // Asked for, it needs no line.
+        // With --magnitude there is no line about it.
         assert!(dir.ok(&format!("compare {files} --magnitude")).starts_with("error 0.0000 %"));
         let complex = dir.run(&format!("compare {files} --complex --json"));
         assert!(json(&complex.stdout)["percent_error"].as_f64().unwrap() > 50.0, "{complex:?}");
@@ -69,7 +69,7 @@ fn axes_in_another_order_are_said() {
     write_images(dir.path("w.h5"), &[image([24, 16, 8], noise(8 * 24 * 16, 1))]);
     dir.fails(1, "compare v.h5 w.h5", &["[8, 24, 16]", "[24, 16, 8]", "another order"]);
     dir.fails(1, "compare a.h5 w.h5", &["[24, 16, 1]", "[24, 16, 8]", "slice"]);
-    // Of a square, the numbers tell.
+    // For a square image the numbers decide.
     write_images(dir.path("c.h5"), std::slice::from_ref(&square));
     write_images(dir.path("d.h5"), &[turned(&square)]);
     let out = dir.run("compare c.h5 d.h5");
@@ -78,7 +78,7 @@ fn axes_in_another_order_are_said() {
     assert!(out.status == Some(0) && out.stderr.contains("leave out --transpose"), "{out:?}");
     assert!(dir.ok("compare c.h5 d.h5 --transpose").starts_with("error 0.0000 %"));
 
-    // How the files say that the images lie.
+    // Files may say that their images lie differently in the patient.
     let place =
         |read_dir, phase_dir| Placement { read_dir, phase_dir, slice_dir: [0.0, 0.0, 1.0], ..Default::default() };
     let (left, back) = ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0]);
@@ -116,14 +116,14 @@ fn all_series_of_a_file_are_read() {
     let random = Random::fresh();
     println!("seed {}", random.seed);
     let dir = TempDir::new();
-    // Of frames of one size, a real one is none of another series, and keeps its place.
+    // Frames of one size are one series, in their order, even if one of them is real.
     let mut frames: Vec<_> = (0..3).map(|i| image([8, 6, 1], noise(48, random.seed ^ i))).collect();
     frames[1].data.iter_mut().for_each(|z| z.im = 0.0);
     write_images(dir.path("frames.h5"), &frames);
     let back = read_images(dir.path("frames.h5"));
     assert!(back.iter().zip(&frames).all(|(a, b)| a.data == b.data), "frames in another order");
     assert_eq!(dir.ok("compare frames.h5 frames.h5").matches("error 0.0000 %").count(), 3);
-    // Of other sizes: twelve series.
+    // Images of twelve sizes are twelve series.
     let sizes: Vec<_> = (0..12).map(|i| image([8 + i, 6, 1], noise((8 + i) * 6, random.seed ^ i as u64))).collect();
     write_images(dir.path("sizes.h5"), &sizes);
     let out = dir.run("compare sizes.h5 sizes.h5");

@@ -1,4 +1,5 @@
-//! Damaged files of every kind that is read: an error in one line or a success, never a crash, a hang or a half output.
+//! Damaged files of every format that is read: the program ends with an error of one line or with success. It never
+//! crashes, hangs, or leaves part of an output.
 
 use crate::common::Random;
 use crate::{alone, TempDir};
@@ -8,12 +9,12 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Files of each format; the environment variable RECON_TEST_DAMAGED asks for another number.
+/// The number of files of each format. The environment variable RECON_TEST_DAMAGED asks for another number.
 const FILES: usize = 40;
-/// No run takes longer.
+/// The longest that a run may take.
 const LONGEST: Duration = Duration::from_secs(20);
 
-/// A kind of file: its name, what is damaged (one of these, if several), and a command that reads BAD and writes OUT.
+/// Formats: the name, the files of which one is damaged, and a command that reads BAD and writes OUT.
 const FORMATS: [(&str, &[&str], &str); 8] = [
     ("ISMRMRD raw data", &["scan.h5"], "grid BAD -o OUT"),
     ("ISMRMRD images", &["truth.h5"], "compare BAD truth.h5 --picture OUT.png"),
@@ -25,13 +26,13 @@ const FORMATS: [(&str, &[&str], &str); 8] = [
     ("saved Q", &["q.bin"], "cg scan.h5 --iterations 1 --load-q BAD -o OUT"),
 ];
 
-/// What one run came to.
+/// How one run ended.
 struct Run {
     success: bool,
     time: Duration,
 }
 
-/// Cuts the bytes short, or changes one to ten of them; says what it did.
+/// Cuts the bytes short, or changes one to ten of them. Returns a text that says what was done.
 fn damage(bytes: &mut Vec<u8>, random: &mut Random) -> String {
     if random.below(5) == 0 {
         bytes.truncate(random.below(bytes.len()));
@@ -47,7 +48,7 @@ fn damage(bytes: &mut Vec<u8>, random: &mut Random) -> String {
     format!("bytes changed: {}", changes.join(", "))
 }
 
-/// Runs a command that may hang. None: it did.
+/// Runs a command that may hang. Returns None if it did.
 fn run(command: &mut Command) -> Option<(std::process::ExitStatus, String, Duration)> {
     let start = Instant::now();
     let mut child = alone(|| command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()).unwrap();
@@ -82,7 +83,7 @@ fn attempt(good: &TempDir, format: usize, seed: u64) -> Result<Run, String> {
     let what = damage(&mut bytes, &mut random);
     fs::remove_file(dir.path(name)).unwrap();
     let bad = format!("bad_{name}");
-    // Both files of a pair have the name.
+    // Both files of a pair get the new name.
     let (stem, _) = name.split_once('.').unwrap();
     for pair in names.iter().filter(|n| **n != name && n.split_once('.').unwrap().0 == stem) {
         fs::rename(dir.path(pair), dir.path(&format!("bad_{pair}"))).unwrap();
@@ -160,8 +161,8 @@ fn damaged_files_are_errors() {
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
-/// Where an acquisition has its data: the length, the place and the number of an object in a heap. HDF5 1.10 crashes on
-/// wrong numbers and takes minutes over wrong lengths.
+/// The reference of an acquisition to its data is damaged: the length, the place and the number of an object in a heap.
+/// With wrong numbers HDF5 1.10 crashes, and with wrong lengths it takes minutes.
 #[test]
 fn what_hdf5_does_not_survive_is_an_error() {
     let dir = TempDir::new();

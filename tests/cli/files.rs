@@ -1,4 +1,4 @@
-//! Files that could be read in more ways than one: an error or a warning says so, and no image comes without a word.
+//! Files that could be read in more than one way: an error or a warning says so.
 
 use crate::common::Random;
 use crate::io::ismrmrd::{Encoding, Header, Limits, Space, TrajectoryKind};
@@ -30,7 +30,7 @@ fn permuted(dims: &[usize], data: &[Complex<f32>], order: &[usize]) -> (Vec<usiz
     (new.clone(), (0..data.len()).map(value).collect())
 }
 
-/// All orders of n axes, their own first.
+/// All orders of n axes, the unchanged order first.
 fn orders(n: usize) -> Vec<Vec<usize>> {
     let mut all = vec![vec![]];
     for _ in 0..n {
@@ -44,13 +44,14 @@ fn orders(n: usize) -> Vec<Vec<usize>> {
     all
 }
 
-/// Sizes without the ones at the end, as messages have them.
+/// Sizes without the ones at the end, as in messages.
 fn shown(dims: &[usize]) -> String {
     let kept = dims.iter().rposition(|&n| n != 1).map_or(1, |last| last + 1);
     format!("{:?}", &dims[..kept])
 }
 
-/// k-space [1, samples, shots, coils] and a trajectory [3, samples, shots] of an image of 24 x 20 voxels, in k and t.
+/// Writes k-space [1, samples, shots, coils] to k.cfl and its trajectory [3, samples, shots] to k_traj.cfl, for an
+/// image of 24 x 20 voxels.
 fn bart(dir: &TempDir, random: &mut Random) -> [usize; 3] {
     let pick = |random: &mut Random, low: usize, count: usize| low + ((random.uniform() + 0.5) * count as f64) as usize;
     let (samples, shots, coils) = (2 * pick(random, 20, 10), pick(random, 10, 9), pick(random, 2, 5));
@@ -78,13 +79,13 @@ fn bart_arrays_of_another_order_are_errors() {
         let names = ["a.cfl", "t.cfl", &shown(&dims), "samples", "shots"];
         dir.fails(1, both, &names);
     }
-    // The remedy is BART's command, and is right.
+    // The message names the command of BART that helps.
     for (order, command) in [([0, 2, 1, 3], "bart transpose 1 2"), ([0, 1, 3, 2], "bart transpose 2 3")] {
         let (dims, data) = permuted(&k_dims, &k.data, &order);
         write_cfl(dir.path("a.cfl"), &dims, &data).unwrap();
         dir.fails(1, both, &[command, &shown(&dims), &shown(&t_dims)]);
     }
-    // As many numbers, in other sizes.
+    // As many numbers, with other sizes.
     for dims in [vec![1, samples / 2, 2 * shots, coils], vec![1, samples * shots, 1, coils]] {
         write_cfl(dir.path("a.cfl"), &dims, &k.data).unwrap();
         dir.fails(1, both, &[&shown(&dims), &shown(&t_dims)]);
@@ -106,7 +107,7 @@ fn bart_arrays_of_another_order_are_errors() {
         write_cfl(dir.path("t.cfl"), &[components, samples, shots], &points).unwrap();
         dir.fails(1, both, &[&shown(&[components, samples, shots]), "[3, samples, shots]", remedy]);
     }
-    // Two halves of the samples as two frames.
+    // The samples of each shot as two frames.
     write_cfl(dir.path("t.cfl"), &[3, samples / 2, shots, 2], &t.data).unwrap();
     dir.fails(1, both, &["[3, samples, shots]", "bart slice"]);
 }
@@ -130,18 +131,18 @@ fn bart_trajectories_are_real() {
     let part = (1e-4 + 0.5 * (random.uniform() + 0.5)) as f32;
     write(&|z| Complex::new(z.re, part * z.re));
     dir.fails(1, &format!("{line} -o x.h5"), &["t.cfl", "must be real", "bart creal"]);
-    // One number is enough.
+    // One number that is not real is enough.
     let mut one = t.clone();
     let at = ((random.uniform() + 0.5) * one.data.len() as f64) as usize;
     one.data[at].im = 1.0;
     write_cfl(dir.path("t.cfl"), &one.dims, &one.data).unwrap();
     dir.fails(1, &format!("{line} -o x.h5"), &["must be real"]);
-    // What rounding leaves is none of it.
+    // Imaginary parts that are as small as rounding errors are accepted.
     write(&|z| Complex::new(z.re, 1e-7 * z.re));
     dir.ok(&format!("{line} -o a.h5"));
     assert_eq!(only_image(&dir.path("a.h5")).data, right);
 
-    // Coordinates out by rounding are the edge's: of 24 voxels, -12 is.
+    // Coordinates beyond the edge by rounding are taken for the edge, which is at -12 for 24 voxels.
     let edge: Vec<usize> = (0..t.data.len()).filter(|i| t.data[*i].re.abs() == 12.0).collect();
     assert!(!edge.is_empty(), "no sample at the edge");
     write(&|z| if z.re.abs() == 12.0 { z * 1.000_000_2 } else { z });
@@ -173,17 +174,17 @@ fn maps_and_companions_of_another_order_are_errors() {
         write_cfl(dir.path("a.cfl"), &dims, &maps.data).unwrap();
         dir.fails(1, &format!("{line} x.h5 --maps a.cfl"), &[&shown(&dims), remedy]);
     }
-    // Two sets of maps, which ESPIRiT makes; and sets and coils whose product is the number of coils.
+    // Two sets of maps, as from ESPIRiT. Then coils along the axis of another dimension.
     write_cfl(dir.path("a.cfl"), &[24, 20, 1, coils, 2], &[&maps.data[..], &maps.data].concat()).unwrap();
     dir.fails(1, &format!("{line} x.h5 --maps a.cfl"), &["bart slice 4 0"]);
     write_cfl(dir.path("a.cfl"), &[24, 20, 1, 1, 1, 1, coils], &maps.data).unwrap();
     dir.fails(1, &format!("{line} x.h5 --maps a.cfl"), &["bart transpose 3 6"]);
-    // Magnitudes of maps make an image, and a line.
+    // With magnitudes of maps there is an image and a warning.
     let magnitudes: Vec<_> = maps.data.iter().map(|z| Complex::new(z.norm(), 0.0)).collect();
     write_cfl(dir.path("a.cfl"), &maps.dims, &magnitudes).unwrap();
     let out = dir.run(&format!("{line} magnitude.h5 --maps a.cfl"));
     assert!(out.status == Some(0) && out.stderr.contains("a.cfl: the coil maps are real"), "{out:?}");
-    // Images to start from and to take borders from.
+    // Initial images and anatomical references.
     write_cfl(dir.path("a.cfl"), &[20, 24], &noise(480, random.seed)).unwrap();
     for option in ["--initial a.cfl", "--prior anatomical --lambda 1e-3 --reference a.cfl"] {
         dir.fails(1, &format!("{line} x.h5 {option}"), &["a.cfl", "[20, 24, 1]", "[24, 20, 1]", "another order"]);
@@ -197,7 +198,8 @@ fn xml(matrix: [usize; 3], trajectory: TrajectoryKind, steps: [Option<Limits>; 2
     Header { encodings: vec![encoding], ..Header::default() }.to_xml()
 }
 
-/// Shots of a trajectory as a file holds them; `numbers` gives those of a sample from its coordinates and its shot.
+/// Shots of a trajectory as a file holds them. `numbers` turns the coordinates and the shot of a sample into the
+/// numbers of the file.
 fn lines(k: &Trajectory, numbers: impl Fn(&[f32], usize) -> Vec<f32>) -> Vec<bare::Line> {
     let samples = k.samples_per_shot();
     let point = |m: usize| (0..k.ndim()).map(|axis| k.axis(axis)[m] as f32).collect::<Vec<_>>();
@@ -229,7 +231,7 @@ fn raw_data_that_could_be_read_in_two_ways() {
     let grid: Vec<bare::Line> = (0..16).map(|y| bare::Line { steps: [y, 0], ..line_of(16, y) }).collect();
     let other = TrajectoryKind::Other;
     let cartesian = xml(plane, TrajectoryKind::Cartesian, [limits(15, 8), None]);
-    // (what, header, acquisitions, status, words on the error stream; none: nothing there).
+    // What it is, header, acquisitions, status, words on the error stream. Without words, the error stream is empty.
     let quarter = |k: &[f32], _: usize| vec![k[0], k[1], 0.25];
     let cases: Vec<(&str, String, Vec<bare::Line>, i32, &[&str])> = vec![
         ("right", of(other, plane), lines(&radial, |k, _| k.to_vec()), 0, &[]),
@@ -335,14 +337,14 @@ fn raw_data_that_could_be_read_in_two_ways() {
         fs::remove_file(dir.path("x.h5")).unwrap();
     }
 
-    // One kz at the edge: within the reach that a plan expects.
+    // All samples have the same kz, at the edge, so that the plan itself warns of nothing.
     let edge = lines(&ball, |k, _| vec![k[0], k[1], -0.5]);
     alone(|| bare::write(&dir.path("a.h5"), &of(other, volume), &edge));
     let out = dir.run("fhd a.h5 -o x.h5");
     let line = "recon: warn: k along z is -0.5 in all samples, but the encoded matrix has 8 voxels";
     assert!(out.status == Some(0) && out.stderr.starts_with(line), "{out:?}");
 
-    // What the header says of the image wanted.
+    // The recon space of the header does not fit the encoded space.
     for (recon, words) in [
         (space([32, 16, 1], [32.0, 16.0, 1.0]), "along x, 32 mm, is larger than the encoded one, 16 mm"),
         (space([4, 16, 1], [16.0, 16.0, 1.0]), "4.000 times as long along x"),
@@ -355,13 +357,13 @@ fn raw_data_that_could_be_read_in_two_ways() {
     }
 }
 
-/// A line of the grid, as the scanner leaves it: without a trajectory.
+/// A line of a Cartesian scan, without a trajectory.
 fn line_of(samples: usize, seed: u16) -> bare::Line {
     let data = noise(samples, seed as u64 + 1).iter().flat_map(|z| [z.re, z.im]).collect();
     bare::Line { data, ..Default::default() }
 }
 
-/// Scans of several slices, whose trajectories differ a little, so that each has a plan of its own.
+/// Scans of several slices with slightly different trajectories, so that each has a plan of its own.
 fn slices(scale: f64) -> Dataset {
     let mut all: Option<Dataset> = None;
     for slice in 0..3 {
@@ -386,7 +388,7 @@ fn warnings_of_several_plans_come_once() {
     write_dataset(dir.path("a.h5"), &slices(1.0 / 32.0));
     for command in ["grid", "fhd", "cg --iterations 2", "cg --iterations 2 --no-maps --weighted"] {
         dir.ok(&format!("{command} right.h5 -o x.h5"));
-        // Plans for the image, for maps and for weights, of each slice.
+        // Each slice has plans for the image, for maps and for weights, and the warning comes once.
         let out = dir.run(&format!("{command} a.h5 -o x.h5"));
         assert!(out.status == Some(0) && out.stderr.matches('\n').count() == 1, "{out:?}");
         assert!(out.stderr.starts_with("recon: warn: ") && out.stderr.contains("cycles per voxel"), "{out:?}");
@@ -396,7 +398,7 @@ fn warnings_of_several_plans_come_once() {
     let mut command = dir.command("--quiet grid a.h5 -o x.h5");
     let out = alone(|| command.env("RUST_LOG", "warn").output()).unwrap();
     assert!(out.status.success() && out.stderr.is_empty(), "{out:?}");
-    // A trajectory of BART's in cycles per voxel is divided by the matrix once too often.
+    // A BART trajectory in cycles per voxel is divided by the matrix once too often.
     dir.ok("simulate --matrix 32,32 -o k.cfl");
     let t = read_cfl(dir.path("k_traj.cfl")).unwrap();
     let data: Vec<_> = t.data.iter().map(|z| z / 32.0).collect();

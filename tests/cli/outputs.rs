@@ -1,4 +1,4 @@
-//! Outputs: nothing of the user's is lost, and those of a command appear together or not at all.
+//! Outputs: no file of the user is lost, and all outputs of a command appear, or none.
 #![cfg(unix)]
 
 use crate::{alone, noise, scan, space, write_dataset, TempDir};
@@ -21,7 +21,7 @@ fn with_scan() -> TempDir {
 
 fn fifo(path: &Path) {
     let name = std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap();
-    // SAFETY: a name that ends in 0.
+    // SAFETY: the name ends in 0.
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
 }
 
@@ -32,7 +32,7 @@ fn devices_fifos_and_links_stay_what_they_are() {
     dir.ok(&format!("{CG} -o a.h5 --report /dev/null --save-q /dev/null"));
     assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
 
-    // Through a fifo come the bytes of the file, of every format.
+    // A fifo transports the bytes that a file would have.
     fifo(&dir.path("fifo.h5"));
     fifo(&dir.path("fifo.q"));
     let readers = ["fifo.h5", "fifo.q"].map(|name| {
@@ -46,7 +46,7 @@ fn devices_fifos_and_links_stay_what_they_are() {
     assert_eq!(q, fs::read(dir.path("right.q")).unwrap());
     assert!(fs::metadata(dir.path("fifo.h5")).unwrap().file_type().is_fifo());
 
-    // A link leads to the file that is replaced; one that leads nowhere, to the file that is made.
+    // The file at the end of a link is replaced, or made if there is none. The link stays.
     fs::create_dir(dir.path("folder")).unwrap();
     for (name, to) in [("link.h5", "folder/a.h5"), ("link.json", "link2.json"), ("link2.json", "folder/r.json")] {
         symlink(to, dir.path(name)).unwrap();
@@ -58,7 +58,7 @@ fn devices_fifos_and_links_stay_what_they_are() {
         assert!(["link.h5", "link.json", "link2.json"].iter().all(|l| dir.path(l).is_symlink()));
     }
 
-    // The standard output, by its sign and by its name, and a file that it was redirected to.
+    // The standard output as `-` and as /dev/stdout, and redirected to a file.
     let line = format!("{CG} -o b.h5 --report");
     assert!(dir.ok(&format!("{line} -")).contains("\"residuals\""));
     assert!(!dir.path("-").exists() && dir.error("b.h5 right.h5") == 0.0);
@@ -72,7 +72,7 @@ fn devices_fifos_and_links_stay_what_they_are() {
         assert!(text.starts_with("before\n[") && text.ends_with("]\n"), "{text}");
     }
     dir.fails(1, &format!("{CG} -o b.h5 --save-q -"), &["--save-q -", "./-"]);
-    // Who reads the beginning of the report only has the image all the same.
+    // If nobody reads the report, the image is written all the same.
     let mut command = dir.command(&format!("{CG} -o left.h5 --report -"));
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = alone(|| command.spawn()).unwrap();
@@ -102,7 +102,7 @@ fn outputs_do_not_go_to_one_file() {
         ("-o t.cfl --report t.hdr", ["t.hdr", twice]),
         ("-o t.hdr --save-q t.cfl", ["t.cfl", twice]),
         ("-o a.h5 --save-q fifo --report fifo", ["fifo", twice]),
-        // Nor to one that is read, or to a part of it.
+        // An output that is also an input, or one file of an input pair.
         ("-o a.h5 --report here/scan.h5", ["a file to be read", "scan.h5"]),
         ("-o a.h5 --maps maps.cfl --report maps.hdr", ["a file to be read", "maps.hdr"]),
         ("-o maps.hdr --maps maps.cfl", ["a file to be read", "maps"]),
@@ -126,7 +126,7 @@ fn outputs_do_not_go_to_one_file() {
     dir.fails(1, "compare there.h5 truth.h5 --picture nowhere/a.png", &["nowhere", "does not exist"]);
 }
 
-/// A device that is full, and files that may not be longer than some bytes, as on a full disk.
+/// A full device, and a limit on the length of files, which acts like a full disk.
 #[test]
 #[cfg(target_os = "linux")]
 fn all_outputs_or_none() {
@@ -194,7 +194,7 @@ fn odd_names_are_names() {
     }
     run("simulate --matrix 16,16 -o", &[&file(b"\xfe.cfl")]);
     run("grid --matrix 16,16 -o a.h5", &[&file(b"\xfe.cfl"), Path::new("--trajectory"), &file(b"\xfe_traj.cfl")]);
-    // Names that are all ending, and the longest there are.
+    // Names that are only an ending, and the longest names possible.
     dir.ok("grid scan.h5 -o .cfl");
     dir.ok("info .cfl");
     assert!(dir.path(".hdr").exists() && !dir.path(".cfl.cfl").exists());
@@ -225,7 +225,7 @@ fn q_is_saved_from_many_threads() {
         }
     });
     assert_eq!(dir.names(), ["q"]);
-    // Nothing follows Q.
+    // A byte after the end of Q is an error.
     fs::write(&path, [&whole[..], b"\0"].concat()).unwrap();
     let e = new().load_q(&path).unwrap_err();
     assert!(e.kind() == recon::ErrorKind::BadFile && e.message().contains("goes on after the end"), "{e}");
@@ -248,7 +248,7 @@ fn what_a_scan_holds_is_counted() {
         assert!(info.contains(words), "{words}: {info}");
     }
     assert!(!info.contains("of no image"), "{info}");
-    // The first two acquisitions become noise: bit 19 of the flags, the eight bytes after the version.
+    // The first two acquisitions become noise: bit 19 of the flags, which are the eight bytes after the version.
     let mut bytes = fs::read(dir.path("a.h5")).unwrap();
     let head = |bytes: &[u8], at: usize| bytes[at..at + 2] == [1, 0] && bytes[at + 34..at + 36] == [16, 0];
     let (mut done, mut at) = (0, 0);
@@ -266,14 +266,14 @@ fn what_a_scan_holds_is_counted() {
     assert!(info.contains("acquisitions of no image 2 noise\n"), "{info}");
 }
 
-/// README says what the program needs where it runs.
+/// The libraries that the program needs are the libraries that README.md names.
 #[test]
 #[cfg(target_os = "linux")]
 fn what_the_program_needs_is_what_readme_says() {
     let program = env!("CARGO_BIN_EXE_recon");
     let text = crate::common::run(std::process::Command::new("readelf").args(["-d", program]));
     let needed = text.lines().filter(|l| l.contains("(NEEDED)")).map(|l| l.split(['[', ']']).nth(1).unwrap());
-    // Without versions, and without the name of Debian's kind of HDF5.
+    // Names without versions. Debian calls its HDF5 library libhdf5_serial.
     let plain = |name: &str| name.split(['.', '-']).next().unwrap().replace("libhdf5_serial", "libhdf5");
     let mut needed: Vec<_> = needed.map(plain).collect();
     needed.retain(|name| name != "ld");
@@ -285,7 +285,7 @@ fn what_the_program_needs_is_what_readme_says() {
     assert_eq!(needed, said);
 }
 
-/// Ctrl-C while nobody opens the other end of a fifo, and an image waits for that.
+/// Ctrl-C while the program waits for somebody to open the other end of a fifo.
 #[test]
 fn interrupts_remove_what_was_begun() {
     use std::os::unix::process::CommandExt;
@@ -315,7 +315,7 @@ fn interrupts_remove_what_was_begun() {
             assert!(start.elapsed().as_secs() < 60, "{line}: no temporary file");
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
-        // As far as the fifo.
+        // Time to get to the fifo.
         std::thread::sleep(std::time::Duration::from_millis(200));
         // SAFETY: a signal to a process that this test started and has not waited for.
         assert_eq!(unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGINT) }, 0);

@@ -15,7 +15,8 @@ fn read(path: &Path) -> (usize, usize, Vec<f64>) {
     (info.width as usize, info.height as usize, bytes.iter().map(|&b| b as f64 / 255.0).collect())
 }
 
-/// The correlation of a picture with a slice [x, y] of the phantom drawn as its authors do: x to the right, y upwards.
+/// The correlation of a picture with a slice [x, y] of the phantom, drawn as in the literature: x to the right, y
+/// upwards.
 fn likeness(picture: &[f64], slice: &[f64], [nx, ny]: [usize; 2]) -> f64 {
     let drawn: Vec<f64> = (0..nx * ny).map(|i| slice[(ny - 1 - i / nx) * nx + i % nx]).collect();
     let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;
@@ -45,11 +46,11 @@ fn the_first_head_stands_upright() {
     }
     let (_, _, truth) = read(&dir.path("truth.png"));
     assert!(likeness(&truth, &head, dims) > 0.999);
-    // The other way up, or mirrored, is told apart.
+    // A picture upside down is less alike.
     let turned: Vec<f64> = truth.chunks_exact(96).rev().flatten().copied().collect();
     assert!(likeness(&turned, &head, dims) < 0.96);
 
-    // Side by side in a comparison.
+    // A comparison shows both images side by side.
     dir.ok("grid scan.h5 -o a.h5");
     dir.ok("compare a.h5 truth.h5 --magnitude --picture row.png");
     let (width, height, row) = read(&dir.path("row.png"));

@@ -1,8 +1,12 @@
 //! What the test programs share: random numbers, the direct sums in double precision, distances, vector units.
 #![allow(dead_code)]
 
+pub mod transforms;
+
 use recon::{Complex, ErrorKind, Geometry, Options, Plan, Real, Simd};
 use std::f64::consts::TAU;
+use std::path::Path;
+use std::sync::OnceLock;
 
 /// Random numbers from a seed that no earlier run has seen; print `seed` in failures.
 pub struct Random {
@@ -18,7 +22,7 @@ impl Random {
         Random::of(seed)
     }
 
-    /// Those of a known seed.
+    /// Random numbers from a known seed.
     pub fn of(seed: u64) -> Self {
         Random { seed, state: seed }
     }
@@ -55,7 +59,7 @@ pub fn slices<T>(lists: &[Vec<T>]) -> Vec<&[T]> {
     lists.iter().map(|l| &l[..]).collect()
 }
 
-/// An array full of NaN, to show which elements a call wrote.
+/// An array full of NaN: elements that a call did not write stay NaN.
 pub fn poisoned<T: Real>(n: usize) -> Vec<Complex<T>> {
     vec![Complex::new(T::of(f64::NAN), T::of(f64::NAN)); n]
 }
@@ -81,7 +85,7 @@ pub fn voxels(dims: &[usize]) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// out(a) = sum_b values(b) exp(sign i 2 pi a.b), as it stands.
+/// out(a) = sum_b values(b) exp(sign i 2 pi a.b), term by term.
 pub fn direct(sign: f64, from: &[Vec<f64>], values: &[Complex<f64>], to: &[Vec<f64>]) -> Vec<Complex<f64>> {
     (0..to[0].len())
         .map(|a| {
@@ -95,7 +99,7 @@ pub fn direct(sign: f64, from: &[Vec<f64>], values: &[Complex<f64>], to: &[Vec<f
         .collect()
 }
 
-/// Relative l2 distance; NaN where `a` has one.
+/// Relative l2 distance. It is NaN if `a` has a NaN.
 pub fn distance<T: Real>(a: &[Complex<T>], exact: &[Complex<f64>]) -> f64 {
     assert_eq!(a.len(), exact.len());
     let error: f64 = wide(a).iter().zip(exact).map(|(a, e)| (a - e).norm_sqr()).sum();
@@ -111,13 +115,14 @@ pub fn norm<T: Real>(a: &[Complex<T>]) -> f64 {
     inner(a, a).re.sqrt()
 }
 
-/// Prints a line past the test harness, which would keep it to itself.
+/// Prints a line past the test harness, which shows the output of failed tests only.
 pub fn say(line: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// The levels of the vector unit that this processor has, the lowest first; for each that it lacks a line is printed.
+/// The levels of the vector unit that this processor has, the lowest first. For each level that it lacks, a line is
+/// printed.
 pub fn levels() -> Vec<Simd> {
     let has = |simd: &Simd| match level(*simd) {
         Ok(_) => true,
@@ -136,9 +141,10 @@ pub fn level(simd: Simd) -> recon::Result<&'static str> {
     Ok(Plan::new(&Geometry::new(&[2, 2], &[&[0.0f32][..], &[0.0]]), &options)?.info().simd)
 }
 
-/// Runs the other tests of this program again, a process for each level of the vector unit but the one that they run at
-/// anyway. `this` is the test that calls it. Where RECON_SIMD is set, that level is all that is wanted.
-pub fn again_at_other_levels(this: &str) {
+/// Runs the tests of this program again, in one process for each level of the vector unit except the level in use.
+/// Tests with `level` in their names are left out: one of them calls this function, others compare levels themselves.
+/// If RECON_SIMD is set, only the level that it names is wanted, and nothing runs again.
+pub fn again_at_other_levels() {
     if std::env::var_os("RECON_SIMD").is_some() {
         return;
     }
@@ -152,7 +158,7 @@ pub fn again_at_other_levels(this: &str) {
             continue;
         }
         let mut again = std::process::Command::new(&program);
-        let out = again.args(["--skip", this]).env("RECON_SIMD", simd.to_string()).output().unwrap();
+        let out = again.args(["--skip", "level"]).env("RECON_SIMD", simd.to_string()).output().unwrap();
         let text = String::from_utf8_lossy(&out.stdout);
         let result = text.lines().find(|line| line.starts_with("test result:")).unwrap_or("no result");
         say(&format!("{name} at level {level}: {result}"));
@@ -161,12 +167,17 @@ pub fn again_at_other_levels(this: &str) {
     }
 }
 
-/// The project's folder.
-pub fn root() -> &'static std::path::Path {
-    std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+/// The project's folder. Tests of the program are compiled in a package below it (src/cli), so this is the first folder
+/// upwards that holds the header.
+pub fn root() -> &'static Path {
+    static ROOT: OnceLock<&Path> = OnceLock::new();
+    ROOT.get_or_init(|| {
+        let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+        folders.find(|folder| folder.join("include/recon.h").exists()).expect("a folder with include/recon.h")
+    })
 }
 
-/// Runs a command that must succeed, and returns what it printed, errors last.
+/// Runs a command, which must succeed. Returns its standard output, then its error output.
 #[track_caller]
 pub fn run(command: &mut std::process::Command) -> String {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
@@ -175,7 +186,7 @@ pub fn run(command: &mut std::process::Command) -> String {
     text
 }
 
-/// What a command printed, errors last.
+/// The standard output of a command, then its error output.
 pub fn printed(output: &std::process::Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }

@@ -1,13 +1,14 @@
-//! What work costs on a CPU, for the choice between ways to do it.
+//! The time that transforms take on a CPU, for the choice between methods. The constants may be fitted anew; results
+//! change with them only where another window or method is chosen.
 
 use crate::base::fft_size::next_fast_size;
 
-/// Nanoseconds of an adjoint on one thread, reals having `real` bytes. The constants were measured with f32 on AVX-512
-/// over widths 4 to 8, oversampling 1.25 to 2, in 2D and 3D (examples/stages.rs measures them anew); only ratios matter
-/// here, and those vary less between machines than times do.
+/// Nanoseconds of an adjoint on one thread, with reals of `real` bytes. The constants were measured with f32 on AVX-512
+/// over widths 4 to 8, oversampling 1.25 to 2, in 2D and 3D (examples/stages.rs measures them anew). Only ratios matter
+/// here, and ratios vary less between machines than times do.
 pub fn transform(grid: &[usize], dims: &[usize], samples: usize, width: usize, real: usize) -> f64 {
-    // The taps and all else that a sample costs whatever the width, a vector of a window's row, a cell of the grid from
-    // zeroing to the merging of tiles.
+    // What a sample costs at any width; a vector of a window's row; a cell of the grid, from zeroing to the merging
+    // of tiles.
     const SAMPLE: f64 = 4.4;
     const VECTOR: f64 = 0.25;
     const CELL: f64 = 0.95;
@@ -18,7 +19,7 @@ pub fn transform(grid: &[usize], dims: &[usize], samples: usize, width: usize, r
     samples as f64 * (SAMPLE * size + VECTOR * rows * vectors) + CELL * size * cells + fft_cost(grid, dims, real)
 }
 
-/// Nanoseconds of a convolution with Q, likewise.
+/// Nanoseconds of a convolution with Q on one thread, with reals of `real` bytes.
 pub fn convolution(dims: &[usize], real: usize) -> f64 {
     // No vector: this is asked in every iteration of conjugate gradients.
     let mut doubled = [1; 3];
@@ -26,7 +27,7 @@ pub fn convolution(dims: &[usize], real: usize) -> f64 {
     2.0 * fft_cost(&doubled[..dims.len()], dims, real)
 }
 
-/// Nanoseconds of a pruned transform: so many for each point of each line that is transformed, whatever its length.
+/// Nanoseconds of a pruned transform: the same for each point of each line that is transformed, whatever its length.
 fn fft_cost(grid: &[usize], dims: &[usize], real: usize) -> f64 {
     const POINT: f64 = 0.77;
     let mut points = 0.0;

@@ -38,7 +38,7 @@ impl<T: SimdReal> DirectSum<T> {
             None => Voxels::Grid(three_axes(dims)),
         };
         let k = own(k)?;
-        // Made here, so that no sum fails for want of memory.
+        // Allocated here, so that no sum fails for lack of memory.
         let scratch = match &voxels {
             Voxels::Grid(dims) => Pool::filled(1, || grid::scratch(threads, level, k[0].len(), *dims))?,
             Voxels::List(_) => Pool::new(),
@@ -46,7 +46,7 @@ impl<T: SimdReal> DirectSum<T> {
         Ok(DirectSum { level, k, voxels, scratch })
     }
 
-    /// Bytes held: the coordinates, and what sums work in.
+    /// Bytes held: the coordinates, and the scratch of sums.
     pub fn bytes(threads: usize, level: Level, samples: usize, dims: &[usize], listed: Option<usize>) -> usize {
         let grid = three_axes(dims);
         let work = match listed {
@@ -104,8 +104,7 @@ mod tests {
         lists.iter().map(|l| &l[..]).collect()
     }
 
-    /// Distance from out(a) = sum_b values(b) exp(sign i 2 pi a.b), relative to what the norm of such sums is on
-    /// average.
+    /// Distance from out(a) = sum_b values(b) exp(sign i 2 pi a.b), relative to the expected norm of these sums.
     fn compare<T: SimdReal>(
         out: &[Complex<T>],
         sign: f64,
@@ -182,8 +181,8 @@ mod tests {
         }
     }
 
-    // Bounds are some forty roundings: sums of a thousand numbers that drift away from zero lose a dozen, in double
-    // precision the reference as well.
+    // Bounds are about forty roundings: sums of a thousand numbers lose a dozen, and in double precision the reference
+    // loses as many.
     #[test]
     fn sums_on_grids_of_all_shapes() {
         for dims in [
@@ -202,7 +201,7 @@ mod tests {
             &[8, 20, 3],
             &[9, 3, 32],
         ] {
-            // Beyond one run of the inner product, or one block, of samples; and a single one.
+            // A single sample, and more samples than a run of the inner product or a block takes.
             for samples in [1, 3, 300, 1100] {
                 check::<f32>(dims, samples, None, 5e-6);
                 check::<f64>(dims, samples, None, 1e-14);

@@ -21,7 +21,7 @@ pub struct Aligned<E> {
 
 // SAFETY: the array owns its elements, as a Vec does.
 unsafe impl<E: Send> Send for Aligned<E> {}
-// SAFETY: as above.
+// SAFETY: a shared array gives out shared references only, as a Vec does.
 unsafe impl<E: Sync> Sync for Aligned<E> {}
 
 impl<E: Element> Aligned<E> {
@@ -71,7 +71,7 @@ impl<E> Deref for Aligned<E> {
 
 impl<E> DerefMut for Aligned<E> {
     fn deref_mut(&mut self) -> &mut [E] {
-        // SAFETY: as above, and self is mutably borrowed.
+        // SAFETY: len elements, initialised, and self is mutably borrowed while they are used.
         unsafe { std::slice::from_raw_parts_mut(self.address.as_ptr(), self.len) }
     }
 }
@@ -79,7 +79,7 @@ impl<E> DerefMut for Aligned<E> {
 impl<E> Drop for Aligned<E> {
     fn drop(&mut self) {
         if self.layout.size() > 0 {
-            // SAFETY: what `zeros` allocated, with the same layout; elements need no drop, being Copy.
+            // SAFETY: `zeros` allocated it with this layout; elements are Copy and need no drop.
             unsafe { dealloc(self.address.as_ptr().cast(), self.layout) }
         }
     }

@@ -9,7 +9,7 @@ pub mod simd;
 pub mod thread_pool;
 mod vector;
 
-use super::{Backend, Complexes, ComplexesMut, Csr, Element, Reals, Sink, Source, View, ViewMut};
+use super::{Backend, Csr, Element, Sink, Source};
 use crate::base::error::{bail, Result};
 use crate::base::geometry::first_beyond;
 use crate::base::options::Simd;
@@ -31,7 +31,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// Computes with `threads` threads, the caller's among them; 0 means as many as the machine runs at once.
+    /// Computes with `threads` threads, the calling one included; 0 means as many as the machine runs at once.
     ///
     /// # Errors
     /// `Unsupported` for a vector unit that this processor lacks, `UnknownValue` for an environment variable
@@ -47,35 +47,18 @@ impl Cpu {
     }
 }
 
-fn slice<'a, E>(view: View<'a, Cpu, E>) -> &'a [E] {
-    // SAFETY: a view of the CPU's memory was made from a slice that lives for 'a.
-    unsafe { std::slice::from_raw_parts(view.address(), view.len()) }
-}
-
-fn slice_mut<'a, E>(view: ViewMut<'a, Cpu, E>) -> &'a mut [E] {
-    // SAFETY: a view of the CPU's memory was made from a mutable slice that lives for 'a, and is consumed here.
-    unsafe { std::slice::from_raw_parts_mut(view.address(), view.len()) }
-}
-
-fn view_of<E>(slice: &[E]) -> View<'_, Cpu, E> {
-    // SAFETY: the slice is borrowed for the life of the view.
-    unsafe { View::new(slice.as_ptr(), slice.len()) }
-}
-
-fn view_of_mut<E>(slice: &mut [E]) -> ViewMut<'_, Cpu, E> {
-    // SAFETY: the slice is mutably borrowed for the life of the view.
-    unsafe { ViewMut::new(slice.as_mut_ptr(), slice.len()) }
-}
-
 fn on_device<A>() -> Result<A> {
     bail!(
         Unsupported,
-        "arrays on a GPU were given to a plan on the CPU: create it with device cuda, or give arrays in the host's memory"
+        "arrays on a GPU were given to a plan on the CPU: create it with device cuda, or give arrays in the host's \
+         memory"
     )
 }
 
 impl<T: SimdReal> Backend<T> for Cpu {
     type Array<E: Element> = Aligned<E>;
+    type View<'a, E: Element> = &'a [E];
+    type ViewMut<'a, E: Element> = &'a mut [E];
     type Input<'a, E: Element> = &'a [E];
     type Output<'a, E: Element> = &'a mut [E];
     type Gridder = Gridder<T>;
@@ -91,14 +74,23 @@ impl<T: SimdReal> Backend<T> for Cpu {
         own.copy_from_slice(host);
         Ok(own)
     }
-    fn view<'a, E: Element>(&self, array: &'a Aligned<E>) -> View<'a, Self, E> {
-        view_of(array)
+    fn view<'a, E: Element>(&self, array: &'a Aligned<E>) -> &'a [E] {
+        array
     }
-    fn view_mut<'a, E: Element>(&self, array: &'a mut Aligned<E>) -> ViewMut<'a, Self, E> {
-        view_of_mut(array)
+    fn view_mut<'a, E: Element>(&self, array: &'a mut Aligned<E>) -> &'a mut [E] {
+        array
     }
-    fn download<E: Element>(&self, from: View<'_, Self, E>, host: &mut [E]) -> Result<()> {
-        host.copy_from_slice(slice(from));
+    fn shorten<'s, 'a: 's, E: Element>(view: &'a [E]) -> &'s [E] {
+        view
+    }
+    fn read_back<'s, E: Element>(view: &'s &mut [E]) -> &'s [E] {
+        view
+    }
+    fn reborrow<'s, E: Element>(view: &'s mut &mut [E]) -> &'s mut [E] {
+        view
+    }
+    fn download<E: Element>(&self, from: &[E], host: &mut [E]) -> Result<()> {
+        host.copy_from_slice(from);
         Ok(())
     }
     fn input<'a, E: Element>(&self, source: Source<'a, E>) -> Result<&'a [E]> {
@@ -107,8 +99,8 @@ impl<T: SimdReal> Backend<T> for Cpu {
             Source::Device(_) => on_device(),
         }
     }
-    fn read<'s, E: Element>(&self, input: &'s &[E]) -> View<'s, Self, E> {
-        view_of(input)
+    fn read<'s, E: Element>(&self, input: &'s &[E]) -> &'s [E] {
+        input
     }
     fn output<'a, E: Element>(&self, sink: Sink<'a, E>) -> Result<&'a mut [E]> {
         match sink {
@@ -116,8 +108,8 @@ impl<T: SimdReal> Backend<T> for Cpu {
             Sink::Device(_) => on_device(),
         }
     }
-    fn write<'s, E: Element>(&self, output: &'s mut &mut [E]) -> ViewMut<'s, Self, E> {
-        view_of_mut(output)
+    fn write<'s, E: Element>(&self, output: &'s mut &mut [E]) -> &'s mut [E] {
+        output
     }
     fn mark_ready<E: Element>(&self, _output: &mut &mut [E]) -> Result<()> {
         Ok(())
@@ -125,26 +117,26 @@ impl<T: SimdReal> Backend<T> for Cpu {
     fn deliver<E: Element>(&self, _output: &mut [E]) -> Result<()> {
         Ok(())
     }
-    fn own_source<'a, E: Element>(&self, view: View<'a, Self, E>) -> Source<'a, E> {
-        Source::Host(slice(view))
+    fn source<'a, E: Element + 'a>(&self, view: &'a [E]) -> Source<'a, E> {
+        Source::Host(view)
     }
-    fn own<'a, E: Element>(&self, view: ViewMut<'a, Self, E>) -> Sink<'a, E> {
-        Sink::Host(slice_mut(view))
+    fn sink<'a, E: Element + 'a>(&self, view: &'a mut [E]) -> Sink<'a, E> {
+        Sink::Host(view)
     }
-    fn fetch<E: Element>(&self, _from: &Self, x: View<'_, Self, E>, y: ViewMut<'_, Self, E>) {
-        slice_mut(y).copy_from_slice(slice(x));
+    fn fetch<E: Element>(&self, _from: &Self, x: &[E], y: &mut [E]) {
+        y.copy_from_slice(x);
     }
-    fn send<E: Element>(&self, x: View<'_, Self, E>, _to: &Self, y: ViewMut<'_, Self, E>) {
-        slice_mut(y).copy_from_slice(slice(x));
+    fn send<E: Element>(&self, x: &[E], _to: &Self, y: &mut [E]) {
+        y.copy_from_slice(x);
     }
     fn follow(&self, _other: &Self) {}
     fn wait(&self) -> Result<()> {
         Ok(())
     }
-    fn first_beyond(&self, values: Complexes<Self, T>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
-        Ok(first_beyond(slice(values), limit))
+    fn first_beyond(&self, values: &[Complex<T>], limit: T) -> Result<Option<(usize, Complex<T>)>> {
+        Ok(first_beyond(values, limit))
     }
-    fn is_apart(&self) -> bool {
+    fn is_gpu(&self) -> bool {
         false
     }
     fn threads(&self) -> usize {
@@ -160,7 +152,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
         0
     }
     fn batch_bytes(&self) -> usize {
-        // The larger caches of today's cores, less what else goes through them.
+        // About the last-level cache per core of current processors, less what else goes through it.
         6 << 20
     }
     fn transform_cost(&self, grid: &[usize], dims: &[usize], samples: usize, width: usize) -> f64 {
@@ -176,11 +168,11 @@ impl<T: SimdReal> Backend<T> for Cpu {
     fn gridder_bytes(&self, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize {
         Gridder::<T>::bytes(self.threads.count(), self.level, samples, grid, width, arrays)
     }
-    fn spread(&self, g: &Gridder<T>, values: Complexes<Self, T>, grid: ComplexesMut<Self, T>) {
-        g.spread(&self.threads, slice(values), slice_mut(grid));
+    fn spread(&self, g: &Gridder<T>, values: &[Complex<T>], grid: &mut [Complex<T>]) {
+        g.spread(&self.threads, values, grid);
     }
-    fn interpolate(&self, g: &Gridder<T>, grid: Complexes<Self, T>, values: ComplexesMut<Self, T>) {
-        g.interpolate(&self.threads, slice(grid), slice_mut(values));
+    fn interpolate(&self, g: &Gridder<T>, grid: &[Complex<T>], values: &mut [Complex<T>]) {
+        g.interpolate(&self.threads, grid, values);
     }
 
     fn grid_fft(&self, dims: &[usize], grid: &[usize], correction: &[Vec<f64>]) -> Result<GridFft<T>> {
@@ -189,11 +181,11 @@ impl<T: SimdReal> Backend<T> for Cpu {
     fn grid_fft_bytes(&self, grid: &[usize]) -> usize {
         GridFft::<T>::bytes(self.threads.count(), self.level, grid)
     }
-    fn grid_to_image(&self, f: &GridFft<T>, grid: ComplexesMut<Self, T>, image: ComplexesMut<Self, T>) {
-        f.grid_to_image(&self.threads, slice_mut(grid), slice_mut(image));
+    fn grid_to_image(&self, f: &GridFft<T>, grid: &mut [Complex<T>], image: &mut [Complex<T>]) {
+        f.grid_to_image(&self.threads, grid, image);
     }
-    fn image_to_grid(&self, f: &GridFft<T>, image: Complexes<Self, T>, grid: ComplexesMut<Self, T>) {
-        f.image_to_grid(&self.threads, slice(image), slice_mut(grid));
+    fn image_to_grid(&self, f: &GridFft<T>, image: &[Complex<T>], grid: &mut [Complex<T>]) {
+        f.image_to_grid(&self.threads, image, grid);
     }
 
     fn convolver(&self, dims: &[usize]) -> Result<Convolver<T>> {
@@ -202,11 +194,11 @@ impl<T: SimdReal> Backend<T> for Cpu {
     fn kernel_grid(&self, c: &Convolver<T>) -> Result<Aligned<Complex<T>>> {
         Backend::<T>::zeros(self, c.kernel_len(), "the doubled grid of Q")
     }
-    fn place_kernel(&self, c: &Convolver<T>, half: [bool; 3], q: Complexes<Self, T>, grid: ComplexesMut<Self, T>) {
-        c.place_kernel(half, slice(q), slice_mut(grid));
+    fn place_kernel(&self, c: &Convolver<T>, half: [bool; 3], q: &[Complex<T>], grid: &mut [Complex<T>]) {
+        c.place_kernel(half, q, grid);
     }
-    fn set_kernel(&self, c: &mut Convolver<T>, grid: ComplexesMut<Self, T>) {
-        c.set_kernel(&self.threads, slice_mut(grid));
+    fn set_kernel(&self, c: &mut Convolver<T>, grid: &mut [Complex<T>]) {
+        c.set_kernel(&self.threads, grid);
     }
     fn spectrum(&self, c: &Convolver<T>) -> Result<Vec<T>> {
         c.spectrum()
@@ -218,8 +210,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
     fn convolver_bytes(&self, dims: &[usize]) -> usize {
         Convolver::<T>::bytes(dims, self.threads.count(), self.level)
     }
-    fn convolve(&self, c: &Convolver<T>, x: Complexes<Self, T>, y: ComplexesMut<Self, T>) {
-        let (x, y) = (slice(x), slice_mut(y));
+    fn convolve(&self, c: &Convolver<T>, x: &[Complex<T>], y: &mut [Complex<T>]) {
         let voxels = c.voxels();
         assert!(x.len() == y.len() && x.len().is_multiple_of(voxels));
         for (x, y) in x.chunks_exact(voxels).zip(y.chunks_exact_mut(voxels)) {
@@ -233,96 +224,85 @@ impl<T: SimdReal> Backend<T> for Cpu {
     fn direct_sum_bytes(&self, samples: usize, dims: &[usize], listed: Option<usize>) -> usize {
         DirectSum::<T>::bytes(self.threads.count(), self.level, samples, dims, listed)
     }
-    fn sum_to_image(&self, d: &DirectSum<T>, values: Complexes<Self, T>, image: ComplexesMut<Self, T>) -> Result<()> {
-        d.to_image(&self.threads, slice(values), slice_mut(image))
+    fn sum_to_image(&self, d: &DirectSum<T>, values: &[Complex<T>], image: &mut [Complex<T>]) -> Result<()> {
+        d.to_image(&self.threads, values, image)
     }
-    fn sum_to_samples(&self, d: &DirectSum<T>, image: Complexes<Self, T>, values: ComplexesMut<Self, T>) -> Result<()> {
-        d.to_samples(&self.threads, slice(image), slice_mut(values))
+    fn sum_to_samples(&self, d: &DirectSum<T>, image: &[Complex<T>], values: &mut [Complex<T>]) -> Result<()> {
+        d.to_samples(&self.threads, image, values)
     }
 
-    fn copy<E: Element>(&self, x: View<'_, Self, E>, y: ViewMut<'_, Self, E>) {
-        slice_mut(y).copy_from_slice(slice(x));
+    fn copy<E: Element>(&self, x: &[E], y: &mut [E]) {
+        y.copy_from_slice(x);
     }
-    fn clear<E: Element>(&self, y: ViewMut<'_, Self, E>) {
-        slice_mut(y).fill(E::default());
+    fn clear<E: Element>(&self, y: &mut [E]) {
+        y.fill(E::default());
     }
-    fn multiply(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, z: ComplexesMut<Self, T>) {
-        let (x, y, z) = (slice(x), slice(y), slice_mut(z));
+    fn multiply(&self, x: &[Complex<T>], y: &[Complex<T>], z: &mut [Complex<T>]) {
         assert!(x.len() == z.len() && x.len().is_multiple_of(y.len()));
         for (x, z) in x.chunks_exact(y.len()).zip(z.chunks_exact_mut(y.len())) {
             vector::multiply(self, x, y, z);
         }
     }
-    fn add_conj_products(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, z: ComplexesMut<Self, T>) {
-        let (x, y, z) = (slice(x), slice(y), slice_mut(z));
+    fn add_conj_products(&self, x: &[Complex<T>], y: &[Complex<T>], z: &mut [Complex<T>]) {
         assert!(x.len() == y.len() && x.len().is_multiple_of(z.len()));
         for (x, y) in x.chunks_exact(z.len()).zip(y.chunks_exact(z.len())) {
             vector::add_conj_product(self, x, y, z);
         }
     }
-    fn apply_weights(&self, w: Reals<Self, T>, x: Complexes<Self, T>, z: ComplexesMut<Self, T>) {
-        let (w, x, z) = (slice(w), slice(x), slice_mut(z));
+    fn apply_weights(&self, w: &[T], x: &[Complex<T>], z: &mut [Complex<T>]) {
         assert!(x.len() == z.len() && x.len().is_multiple_of(w.len()));
         for (x, z) in x.chunks_exact(w.len()).zip(z.chunks_exact_mut(w.len())) {
             vector::weigh(self, w, x, z);
         }
     }
-    fn ramp(&self, k: &[Reals<Self, T>], shift: &[f64], w: Option<Reals<Self, T>>, out: ComplexesMut<Self, T>) {
-        let (out, w) = (slice_mut(out), w.map(slice));
-        assert!(k.iter().chain(&w.map(view_of)).all(|k| k.len() == out.len()));
+    fn ramp(&self, k: &[&[T]], shift: &[f64], w: Option<&[T]>, out: &mut [Complex<T>]) {
+        assert!(k.iter().chain(&w).all(|k| k.len() == out.len()));
         each_chunk(&self.threads, out, |out, start| {
             for (i, out) in out.iter_mut().enumerate() {
                 let m = start + i;
-                let turns: f64 = k.iter().zip(shift).map(|(k, s)| slice(*k)[m].wide() * s).sum();
+                let turns: f64 = k.iter().zip(shift).map(|(k, s)| k[m].wide() * s).sum();
                 let weight = w.map_or(1.0, |w| w[m].wide());
                 *out = narrow(Complex::from_polar(weight, std::f64::consts::TAU * (turns - turns.round())));
             }
         });
     }
-    fn axpy(&self, a: f64, x: Complexes<Self, T>, y: ComplexesMut<Self, T>) {
-        vector::axpy(self, a, slice(x), slice_mut(y));
+    fn axpy(&self, a: f64, x: &[Complex<T>], y: &mut [Complex<T>]) {
+        vector::axpy(self, a, x, y);
     }
-    fn dot(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, out: ViewMut<'_, Self, f64>) {
-        slice_mut(out)[0] = vector::dot(self, slice(x), slice(y));
+    fn dot(&self, x: &[Complex<T>], y: &[Complex<T>], out: &mut [f64]) {
+        out[0] = vector::dot(self, x, y);
     }
     fn cg_step(
         &self,
-        rr: View<'_, Self, f64>,
-        pq: View<'_, Self, f64>,
-        p: Complexes<Self, T>,
-        q: Complexes<Self, T>,
-        x: ComplexesMut<Self, T>,
-        r: ComplexesMut<Self, T>,
-        rr_new: ViewMut<'_, Self, f64>,
+        rr: &[f64],
+        pq: &[f64],
+        p: &[Complex<T>],
+        q: &[Complex<T>],
+        x: &mut [Complex<T>],
+        r: &mut [Complex<T>],
+        rr_new: &mut [f64],
     ) {
-        let (rr, pq) = (slice(rr)[0], slice(pq)[0]);
+        let (rr, pq) = (rr[0], pq[0]);
         let step = if pq > 0.0 { rr / pq } else { 0.0 };
-        slice_mut(rr_new)[0] = vector::cg_step(self, step, slice(p), slice(q), slice_mut(x), slice_mut(r));
+        rr_new[0] = vector::cg_step(self, step, p, q, x, r);
     }
-    fn cg_direction(
-        &self,
-        rr_new: View<'_, Self, f64>,
-        rr: View<'_, Self, f64>,
-        r: Complexes<Self, T>,
-        p: ComplexesMut<Self, T>,
-    ) {
-        let (new, old) = (slice(rr_new)[0], slice(rr)[0]);
+    fn cg_direction(&self, rr_new: &[f64], rr: &[f64], r: &[Complex<T>], p: &mut [Complex<T>]) {
+        let (new, old) = (rr_new[0], rr[0]);
         let beta = if old > 0.0 { new / old } else { 0.0 };
-        vector::cg_direction(self, beta, slice(r), slice_mut(p));
+        vector::cg_direction(self, beta, r, p);
     }
     fn add_differences(
         &self,
         dims: &[usize],
-        weights: Option<Reals<Self, T>>,
+        weights: Option<&[T]>,
         lambda: f64,
-        x: Complexes<Self, T>,
-        y: ComplexesMut<Self, T>,
+        x: &[Complex<T>],
+        y: &mut [Complex<T>],
     ) {
-        vector::add_differences(self, dims, weights.map(slice), lambda, slice(x), slice_mut(y));
+        vector::add_differences(self, dims, weights, lambda, x, y);
     }
-    fn csr_multiply(&self, a: f64, matrix: Csr<Self, T>, x: Complexes<Self, T>, b: f64, y: ComplexesMut<Self, T>) {
-        let (rows, columns, values) = (slice(matrix.rows), slice(matrix.columns), slice(matrix.values));
-        let (x, y) = (slice(x), slice_mut(y));
+    fn csr_multiply(&self, a: f64, matrix: Csr<Self, T>, x: &[Complex<T>], b: f64, y: &mut [Complex<T>]) {
+        let (rows, columns, values) = (matrix.rows, matrix.columns, matrix.values);
         assert_eq!(rows.len(), y.len() + 1);
         let (a, b) = (T::of(a), T::of(b));
         each_chunk(&self.threads, y, |y, start| {

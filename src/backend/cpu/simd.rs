@@ -1,4 +1,4 @@
-//! One source for the arithmetic, compiled for several vector units, the best of which is picked at run time.
+//! Vectors: one source for the arithmetic, compiled for several vector units; the best of the processor runs.
 //!
 //! A [`Kernel`] is written with the [`Vector`]s of a level, or in plain arrays of fixed size which the compiler turns
 //! into vector code; [`Level::run`] calls the copy of it compiled for that level. [`Level::choose`] picks the level.
@@ -8,9 +8,9 @@ use crate::base::options::Simd;
 use crate::base::real::Real;
 use num_complex::Complex;
 
-/// What differs between levels: the vectors, and how a b + c is rounded.
+/// The differences between levels: the vectors, and how a b + c is rounded.
 ///
-/// Only [`Level::run`] names the types that implement it, so that no code meets vectors that the processor lacks.
+/// Only [`Level::run`] names the types that implement it, so that no code uses vectors that the processor lacks.
 pub trait Arith: Copy {
     /// The level's vector of `f32`.
     type F32: Vector<f32>;
@@ -54,9 +54,9 @@ pub trait Vector<T>: Copy {
     fn mul(self, b: Self) -> Self;
     /// self b + c, rounded as the level does.
     fn fma(self, b: Self, c: Self) -> Self;
-    /// c - self b, likewise.
+    /// c - self b, rounded as the level does.
     fn fnma(self, b: Self, c: Self) -> Self;
-    /// self b - c where c is near self b: to the last bit or so of the difference at every level, fused or not.
+    /// self b - c where c is near self b: accurate to about the last bit of the difference at every level.
     fn product_less(self, b: Self, c: Self) -> Self;
     /// Negated where the last bit of q's significand is one.
     fn negate_where_odd(self, q: Self) -> Self;
@@ -68,7 +68,7 @@ pub trait Vector<T>: Copy {
     fn sum_pairs(self) -> Complex<T>;
 }
 
-/// Asks for the cache line at `p` to be brought to the second cache; any address will do.
+/// Prefetches the cache line at `p` into the second cache; any address is allowed.
 #[inline(always)]
 pub fn prefetch<E>(p: *const E) {
     #[cfg(target_arch = "x86_64")]
@@ -130,7 +130,7 @@ pub trait Kernel {
     fn run<A: Arith>(self) -> Self::Output;
 }
 
-/// A vector unit that this processor has: only looking for it makes one, so that [`Level::run`] needs no `unsafe`.
+/// A vector unit that this processor has. Only the search for units makes one, so that [`Level::run`] is safe.
 ///
 /// ```compile_fail
 /// let level = recon::backend::cpu::simd::Level(recon::backend::cpu::simd::Unit::Avx512);
@@ -140,7 +140,7 @@ pub struct Level(Unit);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Unit {
-    /// What every processor of the target has: SSE2 on x86-64.
+    /// The unit of every processor of the target: SSE2 on x86-64.
     Baseline,
     /// AVX2 with fused multiply-add.
     #[cfg(target_arch = "x86_64")]
@@ -151,8 +151,8 @@ enum Unit {
 }
 
 impl Level {
-    /// The level that the caller asks for; with `Simd::Auto` the one that the environment variable `RECON_SIMD` names;
-    /// without either the best of this processor.
+    /// The level that the caller asks for; with `Simd::Auto` the level that the environment variable `RECON_SIMD`
+    /// names; without either the best of this processor.
     ///
     /// # Errors
     /// `Unsupported` for a level that the processor lacks, `UnknownValue` for a variable that names none.
@@ -195,8 +195,8 @@ impl Level {
                 let names: Vec<&str> = has.iter().map(|level| level.name()).collect();
                 bail!(
                     Unsupported,
-                    "vector level {simd} was asked for{source}, but this processor has {} only: ask for one of these, or \
-                     for auto",
+                    "vector level {simd} was asked for{source}, but this processor has {} only: ask for one of these, \
+                     or for auto",
                     names.join(" and ")
                 )
             }
@@ -253,7 +253,7 @@ impl Level {
             // SAFETY: `best` found the features of this level on this processor, and `among` gives no other.
             #[cfg(target_arch = "x86_64")]
             Unit::Avx2 => unsafe { run_avx2(kernel) },
-            // SAFETY: as above.
+            // SAFETY: `best` found the features of this level on this processor, and `among` gives no other.
             #[cfg(target_arch = "x86_64")]
             Unit::Avx512 => unsafe { run_avx512(kernel) },
         }
@@ -285,86 +285,84 @@ mod x86 {
 
     macro_rules! vector {
         ($name:ident, $inner:ty, $t:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident, $add:ident, $sub:ident,
-         $mul:ident, |$a:ident, $b:ident, $c:ident| $fma:expr, $fnma:expr, $less:expr, $negate:expr, $zip:expr, $unzip:expr,
-         $sum:expr) => {
+         $mul:ident, |$a:ident, $b:ident, $c:ident| $fma:expr, $fnma:expr, $less:expr, $negate:expr, $zip:expr,
+         $unzip:expr, $sum:expr) => {
             #[derive(Clone, Copy)]
             pub struct $name($inner);
-            // SAFETY of all that follows: a value of this type, or a call of its functions, exists only in code that
-            // `Level::run` called, after `Level::best` found the unit.
             impl Vector<$t> for $name {
                 const LANES: usize = $lanes;
                 #[inline(always)]
                 fn splat(x: $t) -> Self {
-                    // SAFETY: see above.
+                    // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
                     unsafe { $name($splat(x)) }
                 }
                 #[inline(always)]
                 unsafe fn load(p: *const $t) -> Self {
-                    // SAFETY: readable by the caller's promise; the instruction takes any alignment.
+                    // SAFETY: the caller promises readable elements; the instruction takes any alignment.
                     unsafe { $name($load(p)) }
                 }
                 #[inline(always)]
                 unsafe fn store(self, p: *mut $t) {
-                    // SAFETY: writable by the caller's promise; the instruction takes any alignment.
+                    // SAFETY: the caller promises writable elements; the instruction takes any alignment.
                     unsafe { $store(p, self.0) }
                 }
                 #[inline(always)]
                 fn add(self, b: Self) -> Self {
-                    // SAFETY: see above.
+                    // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
                     unsafe { $name($add(self.0, b.0)) }
                 }
                 #[inline(always)]
                 fn sub(self, b: Self) -> Self {
-                    // SAFETY: see above.
+                    // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
                     unsafe { $name($sub(self.0, b.0)) }
                 }
                 #[inline(always)]
                 fn mul(self, b: Self) -> Self {
-                    // SAFETY: see above.
+                    // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
                     unsafe { $name($mul(self.0, b.0)) }
                 }
                 #[inline(always)]
                 fn fma(self, b: Self, c: Self) -> Self {
                     let ($a, $b, $c) = (self.0, b.0, c.0);
-                    // SAFETY: see above.
+                    // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
                     unsafe { $name($fma) }
                 }
                 #[inline(always)]
                 fn fnma(self, b: Self, c: Self) -> Self {
                     let ($a, $b, $c) = (self.0, b.0, c.0);
-                    // SAFETY: see above.
+                    // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
                     unsafe { $name($fnma) }
                 }
                 #[inline(always)]
                 fn product_less(self, b: Self, c: Self) -> Self {
                     let ($a, $b, $c) = (self.0, b.0, c.0);
-                    // SAFETY: see above.
+                    // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
                     unsafe { $name($less) }
                 }
                 #[inline(always)]
                 fn negate_where_odd(self, q: Self) -> Self {
                     let ($a, $b) = (self.0, q.0);
-                    // SAFETY: see above.
+                    // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
                     unsafe { $name($negate) }
                 }
                 #[inline(always)]
                 fn zip(self, b: Self) -> (Self, Self) {
                     let ($a, $b) = (self.0, b.0);
-                    // SAFETY: see above.
+                    // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
                     let (first, second) = unsafe { $zip };
                     ($name(first), $name(second))
                 }
                 #[inline(always)]
                 fn unzip(self, b: Self) -> (Self, Self) {
                     let ($a, $b) = (self.0, b.0);
-                    // SAFETY: see above.
+                    // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
                     let (even, odd) = unsafe { $unzip };
                     ($name(even), $name(odd))
                 }
                 #[inline(always)]
                 fn sum_pairs(self) -> Complex<$t> {
                     let $a = self.0;
-                    // SAFETY: see above.
+                    // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
                     unsafe { $sum }
                 }
             }
@@ -586,12 +584,12 @@ mod portable {
                 }
                 #[inline(always)]
                 unsafe fn load(p: *const T) -> Self {
-                    // SAFETY: readable by the caller's promise.
+                    // SAFETY: the caller promises N readable elements.
                     $name(unsafe { p.cast::<[T; N]>().read_unaligned() })
                 }
                 #[inline(always)]
                 unsafe fn store(self, p: *mut T) {
-                    // SAFETY: writable by the caller's promise.
+                    // SAFETY: the caller promises N writable elements.
                     unsafe { p.cast::<[T; N]>().write_unaligned(self.0) }
                 }
                 #[inline(always)]
@@ -653,7 +651,7 @@ mod portable {
         };
     }
     vector!(Fused, |a, b, c| a.fma(b, c), (-a).fma(b, c), a.fma(b, -c));
-    // Software is slow at this, and right.
+    // fma in software: slow, and correct.
     vector!(Separate, |a, b, c| a * b + c, c - a * b, a.fma(b, -c));
 }
 
@@ -662,7 +660,7 @@ mod tests {
     use super::*;
     use crate::base::error::ErrorKind;
 
-    /// Every function of a vector against plain arithmetic.
+    /// Every function of a vector against scalar arithmetic.
     fn check<T: Real, V: Vector<T>>() {
         let n = V::LANES;
         let lists: Vec<Vec<T>> =
@@ -714,7 +712,7 @@ mod tests {
         }
     }
 
-    /// What was asked for is had or refused, never replaced by something else.
+    /// A level that is asked for is used, or refused where the processor lacks it; never replaced by another.
     #[test]
     fn levels_are_chosen_by_option_then_variable_then_processor() {
         let has = Level::all();

@@ -1,10 +1,11 @@
-//! A plan's own threads: started with the plan, joined when it goes, so that a host program may unload the library.
+//! The threads of a plan. They start with the plan and are joined when it is dropped, so that a host program may unload
+//! the library.
 //!
 //! A reconstruction of a small image is thousands of parallel regions of some microseconds each, so a region must cost
-//! little and allocate nothing. That is why these are not rayon's: its `broadcast` allocates a job for every thread,
-//! and the thread that calls it sleeps meanwhile. Here the caller works too, a region lives on its stack, and workers
-//! join it under one lock. A caller never waits for a worker to begin, only for those that have begun to end: regions
-//! within regions and calls from several threads at once make progress, with few workers or none.
+//! little and allocate nothing. That is why rayon does not serve here: its `broadcast` allocates a job for every
+//! thread, and the thread that calls it sleeps meanwhile. Here the caller works too, a region lives on its stack, and
+//! workers join it under one lock. A caller never waits for a worker to begin, only until workers that have begun end:
+//! nested regions and calls from several threads at once make progress, with few workers or none.
 
 use crate::base::error::{bail, Result};
 use crate::base::float_mode::FloatMode;
@@ -17,11 +18,10 @@ use std::time::{Duration, Instant};
 
 /// More than any machine has; a negative number from C must not start four billion.
 const MOST_THREADS: usize = 4096;
-/// How long a thread looks for what it waits for before it sleeps: regions follow one another faster than a thread
-/// wakes, and the host's own threads hardly notice.
-const PATIENCE: Duration = Duration::from_micros(30);
+/// How long a thread spins before it sleeps: regions follow one another faster than a thread wakes.
+const SPIN_TIME: Duration = Duration::from_micros(30);
 
-/// The caller's thread and `count - 1` more.
+/// The calling thread and `count - 1` more.
 pub struct Threads {
     pool: Arc<Pool>,
     workers: Vec<JoinHandle<()>>,
@@ -29,7 +29,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// Starts threads to make `count` with the caller's own; 0 means as many as the machine runs at once.
+    /// Starts `count - 1` threads beside the calling one; 0 means as many as the machine runs at once.
     pub fn new(count: usize) -> Result<Self> {
         if count > MOST_THREADS {
             bail!(
@@ -51,7 +51,7 @@ impl Threads {
             });
             match worker {
                 Ok(worker) => threads.workers.push(worker),
-                // Those that have started end as `threads` is dropped.
+                // Threads that have started end as `threads` is dropped.
                 Err(e) => {
                     bail!(OutOfHostMemory, "could not start {count} threads ({e}): ask for fewer, or free memory")
                 }
@@ -60,13 +60,13 @@ impl Threads {
         Ok(threads)
     }
 
-    /// The number of threads, the caller's among them.
+    /// The number of threads, the calling one included.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Runs `task(0..tasks)`, in any order and side by side; each thread that takes part calls `start` once and hands
-    /// what it returns to its tasks. A panic in one of them comes out here, once no thread is at work any more.
+    /// Runs `task(0..tasks)` in parallel, in any order. Each thread that takes part calls `start` once and passes what
+    /// it returns to its tasks. A panic of a task is resumed here, once no thread is at work any more.
     pub fn run_with<S>(&self, tasks: usize, start: impl Fn() -> S + Sync, task: impl Fn(&mut S, usize) + Sync) {
         let next = AtomicUsize::new(0);
         let work = || {
@@ -86,7 +86,7 @@ impl Threads {
         }
     }
 
-    /// Runs `task(0..tasks)`, in any order and side by side.
+    /// Runs `task(0..tasks)` in parallel, in any order.
     pub fn run(&self, tasks: usize, task: impl Fn(usize) + Sync) {
         self.run_with(tasks, || (), |_, i| task(i));
     }
@@ -96,16 +96,16 @@ impl Drop for Threads {
     fn drop(&mut self) {
         self.pool.close();
         for worker in self.workers.drain(..) {
-            // Workers catch the panics of their tasks; there is nothing to learn here.
+            // Workers catch the panics of their tasks: there is none to report here.
             let _ = worker.join();
         }
     }
 }
 
-/// What callers and workers share.
+/// The state that callers and workers share.
 struct Pool {
     state: Mutex<State>,
-    /// Seats that are open, or all of them when the pool closes: for workers to look at without the lock.
+    /// Open seats, one more once the pool closes: workers read it without the lock.
     open: AtomicUsize,
     /// A seat has opened, or the pool closes.
     wake: Condvar,
@@ -114,14 +114,14 @@ struct Pool {
 }
 
 struct State {
-    regions: Vec<Listed>,
+    regions: Vec<RegionAddress>,
     /// Workers waiting for `wake`, and callers for `left`.
     sleeping: usize,
     waiting: usize,
     closing: bool,
 }
 
-/// A parallel region. It lives on its caller's stack; the caller takes it off the list, after which no worker joins,
+/// A parallel region, on the stack of its caller. The caller takes it off the list, after which no worker joins,
 /// and waits until none is inside.
 struct Region<'a> {
     work: &'a (dyn Fn() + Sync),
@@ -132,13 +132,13 @@ struct Region<'a> {
 }
 
 impl Region<'_> {
-    /// Does what work there is, and keeps a panic for the caller: the first, as one is all that can be passed on.
+    /// Does the work, and keeps the first panic for the caller: only one can be passed on.
     fn work(&self) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(self.work)) {
             let mut first = self.panic.lock().unwrap_or_else(|e| e.into_inner());
             match &*first {
                 None => *first = Some(panic),
-                // To drop it could panic again.
+                // Dropping it could panic again.
                 Some(_) => std::mem::forget(panic),
             }
         }
@@ -147,13 +147,13 @@ impl Region<'_> {
 
 /// The address of a region.
 #[derive(Clone, Copy, PartialEq)]
-struct Listed(*const Region<'static>);
-// SAFETY: a region is Sync: its work is, and all else is atomic or locked.
-unsafe impl Send for Listed {}
+struct RegionAddress(*const Region<'static>);
+// SAFETY: a region is Sync: its work is, and its other fields are atomic or locked.
+unsafe impl Send for RegionAddress {}
 
 impl Pool {
     fn new() -> Self {
-        // Room for as many callers at once as there may be without ever allocating again.
+        // Room for 64 callers at once without another allocation.
         let regions = Vec::with_capacity(64);
         Pool {
             state: Mutex::new(State { regions, sleeping: 0, waiting: 0, closing: false }),
@@ -171,7 +171,7 @@ impl Pool {
     fn run(&self, seats: usize, work: &(dyn Fn() + Sync)) {
         let region =
             Region { work, seats: AtomicUsize::new(seats), inside: AtomicUsize::new(0), panic: Mutex::new(None) };
-        let listed = Listed((&raw const region).cast());
+        let listed = RegionAddress((&raw const region).cast());
         let sleeping = {
             let mut state = self.lock();
             state.regions.push(listed);
@@ -192,7 +192,7 @@ impl Pool {
         let empty = || region.inside.load(Ordering::Relaxed) == 0;
         if !empty() {
             drop(state);
-            look_for(empty);
+            spin_until(empty);
             // Under the lock, because the last worker holds it when it touches the region for the last time.
             state = self.lock();
             while !empty() {
@@ -212,10 +212,10 @@ impl Pool {
         let mut state = self.lock();
         while !state.closing {
             // SAFETY: regions on the list are alive: callers take them off, under this lock, before they go.
-            let has_seats = |r: &&Listed| unsafe { &*r.0 }.seats.load(Ordering::Relaxed) > 0;
+            let has_seats = |r: &&RegionAddress| unsafe { &*r.0 }.seats.load(Ordering::Relaxed) > 0;
             let open = state.regions.iter().find(has_seats).copied();
-            if let Some(Listed(region)) = open {
-                // SAFETY: as above, and from now on its caller waits for this worker to be no longer inside.
+            if let Some(RegionAddress(region)) = open {
+                // SAFETY: the region is on the list, whose lock is held; `inside` then keeps its caller waiting.
                 let region = unsafe { &*region };
                 region.seats.fetch_sub(1, Ordering::Relaxed);
                 region.inside.fetch_add(1, Ordering::Relaxed);
@@ -230,7 +230,7 @@ impl Pool {
                 continue;
             }
             drop(state);
-            look_for(|| self.open.load(Ordering::Relaxed) > 0);
+            spin_until(|| self.open.load(Ordering::Relaxed) > 0);
             state = self.lock();
             if self.open.load(Ordering::Relaxed) == 0 && !state.closing {
                 state.sleeping += 1;
@@ -240,7 +240,7 @@ impl Pool {
         }
     }
 
-    /// Lets the workers go.
+    /// Ends the workers.
     fn close(&self) {
         self.lock().closing = true;
         self.open.fetch_add(1, Ordering::Relaxed);
@@ -248,10 +248,10 @@ impl Pool {
     }
 }
 
-/// Waits for a condition a short while, leaving the processor to whoever wants it.
-fn look_for(condition: impl Fn() -> bool) {
+/// Waits for a condition for a short while, and yields the processor to other threads meanwhile.
+fn spin_until(condition: impl Fn() -> bool) {
     let started = Instant::now();
-    while !condition() && started.elapsed() < PATIENCE {
+    while !condition() && started.elapsed() < SPIN_TIME {
         std::thread::yield_now();
     }
 }
@@ -263,9 +263,9 @@ pub struct Shared<'a, E> {
     marker: std::marker::PhantomData<&'a mut [E]>,
 }
 
-// SAFETY: the elements are only reached through unsafe functions whose callers keep to their own.
+// SAFETY: elements are used only through unsafe functions, whose callers promise to use different elements.
 unsafe impl<E: Send> Sync for Shared<'_, E> {}
-// SAFETY: as above.
+// SAFETY: sending it sends the use of its elements, which are Send.
 unsafe impl<E: Send> Send for Shared<'_, E> {}
 
 impl<'a, E> Shared<'a, E> {
@@ -294,7 +294,7 @@ impl<'a, E> Shared<'a, E> {
     #[inline(always)]
     pub unsafe fn part(&self, start: usize, len: usize) -> &mut [E] {
         assert!(start <= self.len && len <= self.len - start);
-        // SAFETY: inside the slice that was shared; unique by the caller's promise.
+        // SAFETY: inside the slice, as asserted; the caller promises that no other thread uses it.
         unsafe { std::slice::from_raw_parts_mut(self.address.add(start), len) }
     }
 
@@ -305,7 +305,7 @@ impl<'a, E> Shared<'a, E> {
     #[inline(always)]
     pub unsafe fn set(&self, i: usize, value: E) {
         assert!(i < self.len);
-        // SAFETY: inside the slice that was shared; unique by the caller's promise.
+        // SAFETY: inside the slice, as asserted; the caller promises that no other thread uses it.
         unsafe { *self.address.add(i) = value }
     }
 }
@@ -367,7 +367,7 @@ mod tests {
         }
     }
 
-    /// Tasks must round as the caller's do, in threads that a debugger shows by name.
+    /// Tasks round in the standard mode on every thread, and a debugger shows the threads by name.
     #[test]
     fn workers_are_named_and_compute_in_the_standard_mode() {
         let threads = Threads::new(3).unwrap();

@@ -5,7 +5,6 @@
 use super::simd::{Arith, Kernel, Level};
 use super::thread_pool::{Shared, Threads};
 use super::Cpu;
-use crate::backend::cpu::gridding::{flat, flat_mut};
 use crate::backend::cpu::simd::SimdReal;
 use num_complex::Complex;
 
@@ -42,6 +41,20 @@ fn sum_chunks(cpu: &Cpu, len: usize, f: impl Fn(usize, usize) -> f64 + Sync) -> 
     sum
 }
 
+/// Complex numbers as pairs of reals.
+#[inline(always)]
+fn flat<T>(z: &[Complex<T>]) -> &[T] {
+    // SAFETY: Complex<T> is repr(C), two T without padding.
+    unsafe { std::slice::from_raw_parts(z.as_ptr().cast(), 2 * z.len()) }
+}
+
+/// Complex numbers as pairs of reals.
+#[inline(always)]
+fn flat_mut<T>(z: &mut [Complex<T>]) -> &mut [T] {
+    // SAFETY: Complex<T> is repr(C), two T without padding.
+    unsafe { std::slice::from_raw_parts_mut(z.as_mut_ptr().cast(), 2 * z.len()) }
+}
+
 /// Re <x, y>.
 struct Dot<'a, T> {
     x: &'a [T],
@@ -52,7 +65,7 @@ impl<T: SimdReal> Kernel for Dot<'_, T> {
     type Output = f64;
     #[inline(always)]
     fn run<A: Arith>(self) -> f64 {
-        // Eight sums side by side: a level with wider vectors uses two or one of them, in the same order.
+        // Eight sums: levels use four vectors, two or one for them, and all sum in the same order.
         const LANES: usize = 8;
         let mut sums = [0f64; LANES];
         let (x, y) = (self.x.chunks_exact(LANES), self.y.chunks_exact(LANES));
@@ -73,7 +86,7 @@ fn dot_chunk<T: SimdReal>(level: Level, x: &[Complex<T>], y: &[Complex<T>]) -> f
     level.run(Dot { x: flat(x), y: flat(y) })
 }
 
-/// y = a x + b y in real terms, `a` and `b` real.
+/// y = a x + b y of reals.
 struct Combine<'a, T> {
     a: T,
     x: &'a [T],
@@ -138,14 +151,14 @@ pub fn cg_direction<T: SimdReal>(cpu: &Cpu, beta: f64, r: &[Complex<T>], p: &mut
 }
 
 /// z = f(x, y, z), element by element.
-struct Each<'a, X, Y, Z, F> {
+struct Elementwise<'a, X, Y, Z, F> {
     x: &'a [X],
     y: &'a [Y],
     z: &'a mut [Z],
     f: F,
 }
 
-impl<X: Copy, Y: Copy, Z: Copy, F: Fn(X, Y, Z) -> Z> Kernel for Each<'_, X, Y, Z, F> {
+impl<X: Copy, Y: Copy, Z: Copy, F: Fn(X, Y, Z) -> Z> Kernel for Elementwise<'_, X, Y, Z, F> {
     type Output = ();
     #[inline(always)]
     fn run<A: Arith>(self) {
@@ -164,7 +177,7 @@ where
     assert!(x.len() == z.len() && y.len() == z.len());
     each_chunk(&cpu.threads, z, |z, start| {
         let (x, y) = (&x[start..start + z.len()], &y[start..start + z.len()]);
-        cpu.level.run(Each { x, y, z, f });
+        cpu.level.run(Elementwise { x, y, z, f });
     });
 }
 
@@ -192,7 +205,7 @@ pub fn add_conj_product<T: SimdReal>(cpu: &Cpu, x: &[Complex<T>], y: &[Complex<T
     );
 }
 
-/// See [`crate::backend::Backend::weigh`].
+/// See [`crate::backend::Backend::apply_weights`].
 pub fn weigh<T: SimdReal>(cpu: &Cpu, w: &[T], x: &[Complex<T>], z: &mut [Complex<T>]) {
     each(
         cpu,

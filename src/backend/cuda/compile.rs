@@ -246,7 +246,7 @@ pub fn write(folder: &Path, kernels: &Kernels, architecture: &str, code: &[u8]) 
     bytes.extend(Checksum::of(code).to_le_bytes());
     bytes.extend(code);
     let failed = |e: std::io::Error| {
-        Error::new(ErrorKind::Io, format!("{}: could not write compiled kernels: {e}", path.display()))
+        Error::new(ErrorKind::IO, format!("{}: could not write compiled kernels: {e}", path.display()))
     };
     std::fs::create_dir_all(folder).map_err(failed)?;
     whole(|files| std::fs::write(files.add(&path)?, &bytes).map_err(failed))?;

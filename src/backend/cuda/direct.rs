@@ -6,11 +6,17 @@ mod list;
 use super::compile::Kernels;
 use super::gpu::Gpu;
 use super::memory::DeviceArray;
+use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut};
 use crate::base::error::Result;
 use crate::base::real::Real;
 use grid::Grid;
 use list::List;
+use num_complex::Complex;
 use std::sync::Mutex;
+
+/// Complex numbers to read, and to write.
+type In<'a, T> = DeviceSlice<'a, Complex<T>>;
+type Out<'a, T> = DeviceSliceMut<'a, Complex<T>>;
 
 /// Direct sums between samples and voxels.
 pub struct DirectSum<T> {
@@ -46,8 +52,8 @@ impl<T: Real> DirectSum<T> {
         }
     }
 
-    /// See [`crate::backend::Backend::sum_to_image`]; arrays by their addresses.
-    pub fn to_image(&self, gpu: &Gpu, values: u64, image: u64) {
+    /// See [`crate::backend::Backend::sum_to_image`].
+    pub fn to_image(&self, gpu: &Gpu, values: In<T>, image: Out<T>) {
         let _alone = self.queueing.lock().unwrap_or_else(|e| e.into_inner());
         match &self.voxels {
             Voxels::Grid(grid) => grid.to_image(gpu, values, image),
@@ -55,8 +61,8 @@ impl<T: Real> DirectSum<T> {
         }
     }
 
-    /// See [`crate::backend::Backend::sum_to_samples`]; arrays by their addresses.
-    pub fn to_samples(&self, gpu: &Gpu, image: u64, values: u64) {
+    /// See [`crate::backend::Backend::sum_to_samples`].
+    pub fn to_samples(&self, gpu: &Gpu, image: In<T>, values: Out<T>) {
         let _alone = self.queueing.lock().unwrap_or_else(|e| e.into_inner());
         match &self.voxels {
             Voxels::Grid(grid) => grid.to_samples(gpu, image, values),
@@ -119,8 +125,8 @@ impl Work {
         Ok(Work(gpu.array(bytes.div_ceil(8), "direct sums")?))
     }
 
-    fn at(&self, place: usize) -> u64 {
-        self.0.address() + place as u64
+    fn at<E>(&self, place: usize) -> DevicePointer<E> {
+        DevicePointer::new(self.0.pointer().address() + place as u64)
     }
 }
 

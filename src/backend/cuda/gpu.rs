@@ -4,7 +4,7 @@ use super::compile::Kernels;
 use super::library::check;
 use super::memory::{DeviceArray, Memory};
 use super::runtime::{Context, Event, Function, Properties, Stream};
-use crate::backend::Element;
+use crate::backend::{DeviceSlice, DeviceSliceMut, Element, Span};
 use crate::base::error::{Error, Result};
 use cudarc::driver::sys as cu;
 use std::ffi::c_void;
@@ -69,8 +69,8 @@ impl Gpu {
 
     /// A zeroed array.
     pub fn zeros<E: Element>(&self, len: usize, what: &str) -> Result<DeviceArray<E>> {
-        let array = self.memory.array::<E>(len, what)?;
-        self.clear(array.address(), len * size_of::<E>());
+        let mut array = self.memory.array::<E>(len, what)?;
+        self.clear(array.view_mut());
         Ok(array)
     }
 
@@ -79,9 +79,9 @@ impl Gpu {
         let array = self.memory.array::<E>(host.len(), what)?;
         {
             let _current = self.stream.context.enter();
-            let (bytes, from) = (std::mem::size_of_val(host), host.as_ptr().cast());
+            let (to, from, bytes) = (array.pointer().address(), host.as_ptr().cast(), std::mem::size_of_val(host));
             // SAFETY: both have so many bytes; the stream exists.
-            check(unsafe { cu::cuMemcpyHtoDAsync_v2(array.address(), from, bytes, self.stream.handle()) }, what)?;
+            check(unsafe { cu::cuMemcpyHtoDAsync_v2(to, from, bytes, self.stream.handle()) }, what)?;
         }
         self.synchronize()?;
         Ok(array)
@@ -98,61 +98,67 @@ impl Gpu {
     }
 
     /// Copies to the caller's array what was made before `ready`, beside the work queued since, and waits.
-    pub fn copy_out<E: Element>(&self, address: u64, host: &mut [E], ready: Option<Event>) -> Result<()> {
+    pub fn copy_out<E: Element>(&self, from: DeviceSlice<'_, E>, host: &mut [E], ready: Option<Event>) -> Result<()> {
         // A kernel that could not be queued must not reach the caller as what lay there before.
         self.check_queued()?;
         let copies = self.memory.copies();
         copies.wait_for(&ready.map_or_else(|| self.stream.mark(), Ok)?)?;
-        {
-            let _current = self.stream.context.enter();
-            let bytes = std::mem::size_of_val(host);
-            // SAFETY: an array of so many bytes lies there, the caller's duty; the stream exists.
-            let status = unsafe { cu::cuMemcpyDtoHAsync_v2(host.as_mut_ptr().cast(), address, bytes, copies.handle()) };
-            check(status, "copying from the GPU")?;
-        }
+        self.copy_to_host(from, host, copies)?;
         copies.synchronize()
     }
 
     /// Copies from the GPU, and waits.
-    pub fn download<E: Element>(&self, address: u64, host: &mut [E]) -> Result<()> {
-        let bytes = std::mem::size_of_val(host);
-        {
-            let _current = self.stream.context.enter();
-            // SAFETY: a view of so many bytes lies there, the caller's duty; the stream exists.
-            let status =
-                unsafe { cu::cuMemcpyDtoHAsync_v2(host.as_mut_ptr().cast(), address, bytes, self.stream.handle()) };
-            check(status, "copying from the GPU")?;
-        }
+    pub fn download<E: Element>(&self, from: DeviceSlice<'_, E>, host: &mut [E]) -> Result<()> {
+        self.copy_to_host(from, host, &self.stream)?;
         self.synchronize()
     }
 
+    fn copy_to_host<E: Element>(&self, from: DeviceSlice<'_, E>, host: &mut [E], stream: &Stream) -> Result<()> {
+        assert_eq!(from.len(), host.len());
+        let _current = self.stream.context.enter();
+        let (to, from, bytes) = (host.as_mut_ptr().cast(), from.pointer().address(), std::mem::size_of_val(host));
+        // SAFETY: both have so many bytes, of which any are elements; whoever calls this waits for the stream.
+        check(unsafe { cu::cuMemcpyDtoHAsync_v2(to, from, bytes, stream.handle()) }, "copying from the GPU")
+    }
+
     /// Queues zeroing.
-    pub fn clear(&self, address: u64, bytes: usize) {
-        self.fill(address, 0, bytes);
+    pub fn clear<E: Element>(&self, to: DeviceSliceMut<'_, E>) {
+        self.fill(to, 0);
     }
 
     /// Queues setting every byte.
-    pub fn fill(&self, address: u64, byte: u8, bytes: usize) {
+    pub fn fill<E: Element>(&self, to: DeviceSliceMut<'_, E>, byte: u8) {
+        let (address, bytes) = (to.pointer().address(), to.len() * size_of::<E>());
         if bytes == 0 {
             return;
         }
         let _current = self.stream.context.enter();
-        // SAFETY: an array of so many bytes lies there, the caller's duty.
+        // SAFETY: the slice has so many bytes, of which any are elements.
         self.note(check(unsafe { cu::cuMemsetD8Async(address, byte, bytes, self.stream.handle()) }, "filling"));
     }
 
     /// Queues a copy within the GPU.
-    pub fn copy(&self, from: u64, to: u64, bytes: usize) {
+    pub fn copy<E: Element>(&self, from: DeviceSlice<'_, E>, to: DeviceSliceMut<'_, E>) {
+        assert_eq!(from.len(), to.len());
+        let (from, to, bytes) = (from.pointer().address(), to.pointer().address(), from.len() * size_of::<E>());
         let _current = self.stream.context.enter();
-        // SAFETY: arrays of so many bytes lie there, the caller's duty.
+        // SAFETY: both slices have so many bytes.
         self.note(check(unsafe { cu::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream.handle()) }, "copying"));
     }
 
     /// Queues a copy between GPUs, one of which is this one, here.
-    pub fn copy_between(&self, from_gpu: &Gpu, from: u64, to_gpu: &Gpu, to: u64, bytes: usize) {
+    pub fn copy_between<E: Element>(
+        &self,
+        from_gpu: &Gpu,
+        from: DeviceSlice<'_, E>,
+        to_gpu: &Gpu,
+        to: DeviceSliceMut<'_, E>,
+    ) {
+        assert_eq!(from.len(), to.len());
+        let (from, to, bytes) = (from.pointer().address(), to.pointer().address(), from.len() * size_of::<E>());
         let _current = self.stream.context.enter();
         let (from_context, to_context) = (from_gpu.stream.context.handle(), to_gpu.stream.context.handle());
-        // SAFETY: arrays of so many bytes lie there, the caller's duty.
+        // SAFETY: both slices have so many bytes.
         let status = unsafe { cu::cuMemcpyPeerAsync(to, to_context, from, from_context, bytes, self.stream.handle()) };
         self.note(check(status, "copying between GPUs"));
     }

@@ -5,7 +5,8 @@ use super::compile::Kernels;
 use super::gpu::{launch, Gpu};
 use super::memory::DeviceArray;
 use super::runtime::{Function, Properties};
-use crate::backend::{MAX_DEGREE, MAX_WIDTH};
+use super::sort::{self, blocks, Cuts, Length, Segments, Sort, BLOCK, WHAT};
+use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Span, MAX_DEGREE, MAX_WIDTH};
 use crate::base::error::{bail, checked_product, Result};
 use crate::base::real::Real;
 use num_complex::Complex;
@@ -13,12 +14,8 @@ use std::sync::Mutex;
 
 /// Room for the coefficients of a window's polynomials: of half of the taps, of every power.
 const COEFFICIENTS: usize = (MAX_DEGREE + 1) * MAX_WIDTH / 2;
-/// Threads of a block of the kernels that plan, and keys of a block that sorts.
-const THREADS: usize = 256;
-const SORTED_TOGETHER: usize = 4096;
-/// The warps of a block of `sum_segments`, and the segments of a tile that one of them sums, at most.
+/// The warps of a block of `sum_segments`.
 const SUM_WARPS: usize = 16;
-const FEW_SEGMENTS: u32 = 8;
 /// Samples that a block interpolates, at most.
 const GATHERED: usize = 512;
 /// Shared memory that every GPU gives a block.
@@ -60,14 +57,6 @@ fn three(grid: &[usize]) -> [usize; 3] {
         [x, y, z] => [x, y, z],
         _ => [grid[0], 1, grid[1]],
     }
-}
-
-/// How long segments are, at most: `usual`, and `brief` in tiles of more than `dense` samples.
-#[derive(Clone, Copy)]
-struct Length {
-    usual: usize,
-    dense: usize,
-    brief: usize,
 }
 
 /// How one kind of GPU spreads with windows of one width.
@@ -232,11 +221,6 @@ impl Gathering {
 
 const GRIDDING: &str = include_str!("../../../kernels/gridding.cu");
 
-fn sort_kernels() -> Kernels {
-    // No number in it has the precision of the plan.
-    Kernels::new("sort", include_str!("../../../kernels/sort.cu"), 4, &[])
-}
-
 /// The degree that kernels are made for: even, so that there are few.
 fn padded_degree(degree: usize) -> usize {
     degree.next_multiple_of(2).max(4)
@@ -244,7 +228,7 @@ fn padded_degree(degree: usize) -> usize {
 
 /// The usual specialisations: those of the windows that tolerances between 1e-2 and 1e-6 ask for.
 pub fn usual_kernels() -> Vec<Kernels> {
-    let mut all = vec![sort_kernels()];
+    let mut all = vec![sort::kernels()];
     for axes in [2, 3] {
         for width in 3..=9 {
             for degree in if width < 5 { [4, 6] } else { [6, 8] } {
@@ -257,197 +241,106 @@ pub fn usual_kernels() -> Vec<Kernels> {
     all
 }
 
-/// The kernels of kernels/sort.cu.
-struct Sort<'a> {
-    gpu: &'a Gpu,
-    count: Function,
-    scatter: Function,
-    sums: Function,
-    top: Function,
-    apply: Function,
-    ranges: Function,
-    cut: Function,
-    total: DeviceArray<u64>,
-}
-
-/// Runs of the tiles' lists, and the order in which they are worked on, the longest first. There is room for more than
-/// there are.
-struct Segments {
-    segments: DeviceArray<u64>,
-    schedule: DeviceArray<u32>,
-    /// Before which segment each tile's begin; how many there are comes last.
-    firsts: DeviceArray<u64>,
-    tiles: usize,
-}
-
-impl Segments {
-    fn count_at(&self) -> u64 {
-        self.firsts.address() + 8 * self.tiles as u64
-    }
-}
-
-/// What is known only of segments that spread.
-struct Cuts {
-    /// Where the planes of each segment begin, and after them all how many there are.
-    slots: DeviceArray<u64>,
-    slots_len: usize,
-    /// Tiles that have several segments: few of them from the front, many from the end.
-    tiles: DeviceArray<u64>,
-    counts: DeviceArray<u64>,
-}
-
-fn blocks(n: usize) -> [u32; 3] {
-    [n.div_ceil(THREADS) as u32, 1, 1]
-}
-
-const BLOCK: [u32; 3] = [THREADS as u32, 1, 1];
-
-// In all of these: arrays are of this GPU and as long as the kernels want them, parameters are those of the kernel
-// launched.
-impl<'a> Sort<'a> {
-    fn new(gpu: &'a Gpu) -> Result<Self> {
-        let kernels = sort_kernels();
-        let function = |name| gpu.function(&kernels, name, 0);
-        Ok(Sort {
-            gpu,
-            count: function("sort_count")?,
-            scatter: function("sort_scatter")?,
-            sums: function("scan_sums")?,
-            top: function("scan_top")?,
-            apply: function("scan_apply")?,
-            ranges: function("tile_ranges")?,
-            cut: function("cut_tiles")?,
-            total: gpu.array(1, WHAT)?,
-        })
-    }
-
-    /// The sums of all counts before each, and of all of them.
-    fn scan(&self, counts: &DeviceArray<u32>, n: usize) -> Result<DeviceArray<u64>> {
-        let blocks = (n + 1).div_ceil(SORTED_TOGETHER);
-        let (sums, prefix) = (self.gpu.array::<u64>(blocks, WHAT)?, self.gpu.array::<u64>(n + 1, WHAT)?);
-        let (counts, n, at, total) = (counts.address(), n as u64, sums.address(), self.total.address());
-        let grid = [blocks as u32, 1, 1];
-        // SAFETY: see above.
-        unsafe {
-            launch!(self.gpu, &self.sums, grid, BLOCK, 0; counts, n, at);
-            launch!(self.gpu, &self.top, [1; 3], BLOCK, 0; at, blocks as u32, total);
-            launch!(self.gpu, &self.apply, grid, BLOCK, 0; counts, n, at, prefix.address());
-        }
-        Ok(prefix)
-    }
-
-    /// Sorts pairs by keys of at most `most`, stably; without values a pair's value is its place.
-    fn sort(
-        &self,
-        mut keys: DeviceArray<u32>,
-        mut values: Option<DeviceArray<u32>>,
-        n: usize,
-        most: usize,
-    ) -> Result<(DeviceArray<u32>, DeviceArray<u32>)> {
-        let blocks = n.div_ceil(SORTED_TOGETHER);
-        let counts = self.gpu.array::<u32>(256 * blocks, WHAT)?;
-        let grid = [blocks as u32, 1, 1];
-        let mut shift = 0u32;
-        loop {
-            let (keys_out, values_out) = (self.gpu.array::<u32>(n, WHAT)?, self.gpu.array::<u32>(n, WHAT)?);
-            let (from, count) = (keys.address(), n as u64);
-            // SAFETY: see above.
-            unsafe { launch!(self.gpu, &self.count, grid, BLOCK, 0; from, count, shift, counts.address()) };
-            let at = self.scan(&counts, 256 * blocks)?;
-            let from_values = values.as_ref().map_or(0, DeviceArray::address);
-            let (to, to_values) = (keys_out.address(), values_out.address());
-            // SAFETY: see above.
-            unsafe {
-                launch!(self.gpu, &self.scatter, grid, BLOCK, 0; from, from_values, count, shift, at.address(), to, to_values)
-            };
-            shift += 8;
-            if shift >= 32 || most >> shift == 0 {
-                return Ok((keys_out, values_out));
-            }
-            (keys, values) = (keys_out, Some(values_out));
-        }
-    }
-
-    /// Cuts the lists of tiles, of `span` keys each, into segments of at most this length; a tile without samples has
-    /// `least` segments. `planes` are those of a tile and of the window where segments of a tile that has several get
-    /// planes.
-    #[allow(clippy::too_many_arguments)]
-    fn cut(
-        &self,
-        keys: &DeviceArray<u32>,
-        n: usize,
-        tiles: usize,
-        span: usize,
-        length: Length,
-        least: usize,
-        planes: Option<(usize, usize)>,
-    ) -> Result<(Segments, Cuts)> {
-        let gpu = self.gpu;
-        let starts = gpu.array::<u64>(tiles + 1, WHAT)?;
-        let pieces = gpu.array::<u32>(tiles, WHAT)?;
-        let (tiles_arg, span_arg, length_arg) = (tiles as u32, span as u32, length.usual as u32);
-        let (dense, brief) = (length.dense as u64, length.brief as u32);
-        let (keys, starts_at) = (keys.address(), starts.address());
-        // SAFETY: see above.
-        unsafe {
-            launch!(gpu, &self.ranges, blocks(tiles), BLOCK, 0;
-                keys, n as u64, tiles_arg, span_arg, length_arg, dense, brief, least as u32, starts_at, pieces.address())
-        };
-        let firsts = self.scan(&pieces, tiles)?;
-        let room = if least > 0 { tiles } else { tiles.min(n) } + n / length.brief;
-        let segments = gpu.array::<u64>(4 * room, WHAT)?;
-        let lightness = gpu.array::<u32>(room, WHAT)?;
-        let segment_planes = gpu.array::<u32>(if planes.is_some() { room } else { 0 }, WHAT)?;
-        let cut_tiles = gpu.array::<u64>(if planes.is_some() { 2 * tiles } else { 0 }, WHAT)?;
-        let counts = gpu.zeros::<u64>(2, WHAT)?;
-        let (depth, width) = planes.unwrap_or((0, 0));
-        // SAFETY: see above.
-        unsafe {
-            launch!(gpu, &self.cut, blocks(room), BLOCK, 0;
-                keys, starts_at, firsts.address(), tiles_arg, room as u64, span_arg, depth as u32, width as u32, length_arg,
-                FEW_SEGMENTS, segments.address(), lightness.address(), segment_planes.address(), cut_tiles.address(),
-                counts.address())
-        };
-        let slots_len = if planes.is_some() { room } else { 0 };
-        let slots = self.scan(&segment_planes, slots_len)?;
-        // The kernel tells eleven classes apart.
-        let (_, schedule) = self.sort(lightness, None, room, 10)?;
-        Ok((Segments { segments, schedule, firsts, tiles }, Cuts { slots, slots_len, tiles: cut_tiles, counts }))
-    }
-}
-
-/// For the message when there is no memory.
-const WHAT: &str = "the sorted samples";
-
 /// Samples sorted for one grid and window.
 pub struct Gridder<T> {
-    /// Coefficients of the first half of the taps, lowest power first, without gaps: so many as the kernels were made
-    /// for.
-    polynomials: [T; COEFFICIENTS],
+    polynomials: Polynomials<T>,
     spreading: Spreading,
     gathering: Gathering,
     spread_layout: Layout,
     gather_layout: Layout,
     samples: usize,
     cells: usize,
+    functions: Functions,
+    points: Points<T>,
+    order: DeviceArray<u32>,
+    list: DeviceArray<u32>,
+    spread_segments: Segments,
+    gather_segments: Segments,
+    cuts: Cuts,
+    counts: Counts,
+    scratch: Mutex<Scratch<T>>,
+}
+
+/// Coefficients of the first half of a window's taps, lowest power first, without gaps: so many as the kernels were
+/// made for.
+type Polynomials<T> = [T; COEFFICIENTS];
+
+fn polynomials<T: Real>(taps: &[Vec<f64>]) -> Polynomials<T> {
+    let half = taps[0].len().div_ceil(2);
+    let mut polynomials = [T::ZERO; COEFFICIENTS];
+    for (power, row) in taps.iter().rev().enumerate() {
+        for (j, &coefficient) in row[..half].iter().enumerate() {
+            polynomials[power * half + j] = T::of(coefficient);
+        }
+    }
+    polynomials
+}
+
+/// The kernels of kernels/gridding.cu.
+struct Functions {
+    sample_tiles: Function,
+    settle: Function,
+    list_pairs: Function,
     sort_values: Function,
     spread: Function,
     sum_segments: Function,
     interpolate: Function,
-    points: DeviceArray<T>,
+}
+
+impl Functions {
+    fn new(gpu: &Gpu, spreading: &Spreading, gathering: &Gathering, degree: usize) -> Result<Self> {
+        let kernels = spreading.kernels(degree);
+        let function = |name| gpu.function(&kernels, name, 0);
+        Ok(Functions {
+            sample_tiles: function("sample_tiles")?,
+            settle: function("settle")?,
+            list_pairs: function("list_pairs")?,
+            sort_values: function("sort_values")?,
+            spread: function(if spreading.tensor { "spread_tensor" } else { "spread" })?,
+            sum_segments: function("sum_segments")?,
+            interpolate: gpu.function(&gathering.kernels(degree), "interpolate", gathering.shared())?,
+        })
+    }
+}
+
+/// Samples in the order of the tiles that interpolate them.
+struct Points<T> {
+    /// Four numbers each: the place on each axis, and which window of the polynomials.
+    records: DeviceArray<T>,
     /// Of 16 bits, where the window starts along z.
     planes: DeviceArray<u32>,
-    order: DeviceArray<u32>,
-    list: DeviceArray<u32>,
-    spread_segments: Segments,
-    spread_count: usize,
-    gather_segments: Segments,
-    gather_count: usize,
-    cuts: Cuts,
+}
+
+/// How many there are of what the kernels were left to count.
+struct Counts {
+    spread_segments: usize,
+    gather_segments: usize,
+    /// Planes of segments that share a tile.
+    planes: usize,
     /// Tiles of few segments and of many.
     few: usize,
     many: usize,
-    scratch: Mutex<Scratch<T>>,
+}
+
+impl Counts {
+    /// Reads them from the GPU, at once.
+    fn read(gpu: &Gpu, spread: &Segments, gather: &Segments, cuts: &Cuts) -> Result<Self> {
+        let mut numbers = gpu.array::<u64>(5, WHAT)?;
+        let mut copy = |from, at: usize, count: usize| gpu.copy(from, numbers.view_mut().part(at..at + count));
+        copy(spread.count(), 0, 1);
+        copy(gather.count(), 1, 1);
+        copy(cuts.planes(), 2, 1);
+        copy(cuts.counts.view(), 3, 2);
+        let mut found = [0u64; 5];
+        gpu.download(numbers.view(), &mut found)?;
+        let [spread_segments, gather_segments, planes, few, many] = found.map(|n| n as usize);
+        Ok(Counts { spread_segments, gather_segments, planes, few, many })
+    }
+
+    /// Blocks of `sum_segments` for tiles of so many planes.
+    fn sums(&self, depth: usize) -> usize {
+        self.few * depth.div_ceil(SUM_WARPS) + self.many * depth
+    }
 }
 
 /// What is written on the way, by one call after the other.
@@ -456,7 +349,6 @@ struct Scratch<T> {
     sorted: DeviceArray<Complex<T>>,
     /// Planes of segments, of 32 cells each, so many for each array.
     partial: DeviceArray<Complex<T>>,
-    planes: usize,
 }
 
 impl<T: Real> Gridder<T> {
@@ -472,126 +364,47 @@ impl<T: Real> Gridder<T> {
 
     fn plan(gpu: &Gpu, k: &[&[T]], grid: &[usize], taps: &[Vec<f64>], arrays: usize) -> Result<Self> {
         let (axes, n, width) = (k.len(), k[0].len(), taps[0].len());
-        if n > u32::MAX as usize {
-            bail!(SizeOverflow, "{n} samples are more than a plan takes ({}): split them", u32::MAX);
-        }
-        if grid.iter().any(|&cells| cells > u16::MAX as usize) {
-            bail!(
-                SizeOverflow,
-                "a grid of {grid:?} cells has more along an axis than a GPU sorts samples for ({}): use a smaller image, \
-                 or device cpu",
-                u16::MAX
-            );
-        }
-        let (size, bytes) = (three(grid), size_of::<T>());
-        let properties = gpu.properties();
-        let spreading = Spreading::new(axes, width, bytes, properties.capability);
-        let gathering = Gathering::new(axes, width, bytes, size, n, properties.shared);
+        check_sizes(n, grid)?;
+        let (size, properties) = (three(grid), gpu.properties());
+        let spreading = Spreading::new(axes, width, size_of::<T>(), properties.capability);
+        let gathering = Gathering::new(axes, width, size_of::<T>(), size, n, properties.shared);
         let (spread_layout, gather_layout) = (spreading.layout(size), gathering.layout(size));
-        let spread_span = spread_layout.tile[2] as usize + width - 1;
-        let gather_span = 4 * gather_layout.tile[2] as usize;
-        let (spread_tiles, gather_tiles) = (spread_layout.count(spread_span)?, gather_layout.count(gather_span)?);
-
-        let degree = padded_degree(taps.len() - 1);
-        let half = width.div_ceil(2);
-        let mut polynomials = [T::ZERO; COEFFICIENTS];
-        for (power, row) in taps.iter().rev().enumerate() {
-            for (j, &coefficient) in row[..half].iter().enumerate() {
-                polynomials[power * half + j] = T::of(coefficient);
-            }
-        }
-        let kernels = spreading.kernels(degree);
-        let function = |name| gpu.function(&kernels, name, 0);
-        let (sample_tiles, settle, list_pairs) =
-            (function("sample_tiles")?, function("settle")?, function("list_pairs")?);
-        let (sort_values, sum_segments) = (function("sort_values")?, function("sum_segments")?);
-        let spread = function(if spreading.tensor { "spread_tensor" } else { "spread" })?;
-        let interpolate = gpu.function(&gathering.kernels(degree), "interpolate", gathering.shared())?;
+        let functions = Functions::new(gpu, &spreading, &gathering, padded_degree(taps.len() - 1))?;
         let sort = Sort::new(gpu)?;
 
         let uploaded: Vec<DeviceArray<T>> =
             k.iter().map(|k| gpu.copy_in(k, "the trajectory")).collect::<Result<_>>()?;
-        let at: Vec<u64> = uploaded.iter().map(DeviceArray::address).collect();
-        let (kx, ky, kz, count) = (at[0], at[axes - 2], at[axes - 1], n as u64);
-        let keys = gpu.array::<u32>(n, WHAT)?;
-        // SAFETY: the arrays are as long as the kernel wants them, its parameters are these.
-        unsafe { launch!(gpu, &sample_tiles, blocks(n), BLOCK, 0; kx, ky, kz, count, gather_layout, keys.address()) };
-        let (keys, order) = sort.sort(keys, None, n, gather_tiles * gather_span - 1)?;
-        let gathered = Length { usual: GATHERED, dense: n, brief: GATHERED };
-        let (gather_segments, _) = sort.cut(&keys, n, gather_tiles, gather_span, gathered, 0, None)?;
-        drop(keys);
-
-        let points = gpu.array::<T>(4 * n, WHAT)?;
-        let planes = gpu.array::<u32>(n.div_ceil(2), WHAT)?;
-        let touched = gpu.array::<u32>(n, WHAT)?;
-        // SAFETY: as above.
-        unsafe {
-            launch!(gpu, &settle, blocks(n), BLOCK, 0;
-                kx, ky, kz, count, order.address(), spread_layout, points.address(), planes.address(), touched.address())
-        };
-        let before = sort.scan(&touched, n)?;
-        drop(touched);
-        let mut total = [0u64];
-        gpu.download(before.address() + 8 * count, &mut total)?;
+        let (order, gather_segments) = gather_lists(gpu, &sort, &functions, &uploaded, gather_layout)?;
+        let (points, before) = settle(gpu, &sort, &functions, &uploaded, order.view(), spread_layout)?;
         drop(uploaded);
-        let pairs = total[0] as usize;
+        let (list, spread_segments, cuts) =
+            spread_lists(gpu, &sort, &functions, &points, before, spread_layout, &spreading)?;
 
-        let (keys, samples) = (gpu.array::<u32>(pairs, WHAT)?, gpu.array::<u32>(pairs, WHAT)?);
-        // SAFETY: as above.
-        unsafe {
-            launch!(gpu, &list_pairs, blocks(n), BLOCK, 0;
-                points.address(), planes.address(), count, before.address(), spread_layout, keys.address(), samples.address())
-        };
-        drop(before);
-        let (keys, list) = sort.sort(keys, Some(samples), pairs, spread_tiles * spread_span - 1)?;
-        let length = spreading.length(pairs);
-        let depth = spread_layout.tile[2] as usize;
-        let (spread_segments, cuts) =
-            sort.cut(&keys, pairs, spread_tiles, spread_span, length, 1, Some((depth, width)))?;
-        drop(keys);
-
-        let numbers = gpu.array::<u64>(5, WHAT)?;
-        let planes_at = cuts.slots.address() + 8 * cuts.slots_len as u64;
-        gpu.copy(spread_segments.count_at(), numbers.address(), 8);
-        gpu.copy(gather_segments.count_at(), numbers.address() + 8, 8);
-        gpu.copy(planes_at, numbers.address() + 16, 8);
-        gpu.copy(cuts.counts.address(), numbers.address() + 24, 16);
-        let mut found = [0u64; 5];
-        gpu.download(numbers.address(), &mut found)?;
-        let [spread_count, gather_count, partial_planes, few, many] = found.map(|n| n as usize);
-        let sums = few * depth.div_ceil(SUM_WARPS) + many * depth;
-        if spread_count.max(gather_count).max(sums) > i32::MAX as usize {
+        let counts = Counts::read(gpu, &spread_segments, &gather_segments, &cuts)?;
+        let sums = counts.sums(spread_layout.tile[2] as usize);
+        if counts.spread_segments.max(counts.gather_segments).max(sums) > i32::MAX as usize {
             bail!(SizeOverflow, "{n} samples on a grid of {grid:?} cells are more than a GPU takes: split them");
         }
-        let partial = checked_product(&[partial_planes, 32, arrays], WHAT)?;
         let scratch = Scratch {
             sorted: gpu.array(checked_product(&[n, arrays], WHAT)?, WHAT)?,
-            partial: gpu.array(partial, WHAT)?,
-            planes: partial_planes,
+            partial: gpu.array(checked_product(&[counts.planes, 32, arrays], WHAT)?, WHAT)?,
         };
         Ok(Gridder {
-            polynomials,
+            polynomials: polynomials(taps),
             spreading,
             gathering,
             spread_layout,
             gather_layout,
             samples: n,
             cells: size.iter().product(),
-            sort_values,
-            spread,
-            sum_segments,
-            interpolate,
+            functions,
             points,
-            planes,
             order,
             list,
             spread_segments,
-            spread_count,
             gather_segments,
-            gather_count,
             cuts,
-            few,
-            many,
+            counts,
             scratch: Mutex::new(scratch),
         })
     }
@@ -631,57 +444,156 @@ impl<T: Real> Gridder<T> {
         arrays as u32
     }
 
-    /// See [`crate::backend::Backend::spread`]; addresses and complex elements of arrays of samples and as many grids.
-    pub fn spread(&self, gpu: &Gpu, values: u64, samples: usize, grid: u64, cells: usize) {
-        let arrays = self.arrays(samples, cells);
+    /// See [`crate::backend::Backend::spread`].
+    pub fn spread(&self, gpu: &Gpu, values: DeviceSlice<'_, Complex<T>>, grid: DeviceSliceMut<'_, Complex<T>>) {
+        let arrays = self.arrays(values.len(), grid.len());
         // Held while the three are queued: no other call's come between them.
         let scratch = self.scratch.lock().unwrap_or_else(|e| e.into_inner());
-        assert!(scratch.sorted.len() >= samples);
+        assert!(scratch.sorted.len() >= values.len());
+        let (values, grid) = (values.pointer(), grid.pointer());
         let (sorted, partial, partial_planes) =
-            (scratch.sorted.address(), scratch.partial.address(), scratch.planes as u64);
-        let n = self.samples as u64;
+            (scratch.sorted.pointer(), scratch.partial.pointer(), self.counts.planes as u64);
+        let (n, warps) = (self.samples as u64, self.spreading.warps);
         let [over_samples, ..] = blocks(self.samples);
-        let warps = self.spreading.warps;
-        let over_segments = [self.spread_count.div_ceil(warps) as u32, arrays, 1];
+        let over_segments = [self.counts.spread_segments.div_ceil(warps) as u32, arrays, 1];
         let block = [32 * warps as u32, 1, 1];
-        let (points, planes, list) = (self.points.address(), self.planes.address(), self.list.address());
-        let (segments, schedule) = (self.spread_segments.segments.address(), self.spread_segments.schedule.address());
-        let (slots, count) = (self.cuts.slots.address(), self.spread_count as u32);
-        let (layout, few) = (self.spread_layout, self.few as u32);
-        let depth = layout.tile[2] as usize;
-        let sums = self.few * depth.div_ceil(SUM_WARPS) + self.many * depth;
-        // SAFETY: the caller's arrays are on this GPU and as long as `arrays` says, ours as the plan made them;
-        // parameters are those of the kernels.
+        let (points, planes, list) = (self.points.records.pointer(), self.points.planes.pointer(), self.list.pointer());
+        let (segments, schedule) = (self.spread_segments.segments.pointer(), self.spread_segments.schedule.pointer());
+        let (slots, count) = (self.cuts.slots.pointer(), self.counts.spread_segments as u32);
+        let (layout, few) = (self.spread_layout, self.counts.few as u32);
+        let sums = self.counts.sums(layout.tile[2] as usize);
+        // SAFETY: the kernels' parameters are these; there are `arrays` arrays of values and of cells, and the plan
+        // made the rest for so many.
         unsafe {
-            launch!(gpu, &self.sort_values, [over_samples, arrays, 1], BLOCK, 0; values, self.order.address(), n, sorted);
+            let Functions { sort_values, spread, sum_segments, .. } = &self.functions;
+            launch!(gpu, sort_values, [over_samples, arrays, 1], BLOCK, 0; values, self.order.pointer(), n, sorted);
             if self.spreading.tensor {
-                launch!(gpu, &self.spread, over_segments, block, 0;
+                launch!(gpu, spread, over_segments, block, 0;
                     self.polynomials, layout, points, planes, n, list, segments, schedule, slots, count, sorted, grid, partial,
                     partial_planes);
             } else {
-                launch!(gpu, &self.spread, over_segments, block, 0;
+                launch!(gpu, spread, over_segments, block, 0;
                     self.polynomials, layout, points, planes, n, list, segments, schedule, slots, count, arrays, sorted, grid,
                     partial, partial_planes);
             }
             if sums > 0 {
-                launch!(gpu, &self.sum_segments, [sums as u32, arrays, 1], [32 * SUM_WARPS as u32, 1, 1], 0;
-                    layout, segments, slots, self.cuts.tiles.address(), few, partial, partial_planes, grid);
+                launch!(gpu, sum_segments, [sums as u32, arrays, 1], [32 * SUM_WARPS as u32, 1, 1], 0;
+                    layout, segments, slots, self.cuts.tiles.pointer(), few, partial, partial_planes, grid);
             }
         }
     }
 
-    /// See [`crate::backend::Backend::interpolate`], likewise.
-    pub fn interpolate(&self, gpu: &Gpu, grid: u64, cells: usize, values: u64, samples: usize) {
-        let arrays = self.arrays(samples, cells);
-        let over_segments = [self.gather_count as u32, arrays, 1];
+    /// See [`crate::backend::Backend::interpolate`].
+    pub fn interpolate(&self, gpu: &Gpu, grid: DeviceSlice<'_, Complex<T>>, values: DeviceSliceMut<'_, Complex<T>>) {
+        let arrays = self.arrays(values.len(), grid.len());
+        let (grid, values) = (grid.pointer(), values.pointer());
+        let over_segments = [self.counts.gather_segments as u32, arrays, 1];
         let block = [32 * self.gathering.warps as u32, 1, 1];
-        let (points, planes, order) = (self.points.address(), self.planes.address(), self.order.address());
-        let (segments, schedule) = (self.gather_segments.segments.address(), self.gather_segments.schedule.address());
+        let (points, planes, order) =
+            (self.points.records.pointer(), self.points.planes.pointer(), self.order.pointer());
+        let (segments, schedule) = (self.gather_segments.segments.pointer(), self.gather_segments.schedule.pointer());
         let (n, layout) = (self.samples as u64, self.gather_layout);
-        // SAFETY: as in `spread`.
+        // SAFETY: the kernel's parameters are these; there are `arrays` arrays of values and of cells.
         unsafe {
-            launch!(gpu, &self.interpolate, over_segments, block, self.gathering.shared();
+            launch!(gpu, &self.functions.interpolate, over_segments, block, self.gathering.shared();
                 self.polynomials, layout, points, planes, order, n, segments, schedule, grid, values)
         };
     }
+}
+
+/// Refuses what the kernels' numbers cannot hold.
+fn check_sizes(samples: usize, grid: &[usize]) -> Result<()> {
+    if samples > u32::MAX as usize {
+        bail!(SizeOverflow, "{samples} samples are more than a plan takes ({}): split them", u32::MAX);
+    }
+    if grid.iter().any(|&cells| cells > u16::MAX as usize) {
+        bail!(
+            SizeOverflow,
+            "a grid of {grid:?} cells has more along an axis than a GPU sorts samples for ({}): use a smaller image, \
+             or device cpu",
+            u16::MAX
+        );
+    }
+    Ok(())
+}
+
+/// The first, the last but one (of 2, the first again) and the last of a trajectory's axes, as the kernels take them.
+fn axes_of<T>(k: &[DeviceArray<T>]) -> [DevicePointer<T>; 3] {
+    [0, k.len() - 2, k.len() - 1].map(|a| k[a].pointer())
+}
+
+/// Samples sorted by the tiles of the grid that interpolate them: their order, and the tiles' segments.
+fn gather_lists<T: Real>(
+    gpu: &Gpu,
+    sort: &Sort<'_>,
+    functions: &Functions,
+    k: &[DeviceArray<T>],
+    layout: Layout,
+) -> Result<(DeviceArray<u32>, Segments)> {
+    let n = k[0].len();
+    let span = 4 * layout.tile[2] as usize;
+    let tiles = layout.count(span)?;
+    let ([kx, ky, kz], count) = (axes_of(k), n as u64);
+    let keys = gpu.array::<u32>(n, WHAT)?;
+    // SAFETY: the kernel's parameters are these; all arrays have n elements.
+    unsafe { launch!(gpu, &functions.sample_tiles, blocks(n), BLOCK, 0; kx, ky, kz, count, layout, keys.pointer()) };
+    let (keys, order) = sort.sort(keys, None, tiles * span - 1)?;
+    let length = Length { usual: GATHERED, dense: n, brief: GATHERED };
+    let (segments, _) = sort.cut(keys.view(), tiles, span, length, 0, None)?;
+    Ok((order, segments))
+}
+
+/// The points in this order, and how many tiles of `layout` the windows of those before each touch, the sum of all
+/// coming last.
+fn settle<T: Real>(
+    gpu: &Gpu,
+    sort: &Sort<'_>,
+    functions: &Functions,
+    k: &[DeviceArray<T>],
+    order: DeviceSlice<'_, u32>,
+    layout: Layout,
+) -> Result<(Points<T>, DeviceArray<u64>)> {
+    let n = order.len();
+    let ([kx, ky, kz], count) = (axes_of(k), n as u64);
+    let points = Points { records: gpu.array::<T>(4 * n, WHAT)?, planes: gpu.array::<u32>(n.div_ceil(2), WHAT)? };
+    let touched = gpu.array::<u32>(n, WHAT)?;
+    // SAFETY: the kernel's parameters are these; it reads n coordinates and writes n points and counts.
+    unsafe {
+        launch!(gpu, &functions.settle, blocks(n), BLOCK, 0;
+            kx, ky, kz, count, order.pointer(), layout, points.records.pointer(), points.planes.pointer(),
+            touched.pointer())
+    };
+    let before = sort.scan(touched.view())?;
+    Ok((points, before))
+}
+
+/// Pairs of a tile and a sample whose window touches it, sorted by tiles: the list of samples, the tiles' segments and
+/// what becomes of tiles that have several.
+fn spread_lists<T: Real>(
+    gpu: &Gpu,
+    sort: &Sort<'_>,
+    functions: &Functions,
+    points: &Points<T>,
+    before: DeviceArray<u64>,
+    layout: Layout,
+    spreading: &Spreading,
+) -> Result<(DeviceArray<u32>, Segments, Cuts)> {
+    let (n, depth) = (before.len() - 1, layout.tile[2] as usize);
+    let span = depth + spreading.width - 1;
+    let tiles = layout.count(span)?;
+    let mut pairs = [0u64];
+    gpu.download(before.view().part(n..n + 1), &mut pairs)?;
+    let pairs = pairs[0] as usize;
+    let (keys, samples) = (gpu.array::<u32>(pairs, WHAT)?, gpu.array::<u32>(pairs, WHAT)?);
+    // SAFETY: the kernel's parameters are these; it reads n points and writes as many pairs as were counted.
+    unsafe {
+        launch!(gpu, &functions.list_pairs, blocks(n), BLOCK, 0;
+            points.records.pointer(), points.planes.pointer(), n as u64, before.pointer(), layout, keys.pointer(),
+            samples.pointer())
+    };
+    drop(before);
+    let (keys, list) = sort.sort(keys, Some(samples), tiles * span - 1)?;
+    let length = spreading.length(pairs);
+    let (segments, cuts) = sort.cut(keys.view(), tiles, span, length, 1, Some((depth, spreading.width)))?;
+    Ok((list, segments, cuts))
 }

@@ -107,7 +107,7 @@ fn start_driver() -> Result<()> {
     // SAFETY: the library is there; this function exists in every version of it.
     check(unsafe { cu::cuDriverGetVersion(&mut version) }, "asking for the driver's version")?;
     check_version(version)?;
-    // SAFETY: as above; it may be called any number of times.
+    // SAFETY: the library is there; the function may be called any number of times.
     match unsafe { cu::cuInit(0) } {
         cu::CUresult::CUDA_SUCCESS => Ok(()),
         // Another library's CUDA was started before the fork.
@@ -165,7 +165,7 @@ fn load_nvrtc() -> Result<(u32, u32)> {
             break;
         }
     }
-    // SAFETY: as above.
+    // SAFETY: the question loads the library at most, and loading it runs its initialisers only.
     if !unsafe { rtc::is_culib_present() } {
         return Err(missing("was not found"));
     }
@@ -187,7 +187,7 @@ fn open_for_good(path: &std::path::Path) -> std::result::Result<libloading::Libr
     }
     #[cfg(not(unix))]
     {
-        // SAFETY: as above. Windows finds a library that is loaded by its name.
+        // SAFETY: loading NVRTC runs its initialisers only. Windows finds a library that is loaded by its name.
         unsafe { libloading::Library::new(path) }
     }
 }

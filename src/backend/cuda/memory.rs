@@ -3,10 +3,9 @@
 use super::idle::Idle;
 use super::library::check;
 use super::runtime::{Event, Stream};
-use crate::backend::Element;
+use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Element};
 use crate::base::error::{bail, ErrorKind, Result};
 use cudarc::driver::sys as cu;
-use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
@@ -54,14 +53,8 @@ impl Memory {
         let mut array = match self.take_used(bytes.max(1).next_multiple_of(256)) {
             Some((address, room, event)) => {
                 self.copies.wait_for(&event)?;
-                DeviceArray {
-                    address,
-                    len: host.len(),
-                    bytes: room,
-                    copied_in: true,
-                    memory: self.clone(),
-                    element: PhantomData,
-                }
+                let (pointer, len) = (DevicePointer::new(address), host.len());
+                DeviceArray { pointer, len, bytes: room, copied_in: true, memory: self.clone() }
             }
             None => {
                 let array = self.array(host.len(), what)?;
@@ -73,8 +66,8 @@ impl Memory {
         {
             let _current = self.stream.context.enter();
             // SAFETY: both have so many bytes; the stream exists.
-            let status =
-                unsafe { cu::cuMemcpyHtoDAsync_v2(array.address, host.as_ptr().cast(), bytes, self.copies.handle()) };
+            let (to, from) = (array.pointer.address(), host.as_ptr().cast());
+            let status = unsafe { cu::cuMemcpyHtoDAsync_v2(to, from, bytes, self.copies.handle()) };
             check(status, what)?;
         }
         self.stream.wait_for(&self.copies.mark()?)?;
@@ -111,7 +104,7 @@ impl Memory {
             Some(address) => address,
             None => self.allocate(bytes, what)?,
         };
-        Ok(DeviceArray { address, len, bytes, copied_in: false, memory: self.clone(), element: PhantomData })
+        Ok(DeviceArray { pointer: DevicePointer::new(address), len, bytes, copied_in: false, memory: self.clone() })
     }
 
     fn allocate(&self, bytes: usize, what: &str) -> Result<u64> {
@@ -190,31 +183,38 @@ impl Drop for Memory {
     }
 }
 
-/// An array in a GPU's memory.
+/// An array in a GPU's memory. Whatever bits lie there are elements.
 pub struct DeviceArray<E> {
-    address: u64,
+    pointer: DevicePointer<E>,
     len: usize,
     bytes: usize,
     copied_in: bool,
     memory: Arc<Memory>,
-    element: PhantomData<E>,
 }
-
-// SAFETY: an address on the GPU, used through the driver, which any thread may call.
-unsafe impl<E: Send> Send for DeviceArray<E> {}
-// SAFETY: likewise.
-unsafe impl<E: Sync> Sync for DeviceArray<E> {}
 
 impl<E> DeviceArray<E> {
     /// The address on the GPU.
-    pub fn address(&self) -> u64 {
-        self.address
+    pub fn pointer(&self) -> DevicePointer<E> {
+        self.pointer
     }
 
     /// The number of elements.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// All of it, to read.
+    pub fn view(&self) -> DeviceSlice<'_, E> {
+        // SAFETY: so many elements lie there. The memory is handed out again only for work that queues behind this.
+        unsafe { DeviceSlice::new(self.pointer, self.len) }
+    }
+
+    /// All of it, to write.
+    pub fn view_mut(&mut self) -> DeviceSliceMut<'_, E> {
+        // SAFETY: so many elements lie there, and the array is borrowed mutably. The memory is handed out again only
+        // for work that queues behind this.
+        unsafe { DeviceSliceMut::new(self.pointer, self.len) }
     }
 }
 
@@ -223,11 +223,11 @@ impl<E> Drop for DeviceArray<E> {
         if self.copied_in {
             if let Ok(read) = self.memory.stream.mark() {
                 let mut used = self.memory.used.lock().unwrap_or_else(|e| e.into_inner());
-                used.push((self.address, self.bytes, read));
+                used.push((self.pointer.address(), self.bytes, read));
                 return;
             }
         }
-        self.memory.idle().put(self.address, self.bytes);
+        self.memory.idle().put(self.pointer.address(), self.bytes);
         self.memory.trim(KEPT);
     }
 }
@@ -358,8 +358,8 @@ mod tests {
             let mut calls: Vec<(&str, usize, Run<'_>)> = vec![
                 ("plan", 0, Box::new(|_, _| make().map(drop))),
                 ("forward", samples * COILS, Box::new(|p, out| p.forward(&image[..images], out))),
-                ("adjoint", images, Box::new(|p, out| p.fhd(&data, out))),
-                ("weighted adjoint", images, Box::new(|p, out| p.weighted_fhd(&data, out))),
+                ("adjoint", images, Box::new(|p, out| p.adjoint(&data, out))),
+                ("weighted adjoint", images, Box::new(|p, out| p.weighted_adjoint(&data, out))),
                 ("normal", images, Box::new(|p, out| p.normal(&image[..images], out))),
                 ("q", q_len, Box::new(|p, out| p.q(out))),
                 ("cg", images, Box::new(|p, out| p.cg(&data, out, &cg).map(drop))),

@@ -2,7 +2,7 @@
 //!
 //! The kernels are in kernels/, as text: `compile` makes machine code of it, `runtime` loads and launches that,
 //! `memory` and `gpu` are a plan's arrays and queue. Each file of kernels has one here with its launches: `vector`,
-//! `gridding`, `fft`, `direct`. `cost` is what the choice of a grid goes by.
+//! `sort`, `gridding`, `fft`, `direct`. `cost` is what the choice of a grid goes by.
 
 pub mod compile;
 mod cost;
@@ -14,9 +14,11 @@ mod idle;
 pub mod library;
 pub mod memory;
 pub mod runtime;
+mod sort;
+mod transfer;
 mod vector;
 
-use super::{Backend, Complexes, ComplexesMut, Csr, Element, Reals, Sink, Source, View, ViewMut};
+use super::{Backend, Complexes, ComplexesMut, Csr, DeviceSlice, DeviceSliceMut, Element, Reals, Sink, Source, Span};
 use crate::base::error::Result;
 use crate::base::real::Real;
 use direct::DirectSum;
@@ -25,9 +27,9 @@ use gpu::Gpu;
 use gridding::Gridder;
 use memory::DeviceArray;
 use num_complex::Complex;
-use runtime::Event;
 use std::ffi::c_void;
 use std::marker::PhantomData;
+use transfer::{Input, Output};
 use vector::Vectors;
 
 /// The kernels that plans usually need, for a folder that is made beforehand; other sizes are compiled when they are
@@ -81,45 +83,12 @@ fn skipped(what: &str) {
     writeln!(std::io::stderr(), "skipped: {what} (no GPU)").expect("a line on the standard error stream");
 }
 
-/// The address of a view, as kernels take it.
-fn at<B: ?Sized, E>(view: View<'_, B, E>) -> u64 {
-    view.address() as u64
-}
-
-fn at_mut<B: ?Sized, E>(view: &ViewMut<'_, B, E>) -> u64 {
-    view.address() as u64
-}
-
-/// The caller's memory, made readable or writable.
-pub enum Lent<'a, E> {
-    /// A copy of what is read.
-    In(DeviceArray<E>),
-    /// What is written, where it goes, and when it is ready.
-    Out(DeviceArray<E>, &'a mut [E], Option<Event>),
-    /// The caller's own array on this GPU.
-    Own(super::DeviceSlice<'a, E>),
-}
-
-impl<E> Lent<'_, E> {
-    fn address(&self) -> u64 {
-        match self {
-            Lent::In(array) | Lent::Out(array, ..) => array.address(),
-            Lent::Own(slice) => slice.address() as u64,
-        }
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Lent::In(array) | Lent::Out(array, ..) => array.len(),
-            Lent::Own(slice) => slice.len(),
-        }
-    }
-}
-
 impl<T: Real> Backend<T> for Cuda<T> {
     type Array<E: Element> = DeviceArray<E>;
-    type Input<'a, E: Element> = Lent<'a, E>;
-    type Output<'a, E: Element> = Lent<'a, E>;
+    type View<'a, E: Element> = DeviceSlice<'a, E>;
+    type ViewMut<'a, E: Element> = DeviceSliceMut<'a, E>;
+    type Input<'a, E: Element> = Input<'a, E>;
+    type Output<'a, E: Element> = Output<'a, E>;
     type Gridder = Gridder<T>;
     type GridFft = GridFft<T>;
     type Convolver = Convolver<T>;
@@ -131,66 +100,68 @@ impl<T: Real> Backend<T> for Cuda<T> {
     fn upload<E: Element>(&self, host: &[E], what: &str) -> Result<DeviceArray<E>> {
         self.gpu.upload(host, what)
     }
-    fn view<'a, E: Element>(&self, array: &'a DeviceArray<E>) -> View<'a, Self, E> {
-        // SAFETY: the array has so many elements, and is borrowed for the life of the view.
-        unsafe { View::new(array.address() as *const E, array.len()) }
+    fn view<'a, E: Element>(&self, array: &'a DeviceArray<E>) -> DeviceSlice<'a, E> {
+        array.view()
     }
-    fn view_mut<'a, E: Element>(&self, array: &'a mut DeviceArray<E>) -> ViewMut<'a, Self, E> {
-        // SAFETY: likewise, mutably.
-        unsafe { ViewMut::new(array.address() as *mut E, array.len()) }
+    fn view_mut<'a, E: Element>(&self, array: &'a mut DeviceArray<E>) -> DeviceSliceMut<'a, E> {
+        array.view_mut()
     }
-    fn download<E: Element>(&self, from: View<'_, Self, E>, host: &mut [E]) -> Result<()> {
-        assert_eq!(from.len(), host.len());
-        self.gpu.download(at(from), host)
+    fn shorten<'s, 'a: 's, E: Element>(view: DeviceSlice<'a, E>) -> DeviceSlice<'s, E> {
+        view
     }
-    fn input<'a, E: Element>(&self, source: Source<'a, E>) -> Result<Lent<'a, E>> {
+    fn read_back<'s, E: Element>(view: &'s DeviceSliceMut<'_, E>) -> DeviceSlice<'s, E> {
+        view.as_slice()
+    }
+    fn reborrow<'s, E: Element>(view: &'s mut DeviceSliceMut<'_, E>) -> DeviceSliceMut<'s, E> {
+        view.reborrow()
+    }
+    fn download<E: Element>(&self, from: DeviceSlice<'_, E>, host: &mut [E]) -> Result<()> {
+        self.gpu.download(from, host)
+    }
+    fn input<'a, E: Element>(&self, source: Source<'a, E>) -> Result<Input<'a, E>> {
         Ok(match source {
-            Source::Host(host) => Lent::In(self.gpu.copy_in(host, "the caller's array")?),
-            Source::Device(slice) => Lent::Own(slice),
+            Source::Host(host) => Input::Copied(self.gpu.copy_in(host, "the caller's array")?),
+            Source::Device(slice) => Input::InPlace(slice),
         })
     }
-    fn read<'s, E: Element>(&self, input: &'s Lent<'_, E>) -> View<'s, Self, E> {
-        // SAFETY: so many elements are there, and stay while the input is borrowed.
-        unsafe { View::new(input.address() as *const E, input.len()) }
+    fn read<'s, E: Element>(&self, input: &'s Input<'_, E>) -> DeviceSlice<'s, E> {
+        input.view()
     }
-    fn output<'a, E: Element>(&self, sink: Sink<'a, E>) -> Result<Lent<'a, E>> {
+    fn output<'a, E: Element>(&self, sink: Sink<'a, E>) -> Result<Output<'a, E>> {
         Ok(match sink {
-            Sink::Host(host) => Lent::Out(self.gpu.array(host.len(), "the caller's array")?, host, None),
-            Sink::Device(slice) => Lent::Own(slice),
+            Sink::Host(host) => {
+                Output::Copied { array: self.gpu.array(host.len(), "the caller's array")?, host, ready: None }
+            }
+            Sink::Device(slice) => Output::InPlace(slice),
         })
     }
-    fn write<'s, E: Element>(&self, output: &'s mut Lent<'_, E>) -> ViewMut<'s, Self, E> {
-        // SAFETY: so many elements are there, and stay while the output is borrowed.
-        unsafe { ViewMut::new(output.address() as *mut E, output.len()) }
+    fn write<'s, E: Element>(&self, output: &'s mut Output<'_, E>) -> DeviceSliceMut<'s, E> {
+        output.view_mut()
     }
-    fn mark_ready<E: Element>(&self, output: &mut Lent<'_, E>) -> Result<()> {
-        if let Lent::Out(_, _, ready) = output {
+    fn mark_ready<E: Element>(&self, output: &mut Output<'_, E>) -> Result<()> {
+        if let Output::Copied { ready, .. } = output {
             *ready = Some(self.gpu.mark()?);
         }
         Ok(())
     }
-    fn deliver<E: Element>(&self, output: Lent<'_, E>) -> Result<()> {
+    fn deliver<E: Element>(&self, output: Output<'_, E>) -> Result<()> {
         match output {
-            Lent::Out(array, host, ready) => self.gpu.copy_out(array.address(), host, ready),
-            _ => self.gpu.finish(),
+            Output::Copied { array, host, ready } => self.gpu.copy_out(array.view(), host, ready),
+            Output::InPlace(_) => self.gpu.finish(),
         }
     }
-    fn own_source<'a, E: Element>(&self, view: View<'a, Self, E>) -> Source<'a, E> {
-        // SAFETY: the view's elements are on this GPU and borrowed for 'a.
-        unsafe { Source::device(view.address(), view.len()) }
+    fn source<'a, E: Element + 'a>(&self, view: DeviceSlice<'a, E>) -> Source<'a, E> {
+        Source::Device(view)
     }
-    fn own<'a, E: Element>(&self, view: ViewMut<'a, Self, E>) -> Sink<'a, E> {
-        // SAFETY: likewise, mutably.
-        unsafe { Sink::device(view.address(), view.len()) }
+    fn sink<'a, E: Element + 'a>(&self, view: DeviceSliceMut<'a, E>) -> Sink<'a, E> {
+        Sink::Device(view)
     }
-    fn fetch<E: Element>(&self, from: &Self, x: View<'_, Self, E>, y: ViewMut<'_, Self, E>) {
-        assert_eq!(x.len(), y.len());
+    fn fetch<E: Element>(&self, from: &Self, x: DeviceSlice<'_, E>, y: DeviceSliceMut<'_, E>) {
         self.gpu.follow(&from.gpu);
-        self.gpu.copy_between(&from.gpu, at(x), &self.gpu, at_mut(&y), x.len() * size_of::<E>());
+        self.gpu.copy_between(&from.gpu, x, &self.gpu, y);
     }
-    fn send<E: Element>(&self, x: View<'_, Self, E>, to: &Self, y: ViewMut<'_, Self, E>) {
-        assert_eq!(x.len(), y.len());
-        self.gpu.copy_between(&self.gpu, at(x), &to.gpu, at_mut(&y), x.len() * size_of::<E>());
+    fn send<E: Element>(&self, x: DeviceSlice<'_, E>, to: &Self, y: DeviceSliceMut<'_, E>) {
+        self.gpu.copy_between(&self.gpu, x, &to.gpu, y);
     }
     fn follow(&self, other: &Self) {
         self.gpu.follow(&other.gpu);
@@ -199,9 +170,9 @@ impl<T: Real> Backend<T> for Cuda<T> {
         self.gpu.synchronize()
     }
     fn first_beyond(&self, values: Complexes<Self, T>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
-        self.vectors.first_beyond(&self.gpu, at(values), values.len() as u64, limit)
+        self.vectors.first_beyond(&self.gpu, values, limit)
     }
-    fn is_apart(&self) -> bool {
+    fn is_gpu(&self) -> bool {
         true
     }
     fn threads(&self) -> usize {
@@ -233,10 +204,10 @@ impl<T: Real> Backend<T> for Cuda<T> {
         Gridder::<T>::bytes(self.gpu.properties(), samples, grid, width, arrays)
     }
     fn spread(&self, g: &Gridder<T>, values: Complexes<Self, T>, grid: ComplexesMut<Self, T>) {
-        g.spread(&self.gpu, at(values), values.len(), at_mut(&grid), grid.len());
+        g.spread(&self.gpu, values, grid);
     }
     fn interpolate(&self, g: &Gridder<T>, grid: Complexes<Self, T>, values: ComplexesMut<Self, T>) {
-        g.interpolate(&self.gpu, at(grid), grid.len(), at_mut(&values), values.len());
+        g.interpolate(&self.gpu, grid, values);
     }
 
     fn grid_fft(&self, dims: &[usize], grid: &[usize], correction: &[Vec<f64>]) -> Result<GridFft<T>> {
@@ -247,10 +218,10 @@ impl<T: Real> Backend<T> for Cuda<T> {
         grid.iter().fold(0, |sum, n| n.saturating_mul(3 * size_of::<Complex<T>>()).saturating_add(sum))
     }
     fn grid_to_image(&self, f: &GridFft<T>, grid: ComplexesMut<Self, T>, image: ComplexesMut<Self, T>) {
-        f.grid_to_image(&self.gpu, at_mut(&grid), grid.len(), at_mut(&image), image.len());
+        f.grid_to_image(&self.gpu, grid, image);
     }
     fn image_to_grid(&self, f: &GridFft<T>, image: Complexes<Self, T>, grid: ComplexesMut<Self, T>) {
-        f.image_to_grid(&self.gpu, at(image), image.len(), at_mut(&grid), grid.len());
+        f.image_to_grid(&self.gpu, image, grid);
     }
 
     fn convolver(&self, dims: &[usize]) -> Result<Convolver<T>> {
@@ -260,10 +231,10 @@ impl<T: Real> Backend<T> for Cuda<T> {
         self.gpu.zeros(c.kernel_len(), "the doubled grid of Q")
     }
     fn place_kernel(&self, c: &Convolver<T>, half: [bool; 3], q: Complexes<Self, T>, grid: ComplexesMut<Self, T>) {
-        c.place_kernel(&self.gpu, half, at(q), at_mut(&grid));
+        c.place_kernel(&self.gpu, half, q, grid);
     }
     fn set_kernel(&self, c: &mut Convolver<T>, grid: ComplexesMut<Self, T>) {
-        c.set_kernel(&self.gpu, at_mut(&grid));
+        c.set_kernel(&self.gpu, grid);
     }
     fn spectrum(&self, c: &Convolver<T>) -> Result<Vec<T>> {
         c.spectrum(&self.gpu)
@@ -275,7 +246,7 @@ impl<T: Real> Backend<T> for Cuda<T> {
         Convolver::<T>::bytes(dims)
     }
     fn convolve(&self, c: &Convolver<T>, x: Complexes<Self, T>, y: ComplexesMut<Self, T>) {
-        c.convolve(&self.gpu, at(x), at_mut(&y), y.len());
+        c.convolve(&self.gpu, x, y);
     }
 
     fn direct_sum(&self, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>, tolerance: f64) -> Result<DirectSum<T>> {
@@ -286,75 +257,58 @@ impl<T: Real> Backend<T> for Cuda<T> {
         DirectSum::<T>::bytes(&self.gpu, samples, dims, listed).unwrap_or(usize::MAX)
     }
     fn sum_to_image(&self, d: &DirectSum<T>, values: Complexes<Self, T>, image: ComplexesMut<Self, T>) -> Result<()> {
-        d.to_image(&self.gpu, at(values), at_mut(&image));
+        d.to_image(&self.gpu, values, image);
         Ok(())
     }
     fn sum_to_samples(&self, d: &DirectSum<T>, image: Complexes<Self, T>, values: ComplexesMut<Self, T>) -> Result<()> {
-        d.to_samples(&self.gpu, at(image), at_mut(&values));
+        d.to_samples(&self.gpu, image, values);
         Ok(())
     }
 
-    fn copy<E: Element>(&self, x: View<'_, Self, E>, y: ViewMut<'_, Self, E>) {
-        assert_eq!(x.len(), y.len());
-        self.gpu.copy(at(x), at_mut(&y), x.len() * size_of::<E>());
+    fn copy<E: Element>(&self, x: DeviceSlice<'_, E>, y: DeviceSliceMut<'_, E>) {
+        self.gpu.copy(x, y);
     }
-    fn clear<E: Element>(&self, y: ViewMut<'_, Self, E>) {
-        self.gpu.clear(at_mut(&y), y.len() * size_of::<E>());
+    fn clear<E: Element>(&self, y: DeviceSliceMut<'_, E>) {
+        self.gpu.clear(y);
     }
     fn multiply(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, z: ComplexesMut<Self, T>) {
-        let count = arrays(x.len(), y.len());
-        assert_eq!(x.len(), z.len());
-        self.vectors.multiply(&self.gpu, at(x), at(y), at_mut(&z), y.len() as u64, count);
+        self.vectors.multiply(&self.gpu, x, y, z);
     }
     fn add_conj_products(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, z: ComplexesMut<Self, T>) {
-        let count = arrays(x.len(), z.len());
-        assert_eq!(x.len(), y.len());
-        self.vectors.add_conj_products(&self.gpu, at(x), at(y), at_mut(&z), z.len() as u64, count);
+        self.vectors.add_conj_products(&self.gpu, x, y, z);
     }
     fn apply_weights(&self, w: Reals<Self, T>, x: Complexes<Self, T>, z: ComplexesMut<Self, T>) {
-        let count = arrays(x.len(), w.len());
-        assert_eq!(x.len(), z.len());
-        self.vectors.apply_weights(&self.gpu, at(w), at(x), at_mut(&z), w.len() as u64, count);
+        self.vectors.apply_weights(&self.gpu, w, x, z);
     }
     fn ramp(&self, k: &[Reals<Self, T>], shift: &[f64], w: Option<Reals<Self, T>>, out: ComplexesMut<Self, T>) {
-        let address = |a: usize| k.get(a).map_or(0, |k| at(*k));
-        let shift = [0, 1, 2].map(|a| *shift.get(a).unwrap_or(&0.0));
-        assert!(k.iter().chain(&w).all(|k| k.len() == out.len()));
-        let k = [0, 1, 2].map(address);
-        self.vectors.ramp(&self.gpu, k, shift, w.map_or(0, at), at_mut(&out), out.len() as u64);
+        self.vectors.ramp(&self.gpu, k, shift, w, out);
     }
     fn axpy(&self, a: f64, x: Complexes<Self, T>, y: ComplexesMut<Self, T>) {
-        assert_eq!(x.len(), y.len());
-        self.vectors.axpy(&self.gpu, a, at(x), at_mut(&y), y.len() as u64);
+        self.vectors.axpy(&self.gpu, a, x, y);
     }
-    fn dot(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, out: ViewMut<'_, Self, f64>) {
-        assert_eq!(x.len(), y.len());
-        self.vectors.dot(&self.gpu, at(x), at(y), x.len() as u64, at_mut(&out));
+    fn dot(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, out: DeviceSliceMut<'_, f64>) {
+        self.vectors.dot(&self.gpu, x, y, out);
     }
     fn cg_step(
         &self,
-        rr: View<'_, Self, f64>,
-        pq: View<'_, Self, f64>,
+        rr: DeviceSlice<'_, f64>,
+        pq: DeviceSlice<'_, f64>,
         p: Complexes<Self, T>,
         q: Complexes<Self, T>,
         x: ComplexesMut<Self, T>,
         r: ComplexesMut<Self, T>,
-        rr_new: ViewMut<'_, Self, f64>,
+        rr_new: DeviceSliceMut<'_, f64>,
     ) {
-        let n = x.len();
-        assert!([p.len(), q.len(), r.len()].iter().all(|&l| l == n));
-        let (x, r) = (at_mut(&x), at_mut(&r));
-        self.vectors.cg_step(&self.gpu, at(rr), at(pq), at(p), at(q), x, r, n as u64, at_mut(&rr_new));
+        self.vectors.cg_step(&self.gpu, [rr, pq], [p, q], [x, r], rr_new);
     }
     fn cg_direction(
         &self,
-        rr_new: View<'_, Self, f64>,
-        rr: View<'_, Self, f64>,
+        rr_new: DeviceSlice<'_, f64>,
+        rr: DeviceSlice<'_, f64>,
         r: Complexes<Self, T>,
         p: ComplexesMut<Self, T>,
     ) {
-        assert_eq!(r.len(), p.len());
-        self.vectors.cg_direction(&self.gpu, at(rr_new), at(rr), at(r), at_mut(&p), r.len() as u64);
+        self.vectors.cg_direction(&self.gpu, rr_new, rr, r, p);
     }
     fn add_differences(
         &self,
@@ -364,18 +318,9 @@ impl<T: Real> Backend<T> for Cuda<T> {
         x: Complexes<Self, T>,
         y: ComplexesMut<Self, T>,
     ) {
-        assert!(x.len() == y.len() && weights.is_none_or(|w| w.len() == x.len() * dims.len()));
-        self.vectors.add_differences(&self.gpu, dims, weights.map_or(0, at), lambda, at(x), at_mut(&y));
+        self.vectors.add_differences(&self.gpu, dims, weights, lambda, x, y);
     }
     fn csr_multiply(&self, a: f64, matrix: Csr<Self, T>, x: Complexes<Self, T>, b: f64, y: ComplexesMut<Self, T>) {
-        assert_eq!(matrix.rows.len(), y.len() + 1);
-        let (rows, columns, values) = (at(matrix.rows), at(matrix.columns), at(matrix.values));
-        self.vectors.csr_multiply(&self.gpu, a, rows, columns, values, at(x), b, at_mut(&y), y.len() as u64);
+        self.vectors.csr_multiply(&self.gpu, a, ([matrix.rows, matrix.columns], matrix.values), x, b, y);
     }
-}
-
-/// How many arrays of `len` elements there are.
-fn arrays(all: usize, len: usize) -> u64 {
-    assert!(len > 0 && all.is_multiple_of(len), "{all} elements in arrays of {len}");
-    (all / len) as u64
 }

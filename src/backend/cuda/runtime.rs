@@ -127,7 +127,7 @@ pub struct Context {
 
 // SAFETY: the driver's handles may be used from any thread.
 unsafe impl Send for Context {}
-// SAFETY: likewise, and at the same time.
+// SAFETY: any number of threads may use the driver at the same time.
 unsafe impl Sync for Context {}
 
 impl Context {

@@ -4,10 +4,15 @@ use super::compile::Kernels;
 use super::gpu::{launch, Gpu};
 use super::memory::DeviceArray;
 use super::runtime::Function;
+use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Span};
 use crate::base::error::Result;
 use crate::base::real::Real;
 use crate::base::sizes::three_axes;
 use num_complex::Complex;
+
+/// Complex numbers to read, and to write.
+type In<'a, T> = DeviceSlice<'a, Complex<T>>;
+type Out<'a, T> = DeviceSliceMut<'a, Complex<T>>;
 
 /// Threads of a block, as in the kernels.
 const THREADS: usize = 256;
@@ -69,104 +74,182 @@ impl Vectors {
 /// Blocks of threads, as launches take them.
 const BLOCK: [u32; 3] = [THREADS as u32, 1, 1];
 
-// In all of these: addresses are those of arrays on this GPU, of as many elements as the doc says, which the views that
-// they come from vouch for; parameters are those of the kernel of the same name.
+/// How many arrays of `len` elements there are.
+fn arrays(all: usize, len: usize) -> u64 {
+    assert!(len > 0 && all.is_multiple_of(len), "{all} elements in arrays of {len}");
+    (all / len) as u64
+}
+
+// Views are of arrays on this GPU, and as long as each function asserts.
 impl Vectors {
-    /// z = x y: `count` arrays of n in x and z, one in y.
-    pub fn multiply(&self, gpu: &Gpu, x: u64, y: u64, z: u64, n: u64, count: u64) {
-        // SAFETY: see above.
-        unsafe { launch!(gpu, &self.multiply, self.grid(n), BLOCK, 0; x, y, z, n, count) };
+    /// z = x y, y being repeated for each array of its length in x and z.
+    pub fn multiply<T: Real>(&self, gpu: &Gpu, x: In<T>, y: In<T>, z: Out<T>) {
+        let (n, count) = (y.len() as u64, arrays(x.len(), y.len()));
+        assert_eq!(x.len(), z.len());
+        // SAFETY: the kernel's parameters are these; it reads and writes `count` arrays of n elements.
+        unsafe {
+            launch!(gpu, &self.multiply, self.grid(n), BLOCK, 0; x.pointer(), y.pointer(), z.pointer(), n, count)
+        };
     }
 
-    /// z = z + sum of conj(x) y: `count` arrays of n in x and y.
-    pub fn add_conj_products(&self, gpu: &Gpu, x: u64, y: u64, z: u64, n: u64, count: u64) {
-        // SAFETY: see above.
-        unsafe { launch!(gpu, &self.add_conj_products, self.grid(n), BLOCK, 0; x, y, z, n, count) };
+    /// z = z + sum of conj(x) y over the arrays of z's length in x and y.
+    pub fn add_conj_products<T: Real>(&self, gpu: &Gpu, x: In<T>, y: In<T>, z: Out<T>) {
+        let (n, count) = (z.len() as u64, arrays(x.len(), z.len()));
+        assert_eq!(x.len(), y.len());
+        // SAFETY: the kernel's parameters are these; it reads `count` arrays of n elements and writes one.
+        unsafe {
+            launch!(gpu, &self.add_conj_products, self.grid(n), BLOCK, 0;
+                x.pointer(), y.pointer(), z.pointer(), n, count)
+        };
     }
 
-    /// z = w x: `count` arrays of n in x and z.
-    pub fn apply_weights(&self, gpu: &Gpu, w: u64, x: u64, z: u64, n: u64, count: u64) {
-        // SAFETY: see above.
-        unsafe { launch!(gpu, &self.apply_weights, self.grid(n), BLOCK, 0; w, x, z, n, count) };
+    /// z = w x, w being repeated for each array of its length in x and z.
+    pub fn apply_weights<T: Real>(&self, gpu: &Gpu, w: DeviceSlice<'_, T>, x: In<T>, z: Out<T>) {
+        let (n, count) = (w.len() as u64, arrays(x.len(), w.len()));
+        assert_eq!(x.len(), z.len());
+        // SAFETY: the kernel's parameters are these; it reads and writes `count` arrays of n elements.
+        unsafe {
+            launch!(gpu, &self.apply_weights, self.grid(n), BLOCK, 0; w.pointer(), x.pointer(), z.pointer(), n, count)
+        };
     }
 
     /// y = y + a x.
-    pub fn axpy(&self, gpu: &Gpu, a: f64, x: u64, y: u64, n: u64) {
-        // SAFETY: see above.
-        unsafe { launch!(gpu, &self.axpy, self.grid(n), BLOCK, 0; a, x, y, n) };
+    pub fn axpy<T: Real>(&self, gpu: &Gpu, a: f64, x: In<T>, y: Out<T>) {
+        let n = y.len() as u64;
+        assert_eq!(x.len(), y.len());
+        // SAFETY: the kernel's parameters are these; it reads and writes n elements.
+        unsafe { launch!(gpu, &self.axpy, self.grid(n), BLOCK, 0; a, x.pointer(), y.pointer(), n) };
     }
 
-    /// out = Re <x, y>.
-    pub fn dot(&self, gpu: &Gpu, x: u64, y: u64, n: u64, out: u64) {
-        let (partial, ticket) = (self.partial.address(), self.ticket.address());
-        // SAFETY: see above.
-        unsafe { launch!(gpu, &self.dot, self.grid(n), BLOCK, 0; x, y, n, partial, ticket, out) };
-    }
-
-    /// A step of conjugate gradients: x and r change, out = <r, r>.
-    #[allow(clippy::too_many_arguments)]
-    pub fn cg_step(&self, gpu: &Gpu, rr: u64, pq: u64, p: u64, q: u64, x: u64, r: u64, n: u64, out: u64) {
-        let (partial, ticket) = (self.partial.address(), self.ticket.address());
-        // SAFETY: see above.
-        unsafe { launch!(gpu, &self.cg_step, self.grid(n), BLOCK, 0; rr, pq, p, q, x, r, n, partial, ticket, out) };
-    }
-
-    /// p = r + (rr_new / rr) p.
-    pub fn cg_direction(&self, gpu: &Gpu, rr_new: u64, rr: u64, r: u64, p: u64, n: u64) {
-        // SAFETY: see above.
-        unsafe { launch!(gpu, &self.cg_direction, self.grid(n), BLOCK, 0; rr_new, rr, r, p, n) };
-    }
-
-    /// y = y + lambda D^H W D x; `weights` is 0 for none.
-    pub fn add_differences(&self, gpu: &Gpu, dims: &[usize], weights: u64, lambda: f64, x: u64, y: u64) {
-        let n = three_axes(dims).map(|n| n as u64);
-        let (axes, voxels) = (dims.len() as u32, n.iter().product());
-        // SAFETY: see above.
+    /// out(0) = Re <x, y>.
+    pub fn dot<T: Real>(&self, gpu: &Gpu, x: In<T>, y: In<T>, out: DeviceSliceMut<'_, f64>) {
+        let n = x.len() as u64;
+        assert!(x.len() == y.len() && out.len() >= 1);
+        let (partial, ticket) = (self.partial.pointer(), self.ticket.pointer());
+        // SAFETY: the kernel's parameters are these; it reads n elements and writes one, and a sum a block.
         unsafe {
-            launch!(gpu, &self.add_differences, self.grid(voxels), BLOCK, 0; n[0], n[1], n[2], axes, weights, lambda, x, y)
+            launch!(gpu, &self.dot, self.grid(n), BLOCK, 0; x.pointer(), y.pointer(), n, partial, ticket, out.pointer())
         };
     }
 
-    /// y = a A x + b y, A having n rows.
-    #[allow(clippy::too_many_arguments)]
-    pub fn csr_multiply(
+    /// A step of conjugate gradients, see [`crate::backend::Backend::cg_step`].
+    pub fn cg_step<T: Real>(
+        &self,
+        gpu: &Gpu,
+        [rr, pq]: [DeviceSlice<'_, f64>; 2],
+        [p, q]: [In<T>; 2],
+        [x, r]: [Out<T>; 2],
+        rr_new: DeviceSliceMut<'_, f64>,
+    ) {
+        let n = x.len() as u64;
+        assert!(
+            [p.len(), q.len(), r.len()] == [x.len(); 3] && [rr.len(), pq.len(), rr_new.len()].iter().all(|&n| n > 0)
+        );
+        let (partial, ticket) = (self.partial.pointer(), self.ticket.pointer());
+        // SAFETY: the kernel's parameters are these; it reads and writes n elements, scalars, and a sum a block.
+        unsafe {
+            launch!(gpu, &self.cg_step, self.grid(n), BLOCK, 0;
+                rr.pointer(), pq.pointer(), p.pointer(), q.pointer(), x.pointer(), r.pointer(), n, partial, ticket,
+                rr_new.pointer())
+        };
+    }
+
+    /// p = r + (rr_new(0) / rr(0)) p.
+    pub fn cg_direction<T: Real>(
+        &self,
+        gpu: &Gpu,
+        rr_new: DeviceSlice<'_, f64>,
+        rr: DeviceSlice<'_, f64>,
+        r: In<T>,
+        p: Out<T>,
+    ) {
+        let n = r.len() as u64;
+        assert!(r.len() == p.len() && rr_new.len() >= 1 && rr.len() >= 1);
+        // SAFETY: the kernel's parameters are these; it reads and writes n elements and two scalars.
+        unsafe {
+            launch!(gpu, &self.cg_direction, self.grid(n), BLOCK, 0;
+                rr_new.pointer(), rr.pointer(), r.pointer(), p.pointer(), n)
+        };
+    }
+
+    /// y = y + lambda D^H W D x, see [`crate::backend::Backend::add_differences`].
+    pub fn add_differences<T: Real>(
+        &self,
+        gpu: &Gpu,
+        dims: &[usize],
+        weights: Option<DeviceSlice<'_, T>>,
+        lambda: f64,
+        x: In<T>,
+        y: Out<T>,
+    ) {
+        let n = three_axes(dims).map(|n| n as u64);
+        let (axes, voxels) = (dims.len() as u32, n.iter().product());
+        assert!(x.len() as u64 == voxels && y.len() == x.len());
+        assert!(weights.is_none_or(|w| w.len() == x.len() * dims.len()));
+        let weights = weights.map_or(DevicePointer::NULL, |w| w.pointer());
+        // SAFETY: the kernel's parameters are these; it reads and writes images of these dims and weights of each axis.
+        unsafe {
+            launch!(gpu, &self.add_differences, self.grid(voxels), BLOCK, 0;
+                n[0], n[1], n[2], axes, weights, lambda, x.pointer(), y.pointer())
+        };
+    }
+
+    /// y = a A x + b y, A having the rows and columns of compressed rows, and their values.
+    pub fn csr_multiply<T: Real>(
         &self,
         gpu: &Gpu,
         a: f64,
-        rows: u64,
-        columns: u64,
-        values: u64,
-        x: u64,
+        ([rows, columns], values): ([DeviceSlice<'_, u32>; 2], In<T>),
+        x: In<T>,
         b: f64,
-        y: u64,
-        n: u64,
+        y: Out<T>,
     ) {
-        // SAFETY: see above.
-        unsafe { launch!(gpu, &self.csr_multiply, self.grid(n), BLOCK, 0; a, rows, columns, values, x, b, y, n) };
-    }
-
-    /// out(m) = w(m) exp(i 2 pi k(m).shift); `w` is 0 for ones.
-    pub fn ramp(&self, gpu: &Gpu, k: [u64; 3], shift: [f64; 3], w: u64, out: u64, n: u64) {
-        // SAFETY: see above.
+        let n = y.len() as u64;
+        assert!(rows.len() == y.len() + 1 && columns.len() == values.len());
+        let (rows, columns, values) = (rows.pointer(), columns.pointer(), values.pointer());
+        // SAFETY: the kernel's parameters are these; whoever made the matrix has checked rows and columns.
         unsafe {
-            launch!(gpu, &self.ramp, self.grid(n), BLOCK, 0; k[0], k[1], k[2], shift[0], shift[1], shift[2], w, out, n)
+            launch!(gpu, &self.csr_multiply, self.grid(n), BLOCK, 0;
+                a, rows, columns, values, x.pointer(), b, y.pointer(), n)
         };
     }
 
-    /// Refuses NaN and infinity among n complex numbers, and names the first by index.
-    pub fn first_beyond<T: Real>(&self, gpu: &Gpu, x: u64, n: u64, limit: T) -> Result<Option<(usize, Complex<T>)>> {
-        let first = gpu.array::<u64>(1, "a check")?;
-        let at = first.address();
-        gpu.fill(at, 0xff, size_of::<u64>());
-        // SAFETY: see above.
-        unsafe { launch!(gpu, &self.first_beyond, self.grid(n), BLOCK, 0; x, n, limit, at) };
+    /// out(m) = w(m) exp(i 2 pi k(m).shift), w being 1 where not given.
+    pub fn ramp<T: Real>(
+        &self,
+        gpu: &Gpu,
+        k: &[DeviceSlice<'_, T>],
+        shift: &[f64],
+        w: Option<DeviceSlice<'_, T>>,
+        out: Out<T>,
+    ) {
+        let n = out.len() as u64;
+        assert!(k.iter().chain(&w).all(|k| k.len() == out.len()));
+        let k = [0, 1, 2].map(|a| k.get(a).map_or(DevicePointer::NULL, |k| k.pointer()));
+        let shift = [0, 1, 2].map(|a| *shift.get(a).unwrap_or(&0.0));
+        let w = w.map_or(DevicePointer::NULL, |w| w.pointer());
+        // SAFETY: the kernel's parameters are these; it reads and writes n elements.
+        unsafe {
+            launch!(gpu, &self.ramp, self.grid(n), BLOCK, 0;
+                k[0], k[1], k[2], shift[0], shift[1], shift[2], w, out.pointer(), n)
+        };
+    }
+
+    /// The first complex number that is not below `limit`, NaN among them, and its index.
+    pub fn first_beyond<T: Real>(&self, gpu: &Gpu, x: In<T>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
+        let n = x.len() as u64;
+        let mut first = gpu.array::<u64>(1, "a check")?;
+        gpu.fill(first.view_mut(), 0xff);
+        // SAFETY: the kernel's parameters are these; it reads n elements and writes one index.
+        unsafe { launch!(gpu, &self.first_beyond, self.grid(n), BLOCK, 0; x.pointer(), n, limit, first.pointer()) };
         let mut found = [0u64];
-        gpu.download(at, &mut found)?;
+        gpu.download(first.view(), &mut found)?;
         if found[0] >= n {
             return Ok(None);
         }
+        let index = found[0] as usize;
         let mut value = [Complex::new(T::ZERO, T::ZERO)];
-        gpu.download(x + found[0] * size_of::<Complex<T>>() as u64, &mut value)?;
-        Ok(Some((found[0] as usize, value[0])))
+        gpu.download(x.part(index..index + 1), &mut value)?;
+        Ok(Some((index, value[0])))
     }
 }

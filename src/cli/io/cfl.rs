@@ -1,4 +1,4 @@
-//! BART's `.cfl` files: complex numbers in single precision, their sizes in a `.hdr` file beside them.
+//! `.cfl` files of BART: complex numbers in single precision, with their sizes in a `.hdr` file. No crate reads them.
 
 use super::{wrap_coordinate, write_complex, Bytes};
 use num_complex::Complex;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// The most dimensions that BART knows; its headers list them all.
 pub const MAX_DIMS: usize = 16;
 
-/// An array of BART's: complex numbers with up to 16 dimensions, fastest first.
+/// A BART array: complex numbers with up to 16 dimensions, fastest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cfl {
     /// The sizes, fastest first, without the ones at the end.
@@ -26,7 +26,7 @@ pub fn pair(path: &Path) -> (PathBuf, PathBuf) {
     let is = |name: &OsStr, of: [&str; 2]| of.iter().any(|of| name.eq_ignore_ascii_case(of));
     let base = match (path.extension(), path.file_name()) {
         (Some(ending), _) if is(ending, ["cfl", "hdr"]) => path.with_extension(""),
-        // A name that is nothing but its ending.
+        // A name that consists of the ending only.
         (None, Some(name)) if is(name, [".cfl", ".hdr"]) => path.with_file_name(""),
         _ => path.to_owned(),
     };
@@ -41,7 +41,7 @@ pub fn pair(path: &Path) -> (PathBuf, PathBuf) {
 /// Reads an array written by BART: `path` is that of the `.cfl` file, of the `.hdr` file, or of neither ending.
 ///
 /// # Errors
-/// `Io` when either file cannot be read; `BadFile` when the header lists no sizes, or not the sizes of the data.
+/// `IO` when either file cannot be read; `BadFile` when the header lists no sizes, or not the sizes of the data.
 pub fn read_cfl(path: impl AsRef<Path>) -> Result<Cfl> {
     let (cfl, hdr) = pair(path.as_ref());
     let dims = read_header(&hdr).map_err(|e| e.within(hdr.display()))?;
@@ -52,7 +52,7 @@ fn read_header(path: &Path) -> Result<Vec<usize>> {
     let mut text = Vec::new();
     let read = File::open(path).and_then(|f| f.take(1 << 20).read_to_end(&mut text));
     if let Err(e) = read {
-        bail!(Io, "{e}: a .cfl file needs its .hdr file beside it");
+        bail!(IO, "{e}: a .cfl file needs its .hdr file beside it");
     }
     let text = String::from_utf8_lossy(&text);
     if text.trim().is_empty() {
@@ -77,7 +77,7 @@ fn read_header(path: &Path) -> Result<Vec<usize>> {
 }
 
 fn read_data(path: &Path, dims: Vec<usize>) -> Result<Cfl> {
-    let io = |e: std::io::Error| Error::new(ErrorKind::Io, e.to_string());
+    let io = |e: std::io::Error| Error::new(ErrorKind::IO, e.to_string());
     let file = File::open(path).map_err(io)?;
     let length = file.metadata().map_err(io)?.len();
     let count = checked_product(&dims, "the array")?;
@@ -105,7 +105,7 @@ fn read_data(path: &Path, dims: Vec<usize>) -> Result<Cfl> {
 ///
 /// # Errors
 /// `InvalidSize` for no or more than 16 sizes, or one that is zero; `SizeMismatch` when their product is not the length
-/// of `data`; `Io` when the files cannot be written.
+/// of `data`; `IO` when the files cannot be written.
 pub fn write_cfl(files: &mut AtomicFiles, path: &Path, dims: &[usize], data: &[Complex<f32>]) -> Result<()> {
     let (cfl, hdr) = pair(path);
     if dims.is_empty() || dims.len() > MAX_DIMS || dims.contains(&0) {
@@ -120,12 +120,12 @@ pub fn write_cfl(files: &mut AtomicFiles, path: &Path, dims: &[usize], data: &[C
         header += &format!("{} ", dims.get(i).unwrap_or(&1));
     }
     header += "\n";
-    let io = |e: std::io::Error| Error::new(ErrorKind::Io, format!("{}: {e}", cfl.display()));
+    let io = |e: std::io::Error| Error::new(ErrorKind::IO, format!("{}: {e}", cfl.display()));
     File::create(files.add(&cfl)?).and_then(|mut file| write_complex(&mut file, data)).map_err(io)?;
     fs::write(files.add(&hdr)?, &header).map_err(io)
 }
 
-/// How a trajectory of BART's is laid out, in words.
+/// The layout of a BART trajectory, in words.
 const TRAJECTORY: &str = "[3, samples, shots]";
 /// The same for k-space.
 const KSPACE: &str = "[1, samples, shots, coils]";
@@ -139,7 +139,7 @@ impl Cfl {
         std::array::from_fn(|i| self.dims.get(i).copied().unwrap_or(1))
     }
 
-    /// The real parts of numbers that are real but for rounding.
+    /// The real parts of numbers that are real up to rounding.
     ///
     /// # Errors
     /// `NotFinite`; `BadFile` where imaginary parts are not zero, with the place of the largest.
@@ -174,7 +174,8 @@ impl Cfl {
         if imaginary > IMAGINARY_ROUNDING * real {
             bail!(
                 BadFile,
-                "{what} is {} at {:?}, and must be real: if its real parts are meant, bart creal IN OUT keeps them alone",
+                "{what} is {} at {:?}, and must be real: if its real parts are meant, bart creal IN OUT keeps them \
+                 alone",
                 self.data[at],
                 place(at)
             );
@@ -199,7 +200,7 @@ fn ends_before(first: usize, sizes: &[usize; MAX_DIMS]) -> bool {
     sizes[first..].iter().all(|&n| n == 1)
 }
 
-/// A trajectory in the form this library takes.
+/// A trajectory in the units of this library.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BartTrajectory {
     /// Per axis, the coordinates of the samples in cycles per voxel, [-0.5, 0.5); two axes when `matrix[2]` is 1.
@@ -208,9 +209,9 @@ pub struct BartTrajectory {
     pub samples_per_shot: Vec<usize>,
 }
 
-/// Converts a trajectory of BART's, `[3, samples, shots]` in units of 1/FOV, for an image of `matrix` voxels: cycles
-/// per voxel are that value divided by the matrix size. What rounding leaves of imaginary parts is dropped, and a
-/// coordinate that it took past the edge of k-space is the edge's.
+/// Converts a BART trajectory, `[3, samples, shots]` in units of 1/FOV, for an image of `matrix` voxels: cycles per
+/// voxel are that value divided by the matrix size. Imaginary parts of the size of rounding are dropped, and a
+/// coordinate that rounding moved past the edge of k-space becomes the edge.
 ///
 /// # Errors
 /// `InvalidSize` when the sizes are others or one of `matrix` is zero; `NotFinite`; `BadFile` where coordinates have
@@ -226,7 +227,8 @@ pub fn trajectory_from_bart(array: &Cfl, matrix: [usize; 3]) -> Result<BartTraje
                 .into(),
             2 if ends_before(3, &sizes) => "bart resize 0 3 IN OUT appends a third component of zeros".into(),
             _ => array.reorder(fits).unwrap_or_else(|| {
-                "the components x, y and z come first: bart transpose exchanges dimensions, bart join 0 joins components"
+                "the components x, y and z come first: bart transpose exchanges dimensions, bart join 0 joins \
+                 components"
                     .into()
             }),
         };
@@ -254,9 +256,9 @@ pub fn trajectory_from_bart(array: &Cfl, matrix: [usize; 3]) -> Result<BartTraje
     Ok(BartTrajectory { coordinates, samples_per_shot: vec![sizes[1]; sizes[2]] })
 }
 
-/// The counts (samples, coils) of k-space data of BART's, `[1, samples, shots, coils]`, whose numbers are in the order
-/// `[samples, coils]` as they are. Samples and shots are those of `trajectory`, `[3, samples, shots]`: where exchanging
-/// two dimensions would make them so, the error says which. Two dimensions of the same size cannot be told apart.
+/// The counts (samples, coils) of BART k-space data, `[1, samples, shots, coils]`, whose numbers are already in the
+/// order `[samples, coils]`. Samples and shots must be as many as in `trajectory`, `[3, samples, shots]`: where
+/// exchanging two dimensions would help, the error names them. Two dimensions of the same size cannot be distinguished.
 ///
 /// # Errors
 /// `InvalidSize` when the array has other dimensions, `SizeMismatch` when samples or shots are not the trajectory's.
@@ -276,8 +278,8 @@ pub fn kspace_from_bart(array: &Cfl, trajectory: &Cfl) -> Result<(usize, usize)>
         );
         bail!(
             SizeMismatch,
-            "k-space {KSPACE} is {found:?} and the trajectory {TRAJECTORY} is {:?}: samples and shots must be the same: \
-             {remedy}",
+            "k-space {KSPACE} is {found:?} and the trajectory {TRAJECTORY} is {:?}: samples and shots must be the \
+             same: {remedy}",
             trajectory.dims
         );
     }
@@ -316,10 +318,10 @@ mod tests {
     fn bad_files() {
         let dir = TempDir::new();
         let (cfl, hdr) = (dir.path("a.cfl"), dir.path("a.hdr"));
-        assert_eq!(read_cfl(&cfl).unwrap_err().kind(), ErrorKind::Io);
+        assert_eq!(read_cfl(&cfl).unwrap_err().kind(), ErrorKind::IO);
         fs::write(&cfl, [0; 48]).unwrap();
         let e = read_cfl(&cfl).unwrap_err();
-        assert!(e.kind() == ErrorKind::Io && e.message().contains("needs its .hdr"), "{e}");
+        assert!(e.kind() == ErrorKind::IO && e.message().contains("needs its .hdr"), "{e}");
         for (text, kind, part) in [
             ("", ErrorKind::BadFile, "empty"),
             ("\n\n", ErrorKind::BadFile, "empty"),
@@ -340,7 +342,7 @@ mod tests {
         fs::write(&hdr, "# Dimensions\n2 3 \n# Command\nphantom\n").unwrap();
         assert_eq!(read_cfl(&cfl).unwrap().data.len(), 6);
         fs::remove_file(&cfl).unwrap();
-        assert_eq!(read_cfl(&cfl).unwrap_err().kind(), ErrorKind::Io);
+        assert_eq!(read_cfl(&cfl).unwrap_err().kind(), ErrorKind::IO);
         assert_eq!(write_cfl(&cfl, &[2, 2], &ramp(3)).unwrap_err().kind(), ErrorKind::SizeMismatch);
         assert_eq!(write_cfl(&cfl, &[0], &[]).unwrap_err().kind(), ErrorKind::InvalidSize);
         assert!(!cfl.exists());

@@ -4,9 +4,8 @@
 //! and set. Acquisitions that differ only in their average, segment or encoding steps are samples of the same image and
 //! stay together, so that averages are averaged by the reconstruction.
 //!
-//! Counts, sizes and field layouts in a file are checked before they are believed. What is behind them is read by the
-//! HDF5 library, and its older versions (1.10 among them) do not survive every damaged file: the program reads files in
-//! a process of its own.
+//! Counts, sizes and field layouts in a file are checked before they are used. Older versions of the HDF5 library
+//! (1.10, for example) do not survive every damaged file: the program reads files in a separate process (reader.rs).
 
 mod header;
 mod images;
@@ -29,15 +28,15 @@ use std::path::{Path, PathBuf};
 /// A raw dataset.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
-    /// What the XML header says.
+    /// The XML header.
     pub header: Header,
     /// The data of one image each, in ascending order of their index.
     pub scans: Vec<Scan>,
-    /// What the acquisitions are that belong to no image, and how many there are of each kind.
+    /// The kinds of acquisitions that belong to no image, with their numbers.
     pub left_out: Vec<(String, usize)>,
 }
 
-/// Which image of a measurement: the counters of ISMRMRD. They are ordered as they are listed here.
+/// The place of an image in a measurement: the counters of ISMRMRD, ordered as they are listed here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ScanIndex {
     /// The encoding in the header.
@@ -50,7 +49,7 @@ pub struct ScanIndex {
     pub contrast: u16,
     /// The phase of the heart or of breathing.
     pub phase: u16,
-    /// The set, such as a flow encoding.
+    /// The set, for example a flow encoding.
     pub set: u16,
     /// The first average; all averages are in the same [`Scan`].
     pub average: u16,
@@ -59,11 +58,11 @@ pub struct ScanIndex {
 /// The raw data of one image.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scan {
-    /// Which image this is.
+    /// The place of the image in the measurement.
     pub index: ScanIndex,
-    /// The voxels that the trajectory is meant for: coordinates are in cycles per voxel of this matrix.
+    /// The encoded matrix: coordinates are in cycles per voxel of this matrix.
     pub encoded_matrix: [usize; 3],
-    /// The voxels wanted in the end.
+    /// The reconstructed matrix.
     pub recon_matrix: [usize; 3],
     /// The field of view of the encoded matrix in mm.
     pub encoded_fov_mm: [f32; 3],
@@ -84,7 +83,7 @@ pub struct Scan {
     /// The time of every sample in seconds since the first sample of its acquisition (before any was discarded). Zero
     /// where the file has no sample time.
     pub times: Vec<f32>,
-    /// Where the image lies, and when its first acquisition was made.
+    /// The position of the image, and the time of its first acquisition.
     pub placement: Placement,
 }
 
@@ -117,11 +116,11 @@ impl Scan {
         }
     }
 
-    /// An image made from this scan: with its index and placement, and with the field of view of the encoded or the
-    /// reconstructed matrix, whichever has these sizes (or else that of the encoded one, at its voxel size).
+    /// An image of this scan: with its index and placement, and with the field of view of the encoded or the
+    /// reconstructed matrix, whichever has these sizes (otherwise with voxels of the encoded matrix).
     ///
     /// # Errors
-    /// As [`Image::new`].
+    /// The same as of [`Image::new`].
     pub fn image(&self, dims: [usize; 3], channels: usize, data: Vec<Complex<f32>>) -> Result<Image> {
         let mut image = Image::new(dims, channels, data)?;
         image.fov_mm = match dims {
@@ -243,21 +242,21 @@ fn hdf5_error(kind: ErrorKind, what: &str) -> impl Fn(hdf5::Error) -> Error + '_
     }
 }
 
-/// Opens a file, and tells the ways apart in which that can fail.
+/// Opens a file, with a different error for each cause.
 fn open(path: &Path) -> Result<hdf5::File> {
-    let io = |e: std::io::Error| Error::new(ErrorKind::Io, e.to_string());
+    let io = |e: std::io::Error| Error::new(ErrorKind::IO, e.to_string());
     let mut file = File::open(path).map_err(io)?;
     let about = file.metadata().map_err(io)?;
     if about.is_dir() {
-        bail!(Io, "this is a folder, not a file");
+        bail!(IO, "this is a folder, not a file");
     }
     if !about.is_file() {
-        bail!(Io, "HDF5 reads files only, not devices or pipes: save it to a file first");
+        bail!(IO, "HDF5 reads files only, not devices or pipes: save it to a file first");
     }
     if about.len() == 0 {
         bail!(BadFile, "the file is empty");
     }
-    // The signature stands at the beginning, or at a power of two after a block of the user's.
+    // The signature is at the beginning or, after a user block, at a power of two.
     let signature = |at: u64| {
         let mut start = [0; 8];
         file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(&mut start)).is_ok()
@@ -276,14 +275,14 @@ fn create(path: &Path) -> hdf5::Result<hdf5::File> {
     hdf5::File::create(name_for_hdf5(path, &file))
 }
 
-/// The name of an open file, or, where that is not UTF-8, which HDF5's crate asks for, that of its descriptor.
+/// The name of an open file, or of its descriptor where the name is not UTF-8, which HDF5's crate requires.
 fn name_for_hdf5(path: &Path, file: &File) -> PathBuf {
     #[cfg(target_os = "linux")]
     if path.to_str().is_none() {
         use std::os::fd::AsRawFd;
         return format!("/proc/self/fd/{}", file.as_raw_fd()).into();
     }
-    // What the name stands for elsewhere.
+    // Other systems have no names of descriptors.
     let _ = file;
     path.to_owned()
 }
@@ -292,7 +291,7 @@ fn name_for_hdf5(path: &Path, file: &File) -> PathBuf {
 fn require_fields(found: &TypeDescriptor, wanted: &TypeDescriptor, name: &str) -> Result<()> {
     match (found, wanted) {
         (TypeDescriptor::Compound(found), TypeDescriptor::Compound(wanted)) => {
-            // The library copies fields from where a damaged file says they are, so none may reach beyond its record.
+            // The library copies fields from the offsets in the file, so none may reach beyond its record.
             let mut ranges: Vec<_> =
                 found.fields.iter().map(|f| (f.offset, f.offset.saturating_add(f.ty.size()))).collect();
             ranges.sort_unstable();
@@ -317,7 +316,7 @@ fn require_fields(found: &TypeDescriptor, wanted: &TypeDescriptor, name: &str) -
     Ok(())
 }
 
-/// The descriptor of the numbers of a dataset, which is known to have every field of `T`.
+/// The type descriptor of a dataset, checked to have every field of `T`.
 fn checked_type<T: hdf5::H5Type>(set: &hdf5::Dataset, name: &str) -> Result<TypeDescriptor> {
     let what = format!("the type of {name} cannot be read");
     let found = set.dtype().and_then(|t| t.to_descriptor()).map_err(hdf5_error(ErrorKind::BadFile, &what))?;
@@ -325,13 +324,13 @@ fn checked_type<T: hdf5::H5Type>(set: &hdf5::Dataset, name: &str) -> Result<Type
     Ok(found)
 }
 
-/// Checks that a dataset can hold as many entries as it announces, before memory is asked for on its word.
+/// Checks that a dataset can hold as many entries as it announces, before memory is allocated for them.
 fn check_stored(set: &hdf5::Dataset, name: &str) -> Result<()> {
     let entry = set.dtype().map(|t| t.size()).unwrap_or(1);
     let (stored, shape) = (set.storage_size(), set.shape());
     let announced = shape.iter().fold(entry as u128, |p, &n| p.saturating_mul(n as u128));
-    // No filter of HDF5's compresses better than deflate, at 1032 to 1. Without one, entries in the file can still be a
-    // little shorter than in memory, where addresses in it have fewer bits.
+    // No filter of HDF5 compresses better than deflate, at 1032 to 1. Without a filter, entries in the file can still
+    // be a little shorter than in memory, where the file's addresses have fewer bits.
     let factor = if set.filters().is_empty() { 2 } else { 1100 };
     if announced > stored as u128 * factor {
         bail!(BadFile, "{name} announces {announced} bytes, but {stored} are stored: the file is damaged");

@@ -1,8 +1,8 @@
-//! Readers and writers of files: ISMRMRD, BART's `.cfl`, NIfTI, PNG, NumPy's `.npy`.
+//! Readers and writers of files: ISMRMRD, `.cfl` of BART, NIfTI, PNG, `.npy` of NumPy.
 //!
 //! Arrays are laid out as everywhere in this crate: x fastest, k-space `[samples, coils]`, coordinates in cycles per
-//! voxel in [-0.5, 0.5). Writers write among [`AtomicFiles`], so that an error, a panic or a killed process never
-//! leaves part of a file under the name that was asked for.
+//! voxel in [-0.5, 0.5). Writers write to [`AtomicFiles`], so that an error, a panic or a killed process never leaves
+//! part of a file under its name.
 
 pub mod cfl;
 pub mod ismrmrd;
@@ -23,11 +23,11 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 
-/// Where an image lies in the patient and when it was acquired, as ISMRMRD records it. All zero when not known.
+/// The position of an image in the patient and the time of its acquisition, as in ISMRMRD. All zero when not known.
 ///
 /// Directions and positions are in the patient's coordinates (x to the left, y to the back, z to the head; LPS), in
-/// millimetres. `position` is that of the voxel with index floor(n/2) on every axis, the origin of this library's
-/// images.
+/// millimetres. `position` is the position of the voxel with index floor(n/2) on every axis, the origin of this
+/// library's images.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Placement {
     /// The centre of the image, in mm.
@@ -38,7 +38,7 @@ pub struct Placement {
     pub phase_dir: [f32; 3],
     /// The direction of rising z index, a unit vector.
     pub slice_dir: [f32; 3],
-    /// Where the patient's table was, in mm.
+    /// The position of the patient's table, in mm.
     pub table_position: [f32; 3],
     /// The identity of the measurement.
     pub measurement_uid: u32,
@@ -57,8 +57,8 @@ impl Placement {
             && (0..3).all(|i| (0..=i).all(|j| (dot(d[i], d[j]) - if i == j { 1.0 } else { 0.0 }).abs() < 0.01))
     }
 
-    /// The directions of rising x, y and z; where they are not known, to the left, to the front and to the head, as the
-    /// Shepp-Logan phantom lies: pictures and NIfTI files both have it so.
+    /// The directions of rising x, y and z; where they are not known, to the left, to the front and to the head, as for
+    /// the Shepp-Logan phantom. Pictures and NIfTI files both use this.
     pub fn directions(&self) -> [[f32; 3]; 3] {
         match self.is_known() {
             true => [self.read_dir, self.phase_dir, self.slice_dir],
@@ -78,14 +78,14 @@ pub struct Image {
     pub data: Vec<Complex<f32>>,
     /// The field of view along x, y and z in mm: the voxel size times `dims`. Zero when not known.
     pub fov_mm: [f32; 3],
-    /// Where the image lies.
+    /// The position of the image.
     pub placement: Placement,
-    /// Which image of a measurement this is.
+    /// The place of the image in a measurement.
     pub index: ScanIndex,
 }
 
 impl Image {
-    /// An image of which nothing but the voxels is known.
+    /// An image of unknown size and placement.
     ///
     /// # Errors
     /// `InvalidSize` when a size is zero, `SizeMismatch` when the length of `data` is not the product of the sizes.
@@ -182,16 +182,16 @@ pub fn check_image_path(path: impl AsRef<Path>) -> Result<()> {
     Format::of(path.as_ref(), &[Format::Hdf5, Format::Cfl, NIFTI[0], NIFTI[1], Format::Png]).map(drop)
 }
 
-/// Writes images among `files`, in the format that the ending of `path` says:
+/// Writes images among `files`, in the format of the ending of `path`:
 ///
 /// - `.h5`, `.mrd`: ISMRMRD images ([`ismrmrd::write_images`]); complex, with placement and index;
-/// - `.cfl`, `.hdr`: BART's pair of files, complex, `[x, y, z, channels]`, several images along BART's dimension 10;
+/// - `.cfl`, `.hdr`: the two files of BART, complex, `[x, y, z, channels]`, several images along BART's dimension 10;
 /// - `.nii`, `.nii.gz`: NIfTI-1, magnitude ([`nifti::write_nifti`]), channels and images along the fourth dimension;
 /// - `.png`: magnitude ([`write_png`] with its defaults), upright, the images side by side.
 ///
 /// # Errors
 /// `InvalidArgument` for another ending and for no images, `SizeMismatch` when images that share a file other than
-/// ISMRMRD differ in size, `Io` when the file cannot be written.
+/// ISMRMRD differ in size, `IO` when the file cannot be written.
 pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> Result<()> {
     let format = Format::of(path, &[Format::Hdf5, Format::Cfl, NIFTI[0], NIFTI[1], Format::Png])?;
     let Some(first) = images.first() else {
@@ -229,12 +229,12 @@ pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> R
     }
 }
 
-/// Reads the images of a file: ISMRMRD images (`.h5`, `.mrd`: those of all series), BART's `.cfl`
-/// (`[x, y, z]`, all further dimensions as channels), NIfTI-1 (`.nii`, `.nii.gz`, likewise) or NumPy's `.npy`
-/// (likewise, the fastest dimension first; rounded to single precision).
+/// Reads the images of a file: ISMRMRD images of all series (`.h5`, `.mrd`), BART (`.cfl`), NIfTI-1 (`.nii`, `.nii.gz`)
+/// or NumPy (`.npy`, the fastest dimension first; rounded to single precision). All dimensions after `[x, y, z]` become
+/// channels.
 ///
 /// # Errors
-/// `InvalidArgument` for another ending, `Io` and `BadFile` when the file cannot be read or is not what it should be.
+/// `InvalidArgument` for another ending, `IO` and `BadFile` when the file cannot be read or is not of its format.
 pub fn read_images(path: impl AsRef<Path>) -> Result<Vec<Image>> {
     let path = path.as_ref();
     let (dims, data) = match Format::of(path, &[Format::Hdf5, Format::Cfl, NIFTI[0], NIFTI[1], Format::Npy])? {
@@ -255,7 +255,7 @@ pub fn read_images(path: impl AsRef<Path>) -> Result<Vec<Image>> {
     Ok(vec![image])
 }
 
-/// The only image of those that a file holds.
+/// The image of a file that holds only one.
 ///
 /// # Errors
 /// `InvalidArgument` when the file holds several images.
@@ -266,8 +266,8 @@ pub fn the_only_image(path: &Path, mut images: Vec<Image>) -> Result<Image> {
     }
 }
 
-/// The coordinate in [-0.5, 0.5) of the same point of k-space, if there is one, rounding aside: 0.5 is -0.5 for voxels
-/// at integer positions.
+/// The coordinate in [-0.5, 0.5) of the same point of k-space, if there is one up to rounding: 0.5 is the same as -0.5
+/// for voxels at integer positions.
 fn wrap_coordinate(k: f32) -> Option<f32> {
     match k {
         k if (-0.5..0.5).contains(&k) => Some(k),
@@ -282,7 +282,7 @@ fn read_up_to(path: &Path, limit: usize) -> Result<Vec<u8>> {
     match File::open(path).and_then(|f| f.take((limit as u64).saturating_add(1)).read_to_end(&mut bytes)) {
         Ok(n) if n > limit => bail!(BadFile, "the file is longer than {limit} bytes"),
         Ok(_) => Ok(bytes),
-        Err(e) => Err(Error::new(ErrorKind::Io, e.to_string())),
+        Err(e) => Err(Error::new(ErrorKind::IO, e.to_string())),
     }
 }
 

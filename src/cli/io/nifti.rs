@@ -1,4 +1,5 @@
-//! NIfTI-1 files, `.nii` and `.nii.gz`.
+//! NIfTI-1 files, `.nii` and `.nii.gz`. Our own reader, without the dependencies of the crate nifti: sizes in a damaged
+//! file are checked before memory is allocated for them.
 
 use super::{read_up_to, write_blocks, Bytes, Image};
 use flate2::{read::MultiGzDecoder, write::GzEncoder, Compression};
@@ -10,21 +11,21 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 const HEADER: usize = 348;
-/// The header and four bytes that say that no extension follows.
+/// The header, and four bytes for "no extension".
 const OFFSET: usize = 352;
 
 /// Writes, among `files`, the magnitudes of images in single precision, compressed when the name ends with `.gz`: a 3D
 /// file with one image, or a 4D file with all channels of all images, which have the same size.
 ///
 /// Voxel sizes are in mm. The position and directions of the first image become the affine transform of the file (the
-/// patient's coordinates of ISMRMRD have x to the left and y to the back, those of NIfTI to the right and to the
-/// front). Where these are not known, x is taken to run to the left, y to the front, z to the head
-/// ([`Placement::directions`](super::Placement::directions)), about the middle of the image, and the file says so
-/// (sform 2, aligned, rather than 1, scanner).
+/// patient's coordinates of ISMRMRD have x to the left and y to the back, NIfTI's to the right and to the front). Where
+/// these are not known, x is taken to run to the left, y to the front, z to the head
+/// ([`Placement::directions`](super::Placement::directions)), about the middle of the image, and the file has sform 2
+/// (aligned) rather than 1 (scanner).
 ///
 /// # Errors
 /// `InvalidArgument` for no images; `InvalidSize` and `SizeMismatch` for images that are not well formed or differ in
-/// size; `Unsupported` for a size above 32767, the most that NIfTI-1 can say; `Io` when the file cannot be written.
+/// size; `Unsupported` for a size above 32767, the largest of NIfTI-1; `IO` when the file cannot be written.
 pub fn write_nifti(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> Result<()> {
     let header = header(images).map_err(|e| e.within(path.display()))?;
     let gzip = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz"));
@@ -40,7 +41,7 @@ pub fn write_nifti(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> Re
         }
         file.flush()
     };
-    write().map_err(|e| Error::new(ErrorKind::Io, format!("{}: {e}", path.display())))
+    write().map_err(|e| Error::new(ErrorKind::IO, format!("{}: {e}", path.display())))
 }
 
 fn write_body(out: &mut impl Write, header: &[u8], images: &[Image]) -> std::io::Result<()> {
@@ -129,7 +130,7 @@ fn quaternion(mut columns: [[f64; 3]; 3]) -> ([f64; 3], f32) {
     let qfac = if determinant < 0.0 { -1.0 } else { 1.0 };
     columns[2] = z.map(|v| v * qfac as f64);
     let r = |row: usize, column: usize| columns[column][row];
-    // Four times the squares of a, b, c, d; the largest is divided by.
+    // Four times the squares of a, b, c, d; the largest is the divisor.
     let squares = [
         1.0 + r(0, 0) + r(1, 1) + r(2, 2),
         1.0 + r(0, 0) - r(1, 1) - r(2, 2),
@@ -154,8 +155,8 @@ fn quaternion(mut columns: [[f64; 3]; 3]) -> ([f64; 3], f32) {
 /// channels. The voxel size becomes the field of view; the affine transform is not read.
 ///
 /// # Errors
-/// `Io` when the file cannot be read; `BadFile` when it is not NIfTI-1 or shorter than it says; `Unsupported` for
-/// colours and for numbers of 128 bits, and for a header in a file of its own.
+/// `IO` when the file cannot be read; `BadFile` when it is not NIfTI-1 or shorter than it says; `Unsupported` for
+/// colours and for numbers of 128 bits, and for a header in a separate file.
 pub fn read_nifti(path: impl AsRef<Path>) -> Result<Image> {
     let path = path.as_ref();
     read_up_to(path, usize::MAX).and_then(parse).map_err(|e| e.within(path.display()))
@@ -164,10 +165,10 @@ pub fn read_nifti(path: impl AsRef<Path>) -> Result<Image> {
 fn parse(mut file: Vec<u8>) -> Result<Image> {
     let gzip = file.starts_with(&[0x1f, 0x8b]);
     if gzip {
-        // The header says how much may follow, so that a small file cannot expand without limit.
+        // The header limits the length, so that a small file cannot expand without limit.
         let packed = file;
         let wanted = length(&inflate(&packed, OFFSET)?)?;
-        // One byte more, so that the end of the stream is reached and its checksum compared.
+        // One byte more reaches the end of the stream, so that its checksum is compared.
         file = inflate(&packed, wanted.saturating_add(1))?;
     }
     let wanted = length(&file)?;
@@ -366,7 +367,7 @@ mod tests {
         let dir = TempDir::new();
         for name in ["a.nii", "a.nii.gz"] {
             let path = dir.path(name);
-            assert_eq!(read_nifti(&path).unwrap_err().kind(), ErrorKind::Io);
+            assert_eq!(read_nifti(&path).unwrap_err().kind(), ErrorKind::IO);
             write_nifti(&path, &[Image::new([3, 2, 1], 1, ramp(6)).unwrap()]).unwrap();
             let good = std::fs::read(&path).unwrap();
             for length in (0..good.len()).step_by(17) {

@@ -1,4 +1,5 @@
-//! Reader of NumPy's `.npy` files.
+//! Reads `.npy` files of NumPy. The crate ndarray-npy is not used: sizes in a damaged file are checked here before
+//! memory is allocated for them.
 
 use super::{read_up_to, Bytes};
 use num_complex::Complex;
@@ -21,8 +22,8 @@ pub struct Npy {
 /// `c8`, `c16`) of either byte order.
 ///
 /// # Errors
-/// `Io` when the file cannot be read, `BadFile` when it is not such a file, or is longer or shorter than it says,
-/// `Unsupported` for numbers of another type.
+/// `IO` when the file cannot be read, `BadFile` when it is not a `.npy` file, or is longer or shorter than its header
+/// says, `Unsupported` for numbers of another type.
 pub fn read_npy(path: impl AsRef<Path>) -> Result<Npy> {
     let path = path.as_ref();
     read(path).map_err(|e| e.within(path.display()))
@@ -91,7 +92,7 @@ fn read(path: &Path) -> Result<Npy> {
     Ok(Npy { dims, data, complex })
 }
 
-/// What follows `'key':` in a Python dictionary.
+/// The text after `'key':` in a Python dictionary.
 fn value_of<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     ['\'', '"'].iter().find_map(|q| text.split_once(&format!("{q}{key}{q}:")).map(|(_, rest)| rest))
 }
@@ -145,7 +146,7 @@ mod tests {
     fn bad_files() {
         let dir = TempDir::new();
         let path = dir.path("bad.npy");
-        assert_eq!(read_npy(&path).unwrap_err().kind(), ErrorKind::Io);
+        assert_eq!(read_npy(&path).unwrap_err().kind(), ErrorKind::IO);
         let good = npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n", &[0; 24]);
         for length in 0..good.len() {
             std::fs::write(&path, &good[..length]).unwrap();

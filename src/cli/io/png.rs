@@ -17,17 +17,17 @@ pub enum Depth {
     Sixteen,
 }
 
-/// How to turn magnitudes into grey levels.
+/// The map from magnitudes to grey levels.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct PngOptions {
     /// The grey levels.
     pub depth: Depth,
-    /// The magnitude that becomes white, and all above it; zero is black, and all below it. When none is given, the
-    /// 99.9th percentile of all magnitudes shown, or their maximum where that percentile is zero.
+    /// The magnitude from which on voxels are white; zero and less are black. When none is given, the 99.9th percentile
+    /// of all magnitudes shown, or their maximum where that percentile is zero.
     pub maximum: Option<f32>,
 }
 
-/// A slice as it is shown: its grey values row by row, from the top, each row from the left.
+/// A slice in a picture: its grey values row by row from the top, each row from the left.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tile {
     /// width times height values.
@@ -39,13 +39,13 @@ pub struct Tile {
 }
 
 impl Tile {
-    /// The slice of an image that is shown, the way it is shown: this is the only place where that is decided.
+    /// The slice of an image that a picture shows, in the picture's orientation. Both are decided only here.
     ///
-    /// Of a volume it is the slice z = floor(nz/2). x runs to the right and y upwards, as in the figures of Shepp and
-    /// Logan 1974 and all others of their phantom, where the image does not say how it lies in the patient. Where it
-    /// does, the slice stands as radiologists have it: the patient's left is on the right and the front on top of axial
-    /// slices, the left on the right and the head on top of coronal ones, the front on the left and the head on top of
-    /// sagittal ones; oblique slices as the nearest of these.
+    /// Of a volume it is the slice z = floor(nz/2). Where the directions of the image are not known, x runs to the
+    /// right and y upwards, as in the figures of Shepp and Logan 1974. Where they are known, the slice is shown in the
+    /// radiological convention: the patient's left is on the right and the front on top of axial slices, the left on
+    /// the right and the head on top of coronal slices, the front on the left and the head on top of sagittal slices;
+    /// oblique slices as the nearest of these.
     ///
     /// `grey` gives the value of the voxel at an index of the array [x, y, z].
     pub fn of(dims: [usize; 3], placement: &Placement, grey: impl Fn(usize) -> f32) -> Tile {
@@ -55,7 +55,7 @@ impl Tile {
         let normal: [f32; 3] =
             std::array::from_fn(|i| x[(i + 1) % 3] * y[(i + 2) % 3] - x[(i + 2) % 3] * y[(i + 1) % 3]);
         let main = (0..3).fold(0, |best, i| if normal[i].abs() > normal[best].abs() { i } else { best });
-        // Where columns and rows are to run, in the patient's coordinates (left, back, head).
+        // The directions of columns and rows, in the patient's coordinates (left, back, head).
         let (right, down) = match main {
             0 => ([0.0, 1.0, 0.0], [0.0, 0.0, -1.0]),
             1 => ([1.0, 0.0, 0.0], [0.0, 0.0, -1.0]),
@@ -77,12 +77,12 @@ impl Tile {
     }
 }
 
-/// Writes, among `files`, the magnitudes of images as a grey picture, [`Tile::of`] each. The channels of the images,
-/// and the images, stand side by side, all with the same grey scale.
+/// Writes, among `files`, the magnitudes of images as a grey picture, [`Tile::of`] each, in one row with one grey
+/// scale: all channels of the first image, then of the next.
 ///
 /// # Errors
 /// `InvalidArgument` for no images and for a maximum that is not positive; `NotFinite` when a voxel shown is NaN or
-/// infinite; `InvalidSize` and `SizeMismatch` for an image that is not well formed; `Io` when the file cannot be
+/// infinite; `InvalidSize` and `SizeMismatch` for an image that is not well formed; `IO` when the file cannot be
 /// written.
 pub fn write_png(files: &mut AtomicFiles, path: &Path, images: &[Image], options: &PngOptions) -> Result<()> {
     let mut tiles = Vec::new();
@@ -101,14 +101,14 @@ pub fn write_png(files: &mut AtomicFiles, path: &Path, images: &[Image], options
 /// their maximum where that is zero.
 ///
 /// # Errors
-/// As [`write_png`].
+/// The same as of [`write_png`].
 pub fn write_png_row(files: &mut AtomicFiles, path: &Path, tiles: &[Tile], maximum: Option<f32>) -> Result<()> {
     write_row(files, path, tiles, maximum, Depth::Eight)
 }
 
 fn write_row(files: &mut AtomicFiles, path: &Path, tiles: &[Tile], maximum: Option<f32>, depth: Depth) -> Result<()> {
     let (grey, width, height) = compose(tiles, maximum, depth).map_err(|e| e.within(path.display()))?;
-    let io = |e: &dyn std::fmt::Display| Error::new(ErrorKind::Io, format!("{}: {e}", path.display()));
+    let io = |e: &dyn std::fmt::Display| Error::new(ErrorKind::IO, format!("{}: {e}", path.display()));
     let mut out = BufWriter::new(File::create(files.add(path)?).map_err(|e| io(&e))?);
     let mut encoder = ::png::Encoder::new(&mut out, width, height);
     encoder.set_color(::png::ColorType::Grayscale);

@@ -1,4 +1,4 @@
-//! What the tests of all formats share, and the tests of the choice between them.
+//! Helpers for the tests of all formats, and tests of the choice between formats.
 
 use super::*;
 use recon::atomic_file::whole;
@@ -32,7 +32,7 @@ fn read_image(path: impl AsRef<Path>) -> Result<Image> {
     the_only_image(path.as_ref(), read_images(path.as_ref())?)
 }
 
-/// A folder that goes with this value.
+/// A folder that is removed with this value.
 pub(super) struct TempDir(PathBuf);
 
 impl TempDir {
@@ -71,11 +71,11 @@ pub(super) fn ramp(n: usize) -> Vec<Complex<f32>> {
 
 /// The file of that name among the data for tests, if those are on this machine.
 pub(crate) fn test_data(name: &str) -> Option<PathBuf> {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data");
+    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let dir = std::env::var_os("RECON_DATA_DIR").map_or(default, PathBuf::from);
     let path = dir.join(name);
     if !path.exists() {
-        // Straight to the stream: what a passing test prints by eprintln! is never shown.
+        // Written to the stream directly: the harness hides eprintln! of a test that passes.
         let _ = writeln!(std::io::stderr(), "skipped: {} is not there (set RECON_DATA_DIR)", path.display());
         return None;
     }
@@ -142,7 +142,7 @@ fn wrong_images_are_refused_by_every_writer() {
         let e = write_image(dir.path(name), &image).unwrap_err();
         assert!(e.kind() == ErrorKind::SizeMismatch && e.message().contains(name), "{e}");
         let e = write_image(dir.path(&format!("nowhere/{name}")), &Image::new([1, 1, 1], 1, ramp(1)).unwrap());
-        assert_eq!(e.unwrap_err().kind(), ErrorKind::Io);
+        assert_eq!(e.unwrap_err().kind(), ErrorKind::IO);
     }
     assert_eq!(dir.count(), 0);
 }

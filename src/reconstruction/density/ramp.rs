@@ -1,24 +1,23 @@
-//! The ramp |k|^(d-1), and on which trajectories it is the density compensation.
+//! Ramp weights |k|^(d-1), and the test whether they are the density compensation of a trajectory.
 //!
-//! It is where samples lie evenly along lines through the centre, or along spirals whose radius grows evenly: there are
-//! then as many samples in every shell of radii, however few the spokes. Both are seen from the coordinates alone, in
-//! their order of acquisition: neighbours differ in radius by the same step, and the number of samples within |k| grows
-//! in proportion to |k|.
+//! They are where samples lie evenly along lines through the centre, or along spirals whose radius grows evenly: every
+//! shell of radii then has as many samples, however few the spokes. Both are recognised from the coordinates in their
+//! order of acquisition: neighbours differ in radius by the same step, and the number of samples within |k| grows in
+//! proportion to |k|.
 
 use crate::base::error::{bail, try_collect, try_reserve, try_vec, Result};
 use crate::base::real::Real;
 
-/// Coordinates as small as this are zero but for rounding, and those as close to one another the same.
+/// Smaller coordinates are taken for zero, and coordinates with a smaller distance are taken for equal.
 const ROUNDING: f64 = 1e-6;
 /// The most partitions of a stack that are looked for.
 const MOST_PARTITIONS: usize = 4096;
-/// How far the radius within which a share of the samples lies may be from that share of the reach: of the reach, or,
-/// near the centre, where images have their energy, of the Nyquist distance. PROPELLER blades of 8 lines are 1.2
-/// Nyquist distances off, spirals with a density exponent of 1.05 0.9 (8 % error), spokes of a gradient that is late by
-/// a sample 0.5 samples.
+/// A fraction of the samples should lie within the same fraction of the reach. The radius may differ by `FAR` of the
+/// reach, and near the centre, where images have their energy, by `NEAR` of the Nyquist distance. PROPELLER blades and
+/// spirals of variable density differ by more; spokes with a gradient delay of one sample pass.
 const FAR: f64 = 0.06;
 const NEAR: f64 = 0.25;
-/// Where the centre ends, in Nyquist distances, or at half of the reach.
+/// The end of the centre in Nyquist distances, at most half of the reach.
 const CENTRE: f64 = 12.0;
 
 /// |k|^(d-1), or in each partition of a stack |k| times the partition's share of k-space, up to a factor.
@@ -62,9 +61,9 @@ fn stack<T: Real>(k: &[&[T]], dims: &[usize], axes: &[usize]) -> Result<Option<V
 /// Radii of the samples in the order of acquisition.
 struct Readouts {
     radii: Vec<f64>,
-    /// By how much the radius changes from one sample to the next; none where it changes unevenly.
+    /// The change of the radius from one sample to the next; none where it is uneven.
     step: Option<f64>,
-    /// The distance between samples that the image's size asks for.
+    /// The distance between samples that the image's size requires.
     nyquist: f64,
 }
 
@@ -76,12 +75,12 @@ impl Readouts {
         Ok(Readouts { step: even_step(&radii)?, radii, nyquist: 1.0 / n as f64 })
     }
 
-    /// Where the samples of one group, numbered by `group`, lie; none unless all are spread evenly over the radii.
-    fn evenly(&self, groups: usize, group: impl Fn(usize) -> usize) -> Result<Option<Vec<Even>>> {
+    /// The samples of each group, numbered by `group`; none unless all groups are spread evenly over the radii.
+    fn evenly(&self, groups: usize, group: impl Fn(usize) -> usize) -> Result<Option<Vec<EvenRadii>>> {
         let Some(step) = self.step else { return Ok(None) };
         let shell = |r: f64| (r / step + 0.5) as usize;
         let shells = shell(self.radii.iter().copied().fold(0.0, f64::max)).saturating_add(1);
-        // There is a sample in each, if they are even.
+        // Even samples reach every shell.
         if shells.saturating_mul(groups) > self.radii.len().saturating_mul(4) {
             return Ok(None);
         }
@@ -94,7 +93,7 @@ impl Readouts {
         let each = counts.chunks_exact(shells).zip(nearness);
         let mut all = try_reserve(groups, "the density of samples")?;
         for (counts, nearness) in each {
-            let Some(even) = Even::of(counts, step, self.nyquist, nearness) else { return Ok(None) };
+            let Some(even) = EvenRadii::of(counts, step, self.nyquist, nearness) else { return Ok(None) };
             all.push(even);
         }
         Ok(Some(all))
@@ -115,7 +114,7 @@ impl Readouts {
     }
 
     fn ball(&self) -> Result<Option<Vec<f64>>> {
-        // k^2 is smooth in the centre: the sum along a line lacks nothing there.
+        // k^2 is smooth in the centre: the sum along a line needs no correction there.
         self.evenly(1, |_| 0)?.map(|_| self.weigh(|_, r| r * r)).transpose()
     }
 
@@ -125,9 +124,8 @@ impl Readouts {
     }
 }
 
-/// The step between the radii of neighbours, where at least half of them have the same: shots begin with another, and
-/// lines that miss the centre a little have others there. Neighbours of the same radius, as when the first samples of
-/// all shots come first, say nothing.
+/// The step between the radii of neighbours, where at least half of them have the same. Steps differ between shots, and
+/// near the centre on lines that miss it a little. Neighbours of the same radius are left out.
 fn even_step(radii: &[f64]) -> Result<Option<f64>> {
     let steps = radii.windows(2).map(|r| (r[1] - r[0]).abs());
     let mut moves = try_collect(radii.len(), "the density weights", steps.filter(|&d| d > ROUNDING))?;
@@ -141,18 +139,18 @@ fn even_step(radii: &[f64]) -> Result<Option<f64>> {
 }
 
 /// Samples spread evenly over the radii.
-struct Even {
+struct EvenRadii {
     step: f64,
     /// Samples in an interval of radii of length 1.
     per_radius: f64,
-    /// What the nearest samples to the centre have of the whole correction there, see [`Even::ramp`].
+    /// The factor of the correction near the centre, see [`EvenRadii::ramp`].
     share: f64,
 }
 
-impl Even {
+impl EvenRadii {
     /// From the number of samples in shells of thickness `step` about the multiples of `step`, and the sum of 1 - |k| /
     /// step over the samples nearer than that; none if they are not even.
-    fn of(counts: &[u32], step: f64, nyquist: f64, nearness: f64) -> Option<Even> {
+    fn of(counts: &[u32], step: f64, nyquist: f64, nearness: f64) -> Option<EvenRadii> {
         let last = counts.iter().rposition(|&n| n > 0)?;
         let total: u64 = counts.iter().map(|&n| n as u64).sum();
         let reach = (last as f64 + 0.5) * step;
@@ -169,12 +167,12 @@ impl Even {
             }
         }
         let halves = per_radius * step;
-        Some(Even { step, per_radius, share: if nearness > 0.0 { 0.5 * halves / nearness } else { 0.0 } })
+        Some(EvenRadii { step, per_radius, share: if nearness > 0.0 { 0.5 * halves / nearness } else { 0.0 } })
     }
 
-    /// |k|, and near the centre what a sum over samples lacks of the integral: by Euler and Maclaurin the sum of |k| g
-    /// along half a line that begins at t steps from the centre lacks step^2 B(t) / 2 g(0), B(t) = t^2 - t + 1/6. Each
-    /// sample within a step gets its share of that.
+    /// The ramp |k|, corrected near the centre for the difference between sum and integral. By the Euler-Maclaurin
+    /// formula the sum of |k| g along half a line that begins at t steps from the centre is too small by
+    /// step^2 B(t) / 2 g(0), with B(t) = t^2 - t + 1/6. Each sample within a step gets its share of that.
     fn ramp(&self, r: f64) -> f64 {
         let t = r / self.step;
         if t >= 1.0 {
@@ -188,7 +186,7 @@ impl Even {
 struct Partitions {
     /// The partition of each sample.
     of_sample: Vec<u32>,
-    /// Half the distance between the planes on either side, for each; of the outermost, the distance to the only one.
+    /// For each, half the distance between its two neighbours; for the outermost, the distance to the one neighbour.
     thickness: Vec<f64>,
 }
 
@@ -241,7 +239,7 @@ mod tests {
             let even =
                 Readouts { step: Some(step), radii: line.clone(), nyquist: 0.1 }.evenly(1, |_| 0).unwrap().unwrap();
             let sum: f64 = line.iter().map(|&r| even[0].ramp(r) * g(r)).sum();
-            // What is left is of the fourth order in the step, and of the number of samples in a shell.
+            // The rest is of the fourth order in the step, and of the number of samples in a shell.
             assert!((sum * step / (2.0 * half) - 1.0).abs() < 0.01, "{t}: {}", sum * step);
         }
         let outwards: Vec<f64> = (0..40).map(|j| j as f64 * step).collect();

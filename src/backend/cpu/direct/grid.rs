@@ -1,9 +1,10 @@
 //! Direct sums between samples and a Cartesian grid of voxels.
 //!
-//! exp(i 2 pi k.r) is a product over axes, so the sums are matrix products: of what belongs to a sample and a position
-//! along x with what belongs to a sample and a line of voxels along x. Positions +u and -u about the middle of a line
-//! share their cosine and their sine: with C and S real and R complex, A = sum C R and B = sum S R, the voxel at +u is
-//! A + iB and that at -u is A - iB. The products are thus real by complex, two fused operations a sample and voxel.
+//! exp(i 2 pi k.r) is a product over axes, so the sums are matrix products: a factor for each sample and position along
+//! x, times a factor for each sample and line of voxels along x. Positions +u and -u about the middle of a line share
+//! their cosine and their sine: with C and S real and R complex, A = sum C R and B = sum S R, the voxel at +u is A + iB
+//! and the voxel at -u is A - iB. The products are thus real by complex, two fused operations for a sample and voxel.
+//! The crate gemm multiplies complex by complex, which is twice as much work.
 
 use super::super::simd::{Arith, Kernel, Level, Vector};
 use super::super::thread_pool::{Shared, Threads};
@@ -15,14 +16,14 @@ use num_complex::Complex;
 use std::array::from_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Samples whose tables are made at a time for sums to the image, and samples of one run of the inner product.
+/// Samples whose tables are computed at a time for sums to the image, and samples of one run of the inner product.
 const BLOCK: usize = 1024;
 const RUN: usize = 128;
-/// Samples whose tables one task makes.
+/// Samples whose tables one task computes.
 const TABLE: usize = 32;
 /// Voxels that are folded at a time for sums to samples.
 const FOLDED: usize = 1 << 19;
-/// Bytes of a line of the cache, to which scratch is aligned.
+/// Bytes of a cache line, to which scratch is aligned.
 const LINE: usize = 64;
 
 /// One axis of the grid: its voxels, the distance between two in the image, and the samples' coordinates along it.
@@ -63,7 +64,7 @@ impl<T: SimdReal> Axis<'_, T> {
     }
 }
 
-/// The axes in their roles: x, whose symmetry is used, and those of its lines. Axes of one voxel are left out.
+/// The axes in their roles: x, whose symmetry is used, then the axes of its lines. Axes of one voxel are left out.
 fn axes<'a, T: SimdReal>(k: &'a [Vec<T>], dims: [usize; 3]) -> [Axis<'a, T>; 3] {
     let one = Axis { n: 1, stride: 0, k: None };
     let mut axes = [one; 3];
@@ -76,25 +77,25 @@ fn axes<'a, T: SimdReal>(k: &'a [Vec<T>], dims: [usize; 3]) -> [Axis<'a, T>; 3] 
         stride *= n;
     }
     if used == 1 {
-        // Lines fill the vectors: a single axis is better many lines than one.
+        // Lines fill the vectors: a single axis is faster as many lines than as one.
         axes.swap(0, 1);
     }
     axes
 }
 
-/// The first `len` elements of a buffer from the beginning of a line of the cache on.
+/// `len` elements of a buffer, from its first cache line on.
 fn aligned<T: SimdReal>(buffer: &mut [T], len: usize) -> &mut [T] {
     let skip = buffer.as_ptr().align_offset(LINE);
     &mut buffer[skip..][..len]
 }
 
-/// Elements of [`scratch`].
+/// The elements of [`scratch`].
 pub fn scratch_len<T: SimdReal>(threads: usize, level: Level, samples: usize, dims: [usize; 3]) -> usize {
     let to_image = ToImage::<T>::new(level, &[], samples, dims).scratch(threads);
     to_image.max(ToSamples::<T>::new(level, &[], dims).scratch(threads)) + LINE / size_of::<T>()
 }
 
-/// Scratch for one sum at a time, whichever way.
+/// Scratch for one sum at a time, in either direction.
 pub fn scratch<T: SimdReal>(threads: &Threads, level: Level, samples: usize, dims: [usize; 3]) -> Result<Vec<T>> {
     try_vec(scratch_len::<T>(threads.count(), level, samples, dims), T::ZERO, "exact sums")
 }
@@ -103,21 +104,21 @@ fn whole_lines<T>(len: usize) -> usize {
     len.next_multiple_of(LINE / size_of::<T>())
 }
 
-/// No vector of doubles has more elements.
+/// The most elements of a vector of doubles.
 const MOST_LANES: usize = 8;
 
 /// cos and sin of 2 pi k r for the first few of `positions`.
 #[inline(always)]
 fn wave<V: Vector<f64>>(k: V, positions: [f64; MOST_LANES]) -> (V, V) {
     assert!(V::LANES <= MOST_LANES);
-    // SAFETY: there are as many positions as elements at least.
+    // SAFETY: there are at least as many positions as elements, as asserted.
     let positions = unsafe { V::load(positions.as_ptr()) };
     let ([cos], [sin]) = cos_sin(phases([k], [[positions]]));
     (cos, sin)
 }
 
-/// exp(i 2 pi k r) times `factor` for r = first, first + 1, ..., handed on as (index, reals, imaginaries): a few
-/// positions times steps of as many positions, each found in double precision.
+/// exp(i 2 pi k r) times `factor` for r = first, first + 1, ..., passed to `put` as (index, reals, imaginaries). They
+/// are products of the first few positions and of steps of as many positions, computed in double precision.
 #[inline(always)]
 fn along_axis<A: Arith, T: SimdReal>(
     k: f64,
@@ -142,12 +143,12 @@ fn along_axis<A: Arith, T: SimdReal>(
         for (i, first) in (start..count.min(start + lanes * lanes)).step_by(lanes).enumerate() {
             let (step_cos, step_sin) = (A::F64::splat(buffer[0][i]), A::F64::splat(buffer[1][i]));
             let mut out = [[0f64; MOST_LANES]; 2];
-            // SAFETY: as above.
+            // SAFETY: buffers are no shorter than a vector, as `wave` asserts.
             unsafe {
                 step_sin.fnma(sin, step_cos.mul(cos)).store(out[0].as_mut_ptr());
                 step_sin.fma(cos, step_cos.mul(sin)).store(out[1].as_mut_ptr());
             }
-            // Not `map`, which the compiler may leave a call, outside of what is compiled for the vector unit.
+            // Not `map`, which the compiler may leave a call to code that is not compiled for the vector unit.
             let mut rounded = [[T::ZERO; MOST_LANES]; 2];
             for (rounded, out) in rounded.iter_mut().zip(&out) {
                 for (rounded, out) in rounded.iter_mut().zip(out) {
@@ -165,7 +166,7 @@ fn along_axis<A: Arith, T: SimdReal>(
     }
 }
 
-/// Vectors of a register tile: more where the level has 32 registers.
+/// Whether register tiles have more vectors: where the level has 32 registers.
 #[inline(always)]
 fn wide_tiles<A: Arith>() -> bool {
     A::F32::LANES == 16
@@ -207,7 +208,7 @@ struct ToImage<'a, T> {
     block: usize,
     lengths: [usize; 3],
     panel: usize,
-    own: usize,
+    thread_len: usize,
 }
 
 impl<'a, T: SimdReal> ToImage<'a, T> {
@@ -222,16 +223,16 @@ impl<'a, T: SimdReal> ToImage<'a, T> {
         let block = BLOCK.min(samples);
         let lengths = [2 * x.half() * block, 2 * padded(y.n) * block, 2 * z.n * block].map(whole_lines::<T>);
         let panel = panel_vectors(level) * lanes;
-        let own = whole_lines::<T>(2 * panel * RUN) + whole_lines::<T>(4 * panel * x.half());
-        ToImage { axes: [x, y, z], block, lengths, panel, own }
+        let thread_len = whole_lines::<T>(2 * panel * RUN) + whole_lines::<T>(4 * panel * x.half());
+        ToImage { axes: [x, y, z], block, lengths, panel, thread_len }
     }
     fn scratch(&self, threads: usize) -> usize {
-        self.lengths.iter().sum::<usize>() + threads * self.own
+        self.lengths.iter().sum::<usize>() + threads * self.thread_len
     }
 }
 
-/// image(r) = sum_m values(m) exp(+i 2 pi k_m.r); any numbers when the watch says stop. `buffer` is what [`scratch`]
-/// makes.
+/// image(r) = sum_m values(m) exp(+i 2 pi k_m.r). The results are undefined when the watch says stop. `buffer` comes
+/// from [`scratch`].
 #[allow(clippy::too_many_arguments)]
 pub fn to_image<T: SimdReal>(
     threads: &Threads,
@@ -248,7 +249,7 @@ pub fn to_image<T: SimdReal>(
     let plan = ToImage::new(level, k, values.len(), dims);
     let shared = plan.lengths.iter().sum();
     let (tables, scratch) = aligned(buffer, plan.scratch(threads.count())).split_at_mut(shared);
-    let ToImage { axes: [x, y, z], block, lengths, panel, own } = plan;
+    let ToImage { axes: [x, y, z], block, lengths, panel, thread_len } = plan;
     let (out, scratch) = (Shared::new(image), Shared::new(scratch));
     let panels = y.n.div_ceil(panel);
     for first in (0..values.len()).step_by(block.max(1)) {
@@ -271,7 +272,7 @@ pub fn to_image<T: SimdReal>(
                     return;
                 }
                 // SAFETY: each thread that takes part has its own scratch.
-                let scratch = unsafe { scratch.part(*thread * own, own) };
+                let scratch = unsafe { scratch.part(*thread * thread_len, thread_len) };
                 let (start, at_z) = (task % panels * panel, task / panels);
                 let lines = panel.min(y.n - start);
                 let samples = values.len();
@@ -300,7 +301,7 @@ pub fn to_image<T: SimdReal>(
 }
 
 /// Tables of a block of samples: [groups of distances][samples][cos, sin of each distance of the group] of x,
-/// [samples][re, im][y] and [samples][z][re, im], the last times the sample's value and what moves x to its middle.
+/// [samples][re, im][y] and [samples][z][re, im], the last times the sample's value and the phase of the middle of x.
 struct ImageTables<'a, T> {
     x: Axis<'a, T>,
     y: Axis<'a, T>,
@@ -312,7 +313,7 @@ struct ImageTables<'a, T> {
     tables: &'a Shared<'a, T>,
 }
 
-/// Distances of a group that begins at `j`: three, or two where that leaves a better rest.
+/// Distances of a group that begins at `j`: three, or two where three would leave a single one.
 #[inline(always)]
 fn group(j: usize, half: usize) -> usize {
     match half - j {
@@ -339,7 +340,7 @@ impl<T: SimdReal> Kernel for ImageTables<'_, T> {
                     self.tables.part(self.lengths[0] + self.lengths[1] + 2 * z.n * m, 2 * z.n),
                 )
             };
-            // Where the next distance goes, and how many of its group are to come.
+            // Where the next distance goes, how many of its group follow, and the first of the next group.
             let (mut at, mut left, mut next) = (0, 0, 0);
             along_axis::<A, T>(x.k(sample), x.nearest(), x.half(), one, |_, re, im| {
                 for (re, im) in re.iter().zip(im) {
@@ -348,7 +349,7 @@ impl<T: SimdReal> Kernel for ImageTables<'_, T> {
                         at = 2 * (next * all + left * m);
                         next += left;
                     }
-                    // SAFETY: an element of this sample.
+                    // SAFETY: each task has its own samples, and these are elements of this sample.
                     unsafe {
                         self.tables.set(at, *re);
                         self.tables.set(at + 1, *im);
@@ -357,7 +358,7 @@ impl<T: SimdReal> Kernel for ImageTables<'_, T> {
                 }
             });
             let (re_y, im_y) = of_y.split_at_mut(padded);
-            // To the end of the last vector: sums beyond y go nowhere.
+            // To the end of the last vector: sums beyond y are not read.
             along_axis::<A, T>(y.k(sample), y.first(), padded, one, |j, re, im| {
                 re_y[j..][..re.len()].copy_from_slice(re);
                 im_y[j..][..im.len()].copy_from_slice(im);
@@ -387,7 +388,7 @@ struct ImagePanel<'a, T> {
     lengths: [usize; 3],
     tables: &'a [T],
     scratch: &'a mut [T],
-    /// To what the image holds.
+    /// Whether sums are added to what the image holds.
     add: bool,
     out: &'a Shared<'a, Complex<T>>,
 }
@@ -405,7 +406,7 @@ impl<T: SimdReal> Kernel for ImagePanel<'_, T> {
 }
 
 impl<T: SimdReal> ImagePanel<'_, T> {
-    /// With `P` vectors of lines, real and imaginary parts making `W`.
+    /// With `P` vectors of lines: `W` of real and imaginary parts.
     #[inline(always)]
     fn sum<V: Vector<T>, const P: usize, const W: usize>(self) {
         let half = self.x.half();
@@ -471,12 +472,12 @@ impl<T: SimdReal> ImagePanel<'_, T> {
     }
 }
 
-/// Turns the sums A and B of one distance, [A_re, A_im, B_re, B_im] of `P` vectors of lines each, into the voxels A +
-/// iB and A - iB of the lines.
+/// Turns the sums A and B of one distance, [A_re, A_im, B_re, B_im] of `P` vectors of lines each, into the voxels
+/// A + iB and A - iB of the lines.
 #[inline(always)]
 fn unfold<T: SimdReal, V: Vector<T>, const P: usize>(sums: &mut [T]) {
     assert_eq!(sums.len(), 4 * P * V::LANES);
-    // SAFETY: the assert.
+    // SAFETY: `sums` has 4 P vectors, as asserted.
     unsafe {
         let start = sums.as_mut_ptr();
         let at = |i: usize| start.add(i * V::LANES);
@@ -506,7 +507,7 @@ fn multiply<T: SimdReal, V: Vector<T>, const W: usize, const N: usize>(
     let samples = table.len() / N;
     assert!(table.len() == samples * N && right.len() == samples * width && sums.len() == N * width);
     let mut total = [[V::splat(T::ZERO); W]; N];
-    // SAFETY: every access is within what the assert measured.
+    // SAFETY: every access is within the lengths asserted.
     unsafe {
         for m in 0..samples {
             let (table, right) = (table.as_ptr().add(m * N), right.as_ptr().add(m * width));
@@ -537,7 +538,7 @@ struct ToSamples<'a, T> {
     part: usize,
     of_task: usize,
     folded_len: usize,
-    own: usize,
+    thread_len: usize,
 }
 
 impl<'a, T: SimdReal> ToSamples<'a, T> {
@@ -548,15 +549,16 @@ impl<'a, T: SimdReal> ToSamples<'a, T> {
         let part = (FOLDED / (2 * x.half() * tile)).clamp(1, (y.n * z.n).div_ceil(tile)) * tile;
         let of_task = PANELS * PANEL_VECTORS * lanes::<T>(level);
         let folded_len = whole_lines::<T>(part / tile * tile_len);
-        let own = whole_lines::<T>(2 * of_task * (x.half() + y.n + z.n + 2));
-        ToSamples { axes: [x, y, z], tile, tile_len, part, of_task, folded_len, own }
+        let thread_len = whole_lines::<T>(2 * of_task * (x.half() + y.n + z.n + 2));
+        ToSamples { axes: [x, y, z], tile, tile_len, part, of_task, folded_len, thread_len }
     }
     fn scratch(&self, threads: usize) -> usize {
-        self.folded_len + threads * self.own
+        self.folded_len + threads * self.thread_len
     }
 }
 
-/// values(m) = sum_r image(r) exp(-i 2 pi k_m.r), likewise.
+/// values(m) = sum_r image(r) exp(-i 2 pi k_m.r). The results are undefined when the watch says stop. `buffer` comes
+/// from [`scratch`].
 #[allow(clippy::too_many_arguments)]
 pub fn to_samples<T: SimdReal>(
     threads: &Threads,
@@ -572,7 +574,7 @@ pub fn to_samples<T: SimdReal>(
     assert_eq!(image.len(), dims.iter().product::<usize>());
     let plan = ToSamples::new(level, k, dims);
     let (folded, scratch) = aligned(buffer, plan.scratch(threads.count())).split_at_mut(plan.folded_len);
-    let ToSamples { axes: [x, y, z], tile, tile_len, part, of_task, own, .. } = plan;
+    let ToSamples { axes: [x, y, z], tile, tile_len, part, of_task, thread_len, .. } = plan;
     let lines = y.n * z.n;
     let (total, out, scratch) = (values.len(), Shared::new(values), Shared::new(scratch));
     for first in (0..lines).step_by(part) {
@@ -599,7 +601,7 @@ pub fn to_samples<T: SimdReal>(
                 let samples = task * of_task..((task + 1) * of_task).min(total);
                 // SAFETY: each task has its own samples, each thread that takes part its own scratch.
                 let (out, scratch) =
-                    unsafe { (out.part(samples.start, samples.len()), scratch.part(*thread * own, own)) };
+                    unsafe { (out.part(samples.start, samples.len()), scratch.part(*thread * thread_len, thread_len)) };
                 let (lines, add) = (lines.clone(), first > 0);
                 level.run(SampleSums { x, y, z, lines, folded, first: samples.start, scratch, add, out });
             },
@@ -650,7 +652,7 @@ struct SampleSums<'a, T> {
     folded: &'a [T],
     first: usize,
     scratch: &'a mut [T],
-    /// To what the samples hold.
+    /// Whether sums are added to what the samples hold.
     add: bool,
     out: &'a mut [Complex<T>],
 }
@@ -675,7 +677,7 @@ impl<T: SimdReal> SampleSums<'_, T> {
         let width = PANEL_VECTORS * T::V::<A>::LANES;
         let half = x.half();
         let at_z = self.lines.start / y.n..(self.lines.end - 1) / y.n + 1;
-        // Tables of a panel: [index][re, im][samples], for x, y and z; then the sums of a line of lines, and of all.
+        // Tables of a panel: [index][re, im][samples], for x, y and z; then the sums of the lines at one z, and of all.
         let panels = self.out.len().div_ceil(width);
         let panel_len = 2 * width * (half + y.n + z.n + 2);
         for (i, panel) in self.scratch.chunks_exact_mut(panel_len).take(panels).enumerate() {
@@ -684,7 +686,7 @@ impl<T: SimdReal> SampleSums<'_, T> {
             let (of_z, sums) = rest.split_at_mut(2 * width * z.n);
             sums.fill(T::ZERO);
             for lane in 0..width {
-                // Beyond the last sample, the last again.
+                // The last sample fills up the last panel.
                 let sample = self.first + (i * width + lane).min(self.out.len() - 1);
                 let one = Complex::new(1.0, 0.0);
                 let mut moved = one;
@@ -739,14 +741,14 @@ fn put_lane<T: SimdReal>(table: &mut [T], width: usize, lane: usize, re: &[T], i
     }
 }
 
-/// SimdReal and imaginary parts of a panel.
+/// Real and imaginary parts of a panel.
 type Parts<V> = [[V; PANEL_VECTORS]; 2];
 
 /// # Safety
 /// `from` must be as long as the parts of a panel.
 #[inline(always)]
 unsafe fn load<T: SimdReal, V: Vector<T>>(from: &[T]) -> Parts<V> {
-    // SAFETY: long enough by the caller's promise.
+    // SAFETY: the caller promises the parts of a panel.
     from_fn(|part| from_fn(|p| unsafe { V::load(from.as_ptr().add((part * PANEL_VECTORS + p) * V::LANES)) }))
 }
 
@@ -758,7 +760,7 @@ fn multiply_folded<T: SimdReal, V: Vector<T>, const R: usize>(table: &[T], folde
     assert!(table.len() == half * 2 * width && folded.len() == half * 4 * R);
     let mut sums = [[[V::splat(T::ZERO); PANEL_VECTORS]; 2]; R];
     for u in 0..half {
-        // SAFETY: every access is within what the assert measured.
+        // SAFETY: every access is within the lengths asserted.
         unsafe {
             let folded = folded.as_ptr().add(u * 4 * R);
             for part in 0..2 {

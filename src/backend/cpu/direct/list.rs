@@ -9,16 +9,16 @@ use crate::base::interrupt::Watch;
 use num_complex::Complex;
 use std::array::from_fn;
 
-/// Points whose sums one task makes, and points whose coordinates and values stay in the first cache meanwhile.
+/// Points whose sums one task computes, and points whose coordinates and values stay in the first cache meanwhile.
 const TO: usize = 192;
 const FROM: usize = 256;
-/// Such blocks after which a task looks whether it is to end: about a millisecond, and a list can be as long as it
-/// likes.
-const LOOK: usize = 16;
+/// Blocks of `FROM` points after which a task looks whether it is to end, since lists may be long.
+const BLOCKS_BETWEEN_CHECKS: usize = 16;
 /// Vectors of sums that share the loads of a point's coordinates and value.
 const GROUP: usize = 3;
 
-/// out(a) = sum_b values(b) exp(+-i 2 pi p_a.p_b), for any points a and b; any numbers when the watch says stop.
+/// out(a) = sum_b values(b) exp(+-i 2 pi p_a.p_b), for any points a and b. The results are undefined when the watch
+/// says stop.
 #[allow(clippy::too_many_arguments)]
 pub fn sum<T: SimdReal>(
     threads: &Threads,
@@ -80,14 +80,14 @@ impl<T: SimdReal> Sum<'_, T> {
         let mut total = [[0f64; TO]; 2];
         let step = GROUP * T::V::<A>::LANES;
         for start in (0..self.values.len()).step_by(FROM) {
-            if start % (LOOK * FROM) == 0 && self.watch.stopped() {
+            if start % (BLOCKS_BETWEEN_CHECKS * FROM) == 0 && self.watch.stopped() {
                 return;
             }
             let block = start..(start + FROM).min(self.values.len());
             let values = &self.values[block.clone()];
             let from: [&[T]; D] = from_fn(|axis| &self.from[axis][block.clone()]);
             for first in (0..self.out.len()).step_by(step) {
-                // SAFETY: a group ends within TO points, of which the number in a group is a divisor.
+                // SAFETY: a slice of GROUP vectors holds vector i; it ends within TO, a multiple of a group.
                 let p = to.each_ref().map(|axis| {
                     from_fn(|i| unsafe { T::V::<A>::load(axis[first..first + step][i * T::V::<A>::LANES..].as_ptr()) })
                 });
@@ -96,7 +96,7 @@ impl<T: SimdReal> Sum<'_, T> {
                     for (total, sum) in total[first..first + step].chunks_exact_mut(T::V::<A>::LANES).zip(sums) {
                         let mut lanes = [T::ZERO; 16];
                         assert!(T::V::<A>::LANES <= lanes.len());
-                        // SAFETY: no vector has more lanes.
+                        // SAFETY: a vector fits into `lanes`, as asserted.
                         unsafe { sum.store(lanes.as_mut_ptr()) };
                         for (total, lane) in total.iter_mut().zip(lanes) {
                             *total += lane.wide();
@@ -111,7 +111,7 @@ impl<T: SimdReal> Sum<'_, T> {
     }
 }
 
-/// SimdReal and imaginary parts of the sums over a block of points, at the points `p`.
+/// Real and imaginary parts of the sums over a block of points, at the points `p`.
 #[inline(always)]
 fn block_sums<T: SimdReal, V: Vector<T>, const D: usize>(
     from: [&[T]; D],
@@ -120,7 +120,7 @@ fn block_sums<T: SimdReal, V: Vector<T>, const D: usize>(
 ) -> [[V; GROUP]; 2] {
     let mut sums = [[V::splat(T::ZERO); GROUP]; 2];
     let from = from.map(|axis| &axis[..values.len()]);
-    // The phases of a point are found while the one before is summed: more operations for the processor to choose from.
+    // The phases of a point are computed while the point before is summed: more independent operations.
     let mut next = phases(from.map(|axis| V::splat(axis[0])), p);
     for (b, value) in values.iter().enumerate() {
         let current = next;

@@ -4,15 +4,15 @@ use super::super::simd::Vector;
 use crate::backend::cpu::simd::SimdReal;
 use std::array::from_fn;
 
-// sin(2 pi r) = r P(r^2) and cos(2 pi r) = Q(r^2) for |r| <= 1/4: the coefficients of P and Q, the lowest first.
-// They minimise the largest error (Remez's exchange in 50 digits), and are rounded to the precision one by one from the
-// lowest, those after it being found anew each time; Q(0) = 1 is kept. What is left is an error of 8e-9 and 1e-9 in
-// f32, 1e-16 and 7e-18 in f64, which the arithmetic's exceeds.
+// sin(2 pi r) = r P(r^2) and cos(2 pi r) = Q(r^2) for |r| <= 1/4: the coefficients of P and Q, the lowest first. They
+// minimise the largest error (Remez's exchange in 50 digits). They are rounded to the precision one by one from the
+// lowest, and the coefficients after it are fitted anew each time; Q(0) = 1 is kept. Their error is below the rounding
+// of the arithmetic (the tests bound the sum of both).
 const SIN_F32: [f64; 5] =
     [6.283185005187988, -41.341617584228516, 81.59864807128906, -76.49604797363281, 39.13410949707031];
 const COS_F32: [f64; 6] =
     [1.0, -19.739208221435547, 64.93928527832031, -85.4503402709961, 60.079044342041016, -24.53900718688965];
-// Near 2 pi, and not it.
+// The first is near 2 pi and must stay as fitted.
 #[allow(clippy::approx_constant)]
 const SIN_F64: [f64; 8] = [
     6.28318530717958,
@@ -36,18 +36,18 @@ const COS_F64: [f64; 9] = [
     0.2717932798932563,
 ];
 
-/// Phases in turns less half turns: of the latter only whether they are odd counts.
+/// Phases in turns, less whole half turns. Of the number of half turns only its parity matters.
 #[derive(Clone, Copy)]
 pub struct Phases<V, const N: usize> {
     rest: [V; N],
     halves: [V; N],
 }
 
-/// q.p for a group of p. The rounding error of each product, which grows with its whole turns, is kept. Products must
-/// stay below a quarter of 1 / epsilon.
+/// q.p for a group of p. The rounding error of each product, which grows with its whole turns, is added back. Products
+/// must stay below a quarter of 1 / epsilon.
 #[inline(always)]
 pub fn phases<T: SimdReal, V: Vector<T>, const D: usize, const N: usize>(q: [V; D], p: [[V; N]; D]) -> Phases<V, N> {
-    // Added to a number, these leave no room for less than one, or than one half: what rounds it.
+    // To add and subtract one of these rounds a number to whole, or to half, turns.
     let whole = V::splat(T::of(1.5 / T::EPSILON));
     let half = V::splat(T::of(0.75 / T::EPSILON));
     let mut turns = [V::splat(T::ZERO); N];
@@ -56,7 +56,7 @@ pub fn phases<T: SimdReal, V: Vector<T>, const D: usize, const N: usize>(q: [V; 
         let fraction: [V; N] = from_fn(|i| q[axis].product_less(p[axis][i], rounded[i]));
         turns = if axis == 0 { fraction } else { from_fn(|i| turns[i].add(fraction[i])) };
     }
-    // The last axis takes off the half turns of all.
+    // With the last axis, the half turns of the sum are subtracted.
     let (q, p) = (q[D - 1], p[D - 1]);
     let last: [V; N] = if D == 1 { from_fn(|i| q.mul(p[i])) } else { from_fn(|i| q.fma(p[i], turns[i])) };
     let halves: [V; N] = from_fn(|i| last[i].add(half));
@@ -98,7 +98,7 @@ mod tests {
         let mut largest = 0f64;
         for (q, p) in points {
             let (cos, sin) = cos_sin(phases(q.map(V::splat), p.map(|p| [V::splat(p)])));
-            // The fractions of f64 products, and what f64 loses of them.
+            // The fractions of the f64 products, and the products' rounding errors.
             let turns: f64 = (0..D)
                 .map(|a| {
                     let (q, p) = (q[a].wide(), p[a].wide());

@@ -1,10 +1,10 @@
-//! Transforms of lines of any length, a few lines at a time, in double precision. The engine's own grids have lengths
-//! that are products of 2, 3, 5 and 7; images that come from outside have any.
+//! Transforms of lines of any length, a few lines at a time, in double precision. The grids of plans have lengths that
+//! are products of 2, 3, 5 and 7; images of files have any length.
 //!
 //! Other lengths are convolutions with a chirp (Bluestein, IEEE Trans. Audio Electroacoust. 18, 1970): with
 //! c(j) = exp(i pi j^2 / n), X(f) = conj(c(f)) sum over m of [x(m) conj(c(m))] c(f - m).
 //!
-//! rustfft has all lengths too, but it ends the process where memory runs out.
+//! Why not rustfft, which has all lengths too: it ends the process where memory runs out.
 
 use super::lanes::{LaneFft, LanesOf, Lines, Side, Transform, TABLES};
 use crate::backend::cpu::memory::Aligned;
@@ -18,11 +18,11 @@ use std::marker::PhantomData;
 /// The transform of lines of one length.
 pub struct LineFft {
     n: usize,
-    lines: Smooth,
+    lines: SmoothFft,
     chirp: Option<Chirp>,
 }
 
-/// What lines of another length are convolved with.
+/// The chirp that lines of other lengths are convolved with.
 struct Chirp {
     /// c(j) for j < n.
     chirp: Vec<Complex<f64>>,
@@ -40,11 +40,11 @@ impl LineFft {
     pub fn new(level: Level, n: usize) -> Result<LineFft> {
         assert!((1..=1 << 24).contains(&n), "a line of {n} points");
         if is_product_of_small_primes(n) {
-            return Ok(LineFft { n, lines: Smooth::new(level, n)?, chirp: None });
+            return Ok(LineFft { n, lines: SmoothFft::new(level, n)?, chirp: None });
         }
         let length = next_fast_size(2 * n - 1);
-        let mut lines = Smooth::new(level, length)?;
-        // The angle's period is 2n, so that it is exact where j^2 is not.
+        let mut lines = SmoothFft::new(level, length)?;
+        // j^2 modulo the period 2n: the angle stays exact for large j.
         let point = |j: usize| Complex::from_polar(1.0, PI * (j * j % (2 * n)) as f64 / n as f64);
         let chirp: Vec<Complex<f64>> = try_collect(n, TABLES, (0..n).map(point))?;
         let mut spectrum = try_vec(length, Complex::default(), TABLES)?;
@@ -87,7 +87,7 @@ impl LineFft {
 }
 
 /// The transform of lines whose length is a product of 2, 3, 5 and 7.
-struct Smooth {
+struct SmoothFft {
     level: Level,
     lanes: usize,
     fft: LaneFft<f64>,
@@ -95,12 +95,12 @@ struct Smooth {
     buffer: Aligned<f64>,
 }
 
-impl Smooth {
-    fn new(level: Level, n: usize) -> Result<Smooth> {
+impl SmoothFft {
+    fn new(level: Level, n: usize) -> Result<SmoothFft> {
         let lanes = level.run(LanesOf(PhantomData::<f64>));
         let fft = LaneFft::new(n)?;
         let buffer = Aligned::zeros(fft.buffer_len(lanes), "lines of the FFT")?;
-        Ok(Smooth { level, lanes, whole: fft.whole()?, fft, buffer })
+        Ok(SmoothFft { level, lanes, whole: fft.whole()?, fft, buffer })
     }
 
     fn run(&mut self, inverse: bool, lines: &mut [Complex<f64>]) {
@@ -110,7 +110,7 @@ impl Smooth {
         let at = Lines { address: lines.as_mut_ptr(), along: 1, across: n, count };
         let (from, to) = ((at, &self.whole), (at, &self.whole));
         let transform = Transform { fft: &self.fft, inverse, from, to, buffer: &mut self.buffer };
-        // SAFETY: the lines lie inside the slice, which is this call's alone; all are loaded before one is stored.
+        // SAFETY: the lines lie inside the slice, mutably borrowed here; all are loaded before one is stored.
         unsafe { self.level.run(transform.kernel()) };
     }
 }
@@ -120,7 +120,6 @@ mod tests {
     use super::*;
     use rustfft::FftPlanner;
 
-    /// Against another library, which is itself checked against sums.
     #[test]
     fn all_lengths_agree_with_rustfft() {
         let mut state = 0x13_0007u64;

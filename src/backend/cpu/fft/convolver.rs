@@ -1,8 +1,8 @@
 //! Convolution of an image with a Hermitian kernel through its real spectrum on the doubled grid.
 //!
-//! The x axis is transformed for the whole image; then, for a vector's lanes of columns of the spectrum at a time, y
-//! and z up, the product, and z and y down again, all in one thread's memory: the doubled grid as a whole is never
-//! stored.
+//! The x axis is transformed for the whole image. Then a task takes as many columns of the spectrum as a vector has
+//! lanes: it transforms y and z, multiplies, and transforms z and y back, all in one thread's memory. The doubled grid
+//! as a whole is never stored.
 
 use super::lanes::{load, store, LanesOf, Lines, Transform};
 use super::{rows, Axis};
@@ -33,8 +33,8 @@ pub struct Convolver<T> {
 struct Work<T> {
     /// Lines before and after the product with the spectrum.
     lines: [Aligned<T>; 2],
-    /// A block with y transformed: cells (real, then imaginary parts of all lanes) of [y][z], a row of z being a cell
-    /// longer than the image so that neighbours in y do not meet in the same cache sets. Unused in 2D.
+    /// A block with y transformed: cells (real, then imaginary parts of all lanes) of [y][z]. A row of z is a cell
+    /// longer than the image, so that neighbours in y do not share cache sets. Unused in 2D.
     block: Aligned<T>,
 }
 
@@ -75,7 +75,7 @@ impl<T: SimdReal> Convolver<T> {
         let sizes = Sizes::new(dims, lanes)?;
         let axis = |a: usize| {
             let n = *dims.get(a).unwrap_or(&1);
-            // A kernel does not care where the image lies on the grid.
+            // The convolution is the same wherever the image lies on the grid.
             Axis::new(n, grid[a], 0, try_vec(n, T::ONE, "an axis of the doubled grid")?)
         };
         let axes = [axis(0)?, axis(1)?, axis(2)?];
@@ -108,7 +108,7 @@ impl<T: SimdReal> Convolver<T> {
         self.axes.iter().map(|a| a.grid).product()
     }
 
-    /// Where grid point (0, y, z) and its neighbours of one block are in the spectrum.
+    /// The place in the spectrum of the grid points of a block at y and z.
     fn place(&self, block: usize, y: usize, z: usize) -> usize {
         ((block * self.axes[1].grid + y) * self.axes[2].grid + z) * self.lanes
     }
@@ -160,7 +160,7 @@ impl<T: SimdReal> Convolver<T> {
             for (iy, gy) in cells(1) {
                 let to = &mut grid[(gz * y.grid + gy) * x.n..][..x.n];
                 to.copy_from_slice(&q[(iz * y.n + iy) * x.n..][..x.n]);
-                // For the other half: the kernel at -x is the conjugate of that at x, and transforms to the conjugate.
+                // Doubled for the half that is not stored: the kernel at -x is the conjugate of the kernel at x.
                 to[1..].iter_mut().for_each(|q| *q = *q + *q);
             }
         }
@@ -201,8 +201,7 @@ impl<T: SimdReal> Convolver<T> {
                 let from = (rows(&grid, first * x.n, x.n, count, x.n), &x.image);
                 let address: *mut Complex<T> = transformed.as_mut_ptr().cast();
                 let to = (Lines { address, along: 1, across: x.grid, count }, &x.whole);
-                // SAFETY: each task has its own rows of the grid; `transformed` has room for the lanes' lines of any
-                // axis.
+                // SAFETY: each task has its own rows of the grid; `transformed` has room for lines of any axis.
                 unsafe { self.level.run(Transform { fft: &x.fft, inverse: false, from, to, buffer }.kernel()) };
                 for (line, values) in transformed.chunks_exact(2 * x.grid).take(count).enumerate() {
                     let (iy, iz) = ((first + line) % y.grid, (first + line) / y.grid);
@@ -241,7 +240,7 @@ impl<T: SimdReal> Convolver<T> {
             || self.work(),
             |work, block| {
                 let (first, count) = block_of(block);
-                // Only read: a transform never writes to where it loads from.
+                // Only read: a transform never writes to the lines that it loads.
                 let address = input[first * x.n..(first + count) * x.n].as_ptr().cast_mut();
                 let from = (Lines { address, along: 1, across: x.n, count }, &x.image);
                 let to = (rows(&transformed, first * width, width, count, x.grid), &x.whole);
@@ -292,7 +291,7 @@ impl<T: SimdReal> Convolver<T> {
 struct Columns<'a, T> {
     convolver: &'a Convolver<T>,
     block: usize,
-    /// The columns of row 0; [z][y] rows, which this task has for itself.
+    /// The columns of row 0 of [z][y] rows. No other task uses these columns.
     columns: Lines<T>,
     work: &'a mut Work<T>,
 }
@@ -308,7 +307,7 @@ impl<T: SimdReal> Kernel for Columns<'_, T> {
         let lines = work.lines[0].as_mut_ptr();
         let plane = |iz: usize| Lines { address: columns.address.wrapping_add(iz * y.n * columns.along), ..columns };
         if z.grid == 1 {
-            // SAFETY: buffers have the sizes of `Sizes`; the columns are this task's.
+            // SAFETY: buffers have the sizes of `Sizes`; no other task uses these columns.
             unsafe {
                 load::<T, A>(plane(0), &y.image, false, lines);
                 y.fft.run::<A>(lines);
@@ -321,7 +320,8 @@ impl<T: SimdReal> Kernel for Columns<'_, T> {
         }
         let middle = work.block.as_mut_ptr();
         let at = |iy: usize, iz: usize| (iy * (z.n + 1) + iz) * cell;
-        // SAFETY: as above; `at` stays inside the block for iy below y.grid and iz below z.n.
+        // SAFETY: buffers have the sizes of `Sizes`, no other task uses these columns, and `at` stays inside the block
+        // for iy below y.grid and iz below z.n.
         unsafe {
             for iz in 0..z.n {
                 load::<T, A>(plane(iz), &y.image, false, lines);
@@ -347,7 +347,7 @@ impl<T: SimdReal> Kernel for Columns<'_, T> {
                     copy::<T, A>(product.add(iz * cell), middle.add(at(iy, iz)));
                 }
             }
-            // SimdReal and imaginary parts have been exchanged since the product, and are so until the store.
+            // Real and imaginary parts are exchanged from the product to the store.
             for iz in 0..z.n {
                 for (iy, &place) in y.whole.positions().iter().enumerate() {
                     copy::<T, A>(middle.add(at(iy, iz)), lines.add(place as usize * cell));
@@ -360,8 +360,8 @@ impl<T: SimdReal> Kernel for Columns<'_, T> {
 }
 
 impl<T: SimdReal> Columns<'_, T> {
-    /// The transformed line times the spectrum from `place` on, in the order of the next transform and, as that is the
-    /// inverse one, with real and imaginary parts exchanged.
+    /// The transformed line times the spectrum from `place` on, in the order of the next transform. As that is the
+    /// inverse one, real and imaginary parts are exchanged.
     ///
     /// # Safety
     /// Both buffers must hold the axis' lines, and the spectrum its grid from `place` on.
@@ -370,7 +370,7 @@ impl<T: SimdReal> Columns<'_, T> {
         let lanes = T::V::<A>::LANES;
         let spectrum = c.spectrum[place..place + axis.grid * lanes].as_ptr();
         for (i, &to) in axis.whole.positions().iter().enumerate() {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller promises buffers that hold the axis' lines.
             unsafe {
                 let factor = T::V::<A>::load(spectrum.add(i * lanes));
                 let from = lines.add(i * 2 * lanes);
@@ -385,11 +385,11 @@ impl<T: SimdReal> Columns<'_, T> {
 /// Copies a cell: two vectors.
 ///
 /// # Safety
-/// `from` must be readable and `to` writable.
+/// Two vectors must be readable at `from` and writable at `to`.
 #[inline(always)]
 unsafe fn copy<T: SimdReal, A: Arith>(from: *const T, to: *mut T) {
     let lanes = T::V::<A>::LANES;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises two readable and two writable vectors.
     unsafe {
         let (re, im) = (T::V::<A>::load(from), T::V::<A>::load(from.add(lanes)));
         re.store(to);

@@ -1,10 +1,11 @@
-//! One-dimensional FFTs of many lines side by side: every lane of a vector is a line of its own.
+//! One-dimensional FFTs of many lines at once: every lane of a vector holds another line. (rustfft transforms one line
+//! at a time, see mod.rs.)
 //!
 //! A buffer holds, for each of the n points of a line, a vector of real and a vector of imaginary parts. Lines are
-//! loaded in the order in which decimation in time wants them (so no point moves twice), transformed in place in stages
-//! of radix 2 to 8, and stored in natural order. Points that are zero are not read and points that nobody wants are not
-//! written: a [`Side`] says which of them a line in memory has. Lines may be neighbouring columns of an array or rows
-//! of it; the latter are transposed in registers on the way.
+//! loaded in the order of decimation in time (so no point moves twice), transformed in place in stages of radix 2 to 8,
+//! and stored in natural order. Zero points are not read, and cropped points are not written: a [`Side`] says which
+//! points a line in memory has. Lines may be neighbouring columns of an array or rows of it; rows are transposed in
+//! registers.
 
 use crate::backend::cpu::simd::SimdReal;
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, Vector};
@@ -15,8 +16,8 @@ use std::f64::consts::{FRAC_1_SQRT_2, TAU};
 /// For the message when there is no memory.
 pub const TABLES: &str = "the tables of an FFT";
 
-/// The widest radix.
-const MOST: usize = 8;
+/// The largest radix.
+const MAX_RADIX: usize = 8;
 /// The most lanes that a vector has.
 const MOST_LANES: usize = 16;
 
@@ -24,13 +25,13 @@ const MOST_LANES: usize = 16;
 pub struct LaneFft<T> {
     n: usize,
     stages: Vec<Stage<T>>,
-    /// Where in the buffer each point of the input goes.
+    /// The place in the buffer of each point of the input.
     position: Vec<u32>,
 }
 
 struct Stage<T> {
     radix: usize,
-    /// Length of the transforms that the stages before have made.
+    /// Length of the transforms of the stages before.
     len: usize,
     /// exp(-i 2 pi j q / (len radix)) for j below len and q from 1 to radix - 1.
     twiddles: Vec<Complex<T>>,
@@ -46,7 +47,7 @@ pub struct Side<T> {
     position: Vec<u32>,
     /// The places of points that memory does not have: zeros.
     empty: Vec<u32>,
-    /// What each element is multiplied by.
+    /// The factor of each element.
     factor: Vec<T>,
 }
 
@@ -67,12 +68,12 @@ impl<T> Side<T> {
     }
 }
 
-/// Up to a vector's lanes of lines in memory.
+/// Lines in memory, at most as many as a vector has lanes.
 #[derive(Clone, Copy)]
 pub struct Lines<T> {
     /// The first element of the first line.
     pub address: *mut Complex<T>,
-    /// From an element of a line to the next, and from a line to the next. One of the two is 1.
+    /// Strides from an element of a line to the next, and from a line to the next. One of the two is 1.
     pub along: usize,
     pub across: usize,
     /// Lines, at most as many as lanes.
@@ -92,7 +93,7 @@ impl<T: SimdReal> LaneFft<T> {
         }
         assert!(rest.is_power_of_two(), "{n} is not a product of 2, 3, 5 and 7");
         while rest > 1 {
-            // Eights, and fours or a two for what is left of them.
+            // Eights as far as possible, then fours or a two.
             let radix = match rest {
                 2 | 4 | 8 => rest,
                 16 => 4,
@@ -133,9 +134,9 @@ impl<T: SimdReal> LaneFft<T> {
         let point = try_collect(factor.len(), TABLES, points.map(|p| p as u32))?;
         assert!(point.len() == factor.len() && point.iter().all(|&p| (p as usize) < self.n));
         let position = try_collect(point.len(), TABLES, point.iter().map(|&p| self.position[p as usize]))?;
-        let mut there = try_vec(self.n, false, TABLES)?;
-        position.iter().for_each(|&p| there[p as usize] = true);
-        let empty = (0..self.n).filter(|&p| !there[p]).map(|p| p as u32);
+        let mut present = try_vec(self.n, false, TABLES)?;
+        position.iter().for_each(|&p| present[p as usize] = true);
+        let empty = (0..self.n).filter(|&p| !present[p]).map(|p| p as u32);
         Ok(Side { empty: try_collect(self.n - point.len(), TABLES, empty)?, point, position, factor })
     }
 
@@ -151,7 +152,7 @@ impl<T: SimdReal> LaneFft<T> {
     #[inline(always)]
     pub unsafe fn run<A: Arith>(&self, buffer: *mut T) {
         for stage in &self.stages {
-            // SAFETY: the caller's promise; radices and lengths multiply to n.
+            // SAFETY: the caller promises a buffer of n points; radices multiply to n.
             unsafe {
                 match stage.radix {
                     2 => run_stage::<T, A, 2>(stage, self.n, buffer),
@@ -184,12 +185,12 @@ type Pair<V> = (V, V);
 unsafe fn run_stage<T: SimdReal, A: Arith, const R: usize>(stage: &Stage<T>, n: usize, buffer: *mut T) {
     let lanes = T::V::<A>::LANES;
     let step = stage.len * 2 * lanes;
-    let mut roots = [(T::V::<A>::splat(T::ZERO), T::V::<A>::splat(T::ZERO)); MOST];
+    let mut roots = [(T::V::<A>::splat(T::ZERO), T::V::<A>::splat(T::ZERO)); MAX_RADIX];
     for (pair, root) in roots.iter_mut().zip(&stage.roots) {
         *pair = (T::V::<A>::splat(root.re), T::V::<A>::splat(root.im));
     }
     for j in 0..stage.len {
-        let mut twiddles = [roots[0]; MOST];
+        let mut twiddles = [roots[0]; MAX_RADIX];
         for (pair, w) in twiddles[1..R].iter_mut().zip(&stage.twiddles[j * (R - 1)..]) {
             *pair = (T::V::<A>::splat(w.re), T::V::<A>::splat(w.im));
         }
@@ -236,7 +237,7 @@ fn add_turned<T, V: Vector<T>>(a: Pair<V>, b: Pair<V>) -> (Pair<V>, Pair<V>) {
 
 /// y(k) = sum_q x(q) exp(-i 2 pi k q / R).
 #[inline(always)]
-fn butterfly<T: SimdReal, V: Vector<T>, const R: usize>(x: [Pair<V>; R], roots: &[Pair<V>; MOST]) -> [Pair<V>; R] {
+fn butterfly<T: SimdReal, V: Vector<T>, const R: usize>(x: [Pair<V>; R], roots: &[Pair<V>; MAX_RADIX]) -> [Pair<V>; R] {
     let mut y = x;
     match R {
         2 => {
@@ -260,15 +261,15 @@ fn butterfly<T: SimdReal, V: Vector<T>, const R: usize>(x: [Pair<V>; R], roots: 
             y[1] = add(even[1], turned[1]);
             y[5] = subtract(even[1], turned[1]);
             (y[2], y[6]) = add_turned(even[2], turned[2]);
-            // exp(-i 6 pi / 8) is -(1 + i) / sqrt 2; the second of the pair has been left positive.
+            // The factor is exp(-i 6 pi / 8) = -(1 + i) / sqrt 2: real and imaginary parts differ in sign.
             y[3] = (even[3].0.add(turned[3].0), even[3].1.sub(turned[3].1));
             y[7] = (even[3].0.sub(turned[3].0), even[3].1.add(turned[3].1));
         }
         // An odd radix: sums and differences of the inputs q and R - q.
         _ => {
             let half = R / 2;
-            let mut sums = [x[0]; MOST];
-            let mut differences = [x[0]; MOST];
+            let mut sums = [x[0]; MAX_RADIX];
+            let mut differences = [x[0]; MAX_RADIX];
             for q in 1..=half {
                 sums[q] = add(x[q], x[R - q]);
                 differences[q] = subtract(x[q], x[R - q]);
@@ -300,7 +301,7 @@ fn four<T, V: Vector<T>>(x: [Pair<V>; 4]) -> [Pair<V>; 4] {
     [add(a, c), y1, subtract(a, c), y3]
 }
 
-/// Where real and imaginary parts are in a cell of the buffer: exchanged for the transform with exp(+i ...).
+/// The places of real and imaginary parts in a cell of the buffer: exchanged for the transform with exp(+i ...).
 #[inline(always)]
 fn parts(inverse: bool, lanes: usize) -> (usize, usize) {
     if inverse {
@@ -330,7 +331,7 @@ pub unsafe fn load<T: SimdReal, A: Arith>(lines: Lines<T>, side: &Side<T>, inver
         if lines.count == lanes && lines.across == 1 {
             for (i, (&place, &factor)) in elements {
                 let p: *const T = lines.address.add(i * lines.along).cast();
-                // The columns to the right come next, and are far apart in memory.
+                // The columns to the right come next, each row on another page.
                 prefetch(p.wrapping_add(2 * lanes));
                 prefetch(p.wrapping_add(3 * lanes));
                 let (re, im) = T::V::<A>::load(p).unzip(T::V::<A>::load(p.add(lanes)));
@@ -360,7 +361,7 @@ pub unsafe fn load<T: SimdReal, A: Arith>(lines: Lines<T>, side: &Side<T>, inver
                 first += lanes;
             }
         }
-        // What does not fill vectors goes one by one; lanes without a line are zero.
+        // Elements that do not fill vectors go one by one; lanes without a line are zero.
         for (i, (&place, &factor)) in elements.skip(first) {
             let cell = buffer.add(place as usize * 2 * lanes);
             for line in 0..lanes {
@@ -384,7 +385,7 @@ pub unsafe fn store<T: SimdReal, A: Arith>(lines: Lines<T>, side: &Side<T>, inve
     let lanes = T::V::<A>::LANES;
     let (re_at, im_at) = parts(inverse, lanes);
     let zero = T::V::<A>::splat(T::ZERO);
-    // SAFETY: as in `load`.
+    // SAFETY: points are below n, elements below the side's length, lines below `count`.
     unsafe {
         let elements = side.point.iter().zip(&side.factor).enumerate();
         if lines.count == lanes && lines.across == 1 {
@@ -430,7 +431,7 @@ pub unsafe fn store<T: SimdReal, A: Arith>(lines: Lines<T>, side: &Side<T>, inve
     }
 }
 
-/// Transposes a square of the first `LANES` vectors: each round of zips turns the bits of (row, column) by one.
+/// Transposes a square of the first `LANES` vectors: each round of zips rotates the bits of (row, column) by one.
 #[inline(always)]
 fn transpose<T, V: Vector<T>>(v: &mut [V; MOST_LANES]) {
     let half = V::LANES / 2;
@@ -467,7 +468,7 @@ impl<'a, T: SimdReal> Transform<'a, T> {
                 let t = self.0;
                 assert!(t.buffer.len() >= t.fft.buffer_len(T::V::<A>::LANES));
                 let buffer = t.buffer.as_mut_ptr();
-                // SAFETY: the buffer is long enough; the promise of `kernel`'s caller for the rest.
+                // SAFETY: the buffer is long enough, as asserted; `kernel`'s caller promises the lines.
                 unsafe {
                     load::<T, A>(t.from.0, t.from.1, t.inverse, buffer);
                     t.fft.run::<A>(buffer);
@@ -513,7 +514,7 @@ mod tests {
             let lanes = level.run(LanesOf(std::marker::PhantomData::<T>));
             let count = count.min(lanes);
             let mut buffer = vec![T::of(f64::NAN); fft.buffer_len(lanes)];
-            // Rows to columns and columns to rows, with some of the points on the one side and all on the other.
+            // Rows to columns and columns to rows, with some of the points on one side and all on the other.
             for (from_rows, pruned_input) in [(true, true), (false, true), (true, false), (false, false)] {
                 let (from_side, to_side) = if pruned_input { (&side, &whole) } else { (&whole, &side) };
                 let mut input: Vec<Complex<T>> =

@@ -1,12 +1,12 @@
 //! Pruned multi-dimensional FFTs between an oversampled grid and an image; `lanes` has the transforms of single lines,
 //! `convolver` the convolution on the doubled grid, `any_length` transforms of lines of any length.
 //!
-//! An axis at a time; lines that stay zero are never transformed on the way up, lines that nobody reads never on the
-//! way down. Image index i of n stands for r = i - floor(n/2) and for grid index r mod G.
+//! Axes are transformed one after the other. Lines of zeros are not transformed on the way to the grid, nor lines that
+//! are cropped on the way to the image. Image index i of n stands for r = i - floor(n/2) and for grid index r mod G.
 //!
-//! These are not rustfft's transforms, which take a line at a time and know no pruning, so that lines would have to be
-//! gathered, and zeros transformed. It is their reference in the tests. Whole rows in double precision are rustfft's
-//! strength: examples/ffts.rs prints both, and ours took 1.1 to 2.2 times its time there (AVX-512, AMD).
+//! Why not rustfft: it transforms one line at a time without pruning, so that lines would have to be gathered, and
+//! zeros transformed. It is the reference in the tests. On whole rows in double precision it is faster:
+//! examples/ffts.rs prints both times.
 
 pub mod any_length;
 pub mod convolver;
@@ -23,7 +23,7 @@ use lanes::{LaneFft, LanesOf, Lines, Side, Transform};
 use num_complex::Complex;
 use std::marker::PhantomData;
 
-/// So many planes are shared among threads as they are; fewer are cut into rows and columns.
+/// From so many planes on threads share whole planes; fewer planes are cut into rows and columns.
 const MANY_PLANES: usize = 16;
 
 /// One axis: `n` image cells inside `grid` grid cells.
@@ -31,7 +31,7 @@ struct Axis<T> {
     n: usize,
     grid: usize,
     fft: LaneFft<T>,
-    /// A line of the image, and one of the grid.
+    /// A line of the image, and a line of the grid.
     image: Side<T>,
     whole: Side<T>,
 }
@@ -101,7 +101,7 @@ impl<T: SimdReal> GridFft<T> {
         }
     }
 
-    /// Cells of a grid and voxels of an image, of which these must be as many.
+    /// Cells of a grid and voxels of an image; `grid` and `image` must hold as many of the one as of the other.
     fn sizes(&self, grid: usize, image: usize) -> [usize; 2] {
         let cells: usize = self.axes.iter().map(|a| a.grid).product();
         let voxels: usize = self.axes.iter().map(|a| a.n).product();
@@ -140,7 +140,7 @@ impl<T: SimdReal> GridFft<T> {
             |buffer, plane, block| {
                 let (first, count) = self.block(block, y.n);
                 let from = (plane * y.n + first) * x.n;
-                // Only read: a transform never writes to where it loads from.
+                // Only read: a transform never writes to the lines that it loads.
                 let address = image[from..from + count * x.n].as_ptr().cast_mut();
                 let from = (Lines { address, along: 1, across: x.n, count }, &x.image);
                 let to = (rows(&grid, (plane * y.grid + first) * x.grid, x.grid, count, x.grid), &x.whole);
@@ -154,7 +154,7 @@ impl<T: SimdReal> GridFft<T> {
         }
     }
 
-    /// Block `block` of `count` lines: its first and how many it has.
+    /// The first line of block `block` of `count` lines, and the number of its lines.
     fn block(&self, block: usize, count: usize) -> (usize, usize) {
         let first = block * self.lanes;
         (first, self.lanes.min(count - first))
@@ -165,8 +165,8 @@ impl<T: SimdReal> GridFft<T> {
         self.buffers.take_or_wait(|| Aligned::zeros(len, "lines of the FFT"))
     }
 
-    /// For every plane of the image `first(buffer, plane, block)` for each of as many blocks as `blocks` says, and then
-    /// `second` likewise. A plane stays in cache between the two where there are planes enough.
+    /// Calls, for every plane of the image, `first(buffer, plane, block)` for `blocks[0]` blocks and then `second` for
+    /// `blocks[1]` blocks. A plane stays in cache between the two where there are planes enough.
     fn each_plane(
         &self,
         threads: &Threads,
@@ -195,7 +195,7 @@ impl<T: SimdReal> GridFft<T> {
         let [x, y, _] = &self.axes;
         let (first, count) = self.block(block, x.grid);
         let start = plane * x.grid * y.grid + first;
-        // SAFETY: each task has its own columns of its own plane.
+        // SAFETY: no two tasks have the same columns of the same plane.
         unsafe { self.in_columns(y, grid, start, x.grid, count, down, buffer) };
     }
 
@@ -234,12 +234,12 @@ impl<T: SimdReal> GridFft<T> {
         let lines = Lines { address: grid.address(start), along, across: 1, count };
         let (from, to) = if down { (&axis.whole, &axis.image) } else { (&axis.image, &axis.whole) };
         let transform = Transform { fft: &axis.fft, inverse: down, from: (lines, from), to: (lines, to), buffer };
-        // SAFETY: the columns lie inside the grid, and are this thread's by the caller's promise.
+        // SAFETY: the columns lie inside the grid, as asserted; the caller promises that no other thread uses them.
         unsafe { self.level.run(transform.kernel()) };
     }
 }
 
-/// `count` rows of `len` elements, `across` apart, from element `start` of an array on.
+/// `count` rows of `len` elements at distance `across`, from element `start` of an array on.
 fn rows<T>(array: &Shared<'_, Complex<T>>, start: usize, across: usize, count: usize, len: usize) -> Lines<T> {
     assert!(start + (count - 1) * across + len <= array.len());
     Lines { address: array.address(start), along: 1, across, count }

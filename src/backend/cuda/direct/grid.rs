@@ -4,7 +4,8 @@ use super::super::compile::Kernels;
 use super::super::gpu::{launch, Gpu};
 use super::super::memory::DeviceArray;
 use super::super::runtime::{Function, Properties};
-use super::{blocks, parts, Places, Work, THREADS};
+use super::{blocks, parts, In, Out, Places, Work, THREADS};
+use crate::backend::{DevicePointer, Span};
 use crate::base::error::{bail, checked_product, Result};
 use crate::base::real::Real;
 use crate::base::sizes::{product, sum, three_axes};
@@ -198,12 +199,12 @@ impl Scaling {
         })
     }
 
-    /// Queues it for `len` complex numbers; the address of the scale.
-    fn find(&self, gpu: &Gpu, work: &Work, data: u64, len: usize) -> u64 {
-        let count = len.div_ceil(THREADS).clamp(1, Self::BLOCKS) as u32;
-        let (most, scale, len) = (work.at(self.most), work.at(self.scale), len as i64);
-        let block = [THREADS as u32, 1, 1];
-        // SAFETY: the data have so many elements, each block has its place.
+    /// Queues it for these numbers; the address of the scale.
+    fn find<T: Real>(&self, gpu: &Gpu, work: &Work, data: In<T>) -> DevicePointer<f32> {
+        let count = data.len().div_ceil(THREADS).clamp(1, Self::BLOCKS) as u32;
+        let (most, scale) = (work.at::<f32>(self.most), work.at(self.scale));
+        let (data, len, block) = (data.pointer(), data.len() as i64, [THREADS as u32, 1, 1]);
+        // SAFETY: the kernels' parameters are these; each block has its place in `most`.
         unsafe {
             launch!(gpu, &self.largest, [count, 1, 1], block, 0; data, len, most);
             launch!(gpu, &self.choose, [1, 1, 1], block, 0; most, count as i32, scale);
@@ -377,75 +378,94 @@ impl<T: Real> Grid<T> {
         Ok(sum(&[product(&[samples, dims.len(), size_of::<T>()]), division.bytes]))
     }
 
-    /// The coordinates along these axes, 0 for those that have none.
-    fn k(&self, axes: [usize; 3]) -> [u64; 3] {
-        axes.map(|a| self.k.get(a).map_or(0, |k| k.address()))
+    /// The coordinates along these axes, null for an axis that has none.
+    fn k(&self, axes: [usize; 3]) -> [DevicePointer<T>; 3] {
+        axes.map(|a| self.k.get(a).map_or(DevicePointer::NULL, |k| k.pointer()))
     }
 
-    pub fn to_image(&self, gpu: &Gpu, values: u64, image: u64) {
+    pub fn to_image(&self, gpu: &Gpu, values: In<T>, image: Out<T>) {
+        assert!(values.len() == self.samples && image.len() == self.voxels);
+        if self.samples == 0 {
+            return gpu.clear(image);
+        }
         let ToImage { sizes, shape, parts, chunk, .. } = self.to_image;
         let s = &self.to_image;
-        if self.samples == 0 {
-            return gpu.clear(image, self.voxels * size_of::<Complex<T>>());
-        }
-        let k = self.k(sizes.axes);
-        let scale = s.scaling.as_ref().map(|s| s.find(gpu, &self.work, values, self.samples));
-        let [waves, ready, partial] = [s.waves, s.ready, s.partial].map(|p| self.work.at(p));
-        let (count, voxels, width) = (self.samples as i64, self.voxels as i64, sizes.width as i32);
+        let scale = s.scaling.as_ref().map(|s| s.find(gpu, &self.work, values));
+        let (partial, image, voxels) = (self.work.at(s.partial), image.pointer(), self.voxels as i64);
         let out = if parts > 1 { partial } else { image };
         let grid = [sizes.column_blocks as u32, sizes.row_blocks as u32, parts as u32];
-        let block = [THREADS as u32, 1, 1];
         for first in (0..self.samples).step_by(chunk) {
             let all = (self.samples - first).min(chunk).next_multiple_of(sizes.stage);
-            let (padded, stages, add) = (all as i32, (all / sizes.stage) as i32, i32::from(first > 0));
-            let first = first as i64;
-            // SAFETY: arguments are those of the kernels; the arrays have as many elements as these say, the views that
-            // values and image come from vouch for theirs.
+            let (waves, ready) = self.ready_chunk(gpu, values, first, all, scale);
+            let (stages, width, add) = ((all / sizes.stage) as i32, sizes.width as i32, i32::from(first > 0));
+            // SAFETY: the kernels' parameters are these; `ready_chunk` made the stages, `out` has an image a part.
             unsafe {
                 match scale {
-                    Some(scale) => {
-                        launch!(gpu, &s.ready_samples, blocks(all), block, 0;
-                            shape, k[0], k[1], k[2], values, first, count, padded, scale, ready);
-                        launch!(gpu, &s.ready_waves, blocks(all / 16 * sizes.width * 32), block, 0;
-                            shape, k[0], first, count, padded, width, waves);
-                        launch!(gpu, &s.product, grid, block, sizes.shared();
-                            shape, waves, ready, stages, width, scale, add, out, voxels);
-                    }
-                    None => {
-                        launch!(gpu, &s.ready_samples, blocks(all), block, 0;
-                            shape, k[0], k[1], k[2], values, first, count, padded, ready);
-                        launch!(gpu, &s.ready_waves, blocks(all * sizes.width), block, 0;
-                            shape, k[0], first, count, padded, width, waves);
-                        launch!(gpu, &s.product, grid, [128, 1, 1], 0;
-                            shape, waves, ready, stages, width, add, out, voxels);
-                    }
+                    Some(scale) => launch!(gpu, &s.product, grid, [THREADS as u32, 1, 1], sizes.shared();
+                        shape, waves, ready, stages, width, scale, add, out, voxels),
+                    None => launch!(gpu, &s.product, grid, [128, 1, 1], 0;
+                        shape, waves, ready, stages, width, add, out, voxels),
                 }
             }
         }
         if parts > 1 {
-            // SAFETY: likewise.
+            let block = [THREADS as u32, 1, 1];
+            // SAFETY: the kernel's parameters are these; `partial` has an image a part.
             unsafe {
                 launch!(gpu, &s.add_parts, blocks(self.voxels), block, 0; partial, voxels, parts as i32, image, voxels)
             };
         }
     }
 
-    pub fn to_samples(&self, gpu: &Gpu, image: u64, values: u64) {
-        let ToSamples { sizes, shape, parts, .. } = self.to_samples;
-        let s = &self.to_samples;
+    /// Makes `all` samples from the first on, padding included, ready for the product to image: the addresses of their
+    /// waves and of the rest.
+    fn ready_chunk(
+        &self,
+        gpu: &Gpu,
+        values: In<T>,
+        first: usize,
+        all: usize,
+        scale: Option<DevicePointer<f32>>,
+    ) -> (DevicePointer<u8>, DevicePointer<u8>) {
+        let ToImage { sizes, shape, .. } = self.to_image;
+        let s = &self.to_image;
+        let (k, values) = (self.k(sizes.axes), values.pointer());
+        let (waves, ready) = (self.work.at(s.waves), self.work.at(s.ready));
+        let (first, count, padded, width) = (first as i64, self.samples as i64, all as i32, sizes.width as i32);
+        let block = [THREADS as u32, 1, 1];
+        // Elements of the waves, each made by a thread.
+        let elements = if scale.is_some() { all / 16 * sizes.width * 32 } else { all * sizes.width };
+        // SAFETY: the kernels' parameters are these; the work has room for a chunk, `first` is one of `count` samples.
+        unsafe {
+            match scale {
+                Some(scale) => launch!(gpu, &s.ready_samples, blocks(all), block, 0;
+                    shape, k[0], k[1], k[2], values, first, count, padded, scale, ready),
+                None => launch!(gpu, &s.ready_samples, blocks(all), block, 0;
+                    shape, k[0], k[1], k[2], values, first, count, padded, ready),
+            }
+            launch!(gpu, &s.ready_waves, blocks(elements), block, 0; shape, k[0], first, count, padded, width, waves);
+        }
+        (waves, ready)
+    }
+
+    pub fn to_samples(&self, gpu: &Gpu, image: In<T>, values: Out<T>) {
+        assert!(values.len() == self.samples && image.len() == self.voxels);
         if self.samples == 0 {
             return;
         }
+        let ToSamples { sizes, shape, parts, .. } = self.to_samples;
+        let s = &self.to_samples;
         let k = self.k(sizes.axes);
-        let scale = s.scaling.as_ref().map(|s| s.find(gpu, &self.work, image, self.voxels));
-        let [folded, partial] = [s.folded, s.partial].map(|p| self.work.at(p));
+        let scale = s.scaling.as_ref().map(|s| s.find(gpu, &self.work, image));
+        let (folded, partial) = (self.work.at::<u8>(s.folded), self.work.at(s.partial));
+        let (image, values) = (image.pointer(), values.pointer());
         let out = if parts > 1 { partial } else { values };
         let (count, stages, columns) = (self.samples as i64, sizes.stages as i64, sizes.column_tiles as i32);
         let grid = [self.samples.div_ceil(SAMPLES) as u32, parts as u32, 1];
         let block = [THREADS as u32, 1, 1];
         // A thread makes 16 bytes of the folded image in f32, 32 in f64.
         let len = sizes.folded / if scale.is_some() { 16 } else { 32 };
-        // SAFETY: as in `to_image`.
+        // SAFETY: the kernels' parameters are these; the work has room for the folded image and a sum a part.
         unsafe {
             match scale {
                 Some(scale) => {

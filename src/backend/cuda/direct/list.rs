@@ -4,7 +4,8 @@ use super::super::compile::Kernels;
 use super::super::gpu::{launch, Gpu};
 use super::super::memory::DeviceArray;
 use super::super::runtime::{Function, Properties};
-use super::{blocks, Places, Work, PARTS_BYTES};
+use super::{blocks, In, Out, Places, Work, PARTS_BYTES};
+use crate::backend::{DevicePointer, Span};
 use crate::base::error::{bail, try_collect, Result};
 use crate::base::real::Real;
 use crate::base::sizes::{product, sum};
@@ -120,37 +121,47 @@ impl<T: Real> List<T> {
         sum(&[points, Self::places(properties, samples, voxels).0.end])
     }
 
-    pub fn to_image(&self, gpu: &Gpu, values: u64, image: u64) {
-        self.sum(gpu, &self.to_image, &self.samples, values, &self.voxels, image, T::ONE);
+    pub fn to_image(&self, gpu: &Gpu, values: In<T>, image: Out<T>) {
+        self.sum(gpu, &self.to_image, (&self.samples, values), (&self.voxels, image), T::ONE);
     }
 
-    pub fn to_samples(&self, gpu: &Gpu, image: u64, values: u64) {
-        self.sum(gpu, &self.to_samples, &self.voxels, image, &self.samples, values, -T::ONE);
+    pub fn to_samples(&self, gpu: &Gpu, image: In<T>, values: Out<T>) {
+        self.sum(gpu, &self.to_samples, (&self.voxels, image), (&self.samples, values), -T::ONE);
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn sum(&self, gpu: &Gpu, sum: &Sum, from: &Points<T>, values: u64, to: &Points<T>, out: u64, sign: T) {
+    fn sum(
+        &self,
+        gpu: &Gpu,
+        sum: &Sum,
+        (from, values): (&Points<T>, In<T>),
+        (to, sums): (&Points<T>, Out<T>),
+        sign: T,
+    ) {
+        assert!(values.len() == from.count && sums.len() == to.count);
         if to.count == 0 {
             return;
         }
-        let at = |points: &Points<T>| [0, 1, 2, 3].map(|a| points.at.get(a).map_or(0, |p| p.address()));
-        let order = |points: &Points<T>| points.order.as_ref().map_or(0, |o| o.address());
+        let at =
+            |points: &Points<T>| [0, 1, 2, 3].map(|a| points.at.get(a).map_or(DevicePointer::NULL, |p| p.pointer()));
+        let order = |points: &Points<T>| points.order.as_ref().map_or(DevicePointer::NULL, |o| o.pointer());
         let (p, q, from_order, to_order) = (at(from), at(to), order(from), order(to));
-        let (ready, partial) = (self.work.at(self.ready), self.work.at(self.partial));
+        let (ready, partial) = (self.work.at::<T>(self.ready), self.work.at::<Complex<T>>(self.partial));
         let padded = from.count.max(1).next_multiple_of(RUN);
         let (count, targets, runs) = (from.count as i64, to.count as i64, (padded / RUN) as i64);
-        let written = if sum.parts > 1 { partial } else { out };
+        let (values, sums) = (values.pointer(), sums.pointer());
+        let written = if sum.parts > 1 { partial } else { sums };
         let grid = [to.count.div_ceil(BLOCK) as u32, sum.parts as u32, 1];
         let block = [super::THREADS as u32, 1, 1];
-        // SAFETY: arguments are those of the kernels; lists have as many elements as they say, values and sums too,
-        // which the views they come from vouch for; orders are permutations.
+        // SAFETY: the kernels' parameters are these; lists, values and sums have as many elements as they say, orders
+        // are permutations, and `places` made room for the rest.
         unsafe {
             launch!(gpu, &sum.ready_sources, blocks(padded), block, 0;
                 p[0], p[1], p[2], p[3], values, from_order, count, padded as i64, sign, ready);
             launch!(gpu, &sum.list_sum, grid, [THREADS as u32, 1, 1], 0;
                 ready, runs, q[0], q[1], q[2], q[3], to_order, targets, written, targets);
             if sum.parts > 1 {
-                launch!(gpu, &sum.add_parts, blocks(to.count), block, 0; partial, targets, sum.parts as i32, out, targets);
+                launch!(gpu, &sum.add_parts, blocks(to.count), block, 0;
+                    partial, targets, sum.parts as i32, sums, targets);
             }
         }
     }

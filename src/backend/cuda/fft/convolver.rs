@@ -1,13 +1,14 @@
 //! Convolution of images with a Hermitian kernel through its real spectrum on the doubled grid.
 //!
-//! x lines are padded to the doubled grid, y lines likewise; z lines are padded, transformed, multiplied with the
+//! x lines are padded to the doubled grid, and so are y lines; z lines are padded, transformed, multiplied with the
 //! spectrum, transformed back and cropped by one kernel, so that the doubled grid as a whole is never stored; then y
 //! and x back. In 2D, y is the axis in the middle.
 
-use super::lines::{arrays_at_once, check, place_kernels, Lie, LineFft, Lines, Side};
+use super::lines::{arrays_at_once, check, place_kernels, Arrangement, Buffers, In, LineFft, Lines, Out, Side};
 use crate::backend::cuda::gpu::{launch, Gpu};
 use crate::backend::cuda::memory::DeviceArray;
 use crate::backend::cuda::runtime::Function;
+use crate::backend::Span;
 use crate::base::error::{checked_product, try_vec, Result};
 use crate::base::real::Real;
 use crate::base::sizes::three_axes;
@@ -34,7 +35,7 @@ pub struct Convolver<T: Real> {
 struct Scratch<T> {
     /// Images with x on the doubled grid: [image][z][y][x].
     rows: DeviceArray<Complex<T>>,
-    /// And y, too. Of no length in 2D.
+    /// Images with x and y on the doubled grid: [image][z][y][x]. Empty in 2D.
     planes: DeviceArray<Complex<T>>,
 }
 
@@ -67,13 +68,13 @@ impl Sizes {
         self.grid.iter().product()
     }
 
-    /// How the lines of an axis lie, and how many there are.
-    fn lines(&self, a: usize) -> (Lie, usize) {
+    /// How the lines of an axis are arranged, and how many there are.
+    fn lines(&self, a: usize) -> (Arrangement, usize) {
         let ([_, ny, nz], [gx, gy, _]) = (self.n, self.grid);
         match a {
-            0 => (Lie::Rows, ny * nz),
-            1 => (Lie::Columns, gx * nz),
-            _ => (Lie::Columns, gx * gy),
+            0 => (Arrangement::Rows, ny * nz),
+            1 => (Arrangement::Columns, gx * nz),
+            _ => (Arrangement::Columns, gx * gy),
         }
     }
 }
@@ -93,8 +94,8 @@ impl<T: Real> Convolver<T> {
             check(&plane)?;
         }
         let fft = |a: usize| {
-            let (lie, lines) = sizes.lines(a);
-            LineFft::new(gpu, sizes.grid[a], lie, lines, true)
+            let (arrangement, lines) = sizes.lines(a);
+            LineFft::new(gpu, sizes.grid[a], arrangement, lines, true)
         };
         let ffts = (0..dims.len()).map(fft).collect::<Result<_>>()?;
         let place = gpu.function(&place_kernels(size_of::<T>()), "place_kernel", 0)?;
@@ -116,80 +117,87 @@ impl<T: Real> Convolver<T> {
         self.sizes.n[0] * self.sizes.grid[1] * self.sizes.grid[2]
     }
 
-    /// See [`crate::backend::Backend::place_kernel`]: addresses of a part of the kernel, and of its grid.
-    pub fn place_kernel(&self, gpu: &Gpu, half: [bool; 3], q: u64, grid: u64) {
-        assert!(!half[0]);
+    /// See [`crate::backend::Backend::place_kernel`].
+    pub fn place_kernel(&self, gpu: &Gpu, half: [bool; 3], q: In<T>, grid: Out<T>) {
+        assert!(!half[0] && q.len() == self.voxels() && grid.len() == self.kernel_len());
         let n = self.sizes.n.map(|n| n as i32);
         let [_, gy, gz] = self.sizes.grid.map(|g| g as i32);
         let half = i32::from(half[1]) << 1 | i32::from(half[2]) << 2;
-        let blocks = self.sizes.n.iter().product::<usize>().div_ceil(256).min(65535) as u32;
-        // SAFETY: a part has as many elements as an image, the grid those of `kernel_len`.
+        let blocks = self.voxels().div_ceil(256).min(65535) as u32;
+        let (q, grid) = (q.pointer(), grid.pointer());
+        // SAFETY: the kernel's parameters are these; a part has the image's elements, the grid those of `kernel_len`.
         unsafe { launch!(gpu, &self.place, [blocks, 1, 1], [256, 1, 1], 0; q, grid, n[0], n[1], n[2], gy, gz, half) };
     }
 
-    /// See [`crate::backend::Backend::set_kernel`]: the address of its grid.
-    pub fn set_kernel(&mut self, gpu: &Gpu, grid: u64) {
+    /// See [`crate::backend::Backend::set_kernel`].
+    pub fn set_kernel(&mut self, gpu: &Gpu, mut grid: Out<T>) {
         let ([nx, _, _], [gx, gy, gz]) = (self.sizes.n, self.sizes.grid);
         if let Some(fft) = self.ffts.get(2) {
             let z = Side::new([1, 0, 0], nx * gy, gz, 0);
-            fft.up(gpu, Lines::new([nx * gy, 1, 1]), grid, z, grid, z, 0);
+            fft.up(gpu, Lines::new([nx * gy, 1, 1]), &Buffers::InPlace(grid.reborrow()), [z, z], None);
         }
         let y = Side::new([1, nx * gy, 0], nx, gy, 0);
-        self.ffts[1].up(gpu, Lines::new([nx, gz, 1]), grid, y, grid, y, 0);
-        let (from, to) = (Side::new([nx, 0, 0], 1, nx, 0), Side::new([gx, 0, 0], 1, gx, 0));
+        self.ffts[1].up(gpu, Lines::new([nx, gz, 1]), &Buffers::InPlace(grid.reborrow()), [y, y], None);
+        let sides = [Side::new([nx, 0, 0], 1, nx, 0), Side::new([gx, 0, 0], 1, gx, 0)];
         let scale = 1.0 / self.sizes.points() as f64;
         let rows = Lines::new([gy * gz, 1, 1]);
-        self.ffts[0].real_parts(gpu, rows, grid, from, self.spectrum.address(), to, scale);
+        self.ffts[0].real_parts(gpu, rows, grid.as_slice(), &self.spectrum.view_mut(), sides, scale);
     }
 
     /// See [`crate::backend::Backend::spectrum`].
     pub fn spectrum(&self, gpu: &Gpu) -> Result<Vec<T>> {
         let mut natural = try_vec(self.spectrum.len(), T::ZERO, "a copy of the spectrum of Q")?;
-        gpu.download(self.spectrum.address(), &mut natural)?;
+        gpu.download(self.spectrum.view(), &mut natural)?;
         Ok(natural)
     }
 
     /// See [`crate::backend::Backend::set_spectrum`].
     pub fn set_spectrum(&mut self, gpu: &Gpu, natural: &[T]) -> Result<()> {
-        assert_eq!(natural.len(), self.spectrum.len());
         let copy = gpu.upload(natural, "the spectrum of Q")?;
-        gpu.copy(copy.address(), self.spectrum.address(), std::mem::size_of_val(natural));
+        gpu.copy(copy.view(), self.spectrum.view_mut());
         gpu.synchronize()
     }
 
-    /// See [`crate::backend::Backend::convolve`]: addresses of as many images each, of `voxels` elements in all.
-    pub fn convolve(&self, gpu: &Gpu, x: u64, y: u64, voxels: usize) {
-        let each: usize = self.sizes.n.iter().product();
-        let images = voxels / each;
-        assert_eq!(voxels, images * each);
+    fn voxels(&self) -> usize {
+        self.sizes.n.iter().product()
+    }
+
+    /// See [`crate::backend::Backend::convolve`].
+    pub fn convolve(&self, gpu: &Gpu, x: In<T>, mut y: Out<T>) {
+        let each = self.voxels();
+        let images = x.len() / each;
+        assert!(x.len() == images * each && y.len() == x.len());
         // Kernels of two callers must not take turns on the scratch.
-        let scratch = self.scratch.lock().unwrap_or_else(|e| e.into_inner());
+        let mut scratch = self.scratch.lock().unwrap_or_else(|e| e.into_inner());
         let lines = (0..self.sizes.ndim).map(|a| self.sizes.lines(a).1).max().unwrap_or(1);
         let most = self.sizes.images.min(arrays_at_once(lines));
         for first in (0..images).step_by(most) {
-            let at = (first * each * size_of::<Complex<T>>()) as u64;
-            self.convolve_at_once(gpu, x + at, y + at, most.min(images - first), &scratch);
+            let count = most.min(images - first);
+            let voxels = first * each..(first + count) * each;
+            self.convolve_at_once(gpu, count, x.part(voxels.clone()), y.reborrow().part(voxels), &mut scratch);
         }
     }
 
-    fn convolve_at_once(&self, gpu: &Gpu, x: u64, y: u64, images: usize, scratch: &Scratch<T>) {
+    fn convolve_at_once(&self, gpu: &Gpu, images: usize, x: In<T>, y: Out<T>, scratch: &mut Scratch<T>) {
         let ([nx, ny, nz], [gx, gy, gz]) = (self.sizes.n, self.sizes.grid);
-        let (rows, planes, spectrum) = (scratch.rows.address(), scratch.planes.address(), self.spectrum.address());
+        let Scratch { rows, planes } = scratch;
         let x_lines = Lines::new([ny * nz * images, 1, 1]);
         let (x_image, x_whole) = (Side::new([nx, 0, 0], 1, nx, 0), Side::new([gx, 0, 0], 1, gx, 0));
-        self.ffts[0].up(gpu, x_lines, x, x_image, rows, x_whole, 0);
+        self.ffts[0].up(gpu, x_lines, &Buffers::Two(x, rows.view_mut()), [x_image, x_whole], None);
         if let Some(fft) = self.ffts.get(2) {
             let y_lines = Lines::new([gx, nz * images, 1]);
             let (y_image, y_whole) = (Side::new([1, gx * ny, 0], gx, ny, 0), Side::new([1, gx * gy, 0], gx, gy, 0));
-            self.ffts[1].up(gpu, y_lines, rows, y_image, planes, y_whole, 0);
+            self.ffts[1].up(gpu, y_lines, &Buffers::Two(rows.view(), planes.view_mut()), [y_image, y_whole], None);
             let plane = gx * gy;
             let (image, whole) = (Side::new([1, plane * nz, 0], plane, nz, 0), Side::new([1, 0, 0], plane, gz, 0));
-            fft.convolve(gpu, Lines::new([plane, images, 1]), planes, image, spectrum, whole);
-            self.ffts[1].down(gpu, y_lines, planes, y_whole, rows, y_image, 0);
+            let lines = Lines::new([plane, images, 1]);
+            fft.convolve(gpu, lines, &planes.view_mut(), image, self.spectrum.view(), whole);
+            self.ffts[1].down(gpu, y_lines, &Buffers::Two(planes.view(), rows.view_mut()), [y_whole, y_image], None);
         } else {
             let (image, whole) = (Side::new([1, gx * ny, 0], gx, ny, 0), Side::new([1, 0, 0], gx, gy, 0));
-            self.ffts[1].convolve(gpu, Lines::new([gx, images, 1]), rows, image, spectrum, whole);
+            let lines = Lines::new([gx, images, 1]);
+            self.ffts[1].convolve(gpu, lines, &rows.view_mut(), image, self.spectrum.view(), whole);
         }
-        self.ffts[0].down(gpu, x_lines, rows, x_whole, y, x_image, 0);
+        self.ffts[0].down(gpu, x_lines, &Buffers::Two(rows.view(), y), [x_whole, x_image], None);
     }
 }

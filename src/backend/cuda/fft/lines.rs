@@ -4,6 +4,7 @@ use crate::backend::cuda::compile::Kernels;
 use crate::backend::cuda::gpu::{launch, Gpu};
 use crate::backend::cuda::memory::DeviceArray;
 use crate::backend::cuda::runtime::Function;
+use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Span};
 use crate::base::error::{bail, Result};
 use crate::base::real::Real;
 use num_complex::Complex;
@@ -17,6 +18,10 @@ const SCRATCH: usize = 32 << 20;
 const MANY_BLOCKS: usize = 128;
 /// Threads of a block, at most.
 const MANY_THREADS: usize = 512;
+
+/// Complex numbers to read, and to write.
+pub type In<'a, T> = DeviceSlice<'a, Complex<T>>;
+pub type Out<'a, T> = DeviceSliceMut<'a, Complex<T>>;
 
 /// Lines to transform: line q is line (q mod n0, q / n0 mod n1, q / (n0 n1)) of three axes. As in the kernels.
 #[repr(C)]
@@ -48,9 +53,41 @@ pub struct Side {
 }
 
 impl Side {
-    /// Lines that lie so, of `n` points of which number `origin` is point 0.
+    /// Lines with these steps, of `n` points of which number `origin` is point 0.
     pub fn new(across: [usize; 3], along: usize, n: usize, origin: usize) -> Self {
         Side { across: across.map(|a| a as i64), along: along as u32, n: n as i32, origin: origin as i32 }
+    }
+
+    /// Elements from the first of these lines to the last, which an array must have.
+    fn extent(&self, lines: Lines) -> usize {
+        let (n0, n1) = (u64::from(lines.n0), u64::from(lines.n1));
+        let counts = [n0, n1, u64::from(lines.count) / (n0 * n1)];
+        let steps = counts.iter().zip(self.across).map(|(n, across)| (n - 1) * across as u64).sum::<u64>();
+        (steps + (self.n - 1) as u64 * u64::from(self.along) + 1) as usize
+    }
+
+    /// The address of these lines in an array.
+    fn of<E: Send + Sync>(&self, lines: Lines, array: DeviceSlice<'_, E>) -> DevicePointer<E> {
+        assert!(array.len() >= self.extent(lines), "{lines:?} {self:?} of {} elements", array.len());
+        array.pointer()
+    }
+}
+
+/// Where the lines of a transform come from and go to.
+pub enum Buffers<'a, T> {
+    /// Two arrays.
+    Two(In<'a, T>, Out<'a, T>),
+    /// One array.
+    InPlace(Out<'a, T>),
+}
+
+impl<T: Real> Buffers<'_, T> {
+    /// The addresses of the lines on both sides.
+    fn of(&self, lines: Lines, from: Side, to: Side) -> [DevicePointer<Complex<T>>; 2] {
+        match self {
+            Buffers::Two(input, output) => [from.of(lines, *input), to.of(lines, output.as_slice())],
+            Buffers::InPlace(data) => [from, to].map(|side| side.of(lines, data.as_slice())),
+        }
     }
 }
 
@@ -70,9 +107,9 @@ pub fn arrays_at_once(lines: usize) -> usize {
     (i32::MAX as usize / lines).max(1)
 }
 
-/// Whether lines lie along memory, or neighbouring lines do.
+/// How the lines of an array are arranged in memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Lie {
+pub enum Arrangement {
     /// Points of a line are neighbours.
     Rows,
     /// Lines are neighbours.
@@ -118,14 +155,14 @@ fn any_radices(n: usize) -> Vec<usize> {
 impl Layout {
     /// A fast one for `count` lines of n points of reals of `bytes` bytes, where a block has `shared` bytes of shared
     /// memory: none where not one line fits. The numbers are from measurements on an H200.
-    fn new(n: usize, lie: Lie, bytes: usize, count: usize, shared: usize) -> Option<Layout> {
+    fn new(n: usize, arrangement: Arrangement, bytes: usize, count: usize, shared: usize) -> Option<Layout> {
         let few = count < 8 * MANY_BLOCKS;
         let single = bytes == 4;
         // Two passes where registers hold such radices, and enough threads remain to hide what memory takes.
-        let most = match lie {
-            _ if !single || (few && lie == Lie::Columns) => 16,
-            Lie::Rows if n == 24 * 16 => 24,
-            Lie::Columns if n.is_multiple_of(16) && n <= 32 * 16 => 32,
+        let most = match arrangement {
+            _ if !single || (few && arrangement == Arrangement::Columns) => 16,
+            Arrangement::Rows if n == 24 * 16 => 24,
+            Arrangement::Columns if n.is_multiple_of(16) && n <= 32 * 16 => 32,
             _ => 20,
         };
         let two = radices(n, most).filter(|r| matches!(r[..], [_] | [..=20, _] | [_, 16]));
@@ -137,8 +174,8 @@ impl Layout {
             [_, radix, ..] => n / radix,
             [] => n,
         };
-        let mut lines = match lie {
-            Lie::Columns => {
+        let mut lines = match arrangement {
+            Arrangement::Columns => {
                 // 128 bytes of neighbours.
                 let mut lines = 64 / bytes;
                 while lines * across < 64 && lines < 64 {
@@ -149,10 +186,10 @@ impl Layout {
                 }
                 lines
             }
-            Lie::Rows => 1 << (160 / across.min(160)).min(64).ilog2(),
+            Arrangement::Rows => 1 << (160 / across.min(160)).min(64).ilog2(),
         };
         // Fewer lines a block before few blocks, but not less than 32 bytes of neighbours or 64 threads.
-        let least = if lie == Lie::Columns { 16 / bytes } else { 1 };
+        let least = if arrangement == Arrangement::Columns { 16 / bytes } else { 1 };
         while count.div_ceil(lines) < MANY_BLOCKS && lines > least && lines * across >= 128 {
             lines /= 2;
         }
@@ -167,18 +204,18 @@ impl Layout {
             }[usize::from(!single)];
             Layout { radices: radices.clone(), lines, threads, blocks: (resident / threads).clamp(1, 16) }
         };
-        while lines > 1 && layout(lines).shared(n, lie, bytes) > shared {
+        while lines > 1 && layout(lines).shared(n, arrangement, bytes) > shared {
             lines /= 2;
         }
         // More points a thread would not be in registers.
-        Some(layout(lines)).filter(|l| l.shared(n, lie, bytes) <= shared && lines * n <= 64 * l.threads)
+        Some(layout(lines)).filter(|l| l.shared(n, arrangement, bytes) <= shared && lines * n <= 64 * l.threads)
     }
 
     /// Bytes of shared memory, as the kernels use them in either order of the passes.
-    fn shared(&self, n: usize, lie: Lie, bytes: usize) -> usize {
+    fn shared(&self, n: usize, arrangement: Arrangement, bytes: usize) -> usize {
         let [first, .., last] = self.radices[..] else { return 0 };
         let pitch = |first: usize| {
-            let padded = first % 2 == 0 && (lie == Lie::Rows || self.lines * 2 * bytes < 128);
+            let padded = first % 2 == 0 && (arrangement == Arrangement::Rows || self.lines * 2 * bytes < 128);
             if padded {
                 n + n / first
             } else {
@@ -188,12 +225,12 @@ impl Layout {
         self.lines * pitch(first).max(pitch(last)) * 2 * bytes
     }
 
-    fn kernels(&self, lie: Lie, bytes: usize, fused: bool) -> Kernels {
+    fn kernels(&self, arrangement: Arrangement, bytes: usize, fused: bool) -> Kernels {
         let numbers = [
             ("LINES", self.lines),
             ("THREADS", self.threads),
             ("BLOCKS", self.blocks),
-            ("ROWS", usize::from(lie == Lie::Rows)),
+            ("ROWS", usize::from(arrangement == Arrangement::Rows)),
             ("FUSED", usize::from(fused)),
         ];
         let radices: Vec<String> = self.radices.iter().map(|r| r.to_string()).collect();
@@ -204,8 +241,8 @@ impl Layout {
 const SOURCE: &str = include_str!("../../../../kernels/fft.cu");
 
 /// The kernels for lines of n points, where these fit 64 KiB of shared memory.
-pub fn usual_kernels(n: usize, lie: Lie, bytes: usize, count: usize, fused: bool) -> Option<Kernels> {
-    Layout::new(n, lie, bytes, count, 64 << 10).map(|layout| layout.kernels(lie, bytes, fused))
+pub fn usual_kernels(n: usize, arrangement: Arrangement, bytes: usize, count: usize, fused: bool) -> Option<Kernels> {
+    Layout::new(n, arrangement, bytes, count, 64 << 10).map(|layout| layout.kernels(arrangement, bytes, fused))
 }
 
 /// The kernels for one pass through global memory.
@@ -241,10 +278,10 @@ fn twiddles<T: Real>(radices: impl Iterator<Item = usize>) -> impl Iterator<Item
     })
 }
 
-/// The transform of lines of one length, lying one way.
-pub struct LineFft<T: Real>(Way<T>);
+/// The transform of lines of one length, arranged one way.
+pub struct LineFft<T: Real>(Strategy<T>);
 
-enum Way<T: Real> {
+enum Strategy<T: Real> {
     /// Lines in shared memory.
     Shared {
         layout: Layout,
@@ -265,51 +302,71 @@ enum Way<T: Real> {
     },
 }
 
-/// One way through all passes: where its lines come from and go to, scratch where not given.
-struct Leg {
+/// One side of a transform by passes: where its lines are, and what each point is multiplied by (nothing where null).
+#[derive(Clone, Copy)]
+struct End<T> {
+    pointer: DevicePointer<Complex<T>>,
+    side: Side,
+    factor: DevicePointer<T>,
+}
+
+impl<T> End<T> {
+    fn new(pointer: DevicePointer<Complex<T>>, side: Side, factor: DevicePointer<T>) -> Self {
+        End { pointer, side, factor }
+    }
+}
+
+/// A transform by passes. An end that is not given is in scratch.
+struct Transform<T> {
     inverse: bool,
-    from: Option<(u64, Side, u64)>,
-    to: Option<(u64, Side, u64)>,
-    /// The spectrum that the result is multiplied by, instead of its factors.
-    spectrum: Option<(u64, Side)>,
-    /// Takes real parts times the scale, instead of where the lines go to.
-    reals: Option<f64>,
+    from: Option<End<T>>,
+    to: Option<End<T>>,
+    /// The spectrum that the result is multiplied by.
+    spectrum: Option<(DevicePointer<T>, Side)>,
+    /// Where real parts go, in place of the complex result, and what they are multiplied by.
+    reals: Option<(DevicePointer<T>, f64)>,
+}
+
+impl<T> Transform<T> {
+    fn new(inverse: bool, from: Option<End<T>>, to: Option<End<T>>) -> Self {
+        Transform { inverse, from, to, spectrum: None, reals: None }
+    }
 }
 
 impl<T: Real> LineFft<T> {
     /// For lines of n points, `count` of them in an array; `fused` for those of a convolution.
-    pub fn new(gpu: &Gpu, n: usize, lie: Lie, count: usize, fused: bool) -> Result<Self> {
+    pub fn new(gpu: &Gpu, n: usize, arrangement: Arrangement, count: usize, fused: bool) -> Result<Self> {
         let bytes = size_of::<T>();
         let what = "the roots of an FFT";
-        let Some(layout) = Layout::new(n, lie, bytes, count, gpu.properties().shared) else {
+        let Some(layout) = Layout::new(n, arrangement, bytes, count, gpu.properties().shared) else {
             let passes = any_radices(n).into_iter().map(|radix| {
                 let kernels = pass_kernels(radix, bytes);
                 Ok((radix, gpu.function(&kernels, "fft_pass", 0)?))
             });
             let roots: Vec<_> = (0..n).map(|k| root(k, n)).collect();
             let lines = || gpu.array(n * Self::scratch_lines(n), "lines of an FFT");
-            return Ok(LineFft(Way::Global {
+            return Ok(LineFft(Strategy::Global {
                 n,
                 passes: passes.collect::<Result<_>>()?,
                 roots: gpu.upload(&roots, what)?,
                 scratch: Mutex::new([lines()?, lines()?]),
             }));
         };
-        let kernels = layout.kernels(lie, bytes, fused);
-        let shared = layout.shared(n, lie, bytes);
+        let kernels = layout.kernels(arrangement, bytes, fused);
+        let shared = layout.shared(n, arrangement, bytes);
         let function = |name| gpu.function(&kernels, name, shared);
         let radices = &layout.radices;
         let mut roots: Vec<_> =
             twiddles(radices.iter().copied()).chain(twiddles(radices.iter().rev().copied())).collect();
         // Not empty where there is but one pass.
         roots.push(Complex::new(T::ONE, T::ZERO));
-        Ok(LineFft(Way::Shared {
+        Ok(LineFft(Strategy::Shared {
             up: function("fft_up")?,
             down: function("fft_down")?,
-            fused: match (fused, lie) {
+            fused: match (fused, arrangement) {
                 (false, _) => None,
-                (true, Lie::Rows) => Some(function("fft_kernel")?),
-                (true, Lie::Columns) => Some(function("fft_convolve")?),
+                (true, Arrangement::Rows) => Some(function("fft_kernel")?),
+                (true, Arrangement::Columns) => Some(function("fft_convolve")?),
             },
             roots: gpu.upload(&roots, what)?,
             layout,
@@ -322,109 +379,121 @@ impl<T: Real> LineFft<T> {
     }
 
     /// Bytes that it holds, at most.
-    pub fn bytes(n: usize, lie: Lie) -> usize {
-        let fits = Layout::new(n, lie, size_of::<T>(), 1 << 20, 48 << 10).is_some();
+    pub fn bytes(n: usize, arrangement: Arrangement) -> usize {
+        let fits = Layout::new(n, arrangement, size_of::<T>(), 1 << 20, 48 << 10).is_some();
         let scratch = if fits { 0 } else { 2 * Self::scratch_lines(n) };
         (2 + scratch).saturating_mul(n).saturating_mul(size_of::<Complex<T>>())
     }
 
-    // In all of these: the addresses are those of arrays on this GPU with all the lines, which the plan vouches for;
-    // the parameters are those of the kernels of these names.
-
-    /// From lines of the image, each point times its factor, to whole lines, with exp(-i). `factor` is 0 for ones.
-    #[allow(clippy::too_many_arguments)]
-    pub fn up(&self, gpu: &Gpu, lines: Lines, input: u64, from: Side, output: u64, to: Side, factor: u64) {
-        let leg = Leg {
-            inverse: false,
-            from: Some((input, from, factor)),
-            to: Some((output, to, 0)),
-            spectrum: None,
-            reals: None,
-        };
+    /// From lines of the image, each point times its factor, to whole lines, with exp(-i).
+    pub fn up(
+        &self,
+        gpu: &Gpu,
+        lines: Lines,
+        buffers: &Buffers<'_, T>,
+        [from, to]: [Side; 2],
+        factor: Option<DeviceSlice<'_, T>>,
+    ) {
+        let ([input, output], factor) = (buffers.of(lines, from, to), factor_of(factor, from));
         match &self.0 {
-            Way::Shared { layout, shared, up, roots, .. } => {
-                let (grid, block) = layout.launch(lines);
-                let roots = roots.address();
-                // SAFETY: see above.
+            Strategy::Shared { layout, shared, up, roots, .. } => {
+                let ((grid, block), roots) = (layout.launch(lines), roots.pointer());
+                // SAFETY: the kernel's parameters are these; the lines are inside of both arrays.
                 unsafe { launch!(gpu, up, grid, block, *shared; input, output, lines, from, to, factor, roots) };
             }
-            Way::Global { .. } => self.by_passes(gpu, lines, &[leg]),
+            Strategy::Global { .. } => {
+                let (from, to) = (End::new(input, from, factor), End::new(output, to, DevicePointer::NULL));
+                self.by_passes(gpu, lines, &[Transform::new(false, Some(from), Some(to))]);
+            }
         }
     }
 
-    /// From whole lines to lines of the image, each point times its factor, with exp(+i). `factor` is 0 for ones.
-    #[allow(clippy::too_many_arguments)]
-    pub fn down(&self, gpu: &Gpu, lines: Lines, input: u64, from: Side, output: u64, to: Side, factor: u64) {
-        let leg = Leg {
-            inverse: true,
-            from: Some((input, from, 0)),
-            to: Some((output, to, factor)),
-            spectrum: None,
-            reals: None,
-        };
+    /// From whole lines to lines of the image, each point times its factor, with exp(+i).
+    pub fn down(
+        &self,
+        gpu: &Gpu,
+        lines: Lines,
+        buffers: &Buffers<'_, T>,
+        [from, to]: [Side; 2],
+        factor: Option<DeviceSlice<'_, T>>,
+    ) {
+        let ([input, output], factor) = (buffers.of(lines, from, to), factor_of(factor, to));
         match &self.0 {
-            Way::Shared { layout, shared, down, roots, .. } => {
-                let (grid, block) = layout.launch(lines);
-                let roots = roots.address();
-                // SAFETY: see above.
+            Strategy::Shared { layout, shared, down, roots, .. } => {
+                let ((grid, block), roots) = (layout.launch(lines), roots.pointer());
+                // SAFETY: the kernel's parameters are these; the lines are inside of both arrays.
                 unsafe { launch!(gpu, down, grid, block, *shared; input, output, lines, from, to, factor, roots) };
             }
-            Way::Global { .. } => self.by_passes(gpu, lines, &[leg]),
+            Strategy::Global { .. } => {
+                let (from, to) = (End::new(input, from, DevicePointer::NULL), End::new(output, to, factor));
+                self.by_passes(gpu, lines, &[Transform::new(true, Some(from), Some(to))]);
+            }
         }
     }
 
     /// From rows of the image to the real parts of whole rows times `scale`, with exp(-i).
-    #[allow(clippy::too_many_arguments)]
-    pub fn real_parts(&self, gpu: &Gpu, lines: Lines, input: u64, from: Side, output: u64, to: Side, scale: f64) {
-        let leg = Leg {
-            inverse: false,
-            from: Some((input, from, 0)),
-            to: Some((output, to, 0)),
-            spectrum: None,
-            reals: Some(scale),
-        };
+    pub fn real_parts(
+        &self,
+        gpu: &Gpu,
+        lines: Lines,
+        input: In<'_, T>,
+        output: &DeviceSliceMut<'_, T>,
+        [from, to]: [Side; 2],
+        scale: f64,
+    ) {
+        let (input, output) = (from.of(lines, input), to.of(lines, output.as_slice()));
         match &self.0 {
-            Way::Shared { layout, shared, fused, roots, .. } => {
-                let (grid, block) = layout.launch(lines);
-                let fused = fused.as_ref().expect("planned for a convolution");
-                let (scale, roots) = (T::of(scale), roots.address());
-                // SAFETY: see above.
+            Strategy::Shared { layout, shared, fused, roots, .. } => {
+                let ((grid, block), roots) = (layout.launch(lines), roots.pointer());
+                let (fused, scale) = (fused.as_ref().expect("planned for a convolution"), T::of(scale));
+                // SAFETY: the kernel's parameters are these; the lines are inside of both arrays.
                 unsafe { launch!(gpu, fused, grid, block, *shared; input, output, lines, from, to, scale, roots) };
             }
-            Way::Global { .. } => self.by_passes(gpu, lines, &[leg]),
+            Strategy::Global { .. } => {
+                let from = End::new(input, from, DevicePointer::NULL);
+                let to = End::new(DevicePointer::NULL, to, DevicePointer::NULL);
+                let transform = Transform::new(false, Some(from), Some(to));
+                self.by_passes(gpu, lines, &[Transform { reals: Some((output, scale)), ..transform }]);
+            }
         }
     }
 
-    /// Columns of the image, in place: to whole ones, times a real spectrum that lies as `whole` says, and back.
-    pub fn convolve(&self, gpu: &Gpu, lines: Lines, columns: u64, image: Side, spectrum: u64, whole: Side) {
+    /// Columns of the image, in place: to whole ones, times a real spectrum at the points of `whole`, and back.
+    pub fn convolve(
+        &self,
+        gpu: &Gpu,
+        lines: Lines,
+        columns: &Out<'_, T>,
+        image: Side,
+        spectrum: DeviceSlice<'_, T>,
+        whole: Side,
+    ) {
+        let (columns, spectrum) = (image.of(lines, columns.as_slice()), whole.of(lines, spectrum));
         match &self.0 {
-            Way::Shared { layout, shared, fused, roots, .. } => {
-                let (grid, block) = layout.launch(lines);
+            Strategy::Shared { layout, shared, fused, roots, .. } => {
+                let ((grid, block), roots) = (layout.launch(lines), roots.pointer());
                 let fused = fused.as_ref().expect("planned for a convolution");
-                let roots = roots.address();
-                // SAFETY: see above.
+                // SAFETY: the kernel's parameters are these; the lines are inside of the arrays.
                 unsafe {
                     launch!(gpu, fused, grid, block, *shared; columns, columns, lines, image, spectrum, whole, roots)
                 };
             }
-            Way::Global { .. } => {
-                let (there, back) = (Some((columns, image, 0)), Some((columns, image, 0)));
-                let there =
-                    Leg { inverse: false, from: there, to: None, spectrum: Some((spectrum, whole)), reals: None };
-                let back = Leg { inverse: true, from: None, to: back, spectrum: None, reals: None };
-                self.by_passes(gpu, lines, &[there, back]);
+            Strategy::Global { .. } => {
+                let end = Some(End::new(columns, image, DevicePointer::NULL));
+                let there = Transform { spectrum: Some((spectrum, whole)), ..Transform::new(false, end, None) };
+                self.by_passes(gpu, lines, &[there, Transform::new(true, None, end)]);
             }
         }
     }
 
-    /// Pass by pass, so many lines at a time as scratch has room for.
-    fn by_passes(&self, gpu: &Gpu, lines: Lines, legs: &[Leg]) {
+    /// Pass by pass, so many lines at a time as scratch has room for. The lines are inside of all arrays.
+    fn by_passes(&self, gpu: &Gpu, lines: Lines, transforms: &[Transform<T>]) {
         const IN_SCRATCH: i32 = 1;
         const OUT_SCRATCH: i32 = 2;
         const INVERSE: i32 = 4;
-        let Way::Global { n, passes, roots, scratch } = &self.0 else { return };
+        let Strategy::Global { n, passes, roots, scratch } = &self.0 else { return };
         let scratch = scratch.lock().unwrap_or_else(|e| e.into_inner());
-        let (points, roots) = (*n as i32, roots.address());
+        let (points, roots) = (*n as i32, roots.pointer());
         // What lies in scratch: line after line of those worked on, next to each other.
         let room = Self::scratch_lines(*n);
         let aside = Side::new([0; 3], room, *n, 0);
@@ -432,33 +501,32 @@ impl<T: Real> LineFft<T> {
         let block = [32, 8, 1];
         for first in (0..lines.count).step_by(room) {
             let mut turn = 0;
-            for leg in legs {
+            for transform in transforms {
                 let mut done = 1i32;
                 for (i, (radix, function)) in passes.iter().enumerate() {
-                    let from = leg.from.filter(|_| i == 0);
-                    let end = i + 1 == passes.len();
-                    let to = leg.to.filter(|_| end);
+                    let last = i + 1 == passes.len();
+                    let from = transform.from.filter(|_| i == 0);
+                    let to = transform.to.filter(|_| last);
                     let flags = if from.is_none() { IN_SCRATCH } else { 0 }
                         + if to.is_none() { OUT_SCRATCH } else { 0 }
-                        + if leg.inverse { INVERSE } else { 0 };
-                    let (input, from, from_factor) = from.unwrap_or((scratch[1 - turn].address(), aside, 0));
-                    let (mut output, to, to_factor) = to.unwrap_or((scratch[turn].address(), aside, 0));
-                    let (spectrum, whole) = leg.spectrum.filter(|_| end).unwrap_or((0, aside));
-                    let (mut reals, mut scale) = (0, T::ONE);
-                    if let Some(of_reals) = leg.reals.filter(|_| end) {
-                        (reals, output, scale) = (output, 0, T::of(of_reals));
-                    }
+                        + if transform.inverse { INVERSE } else { 0 };
+                    let in_scratch = |i: usize| End::new(scratch[i].pointer(), aside, DevicePointer::NULL);
+                    let from = from.unwrap_or_else(|| in_scratch(1 - turn));
+                    let to = to.unwrap_or_else(|| in_scratch(turn));
+                    let (spectrum, whole) = transform.spectrum.filter(|_| last).unwrap_or((DevicePointer::NULL, aside));
+                    let (reals, scale) = transform.reals.filter(|_| last).unwrap_or((DevicePointer::NULL, 1.0));
                     let grid = [
                         room.min(lines.count as usize).div_ceil(32) as u32,
                         (n / radix).div_ceil(8).min(65535) as u32,
                         1,
                     ];
-                    // SAFETY: see above; scratch has room for these lines, and is ours until all is queued.
+                    // SAFETY: the kernel's parameters are these; the caller's arrays have the lines; scratch has room
+                    // for those worked on, and is ours until all is queued.
                     unsafe {
                         launch!(
                             gpu, function, grid, block, 0;
-                            input, output, lines, first, from, to, whole, from_factor, to_factor, spectrum, reals, scale,
-                            points, done, flags, roots
+                            from.pointer, to.pointer, lines, first, from.side, to.side, whole, from.factor, to.factor,
+                            spectrum, reals, T::of(scale), points, done, flags, roots
                         )
                     };
                     done *= *radix as i32;
@@ -467,6 +535,12 @@ impl<T: Real> LineFft<T> {
             }
         }
     }
+}
+
+/// The factors of an image's points, null where there are none.
+fn factor_of<T: Real>(factor: Option<DeviceSlice<'_, T>>, image: Side) -> DevicePointer<T> {
+    assert!(factor.is_none_or(|f| f.len() == image.n as usize));
+    factor.map_or(DevicePointer::NULL, |f| f.pointer())
 }
 
 impl Layout {
@@ -485,41 +559,41 @@ mod tests {
         let mut slow = 0;
         for n in (1..=700).map(|n| 2 * n).chain([2048, 4096, 8192]) {
             for bytes in [4, 8] {
-                for lie in [Lie::Rows, Lie::Columns] {
+                for arrangement in [Arrangement::Rows, Arrangement::Columns] {
                     for count in [1, 5, 300, 5000, 1 << 20] {
                         for shared in [48 << 10, 64 << 10, 99 << 10, 227 << 10] {
-                            let Some(l) = Layout::new(n, lie, bytes, count, shared) else {
+                            let Some(l) = Layout::new(n, arrangement, bytes, count, shared) else {
                                 slow += 1;
-                                assert!(n > 1000 || any_radices(n)[0] > 16, "{n} {lie:?} {bytes} {shared}");
+                                assert!(n > 1000 || any_radices(n)[0] > 16, "{n} {arrangement:?} {bytes} {shared}");
                                 continue;
                             };
-                            let context = format!("{n} {lie:?} {bytes} {count} {l:?}");
+                            let context = format!("{n} {arrangement:?} {bytes} {count} {l:?}");
                             assert_eq!(l.radices.iter().product::<usize>(), n, "{context}");
-                            assert!(l.shared(n, lie, bytes) <= shared, "{context}");
+                            assert!(l.shared(n, arrangement, bytes) <= shared, "{context}");
                             assert!((1..=1024).contains(&l.threads) && (1..=16).contains(&l.blocks), "{context}");
                             // Multiprocessors take 1024 threads at least.
                             assert!(l.threads * l.blocks <= 1024, "{context}");
-                            assert!(lie == Lie::Rows || l.threads.is_multiple_of(l.lines), "{context}");
+                            assert!(arrangement == Arrangement::Rows || l.threads.is_multiple_of(l.lines), "{context}");
                         }
                     }
                 }
             }
         }
         assert!(slow > 0);
-        let layout = |n, lie, count| Layout::new(n, lie, 4, count, 227 << 10).unwrap();
-        let columns = |n| layout(n, Lie::Columns, 1 << 16);
+        let layout = |n, arrangement, count| Layout::new(n, arrangement, 4, count, 227 << 10).unwrap();
+        let columns = |n| layout(n, Arrangement::Columns, 1 << 16);
         let is =
             |radices: &[usize], lines, threads, blocks| Layout { radices: radices.to_vec(), lines, threads, blocks };
-        // Those that were measured to be fast.
+        // Layouts that were measured to be fast.
         assert_eq!(columns(160), is(&[16, 10], 16, 256, 3));
         assert_eq!(columns(256), is(&[16, 16], 16, 256, 3));
         assert_eq!(columns(320), is(&[20, 16], 16, 320, 2));
         assert_eq!(columns(512), is(&[32, 16], 16, 256, 2));
         assert_eq!(columns(480), is(&[10, 8, 6], 8, 480, 2));
-        assert_eq!(layout(160, Lie::Rows, 1 << 16), is(&[16, 10], 8, 128, 6));
-        assert_eq!(layout(320, Lie::Rows, 1 << 16), is(&[20, 16], 8, 160, 4));
-        assert_eq!(layout(512, Lie::Rows, 1 << 16), is(&[8, 8, 8], 2, 128, 8));
-        assert_eq!(layout(320, Lie::Columns, 320), is(&[8, 8, 5], 4, 160, 6));
+        assert_eq!(layout(160, Arrangement::Rows, 1 << 16), is(&[16, 10], 8, 128, 6));
+        assert_eq!(layout(320, Arrangement::Rows, 1 << 16), is(&[20, 16], 8, 160, 4));
+        assert_eq!(layout(512, Arrangement::Rows, 1 << 16), is(&[8, 8, 8], 2, 128, 8));
+        assert_eq!(layout(320, Arrangement::Columns, 320), is(&[8, 8, 5], 4, 160, 6));
     }
 
     #[test]

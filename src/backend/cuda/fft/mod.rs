@@ -14,11 +14,12 @@ pub use convolver::Convolver;
 use super::compile::Kernels;
 use super::gpu::Gpu;
 use super::memory::DeviceArray;
+use crate::backend::Span;
 use crate::base::error::{checked_product, Result};
 use crate::base::real::Real;
 use crate::base::sizes::three_axes;
-use lines::{arrays_at_once, check, Lie, LineFft, Lines, Side};
-use num_complex::Complex;
+use lines::{arrays_at_once, check, Arrangement, Buffers, In, LineFft, Lines, Out, Side};
+use std::ops::Range;
 
 /// See [`crate::backend::Backend::GridFft`].
 pub struct GridFft<T: Real> {
@@ -34,12 +35,12 @@ struct Axis<T: Real> {
     correction: DeviceArray<T>,
 }
 
-/// How the lines of axis `a` lie, and how many of them are transformed.
-fn lines_of(a: usize, dims: [usize; 3], grid: [usize; 3]) -> (Lie, usize) {
+/// How the lines of axis `a` are arranged, and how many of them are transformed.
+fn lines_of(a: usize, dims: [usize; 3], grid: [usize; 3]) -> (Arrangement, usize) {
     match a {
-        0 => (Lie::Rows, dims[1] * dims[2]),
-        1 => (Lie::Columns, grid[0] * dims[2]),
-        _ => (Lie::Columns, grid[0] * grid[1]),
+        0 => (Arrangement::Rows, dims[1] * dims[2]),
+        1 => (Arrangement::Columns, grid[0] * dims[2]),
+        _ => (Arrangement::Columns, grid[0] * grid[1]),
     }
 }
 
@@ -51,11 +52,11 @@ impl<T: Real> GridFft<T> {
         let (dims, grid) = (three_axes(dims), three_axes(grid));
         check(&grid[..2])?;
         let axis = |a: usize| {
-            let (lie, lines) = lines_of(a, dims, grid);
+            let (arrangement, lines) = lines_of(a, dims, grid);
             check(&[lines])?;
             let factors: Vec<T> = correction[a].iter().map(|&c| T::of(c)).collect();
             Ok(Axis {
-                fft: LineFft::new(gpu, grid[a], lie, lines, false)?,
+                fft: LineFft::new(gpu, grid[a], arrangement, lines, false)?,
                 correction: gpu.upload(&factors, "the correction of the window")?,
             })
         };
@@ -63,7 +64,7 @@ impl<T: Real> GridFft<T> {
     }
 
     /// Cells of a grid and voxels of an image, and for each axis from x on the lines of `arrays` arrays, the sides in
-    /// the grid of whole lines and of pruned ones; pruned rows lie in the image.
+    /// the grid of whole lines and of pruned ones; pruned rows arrangement in the image.
     fn sides(&self, arrays: usize) -> [(Lines, Side, Side); 3] {
         let ([nx, ny, nz], [gx, gy, gz]) = (self.dims, self.grid);
         let (plane, cells, voxels) = (gx * gy, gx * gy * gz, nx * ny * nz);
@@ -81,60 +82,63 @@ impl<T: Real> GridFft<T> {
         ]
     }
 
-    /// Calls `work(arrays, byte offset in the grids, byte offset in the images)` for as many arrays at a time as may
-    /// be.
-    fn each_part(&self, cells: usize, voxels: usize, work: impl Fn(usize, u64, u64)) {
+    /// As many arrays at a time as may be: how many, their cells and their voxels.
+    fn parts(&self, cells: usize, voxels: usize) -> impl Iterator<Item = (usize, Range<usize>, Range<usize>)> {
         let (cells_each, voxels_each) = (self.grid.iter().product::<usize>(), self.dims.iter().product::<usize>());
         let arrays = cells / cells_each;
         assert!(cells == arrays * cells_each && voxels == arrays * voxels_each);
         let most = (0..self.axes.len()).map(|a| lines_of(a, self.dims, self.grid).1).max().unwrap_or(1);
         let most = arrays_at_once(most);
-        let complex = size_of::<Complex<T>>();
-        for first in (0..arrays).step_by(most) {
-            let count = most.min(arrays - first);
-            work(count, (first * cells_each * complex) as u64, (first * voxels_each * complex) as u64);
+        (0..arrays).step_by(most).map(move |first| {
+            let end = (first + most).min(arrays);
+            (end - first, first * cells_each..end * cells_each, first * voxels_each..end * voxels_each)
+        })
+    }
+
+    /// See [`crate::backend::Backend::grid_to_image`].
+    pub fn grid_to_image(&self, gpu: &Gpu, mut grid: Out<T>, mut image: Out<T>) {
+        for (arrays, cells, voxels) in self.parts(grid.len(), image.len()) {
+            let (mut grid, mut image) = (grid.reborrow().part(cells), image.reborrow().part(voxels));
+            for (a, axis) in self.axes.iter().enumerate().rev() {
+                let (lines, whole, pruned) = self.sides(arrays)[a];
+                let buffers = match a {
+                    0 => Buffers::Two(grid.as_slice(), image.reborrow()),
+                    _ => Buffers::InPlace(grid.reborrow()),
+                };
+                axis.fft.down(gpu, lines, &buffers, [whole, pruned], Some(axis.correction.view()));
+            }
         }
     }
 
-    /// See [`crate::backend::Backend::grid_to_image`]: addresses and complex elements of several grids and as many
-    /// images.
-    pub fn grid_to_image(&self, gpu: &Gpu, grid: u64, cells: usize, image: u64, voxels: usize) {
-        self.each_part(cells, voxels, |arrays, grid_at, image_at| {
-            let (grid, image) = (grid + grid_at, image + image_at);
-            for (a, axis) in self.axes.iter().enumerate().rev() {
-                let (lines, whole, pruned) = self.sides(arrays)[a];
-                let to = if a == 0 { image } else { grid };
-                axis.fft.down(gpu, lines, grid, whole, to, pruned, axis.correction.address());
-            }
-        });
-    }
-
-    /// See [`crate::backend::Backend::image_to_grid`], likewise.
-    pub fn image_to_grid(&self, gpu: &Gpu, image: u64, voxels: usize, grid: u64, cells: usize) {
-        self.each_part(cells, voxels, |arrays, grid_at, image_at| {
-            let (grid, image) = (grid + grid_at, image + image_at);
+    /// See [`crate::backend::Backend::image_to_grid`].
+    pub fn image_to_grid(&self, gpu: &Gpu, image: In<T>, mut grid: Out<T>) {
+        for (arrays, cells, voxels) in self.parts(grid.len(), image.len()) {
+            let (image, mut grid) = (image.part(voxels), grid.reborrow().part(cells));
             for (a, axis) in self.axes.iter().enumerate() {
                 let (lines, whole, pruned) = self.sides(arrays)[a];
-                let from = if a == 0 { image } else { grid };
-                axis.fft.up(gpu, lines, from, pruned, grid, whole, axis.correction.address());
+                let buffers = match a {
+                    0 => Buffers::Two(image, grid.reborrow()),
+                    _ => Buffers::InPlace(grid.reborrow()),
+                };
+                axis.fft.up(gpu, lines, &buffers, [pruned, whole], Some(axis.correction.view()));
             }
-        });
+        }
     }
 }
 
 /// The kernels for grids and doubled grids of usual sizes.
 pub fn usual_kernels() -> Vec<Kernels> {
     let mut all = vec![lines::place_kernels(4), lines::place_kernels(8)];
-    let mut add = |n, lie, bytes, count, fused| {
-        all.extend(lines::usual_kernels(n, lie, bytes, count, fused).filter(|k| !all.contains(k)))
+    let mut add = |n, arrangement, bytes, count, fused| {
+        all.extend(lines::usual_kernels(n, arrangement, bytes, count, fused).filter(|k| !all.contains(k)))
     };
     for (fused, sizes) in [(false, &[96, 128, 160, 192, 240, 256, 320, 384, 512][..]), (true, &[128, 256, 384, 512])] {
         for &n in sizes {
             for bytes in [4, 8] {
                 // 3D, then 2D.
                 for lines in [n * n, n] {
-                    add(n, Lie::Rows, bytes, lines, fused);
-                    add(n, Lie::Columns, bytes, lines, fused);
+                    add(n, Arrangement::Rows, bytes, lines, fused);
+                    add(n, Arrangement::Columns, bytes, lines, fused);
                 }
             }
         }
@@ -147,11 +151,12 @@ mod tests {
     use super::*;
     use crate::backend::cpu::Cpu;
     use crate::backend::cuda::runtime;
-    use crate::backend::{Backend, Complexes, ComplexesMut};
+    use crate::backend::Backend;
+    use num_complex::Complex;
 
     /// The first GPU, or a line that says there is none.
     fn gpu() -> Option<Gpu> {
-        // SAFETY: no stream of the caller's.
+        // SAFETY: there is no stream to keep alive.
         let gpu = runtime::first_usable().map(|index| unsafe { Gpu::new(index, None) }.unwrap());
         if gpu.is_none() {
             crate::backend::cuda::skipped("transforms on a GPU");
@@ -177,16 +182,6 @@ mod tests {
         z.iter().map(|z| Complex::new(z.re.wide(), z.im.wide())).collect()
     }
 
-    fn read(host: &[Complex<f64>]) -> Complexes<'_, Cpu, f64> {
-        // SAFETY: the slice's elements, borrowed for as long.
-        unsafe { Complexes::new(host.as_ptr(), host.len()) }
-    }
-
-    fn write(host: &mut [Complex<f64>]) -> ComplexesMut<'_, Cpu, f64> {
-        // SAFETY: the slice's elements, borrowed for as long.
-        unsafe { ComplexesMut::new(host.as_mut_ptr(), host.len()) }
-    }
-
     fn close<T: Real>(found: &[Complex<T>], expected: &[Complex<f64>], what: &str) {
         let norm = |z: &mut dyn Iterator<Item = Complex<f64>>| z.map(|z| z.norm_sqr()).sum::<f64>().sqrt();
         let difference = norm(&mut wide(found).iter().zip(expected).map(|(a, b)| a - b));
@@ -206,23 +201,23 @@ mod tests {
         let (grids, images) = (random::<T>(cells), random::<T>(voxels));
 
         let mut expected = poisoned(voxels);
-        cpu.grid_to_image(&reference, write(&mut wide(&grids)), write(&mut expected));
+        cpu.grid_to_image(&reference, &mut wide(&grids), &mut expected);
         let mut found = [poisoned::<T>(voxels), poisoned(voxels)];
         for found in &mut found {
-            let (from, to) = (gpu.upload(&grids, "grids").unwrap(), gpu.upload(found, "images").unwrap());
-            fft.grid_to_image(gpu, from.address(), cells, to.address(), voxels);
-            gpu.download(to.address(), found).unwrap();
+            let (mut from, mut to) = (gpu.upload(&grids, "grids").unwrap(), gpu.upload(found, "images").unwrap());
+            fft.grid_to_image(gpu, from.view_mut(), to.view_mut());
+            gpu.download(to.view(), found).unwrap();
         }
         close(&found[0], &expected, &what);
         assert!(found[0] == found[1], "{what}");
 
         let mut expected = poisoned(cells);
-        cpu.image_to_grid(&reference, read(&wide(&images)), write(&mut expected));
+        cpu.image_to_grid(&reference, &wide(&images), &mut expected);
         let mut found = [poisoned::<T>(cells), poisoned(cells)];
         for found in &mut found {
-            let (from, to) = (gpu.upload(&images, "images").unwrap(), gpu.upload(found, "grids").unwrap());
-            fft.image_to_grid(gpu, from.address(), voxels, to.address(), cells);
-            gpu.download(to.address(), found).unwrap();
+            let (from, mut to) = (gpu.upload(&images, "images").unwrap(), gpu.upload(found, "grids").unwrap());
+            fft.image_to_grid(gpu, from.view(), to.view_mut());
+            gpu.download(to.view(), found).unwrap();
         }
         close(&found[0], &expected, &what);
         assert!(found[0] == found[1], "{what}");
@@ -255,16 +250,16 @@ mod tests {
         let mut reference = Backend::<f64>::convolver(&cpu, dims).unwrap();
         let mut reference_grid = Backend::<f64>::kernel_grid(&cpu, &reference).unwrap();
         let mut convolver = Convolver::<T>::new(gpu, dims).unwrap();
-        let grid = gpu.zeros::<Complex<T>>(convolver.kernel_len(), "Q").unwrap();
+        let mut grid = gpu.zeros::<Complex<T>>(convolver.kernel_len(), "Q").unwrap();
         for o in 0..1 << (dims.len() - 1) {
             let half = [false, o & 1 != 0, o & 2 != 0];
             let q = random::<T>(voxels);
             let on_gpu = gpu.upload(&q, "q").unwrap();
-            convolver.place_kernel(gpu, half, on_gpu.address(), grid.address());
-            cpu.place_kernel(&reference, half, read(&wide(&q)), write(&mut reference_grid));
+            convolver.place_kernel(gpu, half, on_gpu.view(), grid.view_mut());
+            cpu.place_kernel(&reference, half, &wide(&q), &mut reference_grid);
         }
-        cpu.set_kernel(&mut reference, write(&mut reference_grid));
-        convolver.set_kernel(gpu, grid.address());
+        cpu.set_kernel(&mut reference, &mut reference_grid);
+        convolver.set_kernel(gpu, grid.view_mut());
         let spectrum = convolver.spectrum(gpu).unwrap();
         let complex = |r: &[f64]| r.iter().map(|&r| Complex::new(r, 0.0)).collect::<Vec<_>>();
         let found: Vec<Complex<T>> = spectrum.iter().map(|&r| Complex::new(r, T::ZERO)).collect();
@@ -274,15 +269,15 @@ mod tests {
         let mut expected = Vec::new();
         for x in x.chunks_exact(voxels) {
             let mut y = poisoned(voxels);
-            cpu.convolve(&reference, read(&wide(x)), write(&mut y));
+            cpu.convolve(&reference, &wide(x), &mut y);
             expected.extend(y);
         }
         let on_gpu = gpu.upload(&x, "x").unwrap();
         let run = |convolver: &Convolver<T>| {
             let mut found = poisoned::<T>(x.len());
-            let y = gpu.upload(&found, "y").unwrap();
-            convolver.convolve(gpu, on_gpu.address(), y.address(), x.len());
-            gpu.download(y.address(), &mut found).unwrap();
+            let mut y = gpu.upload(&found, "y").unwrap();
+            convolver.convolve(gpu, on_gpu.view(), y.view_mut());
+            gpu.download(y.view(), &mut found).unwrap();
             found
         };
         let found = run(&convolver);

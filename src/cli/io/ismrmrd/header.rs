@@ -70,7 +70,7 @@ impl Limits {
 pub struct Encoding {
     /// The grid that k-space is sampled for.
     pub encoded: Space,
-    /// The grid wanted in the end.
+    /// The grid of the reconstructed image.
     pub recon: Space,
     /// How k-space is traversed.
     pub trajectory: TrajectoryKind,
@@ -204,7 +204,7 @@ impl Header {
             xml += " <acquisitionSystemInformation>\n";
             xml += &format!("  <receiverChannels>{n}</receiverChannels>\n </acquisitionSystemInformation>\n");
         }
-        // The schema wants this element; zero stands for a frequency that is not known.
+        // The schema requires this element; zero stands for an unknown frequency.
         let hz = self.h1_resonance_hz.unwrap_or(0);
         xml += " <experimentalConditions>\n";
         xml += &format!("  <H1resonanceFrequency_Hz>{hz}</H1resonanceFrequency_Hz>\n </experimentalConditions>\n");

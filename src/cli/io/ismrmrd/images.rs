@@ -1,4 +1,4 @@
-//! Images.
+//! Reads and writes ISMRMRD images.
 
 use super::{check_stored, checked_type, create, hdf5_error, open, ScanIndex};
 use crate::io::{Image, Placement};
@@ -66,11 +66,11 @@ const ATTRIBUTES: &str = "<?xml version=\"1.0\"?>\n<ismrmrdMeta></ismrmrdMeta>\n
 
 /// Writes images, among `files`, as the ISMRMRD library lays them out: the groups `dataset/image_0`, `dataset/image_1`,
 /// ..., each with the images that agree in size and channels, as `header`, `attributes` and `data` [images, channels,
-/// z, y, x]. Where all imaginary parts of a group are zero it holds single-precision numbers, else complex ones.
+/// z, y, x]. Where all imaginary parts of a group are zero it holds single-precision numbers, else complex numbers.
 ///
 /// # Errors
 /// `InvalidArgument` for no images; `InvalidSize` and `SizeMismatch` for an image that is not well formed;
-/// `Unsupported` for a size above 65535, which ISMRMRD cannot say; `Io` when the file cannot be written.
+/// `Unsupported` for a size above 65535, the largest of ISMRMRD; `IO` when the file cannot be written.
 pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> Result<()> {
     if images.is_empty() {
         bail!(InvalidArgument, "{}: there is no image to write", path.display());
@@ -88,7 +88,7 @@ pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> R
         }
     }
     let what = format!("{}: the file cannot be written", path.display());
-    let io = hdf5_error(ErrorKind::Io, &what);
+    let io = hdf5_error(ErrorKind::IO, &what);
     let file = create(&files.add(path)?).map_err(&io)?;
     let write = || -> hdf5::Result<()> {
         let dataset = file.create_group("dataset")?;
@@ -118,7 +118,7 @@ fn write_series(
     group.new_dataset::<VarLenAscii>().shape(count..).chunk(1).create("attributes")?.write_raw(&texts)?;
 
     let shape = (count.., channels, nz, ny, nx);
-    // One image a chunk, as in the ISMRMRD library, but for HDF5's limit of 4 GiB a chunk.
+    // One image a chunk, as in the ISMRMRD library, within HDF5's limit of 4 GiB a chunk.
     let one = (1, channels, nz, ny, nx);
     let chunk = if channels * nz * ny * nx >= 1 << 28 { (1, 1, 1, ny, nx) } else { one };
     let set = match real {
@@ -173,14 +173,14 @@ fn head(image: &Image, real: bool, series: usize, number: usize) -> ImageHead {
     }
 }
 
-/// Reads the images of the group `group`, such as `dataset/image_0`, or of all groups with images when none is named,
-/// in the order of their names, `image_10` after `image_9`: complex or real numbers, of any width. Several groups are
-/// said.
+/// Reads the images of the group `group`, for example `dataset/image_0`, or of all groups with images when none is
+/// named, in the order of their names, `image_10` after `image_9`: complex or real numbers, of any width. Several
+/// groups are logged.
 ///
-/// The header of ISMRMRD's images does not say the encoding: it is zero in their index.
+/// The header of ISMRMRD images has no encoding: it is zero in their index.
 ///
 /// # Errors
-/// `Io` when the file cannot be opened; `BadFile` when it is not an HDF5 file or is truncated, has no images there, or
+/// `IO` when the file cannot be opened; `BadFile` when it is not an HDF5 file or is truncated, has no images there, or
 /// their layout is not ISMRMRD's.
 pub fn read_images(path: impl AsRef<Path>, group: Option<&str>) -> Result<Vec<Image>> {
     let path = path.as_ref();
@@ -281,7 +281,7 @@ fn has_images(group: &hdf5::Group) -> bool {
     group.dataset("header").is_ok() && group.dataset("data").is_ok()
 }
 
-/// The groups with images among this one and those below, in order of their names, numbers by their value.
+/// The groups with images, this one and all below, in the order of their names, numbers by value.
 fn find_images(group: &hdf5::Group, depth: usize, found: &mut Vec<hdf5::Group>) {
     if has_images(group) {
         found.push(group.clone());

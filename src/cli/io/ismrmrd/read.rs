@@ -1,4 +1,4 @@
-//! Reading raw data.
+//! Reads ISMRMRD raw data.
 
 use super::super::wrap_coordinate;
 use super::{check_stored, checked_type, flag, hdf5_error, open, AcquisitionHead};
@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// Heads read at a time.
 const HEADS: usize = 4096;
-/// Acquisitions read at a time, and the bytes after which fewer are.
+/// Acquisitions read at a time, at most, and their bytes.
 const ACQUISITIONS: usize = 1024;
 const BATCH_BYTES: usize = 16 << 20;
 /// The longest XML header of fixed length that is read, in bytes.
@@ -35,27 +35,27 @@ struct Body {
 
 /// Reads the raw data of the group `group`, or of `dataset` when none is named.
 ///
-/// Left out, with a line in the log that counts them, are the acquisitions flagged as noise, calibration that is not
-/// imaging as well, navigation, phase correction, feedback, dummies, surface coil correction and phase stabilisation.
-/// Samples marked to be discarded are dropped.
+/// Acquisitions flagged as noise, calibration only, navigation, phase correction, feedback, dummies, surface coil
+/// correction or phase stabilisation are left out; a line in the log counts them. Samples marked to be discarded are
+/// dropped.
 ///
 /// The image is 2D when the encoded matrix has one voxel along z, otherwise 3D. With as many trajectory dimensions as
-/// the image has, these are the coordinates; with one more, the last one is the density weight. Three dimensions of a
-/// 2D image are thus (kx, ky, weight); only when the third is zero in every sample of an image is it taken for kz and
+/// the image has, these are the coordinates; with one more, the last is the density weight. Three dimensions of a 2D
+/// image are thus (kx, ky, weight); only when the third is zero in every sample of an image is it taken for kz and
 /// dropped. Two dimensions of a 3D image are (kx, ky) of a stack, with kz from `kspace_encode_step_2`. Without a
-/// trajectory, a Cartesian one is computed: k = (step - centre) / n, with the centre of the readout from
-/// `center_sample` (floor(samples / 2) where that is zero and cannot be meant) and that of the other axes from the
+/// trajectory, a Cartesian one is computed: k = (step - centre) / n. The centre of the readout comes from
+/// `center_sample` (floor(samples / 2) where that is zero and not possible), the centre of the other axes from the
 /// encoding limits (floor(n/2) where the header has none). A reversed readout runs from its other end. A coordinate of
-/// 0.5, or just outside by rounding, becomes the edge's.
+/// 0.5, or just outside by rounding, becomes the edge.
 ///
-/// What could be meant in another way is logged as a warning: weights that do not change along a shot, a kz that is
-/// never negative, encoding steps that repeat or differ where one would not expect it, fewer shots than announced.
+/// Ambiguous files are logged with a warning: weights that do not change along a shot, a kz that is never negative,
+/// encoding steps that repeat or differ unexpectedly, fewer shots than announced.
 ///
 /// # Errors
-/// `Io` when the file cannot be opened; `BadFile` when it is not an HDF5 file, or is truncated, has no such group,
+/// `IO` when the file cannot be opened; `BadFile` when it is not an HDF5 file, or is truncated, has no such group,
 /// no header or no acquisitions that make an image, or when counts in it disagree; `NotFinite` for a NaN or infinite
-/// number, with its acquisition, coil and sample; `CoordinateOutOfRange`, likewise; `Unsupported` for a trajectory
-/// that would have to be computed and is not Cartesian. Messages begin with the name of the file.
+/// number and `CoordinateOutOfRange`, both with the acquisition, coil and sample; `Unsupported` for a trajectory that
+/// would have to be computed and is not Cartesian. Messages begin with the name of the file.
 pub fn read_dataset(path: impl AsRef<Path>, group: Option<&str>) -> Result<Dataset> {
     let path = path.as_ref();
     read(path, group.unwrap_or("dataset")).map_err(|e| e.within(path.display()))
@@ -90,7 +90,7 @@ fn read(path: &Path, group: &str) -> Result<Dataset> {
     if !left_out.is_empty() {
         log::info!("{}: {} acquisitions, of which skipped: {list}", path.display(), set.size());
     }
-    // The numbers themselves are stored without compression, so the file bounds what may be asked for.
+    // The samples are stored without compression, so that the file's length bounds them.
     let length = std::fs::metadata(path).map(|m| m.len()).unwrap_or(u64::MAX);
     let announced = heads
         .iter()
@@ -201,7 +201,7 @@ impl Head {
     }
 }
 
-/// Why an acquisition is no image data, if so.
+/// The purpose of an acquisition that is not image data.
 fn purpose(flags: u64) -> Option<&'static str> {
     let kinds = [
         (flag::NOISE, "noise"),
@@ -218,7 +218,7 @@ fn purpose(flags: u64) -> Option<&'static str> {
     kinds.iter().find(|k| has(k.0)).map(|k| k.1).or(calibration.then_some("calibration"))
 }
 
-/// The heads of image data, and of how many acquisitions there are none, by what they are.
+/// The heads of image data, and the numbers of other acquisitions by their purpose.
 fn read_heads(set: &hdf5::Dataset) -> Result<(Vec<Head>, Vec<(String, usize)>)> {
     let count = set.size();
     let (mut heads, mut skipped) = (Vec::new(), BTreeMap::<&str, usize>::new());
@@ -236,7 +236,7 @@ fn read_heads(set: &hdf5::Dataset) -> Result<(Vec<Head>, Vec<(String, usize)>)> 
     Ok((heads, skipped.into_iter().map(|(why, n)| (why.to_owned(), n)).collect()))
 }
 
-/// Where the coordinates of a scan come from.
+/// The source of a scan's coordinates.
 #[derive(Clone, Copy, PartialEq)]
 enum Source {
     /// The trajectory of the file, with or without a density weight.
@@ -247,29 +247,9 @@ enum Source {
     Grid,
 }
 
-/// A scan while it is read.
-struct Builder<'a> {
-    scan: Scan,
-    encoding: &'a Encoding,
-    source: Source,
-    dimensions: usize,
-    samples: usize,
-    /// The samples read already.
-    filled: usize,
-}
-
-impl<'a> Builder<'a> {
-    fn new(header: &'a Header, members: &[&Head]) -> Result<Builder<'a>> {
-        let (first, head) = (members[0], &members[0].head);
-        let mut index = first.index();
-        index.average = members.iter().map(|m| m.head.idx.average).min().unwrap_or(0);
-        let Some(encoding) = header.encodings.get(index.encoding as usize) else {
-            let (n, have) = (first.number, header.encodings.len());
-            bail!(BadFile, "acquisition {n} refers to encoding {}, but the header has {have}", index.encoding);
-        };
-        let ndim = if encoding.encoded.matrix[2] == 1 { 2 } else { 3 };
-        let (coils, dimensions) = (head.active_channels as usize, head.trajectory_dimensions as usize);
-        let source = match dimensions {
+impl Source {
+    fn of(encoding: &Encoding, ndim: usize, first: &Head) -> Result<Source> {
+        Ok(match first.head.trajectory_dimensions as usize {
             0 if encoding.trajectory == TrajectoryKind::Cartesian => Source::Grid,
             0 => bail!(
                 Unsupported,
@@ -288,40 +268,74 @@ impl<'a> Builder<'a> {
                 first.number,
                 ndim + 1
             ),
-        };
-        let mut samples = 0;
-        for m in members {
-            let h = &m.head;
-            if h.active_channels as usize != coils || coils == 0 {
-                bail!(
-                    BadFile,
-                    "acquisition {} has {} coils and acquisition {} of the same image has {coils}",
-                    m.number,
-                    h.active_channels,
-                    first.number
-                );
-            }
-            if h.trajectory_dimensions as usize != dimensions {
-                bail!(
-                    BadFile,
-                    "acquisition {} has {} trajectory dimensions and acquisition {} of the same image has {dimensions}",
-                    m.number,
-                    h.trajectory_dimensions,
-                    first.number
-                );
-            }
-            if m.kept().is_empty() {
-                bail!(
-                    BadFile,
-                    "acquisition {} keeps no samples: it has {} and discards {} before and {} after",
-                    m.number,
-                    h.number_of_samples,
-                    h.discard_pre,
-                    h.discard_post
-                );
-            }
-            samples += m.kept().len();
+        })
+    }
+}
+
+/// The samples kept of all acquisitions of an image, whose counts are checked.
+fn kept_samples(members: &[&Head]) -> Result<usize> {
+    let first = members[0];
+    let (coils, dimensions) = (first.head.active_channels as usize, first.head.trajectory_dimensions as usize);
+    let mut samples = 0;
+    for m in members {
+        let h = &m.head;
+        if h.active_channels as usize != coils || coils == 0 {
+            bail!(
+                BadFile,
+                "acquisition {} has {} coils and acquisition {} of the same image has {coils}",
+                m.number,
+                h.active_channels,
+                first.number
+            );
         }
+        if h.trajectory_dimensions as usize != dimensions {
+            bail!(
+                BadFile,
+                "acquisition {} has {} trajectory dimensions and acquisition {} of the same image has {dimensions}",
+                m.number,
+                h.trajectory_dimensions,
+                first.number
+            );
+        }
+        if m.kept().is_empty() {
+            bail!(
+                BadFile,
+                "acquisition {} keeps no samples: it has {} and discards {} before and {} after",
+                m.number,
+                h.number_of_samples,
+                h.discard_pre,
+                h.discard_post
+            );
+        }
+        samples += m.kept().len();
+    }
+    Ok(samples)
+}
+
+/// A scan while it is read.
+struct Builder<'a> {
+    scan: Scan,
+    encoding: &'a Encoding,
+    source: Source,
+    dimensions: usize,
+    samples: usize,
+    /// The number of samples read so far.
+    filled: usize,
+}
+
+impl<'a> Builder<'a> {
+    fn new(header: &'a Header, members: &[&Head]) -> Result<Builder<'a>> {
+        let (first, head) = (members[0], &members[0].head);
+        let mut index = first.index();
+        index.average = members.iter().map(|m| m.head.idx.average).min().unwrap_or(0);
+        let Some(encoding) = header.encodings.get(index.encoding as usize) else {
+            let (n, have) = (first.number, header.encodings.len());
+            bail!(BadFile, "acquisition {n} refers to encoding {}, but the header has {have}", index.encoding);
+        };
+        let ndim = if encoding.encoded.matrix[2] == 1 { 2 } else { 3 };
+        let (coils, dimensions) = (head.active_channels as usize, head.trajectory_dimensions as usize);
+        let source = Source::of(encoding, ndim, first)?;
+        let samples = kept_samples(members)?;
         let reserve = || {
             let mut v = try_vec(samples, 0f32, "the samples")?;
             v.clear();
@@ -457,7 +471,7 @@ impl<'a> Builder<'a> {
     fn add_line(&mut self, head: &AcquisitionHead, kept: std::ops::Range<usize>) -> Result<()> {
         let n = self.scan.encoded_matrix[0];
         let last = head.number_of_samples as usize - 1;
-        // A centre of zero that would put the end of the readout outside of k-space was never set.
+        // A centre of zero was never set if it would put the end of the readout outside of k-space.
         let centre = match head.center_sample as usize {
             0 if 2 * last >= n => head.number_of_samples as usize / 2,
             c => c,
@@ -493,7 +507,7 @@ impl<'a> Builder<'a> {
         Ok(self.scan)
     }
 
-    /// Checks that the counters of the acquisitions of an image say what its trajectory needs them for.
+    /// Checks that the counters of an image's acquisitions fit its trajectory.
     fn check_counters(&self, members: &[&Head]) -> Result<()> {
         let steps = |which: usize| -> BTreeSet<u16> {
             let step = |h: &&Head| [h.head.idx.kspace_encode_step_1, h.head.idx.kspace_encode_step_2][which];
@@ -504,8 +518,8 @@ impl<'a> Builder<'a> {
         if partitions && self.source == Source::Grid {
             bail!(
                 BadFile,
-                "kspace_encode_step_2 differs among the acquisitions of an image with one voxel along z: set the encoded \
-                 matrix to the number of partitions"
+                "kspace_encode_step_2 differs among the acquisitions of an image with one voxel along z: set the \
+                 encoded matrix to the number of partitions"
             );
         }
         // Axes whose coordinates are computed from encoding steps.
@@ -518,7 +532,7 @@ impl<'a> Builder<'a> {
             let (axis, n, counter) = (["y", "z"][which], matrix[1 + which], which + 1);
             let all = steps(which);
             let (Some(&first), Some(&last)) = (all.first(), all.last()) else { continue };
-            // Of a single line the plan tells.
+            // A single line is left to the plan's warning.
             if first == last && members.len() > 1 {
                 bail!(
                     BadFile,
@@ -533,15 +547,15 @@ impl<'a> Builder<'a> {
             if below.min(above) <= 0 && below.max(above) > 1 {
                 log::warn!(
                     "kspace_encode_step_{counter} runs from {first} to {last}, and its centre is {centre}: one half of \
-                     k-space along {axis} is missing, and the image will be blurred; correct the encoding limits in the \
-                     XML header if it is not"
+                     k-space along {axis} is missing, and the image will be blurred; correct the encoding limits in \
+                     the XML header if it is not"
                 );
             }
         }
         if partitions {
             log::warn!(
-                "kspace_encode_step_2 differs among the acquisitions of an image with one voxel along z: all are put into \
-                 this image; for partitions of a volume, set the encoded matrix to their number along z"
+                "kspace_encode_step_2 differs among the acquisitions of an image with one voxel along z: all are put \
+                 into this image; for partitions of a volume, set the encoded matrix to their number along z"
             );
         }
         let counters = |h: &&Head| {
@@ -556,7 +570,7 @@ impl<'a> Builder<'a> {
                 members.len()
             );
         }
-        // Cartesian scans leave out lines on purpose.
+        // Cartesian scans may leave out lines on purpose.
         let announced: usize = self.encoding.steps.iter().flatten().map(|l| l.count()).product();
         if self.encoding.trajectory != TrajectoryKind::Cartesian && members.len() < announced {
             log::warn!(
@@ -568,12 +582,11 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Checks that the numbers of a stored trajectory are what they were taken for.
+    /// Checks the interpretation of a stored trajectory.
     fn check_trajectory(&mut self, with_weights: bool) -> Result<()> {
         let scan = &mut self.scan;
         let (ndim, k) = (scan.ndim, &scan.coordinates);
-        // Where the components of a shot were stored one after the other, neighbours of one component are read as a
-        // point.
+        // If a writer stored kx of a whole shot and then ky, neighbours in kx are read as a point.
         let square = |f: fn(f32, f32) -> f32| -> f64 {
             k[0].iter().zip(&k[1]).map(|(&x, &y)| f(x, y) as f64).map(|v| v * v).sum()
         };
@@ -588,7 +601,7 @@ impl<'a> Builder<'a> {
         }
         for (axis, k) in k.iter().enumerate() {
             let n = scan.encoded_matrix[axis];
-            // About k near 0 a plan warns.
+            // For k near 0 the plan warns.
             if n > 1 && k[0].abs() >= 0.125 && k.iter().all(|&v| (v - k[0]).abs() < 1e-6) {
                 let axis = ["x", "y", "z"][axis];
                 log::warn!(
@@ -600,8 +613,8 @@ impl<'a> Builder<'a> {
         }
         if ndim == 3 && !with_weights && k[2].iter().all(|&v| v >= 0.0) && k[2].iter().any(|&v| v > 0.0) {
             log::warn!(
-                "the last of 3 trajectory dimensions of a 3D image is never negative: taken for kz; density weights are the \
-                 last of 4, after kz"
+                "the last of 3 trajectory dimensions of a 3D image is never negative: taken for kz; density weights \
+                 are the last of 4, after kz"
             );
         }
         let Some(weights) = scan.weights.as_ref().filter(|_| ndim == 2) else { return Ok(()) };

@@ -415,7 +415,7 @@ fn header_texts_in_the_file() {
 #[track_caller]
 fn fails(path: &Path) -> String {
     for e in [read_dataset(path, None).unwrap_err(), read_images(path, None).unwrap_err()] {
-        assert!(matches!(e.kind(), ErrorKind::Io | ErrorKind::BadFile), "{:?}: {e}", e.kind());
+        assert!(matches!(e.kind(), ErrorKind::IO | ErrorKind::BadFile), "{:?}: {e}", e.kind());
         assert!(e.message().starts_with(path.to_str().unwrap()) && !e.message().contains('\n'), "{e}");
     }
     read_dataset(path, None).unwrap_err().message().to_owned()

@@ -1,4 +1,4 @@
-//! Writing raw data.
+//! Writes ISMRMRD raw data.
 
 use super::super::wrap_coordinate;
 use super::{create, flag, hdf5_error, Acquisition, AcquisitionHead, Counters, Dataset, Scan};
@@ -7,7 +7,7 @@ use recon::atomic_file::AtomicFiles;
 use recon::error::{bail, ErrorKind, Result};
 use std::path::Path;
 
-/// Acquisitions a chunk of the file, and as many are held in memory at a time.
+/// Acquisitions in a chunk of the file, and held in memory at a time.
 const CHUNK: usize = 64;
 
 /// Writes a raw dataset, among `files`, in ISMRMRD's layout, into the group `dataset`: the XML header, and one
@@ -18,9 +18,9 @@ const CHUNK: usize = 64;
 ///
 /// # Errors
 /// `InvalidSize` and `SizeMismatch` when the counts of a scan make no sense, or it refers to an encoding that the
-/// header lacks or that has another matrix; `CoordinateOutOfRange` and `NotFinite` for what could not be read again;
-/// `Unsupported` for shots of more than 65535 samples and for more than 65535 coils, which an ISMRMRD acquisition
-/// cannot say; `Io` when the file cannot be written.
+/// header lacks or that has another matrix; `CoordinateOutOfRange` and `NotFinite` for numbers that readers refuse;
+/// `Unsupported` for shots of more than 65535 samples and for more than 65535 coils, the limits of an ISMRMRD
+/// acquisition; `IO` when the file cannot be written.
 pub fn write_dataset(files: &mut AtomicFiles, path: &Path, dataset: &Dataset) -> Result<()> {
     if dataset.scans.is_empty() {
         bail!(InvalidArgument, "{}: there is no scan to write", path.display());
@@ -137,11 +137,11 @@ pub(super) fn write_raw(
     acquisitions: &mut dyn Iterator<Item = Acquisition>,
 ) -> Result<()> {
     let what = format!("{}: the file cannot be written", path.display());
-    let io = hdf5_error(ErrorKind::Io, &what);
+    let io = hdf5_error(ErrorKind::IO, &what);
     let file = create(&files.add(path)?).map_err(&io)?;
     let mut write = || -> hdf5::Result<()> {
         let group = file.create_group("dataset")?;
-        // ASCII, not UTF-8: the ISMRMRD library asks for that, and HDF5 does not convert one to the other.
+        // ASCII, not UTF-8: the ISMRMRD library reads ASCII, and HDF5 does not convert one to the other.
         if let Some(xml) = xml {
             let text = VarLenAscii::from_ascii(xml).map_err(|e| hdf5::Error::Internal(e.to_string()))?;
             group.new_dataset::<VarLenAscii>().shape(1).create("xml")?.write_raw(&[text])?;

@@ -1,8 +1,6 @@
 //! What a plan warns of, and coordinates at the edge of k-space.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use recon::trajectory::SpokeOrder;
 use recon::{Complex, Device, ErrorKind, Geometry, Method, Options, Plan, Real, Trajectory, WarningKind, Window};
 
@@ -18,7 +16,7 @@ fn k_divided_once_too_often_is_warned_of() {
         (3.9, &[64, 64], &[]),
         (4.3, &[64, 64], &["axis 0", "axis 1"]),
         (64.0, &[64, 64], &["axis 0", "axis 1"]),
-        // One voxel has nothing to resolve.
+        // An axis of one voxel needs no extent of k.
         (64.0, &[64, 1], &["axis 0"]),
         (64.0, &[1, 1], &[]),
     ] {
@@ -66,7 +64,7 @@ fn every_trajectory_of_the_generators_is_without_warning() {
     }
 }
 
-/// A coordinate that rounding took past the edge is that of the edge, and one further out is refused.
+/// A coordinate beyond the edge by rounding is taken for the edge. A coordinate further out is refused.
 #[test]
 fn coordinates_out_by_rounding_are_taken_for_the_edge() {
     fn check<T: Real>() {
@@ -78,7 +76,7 @@ fn coordinates_out_by_rounding_are_taken_for_the_edge() {
             let other = [T::of(0.1), T::of(-0.2), T::of(0.3)];
             let options = Options { method, ..Options::default() };
             let mut image = poisoned::<T>(dims.iter().product());
-            Plan::new(&Geometry::new(&dims, &[&k[..], &other]), &options)?.fhd(&d, &mut image)?;
+            Plan::new(&Geometry::new(&dims, &[&k[..], &other]), &options)?.adjoint(&d, &mut image)?;
             Ok::<_, recon::Error>(wide(&image))
         };
         for method in [Method::Nufft, Method::Exact] {
@@ -96,7 +94,7 @@ fn coordinates_out_by_rounding_are_taken_for_the_edge() {
     check::<f64>();
 }
 
-/// To voxels between those of a grid, 0.5 is not -0.5.
+/// For voxels off the grid, 0.5 is not the same as -0.5.
 #[test]
 fn a_list_of_voxels_sees_both_edges() {
     let (k, r) = ([0.5f64, 0.500_000_3], [0.25f64, -1.5, 3.0]);
@@ -106,13 +104,13 @@ fn a_list_of_voxels_sees_both_edges() {
     geometry.voxels = Some(vec![&r, &zero]);
     let plan = Plan::new(&geometry, &Options::default()).unwrap();
     let mut image = poisoned::<f64>(3);
-    plan.fhd(&[Complex::new(1.0, 0.0), Complex::default()], &mut image).unwrap();
+    plan.adjoint(&[Complex::new(1.0, 0.0), Complex::default()], &mut image).unwrap();
     for (x, r) in image.iter().zip(r) {
         assert!((x - Complex::from_polar(1.0, std::f64::consts::PI * r)).norm() < 1e-12);
     }
 }
 
-/// Sizes are looked at before numbers: of billions of samples that cannot fit none is read.
+/// Sizes are checked before numbers are read: samples that cannot fit are never read, however many there are.
 #[test]
 fn what_cannot_fit_is_refused_before_numbers_are_read() {
     let nan = vec![f32::NAN; 1000];

@@ -1,22 +1,26 @@
-//! Gridding returns an object at its own scale: thin axes, few samples, any reach of k, both methods, both precisions.
+//! Gridding: an object keeps its scale, with thin axes, few samples, any reach of k, both methods and both precisions.
+//! And gridded k-space leads to the same image.
 
 mod common;
 
+use common::transforms::radial;
 use common::*;
+use recon::phantom::Phantom;
 use recon::trajectory::SpokeOrder;
 use recon::{Complex, Density, ErrorKind, Geometry, Method, Options, Plan, Real, Trajectory};
 
-/// A trajectory, its image, and what its object may be along each axis.
+/// What an object may be along an axis.
 #[derive(Clone, Copy)]
 enum Along {
-    /// Anything: k is sampled as by a Cartesian grid.
+    /// Anything: k is sampled as on a Cartesian grid.
     Any,
     /// Smooth.
     Smooth,
-    /// The same everywhere: k is always 0.
+    /// Constant: k is always 0.
     Constant,
 }
 
+/// An image, a trajectory, and what the object may be along each axis.
 struct Case {
     name: &'static str,
     dims: Vec<usize>,
@@ -32,7 +36,7 @@ fn axes(trajectory: &Trajectory) -> Vec<Vec<f64>> {
     trajectory.axes().iter().map(|k| k.to_vec()).collect()
 }
 
-/// A 2D trajectory at each of some kz.
+/// A 2D trajectory, repeated at each kz.
 fn stacked(plane: &Trajectory, kz: &[f64]) -> Vec<Vec<f64>> {
     let repeat = |k: &[f64]| kz.iter().flat_map(|_| k.iter().copied()).collect();
     let z = kz.iter().flat_map(|&z| std::iter::repeat_n(z, plane.samples())).collect();
@@ -61,7 +65,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// An object, random where it may be.
+/// An object: the product of one function for each axis.
 fn object(case: &Case, random: &mut Random) -> Vec<Complex<f64>> {
     let along: Vec<Vec<Complex<f64>>> = case
         .dims
@@ -97,7 +101,7 @@ fn check<T: Real>(case: &Case, truth: &[Complex<f64>], values: &[Complex<f64>], 
     let plan = Plan::new(&geometry, options).unwrap();
     let at = |how: &str| format!("{} {} {:?} {how}, seed {}", case.name, T::NAME, options.method, random.seed);
     let compare = |image: &[Complex<T>], how: &str| {
-        // The number by which the image is the truth's multiple, in the least squares sense.
+        // The factor between image and truth that fits best, in least squares.
         let square: f64 = truth.iter().map(|z| z.norm_sqr()).sum();
         let ratio = wide(image).iter().zip(truth).map(|(x, t)| x * t.conj()).sum::<Complex<f64>>() / square;
         assert!((ratio - 1.0).norm() < 0.01, "{}: image / object = {ratio}", at(how));
@@ -105,11 +109,11 @@ fn check<T: Real>(case: &Case, truth: &[Complex<f64>], values: &[Complex<f64>], 
     let mut image = poisoned(truth.len());
     plan.grid(&values, &mut image).unwrap();
     compare(&image, "grid");
-    // With the weights of recon_density the weighted adjoint is that image without anything else.
+    // With the weights of `density` the weighted adjoint is the same image, without a further scale.
     let weights = plan.density(Density::default()).unwrap();
     let weighted = Plan::new(&geometry.clone().weights(&weights), options).unwrap();
     image.fill(Complex::new(T::of(f64::NAN), T::of(f64::NAN)));
-    weighted.weighted_fhd(&values, &mut image).unwrap();
+    weighted.weighted_adjoint(&values, &mut image).unwrap();
     compare(&image, "density");
     // Weights of another scale make no difference to gridding.
     let scaled: Vec<T> = weights.iter().map(|w| T::of(w.wide() * 1e4)).collect();
@@ -133,6 +137,93 @@ fn objects_keep_their_scale() {
     }
 }
 
+/// An image convolved with a Gaussian. Its standard deviation is two voxels.
+fn blurred(image: &[Complex<f64>], n: usize) -> Vec<Complex<f64>> {
+    let at = |x: isize, y: isize| {
+        let inside = (0..n as isize).contains(&x) && (0..n as isize).contains(&y);
+        if inside {
+            image[y as usize * n + x as usize]
+        } else {
+            Complex::default()
+        }
+    };
+    (0..image.len() as isize)
+        .map(|i| {
+            let (x, y) = (i % n as isize, i / n as isize);
+            let offsets = || -6..=6isize;
+            offsets()
+                .flat_map(|dy| offsets().map(move |dx| (dx, dy)))
+                .map(|(dx, dy)| at(x + dx, y + dy) * (-((dx * dx + dy * dy) as f64) / 8.0).exp())
+                .sum()
+        })
+        .collect()
+}
+
+#[test]
+fn gridding_returns_an_object_at_its_own_scale() {
+    let dims = [64usize, 64];
+    let phantom = Phantom::shepp_logan_2d();
+    let truth: Vec<Complex<f64>> = phantom.image(&dims, 4).unwrap().into_iter().map(|x| Complex::new(x, 0.0)).collect();
+    let cartesian = Trajectory::cartesian(&dims).unwrap();
+    let spiral = Trajectory::spiral(32, 1024, 8.0, 1.0).unwrap();
+    let propeller = Trajectory::propeller(14, 12, 64).unwrap();
+    let cartesian: Vec<Vec<f64>> = (0..2).map(|a| cartesian.axis_as(a)).collect();
+    let spiral: Vec<Vec<f64>> = (0..2).map(|a| spiral.axis_as(a)).collect();
+    let propeller: Vec<Vec<f64>> = (0..2).map(|a| propeller.axis_as(a)).collect();
+    let radial = radial(128, 128);
+    let scaled: Vec<f64> =
+        radial[0].iter().zip(&radial[1]).map(|(x, y)| 1e3 * x.hypot(*y).max(1.0 / 6.0 / 128.0)).collect();
+    for (name, k, weights) in [
+        ("Cartesian", &cartesian, None),
+        ("radial", &radial, None),
+        ("radial, given weights", &radial, Some(&scaled)),
+        ("spiral", &spiral, None),
+        ("PROPELLER", &propeller, None),
+    ] {
+        let data = phantom.kspace(&dims, &slices(k), None, 1).unwrap();
+        let k_slices = slices(k);
+        let mut geometry = Geometry::new(&dims, &k_slices);
+        geometry.weights = weights.map(|w| &w[..]);
+        let plan = Plan::new(&geometry, &Options::default()).unwrap();
+        let mut image = poisoned(4096);
+        plan.grid(&data, &mut image).unwrap();
+        // Voxels of the truth are averages, and voxels of the image are not. Only what is smoother than a voxel can be
+        // compared.
+        let smooth = blurred(&truth, dims[0]);
+        let scale = inner(&smooth, &image) / inner(&smooth, &truth);
+        assert!((scale.re - 1.0).abs() < 0.05 && scale.im.abs() < 0.01, "{name}: {scale}");
+        let error = distance(&image, &truth);
+        assert!(error < 0.26, "{name}: {error}");
+    }
+}
+
+#[test]
+fn gridded_k_space_leads_to_the_same_image() {
+    let dims = [20usize, 14];
+    let mut random = Random::fresh();
+    let k = random.trajectory::<f64>(2, 600);
+    let d = random.complexes::<f64>(1200);
+    let plan = Plan::new(&Geometry::new(&dims, &slices(&k)).coils(2), &Options::default()).unwrap();
+    let mut image = poisoned(560);
+    plan.grid(&d, &mut image).unwrap();
+    let g = plan.info().grid;
+    let mut grid = poisoned(g[0] * g[1] * 2);
+    plan.grid_kspace(&d, &mut grid).unwrap();
+    let correction = [plan.window_correction(0).unwrap(), plan.window_correction(1).unwrap()];
+    let cells: Vec<Vec<f64>> =
+        voxels(&g).into_iter().zip(&g).map(|(u, &g)| u.iter().map(|u| u / g as f64).collect()).collect();
+    for coil in 0..2 {
+        let mut expected = direct(1.0, &cells, &grid[coil * g[0] * g[1]..][..g[0] * g[1]], &voxels(&dims));
+        for (i, z) in expected.iter_mut().enumerate() {
+            *z *= correction[0][i % 20] * correction[1][i / 20];
+        }
+        assert!(distance(&image[coil * 280..][..280], &expected) < 1e-12);
+    }
+    let exact = Options { method: Method::Exact, ..Options::default() };
+    let plan = Plan::new(&Geometry::new(&dims, &slices(&k)).coils(2), &exact).unwrap();
+    assert_eq!(plan.grid_kspace(&d, &mut grid).unwrap_err().kind(), ErrorKind::Unsupported);
+}
+
 #[test]
 fn an_annulus_is_an_error_with_its_reason() {
     let spokes = Trajectory::radial2d(100, 128, SpokeOrder::GoldenAngle).unwrap();
@@ -148,4 +239,10 @@ fn an_annulus_is_an_error_with_its_reason() {
         assert!(image.iter().all(|z| *z == Complex::new(7.0, 7.0)));
         assert_eq!(plan.density(Density::default()).unwrap_err().kind(), ErrorKind::InvalidArgument);
     }
+}
+
+/// Every copy of the arithmetic is tested, not only the one for this machine's best vector unit.
+#[test]
+fn every_level_of_the_vector_unit_passes() {
+    again_at_other_levels();
 }

@@ -1,5 +1,5 @@
-//! The gadgets of gadgetron/: their conversion and engine always, with the ISMRMRD library alone; the gadgets
-//! themselves in a real Gadgetron, where one is installed (named by GADGETRON_HOME, or on the PATH).
+//! The gadgets of gadgetron/. Their conversion and engine need the ISMRMRD library only. The gadgets themselves are
+//! tested in a real Gadgetron, if one is installed: GADGETRON_HOME names it, or it is on the PATH.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+#[path = "../common/mod.rs"]
 mod common;
 use common::{printed, root, run, say};
 
@@ -104,7 +105,7 @@ impl Gadgetron {
         run(self.command(self.build.join("alter")).args([from, to]).args(what.split_whitespace()));
     }
 
-    /// A chain of gadgetron/config with the gadgets built here, and the properties given in place of its own.
+    /// A chain of gadgetron/config with the gadgets built here. The properties given replace its own.
     fn chain(&self, name: &str, properties: &[(&str, &str)]) -> PathBuf {
         let text = fs::read_to_string(root().join("gadgetron/config").join(name)).unwrap();
         let (before, after) = text.split_once("<dll>recon_gadgetron</dll>").unwrap();
@@ -121,7 +122,7 @@ impl Gadgetron {
         path
     }
 
-    /// Another gadget in a chain, by class, without the properties that the chain's own had.
+    /// A chain with another gadget, by class. The properties of the gadget that it replaces are left out.
     fn chain_of(&self, name: &str, class: &str, properties: &[(&str, &str)]) -> PathBuf {
         let path = self.chain(name, &[]);
         let text = fs::read_to_string(&path).unwrap();
@@ -136,7 +137,7 @@ impl Gadgetron {
         path
     }
 
-    /// Sends a file through a chain, without sockets: the log.
+    /// Sends a file through a chain, without sockets. Returns the log.
     fn stream(&self, input: &str, chain: &Path, output: &str) -> String {
         let (from, to) = (self.file(&format!("{input}.mrd")), self.file(&format!("{output}.mrd")));
         run(self.command("ismrmrd_hdf5_to_stream").arg("-i").arg(input).arg("-o").arg(&from));
@@ -151,7 +152,7 @@ impl Gadgetron {
         log
     }
 
-    /// Percent errors of the images of a file against those of another, or against one for all.
+    /// The errors in percent of the images of a file. The truth has one image for each, or one for all.
     fn errors(&self, images: &str, truth: &str, more: &str) -> Vec<f64> {
         let text = self.recon(&format!("compare --json --magnitude {more} {images} {truth}"));
         let error = |line: &str| -> f64 {
@@ -171,7 +172,7 @@ impl Gadgetron {
         }
     }
 
-    /// As many images as wanted, equal to rounding.
+    /// Asserts that there are `count` images, which are equal to the truth except for rounding.
     #[track_caller]
     fn assert_same(&self, images: &str, truth: &str, count: usize, log: &str) {
         assert!(self.file(images).exists(), "no images:\n{log}");
@@ -185,7 +186,7 @@ fn errors(log: &str) -> Vec<&str> {
     log.lines().filter(|l| l.contains("ERROR")).collect()
 }
 
-/// The lines of a gadget of ours that warn.
+/// The lines of the log in which our gadgets warn.
 fn warnings(log: &str) -> Vec<&str> {
     log.lines().filter(|l| l.contains("WARNING") && l.contains("Recon")).collect()
 }
@@ -239,7 +240,7 @@ fn images_equal_the_programs(g: &Gadgetron) {
         g.recon(&format!("fhd {input} -o truth.h5"));
         g.assert_same("fhd.h5", "truth.h5", 1, &log);
     }
-    // Maps from calibration acquisitions, which are all there are here.
+    // Coil maps from calibration acquisitions. Here all acquisitions are.
     g.alter("radial.h5", "calibrated.h5", "calibration");
     g.recon("cg radial.h5 -o truth.h5");
     for chain in ["recon_cg.xml", "recon_3d.xml"] {
@@ -248,7 +249,7 @@ fn images_equal_the_programs(g: &Gadgetron) {
         let log = g.stream("radial.h5", &g.chain(chain, &[("coil_maps", "reference")]), "cg.h5");
         assert!(errors(&log).len() == 1 && log.contains("coil_maps is reference, but the data have none"), "{log}");
     }
-    // A prior, weights in the data term, the coils' own images.
+    // A prior, weights in the data term, and one image for each coil.
     let chain = g.chain(
         "recon_cg.xml",
         &[("prior", "differences"), ("lambda", "0.01"), ("iterations", "5"), ("weighted", "true")],
@@ -266,14 +267,15 @@ fn volumes(g: &Gadgetron) {
     let log = g.stream("koosh.h5", &g.chain("recon_3d.xml", &[]), "volume.h5");
     g.recon("cg koosh.h5 -o truth.h5");
     g.assert_same("volume.h5", "truth.h5", 1, &log);
-    // Buffered as well.
+    // The same from a buffer.
     let log = g.stream("koosh.h5", &g.chain("recon_grid.xml", &[]), "volume.h5");
     g.recon("grid koosh.h5 -o truth.h5");
     g.assert_same("volume.h5", "truth.h5", 1, &log);
 }
 
-/// Where reconSpace is not encodedSpace: cut, filled with zeros, oversampled. Matrix, weights, cut and scale are the
-/// program's, bit for bit; of CG's image the program writes complex voxels, the gadget magnitudes, which are rounded.
+/// reconSpace differs from encodedSpace: images are cut, filled with zeros, or oversampled. Matrix, weights, cut and
+/// scale are as in the program, bit for bit. For CG the program writes complex voxels and the gadget magnitudes, which
+/// are rounded.
 fn matrices(g: &Gadgetron) {
     let mut files = vec![
         ("flat", "cropped", "60x96x1"),
@@ -305,8 +307,8 @@ fn matrices(g: &Gadgetron) {
     }
 }
 
-/// How images lie in the patient is what the acquisitions say, as Gadgetron's own gadget hands it on, to the bit:
-/// viewers turn them by that.
+/// The acquisitions say how images lie in the patient. Our gadgets hand this on to the bit, as Gadgetron's own gadget
+/// does: viewers turn images by it.
 fn orientation(g: &Gadgetron) {
     g.alter("flat.h5", "slices.h5", "slices 3");
     g.alter("slices.h5", "oblique.h5", "oblique");
@@ -324,14 +326,14 @@ fn orientation(g: &Gadgetron) {
     assert!(ours.lines().count() == 3 && ours.contains("read_dir 0x1.6a09e6p-1 -0x1.6a09e6p-1 0x0p+0"), "{ours}");
 }
 
-/// Measurements that were cut short, counters that say nothing, shots of zeros: images, and a line with the numbers;
-/// what is no image, an error that ends this image only.
+/// Measurements that were cut short, counters without meaning, and shots of zeros: there are images, and one warning
+/// with the numbers. Data that make no image are an error, and the other images are made.
 fn incomplete_measurements(g: &Gadgetron) {
     let shots = 60;
     g.recon(&format!("simulate --matrix 64,64 --trajectory spiral --shots {shots} --coils 2 --snr 100 -o whole.h5"));
     g.alter("whole.h5", "series.h5", "repetitions 3");
     for (what, chain, images, wanted) in [
-        // Cut short in the second repetition, into a buffer and into buckets.
+        // The second repetition is cut short. It comes in a buffer, then in buckets.
         ("missing 41", "recon_grid.xml", 3, &["41 of 60 shots", "19 of these are empty", "cut short"][..]),
         ("missing 41", "recon_3d.xml", 3, &["41 of 60 shots", "cut short"]),
         ("lost 30", "recon_grid.xml", 3, &["59 of 60 shots", "were lost"]),
@@ -350,7 +352,7 @@ fn incomplete_measurements(g: &Gadgetron) {
         wanted.iter().for_each(|part| assert!(lines[0].contains(part), "{what}: no {part:?} in {}", lines[0]));
         assert!(errors(&log).is_empty() && g.count("incomplete-images.h5") == images, "{what}:\n{log}");
     }
-    // Without limits, by the images before.
+    // Without limits in the header, an image is compared with the images before it.
     g.alter("series.h5", "short.h5", "missing 41");
     g.alter("short.h5", "unlimited.h5", "no-limits");
     for chain in ["recon_grid.xml", "recon_3d.xml"] {
@@ -359,7 +361,7 @@ fn incomplete_measurements(g: &Gadgetron) {
         assert!(lines.len() == 1 && lines[0].contains("41 shots, where an image before had 60"), "{chain}:\n{log}");
         assert!(errors(&log).is_empty() && g.count("incomplete-images.h5") == 3, "{chain}:\n{log}");
     }
-    // In buckets counters do not matter, and shots left out by design are no accident.
+    // In buckets counters do not matter. Shots that were left out by design need no warning.
     for (what, chain) in
         [("counters", "recon_3d.xml"), ("same-counter 30", "recon_3d.xml"), ("every 3", "recon_grid.xml")]
     {
@@ -369,7 +371,7 @@ fn incomplete_measurements(g: &Gadgetron) {
         g.recon("grid fine.h5 -o truth.h5");
         g.assert_same("fine-images.h5", "truth.h5", 3, &log);
     }
-    // Told once, with a count at the end.
+    // The warning comes once, and at the end a count.
     g.alter("whole.h5", "short.h5", "missing 20");
     g.alter("short.h5", "short-series.h5", "repetitions 4");
     let log = g.stream("short-series.h5", &g.chain("recon_grid.xml", &[]), "incomplete-images.h5");
@@ -377,7 +379,7 @@ fn incomplete_measurements(g: &Gadgetron) {
     assert!(lines.len() == 2 && lines[0].contains("20 of 60 shots"), "{log}");
     assert!(lines[1].contains("4 times in all on this connection, images with shots missing"), "{log}");
 
-    // A single spoke, and a trajectory that nobody filled in, make no image; the other repetitions do.
+    // A single spoke makes no image, and a trajectory of zeros makes none. The other repetitions do.
     g.alter("flat.h5", "series.h5", "repetitions 3");
     for (what, wanted) in [("counters", "lie on one line of k-space"), ("no-trajectory", "lie at one point of k-space")]
     {
@@ -395,7 +397,8 @@ fn incomplete_measurements(g: &Gadgetron) {
 fn repetitions_and_missing_shots(g: &Gadgetron) {
     g.alter("radial.h5", "many.h5", "repetitions 5");
     let log = g.stream("many.h5", &g.chain("recon_cg.xml", &[]), "cg.h5");
-    // Maps from the first repetition serve all, and repetitions differ by a factor, which maps do not see.
+    // The gadget uses the maps of the first repetition for all. Repetitions differ by a factor, which maps do not
+    // depend on.
     g.recon("cg many.h5 -o truth.h5");
     let off = g.errors("cg.h5", "truth.h5", "");
     assert!(off.len() == 5 && off.iter().all(|&e| e < 1e-2), "{off:?}\n{log}");
@@ -403,7 +406,7 @@ fn repetitions_and_missing_shots(g: &Gadgetron) {
     g.recon("grid many.h5 -o truth.h5");
     g.assert_same("grid.h5", "truth.h5", 5, &log);
 
-    // A repetition that ended early: the buffer's other rows are no zeros that were measured.
+    // A repetition ended early. The empty rows of the buffer are not taken for measured zeros.
     g.alter("many.h5", "short.h5", "missing 61");
     for chain in ["recon_grid.xml", "recon_cg.xml"] {
         let log = g.stream("short.h5", &g.chain(chain, &[("coil_maps", "none")]), "short-images.h5");
@@ -412,7 +415,7 @@ fn repetitions_and_missing_shots(g: &Gadgetron) {
         g.assert_same("short-images.h5", "truth.h5", 5, &log);
         assert!(log.contains("61 shots"), "{log}");
     }
-    // Slices in one buffer, and one of them without a shot.
+    // All slices in one buffer, then one slice without any shot.
     g.alter("spiral.h5", "slices.h5", "slices 3");
     g.alter("slices.h5", "gap.h5", "without-slice 1");
     let chain = g.chain("recon_cg.xml", &[]);
@@ -426,7 +429,7 @@ fn repetitions_and_missing_shots(g: &Gadgetron) {
         g.assert_same("cg.h5", "truth.h5", count, &log);
         assert!(errors(&log).is_empty(), "{log}");
     }
-    // Unbuffered, shots may have any length.
+    // Without a buffer, shots may have any length.
     for samples in [40, 300] {
         g.alter("many.h5", "lengths.h5", &format!("samples {samples}"));
         let log = g.stream("lengths.h5", &g.chain_of("recon_3d.xml", "ReconGridGadget", &[]), "lengths-images.h5");
@@ -444,12 +447,12 @@ fn windows(g: &Gadgetron) {
     let log = g.stream("golden.h5", &g.chain("recon_realtime.xml", &[]), "frames.h5");
     g.recon("cg golden.h5 -o truth.h5");
     let off = g.errors("frames.h5", "truth.h5", "--scale best");
-    // Ten images of 21, 42, then 63 spokes.
+    // Ten images: the first has 21 spokes, the second 42, the others 63.
     assert!(off.len() == 10 && off[2..].iter().all(|&e| e < off[0] && e < 25.0), "{off:?}\n{log}");
     assert!(log.contains(" 63 shots"), "{log}");
 }
 
-/// Gridding and CG-SENSE of the same data, at the same time in one process.
+/// Gridding and CG-SENSE of the same data at the same time, in one process.
 fn branches(g: &Gadgetron) {
     let stream_of = |name: &str, properties: &[(&str, &str)]| {
         let text = fs::read_to_string(g.chain(name, properties)).unwrap();
@@ -458,8 +461,9 @@ fn branches(g: &Gadgetron) {
     let readers = fs::read_to_string(g.chain("recon_cg.xml", &[])).unwrap();
     let readers = readers.split_once("<stream>").unwrap().0.to_owned();
     let chain = format!(
-        "{readers}<stream><parallel>\n<branch><dll>gadgetron_core_parallel</dll><classname>AcquisitionFanout</classname>\
-         </branch>\n<stream key=\"gridding\">{}</stream>\n<stream key=\"cg\">{}</stream>\n\
+        "{readers}<stream><parallel>\n<branch><dll>gadgetron_core_parallel</dll>\
+         <classname>AcquisitionFanout</classname></branch>\n\
+         <stream key=\"gridding\">{}</stream>\n<stream key=\"cg\">{}</stream>\n\
          <merge><dll>gadgetron_core_parallel</dll><classname>UnorderedMerge</classname></merge>\n</parallel></stream>\n\
          </configuration>\n",
         stream_of("recon_grid.xml", &[]),
@@ -469,7 +473,7 @@ fn branches(g: &Gadgetron) {
     let log = g.stream("many.h5", &g.file("parallel.xml"), "both.h5");
     assert_eq!(g.count("both.h5"), 10, "{log}");
     for program in ["grid", "cg"] {
-        // The first repetition.
+        // The truth is the first repetition, which one of the images equals.
         g.recon(&format!("{program} radial.h5 -o truth.h5"));
         let found = g.errors("both.h5", "truth.h5", "");
         assert_eq!(found.iter().filter(|&&e| e < 2e-5).count(), 1, "{found:?}\n{log}");
@@ -488,7 +492,7 @@ fn properties(g: &Gadgetron) {
         ("device", "gpu", "auto, cpu, cuda"),
         ("lambda", "1", "set it to identity or differences"),
         ("image_series", "65536", "from 0 to 65535"),
-        // What no image can be made with is found before there are data, and told once.
+        // Properties with which no image can be made are refused before there are data, once.
         ("device", "cuda:99", "device cpu"),
         ("tolerance", "1e-12", "window"),
         ("threads", "5000", "at most 4096"),
@@ -500,7 +504,7 @@ fn properties(g: &Gadgetron) {
     }
 }
 
-/// The second of three repetitions lies: one line tells it, and the others are reconstructed.
+/// The second of three repetitions has wrong contents: there is one line about it, and the others are reconstructed.
 fn lying_files(g: &Gadgetron) {
     g.alter("radial.h5", "three.h5", "repetitions 3");
     g.recon("grid three.h5 -o three-truth.h5");
@@ -533,7 +537,7 @@ fn lying_files(g: &Gadgetron) {
     g.alter("radial.h5", "lie.h5", "missing 0");
     let log = g.stream("lie.h5", &g.chain("recon_grid.xml", &[]), "lie-images.h5");
     assert!(warnings(&log).iter().any(|l| l.contains("no buffer or bucket came")), "{log}");
-    // A gadget upstream fails (a shot longer than the buffer's rows): its error is the only one.
+    // A gadget before ours fails, because a shot is longer than the rows of the buffer. Ours add no error.
     g.alter("radial.h5", "lie.h5", "samples 300");
     let log = g.stream("lie.h5", &g.chain("recon_grid.xml", &[]), "lie-images.h5");
     assert!(errors(&log).iter().any(|l| !l.contains("Recon")), "{log}");
@@ -542,8 +546,8 @@ fn lying_files(g: &Gadgetron) {
     assert!(lines.iter().all(|l| l.contains("If the log has an error of another gadget, that is why")), "{log}");
 }
 
-/// What a run of the server takes at its peak, in bytes, and its log. `before` is a line of the shell's, run in the
-/// process that becomes the server.
+/// Runs the server. Returns its peak of memory in bytes, and its log. `before` is a shell command, run in the process
+/// that becomes the server.
 fn peak(g: &Gadgetron, input: &str, chain: &Path, before: &str) -> (u64, String, std::process::ExitStatus) {
     run(g.command("ismrmrd_hdf5_to_stream").args(["-i", input, "-o", "peak.mrd"]));
     let mut server = g.command("sh");
@@ -551,13 +555,13 @@ fn peak(g: &Gadgetron, input: &str, chain: &Path, before: &str) -> (u64, String,
     server.args(["--disable_storage", "1", "--from_stream", "-W"]).arg(&g.folder).arg("-c").arg(chain);
     server.args(["-i", "peak.mrd", "-o", "peak-out.mrd"]);
     let log = fs::File::create(g.file("peak.log")).unwrap();
-    // Waited for below, by the call that also tells its memory.
+    // wait4 below waits for it and also tells its memory.
     #[allow(clippy::zombie_processes)]
     let child = server.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
     let mut status = 0;
-    // SAFETY: a structure of plain numbers, of which all zeros is a value.
+    // SAFETY: a structure of plain numbers, which may all be zero.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the child is this process's own, and nobody else waits for it.
+    // SAFETY: this process started the child, and nobody else waits for it.
     let waited = unsafe { libc::wait4(child.id() as i32, &raw mut status, 0, &raw mut usage) };
     assert_eq!(waited, child.id() as i32);
     let status = std::os::unix::process::ExitStatusExt::from_raw(status);
@@ -568,18 +572,18 @@ fn peak(g: &Gadgetron, input: &str, chain: &Path, before: &str) -> (u64, String,
     )
 }
 
-/// What is counted before an image is made, against the peak of the server's memory less that of the same data without
-/// an image; and in a control group with too little the gadget says so, where the system would end the process without
-/// a line.
+/// The memory counted before an image is made is compared with the memory found: the peak of the server, less its peak
+/// for the same data without an image. In a control group with too little memory the gadget gives an error. Without it
+/// the system would end the process without a line.
 fn memory_counted(g: &Gadgetron) {
     g.recon("simulate --matrix 256,256 --trajectory radial --shots 402 --coils 8 --snr 100 -o flat8.h5");
-    // With so many coils what is made at low resolution, for coil maps and adaptive combination, is most of it.
+    // With 32 coils most memory is for images at low resolution, for coil maps and adaptive combination.
     g.recon("simulate --matrix 64,64,64 --trajectory kooshball --shots 1500 --coils 32 -o many32.h5");
     g.recon("simulate --matrix 96,96,96 --trajectory kooshball --shots 4000 --coils 4 -o deep4.h5");
     let mib = |bytes: u64| bytes as f64 / (1 << 20) as f64;
     let mut needed = 0;
     for (input, name) in [("flat8.h5", "2D, 8 coils"), ("many32.h5", "3D, 32 coils"), ("deep4.h5", "3D, 4 coils")] {
-        // Its trajectory is refused before anything is made.
+        // The trajectory of this file is refused before anything is made.
         g.alter(input, "idle.h5", "nan");
         for (gadget, properties) in [
             ("ReconGridGadget", &[][..]),
@@ -599,12 +603,13 @@ fn memory_counted(g: &Gadgetron) {
             let found = mib(all - idle);
             let properties: Vec<String> = properties.iter().map(|(k, v)| format!("{k}={v}")).collect();
             say(&format!(
-                "memory of {gadget} {}, {name}: counted {counted:.0} MiB, found {found:.0} (the server without {:.0}): {:.2}",
+                "memory of {gadget} {}, {name}: counted {counted:.0} MiB, found {found:.0} (the server without \
+                 {:.0}): {:.2}",
                 properties.join(" "),
                 mib(idle),
                 counted / found
             ));
-            // Small ones are within what the server's own peak varies by.
+            // The peak of the server itself varies by some MiB.
             let room = 0.2 * found + 16.0;
             assert!((counted - found).abs() < room, "counted {counted} MiB, found {found}");
             needed = all;
@@ -623,7 +628,7 @@ fn memory_counted(g: &Gadgetron) {
     assert!(status.success(), "{status}\n{log}");
 }
 
-/// A control group that may take so much, within that of this process; None where none can be made.
+/// Makes a control group within the group of this process, with this limit of memory. None: it cannot be made.
 fn control_group(bytes: u64) -> Option<PathBuf> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     own.lines().find_map(|line| {
@@ -637,7 +642,7 @@ fn control_group(bytes: u64) -> Option<PathBuf> {
         let group = Path::new(mount).join(path.trim_start_matches('/')).join(format!("recon-{}", std::process::id()));
         fs::create_dir(&group).ok()?;
         if fs::write(group.join(limit), bytes.to_string()).is_err() {
-            // Made by this process, and empty: a folder that stays does no harm.
+            // If the folder stays, it does no harm: it is empty.
             let _ = fs::remove_dir(&group);
             return None;
         }
@@ -645,14 +650,14 @@ fn control_group(bytes: u64) -> Option<PathBuf> {
     })
 }
 
-/// 1,000 repetitions through one connection, which come no faster than they are reconstructed: the memory held after
-/// the first few is all there is.
+/// 1,000 repetitions come through one connection, no faster than they are reconstructed. Memory does not grow after the
+/// first of them.
 fn memory(g: &Gadgetron) {
     g.recon("simulate --matrix 48,48 --trajectory radial --shots 30 --coils 2 --weights -o small.h5");
     g.alter("small.h5", "thousand.h5", "repetitions 1000");
     run(g.command("ismrmrd_hdf5_to_stream").args(["-i", "thousand.h5", "-o", "thousand.mrd"]));
-    // However slow the machine is: what waits to be reconstructed is no memory held. An image is written with its
-    // header and attributes.
+    // Data that wait to be reconstructed would count as memory, so the test waits for images. An image is written with
+    // its header and attributes.
     let chain = g.chain("recon_cg.xml", &[("timing", "false")]);
     g.alter("small.h5", "two-small.h5", "repetitions 2");
     let [one, two] = ["small.h5", "two-small.h5"].map(|input| {
@@ -676,7 +681,7 @@ fn memory(g: &Gadgetron) {
     let bytes = fs::read(g.file("thousand.mrd")).unwrap();
     let (mut feed, mut held) = (fs::OpenOptions::new().write(true).open(&pipe).unwrap(), Vec::new());
     let mut parts: Vec<_> = bytes.chunks(bytes.len().div_ceil(1000)).collect();
-    // With the last the server ends.
+    // The server ends after the last part.
     let last = parts.pop().unwrap();
     let written = || fs::metadata(g.file("thousand-out.mrd")).map_or(0, |m| m.len());
     let started = Instant::now();
@@ -699,7 +704,7 @@ fn memory(g: &Gadgetron) {
     assert!(late < early + 8 * 1024, "{early} KiB, then {late} KiB");
 }
 
-/// Servers in a network of their own, as Gadgetron listens to everyone.
+/// Starts servers in a network of their own, because Gadgetron listens on all networks.
 const SERVERS: &str = r#"
 ip link set lo up || exit 9
 for port in 9101 9102; do
@@ -714,7 +719,8 @@ trap 'kill $server9100 $server9101 $server9102' EXIT
 send() {
     for attempt in 1 2 3 4 5; do
         rm -f $4
-        timeout 60 gadgetron_ismrmrd_client -a 127.0.0.1 -p $1 -f $2 -C $3 -o $4 -G dataset > client-$4.log 2>&1 && return
+        timeout 60 gadgetron_ismrmrd_client -a 127.0.0.1 -p $1 -f $2 -C $3 -o $4 -G dataset \
+            > client-$4.log 2>&1 && return
         sleep 0.5
     done
 }
@@ -751,7 +757,7 @@ fn servers(g: &Gadgetron) {
         g.assert_same(images, "alone.h5", 10, &(log(9101) + &alone));
     }
     assert!(log(9101).contains("nan in sample 5 of shot 3"), "{}", log(9101));
-    // Both workers had a part, and the images are those of one server.
+    // Both workers reconstructed some slices, and the images are equal to the images of one server.
     g.assert_same("distributed.h5", "local.h5", 6, &(log(9100) + &log(9101) + &log(9102)));
     for port in [9101, 9102] {
         assert!(log(port).contains("slice 5") || log(port).contains("slice 4"), "{}", log(port));

@@ -1,11 +1,11 @@
-//! Plans under a memory limit; tests/memory.rs compares what is told with what is taken.
+//! Plans under a memory limit. tests/memory.rs compares the memory told beforehand with the memory allocated.
 
-mod common;
+use crate::common::*;
+use recon::{
+    CgOptions, Complex, Density, Device, ErrorKind, Geometry, Method, Normal, Options, Plan, Result, ScanSize,
+};
 
-use common::*;
-use recon::{CgOptions, Density, Device, Geometry, Method, Normal, Options, Plan, Result, ScanSize};
-
-/// What is told of an operation's memory is enough as the memory limit of a plan for it.
+/// The memory told for an operation is enough as the memory limit of a plan for that operation.
 #[test]
 fn memory_that_was_told_serves_as_a_limit() {
     let mut random = Random::fresh();
@@ -14,7 +14,7 @@ fn memory_that_was_told_serves_as_a_limit() {
         let (samples, coils) = (50 + random.below(3000), 1 + random.below(3));
         let voxels: usize = dims.iter().product();
         let mut k = random.trajectory::<f32>(dims.len(), samples);
-        // Gridding wants the centre of k-space.
+        // Gridding needs samples at the centre of k-space.
         k.iter_mut().for_each(|k| k[0] = 0.0);
         let (k, weights) = (slices(&k), vec![1f32; samples]);
         let maps = random.complexes::<f32>(voxels * coils);
@@ -44,11 +44,40 @@ fn memory_that_was_told_serves_as_a_limit() {
                 panic!("{name}, {dims:?}, {samples} samples, {coils} coils, seed {}: {e}", random.seed)
             });
         };
-        run("adjoint", told.transform, &mut |p| p.fhd(&data, &mut image));
-        run("weighted adjoint", told.transform, &mut |p| p.weighted_fhd(&data, &mut image));
+        run("adjoint", told.transform, &mut |p| p.adjoint(&data, &mut image));
+        run("weighted adjoint", told.transform, &mut |p| p.weighted_adjoint(&data, &mut image));
         run("grid", told.grid, &mut |p| p.grid(&data, &mut image));
         run("normal", told.normal, &mut |p| p.normal(&x, &mut image));
         run("cg", told.cg, &mut |p| p.cg(&data, &mut image, &cg).map(drop));
         run("density", told.density, &mut |p| p.density(Density::default()).map(drop));
     }
+}
+
+#[test]
+fn a_memory_limit_names_the_bytes_and_those_suffice() {
+    let mut random = Random::fresh();
+    let k = random.trajectory::<f32>(3, 500);
+    let d = random.complexes(500);
+    let geometry = Geometry::new(&[20, 20, 20], &slices(&k));
+    let bytes_in = |message: &str| -> usize {
+        let words: Vec<&str> = message.split([' ', ',', ':']).collect();
+        let at = words.iter().position(|w| *w == "needs").unwrap();
+        words[at + 1].parse().unwrap()
+    };
+    let plan = |limit, normal| {
+        let options = Options { memory_limit: Some(limit), normal, ..Options::default() };
+        Plan::new(&geometry, &options)
+    };
+    let e = plan(1000, Normal::Auto).err().unwrap();
+    assert_eq!(e.kind(), ErrorKind::MemoryLimit);
+    let needed = bytes_in(e.message());
+    let small = plan(needed, Normal::Auto).unwrap();
+    assert!(!small.info().toeplitz, "Q does not fit and is not used");
+    assert!(small.info().host_bytes <= needed);
+    let e = small.cg(&d, &mut poisoned(8000), &CgOptions::default()).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::MemoryLimit);
+    let enough = plan(bytes_in(e.message()), Normal::Auto).unwrap();
+    enough.cg(&d, &mut poisoned(8000), &CgOptions::default()).unwrap();
+    let e = plan(needed, Normal::Toeplitz).unwrap().normal(&vec![Complex::default(); 8000], &mut poisoned(8000));
+    assert_eq!(e.unwrap_err().kind(), ErrorKind::MemoryLimit);
 }

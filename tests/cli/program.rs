@@ -1,22 +1,16 @@
 //! The program `recon`, run as its users run it.
 
-// Readers and writers belong to the program, not to the library, which needs nothing but libc. Their own tests run
-// here.
+// The readers and writers of the program, with their own tests, which run here.
 #[allow(dead_code, unused_imports)]
-#[path = "../src/cli/io/mod.rs"]
+#[path = "../../src/cli/io/mod.rs"]
 mod io;
 
+#[path = "../common/mod.rs"]
 mod common;
-// What is read and written, what is compared, what is drawn, and what becomes of outputs and of damaged files.
-#[path = "cli/compare.rs"]
 mod compare;
-#[path = "cli/damaged.rs"]
 mod damaged;
-#[path = "cli/files.rs"]
 mod files;
-#[path = "cli/outputs.rs"]
 mod outputs;
-#[path = "cli/pictures.rs"]
 mod pictures;
 
 use crate::io::ismrmrd::{Encoding, Header, Limits, Space, TrajectoryKind};
@@ -31,7 +25,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// HDF5 locks the files it has open, and a program started meanwhile inherits file and lock: one at a time, therefore.
+/// Runs one call at a time. HDF5 locks the files that it has open, and a program started meanwhile inherits file and
+/// lock.
 fn alone<R>(f: impl FnOnce() -> R) -> R {
     static LOCK: Mutex<()> = Mutex::new(());
     let _guard = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,7 +41,7 @@ fn read_images(path: impl AsRef<Path>) -> Vec<Image> {
     alone(|| crate::io::read_images(path)).unwrap()
 }
 
-/// A folder that goes with this value.
+/// A folder that is removed when this value goes out of scope.
 struct TempDir(PathBuf);
 
 impl TempDir {
@@ -85,14 +80,14 @@ impl TempDir {
         Outcome { line: line.into(), status: out.status.code(), stdout: text(out.stdout), stderr: text(out.stderr) }
     }
 
-    /// Runs it, and it must succeed without a word on the error stream.
+    /// Runs the program, which must succeed and print nothing to the error stream. Returns the standard output.
     fn ok(&self, line: &str) -> String {
         let out = self.run(line);
         assert!(out.status == Some(0) && out.stderr.is_empty(), "{out:?}");
         out.stdout
     }
 
-    /// Runs it, and it must fail as it should: with this status, one line that has these words in it, and no new file.
+    /// Runs the program, which must fail with this status, one line that contains these words, and no new file.
     fn fails(&self, status: i32, line: &str, words: &[&str]) {
         let before = self.names();
         let out = self.run(line);
@@ -128,7 +123,7 @@ struct Outcome {
     stderr: String,
 }
 
-/// The inverse discrete Fourier transform, with the origins in the middle, of k-space [nx, ny].
+/// The inverse discrete Fourier transform of k-space [nx, ny], with both origins in the middle.
 fn inverse_fft(kspace: &[Complex<f32>], [nx, ny]: [usize; 2]) -> Vec<Complex<f64>> {
     let mut planner = rustfft::FftPlanner::<f64>::new();
     let (fx, fy) = (planner.plan_fft_inverse(nx), planner.plan_fft_inverse(ny));
@@ -169,7 +164,7 @@ fn space(matrix: [usize; 3], fov_mm: [f32; 3]) -> Space {
     Space { matrix, fov_mm }
 }
 
-/// A 2D scan, and the encoding it belongs to.
+/// A dataset of one 2D scan and its encoding.
 fn scan(trajectory: &Trajectory, encoded: Space, recon: Space, coils: usize, data: Vec<Complex<f32>>) -> Dataset {
     let samples = trajectory.samples();
     let scan = Scan {
@@ -203,7 +198,7 @@ fn radial_scan_with_coils() {
     let dir = TempDir::new();
     dir.ok("simulate --matrix 96,96 --coils 4 --snr 200 --seed 7 --truth truth.h5 --maps maps.cfl -o scan.h5");
     dir.ok("grid scan.h5 -o grid.h5");
-    // The rest is the phantom's sharp edges, which no image of finite resolution has.
+    // The remaining error is at the sharp edges of the phantom, which no image of finite resolution shows.
     assert!(dir.error("grid.h5 truth.h5 --magnitude") < 13.5);
     dir.ok("cg scan.h5 -o cg.h5 --iterations 15 --report report.json");
     assert!(dir.error("cg.h5 truth.h5 --magnitude") < 12.0);
@@ -219,7 +214,7 @@ fn radial_scan_with_coils() {
     assert_eq!(report[0]["images"][0]["residuals"].as_array().unwrap().len(), 16);
     assert!(report[0]["seconds"]["total"].as_f64().unwrap() > 0.0);
 
-    // A warm start from the solution has a small residual at once; a reference of borders is accepted.
+    // Started at a solution, the first residual is small. An anatomical reference is accepted.
     dir.ok("cg scan.h5 -o warm.h5 --iterations 1 --maps maps.cfl --initial maps.h5 --report warm.json");
     let warm: serde_json::Value = serde_json::from_slice(&fs::read(dir.path("warm.json")).unwrap()).unwrap();
     assert!(warm[0]["images"][0]["residuals"][0].as_f64().unwrap() < 0.1);
@@ -230,11 +225,11 @@ fn radial_scan_with_coils() {
     dir.ok("cg scan.h5 -o a.h5 --iterations 5 --save-q q.bin");
     dir.ok("cg scan.h5 -o b.h5 --iterations 5 --load-q q.bin");
     assert_eq!(only_image(&dir.path("a.h5")).data, only_image(&dir.path("b.h5")).data);
-    // It belongs to this trajectory alone.
+    // Q of another trajectory is refused.
     dir.fails(1, "cg scan.h5 -o c.h5 --every 2 --load-q q.bin", &["q.bin"]);
 }
 
-/// The ramp of a stack of stars is that of its planes; where it does not hold, it is refused and no file is left.
+/// A stack of stars has the ramp of its planes. Where the ramp does not hold, it is refused and no file is left.
 #[test]
 fn ramp_weights_know_stacks_and_what_they_are_not_for() {
     let dir = TempDir::new();
@@ -245,7 +240,8 @@ fn ramp_weights_know_stacks_and_what_they_are_not_for() {
     }
     dir.ok("grid stack.h5 --density ramp -o ramp.h5");
     dir.ok("grid stack.h5 --density pipe-menon -o pipe_menon.h5");
-    // Both err by what 24 voxels cannot show: by no more than one another, and by a few percent between them.
+    // Both have an error because 24 voxels show few details. The errors are alike, and the images differ by a few
+    // percent.
     let (ramp, pipe_menon) = (dir.error("ramp.h5 truth.h5"), dir.error("pipe_menon.h5 truth.h5"));
     assert!((ramp - pipe_menon).abs() < 3.0 && dir.error("ramp.h5 pipe_menon.h5") < 6.0, "{ramp} and {pipe_menon}");
     // Weights in the file are the same.
@@ -274,7 +270,7 @@ fn every_format_reads_back() {
     assert!(dir.error("a.h5 truth.cfl --magnitude") < 20.0);
     dir.ok("cg scan.mrd -o cg.h5 --iterations 10 --precision f64");
     assert!(dir.error("cg.h5 truth.cfl --magnitude") < 18.0);
-    // Exact sums and gridding agree to the tolerance; so do precisions.
+    // Exact sums in double precision and the NUFFT in single precision agree to the tolerance.
     dir.ok("fhd scan.mrd -o exact.h5 --method exact --precision f64");
     dir.ok("fhd scan.mrd -o nufft.h5 --tolerance 1e-5");
     assert!(dir.error("nufft.h5 exact.h5") < 1e-3);
@@ -361,10 +357,10 @@ fn oversampling_is_cut_away() {
             assert_eq!(part.data[y * 24 + x], whole.data[(y + 1) * 48 + x + 12], "{x} {y}");
         }
     }
-    // The truth of a smaller matrix stands in the middle of the image.
+    // A truth of a smaller matrix is placed in the middle of the image.
     let out = dir.run("compare whole.h5 part.h5");
     assert!(out.status == Some(0) && out.stderr.contains("truth of [24, 30, 1] voxels is placed"), "{out:?}");
-    // And --matrix, over the same field of view: the voxels of the encoded matrix again.
+    // --matrix gives the same voxels as the encoded matrix, over the same field of view.
     dir.ok("grid scan.h5 --matrix 24,30 -o same.h5");
     assert_eq!(only_image(&dir.path("same.h5")).data, part.data);
     dir.fails(1, "grid scan.h5 --matrix 24,30,2 -o x.h5", &["2D"]);
@@ -373,7 +369,8 @@ fn oversampling_is_cut_away() {
 #[test]
 fn other_voxel_sizes_are_interpolated_by_fourier() {
     let dir = TempDir::new();
-    // Two waves, sampled by a Cartesian grid of 16 x 12 voxels, wanted on 24 x 9 voxels over the same field of view.
+    // Two waves, sampled on a Cartesian grid of 16 x 12 voxels. The image is of 24 x 9 voxels over the same field of
+    // view.
     let trajectory = Trajectory::cartesian(&[16, 12]).unwrap();
     let waves = [((3i32, -2i32), Complex::new(1.0, 0.5)), ((-5, 4), Complex::new(-0.25, 2.0))];
     let mut data = vec![Complex::new(0f32, 0.0); 16 * 12];
@@ -398,13 +395,13 @@ fn other_voxel_sizes_are_interpolated_by_fourier() {
         })
         .collect();
     assert!(distance(&image.data, &exact) < 1e-4);
-    // An image of the wanted matrix starts the iterations as well as one of the encoded matrix.
+    // The initial image may have the matrix of the result or the encoded matrix.
     dir.ok("cg scan.h5 -o cg.h5 --iterations 5 --initial image.h5 --report r.json");
     assert!(distance(&only_image(&dir.path("cg.h5")).data, &exact) < 1e-3);
 }
 
-/// Raw data as ISMRMRD lays them out, for what the writer does not write: other counters, and acquisitions without a
-/// trajectory.
+/// Writes raw data in the layout of ISMRMRD. It can write what the writer of the program cannot: other counters, and
+/// acquisitions without a trajectory.
 mod bare {
     use hdf5::types::{VarLenArray, VarLenAscii};
 
@@ -465,7 +462,7 @@ mod bare {
     pub struct Line {
         /// Encoding steps 1 and 2.
         pub steps: [u16; 2],
-        /// Numbers of the trajectory a sample, and all of them.
+        /// How many numbers of the trajectory a sample has, and the numbers of all samples.
         pub dimensions: u16,
         pub trajectory: Vec<f32>,
         /// Real and imaginary parts.
@@ -518,7 +515,7 @@ fn cartesian_data_without_trajectory() {
         data: data[y * nx..][..nx].iter().flat_map(|z| [z.re, z.im]).collect(),
         ..Default::default()
     };
-    // Every other line first, and line 3 measured twice.
+    // First the even lines, then the odd ones, then line 3 once more.
     let order = (0..ny).step_by(2).chain((1..ny).step_by(2)).chain([3]);
     let lines: Vec<_> = order.map(line).collect();
     alone(|| bare::write(&dir.path("scan.h5"), &xml, &lines));
@@ -549,17 +546,17 @@ fn pairs_of_bart() {
     dir.fails(1, "grid k.cfl --trajectory k_traj.cfl --matrix 20,20 -o x.h5", &["outside the range"]);
     dir.fails(1, "grid k.h5 --trajectory k_traj.cfl -o x.h5", &["--trajectory"]);
     dir.fails(1, "grid k_traj.cfl --trajectory k_traj.cfl --matrix 48,40 -o x.h5", &["[1, samples, shots, coils]"]);
-    // One shot short.
+    // A trajectory with one shot less.
     let whole = read_cfl(dir.path("k_traj.cfl")).unwrap();
     write_cfl(dir.path("short.cfl"), &[3, 96, 75], &whole.data[..3 * 96 * 75]).unwrap();
     let short = ["k.cfl and short.cfl", "[1, 96, 76, 3]", "[3, 96, 75]"];
     dir.fails(1, "grid k.cfl --trajectory short.cfl --matrix 48,40 -o x.h5", &short);
-    // A NaN, by coil and sample.
+    // A NaN is named by its coil and sample.
     let mut bad = read_cfl(dir.path("k.cfl")).unwrap();
     bad.data[7296 + 41].im = f32::NAN;
     write_cfl(dir.path("nan.cfl"), &bad.dims, &bad.data).unwrap();
     dir.fails(1, "cg nan.cfl --trajectory k_traj.cfl --matrix 48,40 -o x.h5", &["coil 1, sample 41", "NaN"]);
-    // Shorter than its header says, and no header.
+    // A file shorter than its header says, and a file without a header.
     fs::copy(dir.path("k.hdr"), dir.path("cut.hdr")).unwrap();
     fs::write(dir.path("cut.cfl"), &fs::read(dir.path("k.cfl")).unwrap()[..5000]).unwrap();
     dir.fails(1, "grid cut.cfl --trajectory k_traj.cfl --matrix 48,40 -o x.h5", &["cut"]);
@@ -582,7 +579,7 @@ fn damaged_files() {
     let trajectory = Trajectory::radial2d(12, 16, SpokeOrder::Linear).unwrap();
     let matrix = space([16, 16, 1], [16.0, 16.0, 5.0]);
     let mut data = noise(2 * 192, 6);
-    // A number to be found in the file: coil 1, shot 2, sample 5.
+    // A number that can be found in the file: coil 1, shot 2, sample 5.
     data[192 + 2 * 16 + 5].re = 12345.678;
     write_dataset(dir.path("good.h5"), &scan(&trajectory, matrix, matrix, 2, data));
     let good = fs::read(dir.path("good.h5")).unwrap();
@@ -599,7 +596,7 @@ fn damaged_files() {
         dir.fails(1, &format!("{command} nan.h5 -o x.h5"), &["acquisition 2", "coil 1", "sample 5", "NaN"]);
     }
     dir.fails(1, "grid good.h5 --group other -o x.h5", &["other", "dataset"]);
-    // Images are no raw data.
+    // A file of images is not raw data.
     dir.ok("grid good.h5 -o image.h5");
     dir.fails(1, "grid image.h5 -o x.h5", &["image.h5"]);
     dir.fails(1, "compare good.h5 image.h5", &["no images"]);
@@ -721,7 +718,7 @@ fn benchmarks_say_all_keys() {
     assert!(dir.ok("bench propeller --runs 1").lines().count() == 2);
 }
 
-/// `--simd` wins over RECON_SIMD, which is in force without it, and a level that is not had is refused by name.
+/// `--simd` wins over RECON_SIMD. A level that the processor lacks is refused, and the error names it.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn the_vector_unit_is_the_one_asked_for() {
@@ -754,11 +751,11 @@ fn interrupts_leave_nothing() {
     use std::os::unix::process::{CommandExt, ExitStatusExt};
     let dir = TempDir::new();
     dir.ok("simulate --matrix 128,128 --shots 8000 --samples 256 -o k.cfl");
-    // Half a minute or more of exact sums, on two fast cores.
+    // Exact sums that take half a minute or more on two fast cores.
     let mut command =
         dir.command("fhd k.cfl --trajectory k_traj.cfl --matrix 1000,1000 --method exact --precision f64 -o image.h5");
     command.stderr(Stdio::piped());
-    // A shell's background job, as these tests may be, ignores interrupts, and the program respects that.
+    // These tests may run as a background job of a shell, which ignores interrupts. The program would ignore them too.
     // SAFETY: signal() is safe to call between fork and exec.
     unsafe {
         command.pre_exec(|| {
@@ -820,8 +817,8 @@ fn brain_radial_undersampled() {
     // The array is indexed [x, y]: its fastest axis is y.
     assert_eq!(read_npy(&truth).unwrap().dims, [180, 230]);
     let dir = TempDir::new();
-    // Inside the head. With every second spoke BART's pics errs by 5.8 % and plain gridding by 4.7 %, with every fourth
-    // by 10.9 % and 11.5 %.
+    // Errors are inside the head. For comparison: BART's pics has 5.8 % with every second spoke and 10.9 % with every
+    // fourth, gridding 4.7 % and 11.5 %.
     for (every, gridding, cg) in [(1, 2.0, 3.0), (2, 5.0, 4.7), (4, 12.0, 10.9)] {
         for (command, bound) in [("grid", gridding), ("cg", cg)] {
             dir.ok(&format!("{command} {} --every {every} -o image.h5", scan.display()));

@@ -1,9 +1,7 @@
-//! Finite input whose result overflows is an error, and the output is untouched; large input whose result does not is
-//! transformed as any other.
+//! Finite input whose result overflows is an error, and the output is not written. Large input whose result does not
+//! overflow is transformed as usual.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use recon::{combine, Combine, Complex, Density, ErrorKind, Geometry, Method, Normal, Options, Plan, Real, Result};
 
 const DIMS: [usize; 2] = [12, 10];
@@ -29,19 +27,19 @@ fn check<T: Real>() {
             let options = Options { method, normal, threads: 2, ..Options::default() };
             let plan = Plan::new(&Geometry::new(&DIMS, &k), &options).unwrap();
             let (d, x) = (huge(SAMPLES), huge(voxels));
-            refused::<T>("fhd", voxels, |out| plan.fhd(&d, out));
-            refused::<T>("weighted_fhd", voxels, |out| plan.weighted_fhd(&d, out));
+            refused::<T>("fhd", voxels, |out| plan.adjoint(&d, out));
+            refused::<T>("weighted_fhd", voxels, |out| plan.weighted_adjoint(&d, out));
             refused::<T>("forward", SAMPLES, |out| plan.forward(&x, out));
             refused::<T>("normal", voxels, |out| plan.normal(&x, out));
             refused::<T>("cg", voxels, |out| plan.cg(&d, out, &Default::default()).map(|_| ()));
 
-            // As large as can be without overflowing: the same image but for its scale.
+            // Data as large as possible without overflow make the same image, except for its scale.
             let scale = 0.25 * T::LARGEST.powf(if normal == Normal::Toeplitz { 0.7 } else { 0.9 });
             let small = random.complexes::<T>(SAMPLES);
             let large: Vec<Complex<T>> = small.iter().map(|z| z * T::of(scale)).collect();
             let (mut of_small, mut of_large) = (poisoned::<T>(voxels), poisoned::<T>(voxels));
-            plan.fhd(&small, &mut of_small).unwrap();
-            plan.fhd(&large, &mut of_large).unwrap();
+            plan.adjoint(&small, &mut of_small).unwrap();
+            plan.adjoint(&large, &mut of_large).unwrap();
             let expected: Vec<Complex<f64>> = wide(&of_small).iter().map(|z| z * scale).collect();
             let peak = expected.iter().map(|z| z.norm()).fold(0.0, f64::max);
             let ratio = |z: &[Complex<f64>]| z.iter().map(|z| z / peak).collect::<Vec<_>>();
@@ -54,9 +52,9 @@ fn check<T: Real>() {
     let heavy: Vec<T> = weights.iter().map(|_| largest).collect();
     let weighted = Plan::new(&Geometry::new(&DIMS, &k).weights(&heavy), &Options::default()).unwrap();
     let ones = vec![Complex::new(T::ONE, T::ZERO); SAMPLES];
-    refused::<T>("weighted_fhd of large weights", voxels, |out| weighted.weighted_fhd(&ones, out));
+    refused::<T>("weighted_fhd of large weights", voxels, |out| weighted.weighted_adjoint(&ones, out));
     refused::<T>("q of large weights", weighted.q_len(), |out| weighted.q(out));
-    // Gridding knows its weights' scale: those are equal.
+    // Gridding does not depend on the scale of the weights, and all are equal here.
     let mut image = poisoned::<T>(voxels);
     weighted.grid(&ones, &mut image).unwrap();
     assert!(image.iter().all(|z| z.re.finite() && z.im.finite()));
@@ -84,7 +82,7 @@ fn results_that_overflow_are_errors_f64() {
     check::<f64>();
 }
 
-/// Gridding of the largest number: an object of that size, which fits or is refused.
+/// Gridding of the largest number gives a finite image, or an error.
 #[test]
 fn gridding_the_largest_number() {
     let mut random = Random::fresh();

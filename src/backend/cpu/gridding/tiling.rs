@@ -1,0 +1,103 @@
+//! How a grid is cut into tiles, and how windows lie in vectors. Sizes of tiles change speed and memory only.
+
+use crate::backend::cpu::simd::{Arith, Kernel, Level, SimdReal, Vector};
+use crate::base::sizes::three_axes;
+
+/// The edges of a tile in grid cells, about: buffers of 2D and 3D tiles fit the first and second cache, and rows are
+/// long enough for the grid's memory to be read and written at its bandwidth.
+const TILE_2D: [usize; 3] = [64, 32, 1];
+const TILE_3D: [usize; 3] = [64, 16, 16];
+
+/// How windows of one width lie in vectors of one level.
+#[derive(Clone, Copy)]
+pub struct Layout {
+    /// Reals, and complex cells, of a vector.
+    pub lanes: usize,
+    pub cells: usize,
+    /// Vectors that hold the taps.
+    pub tap_vectors: usize,
+    /// Vectors that a window covers, wherever it starts in the first; and from its start on.
+    pub row_vectors: usize,
+    pub window_vectors: usize,
+    /// Reals of the record of a sample's taps: the taps of x in whole vectors, then of y, then of z.
+    pub x_len: usize,
+    pub record: usize,
+}
+
+impl Layout {
+    fn new(lanes: usize, width: usize) -> Layout {
+        let cells = lanes / 2;
+        let tap_vectors = width.div_ceil(lanes);
+        let row_vectors = (width + cells - 1).div_ceil(cells);
+        // Taps, twice each and shifted by less than a vector, are written in whole vectors.
+        let x_len = row_vectors.max(2 * tap_vectors + 1) * lanes;
+        let record = x_len + 2 * tap_vectors * lanes;
+        Layout { lanes, cells, tap_vectors, row_vectors, window_vectors: width.div_ceil(cells), x_len, record }
+    }
+}
+
+struct LayoutOf<T> {
+    width: usize,
+    real: std::marker::PhantomData<T>,
+}
+
+impl<T: SimdReal> Kernel for LayoutOf<T> {
+    type Output = Layout;
+    #[inline(always)]
+    fn run<A: Arith>(self) -> Layout {
+        Layout::new(T::V::<A>::LANES, self.width)
+    }
+}
+
+/// Cuts an axis of `cells` into an even number of tiles of about `edge` cells; an axis of one cell is one tile.
+#[derive(Clone, Copy)]
+pub struct AxisTiles {
+    cells: usize,
+    pub count: usize,
+}
+
+impl AxisTiles {
+    fn new(cells: usize, edge: usize) -> AxisTiles {
+        AxisTiles { cells, count: if cells == 1 { 1 } else { (cells / (2 * edge)).max(1) * 2 } }
+    }
+    pub fn first_cell(&self, tile: usize) -> usize {
+        tile * self.cells / self.count
+    }
+    pub fn tile_of(&self, cell: usize) -> usize {
+        ((cell + 1) * self.count - 1) / self.cells
+    }
+    fn longest(&self) -> usize {
+        self.cells.div_ceil(self.count)
+    }
+}
+
+/// How a grid is cut into tiles.
+pub struct Tiling {
+    pub layout: Layout,
+    /// Cells of the grid, and taps of the window, along each axis: 1 along an axis that is not there.
+    pub size: [usize; 3],
+    pub taps: [usize; 3],
+    pub tiles: [AxisTiles; 3],
+    /// The part of a tile's buffer that its samples' windows reach, and the whole: whole vectors along x.
+    pub reach: [usize; 3],
+    pub extent: [usize; 3],
+}
+
+impl Tiling {
+    pub fn new<T: SimdReal>(level: Level, grid: &[usize], width: usize) -> Tiling {
+        let layout = level.run(LayoutOf { width, real: std::marker::PhantomData::<T> });
+        let size = three_axes(grid);
+        let taps = [0, 1, 2].map(|a| if a < grid.len() { width } else { 1 });
+        let edges = if grid.len() == 3 { TILE_3D } else { TILE_2D };
+        let tiles = [0, 1, 2].map(|a| AxisTiles::new(size[a], edges[a].max(width)));
+        let reach = [0, 1, 2].map(|a| (tiles[a].longest() + taps[a] - 1).min(size[a]));
+        let row = tiles[0].longest().next_multiple_of(layout.cells) + layout.row_vectors * layout.cells;
+        let extent = [row, tiles[1].longest() + taps[1] - 1, tiles[2].longest() + taps[2] - 1];
+        Tiling { layout, size, taps, tiles, reach, extent }
+    }
+
+    /// The tiles along x, y and z.
+    pub fn counts(&self) -> [usize; 3] {
+        self.tiles.map(|axis| axis.count)
+    }
+}

@@ -1,0 +1,101 @@
+//! What the tests of the transforms share: errors against direct sums, trajectories, and a scan that uses all features.
+
+use super::*;
+use recon::trajectory::SpokeOrder;
+use recon::{Method, Trajectory, VoxelBasis, Window};
+
+/// Image sizes, even and odd, in two and three dimensions.
+pub const SIZES: [&[usize]; 6] = [&[24, 24], &[31, 17], &[9, 40], &[12, 12, 12], &[7, 15, 10], &[16, 5, 9]];
+
+/// A NUFFT with this window and tolerance.
+pub fn nufft(window: Window, tolerance: f64) -> Options {
+    Options { method: Method::Nufft, window, tolerance, threads: 2, ..Options::default() }
+}
+
+/// The errors of adjoint and forward against direct sums, relative to the norms of those sums.
+pub fn errors<T: Real>(
+    k: &[Vec<T>],
+    dims: &[usize],
+    options: &Options,
+    random: &mut Random,
+) -> recon::Result<[f64; 2]> {
+    let (samples, voxel_count) = (k[0].len(), dims.iter().product());
+    let plan = Plan::new(&Geometry::new(dims, &slices(k)), options)?;
+    let (d, x) = (random.complexes::<T>(samples), random.complexes::<T>(voxel_count));
+    let (mut image, mut values) = (poisoned(voxel_count), poisoned(samples));
+    plan.adjoint(&d, &mut image)?;
+    plan.forward(&x, &mut values)?;
+    let (k, r) = (wide_lists(k), voxels(dims));
+    Ok([distance(&image, &direct(1.0, &k, &wide(&d), &r)), distance(&values, &direct(-1.0, &r, &wide(&x), &k))])
+}
+
+/// Every combination of coordinates at and beside the edges of k-space.
+pub fn corners<T: Real>(ndim: usize) -> Vec<Vec<T>> {
+    let edge = [T::of(-0.5), T::below_half(), T::ZERO, T::of(-0.5 + 1e-5), T::of(f64::MIN_POSITIVE)];
+    let count = edge.len().pow(ndim as u32);
+    (0..ndim).map(|axis| (0..count).map(|i| edge[i / edge.len().pow(axis as u32) % edge.len()]).collect()).collect()
+}
+
+/// The factor by which an error may exceed the tolerance if all samples lie on few positions between the grid's cells.
+/// A Kaiser-Bessel window of four cells or more leaves one alias that matters, and its error is nearly the same at
+/// every position. Narrower windows, and other windows, leave several aliases. Their error depends on the position, and
+/// the plan keeps its mean within the tolerance.
+pub fn excess(window: Window, width: usize) -> f64 {
+    match width {
+        4.. if window == Window::KaiserBessel => 1.5,
+        _ => 3.0,
+    }
+}
+
+/// The distance of a result from the exact result, relative to the norm of the exact result. That norm may be small by
+/// chance, when values are few or all of one place. Then the distance is relative to the mean norm for random data.
+pub fn fair_distance<T: Real>(result: &[Complex<T>], exact: &[Complex<f64>], input: &[Complex<T>]) -> f64 {
+    let error = norm(&wide(result).iter().zip(exact).map(|(r, e)| r - e).collect::<Vec<_>>());
+    let average = norm(input) * (result.len() as f64).sqrt();
+    error / norm(exact).max(average)
+}
+
+/// A scan that uses all features: coils, maps, weights, box voxels, frames.
+pub struct Scan<T> {
+    pub dims: Vec<usize>,
+    pub k: Vec<Vec<T>>,
+    pub weights: Vec<T>,
+    pub maps: Vec<Complex<T>>,
+    pub coils: usize,
+}
+
+impl<T: Real> Scan<T> {
+    pub fn random(dims: &[usize], samples: usize, coils: usize, random: &mut Random) -> Self {
+        let voxels: usize = dims.iter().product();
+        Scan {
+            dims: dims.to_vec(),
+            k: random.trajectory(dims.len(), samples),
+            weights: (0..samples).map(|_| T::of(random.uniform() + 0.6)).collect(),
+            maps: random.complexes(voxels * coils),
+            coils,
+        }
+    }
+
+    pub fn plan(&self, with_maps: bool, options: &Options) -> Plan<T> {
+        let k = slices(&self.k);
+        let mut geometry = Geometry::new(&self.dims, &k).weights(&self.weights).coils(self.coils);
+        geometry.frames = 2;
+        geometry.basis = VoxelBasis::Box;
+        if with_maps {
+            geometry = geometry.coil_maps(&self.maps);
+        }
+        Plan::new(&geometry, options).unwrap()
+    }
+
+    /// phi, the Fourier transform of a voxel, at each sample.
+    pub fn phi(&self) -> Vec<f64> {
+        let sinc = |k: f64| if k == 0.0 { 1.0 } else { (std::f64::consts::PI * k).sin() / (std::f64::consts::PI * k) };
+        (0..self.k[0].len()).map(|m| self.k.iter().map(|k| sinc(k[m].wide())).product()).collect()
+    }
+}
+
+/// The axes of a radial trajectory in two dimensions.
+pub fn radial(spokes: usize, samples: usize) -> Vec<Vec<f64>> {
+    let t = Trajectory::radial2d(spokes, samples, SpokeOrder::Linear).unwrap();
+    (0..2).map(|a| t.axis_as(a)).collect()
+}

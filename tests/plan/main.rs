@@ -1,0 +1,9 @@
+//! What a plan refuses, and what it warns of.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod geometry;
+mod memory_limit;
+mod overflow;
+mod warnings;

@@ -1,0 +1,171 @@
+//! Each window, at each of its widths and oversampling factors, against direct sums in double precision.
+
+mod common;
+
+use common::transforms::*;
+use common::*;
+use recon::backend::cpu::{simd::SimdReal, Cpu};
+use recon::backend::Backend;
+use recon::nufft::choice::{choices, Choice};
+use recon::nufft::Nufft;
+use recon::{ErrorKind, Real, Simd, Window};
+
+fn survey<T: Real>(window: Window, smallest: i32) {
+    let mut random = Random::fresh();
+    for dims in SIZES {
+        for exponent in 1..=smallest {
+            let tolerance = 10f64.powi(-exponent);
+            let k = random.trajectory::<T>(dims.len(), 700);
+            match errors(&k, dims, &nufft(window, tolerance), &mut random) {
+                Ok(errors) => {
+                    for (error, name) in errors.into_iter().zip(["adjoint", "forward"]) {
+                        assert!(
+                            error <= tolerance,
+                            "{name} {} {window:?} {dims:?}: {error:e} > {tolerance:e}, seed {}",
+                            T::NAME,
+                            random.seed
+                        );
+                    }
+                }
+                // Only windows other than the default may refuse a tolerance, and only below what they can reach.
+                Err(e) => {
+                    assert_eq!(e.kind(), ErrorKind::ToleranceOutOfRange);
+                    let reach = match window {
+                        Window::KaiserBessel => 0.0,
+                        Window::Gaussian => 1e-5,
+                        Window::Bilinear => 0.3,
+                    };
+                    assert!(tolerance < reach, "{window:?} refuses {tolerance:e} for {dims:?}: {e}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn kaiser_bessel_keeps_the_tolerance_f32() {
+    survey::<f32>(Window::KaiserBessel, 6);
+}
+
+#[test]
+fn kaiser_bessel_keeps_the_tolerance_f64() {
+    survey::<f64>(Window::KaiserBessel, 12);
+}
+
+#[test]
+fn gaussian_keeps_the_tolerance_f32() {
+    survey::<f32>(Window::Gaussian, 6);
+}
+
+#[test]
+fn gaussian_keeps_the_tolerance_f64() {
+    survey::<f64>(Window::Gaussian, 12);
+}
+
+#[test]
+fn bilinear_keeps_the_tolerance() {
+    survey::<f32>(Window::Bilinear, 2);
+    let mut random = Random::fresh();
+    for dims in SIZES {
+        let k = random.trajectory::<f64>(dims.len(), 500);
+        for tolerance in [0.5, 0.3] {
+            for error in errors(&k, dims, &nufft(Window::Bilinear, tolerance), &mut random).unwrap() {
+                assert!(error <= tolerance, "{dims:?}: {error} > {tolerance}, seed {}", random.seed);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_default_tolerance_is_1e_5_or_the_windows_best() {
+    let mut random = Random::fresh();
+    let k = random.trajectory::<f32>(2, 500);
+    for (window, bound) in [(Window::KaiserBessel, 1e-5), (Window::Gaussian, 1e-5), (Window::Bilinear, 0.25)] {
+        for error in errors(&k, &[30, 20], &nufft(window, 0.0), &mut random).unwrap() {
+            assert!(error <= bound, "{window:?}: {error}, seed {}", random.seed);
+        }
+    }
+}
+
+/// The errors of adjoint and forward with this window and grid, by `fair_distance`.
+fn errors_of_choice<T: SimdReal>(k: &[Vec<T>], dims: &[usize], choice: Choice, random: &mut Random) -> [f64; 2] {
+    let cpu = Cpu::new(1, Simd::Auto).unwrap();
+    let nufft = Nufft::new(&cpu, &slices(k), dims, choice, 1).unwrap();
+    let (samples, voxel_count) = (k[0].len(), dims.iter().product());
+    let (d, x) = (random.complexes::<T>(samples), random.complexes::<T>(voxel_count));
+    let (mut image, mut values) = (poisoned(voxel_count), poisoned(samples));
+    let (from, mut to) = (&d[..], &mut image[..]);
+    nufft.adjoint(&cpu, Backend::<T>::read(&cpu, &from), Backend::<T>::write(&cpu, &mut to)).unwrap();
+    let (from, mut to) = (&x[..], &mut values[..]);
+    nufft.forward(&cpu, Backend::<T>::read(&cpu, &from), Backend::<T>::write(&cpu, &mut to)).unwrap();
+    let (k, r) = (wide_lists(k), voxels(dims));
+    [
+        fair_distance(&image, &direct(1.0, &k, &wide(&d), &r), &d),
+        fair_distance(&values, &direct(-1.0, &r, &wide(&x), &k), &x),
+    ]
+}
+
+/// Every width and oversampling that some tolerance needs, with so few samples that errors do not average out.
+#[test]
+fn every_width_and_oversampling_keeps_the_tolerance_with_few_samples() {
+    fn check<T: SimdReal>(window: Window, smallest: f64, all_widths: std::ops::RangeInclusive<usize>) {
+        let mut random = Random::fresh();
+        let sizes: [&[usize]; 10] = [
+            &[24, 3],
+            &[40, 1],
+            &[5, 31],
+            &[2, 2],
+            &[64, 1],
+            &[9, 8, 3],
+            &[1, 20, 1],
+            &[6, 1, 7],
+            &[1, 1, 1],
+            &[4, 1, 1],
+        ];
+        let (mut met, mut worst) = (std::collections::BTreeSet::new(), 0f64);
+        for step in 0..(smallest / 0.11) as usize {
+            let tolerance = 10f64.powf(-0.11 * (step + 5) as f64);
+            let dims = sizes[random.below(sizes.len())];
+            for choice in choices(window, dims, tolerance, T::EPSILON) {
+                let samples = [1, 2, 7][random.below(3)];
+                let mut k = random.trajectory::<T>(dims.len(), samples);
+                let in_corners = random.below(3) == 0;
+                if in_corners {
+                    let corners = corners::<T>(dims.len());
+                    for m in 0..samples {
+                        let corner = random.below(corners[0].len());
+                        k.iter_mut().zip(&corners).for_each(|(k, corners)| k[m] = corners[corner]);
+                    }
+                }
+                met.insert(choice.shape.width());
+                let bound = excess(window, choice.shape.width()) * tolerance;
+                // Few values, each a sum over all voxels, have no mean: forward has the larger bound.
+                let bounds = [bound, 1.5 * bound];
+                let what = format!(
+                    "{} {window:?} width {} grid {:?} {dims:?}, {samples} samples, in corners {in_corners}, seed {}",
+                    T::NAME,
+                    choice.shape.width(),
+                    choice.grid,
+                    random.seed
+                );
+                let errors = errors_of_choice(&k, dims, choice, &mut random);
+                for ((error, bound), name) in errors.into_iter().zip(bounds).zip(["adjoint", "forward"]) {
+                    worst = worst.max(error / bound);
+                    assert!(error <= bound, "{name} {what}: {error:e}, tolerance {tolerance:e}");
+                }
+            }
+        }
+        println!("{} {window:?}: widths {met:?}, at worst {worst:.2} of the bound, seed {}", T::NAME, random.seed);
+        assert!(all_widths.clone().all(|width| met.contains(&width)), "{window:?}: only widths {met:?}");
+    }
+    check::<f64>(Window::KaiserBessel, 13.0, 2..=16);
+    check::<f32>(Window::KaiserBessel, 6.2, 3..=9);
+    check::<f64>(Window::Gaussian, 6.5, 4..=16);
+    check::<f32>(Window::Gaussian, 6.2, 4..=10);
+}
+
+/// Every copy of the arithmetic is tested, not only the one for this machine's best vector unit.
+#[test]
+fn every_level_of_the_vector_unit_passes() {
+    again_at_other_levels();
+}
