@@ -54,6 +54,7 @@ impl<T: SimdReal> SortedSamples<T> {
 }
 
 /// Where the windows of samples lie on the grid.
+#[derive(Clone, Copy)]
 struct Windows<'a, T> {
     k: &'a [&'a [T]],
     width: usize,
@@ -68,7 +69,7 @@ impl<T: SimdReal> Windows<'_, T> {
 
     /// The first cell of sample `m`'s window on an axis, and the polynomials' variable. In double precision: a grid
     /// position in single precision would cost two digits of the offset.
-    #[inline]
+    #[inline(always)]
     fn locate(&self, axis: usize, m: usize) -> (usize, T) {
         if axis >= self.k.len() {
             return (0, T::ZERO);
@@ -141,8 +142,10 @@ fn sort_by_tile<T: SimdReal>(
         let range = block * BLOCK..((block + 1) * BLOCK).min(samples);
         // SAFETY: blocks do not overlap.
         let keys = unsafe { shared.part(range.start, range.len()) };
+        // Copies, which what is written cannot change.
+        let (windows, tiles) = (*windows, tiling.tiles);
         for (key, m) in keys.iter_mut().zip(range) {
-            let tile = [0, 1, 2].map(|a| tiling.tiles[a].tile_of(windows.locate(a, m).0));
+            let tile = [0, 1, 2].map(|a| tiles[a].tile_of(windows.locate(a, m).0));
             *key = numbers.number[(tile[2] * ny + tile[1]) * nx + tile[0]];
         }
     });
@@ -236,11 +239,12 @@ fn sort_tile<T: SimdReal>(
     order: &mut [u32],
     points: &mut [Point<T>],
 ) {
-    let [row, rows, _] = tiling.extent;
+    // Copies, which what is written cannot change.
+    let (windows, origin, cells, [row, rows, _]) = (*windows, tile.origin, tiling.layout.cells, tiling.extent);
     let locate = |m: u32| [0, 1, 2].map(|a| windows.locate(a, m as usize));
     let position = |located: [(usize, T); 3]| {
-        let cell = [0, 1, 2].map(|a| located[a].0 - tile.origin[a]);
-        let shift = cell[0] % tiling.layout.cells;
+        let cell = [0, 1, 2].map(|a| located[a].0 - origin[a]);
+        let shift = cell[0] % cells;
         ((cell[2] * rows + cell[1]) * row + cell[0] - shift, shift)
     };
     for (key, &m) in keys.iter_mut().zip(order.iter()) {

@@ -60,9 +60,11 @@ impl AxisTiles {
     fn new(cells: usize, edge: usize) -> AxisTiles {
         AxisTiles { cells, count: if cells == 1 { 1 } else { (cells / (2 * edge)).max(1) * 2 } }
     }
+    #[inline]
     pub fn first_cell(&self, tile: usize) -> usize {
         tile * self.cells / self.count
     }
+    #[inline]
     pub fn tile_of(&self, cell: usize) -> usize {
         ((cell + 1) * self.count - 1) / self.cells
     }
