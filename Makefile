@@ -122,7 +122,7 @@ test: deps
 	done
 
 program := $(CARGO_TARGET_DIR)/release/recon
-# The scan of Stone et al. 2008 by size: 284,592 samples on 1,176 spokes, an image of 128^3.
+# The demo's scan is as large as that of Stone et al. 2008: 284,592 samples on 1,176 spokes, an image of 128^3.
 DEMO_SCAN := --matrix 128,128,128 --trajectory kooshball --shots 1176 --samples 242 --snr 600
 
 demo: deps

@@ -1,8 +1,8 @@
-/* The C calls that matlab_overhead.m compares with: recon_fhd and recon_forward of radial2d, single precision, into
- * buffers of its own that are used again, as a C program would.
+/* The C calls with which matlab_overhead.m compares recon.Encoding: recon_fhd and recon_forward for the case radial2d,
+ * in single precision. As in a C program, the buffers are allocated once and used by every call.
  *
- *     milliseconds = c_call_mex(k, tolerance, forward): of one call, on a plan that is made with the first
- *     c_call_mex() frees the plan
+ *     milliseconds = c_call_mex(k, tolerance, forward)    times one call; the first call makes the plan
+ *     c_call_mex()                                        frees the plan and the buffers
  */
 #include "mex.h"
 
@@ -64,5 +64,6 @@ void mexFunction(int nlhs, mxArray *plhs[], int nrhs, const mxArray *prhs[]) {
     if (status != RECON_OK) {
         mexErrMsgIdAndTxt("recon:Bench", "%s", recon_last_error_message());
     }
-    plhs[0] = mxCreateDoubleScalar(1e3 * (double)(end.tv_sec - start.tv_sec) + 1e-6 * (double)(end.tv_nsec - start.tv_nsec));
+    plhs[0] = mxCreateDoubleScalar(1e3 * (double)(end.tv_sec - start.tv_sec) +
+                                   1e-6 * (double)(end.tv_nsec - start.tv_nsec));
 }

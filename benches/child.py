@@ -1,7 +1,7 @@
-"""Runs a command; prints its wall time and peak memory as one line of JSON, its own output going to stderr.
+"""Runs a command and prints its wall time and peak memory as one line of JSON. The command's output goes to stderr.
 
-A process of its own because Linux counts, in a child's peak memory, that of the process which started it: from here that is
-next to nothing.
+This is a separate process because Linux includes, in the peak memory of a child, the memory of the process that started
+the child. This process has next to none.
 """
 
 import json

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """From what the defaults of conjugate gradients were chosen: errors of `recon cg` over iterations, lambda and prior.
 
-Phantoms with noise on several trajectories, and, where RECON_DATA_DIR names its folder, the in-vivo brain slice. Prints a
-table: the percent error of each setting for each case (best scale, within the object), and how much worse a setting is than
-the best of all in that case, in the mean and at worst over the cases. Then how far the default tolerance takes the image from
-that of exact transforms.
+Phantoms with noise on several trajectories, and, where RECON_DATA_DIR names its folder, the in-vivo brain slice. Prints
+a table: the percent error of each setting for each case (best scale, within the object), and how much worse a setting
+is than the best of all in that case, in the mean and at worst over the cases. Then how far the default tolerance takes
+the image from that of exact transforms.
 
     python3 benches/defaults.py target/release/recon
 """
@@ -18,21 +18,26 @@ import sys
 import tempfile
 from pathlib import Path
 
-# name: the options of `recon simulate`, and those of its reconstruction
+# For each name the options of `recon simulate`.
 PHANTOMS = {
     "radial 48 of 128^2, 8 coils": "--matrix 128,128 --trajectory radial --shots 48 --samples 256 --coils 8 --snr 30",
     "radial 24 of 128^2, 8 coils": "--matrix 128,128 --trajectory radial --shots 24 --samples 256 --coils 8 --snr 60",
-    "golden 64 of 192^2, 4 coils": "--matrix 192,192 --trajectory golden-angle --shots 64 --samples 384 --coils 4 --snr 20",
+    "golden 64 of 192^2, 4 coils":
+        "--matrix 192,192 --trajectory golden-angle --shots 64 --samples 384 --coils 4 --snr 20",
     "radial 200 of 128^2, 1 coil": "--matrix 128,128 --trajectory radial --shots 200 --samples 256 --snr 15",
-    "spiral 6 of 128^2, 8 coils": "--matrix 128,128 --trajectory spiral --shots 6 --samples 2048 --turns 8 --coils 8 --snr 40",
+    "spiral 6 of 128^2, 8 coils":
+        "--matrix 128,128 --trajectory spiral --shots 6 --samples 2048 --turns 8 --coils 8 --snr 40",
     "rosette 24 of 96^2, 8 coils": "--matrix 96,96 --trajectory rosette --shots 24 --samples 600 --coils 8 --snr 30",
-    "PROPELLER 9 x 14 of 128^2, 4 coils": "--matrix 128,128 --trajectory propeller --shots 9 --lines 14 --samples 192 --coils 4 --snr 30",
+    "PROPELLER 9 x 14 of 128^2, 4 coils":
+        "--matrix 128,128 --trajectory propeller --shots 9 --lines 14 --samples 192 --coils 4 --snr 30",
     "kooshball 700 x 160 to 80^3": "--matrix 80,80,80 --trajectory kooshball --shots 700 --samples 160 --snr 600",
-    "kooshball 300 x 96 to 48^3, 4 coils": "--matrix 48,48,48 --trajectory kooshball --shots 300 --samples 96 --coils 4 --snr 30",
+    "kooshball 300 x 96 to 48^3, 4 coils":
+        "--matrix 48,48,48 --trajectory kooshball --shots 300 --samples 96 --coils 4 --snr 30",
 }
-# cg3d of the benchmarks: the scan of Stone et al. 2008 by size.
+# cg3d of the benchmarks, with as many samples as the scan of Stone et al. 2008.
 LARGE = {"cg3d: kooshball 1176 x 242 to 128^3":
          "--matrix 128,128,128 --trajectory kooshball --shots 1176 --samples 242 --snr 600"}
+# For each name the options of `recon cg`.
 BRAIN = {f"brain, {96 // every} spokes": f"--every {every}" for every in (1, 2, 4, 6)}
 
 
@@ -44,7 +49,7 @@ def run(*command):
 
 
 def cases(program, folder, data, large):
-    """(name, scan, options of cg, options of compare, truth)"""
+    """Yields (name, scan, options of cg, options of compare, truth) for each case."""
     for i, (name, options) in enumerate({**PHANTOMS, **(LARGE if large else {})}.items()):
         scan, truth = folder / f"scan{i}.h5", folder / f"truth{i}.h5"
         run(program, "simulate", *options.split(), "--seed", 100 + i, "--truth", truth, "-o", scan)
@@ -53,8 +58,9 @@ def cases(program, folder, data, large):
         print("skipped: the brain (RECON_DATA_DIR is not set)")
         return
     truth = data / "brain_rss_230x180.npy"
+    compare = ["--magnitude", "--scale", "best", "--transpose", "--mask", "0.1"]
     for name, options in BRAIN.items():
-        yield name, data / "brain_8ch_radial96.h5", options.split(), ["--magnitude", "--scale", "best", "--transpose", "--mask", "0.1"], truth
+        yield name, data / "brain_8ch_radial96.h5", options.split(), compare, truth
 
 
 def error(program, folder, scan, options, compare, truth):
@@ -75,7 +81,8 @@ def main():
     data = os.environ.get("RECON_DATA_DIR")
     iterations, lambdas = args.iterations.split(","), args.lambdas.split(",")
     settings = [(n, "0", "identity") for n in iterations]
-    settings += [(n, l, p) for l, p, n in itertools.product(lambdas, args.priors.split(","), iterations) if float(l) > 0]
+    priors = args.priors.split(",")
+    settings += [(n, l, p) for l, p, n in itertools.product(lambdas, priors, iterations) if float(l) > 0]
     with tempfile.TemporaryDirectory() as folder:
         folder, table, names = Path(folder), {s: [] for s in settings}, []
         for name, scan, options, compare, truth in cases(args.program, folder, data and Path(data), args.large):

@@ -11,7 +11,7 @@ import peers
 
 @dataclass
 class Part:
-    """Samples of the stone case, where their sums are wanted, and some of those as they should be."""
+    """Samples of the stone case, the voxels at which their sums are computed, and reference values of some sums."""
 
     k: list
     data: np.ndarray
@@ -61,7 +61,7 @@ def row(candidate, part, times, threads, others):
 
 
 def measure_all(session):
-    """Rows as lists of one precision and number of threads."""
+    """Yields a list of rows for each precision and number of threads."""
     dims, listed = cases.STONE.dims, cases.EXACT_LIST_VOXELS
     voxels = [session.random.uniform(-n / 2, n / 2, listed).astype(np.float32) for n in dims]
     grid = part(session, cases.EXACT_CARTESIAN_SAMPLES, None, int(np.prod(dims)))

@@ -1,12 +1,14 @@
-"""`make bench-gpu`: recon on a GPU beside cuFINUFFT, the kernels of Stone et al. 2008 and recon on the CPU, at equal measured error.
+"""`make bench-gpu`: recon on a GPU beside cuFINUFFT, the kernels of Stone et al. 2008 and recon on the CPU, at equal
+measured error.
 
     gpu.py [--quick] [--only CASE] [--build DIR] [--output DIR]
 
-Data lie on the GPU. recon and cuFINUFFT run on the same stream of this process and take turns; times are those between CUDA
-events around one transform, medians of the runs, after one that is not counted. Every side sweeps its own tolerance; errors
-are measured against direct sums in double precision, and the fastest setting that meets an error stands for its side. Whole
-reconstructions and first images are timed by the wall clock, data coming from and going to the host's memory. Tables go to
-stdout as they are measured, and gpu.md and gpu.json to --output. Needs CuPy; without cuFINUFFT its columns stay empty.
+Data lie on the GPU. recon and cuFINUFFT run on the same stream of this process and take turns; times are those between
+CUDA events around one transform, medians of the runs, after one that is not counted. Every side sweeps its own
+tolerance; errors are measured against direct sums in double precision, and the fastest setting that meets an error
+stands for its side. Whole reconstructions and first images are timed by the wall clock, data coming from and going to
+the host's memory. Tables go to stdout as they are measured, and gpu.md and gpu.json to --output. Needs CuPy; without
+cuFINUFFT its columns stay empty.
 """
 
 import argparse
@@ -37,10 +39,11 @@ ROOT = Path(__file__).resolve().parent.parent
 CHECKED = 400
 
 RECON = (2e-3, 1e-3, 7e-4, 3e-4, 1e-4, 3e-5, 1e-5, 7e-6, 4e-6, 2e-6)
-# cuFINUFFT's tolerances and methods: points one by one, tiles in shared memory, tiles that own their output.
+# cuFINUFFT's tolerances and methods: 1, points one by one; 2, tiles in shared memory; 3, tiles that own their output.
 CUFINUFFT = [(eps, method) for eps in (3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5, 3e-6, 1e-6) for method in (1, 2, 3)]
 
-# Case, dims, errors, and what the design asks of adjoint and forward in milliseconds.
+# For each case: dims, the errors at which sides are compared, and for each error the milliseconds in which the design
+# asks for an adjoint and for a forward transform.
 TRANSFORMS = {
     "stone": (cases.STONE.dims, {1e-3: 0.25, 1e-5: 0.4}),
     "large3d": ((256, 256, 256), {1e-3: 3.0}),
@@ -55,7 +58,7 @@ def trajectory(library, case, random):
 
 
 def direct(sign, sources, values, targets):
-    """sum over sources of values exp(sign i 2 pi source.target), in double precision on the GPU."""
+    """The sum over sources of values exp(sign i 2 pi source.target), in double precision on the GPU."""
     result = cp.zeros(targets[0].size, cp.complex128)
     sources = [cp.asarray(s, cp.float64) for s in sources]
     values = cp.asarray(values, cp.complex128)
@@ -101,7 +104,9 @@ def event_ms(stream, work):
 
 def recon_sides(library, transform, stream):
     for tolerance in RECON:
-        plan = recon_library.Plan(library, transform.dims, transform.k, tolerance=tolerance, gpus=[0], stream=stream.ptr)
+        plan = recon_library.Plan(
+            library, transform.dims, transform.k, tolerance=tolerance, gpus=[0], stream=stream.ptr
+        )
         work = plan.adjoint if transform.operation == "adjoint" else plan.forward
         output = transform.poisoned()
         info = plan.info()
@@ -111,7 +116,7 @@ def recon_sides(library, transform, stream):
 
 
 def cpu_ms(library, transform, tolerance, runs):
-    """recon on this machine's CPU, by the wall clock."""
+    """Median milliseconds of recon on this machine's CPU by the wall clock, and its number of threads."""
     plan = recon_library.Plan(library, transform.dims, transform.k, tolerance=tolerance)
     data, output = cp.asnumpy(transform.data), cp.asnumpy(transform.poisoned())
     times = []
@@ -139,11 +144,12 @@ def cufinufft_sides(transform, stream):
             out = output.reshape(shape) if kind == 1 else output
             plan.execute(data, out=out)
             stream.synchronize()
-        except Exception as error:  # a method that does not take this case has no row, and says why
+        except Exception as error:  # a method that cannot do this case gets no row; the reason goes to stderr
             print(f"cuFINUFFT {eps:.0e}, method {method}: {error}", file=sys.stderr)
             continue
         seconds = time.perf_counter() - started
-        yield "cuFINUFFT", f"{eps:.0e}, method {method}", (lambda p=plan, d=data, o=out: p.execute(d, out=o)), output, 1e3 * seconds, None
+        setting = f"{eps:.0e}, method {method}"
+        yield "cuFINUFFT", setting, (lambda p=plan, d=data, o=out: p.execute(d, out=o)), output, 1e3 * seconds, None
 
 
 def measure_transforms(library, case, runs, random, stream):
@@ -152,7 +158,8 @@ def measure_transforms(library, case, runs, random, stream):
     rows = []
     for operation in ("adjoint", "forward"):
         transform = Transform(dims, k, operation, random)
-        # In turns, but not all plans at once: large cases would not fit.
+        # All sides of one operation take turns. Plans are made for one operation at a time, since the plans of both
+        # operations would not fit in memory in large cases.
         sides = list(recon_sides(library, transform, stream))
         if cufinufft:
             sides += list(cufinufft_sides(transform, stream))
@@ -172,14 +179,19 @@ def measure_transforms(library, case, runs, random, stream):
             )  # fmt: skip
         for error in errors:
             milliseconds, threads = cpu_ms(library, transform, error, min(runs, 5))
-            rows.append({"case": case, "operation": operation, "side": f"CPU, {threads} threads", "setting": f"{error:.0e}",
-                         "error": error, "median_ms": milliseconds, "plan_ms": 0.0, "asked": list(errors.items())})  # fmt: skip
+            rows.append(
+                {
+                    "case": case, "operation": operation, "side": f"CPU, {threads} threads", "setting": f"{error:.0e}",
+                    "error": error, "median_ms": milliseconds, "plan_ms": 0.0, "asked": list(errors.items()),
+                }
+            )  # fmt: skip
     return rows
 
 
 def transform_table(rows):
     lines = [
-        "| case | operation | error at most | recon | cuFINUFFT | ratio | recon, CPU | asked | least bytes / time | operations / time |",
+        "| case | operation | error at most | recon | cuFINUFFT | ratio | recon, CPU | asked"
+        " | least bytes / time | operations / time |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
 
@@ -190,6 +202,7 @@ def transform_table(rows):
     def cell(row):
         return f"{row['median_ms']:.3f} ms ({row['setting']}: {row['error']:.1e})" if row else "-"
 
+    on_cpus = [r for r in rows if r["side"].startswith("CPU")]
     for operation in ("adjoint", "forward"):
         for error, asked in rows[0]["asked"]:
             ours, theirs = fastest(operation, "recon", error), fastest(operation, "cuFINUFFT", error)
@@ -198,16 +211,20 @@ def transform_table(rows):
             if ours:
                 moved, operations = (amount / ours["median_ms"] * 1e-9 for amount in ours["bytes_and_operations"])
                 rates = f"{moved:.2f} TB/s | {operations:.2f} TFLOP/s"
-            cpu = next(r for r in rows if r["side"].startswith("CPU") and r["operation"] == operation and r["error"] == error)
+            cpu = next(r for r in on_cpus if r["operation"] == operation and r["error"] == error)
             on_cpu = f"{cpu['median_ms']:.1f} ms ({cpu['side'].split(', ')[1]})"
-            cells = (rows[0]["case"], operation, f"{error:.0e}", cell(ours), cell(theirs), ratio, on_cpu, f"{asked} ms", rates)
+            sides = (cell(ours), cell(theirs), ratio, on_cpu)
+            cells = (rows[0]["case"], operation, f"{error:.0e}", *sides, f"{asked} ms", rates)
             lines.append("| " + " | ".join(cells) + " |")
     return lines
 
 
 def traffic(dims, grid, samples, width):
-    """Bytes that an adjoint must move at least, each array of each stage read or written once, and its operations: the
-    spreading of samples and the passes of the pruned FFT (5 N log2 N a line)."""
+    """The least number of bytes that an adjoint must move, and the number of its operations.
+
+    Each stage reads or writes each of its arrays once. Operations are counted for the spreading of samples and for the
+    passes of the pruned FFT (5 N log2 N for each line).
+    """
     cells, voxels = np.prod(grid), np.prod(dims)
     moved, operations = 8.0 * cells + 20.0 * samples, 0.0
     operations += samples * 4.0 * width ** len(dims)
@@ -252,12 +269,18 @@ def exact_table(rows):
     lines = ["| exact sums, f32 | operation | error | time | pairs | asked |", "| --- | --- | --- | --- | --- | --- |"]
     for r in rows:
         asked = f"{r['asked_ms']:.0f} ms" if r["asked_ms"] else "-"
-        lines.append(f"| {r['voxels']} | {r['operation']} | {r['error']:.1e} | {r['median_ms']:.1f} ms | {r['tpairs_per_s']:.2f} T/s | {asked} |")
+        lines.append(
+            f"| {r['voxels']} | {r['operation']} | {r['error']:.1e} | {r['median_ms']:.1f} ms"
+            f" | {r['tpairs_per_s']:.2f} T/s | {asked} |"
+        )
     return lines
 
 
 def measure_solutions(library, runs, random, stream):
-    """Plan, F^H d, Q and 60 iterations, data from and to the host; and radial gridding of three coils."""
+    """Times of a whole reconstruction by conjugate gradients, and of gridding three coils of radial data.
+
+    The reconstruction comprises plan, F^H d, Q, 60 iterations, and the copies from and to the host's memory.
+    """
     rows = []
     dims = (128, 128, 128)
     k = cases.STONE.trajectory(library)
@@ -275,8 +298,8 @@ def measure_solutions(library, runs, random, stream):
             del plan
         assert np.isfinite(image).all()
         rows.append(
-            {"case": f"cg3d, tolerance {tolerance:.0e}", "what": "plan, F^H d, Q, 60 iterations, copies", "plan_ms": plan_ms,
-             "median_ms": statistics.median(times[1:]), "asked_ms": 30.0}
+            {"case": f"cg3d, tolerance {tolerance:.0e}", "what": "plan, F^H d, Q, 60 iterations, copies",
+             "plan_ms": plan_ms, "median_ms": statistics.median(times[1:]), "asked_ms": 30.0}
         )  # fmt: skip
     del kept
     dims = (256, 256)
@@ -296,7 +319,10 @@ def measure_solutions(library, runs, random, stream):
 
 def solution_table(rows):
     lines = ["| case | what | plan | time | asked |", "| --- | --- | --- | --- | --- |"]
-    return lines + [f"| {r['case']} | {r['what']} | {r['plan_ms']:.1f} ms | {r['median_ms']:.2f} ms | {r['asked_ms']} ms |" for r in rows]
+    return lines + [
+        f"| {r['case']} | {r['what']} | {r['plan_ms']:.1f} ms | {r['median_ms']:.2f} ms | {r['asked_ms']} ms |"
+        for r in rows
+    ]
 
 
 FIRST = """
@@ -317,12 +343,15 @@ print(time.perf_counter() - started)
 
 
 def measure_first(library_path, header, runs):
-    """The first image of a process, its kernels neither in memory nor, with an empty folder, on disk."""
+    """Seconds to the first image of a new process, with an empty and with a filled cache folder.
+
+    No kernel is in memory. With an empty cache folder no kernel is on disk either.
+    """
     rows = []
     with tempfile.TemporaryDirectory() as folder:
 
         def seconds(cache):
-            # NVRTC keeps what it compiled in a folder of its own.
+            # NVRTC keeps compiled programs in its own folder.
             environment = dict(os.environ, RECON_CACHE_DIR=cache, CUDA_CACHE_PATH=f"{cache}/driver")
             command = [sys.executable, "-c", FIRST, str(Path(__file__).parent), str(library_path), str(header)]
             return float(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
@@ -340,7 +369,10 @@ def first_table(rows):
 
 
 def measure_several(library, runs, random):
-    """Exact sums divided by voxels, and CG divided by coils, from and to the host's memory, on 1, 2, 4 and 8 GPUs."""
+    """Times on 1, 2, 4 and 8 GPUs: exact sums with the voxels divided among the GPUs, and CG with the coils divided.
+
+    Data come from the host's memory, and results go back to it.
+    """
     dims = (128, 128, 128)
     k = cases.STONE.trajectory(library)
     samples, coils = k[0].size, 32
@@ -367,18 +399,21 @@ def measure_several(library, runs, random):
                 times.append(iterations or time.perf_counter() - started)
             milliseconds = 1e3 * statistics.median(times[1:])
             first = first or milliseconds
-            rows.append({"what": name, "gpus": count, "median_ms": milliseconds, "efficiency": first / count / milliseconds})
+            efficiency = first / count / milliseconds
+            rows.append({"what": name, "gpus": count, "median_ms": milliseconds, "efficiency": efficiency})
             del plan
     return rows
 
 
 def several_table(rows):
     lines = ["| what | GPUs | time | efficiency | asked |", "| --- | --- | --- | --- | --- |"]
-    return lines + [f"| {r['what']} | {r['gpus']} | {r['median_ms']:.1f} ms | {r['efficiency']:.2f} | 0.85 |" for r in rows]
+    return lines + [
+        f"| {r['what']} | {r['gpus']} | {r['median_ms']:.1f} ms | {r['efficiency']:.2f} | 0.85 |" for r in rows
+    ]
 
 
 def measure_ladder(library, runs, random, stream):
-    """The rungs of Stone et al. 2008, on an eighth of the samples, beside recon's own sums."""
+    """The steps (rungs) of Stone et al. 2008, on an eighth of the samples, beside recon's own exact sums."""
     dims, tile, voxels_a_thread = (128, 128, 128), 1024, 8
     k = [axis[: EXACT_SAMPLES // 8] for axis in library.trajectory("radial3d", 3, 1176, 242)]
     transform = Transform(dims, k, "adjoint", random)
@@ -394,7 +429,8 @@ def measure_ladder(library, runs, random, stream):
     output = cp.empty(size, cp.complex64)
 
     def whole(name, arguments):
-        module.get_function(name)((size // 256,), (256,), (*arguments, samples, np.int32(count), output, np.int64(size)))
+        kernel = module.get_function(name)
+        kernel((size // 256,), (256,), (*arguments, samples, np.int32(count), output, np.int64(size)))
 
     def tiled(name, voxels):
         kernel = module.get_function(name)
@@ -435,7 +471,9 @@ def measure_ladder(library, runs, random, stream):
 
 def ladder_table(rows):
     lines = ["| F^H d, an eighth of the samples | time | pairs | error |", "| --- | --- | --- | --- |"]
-    return lines + [f"| {r['rung']} | {r['median_ms']:.2f} ms | {r['tpairs_per_s']:.3f} T/s | {r['error']:.1e} |" for r in rows]
+    return lines + [
+        f"| {r['rung']} | {r['median_ms']:.2f} ms | {r['tpairs_per_s']:.3f} T/s | {r['error']:.1e} |" for r in rows
+    ]
 
 
 def version(number):

@@ -22,7 +22,7 @@ def settings(session, case):
 
 
 def points(session):
-    """(series, value, settings, case, coils) of every point: one thing varies in a series."""
+    """Yields (series, value, settings, case, coils) of every point. Within a series one quantity varies."""
     flat, deep = settings(session, cases.RADIAL2D), settings(session, cases.STONE)
     for name, chosen, case in (("samples, 2D", flat, cases.RADIAL2D), ("samples, 3D", deep, cases.STONE)):
         for factor in cases.GROWTH_FACTORS:
@@ -35,7 +35,7 @@ def points(session):
 
 
 def measure_all(session):
-    """Rows as lists of one point."""
+    """Yields a list of rows for each point."""
     threads = max(session.threads)
     for series, value, chosen, case, coils in points(session):
         measure.progress(f"growth, {series}: {value}")

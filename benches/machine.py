@@ -1,4 +1,4 @@
-"""The machine and the versions that numbers belong to."""
+"""The machine and the software versions with which the numbers were measured."""
 
 import datetime
 import os
@@ -14,7 +14,7 @@ VECTOR_UNITS = ("sse2", "sse4_2", "avx", "avx2", "fma", "avx512f")
 
 
 def said(*command, folder=None):
-    """What a command says, or "unknown" where it cannot."""
+    """What a command prints, or "unknown" if it fails."""
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):

@@ -1,8 +1,8 @@
 function matlab_overhead(library, calls)
 %MATLAB_OVERHEAD  How much longer E*x and E'*y take than the C calls inside them.
-%   matlab_overhead(library, calls) builds c_call_mex.c with the static library named, and calls both in turn, in this
-%   process, on radial2d (504 spokes x 512 samples to 256 x 256, one coil, single precision). It prints the median time
-%   of each and the median of their ratios. `make bench-matlab` calls it.
+%   matlab_overhead(library, calls) builds c_call_mex.c with the given static library. It then runs the operators and
+%   the C calls in turns in this process, for radial2d (504 spokes x 512 samples to 256 x 256, one coil, single
+%   precision). It prints the median time of each and the median of their ratios. `make bench-matlab` calls it.
 here = fileparts(mfilename('fullpath'));
 work = tempname();
 mkdir(work);

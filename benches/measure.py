@@ -10,10 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-# Exponentials computed at once: 16 bytes each.
+# The number of exponentials computed at once, of 16 bytes each.
 CHUNK = 1 << 21
-# Cores that others may take before a measurement counts as disturbed, and how many more are made at most to replace such.
+# A measurement counts as disturbed if other processes use more than this number of cores.
 DISTURBED = 0.1
+# At most this number of measurements is added to replace disturbed ones.
 MORE = 3
 
 
@@ -22,14 +23,14 @@ def progress(text):
 
 
 def busy_seconds():
-    """CPU time that anybody has used since the machine started, and that this process and its children have."""
+    """CPU seconds used by all processes since the machine started, and CPU seconds of this process and its children."""
     user, nice, system, _, _, *interrupts = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
     ticks = sum(map(int, (user, nice, system, *interrupts)))
     return ticks / os.sysconf("SC_CLK_TCK"), sum(os.times()[:4])
 
 
 def watched(attempt):
-    """What `attempt` returns, and the cores that other processes took from the machine meanwhile, on average."""
+    """What `attempt` returns, and the number of cores that other processes used meanwhile, on average."""
     started, (everybody, own) = time.perf_counter(), busy_seconds()
     result = attempt()
     (everybody_then, own_then), seconds = busy_seconds(), time.perf_counter() - started
@@ -37,8 +38,11 @@ def watched(attempt):
 
 
 def quietest(runs, attempt):
-    """Results of `runs` attempts, and the cores that others took. While others disturb them a few more are made, and those
-    least disturbed are kept: chosen by what others did, never by the result."""
+    """Results of `runs` attempts, and the number of cores that other processes used meanwhile, on average.
+
+    If other processes disturb some attempts, a few more attempts are made, and the least disturbed attempts are kept.
+    The choice depends on the other processes only, never on the results.
+    """
     done = []
     most = runs + min(runs, MORE)
     while len(done) < runs or (len(done) < most and sum(others <= DISTURBED for _, others in done) < runs):
@@ -48,8 +52,10 @@ def quietest(runs, attempt):
 
 
 def alternate(runs, functions):
-    """Seconds of each function in rounds in which each has its turn, after a round that is not counted; and the cores that
-    others took."""
+    """Seconds of each function in every round, and the number of cores that other processes used meanwhile.
+
+    Each function runs once in a round. The first round is not counted.
+    """
 
     def turn(function):
         started = time.perf_counter()
@@ -73,7 +79,7 @@ def random_complex(random, shape):
 
 
 def voxel_positions(dims, indices):
-    """Integer positions, the origin at floor(n / 2) of each axis, of voxels counted with x fastest."""
+    """Integer positions of voxels whose indices count x fastest. The origin is at index floor(n / 2) of each axis."""
     positions, rest = [], indices
     for size in dims:
         positions.append((rest % size - size // 2).astype(np.float64))
@@ -82,7 +88,7 @@ def voxel_positions(dims, indices):
 
 
 def direct_adjoint(k, positions, data):
-    """sum_m data_m exp(i 2 pi k_m.r) at each position r."""
+    """The sum_m data_m exp(i 2 pi k_m.r) at each position r."""
     k = [axis.astype(np.float64) for axis in k]
     data = data.astype(np.complex128)
     out = np.zeros(positions[0].size, np.complex128)
@@ -94,7 +100,10 @@ def direct_adjoint(k, positions, data):
 
 
 def direct_forward(dims, k, image):
-    """sum_r image_r exp(-i 2 pi k_m.r) at each sample; summed axis by axis, over which the exponential factors."""
+    """The sum_r image_r exp(-i 2 pi k_m.r) at each sample m.
+
+    It is computed axis by axis, because the exponential is a product of one factor for each axis.
+    """
     waves = [
         np.exp(-2j * np.pi * np.outer(np.arange(size) - size // 2, axis.astype(np.float64)))
         for size, axis in zip(dims, k)
@@ -106,7 +115,7 @@ def direct_forward(dims, k, image):
 
 
 class Reference:
-    """Some outputs of a transform, drawn at random, as they should be."""
+    """Reference values of some outputs of a transform, which are drawn at random."""
 
     def __init__(self, transform, checked, random):
         k, data = transform.k, transform.data[0]
@@ -127,7 +136,7 @@ def relative(found, exact):
 
 
 def process(command, environment=None):
-    """Wall time and peak memory of a command as a process of its own."""
+    """Wall time and peak memory of a command that runs in its own process."""
     child = [sys.executable, "-S", Path(__file__).parent / "child.py", *map(str, command)]
     done = subprocess.run(child, check=False, env=environment, capture_output=True, text=True)
     if done.returncode != 0:
@@ -136,19 +145,19 @@ def process(command, environment=None):
 
 
 def process_environment(threads):
-    """A process that has the machine to itself: OpenMP waits as it likes, not as run.py has it here."""
+    """Environment of a process that has the machine to itself: without run.py's settings of how OpenMP waits."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "GOMP_", "OPENBLAS_"))}
     return {**own, "OMP_NUM_THREADS": str(threads)}
 
 
 def write_cfl(stem, dims, values):
-    """A pair of BART's; `values` in C order, the reverse of `dims`."""
+    """Writes BART's pair of files, .hdr and .cfl. `values` are in C order, so their shape is `dims` reversed."""
     padded = list(dims) + [1] * (16 - len(dims))
     Path(f"{stem}.hdr").write_text("# Dimensions\n" + " ".join(map(str, padded)) + "\n")
     np.ascontiguousarray(values, np.complex64).tofile(f"{stem}.cfl")
 
 
 def scaled_error(found, exact):
-    """Relative l2 error after the one complex factor that makes it least."""
+    """Relative l2 error after multiplication by the complex factor that fits best."""
     factor = np.vdot(found, exact) / np.vdot(found, found)
     return relative(factor * found, exact)

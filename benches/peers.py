@@ -1,7 +1,7 @@
-"""The sides of a comparison: recon, DUCC0, FINUFFT and the loop of Stone et al. 2008, each behind the same small face.
+"""The sides of a comparison (recon, DUCC0, FINUFFT and the loop of Stone et al. 2008) behind one small interface.
 
-A `Candidate` is one side at one setting with its plan made: `run()` does the transform, `output` holds the result. Inputs
-are converted to what a side wants before anything is timed.
+A `Candidate` is one side at one setting, with its plan made: `run()` does the transform, `output` holds the result. The
+inputs are converted to the format of each side before anything is timed.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ PRECISION = {np.dtype(COMPLEX[name]): name for name in COMPLEX}
 @dataclass
 class Candidate:
     side: str
-    # In words, and as the precision and tolerance by which a side can be asked for it again.
+    # The setting in words, then the precision and tolerance that give the same setting again.
     setting: str
     precision: str
     tolerance: float
@@ -69,7 +69,7 @@ def recon(library, transform, precision, tolerance):
 def ducc(_, transform, precision, tolerance):
     k, data = transform.widened(precision)
     adjoint = transform.operation == "adjoint"
-    # A period of 1 takes cycles per voxel as they are: no rounding from a conversion to radians.
+    # With a period of 1, DUCC0 takes cycles per voxel: there is no rounding by a conversion to radians.
     started = time.perf_counter()
     plan = ducc0.nufft.plan(
         nu2u=adjoint,
@@ -90,7 +90,7 @@ def ducc(_, transform, precision, tolerance):
 
 def fin(_, transform, precision, tolerance, oversampling=0.0):
     _, data = transform.widened(precision)
-    # FINUFFT has radians and nothing else.
+    # FINUFFT takes coordinates in radians only.
     radians = [(2 * np.pi * axis.astype(np.float64)).astype(FLOAT[precision]) for axis in transform.k]
     kind, sign = (1, 1) if transform.operation == "adjoint" else (2, -1)
     started = time.perf_counter()
@@ -120,7 +120,7 @@ def sweep(library, case, transform, quick, sides=tuple(SIDES)):
 
 
 def exact(library, dims, inputs, threads):
-    """recon's exact sums of (k, data, voxels), in their precision; without voxels, on the whole grid."""
+    """recon's exact sums for inputs (k, data, voxels), in their precision. If voxels is None: on the whole grid."""
     k, data, voxels = inputs
     plan = recon_library.Plan(library, dims, k, threads, exact=True, voxels=voxels)
     output = np.zeros(dims[::-1] if voxels is None else voxels[0].size, data.dtype)
@@ -130,7 +130,8 @@ def exact(library, dims, inputs, threads):
     )
 
 
-# Theirs was built by icpc -msse3, whose vector mathematics GCC's libmvec stands in for; today's machines have more.
+# Stone et al. built their loop by icpc -msse3. Here GCC's libmvec replaces the vector mathematics of icpc. Machines of
+# today have wider vector units.
 SEED_BUILDS = {"native": ["-march=native"], "sse3": ["-msse3"]}
 SEED_TYPES = {"f32": "float", "f64": "double"}
 
@@ -146,7 +147,8 @@ class SeedLoop:
             + ["-c", source, "-o", f"{stem}.o"],
             check=True,
         )
-        # Linked without -ffast-math: with it, loading the library would make the whole process flush subnormals to 0.
+        # The link is without -ffast-math. With it, loading the library would make the whole process flush subnormals
+        # to 0.
         subprocess.run(["gcc", "-shared", "-fopenmp", f"{stem}.o", "-o", f"{stem}.so", "-lmvec", "-lm"], check=True)
         self.function = ctypes.CDLL(f"{stem}.so").seed_fhd
         self.build, self.precision = build, precision

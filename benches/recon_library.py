@@ -1,6 +1,7 @@
-"""librecon in this process: its header read by cffi, so that recon runs beside the Python peers and alternates with them.
+"""librecon in this process: cffi reads its header, so that recon can take turns with the Python peers.
 
-Arrays are numpy's, C order with x last: an image of dims (nx, ny, nz) has shape (nz, ny, nx), which is recon's x fastest.
+Arrays are numpy's, in C order with x last: an image of dims (nx, ny, nz) has shape (nz, ny, nx). So x is fastest in
+memory, as recon expects.
 """
 
 import re
@@ -17,14 +18,14 @@ COILS_UNIFORM, COILS_RING = 0, 1
 
 
 def declarations(header):
-    """The header without comments, preprocessor lines and what is for C++ only: cffi reads no more than C."""
+    """The header without comments, preprocessor lines and the parts for C++ only, because cffi reads C only."""
     text = re.sub(r"//.*", "", header)
     text = re.sub(r"#ifdef __cplusplus.*?#endif", "", text, flags=re.DOTALL)
     return re.sub(r"^\s*#.*$", "", text, flags=re.MULTILINE)
 
 
 class Library:
-    """The functions of recon.h, an exception for every status that is not RECON_OK."""
+    """The functions of recon.h. Every status other than RECON_OK becomes an exception."""
 
     def __init__(self, path, header):
         self.ffi = cffi.FFI()
@@ -40,7 +41,7 @@ class Library:
         return self.ffi.string(self.functions.recon_version()).decode()
 
     def address(self, array):
-        """Of a numpy array, or of a CuPy array on the GPU."""
+        """The address of a numpy array, or of a CuPy array on the GPU."""
         assert array.flags.c_contiguous
         data = array.data.ptr if hasattr(array.data, "ptr") else array.ctypes.data
         return self.ffi.cast("void *", data)
@@ -63,14 +64,20 @@ class Library:
         return geometry
 
     def trajectory(self, name, ndim, *sizes):
-        """Coordinates in cycles per voxel, a float32 array an axis; the last sizes may be options of the generator."""
+        """Coordinates in cycles per voxel, one float32 array for each axis.
+
+        The last of `sizes` may be options of the generator.
+        """
         counted = sizes[:2] if name.startswith("radial") else sizes
         k = [np.zeros(int(np.prod(counted)), np.float32) for _ in range(ndim)]
         self.call(f"recon_trajectory_{name}", REAL[k[0].dtype], *sizes, *map(self.address, k))
         return k
 
     def phantom(self, dims, k, coils):
-        """k-space of the Shepp-Logan phantom as coils around it see it, and their maps (None for one uniform coil)."""
+        """k-space of the Shepp-Logan phantom, measured by coils around it, and the coil sensitivity maps.
+
+        For one coil the sensitivity is uniform, and the maps are None.
+        """
         geometry = self.geometry(dims, k, coils)
         kspace = np.zeros((coils, k[0].size), np.complex64)
         model = COILS_RING if coils > 1 else COILS_UNIFORM
@@ -83,11 +90,14 @@ class Library:
 
 
 class Plan:
-    """A plan of one geometry; freed with the object."""
+    """A plan for one geometry. It is freed together with this object."""
 
     def __init__(self, library, dims, k, threads=0, tolerance=0.0, exact=False, coils=1, maps=None, voxels=None,
                  weights=None, gpus=None, stream=None):  # fmt: skip
-        """`gpus` are indices, for a plan there; with a `stream`, the address of one, its arrays are there too."""
+        """`gpus`: indices of the GPUs for a plan on GPUs. `stream`: the address of a stream of the GPU.
+
+        With a `stream` the arrays are on the GPU too.
+        """
         self.library = library
         geometry = library.geometry(dims, k, coils)
         if maps is not None:

@@ -1,7 +1,7 @@
 """Tables and pictures of what was measured: cpu.md, cpu.png, growth.png.
 
-`LINES[kind](rows)` are the lines of a Markdown table below `HEADS[kind]`; they do for the terminal too. Whether a figure of
-the design is reached is computed here.
+`LINES[kind](rows)` are the lines of a Markdown table below `HEADS[kind]`. The terminal shows the same lines. This
+module also computes whether each figure of the design is reached.
 """
 
 import matplotlib
@@ -43,7 +43,7 @@ def others_cell(rows):
 
 
 def transform_lines(rows):
-    """One operation and number of threads: a line for each error of the case."""
+    """For rows of one operation and number of threads: a line for each error of the case."""
     case = case_named(rows[0]["case"])
     lines = []
     for error in case.errors:
@@ -88,7 +88,7 @@ def solution_lines(rows):
 
 
 def growth_lines(rows):
-    """One point."""
+    """For rows of one point: one line."""
     cells = {row["side"]: f"{row['median_ms']:.2f} ms ({row['setting']}: {row['error']:.1e})" for row in rows}
     sides = (cells.get(side, "-") for side in ("recon", "DUCC0"))
     return [line(rows[0]["series"], rows[0]["value"], *sides, others_cell(rows))]
@@ -132,7 +132,7 @@ def table(kind, rows, *keys):
 
 
 def verdict(measured, limit, rows, at_least=False):
-    """Whether a limit is kept, or by how much it is not; and whether others disturbed the measurement."""
+    """Whether a limit is kept, or by how much it is missed; and whether other processes disturbed the measurement."""
     kept = measured >= limit if at_least else measured <= limit
     missed = f"{100 * (1 - measured / limit):.1f} % short" if at_least else f"{100 * (measured / limit - 1):.1f} % over"
     disturbed = max((row["others"] for row in rows), default=0.0)
@@ -187,7 +187,7 @@ def exact_figures(rows, threads):
 
 
 def solution_figures(rows, threads):
-    """A figure for each setting of recon: BART's image has an error too."""
+    """Figures for each setting of recon, because the image of BART has an error too."""
     for solution in cases.SOLUTIONS:
         found = [row for row in rows if (row["case"], row["threads"]) == (solution.name, threads)]
         bart = next((row for row in found if row["side"] == "BART"), None)
@@ -223,10 +223,11 @@ def figures(results):
 
 
 def environment(results):
-    """What the numbers belong to."""
+    """The machine, the versions and the conditions of the measurements."""
     machine, waiting = results["machine"], results["waiting"]
     items = (
-        f"Measured on {results['date']}; {machine['cpu']}, {machine['cores']} cores, {', '.join(machine['vector_units'])};"
+        f"Measured on {results['date']}; {machine['cpu']}, {machine['cores']} cores,"
+        f" {', '.join(machine['vector_units'])};"
         f" {machine['memory_bytes'] / 2**30:.0f} GiB memory; {machine['system']}.",
         "; ".join(f"{name} {version}" for name, version in results["versions"].items()) + ".",
         f"Threads: {', '.join(map(str, results['threads']))}. Medians of {results['runs']} runs after one that is not"
@@ -237,7 +238,8 @@ def environment(results):
         f" over {results['checked']} outputs drawn at random.",
         "OpenMP's threads are told to sleep when they have nothing to do, so that FINUFFT's do not disturb the next:"
         f" recon ({waiting['case']}, {waiting['threads']} threads) takes {waiting['alone_ms']:.2f} ms alone,"
-        f" {waiting['after_ducc0_ms']:.2f} ms right after DUCC0, {waiting['after_finufft_ms']:.2f} ms right after FINUFFT.",
+        f" {waiting['after_ducc0_ms']:.2f} ms right after DUCC0,"
+        f" {waiting['after_finufft_ms']:.2f} ms right after FINUFFT.",
     )
     return "\n".join(f"- {item}" for item in items)
 
@@ -258,7 +260,8 @@ def transform_section(results):
 def exact_section(results):
     return [
         "## Exact sums",
-        f"F^H d. Cartesian: {cases.EXACT_CARTESIAN_SAMPLES} samples of stone, its whole grid. List, and the loop of Stone et al. 2008:"
+        f"F^H d. Cartesian: {cases.EXACT_CARTESIAN_SAMPLES} samples of stone, its whole grid."
+        " List, and the loop of Stone et al. 2008:"
         f" {cases.EXACT_LIST_SAMPLES} samples, {cases.EXACT_LIST_VOXELS} voxels at random places. That loop is"
         " benches/stone_loop.c by GCC with its vector mathematics, for this machine (native) and for SSE3, theirs"
         " choice (sse3).",
@@ -271,8 +274,8 @@ def solution_section(results):
     return [
         "## Conjugate gradients",
         "Whole processes that read and write .cfl files: reading, plan, F^H d, Q where it is used, iterations, writing."
-        " The error is relative l2, from the image of the same iterations by recon in double precision at a tolerance of"
-        " 1e-9, after the one complex factor that makes it least (BART scales its transforms differently). "
+        " The error is relative l2, from the image of the same iterations by recon in double precision at a tolerance"
+        " of 1e-9, after the one complex factor that makes it least (BART scales its transforms differently). "
         + " ".join(f"{solution.name}: {solution.what}." for solution in cases.SOLUTIONS),
         table("solutions", results["solutions"], "case", "threads"),
         "\n".join(f"    {command}" for command in commands),
@@ -282,9 +285,10 @@ def solution_section(results):
 def growth_section(results):
     return [
         "## Growth",
-        f"Adjoint, {max(results['threads'])} threads, one setting a side for each series: the fastest that has the loosest"
-        " error above in radial2d or stone; its error at each point is over fewer outputs. samples: times those of radial2d"
-        " (2D) and stone (3D). matrix: voxels an axis, samples of stone. coils: radial2d, without maps, all in one call.",
+        f"Adjoint, {max(results['threads'])} threads, one setting a side for each series: the fastest that has the"
+        " loosest error above in radial2d or stone; its error at each point is over fewer outputs. samples: times those"
+        " of radial2d (2D) and stone (3D). matrix: voxels an axis, samples of stone. coils: radial2d, without maps, all"
+        " in one call.",
         table("growth", results["growth"], "series", "value"),
         "![growth of cost](growth.png)",
     ]
@@ -315,14 +319,14 @@ def markdown(results):
 
 
 def label_decades(axis):
-    """A logarithmic axis that spans too little for powers of ten alone."""
+    """Labels a logarithmic axis that spans too little for labels at powers of ten alone."""
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=20))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_locator(NullLocator())
 
 
 def draw_errors(results, path):
-    """Time against measured error, a column a case, a row an operation."""
+    """Draws time against measured error, with a column for each case and a row for each operation."""
     threads = max(results["threads"])
     measured = groups([row for row in results["transforms"] if row["threads"] == threads], "operation", "case")
     names = list(dict.fromkeys(case for _, case in measured))

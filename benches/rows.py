@@ -1,10 +1,10 @@
-"""Results as JSON that two people, or two runs, can compare by eye."""
+"""Results as JSON in a form that can be compared by eye."""
 
 import json
 
 
 def as_json(results):
-    """A row a line, so that two files can be compared by eye."""
+    """One row on each line, so that two files can be compared by eye."""
     texts = {}
     for name, value in results.items():
         rows = isinstance(value, list) and value and isinstance(value[0], dict)

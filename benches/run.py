@@ -3,18 +3,20 @@
     run.py [--quick] [--only CASE] [--threads LIST] [--output DIR]
 
 recon, DUCC0 and FINUFFT run in this one process and take turns, one transform each; what counts is the median of seven
-rounds, after one that does not. While other processes disturb them up to three more are made, and the seven least disturbed
-count. Every side sweeps its own tolerance; errors are measured against direct sums in double precision, and the fastest
-setting that meets an error stands for its side. BART, and what is compared with it, are whole processes. Tables go to stdout as they are measured, progress to stderr; cpu.md, cpu.json, cpu.png and growth.png to
---output, which is docs/benchmarks for a whole run, and otherwise target/bench/output.
+rounds, after one that does not. While other processes disturb them up to three more are made, and the seven least
+disturbed count. Every side sweeps its own tolerance; errors are measured against direct sums in double precision, and
+the fastest setting that meets an error stands for its side. BART, and what is compared with it, are whole processes.
+Tables go to stdout as they are measured, progress to stderr; cpu.md, cpu.json, cpu.png and growth.png to --output,
+which is docs/benchmarks for a whole run, and otherwise target/bench/output.
 """
 
 import argparse
 import os
 from pathlib import Path
 
-# Before any OpenMP is loaded: after a transform FINUFFT's threads (and those of Stone's loop) would spin for a while, and take
-# the cores from whoever has the next turn. With this they sleep at once. OpenBLAS computes reference sums only.
+# This is set before any OpenMP library is loaded. Otherwise the threads of FINUFFT and of Stone's loop would spin for a
+# while after a transform, and take the cores from the side that has the next turn. With these settings they sleep at
+# once. OpenBLAS computes the reference sums only.
 os.environ.update(OMP_WAIT_POLICY="passive", GOMP_SPINCOUNT="0", OPENBLAS_NUM_THREADS="1")
 
 import numpy as np
@@ -35,7 +37,7 @@ SEED = 1
 
 
 def suites():
-    """By the name of a case: the kind of its rows and what measures them, some at a time."""
+    """For each case: the kind of its rows, the function that yields the rows in parts, and its arguments."""
     named = {case.name: ("transforms", transforms.measure_case, case) for case in cases.TRANSFORMS}
     named["exact"] = ("exact", exact.measure_all)
     named |= {solution.name: ("solutions", solutions.measure_solution, solution) for solution in cases.SOLUTIONS}

@@ -1,4 +1,4 @@
-"""What every suite of the benchmark shares: the library, the options, random data, rows of candidates that took turns."""
+"""What all suites of the benchmark share: the library, the options, random data, and timing of candidates in turns."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +16,10 @@ CHECKED, QUICK_CHECKED = 500, 100
 @dataclass
 class Session:
     library: recon_library.Library
-    # The static library and the header's folder, for what is compiled against them.
+    # The static library and the folder of the header, for programs that are compiled against them.
     archive: Path
     include: Path
-    # For compiled programs and data.
+    # The folder for compiled programs and data.
     work: Path
     threads: list
     quick: bool
@@ -31,7 +31,7 @@ class Session:
 
     @property
     def checked(self):
-        """Outputs whose error is measured."""
+        """The number of outputs whose error is measured."""
         return QUICK_CHECKED if self.quick else CHECKED
 
     def transform(self, dims, k, operation, threads, coils=1):
@@ -40,7 +40,7 @@ class Session:
         return peers.Transform(dims, k, operation, measure.random_complex(self.random, (coils, *shape)), threads)
 
     def rows(self, candidates, error, **common):
-        """Times of candidates that take turns, and `error(output)` of each."""
+        """A row for each candidate: its times, when all candidates take turns, and `error(output)`."""
         seconds, others = measure.alternate(self.runs, [candidate.run for candidate in candidates])
         return [
             {

@@ -1,4 +1,4 @@
-"""Conjugate gradients by recon and by BART, each a process of its own that reads and writes the same .cfl files."""
+"""Conjugate gradients by recon and by BART, each in its own process. Both use the same .cfl files."""
 
 import statistics
 import subprocess
@@ -10,13 +10,13 @@ import numpy as np
 import measure
 import recon_library
 
-# Of the image that all are measured against.
+# The tolerance for the reference image. The errors of all images are measured against it.
 EXACT_TOLERANCE = 1e-9
 QUICK_ITERATIONS = 5
 
 
 def exact_image(session, solution, k, kspace, maps):
-    """The same iterations by recon in double precision with next to no error in the transforms."""
+    """The image of the same iterations by recon in double precision, with next to no error in the transforms."""
     wide_k = [axis.astype(np.float64) for axis in k]
     wide_maps = None if maps is None else maps.astype(np.complex128)
     dims, threads = solution.scan.dims, max(session.threads)
@@ -29,7 +29,10 @@ def exact_image(session, solution, k, kspace, maps):
 
 
 def write_scan(session, solution, k, kspace, maps):
-    """k-space, BART's trajectory (cycles per field of view) and coil maps; the files' stems by name."""
+    """Writes k-space, BART's trajectory (in cycles per field of view) and the coil sensitivity maps.
+
+    Returns the three dimensions of the image, and the stems of the files by name.
+    """
     case = solution.scan
     spokes, readout = case.sizes[:2]
     trajectory = np.zeros((k[0].size, 3), np.complex64)
@@ -47,7 +50,7 @@ def write_scan(session, solution, k, kspace, maps):
 
 
 def build_solver(session):
-    """solve.c with the static library: nothing is looked for at run time."""
+    """Builds solve.c with the static library, so that librecon need not be found at run time."""
     program = session.work / "solve"
     source = Path(__file__).parent / "solve.c"
     system = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]
@@ -64,13 +67,13 @@ def recon_command(program, solution, dims, stems, threads, tolerance):
 
 
 def bart_command(solution, stems):
-    """Least squares without a prior, of which BART's default is conjugate gradients with its own Toeplitz kernel."""
+    """Least squares without a prior. BART solves it by default by conjugate gradients with its own Toeplitz kernel."""
     files = [stems[name] for name in ("kspace", "maps", "bart")]
     return ["bart", "pics", "-l2", "-r", "0", "-i", solution.iterations, "-t", stems["trajectory"], *files]
 
 
 def timed(solution, side, setting, threads, runs, command, image, exact):
-    """A row: whole processes, and the error of the image that the last of them wrote."""
+    """A row: time and peak memory of whole processes, and the error of the image that the last process wrote."""
     environment = measure.process_environment(threads)
     done, others = measure.quietest(runs, lambda: measure.process(command, environment))
     return {
@@ -89,7 +92,7 @@ def timed(solution, side, setting, threads, runs, command, image, exact):
 
 
 def measure_solution(session, solution):
-    """Rows of recon and, unless in a hurry, of BART, as lists of one number of threads."""
+    """Yields a list of rows for each number of threads: rows of recon and, except in a quick run, of BART."""
     if session.quick:
         solution = replace(solution, iterations=QUICK_ITERATIONS)
     k = solution.scan.trajectory(session.library)

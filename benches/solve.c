@@ -1,9 +1,10 @@
-// A reconstruction by conjugate gradients as a process: reads BART's .cfl files, plans, solves, writes the image. What
-// `bart pics` does on the same files, so that whole processes can be compared.
+// A program that reconstructs by conjugate gradients. It reads BART's .cfl files, makes a plan, solves and writes the
+// image. `bart pics` does the same on the same files, so that whole processes can be compared.
 //
 //     solve NX NY NZ COILS ITERATIONS THREADS TOLERANCE trajectory.cfl kspace.cfl maps.cfl image.cfl
 //
-// NZ is 1 in 2D. The trajectory is complex [3, samples] in cycles per field of view; one coil takes no maps ("-").
+// NZ is 1 in 2D. The trajectory is a complex array [3, samples] in cycles per field of view. For one coil, "-" in place
+// of maps.cfl stands for no coil sensitivity maps.
 #include <recon.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,9 @@
-// The ladder of Stone et al. 2008 for F^H d, rung by rung, after the paper's description: what each step gains on a GPU of
-// today. For the benchmark's table only; the library's own kernel is exact_list.cu. The output is added to: clear it first.
+// The steps of Stone et al. 2008 for F^H d, one after the other, following the paper's description. They show what each
+// step gains on a GPU of today. They are for the benchmark's table only; the library's own kernel is exact_list.cu.
+// Every kernel adds to the output: clear it first.
 //
-// Macros: TILE, samples of constant memory (20 bytes each, at most 64 KB); V, voxels a thread of fhd_tune. Threads: 256 a block.
+// Macros: TILE is the number of samples in constant memory (20 bytes each, at most 64 KB in all). V is the number of
+// voxels of each thread of fhd_tune. Each block has 256 threads.
 
 struct Voxel { real x, y, z; };
 struct Sample { real kx, ky, kz, re, im; };
@@ -11,7 +13,7 @@ __device__ __forceinline__ real phase(real kx, real ky, real kz, real x, real y,
     return (real)6.283185307179586 * (kx * x + ky * y + kz * z);
 }
 
-// Base: a thread a voxel, everything in global memory, accurate trigonometry.
+// Base: one thread for each voxel, everything in global memory, accurate trigonometry.
 extern "C" __global__ void __launch_bounds__(256)
 fhd_base(const Voxel *voxels, const Sample *samples, int count, cplx *out, long long len)
 {
@@ -19,7 +21,7 @@ fhd_base(const Voxel *voxels, const Sample *samples, int count, cplx *out, long 
     if (i >= len)
         return;
     for (int m = 0; m < count; m++) {
-        // Volatile, as a compiler of today would keep them in registers.
+        // Volatile, because a compiler of today would otherwise keep the values in registers.
         const volatile Voxel *r = voxels + i;
         volatile cplx *o = out + i;
         const volatile Sample *d = samples + m;
@@ -49,7 +51,7 @@ fhd_registers(const Voxel *voxels, const Sample *samples, int count, cplx *out, 
     out[i] = o;
 }
 
-// Coalesce: an array a coordinate, so that a warp reads neighbours.
+// Coalesce: one array for each coordinate, so that a warp reads neighbouring values.
 extern "C" __global__ void __launch_bounds__(256)
 fhd_coalesced(const real *x, const real *y, const real *z, const Sample *samples, int count, cplx *out, long long len)
 {
@@ -68,8 +70,9 @@ fhd_coalesced(const real *x, const real *y, const real *z, const Sample *samples
     out[i] = o;
 }
 
-// ConstMem: samples in tiles of constant memory, which the host fills before each launch. Compilers of today make one load
-// after the other of it, which on a GPU of 2022 cost more than the first-level cache in RegAlloc.
+// ConstMem: samples in tiles of constant memory, which the host fills before each launch. A compiler of today turns the
+// reads into one load after the other. On a GPU of 2022 these cost more than the reads through the first-level cache in
+// RegAlloc.
 __constant__ Sample tile[TILE];
 
 extern "C" __global__ void __launch_bounds__(256)
@@ -96,7 +99,7 @@ __device__ __forceinline__ void fast(float angle, float &s, float &c)
 }
 __device__ __forceinline__ void fast(double angle, double &s, double &c) { sincos(angle, &s, &c); }
 
-// FastTrig: sines and cosines of the special function units.
+// FastTrig: sines and cosines by the special function units.
 extern "C" __global__ void __launch_bounds__(256)
 fhd_fast(const real *x, const real *y, const real *z, int count, cplx *out, long long len)
 {
@@ -114,7 +117,7 @@ fhd_fast(const real *x, const real *y, const real *z, int count, cplx *out, long
     out[i] = o;
 }
 
-// Tune: several voxels a thread, samples unrolled. Blocks own 256 V voxels.
+// Tune: several voxels for each thread, and the loop over samples unrolled. Each block computes 256 V voxels.
 extern "C" __global__ void __launch_bounds__(256)
 fhd_tune(const real *x, const real *y, const real *z, int count, cplx *out, long long len)
 {

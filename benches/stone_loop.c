@@ -2,11 +2,12 @@
 //
 //     image(r) = sum_m d_m exp(i 2 pi k_m.r)
 //
-// Blocks of samples and of voxels stay in the L1 cache. Of each sample, the phases of a block of voxels are computed, then
-// their cosines and sines by the compiler's vector mathematics (-O3 -ffast-math: GCC's libmvec, where they had icpc's
-// SVML), then the products are added. Blocks of voxels are divided among OpenMP threads.
+// Blocks of samples and of voxels stay in the L1 cache. For each sample, first the phases of a block of voxels are
+// computed, then their cosines and sines by the compiler's vector mathematics, then the products are added. With -O3
+// -ffast-math, GCC takes its vector mathematics from libmvec; Stone et al. used icpc with SVML. Blocks of voxels are
+// divided among OpenMP threads.
 //
-// REAL is float or double. Where -march=native is given, GCC uses the widest vectors it thinks worth it.
+// REAL is float or double. With -march=native GCC uses the widest vectors that it considers worthwhile.
 #include <math.h>
 
 #define VOXELS 512
@@ -36,7 +37,7 @@ void seed_fhd(long samples, long voxels, int threads,
 #pragma omp simd
                 for (int n = 0; n < VOXELS; n++)
                     cosine[n] = COS(phase[n]);
-                // Otherwise GCC joins both loops to one of scalar sincos calls.
+                // Without this barrier GCC joins both loops into one loop of scalar sincos calls.
                 __asm__ volatile("" ::: "memory");
 #pragma omp simd
                 for (int n = 0; n < VOXELS; n++)

@@ -1,4 +1,4 @@
-"""NUFFTs at equal measured error, and whether FINUFFT's threads disturb who comes after them."""
+"""NUFFTs at equal measured error, and whether FINUFFT's threads disturb the side that runs next."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ OPERATIONS = ("adjoint", "forward")
 
 
 def measure_case(session, case):
-    """Rows of every side, setting, operation and number of threads, as lists of one operation and number of threads."""
+    """Yields a list of rows of all sides and settings, for each operation and number of threads."""
     k = case.trajectory(session.library)
     for operation in OPERATIONS:
         transform = session.transform(case.dims, k, operation, session.threads[0])
@@ -22,7 +22,7 @@ def measure_case(session, case):
 
 
 def measure_waiting(session):
-    """recon's time with the machine to itself and right after each peer: alike if nobody's threads spin on."""
+    """recon's time alone, and right after each peer. The times are alike if the threads of no peer keep spinning."""
     measure.progress("whether peers disturb recon")
     case, threads = cases.RADIAL2D, max(session.threads)
     transform = session.transform(case.dims, case.trajectory(session.library), "adjoint", threads)

@@ -1,8 +1,9 @@
 //! Our transforms of lines beside rustfft's, on one thread and in cache: `cargo run --release --example ffts`.
 //!
-//! Ours take as many lines at once as a vector has lanes, each lane a line of its own; rustfft takes one after the other.
-//! Both work in double precision and in place. Times are medians, in nanoseconds per line; below 1 in the last column we
-//! are faster. Lengths that are products of 2, 3, 5 and 7 are those of grids; others meet images of any size only.
+//! Ours transform as many lines at once as a vector has lanes, one line in each lane; rustfft transforms one line after
+//! the other. Both work in double precision and in place. Times are medians, in nanoseconds per line. Where the last
+//! column is below 1, ours are faster. Grids have lengths that are products of 2, 3, 5 and 7; other lengths occur only
+//! for images of arbitrary size.
 
 use recon::backend::cpu::fft::any_length::LineFft;
 use recon::backend::cpu::simd::Level;
@@ -23,7 +24,7 @@ fn main() -> Result<()> {
         let data: Vec<Complex<f64>> = (0..n * lines).map(|i| Complex::new((i as f64 * 0.7).sin(), 0.5)).collect();
         let mut scratch = vec![Complex::default(); reference.get_inplace_scratch_len()];
         let (mut a, mut b) = (data.clone(), data.clone());
-        // In turns, so that what else the machine does meets both.
+        // In turns, so that other load on the machine affects both.
         let (mut own, mut its) = (Vec::new(), Vec::new());
         for _ in 0..RUNS {
             own.push(per_line(lines, &mut a, &data, |a| ours.run(false, a)));
@@ -38,7 +39,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Nanoseconds per line, of enough repetitions to be measured.
+/// Nanoseconds per line, over enough repetitions for a measurement.
 fn per_line(
     lines: usize,
     to: &mut [Complex<f64>],
@@ -48,7 +49,7 @@ fn per_line(
     const TIMES: usize = 200;
     let mut taken = 0.0;
     for _ in 0..TIMES {
-        // Transformed again and again, numbers would overflow.
+        // Each transform starts from the same data: repeated transforms of one array would overflow.
         to.copy_from_slice(from);
         let started = Instant::now();
         transform(to);

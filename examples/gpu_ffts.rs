@@ -1,10 +1,10 @@
 //! The GPU's transforms of whole grids beside cuFFT's: `cargo run --release --example gpu_ffts`, with libcufft on the
 //! loader's path.
 //!
-//! Ours go from an oversampled grid to the image and back. They transform no line that is zero or that nobody reads, and
-//! crop, pad and correct on the way. cuFFT transforms the whole grid and does none of that, which a program that used it
-//! would do besides. Single precision. Times are medians, in microseconds a grid; below 1 in the last column we are
-//! faster.
+//! Ours go from an oversampled grid to the image and back. They skip every line that is zero or that is not read later,
+//! and they crop, pad and correct in the same passes. cuFFT transforms the whole grid. A program that uses cuFFT would
+//! need further passes to crop, pad and correct; these are not timed. Single precision. Times are medians, in
+//! microseconds for each grid. Where the last column is below 1, ours are faster.
 
 use libloading::Library;
 use recon::backend::cuda::fft::GridFft;
@@ -18,14 +18,14 @@ const RUNS: usize = 21;
 const TIMES: usize = 20;
 const C2C: c_int = 0x29;
 
-/// Plans of cuFFT.
+/// A plan of cuFFT.
 struct CuFft {
     library: Library,
     plan: c_int,
 }
 
 impl CuFft {
-    /// Transforms of `arrays` grids on a stream.
+    /// A plan for transforms of `arrays` grids on a stream.
     fn new(grid: &[usize], arrays: usize, stream: *mut c_void) -> Result<Self> {
         type PlanMany = unsafe extern "C" fn(
             *mut c_int,
@@ -65,7 +65,7 @@ impl CuFft {
         Ok(cufft)
     }
 
-    /// Queues the transform of grids at this address, in place.
+    /// Queues the transform in place of the grids at this address.
     fn run(&self, address: u64, inverse: bool) -> Result<()> {
         type Exec = unsafe extern "C" fn(c_int, *mut c_void, *mut c_void, c_int) -> c_int;
         // SAFETY: the function has these parameters; the arrays of the plan's size are there.
@@ -88,7 +88,7 @@ fn failed(what: &str) -> Error {
     Error::new(ErrorKind::Unsupported, format!("cuFFT: {what}"))
 }
 
-/// Median microseconds a grid of what `work` queues for `arrays` of them.
+/// Median microseconds for each grid, where `work` queues a transform of `arrays` grids.
 fn median(stream: &Stream, arrays: usize, mut work: impl FnMut() -> Result<()>) -> Result<f64> {
     let mut times = Vec::new();
     for _ in 0..=RUNS {
@@ -98,7 +98,7 @@ fn median(stream: &Stream, arrays: usize, mut work: impl FnMut() -> Result<()>) 
         stream.synchronize()?;
         times.push(1e6 * started.elapsed().as_secs_f64() / (TIMES * arrays) as f64);
     }
-    // The first is not warm.
+    // The first time is a warm-up and does not count.
     times.remove(0);
     times.sort_by(f64::total_cmp);
     Ok(times[RUNS / 2])

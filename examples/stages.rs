@@ -1,8 +1,8 @@
-//! How long each stage of a transform takes on the CPU, beside what the cost model of `backend::cpu::cost` says.
+//! The time of each stage of a transform on the CPU, beside the time that the cost model `backend::cpu::cost` predicts.
 //!
-//! Run with `cargo run --release --example stages [threads]`. For each case and a ladder of tolerances every
-//! oversampling is tried with the narrowest window that reaches the tolerance; a star marks what the model chooses. The
-//! constants of `cost::transform` were taken from this table: measure again before changing them.
+//! Run with `cargo run --release --example stages [threads]`. For each case and each of several tolerances, every
+//! oversampling is tried with the narrowest window that reaches the tolerance. A star marks the choice of the model.
+//! The constants of `cost::transform` were taken from this table: measure again before you change them.
 
 use recon::backend::cpu::{cost, Cpu};
 use recon::backend::Backend;
@@ -25,7 +25,10 @@ fn main() -> Result<()> {
         let k: Vec<Vec<f32>> = (0..dims.len()).map(|axis| trajectory.axis_as(axis)).collect();
         let k: Vec<&[f32]> = k.iter().map(|k| &k[..]).collect();
         for tolerance in [1e-3, 1e-4, 1e-5] {
-            println!("\n{name}, tolerance {tolerance:.0e}\n  W  grid   plan  spread   down     up  interp  adjoint   model  of it");
+            println!(
+                "\n{name}, tolerance {tolerance:.0e}\n  W  grid   plan  spread   down     up  interp  adjoint   \
+                 model  of it"
+            );
             let all = choices(Window::KaiserBessel, &dims, tolerance, f32::EPSILON as f64);
             let model = |c: &Choice| cost::transform(&c.grid, &dims, k[0].len(), c.shape.width(), 4) * 1e-6;
             let cheapest = all.iter().map(model).fold(f64::INFINITY, f64::min);
@@ -33,7 +36,8 @@ fn main() -> Result<()> {
                 let [plan, spread, down, up, interpolate] = stages(threads, &k, &dims, choice)?;
                 let (adjoint, model) = (spread + down, model(choice));
                 println!(
-                    "{}{:>2} {:>5} {plan:>6.1} {spread:>7.2} {down:>6.2} {up:>6.2} {interpolate:>7.2} {adjoint:>8.2} {model:>7.2} {:>6.2}",
+                    "{}{:>2} {:>5} {plan:>6.1} {spread:>7.2} {down:>6.2} {up:>6.2} {interpolate:>7.2} {adjoint:>8.2} \
+                     {model:>7.2} {:>6.2}",
                     if model == cheapest { '*' } else { ' ' },
                     choice.shape.width(),
                     choice.grid[0],
@@ -45,7 +49,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Medians of the times of planning, spreading, grid to image, image to grid, interpolating.
+/// Median milliseconds of planning, spreading, grid to image, image to grid, and interpolating.
 fn stages(threads: usize, k: &[&[f32]], dims: &[usize], choice: &Choice) -> Result<[f64; 5]> {
     let cpu = Cpu::new(threads, Simd::Auto)?;
     let b: &dyn Fn(Instant) -> f64 = &|started| 1e3 * started.elapsed().as_secs_f64();

@@ -81,7 +81,8 @@ typedef enum {
     RECON_UNKNOWN_VALUE = 8,
     // A structure announces a struct_size that this version does not know: call its _init function first.
     RECON_UNKNOWN_STRUCT_SIZE = 9,
-    // Another argument has a value that makes no sense: a misaligned pointer, arrays that overlap, a negative weight.
+    // Another argument has a value that makes no sense: a misaligned pointer, arrays that overlap, a negative
+    // weight.
     RECON_INVALID_ARGUMENT = 10,
     // The memory limit is too small; the message says the bytes needed.
     RECON_MEMORY_LIMIT = 11,
@@ -91,8 +92,8 @@ typedef enum {
     RECON_OUT_OF_DEVICE_MEMORY = 13,
     // There is no device of the kind asked for.
     RECON_NO_DEVICE = 14,
-    // A driver is there, but a library it needs (NVRTC) is not, or they do not fit together; the message says what to
-    // install.
+    // A driver is there, but a library it needs (NVRTC) is not, or they do not fit together; the message says
+    // what to install.
     RECON_DRIVER_INCOMPLETE = 15,
     // The progress callback or the interrupt callback asked to stop.
     RECON_CANCELLED = 16,
@@ -104,8 +105,8 @@ typedef enum {
     RECON_BAD_FILE = 19,
     // A defect in this library: please report the message. Outputs of the call may be half written.
     RECON_INTERNAL = 20,
-    // The GPU failed while computing. Outputs of the call may be half written, and the GPU may be of no use to this
-    // process any more.
+    // The GPU failed while computing. Outputs of the call may be half written, and the GPU may be of no use to
+    // this process any more.
     RECON_DEVICE_FAILED = 21,
 } recon_status;
 
@@ -155,10 +156,11 @@ typedef enum {
     RECON_DEVICE_CUDA = 2,
 } recon_device;
 
-// The vector unit of the processor that a plan computes with. Levels differ in speed, and in how results are rounded.
+// The vector unit of the processor that a plan computes with. Levels differ in speed, and in how results are
+// rounded.
 typedef enum {
-    // What the environment variable RECON_SIMD names (baseline or sse, avx2, avx512); without it, or when it is auto,
-    // the best that the processor has. Any other value of the option wins over the variable.
+    // What the environment variable RECON_SIMD names (baseline or sse, avx2, avx512); without it, or when it is
+    // auto, the best that the processor has. Any other value of the option wins over the variable.
     RECON_SIMD_AUTO = 0,
     // What every processor of its kind has: SSE2 on x86-64.
     RECON_SIMD_BASELINE = 1,
@@ -185,8 +187,8 @@ typedef enum {
     // Differences between neighbours along each axis.
     RECON_PRIOR_DIFFERENCES = 1,
     // Differences, each multiplied by exp(-(d/s)^2), d being the difference of the same two voxels in a reference
-    // image and s `edge` times the reference's largest magnitude: smooth within tissues, free across their borders.
-    // R^H R then has the squares, exp(-2 (d/s)^2).
+    // image and s `edge` times the reference's largest magnitude: smooth within tissues, free across their
+    // borders. R^H R then has the squares, exp(-2 (d/s)^2).
     RECON_PRIOR_ANATOMICAL = 2,
     // A sparse matrix given by the caller.
     RECON_PRIOR_MATRIX = 3,
@@ -202,15 +204,16 @@ typedef enum {
     RECON_STOP_EXACT = 2,
 } recon_stop;
 
-// How density weights are computed. Percentages are errors of a gridded phantom on fully sampled trajectories without
-// noise, against the same resolution (examples/densities prints them for many trajectories).
+// How density weights are computed. Percentages are errors of a gridded phantom on fully sampled trajectories
+// without noise, against the same resolution (examples/densities prints them for many trajectories).
 typedef enum {
-    // The fixed point of w = w / (C w), C being a window that reaches two Nyquist distances (Pipe and Menon 1999): any
-    // trajectory, 0.4 to 3 %.
+    // The fixed point of w = w / (C w), C being a window that reaches two Nyquist distances (Pipe and Menon 1999):
+    // any trajectory, 0.4 to 3 %.
     RECON_DENSITY_PIPE_MENON = 0,
-    // |k|^(ndim-1), for samples that lie evenly along lines through the centre or along spirals whose radius grows evenly;
-    // in a stack of either along an axis, |k| in the plane times the thickness of the partition: 0 to 2 %. Others,
-    // where it would make 20 to 300 %, are RECON_INVALID_ARGUMENT. Samples must be in the order of acquisition.
+    // |k|^(ndim-1), for samples that lie evenly along lines through the centre or along spirals whose radius grows
+    // evenly; in a stack of either along an axis, |k| in the plane times the thickness of the partition: 0 to 2 %.
+    // Others, where it would make 20 to 300 %, are RECON_INVALID_ARGUMENT. Samples must be in the order of
+    // acquisition.
     RECON_DENSITY_RAMP = 1,
     // One over the density of samples under a window that reaches one Nyquist distance (Jackson et al. 1991): any
     // trajectory, in one step, 5 to 15 %.
@@ -277,17 +280,18 @@ typedef enum {
 typedef enum {
     // Nothing.
     RECON_WARNING_NONE = 0,
-    // k reaches less than a quarter of what the image's size could resolve: in the wrong units, it blurs the image.
+    // k reaches less than a quarter of what the image's size could resolve: in the wrong units, it blurs the
+    // image.
     RECON_WARNING_EXTENT = 1,
-    // The default tolerance is out of the window's or the precision's reach. (One that is named and out of reach is an
-    // error.)
+    // The default tolerance is out of the window's or the precision's reach. (One that is named and out of reach
+    // is an error.)
     RECON_WARNING_TOLERANCE = 2,
 } recon_warning;
 
 // What the weight of a prior is relative to.
 typedef enum {
-    // The mean of the diagonal of E^H W E over the voxels that the coils see: sum_m w_m |phi(k_m)|^2, times the mean
-    // of sum_c |S_c|^2 with coil maps. One value then serves scans of any length and scale.
+    // The mean of the diagonal of E^H W E over the voxels that the coils see: sum_m w_m |phi(k_m)|^2, times the
+    // mean of sum_c |S_c|^2 with coil maps. One value then serves scans of any length and scale.
     RECON_LAMBDA_RELATIVE = 0,
     // 1: lambda stands in (E^H W E + lambda R^H R) x = E^H W d as it is.
     RECON_LAMBDA_ABSOLUTE = 1,
@@ -633,21 +637,19 @@ const char *recon_version(void);
 // What a status means, in a few words. Never NULL, for numbers that are no status either; not to be freed.
 const char *recon_status_string(int32_t status);
 
-// The name of a status in one word: "InvalidSize" for RECON_INVALID_SIZE, as in MATLAB's error identifiers. Never NULL,
-// "UnknownStatus" for numbers that are no status; not to be freed.
+// The name of a status in one word: "InvalidSize" for RECON_INVALID_SIZE, as in MATLAB's error identifiers. Never
+// NULL, "UnknownStatus" for numbers that are no status; not to be freed.
 const char *recon_status_name(int32_t status);
 
-// The number of an option's value by its word, for hosts whose users write words: those of MATLAB, the program and the
-// gadgets. For example option "window", word "gaussian": RECON_WINDOW_GAUSSIAN. Options are "precision" (words "single"
-// and "double"), "basis", "method", "normal", "device", "simd", "window", "prior", "lambda_unit", "stop", "density",
-// "combine" ("rss" and "adaptive"), "order", "coil_model", "part", "scale", "warning" and "level"; their words are the
-// ends of the constants' names in lower case, with - for _.
+// The number of an option's value by its word, for hosts whose users write words as MATLAB's do. For example option
+// "window", word "gaussian": RECON_WINDOW_GAUSSIAN. Options are "precision" (words "single" and "double"), "basis",
+// "method", "normal", "device", "simd", "window", "prior", "lambda_unit", "stop", "density", "combine" ("rss" and
+// "adaptive"), "order" ("linear" and "golden"), "coil_model", "part", "scale", "warning" and "level". Other words are
+// the ends of the constants' names in lower case, with - for _.
 //
-// Errors: RECON_NULL_POINTER; RECON_UNKNOWN_VALUE for an option or a word that this version does not know, with those it
-// does.
-recon_status recon_choice(const char *option,
-                          const char *word,
-                          uint32_t *value);
+// Errors: RECON_NULL_POINTER; RECON_UNKNOWN_VALUE for an option or a word that this version does not know, with those
+// it does.
+recon_status recon_choice(const char *option, const char *word, uint32_t *value);
 
 // The word for a number of an option, see recon_choice. Never NULL; empty where there is none; not to be freed.
 const char *recon_choice_word(const char *option, uint32_t value);

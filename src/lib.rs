@@ -17,8 +17,8 @@
 //! # Ok::<(), recon::Error>(())
 //! ```
 //!
-//! A [`Plan`] holds what depends on the trajectory and offers the operations: [`Plan::forward`] and [`Plan::adjoint`] (E
-//! and E^H), [`Plan::normal`] (E^H W E), [`Plan::grid`], [`Plan::cg`], [`Plan::q`], [`Plan::density`],
+//! A [`Plan`] holds what depends on the trajectory and offers the operations: [`Plan::forward`] and [`Plan::adjoint`]
+//! (E and E^H), [`Plan::normal`] (E^H W E), [`Plan::grid`], [`Plan::cg`], [`Plan::q`], [`Plan::density`],
 //! [`Plan::coil_maps`].
 //!
 //! A function that the caller gives can end calls that take long: [`Options::interrupt`].
@@ -37,8 +37,9 @@
 //! [`Source::device`], [`Sink::device`]. Results have the same bits on every call there as well; they agree with the
 //! CPU's within the tolerance, and to rounding where both choose the same window.
 //!
-//! Inside, algorithms are written once over the primitives of [`backend::Backend`], which a device implements.
+//! Inside, algorithms are written once over the primitives of a trait `Backend`, which a device implements.
 
+#[doc(hidden)]
 pub mod backend;
 mod base;
 mod engine;

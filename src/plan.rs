@@ -75,8 +75,8 @@ fn tolerance_warning(info: &PlanInfo, options: &Options) -> Option<Warning> {
     (options.tolerance == 0.0 && info.error > defaults::TOLERANCE).then(|| Warning {
         kind: WarningKind::Tolerance,
         message: format!(
-            "transforms err by {:.1e}, and not by the default tolerance of {:.0e}: the {} window reaches no less here. Use the \
-             Kaiser-Bessel window or double precision, or name a tolerance that will do",
+            "transforms err by {:.1e}, and not by the default tolerance of {:.0e}: the {} window reaches no less \
+             here. Use the Kaiser-Bessel window or double precision, or name a tolerance that will do",
             info.error,
             defaults::TOLERANCE,
             info.window.map_or("", Window::name)
@@ -252,8 +252,8 @@ impl<T: Real> Plan<T> {
         }
     }
 
-    /// Has `work` make the caller's output of the caller's input, which is checked. Where numbers of the input are beyond
-    /// `limit`, the output could overflow: then the caller gets it only when it did not.
+    /// Has `work` make the caller's output of the caller's input, which is checked. Where numbers of the input are
+    /// beyond `limit`, the output could overflow: then the caller gets it only when it did not.
     fn guarded(
         &self,
         (what, input, limit): (&str, Source<'_, Complex<T>>, T),
@@ -382,8 +382,8 @@ impl<T: Real> Plan<T> {
     /// comes back at its own scale. Without weights in the geometry those of Pipe and Menon are computed, once.
     ///
     /// # Errors
-    /// As [`Plan::adjoint`]; `InvalidArgument` when no sample with a positive weight lies near the centre of k-space (an
-    /// annulus), where the scale of the image is decided, or when one weight outweighs all others.
+    /// As [`Plan::adjoint`]; `InvalidArgument` when no sample with a positive weight lies near the centre of k-space
+    /// (an annulus), where the scale of the image is decided, or when one weight outweighs all others.
     pub fn grid<'a>(
         &self,
         kspace: impl Into<Source<'a, Complex<T>>>,
@@ -516,8 +516,8 @@ impl<T: Real> Plan<T> {
     /// have the default tolerance or less.
     ///
     /// # Errors
-    /// As [`Plan::adjoint`]; `InvalidArgument`, `ToleranceOutOfRange` and `SizeMismatch` for options that make no sense;
-    /// `NotFinite` on overflow. The image is not touched then.
+    /// As [`Plan::adjoint`]; `InvalidArgument`, `ToleranceOutOfRange` and `SizeMismatch` for options that make no
+    /// sense; `NotFinite` on overflow. The image is not touched then.
     pub fn cg<'a>(
         &self,
         kspace: impl Into<Source<'a, Complex<T>>>,
@@ -574,7 +574,8 @@ impl<T: Real> Plan<T> {
     /// `calibration` is the width of that centre in samples of a Cartesian scan; 0 for the default.
     ///
     /// # Errors
-    /// As [`Plan::adjoint`]; `Unsupported` for a list of voxels; `InvalidArgument` when there are no samples in the centre.
+    /// As [`Plan::adjoint`]; `Unsupported` for a list of voxels; `InvalidArgument` when there are no samples in the
+    /// centre.
     pub fn coil_maps(&self, kspace: &[Complex<T>], calibration: usize) -> Result<Vec<Complex<T>>> {
         let call = self.begin();
         self.check_kspace(kspace.into())?;

@@ -1911,6 +1911,54 @@ fn texts_are_there() {
     std::thread::spawn(|| assert_eq!(message(), "")).join().unwrap();
 }
 
+/// Every status of the header has a name, which is that of its constant, and a text; every word of an option leads to
+/// its number and back.
+#[test]
+fn statuses_have_names_and_options_have_words() {
+    let header = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/include/recon.h")).unwrap();
+    let end = header.find("} recon_status;").unwrap();
+    let rows = header[..end].rsplit('{').next().unwrap().lines();
+    let rows = rows.filter_map(|line| line.trim().trim_end_matches(',').split_once(" = "));
+    let statuses: Vec<(&str, i32)> =
+        rows.filter(|(c, _)| c.starts_with("RECON_")).map(|(c, n)| (c, n.parse().unwrap())).collect();
+    assert!(statuses.len() > 20, "{statuses:?}");
+    // SAFETY: static C strings.
+    let text = |string: *const c_char| unsafe { CStr::from_ptr(string) }.to_str().unwrap();
+    for (constant, number) in &statuses {
+        let name = text(recon_status_name(*number));
+        let mut upper = String::new();
+        for (i, c) in name.chars().enumerate() {
+            if c.is_uppercase() && i > 0 && name != "IO" {
+                upper.push('_');
+            }
+            upper.extend(c.to_uppercase());
+        }
+        assert_eq!(format!("RECON_{upper}"), *constant);
+        assert_ne!(text(recon_status_string(*number)), "unknown status", "{constant}");
+    }
+    assert_eq!(text(recon_status_name(statuses.len() as i32)), "UnknownStatus");
+
+    let mut value = 77;
+    let mut choice = |option: &CStr, word: &CStr| {
+        // SAFETY: C strings and a number.
+        (unsafe { recon_choice(option.as_ptr(), word.as_ptr(), &mut value) }, value)
+    };
+    assert_eq!(choice(c"window", c"gaussian"), (RECON_OK, 1));
+    fails(choice(c"window", c"Gaussian").0, RECON_UNKNOWN_VALUE, &["window is 'Gaussian'", "'gaussian' or 'bilinear'"]);
+    fails(choice(c"windows", c"gaussian").0, RECON_UNKNOWN_VALUE, &["no option windows", "precision, basis"]);
+    assert_eq!(choice(c"window", c"bilinear"), (RECON_OK, 2));
+    // SAFETY: null where C strings and a number are wanted; C strings elsewhere.
+    unsafe {
+        let (word, mut number) = (c"gaussian".as_ptr(), 0);
+        fails(recon_choice(null(), word, &mut number), RECON_NULL_POINTER, &["option"]);
+        fails(recon_choice(word, null(), &mut number), RECON_NULL_POINTER, &["word"]);
+        fails(recon_choice(word, word, null_mut()), RECON_NULL_POINTER, &["value"]);
+        assert_eq!(text(recon_choice_word(c"combine".as_ptr(), 1)), "adaptive");
+        assert_eq!(text(recon_choice_word(c"combine".as_ptr(), 2)), "");
+        assert_eq!(text(recon_choice_word(null(), 0)), "");
+    }
+}
+
 // ------------------------------------------------------------------------------------------------------ faults
 
 /// Numbers that make no sense end in an error that says which numbers do: no panic, no hang.

@@ -252,7 +252,8 @@ fn matlab_itself() {
     }
     let mex = folder("matlab");
     let code = format!(
-        "addpath('{0}'); addpath('{1}'); addpath('{1}/tests'); recon.build('Library', '{2}', 'Output', '{0}'); run_tests",
+        "addpath('{0}'); addpath('{1}'); addpath('{1}/tests'); \
+         recon.build('Library', '{2}', 'Output', '{0}'); run_tests",
         mex.display(),
         root().join("matlab").display(),
         library().display()

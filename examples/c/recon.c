@@ -1,5 +1,5 @@
-/* A full reconstruction through the C API: simulates a head on a radial trajectory with eight coils, reconstructs it by
- * gridding and by conjugate gradients, and prints how far each is from the truth.
+/* A full reconstruction through the C API: simulates a scan of a head on a radial trajectory with eight coils,
+ * reconstructs it by gridding and by conjugate gradients, and prints how far each image is from the truth.
  *
  *     cc recon.c $(pkg-config --cflags --libs recon) -o recon && ./recon
  */
@@ -9,13 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Leaves main with a message when a call fails; what was made so far is given back at `done`. */
+/* Prints a message when a call fails, and jumps to `done`, where everything made so far is freed. */
 #define CHECK(call)                                                                                     \
     do {                                                                                                \
         recon_status status_ = (call);                                                                  \
         if (status_ != RECON_OK) {                                                                      \
             fprintf(stderr, "%s: %s\n", recon_status_string((int32_t)status_),                          \
-                    recon_last_error_message());                                                       \
+                    recon_last_error_message());                                                        \
             goto done;                                                                                  \
         }                                                                                               \
     } while (0)
@@ -63,7 +63,7 @@ int main(void) {
     CHECK(recon_phantom_kspace(&geometry, NULL, 0, RECON_COILS_RING, 0, kspace));
     CHECK(recon_add_noise(&geometry, 50.0, 1, kspace, NULL));
 
-    /* The plan: with coil maps, all coils make one image. */
+    /* The plan. With coil sensitivity maps, all coils are combined into one image. */
     geometry.coil_maps = maps;
     CHECK(recon_plan_create(&geometry, NULL, &plan));
     CHECK(recon_plan_properties_init(&properties, sizeof properties));

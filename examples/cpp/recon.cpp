@@ -1,4 +1,4 @@
-// A full reconstruction from C++, in double precision: the head of Shepp and Logan on a radial trajectory with eight
+// A full reconstruction from C++, in double precision: the Shepp-Logan head phantom on a radial trajectory with eight
 // coils, by gridding and by conjugate gradients.
 //
 //     c++ -std=c++11 recon.cpp $(pkg-config --cflags --libs recon) -o recon && ./recon
@@ -15,10 +15,11 @@
 
 namespace {
 
-// Statuses become exceptions.
+// Turns every status other than RECON_OK into an exception.
 void check(recon_status status) {
     if (status != RECON_OK) {
-        throw std::runtime_error(std::string(recon_status_string(static_cast<std::int32_t>(status))) + ": " + recon_last_error_message());
+        throw std::runtime_error(std::string(recon_status_string(static_cast<std::int32_t>(status))) + ": " +
+                                 recon_last_error_message());
     }
 }
 
@@ -30,7 +31,7 @@ S initialised(recon_status (*init)(S *, std::uint32_t)) {
     return s;
 }
 
-// A plan that gives itself back.
+// A plan that is destroyed together with this object.
 class Plan {
 public:
     explicit Plan(const recon_geometry &geometry, const recon_options *options = nullptr) {
@@ -57,12 +58,12 @@ int print_progress(const recon_progress *progress, void *calls) {
 }
 
 void run() {
-    using Complex = std::complex<double>;  // interleaved, as the library has it
+    using Complex = std::complex<double>;  // real and imaginary part interleaved, as in the library
     const std::size_t n = 128, spokes = 48, readout = 256, coils = 8, samples = spokes * readout, voxels = n * n;
 
     std::vector<double> k(2 * samples), kx(samples), ky(samples);
     check(recon_trajectory_radial2d(RECON_F64, spokes, readout, RECON_SPOKES_GOLDEN_ANGLE, kx.data(), ky.data()));
-    // Coordinates of one sample next to each other, as many scanners deliver them.
+    // The coordinates of one sample lie next to each other, as many scanners deliver them.
     for (std::size_t m = 0; m < samples; ++m) {
         k[2 * m] = kx[m];
         k[2 * m + 1] = ky[m];
@@ -90,7 +91,8 @@ void run() {
 
     auto quality = initialised(recon_quality_init);
     check(recon_grid(plan.get(), kspace.data(), image.data()));
-    check(recon_metrics(&geometry, image.data(), truth.data(), nullptr, RECON_PART_COMPLEX, RECON_SCALE_BEST, &quality));
+    check(recon_metrics(&geometry, image.data(), truth.data(), nullptr, RECON_PART_COMPLEX, RECON_SCALE_BEST,
+                        &quality));
     std::printf("gridding: error %.1f %%, PSNR %.1f dB\n", quality.percent_error, quality.psnr_db);
 
     int calls = 0;
@@ -103,7 +105,8 @@ void run() {
     report.residuals = residuals.data();
     report.residual_capacity = residuals.size();
     check(recon_cg(plan.get(), kspace.data(), image.data(), &cg, &report));
-    check(recon_metrics(&geometry, image.data(), truth.data(), nullptr, RECON_PART_COMPLEX, RECON_SCALE_NONE, &quality));
+    check(recon_metrics(&geometry, image.data(), truth.data(), nullptr, RECON_PART_COMPLEX, RECON_SCALE_NONE,
+                        &quality));
     std::printf("conjugate gradients: error %.1f %%, PSNR %.1f dB after %d iterations, %d calls of progress\n",
                 quality.percent_error, quality.psnr_db, static_cast<int>(report.iterations), calls);
 }

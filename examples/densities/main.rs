@@ -1,10 +1,11 @@
-//! Density weights compared: percent error of the gridded phantom, and of the point spread function, for each method on
-//! many trajectories.
+//! Compares methods of density compensation: the percent error of the gridded phantom, and of the point spread
+//! function, for each method on many trajectories.
 //!
 //! cargo run --release --example densities
 //!
-//! Images have 128 x 128 voxels, or 32 x 32 x 32. Both errors are against the same resolution, at the object's own
-//! scale (see measure.rs), so that the best weights make those of the sampling itself: aliases, where it is too sparse.
+//! Images have 128 x 128 voxels, or 32 x 32 x 32. Both errors are measured against a reference of the same resolution,
+//! at the object's own scale (see measure.rs). With the best weights only the errors of the sampling itself remain:
+//! aliasing, where the sampling is too sparse.
 
 mod measure;
 
@@ -100,7 +101,7 @@ fn cases() -> Result<Vec<Case>> {
     ])
 }
 
-/// The coordinates of spokes whose gradients along x and y are late by a part of a sample.
+/// The coordinates of spokes whose gradients along x and y are delayed by a fraction of a sample.
 fn late(spokes: &Trajectory, samples: [f64; 2]) -> Vec<Vec<f64>> {
     let per_shot = spokes.samples_per_shot();
     let axis = |axis: usize| {
@@ -113,7 +114,7 @@ fn late(spokes: &Trajectory, samples: [f64; 2]) -> Vec<Vec<f64>> {
     vec![axis(0), axis(1)]
 }
 
-/// Numbers from 0 to 1 (splitmix64).
+/// Uniform random numbers from 0 to 1 (splitmix64).
 fn uniform(mut state: u64) -> impl FnMut() -> f64 {
     move || {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,21 +1,23 @@
-//! What density weights are worth: the error of the phantom gridded with them, and of the point spread function.
+//! Quality of density compensation weights: the error of the phantom gridded with them, and of the point spread
+//! function.
 
 use recon::phantom::Phantom;
 use recon::{Complex, Density, Geometry, Options, Plan, Result, Trajectory};
 
-/// What a trajectory covers, up to |k| = 0.5: beyond it nothing can be compared.
+/// The part of k-space that a trajectory covers, up to |k| = 0.5. Outside it nothing can be compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Support {
     /// A disc or ball.
     Disc,
-    /// All of the square or cube.
+    /// The whole square or cube.
     Box,
-    /// A disc along x and y, everything along z.
+    /// A disc along x and y, the whole range along z.
     Cylinder,
 }
 
 impl Support {
-    /// 1 inside, falling smoothly to 0 before the edge: what samples there stand for is a matter of taste.
+    /// 1 inside, falling smoothly to 0 before the edge, because the area that a sample at the edge stands for is a
+    /// matter of convention.
     fn taper(self, k: &[f64]) -> f64 {
         let radius = |k: &[f64]| k.iter().map(|k| k * k).sum::<f64>().sqrt();
         let fall = |r: f64| match (r / 0.5 - 0.85) / 0.12 {
@@ -44,13 +46,13 @@ impl Case {
         Case { name, k: trajectory.axes().into_iter().map(<[f64]>::to_vec).collect(), n, support }
     }
 
-    /// The weights, in single precision as reconstructions use them.
+    /// The weights, in single precision, as reconstructions use them.
     pub fn weights(&self, method: Density) -> Result<Vec<f32>> {
         self.with_plan(self.n, None, |plan| plan.density(method))
     }
 
-    /// Percent error of the phantom gridded with these weights, at its own scale: against the phantom of the same
-    /// resolution, in the circle or ball that fits in the image.
+    /// Percent error of the phantom gridded with these weights, at its own scale. The reference is the phantom at the
+    /// same resolution; the error is taken in the circle or ball that fits in the image.
     pub fn image_error(&self, weights: &[f32]) -> Result<f64> {
         let phantom = if self.k.len() == 2 { Phantom::shepp_logan_2d() } else { Phantom::shepp_logan_3d() };
         let dims = vec![self.n; self.k.len()];
@@ -67,8 +69,8 @@ impl Case {
         self.compare(&image, self.n, data)
     }
 
-    /// Percent error of the point spread function, to a distance of the image's size: the root of the energy of what
-    /// these weights make of points all over the image, beyond the points themselves.
+    /// Percent error of the point spread function, up to a distance of the image's size. For points all over the image,
+    /// it is the root of the energy that these weights produce in addition to the points themselves.
     pub fn psf_error(&self, weights: &[f32]) -> Result<f64> {
         let n = 2 * self.n;
         let image = self.with_plan(n, None, |plan| {
@@ -97,7 +99,8 @@ impl Case {
         (0..k[0].len()).map(|m| value(m, of) * self.support.taper(&at(m)) as f32).collect()
     }
 
-    /// Against the sum over a Cartesian grid twice as fine as the image asks for.
+    /// Percent error of an image. The reference is the sum over a Cartesian grid in k-space that is twice as fine as
+    /// the image needs.
     fn compare(
         &self,
         image: &[Complex<f32>],
@@ -126,7 +129,7 @@ fn to_f32(z: Complex<f64>) -> Complex<f32> {
     Complex::new(z.re as f32, z.im as f32)
 }
 
-/// A plane's trajectory in partitions at these kz, in each turned by another multiple of `turn` radians.
+/// A 2D trajectory, repeated in partitions at these kz. Partition q is rotated by q times `turn` radians.
 pub fn stacked(plane: &Trajectory, kz: &[f64], turn: f64) -> Trajectory {
     let mut k = vec![Vec::new(); 3];
     for (q, &kz) in kz.iter().enumerate() {
@@ -140,7 +143,7 @@ pub fn stacked(plane: &Trajectory, kz: &[f64], turn: f64) -> Trajectory {
     Trajectory::new(k, plane.samples_per_shot()).expect("a stack of a valid trajectory")
 }
 
-/// Spokes from the centre outwards, over the full circle.
+/// Spokes from the centre of k-space outwards, over the full circle.
 pub fn half_spokes(spokes: usize, samples: usize, n: usize) -> Case {
     let polar = |i: usize| {
         let (sin, cos) = (std::f64::consts::TAU * (i / samples) as f64 / spokes as f64).sin_cos();

@@ -1,5 +1,6 @@
-//! Plans of any small geometry with any options, and every operation on them: an error or a result, never a panic, and
-//! nothing outside an array (cargo fuzz builds with AddressSanitizer).
+//! Makes plans for any small geometry with any options, and runs the operations on them. Every call must return an
+//! error or a result. It must never panic, and never access memory outside an array (cargo fuzz builds with
+//! AddressSanitizer).
 //!
 //!     RUSTC_BOOTSTRAP=1 cargo fuzz run plan -- -max_total_time=60
 
@@ -40,7 +41,7 @@ fuzz_target!(|input: Input| {
 });
 
 fn run<T: Real>(input: &Input) {
-    // Sizes at which a run takes milliseconds.
+    // Sizes are so small that a run takes milliseconds.
     let dims: Vec<usize> = input.dims.iter().take(4).map(|&n| n as usize % 40).collect();
     let scaled = |k: &i16| T::of(*k as f64 / 65536.0);
     let mut coordinates: Vec<Vec<T>> =
@@ -81,7 +82,8 @@ fn run<T: Real>(input: &Input) {
     assert!(finite(&kspace));
     plan.adjoint(&kspace, &mut image).expect("sizes and numbers are right");
     assert!(finite(&image));
-    // These can be refused: for want of memory, of weight in the centre, of a grid.
+    // These calls may return an error: for lack of memory, because the centre of k-space has no weight, or because the
+    // plan has no grid.
     let _ = plan.grid(&kspace, &mut image);
     let _ = plan.density(Density::Jackson);
     let _ = plan.coil_maps(&kspace, 8);

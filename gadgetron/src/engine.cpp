@@ -472,7 +472,11 @@ Result Engine::reconstruct(const Samples &samples, const Spaces &spaces, const S
             options.iterations = settings_.iterations;
             options.tolerance = settings_.residual;
             options.lambda = settings_.prior == Prior::None ? 0 : settings_.lambda;
-            options.prior = settings_.prior == Prior::Differences ? RECON_PRIOR_DIFFERENCES : RECON_PRIOR_IDENTITY;
+            switch (settings_.prior) {
+            case Prior::None:
+            case Prior::Identity: options.prior = RECON_PRIOR_IDENTITY; break;
+            case Prior::Differences: options.prior = RECON_PRIOR_DIFFERENCES; break;
+            }
             auto report = initialised(recon_cg_report_init);
             check_data(recon_cg(kept.plan.get(), kspace, into, &options, &report));
             result.iterations = report.iterations;

@@ -1,10 +1,11 @@
 //! The error type of the crate: a kind that callers can match on, and a message that names the cause, the value and
-//! the remedy. A new kind is a new row of `error_kinds`: the header, its texts and MATLAB's identifiers follow.
+//! the remedy. A new kind is a new row of `error_kinds`, and `make header`: texts and MATLAB's identifiers follow.
 
 use std::fmt;
 
-/// All that there is to say of each kind of error: what it means, its number and name in the C API, and its text. Numbers
-/// are never reused. `$with` makes of it what it needs: the kinds here, the header's statuses in src/ffi/status.rs.
+/// All that there is to say of each kind of error: what it means, its number and name in the C API, and its text.
+/// Numbers are never reused. `$with` makes of it what it needs: the kinds here, the header's statuses in
+/// src/ffi/status.rs.
 macro_rules! error_kinds {
     ($with:ident) => {
         $with! {
@@ -26,7 +27,8 @@ macro_rules! error_kinds {
             UnknownValue = 8, RECON_UNKNOWN_VALUE, "unknown value of an enumeration";
             /// A structure announces a struct_size that this version does not know: call its _init function first.
             UnknownStructSize = 9, RECON_UNKNOWN_STRUCT_SIZE, "unknown struct_size";
-            /// Another argument has a value that makes no sense: a misaligned pointer, arrays that overlap, a negative weight.
+            /// Another argument has a value that makes no sense: a misaligned pointer, arrays that overlap, a negative
+            /// weight.
             InvalidArgument = 10, RECON_INVALID_ARGUMENT, "invalid argument";
             /// The memory limit is too small; the message says the bytes needed.
             MemoryLimit = 11, RECON_MEMORY_LIMIT, "memory limit too small";
@@ -36,8 +38,8 @@ macro_rules! error_kinds {
             OutOfDeviceMemory = 13, RECON_OUT_OF_DEVICE_MEMORY, "out of device memory";
             /// There is no device of the kind asked for.
             NoDevice = 14, RECON_NO_DEVICE, "no such device";
-            /// A driver is there, but a library it needs (NVRTC) is not, or they do not fit together; the message says what to
-            /// install.
+            /// A driver is there, but a library it needs (NVRTC) is not, or they do not fit together; the message says
+            /// what to install.
             DriverIncomplete = 15, RECON_DRIVER_INCOMPLETE, "driver incomplete";
             /// The progress callback or the interrupt callback asked to stop.
             Cancelled = 16, RECON_CANCELLED, "cancelled";
@@ -49,8 +51,8 @@ macro_rules! error_kinds {
             BadFile = 19, RECON_BAD_FILE, "file has wrong contents";
             /// A defect in this library: please report the message. Outputs of the call may be half written.
             Internal = 20, RECON_INTERNAL, "internal error";
-            /// The GPU failed while computing. Outputs of the call may be half written, and the GPU may be of no use to this
-            /// process any more.
+            /// The GPU failed while computing. Outputs of the call may be half written, and the GPU may be of no use to
+            /// this process any more.
             DeviceFailed = 21, RECON_DEVICE_FAILED, "device failed";
         }
     };
@@ -64,6 +66,11 @@ macro_rules! define_kinds {
         #[non_exhaustive]
         pub enum ErrorKind {
             $($(#[doc = $doc])+ $kind = $number,)+
+        }
+
+        impl ErrorKind {
+            /// All of them.
+            pub const ALL: &'static [ErrorKind] = &[$(ErrorKind::$kind),+];
         }
     };
 }

@@ -305,8 +305,9 @@ fn solve<T: Real>(
         lambda_unit: args.lambda_unit.into(),
         prior: match (args.prior, &reference) {
             (PriorKind::Anatomical, Some(reference)) => Prior::Anatomical { reference, edge: args.edge },
+            (PriorKind::Anatomical, None) => bail!(InvalidArgument, "--prior anatomical needs --reference"),
             (PriorKind::Differences, _) => Prior::Differences,
-            _ => Prior::Identity,
+            (PriorKind::Identity, _) => Prior::Identity,
         },
         initial: initial.as_deref(),
     };

@@ -402,28 +402,13 @@ impl<A: Transfer, B: Transfer> Transfer for (A, B) {
     }
 }
 
-/// Kinds of errors of readers; any other is passed as the last.
-const KINDS: [ErrorKind; 11] = [
-    ErrorKind::InvalidSize,
-    ErrorKind::SizeOverflow,
-    ErrorKind::SizeMismatch,
-    ErrorKind::NotFinite,
-    ErrorKind::CoordinateOutOfRange,
-    ErrorKind::InvalidArgument,
-    ErrorKind::OutOfHostMemory,
-    ErrorKind::Unsupported,
-    ErrorKind::Internal,
-    ErrorKind::BadFile,
-    ErrorKind::IO,
-];
-
 impl Transfer for Error {
     fn put(&self, out: &mut impl Write) -> IoResult<()> {
-        KINDS.iter().position(|k| *k == self.kind()).unwrap_or(KINDS.len() - 1).put(out)?;
+        ErrorKind::ALL.iter().position(|k| *k == self.kind()).expect("it is one of all").put(out)?;
         self.message().to_owned().put(out)
     }
     fn take(from: &mut impl Read) -> IoResult<Self> {
-        let kind = KINDS.get(usize::take(from)?).ok_or_else(|| senseless("an error of no kind"))?;
+        let kind = ErrorKind::ALL.get(usize::take(from)?).ok_or_else(|| senseless("an error of no kind"))?;
         Ok(Error::new(*kind, String::take(from)?))
     }
 }

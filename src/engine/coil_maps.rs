@@ -93,8 +93,8 @@ fn width(dims: &[usize], calibration: usize) -> Result<usize> {
     if calibration > widest {
         bail!(
             InvalidArgument,
-            "a calibration region of {calibration} samples is wider than k-space: at most {widest} make sense for an image of \
-             {dims:?} voxels, 0 means {}",
+            "a calibration region of {calibration} samples is wider than k-space: at most {widest} make sense for an \
+             image of {dims:?} voxels, 0 means {}",
             defaults::CALIBRATION
         );
     }
@@ -116,7 +116,8 @@ pub(crate) fn bytes<T: Real, B: Backend<T>>(backend: &B, size: &ScanSize) -> Res
     let choice = Nufft::<T, B>::choose(backend, Window::KaiserBessel, &low, samples, TOLERANCE)?;
     let scan = ScanSize { coils, weights: true, ..ScanSize::new(&low, samples) };
     let [device, host] = Encoding::<T, B>::transform_bytes(backend, &scan, &Options::default(), &choice)?;
-    // The coils' images, those in double precision, and their maps; then the maps of the image, in double precision as well.
+    // The coils' images, those in double precision, and their maps; then the maps of the image, in double precision as
+    // well.
     let small = product(&[product(&low), coils, complex + 2 * double]);
     let large = product(&[product(&size.dims), coils, complex + double]);
     let last = sum(&[inside, host, small, large]);

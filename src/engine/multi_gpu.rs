@@ -232,8 +232,8 @@ impl<T: Real, B: Backend<T>> Divided<T, B> {
         }
     }
 
-    /// The parts' jobs where each part has its own range of the caller's arrays: `len` elements for each of its coils (or
-    /// voxels) in `from`, all of it where None, and so in `to`; for each frame (or coil).
+    /// The parts' jobs where each part has its own range of the caller's arrays: `len` elements for each of its coils
+    /// (or voxels) in `from`, all of it where None, and so in `to`; for each frame (or coil).
     fn jobs<'a>(
         &self,
         from: Source<'a, Complex<T>>,

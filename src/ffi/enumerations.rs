@@ -1,7 +1,7 @@
-//! The enumerations of the C API, a table each: what there is to choose, its number and name in C, what it is in Rust, and
-//! the word by which MATLAB and other hosts name it.
+//! The enumerations of the C API, a table each: what there is to choose, its number and name in C, what it is in Rust,
+//! and the word by which MATLAB and other hosts name it.
 //!
-//! A new value is a new row; the header (through tests/header.rs), the checks of numbers and the hosts' words follow.
+//! A new value is a new row, and `make header`: the checks of numbers and MATLAB's words follow.
 
 use crate::base::error::{bail, Result};
 use crate::base::geometry::VoxelBasis;
@@ -119,7 +119,13 @@ macro_rules! c_enum {
             const TABLE: Table = Table {
                 option: $option,
                 rows: &[$(Row { number: $number, name: stringify!($name), word: concat!($word, "\0") }),+],
-                source: stringify!($(#[doc = $doc])+ #[repr(C)] pub enum $c { $($(#[doc = $about])+ $name = $number),+ }),
+                source: stringify!(
+                    $(#[doc = $doc])+
+                    #[repr(C)]
+                    pub enum $c {
+                        $($(#[doc = $about])+ $name = $number),+
+                    }
+                ),
             };
             fn number(self) -> u32 {
                 match self {
@@ -193,10 +199,11 @@ c_enum! {
 }
 
 c_enum! {
-    /// The vector unit of the processor that a plan computes with. Levels differ in speed, and in how results are rounded.
+    /// The vector unit of the processor that a plan computes with. Levels differ in speed, and in how results are
+    /// rounded.
     pub enum recon_simd "simd" for Simd {
-        /// What the environment variable RECON_SIMD names (baseline or sse, avx2, avx512); without it, or when it is auto,
-        /// the best that the processor has. Any other value of the option wins over the variable.
+        /// What the environment variable RECON_SIMD names (baseline or sse, avx2, avx512); without it, or when it is
+        /// auto, the best that the processor has. Any other value of the option wins over the variable.
         RECON_SIMD_AUTO = 0 is Auto, "auto";
         /// What every processor of its kind has: SSE2 on x86-64.
         RECON_SIMD_BASELINE = 1 is Baseline, "baseline";
@@ -227,8 +234,8 @@ c_enum! {
         /// Differences between neighbours along each axis.
         RECON_PRIOR_DIFFERENCES = 1 is Differences, "differences";
         /// Differences, each multiplied by exp(-(d/s)^2), d being the difference of the same two voxels in a reference
-        /// image and s `edge` times the reference's largest magnitude: smooth within tissues, free across their borders.
-        /// R^H R then has the squares, exp(-2 (d/s)^2).
+        /// image and s `edge` times the reference's largest magnitude: smooth within tissues, free across their
+        /// borders. R^H R then has the squares, exp(-2 (d/s)^2).
         RECON_PRIOR_ANATOMICAL = 2 is Anatomical, "anatomical";
         /// A sparse matrix given by the caller.
         RECON_PRIOR_MATRIX = 3 is Matrix, "matrix";
@@ -238,8 +245,8 @@ c_enum! {
 c_enum! {
     /// What the weight of a prior is relative to.
     pub enum recon_lambda_unit "lambda_unit" for LambdaUnit {
-        /// The mean of the diagonal of E^H W E over the voxels that the coils see: sum_m w_m |phi(k_m)|^2, times the mean
-        /// of sum_c |S_c|^2 with coil maps. One value then serves scans of any length and scale.
+        /// The mean of the diagonal of E^H W E over the voxels that the coils see: sum_m w_m |phi(k_m)|^2, times the
+        /// mean of sum_c |S_c|^2 with coil maps. One value then serves scans of any length and scale.
         RECON_LAMBDA_RELATIVE = 0 is Relative, "relative";
         /// 1: lambda stands in (E^H W E + lambda R^H R) x = E^H W d as it is.
         RECON_LAMBDA_ABSOLUTE = 1 is Absolute, "absolute";
@@ -259,15 +266,16 @@ c_enum! {
 }
 
 c_enum! {
-    /// How density weights are computed. Percentages are errors of a gridded phantom on fully sampled trajectories without
-    /// noise, against the same resolution (examples/densities prints them for many trajectories).
+    /// How density weights are computed. Percentages are errors of a gridded phantom on fully sampled trajectories
+    /// without noise, against the same resolution (examples/densities prints them for many trajectories).
     pub enum recon_density_method "density" as DensityKind {
-        /// The fixed point of w = w / (C w), C being a window that reaches two Nyquist distances (Pipe and Menon 1999): any
-        /// trajectory, 0.4 to 3 %.
+        /// The fixed point of w = w / (C w), C being a window that reaches two Nyquist distances (Pipe and Menon 1999):
+        /// any trajectory, 0.4 to 3 %.
         RECON_DENSITY_PIPE_MENON = 0 is PipeMenon, "pipe-menon";
-        /// |k|^(ndim-1), for samples that lie evenly along lines through the centre or along spirals whose radius grows evenly;
-        /// in a stack of either along an axis, |k| in the plane times the thickness of the partition: 0 to 2 %. Others,
-        /// where it would make 20 to 300 %, are RECON_INVALID_ARGUMENT. Samples must be in the order of acquisition.
+        /// |k|^(ndim-1), for samples that lie evenly along lines through the centre or along spirals whose radius grows
+        /// evenly; in a stack of either along an axis, |k| in the plane times the thickness of the partition: 0 to 2 %.
+        /// Others, where it would make 20 to 300 %, are RECON_INVALID_ARGUMENT. Samples must be in the order of
+        /// acquisition.
         RECON_DENSITY_RAMP = 1 is Ramp, "ramp";
         /// One over the density of samples under a window that reaches one Nyquist distance (Jackson et al. 1991): any
         /// trajectory, in one step, 5 to 15 %.
@@ -291,7 +299,7 @@ c_enum! {
         /// Spoke p at the angle p pi / spokes.
         RECON_SPOKES_LINEAR = 0 is Linear, "linear";
         /// Spoke p at p times 111.246 degrees.
-        RECON_SPOKES_GOLDEN_ANGLE = 1 is GoldenAngle, "golden-angle";
+        RECON_SPOKES_GOLDEN_ANGLE = 1 is GoldenAngle, "golden";
     }
 }
 
@@ -330,10 +338,11 @@ c_enum! {
     pub enum recon_warning "warning" as WarningNumber {
         /// Nothing.
         RECON_WARNING_NONE = 0 is None, "none";
-        /// k reaches less than a quarter of what the image's size could resolve: in the wrong units, it blurs the image.
+        /// k reaches less than a quarter of what the image's size could resolve: in the wrong units, it blurs the
+        /// image.
         RECON_WARNING_EXTENT = 1 is Extent, "extent";
-        /// The default tolerance is out of the window's or the precision's reach. (One that is named and out of reach is an
-        /// error.)
+        /// The default tolerance is out of the window's or the precision's reach. (One that is named and out of reach
+        /// is an error.)
         RECON_WARNING_TOLERANCE = 2 is Tolerance, "tolerance";
     }
 }

@@ -161,21 +161,21 @@ pub extern "C" fn recon_status_string(status: i32) -> *const c_char {
     status::text(status).as_ptr()
 }
 
-/// The name of a status in one word: "InvalidSize" for RECON_INVALID_SIZE, as in MATLAB's error identifiers. Never NULL,
-/// "UnknownStatus" for numbers that are no status; not to be freed.
+/// The name of a status in one word: "InvalidSize" for RECON_INVALID_SIZE, as in MATLAB's error identifiers. Never
+/// NULL, "UnknownStatus" for numbers that are no status; not to be freed.
 #[no_mangle]
 pub extern "C" fn recon_status_name(status: i32) -> *const c_char {
     status::name(status).as_ptr()
 }
 
-/// The number of an option's value by its word, for hosts whose users write words: those of MATLAB, the program and the
-/// gadgets. For example option "window", word "gaussian": RECON_WINDOW_GAUSSIAN. Options are "precision" (words "single"
-/// and "double"), "basis", "method", "normal", "device", "simd", "window", "prior", "lambda_unit", "stop", "density",
-/// "combine" ("rss" and "adaptive"), "order", "coil_model", "part", "scale", "warning" and "level"; their words are the
-/// ends of the constants' names in lower case, with - for _.
+/// The number of an option's value by its word, for hosts whose users write words as MATLAB's do. For example option
+/// "window", word "gaussian": RECON_WINDOW_GAUSSIAN. Options are "precision" (words "single" and "double"), "basis",
+/// "method", "normal", "device", "simd", "window", "prior", "lambda_unit", "stop", "density", "combine" ("rss" and
+/// "adaptive"), "order" ("linear" and "golden"), "coil_model", "part", "scale", "warning" and "level". Other words are
+/// the ends of the constants' names in lower case, with - for _.
 ///
-/// Errors: RECON_NULL_POINTER; RECON_UNKNOWN_VALUE for an option or a word that this version does not know, with those it
-/// does.
+/// Errors: RECON_NULL_POINTER; RECON_UNKNOWN_VALUE for an option or a word that this version does not know, with those
+/// it does.
 #[no_mangle]
 pub unsafe extern "C" fn recon_choice(option: *const c_char, word: *const c_char, value: *mut u32) -> recon_status {
     // SAFETY: the caller's C strings, and a number to write.

@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(text(RECON_INTERNAL as i32), c"internal error");
         assert_eq!(text(RECON_CANCELLED as i32), c"cancelled");
         assert_eq!(text(RECON_DEVICE_FAILED as i32), c"device failed");
-        for unknown in [-1, RECON_DEVICE_FAILED as i32 + 1, i32::MIN, i32::MAX] {
+        for unknown in [-1, ErrorKind::ALL.len() as i32 + 1, i32::MIN, i32::MAX] {
             assert_eq!(text(unknown), c"unknown status");
         }
     }

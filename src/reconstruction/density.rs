@@ -82,7 +82,7 @@ struct DensityWindow {
 }
 
 /// Just wide enough to reach from a line to the next at the Nyquist distance: a wider window blurs the centre of
-/// spokes, a narrower one does not see neighbouring lines (examples/densities.rs prints the errors).
+/// spokes, a narrower one does not see neighbouring lines (examples/densities prints the errors).
 const JACKSON: DensityWindow = DensityWindow { width: 3, beta: 2.0, oversampling: 3 };
 
 /// The square of its transform weighs aliases by their distance in the image: up to the size of the image, as with the

@@ -146,8 +146,8 @@ pub fn compile(kernels: &Kernels, architecture: &str) -> Result<Vec<u8>> {
         Error::new(
             ErrorKind::DriverIncomplete,
             format!(
-                "NVRTC could not {what} the kernels {} for {architecture} ({status:?}: {first}): use an NVRTC that knows this \
-                 architecture, or device cpu",
+                "NVRTC could not {what} the kernels {} for {architecture} ({status:?}: {first}): use an NVRTC that \
+                 knows this architecture, or device cpu",
                 kernels.name
             ),
         )

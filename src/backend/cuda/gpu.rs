@@ -224,7 +224,13 @@ impl Gpu {
 /// of the parameters' types. Unsafe, as [`Gpu::launch`] is.
 macro_rules! launch {
     ($gpu:expr, $function:expr, $grid:expr, $block:expr, $shared:expr; $($argument:expr),+ $(,)?) => {
-        $gpu.launch($function, $grid, $block, $shared, &mut [$((&raw const *&$argument).cast_mut().cast::<std::ffi::c_void>()),+])
+        $gpu.launch(
+            $function,
+            $grid,
+            $block,
+            $shared,
+            &mut [$((&raw const *&$argument).cast_mut().cast::<std::ffi::c_void>()),+],
+        )
     };
 }
 pub(super) use launch;

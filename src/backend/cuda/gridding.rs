@@ -469,12 +469,12 @@ impl<T: Real> Gridder<T> {
             launch!(gpu, sort_values, [over_samples, arrays, 1], BLOCK, 0; values, self.order.pointer(), n, sorted);
             if self.spreading.tensor {
                 launch!(gpu, spread, over_segments, block, 0;
-                    self.polynomials, layout, points, planes, n, list, segments, schedule, slots, count, sorted, grid, partial,
-                    partial_planes);
+                    self.polynomials, layout, points, planes, n, list, segments, schedule, slots, count, sorted, grid,
+                    partial, partial_planes);
             } else {
                 launch!(gpu, spread, over_segments, block, 0;
-                    self.polynomials, layout, points, planes, n, list, segments, schedule, slots, count, arrays, sorted, grid,
-                    partial, partial_planes);
+                    self.polynomials, layout, points, planes, n, list, segments, schedule, slots, count, arrays, sorted,
+                    grid, partial, partial_planes);
             }
             if sums > 0 {
                 launch!(gpu, sum_segments, [sums as u32, arrays, 1], [32 * SUM_WARPS as u32, 1, 1], 0;

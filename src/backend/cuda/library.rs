@@ -42,8 +42,8 @@ pub fn check(status: cu::CUresult, what: &str) -> Result<()> {
         CUDA_ERROR_OUT_OF_MEMORY => bail!(OutOfDeviceMemory, "{what}: the GPU is out of memory"),
         CUDA_ERROR_NO_BINARY_FOR_GPU | CUDA_ERROR_UNSUPPORTED_PTX_VERSION | CUDA_ERROR_INVALID_IMAGE => bail!(
             DriverIncomplete,
-            "{what}: the driver does not take this machine code ({}): update the NVIDIA driver, or use an NVRTC that is \
-             no newer than the driver",
+            "{what}: the driver does not take this machine code ({}): update the NVIDIA driver, or use an NVRTC that \
+             is no newer than the driver",
             words(status)
         ),
         _ if is_fatal(status) => {
@@ -93,8 +93,8 @@ pub fn driver() -> Result<()> {
 fn forked() -> Error {
     Error::new(
         ErrorKind::DeviceFailed,
-        "CUDA cannot be used after fork: a process that this one was forked from had started it. Start the process anew (in \
-         Python, multiprocessing's \"spawn\"), or use device cpu",
+        "CUDA cannot be used after fork: a process that this one was forked from had started it. Start the process \
+         anew (in Python, multiprocessing's \"spawn\"), or use device cpu",
     )
 }
 

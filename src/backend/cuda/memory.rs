@@ -133,8 +133,8 @@ impl Memory {
             let free = self.stream.context.free_memory().map_or("an unknown number of".to_owned(), |f| f.to_string());
             bail!(
                 OutOfDeviceMemory,
-                "could not allocate {bytes} bytes for {what} on GPU {}, which has {free} bytes free: free memory there, use a \
-                 smaller problem, or device cpu",
+                "could not allocate {bytes} bytes for {what} on GPU {}, which has {free} bytes free: free memory \
+                 there, use a smaller problem, or device cpu",
                 self.stream.context.index
             );
         }

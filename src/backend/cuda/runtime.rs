@@ -102,8 +102,8 @@ fn device(index: u32) -> Result<cu::CUdevice> {
     if index >= count {
         bail!(
             NoDevice,
-            "there is no GPU {index}: the NVIDIA driver shows {count} (CUDA_VISIBLE_DEVICES counts); use a lower index, or \
-             device cpu"
+            "there is no GPU {index}: the NVIDIA driver shows {count} (CUDA_VISIBLE_DEVICES counts); use a lower \
+             index, or device cpu"
         );
     }
     let mut device = 0;

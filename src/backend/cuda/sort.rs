@@ -174,7 +174,8 @@ impl<'a> Sort<'a> {
         // SAFETY: the kernel's parameters are these; it reads n keys and writes a start and a number a tile.
         unsafe {
             launch!(gpu, &self.ranges, blocks(tiles), BLOCK, 0;
-                keys, n as u64, tiles_arg, span_arg, length_arg, dense, brief, least as u32, starts_at, pieces.pointer())
+                keys, n as u64, tiles_arg, span_arg, length_arg, dense, brief, least as u32, starts_at,
+                pieces.pointer())
         };
         let firsts = self.scan(pieces.view())?;
         let room = if least > 0 { tiles } else { tiles.min(n) } + n / length.brief;
@@ -188,9 +189,9 @@ impl<'a> Sort<'a> {
         // SAFETY: the kernel's parameters are these; there is room for as many segments as n keys can be cut into.
         unsafe {
             launch!(gpu, &self.cut, blocks(room), BLOCK, 0;
-                keys, starts_at, firsts.pointer(), tiles_arg, room as u64, span_arg, depth as u32, width as u32, length_arg,
-                FEW_SEGMENTS, segments.pointer(), lightness.pointer(), segment_planes.pointer(), cut_tiles.pointer(),
-                counts.pointer())
+                keys, starts_at, firsts.pointer(), tiles_arg, room as u64, span_arg, depth as u32, width as u32,
+                length_arg, FEW_SEGMENTS, segments.pointer(), lightness.pointer(), segment_planes.pointer(),
+                cut_tiles.pointer(), counts.pointer())
         };
         let slots = self.scan(segment_planes.view())?;
         // The kernel tells eleven classes apart.

@@ -5,6 +5,9 @@
 //! remain, then y, then x straight into the image; and the same backwards. Lines that stay zero are never transformed
 //! on the way up, lines that nobody reads never on the way down, and the correction is applied where an axis is loaded
 //! or stored.
+//!
+//! Why not cuFFT: it transforms whole grids, and neither crops nor corrects; and users would have to install it.
+//! examples/gpu_ffts.rs prints both times: 0.6 to 0.9 of its time in 3D on an H100, 0.9 to 1.1 on batches in 2D.
 
 mod convolver;
 mod lines;
