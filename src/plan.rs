@@ -13,11 +13,11 @@ use crate::base::options::{LambdaUnit, Method, Options, Window};
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
 use crate::base::warning::{Warning, WarningKind};
-use crate::engine::interface::{Engine, PlanInfo, Weighting, MAKING};
+use crate::engine::interface::{Engine, PlanInfo, MAKING};
 use crate::engine::making;
 use crate::engine::memory::Memory;
 use crate::reconstruction::cg::{self, CgOptions, CgReport, Progress};
-use crate::reconstruction::density::Density;
+use crate::reconstruction::density::{Density, Weighting};
 use crate::reconstruction::gridding_scale::LARGEST_WEIGHT;
 use num_complex::Complex;
 use std::ops::ControlFlow;
@@ -389,7 +389,9 @@ impl<T: Real> Plan<T> {
         kspace: impl Into<Source<'a, Complex<T>>>,
         image: impl Into<Sink<'a, Complex<T>>>,
     ) -> Result<()> {
-        self.to_images(kspace.into(), image.into(), self.limits.grid, |d, x| self.engine.grid(d, x))
+        self.to_images(kspace.into(), image.into(), self.limits.grid, |d, x| {
+            self.engine.adjoint(Weighting::Gridding, d, x)
+        })
     }
 
     /// The gridding reconstruction stopped at gridded k-space: [gx, gy, gz, coils, frames] of the oversampled grid

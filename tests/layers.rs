@@ -40,11 +40,15 @@ fn code(text: &str) -> String {
     text.lines().map(|line| line.split("//").next().unwrap()).collect::<Vec<_>>().join("\n")
 }
 
-/// All paths that begin with `crate` or `super` (or, in the program, `recon`), those of `use` trees written out.
+/// All paths that begin with `crate` or `super` (or, in the program, `recon`), or with a module that is declared here,
+/// those of `use` trees written out.
 fn paths(code: &str) -> Vec<String> {
+    let declared = code.lines().filter_map(|line| line.trim().trim_start_matches("pub ").strip_prefix("mod "));
+    let children = declared.filter_map(|line| line.strip_suffix(';')).map(|name| format!("{name}::"));
+    let roots: Vec<String> = ["crate::", "super::", "recon::"].map(String::from).into_iter().chain(children).collect();
     let mut found = Vec::new();
-    for root in ["crate::", "super::", "recon::"] {
-        for (at, _) in code.match_indices(root) {
+    for root in &roots {
+        for (at, _) in code.match_indices(root.as_str()) {
             let before = code[..at].chars().next_back();
             if before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | ':' | '$')) {
                 continue;
@@ -103,7 +107,8 @@ fn imports(root: &Path) -> BTreeMap<String, BTreeSet<String>> {
                         whole.pop();
                     }
                 }
-                _ => {}
+                "crate" | "recon" => {}
+                child => whole = module.split("::").chain([child]).collect(),
             }
             whole.extend(parts);
             let known = (1..=whole.len()).rev().map(|n| whole[..n].join("::")).find(|m| modules.contains_key(m));

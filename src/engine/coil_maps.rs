@@ -2,7 +2,7 @@
 //! reconstruction/coils.rs makes maps of them.
 
 use super::encoding::Encoding;
-use super::interface::{Engine, Weighting};
+use super::interface::Engine;
 use crate::backend::Backend;
 use crate::base::defaults;
 use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
@@ -13,7 +13,7 @@ use crate::base::scan_size::ScanSize;
 use crate::base::sizes::{product, sum, Bytes};
 use crate::nufft::Nufft;
 use crate::reconstruction::coils::{interpolate, low_dims, normalise, radius, walsh, width_or_default};
-use crate::reconstruction::density::{self, Density};
+use crate::reconstruction::density::{self, Density, Weighting};
 use num_complex::Complex;
 
 /// How accurate the calibration images are.

@@ -1,9 +1,9 @@
 //! The encoding operator E of an MR scan, its adjoint and E^H W E, in the memory of a backend: coils, weights and voxel
 //! basis around the transform between k-space and one image. Written once, over the backend's primitives.
 
-use super::interface::{Weighting, MAKING};
+use super::interface::MAKING;
 use super::memory::Needs;
-use crate::backend::{Backend, Complexes, ComplexesMut, Deliveries, Reals, Sink, Source, Span};
+use crate::backend::{Backend, Complexes, ComplexesMut, Reals, Source, Span};
 use crate::base::buffer_pool::{Lease, Pool};
 use crate::base::error::{bail, checked_product, try_collect, try_vec, ErrorKind, Result};
 use crate::base::geometry::{Geometry, VoxelBasis};
@@ -14,7 +14,7 @@ use crate::base::scan_size::ScanSize;
 use crate::nufft::choice::Choice;
 use crate::nufft::toeplitz::{making_bytes, octant_shift, Key, Toeplitz};
 use crate::nufft::Nufft;
-use crate::reconstruction::density::{self, Density};
+use crate::reconstruction::density::{self, Density, Weighting};
 use crate::reconstruction::gridding_scale::gridding_scale;
 use num_complex::Complex;
 use std::ops::Range;
@@ -257,8 +257,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         }
     }
 
-    /// Coils and frames that [`Encoding::forward`] and [`Encoding::adjoint`] take together: those of one image with
-    /// maps.
+    /// Coils and frames that forward and adjoint transforms take together: with maps the coils of one image.
     pub(super) fn group(&self) -> usize {
         if self.combined() {
             self.coils
@@ -302,45 +301,22 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         self.with_maps(coils, |maps| self.b().add_conj_products(maps, images, image))
     }
 
-    pub(super) fn factor(&self, weighting: Weighting) -> Option<Reals<'_, B, T>> {
-        let factor = match weighting {
-            Weighting::None => self.phi.as_ref(),
-            Weighting::Given => self.weighted.as_ref(),
-        };
-        factor.map(|f| self.b().view(f))
-    }
-
-    pub(super) fn adjoint_with(
+    /// The adjoint, in the backend's memory: of all coils of one image with maps, of any number of coils and frames
+    /// without.
+    pub fn adjoint_of_coils(
         &self,
-        factor: Option<Reals<B, T>>,
-        kspace: Source<'_, Complex<T>>,
-        mut image: Sink<'_, Complex<T>>,
-    ) -> Result<()> {
-        let b = self.b();
-        let mut deliveries = Deliveries::new(b);
-        for (arrays, voxels) in self.groups(kspace.len() / self.samples) {
-            let mut out = b.output(image.split_off(voxels.len()))?;
-            let values = kspace.part(arrays.start * self.samples..arrays.end * self.samples);
-            self.adjoint_of_coils(factor, values, b.write(&mut out))?;
-            deliveries.push(out)?;
-        }
-        deliveries.finish()
-    }
-
-    /// The images E^H W d of one frame, in the backend's memory.
-    pub fn weighted_adjoint(&self, kspace: Source<'_, Complex<T>>, image: ComplexesMut<B, T>) -> Result<()> {
-        self.adjoint_of_coils(self.factor(Weighting::Given), kspace, image)
-    }
-
-    /// The adjoint of samples times `factor`, in the backend's memory: of all coils of one image with maps, of any
-    /// number of coils and frames without.
-    fn adjoint_of_coils(
-        &self,
-        factor: Option<Reals<B, T>>,
+        weighting: Weighting,
         kspace: Source<'_, Complex<T>>,
         mut image: ComplexesMut<B, T>,
     ) -> Result<()> {
         let b = self.b();
+        let gridding = if weighting == Weighting::Gridding { Some(self.gridding_weights()?) } else { None };
+        let factor = match weighting {
+            Weighting::None => self.phi.as_ref(),
+            Weighting::Given => self.weighted.as_ref(),
+            Weighting::Gridding => gridding.as_deref(),
+        };
+        let factor = factor.map(|f| b.view(f));
         // Taken before anything is written, so that an output is never half written for want of memory.
         let mut weighed = factor.map(|_| self.sample_batch()).transpose()?;
         let mut images = self.combined().then(|| self.image_batch()).transpose()?;

@@ -6,20 +6,13 @@ use crate::base::error::Result;
 use crate::base::options::{Method, Window};
 use crate::base::real::Real;
 use crate::reconstruction::cg::{CgOptions, CgReport, Progress};
-use crate::reconstruction::density::Density;
+use crate::reconstruction::density::{Density, Weighting};
 use num_complex::Complex;
 use std::ops::ControlFlow;
 use std::path::Path;
 
 /// For the message when the caller interrupts it.
 pub(crate) const MAKING: &str = "the making of a plan";
-
-/// Which weights go into an adjoint.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Weighting {
-    None,
-    Given,
-}
 
 /// What a plan is.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,10 +61,8 @@ pub trait Engine<T: Real>: Send + Sync {
 
     /// s = E x: `image` [voxels, images, frames], `kspace` [samples, coils, frames].
     fn forward(&self, image: Source<'_, Complex<T>>, kspace: Sink<'_, Complex<T>>) -> Result<()>;
-    /// x = E^H d or E^H W d, of the same shapes.
+    /// x = E^H d, E^H W d or the gridding reconstruction, of the same shapes.
     fn adjoint(&self, weighting: Weighting, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()>;
-    /// The gridding reconstruction, of the same shapes.
-    fn grid(&self, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()>;
     /// The gridded k-space of one coil, on the oversampled grid, k = 0 in the middle cell, floor(G/2).
     fn grid_kspace(&self, values: &[Complex<T>], grid: &mut [Complex<T>]) -> Result<()>;
     /// The factors along an axis by which an image is multiplied after the FFT of gridded k-space.

@@ -10,7 +10,7 @@
 
 use super::coil_maps;
 use super::encoding::{mean_energy, Encoding};
-use super::interface::{Engine, PlanInfo, Weighting};
+use super::interface::{Engine, PlanInfo};
 use super::memory::Memory;
 use super::one_backend::normal_of_images;
 use crate::backend::{Backend, Complexes, ComplexesMut, Sink, Source, Span};
@@ -22,7 +22,7 @@ use crate::base::options::Options;
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
 use crate::reconstruction::cg::{CgOptions, CgReport, Equations, Progress};
-use crate::reconstruction::density::Density;
+use crate::reconstruction::density::{Density, Weighting};
 use num_complex::Complex;
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
@@ -255,61 +255,15 @@ impl<T: Real, B: Backend<T>> Divided<T, B> {
         jobs
     }
 
-    fn adjoint_with(
+    /// The adjoint of one frame, in the memory of the first backend.
+    fn adjoint_of_coils(
         &self,
+        weighting: Weighting,
         kspace: Source<'_, Complex<T>>,
-        image: Sink<'_, Complex<T>>,
-        run: impl Fn(&Encoding<T, B>, Source<'_, Complex<T>>, Sink<'_, Complex<T>>) -> Result<()> + Sync,
+        image: ComplexesMut<B, T>,
     ) -> Result<()> {
-        interrupt::check("an adjoint transform")?;
-        let frame = self.samples * self.coils;
-        let frames = kspace.len() / frame;
-        match self.share {
-            Share::Coils if !self.combined => {
-                let jobs =
-                    self.jobs(kspace, (self.samples, frame), image, (self.voxels, self.voxels * self.coils), frames);
-                self.each(jobs, |part, jobs| jobs.into_iter().try_for_each(|(d, x)| run(&part.encoding, d, x)))?;
-                Ok(())
-            }
-            Share::Coils => {
-                let partial = self.each(vec![(); self.parts.len()], |part, ()| {
-                    let b = part.encoding.b();
-                    let mut x = b.zeros::<Complex<T>>(self.voxels * frames, "a part's images")?;
-                    for f in 0..frames {
-                        let own =
-                            f * frame + part.range.start * self.samples..f * frame + part.range.end * self.samples;
-                        let image = b.view_mut(&mut x).part(f * self.voxels..(f + 1) * self.voxels);
-                        run(&part.encoding, kspace.part(own), b.sink(image))?;
-                    }
-                    Ok(x)
-                })?;
-                self.deliver(&self.collect(partial)?, image)
-            }
-            Share::Voxels => {
-                let images = frames * self.images();
-                let each = kspace.len() / images;
-                let jobs = self.jobs(kspace, (0, each), image, (1, self.voxels), images);
-                self.each(jobs, |part, jobs| {
-                    jobs.into_iter().try_for_each(|(d, x)| match &part.ramps {
-                        None => run(&part.encoding, d, x),
-                        Some([ramp, _]) => {
-                            let b = part.encoding.b();
-                            let d = b.input(d)?;
-                            let mut moved = b.zeros::<Complex<T>>(each, "modulated samples")?;
-                            b.multiply(b.read(&d), b.view(ramp), b.view_mut(&mut moved));
-                            run(&part.encoding, b.source(b.view(&moved)), x)
-                        }
-                    })
-                })?;
-                Ok(())
-            }
-        }
-    }
-
-    /// The images E^H W d of one frame, in the memory of the first backend.
-    fn weighted_adjoint(&self, kspace: Source<'_, Complex<T>>, image: ComplexesMut<B, T>) -> Result<()> {
-        let mut host = try_vec(image.len(), Complex::default(), "E^H W d")?;
-        self.adjoint(Weighting::Given, kspace, (&mut host).into())?;
+        let mut host = try_vec(image.len(), Complex::default(), "an adjoint")?;
+        self.adjoint(weighting, kspace, (&mut host).into())?;
         let b = self.undivided().b();
         let there = b.input((&host).into())?;
         b.copy(b.read(&there), image);
@@ -415,13 +369,54 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
         self.deliver(&self.collect(partial)?, kspace)
     }
     fn adjoint(&self, weighting: Weighting, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()> {
-        self.adjoint_with(kspace, image, |part, d, x| part.adjoint(weighting, d, x))
-    }
-    fn grid(&self, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()> {
-        match &self.whole {
+        if let (Weighting::Gridding, Some(whole)) = (weighting, &self.whole) {
             // Density weights belong to the whole image.
-            Some(whole) => whole.grid(kspace, image),
-            None => self.adjoint_with(kspace, image, |part, d, x| part.grid(d, x)),
+            return whole.adjoint(weighting, kspace, image);
+        }
+        interrupt::check("an adjoint transform")?;
+        let frame = self.samples * self.coils;
+        let frames = kspace.len() / frame;
+        match self.share {
+            Share::Coils if !self.combined => {
+                let jobs =
+                    self.jobs(kspace, (self.samples, frame), image, (self.voxels, self.voxels * self.coils), frames);
+                self.each(jobs, |part, jobs| {
+                    jobs.into_iter().try_for_each(|(d, x)| part.encoding.adjoint(weighting, d, x))
+                })?;
+                Ok(())
+            }
+            Share::Coils => {
+                let partial = self.each(vec![(); self.parts.len()], |part, ()| {
+                    let b = part.encoding.b();
+                    let mut x = b.zeros::<Complex<T>>(self.voxels * frames, "a part's images")?;
+                    for f in 0..frames {
+                        let own =
+                            f * frame + part.range.start * self.samples..f * frame + part.range.end * self.samples;
+                        let image = b.view_mut(&mut x).part(f * self.voxels..(f + 1) * self.voxels);
+                        part.encoding.adjoint(weighting, kspace.part(own), b.sink(image))?;
+                    }
+                    Ok(x)
+                })?;
+                self.deliver(&self.collect(partial)?, image)
+            }
+            Share::Voxels => {
+                let images = frames * self.images();
+                let each = kspace.len() / images;
+                let jobs = self.jobs(kspace, (0, each), image, (1, self.voxels), images);
+                self.each(jobs, |part, jobs| {
+                    jobs.into_iter().try_for_each(|(d, x)| match &part.ramps {
+                        None => part.encoding.adjoint(weighting, d, x),
+                        Some([ramp, _]) => {
+                            let b = part.encoding.b();
+                            let d = b.input(d)?;
+                            let mut moved = b.zeros::<Complex<T>>(each, "modulated samples")?;
+                            b.multiply(b.read(&d), b.view(ramp), b.view_mut(&mut moved));
+                            part.encoding.adjoint(weighting, b.source(b.view(&moved)), x)
+                        }
+                    })
+                })?;
+                Ok(())
+            }
         }
     }
     fn grid_kspace(&self, values: &[Complex<T>], grid: &mut [Complex<T>]) -> Result<()> {
@@ -477,7 +472,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
         let equations = Equations {
             engine: self,
             normal: Self::apply_normal,
-            weighted_adjoint: Self::weighted_adjoint,
+            adjoint_of_coils: Self::adjoint_of_coils,
             backend: self.undivided().b(),
             dims: &self.dims,
             listed: self.listed,
@@ -540,7 +535,7 @@ mod tests {
             let mut forward = vec![poison; data.len()];
             e.adjoint(Weighting::None, (&data).into(), (&mut out[0]).into()).unwrap();
             e.adjoint(Weighting::Given, (&data).into(), (&mut out[1]).into()).unwrap();
-            e.grid((&data).into(), (&mut out[2]).into()).unwrap();
+            e.adjoint(Weighting::Gridding, (&data).into(), (&mut out[2]).into()).unwrap();
             if !listed {
                 e.prepare_normal().unwrap();
             }

@@ -2,7 +2,7 @@
 
 use super::coil_maps;
 use super::encoding::{mean_energy, Encoding};
-use super::interface::{Engine, PlanInfo, Weighting};
+use super::interface::{Engine, PlanInfo};
 use crate::backend::{Backend, Complexes, ComplexesMut, Deliveries, Sink, Source, Span};
 use crate::base::atomic_file::AtomicFiles;
 use crate::base::error::{bail, try_collect, try_vec, Result};
@@ -12,7 +12,7 @@ use crate::base::real::Real;
 use crate::base::sizes::three_axes;
 use crate::nufft::toeplitz::{octants, Toeplitz};
 use crate::reconstruction::cg::{CgOptions, CgReport, Equations, Progress};
-use crate::reconstruction::density::{self, Density};
+use crate::reconstruction::density::{self, Density, Weighting};
 use num_complex::Complex;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -88,13 +88,21 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
         deliveries.finish()
     }
 
-    fn adjoint(&self, weighting: Weighting, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()> {
-        self.adjoint_with(self.factor(weighting), kspace, image)
-    }
-
-    fn grid(&self, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()> {
-        let weights = self.gridding_weights()?;
-        self.adjoint_with(Some(self.b().view(&*weights)), kspace, image)
+    fn adjoint(
+        &self,
+        weighting: Weighting,
+        kspace: Source<'_, Complex<T>>,
+        mut image: Sink<'_, Complex<T>>,
+    ) -> Result<()> {
+        let b = self.b();
+        let mut deliveries = Deliveries::new(b);
+        for (arrays, voxels) in self.groups(kspace.len() / self.samples) {
+            let mut out = b.output(image.split_off(voxels.len()))?;
+            let values = kspace.part(arrays.start * self.samples..arrays.end * self.samples);
+            self.adjoint_of_coils(weighting, values, b.write(&mut out))?;
+            deliveries.push(out)?;
+        }
+        deliveries.finish()
     }
 
     fn grid_kspace(&self, values: &[Complex<T>], out: &mut [Complex<T>]) -> Result<()> {
@@ -215,7 +223,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
         let equations = Equations {
             engine: self,
             normal: Self::apply_normal,
-            weighted_adjoint: Self::weighted_adjoint,
+            adjoint_of_coils: Self::adjoint_of_coils,
             backend: self.b(),
             dims: &self.dims,
             listed: self.listed,

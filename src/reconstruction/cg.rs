@@ -7,6 +7,7 @@ use crate::base::error::{bail, try_reserve, Result};
 use crate::base::interrupt;
 use crate::base::options::LambdaUnit;
 use crate::base::real::Real;
+use crate::reconstruction::density::Weighting;
 use crate::reconstruction::prior::{Prior, PriorOperator};
 use num_complex::Complex;
 use std::ops::ControlFlow;
@@ -122,8 +123,8 @@ pub(crate) struct Equations<'s, T: Real, B: Backend<T>, E> {
     pub engine: &'s E,
     /// y = E^H W E x for one image.
     pub normal: fn(&E, Complexes<'_, B, T>, ComplexesMut<'_, B, T>) -> Result<()>,
-    /// The images E^H W d of one frame.
-    pub weighted_adjoint: fn(&E, Source<'_, Complex<T>>, ComplexesMut<'_, B, T>) -> Result<()>,
+    /// The adjoint of one frame.
+    pub adjoint_of_coils: fn(&E, Weighting, Source<'_, Complex<T>>, ComplexesMut<'_, B, T>) -> Result<()>,
     /// The backend of the vectors.
     pub backend: &'s B,
     /// The size of an image; of no meaning for a list of voxels.
@@ -319,7 +320,7 @@ impl<T: Real, B: Backend<T>, E> Equations<'_, T, B, E> {
         for frame in 0..frames {
             let started = Instant::now();
             let data = kspace.part(frame * kspace_len..(frame + 1) * kspace_len);
-            (self.weighted_adjoint)(self.engine, data, b.view_mut(&mut rhs))?;
+            (self.adjoint_of_coils)(self.engine, Weighting::Given, data, b.view_mut(&mut rhs))?;
             report.adjoint_seconds += started.elapsed().as_secs_f64();
             let started = Instant::now();
             for i in 0..images {

@@ -45,6 +45,17 @@ pub enum Density {
     },
 }
 
+/// The density weights that multiply the samples of an adjoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Weighting {
+    /// None.
+    None,
+    /// Those given with the geometry, 1 without.
+    Given,
+    /// Those given or, without, those of Pipe and Menon, scaled so that an object keeps its scale.
+    Gridding,
+}
+
 impl Default for Density {
     fn default() -> Self {
         Density::PipeMenon { iterations: defaults::DENSITY_ITERATIONS, tolerance: defaults::DENSITY_TOLERANCE }

@@ -1,6 +1,7 @@
 //! The CPU backend: arrays are vectors, views are slices, work is shared among the plan's threads.
 
 pub mod cost;
+mod device;
 pub mod direct;
 pub mod fft;
 pub mod gridding;
@@ -12,40 +13,16 @@ mod vector;
 use super::{Backend, Csr, Element, Sink, Source};
 use crate::base::error::{bail, Result};
 use crate::base::geometry::first_beyond;
-use crate::base::options::Simd;
 use crate::base::real::narrow;
+pub use device::Cpu;
 use direct::DirectSum;
 use fft::convolver::Convolver;
 use fft::GridFft;
 use gridding::Gridder;
 use memory::Aligned;
 use num_complex::Complex;
-use simd::{Level, SimdReal};
-use thread_pool::Threads;
+use simd::SimdReal;
 use vector::each_chunk;
-
-/// The CPU, with a plan's own threads.
-pub struct Cpu {
-    threads: Threads,
-    level: Level,
-}
-
-impl Cpu {
-    /// Computes with `threads` threads, the calling one included; 0 means as many as the machine runs at once.
-    ///
-    /// # Errors
-    /// `Unsupported` for a vector unit that this processor lacks, `UnknownValue` for an environment variable
-    /// `RECON_SIMD` that names none; `InvalidArgument` for more threads than can be started.
-    pub fn new(threads: usize, simd: Simd) -> Result<Self> {
-        let level = Level::choose(simd)?;
-        Ok(Cpu { threads: Threads::new(threads)?, level })
-    }
-
-    /// The vector unit in use.
-    pub fn level(&self) -> Level {
-        self.level
-    }
-}
 
 fn on_device<A>() -> Result<A> {
     bail!(

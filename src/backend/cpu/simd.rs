@@ -279,7 +279,7 @@ unsafe fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
 /// The vectors of x86-64. Their functions are sound only where the processor has the unit, which [`Arith`] sees to.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::Vector;
+    use crate::backend::cpu::simd::Vector;
     use num_complex::Complex;
     use std::arch::x86_64::*;
 
@@ -567,7 +567,7 @@ mod x86 {
 // Each target uses one of the two kinds, the tests both.
 #[allow(dead_code)]
 mod portable {
-    use super::Vector;
+    use crate::backend::cpu::simd::Vector;
     use crate::base::real::Real;
     use num_complex::Complex;
     use std::array::from_fn;

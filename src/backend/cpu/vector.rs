@@ -2,9 +2,9 @@
 //!
 //! Sums go over fixed chunks, in double precision, and chunks are added in order: the bits do not depend on threads.
 
+use super::device::Cpu;
 use super::simd::{Arith, Kernel, Level};
 use super::thread_pool::{Shared, Threads};
-use super::Cpu;
 use crate::backend::cpu::simd::SimdReal;
 use num_complex::Complex;
 

@@ -1,6 +1,6 @@
 //! `.cfl` files of BART: complex numbers in single precision, with their sizes in a `.hdr` file. No crate reads them.
 
-use super::{wrap_coordinate, write_complex, Bytes};
+use super::bytes::{wrap_coordinate, write_complex, Bytes};
 use num_complex::Complex;
 use recon::atomic_file::AtomicFiles;
 use recon::error::{bail, checked_product, Error, ErrorKind, Result};

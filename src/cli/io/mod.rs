@@ -4,134 +4,24 @@
 //! voxel in [-0.5, 0.5). Writers write to [`AtomicFiles`], so that an error, a panic or a killed process never leaves
 //! part of a file under its name.
 
+mod bytes;
 pub mod cfl;
+mod image;
 pub mod ismrmrd;
 pub mod nifti;
 pub mod npy;
 pub mod png;
 
 pub use cfl::{kspace_from_bart, read_cfl, trajectory_from_bart, write_cfl};
-pub use ismrmrd::{write_dataset, Dataset, Scan, ScanIndex};
+pub use image::{Image, Placement, ScanIndex};
+pub use ismrmrd::{write_dataset, Dataset, Scan};
 pub use npy::read_npy;
 pub use png::{write_png, PngOptions};
 
 use num_complex::Complex;
 use recon::atomic_file::AtomicFiles;
-use recon::error::{bail, checked_product, Error, ErrorKind, Result};
-use recon::geometry::in_range;
-use std::fs::File;
-use std::io::{Read, Write};
+use recon::error::{bail, Result};
 use std::path::Path;
-
-/// The position of an image in the patient and the time of its acquisition, as in ISMRMRD. All zero when not known.
-///
-/// Directions and positions are in the patient's coordinates (x to the left, y to the back, z to the head; LPS), in
-/// millimetres. `position` is the position of the voxel with index floor(n/2) on every axis, the origin of this
-/// library's images.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Placement {
-    /// The centre of the image, in mm.
-    pub position: [f32; 3],
-    /// The direction of rising x index, a unit vector.
-    pub read_dir: [f32; 3],
-    /// The direction of rising y index, a unit vector.
-    pub phase_dir: [f32; 3],
-    /// The direction of rising z index, a unit vector.
-    pub slice_dir: [f32; 3],
-    /// The position of the patient's table, in mm.
-    pub table_position: [f32; 3],
-    /// The identity of the measurement.
-    pub measurement_uid: u32,
-    /// The clock at the first acquisition, in the scanner's units.
-    pub acquisition_time_stamp: u32,
-    /// The clocks of the physiological signals at the first acquisition, in the scanner's units.
-    pub physiology_time_stamp: [u32; 3],
-}
-
-impl Placement {
-    /// Whether the three directions are known: finite, of unit length and perpendicular, to 1 %.
-    pub fn is_known(&self) -> bool {
-        let d = [self.read_dir, self.phase_dir, self.slice_dir];
-        let dot = |a: [f32; 3], b: [f32; 3]| a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-        self.position.iter().all(|p| p.is_finite())
-            && (0..3).all(|i| (0..=i).all(|j| (dot(d[i], d[j]) - if i == j { 1.0 } else { 0.0 }).abs() < 0.01))
-    }
-
-    /// The directions of rising x, y and z; where they are not known, to the left, to the front and to the head, as for
-    /// the Shepp-Logan phantom. Pictures and NIfTI files both use this.
-    pub fn directions(&self) -> [[f32; 3]; 3] {
-        match self.is_known() {
-            true => [self.read_dir, self.phase_dir, self.slice_dir],
-            false => [[1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, 1.0]],
-        }
-    }
-}
-
-/// An image, or one image a channel on the same grid.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Image {
-    /// The voxels along x, y and z; z is 1 for a 2D image.
-    pub dims: [usize; 3],
-    /// The number of images on this grid: coils or frames.
-    pub channels: usize,
-    /// `[x, y, z, channels]`, x fastest.
-    pub data: Vec<Complex<f32>>,
-    /// The field of view along x, y and z in mm: the voxel size times `dims`. Zero when not known.
-    pub fov_mm: [f32; 3],
-    /// The position of the image.
-    pub placement: Placement,
-    /// The place of the image in a measurement.
-    pub index: ScanIndex,
-}
-
-impl Image {
-    /// An image of unknown size and placement.
-    ///
-    /// # Errors
-    /// `InvalidSize` when a size is zero, `SizeMismatch` when the length of `data` is not the product of the sizes.
-    pub fn new(dims: [usize; 3], channels: usize, data: Vec<Complex<f32>>) -> Result<Image> {
-        let (placement, index) = Default::default();
-        let image = Image { dims, channels, data, fov_mm: [0.0; 3], placement, index };
-        image.check()?;
-        Ok(image)
-    }
-
-    /// The voxels of one channel, `[x, y, z]`.
-    pub fn channel(&self, channel: usize) -> &[Complex<f32>] {
-        let voxels = self.dims.iter().product();
-        &self.data[channel * voxels..][..voxels]
-    }
-
-    /// The size of a voxel in mm along x, y and z; 1 where the field of view is not known.
-    pub fn voxel_mm(&self) -> [f32; 3] {
-        std::array::from_fn(|i| {
-            let size = self.fov_mm[i] / self.dims[i] as f32;
-            if size.is_finite() && size > 0.0 {
-                size
-            } else {
-                1.0
-            }
-        })
-    }
-
-    fn check(&self) -> Result<()> {
-        let [x, y, z] = self.dims;
-        let count = checked_product(&[x, y, z, self.channels], "the image")?;
-        if count == 0 {
-            bail!(InvalidSize, "an image of {:?} voxels in {} channels is empty", self.dims, self.channels);
-        }
-        if count != self.data.len() {
-            let n = self.data.len();
-            bail!(
-                SizeMismatch,
-                "an image of {:?} voxels in {} channels needs {count} numbers, not {n}",
-                self.dims,
-                self.channels
-            );
-        }
-        Ok(())
-    }
-}
 
 /// The kinds of files, by their endings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -264,79 +154,6 @@ pub fn the_only_image(path: &Path, mut images: Vec<Image>) -> Result<Image> {
         (1, Some(image)) => Ok(image),
         (n, _) => bail!(InvalidArgument, "{}: holds {n} images where one is wanted", path.display()),
     }
-}
-
-/// The coordinate in [-0.5, 0.5) of the same point of k-space, if there is one up to rounding: 0.5 is the same as -0.5
-/// for voxels at integer positions.
-fn wrap_coordinate(k: f32) -> Option<f32> {
-    match k {
-        k if (-0.5..0.5).contains(&k) => Some(k),
-        k if in_range(k as f64) => Some(-0.5),
-        _ => None,
-    }
-}
-
-/// The bytes of a file, at most `limit` of them; more are an error.
-fn read_up_to(path: &Path, limit: usize) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    match File::open(path).and_then(|f| f.take((limit as u64).saturating_add(1)).read_to_end(&mut bytes)) {
-        Ok(n) if n > limit => bail!(BadFile, "the file is longer than {limit} bytes"),
-        Ok(_) => Ok(bytes),
-        Err(e) => Err(Error::new(ErrorKind::IO, e.to_string())),
-    }
-}
-
-/// Numbers in a file of known byte order.
-struct Bytes<'a> {
-    big: bool,
-    bytes: &'a [u8],
-}
-
-macro_rules! number {
-    ($name:ident, $t:ty) => {
-        fn $name(&self, at: usize) -> $t {
-            let mut b = [0; std::mem::size_of::<$t>()];
-            b.copy_from_slice(&self.bytes[at..at + std::mem::size_of::<$t>()]);
-            if self.big {
-                <$t>::from_be_bytes(b)
-            } else {
-                <$t>::from_le_bytes(b)
-            }
-        }
-    };
-}
-
-impl Bytes<'_> {
-    number!(i8, i8);
-    number!(u8, u8);
-    number!(i16, i16);
-    number!(u16, u16);
-    number!(i32, i32);
-    number!(u32, u32);
-    number!(i64, i64);
-    number!(u64, u64);
-    number!(f32, f32);
-    number!(f64, f64);
-}
-
-/// Writes numbers in little-endian order, a block at a time.
-fn write_blocks<T>(out: &mut impl Write, data: &[T], each: impl Fn(&T, &mut Vec<u8>)) -> std::io::Result<()> {
-    let mut block = Vec::with_capacity(1 << 16);
-    for part in data.chunks(1 << 13) {
-        block.clear();
-        for value in part {
-            each(value, &mut block);
-        }
-        out.write_all(&block)?;
-    }
-    Ok(())
-}
-
-fn write_complex(out: &mut impl Write, data: &[Complex<f32>]) -> std::io::Result<()> {
-    write_blocks(out, data, |z, block| {
-        block.extend(z.re.to_le_bytes());
-        block.extend(z.im.to_le_bytes());
-    })
 }
 
 #[cfg(test)]

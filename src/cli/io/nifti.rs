@@ -1,7 +1,8 @@
 //! NIfTI-1 files, `.nii` and `.nii.gz`. Our own reader, without the dependencies of the crate nifti: sizes in a damaged
 //! file are checked before memory is allocated for them.
 
-use super::{read_up_to, write_blocks, Bytes, Image};
+use super::bytes::{read_up_to, write_blocks, Bytes};
+use super::image::Image;
 use flate2::{read::MultiGzDecoder, write::GzEncoder, Compression};
 use num_complex::Complex;
 use recon::atomic_file::AtomicFiles;
@@ -20,7 +21,7 @@ const OFFSET: usize = 352;
 /// Voxel sizes are in mm. The position and directions of the first image become the affine transform of the file (the
 /// patient's coordinates of ISMRMRD have x to the left and y to the back, NIfTI's to the right and to the front). Where
 /// these are not known, x is taken to run to the left, y to the front, z to the head
-/// ([`Placement::directions`](super::Placement::directions)), about the middle of the image, and the file has sform 2
+/// ([`Placement::directions`](super::image::Placement::directions)), about the middle of the image, and the file has sform 2
 /// (aligned) rather than 1 (scanner).
 ///
 /// # Errors

@@ -1,7 +1,7 @@
 //! Reads `.npy` files of NumPy. The crate ndarray-npy is not used: sizes in a damaged file are checked here before
 //! memory is allocated for them.
 
-use super::{read_up_to, Bytes};
+use super::bytes::{read_up_to, Bytes};
 use num_complex::Complex;
 use recon::error::{bail, checked_product, Result};
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Grey pictures of magnitude images, the head upright.
 
-use super::{Image, Placement};
+use super::image::{Image, Placement};
 use recon::atomic_file::AtomicFiles;
 use recon::error::{bail, checked_product, Error, ErrorKind, Result};
 use std::fs::File;

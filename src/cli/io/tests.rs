@@ -1,7 +1,10 @@
 //! Helpers for the tests of all formats, and tests of the choice between formats.
 
 use super::*;
+use num_complex::Complex;
 use recon::atomic_file::whole;
+use recon::error::ErrorKind;
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -51,37 +51,32 @@ impl<T: SimdReal> Kernel for Interpolate<'_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn run<A: Arith>(mut self) {
-        with_vectors!(self.gridder.layout.window_vectors, A, self.all, [1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16])
-    }
-}
-
-impl<T: SimdReal> Interpolate<'_, T> {
-    #[inline(always)]
-    fn all<A: Arith, const N: usize>(&mut self) {
+    fn run<A: Arith>(self) {
         let g = self.gridder;
         let (samples, buffer) = (g.order.len(), g.buffer_len());
         let taps = self.work.taps.as_mut_ptr();
         let cells: *const T = self.work.cells.as_ptr().cast();
         assert!(self.work.cells.len() >= self.arrays * buffer);
-        for first in self.tile.points.clone().step_by(CHUNK) {
-            let last = (first + CHUNK).min(self.tile.points.end);
-            let (points, order) = (&g.points[first..last], &g.order[first..last]);
-            // SAFETY: there is room for CHUNK records.
-            unsafe { g.write_taps::<A>(points, false, taps) };
-            for array in 0..self.arrays {
-                for (i, (point, &m)) in points.iter().zip(order).enumerate() {
-                    // SAFETY: the record has been written, sorting.rs placed the point inside the buffer, and every
-                    // sample is one point of one tile.
-                    unsafe {
-                        let taps = taps.add(i * g.layout.record);
-                        let cells = cells.add(2 * (array * buffer + (point.at + point.shift) as usize));
-                        let sum = window_sum::<T, A, N>(g, taps, cells);
-                        self.values.set(array * samples + m as usize, sum);
+        with_vectors!(g.layout.window_vectors, A, [1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16], N => {
+            for first in self.tile.points.clone().step_by(CHUNK) {
+                let last = (first + CHUNK).min(self.tile.points.end);
+                let (points, order) = (&g.points[first..last], &g.order[first..last]);
+                // SAFETY: there is room for CHUNK records.
+                unsafe { g.write_taps::<A>(points, false, taps) };
+                for array in 0..self.arrays {
+                    for (i, (point, &m)) in points.iter().zip(order).enumerate() {
+                        // SAFETY: the record has been written, sorting.rs placed the point inside the buffer, and every
+                        // sample is one point of one tile.
+                        unsafe {
+                            let taps = taps.add(i * g.layout.record);
+                            let cells = cells.add(2 * (array * buffer + (point.at + point.shift) as usize));
+                            let sum = window_sum::<T, A, N>(g, taps, cells);
+                            self.values.set(array * samples + m as usize, sum);
+                        }
                     }
                 }
             }
-        }
+        })
     }
 }
 

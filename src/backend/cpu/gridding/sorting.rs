@@ -82,6 +82,12 @@ impl<T: SimdReal> Windows<'_, T> {
         let cell = if first < 0 { first + self.size[axis] as i64 } else { first };
         (cell as usize, T::of(t))
     }
+
+    /// All axes of a sample, written out: the compiler would call a closure for each.
+    #[inline(always)]
+    fn locate_all(&self, m: usize) -> [(usize, T); 3] {
+        [self.locate(0, m), self.locate(1, m), self.locate(2, m)]
+    }
 }
 
 /// The tiles of a grid, numbered colour by colour.
@@ -145,8 +151,9 @@ fn sort_by_tile<T: SimdReal>(
         // Copies, which what is written cannot change.
         let (windows, tiles) = (*windows, tiling.tiles);
         for (key, m) in keys.iter_mut().zip(range) {
-            let tile = [0, 1, 2].map(|a| tiles[a].tile_of(windows.locate(a, m).0));
-            *key = numbers.number[(tile[2] * ny + tile[1]) * nx + tile[0]];
+            let [x, y, z] = windows.locate_all(m);
+            let (x, y, z) = (tiles[0].tile_of(x.0), tiles[1].tile_of(y.0), tiles[2].tile_of(z.0));
+            *key = numbers.number[(z * ny + y) * nx + x];
         }
     });
     let tiles = numbers.number.len();
@@ -241,23 +248,23 @@ fn sort_tile<T: SimdReal>(
 ) {
     // Copies, which what is written cannot change.
     let (windows, origin, cells, [row, rows, _]) = (*windows, tile.origin, tiling.layout.cells, tiling.extent);
-    let locate = |m: u32| [0, 1, 2].map(|a| windows.locate(a, m as usize));
-    let position = |located: [(usize, T); 3]| {
-        let cell = [0, 1, 2].map(|a| located[a].0 - origin[a]);
-        let shift = cell[0] % cells;
-        ((cell[2] * rows + cell[1]) * row + cell[0] - shift, shift)
+    let position = |[x, y, z]: [(usize, T); 3]| {
+        let (x, y, z) = (x.0 - origin[0], y.0 - origin[1], z.0 - origin[2]);
+        let shift = x % cells;
+        ((z * rows + y) * row + x - shift, shift)
     };
     for (key, &m) in keys.iter_mut().zip(order.iter()) {
-        let (at, _) = position(locate(m));
+        let (at, _) = position(windows.locate_all(m as usize));
         *key = (at as u64) << 32 | m as u64;
     }
     // The sample's own number is in the key, so that no two are equal.
     keys.sort_unstable();
     for ((point, order), &key) in points.iter_mut().zip(order).zip(keys.iter()) {
         *order = key as u32;
-        let located = locate(*order);
+        let located = windows.locate_all(*order as usize);
         let (at, shift) = position(located);
-        *point = Point { t: located.map(|(_, t)| t), at: at as u32, shift: shift as u32 };
+        let [x, y, z] = located;
+        *point = Point { t: [x.1, y.1, z.1], at: at as u32, shift: shift as u32 };
     }
 }
 

@@ -73,15 +73,9 @@ struct Spread<'a, T> {
 impl<T: SimdReal> Kernel for Spread<'_, T> {
     type Output = ();
 
+    /// A tile's points: runs of many in blocks, the others one after the other.
     #[inline(always)]
     fn run<A: Arith>(mut self) {
-        with_vectors!(self.gridder.layout.row_vectors, A, self.all, [2 3 4 5 6 7 8 9 10 11 12 13 14 15 16])
-    }
-}
-
-impl<T: SimdReal> Spread<'_, T> {
-    #[inline(always)]
-    fn all<A: Arith, const N: usize>(&mut self) {
         let g = self.gridder;
         let (buffer, block) = (g.buffer_len(), g.block_len());
         assert!(self.work.cells.len() >= self.arrays * buffer);
@@ -90,33 +84,37 @@ impl<T: SimdReal> Spread<'_, T> {
         let mut runs = g.runs[self.tile.runs.clone()].iter();
         let mut next_run = || runs.next().cloned().unwrap_or(end..end);
         let mut run = next_run();
-        while from < end {
-            let many = from >= run.start;
-            let to = if many { (from + RUN_BLOCK).min(run.end) } else { run.start };
-            if many {
-                self.work.blocks[..self.arrays * block].fill(Complex::default());
-            }
-            self.sum::<A, N>(from..to, many);
-            if many {
-                assert!(self.work.lost.len() >= self.arrays * buffer);
-                let at = g.points[from].at as usize;
-                for array in 0..self.arrays {
-                    // SAFETY: each array has a block and a buffer, and sorting.rs placed the points inside the buffer.
-                    unsafe {
-                        let sums = self.work.blocks.as_ptr().add(array * block);
-                        let cells = self.work.cells.as_mut_ptr().add(array * buffer + at);
-                        let lost = self.work.lost.as_mut_ptr().add(array * buffer + at);
-                        add_block::<T, A, N>(g, sums.cast(), cells.cast(), lost.cast());
+        with_vectors!(g.layout.row_vectors, A, [2 3 4 5 6 7 8 9 10 11 12 13 14 15 16], N => {
+            while from < end {
+                let many = from >= run.start;
+                let to = if many { (from + RUN_BLOCK).min(run.end) } else { run.start };
+                if many {
+                    self.work.blocks[..self.arrays * block].fill(Complex::default());
+                }
+                self.sum::<A, N>(from..to, many);
+                if many {
+                    assert!(self.work.lost.len() >= self.arrays * buffer);
+                    let at = g.points[from].at as usize;
+                    for array in 0..self.arrays {
+                        // SAFETY: each array has a block and a buffer, and sorting.rs placed the points inside the buffer.
+                        unsafe {
+                            let sums = self.work.blocks.as_ptr().add(array * block);
+                            let cells = self.work.cells.as_mut_ptr().add(array * buffer + at);
+                            let lost = self.work.lost.as_mut_ptr().add(array * buffer + at);
+                            add_block::<T, A, N>(g, sums.cast(), cells.cast(), lost.cast());
+                        }
                     }
                 }
+                from = to;
+                if from == run.end {
+                    run = next_run();
+                }
             }
-            from = to;
-            if from == run.end {
-                run = next_run();
-            }
-        }
+        })
     }
+}
 
+impl<T: SimdReal> Spread<'_, T> {
     /// Adds points to the tile's buffers; where they are a block, to the block's sums.
     #[inline(always)]
     fn sum<A: Arith, const N: usize>(&mut self, range: Range<usize>, block: bool) {

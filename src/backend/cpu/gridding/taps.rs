@@ -10,13 +10,14 @@ use crate::backend::cpu::simd::{Arith, SimdReal, Vector};
 /// [`super::gridder::CHUNK`].
 const INTERLEAVED: usize = 8;
 
-/// Calls `$run::<A, N>`, N being the number of vectors.
+/// Compiles `$work` for each number of vectors, which is the constant `$N` there, and does it for `$count`.
 macro_rules! with_vectors {
-    ($count:expr, $A:ident, $self:ident.$run:ident, [$($n:literal)*]) => {
+    ($count:expr, $A:ident, [$($n:literal)*], $N:ident => $work:block) => {
         match $count {
             // More vectors than the widest window covers never occur, and are not compiled.
             $($n if $n * T::V::<$A>::LANES < 2 * (crate::backend::MAX_WIDTH + T::V::<$A>::LANES) => {
-                $self.$run::<$A, $n>()
+                const $N: usize = $n;
+                $work
             })*
             n => unreachable!("a window does not cover {n} vectors"),
         }

@@ -4,7 +4,7 @@ use super::super::compile::Kernels;
 use super::super::gpu::{launch, Gpu};
 use super::super::memory::DeviceArray;
 use super::super::runtime::{Function, Properties};
-use super::{blocks, parts, In, Out, Places, Work, THREADS};
+use super::work::{blocks, parts, In, Out, Places, Work, THREADS};
 use crate::backend::{DevicePointer, Span};
 use crate::base::error::{bail, checked_product, Result};
 use crate::base::real::Real;

@@ -4,7 +4,7 @@ use super::super::compile::Kernels;
 use super::super::gpu::{launch, Gpu};
 use super::super::memory::DeviceArray;
 use super::super::runtime::{Function, Properties};
-use super::{blocks, In, Out, Places, Work, PARTS_BYTES};
+use super::work::{self, blocks, In, Out, Places, Work, PARTS_BYTES};
 use crate::backend::{DevicePointer, Span};
 use crate::base::error::{bail, try_collect, Result};
 use crate::base::real::Real;
@@ -151,7 +151,7 @@ impl<T: Real> List<T> {
         let (values, sums) = (values.pointer(), sums.pointer());
         let written = if sum.parts > 1 { partial } else { sums };
         let grid = [to.count.div_ceil(BLOCK) as u32, sum.parts as u32, 1];
-        let block = [super::THREADS as u32, 1, 1];
+        let block = [work::THREADS as u32, 1, 1];
         // SAFETY: the kernels' parameters are these; lists, values and sums have as many elements as they say, orders
         // are permutations, and `places` made room for the rest.
         unsafe {

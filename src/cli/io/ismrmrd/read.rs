@@ -1,9 +1,10 @@
 //! Reads ISMRMRD raw data.
 
-use super::super::wrap_coordinate;
-use super::{check_stored, checked_type, flag, hdf5_error, open, AcquisitionHead};
-use super::{Dataset, Encoding, Header, Scan, ScanIndex, TrajectoryKind};
-use crate::io::Placement;
+use super::header::{Encoding, Header, TrajectoryKind};
+use super::scan::{Dataset, Scan};
+use super::storage::{check_stored, checked_type, flag, hdf5_error, open, Acquisition, AcquisitionHead};
+use crate::io::bytes::wrap_coordinate;
+use crate::io::image::{Placement, ScanIndex};
 use hdf5::types::{FixedAscii, FixedUnicode, TypeDescriptor, VarLenArray, VarLenAscii, VarLenUnicode};
 use num_complex::Complex;
 use recon::error::{bail, checked_product, try_vec, ErrorKind, Result};
@@ -79,7 +80,7 @@ fn read(path: &Path, group: &str) -> Result<Dataset> {
     if set.size() == 0 {
         bail!(BadFile, "{group}/data has no acquisitions");
     }
-    checked_type::<super::Acquisition>(&set, "data")?;
+    checked_type::<Acquisition>(&set, "data")?;
     check_stored(&set, "data")?;
 
     let (heads, left_out) = read_heads(&set)?;

@@ -1,7 +1,13 @@
 use super::super::tests::{ramp, test_data, write_dataset, write_series as write_images, TempDir};
+use super::header::*;
+use super::storage::*;
 use super::*;
+use crate::io::{Image, Placement, ScanIndex};
+use hdf5::types::{TypeDescriptor, VarLenArray};
+use num_complex::Complex;
 use recon::atomic_file::whole;
-use std::path::PathBuf;
+use recon::error::{ErrorKind, Result};
+use std::path::{Path, PathBuf};
 
 /// A header of one encoding.
 fn header(matrix: [usize; 3], trajectory: TrajectoryKind) -> Header {

@@ -1,7 +1,8 @@
 //! Writes ISMRMRD raw data.
 
-use super::super::wrap_coordinate;
-use super::{create, flag, hdf5_error, Acquisition, AcquisitionHead, Counters, Dataset, Scan};
+use super::scan::{Dataset, Scan};
+use super::storage::{create, flag, hdf5_error, Acquisition, AcquisitionHead, Counters};
+use crate::io::bytes::wrap_coordinate;
 use hdf5::types::{VarLenArray, VarLenAscii};
 use recon::atomic_file::AtomicFiles;
 use recon::error::{bail, ErrorKind, Result};

@@ -1,0 +1,115 @@
+//! Raw data in memory: a dataset, and its scans of one image each.
+
+use super::header::Header;
+use crate::io::image::{Image, Placement, ScanIndex};
+use num_complex::Complex;
+use recon::error::{bail, checked_product, Result};
+
+/// A raw dataset.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dataset {
+    /// The XML header.
+    pub header: Header,
+    /// The data of one image each, in ascending order of their index.
+    pub scans: Vec<Scan>,
+    /// The kinds of acquisitions that belong to no image, with their numbers.
+    pub left_out: Vec<(String, usize)>,
+}
+
+/// The raw data of one image.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scan {
+    /// The place of the image in the measurement.
+    pub index: ScanIndex,
+    /// The encoded matrix: coordinates are in cycles per voxel of this matrix.
+    pub encoded_matrix: [usize; 3],
+    /// The reconstructed matrix.
+    pub recon_matrix: [usize; 3],
+    /// The field of view of the encoded matrix in mm.
+    pub encoded_fov_mm: [f32; 3],
+    /// The field of view of the reconstructed matrix in mm.
+    pub recon_fov_mm: [f32; 3],
+    /// 2 when the encoded matrix has one voxel along z, otherwise 3.
+    pub ndim: usize,
+    /// Per axis, the coordinates of all samples in cycles per voxel, [-0.5, 0.5).
+    pub coordinates: Vec<Vec<f32>>,
+    /// The density weights of all samples, where the file has them.
+    pub weights: Option<Vec<f32>>,
+    /// The samples of each acquisition; they may differ.
+    pub samples_per_shot: Vec<usize>,
+    /// The receive channels.
+    pub coils: usize,
+    /// The measured data, `[samples, coils]`.
+    pub data: Vec<Complex<f32>>,
+    /// The time of every sample in seconds since the first sample of its acquisition (before any was discarded). Zero
+    /// where the file has no sample time.
+    pub times: Vec<f32>,
+    /// The position of the image, and the time of its first acquisition.
+    pub placement: Placement,
+}
+
+impl Scan {
+    /// The samples of all acquisitions.
+    pub fn samples(&self) -> usize {
+        self.samples_per_shot.iter().sum()
+    }
+
+    /// The data of the acquisitions 0, n, 2n, ... only; `n` = 0 counts as 1.
+    pub fn every_nth_shot(&self, n: usize) -> Scan {
+        let samples = self.samples();
+        let mut ranges = Vec::new();
+        let mut start = 0;
+        for (shot, &count) in self.samples_per_shot.iter().enumerate() {
+            if shot % n.max(1) == 0 {
+                ranges.push(start..start + count);
+            }
+            start += count;
+        }
+        let pick = |v: &[f32]| -> Vec<f32> { ranges.iter().flat_map(|r| v[r.clone()].iter().copied()).collect() };
+        let coil = |c: usize| ranges.iter().flat_map(move |r| self.data[c * samples..][r.clone()].iter().copied());
+        Scan {
+            coordinates: self.coordinates.iter().map(|v| pick(v)).collect(),
+            weights: self.weights.as_deref().map(pick),
+            samples_per_shot: ranges.iter().map(|r| r.len()).collect(),
+            data: (0..self.coils).flat_map(coil).collect(),
+            times: pick(&self.times),
+            ..*self
+        }
+    }
+
+    /// An image of this scan: with its index and placement, and with the field of view of the encoded or the
+    /// reconstructed matrix, whichever has these sizes (otherwise with voxels of the encoded matrix).
+    ///
+    /// # Errors
+    /// The same as of [`Image::new`].
+    pub fn image(&self, dims: [usize; 3], channels: usize, data: Vec<Complex<f32>>) -> Result<Image> {
+        let mut image = Image::new(dims, channels, data)?;
+        image.fov_mm = match dims {
+            d if d == self.encoded_matrix => self.encoded_fov_mm,
+            d if d == self.recon_matrix => self.recon_fov_mm,
+            d => std::array::from_fn(|i| self.encoded_fov_mm[i] / self.encoded_matrix[i] as f32 * d[i] as f32),
+        };
+        (image.placement, image.index) = (self.placement, self.index);
+        Ok(image)
+    }
+
+    /// Checks that all counts agree.
+    pub fn check(&self) -> Result<()> {
+        let samples = self.samples();
+        let wrong = self.coordinates.len() != self.ndim
+            || self.coordinates.iter().chain(&self.weights).any(|v| v.len() != samples)
+            || self.times.len() != samples;
+        if wrong || !(2..=3).contains(&self.ndim) {
+            let ndim = self.ndim;
+            bail!(SizeMismatch, "{samples} samples need as many times, weights, and coordinates along {ndim} axes");
+        }
+        if samples == 0 || self.coils == 0 || self.samples_per_shot.contains(&0) {
+            bail!(InvalidSize, "a scan without samples, without coils, or with an empty shot");
+        }
+        if checked_product(&[samples, self.coils], "the data")? != self.data.len() {
+            let n = self.data.len();
+            bail!(SizeMismatch, "{samples} samples of {} coils cannot be {n} numbers", self.coils);
+        }
+        Ok(())
+    }
+}
