@@ -87,9 +87,13 @@ impl Gpu {
         Ok(array)
     }
 
-    /// A copy of the caller's array, beside the work that is under way; it must stay until the call ends, which waits.
-    pub fn copy_in<E: Element>(&self, host: &[E], what: &str) -> Result<DeviceArray<E>> {
-        self.memory.copy_in(host, what)
+    /// A copy of a host's array, beside the work that is under way.
+    ///
+    /// # Safety
+    /// The array stays as it is until this GPU has been waited for.
+    pub unsafe fn copy_in<E: Element>(&self, host: &[E], what: &str) -> Result<DeviceArray<E>> {
+        // SAFETY: the caller's promise.
+        unsafe { self.memory.copy_in(host, what) }
     }
 
     /// What is queued by now, for [`Gpu::copy_out`].

@@ -372,8 +372,9 @@ impl<T: Real> Gridder<T> {
         let functions = Functions::new(gpu, &spreading, &gathering, padded_degree(taps.len() - 1))?;
         let sort = Sort::new(gpu)?;
 
-        let uploaded: Vec<DeviceArray<T>> =
-            k.iter().map(|k| gpu.copy_in(k, "the trajectory")).collect::<Result<_>>()?;
+        // SAFETY: `Counts::read` waits, and `new` where this fails.
+        let upload = |k: &&[T]| unsafe { gpu.copy_in(k, "the trajectory") };
+        let uploaded: Vec<DeviceArray<T>> = k.iter().map(upload).collect::<Result<_>>()?;
         let (order, gather_segments) = gather_lists(gpu, &sort, &functions, &uploaded, gather_layout)?;
         let (points, before) = settle(gpu, &sort, &functions, &uploaded, order.view(), spread_layout)?;
         drop(uploaded);

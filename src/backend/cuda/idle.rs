@@ -21,7 +21,11 @@ impl Idle {
     }
 
     /// Keeps memory that nobody uses any more.
-    pub fn put(&mut self, address: u64, bytes: usize) {
+    ///
+    /// # Safety
+    /// So many bytes were allocated there in this context, and whoever had them does not use them any more, but for
+    /// work that is queued.
+    pub unsafe fn put(&mut self, address: u64, bytes: usize) {
         self.bytes += bytes;
         self.blocks.entry(bytes).or_default().push(address);
     }
@@ -33,7 +37,7 @@ impl Idle {
         for (&bytes, addresses) in &mut self.blocks {
             while self.bytes > most {
                 let Some(address) = addresses.pop() else { break };
-                // SAFETY: allocated by a plan of this context, and nobody has it any more.
+                // SAFETY: whoever put it here has promised that it was allocated, and that nobody has it any more.
                 unsafe { cu::cuMemFree_v2(address) };
                 self.bytes -= bytes;
             }

@@ -46,9 +46,11 @@ impl Memory {
         &self.copies
     }
 
-    /// A copy of the caller's array, which must stay until the copies have been waited for; work that is queued from
-    /// now on comes after it.
-    pub fn copy_in<E: Element>(self: &Arc<Self>, host: &[E], what: &str) -> Result<DeviceArray<E>> {
+    /// A copy of a host's array; work that is queued from now on comes after it.
+    ///
+    /// # Safety
+    /// The array stays as it is until the copies have been waited for.
+    pub unsafe fn copy_in<E: Element>(self: &Arc<Self>, host: &[E], what: &str) -> Result<DeviceArray<E>> {
         let bytes = std::mem::size_of_val(host);
         let mut array = match self.take_used(bytes.max(1).next_multiple_of(256)) {
             Some((address, room, event)) => {
@@ -65,7 +67,7 @@ impl Memory {
         array.copied_in = true;
         {
             let _current = self.stream.context.enter();
-            // SAFETY: both have so many bytes; the stream exists.
+            // SAFETY: both have so many bytes, the host's stay by the caller's promise; the stream exists.
             let (to, from) = (array.pointer.address(), host.as_ptr().cast());
             let status = unsafe { cu::cuMemcpyHtoDAsync_v2(to, from, bytes, self.copies.handle()) };
             check(status, what)?;
@@ -86,7 +88,8 @@ impl Memory {
     fn retire_used(&self) {
         let mut used = self.used.lock().unwrap_or_else(|e| e.into_inner());
         let mut idle = self.idle();
-        used.drain(..).for_each(|(address, bytes, _)| idle.put(address, bytes));
+        // SAFETY: `used` has addresses of arrays that were dropped.
+        used.drain(..).for_each(|(address, bytes, _)| unsafe { idle.put(address, bytes) });
     }
 
     /// Bytes that the plan holds on the GPU.
@@ -177,7 +180,8 @@ impl Drop for Memory {
         self.retire_used();
         let mut ours = self.idle();
         let mut theirs = self.stream.context.idle();
-        ours.take_all().for_each(|(bytes, address)| theirs.put(address, bytes));
+        // SAFETY: they were idle here, and are of the same context.
+        ours.take_all().for_each(|(bytes, address)| unsafe { theirs.put(address, bytes) });
         let most = KEPT.min(self.stream.context.properties.memory / 16);
         theirs.trim(most);
     }
@@ -227,7 +231,8 @@ impl<E> Drop for DeviceArray<E> {
                 return;
             }
         }
-        self.memory.idle().put(self.pointer.address(), self.bytes);
+        // SAFETY: the array has them from `allocate`, and is gone.
+        unsafe { self.memory.idle().put(self.pointer.address(), self.bytes) };
         self.memory.trim(KEPT);
     }
 }

@@ -21,7 +21,7 @@ const OFFSET: usize = 352;
 /// Voxel sizes are in mm. The position and directions of the first image become the affine transform of the file (the
 /// patient's coordinates of ISMRMRD have x to the left and y to the back, NIfTI's to the right and to the front). Where
 /// these are not known, x is taken to run to the left, y to the front, z to the head
-/// ([`Placement::directions`](super::image::Placement::directions)), about the middle of the image, and the file has sform 2
+/// ([`Placement::directions`]), about the middle of the image, and the file has sform 2
 /// (aligned) rather than 1 (scanner).
 ///
 /// # Errors

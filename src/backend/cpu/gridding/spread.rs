@@ -96,7 +96,7 @@ impl<T: SimdReal> Kernel for Spread<'_, T> {
                     assert!(self.work.lost.len() >= self.arrays * buffer);
                     let at = g.points[from].at as usize;
                     for array in 0..self.arrays {
-                        // SAFETY: each array has a block and a buffer, and sorting.rs placed the points inside the buffer.
+                        // SAFETY: each array has a block and a buffer, and sorting.rs placed the points inside.
                         unsafe {
                             let sums = self.work.blocks.as_ptr().add(array * block);
                             let cells = self.work.cells.as_mut_ptr().add(array * buffer + at);
