@@ -205,14 +205,14 @@ fn sweep<T: Real>(cases: usize, smallest: f64) {
                 error / tolerance,
                 random.seed
             );
-            // Few values, each a sum over all voxels, have no mean.
-            let few = if name == "forward" && samples < 50 { 2.0 } else { 1.0 };
-            // Errors of equal voxels may have the same phase where the voxels themselves cancel. They are then compared
-            // with the largest values that such voxels can have.
             let structured = samples < 50 || matches!(kind, "edges" | "one place");
-            let error = match name {
-                "forward" if structured && !at_random => error / (voxel_count as f64).sqrt() * largest_share,
-                _ => error,
+            let (error, few) = match name {
+                // Errors of equal voxels may have the same phase where the voxels themselves cancel. They are compared
+                // with the largest values that such voxels can have.
+                "forward" if structured && !at_random => (error / (voxel_count as f64).sqrt() * largest_share, 1.0),
+                // Few values, each a sum over all voxels, have no mean.
+                "forward" if samples < 50 => (error, 2.0),
+                _ => (error, 1.0),
             };
             worst = worst.max(error / tolerance / few / excess(window, info.width));
             assert!(error <= few * excess(window, info.width) * tolerance, "{what}");
