@@ -391,21 +391,10 @@ impl<T: Real> LineFft<T> {
         gpu: &Gpu,
         lines: Lines,
         buffers: &Buffers<'_, T>,
-        [from, to]: [Side; 2],
+        sides: [Side; 2],
         factor: Option<DeviceSlice<'_, T>>,
     ) {
-        let ([input, output], factor) = (buffers.of(lines, from, to), factor_of(factor, from));
-        match &self.0 {
-            Strategy::Shared { layout, shared, up, roots, .. } => {
-                let ((grid, block), roots) = (layout.launch(lines), roots.pointer());
-                // SAFETY: the kernel's parameters are these; the lines are inside of both arrays.
-                unsafe { launch!(gpu, up, grid, block, *shared; input, output, lines, from, to, factor, roots) };
-            }
-            Strategy::Global { .. } => {
-                let (from, to) = (End::new(input, from, factor), End::new(output, to, DevicePointer::NULL));
-                self.by_passes(gpu, lines, &[Transform::new(false, Some(from), Some(to))]);
-            }
-        }
+        self.transform(gpu, false, lines, buffers, sides, [factor, None]);
     }
 
     /// From whole lines to lines of the image, each point times its factor, with exp(+i).
@@ -414,19 +403,34 @@ impl<T: Real> LineFft<T> {
         gpu: &Gpu,
         lines: Lines,
         buffers: &Buffers<'_, T>,
-        [from, to]: [Side; 2],
+        sides: [Side; 2],
         factor: Option<DeviceSlice<'_, T>>,
     ) {
-        let ([input, output], factor) = (buffers.of(lines, from, to), factor_of(factor, to));
+        self.transform(gpu, true, lines, buffers, sides, [None, factor]);
+    }
+
+    /// One way or the other, with factors on the image's side: before the transform upwards, after it downwards.
+    fn transform(
+        &self,
+        gpu: &Gpu,
+        inverse: bool,
+        lines: Lines,
+        buffers: &Buffers<'_, T>,
+        [from, to]: [Side; 2],
+        factors: [Option<DeviceSlice<'_, T>>; 2],
+    ) {
+        let [input, output] = buffers.of(lines, from, to);
+        let [before, after] = [factor_of(factors[0], from), factor_of(factors[1], to)];
         match &self.0 {
-            Strategy::Shared { layout, shared, down, roots, .. } => {
+            Strategy::Shared { layout, shared, up, down, roots, .. } => {
                 let ((grid, block), roots) = (layout.launch(lines), roots.pointer());
+                let (function, factor) = if inverse { (down, after) } else { (up, before) };
                 // SAFETY: the kernel's parameters are these; the lines are inside of both arrays.
-                unsafe { launch!(gpu, down, grid, block, *shared; input, output, lines, from, to, factor, roots) };
+                unsafe { launch!(gpu, function, grid, block, *shared; input, output, lines, from, to, factor, roots) };
             }
             Strategy::Global { .. } => {
-                let (from, to) = (End::new(input, from, DevicePointer::NULL), End::new(output, to, factor));
-                self.by_passes(gpu, lines, &[Transform::new(true, Some(from), Some(to))]);
+                let (from, to) = (End::new(input, from, before), End::new(output, to, after));
+                self.by_passes(gpu, lines, &[Transform::new(inverse, Some(from), Some(to))]);
             }
         }
     }
