@@ -1,6 +1,6 @@
 //! The time of each stage of a transform on the CPU, beside the time that the cost model `backend::cpu::cost` predicts.
 //!
-//! Run with `cargo run --release --example stages [threads]`. For each case and each of several tolerances, every
+//! Run with `cargo run --release --example stages [threads [case]]`. For each case and each of several tolerances, every
 //! oversampling is tried with the narrowest window that reaches the tolerance. A star marks the choice of the model.
 //! The constants of `cost::transform` were taken from this table: measure again before you change them.
 
@@ -18,10 +18,15 @@ fn main() -> Result<()> {
     let cases = [
         ("stone", vec![128; 3], Trajectory::radial3d(555, 512)?),
         ("radial2d", vec![256; 2], Trajectory::radial2d(504, 512, SpokeOrder::Linear)?),
+        ("dense 2D", vec![256; 2], Trajectory::radial2d(4032, 512, SpokeOrder::Linear)?),
         ("propeller", vec![512; 2], Trajectory::propeller(17, 24, 960)?),
     ];
+    let only = std::env::args().nth(2);
     println!("milliseconds, medians of {RUNS}, {threads} thread(s), f32; plan is sorting and tables");
     for (name, dims, trajectory) in cases {
+        if only.as_ref().is_some_and(|only| only != name) {
+            continue;
+        }
         let k: Vec<Vec<f32>> = (0..dims.len()).map(|axis| trajectory.axis_as(axis)).collect();
         let k: Vec<&[f32]> = k.iter().map(|k| &k[..]).collect();
         for tolerance in [1e-3, 1e-4, 1e-5] {

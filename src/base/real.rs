@@ -13,6 +13,7 @@ mod sealed {
 pub trait Element: Copy + Default + Send + Sync + 'static {}
 impl Element for f32 {}
 impl Element for f64 {}
+impl Element for u16 {}
 impl Element for u32 {}
 impl Element for u64 {}
 impl<T: Real> Element for Complex<T> {}

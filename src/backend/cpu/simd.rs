@@ -68,6 +68,23 @@ pub trait Vector<T>: Copy {
     fn sum_pairs(self) -> Complex<T>;
 }
 
+/// The most lanes that a vector has.
+pub const MOST_LANES: usize = 16;
+
+/// Transposes a square of the first `LANES` vectors: each round of zips rotates the bits of (row, column) by one.
+#[inline(always)]
+pub fn transpose<T, V: Vector<T>>(v: &mut [V; MOST_LANES]) {
+    let half = V::LANES / 2;
+    let mut round = 1;
+    while round < V::LANES {
+        let before = *v;
+        for i in 0..half {
+            (v[2 * i], v[2 * i + 1]) = before[i].zip(before[i + half]);
+        }
+        round *= 2;
+    }
+}
+
 /// Prefetches the cache line at `p` into the second cache; any address is allowed.
 #[inline(always)]
 pub fn prefetch<E>(p: *const E) {

@@ -65,19 +65,21 @@ impl Threads {
         self.count
     }
 
-    /// Runs `task(0..tasks)` in parallel, in any order. Each thread that takes part calls `start` once and passes what
-    /// it returns to its tasks. A panic of a task is resumed here, once no thread is at work any more.
+    /// Runs `task(0..tasks)` in parallel. They are begun in this order, so that a task may wait for one before it. Each
+    /// thread that takes part calls `start` once and passes what it returns to its tasks. A panic of a task is resumed here, once no thread is at work any more.
     pub fn run_with<S>(&self, tasks: usize, start: impl Fn() -> S + Sync, task: impl Fn(&mut S, usize) + Sync) {
         let next = AtomicUsize::new(0);
         let work = || {
-            let mut i = next.fetch_add(1, Ordering::Relaxed);
-            if i >= tasks {
+            if next.load(Ordering::Relaxed) >= tasks {
                 return;
             }
+            // Before a task is taken: `start` may wait for memory, and others may wait for tasks that were taken.
             let mut state = start();
+            let take = || next.fetch_add(1, Ordering::Relaxed);
+            let mut i = take();
             while i < tasks {
                 task(&mut state, i);
-                i = next.fetch_add(1, Ordering::Relaxed);
+                i = take();
             }
         };
         match self.count.min(tasks) {

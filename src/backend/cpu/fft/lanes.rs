@@ -8,7 +8,7 @@
 //! registers.
 
 use crate::backend::cpu::simd::SimdReal;
-use crate::backend::cpu::simd::{prefetch, Arith, Kernel, Vector};
+use crate::backend::cpu::simd::{prefetch, transpose, Arith, Kernel, Vector, MOST_LANES};
 use crate::base::error::{try_collect, try_vec, Result};
 use num_complex::Complex;
 use std::f64::consts::{FRAC_1_SQRT_2, TAU};
@@ -18,8 +18,6 @@ pub const TABLES: &str = "the tables of an FFT";
 
 /// The largest radix.
 const MAX_RADIX: usize = 8;
-/// The most lanes that a vector has.
-const MOST_LANES: usize = 16;
 
 /// The transform of one length.
 pub struct LaneFft<T> {
@@ -428,20 +426,6 @@ pub unsafe fn store<T: SimdReal, A: Arith>(lines: Lines<T>, side: &Side<T>, inve
                 *lines.address.add(i * lines.along + line * lines.across) = value;
             }
         }
-    }
-}
-
-/// Transposes a square of the first `LANES` vectors: each round of zips rotates the bits of (row, column) by one.
-#[inline(always)]
-fn transpose<T, V: Vector<T>>(v: &mut [V; MOST_LANES]) {
-    let half = V::LANES / 2;
-    let mut round = 1;
-    while round < V::LANES {
-        let before = *v;
-        for i in 0..half {
-            (v[2 * i], v[2 * i + 1]) = before[i].zip(before[i + half]);
-        }
-        round *= 2;
     }
 }
 

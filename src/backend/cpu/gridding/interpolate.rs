@@ -1,47 +1,42 @@
 //! Interpolation: a tile's part of the grid is copied, and summed under the windows of the tile's samples.
 
 use super::gridder::{Gridder, Work, CHUNK};
-use super::sorting::Tile;
-use super::taps::with_vectors;
-use super::tiling::Layout;
+use super::schedule::{regions, Part};
+use super::sorting::batches;
+use super::taps::{with_vectors, Taps};
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, SimdReal, Vector};
 use crate::backend::cpu::thread_pool::{Shared, Threads};
 use num_complex::Complex;
+
+/// Rows of a tile that are prefetched ahead of the row in work.
+const PREFETCHED_ROWS: usize = 6;
 
 impl<T: SimdReal> Gridder<T> {
     /// See [`crate::backend::Backend::interpolate`].
     pub fn interpolate(&self, threads: &Threads, grid: &[Complex<T>], values: &mut [Complex<T>]) {
         let arrays = self.arrays(values.len(), grid.len());
-        let cells = grid.len() / arrays;
         let shared = Shared::new(values);
+        let parts = &self.schedule().parts;
         let start = || {
             let mut work = self.work();
             // Cells beyond the reach of windows are read too, and multiplied by zero: they must be finite.
             work.cells.fill(Complex::default());
             work
         };
-        threads.run_with(self.tiles.len(), start, |work, i| {
-            let tile = &self.tiles[i];
-            for array in 0..arrays {
-                let buffer = &mut work.cells[array * self.buffer_len()..][..self.buffer_len()];
-                let grid = &grid[array * cells..][..cells];
-                self.rows(
-                    tile,
-                    |at| prefetch(grid.as_ptr().wrapping_add(at)),
-                    |grid_at, buffer_at, len| {
-                        buffer[buffer_at..buffer_at + len].copy_from_slice(&grid[grid_at..grid_at + len]);
-                    },
-                );
+        threads.run_with(parts.len(), start, |work, i| {
+            let part = &parts[i];
+            if !part.points.is_empty() {
+                self.level.run(Interpolate { gridder: self, part, grid, values: &shared, arrays, work });
             }
-            self.level.run(Interpolate { gridder: self, tile, values: &shared, arrays, work });
         });
     }
 }
 
-/// Sums up a tile's buffers under the windows of its samples.
+/// Copies a tile's part of the grids, and sums it up under the windows of a part's samples.
 struct Interpolate<'a, T> {
     gridder: &'a Gridder<T>,
-    tile: &'a Tile,
+    part: &'a Part,
+    grid: &'a [Complex<T>],
     values: &'a Shared<'a, Complex<T>>,
     arrays: usize,
     work: &'a mut Work<T>,
@@ -51,28 +46,41 @@ impl<T: SimdReal> Kernel for Interpolate<'_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn run<A: Arith>(self) {
+    fn run<A: Arith>(mut self) {
         let g = self.gridder;
-        let (samples, buffer) = (g.order.len(), g.buffer_len());
+        let (samples, buffer, layout) = (g.count(), g.buffer_len(), g.layout());
+        self.copy_tile();
+        assert!(self.work.cells.len() >= self.arrays * buffer);
         let taps = self.work.taps.as_mut_ptr();
         let cells: *const T = self.work.cells.as_ptr().cast();
-        assert!(self.work.cells.len() >= self.arrays * buffer);
-        with_vectors!(g.layout.window_vectors, A, [1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16], N => {
-            for first in self.tile.points.clone().step_by(CHUNK) {
-                let last = (first + CHUNK).min(self.tile.points.end);
-                let (points, order) = (&g.points[first..last], &g.order[first..last]);
-                // SAFETY: there is room for CHUNK records.
-                unsafe { g.write_taps::<A>(points, false, taps) };
-                for array in 0..self.arrays {
-                    for (i, (point, &m)) in points.iter().zip(order).enumerate() {
-                        // SAFETY: the record has been written, sorting.rs placed the point inside the buffer, and every
-                        // sample is one point of one tile.
-                        unsafe {
-                            let taps = taps.add(i * g.layout.record);
-                            let cells = cells.add(2 * (array * buffer + (point.at + point.shift) as usize));
-                            let sum = window_sum::<T, A, N>(g, taps, cells);
-                            self.values.set(array * samples + m as usize, sum);
+        let [row, rows, _] = g.tiling.extent;
+        let [_, height, depth] = g.tiling.taps;
+        let window = Window { height, depth, row: 2 * row, plane: 2 * row * rows };
+        with_vectors!(layout.window_vectors, A, [1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16], N => {
+            for batch in batches(&self.part.points) {
+                for first in batch.clone().step_by(CHUNK) {
+                    let count = CHUNK.min(batch.end - first);
+                    // SAFETY: there is room for CHUNK samples, and these are there.
+                    let taps = unsafe { g.write_taps::<A>(first, count, false, taps) };
+                    for array in 0..self.arrays {
+                        let sums = &mut self.work.values[array * batch.len()..][..batch.len()];
+                        let samples = first..first + count;
+                        let places = g.samples.cell[samples.clone()].iter().zip(&g.samples.local[samples]);
+                        for (i, (&cell, &local)) in places.enumerate() {
+                            // SAFETY: the taps have been written, and sorting.rs placed the sample inside the buffer.
+                            let sum = unsafe {
+                                let cells = cells.add(2 * (array * buffer + cell as usize));
+                                window_sum::<T, A, N>(window, taps.from(i, layout.x_len), cells)
+                            };
+                            sums[local as usize] = sum;
                         }
+                    }
+                }
+                // In the caller's order, in which samples mostly follow one another.
+                for (array, sums) in self.work.values.chunks_exact(batch.len()).take(self.arrays).enumerate() {
+                    for (&m, sum) in g.samples.order[batch.clone()].iter().zip(sums) {
+                        // SAFETY: every sample is in one batch of one part.
+                        unsafe { self.values.set(array * samples + m as usize, *sum) };
                     }
                 }
             }
@@ -80,41 +88,73 @@ impl<T: SimdReal> Kernel for Interpolate<'_, T> {
     }
 }
 
+impl<T: SimdReal> Interpolate<'_, T> {
+    /// Copies the cells that a tile's samples reach.
+    #[inline(always)]
+    fn copy_tile(&mut self) {
+        let g = self.gridder;
+        let tiling = &g.tiling;
+        let [gx, gy, gz] = tiling.size;
+        let [row, rows, _] = tiling.extent;
+        let at = [0, 1, 2].map(|a| self.part.at[a] as usize);
+        let origin = [0, 1, 2].map(|a| tiling.tiles[a].first_cell(at[a]));
+        let [width, height, depth] = [0, 1, 2].map(|a| regions(tiling, a, at[a])[3]);
+        let row_of = |z: usize, y: usize| ((origin[2] + z) % gz * gy + (origin[1] + y) % gy) * gx;
+        for array in 0..self.arrays {
+            let buffer = &mut self.work.cells[array * g.buffer_len()..][..g.buffer_len()];
+            let grid = &self.grid[array * gx * gy * gz..][..gx * gy * gz];
+            for z in 0..depth {
+                for y in 0..height {
+                    let (from, ahead) = (row_of(z, y), row_of(z, y + PREFETCHED_ROWS));
+                    (0..width)
+                        .step_by(8)
+                        .for_each(|x| prefetch(grid.as_ptr().wrapping_add(ahead + (origin[0] + x) % gx)));
+                    let to = &mut buffer[(z * rows + y) * row..][..width];
+                    let before = width.min(gx - origin[0]);
+                    to[..before].copy_from_slice(&grid[from + origin[0]..][..before]);
+                    to[before..].copy_from_slice(&grid[from..][..width - before]);
+                }
+            }
+        }
+    }
+}
+
+/// How a window lies in a tile's buffer: its taps along y and z, and the strides of rows and planes in reals.
+#[derive(Clone, Copy)]
+struct Window {
+    height: usize,
+    depth: usize,
+    row: usize,
+    plane: usize,
+}
+
 /// The sum of the cells from `first` on under one sample's window, `N` vectors wide.
 ///
 /// # Safety
-/// `taps` must be the sample's record, and its window must lie inside the buffer.
+/// `taps` must be the sample's, and its window must lie inside the buffer.
 #[inline(always)]
-unsafe fn window_sum<T: SimdReal, A: Arith, const N: usize>(
-    g: &Gridder<T>,
-    taps: *const T,
-    first: *const T,
-) -> Complex<T> {
+unsafe fn window_sum<T: SimdReal, A: Arith, const N: usize>(w: Window, taps: Taps<T>, first: *const T) -> Complex<T> {
     let lanes = T::V::<A>::LANES;
-    let Layout { x_len, tap_vectors, .. } = g.layout;
-    let [row, plane] = [2 * g.extent[0], 2 * g.extent[0] * g.extent[1]];
     let zero = T::V::<A>::splat(T::ZERO);
-    // SAFETY: the caller promises the record at `taps`, and a window inside the buffer.
+    // SAFETY: the caller promises the taps, and a window inside the buffer.
     unsafe {
-        let y = taps.add(x_len);
-        let z = y.add(tap_vectors * lanes);
         let of_plane = |first: *const T| {
             let mut sum = [zero; N];
-            for jy in 0..g.taps[1] {
-                let factor = T::V::<A>::splat(*y.add(jy));
+            for jy in 0..w.height {
+                let factor = T::V::<A>::splat(*taps.y.add(jy * CHUNK));
                 for (v, sum) in sum.iter_mut().enumerate() {
-                    *sum = T::V::<A>::load(first.add(jy * row + v * lanes)).fma(factor, *sum);
+                    *sum = T::V::<A>::load(first.add(jy * w.row + v * lanes)).fma(factor, *sum);
                 }
             }
             sum
         };
         let mut sum = [zero; N];
-        if g.taps[2] == 1 {
+        if w.depth == 1 {
             sum = of_plane(first);
         } else {
-            for jz in 0..g.taps[2] {
-                let factor = T::V::<A>::splat(*z.add(jz));
-                let plane = of_plane(first.add(jz * plane));
+            for jz in 0..w.depth {
+                let factor = T::V::<A>::splat(*taps.z.add(jz * CHUNK));
+                let plane = of_plane(first.add(jz * w.plane));
                 for (sum, plane) in sum.iter_mut().zip(plane) {
                     *sum = plane.fma(factor, *sum);
                 }
@@ -122,7 +162,7 @@ unsafe fn window_sum<T: SimdReal, A: Arith, const N: usize>(
         }
         let mut total = zero;
         for (v, sum) in sum.iter().enumerate() {
-            total = sum.fma(T::V::<A>::load(taps.add(v * lanes)), total);
+            total = sum.fma(T::V::<A>::load(taps.x.add(v * lanes)), total);
         }
         total.sum_pairs()
     }

@@ -1,56 +1,75 @@
-//! Sorts samples by tile, and within a tile by the vector in which their windows start.
+//! Sorts samples: by tile, then a tile's samples, some thousands at a time, by the vector in which their windows start.
 
+use super::schedule::Schedule;
 use super::tiling::Tiling;
-use crate::backend::cpu::simd::SimdReal;
+use crate::backend::cpu::memory::Aligned;
+use crate::backend::cpu::simd::{Arith, Kernel, Level, SimdReal};
 use crate::backend::cpu::thread_pool::{Shared, Threads};
-use crate::base::error::{bail, checked_product, try_collect, try_reserve, try_vec, Result};
+use crate::base::buffer_pool::Pool;
+use crate::base::error::{bail, checked_product, try_vec, Result};
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// So many samples of a tile whose windows start in one vector make a run, which is summed in blocks of so many at
-/// most.
-pub const RUN_BLOCK: usize = 128;
-
-/// A sample, relative to its tile.
-#[derive(Clone, Copy)]
-pub struct Point<T> {
-    /// Its offset in the first cell of its window as the polynomials' variable.
-    pub t: [T; 3],
-    /// The cell of the tile's buffer, at the start of a vector, from which its window starts `shift` cells on.
-    pub at: u32,
-    pub shift: u32,
-}
-
-/// A tile that has samples: its first grid cell, its points, and where its runs are.
-pub struct Tile {
-    pub origin: [usize; 3],
-    pub points: Range<usize>,
-    pub runs: Range<usize>,
-}
+/// Samples of a part that are sorted together, at most. Their values are brought into one buffer, which stays in cache.
+pub const BATCH: usize = 8192;
+/// So many elements may be read behind the last sample: a vector of the widest unit.
+const PADDING: usize = 16;
+/// Samples whose tiles one task finds, at least, and the most such tasks.
+const BLOCK: usize = 1 << 14;
+const BLOCKS: usize = 128;
 
 /// Samples in the order in which they are gridded.
 pub struct SortedSamples<T> {
-    pub points: Vec<Point<T>>,
-    /// The sample that each point is.
-    pub order: Vec<u32>,
-    /// Tiles that have samples, colour by colour.
-    pub tiles: Vec<Tile>,
-    /// Runs of the tiles' points; a tile's empty ones come last.
-    pub runs: Vec<Range<usize>>,
-    /// Ranges of `tiles` of one colour.
-    pub colours: Vec<Range<usize>>,
+    /// The sample's offset in the first cell of its window as the polynomials' variable, for each axis.
+    pub t: [Aligned<T>; 3],
+    /// The cell of its tile's buffer in which its window starts.
+    pub cell: Aligned<u32>,
+    /// Its place among the samples of its batch, before they were sorted by cell.
+    pub local: Aligned<u16>,
+    /// The samples of each tile in the caller's order. A batch is a part of it.
+    pub order: Aligned<u32>,
+    pub schedule: Schedule,
 }
 
 impl<T: SimdReal> SortedSamples<T> {
     /// Sorts samples at `k`; `grid` is for a message.
-    pub fn new(threads: &Threads, k: &[&[T]], grid: &[usize], width: usize, tiling: &Tiling) -> Result<Self> {
+    pub fn new(
+        threads: &Threads,
+        level: Level,
+        k: &[&[T]],
+        grid: &[usize],
+        width: usize,
+        tiling: &Tiling,
+    ) -> Result<Self> {
+        let tiles = checked_product(&tiling.counts(), "the tiles of the grid")?;
+        if tiles > u32::MAX as usize {
+            bail!(
+                SizeOverflow,
+                "a grid of {grid:?} has more tiles than a plan takes ({}): use a smaller image",
+                u32::MAX
+            );
+        }
+        if tiling.size.iter().any(|&cells| cells >= 1 << 30) {
+            bail!(SizeOverflow, "a grid of {grid:?} has an axis of 2^30 cells or more: use a smaller image");
+        }
         let windows = Windows { k, width, size: tiling.size };
-        let numbers = TileNumbers::new(tiling, grid)?;
-        let (starts, mut order) = sort_by_tile(threads, &windows, tiling, &numbers)?;
-        let (tiles, colours) = tiles_with_samples(tiling, &numbers, &starts)?;
-        let (points, runs) = sort_within_tiles(threads, &windows, tiling, &tiles, &mut order)?;
-        Ok(SortedSamples { points, order, tiles, runs, colours })
+        let (starts, order) = sort_by_tile(threads, level, &windows, tiling, tiles)?;
+        let schedule = Schedule::new(tiling, &starts)?;
+        sort_parts(threads, level, &windows, tiling, schedule, order)
     }
+
+    /// Bytes held for so many samples on a grid so cut.
+    pub fn bytes(tiling: &Tiling, samples: usize) -> usize {
+        let axes = tiling.taps.iter().filter(|&&taps| taps > 1).count();
+        let sample = axes * size_of::<T>() + 2 * size_of::<u32>() + size_of::<u16>();
+        (samples + PADDING).saturating_mul(sample).saturating_add(Schedule::bytes(tiling, samples))
+    }
+}
+
+/// The batches of a part: the fewest, of about equal size.
+pub fn batches(points: &Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let (start, len) = (points.start, points.len());
+    let count = len.div_ceil(BATCH);
+    (0..count).map(move |i| start + len * i / count..start + len * (i + 1) / count)
 }
 
 /// Where the windows of samples lie on the grid.
@@ -67,215 +86,240 @@ impl<T: SimdReal> Windows<'_, T> {
         self.k[0].len()
     }
 
-    /// The first cell of sample `m`'s window on an axis, and the polynomials' variable. In double precision: a grid
-    /// position in single precision would cost two digits of the offset.
+    /// The first cell of the window of a sample at `k` on an axis, and the polynomials' variable. In double precision:
+    /// a grid position in single precision would cost two digits of the offset.
     #[inline(always)]
-    fn locate(&self, axis: usize, m: usize) -> (usize, T) {
-        if axis >= self.k.len() {
-            return (0, T::ZERO);
-        }
-        let position = self.k[axis][m].wide() * self.size[axis] as f64 - 0.5 * self.width as f64;
-        let truncated = position as i64;
-        let first = truncated + i64::from(truncated as f64 != position && position > 0.0);
+    fn locate(&self, axis: usize, k: T) -> (u32, T) {
+        let size = self.size[axis];
+        let position = k.wide() * size as f64 - 0.5 * self.width as f64;
+        let truncated = position as i32;
+        let first = truncated + i32::from((truncated as f64) < position);
         let t = 2.0 * (first as f64 - position) - 1.0;
         // A grid is at least two windows long, so that one period brings any start inside.
-        let cell = if first < 0 { first + self.size[axis] as i64 } else { first };
-        (cell as usize, T::of(t))
-    }
-
-    /// All axes of a sample, written out: the compiler would call a closure for each.
-    #[inline(always)]
-    fn locate_all(&self, m: usize) -> [(usize, T); 3] {
-        [self.locate(0, m), self.locate(1, m), self.locate(2, m)]
+        let cell = if first < 0 { first + size as i32 } else { first };
+        (cell as u32, T::of(t))
     }
 }
 
-/// The tiles of a grid, numbered colour by colour.
-struct TileNumbers {
-    /// The number of each tile [x, y, z], x fastest.
-    number: Vec<u32>,
-    /// The tile [x, y, z] of each number.
-    tile: Vec<[usize; 3]>,
-    /// The first number after each colour.
-    colour_ends: Vec<usize>,
-}
-
-impl TileNumbers {
-    fn new(tiling: &Tiling, grid: &[usize]) -> Result<TileNumbers> {
-        let [nx, ny, nz] = tiling.counts();
-        let count = checked_product(&[nx, ny, nz], "the tiles of the grid")?;
-        if count > u32::MAX as usize {
-            bail!(
-                SizeOverflow,
-                "a grid of {grid:?} has more tiles than a plan takes ({}): use a smaller image",
-                u32::MAX
-            );
-        }
-        let mut number = try_vec(count, 0u32, "the tile order")?;
-        let mut tile = try_vec(count, [0; 3], "the tile order")?;
-        let mut next = 0;
-        let mut colour_ends = Vec::new();
-        for colour in 0..8usize {
-            let parity = [colour & 1, colour >> 1 & 1, colour >> 2];
-            for z in (parity[2]..nz).step_by(2) {
-                for y in (parity[1]..ny).step_by(2) {
-                    for x in (parity[0]..nx).step_by(2) {
-                        number[(z * ny + y) * nx + x] = next as u32;
-                        tile[next] = [x, y, z];
-                        next += 1;
-                    }
-                }
-            }
-            colour_ends.push(next);
-        }
-        Ok(TileNumbers { number, tile, colour_ends })
+/// For each cell of an axis the share of its tile in the tile's number, which counts x fastest.
+fn tile_numbers(tiling: &Tiling, axis: usize) -> Result<Vec<u32>> {
+    let stride: usize = tiling.counts()[..axis].iter().product();
+    let mut numbers = try_vec(tiling.size[axis], 0, "the tile order")?;
+    for tile in 0..tiling.tiles[axis].count {
+        let first = tiling.tiles[axis].first_cell(tile);
+        numbers[first..first + tiling.tiles[axis].len(tile)].fill((tile * stride) as u32);
     }
+    Ok(numbers)
 }
 
-/// A stable counting sort: samples in the order of their tiles' numbers, after where each tile's samples start.
+/// A stable counting sort: where each tile's samples start, and samples in the order of their tiles.
 fn sort_by_tile<T: SimdReal>(
     threads: &Threads,
+    level: Level,
     windows: &Windows<T>,
     tiling: &Tiling,
-    numbers: &TileNumbers,
-) -> Result<(Vec<usize>, Vec<u32>)> {
-    const BLOCK: usize = 1 << 14;
+    tiles: usize,
+) -> Result<(Vec<usize>, Aligned<u32>)> {
     let samples = windows.samples();
-    let [nx, ny, _] = tiling.counts();
-    let mut keys = try_vec(samples, 0u32, "the sample order")?;
-    let shared = Shared::new(&mut keys);
-    threads.run(samples.div_ceil(BLOCK), |block| {
-        let range = block * BLOCK..((block + 1) * BLOCK).min(samples);
-        // SAFETY: blocks do not overlap.
-        let keys = unsafe { shared.part(range.start, range.len()) };
-        // Copies, which what is written cannot change.
-        let (windows, tiles) = (*windows, tiling.tiles);
-        for (key, m) in keys.iter_mut().zip(range) {
-            let [x, y, z] = windows.locate_all(m);
-            let (x, y, z) = (tiles[0].tile_of(x.0), tiles[1].tile_of(y.0), tiles[2].tile_of(z.0));
-            *key = numbers.number[(z * ny + y) * nx + x];
+    let numbers = [tile_numbers(tiling, 0)?, tile_numbers(tiling, 1)?, tile_numbers(tiling, 2)?];
+    let block = BLOCK.max(samples.div_ceil(BLOCKS));
+    let blocks = samples.div_ceil(block);
+    let range = |i: usize| i * block..((i + 1) * block).min(samples);
+    let mut keys = Aligned::zeros(samples, "the sample order")?;
+    let mut counts = Aligned::<u32>::zeros(checked_product(&[blocks, tiles], "the tile order")?, "the tile order")?;
+    {
+        let (keys, counts) = (Shared::new(&mut keys), Shared::new(&mut counts));
+        threads.run(blocks, |i| {
+            let range = range(i);
+            // SAFETY: blocks do not overlap, and each has counts of its own.
+            let (keys, counts) = unsafe { (keys.part(range.start, range.len()), counts.part(i * tiles, tiles)) };
+            level.run(FindTiles { windows, numbers: &numbers, start: range.start, keys });
+            for &key in keys.iter() {
+                counts[key as usize] += 1;
+            }
+        });
+    }
+    // From numbers of samples to where they go: tile by tile, and in a tile block by block.
+    let mut starts = try_vec(tiles + 1, 0usize, "the tile order")?;
+    let mut sum = 0;
+    for tile in 0..tiles {
+        starts[tile] = sum;
+        for block in 0..blocks {
+            let count = &mut counts[block * tiles + tile];
+            sum += std::mem::replace(count, sum as u32) as usize;
+        }
+    }
+    starts[tiles] = sum;
+    let mut order = Aligned::zeros(samples, "the sample order")?;
+    let (shared, next) = (Shared::new(&mut order), Shared::new(&mut counts));
+    threads.run(blocks, |i| {
+        let range = range(i);
+        // SAFETY: each block has counts of its own.
+        let next = unsafe { next.part(i * tiles, tiles) };
+        for (m, &key) in range.clone().zip(&keys[range]) {
+            let next = &mut next[key as usize];
+            // SAFETY: every sample has a place of its own.
+            unsafe { shared.set(*next as usize, m as u32) };
+            *next += 1;
         }
     });
-    let tiles = numbers.number.len();
-    let mut starts = try_vec(tiles + 1, 0usize, "the tile order")?;
-    for &key in &keys {
-        starts[key as usize + 1] += 1;
-    }
-    for i in 0..tiles {
-        starts[i + 1] += starts[i];
-    }
-    let mut order = try_vec(samples, 0u32, "the sample order")?;
-    let mut next = try_collect(starts.len(), "the tile order", starts.iter().copied())?;
-    for (m, &key) in keys.iter().enumerate() {
-        order[next[key as usize]] = m as u32;
-        next[key as usize] += 1;
-    }
     Ok((starts, order))
 }
 
-/// The tiles that have samples, with room for the runs of each, and the ranges of one colour among them.
-fn tiles_with_samples(
-    tiling: &Tiling,
-    numbers: &TileNumbers,
-    starts: &[usize],
-) -> Result<(Vec<Tile>, Vec<Range<usize>>)> {
-    let full = starts.windows(2).filter(|ends| ends[0] < ends[1]).count();
-    let mut tiles = try_reserve(full, "the tile order")?;
-    let mut colours = Vec::new();
-    let (mut first, mut runs_end) = (0, 0);
-    for &end in &numbers.colour_ends {
-        let from = tiles.len();
-        for number in first..end {
-            let points = starts[number]..starts[number + 1];
-            if !points.is_empty() {
-                let origin = [0, 1, 2].map(|a| tiling.tiles[a].first_cell(numbers.tile[number][a]));
-                let runs = runs_end..runs_end + points.len() / RUN_BLOCK;
-                runs_end = runs.end;
-                tiles.push(Tile { origin, points, runs });
+/// Writes the number of the tile of each sample from `start` on.
+struct FindTiles<'a, T> {
+    windows: &'a Windows<'a, T>,
+    numbers: &'a [Vec<u32>; 3],
+    start: usize,
+    keys: &'a mut [u32],
+}
+
+impl<T: SimdReal> Kernel for FindTiles<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arith>(self) {
+        // A copy, which what is written cannot change.
+        let windows = *self.windows;
+        for (axis, k) in windows.k.iter().enumerate() {
+            let (k, numbers) = (&k[self.start..][..self.keys.len()], &self.numbers[axis][..]);
+            for (key, &k) in self.keys.iter_mut().zip(k) {
+                *key += numbers[windows.locate(axis, k).0 as usize];
             }
         }
-        if tiles.len() > from {
-            colours.push(from..tiles.len());
-        }
-        first = end;
     }
-    Ok((tiles, colours))
 }
 
-/// Sorts the samples of each tile by the vector in which their windows start. Returns the points in this order, and
-/// their runs.
-fn sort_within_tiles<T: SimdReal>(
+/// Memory of one thread that sorts parts.
+struct Scratch<T> {
+    t: [Vec<T>; 3],
+    cell: Vec<u32>,
+    /// Vector and place of each sample, before and after half of the sorting.
+    keys: [Vec<u32>; 2],
+}
+
+impl<T: SimdReal> Scratch<T> {
+    fn new(axes: usize, len: usize) -> Result<Self> {
+        let what = "the sample order";
+        let t = |axis: usize| try_vec(if axis < axes { len } else { 0 }, T::ZERO, what);
+        let numbers = || try_vec(len, 0u32, what);
+        Ok(Scratch { t: [t(0)?, t(1)?, t(2)?], cell: numbers()?, keys: [numbers()?, numbers()?] })
+    }
+}
+
+/// Sorts each batch of each part by the vector in which windows start, and computes what gridding wants of samples.
+fn sort_parts<T: SimdReal>(
     threads: &Threads,
+    level: Level,
     windows: &Windows<T>,
     tiling: &Tiling,
-    tiles: &[Tile],
-    order: &mut [u32],
-) -> Result<(Vec<Point<T>>, Vec<Range<usize>>)> {
-    let nowhere = Point { t: [T::ZERO; 3], at: 0, shift: 0 };
-    let mut points = try_vec(windows.samples(), nowhere, "the sorted samples")?;
-    let mut runs = try_vec(tiles.last().map_or(0, |tile| tile.runs.end), 0..0, "the sorted samples")?;
-    // Each thread has keys for the fullest tile.
-    let fullest = tiles.iter().map(|t| t.points.len()).max().unwrap_or(0);
-    let mut keys = try_vec(fullest.saturating_mul(threads.count().min(tiles.len())), 0u64, "sorting the samples")?;
-    let shared_keys = Shared::new(&mut keys);
-    let (shared, shared_order, shared_runs) = (Shared::new(&mut points), Shared::new(order), Shared::new(&mut runs));
-    let thread = AtomicUsize::new(0);
-    let keys_of_thread = || thread.fetch_add(1, Ordering::Relaxed) * fullest;
-    threads.run_with(tiles.len(), keys_of_thread, |first_key, i| {
-        let tile = &tiles[i];
-        let (start, len) = (tile.points.start, tile.points.len());
-        // SAFETY: each thread that takes part has its keys, and no tile is fuller than the fullest.
-        let keys = unsafe { shared_keys.part(*first_key, len) };
-        // SAFETY: tiles share neither points nor runs.
-        let (points, order, runs) = unsafe {
-            let runs = shared_runs.part(tile.runs.start, tile.runs.len());
-            (shared.part(start, len), shared_order.part(start, len), runs)
-        };
-        sort_tile(windows, tiling, tile, keys, order, points);
-        find_runs(points, start, runs);
-    });
-    Ok((points, runs))
+    schedule: Schedule,
+    order: Aligned<u32>,
+) -> Result<SortedSamples<T>> {
+    let (samples, axes, what) = (windows.samples(), windows.k.len(), "the sorted samples");
+    let offsets = |axis: usize| Aligned::zeros(if axis < axes { samples + PADDING } else { 0 }, what);
+    let mut t: [Aligned<T>; 3] = [offsets(0)?, offsets(1)?, offsets(2)?];
+    let mut cell = Aligned::zeros(samples + PADDING, what)?;
+    let mut local = Aligned::zeros(samples + PADDING, what)?;
+    let scratch = || Scratch::new(axes, BATCH.min(samples));
+    let pool = Pool::filled(threads.count().min(schedule.parts.len()), scratch)?;
+    {
+        let [tx, ty, tz] = &mut t;
+        let t = [Shared::new(tx), Shared::new(ty), Shared::new(tz)];
+        let (cell, local) = (Shared::new(&mut cell), Shared::new(&mut local));
+        threads.run_with(
+            schedule.parts.len(),
+            || pool.take_or_wait(scratch),
+            |scratch, i| {
+                let part = &schedule.parts[i];
+                let origin = [0, 1, 2].map(|a| tiling.tiles[a].first_cell(part.at[a] as usize) as u32);
+                for batch in batches(&part.points) {
+                    let order = &order[batch.clone()];
+                    level.run(Locate { windows, tiling, origin, order, scratch });
+                    let sorted = sort_by_vector(scratch, order.len(), tiling.layout.cells);
+                    // SAFETY: batches do not overlap.
+                    unsafe {
+                        let len = batch.len();
+                        let (cell, local) = (cell.part(batch.start, len), local.part(batch.start, len));
+                        let from = scratch.keys[sorted][..len].iter().map(|key| key & (BATCH as u32 - 1));
+                        for ((cell, local), from) in cell.iter_mut().zip(local).zip(from.clone()) {
+                            *cell = scratch.cell[from as usize];
+                            *local = from as u16;
+                        }
+                        for (t, unsorted) in t.iter().zip(&scratch.t).take(axes) {
+                            for (t, from) in t.part(batch.start, len).iter_mut().zip(from.clone()) {
+                                *t = unsorted[from as usize];
+                            }
+                        }
+                    }
+                }
+            },
+        );
+    }
+    Ok(SortedSamples { t, cell, local, order, schedule })
 }
 
-/// Sorts the samples of one tile, and writes its points.
-fn sort_tile<T: SimdReal>(
-    windows: &Windows<T>,
-    tiling: &Tiling,
-    tile: &Tile,
-    keys: &mut [u64],
-    order: &mut [u32],
-    points: &mut [Point<T>],
-) {
-    // Copies, which what is written cannot change.
-    let (windows, origin, cells, [row, rows, _]) = (*windows, tile.origin, tiling.layout.cells, tiling.extent);
-    let position = |[x, y, z]: [(usize, T); 3]| {
-        let (x, y, z) = (x.0 - origin[0], y.0 - origin[1], z.0 - origin[2]);
-        let shift = x % cells;
-        ((z * rows + y) * row + x - shift, shift)
-    };
-    for (key, &m) in keys.iter_mut().zip(order.iter()) {
-        let (at, _) = position(windows.locate_all(m as usize));
-        *key = (at as u64) << 32 | m as u64;
-    }
-    // The sample's own number is in the key, so that no two are equal.
-    keys.sort_unstable();
-    for ((point, order), &key) in points.iter_mut().zip(order).zip(keys.iter()) {
-        *order = key as u32;
-        let located = windows.locate_all(*order as usize);
-        let (at, shift) = position(located);
-        let [x, y, z] = located;
-        *point = Point { t: [x.1, y.1, z.1], at: at as u32, shift: shift as u32 };
-    }
+/// Writes cells and offsets of a batch's samples to the scratch memory.
+struct Locate<'a, T> {
+    windows: &'a Windows<'a, T>,
+    tiling: &'a Tiling,
+    /// The first cell of the tile.
+    origin: [u32; 3],
+    order: &'a [u32],
+    scratch: &'a mut Scratch<T>,
 }
 
-/// Writes the runs of a tile's points, which begin at point `start`; empty ones behind them.
-fn find_runs<T>(points: &[Point<T>], mut start: usize, runs: &mut [Range<usize>]) {
-    let mut runs = runs.iter_mut();
-    for run in points.chunk_by(|a, b| a.at == b.at) {
-        if run.len() >= RUN_BLOCK {
-            *runs.next().expect("there is room for all") = start..start + run.len();
+impl<T: SimdReal> Kernel for Locate<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arith>(self) {
+        let windows = *self.windows;
+        let [row, rows, _] = self.tiling.extent;
+        let strides = [1, row as u32, (row * rows) as u32];
+        let cells = &mut self.scratch.cell[..self.order.len()];
+        cells.fill(0);
+        for (axis, k) in windows.k.iter().enumerate() {
+            let (origin, stride) = (self.origin[axis], strides[axis]);
+            let t = &mut self.scratch.t[axis][..self.order.len()];
+            for ((t, cell), &m) in t.iter_mut().zip(cells.iter_mut()).zip(self.order) {
+                let (first, offset) = windows.locate(axis, k[m as usize]);
+                *cell += (first - origin) * stride;
+                *t = offset;
+            }
         }
-        start += run.len();
     }
-    runs.for_each(|run| *run = start..start);
+}
+
+/// Sorts the samples of a batch by the vector of their cells, and within one by their place. Says which of the keys
+/// hold the order.
+fn sort_by_vector<T>(scratch: &mut Scratch<T>, len: usize, cells: usize) -> usize {
+    const DIGIT: u32 = 9;
+    const DIGITS: usize = 1 << DIGIT;
+    let place_bits = BATCH.trailing_zeros();
+    let cell_bits = cells.trailing_zeros();
+    let [first, second] = &mut scratch.keys;
+    let mut counts = [[0u32; DIGITS]; 2];
+    for (place, (key, cell)) in first[..len].iter_mut().zip(&scratch.cell).enumerate() {
+        let vector = cell >> cell_bits;
+        *key = vector << place_bits | place as u32;
+        counts[0][vector as usize % DIGITS] += 1;
+        counts[1][(vector >> DIGIT) as usize % DIGITS] += 1;
+    }
+    let mut sort = |from: &[u32], to: &mut [u32], digit: usize| {
+        let mut sum = 0;
+        counts[digit].iter_mut().for_each(|count| sum += std::mem::replace(count, sum));
+        for &key in from {
+            let next = &mut counts[digit][(key >> (place_bits + digit as u32 * DIGIT)) as usize % DIGITS];
+            to[*next as usize] = key;
+            *next += 1;
+        }
+    };
+    sort(&first[..len], &mut second[..len], 0);
+    // A tile of few vectors, as in 2D, has one digit.
+    if scratch.cell[..len].iter().all(|cell| cell >> cell_bits < DIGITS as u32) {
+        return 1;
+    }
+    sort(&second[..len], &mut first[..len], 1);
+    0
 }

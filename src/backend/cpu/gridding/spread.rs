@@ -1,9 +1,9 @@
 //! Spreading: samples are added to their tiles, and tiles to the grid.
 
 use super::gridder::{Gridder, Work, CHUNK};
-use super::sorting::{Tile, RUN_BLOCK};
-use super::taps::with_vectors;
-use super::tiling::Layout;
+use super::schedule::{regions, Part};
+use super::sorting::batches;
+use super::taps::{with_vectors, Taps};
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, SimdReal, Vector};
 use crate::backend::cpu::thread_pool::{Shared, Threads};
 use num_complex::Complex;
@@ -11,60 +11,38 @@ use std::ops::Range;
 
 /// Samples that are added to the same cells at once, at most: a power of two.
 const GROUP: usize = 8;
+/// So many samples of a batch whose windows start in one vector, or more, are summed in blocks of so many at most.
+const MANY: usize = 32;
+const BLOCK: usize = 128;
+/// Rows of a tile that are prefetched ahead of the row in work.
+const PREFETCHED_ROWS: usize = 6;
 
 impl<T: SimdReal> Gridder<T> {
     /// See [`crate::backend::Backend::spread`].
     pub fn spread(&self, threads: &Threads, values: &[Complex<T>], grid: &mut [Complex<T>]) {
         let arrays = self.arrays(values.len(), grid.len());
-        const PART: usize = 1 << 16;
-        let len = grid.len();
-        let cells = len / arrays;
         let shared = Shared::new(grid);
-        threads.run(len.div_ceil(PART), |i| {
-            // SAFETY: parts do not overlap.
-            unsafe { shared.part(i * PART, PART.min(len - i * PART)) }.fill(Complex::default())
-        });
-        for colour in &self.colours {
-            threads.run_with(
-                colour.len(),
-                || self.work(),
-                |work, i| {
-                    let tile = &self.tiles[colour.start + i];
-                    let used = arrays * self.buffer_len();
-                    work.cells[..used].fill(Complex::default());
-                    let runs = self.has_runs(tile);
-                    if runs {
-                        work.lost[..used].fill(Complex::default());
-                    }
-                    self.level.run(Spread { gridder: self, tile, values, arrays, work });
-                    if runs {
-                        let Work { cells, lost, .. } = &mut **work;
-                        cells[..used].iter_mut().zip(&lost[..used]).for_each(|(cell, lost)| *cell += *lost);
-                    }
-                    for array in 0..arrays {
-                        let buffer = &work.cells[array * self.buffer_len()..][..self.buffer_len()];
-                        self.rows(
-                            tile,
-                            |at| prefetch(shared.address(array * cells).wrapping_add(at)),
-                            |grid_at, buffer_at, len| {
-                                // SAFETY: tiles of one colour, with the overhang of their windows, do not overlap.
-                                let row = unsafe { shared.part(array * cells + grid_at, len) };
-                                for (g, b) in row.iter_mut().zip(&buffer[buffer_at..buffer_at + len]) {
-                                    *g += *b;
-                                }
-                            },
-                        );
-                    }
-                },
-            );
-        }
+        let (schedule, progress) = (self.schedule(), self.progress());
+        threads.run_with(
+            schedule.parts.len(),
+            || self.work(),
+            |work, i| {
+                let part = &schedule.parts[i];
+                let turn = progress.begin(part);
+                self.level.run(Spread { gridder: self, part, values, arrays, work });
+                if turn.wait(schedule) {
+                    self.level.run(Merge { gridder: self, part, grid: &shared, arrays, work });
+                    turn.arrive();
+                }
+            },
+        );
     }
 }
 
-/// Adds the samples of a tile to its buffers.
+/// Adds the samples of a part to the tile's buffers, which it clears before.
 struct Spread<'a, T> {
     gridder: &'a Gridder<T>,
-    tile: &'a Tile,
+    part: &'a Part,
     values: &'a [Complex<T>],
     arrays: usize,
     work: &'a mut Work<T>,
@@ -73,85 +51,121 @@ struct Spread<'a, T> {
 impl<T: SimdReal> Kernel for Spread<'_, T> {
     type Output = ();
 
-    /// A tile's points: runs of many in blocks, the others one after the other.
+    /// Where many samples share a place, in blocks; the others one after the other.
     #[inline(always)]
     fn run<A: Arith>(mut self) {
         let g = self.gridder;
         let (buffer, block) = (g.buffer_len(), g.block_len());
-        assert!(self.work.cells.len() >= self.arrays * buffer);
-        let (mut from, end) = (self.tile.points.start, self.tile.points.end);
-        // After the last run comes an empty one at the end.
-        let mut runs = g.runs[self.tile.runs.clone()].iter();
-        let mut next_run = || runs.next().cloned().unwrap_or(end..end);
-        let mut run = next_run();
-        with_vectors!(g.layout.row_vectors, A, [2 3 4 5 6 7 8 9 10 11 12 13 14 15 16], N => {
-            while from < end {
-                let many = from >= run.start;
-                let to = if many { (from + RUN_BLOCK).min(run.end) } else { run.start };
-                if many {
-                    self.work.blocks[..self.arrays * block].fill(Complex::default());
-                }
-                self.sum::<A, N>(from..to, many);
-                if many {
-                    assert!(self.work.lost.len() >= self.arrays * buffer);
-                    let at = g.points[from].at as usize;
-                    for array in 0..self.arrays {
-                        // SAFETY: each array has a block and a buffer, and sorting.rs placed the points inside.
-                        unsafe {
-                            let sums = self.work.blocks.as_ptr().add(array * block);
-                            let cells = self.work.cells.as_mut_ptr().add(array * buffer + at);
-                            let lost = self.work.lost.as_mut_ptr().add(array * buffer + at);
-                            add_block::<T, A, N>(g, sums.cast(), cells.cast(), lost.cast());
+        assert!(self.work.cells.len() >= self.arrays * buffer && self.work.lost.len() >= self.arrays * buffer);
+        let used = self.arrays * buffer;
+        self.work.cells[..used].fill(Complex::default());
+        let mut has_lost = false;
+        with_vectors!(g.layout().row_vectors, A, [2 3 4 5 6 7 8 9 10 11 12 13 14 15 16], N => {
+            for batch in batches(&self.part.points) {
+                self.fetch(batch.clone());
+                let mut from = batch.start;
+                while from < batch.end {
+                    let (to, many) = self.next(from, batch.end);
+                    if many {
+                        if !has_lost {
+                            self.work.lost[..used].fill(Complex::default());
+                            has_lost = true;
+                        }
+                        self.work.blocks[..self.arrays * block].fill(Complex::default());
+                    }
+                    self.sum::<A, N>(&batch, from..to, many);
+                    if many {
+                        let at = vector(self.gridder, from);
+                        for array in 0..self.arrays {
+                            // SAFETY: each array has a block and a buffer, and sorting.rs placed the points inside.
+                            unsafe {
+                                let sums = self.work.blocks.as_ptr().add(array * block);
+                                let cells = self.work.cells.as_mut_ptr().add(array * buffer + at);
+                                let lost = self.work.lost.as_mut_ptr().add(array * buffer + at);
+                                add_block::<T, A, N>(g, sums.cast(), cells.cast(), lost.cast());
+                            }
                         }
                     }
-                }
-                from = to;
-                if from == run.end {
-                    run = next_run();
+                    from = to;
                 }
             }
-        })
+        });
+        if has_lost {
+            let Work { cells, lost, .. } = self.work;
+            cells[..used].iter_mut().zip(&lost[..used]).for_each(|(cell, lost)| *cell += *lost);
+        }
     }
 }
 
 impl<T: SimdReal> Spread<'_, T> {
-    /// Adds points to the tile's buffers; where they are a block, to the block's sums.
+    /// Brings the values of a batch together: in the caller's order they mostly follow one another.
     #[inline(always)]
-    fn sum<A: Arith, const N: usize>(&mut self, range: Range<usize>, block: bool) {
+    fn fetch(&mut self, batch: Range<usize>) {
         let g = self.gridder;
-        let samples = g.order.len();
+        let order = &g.samples.order[batch];
+        for (array, values) in self.values.chunks_exact(g.count()).enumerate() {
+            let fetched = &mut self.work.values[array * order.len()..][..order.len()];
+            for (fetched, &m) in fetched.iter_mut().zip(order) {
+                *fetched = values[m as usize];
+            }
+        }
+    }
+
+    /// The end of the samples from `from` on that are summed together, and whether these are many in one vector.
+    #[inline(always)]
+    fn next(&self, from: usize, end: usize) -> (usize, bool) {
+        // Samples are sorted: if the first and the last of some start in one vector, then all of them do.
+        let begins = |i: usize| vector(self.gridder, i) == vector(self.gridder, i + MANY - 1);
+        let last = end.saturating_sub(MANY - 1);
+        if from < last && begins(from) {
+            let at = vector(self.gridder, from);
+            let most = end.min(from + BLOCK);
+            return ((from + MANY..most).find(|&i| vector(self.gridder, i) != at).unwrap_or(most), true);
+        }
+        ((from + 1..last).find(|&i| begins(i)).unwrap_or(end), false)
+    }
+
+    /// Adds samples of a batch to the tile's buffers; where they are a block, to the block's sums.
+    #[inline(always)]
+    fn sum<A: Arith, const N: usize>(&mut self, batch: &Range<usize>, range: Range<usize>, block: bool) {
+        let g = self.gridder;
+        let layout = g.layout();
         let taps = self.work.taps.as_mut_ptr();
-        let (cells, len, rows) = match block {
-            true => (&mut self.work.blocks, g.block_len(), Rows::new(N * g.layout.cells, g.taps[1])),
-            false => (&mut self.work.cells, g.buffer_len(), Rows::new(g.extent[0], g.extent[1])),
+        let (cells, len, window) = match block {
+            true => (&mut self.work.blocks, g.block_len(), Window::new(g, N * layout.cells, g.tiling.taps[1])),
+            false => (&mut self.work.cells, g.buffer_len(), Window::new(g, g.tiling.extent[0], g.tiling.extent[1])),
         };
         assert!(cells.len() >= self.arrays * len);
         let cells: *mut T = cells.as_mut_ptr().cast();
         for first in range.clone().step_by(CHUNK) {
-            let last = (first + CHUNK).min(range.end);
-            let (points, order) = (&g.points[first..last], &g.order[first..last]);
-            order.iter().for_each(|&m| prefetch(&self.values[m as usize]));
-            // SAFETY: there is room for CHUNK records.
-            unsafe { g.write_taps::<A>(points, true, taps) };
+            let count = CHUNK.min(range.end - first);
+            // SAFETY: there is room for CHUNK samples, and these are there.
+            let taps = unsafe { g.write_taps::<A>(first, count, true, taps) };
+            let local = &g.samples.local[first..first + count];
+            let (vectors, whole) = (&g.samples.cell[first..first + count], !(layout.cells - 1));
             for array in 0..self.arrays {
-                let values = &self.values[array * samples..][..samples];
+                let values = &self.work.values[array * batch.len()..][..batch.len()];
                 // SAFETY: each array has `len` cells, as asserted.
                 let cells = unsafe { cells.add(2 * array * len) };
+                let x_len = layout.x_len;
                 let mut i = 0;
-                while i < points.len() {
-                    let meeting = points[i..].iter().take(GROUP).take_while(|p| p.at == points[i].at).count();
+                while i < count {
+                    let at = vectors[i] as usize & whole;
+                    let others = vectors[i + 1..count.min(i + GROUP)].iter();
+                    let meeting = 1 + others.take_while(|&&cell| cell as usize & whole == at).count();
                     // The largest power of two of them: fewer sizes mean less code.
                     let together = 1 << meeting.ilog2();
-                    let (at, order) = (if block { 0 } else { points[i].at as usize }, &order[i..i + together]);
-                    // SAFETY: the records have been written; sorting.rs placed the points inside the buffer, and a
+                    let at = if block { 0 } else { at };
+                    let local = &local[i..i + together];
+                    // SAFETY: the taps have been written; sorting.rs placed the samples inside the buffer, and a
                     // block has room for a window.
                     unsafe {
-                        let (taps, first) = (taps.add(i * g.layout.record), cells.add(2 * at));
+                        let (taps, cells) = (taps.from(i, x_len), cells.add(2 * at));
                         match together {
-                            1 => add::<T, A, N, 1>(g, taps, order, values, first, rows),
-                            2 => add::<T, A, N, 2>(g, taps, order, values, first, rows),
-                            4 => add::<T, A, N, 4>(g, taps, order, values, first, rows),
-                            _ => add::<T, A, N, GROUP>(g, taps, order, values, first, rows),
+                            1 => add::<T, A, N, 1>(window, x_len, taps, local, values, cells),
+                            2 => add::<T, A, N, 2>(window, x_len, taps, local, values, cells),
+                            4 => add::<T, A, N, 4>(window, x_len, taps, local, values, cells),
+                            _ => add::<T, A, N, GROUP>(window, x_len, taps, local, values, cells),
                         }
                     }
                     i += together;
@@ -161,58 +175,64 @@ impl<T: SimdReal> Spread<'_, T> {
     }
 }
 
-/// The strides of rows and planes of cells, in reals.
+/// The cell of the tile's buffer at the start of the vector in which a sample's window starts.
+#[inline(always)]
+fn vector<T: SimdReal>(g: &Gridder<T>, i: usize) -> usize {
+    g.samples.cell[i] as usize & !(g.layout().cells - 1)
+}
+
+/// How a window lies in cells: its taps along y and z, and the strides of rows and planes in reals.
 #[derive(Clone, Copy)]
-struct Rows {
+struct Window {
+    height: usize,
+    depth: usize,
     row: usize,
     plane: usize,
 }
 
-impl Rows {
-    fn new(row: usize, rows: usize) -> Rows {
-        Rows { row: 2 * row, plane: 2 * row * rows }
+impl Window {
+    fn new<T>(g: &Gridder<T>, row: usize, rows: usize) -> Window {
+        let [_, height, depth] = g.tiling.taps;
+        Window { height, depth, row: 2 * row, plane: 2 * row * rows }
     }
 }
 
 /// Adds `S` samples whose windows start in the same vector to rows of `N` vectors.
 ///
 /// # Safety
-/// `taps` must be their records, and the window's rows from `first` on must be writable.
+/// `taps` must be theirs, `local` their places in `values`, and the window's rows from `first` on must be writable.
 #[inline(always)]
 unsafe fn add<T: SimdReal, A: Arith, const N: usize, const S: usize>(
-    g: &Gridder<T>,
-    taps: *const T,
-    order: &[u32],
+    window: Window,
+    x_len: usize,
+    taps: Taps<T>,
+    local: &[u16],
     values: &[Complex<T>],
     first: *mut T,
-    Rows { row, plane }: Rows,
 ) {
     let lanes = T::V::<A>::LANES;
-    let Layout { x_len, record, tap_vectors, .. } = g.layout;
     let zero = T::V::<A>::splat(T::ZERO);
-    // SAFETY: the caller promises the records at `taps`, and writable rows from `first` on.
+    // SAFETY: the caller promises the taps, and writable rows from `first` on.
     unsafe {
         let mut x = [[zero; N]; S];
         for s in 0..S {
-            let value = values[order[s] as usize];
+            let value = values[local[s] as usize];
             let (value, _) = T::V::<A>::splat(value.re).zip(T::V::<A>::splat(value.im));
             for (v, x) in x[s].iter_mut().enumerate() {
-                *x = T::V::<A>::load(taps.add(s * record + v * lanes)).mul(value);
+                *x = T::V::<A>::load(taps.x.add(s * x_len + v * lanes)).mul(value);
             }
         }
-        let y = taps.add(x_len);
-        let z = y.add(tap_vectors * lanes);
-        if g.taps[2] == 1 {
-            add_rows::<T, A, N, S>(&x, y, record, first, row, g.taps[1]);
+        if window.depth == 1 {
+            add_rows::<T, A, N, S>(window, &x, taps.y, first);
             return;
         }
-        for jz in 0..g.taps[2] {
+        for jz in 0..window.depth {
             let mut xz = x;
             for (s, xz) in xz.iter_mut().enumerate() {
-                let factor = T::V::<A>::splat(*z.add(s * record + jz));
+                let factor = T::V::<A>::splat(*taps.z.add(jz * CHUNK + s));
                 xz.iter_mut().for_each(|x| *x = x.mul(factor));
             }
-            add_rows::<T, A, N, S>(&xz, y, record, first.add(jz * plane), row, g.taps[1]);
+            add_rows::<T, A, N, S>(window, &xz, taps.y, first.add(jz * window.plane));
         }
     }
 }
@@ -220,26 +240,25 @@ unsafe fn add<T: SimdReal, A: Arith, const N: usize, const S: usize>(
 /// Adds the outer product of `x` and the taps at `y` to rows of a plane.
 ///
 /// # Safety
-/// As for [`add`]: `y` must lie in the samples' records, and the rows from `first` on must be writable.
+/// As for [`add`]: `y` must be the samples' taps, and the rows from `first` on must be writable.
 #[inline(always)]
 unsafe fn add_rows<T: SimdReal, A: Arith, const N: usize, const S: usize>(
+    window: Window,
     x: &[[T::V<A>; N]; S],
     y: *const T,
-    record: usize,
     first: *mut T,
-    row: usize,
-    taps: usize,
 ) {
     let lanes = T::V::<A>::LANES;
-    for jy in 0..taps {
-        // SAFETY: the caller promises taps at `y`, and `taps` writable rows from `first` on.
+    for jy in 0..window.height {
+        // SAFETY: the caller promises taps at `y`, and as many writable rows from `first` on.
         unsafe {
-            let p = first.add(jy * row);
+            let p = first.add(jy * window.row);
+            let y = y.add(jy * CHUNK);
             // First the sum of these samples, then the cells: fewer additions round a large total.
-            let factor = T::V::<A>::splat(*y.add(jy));
+            let factor = T::V::<A>::splat(*y);
             let mut sum: [T::V<A>; N] = std::array::from_fn(|i| x[0][i].mul(factor));
             for (s, x) in x.iter().enumerate().skip(1) {
-                let factor = T::V::<A>::splat(*y.add(s * record + jy));
+                let factor = T::V::<A>::splat(*y.add(s));
                 for (sum, x) in sum.iter_mut().zip(x) {
                     *sum = x.fma(factor, *sum);
                 }
@@ -267,10 +286,10 @@ unsafe fn add_block<T: SimdReal, A: Arith, const N: usize>(
     lost: *mut T,
 ) {
     let lanes = T::V::<A>::LANES;
-    let rows = Rows::new(g.extent[0], g.extent[1]);
-    for jz in 0..g.taps[2] {
-        for jy in 0..g.taps[1] {
-            let (from, to) = ((jz * g.taps[1] + jy) * N * lanes, jz * rows.plane + jy * rows.row);
+    let window = Window::new(g, g.tiling.extent[0], g.tiling.extent[1]);
+    for jz in 0..window.depth {
+        for jy in 0..window.height {
+            let (from, to) = ((jz * window.height + jy) * N * lanes, jz * window.plane + jy * window.row);
             for v in 0..N {
                 // SAFETY: the caller promises a block, and rows inside the buffers.
                 unsafe {
@@ -281,6 +300,69 @@ unsafe fn add_block<T: SimdReal, A: Arith, const N: usize>(
                     let error = a.sub(sum.sub(of_b)).add(b.sub(of_b));
                     sum.store(cell);
                     T::V::<A>::load(lost).add(error).store(lost);
+                }
+            }
+        }
+    }
+}
+
+/// Adds a tile's buffers to the grids, or stores them there where the part is the first to reach cells.
+struct Merge<'a, T> {
+    gridder: &'a Gridder<T>,
+    part: &'a Part,
+    grid: &'a Shared<'a, Complex<T>>,
+    arrays: usize,
+    work: &'a Work<T>,
+}
+
+impl<T: SimdReal> Kernel for Merge<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arith>(self) {
+        let Merge { gridder: g, part, grid, arrays, work } = self;
+        let tiling = &g.tiling;
+        let [gx, gy, gz] = tiling.size;
+        let [row, rows, _] = tiling.extent;
+        let at = [0, 1, 2].map(|a| part.at[a] as usize);
+        let origin = [0, 1, 2].map(|a| tiling.tiles[a].first_cell(at[a]));
+        let bounds = [0, 1, 2].map(|a| regions(tiling, a, at[a]));
+        let row_of = |z: usize, y: usize| ((origin[2] + z) % gz * gy + (origin[1] + y) % gy) * gx;
+        for array in 0..arrays {
+            let buffer = &work.cells[array * g.buffer_len()..][..g.buffer_len()];
+            let first_cell = array * gx * gy * gz;
+            for rz in 0..3 {
+                for z in bounds[2][rz]..bounds[2][rz + 1] {
+                    for ry in 0..3 {
+                        let store = [0, 1, 2].map(|rx| part.is_first([rx, ry, rz]));
+                        for y in bounds[1][ry]..bounds[1][ry + 1] {
+                            let to = first_cell + row_of(z, y);
+                            let ahead = first_cell + row_of(z, y + PREFETCHED_ROWS);
+                            (0..bounds[0][3])
+                                .step_by(8)
+                                .for_each(|x| prefetch(grid.address(ahead + (origin[0] + x) % gx)));
+                            let from = &buffer[(z * rows + y) * row..];
+                            let mut x = 0;
+                            while x < bounds[0][3] {
+                                let rx = (1..3).filter(|&r| bounds[0][r] <= x).count();
+                                // Regions that are treated alike go together, up to the edge of the grid.
+                                let alike = (rx + 1..3).find(|&r| store[r] != store[rx]).unwrap_or(3);
+                                let start = (origin[0] + x) % gx;
+                                let len = (bounds[0][alike] - x).min(gx - start);
+                                // SAFETY: it is this part's turn: no other part that shares cells with it is being
+                                // added.
+                                let cells = unsafe { grid.part(to + start, len) };
+                                if store[rx] {
+                                    cells.copy_from_slice(&from[x..x + len]);
+                                } else if !part.points.is_empty() {
+                                    for (cell, sum) in cells.iter_mut().zip(&from[x..x + len]) {
+                                        *cell += *sum;
+                                    }
+                                }
+                                x += len;
+                            }
+                        }
+                    }
                 }
             }
         }

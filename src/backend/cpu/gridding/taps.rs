@@ -1,14 +1,15 @@
 //! The values of the window at samples (taps), as polynomials. The loops here and in spread.rs and interpolate.rs are
 //! compiled for each vector unit: all that they call is `#[inline(always)]`.
+//!
+//! Every lane of a vector evaluates another sample. The window is even, so that the taps j and W - 1 - j share their
+//! even and odd parts. The taps along y and z stay as they come, [tap][sample]: their readers take one value at a time.
+//! Those along x are transposed to a row for each sample.
 
-use super::gridder::Gridder;
-use super::sorting::Point;
-use super::tiling::Layout;
-use crate::backend::cpu::simd::{Arith, SimdReal, Vector};
-
-/// Samples whose taps are computed at once, so that no multiply-add waits for the one before it. Divides
-/// [`super::gridder::CHUNK`].
-const INTERLEAVED: usize = 8;
+use super::gridder::{Gridder, CHUNK};
+use super::tiling::{Layout, Tiling};
+use crate::backend::cpu::simd::{transpose, Arith, SimdReal, Vector, MOST_LANES};
+use crate::backend::{MAX_DEGREE, MAX_WIDTH};
+use crate::base::error::{try_reserve, Result};
 
 /// Compiles `$work` for each number of vectors, which is the constant `$N` there, and does it for `$count`.
 macro_rules! with_vectors {
@@ -25,74 +26,159 @@ macro_rules! with_vectors {
 }
 pub(super) use with_vectors;
 
-impl<T: SimdReal> Gridder<T> {
-    /// Writes the records of some points' taps. Taps of x are there twice each, for real and imaginary parts, `moved`
-    /// by the points' shifts or not.
+/// Compiles `$work` for each number of coefficients, which is the constant `$H` there, and does it for `$count`.
+macro_rules! with_terms {
+    ($count:expr, [$($n:literal)*], $H:ident => $work:block) => {
+        match $count {
+            $($n => {
+                const $H: usize = $n;
+                $work
+            })*
+            n => unreachable!("no polynomial has {n} even coefficients"),
+        }
+    };
+}
+
+/// The window's polynomials, of the first half of the taps: the others are their mirror images.
+pub struct Polynomials<T> {
+    width: usize,
+    /// Coefficients in t^2 of the even part of a tap, and as many of the odd part divided by t.
+    terms: usize,
+    /// [tap][term][even, odd], highest power first.
+    coefficients: Vec<T>,
+}
+
+impl<T: SimdReal> Polynomials<T> {
+    /// From rows of coefficients, highest power first, of all taps of an even window.
+    pub fn new(window: &[Vec<f64>]) -> Result<Self> {
+        let (rows, width) = (window.len(), window[0].len());
+        assert!((2..=MAX_WIDTH).contains(&width) && rows <= MAX_DEGREE + 1);
+        let (terms, pairs) = (rows.div_ceil(2), width.div_ceil(2));
+        let mut coefficients = try_reserve(2 * pairs * terms, "the window's polynomials")?;
+        for j in 0..pairs {
+            for term in (0..terms).rev() {
+                // Of a tap and its mirror image each has half the say.
+                let part = |power: usize, sign: f64| match rows.checked_sub(power + 1) {
+                    Some(row) => T::of(0.5 * (window[row][j] + sign * window[row][width - 1 - j])),
+                    None => T::ZERO,
+                };
+                coefficients.extend([part(2 * term, 1.0), part(2 * term + 1, -1.0)]);
+            }
+        }
+        Ok(Polynomials { width, terms, coefficients })
+    }
+}
+
+/// Where the taps of a chunk of samples are.
+#[derive(Clone, Copy)]
+pub struct Taps<T> {
+    /// Along x: a record of `Layout::x_len` reals for each sample, every tap twice.
+    pub x: *const T,
+    /// Along y and z: [tap][`CHUNK` samples].
+    pub y: *const T,
+    pub z: *const T,
+}
+
+impl<T> Taps<T> {
+    /// Those from sample `i` of the chunk on.
     ///
     /// # Safety
-    /// `records` must have room for `CHUNK` of them, of this level's layout.
+    /// The chunk must have so many samples.
     #[inline(always)]
-    pub(super) unsafe fn write_taps<A: Arith>(&self, points: &[Point<T>], moved: bool, records: *mut T) {
+    pub unsafe fn from(self, i: usize, x_len: usize) -> Self {
+        // SAFETY: the caller promises samples from i on.
+        unsafe { Taps { x: self.x.add(i * x_len), y: self.y.add(i), z: self.z.add(i) } }
+    }
+}
+
+/// Reals that the taps of a chunk of samples take: a record of each along x, then for each axis all samples' values of
+/// each tap. Along x zeros fill up the last vector of cells.
+pub fn taps_len(tiling: &Tiling) -> usize {
+    CHUNK * (tiling.layout.x_len + x_rows(&tiling.layout) + tiling.taps[1] + tiling.taps[2])
+}
+
+fn x_rows(layout: &Layout) -> usize {
+    layout.window_vectors * layout.cells
+}
+
+impl<T: SimdReal> Gridder<T> {
+    /// Writes the taps of `count` samples from `first` on. Those along x are there twice each, for real and imaginary
+    /// parts, `moved` by as many cells as the window starts after the vector, or not.
+    ///
+    /// # Safety
+    /// `taps` must have the room of [`taps_len`] for this level, zero at first, and be written here only. `count` must
+    /// be at most `CHUNK`, and the samples must be there.
+    #[inline(always)]
+    pub(super) unsafe fn write_taps<A: Arith>(&self, first: usize, count: usize, moved: bool, taps: *mut T) -> Taps<T> {
         let lanes = T::V::<A>::LANES;
-        let Layout { tap_vectors, row_vectors, x_len, record, .. } = self.layout;
-        let zero = T::V::<A>::splat(T::ZERO);
-        let axes = if self.taps[2] > 1 { 3 } else { 2 };
-        let row = tap_vectors * lanes;
-        for first in (0..points.len()).step_by(INTERLEAVED) {
-            let records = records.wrapping_add(first * record);
-            // The last point fills up an incomplete group: there is room for its copies.
-            let block: [&Point<T>; INTERLEAVED] = std::array::from_fn(|i| &points[(first + i).min(points.len() - 1)]);
-            for axis in 0..axes {
-                for v in 0..tap_vectors {
-                    let t: [T::V<A>; INTERLEAVED] = std::array::from_fn(|i| T::V::<A>::splat(block[i].t[axis]));
-                    // SAFETY: polynomials are rows of `tap_vectors` vectors.
-                    let taps = unsafe { evaluate(&self.polynomials, row, v * lanes, t) };
-                    for (i, (point, taps)) in block.iter().zip(taps).enumerate() {
-                        // SAFETY: a record has x_len reals for x, enough for row_vectors and for the shift, and `row`
-                        // reals for each of y and z.
-                        unsafe {
-                            let to = records.add(i * record);
-                            if axis > 0 {
-                                taps.store(to.add(x_len + (axis - 1) * row + v * lanes));
-                                continue;
+        let x_at = CHUNK * self.tiling.layout.x_len;
+        let y_at = x_at + CHUNK * x_rows(&self.tiling.layout);
+        let z_at = y_at + CHUNK * self.tiling.taps[1];
+        let Polynomials { width, terms, coefficients } = &self.polynomials;
+        let (width, coefficients) = (*width, coefficients.as_ptr());
+        with_terms!(*terms, [1 2 3 4 5 6 7 8 9 10 11 12 13], H => {
+            for (axis, at) in [x_at, y_at, z_at].into_iter().enumerate().filter(|&(a, _)| self.tiling.taps[a] > 1) {
+                let offsets = self.samples.t[axis].as_ptr();
+                for start in (0..count).step_by(lanes) {
+                    // SAFETY: the offsets are followed by room for a vector. The lanes of a vector divide CHUNK, so that
+                    // there is room for the last vector's taps too. There are 2 H coefficients for each pair of taps.
+                    unsafe {
+                        let t = T::V::<A>::load(offsets.add(first + start));
+                        let square = t.mul(t);
+                        for j in 0..width.div_ceil(2) {
+                            let c = coefficients.add(2 * H * j);
+                            let (mut even, mut odd) = (T::V::<A>::splat(*c), T::V::<A>::splat(*c.add(1)));
+                            for i in 1..H {
+                                even = even.fma(square, T::V::<A>::splat(*c.add(2 * i)));
+                                odd = odd.fma(square, T::V::<A>::splat(*c.add(2 * i + 1)));
                             }
-                            let shift = if moved { 2 * point.shift as usize } else { 0 };
-                            if moved && v == 0 {
-                                (0..row_vectors).for_each(|v| zero.store(to.add(v * lanes)));
-                            }
-                            let (low, high) = taps.zip(taps);
-                            low.store(to.add(shift + 2 * v * lanes));
-                            high.store(to.add(shift + (2 * v + 1) * lanes));
+                            odd.fma(t, even).store(taps.add(at + j * CHUNK + start));
+                            odd.fnma(t, even).store(taps.add(at + (width - 1 - j) * CHUNK + start));
                         }
                     }
                 }
             }
-        }
+        });
+        // SAFETY: as above, for x.
+        unsafe { self.transpose_taps::<A>(first, count, moved, taps, x_at) };
+        Taps { x: taps, y: taps.wrapping_add(y_at), z: taps.wrapping_add(z_at) }
     }
-}
 
-/// A vector of polynomials, `first` elements into each row of coefficients, at each of `t`.
-///
-/// # Safety
-/// A vector must be readable there, in rows of `row` elements.
-#[inline(always)]
-unsafe fn evaluate<T: SimdReal, V: Vector<T>>(
-    polynomials: &[T],
-    row: usize,
-    first: usize,
-    t: [V; INTERLEAVED],
-) -> [V; INTERLEAVED] {
-    // SAFETY: the caller promises rows of `row` elements with a vector at `first`.
-    unsafe {
-        let mut sums = [V::load(polynomials.as_ptr().add(first)); INTERLEAVED];
-        let mut at = row;
-        while at < polynomials.len() {
-            let coefficient = V::load(polynomials.as_ptr().add(at + first));
-            for (sum, t) in sums.iter_mut().zip(t) {
-                *sum = sum.fma(t, coefficient);
+    /// Makes records of the taps along x, which begin at `x_at`.
+    ///
+    /// # Safety
+    /// See [`Gridder::write_taps`].
+    #[inline(always)]
+    unsafe fn transpose_taps<A: Arith>(&self, first: usize, count: usize, moved: bool, taps: *mut T, x_at: usize) {
+        let lanes = T::V::<A>::LANES;
+        let zero = T::V::<A>::splat(T::ZERO);
+        let Layout { x_len, window_vectors, row_vectors, .. } = self.tiling.layout;
+        // A vector in which a window starts has LANES / 2 cells.
+        let within = lanes as u32 / 2 - 1;
+        let cells = self.samples.cell.as_ptr().wrapping_add(first);
+        for start in (0..count).step_by(lanes) {
+            for block in 0..window_vectors {
+                let mut rows = [zero; MOST_LANES];
+                for i in (0..lanes).step_by(2) {
+                    // SAFETY: the taps are followed by rows of zeros, as many as fill whole vectors of cells.
+                    let row = unsafe { T::V::<A>::load(taps.add(x_at + (block * lanes + i) / 2 * CHUNK + start)) };
+                    (rows[i], rows[i + 1]) = (row, row);
+                }
+                transpose::<T, _>(&mut rows);
+                for (i, row) in rows[..lanes].iter().enumerate() {
+                    // SAFETY: a record has x_len reals, enough for row_vectors, and for window_vectors after the shift.
+                    // The cells are followed by room for a vector.
+                    unsafe {
+                        let record = taps.add((start + i) * x_len);
+                        let shift = if moved { 2 * (*cells.add(start + i) & within) as usize } else { 0 };
+                        if moved && block == 0 {
+                            zero.store(record);
+                            zero.store(record.add((row_vectors - 1) * lanes));
+                        }
+                        row.store(record.add(shift + block * lanes));
+                    }
+                }
             }
-            at += row;
         }
-        sums
     }
 }

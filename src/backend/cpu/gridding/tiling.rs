@@ -11,28 +11,23 @@ const TILE_3D: [usize; 3] = [64, 16, 16];
 /// How windows of one width lie in vectors of one level.
 #[derive(Clone, Copy)]
 pub struct Layout {
-    /// Reals, and complex cells, of a vector.
-    pub lanes: usize,
+    /// Complex cells of a vector.
     pub cells: usize,
-    /// Vectors that hold the taps.
-    pub tap_vectors: usize,
     /// Vectors that a window covers, wherever it starts in the first; and from its start on.
     pub row_vectors: usize,
     pub window_vectors: usize,
-    /// Reals of the record of a sample's taps: the taps of x in whole vectors, then of y, then of z.
+    /// Reals of the record of a sample's taps along x.
     pub x_len: usize,
-    pub record: usize,
 }
 
 impl Layout {
     fn new(lanes: usize, width: usize) -> Layout {
         let cells = lanes / 2;
-        let tap_vectors = width.div_ceil(lanes);
+        let window_vectors = width.div_ceil(cells);
         let row_vectors = (width + cells - 1).div_ceil(cells);
         // Taps, twice each and shifted by less than a vector, are written in whole vectors.
-        let x_len = row_vectors.max(2 * tap_vectors + 1) * lanes;
-        let record = x_len + 2 * tap_vectors * lanes;
-        Layout { lanes, cells, tap_vectors, row_vectors, window_vectors: width.div_ceil(cells), x_len, record }
+        let x_len = row_vectors.max(window_vectors + 1) * lanes;
+        Layout { cells, row_vectors, window_vectors, x_len }
     }
 }
 
@@ -60,13 +55,12 @@ impl AxisTiles {
     fn new(cells: usize, edge: usize) -> AxisTiles {
         AxisTiles { cells, count: if cells == 1 { 1 } else { (cells / (2 * edge)).max(1) * 2 } }
     }
-    #[inline]
     pub fn first_cell(&self, tile: usize) -> usize {
         tile * self.cells / self.count
     }
-    #[inline]
-    pub fn tile_of(&self, cell: usize) -> usize {
-        ((cell + 1) * self.count - 1) / self.cells
+    /// The cells of a tile.
+    pub fn len(&self, tile: usize) -> usize {
+        self.first_cell(tile + 1) - self.first_cell(tile)
     }
     fn longest(&self) -> usize {
         self.cells.div_ceil(self.count)
@@ -80,8 +74,7 @@ pub struct Tiling {
     pub size: [usize; 3],
     pub taps: [usize; 3],
     pub tiles: [AxisTiles; 3],
-    /// The part of a tile's buffer that its samples' windows reach, and the whole: whole vectors along x.
-    pub reach: [usize; 3],
+    /// The cells of a tile's buffer: those that the windows of its samples reach, in whole vectors along x.
     pub extent: [usize; 3],
 }
 
@@ -92,10 +85,9 @@ impl Tiling {
         let taps = [0, 1, 2].map(|a| if a < grid.len() { width } else { 1 });
         let edges = if grid.len() == 3 { TILE_3D } else { TILE_2D };
         let tiles = [0, 1, 2].map(|a| AxisTiles::new(size[a], edges[a].max(width)));
-        let reach = [0, 1, 2].map(|a| (tiles[a].longest() + taps[a] - 1).min(size[a]));
         let row = tiles[0].longest().next_multiple_of(layout.cells) + layout.row_vectors * layout.cells;
         let extent = [row, tiles[1].longest() + taps[1] - 1, tiles[2].longest() + taps[2] - 1];
-        Tiling { layout, size, taps, tiles, reach, extent }
+        Tiling { layout, size, taps, tiles, extent }
     }
 
     /// The tiles along x, y and z.

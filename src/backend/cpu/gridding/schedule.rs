@@ -1,0 +1,246 @@
+//! In which order the parts of tiles are added to the grid, so that every cell receives its sums in the same order
+//! whatever the number of threads, and no thread waits long.
+//!
+//! A tile of many samples is cut into parts, so that work is divided by samples and not by tiles. A thread sums a part
+//! in its own buffer, which waits for nobody. Only then does it wait for its turn: until the parts before it that share
+//! cells with it are on the grid. Parts are begun in this order, so a thread waits only for parts that others have in
+//! work already. The parts of a dense tile are spread over the whole order, and neighbours lie apart.
+//!
+//! The first part that reaches a cell stores its sum there, so that the grid need not be cleared before.
+
+use super::tiling::Tiling;
+use crate::base::error::{try_reserve, try_vec, Result};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// A part has at least so many samples, if its tile has.
+const LEAST: usize = 2048;
+/// A part has about this share of all samples, at most: enough parts for the cores of any machine.
+const SHARE: usize = 256;
+/// The most parts of one tile. Where all samples share one place, so many sums of equal size are added one by one, and
+/// their roundings may all have one sign.
+const MOST: usize = 32;
+/// How often a thread looks whether it is its turn before it offers its processor to others.
+const SPINS: u32 = 200;
+
+/// A part of a tile's samples, or a tile without samples, whose cells become zero.
+pub struct Part {
+    /// The tile's place among all tiles, x fastest, and along each axis.
+    pub tile: u32,
+    pub at: [u32; 3],
+    /// Its samples in the sorted order.
+    pub points: Range<usize>,
+    /// Where its tile and the tiles around it must have arrived before it may be added, in `Schedule::needs`.
+    needs: Range<usize>,
+    /// Bit [z][y][x] of the regions of [`region`]: this part is the first to reach the region's cells.
+    first: u32,
+}
+
+impl Part {
+    /// Whether it is the first to reach the cells of a region [x, y, z].
+    #[inline(always)]
+    pub fn is_first(&self, [x, y, z]: [usize; 3]) -> bool {
+        self.first >> (9 * z + 3 * y + x) & 1 == 1
+    }
+}
+
+/// Along an axis a tile's buffer has three regions: 0, which the windows of the tile before reach too; 1, which is its
+/// own; 2, the first cells of the next tile. They begin at these cells, and the last ends at the last of these.
+pub fn regions(tiling: &Tiling, axis: usize, tile: usize) -> [usize; 4] {
+    let (len, overhang) = (tiling.tiles[axis].len(tile), tiling.taps[axis] - 1);
+    [0, overhang, len, len + overhang]
+}
+
+/// The parts of all tiles, in their order.
+pub struct Schedule {
+    pub parts: Vec<Part>,
+    /// Tiles, and how many parts of each must have been added.
+    needs: Vec<(u32, u32)>,
+    tiles: usize,
+}
+
+impl Schedule {
+    /// The schedule of tiles whose samples begin at these places of the sorted order; the last entry is their end.
+    pub fn new(tiling: &Tiling, starts: &[usize]) -> Result<Schedule> {
+        let samples = starts[starts.len() - 1];
+        let tiles = starts.len() - 1;
+        let what = "the order of tiles";
+        let parts_of = |tile: usize| {
+            let points = starts[tile + 1] - starts[tile];
+            let most = LEAST.max(samples.div_ceil(SHARE)).max(points.div_ceil(MOST));
+            points.div_ceil(most).max(1)
+        };
+        let count = (0..tiles).map(parts_of).sum();
+        let mut parts = try_reserve(count, what)?;
+        let [nx, ny, _] = tiling.counts();
+        for tile in 0..tiles {
+            let (points, count) = (starts[tile + 1] - starts[tile], parts_of(tile));
+            let at = [tile % nx, tile / nx % ny, tile / nx / ny].map(|i| i as u32);
+            for i in 0..count {
+                let points = starts[tile] + points * i / count..starts[tile] + points * (i + 1) / count;
+                let place = (2 * i + 1) as f64 / (2 * count) as f64;
+                parts.push((place, Part { tile: tile as u32, at, points, needs: 0..0, first: 0 }));
+            }
+        }
+        // Layers of tiles one after the other, so that what they share stays in cache. In a layer the parts of a tile
+        // at even distances; where these meet, tiles of one colour (parity along each axis), which share no cells.
+        let key = |(place, part): &(f64, Part)| {
+            let [x, y, z] = part.at;
+            (z, place.to_bits(), y & 1, x & 1, part.tile)
+        };
+        parts.sort_unstable_by_key(key);
+        let parts = parts.into_iter().map(|(_, part)| part);
+        let mut schedule = Schedule { parts: try_reserve(count, what)?, needs: Vec::new(), tiles };
+        schedule.parts.extend(parts);
+        schedule.find_needs(tiling, starts)?;
+        Ok(schedule)
+    }
+
+    /// Goes through the parts in their order, and notes what is there before each.
+    fn find_needs(&mut self, tiling: &Tiling, starts: &[usize]) -> Result<()> {
+        let what = "the order of tiles";
+        let counts = tiling.counts();
+        let mut arrived = try_vec(self.tiles, 0u32, what)?;
+        let neighbours = 3usize.pow(counts.iter().filter(|&&n| n > 1).count() as u32);
+        self.needs = try_reserve(self.parts.len() * neighbours, what)?;
+        let offsets = |axis: usize| if counts[axis] > 1 { -1..=1 } else { 0..=0 };
+        for part in &mut self.parts {
+            let begun = self.needs.len();
+            let empty = part.points.is_empty();
+            part.first = if arrived[part.tile as usize] > 0 { 0 } else { Self::all_regions(tiling, empty) };
+            for z in offsets(2) {
+                for y in offsets(1) {
+                    for x in offsets(0) {
+                        let offset: [i32; 3] = [x, y, z];
+                        let at = [0, 1, 2].map(|a| {
+                            (part.at[a] as usize + counts[a]).wrapping_add_signed(offset[a] as isize) % counts[a]
+                        });
+                        let tile = (at[2] * counts[1] + at[1]) * counts[0] + at[0];
+                        if arrived[tile] > 0 {
+                            self.needs.push((tile as u32, arrived[tile]));
+                            part.first &= !Self::reached_by(tiling, offset, starts[tile] == starts[tile + 1]);
+                        }
+                    }
+                }
+            }
+            part.needs = begun..self.needs.len();
+            arrived[part.tile as usize] += 1;
+        }
+        Ok(())
+    }
+
+    /// The regions that a tile reaches: without samples, only its own cells.
+    fn all_regions(tiling: &Tiling, empty: bool) -> u32 {
+        let reached = |axis: usize| match (tiling.taps[axis], empty) {
+            (1, _) => [false, true, false],
+            (_, false) => [true, true, true],
+            (_, true) => [true, true, false],
+        };
+        combine([reached(0), reached(1), reached(2)])
+    }
+
+    /// The regions of a tile that the tile at this offset reaches too.
+    fn reached_by(tiling: &Tiling, offset: [i32; 3], empty: bool) -> u32 {
+        let reached = |axis: usize| match (tiling.taps[axis], offset[axis], empty) {
+            (1, ..) => [false, true, false],
+            // Of the tile before, what its windows reach beyond it.
+            (_, -1, false) => [true, false, false],
+            (_, -1, true) => [false; 3],
+            (_, 0, false) => [true, true, true],
+            (_, 0, true) => [true, true, false],
+            (_, _, _) => [false, false, true],
+        };
+        combine([reached(0), reached(1), reached(2)])
+    }
+
+    /// What a spreading counts in: the parts of each tile that have arrived.
+    pub fn progress(&self) -> Result<Progress> {
+        let mut arrived = try_reserve(self.tiles, "the order of tiles")?;
+        arrived.resize_with(self.tiles, AtomicU32::default);
+        Ok(Progress { arrived, failed: AtomicBool::new(false) })
+    }
+
+    /// Bytes held for so many tiles and samples, with one spreading in work.
+    pub fn bytes(tiling: &Tiling, samples: usize) -> usize {
+        let tiles: usize = tiling.counts().iter().product();
+        // Not more parts than one for each tile, and one for each share of the samples.
+        let parts = tiles.saturating_add((samples / LEAST).min(SHARE));
+        let neighbours = 3usize.pow(tiling.counts().iter().filter(|&&n| n > 1).count() as u32);
+        let part = size_of::<Part>() + neighbours * size_of::<(u32, u32)>();
+        parts.saturating_mul(part).saturating_add(tiles * size_of::<AtomicU32>())
+    }
+}
+
+/// The bits of the regions [x, y, z] that are reached along each axis.
+fn combine([x, y, z]: [[bool; 3]; 3]) -> u32 {
+    let mut bits = 0;
+    for i in 0..27 {
+        if x[i % 3] && y[i / 3 % 3] && z[i / 9] {
+            bits |= 1 << i;
+        }
+    }
+    bits
+}
+
+/// How many parts of each tile have been added to a grid.
+pub struct Progress {
+    arrived: Vec<AtomicU32>,
+    /// A part will never arrive, because a task panicked.
+    failed: AtomicBool,
+}
+
+impl Progress {
+    /// Before the first part.
+    pub fn reset(&mut self) {
+        self.arrived.iter_mut().for_each(|arrived| *arrived.get_mut() = 0);
+        *self.failed.get_mut() = false;
+    }
+
+    /// Begins a part's work.
+    pub fn begin<'a>(&'a self, part: &'a Part) -> Turn<'a> {
+        Turn { progress: self, part, has_arrived: false }
+    }
+}
+
+/// A part in work. Dropped before it has arrived it lets nobody wait for it any more.
+pub struct Turn<'a> {
+    progress: &'a Progress,
+    part: &'a Part,
+    has_arrived: bool,
+}
+
+impl Turn<'_> {
+    /// Waits until the part may be added to the grid. False where it never may, because another task panicked: that
+    /// panic reaches the caller.
+    pub fn wait(&self, schedule: &Schedule) -> bool {
+        let failed = || self.progress.failed.load(Ordering::Relaxed);
+        for &(tile, count) in &schedule.needs[self.part.needs.clone()] {
+            let arrived = &self.progress.arrived[tile as usize];
+            let mut spins = 0u32;
+            while arrived.load(Ordering::Acquire) < count && !failed() {
+                // A thread that has the part in work may want this processor.
+                if spins < SPINS {
+                    spins += 1;
+                    std::hint::spin_loop();
+                } else {
+                    std::thread::yield_now();
+                }
+            }
+        }
+        !failed()
+    }
+
+    /// The part has been added to the grid.
+    pub fn arrive(mut self) {
+        self.has_arrived = true;
+        self.progress.arrived[self.part.tile as usize].fetch_add(1, Ordering::Release);
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if !self.has_arrived {
+            self.progress.failed.store(true, Ordering::Relaxed);
+        }
+    }
+}
