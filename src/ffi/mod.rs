@@ -564,7 +564,7 @@ pub unsafe extern "C" fn recon_plan_info(
 ///
 /// Errors: those of recon_plan_create for sizes, numbers and memory; RECON_MEMORY_LIMIT where the plan and the new
 /// samples exceed the limit together, since both are there until the change is made; RECON_SIZE_MISMATCH for other
-/// dims, voxel_count, coils or frames; RECON_INVALID_ARGUMENT for another precision, ndim, basis or voxel list, and for
+/// ndim, dims, voxel_count, coils or frames; RECON_INVALID_ARGUMENT for another precision, basis or voxel list, and for
 /// coil maps where the plan was made without; RECON_CANCELLED.
 #[no_mangle]
 pub unsafe extern "C" fn recon_plan_set_trajectory(
