@@ -548,7 +548,7 @@ typedef struct {
     uint64_t host_bytes;
     // Bytes held on GPUs.
     uint64_t device_bytes;
-    // Seconds that the plan took to make.
+    // Seconds that the plan took to make, or its last change (recon_plan_set_trajectory and the like).
     double seconds;
     // The device in words, ending in 0.
     char device[64];
@@ -762,10 +762,10 @@ recon_status recon_plan_info(const recon_plan *plan, recon_plan_properties *prop
 // What had been made of the old trajectory is forgotten: Q, also where it was loaded, and the weights that recon_grid
 // computed. recon_plan_info and recon_plan_warning tell of the new one.
 //
-// Other threads may use the plan meanwhile, a progress callback may change its own plan, and nobody waits. A call under
-// way goes on with the trajectory that it began with, a call that begins after this one has returned uses the new one.
-// With another number of samples k-space arrays have another length: no call may begin meanwhile whose arrays have
-// only one of the two. After an error the plan is as it was.
+// Other threads may use the plan meanwhile, a progress callback may change its own plan, and nobody waits. A call that
+// is under way goes on with the trajectory that it began with. A call that begins after this one has returned uses the
+// new one. With another number of samples k-space arrays have another length: meanwhile no call may begin whose arrays
+// are too short for either. After an error the plan is as it was.
 //
 // Errors: those of recon_plan_create for sizes, numbers and memory; RECON_MEMORY_LIMIT where the plan and the new
 // samples exceed the limit together, since both are there until the change is made; RECON_SIZE_MISMATCH for other
@@ -779,11 +779,10 @@ recon_status recon_plan_set_trajectory(recon_plan *plan, const recon_geometry *g
 // weights: real [samples] in the plan's precision, none negative, read; not needed afterwards. NULL: all are 1.
 // count: how many there are, the plan's number of samples; 0 with NULL.
 //
-// Errors: RECON_NULL_POINTER for NULL and a count that is not 0; RECON_SIZE_MISMATCH for another count; RECON_NOT_FINITE and RECON_INVALID_ARGUMENT with the index; RECON_MEMORY_LIMIT; RECON_OUT_OF_HOST_MEMORY;
+// Errors: RECON_NULL_POINTER for NULL and a count that is not 0; RECON_SIZE_MISMATCH for another count;
+// RECON_NOT_FINITE and RECON_INVALID_ARGUMENT with the index; RECON_MEMORY_LIMIT; RECON_OUT_OF_HOST_MEMORY;
 // RECON_OUT_OF_DEVICE_MEMORY; RECON_CANCELLED. The plan is as it was then.
-recon_status recon_plan_set_weights(recon_plan *plan,
-                                    const void *weights,
-                                    uint64_t count);
+recon_status recon_plan_set_weights(recon_plan *plan, const void *weights, uint64_t count);
 
 // Gives a plan that was made with coil maps others. All else stays, Q among it. Other threads may use the plan
 // meanwhile, see recon_plan_set_trajectory.
@@ -898,7 +897,7 @@ recon_status recon_fbp(const recon_plan *plan, const void *kspace, void *image);
 // method: a recon_density_method.
 // iterations, tolerance: of RECON_DENSITY_PIPE_MENON only: stop after so many iterations, or when the RMS over the
 // samples of C w - 1 changes by less than the tolerance. 0 iterations means 30 and a tolerance of 1e-3.
-// weights: real [samples], written; to be given to a new plan, or used by the caller.
+// weights: real [samples], written; to be given to recon_plan_set_weights or a new plan, or used by the caller.
 //
 // Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT for a negative tolerance, for a trajectory
 // that RECON_DENSITY_RAMP is not for, and where no sample lies near the centre of k-space; RECON_OUT_OF_HOST_MEMORY.

@@ -4,10 +4,10 @@
 use crate::backend::cpu::memory::Aligned;
 use crate::backend::{Sink, Source};
 use crate::base::atomic_file::{whole, AtomicFiles};
+use crate::base::checksum::Checksum;
 use crate::base::defaults;
 use crate::base::error::{bail, checked_product, try_reserve, try_vec, Result};
 use crate::base::float_mode::FloatMode;
-use crate::base::checksum::Checksum;
 use crate::base::geometry::{
     check_below, check_coil_maps, check_finite, check_len, check_map_len, check_overflow, check_weight_count,
     check_weights, first_beyond, Geometry, VoxelBasis,
@@ -484,8 +484,8 @@ impl<T: Real> Plan<T> {
     /// Gives the plan another trajectory, with other weights (none where the geometry has none), and other coil maps
     /// where the geometry has some: without, the plan's stay. This costs little beside sorting the samples. Threads,
     /// window and its correction, tables, grids and buffers stay, unless another number of samples makes another window
-    /// or grid the better choice. What had been made of the old trajectory is forgotten: Q, also where it was loaded, and
-    /// the weights that [`Plan::grid`] computes.
+    /// or grid the better choice. What had been made of the old trajectory is forgotten: Q, also where it was loaded,
+    /// and the weights that [`Plan::grid`] computes.
     ///
     /// Results have the same bits as those of a new plan of this geometry and these options.
     ///
@@ -511,9 +511,9 @@ impl<T: Real> Plan<T> {
     ///
     /// # Errors
     /// As [`Plan::new`] for numbers and memory. The old samples and the new ones are there together until the change is
-    /// made: `MemoryLimit` counts both. `SizeMismatch` and `InvalidArgument` where the geometry has another image, list
-    /// of voxels, voxel basis, number of coils or of frames, or coil maps where the plan has none. The plan is as it was
-    /// then.
+    /// made: `MemoryLimit` counts both, but not what calls under way keep of earlier changes. `SizeMismatch` and
+    /// `InvalidArgument` where the geometry has another image, list of voxels, voxel basis, number of coils or of
+    /// frames, or coil maps where the plan has none. The plan is as it was then.
     pub fn set_trajectory(&self, geometry: &Geometry<'_, T>) -> Result<()> {
         let started = Instant::now();
         let call = self.begin();
@@ -557,8 +557,8 @@ impl<T: Real> Plan<T> {
     /// Gives the plan other coil maps, [nx, ny, nz, coils]. All else stays, Q among it.
     ///
     /// # Errors
-    /// As [`Plan::set_trajectory`]; `SizeMismatch` for maps of another length; `InvalidArgument` where the plan was made
-    /// without maps.
+    /// As [`Plan::set_trajectory`]; `SizeMismatch` for maps of another length; `InvalidArgument` where the plan was
+    /// made without maps.
     pub fn set_coil_maps(&self, maps: &[Complex<T>]) -> Result<()> {
         let started = Instant::now();
         let call = self.begin();
@@ -818,7 +818,12 @@ impl<T: Real> Plan<T> {
         call.check_kspace(kspace)?;
         cg::check(options)?;
         if let Some(initial) = options.initial {
-            check_len("voxels of the initial image", initial.len(), call.fixed.image_len(), "as many as the result has")?;
+            check_len(
+                "voxels of the initial image",
+                initial.len(),
+                call.fixed.image_len(),
+                "as many as the result has",
+            )?;
             check_finite("voxel of the initial image", initial)?;
         }
         let started = Instant::now();

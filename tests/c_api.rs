@@ -1002,9 +1002,9 @@ fn changed_plans_are_as_new_ones<T: Number>() {
     let data = &s.kspace[..half * COILS * FRAMES];
     let mut g = s.combined();
     g.samples = half as u64;
-    let mut weights = vec![T::of(0.25); SAMPLES];
+    let mut weights = [T::of(0.25); SAMPLES];
     let mut maps = s.maps.clone();
-    maps.iter_mut().enumerate().for_each(|(i, z)| *z = *z * T::of(1.0 + (i % 5) as f64));
+    maps.iter_mut().enumerate().for_each(|(i, z)| *z *= T::of(1.0 + (i % 5) as f64));
     // SAFETY: arrays have the lengths documented.
     unsafe {
         ok(recon_plan_set_trajectory(plan.0, &raw const g));
@@ -1067,7 +1067,8 @@ fn changes_that_make_no_sense_are_refused() {
     refused(recon_geometry { samples: 0, ..g }, RECON_INVALID_SIZE, &["no samples"]);
     refused(recon_geometry { struct_size: 3, ..g }, RECON_UNKNOWN_STRUCT_SIZE, &["struct_size"]);
     refused(recon_geometry { coordinates: [g.coordinates[0], null(), null()], ..g }, RECON_NULL_POINTER, &["[1]"]);
-    refused(recon_geometry { coil_maps: s.maps.as_ptr().cast(), ..g }, RECON_INVALID_ARGUMENT, &["without", "new plan"]);
+    let coil_maps = s.maps.as_ptr().cast();
+    refused(recon_geometry { coil_maps, ..g }, RECON_INVALID_ARGUMENT, &["without", "new plan"]);
     refused(recon_geometry { voxels: g.coordinates, voxel_count: 9, ..g }, RECON_INVALID_ARGUMENT, &["list of voxels"]);
     refused(recon_geometry { field_map: s.weights.as_ptr().cast(), ..g }, RECON_UNSUPPORTED, &["field map"]);
     let mut odd = s.k[1].clone();

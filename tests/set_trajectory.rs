@@ -1,5 +1,5 @@
-//! Another trajectory, other weights and other coil maps for a plan that is there: results have the bits of a new plan's,
-//! from several threads and from inside a callback as well, and an error changes nothing.
+//! Another trajectory, other weights and other coil maps for a plan that is there: results have the bits of a new
+//! plan's, from several threads and from inside a callback as well, and an error changes nothing.
 
 mod common;
 

@@ -310,7 +310,8 @@ classdef Encoding
         %SETMAPS  Gives an operator that was made with coil maps, and its copies, others.
             recon.internal.need_arguments(nargin, 2, 'E.setmaps(S)');
             E.check_maps(maps);
-            E.plan.set_maps(on_host(struct('maps', maps)).maps);
+            g = on_host(struct('maps', maps));
+            E.plan.set_maps(g.maps);
         end
 
         function s = info(E)

@@ -156,8 +156,9 @@ for i = 1:200
     E.setweights([]);
 end
 check(recon_mex('plans') == before, 'there is one plan');
-used = E.info().host_bytes;
 E.settrajectory(k{1});
 F = recon.Encoding(k{1}, [], 'Maps', maps);
-check(E.info().host_bytes == F.info().host_bytes && used > 0, 'its bytes are those of a new one');
+found = E.info();
+wanted = F.info();
+check(found.host_bytes == wanted.host_bytes && found.host_bytes > 0, 'its bytes are those of a new one');
 end

@@ -26,8 +26,8 @@ enum Transform<T: Real, B: Backend<T>> {
     Nufft(Nufft<T, B>),
 }
 
-/// E, with all that its operations keep. An encoding never changes: [`Encoding::with_change`] makes another beside it, which
-/// shares what stays.
+/// E, with all that its operations keep. An encoding never changes: [`Encoding::with_change`] makes another beside it,
+/// which shares what stays.
 pub(crate) struct Encoding<T: Real, B: Backend<T>> {
     pub backend: Arc<B>,
     pub dims: Vec<usize>,
@@ -181,13 +181,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         })
     }
 
-    fn exact(
-        b: &B,
-        k: &[&[T]],
-        dims: &[usize],
-        voxels: Option<&[&[T]]>,
-        options: &Options,
-    ) -> Result<Transform<T, B>> {
+    fn exact(b: &B, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>, options: &Options) -> Result<Transform<T, B>> {
         b.direct_sum(k, dims, voxels, options.tolerance).map(Transform::Exact)
     }
 
@@ -217,8 +211,8 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         }
     }
 
-    /// The encoding after a change, which shares with this one what the change leaves as it is. `options` are those that
-    /// this one was made with, `choice` is that of [`Encoding::choice_after`].
+    /// The encoding after a change, which shares with this one what the change leaves as it is. `options` are those
+    /// that this one was made with, `choice` is that of [`Encoding::choice_after`].
     pub fn with_change(&self, change: Change<'_, T>, options: &Options, choice: Option<Choice>) -> Result<Self> {
         let b = self.b();
         let mut size = self.size();
@@ -234,7 +228,8 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let needs = Needs::new(b, &size, choice.as_ref(), batch)?;
         let new_maps = change.coil_maps();
         let maps_here = Self::bytes_of_maps(b, self.maps.as_deref());
-        let mut limit = MemoryLimit { bytes: options.memory_limit, held: Self::bytes(&needs).saturating_add(maps_here) };
+        let mut limit =
+            MemoryLimit { bytes: options.memory_limit, held: Self::bytes(&needs).saturating_add(maps_here) };
         limit.check(0, "the plan")?;
         // Until the change is made, what was before is there as well.
         let anew = match change {
@@ -258,8 +253,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         limit.held = limit.held - maps_here + Self::bytes_of_maps(b, maps.as_deref());
         interrupt::check(CHANGING)?;
         let (normal, samples) = (options.normal, size.samples);
-        let through_q =
-            Self::goes_through_q(b, normal, self.listed, &limit, &self.dims, samples, choice.as_ref());
+        let through_q = Self::goes_through_q(b, normal, self.listed, &limit, &self.dims, samples, choice.as_ref());
         let (trajectory, weighting) = match change {
             Change::Trajectory(geometry) => {
                 let k = &geometry.coordinates;

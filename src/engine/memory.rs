@@ -184,8 +184,8 @@ impl Needs {
         sum(&[combined, weighed, caller])
     }
 
-    /// What another trajectory takes beside the one before. `points` are the bytes of its sorted samples where window and
-    /// grid stay; `same_arrays` says that arrays of a batch stay as well.
+    /// What another trajectory takes beside the one before. `points` are the bytes of its sorted samples where window
+    /// and grid stay; `same_arrays` says that arrays of a batch stay as well.
     pub fn of_trajectory(&self, points: Option<usize>, same_arrays: bool) -> usize {
         let kept = if self.apart { 0 } else { self.kept() };
         let working = if same_arrays { 0 } else { self.working(true) };

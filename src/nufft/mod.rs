@@ -104,14 +104,15 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
     }
 
     fn grid(&self, backend: &B) -> Result<crate::base::buffer_pool::Lease<'_, B::Array<Complex<T>>>> {
-        self.on_grid.grids.try_take(|| backend.zeros(self.on_grid.grid_len * self.on_grid.arrays, "the oversampled grid"))
+        let OnGrid { grids, grid_len, arrays, .. } = &*self.on_grid;
+        grids.try_take(|| backend.zeros(grid_len * arrays, "the oversampled grid"))
     }
 
     /// The cells of the grids for these arrays of samples and of voxels, whose numbers must agree.
     fn cells(&self, values: usize, voxels: usize) -> std::ops::Range<usize> {
-        let arrays = values / self.samples;
-        assert!(arrays <= self.on_grid.arrays && values == arrays * self.samples && voxels == arrays * self.on_grid.voxels);
-        0..arrays * self.on_grid.grid_len
+        let (on_grid, arrays) = (&self.on_grid, values / self.samples);
+        assert!(arrays <= on_grid.arrays && values == arrays * self.samples && voxels == arrays * on_grid.voxels);
+        0..arrays * on_grid.grid_len
     }
 
     /// image(r) = sum_m values(m) exp(+i 2 pi k_m.r), for one or several arrays one after the other.

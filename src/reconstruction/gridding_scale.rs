@@ -77,8 +77,9 @@ impl Spectrum {
 /// Values of the spectrum that are computed at once, in vectors.
 const LANES: usize = 8;
 
-/// sum_j h(j) cos(2 pi k (j - middle)) for some k. A scan whose trajectory changes with every frame needs a spectrum for
-/// each, so cosines come from cos((j+1) x) = 2 cos(x) cos(j x) - cos((j-1) x), begun anew before rounding errors add up.
+/// sum_j h(j) cos(2 pi k (j - middle)) for some k. A scan whose trajectory changes with every frame needs a spectrum
+/// for each, so cosines come from cos((j+1) x) = 2 cos(x) cos(j x) - cos((j-1) x). They are begun anew before rounding
+/// errors add up.
 fn cosine_sums(h: &[f64], middle: f64, k: [f64; LANES]) -> [f64; LANES] {
     const BLOCK: usize = 256;
     let cosines = |j: f64| k.map(|k| (TAU * k * (j - middle)).cos());
