@@ -194,6 +194,25 @@ fn exact_sums_have_the_bits_of_a_new_plan() {
     check_all(random, scan, &Options { normal: Normal::Transforms, ..cpu() }, "a list of voxels");
 }
 
+/// Many samples are worth a finer grid and a narrower window than few, so that both are chosen anew, and back.
+#[test]
+fn another_number_of_samples_has_the_window_chosen_anew() {
+    let random = &mut Random::of(13);
+    let mut scan = Scan::<f32>::new(random, &[64, 64], 150);
+    scan.coils = 3;
+    scan.maps = Some(random.complexes(3 * 64 * 64));
+    let plan = Plan::new(&scan.geometry(), &cpu()).unwrap();
+    let few = plan.info();
+    results(&plan);
+    let many = scan.again(random, 100_000);
+    plan.set_trajectory(&many.geometry()).unwrap();
+    assert!(plan.info().width < few.width && plan.info().grid > few.grid, "{:?}, {few:?}", plan.info());
+    assert_same(&plan, &many, &cpu(), "many samples");
+    plan.set_trajectory(&scan.geometry()).unwrap();
+    assert_eq!(plan.info().grid, few.grid);
+    assert_same(&plan, &scan, &cpu(), "few samples again");
+}
+
 /// A coordinate of 0.5, and a trajectory that reaches less far than the image could resolve.
 #[test]
 fn edges_and_warnings_are_those_of_a_new_plan() {
@@ -352,7 +371,6 @@ fn every_thread_sees_one_trajectory_or_the_other() {
                 }
             });
         }
-        // Two threads change it, one of them the weights alone, of a trajectory that may be either.
         for i in 0..60 {
             plan.set_trajectory(&if i % 2 == 0 { &second } else { &first }.geometry()).unwrap();
             std::thread::sleep(std::time::Duration::from_millis(2));
