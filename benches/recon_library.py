@@ -63,6 +63,12 @@ class Library:
             geometry.coordinates[axis] = self.address(k[axis])
         return geometry
 
+    def set_voxels(self, geometry, voxels):
+        """A list of voxels in place of the grid."""
+        geometry.voxel_count = voxels[0].size
+        for axis, positions in enumerate(voxels):
+            geometry.voxels[axis] = self.address(positions)
+
     def trajectory(self, name, ndim, *sizes):
         """Coordinates in cycles per voxel, one float32 array for each axis.
 
@@ -103,9 +109,7 @@ class Plan:
         if maps is not None:
             geometry.coil_maps = library.address(maps)
         if voxels is not None:
-            geometry.voxel_count = voxels[0].size
-            for axis, positions in enumerate(voxels):
-                geometry.voxels[axis] = library.address(positions)
+            library.set_voxels(geometry, voxels)
         if weights is not None:
             geometry.weights = library.address(weights)
         options = library.structure("recon_options")
@@ -124,6 +128,17 @@ class Plan:
         library.call("recon_plan_create", geometry, options, handle)
         self.seconds = time.perf_counter() - started
         self.handle = library.ffi.gc(handle[0], library.functions.recon_plan_destroy)
+        # What a geometry for set_trajectory must have again.
+        self.made_of = dict(dims=dims, coils=coils, voxels=voxels)
+
+    def set_trajectory(self, k, weights=None):
+        """Another trajectory, without weights unless they are given; coil maps stay."""
+        geometry = self.library.geometry(self.made_of["dims"], k, self.made_of["coils"])
+        if self.made_of["voxels"] is not None:
+            self.library.set_voxels(geometry, self.made_of["voxels"])
+        if weights is not None:
+            geometry.weights = self.library.address(weights)
+        self.library.call("recon_plan_set_trajectory", self.handle, geometry)
 
     def info(self):
         properties = self.library.structure("recon_plan_properties")

@@ -548,7 +548,7 @@ typedef struct {
     uint64_t host_bytes;
     // Bytes held on GPUs.
     uint64_t device_bytes;
-    // Seconds that the plan took to make.
+    // Seconds that the plan took to make, or its last change (recon_plan_set_trajectory and the like).
     double seconds;
     // The device in words, ending in 0.
     char device[64];
@@ -731,10 +731,11 @@ recon_status recon_plan_create(const recon_geometry *geometry, const recon_optio
 recon_status recon_plan_memory(const recon_geometry *geometry, const recon_options *options, recon_memory *memory);
 
 // What may make a plan's images other than those wanted: the warning `index`, from 0. Each was also logged, at
-// RECON_LOG_WARNING, when the plan was made.
+// RECON_LOG_WARNING, when the plan was made, or when a new trajectory brought the first of its kind.
 //
 // kind: a recon_warning, written; RECON_WARNING_NONE when there are no more.
-// text: what was found, and what to do, in UTF-8, written; it lives as long as the plan. NULL when there are no more.
+// text: what was found, and what to do, in UTF-8, written; it lives until the plan goes or gets another trajectory.
+// NULL when there are no more.
 //
 // Errors: RECON_NULL_POINTER.
 recon_status recon_plan_warning(const recon_plan *plan, uint64_t index, uint32_t *kind, const char **text);
@@ -747,6 +748,53 @@ void recon_plan_destroy(recon_plan *plan);
 // Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE; RECON_INVALID_ARGUMENT for a misaligned structure;
 // RECON_SIZE_OVERFLOW where the gridded k-space of all coils and frames would exceed the address space.
 recon_status recon_plan_info(const recon_plan *plan, recon_plan_properties *properties);
+
+// Gives a plan another trajectory, with other weights, and other coil maps where the geometry has some: for real-time
+// and other scans whose trajectory changes from frame to frame. It costs little beside sorting the samples: threads,
+// window, tables, grids and buffers stay, unless another number of samples makes another window or grid the better
+// choice. Results have the same bits as those of a new plan of this geometry and the plan's options.
+//
+// geometry: samples, coordinates, coordinate_stride, weights and coil_maps are read: the structure that the plan was
+// made with, with other addresses, will do. Weights that are NULL mean 1, as for a new plan. Coil maps that are NULL
+// mean those that the plan has. All else must be as the plan was made with: precision, ndim, dims, coils, frames,
+// basis, and the positions in a voxel list. The arrays are not needed afterwards.
+//
+// What had been made of the old trajectory is forgotten: Q, also where it was loaded, and the weights that recon_grid
+// computed. recon_plan_info and recon_plan_warning tell of the new one.
+//
+// Other threads may use the plan meanwhile, a progress callback may change its own plan, and nobody waits. A call that
+// is under way goes on with the trajectory that it began with. A call that begins after this one has returned uses the
+// new one. With another number of samples k-space arrays have another length: meanwhile no call may begin whose arrays
+// are too short for either. After an error the plan is as it was.
+//
+// Errors: those of recon_plan_create for sizes, numbers and memory; RECON_MEMORY_LIMIT where the plan and the new
+// samples exceed the limit together, since both are there until the change is made; RECON_SIZE_MISMATCH for other
+// ndim, dims, voxel_count, coils or frames; RECON_INVALID_ARGUMENT for another precision, basis or voxel list, and for
+// coil maps where the plan was made without; RECON_CANCELLED.
+recon_status recon_plan_set_trajectory(recon_plan *plan, const recon_geometry *geometry);
+
+// Gives a plan other density weights. The samples stay sorted; Q, and the weights that recon_grid computed, are
+// forgotten. Other threads may use the plan meanwhile, see recon_plan_set_trajectory.
+//
+// weights: real [samples] in the plan's precision, none negative, read; not needed afterwards. NULL: all are 1.
+// count: how many there are, the plan's number of samples; 0 with NULL.
+//
+// Errors: RECON_NULL_POINTER for NULL and a count that is not 0; RECON_SIZE_MISMATCH for another count;
+// RECON_NOT_FINITE and RECON_INVALID_ARGUMENT with the index; RECON_MEMORY_LIMIT; RECON_OUT_OF_HOST_MEMORY;
+// RECON_OUT_OF_DEVICE_MEMORY; RECON_CANCELLED. The plan is as it was then.
+recon_status recon_plan_set_weights(recon_plan *plan, const void *weights, uint64_t count);
+
+// Gives a plan that was made with coil maps others. All else stays, Q among it. Other threads may use the plan
+// meanwhile, see recon_plan_set_trajectory.
+//
+// maps: complex [nx, ny, nz, coils] in the plan's precision, read; not needed afterwards.
+// count: how many complex numbers there are: voxels times coils.
+//
+// Errors: RECON_NULL_POINTER; RECON_INVALID_ARGUMENT where the plan was made without maps, which decide how many
+// images there are: make a new plan; RECON_SIZE_MISMATCH for another count; RECON_NOT_FINITE with the index;
+// RECON_MEMORY_LIMIT where old and new maps exceed the limit together; RECON_OUT_OF_HOST_MEMORY;
+// RECON_OUT_OF_DEVICE_MEMORY; RECON_CANCELLED. The plan is as it was then.
+recon_status recon_plan_set_coil_maps(recon_plan *plan, const void *maps, uint64_t count);
 
 // kspace = E image: what the scanner would measure.
 //
@@ -849,7 +897,7 @@ recon_status recon_fbp(const recon_plan *plan, const void *kspace, void *image);
 // method: a recon_density_method.
 // iterations, tolerance: of RECON_DENSITY_PIPE_MENON only: stop after so many iterations, or when the RMS over the
 // samples of C w - 1 changes by less than the tolerance. 0 iterations means 30 and a tolerance of 1e-3.
-// weights: real [samples], written; to be given to a new plan, or used by the caller.
+// weights: real [samples], written; to be given to recon_plan_set_weights or a new plan, or used by the caller.
 //
 // Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT for a negative tolerance, for a trajectory
 // that RECON_DENSITY_RAMP is not for, and where no sample lies near the centre of k-space; RECON_OUT_OF_HOST_MEMORY.

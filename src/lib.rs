@@ -21,6 +21,9 @@
 //! (E and E^H), [`Plan::normal`] (E^H W E), [`Plan::grid`], [`Plan::cg`], [`Plan::q`], [`Plan::density`],
 //! [`Plan::coil_maps`].
 //!
+//! A plan takes another trajectory for less than a new plan costs, also while other threads use it:
+//! [`Plan::set_trajectory`], [`Plan::set_weights`], [`Plan::set_coil_maps`].
+//!
 //! A function that the caller gives can end calls that take long: [`Options::interrupt`].
 //!
 //! What is not done: transforms are not normalised ([`Plan::adjoint`] is the plain sum; only [`Plan::grid`] is scaled),

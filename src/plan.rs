@@ -4,16 +4,20 @@
 use crate::backend::cpu::memory::Aligned;
 use crate::backend::{Sink, Source};
 use crate::base::atomic_file::{whole, AtomicFiles};
+use crate::base::checksum::Checksum;
 use crate::base::defaults;
 use crate::base::error::{bail, checked_product, try_reserve, try_vec, Result};
 use crate::base::float_mode::FloatMode;
-use crate::base::geometry::{check_below, check_finite, check_len, check_overflow, first_beyond, Geometry};
-use crate::base::interrupt::{self, ActiveInterrupt, Interrupt};
+use crate::base::geometry::{
+    check_below, check_coil_maps, check_finite, check_len, check_map_len, check_overflow, check_weight_count,
+    check_weights, first_beyond, Geometry, VoxelBasis,
+};
+use crate::base::interrupt::{self, ActiveInterrupt};
 use crate::base::options::{LambdaUnit, Method, Options, Window};
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
 use crate::base::warning::{Warning, WarningKind};
-use crate::engine::interface::{Engine, PlanInfo, MAKING};
+use crate::engine::interface::{Change, Engine, PlanInfo, CHANGING, MAKING};
 use crate::engine::making;
 use crate::engine::memory::Memory;
 use crate::reconstruction::cg::{self, CgOptions, CgReport, Progress};
@@ -22,6 +26,7 @@ use crate::reconstruction::gridding_scale::LARGEST_WEIGHT;
 use num_complex::Complex;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 /// The elements of arrays, for messages.
@@ -35,39 +40,138 @@ const VOXEL: &str = "image voxel";
 /// once. Outputs are written whole or, when an error is returned, not at all (but when the GPU itself fails). Every
 /// operation can also fail with `Cancelled`, see [`Options::interrupt`].
 ///
+/// Trajectory, weights and coil maps may change: [`Plan::set_trajectory`], [`Plan::set_weights`],
+/// [`Plan::set_coil_maps`]. Each puts another state in the plan's place, at once and as a whole. An operation under way
+/// goes on with the state that it began with, in this thread or another, and nobody waits. An operation that begins
+/// after the change has returned uses the new state. After an error the plan is as it was.
+///
+/// A clone is a plan of its own that shares what both have in common: a change of one is none of the other.
+///
 /// Arrays are slices and vectors, or [`Source::device`] and [`Sink::device`] where the plan is on a GPU and so are
 /// they.
 pub struct Plan<T: Real> {
+    /// What operations begin with now. Locked for a moment only, to take or to exchange it.
+    state: Mutex<Arc<State<T>>>,
+}
+
+impl<T: Real> Clone for Plan<T> {
+    fn clone(&self) -> Self {
+        Plan { state: Mutex::new(self.now()) }
+    }
+}
+
+/// What a plan computes with until its next change, and what every operation that begins meanwhile keeps.
+struct State<T: Real> {
     engine: Box<dyn Engine<T>>,
-    interrupt: Option<Interrupt>,
-    /// A transform writes its output in several parts, between which it can be interrupted.
-    parts: bool,
-    frames: usize,
-    sizes: Sizes,
+    fixed: Arc<Fixed>,
+    samples: usize,
     seconds: f64,
     warnings: Vec<Warning>,
     limits: Limits<T>,
 }
 
-/// Elements of the caller's arrays.
-struct Sizes {
-    samples: usize,
+/// What stays with a plan.
+struct Fixed {
+    options: Options,
+    /// A transform writes its output in several parts, between which it can be interrupted.
+    parts: bool,
+    dims: Vec<usize>,
+    voxels: usize,
+    /// A checksum of the voxels' positions, where they are a list.
+    listed: Option<u64>,
+    basis: VoxelBasis,
     coils: usize,
-    /// Voxels of the images of one frame.
-    image: usize,
-    q: usize,
+    frames: usize,
+    /// Coils are combined by coil maps.
+    combined: bool,
 }
 
-impl Sizes {
-    fn new<T: Real>(geometry: &Geometry<'_, T>) -> Self {
-        let (voxels, images) = (geometry.voxel_count(), if geometry.coil_maps.is_some() { 1 } else { geometry.coils });
-        Sizes {
-            samples: geometry.samples(),
+impl Fixed {
+    fn new<T: Real>(geometry: &Geometry<'_, T>, options: &Options, method: Method) -> Self {
+        let combined = geometry.coil_maps.is_some();
+        Fixed {
+            options: options.clone(),
+            parts: method == Method::Exact || combined || geometry.coils.max(geometry.frames) > 1,
+            dims: geometry.dims.clone(),
+            voxels: geometry.voxel_count(),
+            listed: geometry.voxels.as_ref().map(|lists| positions(lists)),
+            basis: geometry.basis,
             coils: geometry.coils,
-            image: voxels * images,
-            q: voxels << if geometry.voxels.is_some() { 0 } else { geometry.dims.len() },
+            frames: geometry.frames,
+            combined,
         }
     }
+
+    /// Refuses a geometry of which more is new than the trajectory, the weights, and the values of coil maps.
+    fn check_same<T: Real>(&self, geometry: &Geometry<'_, T>) -> Result<()> {
+        let remedy = "a new trajectory leaves it as it is, so give the plan's, or make a new plan";
+        if geometry.dims != self.dims {
+            bail!(
+                SizeMismatch,
+                "the geometry has an image of {:?} voxels, the plan one of {:?}: {remedy}",
+                geometry.dims,
+                self.dims
+            );
+        }
+        let (given, own) = (geometry.voxels.is_some(), self.listed.is_some());
+        if given != own {
+            let list = |listed| if listed { "a list of voxels" } else { "no list of voxels" };
+            bail!(InvalidArgument, "the geometry has {}, the plan has {}: {remedy}", list(given), list(own));
+        }
+        for (name, given, own) in [
+            ("voxels in its list", geometry.voxel_count(), self.voxels),
+            ("coils", geometry.coils, self.coils),
+            ("frames", geometry.frames, self.frames),
+        ] {
+            if given != own {
+                bail!(SizeMismatch, "the geometry has {given} {name}, the plan {own}: {remedy}");
+            }
+        }
+        if geometry.voxels.as_ref().map(|lists| positions(lists)) != self.listed {
+            bail!(InvalidArgument, "the geometry lists other positions of voxels than the plan has: {remedy}");
+        }
+        if geometry.basis != self.basis {
+            bail!(
+                InvalidArgument,
+                "the geometry has the voxel basis {:?}, the plan {:?}: {remedy}",
+                geometry.basis,
+                self.basis
+            );
+        }
+        if geometry.coil_maps.is_some() {
+            self.check_combined()?;
+        }
+        Ok(())
+    }
+
+    /// Coil maps may be others, but they decide how many images there are.
+    fn check_combined(&self) -> Result<()> {
+        if !self.combined {
+            bail!(
+                InvalidArgument,
+                "coil maps were given to a plan that was made without, and has an image for each of {} coils: make a \
+                 new plan with the maps",
+                self.coils
+            );
+        }
+        Ok(())
+    }
+
+    /// Elements of an image array.
+    fn image_len(&self) -> usize {
+        self.voxels * self.frames * if self.combined { 1 } else { self.coils }
+    }
+
+    fn q_len(&self) -> usize {
+        self.voxels << if self.listed.is_some() { 0 } else { self.dims.len() }
+    }
+}
+
+/// A checksum of voxels' positions.
+fn positions<T: Real>(lists: &[&[T]]) -> u64 {
+    let mut sum = Checksum::new();
+    lists.iter().flat_map(|r| r.iter()).for_each(|r| sum.add(&r.wide().to_le_bytes()));
+    sum.0
 }
 
 /// Where the default tolerance is not kept, what is.
@@ -85,14 +189,14 @@ fn tolerance_warning(info: &PlanInfo, options: &Options) -> Option<Warning> {
 }
 
 /// A call under way: in the standard floating-point mode, and asking the caller's function whether to go on.
-struct Call<'p, T: Real> {
-    plan: &'p Plan<T>,
+struct Call<T: Real> {
+    state: Arc<State<T>>,
     done: bool,
     _interrupt: ActiveInterrupt,
     _mode: FloatMode,
 }
 
-impl<T: Real> Call<'_, T> {
+impl<T: Real> Call<T> {
     /// The call's result.
     fn done<R>(mut self, result: R) -> Result<R> {
         self.done = true;
@@ -100,12 +204,19 @@ impl<T: Real> Call<'_, T> {
     }
 }
 
-impl<T: Real> Drop for Call<'_, T> {
+impl<T: Real> std::ops::Deref for Call<T> {
+    type Target = State<T>;
+    fn deref(&self) -> &State<T> {
+        &self.state
+    }
+}
+
+impl<T: Real> Drop for Call<T> {
     fn drop(&mut self) {
         if !self.done {
             // What a GPU was asked for may still be reading the caller's arrays. How that ends is of no interest any
             // more.
-            let _ = self.plan.engine.wait();
+            let _ = self.state.engine.wait();
         }
     }
 }
@@ -113,6 +224,7 @@ impl<T: Real> Drop for Call<'_, T> {
 /// Numbers below these cannot make a result of an operation overflow. Results of larger ones are computed apart and
 /// looked at before the caller gets them.
 struct Limits<T> {
+    largest: Largest,
     forward: T,
     adjoint: T,
     grid: T,
@@ -121,128 +233,56 @@ struct Limits<T> {
     q: bool,
 }
 
+/// The largest weight, and an upper bound of the coil maps' real and imaginary parts; 1 where there are none.
+#[derive(Clone, Copy)]
+struct Largest {
+    weight: f64,
+    map: f64,
+}
+
+impl Largest {
+    fn weight<T: Real>(weights: Option<&[T]>) -> f64 {
+        weights.map_or(1.0, |w| Self::of(w.iter().map(|w| w.wide())))
+    }
+
+    fn map<T: Real>(maps: &[Complex<T>]) -> f64 {
+        // One look is enough for maps as they are; only odd ones are measured.
+        const USUAL: f64 = 1e3;
+        match first_beyond(maps, T::of(USUAL)) {
+            None => USUAL,
+            Some(_) => Self::of(maps.iter().map(|s| s.re.wide().abs().max(s.im.wide().abs()))),
+        }
+    }
+
+    fn of(values: impl Iterator<Item = f64>) -> f64 {
+        values.fold(1.0, f64::max)
+    }
+}
+
 impl<T: Real> Limits<T> {
-    fn new(geometry: &Geometry<'_, T>) -> Self {
+    fn new(fixed: &Fixed, samples: usize, largest: Largest) -> Self {
         // What window, transform and correction can make of a number in between: their sums' lengths are counted apart.
         const INSIDE: f64 = 1e10;
-        let largest = |values: &mut dyn Iterator<Item = f64>| values.fold(1.0, f64::max);
-        let w = geometry.weights.map_or(1.0, |w| largest(&mut w.iter().map(|w| w.wide())));
-        let maps = geometry.coil_maps.map_or(1.0, |maps| {
-            // One look is enough for maps as they are; only odd ones are measured.
-            const USUAL: f64 = 1e3;
-            match first_beyond(maps, T::of(USUAL)) {
-                None => USUAL,
-                Some(_) => largest(&mut maps.iter().map(|s| s.re.wide().abs().max(s.im.wide().abs()))),
-            }
-        });
-        let samples = (geometry.samples() * geometry.coils) as f64;
-        let voxels = geometry.voxel_count() as f64;
+        let Largest { weight, map } = largest;
+        let samples = (samples * fixed.coils) as f64;
+        let voxels = fixed.voxels as f64;
         let below = |gain: f64| T::of(T::LARGEST / INSIDE / gain);
         Limits {
-            forward: below(voxels * maps),
-            adjoint: below(samples * maps * w),
-            grid: below(samples * maps * LARGEST_WEIGHT),
-            normal: below(voxels * samples * maps * maps * w),
-            q: samples * w < T::LARGEST / INSIDE,
+            largest,
+            forward: below(voxels * map),
+            adjoint: below(samples * map * weight),
+            grid: below(samples * map * LARGEST_WEIGHT),
+            normal: below(voxels * samples * map * map * weight),
+            q: samples * weight < T::LARGEST / INSIDE,
         }
     }
 }
 
-impl<T: Real> Plan<T> {
-    /// Checks the geometry, chooses window and grid, and sorts the samples.
-    ///
-    /// # Errors
-    /// As [`Geometry::check`]; `ToleranceOutOfRange` when the window cannot reach the tolerance; `NoDevice` for a GPU
-    /// that is not there, `DriverIncomplete` for one whose kernels cannot be compiled; `MemoryLimit` with the bytes
-    /// needed; `Unsupported` for a list of voxels with method nufft, and for a vector unit that this processor lacks;
-    /// `UnknownValue` for an environment variable `RECON_SIMD` that names none.
-    pub fn new(geometry: &Geometry<'_, T>, options: &Options) -> Result<Self> {
-        let started = Instant::now();
-        let _mode = FloatMode::standard();
-        let _interrupt = ActiveInterrupt::new(options.interrupt.clone());
-        geometry.check_sizes()?;
-        Self::check_fits(geometry, options)?;
-        let ends = geometry.checked_ends()?;
-        interrupt::check(MAKING)?;
-        let within = geometry.coordinates_within(&ends)?;
-        let geometry = &Geometry { coordinates: within.iter().map(|k| &k[..]).collect(), ..geometry.clone() };
-        log::debug!("geometry checked in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
-        let engine = making::engine(geometry, options)?;
-        let info = PlanInfo { seconds: started.elapsed().as_secs_f64(), ..engine.info() };
-        let plan = Plan {
-            engine,
-            interrupt: options.interrupt.clone(),
-            parts: info.method == Method::Exact
-                || geometry.coil_maps.is_some()
-                || geometry.coils.max(geometry.frames) > 1,
-            frames: geometry.frames,
-            sizes: Sizes::new(geometry),
-            seconds: info.seconds,
-            warnings: geometry.extent_warning(&ends).into_iter().chain(tolerance_warning(&info, options)).collect(),
-            limits: Limits::new(geometry),
-        };
-        plan.warnings.iter().for_each(|warning| log::warn!("{warning}"));
-        log::info!(
-            "plan: {} on {} ({} threads, {}), {} window of width {}, oversampling {:.3}, grid {:?}, error {:.1e}, {} \
-             bytes, {:.1} ms",
-            info.method.name(),
-            info.device,
-            info.threads,
-            info.simd,
-            info.window.map_or("no", Window::name),
-            info.width,
-            info.oversampling,
-            info.grid,
-            info.error,
-            info.host_bytes,
-            1e3 * info.seconds
-        );
-        Ok(plan)
-    }
-
-    /// Bytes that a plan of a scan of these sizes and its operations take, before it is made: upper estimates, for a
-    /// plan on the CPU within a fifth of the peaks where these are beyond some MiB. The caller's arrays are not
-    /// counted, nor what the driver of a GPU takes for itself.
-    ///
-    /// Window, grid and device are chosen as [`Plan::new`] does, which needs the plan's threads for a moment, or the
-    /// GPU.
-    ///
-    /// # Errors
-    /// `InvalidSize` and `SizeOverflow` for sizes that make no sense; those of [`Plan::new`] for options, but for
-    /// `MemoryLimit`: a limit is heeded only where it decides what a plan does.
-    pub fn memory(size: &ScanSize, options: &Options) -> Result<Memory> {
-        let _mode = FloatMode::standard();
-        size.check()?;
-        making::memory::<T>(size, options)
-    }
-
-    /// Refuses what cannot fit before its numbers are read, which of billions takes a minute.
-    fn check_fits(geometry: &Geometry<'_, T>, options: &Options) -> Result<()> {
-        // Coordinates and weights, which every plan keeps.
-        let kept = geometry.dims.len() + usize::from(geometry.weights.is_some());
-        let least = geometry.samples().saturating_mul(kept * size_of::<T>());
-        if options.memory_limit.is_some_and(|limit| limit < least) {
-            // Ends in the error that names all bytes: memory is counted before anything else is done.
-            making::engine(geometry, options)?;
-        }
-        drop(try_reserve::<u8>(least, "the trajectory")?);
-        Ok(())
-    }
-
-    /// Begins a call of an operation.
-    fn begin(&self) -> Call<'_, T> {
-        Call {
-            plan: self,
-            done: false,
-            _interrupt: ActiveInterrupt::new(self.interrupt.clone()),
-            _mode: FloatMode::standard(),
-        }
-    }
-
+impl<T: Real> State<T> {
     /// Has `work` write the caller's output whole or not at all, though it is interrupted.
     fn whole(&self, out: Sink<'_, Complex<T>>, work: impl FnOnce(Sink<'_, Complex<T>>) -> Result<()>) -> Result<()> {
         match out {
-            _ if self.interrupt.is_none() || !self.parts => work(out),
+            _ if self.fixed.options.interrupt.is_none() || !self.fixed.parts => work(out),
             Sink::Host(host) => self.apart(host, |own| work(own.into())),
             Sink::Device(_) => {
                 interrupt::check("a transform")?;
@@ -288,25 +328,8 @@ impl<T: Real> Plan<T> {
         Ok(())
     }
 
-    /// What the plan is.
-    pub fn info(&self) -> PlanInfo {
-        PlanInfo { seconds: self.seconds, ..self.engine.info() }
-    }
-
-    /// What may make its images other than those wanted: [`crate::WarningKind`] tells of what there are. Each was also
-    /// logged when the plan was made.
-    pub fn warnings(&self) -> &[Warning] {
-        &self.warnings
-    }
-
-    /// Elements of an image array.
-    pub fn image_len(&self) -> usize {
-        self.sizes.image * self.frames
-    }
-
-    /// Elements of a k-space array.
-    pub fn kspace_len(&self) -> usize {
-        self.sizes.samples * self.sizes.coils * self.frames
+    fn kspace_len(&self) -> usize {
+        self.samples * self.fixed.coils * self.fixed.frames
     }
 
     fn check_kspace_len(&self, len: usize) -> Result<()> {
@@ -327,7 +350,257 @@ impl<T: Real> Plan<T> {
     }
 
     fn check_image_len(&self, len: usize) -> Result<()> {
-        check_len("image voxels", len, self.image_len(), "voxels times images times frames")
+        check_len("image voxels", len, self.fixed.image_len(), "voxels times images times frames")
+    }
+}
+
+impl<T: Real> Plan<T> {
+    /// Checks the geometry, chooses window and grid, and sorts the samples.
+    ///
+    /// # Errors
+    /// As [`Geometry::check`]; `ToleranceOutOfRange` when the window cannot reach the tolerance; `NoDevice` for a GPU
+    /// that is not there, `DriverIncomplete` for one whose kernels cannot be compiled; `MemoryLimit` with the bytes
+    /// needed; `Unsupported` for a list of voxels with method nufft, and for a vector unit that this processor lacks;
+    /// `UnknownValue` for an environment variable `RECON_SIMD` that names none.
+    pub fn new(geometry: &Geometry<'_, T>, options: &Options) -> Result<Self> {
+        let started = Instant::now();
+        let _mode = FloatMode::standard();
+        let _interrupt = ActiveInterrupt::new(options.interrupt.clone());
+        geometry.check_sizes()?;
+        Self::check_fits(geometry, options)?;
+        let ends = geometry.checked_ends()?;
+        interrupt::check(MAKING)?;
+        let within = geometry.coordinates_within(&ends)?;
+        let geometry = &Geometry { coordinates: within.iter().map(|k| &k[..]).collect(), ..geometry.clone() };
+        log::debug!("geometry checked in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
+        let engine = making::engine(geometry, options)?;
+        let info = PlanInfo { seconds: started.elapsed().as_secs_f64(), ..engine.info() };
+        let fixed = Fixed::new(geometry, options, info.method);
+        let map = geometry.coil_maps.map_or(1.0, Largest::map);
+        let largest = Largest { weight: Largest::weight(geometry.weights), map };
+        let state = State {
+            samples: geometry.samples(),
+            seconds: info.seconds,
+            warnings: geometry.extent_warning(&ends).into_iter().chain(tolerance_warning(&info, options)).collect(),
+            limits: Limits::new(&fixed, geometry.samples(), largest),
+            engine,
+            fixed: Arc::new(fixed),
+        };
+        state.warnings.iter().for_each(|warning| log::warn!("{warning}"));
+        log::info!(
+            "plan: {} on {} ({} threads, {}), {} window of width {}, oversampling {:.3}, grid {:?}, error {:.1e}, {} \
+             bytes, {:.1} ms",
+            info.method.name(),
+            info.device,
+            info.threads,
+            info.simd,
+            info.window.map_or("no", Window::name),
+            info.width,
+            info.oversampling,
+            info.grid,
+            info.error,
+            info.host_bytes,
+            1e3 * info.seconds
+        );
+        Ok(Plan { state: Mutex::new(Arc::new(state)) })
+    }
+
+    /// Bytes that a plan of a scan of these sizes and its operations take, before it is made: upper estimates, for a
+    /// plan on the CPU within a fifth of the peaks where these are beyond some MiB. The caller's arrays are not
+    /// counted, nor what the driver of a GPU takes for itself.
+    ///
+    /// Window, grid and device are chosen as [`Plan::new`] does, which needs the plan's threads for a moment, or the
+    /// GPU.
+    ///
+    /// # Errors
+    /// `InvalidSize` and `SizeOverflow` for sizes that make no sense; those of [`Plan::new`] for options, but for
+    /// `MemoryLimit`: a limit is heeded only where it decides what a plan does.
+    pub fn memory(size: &ScanSize, options: &Options) -> Result<Memory> {
+        let _mode = FloatMode::standard();
+        size.check()?;
+        making::memory::<T>(size, options)
+    }
+
+    /// Refuses what cannot fit before its numbers are read, which of billions takes a minute.
+    fn check_fits(geometry: &Geometry<'_, T>, options: &Options) -> Result<()> {
+        // Coordinates and weights, which every plan keeps.
+        let kept = geometry.dims.len() + usize::from(geometry.weights.is_some());
+        let least = geometry.samples().saturating_mul(kept * size_of::<T>());
+        if options.memory_limit.is_some_and(|limit| limit < least) {
+            // Ends in the error that names all bytes: memory is counted before anything else is done.
+            making::engine(geometry, options)?;
+        }
+        drop(try_reserve::<u8>(least, "the trajectory")?);
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Arc<State<T>>> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// What operations begin with now.
+    fn now(&self) -> Arc<State<T>> {
+        self.lock().clone()
+    }
+
+    /// Begins a call of an operation.
+    fn begin(&self) -> Call<T> {
+        let state = self.now();
+        Call {
+            done: false,
+            _interrupt: ActiveInterrupt::new(state.fixed.options.interrupt.clone()),
+            _mode: FloatMode::standard(),
+            state,
+        }
+    }
+
+    /// What the plan is.
+    pub fn info(&self) -> PlanInfo {
+        let now = self.now();
+        PlanInfo { seconds: now.seconds, ..now.engine.info() }
+    }
+
+    /// What may make its images other than those wanted: [`crate::WarningKind`] tells of what there are. Each was also
+    /// logged when the plan was made, or when a change of the plan brought the first of its kind.
+    pub fn warnings(&self) -> Vec<Warning> {
+        self.now().warnings.clone()
+    }
+
+    /// Elements of an image array.
+    pub fn image_len(&self) -> usize {
+        self.now().fixed.image_len()
+    }
+
+    /// Elements of a k-space array.
+    pub fn kspace_len(&self) -> usize {
+        self.now().kspace_len()
+    }
+
+    /// Samples of one coil and frame.
+    pub fn samples(&self) -> usize {
+        self.now().samples
+    }
+
+    /// Gives the plan another trajectory, with other weights (none where the geometry has none), and other coil maps
+    /// where the geometry has some: without, the plan's stay. This costs little beside sorting the samples. Threads,
+    /// window and its correction, tables, grids and buffers stay, unless another number of samples makes another window
+    /// or grid the better choice. What had been made of the old trajectory is forgotten: Q, also where it was loaded,
+    /// and the weights that [`Plan::grid`] computes.
+    ///
+    /// Results have the same bits as those of a new plan of this geometry and these options.
+    ///
+    /// ```
+    /// use recon::trajectory::SpokeOrder;
+    /// use recon::{Complex, Geometry, Options, Plan, Trajectory};
+    ///
+    /// // Real time: every frame has spokes of its own.
+    /// let all = Trajectory::radial2d(3 * 34, 128, SpokeOrder::GoldenAngle)?;
+    /// let (kx, ky) = (all.axis_as::<f32>(0), all.axis_as::<f32>(1));
+    /// let frames: Vec<_> = kx.chunks_exact(34 * 128).zip(ky.chunks_exact(34 * 128)).collect();
+    /// let geometry = |i: usize| Geometry::new(&[64, 64], &[frames[i].0, frames[i].1]);
+    ///
+    /// let plan = Plan::new(&geometry(0), &Options::default())?;
+    /// let kspace = vec![Complex::new(1.0, 0.0); plan.kspace_len()];
+    /// let mut image = vec![Complex::default(); plan.image_len()];
+    /// for i in 0..frames.len() {
+    ///     plan.set_trajectory(&geometry(i))?;
+    ///     plan.adjoint(&kspace, &mut image)?;
+    /// }
+    /// # Ok::<(), recon::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Plan::new`] for numbers and memory. The old samples and the new ones are there together until the change is
+    /// made: `MemoryLimit` counts both, but not what calls under way keep of earlier changes. `SizeMismatch` and
+    /// `InvalidArgument` where the geometry has another image, list of voxels, voxel basis, number of coils or of
+    /// frames, or coil maps where the plan has none. The plan is as it was then.
+    pub fn set_trajectory(&self, geometry: &Geometry<'_, T>) -> Result<()> {
+        let started = Instant::now();
+        let call = self.begin();
+        geometry.check_sizes()?;
+        call.fixed.check_same(geometry)?;
+        let ends = geometry.checked_ends()?;
+        interrupt::check(CHANGING)?;
+        let within = geometry.coordinates_within(&ends)?;
+        let geometry = &Geometry { coordinates: within.iter().map(|k| &k[..]).collect(), ..geometry.clone() };
+        let weight = Largest::weight(geometry.weights);
+        let map = geometry.coil_maps.map(Largest::map);
+        self.change(call, started, |now| {
+            let options = &now.fixed.options;
+            let engine = now.engine.changed(Change::Trajectory(geometry), options)?;
+            let tolerance = tolerance_warning(&engine.info(), options);
+            let warnings = geometry.extent_warning(&ends).into_iter().chain(tolerance).collect();
+            let map = map.unwrap_or(now.limits.largest.map);
+            Ok((engine, geometry.samples(), warnings, Largest { weight, map }))
+        })
+    }
+
+    /// Gives the plan other weights of [samples], or none. What had been made of the old ones is forgotten. The samples
+    /// stay sorted.
+    ///
+    /// # Errors
+    /// As [`Plan::set_trajectory`]; `SizeMismatch` for another number of weights than samples.
+    pub fn set_weights(&self, weights: Option<&[T]>) -> Result<()> {
+        let started = Instant::now();
+        let call = self.begin();
+        weights.map_or(Ok(()), |w| check_weight_count(w.len(), call.samples))?;
+        weights.map_or(Ok(()), check_weights)?;
+        let weight = Largest::weight(weights);
+        self.change(call, started, |now| {
+            // The trajectory may have become another one meanwhile.
+            weights.map_or(Ok(()), |w| check_weight_count(w.len(), now.samples))?;
+            let engine = now.engine.changed(Change::Weights(weights), &now.fixed.options)?;
+            Ok((engine, now.samples, now.warnings.clone(), Largest { weight, ..now.limits.largest }))
+        })
+    }
+
+    /// Gives the plan other coil maps, [nx, ny, nz, coils]. All else stays, Q among it.
+    ///
+    /// # Errors
+    /// As [`Plan::set_trajectory`]; `SizeMismatch` for maps of another length; `InvalidArgument` where the plan was
+    /// made without maps.
+    pub fn set_coil_maps(&self, maps: &[Complex<T>]) -> Result<()> {
+        let started = Instant::now();
+        let call = self.begin();
+        call.fixed.check_combined()?;
+        check_map_len(maps.len(), call.fixed.voxels * call.fixed.coils)?;
+        check_coil_maps(maps)?;
+        let map = Largest::map(maps);
+        self.change(call, started, |now| {
+            let engine = now.engine.changed(Change::CoilMaps(maps), &now.fixed.options)?;
+            Ok((engine, now.samples, now.warnings.clone(), Largest { map, ..now.limits.largest }))
+        })
+    }
+
+    /// Puts another state in the present one's place: `make` makes its engine, its number of samples, its warnings and
+    /// its largest numbers of the present one. Where another change comes first, the new state is made again, of what
+    /// that one made. So no change is lost, and none waits for another, which may be one in a callback further up.
+    fn change(
+        &self,
+        mut call: Call<T>,
+        started: Instant,
+        make: impl Fn(&State<T>) -> Result<(Box<dyn Engine<T>>, usize, Vec<Warning>, Largest)>,
+    ) -> Result<()> {
+        loop {
+            let now = &call.state;
+            let (engine, samples, warnings, largest) = make(now)?;
+            let seconds = started.elapsed().as_secs_f64();
+            let (fixed, limits) = (now.fixed.clone(), Limits::new(&now.fixed, samples, largest));
+            let made = Arc::new(State { engine, fixed, samples, seconds, warnings, limits });
+            let mut slot = self.lock();
+            if Arc::ptr_eq(&slot, now) {
+                // What nobody uses any more is given back when `call` goes, and the lock has gone.
+                *slot = made.clone();
+                drop(slot);
+                let is_new = |warning: &&Warning| call.warnings.iter().all(|before| before.kind != warning.kind);
+                made.warnings.iter().filter(is_new).for_each(|warning| log::warn!("{warning}"));
+                log::debug!("plan changed in {:.2} ms", 1e3 * seconds);
+                return call.done(());
+            }
+            let newer = slot.clone();
+            drop(slot);
+            call.state = newer;
+        }
     }
 
     /// kspace = E image: what the scanner would measure.
@@ -342,10 +615,10 @@ impl<T: Real> Plan<T> {
     ) -> Result<()> {
         let (image, kspace) = (image.into(), kspace.into());
         let call = self.begin();
-        self.check_image_len(image.len())?;
-        self.check_kspace_len(kspace.len())?;
-        let forward = |kspace: Sink<'_, Complex<T>>| self.engine.forward(image, kspace);
-        self.guarded((VOXEL, image, self.limits.forward), (SAMPLE, kspace), forward)?;
+        call.check_image_len(image.len())?;
+        call.check_kspace_len(kspace.len())?;
+        let forward = |kspace: Sink<'_, Complex<T>>| call.engine.forward(image, kspace);
+        call.guarded((VOXEL, image, call.limits.forward), (SAMPLE, kspace), forward)?;
         call.done(())
     }
 
@@ -359,9 +632,7 @@ impl<T: Real> Plan<T> {
         kspace: impl Into<Source<'a, Complex<T>>>,
         image: impl Into<Sink<'a, Complex<T>>>,
     ) -> Result<()> {
-        self.to_images(kspace.into(), image.into(), self.limits.adjoint, |d, x| {
-            self.engine.adjoint(Weighting::None, d, x)
-        })
+        self.to_images(Weighting::None, kspace.into(), image.into())
     }
 
     /// image = E^H W kspace, W being the density weights (1 where none were given).
@@ -373,9 +644,7 @@ impl<T: Real> Plan<T> {
         kspace: impl Into<Source<'a, Complex<T>>>,
         image: impl Into<Sink<'a, Complex<T>>>,
     ) -> Result<()> {
-        self.to_images(kspace.into(), image.into(), self.limits.adjoint, |d, x| {
-            self.engine.adjoint(Weighting::Given, d, x)
-        })
+        self.to_images(Weighting::Given, kspace.into(), image.into())
     }
 
     /// The gridding reconstruction: the adjoint of density-compensated data, scaled so that a fully sampled object
@@ -389,9 +658,7 @@ impl<T: Real> Plan<T> {
         kspace: impl Into<Source<'a, Complex<T>>>,
         image: impl Into<Sink<'a, Complex<T>>>,
     ) -> Result<()> {
-        self.to_images(kspace.into(), image.into(), self.limits.grid, |d, x| {
-            self.engine.adjoint(Weighting::Gridding, d, x)
-        })
+        self.to_images(Weighting::Gridding, kspace.into(), image.into())
     }
 
     /// The gridding reconstruction stopped at gridded k-space: [gx, gy, gz, coils, frames] of the oversampled grid
@@ -402,19 +669,19 @@ impl<T: Real> Plan<T> {
     /// As [`Plan::grid`]; `Unsupported` with method exact, which has no grid.
     pub fn grid_kspace(&self, kspace: &[Complex<T>], grid: &mut [Complex<T>]) -> Result<()> {
         let call = self.begin();
-        self.check_kspace(kspace.into())?;
-        let info = self.engine.info();
+        call.check_kspace(kspace.into())?;
+        let info = call.engine.info();
         if info.grid.is_empty() {
             bail!(Unsupported, "there is no grid with method exact: create the plan with method nufft");
         }
         let cells: usize = info.grid.iter().product();
-        let arrays = kspace.len() / self.sizes.samples;
+        let arrays = kspace.len() / call.samples;
         let needed = checked_product(&[cells, arrays], "the gridded k-space")?;
         check_len("cells of gridded k-space", grid.len(), needed, "the plan's grid times coils and frames")?;
         let mut result = try_vec(grid.len(), Complex::default(), "the gridded k-space")?;
-        for (i, values) in kspace.chunks_exact(self.sizes.samples).enumerate() {
+        for (i, values) in kspace.chunks_exact(call.samples).enumerate() {
             interrupt::check("gridding")?;
-            self.engine.grid_kspace(values, &mut result[i * cells..(i + 1) * cells])?;
+            call.engine.grid_kspace(values, &mut result[i * cells..(i + 1) * cells])?;
         }
         check_overflow("cell of gridded k-space", &result)?;
         grid.copy_from_slice(&result);
@@ -427,20 +694,24 @@ impl<T: Real> Plan<T> {
     /// # Errors
     /// `OutOfHostMemory`.
     pub fn window_correction(&self, axis: usize) -> Result<Vec<f64>> {
-        self.engine.window_correction(axis)
+        self.now().engine.window_correction(axis)
     }
 
     fn to_images(
         &self,
+        weighting: Weighting,
         kspace: Source<'_, Complex<T>>,
         image: Sink<'_, Complex<T>>,
-        limit: T,
-        f: impl Fn(Source<'_, Complex<T>>, Sink<'_, Complex<T>>) -> Result<()>,
     ) -> Result<()> {
         let call = self.begin();
-        self.check_image_len(image.len())?;
-        self.check_kspace_len(kspace.len())?;
-        self.guarded((SAMPLE, kspace, limit), (VOXEL, image), |image| f(kspace, image))?;
+        call.check_image_len(image.len())?;
+        call.check_kspace_len(kspace.len())?;
+        let limit = match weighting {
+            Weighting::None | Weighting::Given => call.limits.adjoint,
+            Weighting::Gridding => call.limits.grid,
+        };
+        let adjoint = |image: Sink<'_, Complex<T>>| call.engine.adjoint(weighting, kspace, image);
+        call.guarded((SAMPLE, kspace, limit), (VOXEL, image), adjoint)?;
         call.done(())
     }
 
@@ -452,16 +723,16 @@ impl<T: Real> Plan<T> {
     pub fn normal<'a>(&self, x: impl Into<Source<'a, Complex<T>>>, y: impl Into<Sink<'a, Complex<T>>>) -> Result<()> {
         let (x, y) = (x.into(), y.into());
         let call = self.begin();
-        self.check_image_len(x.len())?;
-        self.check_image_len(y.len())?;
-        self.engine.prepare_normal()?;
-        self.guarded((VOXEL, x, self.limits.normal), (VOXEL, y), |y| self.engine.normal(x, y))?;
+        call.check_image_len(x.len())?;
+        call.check_image_len(y.len())?;
+        call.engine.prepare_normal()?;
+        call.guarded((VOXEL, x, call.limits.normal), (VOXEL, y), |y| call.engine.normal(x, y))?;
         call.done(())
     }
 
     /// Elements of Q: 2 nx 2 ny 2 nz, or as many as voxels in a list.
     pub fn q_len(&self) -> usize {
-        self.sizes.q
+        self.now().fixed.q_len()
     }
 
     /// Q(delta) = sum_m w_m |phi(k_m)|^2 exp(+i 2 pi k_m.delta), [2 nx, 2 ny, 2 nz] with displacement delta at index
@@ -471,12 +742,12 @@ impl<T: Real> Plan<T> {
     /// `SizeMismatch` for a wrong length.
     pub fn q(&self, q: &mut [Complex<T>]) -> Result<()> {
         let call = self.begin();
-        check_len("elements of Q", q.len(), self.q_len(), "2 nx times 2 ny times 2 nz, or the voxels listed")?;
-        if self.interrupt.is_none() && self.limits.q {
-            self.engine.q(q)?;
+        check_len("elements of Q", q.len(), call.fixed.q_len(), "2 nx times 2 ny times 2 nz, or the voxels listed")?;
+        if call.fixed.options.interrupt.is_none() && call.limits.q {
+            call.engine.q(q)?;
         } else {
-            self.apart(q, |q| {
-                self.engine.q(q)?;
+            call.apart(q, |q| {
+                call.engine.q(q)?;
                 check_overflow("element of Q", q)
             })?;
         }
@@ -497,7 +768,7 @@ impl<T: Real> Plan<T> {
     #[doc(hidden)]
     pub fn save_q_among(&self, files: &mut AtomicFiles, path: &Path) -> Result<()> {
         let call = self.begin();
-        self.engine.save_q(files, path).map_err(|e| e.within("could not save Q"))?;
+        call.engine.save_q(files, path).map_err(|e| e.within("could not save Q"))?;
         call.done(())
     }
 
@@ -508,7 +779,7 @@ impl<T: Real> Plan<T> {
     /// to another geometry.
     pub fn load_q(&self, path: impl AsRef<Path>) -> Result<()> {
         let call = self.begin();
-        self.engine.load_q(path.as_ref())?;
+        call.engine.load_q(path.as_ref())?;
         call.done(())
     }
 
@@ -543,22 +814,27 @@ impl<T: Real> Plan<T> {
     ) -> Result<CgReport> {
         let (kspace, image) = (kspace.into(), image.into());
         let call = self.begin();
-        self.check_image_len(image.len())?;
-        self.check_kspace(kspace)?;
+        call.check_image_len(image.len())?;
+        call.check_kspace(kspace)?;
         cg::check(options)?;
         if let Some(initial) = options.initial {
-            check_len("voxels of the initial image", initial.len(), self.image_len(), "as many as the result has")?;
+            check_len(
+                "voxels of the initial image",
+                initial.len(),
+                call.fixed.image_len(),
+                "as many as the result has",
+            )?;
             check_finite("voxel of the initial image", initial)?;
         }
         let started = Instant::now();
-        self.engine.prepare_normal()?;
+        call.engine.prepare_normal()?;
         let mut report = CgReport { q_seconds: started.elapsed().as_secs_f64(), ..CgReport::default() };
         report.lambda = match options.lambda_unit {
-            LambdaUnit::Relative if options.lambda > 0.0 => options.lambda * self.engine.mean_diagonal()?,
+            LambdaUnit::Relative if options.lambda > 0.0 => options.lambda * call.engine.mean_diagonal()?,
             _ => options.lambda,
         };
         let options = CgOptions { lambda: report.lambda, lambda_unit: LambdaUnit::Absolute, ..*options };
-        self.engine.cg(kspace, image, &options, &mut report, &mut progress)?;
+        call.engine.cg(kspace, image, &options, &mut report, &mut progress)?;
         call.done(report)
     }
 
@@ -568,7 +844,8 @@ impl<T: Real> Plan<T> {
     /// `InvalidArgument` for parameters that make no sense.
     pub fn density(&self, method: Density) -> Result<Vec<T>> {
         let call = self.begin();
-        call.done(self.engine.density(method)?)
+        let weights = call.engine.density(method)?;
+        call.done(weights)
     }
 
     /// Coil sensitivities estimated from the data's own centre of k-space, [nx, ny, nz, coils]: see [`coils`], also for
@@ -580,8 +857,8 @@ impl<T: Real> Plan<T> {
     /// centre.
     pub fn coil_maps(&self, kspace: &[Complex<T>], calibration: usize) -> Result<Vec<Complex<T>>> {
         let call = self.begin();
-        self.check_kspace(kspace.into())?;
-        let maps = self.engine.coil_maps(kspace, self.frames, calibration)?;
+        call.check_kspace(kspace.into())?;
+        let maps = call.engine.coil_maps(kspace, call.fixed.frames, calibration)?;
         check_overflow("coil sensitivity", &maps)?;
         call.done(maps)
     }

@@ -306,6 +306,52 @@ mod unix {
                     });
                 }),
             ));
+            // Each change is followed by a transform, which shows it; a transform before has buffers made.
+            type Change = fn(&Scene, &Handle, &recon_geometry) -> recon_status;
+            let mut changes: Vec<(&str, Change)> = vec![
+                ("recon_plan_set_trajectory", |_, plan, g| {
+                    let [kx, ky, kz] = g.coordinates;
+                    let g = recon_geometry { coordinates: [ky, kx, kz], ..*g };
+                    // SAFETY: structure and arrays are alive.
+                    unsafe { recon_plan_set_trajectory(plan.0, &raw const g) }
+                }),
+                ("recon_plan_set_trajectory, fewer samples", |_, plan, g| {
+                    // SAFETY: structure and arrays are alive.
+                    unsafe { recon_plan_set_trajectory(plan.0, &recon_geometry { samples: 300, ..*g }) }
+                }),
+                ("recon_plan_set_weights", |_, plan, _| {
+                    static WEIGHTS: [f32; 700] = [2.5; 700];
+                    // SAFETY: an array of this length.
+                    unsafe { recon_plan_set_weights(plan.0, WEIGHTS.as_ptr().cast(), 700) }
+                }),
+            ];
+            if name.contains("maps") {
+                changes.push(("recon_plan_set_coil_maps", |s, plan, _| {
+                    let elements = s.image.len() as u64;
+                    // SAFETY: an array of this length.
+                    unsafe { recon_plan_set_coil_maps(plan.0, s.image(), elements) }
+                }));
+            }
+            for (operation, change) in changes {
+                let own = scene.clone();
+                all.push((
+                    format!("{operation}, {name}"),
+                    Box::new(move |attempt| {
+                        let g = geometry(&own);
+                        let plan = Handle::new(&g, &options(method, normal));
+                        let mut out = own.image.clone();
+                        let len = plan.info().image_elements as usize;
+                        let address = out.as_mut_ptr().cast();
+                        // SAFETY: arrays have the lengths documented.
+                        let transform = || unsafe { recon_weighted_fhd(plan.0, own.kspace(), address) };
+                        assert_eq!(transform(), RECON_OK);
+                        attempt.call(&[output(&mut out[..len])], || match change(&own, &plan, &g) {
+                            RECON_OK => transform(),
+                            status => status,
+                        });
+                    }),
+                ));
+            }
             type OnPlan = fn(&mut Attempt, &Scene, &Handle, &CStr);
             let mut on_plan: Vec<(&str, OnPlan)> = vec![
                 ("recon_forward", |attempt, s, plan, _| {

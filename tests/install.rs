@@ -107,7 +107,7 @@ fn installed_copy_serves_c_and_cpp() {
     for name in &names {
         assert!(name.starts_with("recon_") && header.contains(&format!("{name}(")), "{name} is exported");
     }
-    assert_eq!(names.len(), 50, "{names:?}");
+    assert_eq!(names.len(), 53, "{names:?}");
 
     assert_eq!(pkg_config(&prefix, &["--modversion"]), [env!("CARGO_PKG_VERSION")]);
     let warnings = ["-Wall", "-Wextra", "-pedantic", "-Werror", "-O1"];

@@ -55,6 +55,14 @@ classdef Encoding
 %       size(E)        the size of the operator as a matrix
 %       delete(E)      frees the plan now
 %
+%       E.settrajectory(k)   gives E another trajectory, for scans whose trajectory changes from frame to frame
+%       E.setweights(w)      gives E other density weights
+%       E.setmaps(S)         gives E other coil maps
+%
+%   These three change E and all copies of it, E' among them. They cost much less than a new operator, and results have
+%   the same bits as those of a new one. E.settrajectory(k) leaves E without weights, as recon.Encoding(k, dims) would,
+%   and keeps its coil maps. E.settrajectory(k, 'Weights', w, 'Maps', S) gives both. After an error E is as it was.
+%
 %   Every error has an identifier, for example recon:InvalidArgument, recon:SizeMismatch or recon:CoordinateOutOfRange.
 %   There are two warnings, each given once, when the operator is made. recon:Extent: k reaches less than a quarter of
 %   what dims could resolve, which may be a wrong unit. recon:Tolerance: the default tolerance cannot be reached, for
@@ -73,22 +81,24 @@ classdef Encoding
 
     properties (SetAccess = private)
         imageSize    % [nx ny] or [nx ny nz], or the number of voxels in the list
-        sampleSize   % shape of the trajectory's samples: [samples] or [readout shots ...]
         coils        % number of receive coils that are transformed together
         frames       % number of frames that are transformed together
         combines     % whether coil maps combine the coils into one image
         precision    % 'single' or 'double'
     end
     properties (Dependent)
+        sampleSize   % shape of the trajectory's samples: [samples] or [readout shots ...]
         adjoint      % whether this is E'
     end
     properties (SetAccess = private, Hidden)
-        geometry     % arguments of the plan; loadobj makes it again from these
         options
         plan
         key          % for recon_mex: [the plan's handle, whether adjoint, whether columns are wanted]
-        imageShape   % size of the images, and of the data, that the plan transforms in one call
-        kspaceShape
+        imageShape   % size of the images that the plan transforms in one call
+    end
+    properties (Dependent, Hidden)
+        kspaceShape  % size of the data that the plan transforms in one call
+        geometry     % arguments of the plan; loadobj makes it again from these
     end
 
     methods
@@ -98,7 +108,7 @@ classdef Encoding
             end
             [dims, varargin] = recon.internal.leading_size(varargin);
             o = recon.internal.options('recon.Encoding', varargin, recon.internal.plan_options(), {});
-            [E.sampleSize, ndim] = recon.internal.trajectory(k);
+            [samples, ndim] = recon.internal.trajectory(k);
 
             maps = take(o, 'Maps', []);
             voxels = take(o, 'Voxels', []);
@@ -119,11 +129,7 @@ classdef Encoding
             if ~isfield(o, 'Precision') && any(strcmp(classes, 'single'))
                 E.precision = 'single';
             end
-            if ~ischar(weights) && ~isempty(weights)
-                recon.internal.need_numbers(weights, 'Weights');
-                recon.internal.check_size(weights, E.sampleSize, [], false, ...
-                    {'Weights', 'Weights', 'the trajectory''s samples', 'k'});
-            end
+            check_weights(weights, samples);
             g.k = k;
             g.dims = dims;
             g.precision = E.precision;
@@ -133,41 +139,36 @@ classdef Encoding
             g.weights = weights;
             g.voxels = voxels;
             g.basis = take(o, 'Basis', 'point');
-            E.geometry = g;
             E.options = rmfield(o, intersect(fieldnames(o), ...
                 {'Maps', 'Weights', 'Coils', 'Frames', 'Basis', 'Voxels', 'Precision'}));
             if ~isfield(o, 'GpuArray') && (isa(k, 'gpuArray') || isa(maps, 'gpuArray'))
                 E.options.GpuArray = true;
             end
-            on_gpu = {'k', 'maps', 'weights', 'voxels'};
-            for i = 1:numel(on_gpu)
-                if isa(E.geometry.(on_gpu{i}), 'gpuArray')
-                    E.geometry.(on_gpu{i}) = gather(E.geometry.(on_gpu{i}));
-                end
-            end
-            if ischar(weights)
-                plain = E.geometry;
-                plain.weights = [];
-                plain.coils = 1;
-                plain.frames = 1;
-                plain.maps = [];
-                first = recon.internal.Plan(plain, E.options);
-                E.geometry.weights = recon_mex('density', first.id, weights, 0, 0, ...
-                    recon.internal.full_size(E.sampleSize));
-                first.release();
-            end
+            g = on_host(g);
+            g.weights = E.computed_weights(g, samples);
             if E.combines
                 E.imageShape = recon.internal.full_size(E.imageSize, E.frames);
             else
                 E.imageShape = recon.internal.full_size(E.imageSize, E.coils, E.frames);
             end
-            E.kspaceShape = recon.internal.full_size(E.sampleSize, E.coils, E.frames);
-            g = E.geometry;
             g.image_shape = E.imageShape;
-            g.kspace_shape = E.kspaceShape;
+            g.kspace_shape = recon.internal.full_size(samples, E.coils, E.frames);
             E.plan = recon.internal.Plan(g, E.options);
+            E.plan.sampleSize = samples;
             E.key = [E.plan.id, 0, 0];
             E.plan.warn();
+        end
+
+        function sizes = get.sampleSize(E)
+            sizes = E.plan.sampleSize;
+        end
+
+        function shape = get.kspaceShape(E)
+            shape = E.plan.geometry.kspace_shape;
+        end
+
+        function g = get.geometry(E)
+            g = E.plan.geometry;
         end
 
         function flag = get.adjoint(E)
@@ -266,6 +267,51 @@ classdef Encoding
         function loadq(E, file)
         %LOADQ  Reads Q from a file instead of computing it.
             recon_mex('load_q', E.plan.id, text_of(file));
+        end
+
+        function settrajectory(E, k, varargin)
+        %SETTRAJECTORY  Gives the operator and its copies another trajectory.
+        %   E.settrajectory(k) leaves the operator without weights, and with the coil maps that it has.
+        %   E.settrajectory(k, 'Weights', w, 'Maps', S) gives both, or one of them. Weights may also be 'ramp',
+        %   'jackson' or 'pipe-menon'.
+            recon.internal.need_arguments(nargin, 2, 'E.settrajectory(k)');
+            o = recon.internal.options('E.settrajectory', varargin, {'Weights', 'Maps'}, {});
+            [samples, ndim] = recon.internal.trajectory(k);
+            if ndim ~= numel(E.geometry.dims)
+                error('recon:SizeMismatch', 'the trajectory has %d dimensions, the operator''s image %d', ndim, ...
+                    numel(E.geometry.dims));
+            end
+            g = E.geometry;
+            g.k = k;
+            g.weights = take(o, 'Weights', []);
+            check_weights(g.weights, samples);
+            g.maps = take(o, 'Maps', []);
+            if ~isempty(g.maps)
+                E.check_maps(g.maps);
+            end
+            g = on_host(g);
+            g.weights = E.computed_weights(g, samples);
+            g.kspace_shape = recon.internal.full_size(samples, E.coils, E.frames);
+            E.plan.set_trajectory(g, samples);
+            E.plan.warn();
+        end
+
+        function setweights(E, weights)
+        %SETWEIGHTS  Gives the operator and its copies other density weights, as the option 'Weights'; [] for none.
+            recon.internal.need_arguments(nargin, 2, 'E.setweights(w)');
+            check_weights(weights, E.sampleSize);
+            g = E.geometry;
+            g.weights = weights;
+            g = on_host(g);
+            E.plan.set_weights(E.computed_weights(g, E.sampleSize));
+        end
+
+        function setmaps(E, maps)
+        %SETMAPS  Gives an operator that was made with coil maps, and its copies, others.
+            recon.internal.need_arguments(nargin, 2, 'E.setmaps(S)');
+            E.check_maps(maps);
+            g = on_host(struct('maps', maps));
+            E.plan.set_maps(g.maps);
         end
 
         function s = info(E)
@@ -400,6 +446,30 @@ classdef Encoding
                 recon.internal.check_data_size(y, E.sampleSize, E.coils_behind(true), what, name)];
         end
 
+        function check_maps(E, maps)
+            if ~E.combines
+                error('recon:InvalidArgument', ...
+                    'the operator was made without coil maps, with an image for each coil: make it again with Maps');
+            end
+            recon.internal.need_numbers(maps, 'Maps');
+            recon.internal.check_size(maps, E.imageSize, E.coils, false, ...
+                {'Maps', 'Maps', 'the operator''s image and coils'});
+        end
+
+        function weights = computed_weights(E, g, samples)
+        %COMPUTED_WEIGHTS  The weights of a geometry; those that it names are computed, by a plan without all the rest.
+            weights = g.weights;
+            if ischar(weights)
+                g.weights = [];
+                g.coils = 1;
+                g.frames = 1;
+                g.maps = [];
+                first = recon.internal.Plan(g, E.options);
+                weights = recon_mex('density', first.id, weights, 0, 0, recon.internal.full_size(samples));
+                first.release();
+            end
+        end
+
         function need_forward(E, name)
             if E.adjoint
                 error('recon:InvalidArgument', 'this is an adjoint operator, E'': call E.%s', name);
@@ -434,6 +504,24 @@ classdef Encoding
             end
         end
     end
+end
+
+function check_weights(weights, samples)
+if ~ischar(weights) && ~isempty(weights)
+    recon.internal.need_numbers(weights, 'Weights');
+    recon.internal.check_size(weights, samples, [], false, ...
+        {'Weights', 'Weights', 'the trajectory''s samples', 'k'});
+end
+end
+
+function g = on_host(g)
+% Arrays of a geometry in the host's memory.
+names = intersect(fieldnames(g), {'k', 'maps', 'weights', 'voxels'});
+for i = 1:numel(names)
+    if isa(g.(names{i}), 'gpuArray')
+        g.(names{i}) = gather(g.(names{i}));
+    end
+end
 end
 
 function text = text_of(text)

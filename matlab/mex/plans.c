@@ -152,6 +152,40 @@ void create_plan(mxArray **out, const mxArray **in) {
     out[1] = warnings_of(e->plan);
 }
 
+/* warnings = set_trajectory(handle, geometry): the geometry of `create`; without maps the plan's stay. */
+void set_plan_trajectory(mxArray **out, const mxArray **in) {
+    plan_entry *e = need_plan(in[0]);
+    recon_geometry geometry;
+    read_geometry(&geometry, in[1]);
+    shape kspace_shape = {0};
+    const mxArray *value = field(in[1], "kspace_shape");
+    if (value) {
+        kspace_shape = shape_of(value, "the data's shape");
+    }
+    check(recon_plan_set_trajectory(e->plan, &geometry));
+    e->samples = geometry.samples;
+    e->kspace_shape = kspace_shape;
+    check(recon_plan_info(e->plan, &e->properties));
+    out[0] = warnings_of(e->plan);
+}
+
+/* set_weights(handle, weights): none where they are empty. */
+void set_plan_weights(mxArray **out, const mxArray **in) {
+    (void)out;
+    plan_entry *e = need_plan(in[0]);
+    size_t count = mxGetNumberOfElements(in[1]);
+    const void *weights = count ? real_data(in[1], e->properties.precision, "Weights") : NULL;
+    check(recon_plan_set_weights(e->plan, weights, count));
+}
+
+/* set_maps(handle, maps) */
+void set_plan_maps(mxArray **out, const mxArray **in) {
+    (void)out;
+    plan_entry *e = need_plan(in[0]);
+    const void *maps = complex_data(in[1], e->properties.precision, "Maps");
+    check(recon_plan_set_coil_maps(e->plan, maps, mxGetNumberOfElements(in[1])));
+}
+
 /* destroy(handle): no error where the plan was destroyed before. */
 void destroy_plan(mxArray **out, const mxArray **in) {
     (void)out;

@@ -132,6 +132,7 @@ static inline double imaginary_part(const parts *p, size_t i) {
 typedef void command(mxArray **out, const mxArray **in);
 
 command create_plan, destroy_plan, count_plans, plan_info;           /* plans.c */
+command set_plan_trajectory, set_plan_weights, set_plan_maps;        /* plans.c */
 command multiply, apply_transform;                                   /* transforms.c */
 command conjugate_gradients;                                         /* conjugate_gradients.c */
 command toeplitz_kernel, save_toeplitz_kernel, load_toeplitz_kernel; /* toeplitz.c */

@@ -4,7 +4,6 @@ use crate::base::error::{bail, Result};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
 /// Buffers that are made once and used again.
-#[derive(Default)]
 pub struct Pool<S> {
     state: Mutex<State<S>>,
     /// Signals that a buffer was returned.
@@ -35,10 +34,16 @@ impl<S> State<S> {
     }
 }
 
+impl<S> Default for Pool<S> {
+    fn default() -> Self {
+        Pool { state: Mutex::default(), returned: Condvar::new() }
+    }
+}
+
 impl<S> Pool<S> {
     /// An empty pool.
     pub fn new() -> Self {
-        Pool { state: Mutex::default(), returned: Condvar::new() }
+        Pool::default()
     }
 
     /// A pool of `count` buffers.

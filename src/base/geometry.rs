@@ -136,7 +136,7 @@ impl<'a, T: Real> Geometry<'a, T> {
             );
         }
         if let Some(w) = self.weights {
-            check_len("density weights", w.len(), samples, "one a sample")?;
+            check_weight_count(w.len(), samples)?;
         }
         if let Some(lists) = &self.voxels {
             if lists.len() != ndim {
@@ -153,7 +153,7 @@ impl<'a, T: Real> Geometry<'a, T> {
         checked_product(&[voxels, self.coils, self.frames], "the images")?;
         checked_product(&[samples, self.coils, self.frames], "the k-space data")?;
         if let Some(maps) = self.coil_maps {
-            check_len("coil sensitivities", maps.len(), voxels * self.coils, "voxels times coils")?;
+            check_map_len(maps.len(), voxels * self.coils)?;
         }
         if self.field_map.is_some() || self.times.is_some() {
             bail!(Unsupported, "a field map is not supported by this version: leave field_map and times unset");
@@ -180,22 +180,13 @@ impl<'a, T: Real> Geometry<'a, T> {
                 );
             }
         }
-        if let Some(w) = self.weights {
-            if let Some(m) = w.iter().position(|w| !(w.finite() && *w >= T::ZERO)) {
-                if !w[m].finite() {
-                    bail!(NotFinite, "density weight {m} is {}: it must be a number", w[m]);
-                }
-                bail!(InvalidArgument, "density weight {m} is {}: weights must not be negative", w[m]);
-            }
-        }
+        self.weights.map_or(Ok(()), check_weights)?;
         for (axis, r) in self.voxels.iter().flatten().enumerate() {
             if let Some(i) = r.iter().position(|r| !r.finite()) {
                 bail!(NotFinite, "position of voxel {i} on axis {axis} is {}: it must be a number", r[i]);
             }
         }
-        if let Some(maps) = self.coil_maps {
-            check_finite("coil sensitivity", maps)?;
-        }
+        self.coil_maps.map_or(Ok(()), check_coil_maps)?;
         Ok(all_ends)
     }
 }
@@ -294,6 +285,28 @@ pub(crate) fn check_dims(dims: &[usize]) -> Result<()> {
         );
     }
     checked_product(dims, "the image").map(|_| ())
+}
+
+/// Refuses weights that are not numbers, or negative.
+pub(crate) fn check_weights<T: Real>(w: &[T]) -> Result<()> {
+    let Some(m) = w.iter().position(|w| !(w.finite() && *w >= T::ZERO)) else { return Ok(()) };
+    if !w[m].finite() {
+        bail!(NotFinite, "density weight {m} is {}: it must be a number", w[m]);
+    }
+    bail!(InvalidArgument, "density weight {m} is {}: weights must not be negative", w[m]);
+}
+
+pub(crate) fn check_weight_count(count: usize, samples: usize) -> Result<()> {
+    check_len("density weights", count, samples, "one a sample")
+}
+
+/// Refuses coil maps that are not numbers.
+pub(crate) fn check_coil_maps<T: Real>(maps: &[Complex<T>]) -> Result<()> {
+    check_finite("coil sensitivity", maps)
+}
+
+pub(crate) fn check_map_len(len: usize, expected: usize) -> Result<()> {
+    check_len("coil sensitivities", len, expected, "voxels times coils")
 }
 
 /// Compares a length with what it must be.

@@ -37,7 +37,7 @@ pub(crate) fn estimate<T: Real, B: Backend<T>>(
 
     // Samples within the ellipsoid of the calibration's width, their distance from its centre, and coordinates as the
     // small image sees them.
-    let all: Vec<&[T]> = encoding.coordinates.iter().map(|k| &k[..]).collect();
+    let all: Vec<&[T]> = encoding.trajectory.coordinates.iter().map(|k| &k[..]).collect();
     let radius = |m: usize| radius(&all, dims, calibration, m);
     let mut inside = try_collect(samples, "the calibration samples", (0..samples).filter(|&m| radius(m) < 1.0))?;
     inside.shrink_to_fit();
@@ -50,12 +50,12 @@ pub(crate) fn estimate<T: Real, B: Backend<T>>(
     }
     let zoomed = |a: usize| {
         let zoom = dims[a] as f64 / low[a] as f64;
-        let k = inside.iter().map(|&m| T::coordinate(encoding.coordinates[a][m].wide() * zoom));
+        let k = inside.iter().map(|&m| T::coordinate(encoding.trajectory.coordinates[a][m].wide() * zoom));
         try_collect(inside.len(), "the calibration samples", k)
     };
     let k = (0..dims.len()).map(zoomed).collect::<Result<Vec<_>>>()?;
     let k: Vec<&[T]> = k.iter().map(|k| &k[..]).collect();
-    let weights = match &encoding.weights {
+    let weights = match &encoding.weighting.weights {
         Some(w) => try_collect(inside.len(), "the calibration samples", inside.iter().map(|&m| w[m]))?,
         None => density::weights(encoding.b(), &k, &low, Density::default())?,
     };

@@ -1,7 +1,7 @@
 //! The encoding operator E of an MR scan, its adjoint and E^H W E, in the memory of a backend: coils, weights and voxel
 //! basis around the transform between k-space and one image. Written once, over the backend's primitives.
 
-use super::interface::MAKING;
+use super::interface::{Change, CHANGING, MAKING};
 use super::memory::Needs;
 use crate::backend::{Backend, Complexes, ComplexesMut, Reals, Source, Span};
 use crate::base::buffer_pool::{Lease, Pool};
@@ -26,7 +26,8 @@ enum Transform<T: Real, B: Backend<T>> {
     Nufft(Nufft<T, B>),
 }
 
-/// E, with all that depends on the trajectory.
+/// E, with all that its operations keep. An encoding never changes: [`Encoding::with_change`] makes another beside it,
+/// which shares what stays.
 pub(crate) struct Encoding<T: Real, B: Backend<T>> {
     pub backend: Arc<B>,
     pub dims: Vec<usize>,
@@ -35,27 +36,84 @@ pub(crate) struct Encoding<T: Real, B: Backend<T>> {
     pub voxels: usize,
     pub samples: usize,
     pub coils: usize,
+    frames: usize,
+    basis: VoxelBasis,
     /// Coils, or frames, that are transformed at once, at most.
     batch: usize,
+    pub trajectory: Arc<Along<T, B>>,
+    pub weighting: Arc<Weighed<T, B>>,
+    maps: Option<Arc<Maps<T, B>>>,
+    /// Whether E^H W E goes through Q.
+    through_q: bool,
+    limit: MemoryLimit,
+    images: Arc<Pool<B::Array<Complex<T>>>>,
+    /// Images and k-space of a batch.
+    image_batches: Arc<Pool<B::Array<Complex<T>>>>,
+    sample_batches: Arc<Pool<B::Array<Complex<T>>>>,
+}
+
+/// What depends on where the samples lie.
+pub(crate) struct Along<T: Real, B: Backend<T>> {
     transform: Transform<T, B>,
+    /// k, one array an axis.
     pub coordinates: Vec<Vec<T>>,
-    pub weights: Option<Vec<T>>,
-    basis: VoxelBasis,
-    maps: Option<Maps<T, B>>,
-    /// phi, phi w and phi^2 w, where they are not 1.
+    /// phi, where it is not 1.
     pub(super) phi: Option<B::Array<T>>,
+}
+
+/// What depends on the samples' weights as well.
+pub(crate) struct Weighed<T: Real, B: Backend<T>> {
+    /// Those of the caller.
+    pub weights: Option<Vec<T>>,
+    /// phi w and phi^2 w, where they are not 1.
     weighted: Option<B::Array<T>>,
     squared: Option<B::Array<T>>,
     /// phi w with w such that gridding keeps the object's scale.
     gridding: Mutex<Option<Arc<B::Array<T>>>>,
-    /// Whether E^H W E goes through Q.
-    through_q: bool,
-    limit: MemoryLimit,
     pub(super) toeplitz: Mutex<Option<Arc<Toeplitz<T, B>>>>,
-    images: Pool<B::Array<Complex<T>>>,
-    /// Images and k-space of a batch.
-    image_batches: Pool<B::Array<Complex<T>>>,
-    sample_batches: Pool<B::Array<Complex<T>>>,
+    making_q: Mutex<()>,
+}
+
+impl<T: Real, B: Backend<T>> Along<T, B> {
+    fn new(backend: &B, k: &[&[T]], basis: VoxelBasis, transform: Transform<T, B>) -> Result<Self> {
+        let samples = k[0].len();
+        let copy = |k: &&[T]| try_collect(samples, "the coordinates", k.iter().copied());
+        let coordinates = k.iter().map(copy).collect::<Result<_>>()?;
+        let phi = |m: usize| basis_factor(basis, k.iter().map(|k| k[m].wide()));
+        let phi = factors(backend, basis == VoxelBasis::Box, samples, phi)?;
+        Ok(Along { transform, coordinates, phi })
+    }
+}
+
+impl<T: Real, B: Backend<T>> Weighed<T, B> {
+    fn new(backend: &B, k: &[impl AsRef<[T]>], basis: VoxelBasis, weights: Option<&[T]>) -> Result<Self> {
+        let samples = k[0].as_ref().len();
+        let phi = |m: usize| basis_factor(basis, k.iter().map(|k| k.as_ref()[m].wide()));
+        let weight = |m: usize| weights.map_or(1.0, |w| w[m].wide());
+        let wanted = basis == VoxelBasis::Box || weights.is_some();
+        Ok(Weighed {
+            weights: weights.map(|w| try_collect(samples, "the weights", w.iter().copied())).transpose()?,
+            weighted: factors(backend, wanted, samples, |m| phi(m) * weight(m))?,
+            squared: factors(backend, wanted, samples, |m| phi(m) * phi(m) * weight(m))?,
+            gridding: Mutex::new(None),
+            toeplitz: Mutex::new(None),
+            making_q: Mutex::new(()),
+        })
+    }
+}
+
+/// Factors of the samples, where they are wanted.
+fn factors<T: Real, B: Backend<T>>(
+    backend: &B,
+    wanted: bool,
+    samples: usize,
+    f: impl Fn(usize) -> f64,
+) -> Result<Option<B::Array<T>>> {
+    if !wanted {
+        return Ok(None);
+    }
+    let values = try_collect(samples, "the weights", (0..samples).map(|m| T::of(f(m))))?;
+    backend.upload(&values, "the weights").map(Some)
 }
 
 /// The coils' sensitivities: on the device, or sent there some coils at a time where it has no room for all.
@@ -90,64 +148,160 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let held = Self::bytes(&Needs::new(&*backend, &size, choice.as_ref(), batch)?);
         let mut limit = MemoryLimit { bytes: options.memory_limit, held };
         limit.check(0, "the plan")?;
-        // Q, and the vectors of conjugate gradients.
-        let vectors = geometry.voxel_count().saturating_mul((4 + geometry.frames) * size_of::<Complex<T>>());
-        let q = if geometry.voxels.is_some() { 0 } else { Self::q_bytes(&backend, &geometry.dims) };
-        let later = q.saturating_add(vectors);
-        let maps = geometry.coil_maps.map(|maps| Maps::new(&*backend, maps, &limit, later)).transpose()?;
-        if let (true, Some(Maps::There(_)), Some(maps)) = (backend.is_gpu(), &maps, geometry.coil_maps) {
-            limit.held += size_of_val(maps);
-        }
+        let maps = geometry.coil_maps.map(|maps| Self::new_maps(&backend, maps, &size, &limit)).transpose()?;
+        limit.held += Self::bytes_of_maps(&backend, maps.as_deref());
         interrupt::check(MAKING)?;
-        let (normal, listed, samples) = (options.normal, geometry.voxels.is_some(), geometry.samples());
+        let (listed, samples) = (geometry.voxels.is_some(), geometry.samples());
         let through_q =
-            Self::goes_through_q(&backend, normal, listed, &limit, &geometry.dims, samples, choice.as_ref());
+            Self::goes_through_q(&backend, options.normal, listed, &limit, &geometry.dims, samples, choice.as_ref());
         let transform = match choice {
-            None => Transform::Exact(backend.direct_sum(
-                k,
-                &geometry.dims,
-                geometry.voxels.as_deref(),
-                options.tolerance,
-            )?),
+            None => Self::exact(&backend, k, &geometry.dims, geometry.voxels.as_deref(), options)?,
             Some(choice) => Transform::Nufft(Nufft::new(&*backend, k, &geometry.dims, choice, batch)?),
         };
-        let phi = |m: usize| basis_factor(geometry.basis, k.iter().map(|k| k[m].wide()));
-        let weight = |m: usize| geometry.weights.map_or(1.0, |w| w[m].wide());
-        let (boxed, weighed) = (geometry.basis == VoxelBasis::Box, geometry.weights.is_some());
-        let factors = |wanted: bool, f: &dyn Fn(usize) -> f64| -> Result<Option<B::Array<T>>> {
-            if !wanted {
-                return Ok(None);
-            }
-            let values = try_collect(samples, "the weights", (0..samples).map(|m| T::of(f(m))))?;
-            backend.upload(&values, "the weights").map(Some)
-        };
+        let trajectory = Along::new(&*backend, k, geometry.basis, transform)?;
+        let weighting = Weighed::new(&*backend, k, geometry.basis, geometry.weights)?;
         Ok(Encoding {
             dims: geometry.dims.clone(),
             listed,
             voxels: geometry.voxel_count(),
             samples,
             coils: geometry.coils,
-            batch,
-            transform,
-            coordinates: k
-                .iter()
-                .map(|k| try_collect(samples, "the coordinates", k.iter().copied()))
-                .collect::<Result<_>>()?,
-            weights: geometry.weights.map(|w| try_collect(samples, "the weights", w.iter().copied())).transpose()?,
+            frames: geometry.frames,
             basis: geometry.basis,
+            batch,
+            trajectory: Arc::new(trajectory),
+            weighting: Arc::new(weighting),
             maps,
-            phi: factors(boxed, &phi)?,
-            weighted: factors(boxed || weighed, &|m| phi(m) * weight(m))?,
-            squared: factors(boxed || weighed, &|m| phi(m) * phi(m) * weight(m))?,
-            gridding: Mutex::new(None),
             through_q,
             limit,
-            toeplitz: Mutex::new(None),
-            images: Pool::new(),
-            image_batches: Pool::new(),
-            sample_batches: Pool::new(),
+            images: Arc::default(),
+            image_batches: Arc::default(),
+            sample_batches: Arc::default(),
             backend,
         })
+    }
+
+    fn exact(b: &B, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>, options: &Options) -> Result<Transform<T, B>> {
+        b.direct_sum(k, dims, voxels, options.tolerance).map(Transform::Exact)
+    }
+
+    /// Coil maps in the backend's memory, where there will be room for Q and the vectors of conjugate gradients too.
+    fn new_maps(b: &B, maps: &[Complex<T>], size: &ScanSize, limit: &MemoryLimit) -> Result<Arc<Maps<T, B>>> {
+        let vectors = size.voxels().saturating_mul((4 + size.frames) * size_of::<Complex<T>>());
+        let q = if size.listed.is_some() { 0 } else { Self::q_bytes(b, &size.dims) };
+        Maps::new(b, maps, limit, q.saturating_add(vectors)).map(Arc::new)
+    }
+
+    /// Bytes of coil maps beside those that [`Encoding::bytes`] counts: where they are sent, there are none.
+    fn bytes_of_maps(b: &B, maps: Option<&Maps<T, B>>) -> usize {
+        match maps {
+            Some(Maps::There(maps)) if b.is_gpu() => b.view(maps).len().saturating_mul(size_of::<Complex<T>>()),
+            _ => 0,
+        }
+    }
+
+    /// The window and the grid after a change: chosen anew where the number of samples is another.
+    pub fn choice_after(&self, change: Change<'_, T>, options: &Options) -> Result<Option<Choice>> {
+        match (change, self.choice()) {
+            (Change::Trajectory(geometry), Some(_)) if geometry.samples() != self.samples => {
+                let (window, samples) = (options.window, geometry.samples());
+                Nufft::<T, B>::choose(self.b(), window, &self.dims, samples, options.tolerance).map(Some)
+            }
+            (_, choice) => Ok(choice.cloned()),
+        }
+    }
+
+    /// The encoding after a change, which shares with this one what the change leaves as it is. `options` are those
+    /// that this one was made with, `choice` is that of [`Encoding::choice_after`].
+    pub fn with_change(&self, change: Change<'_, T>, options: &Options, choice: Option<Choice>) -> Result<Self> {
+        let b = self.b();
+        let mut size = self.size();
+        match change {
+            Change::Trajectory(geometry) => {
+                (size.samples, size.weights) = (geometry.samples(), geometry.weights.is_some());
+            }
+            Change::Weights(weights) => size.weights = weights.is_some(),
+            Change::CoilMaps(_) => {}
+        }
+        let (same_choice, same_count) = (choice.as_ref() == self.choice(), size.samples == self.samples);
+        let batch = if same_choice { self.batch } else { Self::batch(b, &size, options, choice.as_ref())? };
+        let needs = Needs::new(b, &size, choice.as_ref(), batch)?;
+        let new_maps = change.coil_maps();
+        let maps_here = Self::bytes_of_maps(b, self.maps.as_deref());
+        let mut limit =
+            MemoryLimit { bytes: options.memory_limit, held: Self::bytes(&needs).saturating_add(maps_here) };
+        limit.check(0, "the plan")?;
+        // Until the change is made, what was before is there as well.
+        let anew = match change {
+            Change::Trajectory(_) => {
+                let kept = choice.as_ref().filter(|_| same_choice);
+                let points = kept.map(|c| Nufft::<T, B>::bytes_of_samples(b, c, size.samples, batch));
+                needs.of_trajectory(points, same_count && batch == self.batch)
+            }
+            Change::Weights(_) => needs.of_weights(),
+            Change::CoilMaps(_) => 0,
+        };
+        let both = anew.saturating_add(if b.is_gpu() { 0 } else { new_maps.map_or(0, size_of_val) });
+        self.limit().check(both, "the plan together with what replaces a part of it")?;
+        let maps = match new_maps {
+            Some(maps) => {
+                let before = MemoryLimit { held: self.bytes_held().saturating_add(anew), ..limit };
+                Some(Self::new_maps(b, maps, &size, &before)?)
+            }
+            None => self.maps.clone(),
+        };
+        limit.held = limit.held - maps_here + Self::bytes_of_maps(b, maps.as_deref());
+        interrupt::check(CHANGING)?;
+        let (normal, samples) = (options.normal, size.samples);
+        let through_q = Self::goes_through_q(b, normal, self.listed, &limit, &self.dims, samples, choice.as_ref());
+        let (trajectory, weighting) = match change {
+            Change::Trajectory(geometry) => {
+                let k = &geometry.coordinates;
+                let transform = match (choice, self.nufft()) {
+                    (Some(_), Some(nufft)) if same_choice && batch == self.batch => {
+                        Transform::Nufft(nufft.with_samples(b, k)?)
+                    }
+                    (Some(choice), _) => Transform::Nufft(Nufft::new(b, k, &self.dims, choice, batch)?),
+                    (None, _) => Self::exact(b, k, &self.dims, geometry.voxels.as_deref(), options)?,
+                };
+                let trajectory = Arc::new(Along::new(b, k, self.basis, transform)?);
+                (trajectory, Arc::new(Weighed::new(b, k, self.basis, geometry.weights)?))
+            }
+            Change::Weights(weights) => {
+                let weighting = Weighed::new(b, &self.trajectory.coordinates, self.basis, weights)?;
+                (self.trajectory.clone(), Arc::new(weighting))
+            }
+            Change::CoilMaps(_) => (self.trajectory.clone(), self.weighting.clone()),
+        };
+        let same_batches = batch == self.batch;
+        Ok(Encoding {
+            backend: self.backend.clone(),
+            dims: self.dims.clone(),
+            samples: size.samples,
+            batch,
+            trajectory,
+            weighting,
+            maps,
+            through_q,
+            limit,
+            images: self.images.clone(),
+            image_batches: if same_batches { self.image_batches.clone() } else { Arc::default() },
+            sample_batches: if same_batches && same_count { self.sample_batches.clone() } else { Arc::default() },
+            ..*self
+        })
+    }
+
+    /// What memory depends on.
+    fn size(&self) -> ScanSize {
+        ScanSize {
+            coils: self.coils,
+            frames: self.frames,
+            coil_maps: self.combined(),
+            weights: self.weighting.weights.is_some(),
+            listed: self.listed.then_some(self.voxels),
+            basis: self.basis,
+            ..ScanSize::new(&self.dims, self.samples)
+        }
     }
 
     /// The backend.
@@ -183,7 +337,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             return self.bytes_held();
         }
         // What it keeps of the geometry.
-        self.samples * size_of::<T>() * (self.dims.len() + self.weights.iter().len())
+        self.samples * size_of::<T>() * (self.dims.len() + self.weighting.weights.iter().len())
     }
 
     /// The caller's memory limit, and what the plan holds by now.
@@ -193,7 +347,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
 
     /// Bytes that the plan holds where it computes, Q included once it is made.
     fn bytes_held(&self) -> usize {
-        let q = self.toeplitz.lock().unwrap_or_else(|e| e.into_inner()).is_some();
+        let q = self.weighting.toeplitz.lock().unwrap_or_else(|e| e.into_inner()).is_some();
         self.limit.held + if q { self.b().convolver_bytes(&self.dims) } else { 0 }
     }
 
@@ -213,7 +367,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
 
     /// The non-uniform FFT, unless sums are exact.
     pub fn nufft(&self) -> Option<&Nufft<T, B>> {
-        match &self.transform {
+        match &self.trajectory.transform {
             Transform::Exact(_) => None,
             Transform::Nufft(nufft) => Some(nufft),
         }
@@ -244,14 +398,14 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     }
 
     pub(super) fn to_image(&self, values: Complexes<B, T>, image: ComplexesMut<B, T>) -> Result<()> {
-        match &self.transform {
+        match &self.trajectory.transform {
             Transform::Nufft(n) => n.adjoint(self.b(), values, image),
             Transform::Exact(d) => self.b().sum_to_image(d, values, image),
         }
     }
 
     pub(super) fn to_samples(&self, image: Complexes<B, T>, values: ComplexesMut<B, T>) -> Result<()> {
-        match &self.transform {
+        match &self.trajectory.transform {
             Transform::Nufft(n) => n.forward(self.b(), image, values),
             Transform::Exact(d) => self.b().sum_to_samples(d, image, values),
         }
@@ -279,7 +433,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     /// Calls `f` with the sensitivities of some coils.
     fn with_maps(&self, coils: Range<usize>, f: impl FnOnce(Complexes<B, T>)) -> Result<()> {
         let range = coils.start * self.voxels..coils.end * self.voxels;
-        match self.maps.as_ref().expect("maps are there") {
+        match &**self.maps.as_ref().expect("maps are there") {
             Maps::There(maps) => f(self.b().view(maps).part(range)),
             Maps::Sent(maps) => f(self.b().read(&self.b().input(maps[range].into())?)),
         }
@@ -312,8 +466,8 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let b = self.b();
         let gridding = if weighting == Weighting::Gridding { Some(self.gridding_weights()?) } else { None };
         let factor = match weighting {
-            Weighting::None => self.phi.as_ref(),
-            Weighting::Given => self.weighted.as_ref(),
+            Weighting::None => self.trajectory.phi.as_ref(),
+            Weighting::Given => self.weighting.weighted.as_ref(),
             Weighting::Gridding => gridding.as_deref(),
         };
         let factor = factor.map(|f| b.view(f));
@@ -368,7 +522,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     fn normal_by_transforms(&self, x: Complexes<B, T>, mut y: ComplexesMut<B, T>) -> Result<()> {
         let b = self.b();
         let mut values = self.sample_batch()?;
-        let mut weighed = self.squared.as_ref().map(|_| self.sample_batch()).transpose()?;
+        let mut weighed = self.weighting.squared.as_ref().map(|_| self.sample_batch()).transpose()?;
         let mut images = self.combined().then(|| self.image_batch()).transpose()?;
         if self.combined() {
             b.clear(B::reborrow(&mut y));
@@ -385,7 +539,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             };
             self.to_samples(coil_images, b.view_mut(&mut values).part(range.clone()))?;
             let mut samples = b.view(&values).part(range.clone());
-            if let (Some(squared), Some(weighed)) = (&self.squared, &mut weighed) {
+            if let (Some(squared), Some(weighed)) = (&self.weighting.squared, &mut weighed) {
                 b.apply_weights(b.view(squared), samples, b.view_mut(weighed).part(range.clone()));
                 samples = b.view(weighed).part(range);
             }
@@ -435,13 +589,19 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         if !self.uses_toeplitz() {
             return Ok(None);
         }
-        let mut slot = self.toeplitz.lock().unwrap_or_else(|e| e.into_inner());
-        if slot.is_none() {
-            self.limit.check(Self::q_bytes(self.b(), &self.dims), "Q")?;
-            let made = Toeplitz::new(self.b(), &self.dims, self.q_octants()?)?;
-            *slot = Some(Arc::new(made));
+        let slot = || self.weighting.toeplitz.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(made) = &*slot() {
+            return Ok(Some(made.clone()));
         }
-        Ok(slot.clone())
+        // One thread makes it, the others wait. Who only asks whether there is Q does not.
+        let _one = self.weighting.making_q.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(made) = &*slot() {
+            return Ok(Some(made.clone()));
+        }
+        self.limit.check(Self::q_bytes(self.b(), &self.dims), "Q")?;
+        let made = Arc::new(Toeplitz::new(self.b(), &self.dims, self.q_octants()?)?);
+        *slot() = Some(made.clone());
+        Ok(Some(made))
     }
 
     /// Bytes of Q and, while it is made, of one half of the doubled grid and a part of it.
@@ -450,20 +610,20 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     }
 
     pub(super) fn squared_weight(&self, m: usize) -> f64 {
-        let phi = basis_factor(self.basis, self.coordinates.iter().map(|k| k[m].wide()));
-        phi * phi * self.weights.as_ref().map_or(1.0, |w| w[m].wide())
+        let phi = basis_factor(self.basis, self.trajectory.coordinates.iter().map(|k| k[m].wide()));
+        phi * phi * self.weighting.weights.as_ref().map_or(1.0, |w| w[m].wide())
     }
 
     /// Makes octants of Q: see [`octant_shift`].
     pub(super) fn q_octants(&self) -> Result<impl FnMut([bool; 3], ComplexesMut<B, T>) -> Result<()> + '_> {
         let b = self.b();
         let k: Vec<B::Array<T>> =
-            self.coordinates.iter().map(|k| b.upload(k, "the coordinates")).collect::<Result<_>>()?;
+            self.trajectory.coordinates.iter().map(|k| b.upload(k, "the coordinates")).collect::<Result<_>>()?;
         let mut values = b.zeros::<Complex<T>>(self.samples, "the weights of Q")?;
         Ok(move |half, image: ComplexesMut<B, T>| {
             interrupt::check("Q")?;
             let k: Vec<Reals<B, T>> = k.iter().map(|k| b.view(k)).collect();
-            let squared = self.squared.as_ref().map(|w| b.view(w));
+            let squared = self.weighting.squared.as_ref().map(|w| b.view(w));
             b.ramp(&k, &octant_shift(&self.dims, half), squared, b.view_mut(&mut values));
             self.to_image(b.view(&values), image)
         })
@@ -491,17 +651,17 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     }
 
     pub(super) fn key(&self) -> Key {
-        Key::new(&self.coordinates, &self.dims, |m| self.squared_weight(m))
+        Key::new(&self.trajectory.coordinates, &self.dims, |m| self.squared_weight(m))
     }
 
     /// Weights for gridding: the caller's, or Pipe and Menon's, scaled so that an object keeps its scale; times phi.
     pub(super) fn gridding_weights(&self) -> Result<Arc<B::Array<T>>> {
-        let mut slot = self.gridding.lock().unwrap_or_else(|e| e.into_inner());
+        let mut slot = self.weighting.gridding.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(made) = &*slot {
             return Ok(made.clone());
         }
-        let k: Vec<&[T]> = self.coordinates.iter().map(|k| &k[..]).collect();
-        let weights = match &self.weights {
+        let k: Vec<&[T]> = self.trajectory.coordinates.iter().map(|k| &k[..]).collect();
+        let weights = match &self.weighting.weights {
             Some(w) => {
                 let scale = gridding_scale(&k, &self.dims, |m| w[m].wide())?;
                 try_collect(w.len(), "the density weights", w.iter().map(|w| T::of(w.wide() * scale)))?

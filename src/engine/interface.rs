@@ -3,7 +3,8 @@
 use crate::backend::{Sink, Source};
 use crate::base::atomic_file::AtomicFiles;
 use crate::base::error::Result;
-use crate::base::options::{Method, Window};
+use crate::base::geometry::Geometry;
+use crate::base::options::{Method, Options, Window};
 use crate::base::real::Real;
 use crate::reconstruction::cg::{CgOptions, CgReport, Progress};
 use crate::reconstruction::density::{Density, Weighting};
@@ -13,6 +14,31 @@ use std::path::Path;
 
 /// For the message when the caller interrupts it.
 pub(crate) const MAKING: &str = "the making of a plan";
+/// The same.
+pub(crate) const CHANGING: &str = "the change of a plan";
+
+/// What is to be another in a plan. Sizes and numbers have been checked, and what must stay is as it was.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+pub enum Change<'a, T: Real> {
+    /// A trajectory, its weights, and coil maps where the geometry has some.
+    Trajectory(&'a Geometry<'a, T>),
+    /// Weights, or none.
+    Weights(Option<&'a [T]>),
+    /// Coil maps.
+    CoilMaps(&'a [Complex<T>]),
+}
+
+impl<'a, T: Real> Change<'a, T> {
+    /// Coil maps in place of those before, where there are any.
+    pub(crate) fn coil_maps(&self) -> Option<&'a [Complex<T>]> {
+        match *self {
+            Change::Trajectory(geometry) => geometry.coil_maps,
+            Change::Weights(_) => None,
+            Change::CoilMaps(maps) => Some(maps),
+        }
+    }
+}
 
 /// What a plan is.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,7 +69,7 @@ pub struct PlanInfo {
     pub host_bytes: usize,
     /// Bytes held on GPUs.
     pub device_bytes: usize,
-    /// Seconds that the plan took to make.
+    /// Seconds that the plan took to make, or its last change ([`crate::Plan::set_trajectory`] and the like).
     pub seconds: f64,
 }
 
@@ -52,6 +78,8 @@ pub struct PlanInfo {
 #[allow(missing_docs, private_interfaces)]
 pub trait Engine<T: Real>: Send + Sync {
     fn info(&self) -> PlanInfo;
+    /// The engine after a change, which shares with this one what the change leaves as it is. `options` are the plan's.
+    fn changed(&self, change: Change<'_, T>, options: &Options) -> Result<Box<dyn Engine<T>>>;
     /// Refuses `bytes` for `what` beyond the caller's memory limit.
     fn check_memory(&self, bytes: usize, what: &str) -> Result<()>;
     /// Waits until the backend has done all that it was asked.

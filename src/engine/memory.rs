@@ -184,6 +184,20 @@ impl Needs {
         sum(&[combined, weighed, caller])
     }
 
+    /// What another trajectory takes beside the one before. `points` are the bytes of its sorted samples where window
+    /// and grid stay; `same_arrays` says that arrays of a batch stay as well.
+    pub fn of_trajectory(&self, points: Option<usize>, same_arrays: bool) -> usize {
+        let kept = if self.apart { 0 } else { self.kept() };
+        let working = if same_arrays { 0 } else { self.working(true) };
+        sum(&[points.unwrap_or(self.transform), self.factors(), kept, working])
+    }
+
+    /// What other weights take beside those before.
+    pub fn of_weights(&self) -> usize {
+        let kept = usize::from(self.size.weights && !self.apart);
+        product(&[2 * usize::from(self.weighed()) + kept, self.size.samples, self.real])
+    }
+
     /// Where it computes: what the plan holds, but for coil maps on a GPU, which are sent where there is no room.
     pub fn held_without_maps(&self) -> usize {
         let kept = if self.apart { 0 } else { self.kept() };

@@ -10,17 +10,18 @@
 
 use super::coil_maps;
 use super::encoding::{mean_energy, Encoding};
-use super::interface::{Engine, PlanInfo};
+use super::interface::{Change, Engine, PlanInfo};
 use super::memory::Memory;
 use super::one_backend::normal_of_images;
 use crate::backend::{Backend, Complexes, ComplexesMut, Sink, Source, Span};
 use crate::base::atomic_file::AtomicFiles;
-use crate::base::error::{bail, try_reserve, try_vec, Result};
+use crate::base::error::{bail, try_box, try_reserve, try_vec, Result};
 use crate::base::geometry::Geometry;
 use crate::base::interrupt;
 use crate::base::options::Options;
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
+use crate::nufft::choice::Choice;
 use crate::reconstruction::cg::{CgOptions, CgReport, Equations, Progress};
 use crate::reconstruction::density::{Density, Weighting};
 use num_complex::Complex;
@@ -42,7 +43,7 @@ struct Part<T: Real, B: Backend<T>> {
     /// Its coils or voxels.
     range: Range<usize>,
     /// With layers of a grid: exp(+-i 2 pi k.shift) of each sample, shift being from the layers' middle to the grid's.
-    ramps: Option<[B::Array<Complex<T>>; 2]>,
+    ramps: Option<Arc<[B::Array<Complex<T>>; 2]>>,
 }
 
 /// A scan divided among backends.
@@ -58,7 +59,7 @@ pub(crate) struct Divided<T: Real, B: Backend<T>> {
     samples: usize,
     coils: usize,
     /// The direction and its share of E^H W E, on each backend but the first, and the shares on the first.
-    exchange: Mutex<Vec<[B::Array<Complex<T>>; 3]>>,
+    exchange: Arc<Mutex<Vec<[B::Array<Complex<T>>; 3]>>>,
 }
 
 /// Ranges of `count` things in `parts` parts of nearly equal size.
@@ -100,6 +101,37 @@ pub(crate) fn memory(
     Ok(all)
 }
 
+/// The positions of some voxels of a list.
+fn lists_of<'a, T: Real>(geometry: &Geometry<'a, T>, range: &Range<usize>) -> Option<Vec<&'a [T]>> {
+    geometry.voxels.as_ref().map(|lists| lists.iter().map(|r| &r[range.clone()]).collect())
+}
+
+/// The sensitivities of all coils in some voxels.
+fn maps_of<T: Real>(maps: &[Complex<T>], voxels: usize, range: &Range<usize>) -> Result<Vec<Complex<T>>> {
+    let coils = maps.len() / voxels;
+    let mut part = try_reserve(range.len() * coils, "the coil sensitivities")?;
+    maps.chunks_exact(voxels).for_each(|map| part.extend_from_slice(&map[range.clone()]));
+    Ok(part)
+}
+
+/// The phases of samples at `k` along the last axis, of `n` voxels, for some of its layers.
+fn ramps_of<T: Real, B: Backend<T>>(
+    backend: &B,
+    k: &[T],
+    n: usize,
+    layers: Range<usize>,
+) -> Result<Arc<[B::Array<Complex<T>>; 2]>> {
+    let shift = (layers.start + layers.len() / 2) as f64 - (n / 2) as f64;
+    let samples = k.len();
+    let k = backend.upload(k, "the coordinates")?;
+    let ramp = |shift: f64| -> Result<B::Array<Complex<T>>> {
+        let mut ramp = backend.zeros(samples, "the phases of layers")?;
+        backend.ramp(&[backend.view(&k)], &[shift], None, backend.view_mut(&mut ramp));
+        Ok(ramp)
+    };
+    Ok(Arc::new([ramp(shift)?, ramp(-shift)?]))
+}
+
 impl<T: Real, B: Backend<T>> Divided<T, B> {
     /// Divides a scan among backends, or says None where there is nothing to divide.
     pub fn new(
@@ -129,27 +161,14 @@ impl<T: Real, B: Backend<T>> Divided<T, B> {
             let layers = range.clone();
             let range = range.start * layer..range.end * layer;
             let mut own = geometry.clone();
-            own.voxels = geometry.voxels.as_ref().map(|lists| lists.iter().map(|r| &r[range.clone()]).collect());
-            let maps = geometry.coil_maps.map(|maps| -> Result<Vec<Complex<T>>> {
-                let mut part = try_reserve(range.len() * geometry.coils, "the coil sensitivities")?;
-                maps.chunks_exact(voxels).for_each(|map| part.extend_from_slice(&map[range.clone()]));
-                Ok(part)
-            });
-            let maps = maps.transpose()?;
+            own.voxels = lists_of(geometry, &range);
+            let maps = geometry.coil_maps.map(|maps| maps_of(maps, voxels, &range)).transpose()?;
             own.coil_maps = maps.as_deref();
             let mut ramps = None;
             if !listed {
                 let last = geometry.dims.len() - 1;
-                let n = geometry.dims[last];
                 own.dims[last] = layers.len();
-                let shift = (layers.start + layers.len() / 2) as f64 - (n / 2) as f64;
-                let k = backend.upload(geometry.coordinates[last], "the coordinates")?;
-                let ramp = |shift: f64| -> Result<B::Array<Complex<T>>> {
-                    let mut ramp = backend.zeros(geometry.samples(), "the phases of layers")?;
-                    backend.ramp(&[backend.view(&k)], &[shift], None, backend.view_mut(&mut ramp));
-                    Ok(ramp)
-                };
-                ramps = Some([ramp(shift)?, ramp(-shift)?]);
+                ramps = Some(ramps_of(&*backend, geometry.coordinates[last], geometry.dims[last], layers)?);
             }
             Ok(Part { encoding: make(backend, &own)?, range, ramps })
         };
@@ -172,8 +191,50 @@ impl<T: Real, B: Backend<T>> Divided<T, B> {
             voxels,
             samples: geometry.samples(),
             coils: geometry.coils,
-            exchange: Mutex::default(),
+            exchange: Arc::default(),
         }))
+    }
+
+    /// A part after a change of the scan.
+    fn changed_part(
+        &self,
+        part: &Part<T, B>,
+        change: Change<'_, T>,
+        options: &Options,
+        choice: Option<Choice>,
+    ) -> Result<Part<T, B>> {
+        let gathered;
+        let maps = match (change.coil_maps(), self.share) {
+            (None, _) => None,
+            (Some(maps), Share::Coils) => Some(&maps[part.range.start * self.voxels..part.range.end * self.voxels]),
+            (Some(maps), Share::Voxels) => {
+                gathered = maps_of(maps, self.voxels, &part.range)?;
+                Some(&gathered[..])
+            }
+        };
+        let mut ramps = part.ramps.clone();
+        let own;
+        let change = match (change, maps) {
+            (Change::Trajectory(geometry), maps) => {
+                let mut of_part = Geometry { coil_maps: maps, ..geometry.clone() };
+                if self.share == Share::Voxels {
+                    of_part.voxels = lists_of(geometry, &part.range);
+                }
+                if ramps.is_some() {
+                    let last = self.dims.len() - 1;
+                    let layer = self.voxels / self.dims[last];
+                    let layers = part.range.start / layer..part.range.end / layer;
+                    let k = geometry.coordinates[last];
+                    ramps = Some(ramps_of(part.encoding.b(), k, self.dims[last], layers)?);
+                }
+                own = of_part;
+                Change::Trajectory(&own)
+            }
+            (Change::CoilMaps(_), Some(maps)) => Change::CoilMaps(maps),
+            (change, _) => change,
+        };
+        let encoding = part.encoding.with_change(change, options, choice)?;
+        Ok(Part { encoding, range: part.range.clone(), ramps })
     }
 
     fn first(&self) -> &Encoding<T, B> {
@@ -331,6 +392,15 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
             ..self.undivided().info()
         }
     }
+    fn changed(&self, change: Change<'_, T>, options: &Options) -> Result<Box<dyn Engine<T>>> {
+        let choice = self.undivided().choice_after(change, options)?;
+        let jobs = vec![choice.clone(); self.parts.len()];
+        let parts = self.each(jobs, |part, choice| self.changed_part(part, change, options, choice))?;
+        let whole = self.whole.as_ref().map(|whole| whole.with_change(change, options, choice)).transpose()?;
+        let samples = parts[0].encoding.samples;
+        let (dims, exchange) = (self.dims.clone(), self.exchange.clone());
+        Ok(try_box(Divided { parts, whole, dims, samples, exchange, ..*self }, "the plan")?)
+    }
     fn first_beyond(&self, _values: Source<'_, Complex<T>>, _limit: T) -> Result<Option<(usize, Complex<T>)>> {
         on_device()
     }
@@ -361,7 +431,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
                 let samples = b.view_mut(&mut s).part(i * each..(i + 1) * each);
                 part.encoding.forward(x, b.sink(samples))?;
             }
-            let Some([_, ramp]) = &part.ramps else { return Ok(s) };
+            let Some([_, ramp]) = part.ramps.as_deref() else { return Ok(s) };
             let mut moved = b.zeros::<Complex<T>>(kspace.len(), "modulated samples")?;
             b.multiply(b.view(&s), b.view(ramp), b.view_mut(&mut moved));
             Ok(moved)
@@ -404,7 +474,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
                 let each = kspace.len() / images;
                 let jobs = self.jobs(kspace, (0, each), image, (1, self.voxels), images);
                 self.each(jobs, |part, jobs| {
-                    jobs.into_iter().try_for_each(|(d, x)| match &part.ramps {
+                    jobs.into_iter().try_for_each(|(d, x)| match part.ramps.as_deref() {
                         None => part.encoding.adjoint(weighting, d, x),
                         Some([ramp, _]) => {
                             let b = part.encoding.b();
@@ -528,24 +598,50 @@ mod tests {
         let one = make(backends[0].clone(), &geometry).unwrap();
         let divided = Divided::new(&backends, &geometry, &options, make, exact).unwrap().expect("three parts");
         assert_eq!(divided.parts.len(), 3);
-        let engines: [&dyn Engine<f64>; 2] = [&one, &divided];
-        let results = engines.map(|e| {
+        let mut engines: [Box<dyn Engine<f64>>; 2] = [Box::new(one), Box::new(divided)];
+        // As they are made, and after every kind of change.
+        let other = complexes(samples);
+        let k: [Vec<f64>; 3] = [0.9, -0.7, 0.5].map(|scale| other.iter().map(|z| scale * z.re).collect());
+        let k: Vec<&[f64]> = k.iter().take(dims.len()).map(|k| &k[..]).collect();
+        let other_maps = complexes(voxels * coils);
+        let along = Geometry { coordinates: k, coil_maps: maps.then_some(&other_maps[..]), ..geometry.clone() };
+        let mut changes = vec![Change::Trajectory(&along), Change::Weights(None)];
+        if maps {
+            changes.push(Change::CoilMaps(&all_maps));
+        }
+        compare(&engines, &data, &image, images * frames, listed, dims);
+        for change in changes {
+            engines = engines.map(|engine| engine.changed(change, &options).unwrap());
+            compare(&engines, &data, &image, images * frames, listed, dims);
+        }
+    }
+
+    /// Every operation of one engine, beside the same of another.
+    fn compare(
+        engines: &[Box<dyn Engine<f64>>; 2],
+        data: &[Complex<f64>],
+        image: &[Complex<f64>],
+        images: usize,
+        listed: bool,
+        dims: &[usize],
+    ) {
+        let results = engines.each_ref().map(|e| {
             let poison = Complex::new(f64::NAN, f64::NAN);
             let mut out = vec![vec![poison; image.len()]; 5];
             let mut forward = vec![poison; data.len()];
-            e.adjoint(Weighting::None, (&data).into(), (&mut out[0]).into()).unwrap();
-            e.adjoint(Weighting::Given, (&data).into(), (&mut out[1]).into()).unwrap();
-            e.adjoint(Weighting::Gridding, (&data).into(), (&mut out[2]).into()).unwrap();
+            e.adjoint(Weighting::None, data.into(), (&mut out[0]).into()).unwrap();
+            e.adjoint(Weighting::Given, data.into(), (&mut out[1]).into()).unwrap();
+            e.adjoint(Weighting::Gridding, data.into(), (&mut out[2]).into()).unwrap();
             if !listed {
                 e.prepare_normal().unwrap();
             }
-            e.normal((&image).into(), (&mut out[3]).into()).unwrap();
+            e.normal(image.into(), (&mut out[3]).into()).unwrap();
             let cg = CgOptions { iterations: 3, lambda: 5.0, ..CgOptions::default() };
             let mut report = CgReport::default();
             let mut progress = |_: &Progress| ControlFlow::Continue(());
-            e.cg((&data).into(), (&mut out[4]).into(), &cg, &mut report, &mut progress).unwrap();
-            assert_eq!(report.runs.len(), images * frames);
-            e.forward((&image).into(), (&mut forward).into()).unwrap();
+            e.cg(data.into(), (&mut out[4]).into(), &cg, &mut report, &mut progress).unwrap();
+            assert_eq!(report.runs.len(), images);
+            e.forward(image.into(), (&mut forward).into()).unwrap();
             out.push(forward);
             out
         });
@@ -553,7 +649,7 @@ mod tests {
             let [a, b] = [&results[0][i], &results[1][i]];
             let difference: f64 = a.iter().zip(b).map(|(a, b)| (wide(*a) - wide(*b)).norm_sqr()).sum();
             let size: f64 = a.iter().map(|a| a.norm_sqr()).sum();
-            assert!(difference <= 1e-16 * size, "{name} {dims:?} {coils} coils: {}", (difference / size).sqrt());
+            assert!(difference <= 1e-16 * size, "{name} {dims:?}: {}", (difference / size).sqrt());
         }
     }
 

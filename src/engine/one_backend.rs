@@ -2,12 +2,12 @@
 
 use super::coil_maps;
 use super::encoding::{mean_energy, Encoding};
-use super::interface::{Engine, PlanInfo};
+use super::interface::{Change, Engine, PlanInfo};
 use crate::backend::{Backend, Complexes, ComplexesMut, Deliveries, Sink, Source, Span};
 use crate::base::atomic_file::AtomicFiles;
-use crate::base::error::{bail, try_collect, try_vec, Result};
+use crate::base::error::{bail, try_box, try_collect, try_vec, Result};
 use crate::base::interrupt;
-use crate::base::options::Method;
+use crate::base::options::{Method, Options};
 use crate::base::real::Real;
 use crate::base::sizes::three_axes;
 use crate::nufft::toeplitz::{octants, Toeplitz};
@@ -41,6 +41,11 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
         }
     }
 
+    fn changed(&self, change: Change<'_, T>, options: &Options) -> Result<Box<dyn Engine<T>>> {
+        let choice = self.choice_after(change, options)?;
+        Ok(try_box(self.with_change(change, options, choice)?, "the plan")?)
+    }
+
     fn check_memory(&self, bytes: usize, what: &str) -> Result<()> {
         self.limit().check(bytes, what)
     }
@@ -59,7 +64,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
         let b = self.b();
         // Taken before anything is written, so that an output is never half written for want of memory.
         let mut images = self.combined().then(|| self.image_batch()).transpose()?;
-        let mut values = self.phi.as_ref().map(|_| self.sample_batch()).transpose()?;
+        let mut values = self.trajectory.phi.as_ref().map(|_| self.sample_batch()).transpose()?;
         let mut deliveries = Deliveries::new(b);
         for (arrays, voxels) in self.groups(kspace.len() / self.samples) {
             let x = b.input(image.part(voxels))?;
@@ -74,7 +79,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
                     }
                     None => b.read(&x),
                 };
-                match (&self.phi, &mut values) {
+                match (&self.trajectory.phi, &mut values) {
                     (Some(phi), Some(values)) => {
                         let range = 0..coils.len() * self.samples;
                         self.to_samples(x, b.view_mut(values).part(range.clone()))?;
@@ -199,12 +204,12 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
             );
         }
         let loaded = Toeplitz::load(self.b(), &self.dims, path, &self.key())?;
-        *self.toeplitz.lock().unwrap_or_else(|e| e.into_inner()) = Some(Arc::new(loaded));
+        *self.weighting.toeplitz.lock().unwrap_or_else(|e| e.into_inner()) = Some(Arc::new(loaded));
         Ok(())
     }
 
     fn density(&self, method: Density) -> Result<Vec<T>> {
-        let k: Vec<&[T]> = self.coordinates.iter().map(|k| &k[..]).collect();
+        let k: Vec<&[T]> = self.trajectory.coordinates.iter().map(|k| &k[..]).collect();
         density::weights(self.b(), &k, &self.dims, method)
     }
 

@@ -37,6 +37,7 @@ use scan::{precision, with_precision, Scan};
 use status::call;
 use std::ffi::{c_char, c_void, CStr, CString};
 use std::ops::ControlFlow;
+use std::sync::Mutex;
 use structs::{put_text, read, Out, Versioned};
 
 /// Everything that depends on the trajectory, made by recon_plan_create. Any number of threads may use a plan at once.
@@ -47,14 +48,13 @@ pub struct recon_plan {
     window: u32,
     dims: Vec<usize>,
     voxels: usize,
-    samples: usize,
     coils: usize,
     frames: usize,
     combines: bool,
     /// Images and k-space are in the GPU's memory.
     on_device: bool,
     /// A recon_warning each, and its text.
-    warnings: Vec<(u32, CString)>,
+    warnings: Mutex<Vec<(u32, CString)>>,
 }
 
 enum TypedPlan {
@@ -74,13 +74,24 @@ impl From<Plan<f64>> for TypedPlan {
     }
 }
 
-/// Evaluates an expression with `$p` standing for the plan of whichever precision.
-macro_rules! with_plan {
+/// Evaluates an expression with `$p` standing for the plan of whichever precision, which the expression changes.
+macro_rules! change_plan {
     ($plan:expr, $p:ident => $body:expr) => {
         match &$plan.typed {
             TypedPlan::F32($p) => $body,
             TypedPlan::F64($p) => $body,
         }
+    };
+}
+
+/// Evaluates an expression with `$p` standing for the plan of whichever precision, as it is now: lengths of arrays are
+/// those of the operation, though another thread changes the trajectory in between.
+macro_rules! with_plan {
+    ($plan:expr, $p:ident => $body:expr) => {
+        change_plan!($plan, p => {
+            let $p = &p.clone();
+            $body
+        })
     };
 }
 
@@ -117,7 +128,7 @@ impl recon_plan {
 /// `plan` is null or was made by recon_plan_create and not destroyed.
 unsafe fn plan_at<'a>(plan: *const recon_plan) -> Result<&'a recon_plan> {
     check_pointer("plan", plan)?;
-    // SAFETY: not null, and by the caller's promise alive; plans are never written to after they are made.
+    // SAFETY: not null, and by the caller's promise alive; what changes of a plan after it was made is behind locks.
     Ok(unsafe { &*plan })
 }
 
@@ -347,20 +358,14 @@ pub unsafe extern "C" fn recon_plan_create(
         let typed = with_precision!(scan.precision, T => {
             scan.with_geometry::<T, TypedPlan>(&mut arrays, |g| Ok(Plan::new(g, &options)?.into()))
         })?;
-        let warnings = match &typed {
-            TypedPlan::F32(p) => p.warnings(),
-            TypedPlan::F64(p) => p.warnings(),
-        };
-        let warnings = warnings.iter().map(plan_warning).collect();
         let plan = recon_plan {
+            warnings: Mutex::new(plan_warnings(&typed)),
             typed,
-            warnings,
             precision: scan.precision.number(),
             window: raw.window,
             on_device: raw.pointers_on_device != 0,
             combines: scan.has_maps(),
             voxels: scan.voxels,
-            samples: scan.samples,
             coils: scan.coils,
             frames: scan.frames,
             dims: scan.dims,
@@ -435,6 +440,15 @@ pub unsafe extern "C" fn recon_plan_memory(
     })
 }
 
+/// The warnings of a plan.
+fn plan_warnings(plan: &TypedPlan) -> Vec<(u32, CString)> {
+    let warnings = match plan {
+        TypedPlan::F32(p) => p.warnings(),
+        TypedPlan::F64(p) => p.warnings(),
+    };
+    warnings.iter().map(plan_warning).collect()
+}
+
 /// A warning as the C API tells it.
 fn plan_warning(warning: &Warning) -> (u32, CString) {
     let kind = match warning.kind {
@@ -445,10 +459,11 @@ fn plan_warning(warning: &Warning) -> (u32, CString) {
 }
 
 /// What may make a plan's images other than those wanted: the warning `index`, from 0. Each was also logged, at
-/// RECON_LOG_WARNING, when the plan was made.
+/// RECON_LOG_WARNING, when the plan was made, or when a new trajectory brought the first of its kind.
 ///
 /// kind: a recon_warning, written; RECON_WARNING_NONE when there are no more.
-/// text: what was found, and what to do, in UTF-8, written; it lives as long as the plan. NULL when there are no more.
+/// text: what was found, and what to do, in UTF-8, written; it lives until the plan goes or gets another trajectory.
+/// NULL when there are no more.
 ///
 /// Errors: RECON_NULL_POINTER.
 #[no_mangle]
@@ -460,11 +475,11 @@ pub unsafe extern "C" fn recon_plan_warning(
 ) -> recon_status {
     // SAFETY: the caller's plan, and a number and an address to write.
     call(|| unsafe {
-        let plan = plan_at(plan)?;
+        let warnings = plan_at(plan)?.warnings.lock().unwrap_or_else(|e| e.into_inner());
         let mut arrays = Arrays::default();
         let kind = &mut arrays.output("kind", kind, 1)?[0];
         let text = &mut arrays.output("text", text, 1)?[0];
-        let found = usize::try_from(index).ok().and_then(|i| plan.warnings.get(i));
+        let found = usize::try_from(index).ok().and_then(|i| warnings.get(i));
         *kind = found.map_or(WarningNumber::None.number(), |(kind, _)| *kind);
         *text = found.map_or(std::ptr::null(), |(_, text)| text.as_ptr());
         Ok(())
@@ -526,6 +541,116 @@ pub unsafe extern "C" fn recon_plan_info(
         put_text(&mut out.value.simd, info.simd);
         out.write();
         Ok(())
+    })
+}
+
+/// Gives a plan another trajectory, with other weights, and other coil maps where the geometry has some: for real-time
+/// and other scans whose trajectory changes from frame to frame. It costs little beside sorting the samples: threads,
+/// window, tables, grids and buffers stay, unless another number of samples makes another window or grid the better
+/// choice. Results have the same bits as those of a new plan of this geometry and the plan's options.
+///
+/// geometry: samples, coordinates, coordinate_stride, weights and coil_maps are read: the structure that the plan was
+/// made with, with other addresses, will do. Weights that are NULL mean 1, as for a new plan. Coil maps that are NULL
+/// mean those that the plan has. All else must be as the plan was made with: precision, ndim, dims, coils, frames,
+/// basis, and the positions in a voxel list. The arrays are not needed afterwards.
+///
+/// What had been made of the old trajectory is forgotten: Q, also where it was loaded, and the weights that recon_grid
+/// computed. recon_plan_info and recon_plan_warning tell of the new one.
+///
+/// Other threads may use the plan meanwhile, a progress callback may change its own plan, and nobody waits. A call that
+/// is under way goes on with the trajectory that it began with. A call that begins after this one has returned uses the
+/// new one. With another number of samples k-space arrays have another length: meanwhile no call may begin whose arrays
+/// are too short for either. After an error the plan is as it was.
+///
+/// Errors: those of recon_plan_create for sizes, numbers and memory; RECON_MEMORY_LIMIT where the plan and the new
+/// samples exceed the limit together, since both are there until the change is made; RECON_SIZE_MISMATCH for other
+/// ndim, dims, voxel_count, coils or frames; RECON_INVALID_ARGUMENT for another precision, basis or voxel list, and for
+/// coil maps where the plan was made without; RECON_CANCELLED.
+#[no_mangle]
+pub unsafe extern "C" fn recon_plan_set_trajectory(
+    plan: *mut recon_plan,
+    geometry: *const recon_geometry,
+) -> recon_status {
+    // SAFETY: the caller's plan and structure, and arrays as long as it says.
+    call(|| unsafe {
+        let plan = plan_at(plan)?;
+        let scan = Scan::read(geometry)?;
+        if scan.precision.number() != plan.precision {
+            let name = |precision: Precision| if precision == Precision::F64 { "double" } else { "single" };
+            let own = if scan.precision == Precision::F64 { Precision::F32 } else { Precision::F64 };
+            bail!(
+                InvalidArgument,
+                "the geometry has {} precision, the plan {}: give arrays in the plan's precision, or make a new plan",
+                name(scan.precision),
+                name(own)
+            );
+        }
+        let mut arrays = Arrays::default();
+        match &plan.typed {
+            TypedPlan::F32(p) => scan.with_geometry::<f32, ()>(&mut arrays, |g| p.set_trajectory(g)),
+            TypedPlan::F64(p) => scan.with_geometry::<f64, ()>(&mut arrays, |g| p.set_trajectory(g)),
+        }?;
+        // Those of the plan as it is by now, so that of several changes the last counts. Where they are the same, their
+        // texts stay where they are.
+        let mut warnings = plan.warnings.lock().unwrap_or_else(|e| e.into_inner());
+        let now = plan_warnings(&plan.typed);
+        if *warnings != now {
+            *warnings = now;
+        }
+        Ok(())
+    })
+}
+
+/// Gives a plan other density weights. The samples stay sorted; Q, and the weights that recon_grid computed, are
+/// forgotten. Other threads may use the plan meanwhile, see recon_plan_set_trajectory.
+///
+/// weights: real [samples] in the plan's precision, none negative, read; not needed afterwards. NULL: all are 1.
+/// count: how many there are, the plan's number of samples; 0 with NULL.
+///
+/// Errors: RECON_NULL_POINTER for NULL and a count that is not 0; RECON_SIZE_MISMATCH for another count;
+/// RECON_NOT_FINITE and RECON_INVALID_ARGUMENT with the index; RECON_MEMORY_LIMIT; RECON_OUT_OF_HOST_MEMORY;
+/// RECON_OUT_OF_DEVICE_MEMORY; RECON_CANCELLED. The plan is as it was then.
+#[no_mangle]
+pub unsafe extern "C" fn recon_plan_set_weights(
+    plan: *mut recon_plan,
+    weights: *const c_void,
+    count: u64,
+) -> recon_status {
+    // SAFETY: the caller's plan, and an array of as many numbers as it says.
+    call(|| unsafe {
+        let plan = plan_at(plan)?;
+        let count = size("count", count)?;
+        change_plan!(plan, p => {
+            let given = match count {
+                0 if weights.is_null() => None,
+                _ => Some(Arrays::default().input("weights", weights.cast(), count)?),
+            };
+            p.set_weights(given)
+        })
+    })
+}
+
+/// Gives a plan that was made with coil maps others. All else stays, Q among it. Other threads may use the plan
+/// meanwhile, see recon_plan_set_trajectory.
+///
+/// maps: complex [nx, ny, nz, coils] in the plan's precision, read; not needed afterwards.
+/// count: how many complex numbers there are: voxels times coils.
+///
+/// Errors: RECON_NULL_POINTER; RECON_INVALID_ARGUMENT where the plan was made without maps, which decide how many
+/// images there are: make a new plan; RECON_SIZE_MISMATCH for another count; RECON_NOT_FINITE with the index;
+/// RECON_MEMORY_LIMIT where old and new maps exceed the limit together; RECON_OUT_OF_HOST_MEMORY;
+/// RECON_OUT_OF_DEVICE_MEMORY; RECON_CANCELLED. The plan is as it was then.
+#[no_mangle]
+pub unsafe extern "C" fn recon_plan_set_coil_maps(
+    plan: *mut recon_plan,
+    maps: *const c_void,
+    count: u64,
+) -> recon_status {
+    // SAFETY: the caller's plan, and an array of as many numbers as it says.
+    call(|| unsafe {
+        let plan = plan_at(plan)?;
+        let count = size("count", count)?;
+        change_plan!(plan, p => p.set_coil_maps(Arrays::default().input("maps", maps.cast(), count)?))
     })
 }
 
@@ -823,7 +948,7 @@ fn same_type<T: Real>(_: &[Complex<T>], _: &Plan<T>) {}
 /// method: a recon_density_method.
 /// iterations, tolerance: of RECON_DENSITY_PIPE_MENON only: stop after so many iterations, or when the RMS over the
 /// samples of C w - 1 changes by less than the tolerance. 0 iterations means 30 and a tolerance of 1e-3.
-/// weights: real [samples], written; to be given to a new plan, or used by the caller.
+/// weights: real [samples], written; to be given to recon_plan_set_weights or a new plan, or used by the caller.
 ///
 /// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT for a negative tolerance, for a trajectory
 /// that RECON_DENSITY_RAMP is not for, and where no sample lies near the centre of k-space; RECON_OUT_OF_HOST_MEMORY.
@@ -852,7 +977,7 @@ pub unsafe extern "C" fn recon_density(
             DensityKind::Jackson => Density::Jackson,
         };
         with_plan!(plan, p => {
-            let weights = Arrays::default().output("weights", weights.cast(), plan.samples)?;
+            let weights = Arrays::default().output("weights", weights.cast(), p.samples())?;
             weights.copy_from_slice(&p.density(method)?);
         });
         Ok(())

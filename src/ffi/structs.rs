@@ -179,7 +179,7 @@ pub struct recon_plan_properties {
     pub host_bytes: u64,
     /// Bytes held on GPUs.
     pub device_bytes: u64,
-    /// Seconds that the plan took to make.
+    /// Seconds that the plan took to make, or its last change (recon_plan_set_trajectory and the like).
     pub seconds: f64,
     /// The device in words, ending in 0.
     pub device: [c_char; 64],

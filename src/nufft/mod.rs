@@ -10,23 +10,32 @@ pub mod window;
 
 use crate::backend::{Backend, Complexes, ComplexesMut, Span};
 use crate::base::buffer_pool::Pool;
-use crate::base::error::{checked_product, Result};
+use crate::base::error::{checked_product, try_box, Result};
 use crate::base::interrupt;
 use crate::base::options::Window;
 use crate::base::real::Real;
 use choice::{choose, Choice};
 use num_complex::Complex;
+use std::sync::Arc;
 
 /// A planned transform between samples and an image.
 pub struct Nufft<T: Real, B: Backend<T>> {
-    choice: Choice,
     samples: usize,
+    gridder: B::Gridder,
+    on_grid: Arc<OnGrid<T, B>>,
+}
+
+/// What does not depend on the samples.
+struct OnGrid<T: Real, B: Backend<T>> {
+    choice: Choice,
+    /// The polynomials of the window's taps.
+    taps: Vec<Vec<f64>>,
     voxels: usize,
     grid_len: usize,
     /// Arrays that are transformed at once, at most.
     arrays: usize,
-    gridder: B::Gridder,
-    fft: B::GridFft,
+    // In memory of its own, whose lack is an error.
+    fft: Box<B::GridFft>,
     grids: Pool<B::Array<Complex<T>>>,
 }
 
@@ -41,9 +50,14 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
     pub fn bytes(backend: &B, choice: &Choice, samples: usize, arrays: usize) -> Result<usize> {
         let complex = std::mem::size_of::<Complex<T>>();
         let grids = [&choice.grid[..], &[arrays, complex]].concat();
-        let points = backend.gridder_bytes(samples, &choice.grid, choice.shape.width(), arrays);
+        let points = Self::bytes_of_samples(backend, choice, samples, arrays);
         let points = points.saturating_add(backend.grid_fft_bytes(&choice.grid));
         Ok(checked_product(&grids, "the oversampled grid")?.saturating_add(points))
+    }
+
+    /// Bytes among these that depend on the samples: what [`Nufft::with_samples`] will allocate.
+    pub fn bytes_of_samples(backend: &B, choice: &Choice, samples: usize, arrays: usize) -> usize {
+        backend.gridder_bytes(samples, &choice.grid, choice.shape.width(), arrays)
     }
 
     /// Plans transforms between samples at `k` (one slice an axis) and images of `dims` voxels, `arrays` of them at
@@ -57,34 +71,48 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         drop(grids.try_take(|| backend.zeros::<Complex<T>>(all, "the oversampled grid"))?);
         let correction = dims.iter().zip(&choice.grid).map(|(&n, &g)| choice.shape.correction(n, g));
         let correction = correction.collect::<Result<Vec<_>>>()?;
-        let gridder = backend.gridder(k, &choice.grid, &choice.taps(dims), arrays)?;
+        let taps = choice.taps(dims);
+        let gridder = backend.gridder(k, &choice.grid, &taps, arrays)?;
         let sorted = started.elapsed();
         interrupt::check("the sorting of samples")?;
-        let fft = backend.grid_fft(dims, &choice.grid, &correction)?;
+        let fft = try_box(backend.grid_fft(dims, &choice.grid, &correction)?, "the transforms of the grid")?;
         let milliseconds = |t: std::time::Duration| 1e3 * t.as_secs_f64();
         log::debug!(
             "gridding planned in {:.2} ms, its transforms in {:.2}",
             milliseconds(sorted),
             milliseconds(started.elapsed() - sorted)
         );
-        let (samples, voxels) = (k[0].len(), dims.iter().product());
-        Ok(Nufft { choice, samples, voxels, grid_len, arrays, gridder, fft, grids })
+        let voxels = dims.iter().product();
+        let on_grid = Arc::new(OnGrid { choice, taps, voxels, grid_len, arrays, fft, grids });
+        Ok(Nufft { samples: k[0].len(), gridder, on_grid })
+    }
+
+    /// The same transforms between the same images and other samples. Both share all that the samples do not decide,
+    /// their grids among it.
+    pub fn with_samples(&self, backend: &B, k: &[&[T]]) -> Result<Self> {
+        let OnGrid { choice, taps, arrays, .. } = &*self.on_grid;
+        let started = std::time::Instant::now();
+        let gridder = backend.gridder(k, &choice.grid, taps, *arrays)?;
+        log::debug!("gridding planned anew in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
+        interrupt::check("the sorting of samples")?;
+        Ok(Nufft { samples: k[0].len(), gridder, on_grid: self.on_grid.clone() })
     }
 
     /// Window and grid.
     pub fn choice(&self) -> &Choice {
-        &self.choice
+        &self.on_grid.choice
     }
 
     fn grid(&self, backend: &B) -> Result<crate::base::buffer_pool::Lease<'_, B::Array<Complex<T>>>> {
-        self.grids.try_take(|| backend.zeros(self.grid_len * self.arrays, "the oversampled grid"))
+        let OnGrid { grids, grid_len, arrays, .. } = &*self.on_grid;
+        grids.try_take(|| backend.zeros(grid_len * arrays, "the oversampled grid"))
     }
 
     /// The cells of the grids for these arrays of samples and of voxels, whose numbers must agree.
     fn cells(&self, values: usize, voxels: usize) -> std::ops::Range<usize> {
-        let arrays = values / self.samples;
-        assert!(arrays <= self.arrays && values == arrays * self.samples && voxels == arrays * self.voxels);
-        0..arrays * self.grid_len
+        let (on_grid, arrays) = (&self.on_grid, values / self.samples);
+        assert!(arrays <= on_grid.arrays && values == arrays * self.samples && voxels == arrays * on_grid.voxels);
+        0..arrays * on_grid.grid_len
     }
 
     /// image(r) = sum_m values(m) exp(+i 2 pi k_m.r), for one or several arrays one after the other.
@@ -93,7 +121,7 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         let mut grid = self.grid(backend)?;
         backend.spread(&self.gridder, values, backend.view_mut(&mut grid).part(cells.clone()));
         interrupt::check("an adjoint transform")?;
-        backend.grid_to_image(&self.fft, backend.view_mut(&mut grid).part(cells), image);
+        backend.grid_to_image(&self.on_grid.fft, backend.view_mut(&mut grid).part(cells), image);
         Ok(())
     }
 
@@ -101,7 +129,7 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
     pub fn forward(&self, backend: &B, image: Complexes<B, T>, values: ComplexesMut<B, T>) -> Result<()> {
         let cells = self.cells(values.len(), image.len());
         let mut grid = self.grid(backend)?;
-        backend.image_to_grid(&self.fft, image, backend.view_mut(&mut grid).part(cells.clone()));
+        backend.image_to_grid(&self.on_grid.fft, image, backend.view_mut(&mut grid).part(cells.clone()));
         interrupt::check("a forward transform")?;
         backend.interpolate(&self.gridder, backend.view(&grid).part(cells), values);
         Ok(())
@@ -119,6 +147,6 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
 
     /// Points of the oversampled grid.
     pub fn grid_len(&self) -> usize {
-        self.grid_len
+        self.on_grid.grid_len
     }
 }

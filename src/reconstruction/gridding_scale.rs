@@ -54,13 +54,12 @@ impl Spectrum {
         let h = try_collect(len, WHAT, (0..len).map(window))?;
         let energy: f64 = h.iter().map(|h| h * h).sum();
         let steps = STEPS * len as f64;
-        let value = |i: usize| {
-            let k = (i as f64 - 1.0) / steps;
-            let sum: f64 = h.iter().enumerate().map(|(j, h)| h * (TAU * k * (j as f64 - middle)).cos()).sum();
-            sum * sum / energy
-        };
         let points = (reach * steps).ceil() as usize + 4;
-        Ok(Spectrum { table: try_collect(points, WHAT, (0..points).map(value))?, steps })
+        let values = (0..points).step_by(LANES).flat_map(|first| {
+            let turns = std::array::from_fn(|i| ((first + i) as f64 - 1.0) / steps);
+            cosine_sums(&h, middle, turns).map(|sum| sum * sum / energy)
+        });
+        Ok(Spectrum { table: try_collect(points, WHAT, values)?, steps })
     }
 
     fn at(&self, k: f64) -> f64 {
@@ -73,6 +72,30 @@ impl Spectrum {
             - c * (t + 1.0) * t * (t - 2.0) / 2.0
             + d * (t + 1.0) * t * (t - 1.0) / 6.0
     }
+}
+
+/// Values of the spectrum that are computed at once, in vectors.
+const LANES: usize = 8;
+
+/// sum_j h(j) cos(2 pi k (j - middle)) for some k. A scan whose trajectory changes with every frame needs a spectrum
+/// for each, so cosines come from cos((j+1) x) = 2 cos(x) cos(j x) - cos((j-1) x). They are begun anew before rounding
+/// errors add up.
+fn cosine_sums(h: &[f64], middle: f64, k: [f64; LANES]) -> [f64; LANES] {
+    const BLOCK: usize = 256;
+    let cosines = |j: f64| k.map(|k| (TAU * k * (j - middle)).cos());
+    let twice = k.map(|k| 2.0 * (TAU * k).cos());
+    let mut sums = [0.0; LANES];
+    for (block, h) in h.chunks(BLOCK).enumerate() {
+        let first = (block * BLOCK) as f64;
+        let (mut before, mut now) = (cosines(first - 1.0), cosines(first));
+        for h in h {
+            for i in 0..LANES {
+                sums[i] += h * now[i];
+                (before[i], now[i]) = (now[i], twice[i] * now[i] - before[i]);
+            }
+        }
+    }
+    sums
 }
 
 /// The factor of density weights with which gridding returns an object at its scale, see the first lines of this file.
@@ -170,6 +193,20 @@ mod tests {
         assert!(error.kind() == ErrorKind::InvalidArgument && error.message().contains("is 3.5 sample"), "{error}");
         for weight in [0.0, f64::NAN] {
             assert!(gridding_scale(&spokes.axes(), &[64, 64], |_| weight).is_err());
+        }
+    }
+
+    #[test]
+    fn cosines_by_recurrence_are_the_cosines() {
+        for len in [1, 2, 255, 256, 257, 5000] {
+            let h: Vec<f64> = (0..len).map(|j| (j as f64 * 0.37).sin() + 1.1).collect();
+            let middle = 0.5 * (len as f64 - 1.0);
+            let k = [0.0, 1e-9, -1e-5, 1e-3, 0.03, 0.25, 0.4999, 0.5];
+            for (k, sum) in k.iter().zip(cosine_sums(&h, middle, k)) {
+                let cosine = |(j, h): (usize, &f64)| h * (TAU * k * (j as f64 - middle)).cos();
+                let wanted: f64 = h.iter().enumerate().map(cosine).sum();
+                assert!((sum - wanted).abs() < 1e-11 * len as f64, "{len} at {k}: {sum}, {wanted}");
+            }
         }
     }
 }

@@ -22,7 +22,7 @@ fn k_divided_once_too_often_is_warned_of() {
     ] {
         let k = spokes(divided_by);
         let plan = Plan::new(&Geometry::new(dims, &slices(&k)), &Options::default()).unwrap();
-        let extents: Vec<_> = plan.warnings().iter().filter(|w| w.kind == WarningKind::Extent).collect();
+        let extents: Vec<_> = plan.warnings().into_iter().filter(|w| w.kind == WarningKind::Extent).collect();
         assert_eq!(extents.len(), usize::from(!axes.is_empty()), "{divided_by} {dims:?}");
         for axis in axes {
             let text = &extents[0].message;
@@ -39,7 +39,7 @@ fn a_default_tolerance_out_of_reach_is_warned_of() {
     {
         let options = Options { window, tolerance, ..Options::default() };
         let plan = Plan::new(&Geometry::new(&[64, 64], &slices(&k)), &options).unwrap();
-        let found: Vec<_> = plan.warnings().iter().filter(|w| w.kind == WarningKind::Tolerance).collect();
+        let found: Vec<_> = plan.warnings().into_iter().filter(|w| w.kind == WarningKind::Tolerance).collect();
         assert_eq!(found.len(), expected, "{window:?} {tolerance}");
         assert!(found.iter().all(|w| w.message.contains("bilinear") && w.message.contains("1e-5")), "{found:?}");
     }

@@ -1,13 +1,33 @@
 classdef Plan < handle
 %PLAN  Owner of one plan of the library. The plan is freed with the last copy of this handle.
-%   recon.Encoding makes it. For internal use.
+%   recon.Encoding makes it. What can change of a plan is here, since all copies of an operator share it. For internal
+%   use.
     properties
-        id = []   % the handle of recon_mex, uint64; [] after release
-        warnings  % the library's warnings: identifier, text
+        id = []     % the handle of recon_mex, uint64; [] after release
+        warnings    % the library's warnings: identifier, text
+        geometry    % what the plan was made of, as recon_mex takes it
+        sampleSize  % shape of the trajectory's samples
     end
     methods
         function plan = Plan(geometry, options)
             [plan.id, plan.warnings] = recon_mex('create', geometry, options);
+            plan.geometry = geometry;
+        end
+        function set_trajectory(plan, geometry, samples)
+            plan.warnings = recon_mex('set_trajectory', plan.id, geometry);
+            if isempty(geometry.maps)
+                geometry.maps = plan.geometry.maps;
+            end
+            plan.geometry = geometry;
+            plan.sampleSize = samples;
+        end
+        function set_weights(plan, weights)
+            recon_mex('set_weights', plan.id, weights);
+            plan.geometry.weights = weights;
+        end
+        function set_maps(plan, maps)
+            recon_mex('set_maps', plan.id, maps);
+            plan.geometry.maps = maps;
         end
         function warn(plan)
             for i = 1:numel(plan.warnings)
