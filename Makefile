@@ -93,6 +93,8 @@ check:
 	@$(MAKE) --no-print-directory $(spelling)/ready; if [ -e $(spelling)/ready ]; then \
 		git ls-files | grep -vE '\.(npy|png|svg|h5|lock)$$' | xargs $(spelling)/bin/codespell --ignore-words-list $(WORDS); \
 	else echo "skipped: spelling (no python3-venv, or no network)"; fi
+	python3 benches/test_benches.py --quiet
+	python3 benches/index.py --check
 	$(CARGO) test --locked --lib --test layers --test header
 
 # The GPU's kernels are compiled by the tests, which needs no GPU but NVRTC: the one that RECON_NVRTC names, or PyPI's.
