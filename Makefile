@@ -3,7 +3,8 @@
 #   make demo                                   a 3D scan, simulated and reconstructed: errors, and demo/demo.png
 #   make check                                  in two minutes, without root: formatting, lints, documentation, fast tests
 #   make test                                   everything that can be checked on this machine
-#   make bench                                  speed beside DUCC0, FINUFFT and BART: docs/benchmarks, in 7 to 20 minutes
+#   make bench                                  speed beside DUCC0, FINUFFT and BART: docs/benchmarks, 20 minutes or more
+#   make bench-bundle                           what was built, packed so that `make bench` runs on another machine
 #   make bench-gpu                              the same on an NVIDIA GPU, beside cuFINUFFT: docs/benchmarks, in 3 minutes
 #   make matlab                                 recon_mex beside +recon in matlab/, for Octave, and for MATLAB if it is there
 #   make && sudo make install                   to /usr/local
@@ -30,7 +31,7 @@ include := $(DESTDIR)$(INCLUDEDIR)
 fill := sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
 	-e 's|@VERSION@|$(VERSION)|g' -e 's|@ABI@|$(ABI)|g' -e 's|@PRIVATE_LIBS@|$(PRIVATE_LIBS)|g'
 
-.PHONY: build header install uninstall matlab deps check test demo bench bench-gpu bench-matlab
+.PHONY: build header install uninstall matlab deps check test demo bench bench-bundle bench-gpu bench-matlab
 
 build:
 	$(CARGO) build --lib $(CARGO_FLAGS)
@@ -93,6 +94,8 @@ check:
 	@$(MAKE) --no-print-directory $(spelling)/ready; if [ -e $(spelling)/ready ]; then \
 		git ls-files | grep -vE '\.(npy|png|svg|h5|lock)$$' | xargs $(spelling)/bin/codespell --ignore-words-list $(WORDS); \
 	else echo "skipped: spelling (no python3-venv, or no network)"; fi
+	python3 benches/test_benches.py --quiet
+	python3 benches/index.py --check
 	$(CARGO) test --locked --lib --test layers --test header
 
 # The GPU's kernels are compiled by the tests, which needs no GPU but NVRTC: the one that RECON_NVRTC names, or PyPI's.
@@ -139,7 +142,7 @@ bench_python := $(CARGO_TARGET_DIR)/bench-venv/bin/python
 # For example: make bench BENCH_FLAGS="--quick --only stone"
 BENCH_FLAGS ?=
 
-$(CARGO_TARGET_DIR)/bench-venv/ready: benches/requirements.txt
+$(CARGO_TARGET_DIR)/bench-venv/ready: benches/requirements.txt benches/requirements-run.txt
 	python3 -m venv $(CARGO_TARGET_DIR)/bench-venv
 	$(bench_python) -m pip install --quiet --requirement $<
 	touch $@
@@ -149,6 +152,12 @@ bench: deps
 	$(CARGO) build --lib $(CARGO_FLAGS)
 	$(MAKE) $(CARGO_TARGET_DIR)/bench-venv/ready
 	$(bench_python) benches/run.py --build $(CARGO_TARGET_DIR) $(BENCH_FLAGS)
+
+# For another machine, with that version of Python, and neither Rust, compiler nor network: unpack, and ./run.sh there.
+BUNDLE_PYTHON ?= $(shell python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+
+bench-bundle: $(BUILT)/librecon.so
+	benches/bundle.sh $(BUILT) $(CARGO_TARGET_DIR)/bench-bundle $(BUNDLE_PYTHON)
 
 gpu_python := $(CARGO_TARGET_DIR)/bench-gpu-venv/bin/python
 

@@ -2,16 +2,21 @@
 
 from dataclasses import dataclass
 
-import recon_library
+# RECON_SPOKES_LINEAR and RECON_SPOKES_GOLDEN_ANGLE of recon.h.
+SPOKES_LINEAR, SPOKES_GOLDEN = 0, 1
 
-# The settings that each side tries, as its arguments: precision, tolerance, and, if given, FINUFFT's oversampling.
-# If it is not given, FINUFFT chooses it. With one thread FINUFFT chooses 2, which is many times slower in 3D than 1.25.
-# The error of every setting is measured, and the fastest setting that meets a bound counts. The lists are denser where
-# the errors lie close to the bounds of the cases.
+# The settings that each side tries, as its arguments: precision, tolerance, and, if given, FINUFFT's oversampling
+# (its upsampfac). If it is not given, FINUFFT chooses it. With one thread FINUFFT 2.5 chooses 2, which is many times
+# slower in 3D than 1.25. FINUFFT takes any oversampling from 1.15 to 3; larger ones allow narrower windows, which pays
+# where samples are dense. The error of every setting is measured, and the fastest setting that meets a bound counts.
+# The lists are denser where the errors lie close to the bounds of the cases.
 SETTINGS = {
     "recon": [("f32", t) for t in (3e-3, 2e-3, 1e-3, 4e-4, 1e-4, 2e-5, 1e-5, 5e-6, 3e-6, 1.5e-6)],
     "DUCC0": [("f32", t) for t in (2e-2, 8e-3, 3e-3, 2e-3, 1e-3, 9e-4, 5e-4, 1e-4, 3e-5, 1e-5, 5e-6, 2e-6)],
-    "FINUFFT": [("f32", t, 1.25) for t in (1e-3, 3e-4, 1e-4, 3e-5)] + [("f32", t) for t in (1e-4, 1e-5, 1e-6)],
+    "FINUFFT": [("f32", t, 1.25) for t in (1e-3, 3e-4, 1e-4, 3e-5)]
+    + [("f32", t, 1.5) for t in (1e-3, 5e-4, 3e-4)]
+    + [("f32", t, 2.0) for t in (1e-3, 3e-4)]
+    + [("f32", t) for t in (1e-3, 3e-4, 1e-4, 1e-5, 1e-6)],
 }
 # Double precision is tried too where the bounds are near the rounding error of single precision. FINUFFT takes
 # coordinates in radians, and their rounding alone causes an error of about 1e-5.
@@ -19,6 +24,12 @@ DOUBLE_SETTINGS = {
     "recon": [("f64", 2e-6)],
     "DUCC0": [("f64", t) for t in (1e-4, 1e-5)],
     "FINUFFT": [("f64", t, 1.25) for t in (1e-5, 3e-6, 1e-6)],
+}
+# The settings for a bound of 4e-4 to 7e-4 alone: those that can win there.
+COARSE_SETTINGS = {
+    "recon": [("f32", t) for t in (3e-3, 2e-3, 1e-3, 4e-4)],
+    "DUCC0": [("f32", t) for t in (8e-3, 3e-3, 2e-3, 9e-4, 5e-4)],
+    "FINUFFT": [("f32", t, 1.25) for t in (1e-3, 3e-4, 1e-4)] + [("f32", 5e-4, 1.5), ("f32", 3e-4), ("f32", 1e-4)],
 }
 QUICK_SETTINGS = {
     "recon": [("f32", t) for t in (1e-3, 1e-5, 1.5e-6)],
@@ -42,7 +53,15 @@ class Case:
     errors: tuple
     double_too: bool
     # The operations for which the design gives a figure to reach.
-    figures_for: tuple
+    figures_for: tuple = ()
+    # Arrays that are transformed at once, each to an image of its own.
+    coils: int = 1
+    # Of every side only the settings that can win. A plan of a large case takes a gigabyte, and all plans of a case are
+    # held at once, so that they can take turns.
+    coarse: bool = False
+    # What a machine must have, so that the case is measured there.
+    cores: int = 1
+    gibibytes: float = 0.0
 
     def trajectory(self, library):
         return library.trajectory(self.generator, len(self.dims), *self.sizes)
@@ -51,6 +70,8 @@ class Case:
         """The settings that a side tries."""
         if quick:
             return QUICK_SETTINGS[side]
+        if self.coarse:
+            return COARSE_SETTINGS[side]
         return SETTINGS[side] + (DOUBLE_SETTINGS[side] if self.double_too else [])
 
 
@@ -69,7 +90,7 @@ RADIAL2D = Case(
     what="504 spokes x 512 to 256^2",
     dims=(256, 256),
     generator="radial2d",
-    sizes=(504, 512, recon_library.SPOKES_LINEAR),
+    sizes=(504, 512, SPOKES_LINEAR),
     errors=(4e-4,),
     double_too=False,
     figures_for=("adjoint", "forward"),
@@ -84,7 +105,64 @@ PROPELLER = Case(
     double_too=False,
     figures_for=("adjoint", "forward"),
 )
-TRANSFORMS = (STONE, RADIAL2D, PROPELLER)
+DENSE = Case(
+    name="radial2d_dense",
+    what="4032 spokes x 512 to 256^2",
+    dims=(256, 256),
+    generator="radial2d",
+    sizes=(4032, 512, SPOKES_LINEAR),
+    errors=(6e-4,),
+    double_too=False,
+)
+COILS16 = Case(
+    name="radial2d_coils16",
+    what="radial2d, 16 arrays in one call of each side",
+    dims=RADIAL2D.dims,
+    generator=RADIAL2D.generator,
+    sizes=RADIAL2D.sizes,
+    errors=RADIAL2D.errors,
+    double_too=False,
+    coils=16,
+    coarse=True,
+)
+LARGE3D = Case(
+    name="large3d",
+    what="3D, 16384 spokes x 512 to 256^3",
+    dims=(256, 256, 256),
+    generator="radial3d",
+    sizes=(16384, 512),
+    errors=(7e-4,),
+    double_too=False,
+    coarse=True,
+    cores=8,
+    # A machine of 16 GiB shows a little less, because its system keeps some.
+    gibibytes=15.0,
+)
+TRANSFORMS = (STONE, RADIAL2D, DENSE, COILS16, PROPELLER, LARGE3D)
+
+# What is measured of plans: making one, and giving one another trajectory.
+PLAN, TRAJECTORY = "new plan", "new trajectory"
+
+
+@dataclass(frozen=True)
+class RealTime:
+    """Frames of a scan, each with a trajectory of its own: a plan, or a new trajectory for one, and gridding."""
+
+    name: str = "realtime"
+    what: str = "34 golden-angle spokes x 512, 8 coils, to 192^2"
+    dims: tuple = (192, 192)
+    spokes: int = 34
+    readout: int = 512
+    coils: int = 8
+    # The frames of one turn. Fewer would measure the clock.
+    frames: int = 20
+    error: float = 4e-4
+
+    def settings(self, side, quick):
+        return (QUICK_SETTINGS if quick else COARSE_SETTINGS)[side]
+
+
+REALTIME = RealTime()
 
 # Exact sums. On a Cartesian grid the exponentials factor, so this case has many more pairs of a sample and a voxel. The
 # voxel list has as many voxels and samples as the test of Stone et al. 2008, and their loop computes the same list.
@@ -117,15 +195,20 @@ class Solution:
     # image of the same iterations with exact transforms.
     tolerances: tuple
     runs: int
+    # 0: BART is not run.
     bart_runs: int
-    # Limits of the design: wall time and peak memory.
-    seconds: float
+    # Limits of the design: wall time and peak memory. None: no limit.
+    seconds: float | None
     gigabytes: float | None
 
 
 CG3D = Solution("cg3d", "stone, one coil, 60 iterations", STONE, 1, 60, (1e-4, 1e-6), 3, 1, 4.0, 0.6)
 CG2D = Solution("cg2d", "radial2d, 8 coils with maps, 30 iterations", RADIAL2D, 8, 30, (1e-4, 1e-6), 7, 3, 0.5, None)
-SOLUTIONS = (CG3D, CG2D)
+# BART would take minutes a run here, and more memory than most machines have.
+CG3D_COILS = Solution(
+    "cg3d_coils", "stone, 8 coils with maps, 30 iterations, without BART", STONE, 8, 30, (1e-4,), 3, 0, None, None
+)
+SOLUTIONS = (CG3D, CG2D, CG3D_COILS)
 
 # How cost grows: factors that multiply the number of spokes, sizes of a cubic matrix, numbers of coils.
 GROWTH_FACTORS = (1, 2, 4, 8)

@@ -1,5 +1,6 @@
 """Exact sums F^H d: recon's on the Cartesian grid and at listed voxels, beside the loop of Stone et al. 2008."""
 
+import shutil
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,17 +62,21 @@ def row(candidate, part, times, threads, others):
 
 
 def measure_all(session):
-    """Yields a list of rows for each precision and number of threads."""
+    """Yields ("exact", rows) for each precision and number of threads."""
+    compiled = shutil.which("gcc")
+    if not compiled:
+        session.leave_out("the loop of Stone et al. 2008 (no gcc to compile it)")
     dims, listed = cases.STONE.dims, cases.EXACT_LIST_VOXELS
     voxels = [session.random.uniform(-n / 2, n / 2, listed).astype(np.float32) for n in dims]
     grid = part(session, cases.EXACT_CARTESIAN_SAMPLES, None, int(np.prod(dims)))
     some = part(session, cases.EXACT_LIST_SAMPLES, voxels, listed)
     for precision in peers.FLOAT:
-        loops = [peers.SeedLoop(session.work, build, precision) for build in peers.SEED_BUILDS]
+        builds = peers.SEED_BUILDS if compiled else ()
+        loops = [peers.SeedLoop(session.work, build, precision) for build in builds]
         for threads in session.threads:
             measure.progress(f"exact, {precision}, threads: {threads}")
             parts = [grid, some, *(some for _ in loops)]
             candidates = [peers.exact(session.library, dims, p.at(precision), threads) for p in (grid, some)]
             candidates += [loop.candidate(*some.at(precision), threads) for loop in loops]
             seconds, others = measure.alternate(session.runs, [candidate.run for candidate in candidates])
-            yield [row(c, p, times, threads, others) for c, p, times in zip(candidates, parts, seconds)]
+            yield "exact", [row(c, p, times, threads, others) for c, p, times in zip(candidates, parts, seconds)]

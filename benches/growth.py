@@ -5,7 +5,7 @@ from dataclasses import replace
 import cases
 import measure
 import peers
-from session import fastest
+from rows import fastest
 
 SIDES = ("recon", "DUCC0")
 CHECKED = 64
@@ -35,11 +35,11 @@ def points(session):
 
 
 def measure_all(session):
-    """Yields a list of rows for each point."""
+    """Yields ("growth", rows) for each point."""
     threads = max(session.threads)
     for series, value, chosen, case, coils in points(session):
         measure.progress(f"growth, {series}: {value}")
         transform = session.transform(case.dims, case.trajectory(session.library), "adjoint", threads, coils)
         reference = measure.Reference(transform, CHECKED, session.random)
         candidates = [peers.SIDES[side](session.library, transform, *setting) for side, setting in chosen.items()]
-        yield session.rows(candidates, reference.error, series=series, value=value, threads=threads)
+        yield "growth", session.rows(candidates, reference.error, series=series, value=value, threads=threads)

@@ -1,6 +1,7 @@
 """The machine and the software versions with which the numbers were measured."""
 
 import datetime
+import json
 import os
 import platform
 import re
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import ducc0
 import finufft
+
+import processor
 
 VECTOR_UNITS = ("sse2", "sse4_2", "avx", "avx2", "fma", "avx512f")
 
@@ -27,23 +30,64 @@ def cpu_field(name):
     return found.group(1) if found else "unknown"
 
 
+def memory_bytes():
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def cores():
+    """The processors that this process may use. On a shared machine these can be fewer than there are."""
+    return len(os.sched_getaffinity(0))
+
+
+def thread_counts():
+    """1, 2, 4 and so on, and as many threads as there are processors."""
+    most = cores()
+    return sorted({1 << power for power in range(most.bit_length())} | {most})
+
+
+def lacks(needed_cores, gibibytes):
+    """What this machine lacks, in words, or None."""
+    if cores() < needed_cores:
+        return f"wants {needed_cores} cores, here are {cores()}"
+    if memory_bytes() < gibibytes * 2**30:
+        return f"wants {gibibytes:.0f} GiB of memory, here are {memory_bytes() / 2**30:.0f}"
+    return None
+
+
+def table_name():
+    """The stem of the table's files: the processor, and the level of recon's vector unit where one is asked for."""
+    name = f"cpu-{processor.name(Path('/proc/cpuinfo').read_text())}"
+    level = os.environ.get("RECON_SIMD")
+    return f"{name}-recon-{processor.slug(level)}" if level else name
+
+
 def describe():
     flags = cpu_field("flags").split()
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
         "cpu": f"{cpu_field('model name')} (family {cpu_field('cpu family')}, model {cpu_field('model')})",
-        "cores": os.cpu_count(),
+        "cores": cores(),
         "vector_units": [unit for unit in VECTOR_UNITS if unit in flags],
-        "memory_bytes": pages,
+        "memory_bytes": memory_bytes(),
         "system": f"{platform.system()} {platform.machine()}",
     }
 
 
-def versions(root, library):
-    commit = said("git", "describe", "--always", "--dirty", "--abbrev=12", folder=root)
+def built_from(root):
+    """The commit and the compiler of the library. A bundle says them in a file: it has neither git nor cargo."""
+    noted = root / "built_from.json"
+    if noted.exists():
+        return json.loads(noted.read_text())
     return {
-        "recon": f"{library.version()}, commit {commit}",
+        "commit": said("git", "describe", "--always", "--dirty", "--abbrev=12", folder=root),
         "rustc": said("rustc", "--version").removeprefix("rustc "),
+    }
+
+
+def versions(root, library):
+    built = built_from(root)
+    return {
+        "recon": f"{library.version()}, commit {built['commit']}",
+        "rustc": built["rustc"],
         "DUCC0": ducc0.__version__,
         "FINUFFT": finufft.__version__,
         "BART": said("bart", "version"),

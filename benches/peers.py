@@ -32,6 +32,8 @@ class Candidate:
     run: Callable[[], object]
     output: np.ndarray
     plan_seconds: float
+    # FINUFFT's; 0: it chooses.
+    oversampling: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,58 @@ class Transform:
         return np.zeros((self.coils, *shape), COMPLEX[precision])
 
     def widened(self, precision):
-        return [axis.astype(FLOAT[precision]) for axis in self.k], self.data.astype(COMPLEX[precision])
+        """Coordinates and input in a precision, without a copy where they have it."""
+        k = [axis.astype(FLOAT[precision], copy=False) for axis in self.k]
+        return k, self.data.astype(COMPLEX[precision], copy=False)
+
+
+def ducc_coordinates(k):
+    return np.stack(k[::-1], axis=1)
+
+
+def ducc_plan(dims, coordinates, adjoint, tolerance, threads):
+    # With a period of 1, DUCC0 takes cycles per voxel: there is no rounding by a conversion to radians.
+    return ducc0.nufft.plan(
+        nu2u=adjoint,
+        coord=coordinates,
+        grid_shape=dims[::-1],
+        epsilon=tolerance,
+        nthreads=threads,
+        periodicity=1.0,
+    )
+
+
+def fin_coordinates(k):
+    """FINUFFT takes coordinates in radians only."""
+    return [(2 * np.pi * axis.astype(np.float64)).astype(axis.dtype) for axis in k[::-1]]
+
+
+def fin_plan(dims, coordinates, adjoint, precision, tolerance, threads, oversampling=0.0, coils=1):
+    """FINUFFT's plan with its points set; with no points where `coordinates` is None."""
+    plan = finufft.Plan(
+        1 if adjoint else 2,
+        dims[::-1],
+        coils,
+        eps=tolerance,
+        isign=1 if adjoint else -1,
+        dtype=COMPLEX[precision],
+        nthreads=threads,
+        upsampfac=oversampling,
+    )
+    if coordinates is not None:
+        plan.setpts(*coordinates)
+    return plan
+
+
+def setting_text(precision, tolerance, oversampling=0.0):
+    return f"{precision} {tolerance:.1e}" + (f", x{oversampling:.2f}" if oversampling else "")
+
+
+def timed(make):
+    """What `make` returns, and its seconds."""
+    started = time.perf_counter()
+    made = make()
+    return made, time.perf_counter() - started
 
 
 def recon(library, transform, precision, tolerance):
@@ -62,53 +115,35 @@ def recon(library, transform, precision, tolerance):
     output = transform.output(precision)
     operation = getattr(plan, transform.operation)
     info = plan.info()
-    setting = f"{precision} {tolerance:.1e}, W {info.width}, x{info.oversampling:.2f}"
+    setting = f"{setting_text(precision, tolerance)}, W {info.width}, x{info.oversampling:.2f}"
     return Candidate("recon", setting, precision, tolerance, lambda: operation(data, output), output, plan.seconds)
 
 
 def ducc(_, transform, precision, tolerance):
     k, data = transform.widened(precision)
     adjoint = transform.operation == "adjoint"
-    # With a period of 1, DUCC0 takes cycles per voxel: there is no rounding by a conversion to radians.
-    started = time.perf_counter()
-    plan = ducc0.nufft.plan(
-        nu2u=adjoint,
-        coord=np.stack(k[::-1], axis=1),
-        grid_shape=transform.dims[::-1],
-        epsilon=tolerance,
-        nthreads=transform.threads,
-        periodicity=1.0,
-    )
-    seconds = time.perf_counter() - started
+    coordinates = ducc_coordinates(k)
+    plan, seconds = timed(lambda: ducc_plan(transform.dims, coordinates, adjoint, tolerance, transform.threads))
     output = transform.output(precision)
     if adjoint:
         run = lambda: plan.nu2u(forward=False, points=data, out=output)
     else:
         run = lambda: plan.u2nu(forward=True, grid=data, out=output)
-    return Candidate("DUCC0", f"{precision} {tolerance:.1e}", precision, tolerance, run, output, seconds)
+    return Candidate("DUCC0", setting_text(precision, tolerance), precision, tolerance, run, output, seconds)
 
 
 def fin(_, transform, precision, tolerance, oversampling=0.0):
-    _, data = transform.widened(precision)
-    # FINUFFT takes coordinates in radians only.
-    radians = [(2 * np.pi * axis.astype(np.float64)).astype(FLOAT[precision]) for axis in transform.k]
-    kind, sign = (1, 1) if transform.operation == "adjoint" else (2, -1)
-    started = time.perf_counter()
-    plan = finufft.Plan(
-        kind,
-        transform.dims[::-1],
-        eps=tolerance,
-        isign=sign,
-        dtype=COMPLEX[precision],
-        nthreads=transform.threads,
-        upsampfac=oversampling,
-    )
-    plan.setpts(*radians[::-1])
-    seconds = time.perf_counter() - started
+    k, data = transform.widened(precision)
+    coordinates = fin_coordinates(k)
+    settings = (precision, tolerance, transform.threads, oversampling, transform.coils)
+    adjoint = transform.operation == "adjoint"
+    plan, seconds = timed(lambda: fin_plan(transform.dims, coordinates, adjoint, *settings))
     output = transform.output(precision)
-    run = lambda: plan.execute(data[0], out=output[0])
-    setting = f"{precision} {tolerance:.1e}" + (f", x{oversampling:.2f}" if oversampling else "")
-    return Candidate("FINUFFT", setting, precision, tolerance, run, output, seconds)
+    # A plan for one array takes it without the axis that counts arrays.
+    given, taken = (data, output) if transform.coils > 1 else (data[0], output[0])
+    setting = setting_text(precision, tolerance, oversampling)
+    run = lambda: plan.execute(given, out=taken)
+    return Candidate("FINUFFT", setting, precision, tolerance, run, output, seconds, oversampling)
 
 
 SIDES = {"recon": recon, "DUCC0": ducc, "FINUFFT": fin}

@@ -13,7 +13,6 @@ import numpy as np
 REAL = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
 EXACT, NUFFT = 1, 2
 CPU, CUDA = 1, 2
-SPOKES_LINEAR = 0
 COILS_UNIFORM, COILS_RING = 0, 1
 
 

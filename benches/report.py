@@ -1,21 +1,24 @@
-"""Tables and pictures of what was measured: cpu.md, cpu.png, growth.png.
+"""The page of one processor, from what was measured there.
+
+    report.py FILE.json...                  # writes the pages and pictures beside these files again
+    report.py --into FOLDER FILE.json...    # takes tables from elsewhere into a folder; overwrites no other machine's
 
 `LINES[kind](rows)` are the lines of a Markdown table below `HEADS[kind]`. The terminal shows the same lines. This
 module also computes whether each figure of the design is reached.
 """
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+import argparse
+import json
+from pathlib import Path
 
 import cases
+import measure
+from cases import PLAN, TRAJECTORY
+from index import absent
 from measure import DISTURBED, MORE
-from session import fastest
+from rows import add_speed_ups, as_json, fastest, groups, stem_in
 
-COLOURS = {"recon": "tab:red", "DUCC0": "tab:blue", "FINUFFT": "tab:green"}
-OPERATIONS = ("adjoint", "forward")
+SIDES = ("recon", "DUCC0", "FINUFFT")
 
 
 def head(*columns):
@@ -47,7 +50,7 @@ def transform_lines(rows):
     case = case_named(rows[0]["case"])
     lines = []
     for error in case.errors:
-        recon, ducc, fin = (fastest(rows, side, error) for side in COLOURS)
+        recon, ducc, fin = (fastest(rows, side, error) for side in SIDES)
         lines.append(
             line(
                 *(rows[0][key] for key in ("case", "operation", "threads")),
@@ -59,6 +62,46 @@ def transform_lines(rows):
             )
         )
     return lines
+
+
+def milliseconds_cell(row):
+    return f"{row['median_ms']:.2f} ms" if row else "-"
+
+
+def plan_lines(rows):
+    """For rows of one case and number of threads at one error: a line for plans, and one for new trajectories."""
+    lines = []
+    for (what,), done in groups(rows, "what").items():
+        found = {(row["side"], row["operation"]): row for row in done}
+        recon, ducc, fin = (found.get((side, "adjoint")) for side in SIDES)
+        other = found.get(("DUCC0", "forward"))
+        both = {"median_ms": ducc["median_ms"] + other["median_ms"]} if ducc and other else None
+        lines.append(
+            line(
+                *(rows[0][key] for key in ("case", "threads")),
+                f"{rows[0]['bound']:.0e}",
+                what,
+                *(milliseconds_cell(row) for row in (recon, ducc, other, fin)),
+                *(ratio_cell(recon, row) for row in (ducc, both, fin)),
+                f"{recon['median_ms'] / recon['transform_ms']:.1f}" if recon else "-",
+                others_cell(rows),
+            )
+        )
+    return lines
+
+
+def frames_cell(row):
+    return f"{row['frames_per_s']:.0f} ({row['setting']}: {row['error']:.1e})" if row else "-"
+
+
+def realtime_lines(rows):
+    """For rows of one number of threads: one line."""
+    error = cases.REALTIME.error
+    ways = [("recon", PLAN), ("recon", TRAJECTORY), ("DUCC0", PLAN), ("FINUFFT", PLAN), ("FINUFFT", TRAJECTORY)]
+    cells = [fastest([row for row in rows if row["way"] == way], side, error) for side, way in ways]
+    recon, ducc, fin = (fastest(rows, side, error) for side in SIDES)
+    ratios = (ratio_cell(recon, row) for row in (ducc, fin))
+    return [line(rows[0]["threads"], f"{error:.0e}", *map(frames_cell, cells), *ratios, others_cell(rows))]
 
 
 def exact_lines(rows):
@@ -79,6 +122,7 @@ def solution_lines(rows):
         line(
             *(row[key] for key in ("case", "side", "setting", "threads", "runs")),
             f"{row['seconds']:.2f}",
+            f"{row['speed_up']:.2f}" if row["speed_up"] else "-",
             f"{row['peak_bytes'] / 1e9:.2f}",
             f"{row['error']:.1e}",
             others_cell([row]),
@@ -107,24 +151,59 @@ HEADS = {
         "recon / FINUFFT",
         "others",
     ),
+    "plans": head(
+        "case",
+        "threads",
+        "error <=",
+        "what",
+        "recon",
+        "DUCC0, adjoint",
+        "DUCC0, forward",
+        "FINUFFT, type 1",
+        "recon / DUCC0",
+        "recon / both of DUCC0",
+        "recon / FINUFFT",
+        "recon's, in its transforms",
+        "others",
+    ),
+    "realtime": head(
+        "threads",
+        "error <=",
+        "recon, new plan",
+        "recon, new trajectory",
+        "DUCC0, new plan",
+        "FINUFFT, new plan",
+        "FINUFFT, new trajectory",
+        "recon / DUCC0, time",
+        "recon / FINUFFT, time",
+        "others",
+    ),
     "exact": head("side", "voxels or build", "precision", "threads", "G pairs/s", "error", "ms", "others"),
-    "solutions": head("case", "side", "setting", "threads", "runs", "seconds", "peak GB", "error", "others"),
+    "solutions": head(
+        "case",
+        "side",
+        "setting",
+        "threads",
+        "runs",
+        "seconds",
+        "speed-up",
+        "peak GB",
+        "error",
+        "others",
+    ),
     "growth": head("series", "value", "recon", "DUCC0", "others"),
 }
 LINES = {
     "transforms": transform_lines,
+    "plans": plan_lines,
+    "realtime": realtime_lines,
     "exact": exact_lines,
     "solutions": solution_lines,
     "growth": growth_lines,
 }
 
 
-def groups(rows, *keys):
-    """Rows that agree in `keys`, in the order in which they were measured."""
-    grouped = {}
-    for row in rows:
-        grouped.setdefault(tuple(row[key] for key in keys), []).append(row)
-    return grouped
+KINDS = tuple(HEADS)
 
 
 def table(kind, rows, *keys):
@@ -197,6 +276,8 @@ def solution_figures(rows, threads):
 
 
 def solution_figure(solution, recon, bart):
+    if not solution.seconds:
+        return
     name = f"{solution.name}, {recon['setting']}"
     yield line(
         f"{name}, time",
@@ -235,31 +316,73 @@ def environment(results):
         f"While other processes took more than {DISTURBED} cores up to {MORE} more runs were made, and those least"
         " disturbed kept. The column others says how many cores, on average, others took even so.",
         "Errors: relative l2 against direct sums in double precision of the same single-precision coordinates and data,"
-        f" over {results['checked']} outputs drawn at random.",
+        f" over {results['checked']} outputs drawn at random (fewer, but at least 64, for trajectories with many"
+        " samples).",
         "OpenMP's threads are told to sleep when they have nothing to do, so that FINUFFT's do not disturb the next:"
         f" recon ({waiting['case']}, {waiting['threads']} threads) takes {waiting['alone_ms']:.2f} ms alone,"
         f" {waiting['after_ducc0_ms']:.2f} ms right after DUCC0,"
         f" {waiting['after_finufft_ms']:.2f} ms right after FINUFFT.",
+        *(f"Left out: {what}." for what in absent(results)),
     )
     return "\n".join(f"- {item}" for item in items)
 
 
-def transform_section(results):
+TITLES = {
+    "transforms": "transforms at equal error",
+    "plans": "plans, and new trajectories for them",
+    "realtime": "real time",
+    "exact": "exact sums",
+    "solutions": "conjugate gradients",
+    "growth": "growth",
+}
+
+
+def described(known, rows):
+    """What the cases are of which there are rows."""
+    names = {row["case"] for row in rows}
+    return " ".join(f"{case.name}: {case.what}." for case in known if case.name in names)
+
+
+def transform_section(results, stem):
     return [
-        "## Transforms at equal error",
         "Of each side the fastest setting whose measured error is small enough: time of a repeated transform (setting:"
         " measured error). Settings are precision and tolerance asked for, of recon the window's width and the"
         " oversampling that it chose, of FINUFFT the oversampling if it was told one. "
-        + " ".join(f"{case.name}: {case.what}." for case in cases.TRANSFORMS),
+        + described(cases.TRANSFORMS, results["transforms"]),
         table("transforms", results["transforms"], "case", "operation", "threads"),
         f"Every setting, with {max(results['threads'])} threads; the dashed lines are the errors of the table:",
-        "![time against measured error](cpu.png)",
+        f"![time against measured error]({stem}.png)",
     ]
 
 
-def exact_section(results):
+def plan_section(results, _):
     return [
-        "## Exact sums",
+        "Each side's plan at the setting that won the adjoint above, with coordinates in its own format beforehand."
+        " One plan of recon serves both directions. DUCC0's is made for one of them: its documentation says that it can"
+        " be used for both, but is optimised for the one that was named, and so were the transforms measured; both"
+        " plans are timed, the other at the setting that won the forward transform. FINUFFT's is the plan of type 1"
+        " with its points set. A new trajectory has as many samples: recon_plan_set_trajectory, FINUFFT's setpts, and a"
+        " new plan of DUCC0. Each is made twice in its turn, and the second time counts, so that no side pays for the"
+        " memory that the one before has given back to the system. The last column but one: recon's"
+        " time in times of its own adjoint.",
+        table("plans", results["plans"], "case", "threads", "bound"),
+    ]
+
+
+def realtime_section(results, _):
+    frame = cases.REALTIME
+    return [
+        f"Frames per second: {frame.what}. Every frame has a trajectory of its own. Timed are the plan, or the new"
+        " trajectory for a plan, and the adjoint of all coils in one call, of data that are weighted by a given density"
+        f" (recon is given the weights, numpy multiplies for the others). Medians of turns of {frame.frames} frames."
+        " The fastest setting of each side whose measured error is small enough; the ratios are of the better way of"
+        " each side.",
+        table("realtime", results["realtime"], "threads"),
+    ]
+
+
+def exact_section(results, _):
+    return [
         f"F^H d. Cartesian: {cases.EXACT_CARTESIAN_SAMPLES} samples of stone, its whole grid."
         " List, and the loop of Stone et al. 2008:"
         f" {cases.EXACT_LIST_SAMPLES} samples, {cases.EXACT_LIST_VOXELS} voxels at random places. That loop is"
@@ -269,117 +392,87 @@ def exact_section(results):
     ]
 
 
-def solution_section(results):
+def solution_section(results, _):
     commands = dict.fromkeys(row["command"] for row in results["solutions"] if row["side"] == "BART")
     return [
-        "## Conjugate gradients",
         "Whole processes that read and write .cfl files: reading, plan, F^H d, Q where it is used, iterations, writing."
         " The error is relative l2, from the image of the same iterations by recon in double precision at a tolerance"
         " of 1e-9, after the one complex factor that makes it least (BART scales its transforms differently). "
-        + " ".join(f"{solution.name}: {solution.what}." for solution in cases.SOLUTIONS),
+        + described(cases.SOLUTIONS, results["solutions"])
+        + " speed-up: over one thread.",
         table("solutions", results["solutions"], "case", "threads"),
         "\n".join(f"    {command}" for command in commands),
     ]
 
 
-def growth_section(results):
+def growth_section(results, stem):
     return [
-        "## Growth",
         f"Adjoint, {max(results['threads'])} threads, one setting a side for each series: the fastest that has the"
         " loosest error above in radial2d or stone; its error at each point is over fewer outputs. samples: times those"
         " of radial2d (2D) and stone (3D). matrix: voxels an axis, samples of stone. coils: radial2d, without maps, all"
         " in one call.",
         table("growth", results["growth"], "series", "value"),
-        "![growth of cost](growth.png)",
+        f"![growth of cost]({stem}-growth.png)",
     ]
 
 
 SECTIONS = {
     "transforms": transform_section,
+    "plans": plan_section,
+    "realtime": realtime_section,
     "exact": exact_section,
     "solutions": solution_section,
     "growth": growth_section,
 }
 
 
-def markdown(results):
+def markdown(results, stem):
+    add_speed_ups(results["solutions"])
+    figure_lines = list(figures(results))
     parts = [
-        "# Benchmarks: CPU",
-        "Generated by `make bench`; edit benches/ instead. What there is to say on misses: [notes.md](notes.md).",
+        f"# Benchmarks: {stem}",
+        "Generated by `make bench`; edit benches/ instead. Tables of other processors: [README.md](README.md). What"
+        " there is to say on misses: [notes.md](notes.md).",
         "**A quick run, to see whether the harness works: few settings, few runs.**" if results["quick"] else "",
         environment(results),
-        "## Figures to reach",
-        f"{max(results['threads'])} threads. Peers as measured in the same run.",
-        "\n".join(head("case", "peer", "to reach", "recon", "verdict") + list(figures(results))),
     ]
+    if figure_lines:
+        parts += [
+            "## Figures to reach",
+            f"{max(results['threads'])} threads. Peers as measured in the same run.",
+            "\n".join(head("case", "peer", "to reach", "recon", "verdict") + figure_lines),
+        ]
     for kind, section in SECTIONS.items():
-        if results[kind]:
-            parts += section(results)
+        if results.get(kind):
+            parts += [f"## {TITLES[kind].capitalize()}", *section(results, stem)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def label_decades(axis):
-    """Labels a logarithmic axis that spans too little for labels at powers of ten alone."""
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=20))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_locator(NullLocator())
-
-
-def draw_errors(results, path):
-    """Draws time against measured error, with a column for each case and a row for each operation."""
-    threads = max(results["threads"])
-    measured = groups([row for row in results["transforms"] if row["threads"] == threads], "operation", "case")
-    names = list(dict.fromkeys(case for _, case in measured))
-    if not names:
+def write(results, folder, stem):
+    (folder / f"{stem}.md").write_text(markdown(results, stem))
+    try:
+        import pictures
+    except ImportError:
+        command = f"python3 benches/report.py {stem}.json"
+        measure.progress(f"left out: pictures (no matplotlib); where there is one, this draws them: {command}")
         return
-    figure, panels = plt.subplots(2, len(names), figsize=(4 * len(names), 6.4), squeeze=False, layout="constrained")
-    for (operation, name), rows in measured.items():
-        panel = panels[OPERATIONS.index(operation)][names.index(name)]
-        for side, colour in COLOURS.items():
-            for precision, style in (("f32", "o-"), ("f64", "s:")):
-                points = sorted(
-                    (row["error"], row["median_ms"])
-                    for row in rows
-                    if (row["side"], row["precision"]) == (side, precision)
-                )
-                if points:
-                    label = side if precision == "f32" else f"{side}, f64"
-                    panel.loglog(*zip(*points), style, color=colour, markersize=4, linewidth=1, label=label)
-        for error in case_named(name).errors:
-            panel.axvline(error, color="grey", linewidth=0.6, linestyle="--")
-        label_decades(panel.yaxis)
-        panel.set(title=f"{name}, {operation}", xlabel="measured relative error", ylabel="ms")
-        panel.grid(alpha=0.25)
-    panels[0][0].legend(fontsize=8)
-    figure.savefig(path, dpi=90)
-    plt.close(figure)
+    pictures.draw_errors(results, folder / f"{stem}.png")
+    pictures.draw_growth(results, folder / f"{stem}-growth.png")
 
 
-def draw_growth(results, path):
-    series = groups(results["growth"], "series")
-    if not series:
-        return
-    figure, panels = plt.subplots(1, len(series), figsize=(3.4 * len(series), 3.2), squeeze=False, layout="constrained")
-    for panel, ((name,), rows) in zip(panels[0], series.items()):
-        for (side,), points in groups(rows, "side").items():
-            values = [row["value"] for row in points]
-            panel.loglog(
-                values, [row["median_ms"] for row in points], "o-", color=COLOURS[side], markersize=4, label=side
-            )
-        panel.set_xticks(values, [str(value) for value in values])
-        panel.xaxis.set_minor_locator(NullLocator())
-        label_decades(panel.yaxis)
-        panel.set(
-            title=name, xlabel={"matrix, 3D": "voxels an axis", "coils, 2D": "coils"}.get(name, "times the samples")
-        )
-        panel.set_ylabel("ms")
-        panel.grid(alpha=0.25, which="both")
-    panels[0][0].legend(fontsize=8)
-    figure.savefig(path, dpi=90)
-    plt.close(figure)
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--into", metavar="FOLDER", type=Path)
+    parser.add_argument("tables", metavar="FILE.json", type=Path, nargs="+")
+    chosen = parser.parse_args()
+    for path in chosen.tables:
+        results, folder, stem = json.loads(path.read_text()), path.parent, path.stem
+        if chosen.into:
+            folder, stem = chosen.into, stem_in(chosen.into, stem, results)
+            (folder / f"{stem}.json").write_text(as_json(results))
+        write(results, folder, stem)
+        print(folder / f"{stem}.md")
 
 
-def write(results, folder):
-    (folder / "cpu.md").write_text(markdown(results))
-    draw_errors(results, folder / "cpu.png")
-    draw_growth(results, folder / "growth.png")
+if __name__ == "__main__":
+    main()

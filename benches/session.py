@@ -1,6 +1,6 @@
 """What all suites of the benchmark share: the library, the options, random data, and timing of candidates in turns."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,10 @@ import recon_library
 
 RUNS, QUICK_RUNS = 7, 3
 CHECKED, QUICK_CHECKED = 500, 100
+# Direct sums of an adjoint take one exponential for each sample and output. Where samples are many, fewer outputs are
+# checked, so that these sums take seconds, but never fewer than LEAST_CHECKED.
+MOST_EXPONENTIALS = 1 << 28
+LEAST_CHECKED = 64
 
 
 @dataclass
@@ -19,11 +23,21 @@ class Session:
     # The static library and the folder of the header, for programs that are compiled against them.
     archive: Path
     include: Path
+    # benches/solve.c as a program, where a bundle for another machine brought it.
+    bundled_solver: Path
     # The folder for compiled programs and data.
     work: Path
     threads: list
     quick: bool
     random: np.random.Generator
+    # What is not measured on this machine, and why: a line each.
+    left_out: list = field(default_factory=list)
+
+    def leave_out(self, what):
+        """Says once, on the terminal and in the table, that something is not measured."""
+        if what not in self.left_out:
+            self.left_out.append(what)
+            measure.progress(f"left out: {what}")
 
     @property
     def runs(self):
@@ -31,8 +45,12 @@ class Session:
 
     @property
     def checked(self):
-        """The number of outputs whose error is measured."""
+        """The number of outputs whose error is measured, where samples are not many."""
         return QUICK_CHECKED if self.quick else CHECKED
+
+    def checked_of(self, samples):
+        """The number of outputs whose error is measured, for a trajectory."""
+        return min(self.checked, max(LEAST_CHECKED, MOST_EXPONENTIALS // samples))
 
     def transform(self, dims, k, operation, threads, coils=1):
         """A transform of random data."""
@@ -49,6 +67,7 @@ class Session:
                 "setting": candidate.setting,
                 "precision": candidate.precision,
                 "tolerance": candidate.tolerance,
+                "oversampling": candidate.oversampling,
                 "error": error(candidate.output),
                 "plan_ms": 1e3 * candidate.plan_seconds,
                 "median_ms": measure.milliseconds(times),
@@ -57,9 +76,3 @@ class Session:
             }
             for candidate, times in zip(candidates, seconds)
         ]
-
-
-def fastest(rows, side, error):
-    """The fastest row of a side that meets an error, or None."""
-    fitting = [row for row in rows if row["side"] == side and row["error"] <= error]
-    return min(fitting, key=lambda row: row["median_ms"], default=None)

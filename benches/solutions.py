@@ -1,5 +1,6 @@
 """Conjugate gradients by recon and by BART, each in its own process. Both use the same .cfl files."""
 
+import shutil
 import statistics
 import subprocess
 from dataclasses import replace
@@ -9,6 +10,7 @@ import numpy as np
 
 import measure
 import recon_library
+from rows import add_speed_ups
 
 # The tolerance for the reference image. The errors of all images are measured against it.
 EXACT_TOLERANCE = 1e-9
@@ -49,9 +51,16 @@ def write_scan(session, solution, k, kspace, maps):
     return dims, stems
 
 
-def build_solver(session):
-    """Builds solve.c with the static library, so that librecon need not be found at run time."""
+def solver(session):
+    """solve.c with the static library in it, so that librecon need not be found at run time; None where it is missing.
+
+    It is compiled here, except in a bundle for another machine, which has the program.
+    """
     program = session.work / "solve"
+    if session.bundled_solver.exists():
+        return session.bundled_solver
+    if not shutil.which("gcc"):
+        return None
     source = Path(__file__).parent / "solve.c"
     system = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]
     command = ["gcc", "-O2", f"-I{session.include}", source, session.archive, *system, "-o", program]
@@ -92,7 +101,14 @@ def timed(solution, side, setting, threads, runs, command, image, exact):
 
 
 def measure_solution(session, solution):
-    """Yields a list of rows for each number of threads: rows of recon and, except in a quick run, of BART."""
+    """Yields ("solutions", rows) for each number of threads: recon's and, except in a quick run, BART's."""
+    program = solver(session)
+    if program is None:
+        session.leave_out(f"{solution.name} (no gcc to compile benches/solve.c)")
+        return
+    if solution.bart_runs and not shutil.which("bart"):
+        session.leave_out("BART (it is not installed)")
+        solution = replace(solution, bart_runs=0)
     if session.quick:
         solution = replace(solution, iterations=QUICK_ITERATIONS)
     k = solution.scan.trajectory(session.library)
@@ -100,7 +116,7 @@ def measure_solution(session, solution):
     measure.progress(f"{solution.name}, the image in double precision")
     exact = exact_image(session, solution, k, kspace, maps)
     dims, stems = write_scan(session, solution, k, kspace, maps)
-    program = build_solver(session)
+    measured = []
     for threads in session.threads:
         measure.progress(f"{solution.name}, threads: {threads}")
         runs = 1 if session.quick else solution.runs
@@ -109,7 +125,9 @@ def measure_solution(session, solution):
             command = recon_command(program, solution, dims, stems, threads, tolerance)
             setting = f"tolerance {tolerance:.0e}"
             rows.append(timed(solution, "recon", setting, threads, runs, command, stems["recon"], exact))
-        if not session.quick:
+        if solution.bart_runs and not session.quick:
             command = bart_command(solution, stems)
             rows.append(timed(solution, "BART", "", threads, solution.bart_runs, command, stems["bart"], exact))
-        yield rows
+        measured += rows
+        add_speed_ups(measured)
+        yield "solutions", rows

@@ -1,24 +1,45 @@
-"""NUFFTs at equal measured error, and whether FINUFFT's threads disturb the side that runs next."""
+"""NUFFTs at equal measured error, the plans for them, and whether FINUFFT's threads disturb the next side."""
 
 from dataclasses import replace
 
 import cases
+import machine
 import measure
 import peers
+import plans
 
 OPERATIONS = ("adjoint", "forward")
 
 
 def measure_case(session, case):
-    """Yields a list of rows of all sides and settings, for each operation and number of threads."""
+    """Yields parts of the tables of transforms and plans, as pairs (kind, rows).
+
+    The rows of transforms are those of all sides and settings, for each operation and number of threads.
+    """
+    if lacking := machine.lacks(case.cores, case.gibibytes):
+        session.leave_out(f"{case.name} ({lacking})")
+        return
     k = case.trajectory(session.library)
+    measured = []
     for operation in OPERATIONS:
-        transform = session.transform(case.dims, k, operation, session.threads[0])
-        reference = measure.Reference(transform, session.checked, session.random)
+        transform = session.transform(case.dims, k, operation, session.threads[0], case.coils)
+        reference = measure.Reference(transform, session.checked_of(k[0].size), session.random)
         for threads in session.threads:
             measure.progress(f"{case.name}, {operation}, threads: {threads}")
-            candidates = peers.sweep(session.library, case, replace(transform, threads=threads), session.quick)
-            yield session.rows(candidates, reference.error, case=case.name, operation=operation, threads=threads)
+            rows = measure_transform(session, case, replace(transform, threads=threads), reference)
+            measured += rows
+            yield "transforms", rows
+    for threads in session.threads:
+        measure.progress(f"{case.name}, plans, threads: {threads}")
+        yield from plans.measure_plans(session, case, k, threads, measured)
+
+
+def measure_transform(session, case, transform, reference):
+    # When this function returns the plans are freed, before those of the next number of threads are made.
+    candidates = peers.sweep(session.library, case, transform, session.quick)
+    return session.rows(
+        candidates, reference.error, case=case.name, operation=transform.operation, threads=transform.threads
+    )
 
 
 def measure_waiting(session):

@@ -1,0 +1,233 @@
+"""docs/benchmarks/README.md, which lists the tables of all processors, and README.md's table of the weakest figures.
+
+    python3 benches/index.py             # writes both; `make bench` does the same
+    python3 benches/index.py --check     # says whether both are what the tables say, and changes nothing
+
+A claim on speed holds as far as its weakest figure: of all processors, thread counts, cases, directions and errors that
+were measured. Only Python's standard library is needed.
+"""
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import cases
+from cases import PLAN, TRAJECTORY
+from rows import fastest, groups
+
+BEGIN = "<!-- Written by benches/index.py: the weakest figures of docs/benchmarks. -->"
+END = "<!-- The end of what benches/index.py writes. -->"
+# Images of conjugate gradients are about as exact as BART's if their errors are at most this many times BART's.
+ABOUT = 1.1
+
+
+@dataclass(frozen=True)
+class Figure:
+    """recon's time in times of a peer's, for the same work at an error that both meet. None: recon did not meet it."""
+
+    claim: str
+    case: str
+    peer: str
+    ratio: float | None
+    # recon's own figure in its unit, and where it was measured.
+    recon: str
+    where: str
+
+    @property
+    def badness(self):
+        return float("inf") if self.ratio is None else self.ratio
+
+
+def errors_of(name):
+    return next(case.errors for case in cases.TRANSFORMS if case.name == name)
+
+
+def threads_text(threads):
+    return f"{threads} thread" + "s" * (threads > 1)
+
+
+def times(row, unit="ms"):
+    return f"{row['median_ms']:.2f} {unit}" if row else "not reached"
+
+
+def ratio(ours, theirs, key):
+    return ours[key] / theirs[key] if ours else None
+
+
+def transform_figures(rows):
+    for (case, operation, threads), found in groups(rows, "case", "operation", "threads").items():
+        for error in errors_of(case):
+            recon = fastest(found, "recon", error)
+            for peer in ("DUCC0", "FINUFFT"):
+                if theirs := fastest(found, peer, error):
+                    where = f"{operation}, error {error:.0e}, {threads_text(threads)}"
+                    yield "transforms", case, peer, ratio(recon, theirs, "median_ms"), times(recon), where
+
+
+def plan_figures(rows):
+    """recon's plan beside one plan of DUCC0, though that serves one direction only."""
+    titles = {PLAN: "plans", TRAJECTORY: "new trajectories"}
+    for (case, threads, bound, what), found in groups(rows, "case", "threads", "bound", "what").items():
+        sides = {row["side"]: row for row in found if row["operation"] == "adjoint"}
+        for peer in ("DUCC0", "FINUFFT"):
+            if theirs := sides.get(peer):
+                ours = sides.get("recon")
+                where = f"error {bound:.0e}, {threads_text(threads)}"
+                yield titles[what], case, peer, ratio(ours, theirs, "median_ms"), times(ours), where
+
+
+def realtime_figures(rows):
+    for (case, threads), found in groups(rows, "case", "threads").items():
+        recon = fastest(found, "recon", cases.REALTIME.error)
+        for peer in ("DUCC0", "FINUFFT"):
+            if theirs := fastest(found, peer, cases.REALTIME.error):
+                rate = f"{recon['frames_per_s']:.0f} frames/s" if recon else "not reached"
+                yield "real time", case, peer, ratio(recon, theirs, "median_ms"), rate, threads_text(threads)
+
+
+def solution_figures(rows):
+    """Beside BART: the fastest of recon's settings whose image is about as near to the exact one."""
+    for (case, threads), found in groups(rows, "case", "threads").items():
+        for theirs in (row for row in found if row["side"] == "BART"):
+            near = [row for row in found if row["side"] == "recon" and row["error"] <= ABOUT * theirs["error"]]
+            recon = min(near, key=lambda row: row["seconds"], default=None)
+            took = f"{recon['seconds']:.2f} s" if recon else "not reached"
+            yield "conjugate gradients", case, "BART", ratio(recon, theirs, "seconds"), took, threads_text(threads)
+
+
+def exact_figures(rows):
+    """Beside the loop as it is compiled for this machine. Its list of voxels is the same as recon's list."""
+    for (precision, threads), found in groups(rows, "precision", "threads").items():
+        loop = next((row for row in found if row["setting"] == "native"), None)
+        for recon in (row for row in found if row["side"] == "recon" and loop):
+            rate = f"{recon['gpairs_per_s']:.1f} G pairs/s"
+            case = "on a grid" if recon["setting"] == "Cartesian" else "on a list"
+            where = f"{precision}, {threads_text(threads)}"
+            yield "exact sums", case, "Stone's loop", loop["gpairs_per_s"] / recon["gpairs_per_s"], rate, where
+
+
+KINDS = {
+    "transforms": transform_figures,
+    "plans": plan_figures,
+    "realtime": realtime_figures,
+    "solutions": solution_figures,
+    "exact": exact_figures,
+}
+
+
+def figures(tables):
+    for stem, results in tables.items():
+        for kind, of_kind in KINDS.items():
+            for claim, case, peer, of_peer, recon, where in of_kind(results.get(kind, [])):
+                yield Figure(claim, case, peer, of_peer, recon, f"{where}, {stem.removeprefix('cpu-')}")
+
+
+def weakest(found, *keys):
+    """The weakest figure of those that agree in `keys`, in the order in which they come."""
+    worst = {}
+    for figure in found:
+        key = tuple(getattr(figure, name) for name in keys)
+        if key not in worst or figure.badness > worst[key].badness:
+            worst[key] = figure
+    return list(worst.values())
+
+
+def line(*cells):
+    return "| " + " | ".join(str(cell) for cell in cells) + " |"
+
+
+def weakest_lines(found):
+    lines = [line("what", "case", "peer", "recon's time / peer's", "recon", "where"), line(*["---"] * 6)]
+    for figure in found:
+        shown = "not reached" if figure.ratio is None else f"{figure.ratio:.2f}"
+        lines.append(line(figure.claim, figure.case, figure.peer, shown, figure.recon, figure.where))
+    return "\n".join(lines)
+
+
+def absent(results):
+    """What is not in a table: what its run left out, and the cases that are newer than it."""
+    known = [*cases.TRANSFORMS, cases.REALTIME, *cases.SOLUTIONS]
+    measured = {row["case"] for kind in ("transforms", "realtime", "solutions") for row in results.get(kind, [])}
+    left_out = results.get("left_out", [])
+    named = {line.split(" ", 1)[0] for line in left_out}
+    newer = [case.name for case in known if case.name not in measured | named]
+    newer += ["plans"] * (not results.get("plans"))
+    return left_out + [f"{name} (not measured in this table)" for name in newer]
+
+
+def processor_lines(tables):
+    lines = [line("table", "processor", "cores", "threads", "measured", "recon", "left out"), line(*["---"] * 7)]
+    for stem, results in tables.items():
+        machine, counts = results["machine"], results["threads"]
+        lines.append(
+            line(
+                f"[{stem}]({stem}.md)",
+                machine["cpu"],
+                machine["cores"],
+                ", ".join(map(str, counts)),
+                results["date"],
+                results["versions"]["recon"],
+                "; ".join(absent(results)) or "-",
+            )
+        )
+    return "\n".join(lines)
+
+
+def page(tables):
+    parts = [
+        "# Benchmarks",
+        "Written by `make bench` (benches/index.py); edit benches/ instead.",
+        "## CPUs",
+        "A table for each processor, named after it. What limits what, and what was tried: [notes.md](notes.md).",
+        processor_lines(tables),
+        "## GPUs",
+        "[gpu.md](gpu.md), with [notes-gpu.md](notes-gpu.md).",
+        "## The weakest figures",
+        "Over all processors and thread counts above, and all directions and errors: the largest share of a peer's time"
+        " that recon takes. Plans are compared with one plan of DUCC0, which serves one direction; recon's serves both."
+        f" Conjugate gradients: of recon's settings the fastest whose error is at most {ABOUT} times BART's.",
+        weakest_lines(weakest(figures(tables), "claim", "case", "peer")),
+        "## Defaults",
+        "[defaults.md](defaults.md): what the defaults of conjugate gradients were chosen by.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def with_weakest(readme, tables):
+    """README.md with its table of weakest figures made anew."""
+    before, rest = readme.split(BEGIN)
+    _, after = rest.split(END)
+    return f"{before}{BEGIN}\n\n{weakest_lines(weakest(figures(tables), 'claim', 'peer'))}\n\n{END}{after}"
+
+
+def written(root):
+    """What each file should hold."""
+    folder, readme = root / "docs" / "benchmarks", root / "README.md"
+    found = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("cpu-*.json"))}
+    # Quick runs tell whether the benchmark works, and no more.
+    tables = {stem: results for stem, results in found.items() if not results["quick"]}
+    return {folder / "README.md": page(tables), readme: with_weakest(readme.read_text(), tables)}
+
+
+def write(root):
+    for path, text in written(root).items():
+        path.write_text(text)
+
+
+def stale(root):
+    """The files that do not say what the tables say."""
+    return [path for path, text in written(root).items() if not path.exists() or path.read_text() != text]
+
+
+def main():
+    root = Path(__file__).resolve().parent.parent
+    if "--check" not in sys.argv[1:]:
+        return write(root)
+    if found := stale(root):
+        names = ", ".join(str(path.relative_to(root)) for path in found)
+        sys.exit(f"{names}: not what the tables of docs/benchmarks say: run python3 benches/index.py")
+
+
+if __name__ == "__main__":
+    main()
