@@ -1,5 +1,5 @@
-//! The threads of a plan. They start with the plan and are joined when it is dropped, so that a host program may unload
-//! the library.
+//! The threads that plans compute with. All plans of a process share them: there are as many as the plan that asks for
+//! most wants, they start with plans, and none is left after the last, so that a host program may unload the library.
 //!
 //! A reconstruction of a small image is thousands of parallel regions of some microseconds each, so a region must cost
 //! little and allocate nothing. That is why rayon does not serve here: its `broadcast` allocates a job for every
@@ -12,7 +12,7 @@ use crate::base::float_mode::FloatMode;
 use std::any::Any;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -20,16 +20,119 @@ use std::time::{Duration, Instant};
 const MOST_THREADS: usize = 4096;
 /// How long a thread spins before it sleeps: regions follow one another faster than a thread wakes.
 const SPIN_TIME: Duration = Duration::from_micros(30);
+/// How long a plan waits for a lock that is held for microseconds, if its holder lives.
+const PATIENCE: Duration = Duration::from_millis(20);
 
-/// The calling thread and `count - 1` more.
+/// The calling thread and up to `count - 1` of the process's workers.
 pub struct Threads {
-    pool: Arc<Pool>,
-    workers: Vec<JoinHandle<()>>,
+    team: Arc<Team>,
     count: usize,
 }
 
+/// The team of this process, while there is a plan.
+static SHARED: Mutex<Weak<Team>> = Mutex::new(Weak::new());
+
+/// The workers of a process.
+struct Team {
+    /// A forked process has its parent's memory, but not its threads.
+    process: u32,
+    pool: Arc<Pool>,
+    members: Mutex<Members>,
+}
+
+#[derive(Default)]
+struct Members {
+    workers: Vec<JoinHandle<()>>,
+    /// The threads that each plan has asked for.
+    asked: Vec<usize>,
+}
+
+impl Team {
+    fn new() -> Arc<Team> {
+        Arc::new(Team { process: std::process::id(), pool: Arc::new(Pool::new()), members: Mutex::default() })
+    }
+
+    /// The process's team, or a new one.
+    fn shared() -> Arc<Team> {
+        // In a forked process a thread that held the lock may be missing: then a plan has a team of its own.
+        let Some(mut shared) = patiently(|| match SHARED.try_lock() {
+            Ok(shared) => Some(shared),
+            Err(TryLockError::Poisoned(shared)) => Some(shared.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }) else {
+            return Team::new();
+        };
+        if let Some(team) = shared.upgrade().filter(|team| team.process == std::process::id()) {
+            return team;
+        }
+        let team = Team::new();
+        // Another process's team is not touched: its locks may be held for ever.
+        std::mem::forget(std::mem::replace(&mut *shared, Arc::downgrade(&team)));
+        team
+    }
+
+    fn members(&self) -> MutexGuard<'_, Members> {
+        self.members.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Starts workers until there are `count - 1`.
+    fn admit(&self, count: usize) -> Result<()> {
+        let mut members = self.members();
+        if members.asked.try_reserve(1).is_err() || members.workers.try_reserve(count).is_err() {
+            bail!(OutOfHostMemory, "could not allocate room for {count} threads: ask for fewer, or free memory");
+        }
+        members.asked.push(count);
+        while members.workers.len() < count - 1 {
+            let index = members.workers.len();
+            let pool = self.pool.clone();
+            pool.lock().wanted = index + 1;
+            let worker = std::thread::Builder::new().name(format!("recon {}", index + 1)).spawn(move || {
+                // A thread inherits the floating-point mode of the one that starts it.
+                let _mode = FloatMode::standard();
+                pool.serve(index);
+            });
+            match worker {
+                Ok(worker) => members.workers.push(worker),
+                Err(e) => {
+                    members.dismiss(&self.pool, count);
+                    bail!(OutOfHostMemory, "could not start {count} threads ({e}): ask for fewer, or free memory")
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Members {
+    /// A plan that asked for `count` threads goes: ends the workers that no other plan asks for.
+    fn dismiss(&mut self, pool: &Pool, count: usize) {
+        if let Some(place) = self.asked.iter().position(|&asked| asked == count) {
+            self.asked.swap_remove(place);
+        }
+        let wanted = self.asked.iter().max().map_or(0, |most| most - 1);
+        if wanted < self.workers.len() {
+            pool.keep(wanted);
+            for worker in self.workers.drain(wanted..) {
+                // Workers catch the panics of their tasks: there is none to report here.
+                let _ = worker.join();
+            }
+        }
+    }
+}
+
+/// What `attempt` gives, which is asked again for some milliseconds.
+fn patiently<R>(mut attempt: impl FnMut() -> Option<R>) -> Option<R> {
+    let started = Instant::now();
+    loop {
+        match attempt() {
+            None if started.elapsed() < PATIENCE => std::thread::yield_now(),
+            result => return result,
+        }
+    }
+}
+
 impl Threads {
-    /// Starts `count - 1` threads beside the calling one; 0 means as many as the machine runs at once.
+    /// Threads for a plan that wants `count`, the calling one included; 0 means as many as the machine runs at once.
     pub fn new(count: usize) -> Result<Self> {
         if count > MOST_THREADS {
             bail!(
@@ -41,23 +144,9 @@ impl Threads {
             0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
             n => n,
         };
-        let mut threads = Threads { pool: Arc::new(Pool::new()), workers: Vec::with_capacity(count - 1), count };
-        for i in 1..count {
-            let pool = threads.pool.clone();
-            let worker = std::thread::Builder::new().name(format!("recon {i}")).spawn(move || {
-                // A thread inherits the floating-point mode of the one that starts it.
-                let _mode = FloatMode::standard();
-                pool.serve();
-            });
-            match worker {
-                Ok(worker) => threads.workers.push(worker),
-                // Threads that have started end as `threads` is dropped.
-                Err(e) => {
-                    bail!(OutOfHostMemory, "could not start {count} threads ({e}): ask for fewer, or free memory")
-                }
-            }
-        }
-        Ok(threads)
+        let team = Team::shared();
+        team.admit(count)?;
+        Ok(Threads { team, count })
     }
 
     /// The number of threads, the calling one included.
@@ -84,7 +173,7 @@ impl Threads {
         };
         match self.count.min(tasks) {
             0 | 1 => work(),
-            all => self.pool.run(all - 1, &work),
+            all => self.team.pool.run(all - 1, &work),
         }
     }
 
@@ -96,10 +185,9 @@ impl Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        self.pool.close();
-        for worker in self.workers.drain(..) {
-            // Workers catch the panics of their tasks: there is none to report here.
-            let _ = worker.join();
+        // A forked process has no workers to end, and its parent's locks may be held for ever.
+        if self.team.process == std::process::id() {
+            self.team.members().dismiss(&self.team.pool, self.count);
         }
     }
 }
@@ -107,9 +195,9 @@ impl Drop for Threads {
 /// The state that callers and workers share.
 struct Pool {
     state: Mutex<State>,
-    /// Open seats, one more once the pool closes: workers read it without the lock.
+    /// Open seats: workers read it without the lock.
     open: AtomicUsize,
-    /// A seat has opened, or the pool closes.
+    /// A seat has opened, or workers are to end.
     wake: Condvar,
     /// A region has lost its last worker.
     left: Condvar,
@@ -120,7 +208,8 @@ struct State {
     /// Workers waiting for `wake`, and callers for `left`.
     sleeping: usize,
     waiting: usize,
-    closing: bool,
+    /// Workers that are to stay: those with the lowest numbers.
+    wanted: usize,
 }
 
 /// A parallel region, on the stack of its caller. The caller takes it off the list, after which no worker joins,
@@ -158,7 +247,7 @@ impl Pool {
         // Room for 64 callers at once without another allocation.
         let regions = Vec::with_capacity(64);
         Pool {
-            state: Mutex::new(State { regions, sleeping: 0, waiting: 0, closing: false }),
+            state: Mutex::new(State { regions, sleeping: 0, waiting: 0, wanted: 0 }),
             open: AtomicUsize::new(0),
             wake: Condvar::new(),
             left: Condvar::new(),
@@ -209,10 +298,10 @@ impl Pool {
         }
     }
 
-    /// What a worker does until the pool closes.
-    fn serve(&self) {
+    /// What worker `index` does as long as it is wanted.
+    fn serve(&self, index: usize) {
         let mut state = self.lock();
-        while !state.closing {
+        while index < state.wanted {
             // SAFETY: regions on the list are alive: callers take them off, under this lock, before they go.
             let has_seats = |r: &&RegionAddress| unsafe { &*r.0 }.seats.load(Ordering::Relaxed) > 0;
             let open = state.regions.iter().find(has_seats).copied();
@@ -234,7 +323,7 @@ impl Pool {
             drop(state);
             spin_until(|| self.open.load(Ordering::Relaxed) > 0);
             state = self.lock();
-            if self.open.load(Ordering::Relaxed) == 0 && !state.closing {
+            if self.open.load(Ordering::Relaxed) == 0 && index < state.wanted {
                 state.sleeping += 1;
                 state = self.wake.wait(state).unwrap_or_else(|e| e.into_inner());
                 state.sleeping -= 1;
@@ -242,10 +331,9 @@ impl Pool {
         }
     }
 
-    /// Ends the workers.
-    fn close(&self) {
-        self.lock().closing = true;
-        self.open.fetch_add(1, Ordering::Relaxed);
+    /// Ends all workers but the first `wanted`.
+    fn keep(&self, wanted: usize) {
+        self.lock().wanted = wanted;
         self.wake.notify_all();
     }
 }
@@ -369,7 +457,8 @@ mod tests {
         }
     }
 
-    /// Tasks round in the standard mode on every thread, and a debugger shows the threads by name.
+    /// Tasks round in the standard mode on every thread, and a debugger shows the threads by name. Threads of other tests
+    /// may be among them: a process has one team.
     #[test]
     fn workers_are_named_and_compute_in_the_standard_mode() {
         let threads = Threads::new(3).unwrap();
@@ -388,7 +477,7 @@ mod tests {
             names.lock().unwrap().insert(std::thread::current().name().unwrap_or("none").to_owned());
         });
         let names = names.into_inner().unwrap();
-        assert!(names.len() == 3 && names.contains("recon 1") && names.contains("recon 2"), "{names:?}");
+        assert!(names.len() == 3 && names.iter().filter(|name| name.starts_with("recon ")).count() == 2, "{names:?}");
     }
 
     #[test]

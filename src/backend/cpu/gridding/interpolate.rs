@@ -51,7 +51,6 @@ impl<T: SimdReal> Kernel for Interpolate<'_, T> {
         let (samples, buffer, layout) = (g.count(), g.buffer_len(), g.layout());
         self.copy_tile();
         assert!(self.work.cells.len() >= self.arrays * buffer);
-        let taps = self.work.taps.as_mut_ptr();
         let cells: *const T = self.work.cells.as_ptr().cast();
         let [row, rows, _] = g.tiling.extent;
         let [_, height, depth] = g.tiling.taps;
@@ -60,8 +59,7 @@ impl<T: SimdReal> Kernel for Interpolate<'_, T> {
             for batch in batches(&self.part.points) {
                 for first in batch.clone().step_by(CHUNK) {
                     let count = CHUNK.min(batch.end - first);
-                    // SAFETY: there is room for CHUNK samples, and these are there.
-                    let taps = unsafe { g.write_taps::<A>(first, count, false, taps) };
+                    let taps = g.taps(first, count, false, &mut self.work.taps);
                     for array in 0..self.arrays {
                         let sums = &mut self.work.values[array * batch.len()..][..batch.len()];
                         let samples = first..first + count;

@@ -130,7 +130,6 @@ impl<T: SimdReal> Spread<'_, T> {
     fn sum<A: Arith, const N: usize>(&mut self, batch: &Range<usize>, range: Range<usize>, block: bool) {
         let g = self.gridder;
         let layout = g.layout();
-        let taps = self.work.taps.as_mut_ptr();
         let (cells, len, window) = match block {
             true => (&mut self.work.blocks, g.block_len(), Window::new(g, N * layout.cells, g.tiling.taps[1])),
             false => (&mut self.work.cells, g.buffer_len(), Window::new(g, g.tiling.extent[0], g.tiling.extent[1])),
@@ -139,8 +138,7 @@ impl<T: SimdReal> Spread<'_, T> {
         let cells: *mut T = cells.as_mut_ptr().cast();
         for first in range.clone().step_by(CHUNK) {
             let count = CHUNK.min(range.end - first);
-            // SAFETY: there is room for CHUNK samples, and these are there.
-            let taps = unsafe { g.write_taps::<A>(first, count, true, taps) };
+            let taps = g.taps(first, count, true, &mut self.work.taps);
             let local = &g.samples.local[first..first + count];
             let (vectors, whole) = (&g.samples.cell[first..first + count], !(layout.cells - 1));
             for array in 0..self.arrays {

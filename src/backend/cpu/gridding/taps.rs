@@ -7,7 +7,7 @@
 
 use super::gridder::{Gridder, CHUNK};
 use super::tiling::{Layout, Tiling};
-use crate::backend::cpu::simd::{transpose, Arith, SimdReal, Vector, MOST_LANES};
+use crate::backend::cpu::simd::{transpose, Arith, Kernel, SimdReal, Vector, MOST_LANES};
 use crate::backend::{MAX_DEGREE, MAX_WIDTH};
 use crate::base::error::{try_reserve, Result};
 
@@ -102,26 +102,56 @@ fn x_rows(layout: &Layout) -> usize {
 }
 
 impl<T: SimdReal> Gridder<T> {
-    /// Writes the taps of `count` samples from `first` on. Those along x are there twice each, for real and imaginary
+    /// Computes the taps of `count` samples from `first` on. Those along x are there twice each, for real and imaginary
     /// parts, `moved` by as many cells as the window starts after the vector, or not.
-    ///
-    /// # Safety
-    /// `taps` must have the room of [`taps_len`] for this level, zero at first, and be written here only. `count` must
-    /// be at most `CHUNK`, and the samples must be there.
     #[inline(always)]
-    pub(super) unsafe fn write_taps<A: Arith>(&self, first: usize, count: usize, moved: bool, taps: *mut T) -> Taps<T> {
+    pub(super) fn taps(&self, first: usize, count: usize, moved: bool, memory: &mut [T]) -> Taps<T> {
+        assert!(count <= CHUNK && first + count <= self.count() && memory.len() == taps_len(&self.tiling));
+        let taps = memory.as_mut_ptr();
+        // One copy for all widths: inlined it would be compiled for each.
+        self.level.run(WriteTaps { gridder: self, first, count, moved, taps });
+        let (_, y_at, z_at) = places(&self.tiling);
+        Taps { x: taps, y: taps.wrapping_add(y_at), z: taps.wrapping_add(z_at) }
+    }
+}
+
+/// Where the taps along each axis begin; those along x before they are transposed.
+#[inline(always)]
+fn places(tiling: &Tiling) -> (usize, usize, usize) {
+    let x_at = CHUNK * tiling.layout.x_len;
+    let y_at = x_at + CHUNK * x_rows(&tiling.layout);
+    (x_at, y_at, y_at + CHUNK * tiling.taps[1])
+}
+
+/// Writes taps to memory of [`taps_len`] reals, whose rows of zeros nobody else writes.
+struct WriteTaps<'a, T> {
+    gridder: &'a Gridder<T>,
+    first: usize,
+    count: usize,
+    moved: bool,
+    taps: *mut T,
+}
+
+impl<T: SimdReal> Kernel for WriteTaps<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arith>(self) {
+        let WriteTaps { gridder: g, first, count, taps, .. } = self;
         let lanes = T::V::<A>::LANES;
-        let x_at = CHUNK * self.tiling.layout.x_len;
-        let y_at = x_at + CHUNK * x_rows(&self.tiling.layout);
-        let z_at = y_at + CHUNK * self.tiling.taps[1];
-        let Polynomials { width, terms, coefficients } = &self.polynomials;
+        let (x_at, y_at, z_at) = places(&g.tiling);
+        let Polynomials { width, terms, coefficients } = &g.polynomials;
         let (width, coefficients) = (*width, coefficients.as_ptr());
         with_terms!(*terms, [1 2 3 4 5 6 7 8 9 10 11 12 13], H => {
-            for (axis, at) in [x_at, y_at, z_at].into_iter().enumerate().filter(|&(a, _)| self.tiling.taps[a] > 1) {
-                let offsets = self.samples.t[axis].as_ptr();
+            for (axis, at) in [x_at, y_at, z_at].into_iter().enumerate() {
+                if g.tiling.taps[axis] == 1 {
+                    continue;
+                }
+                let offsets = g.samples.t[axis].as_ptr();
                 for start in (0..count).step_by(lanes) {
-                    // SAFETY: the offsets are followed by room for a vector. The lanes of a vector divide CHUNK, so that
-                    // there is room for the last vector's taps too. There are 2 H coefficients for each pair of taps.
+                    // SAFETY: `taps` above has checked sizes. The offsets are followed by room for a vector. The lanes of
+                    // a vector divide CHUNK, so that there is room for the last vector's taps too. There are 2 H
+                    // coefficients for each pair of taps.
                     unsafe {
                         let t = T::V::<A>::load(offsets.add(first + start));
                         let square = t.mul(t);
@@ -139,29 +169,31 @@ impl<T: SimdReal> Gridder<T> {
                 }
             }
         });
-        // SAFETY: as above, for x.
-        unsafe { self.transpose_taps::<A>(first, count, moved, taps, x_at) };
-        Taps { x: taps, y: taps.wrapping_add(y_at), z: taps.wrapping_add(z_at) }
+        // SAFETY: as above.
+        unsafe { self.transpose::<A>(x_at) };
     }
+}
 
+impl<T: SimdReal> WriteTaps<'_, T> {
     /// Makes records of the taps along x, which begin at `x_at`.
     ///
     /// # Safety
-    /// See [`Gridder::write_taps`].
+    /// `taps` must have the room that `Gridder::taps` has checked, and the taps along x be written.
     #[inline(always)]
-    unsafe fn transpose_taps<A: Arith>(&self, first: usize, count: usize, moved: bool, taps: *mut T, x_at: usize) {
+    unsafe fn transpose<A: Arith>(&self, x_at: usize) {
         let lanes = T::V::<A>::LANES;
         let zero = T::V::<A>::splat(T::ZERO);
-        let Layout { x_len, window_vectors, row_vectors, .. } = self.tiling.layout;
+        let Layout { x_len, window_vectors, row_vectors, .. } = self.gridder.tiling.layout;
         // A vector in which a window starts has LANES / 2 cells.
         let within = lanes as u32 / 2 - 1;
-        let cells = self.samples.cell.as_ptr().wrapping_add(first);
-        for start in (0..count).step_by(lanes) {
+        let cells = self.gridder.samples.cell.as_ptr().wrapping_add(self.first);
+        for start in (0..self.count).step_by(lanes) {
             for block in 0..window_vectors {
                 let mut rows = [zero; MOST_LANES];
                 for i in (0..lanes).step_by(2) {
+                    let at = x_at + (block * lanes + i) / 2 * CHUNK + start;
                     // SAFETY: the taps are followed by rows of zeros, as many as fill whole vectors of cells.
-                    let row = unsafe { T::V::<A>::load(taps.add(x_at + (block * lanes + i) / 2 * CHUNK + start)) };
+                    let row = unsafe { T::V::<A>::load(self.taps.add(at)) };
                     (rows[i], rows[i + 1]) = (row, row);
                 }
                 transpose::<T, _>(&mut rows);
@@ -169,9 +201,9 @@ impl<T: SimdReal> Gridder<T> {
                     // SAFETY: a record has x_len reals, enough for row_vectors, and for window_vectors after the shift.
                     // The cells are followed by room for a vector.
                     unsafe {
-                        let record = taps.add((start + i) * x_len);
-                        let shift = if moved { 2 * (*cells.add(start + i) & within) as usize } else { 0 };
-                        if moved && block == 0 {
+                        let record = self.taps.add((start + i) * x_len);
+                        let shift = if self.moved { 2 * (*cells.add(start + i) & within) as usize } else { 0 };
+                        if self.moved && block == 0 {
                             zero.store(record);
                             zero.store(record.add((row_vectors - 1) * lanes));
                         }

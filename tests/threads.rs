@@ -1,0 +1,56 @@
+//! The threads of a process: all plans share them, and none is left after the last plan. Alone in its process, whose
+//! threads it counts.
+
+mod common;
+
+use common::Random;
+use recon::{Complex, Device, Geometry, Options, Plan};
+
+/// The library's threads that live in this process.
+fn workers() -> usize {
+    let name = |task: std::io::Result<std::fs::DirEntry>| std::fs::read_to_string(task.ok()?.path().join("comm")).ok();
+    let tasks = std::fs::read_dir("/proc/self/task").expect("Linux lists a process's threads");
+    tasks.filter_map(name).filter(|name| name.starts_with("recon ")).count()
+}
+
+fn plan(k: &[Vec<f32>], threads: usize) -> Plan<f32> {
+    let k: Vec<&[f32]> = k.iter().map(|k| &k[..]).collect();
+    let options = Options { device: Device::Cpu, threads, ..Options::default() };
+    Plan::new(&Geometry::new(&[32, 32], &k), &options).unwrap()
+}
+
+#[test]
+fn plans_share_the_threads_of_the_one_that_asks_for_most() {
+    if !cfg!(target_os = "linux") {
+        println!("skipped: counting threads (no /proc on this system)");
+        return;
+    }
+    let mut random = Random::fresh();
+    let k = random.trajectory::<f32>(2, 5000);
+    let data: Vec<Complex<f32>> = random.complexes(5000);
+    let adjoint = |plan: &Plan<f32>| {
+        let mut image = vec![Complex::new(f32::NAN, 0.0); 32 * 32];
+        plan.adjoint(&data, &mut image).unwrap();
+        image
+    };
+    assert_eq!(workers(), 0, "threads before the first plan");
+    let alone = plan(&k, 1);
+    assert_eq!(workers(), 0, "a plan of one thread needs no other");
+    let expected = adjoint(&alone);
+    let plans: Vec<Plan<f32>> = (0..200).map(|i| plan(&k, 1 + i % 16)).collect();
+    assert_eq!(workers(), 15, "200 plans of up to 16 threads");
+    std::thread::scope(|scope| {
+        for plans in plans.chunks(50) {
+            scope.spawn(|| plans.iter().for_each(|plan| assert!(adjoint(plan) == expected, "seed {}", random.seed)));
+        }
+    });
+    assert_eq!(workers(), 15);
+    let wide = plan(&k, 40);
+    assert_eq!(workers(), 39, "a plan of 40 threads");
+    assert!(adjoint(&wide) == expected, "seed {}", random.seed);
+    drop(wide);
+    assert_eq!(workers(), 15, "its threads go with it");
+    drop(plans);
+    assert_eq!(workers(), 0, "the plan of one thread is left");
+    assert!(adjoint(&alone) == expected, "seed {}", random.seed);
+}
