@@ -60,7 +60,11 @@ impl Minimax {
     /// The largest error of the voxels up to the frequency `edge`, which the row must hold for: that of its own edge.
     /// The error is nearly the same in all voxels.
     pub fn worst_error(&self, edge: f64) -> f64 {
-        assert!(edge <= self.edge() * (1.0 + 1e-12), "the window is for frequencies to {}, and not to {edge}", self.edge());
+        assert!(
+            edge <= self.edge() * (1.0 + 1e-12),
+            "the window is for frequencies to {}, and not to {edge}",
+            self.edge()
+        );
         self.row()[1]
     }
 
