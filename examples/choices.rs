@@ -2,8 +2,8 @@
 //!
 //! Run with `cargo run --release --example choices [window]`, where the window is minimax, kaiser-bessel or gaussian.
 //! The last columns are the spread cells of a sample on a grid of the image's size (width times oversampling, to the
-//! power of the dimensions), the milliseconds that the cost model of the CPU expects of an adjoint, and the microseconds
-//! of choice, taps and correction on one thread, medians.
+//! power of the dimensions), the milliseconds that the cost model of the CPU expects of an adjoint, and the
+//! microseconds of choice, taps and correction on one thread, medians.
 
 use recon::backend::cpu::cost;
 use recon::nufft::choice::choose;
@@ -48,8 +48,8 @@ fn main() -> Result<()> {
             let (width, grid) = (choice.shape.width(), choice.grid[0]);
             let cells = (width as f64 * grid as f64 / dims[0] as f64).powi(dims.len() as i32);
             println!(
-                "{:>5}^{}  {tolerance:>9.0e} {width:>3} {degree:>6} {grid:>4} {:>8.1e} {cells:>7.0} {:>7.2} {chosen:>7.1} \
-                 {taps:>7.1} {correction:>11.1}",
+                "{:>5}^{}  {tolerance:>9.0e} {width:>3} {degree:>6} {grid:>4} {:>8.1e} {cells:>7.0} {:>7.2} \
+                 {chosen:>7.1} {taps:>7.1} {correction:>11.1}",
                 dims[0],
                 dims.len(),
                 choice.error,

@@ -285,9 +285,11 @@ fn tens_of_thousands_of_samples_in_one_place_keep_the_tolerance() {
             let plan = Plan::new(&Geometry::new(&dims, &slices(&k)), &nufft(Window::default(), tolerance)).unwrap();
             let mut values = poisoned(samples);
             plan.forward(&x, &mut values).unwrap();
-            // All samples at one place have the same value.
+            // All samples at one place have the same value: it is one sum over all voxels, as that of one sample is,
+            // and no mean. (A window whose voxels all err alike leaves no other reserve.)
+            let one_place = k.iter().all(|k| k.iter().all(|&at| at == k[0]));
             let error = fair_distance(&values, &right, &x);
-            let bound = allowed * tolerance;
+            let bound = if one_place { 2.0 * excess(Window::default(), 8) } else { allowed } * tolerance;
             assert!(error <= bound, "{name}, forward: {error:e} > {bound:e}, seed {}", random.seed);
         }
     }
