@@ -34,7 +34,7 @@ fn main() -> Result<()> {
                 "\n{name}, tolerance {tolerance:.0e}\n  W  grid   plan  spread   down     up  interp  adjoint   \
                  model  of it"
             );
-            let all = choices(Window::KaiserBessel, &dims, tolerance, f32::EPSILON as f64);
+            let all = choices(Window::default(), &dims, tolerance, f32::EPSILON as f64);
             let model = |c: &Choice| cost::transform(&c.grid, &dims, k[0].len(), c.shape.width(), 4) * 1e-6;
             let cheapest = all.iter().map(model).fold(f64::INFINITY, f64::min);
             for choice in &all {
@@ -58,8 +58,7 @@ fn main() -> Result<()> {
 fn stages(threads: usize, k: &[&[f32]], dims: &[usize], choice: &Choice) -> Result<[f64; 5]> {
     let cpu = Cpu::new(threads, Simd::Auto)?;
     let b: &dyn Fn(Instant) -> f64 = &|started| 1e3 * started.elapsed().as_secs_f64();
-    let correction = dims.iter().zip(&choice.grid).map(|(&n, &g)| choice.shape.correction(n, g));
-    let correction = correction.collect::<Result<Vec<_>>>()?;
+    let correction = choice.correction(dims)?;
     let started = Instant::now();
     let gridder = Backend::<f32>::gridder(&cpu, k, &choice.grid, &choice.taps(dims), 1)?;
     let fft = Backend::<f32>::grid_fft(&cpu, dims, &choice.grid, &correction)?;

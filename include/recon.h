@@ -172,12 +172,14 @@ typedef enum {
 
 // The family of gridding windows.
 typedef enum {
-    // The best at every tolerance.
+    // With beta for the least worst error.
     RECON_WINDOW_KAISER_BESSEL = 0,
     // A truncated Gaussian: about half the digits of Kaiser-Bessel.
     RECON_WINDOW_GAUSSIAN = 1,
     // Linear interpolation along each axis: an error of about 0.2 at best; give that as tolerance, or 0.
     RECON_WINDOW_BILINEAR = 2,
+    // The least worst error of all windows of its width: the default, and the best at every tolerance.
+    RECON_WINDOW_MINIMAX = 3,
 } recon_window;
 
 // What is known of the image beforehand: the R of (E^H W E + lambda R^H R) x = E^H W d.
@@ -379,7 +381,7 @@ typedef struct {
     uint32_t method;
     // A recon_normal_operator; default RECON_NORMAL_AUTO.
     uint32_t normal;
-    // A recon_window; default RECON_WINDOW_KAISER_BESSEL.
+    // A recon_window; default RECON_WINDOW_MINIMAX.
     uint32_t window;
     // A recon_device; default RECON_DEVICE_AUTO.
     uint32_t device;

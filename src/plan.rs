@@ -180,7 +180,7 @@ fn tolerance_warning(info: &PlanInfo, options: &Options) -> Option<Warning> {
         kind: WarningKind::Tolerance,
         message: format!(
             "transforms err by {:.1e}, and not by the default tolerance of {:.0e}: the {} window reaches no less \
-             here. Use the Kaiser-Bessel window or double precision, or name a tolerance that will do",
+             here. Use the minimax window or double precision, or name a tolerance that will do",
             info.error,
             defaults::TOLERANCE,
             info.window.map_or("", Window::name)

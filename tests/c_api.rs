@@ -439,9 +439,12 @@ fn box_voxels_and_windows_reach_the_plan() {
     let mut rust = s.rust();
     rust.basis = recon::VoxelBasis::Box;
     let g = recon_geometry { basis: 1, ..s.geometry() };
-    for (number, window) in
-        [(0, recon::Window::KaiserBessel), (1, recon::Window::Gaussian), (2, recon::Window::Bilinear)]
-    {
+    for (number, window) in [
+        (0, recon::Window::KaiserBessel),
+        (1, recon::Window::Gaussian),
+        (2, recon::Window::Bilinear),
+        (3, recon::Window::Minimax),
+    ] {
         let plan = Handle::new(&g, &options(|o| (o.window, o.normal) = (number, 2)));
         let rust =
             Plan::new(&rust, &Options { window, normal: recon::Normal::Transforms, ..Options::default() }).unwrap();
@@ -1171,7 +1174,7 @@ fn tolerances_out_of_range_are_refused() {
         create_fails(&s.geometry(), &options(|o| o.tolerance = tolerance), status, &["tolerance"]);
     }
     let o = options(|o| (o.tolerance, o.window) = (1e-3, 2));
-    create_fails(&s.geometry(), &o, RECON_TOLERANCE_OUT_OF_RANGE, &["bilinear", "Kaiser-Bessel"]);
+    create_fails(&s.geometry(), &o, RECON_TOLERANCE_OUT_OF_RANGE, &["bilinear", "minimax"]);
     let plan = Handle::new(&s.combined(), &options(|_| ()));
     let mut image = poisoned::<f32>(VOXELS * FRAMES);
     let mut cg = |change: &dyn Fn(&mut recon_cg_options), status: recon_status, words: &[&str]| {
@@ -1357,7 +1360,7 @@ fn unknown_values_are_named_with_those_known() {
         check(&recon_geometry { basis: bad, ..g }, &options(|_| ()), "basis", "1 (RECON_BASIS_BOX)");
         check(&g, &options(|o| o.method = bad), "method", "2 (RECON_METHOD_NUFFT)");
         check(&g, &options(|o| o.normal = bad), "normal", "1 (RECON_NORMAL_TOEPLITZ)");
-        check(&g, &options(|o| o.window = bad), "window", "0 (RECON_WINDOW_KAISER_BESSEL)");
+        check(&g, &options(|o| o.window = bad), "window", "3 (RECON_WINDOW_MINIMAX)");
         check(&g, &options(|o| o.device = bad), "device", "1 (RECON_DEVICE_CPU)");
         check(&g, &options(|o| o.simd = bad), "simd", "3 (RECON_SIMD_AVX512)");
         let plan = Handle::new(&g, &options(|_| ()));

@@ -27,11 +27,11 @@ fn survey<T: Real>(window: Window, smallest: i32) {
                         );
                     }
                 }
-                // Only windows other than the default may refuse a tolerance, and only below what they can reach.
+                // Only the Gaussian and the bilinear window may refuse a tolerance, and only below what they can reach.
                 Err(e) => {
                     assert_eq!(e.kind(), ErrorKind::ToleranceOutOfRange);
                     let reach = match window {
-                        Window::KaiserBessel => 0.0,
+                        Window::Minimax | Window::KaiserBessel => 0.0,
                         Window::Gaussian => 1e-5,
                         Window::Bilinear => 0.3,
                     };
@@ -40,6 +40,16 @@ fn survey<T: Real>(window: Window, smallest: i32) {
             }
         }
     }
+}
+
+#[test]
+fn minimax_keeps_the_tolerance_f32() {
+    survey::<f32>(Window::Minimax, 6);
+}
+
+#[test]
+fn minimax_keeps_the_tolerance_f64() {
+    survey::<f64>(Window::Minimax, 12);
 }
 
 #[test]
@@ -80,7 +90,8 @@ fn bilinear_keeps_the_tolerance() {
 fn the_default_tolerance_is_1e_5_or_the_windows_best() {
     let mut random = Random::fresh();
     let k = random.trajectory::<f32>(2, 500);
-    for (window, bound) in [(Window::KaiserBessel, 1e-5), (Window::Gaussian, 1e-5), (Window::Bilinear, 0.25)] {
+    let default = (Window::default(), 1e-5);
+    for (window, bound) in [default, (Window::KaiserBessel, 1e-5), (Window::Gaussian, 1e-5), (Window::Bilinear, 0.25)] {
         for error in errors(&k, &[30, 20], &nufft(window, 0.0), &mut random).unwrap() {
             assert!(error <= bound, "{window:?}: {error}, seed {}", random.seed);
         }
@@ -158,6 +169,8 @@ fn every_width_and_oversampling_keeps_the_tolerance_with_few_samples() {
         println!("{} {window:?}: widths {met:?}, at worst {worst:.2} of the bound, seed {}", T::NAME, random.seed);
         assert!(all_widths.clone().all(|width| met.contains(&width)), "{window:?}: only widths {met:?}");
     }
+    check::<f64>(Window::Minimax, 13.0, 2..=15);
+    check::<f32>(Window::Minimax, 6.2, 3..=8);
     check::<f64>(Window::KaiserBessel, 13.0, 2..=16);
     check::<f32>(Window::KaiserBessel, 6.2, 3..=9);
     check::<f64>(Window::Gaussian, 6.5, 4..=16);

@@ -68,7 +68,7 @@ fn run<T: Real>(input: &Input) {
     let options = Options {
         method: [Method::Auto, Method::Exact, Method::Nufft][input.method as usize % 3],
         normal: [Normal::Auto, Normal::Toeplitz, Normal::Transforms][input.normal as usize % 3],
-        window: [Window::KaiserBessel, Window::Gaussian, Window::Bilinear][input.window as usize % 3],
+        window: [Window::Minimax, Window::KaiserBessel, Window::Gaussian, Window::Bilinear][input.window as usize % 4],
         tolerance: input.tolerance,
         memory_limit: input.memory_limit.map(|m| m as usize),
         threads: 1 + input.threads as usize % 2,

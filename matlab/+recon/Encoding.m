@@ -32,7 +32,7 @@ classdef Encoding
 %       'Tolerance'    relative l2 error of a transform against the exact sums; default 1e-5, which 0 also means
 %       'Method'       'auto', 'nufft', or 'exact' for the direct sums
 %       'Normal'       how E.normal computes: 'auto', 'toeplitz', 'transforms'
-%       'Window'       of gridding: 'kaiser-bessel', 'gaussian', 'bilinear'
+%       'Window'       of gridding: 'minimax', 'kaiser-bessel', 'gaussian', 'bilinear'
 %       'Basis'        shape of a voxel: 'point' or 'box'
 %       'Voxels'       a list of voxels instead of the grid: their positions, [voxels dims], in voxels from the centre
 %       'Device'       'auto' (a GPU if there is one), 'cpu', 'cuda'

@@ -1,8 +1,10 @@
 //! The defaults of options: the one table for the Rust and C structures and the program, and through C for MATLAB and
 //! the gadgets. benches/defaults.py prints the errors that they were chosen by: docs/benchmarks/defaults.md.
 
-use super::options::LambdaUnit;
+use super::options::{LambdaUnit, Window};
 
+/// The gridding window.
+pub const WINDOW: Window = Window::Minimax;
 /// Relative l2 error of a transform against the exact sums. Without a prior conjugate gradients amplify it
 /// (docs/method.md).
 pub const TOLERANCE: f64 = 1e-5;

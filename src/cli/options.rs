@@ -59,7 +59,7 @@ pub struct PlanArgs {
     pub tolerance: Option<f64>,
 
     /// Gridding window
-    #[arg(long, value_enum, default_value_t = WindowKind::KaiserBessel, help_heading = "Computation")]
+    #[arg(long, value_enum, default_value_t = WindowKind::Minimax, help_heading = "Computation")]
     pub window: WindowKind,
 
     /// CPU threads; 0: as many as the machine runs at once
@@ -97,6 +97,7 @@ impl PlanArgs {
             device: self.device.0.clone(),
             tolerance: self.tolerance.unwrap_or(0.0),
             window: match self.window {
+                WindowKind::Minimax => Window::Minimax,
                 WindowKind::KaiserBessel => Window::KaiserBessel,
                 WindowKind::Gaussian => Window::Gaussian,
                 WindowKind::Bilinear => Window::Bilinear,
@@ -151,7 +152,9 @@ choices!(
 choices!(
     /// Gridding windows.
     WindowKind {
-        /// The best at every tolerance
+        /// Least worst error: the best at every tolerance
+        Minimax,
+        /// Kaiser-Bessel: one to two cells wider
         KaiserBessel,
         /// About half the digits
         Gaussian,

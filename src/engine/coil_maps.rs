@@ -74,7 +74,7 @@ pub(crate) fn estimate<T: Real, B: Backend<T>>(
         try_collect(checked_product(&[coils, inside.len()], "the calibration data")?, "the calibration data", data)?;
 
     let geometry = Geometry::new(&low, &k).weights(&weights).coils(coils);
-    let choice = Nufft::<T, B>::choose(encoding.b(), Window::KaiserBessel, &low, inside.len(), TOLERANCE)?;
+    let choice = Nufft::<T, B>::choose(encoding.b(), Window::default(), &low, inside.len(), TOLERANCE)?;
     let small = Encoding::new(encoding.backend.clone(), &geometry, &Options::default(), Some(choice))?;
     let mut images = try_vec(small.voxels * coils, Complex::default(), "calibration images")?;
     small.adjoint(Weighting::Given, (&data).into(), (&mut images).into())?;
@@ -113,7 +113,7 @@ pub(crate) fn bytes<T: Real, B: Backend<T>>(backend: &B, size: &ScanSize) -> Res
     let inside = product(&[samples, size_of::<usize>() + (size.dims.len() + 2) * real]);
     let inside = sum(&[inside, product(&[samples, coils, complex])]);
     let weights = density::bytes::<T, B>(backend, samples, &low, Density::default())?;
-    let choice = Nufft::<T, B>::choose(backend, Window::KaiserBessel, &low, samples, TOLERANCE)?;
+    let choice = Nufft::<T, B>::choose(backend, Window::default(), &low, samples, TOLERANCE)?;
     let scan = ScanSize { coils, weights: true, ..ScanSize::new(&low, samples) };
     let [device, host] = Encoding::<T, B>::transform_bytes(backend, &scan, &Options::default(), &choice)?;
     // The coils' images, those in double precision, and their maps; then the maps of the image, in double precision as

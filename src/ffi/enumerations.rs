@@ -217,12 +217,14 @@ c_enum! {
 c_enum! {
     /// The family of gridding windows.
     pub enum recon_window "window" for Window {
-        /// The best at every tolerance.
+        /// With beta for the least worst error.
         RECON_WINDOW_KAISER_BESSEL = 0 is KaiserBessel, "kaiser-bessel";
         /// A truncated Gaussian: about half the digits of Kaiser-Bessel.
         RECON_WINDOW_GAUSSIAN = 1 is Gaussian, "gaussian";
         /// Linear interpolation along each axis: an error of about 0.2 at best; give that as tolerance, or 0.
         RECON_WINDOW_BILINEAR = 2 is Bilinear, "bilinear";
+        /// The least worst error of all windows of its width: the default, and the best at every tolerance.
+        RECON_WINDOW_MINIMAX = 3 is Minimax, "minimax";
     }
 }
 
@@ -401,7 +403,7 @@ mod tests {
         );
         assert_eq!(number_of("window", "gaussian").unwrap(), Window::Gaussian.number());
         let error = number_of("window", "Gaussian").unwrap_err();
-        assert!(error.message().contains("'kaiser-bessel' or 'gaussian' or 'bilinear'"), "{error}");
+        assert!(error.message().contains("'kaiser-bessel' or 'gaussian' or 'bilinear' or 'minimax'"), "{error}");
         let error = number_of("windows", "gaussian").unwrap_err();
         assert!(error.message().contains("precision, basis"), "{error}");
         assert_eq!(word_of("precision", 1), c"double");

@@ -98,7 +98,7 @@ pub struct recon_options {
     pub method: u32,
     /// A recon_normal_operator; default RECON_NORMAL_AUTO.
     pub normal: u32,
-    /// A recon_window; default RECON_WINDOW_KAISER_BESSEL.
+    /// A recon_window; default RECON_WINDOW_MINIMAX.
     pub window: u32,
     /// A recon_device; default RECON_DEVICE_AUTO.
     pub device: u32,
@@ -390,7 +390,7 @@ versioned!(recon_geometry, 168, {
 });
 // Without simd: 56 bytes; without a stream: 64; without interrupt: 72.
 versioned!(recon_options, 88, older [56, 64, 72], {
-    method: 0, normal: 0, window: 0, device: 0, device_count: 0, device_indices: null(), threads: 0,
+    method: 0, normal: 0, window: defaults::WINDOW.number(), device: 0, device_count: 0, device_indices: null(), threads: 0,
     pointers_on_device: 0, tolerance: 0.0, memory_limit: 0, simd: 0, use_stream: 0, stream: null_mut(),
     interrupt: None, interrupt_data: null_mut(),
 });

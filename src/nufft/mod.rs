@@ -5,6 +5,10 @@
 //! 24:799, 2005).
 
 pub mod choice;
+mod minimax;
+// The digits are those that count, in decimal; some numbers are by chance near those of mathematics.
+#[allow(clippy::excessive_precision, clippy::approx_constant)]
+mod minimax_table;
 pub(crate) mod toeplitz;
 pub mod window;
 
@@ -42,7 +46,7 @@ struct OnGrid<T: Real, B: Backend<T>> {
 impl<T: Real, B: Backend<T>> Nufft<T, B> {
     /// Chooses window and grid, without sorting anything yet.
     pub fn choose(backend: &B, window: Window, dims: &[usize], samples: usize, tolerance: f64) -> Result<Choice> {
-        let cost = |c: &Choice| backend.transform_cost(&c.grid, dims, samples, c.shape.width());
+        let cost = |grid: &[usize], width: usize| backend.transform_cost(grid, dims, samples, width);
         choose(window, dims, tolerance, T::EPSILON, cost)
     }
 
@@ -69,8 +73,7 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         // The largest array first: where it does not fit, no time is spent on the rest.
         let grids = Pool::new();
         drop(grids.try_take(|| backend.zeros::<Complex<T>>(all, "the oversampled grid"))?);
-        let correction = dims.iter().zip(&choice.grid).map(|(&n, &g)| choice.shape.correction(n, g));
-        let correction = correction.collect::<Result<Vec<_>>>()?;
+        let correction = choice.correction(dims)?;
         let taps = choice.taps(dims);
         let gridder = backend.gridder(k, &choice.grid, &taps, arrays)?;
         let sorted = started.elapsed();

@@ -835,7 +835,7 @@ fn every_window_has_a_tolerance_of_its_own() {
     let dir = TempDir::new();
     dir.ok("simulate --matrix 32,32 --trajectory radial --truth truth.h5 -o scan.h5");
     dir.ok("grid scan.h5 -o reference.h5 --tolerance 1e-6");
-    for (window, bound) in [("kaiser-bessel", 0.01), ("gaussian", 0.01), ("bilinear", 20.0)] {
+    for (window, bound) in [("minimax", 0.01), ("kaiser-bessel", 0.01), ("gaussian", 0.01), ("bilinear", 20.0)] {
         dir.ok(&format!("-q grid scan.h5 --window {window} -o image.h5"));
         let out = dir.run(&format!("grid scan.h5 --window {window} -o said.h5"));
         assert_eq!(out.stderr.contains("not by the default tolerance"), window == "bilinear", "{out:?}");

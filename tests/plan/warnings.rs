@@ -34,9 +34,12 @@ fn k_divided_once_too_often_is_warned_of() {
 #[test]
 fn a_default_tolerance_out_of_reach_is_warned_of() {
     let k = spokes(1.0);
-    for (window, tolerance, expected) in
-        [(Window::KaiserBessel, 0.0, 0), (Window::Bilinear, 0.0, 1), (Window::Bilinear, 0.3, 0)]
-    {
+    for (window, tolerance, expected) in [
+        (Window::Minimax, 0.0, 0),
+        (Window::KaiserBessel, 0.0, 0),
+        (Window::Bilinear, 0.0, 1),
+        (Window::Bilinear, 0.3, 0),
+    ] {
         let options = Options { window, tolerance, ..Options::default() };
         let plan = Plan::new(&Geometry::new(&[64, 64], &slices(&k)), &options).unwrap();
         let found: Vec<_> = plan.warnings().into_iter().filter(|w| w.kind == WarningKind::Tolerance).collect();
