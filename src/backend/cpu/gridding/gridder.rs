@@ -2,7 +2,7 @@
 
 use super::schedule::{Progress, Schedule};
 use super::sorting::{SortedSamples, BATCH};
-use super::taps::{taps_len, Polynomials};
+use super::taps::{taps_len, Polynomials, Taps};
 use super::tiling::{Layout, Tiling};
 use crate::backend::cpu::memory::Aligned;
 use crate::backend::cpu::simd::{Level, SimdReal};
@@ -12,14 +12,11 @@ use crate::base::error::{bail, Result};
 use crate::base::sizes::{product, sum};
 use num_complex::Complex;
 
-/// Samples whose taps are computed before any of them is used.
-pub const CHUNK: usize = 32;
-
 /// Samples sorted for one grid and window.
 pub struct Gridder<T> {
     pub(super) level: Level,
     pub(super) tiling: Tiling,
-    pub(super) polynomials: Polynomials<T>,
+    polynomials: Polynomials<T>,
     pub(super) samples: SortedSamples<T>,
     /// Arrays that come at once, at most.
     arrays: usize,
@@ -95,6 +92,12 @@ impl<T: SimdReal> Gridder<T> {
         let mut progress = self.progress.take_or_wait(|| self.samples.schedule.progress());
         progress.reset();
         progress
+    }
+
+    /// See [`Polynomials::taps`].
+    #[inline(always)]
+    pub(super) fn taps(&self, first: usize, count: usize, moved: bool, memory: &mut [T]) -> Taps<T> {
+        self.polynomials.taps(self.level, &self.tiling, &self.samples, (first, count), moved, memory)
     }
 
     /// The number of samples.

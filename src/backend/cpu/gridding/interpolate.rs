@@ -1,9 +1,9 @@
 //! Interpolation: a tile's part of the grid is copied, and summed under the windows of the tile's samples.
 
-use super::gridder::{Gridder, Work, CHUNK};
+use super::gridder::{Gridder, Work};
 use super::schedule::{regions, Part};
 use super::sorting::batches;
-use super::taps::{with_vectors, Taps};
+use super::taps::{with_vectors, Taps, CHUNK};
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, SimdReal, Vector};
 use crate::backend::cpu::thread_pool::{Shared, Threads};
 use num_complex::Complex;

@@ -1,9 +1,9 @@
 //! Spreading: samples are added to their tiles, and tiles to the grid.
 
-use super::gridder::{Gridder, Work, CHUNK};
+use super::gridder::{Gridder, Work};
 use super::schedule::{regions, Part};
 use super::sorting::batches;
-use super::taps::{with_vectors, Taps};
+use super::taps::{with_vectors, Taps, CHUNK};
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, SimdReal, Vector};
 use crate::backend::cpu::thread_pool::{Shared, Threads};
 use num_complex::Complex;

@@ -5,11 +5,14 @@
 //! even and odd parts. The taps along y and z stay as they come, [tap][sample]: their readers take one value at a time.
 //! Those along x are transposed to a row for each sample.
 
-use super::gridder::{Gridder, CHUNK};
+use super::sorting::SortedSamples;
 use super::tiling::{Layout, Tiling};
-use crate::backend::cpu::simd::{transpose, Arith, Kernel, SimdReal, Vector, MOST_LANES};
+use crate::backend::cpu::simd::{transpose, Arith, Kernel, Level, SimdReal, Vector, MOST_LANES};
 use crate::backend::{MAX_DEGREE, MAX_WIDTH};
 use crate::base::error::{try_reserve, Result};
+
+/// Samples whose taps are computed before any of them is used: a multiple of the lanes of every vector.
+pub const CHUNK: usize = 32;
 
 /// Compiles `$work` for each number of vectors, which is the constant `$N` there, and does it for `$count`.
 macro_rules! with_vectors {
@@ -101,16 +104,24 @@ fn x_rows(layout: &Layout) -> usize {
     layout.window_vectors * layout.cells
 }
 
-impl<T: SimdReal> Gridder<T> {
+impl<T: SimdReal> Polynomials<T> {
     /// Computes the taps of `count` samples from `first` on. Those along x are there twice each, for real and imaginary
     /// parts, `moved` by as many cells as the window starts after the vector, or not.
     #[inline(always)]
-    pub(super) fn taps(&self, first: usize, count: usize, moved: bool, memory: &mut [T]) -> Taps<T> {
-        assert!(count <= CHUNK && first + count <= self.count() && memory.len() == taps_len(&self.tiling));
+    pub fn taps(
+        &self,
+        level: Level,
+        tiling: &Tiling,
+        samples: &SortedSamples<T>,
+        (first, count): (usize, usize),
+        moved: bool,
+        memory: &mut [T],
+    ) -> Taps<T> {
+        assert!(count <= CHUNK && first + count <= samples.order.len() && memory.len() == taps_len(tiling));
         let taps = memory.as_mut_ptr();
         // One copy for all widths: inlined it would be compiled for each.
-        self.level.run(WriteTaps { gridder: self, first, count, moved, taps });
-        let (_, y_at, z_at) = places(&self.tiling);
+        level.run(WriteTaps { polynomials: self, tiling, samples, first, count, moved, taps });
+        let (_, y_at, z_at) = places(tiling);
         Taps { x: taps, y: taps.wrapping_add(y_at), z: taps.wrapping_add(z_at) }
     }
 }
@@ -125,7 +136,9 @@ fn places(tiling: &Tiling) -> (usize, usize, usize) {
 
 /// Writes taps to memory of [`taps_len`] reals, whose rows of zeros nobody else writes.
 struct WriteTaps<'a, T> {
-    gridder: &'a Gridder<T>,
+    polynomials: &'a Polynomials<T>,
+    tiling: &'a Tiling,
+    samples: &'a SortedSamples<T>,
     first: usize,
     count: usize,
     moved: bool,
@@ -137,19 +150,19 @@ impl<T: SimdReal> Kernel for WriteTaps<'_, T> {
 
     #[inline(always)]
     fn run<A: Arith>(self) {
-        let WriteTaps { gridder: g, first, count, taps, .. } = self;
+        let WriteTaps { tiling, samples, first, count, taps, .. } = self;
         let lanes = T::V::<A>::LANES;
-        let (x_at, y_at, z_at) = places(&g.tiling);
-        let Polynomials { width, terms, coefficients } = &g.polynomials;
+        let (x_at, y_at, z_at) = places(tiling);
+        let Polynomials { width, terms, coefficients } = self.polynomials;
         let (width, coefficients) = (*width, coefficients.as_ptr());
         with_terms!(*terms, [1 2 3 4 5 6 7 8 9 10 11 12 13], H => {
             for (axis, at) in [x_at, y_at, z_at].into_iter().enumerate() {
-                if g.tiling.taps[axis] == 1 {
+                if tiling.taps[axis] == 1 {
                     continue;
                 }
-                let offsets = g.samples.t[axis].as_ptr();
+                let offsets = samples.t[axis].as_ptr();
                 for start in (0..count).step_by(lanes) {
-                    // SAFETY: `taps` above has checked sizes. The offsets are followed by room for a vector. The lanes of
+                    // SAFETY: `Polynomials::taps` has checked sizes. The offsets are followed by room for a vector. The lanes of
                     // a vector divide CHUNK, so that there is room for the last vector's taps too. There are 2 H
                     // coefficients for each pair of taps.
                     unsafe {
@@ -178,15 +191,15 @@ impl<T: SimdReal> WriteTaps<'_, T> {
     /// Makes records of the taps along x, which begin at `x_at`.
     ///
     /// # Safety
-    /// `taps` must have the room that `Gridder::taps` has checked, and the taps along x be written.
+    /// `taps` must have the room that `Polynomials::taps` has checked, and the taps along x be written.
     #[inline(always)]
     unsafe fn transpose<A: Arith>(&self, x_at: usize) {
         let lanes = T::V::<A>::LANES;
         let zero = T::V::<A>::splat(T::ZERO);
-        let Layout { x_len, window_vectors, row_vectors, .. } = self.gridder.tiling.layout;
+        let Layout { x_len, window_vectors, row_vectors, .. } = self.tiling.layout;
         // A vector in which a window starts has LANES / 2 cells.
         let within = lanes as u32 / 2 - 1;
-        let cells = self.gridder.samples.cell.as_ptr().wrapping_add(self.first);
+        let cells = self.samples.cell.as_ptr().wrapping_add(self.first);
         for start in (0..self.count).step_by(lanes) {
             for block in 0..window_vectors {
                 let mut rows = [zero; MOST_LANES];
