@@ -13,6 +13,10 @@ use std::ops::Range;
 pub const BATCH: usize = 8192;
 /// So many elements may be read behind the last sample: a vector of the widest unit.
 const PADDING: usize = 16;
+/// Samples that are located at once.
+const SOME: usize = 32;
+/// No axis has so many cells.
+const LIMIT: f64 = (1 << 30) as f64;
 /// Samples whose tiles one task finds, at least, and the most such tasks.
 const BLOCK: usize = 1 << 14;
 const BLOCKS: usize = 128;
@@ -48,7 +52,7 @@ impl<T: SimdReal> SortedSamples<T> {
                 u32::MAX
             );
         }
-        if tiling.size.iter().any(|&cells| cells >= 1 << 30) {
+        if tiling.size.iter().any(|&cells| cells as f64 >= LIMIT) {
             bail!(SizeOverflow, "a grid of {grid:?} has an axis of 2^30 cells or more: use a smaller image");
         }
         let windows = Windows { k, width, size: tiling.size };
@@ -86,18 +90,24 @@ impl<T: SimdReal> Windows<'_, T> {
         self.k[0].len()
     }
 
-    /// The first cell of the window of a sample at `k` on an axis, and the polynomials' variable. In double precision:
-    /// a grid position in single precision would cost two digits of the offset.
+    /// The first cells of the windows of some samples at `k` on an axis, and the polynomials' variables. In double
+    /// precision: a grid position in single precision would cost two digits of the offset.
     #[inline(always)]
-    fn locate(&self, axis: usize, k: T) -> (u32, T) {
-        let size = self.size[axis];
-        let position = k.wide() * size as f64 - 0.5 * self.width as f64;
-        let truncated = position as i32;
-        let first = truncated + i32::from((truncated as f64) < position);
-        let t = 2.0 * (first as f64 - position) - 1.0;
-        // A grid is at least two windows long, so that one period brings any start inside.
-        let cell = if first < 0 { first + size as i32 } else { first };
-        (cell as u32, T::of(t))
+    fn locate(&self, axis: usize, k: &[T; SOME], cells: &mut [u32; SOME], t: &mut [T; SOME]) {
+        let (size, half) = (self.size[axis] as f64, 0.5 * self.width as f64);
+        let period = self.size[axis] as i32;
+        for i in 0..SOME {
+            let position = k[i].wide() * size - half;
+            // Comparisons that the compiler makes vectors of, and that a NaN passes as a number.
+            let position = if position > -LIMIT { position } else { -LIMIT };
+            let position = if position < LIMIT { position } else { LIMIT };
+            // SAFETY: between the limits, which an i32 holds.
+            let truncated: i32 = unsafe { position.to_int_unchecked() };
+            let first = truncated + i32::from((truncated as f64) < position);
+            t[i] = T::of(2.0 * (first as f64 - position) - 1.0);
+            // A grid is at least two windows long, so that one period brings any start inside.
+            cells[i] = (if first < 0 { first + period } else { first }) as u32;
+        }
     }
 }
 
@@ -179,12 +189,17 @@ impl<T: SimdReal> Kernel for FindTiles<'_, T> {
 
     #[inline(always)]
     fn run<A: Arith>(self) {
-        // A copy, which what is written cannot change.
-        let windows = *self.windows;
+        let windows = self.windows;
+        let [mut some, mut t] = [[T::ZERO; SOME]; 2];
+        let mut cells = [0; SOME];
         for (axis, k) in windows.k.iter().enumerate() {
             let (k, numbers) = (&k[self.start..][..self.keys.len()], &self.numbers[axis][..]);
-            for (key, &k) in self.keys.iter_mut().zip(k) {
-                *key += numbers[windows.locate(axis, k).0 as usize];
+            for (keys, k) in self.keys.chunks_mut(SOME).zip(k.chunks(SOME)) {
+                some[..k.len()].copy_from_slice(k);
+                windows.locate(axis, &some, &mut cells, &mut t);
+                for (key, &cell) in keys.iter_mut().zip(&cells) {
+                    *key += numbers[cell as usize];
+                }
             }
         }
     }
@@ -221,7 +236,7 @@ fn sort_parts<T: SimdReal>(
     let mut t: [Aligned<T>; 3] = [offsets(0)?, offsets(1)?, offsets(2)?];
     let mut cell = Aligned::zeros(samples + PADDING, what)?;
     let mut local = Aligned::zeros(samples + PADDING, what)?;
-    let scratch = || Scratch::new(axes, BATCH.min(samples));
+    let scratch = || Scratch::new(axes, BATCH.min(samples.next_multiple_of(SOME)));
     let pool = Pool::filled(threads.count().min(schedule.parts.len()), scratch)?;
     {
         let [tx, ty, tz] = &mut t;
@@ -274,18 +289,26 @@ impl<T: SimdReal> Kernel for Locate<'_, T> {
 
     #[inline(always)]
     fn run<A: Arith>(self) {
-        let windows = *self.windows;
+        let windows = self.windows;
         let [row, rows, _] = self.tiling.extent;
         let strides = [1, row as u32, (row * rows) as u32];
-        let cells = &mut self.scratch.cell[..self.order.len()];
-        cells.fill(0);
+        let mut some = [T::ZERO; SOME];
+        let mut first = [0; SOME];
+        let Scratch { t, cell, .. } = self.scratch;
         for (axis, k) in windows.k.iter().enumerate() {
             let (origin, stride) = (self.origin[axis], strides[axis]);
-            let t = &mut self.scratch.t[axis][..self.order.len()];
-            for ((t, cell), &m) in t.iter_mut().zip(cells.iter_mut()).zip(self.order) {
-                let (first, offset) = windows.locate(axis, k[m as usize]);
-                *cell += (first - origin) * stride;
-                *t = offset;
+            // The last samples are located with some that are none: there is room for them.
+            let to = t[axis].chunks_exact_mut(SOME).zip(cell.chunks_exact_mut(SOME));
+            for (order, (t, cells)) in self.order.chunks(SOME).zip(to) {
+                for (some, &m) in some.iter_mut().zip(order) {
+                    *some = k[m as usize];
+                }
+                let t: &mut [T; SOME] = t.try_into().expect("chunks are of this size");
+                windows.locate(axis, &some, &mut first, t);
+                for (cell, first) in cells.iter_mut().zip(first) {
+                    let before = if axis == 0 { 0 } else { *cell };
+                    *cell = before.wrapping_add(first.wrapping_sub(origin).wrapping_mul(stride));
+                }
             }
         }
     }
