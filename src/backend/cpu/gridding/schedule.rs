@@ -13,12 +13,12 @@ use crate::base::error::{try_reserve, try_vec, Result};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// A part has at least so many samples, if its tile has: on a grid of two axes, and of three, whose tiles take longer to
-/// add.
-const LEAST_2D: usize = 2048;
-const LEAST_3D: usize = 4096;
-/// A part has about this share of all samples, at most: enough parts for the cores of any machine.
-const SHARE: usize = 256;
+/// A part has at least so many samples, if its tile has. Parts of tiles that touch one another are added one by one, which
+/// takes some ten microseconds where another core has written last.
+const LEAST: usize = 4096;
+/// A part has about this share of all samples, at most: enough parts for many cores, and not so many that the densest
+/// tiles are waited for.
+const SHARE: usize = 128;
 /// The most parts of one tile. Where all samples share one place, so many sums of equal size are added one by one, and
 /// their roundings may all have one sign.
 const MOST: usize = 32;
@@ -67,10 +67,9 @@ impl Schedule {
         let samples = starts[starts.len() - 1];
         let tiles = starts.len() - 1;
         let what = "the order of tiles";
-        let least = least(tiling);
         let parts_of = |tile: usize| {
             let points = starts[tile + 1] - starts[tile];
-            let most = least.max(samples.div_ceil(SHARE)).max(points.div_ceil(MOST));
+            let most = LEAST.max(samples.div_ceil(SHARE)).max(points.div_ceil(MOST));
             points.div_ceil(most).max(1)
         };
         let count = (0..tiles).map(parts_of).sum();
@@ -167,18 +166,10 @@ impl Schedule {
     pub fn bytes(tiling: &Tiling, samples: usize) -> usize {
         let tiles: usize = tiling.counts().iter().product();
         // Not more parts than one for each tile, and one for each share of the samples.
-        let parts = tiles.saturating_add((samples / least(tiling)).min(SHARE));
+        let parts = tiles.saturating_add((samples / LEAST).min(SHARE));
         let neighbours = 3usize.pow(tiling.counts().iter().filter(|&&n| n > 1).count() as u32);
         let part = size_of::<Part>() + neighbours * size_of::<(u32, u32)>();
         parts.saturating_mul(part).saturating_add(tiles * size_of::<AtomicU32>())
-    }
-}
-
-fn least(tiling: &Tiling) -> usize {
-    if tiling.size[2] > 1 {
-        LEAST_3D
-    } else {
-        LEAST_2D
     }
 }
 

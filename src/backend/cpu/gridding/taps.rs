@@ -171,7 +171,7 @@ impl<T: SimdReal> Kernel for WriteTaps<'_, T> {
                         for j in 0..width.div_ceil(2) {
                             let c = coefficients.add(2 * H * j);
                             let (mut even, mut odd) = (T::V::<A>::splat(*c), T::V::<A>::splat(*c.add(1)));
-                            for i in 1..H {
+                            for i in (0..H).skip(1) {
                                 even = even.fma(square, T::V::<A>::splat(*c.add(2 * i)));
                                 odd = odd.fma(square, T::V::<A>::splat(*c.add(2 * i + 1)));
                             }
