@@ -97,19 +97,6 @@ pub fn prefetch<E>(p: *const E) {
     let _ = p;
 }
 
-/// Prefetches the cache line at `p` for writing: another core that has it gives it up. Any address is allowed.
-#[inline(always)]
-pub fn prefetch_to_write<E>(p: *mut E) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch changes nothing and faults nowhere; processors of 64 bits that lack it take it for no operation.
-    // (Written out, because the compiler makes it a prefetch for reading where it cannot rely on it.)
-    unsafe {
-        std::arch::asm!("prefetchw [{}]", in(reg) p, options(nostack, preserves_flags))
-    };
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = p;
-}
-
 macro_rules! arith {
     ($(#[$doc:meta])* $name:ident, $f32:ty, $f64:ty, |$a:ident, $b:ident, $c:ident| $fma:expr) => {
         $(#[$doc])*

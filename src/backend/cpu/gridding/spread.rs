@@ -4,7 +4,7 @@ use super::gridder::{Gridder, Work};
 use super::schedule::{regions, Part};
 use super::sorting::batches;
 use super::taps::{with_vectors, Taps, CHUNK};
-use crate::backend::cpu::simd::{prefetch_to_write, Arith, Kernel, SimdReal, Vector};
+use crate::backend::cpu::simd::{prefetch, Arith, Kernel, SimdReal, Vector};
 use crate::backend::cpu::thread_pool::{Shared, Threads};
 use num_complex::Complex;
 use std::ops::Range;
@@ -338,7 +338,7 @@ impl<T: SimdReal> Kernel for Merge<'_, T> {
                             let ahead = first_cell + row_of(z, y + PREFETCHED_ROWS);
                             (0..bounds[0][3])
                                 .step_by(8)
-                                .for_each(|x| prefetch_to_write(grid.address(ahead + (origin[0] + x) % gx)));
+                                .for_each(|x| prefetch(grid.address(ahead + (origin[0] + x) % gx)));
                             let from = &buffer[(z * rows + y) * row..];
                             let mut x = 0;
                             while x < bounds[0][3] {
