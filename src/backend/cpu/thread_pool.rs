@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 const MOST_THREADS: usize = 4096;
 /// How long a thread spins before it sleeps: regions follow one another faster than a thread wakes.
 const SPIN_TIME: Duration = Duration::from_micros(30);
-/// How long a plan waits for a lock that is held for microseconds, if its holder lives.
-const PATIENCE: Duration = Duration::from_millis(20);
+/// How long a plan waits for a lock that is held while threads start or end, if its holder lives.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The calling thread and up to `count - 1` of the process's workers.
 pub struct Threads {
@@ -52,23 +52,28 @@ impl Team {
         Arc::new(Team { process: std::process::id(), pool: Arc::new(Pool::new()), members: Mutex::default() })
     }
 
-    /// The process's team, or a new one.
-    fn shared() -> Arc<Team> {
-        // In a forked process a thread that held the lock may be missing: then a plan has a team of its own.
-        let Some(mut shared) = patiently(|| match SHARED.try_lock() {
-            Ok(shared) => Some(shared),
-            Err(TryLockError::Poisoned(shared)) => Some(shared.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }) else {
-            return Team::new();
+    /// The process's team, or a new one, and the lock under which plans come and go.
+    fn shared() -> (Option<Registry>, Arc<Team>) {
+        let Some(mut registry) = registry() else { return (None, Team::new()) };
+        let team = match registry.upgrade().filter(|team| team.process == std::process::id()) {
+            Some(team) => team,
+            None => {
+                let team = Team::new();
+                // Another process's team is not touched: its locks may be held for ever.
+                std::mem::forget(std::mem::replace(&mut *registry, Arc::downgrade(&team)));
+                team
+            }
         };
-        if let Some(team) = shared.upgrade().filter(|team| team.process == std::process::id()) {
-            return team;
+        (Some(registry), team)
+    }
+
+    /// Forgets the team once it has no plan.
+    fn leave(self: &Arc<Self>, registry: Option<Registry>) {
+        if let Some(mut registry) = registry {
+            if self.members().asked.is_empty() && Weak::ptr_eq(&registry, &Arc::downgrade(self)) {
+                *registry = Weak::new();
+            }
         }
-        let team = Team::new();
-        // Another process's team is not touched: its locks may be held for ever.
-        std::mem::forget(std::mem::replace(&mut *shared, Arc::downgrade(&team)));
-        team
     }
 
     fn members(&self) -> MutexGuard<'_, Members> {
@@ -120,13 +125,18 @@ impl Members {
     }
 }
 
-/// What `attempt` gives, which is asked again for some milliseconds.
-fn patiently<R>(mut attempt: impl FnMut() -> Option<R>) -> Option<R> {
+type Registry = MutexGuard<'static, Weak<Team>>;
+
+/// The lock of the process's team. None where it cannot be had: in a forked process the thread that held it may be
+/// missing. Then a plan has a team of its own.
+fn registry() -> Option<Registry> {
     let started = Instant::now();
     loop {
-        match attempt() {
-            None if started.elapsed() < PATIENCE => std::thread::yield_now(),
-            result => return result,
+        match SHARED.try_lock() {
+            Ok(registry) => return Some(registry),
+            Err(TryLockError::Poisoned(registry)) => return Some(registry.into_inner()),
+            Err(TryLockError::WouldBlock) if started.elapsed() < PATIENCE => std::thread::yield_now(),
+            Err(TryLockError::WouldBlock) => return None,
         }
     }
 }
@@ -144,9 +154,10 @@ impl Threads {
             0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
             n => n,
         };
-        let team = Team::shared();
-        team.admit(count)?;
-        Ok(Threads { team, count })
+        let (registry, team) = Team::shared();
+        let admitted = team.admit(count);
+        team.leave(registry);
+        admitted.map(|()| Threads { team, count })
     }
 
     /// The number of threads, the calling one included.
@@ -187,7 +198,9 @@ impl Drop for Threads {
     fn drop(&mut self) {
         // A forked process has no workers to end, and its parent's locks may be held for ever.
         if self.team.process == std::process::id() {
+            let registry = registry();
             self.team.members().dismiss(&self.team.pool, self.count);
+            self.team.leave(registry);
         }
     }
 }
