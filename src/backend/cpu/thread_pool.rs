@@ -166,7 +166,8 @@ impl Threads {
     }
 
     /// Runs `task(0..tasks)` in parallel. They are begun in this order, so that a task may wait for one before it. Each
-    /// thread that takes part calls `start` once and passes what it returns to its tasks. A panic of a task is resumed here, once no thread is at work any more.
+    /// thread that takes part calls `start` once and passes what it returns to its tasks. A panic of a task is resumed
+    /// here, once no thread is at work any more.
     pub fn run_with<S>(&self, tasks: usize, start: impl Fn() -> S + Sync, task: impl Fn(&mut S, usize) + Sync) {
         let next = AtomicUsize::new(0);
         let work = || {
@@ -470,8 +471,8 @@ mod tests {
         }
     }
 
-    /// Tasks round in the standard mode on every thread, and a debugger shows the threads by name. Threads of other tests
-    /// may be among them: a process has one team.
+    /// Tasks round in the standard mode on every thread, and a debugger shows the threads by name. Threads of other
+    /// tests may be among them: a process has one team.
     #[test]
     fn workers_are_named_and_compute_in_the_standard_mode() {
         let threads = Threads::new(3).unwrap();

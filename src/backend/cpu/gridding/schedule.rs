@@ -13,8 +13,8 @@ use crate::base::error::{try_reserve, try_vec, Result};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// A part has at least so many samples, if its tile has. Parts of tiles that touch one another are added one by one, which
-/// takes some ten microseconds where another core has written last.
+/// A part has at least so many samples, if its tile has. Parts of tiles that touch one another are added one by one,
+/// which takes some ten microseconds where another core has written last.
 const LEAST: usize = 4096;
 /// A part has about this share of all samples, at most: enough parts for many cores, and not so many that the densest
 /// tiles are waited for.

@@ -162,9 +162,9 @@ impl<T: SimdReal> Kernel for WriteTaps<'_, T> {
                 }
                 let offsets = samples.t[axis].as_ptr();
                 for start in (0..count).step_by(lanes) {
-                    // SAFETY: `Polynomials::taps` has checked sizes. The offsets are followed by room for a vector. The lanes of
-                    // a vector divide CHUNK, so that there is room for the last vector's taps too. There are 2 H
-                    // coefficients for each pair of taps.
+                    // SAFETY: `Polynomials::taps` has checked sizes. The offsets are followed by room for a vector. The
+                    // lanes of a vector divide CHUNK, so that there is room for the last vector's taps too. There are
+                    // 2 H coefficients for each pair of taps.
                     unsafe {
                         let t = T::V::<A>::load(offsets.add(first + start));
                         let square = t.mul(t);
