@@ -1,7 +1,8 @@
 //! The time of each stage of a transform on the CPU, beside the time that the cost model `backend::cpu::cost` predicts.
 //!
-//! Run with `cargo run --release --example stages [threads [case]]`. For each case and each of several tolerances, every
-//! oversampling is tried with the narrowest window that reaches the tolerance. A star marks the choice of the model.
+//! Run with `cargo run --release --example stages [threads [case]]`. For each case and each of several tolerances,
+//! every oversampling is tried with the narrowest window that reaches the tolerance. A star marks the choice of the
+//! model.
 //! The constants of `cost::transform` were taken from this table: measure again before you change them.
 
 use recon::backend::cpu::{cost, Cpu};

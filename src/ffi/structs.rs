@@ -390,8 +390,8 @@ versioned!(recon_geometry, 168, {
 });
 // Without simd: 56 bytes; without a stream: 64; without interrupt: 72.
 versioned!(recon_options, 88, older [56, 64, 72], {
-    method: 0, normal: 0, window: defaults::WINDOW.number(), device: 0, device_count: 0, device_indices: null(), threads: 0,
-    pointers_on_device: 0, tolerance: 0.0, memory_limit: 0, simd: 0, use_stream: 0, stream: null_mut(),
+    method: 0, normal: 0, window: defaults::WINDOW.number(), device: 0, device_count: 0, device_indices: null(),
+    threads: 0, pointers_on_device: 0, tolerance: 0.0, memory_limit: 0, simd: 0, use_stream: 0, stream: null_mut(),
     interrupt: None, interrupt_data: null_mut(),
 });
 versioned!(recon_plan_properties, 224, {

@@ -39,8 +39,8 @@ pub fn corners<T: Real>(ndim: usize) -> Vec<Vec<T>> {
 /// The factor by which an error may exceed the tolerance if all samples lie on few positions between the grid's cells.
 /// A Kaiser-Bessel window of four cells or more leaves one alias that matters, and its error is nearly the same at
 /// every position. A window of least worst error counts the edges of cells, where errors are largest, when the mean is
-/// formed. Narrower windows, and other windows, leave several aliases. Their error depends on the position, and the plan
-/// keeps its mean within the tolerance.
+/// formed. Narrower windows, and other windows, leave several aliases. Their error depends on the position, and the
+/// plan keeps its mean within the tolerance.
 pub fn excess(window: Window, width: usize) -> f64 {
     match width {
         4.. if matches!(window, Window::Minimax | Window::KaiserBessel) => 1.5,
