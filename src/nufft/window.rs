@@ -14,7 +14,7 @@
 
 use super::minimax::Minimax;
 use crate::backend::MAX_DEGREE;
-use crate::base::error::{try_collect, Result};
+use crate::base::error::{try_collect, try_reserve, try_vec, Result};
 use crate::base::options::Window;
 use std::f64::consts::PI;
 
@@ -163,17 +163,19 @@ impl Shape {
         let nodes = Nodes::new(self);
         let half = n / 2;
         // x and the value, with its weight, of each node: of one half of the window, as it is even.
-        let mut points: Vec<(f64, f64)> = Vec::with_capacity(self.width.div_ceil(2) * GAUSS.len());
+        let what = "the correction of the window";
+        let mut points: Vec<(f64, f64)> = try_reserve(self.width.div_ceil(2) * nodes.rule.len(), what)?;
         for (&(f, weight), taps) in nodes.rule.iter().zip(&nodes.taps) {
             for (j, tap) in taps[..self.width.div_ceil(2)].iter().enumerate() {
                 let twice = if 2 * j + 1 == self.width { 1.0 } else { 2.0 };
                 points.push((j as f64 + f - 0.5 * self.width as f64, twice * weight * tap));
             }
         }
-        let turns: Vec<(f64, f64)> = points.iter().map(|(x, _)| (2.0 * PI * x / grid as f64).sin_cos()).collect();
-        let mut phases = vec![(0.0, 0.0); points.len()];
+        let turns = points.iter().map(|(x, _)| (2.0 * PI * x / grid as f64).sin_cos());
+        let turns: Vec<(f64, f64)> = try_collect(points.len(), what, turns)?;
+        let mut phases = try_vec(points.len(), (0.0, 0.0), what)?;
         // By distance from the centre. Of an even number there is one voxel more on the left.
-        let mut transforms = try_collect(half + 1, "the correction of the window", std::iter::repeat(0.0))?;
+        let mut transforms = try_vec(half + 1, 0.0, what)?;
         for (r, transform) in transforms.iter_mut().enumerate() {
             if r % TURNS == 0 {
                 for (phase, (x, _)) in phases.iter_mut().zip(&points) {
@@ -201,7 +203,7 @@ impl Shape {
             let all = products[0] + (1..self.width).map(|shift| 2.0 * products[shift] * cosine(shift)).sum::<f64>();
             main / all
         };
-        try_collect(n, "the correction of the window", (0..n).map(factor))
+        try_collect(n, what, (0..n).map(factor))
     }
 
     /// The factor by which the division by the window's transform amplifies rounding errors: the RMS over voxels up to
