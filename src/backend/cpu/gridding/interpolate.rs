@@ -4,12 +4,10 @@ use super::gridder::{Gridder, Work};
 use super::schedule::{regions, Part};
 use super::sorting::batches;
 use super::taps::{with_vectors, Taps, CHUNK};
+use super::tiling::{Window, PREFETCHED_ROWS};
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, SimdReal, Vector};
 use crate::backend::cpu::thread_pool::{Shared, Threads};
 use num_complex::Complex;
-
-/// Rows of a tile that are prefetched ahead of the row in work.
-const PREFETCHED_ROWS: usize = 6;
 
 impl<T: SimdReal> Gridder<T> {
     /// See [`crate::backend::Backend::interpolate`].
@@ -53,8 +51,7 @@ impl<T: SimdReal> Kernel for Interpolate<'_, T> {
         assert!(self.work.cells.len() >= self.arrays * buffer);
         let cells: *const T = self.work.cells.as_ptr().cast();
         let [row, rows, _] = g.tiling.extent;
-        let [_, height, depth] = g.tiling.taps;
-        let window = Window { height, depth, row: 2 * row, plane: 2 * row * rows };
+        let window = g.tiling.window(row, rows);
         with_vectors!(layout.window_vectors, A, [1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16], N => {
             for batch in batches(&self.part.points) {
                 for first in batch.clone().step_by(CHUNK) {
@@ -115,15 +112,6 @@ impl<T: SimdReal> Interpolate<'_, T> {
             }
         }
     }
-}
-
-/// How a window lies in a tile's buffer: its taps along y and z, and the strides of rows and planes in reals.
-#[derive(Clone, Copy)]
-struct Window {
-    height: usize,
-    depth: usize,
-    row: usize,
-    plane: usize,
 }
 
 /// The sum of the cells from `first` on under one sample's window, `N` vectors wide.

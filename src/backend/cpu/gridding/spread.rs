@@ -4,6 +4,7 @@ use super::gridder::{Gridder, Work};
 use super::schedule::{regions, Part};
 use super::sorting::batches;
 use super::taps::{with_vectors, Taps, CHUNK};
+use super::tiling::{Window, PREFETCHED_ROWS};
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, SimdReal, Vector};
 use crate::backend::cpu::thread_pool::{Shared, Threads};
 use num_complex::Complex;
@@ -14,8 +15,6 @@ const GROUP: usize = 8;
 /// So many samples of a batch whose windows start in one vector, or more, are summed in blocks of so many at most.
 const MANY: usize = 32;
 const BLOCK: usize = 128;
-/// Rows of a tile that are prefetched ahead of the row in work.
-const PREFETCHED_ROWS: usize = 6;
 
 impl<T: SimdReal> Gridder<T> {
     /// See [`crate::backend::Backend::spread`].
@@ -131,8 +130,8 @@ impl<T: SimdReal> Spread<'_, T> {
         let g = self.gridder;
         let layout = g.layout();
         let (cells, len, window) = match block {
-            true => (&mut self.work.blocks, g.block_len(), Window::new(g, N * layout.cells, g.tiling.taps[1])),
-            false => (&mut self.work.cells, g.buffer_len(), Window::new(g, g.tiling.extent[0], g.tiling.extent[1])),
+            true => (&mut self.work.blocks, g.block_len(), g.tiling.window(N * layout.cells, g.tiling.taps[1])),
+            false => (&mut self.work.cells, g.buffer_len(), g.tiling.window(g.tiling.extent[0], g.tiling.extent[1])),
         };
         assert!(cells.len() >= self.arrays * len);
         let cells: *mut T = cells.as_mut_ptr().cast();
@@ -177,22 +176,6 @@ impl<T: SimdReal> Spread<'_, T> {
 #[inline(always)]
 fn vector<T: SimdReal>(g: &Gridder<T>, i: usize) -> usize {
     g.samples.cell[i] as usize & !(g.layout().cells - 1)
-}
-
-/// How a window lies in cells: its taps along y and z, and the strides of rows and planes in reals.
-#[derive(Clone, Copy)]
-struct Window {
-    height: usize,
-    depth: usize,
-    row: usize,
-    plane: usize,
-}
-
-impl Window {
-    fn new<T>(g: &Gridder<T>, row: usize, rows: usize) -> Window {
-        let [_, height, depth] = g.tiling.taps;
-        Window { height, depth, row: 2 * row, plane: 2 * row * rows }
-    }
 }
 
 /// Adds `S` samples whose windows start in the same vector to rows of `N` vectors.
@@ -284,7 +267,7 @@ unsafe fn add_block<T: SimdReal, A: Arith, const N: usize>(
     lost: *mut T,
 ) {
     let lanes = T::V::<A>::LANES;
-    let window = Window::new(g, g.tiling.extent[0], g.tiling.extent[1]);
+    let window = g.tiling.window(g.tiling.extent[0], g.tiling.extent[1]);
     for jz in 0..window.depth {
         for jy in 0..window.height {
             let (from, to) = ((jz * window.height + jy) * N * lanes, jz * window.plane + jy * window.row);

@@ -7,6 +7,8 @@ use crate::base::sizes::three_axes;
 /// long enough for the grid's memory to be read and written at its bandwidth.
 const TILE_2D: [usize; 3] = [64, 32, 1];
 const TILE_3D: [usize; 3] = [64, 16, 16];
+/// Rows of a tile that are prefetched ahead of the row in work.
+pub const PREFETCHED_ROWS: usize = 6;
 
 /// How windows of one width lie in vectors of one level.
 #[derive(Clone, Copy)]
@@ -67,6 +69,15 @@ impl AxisTiles {
     }
 }
 
+/// How a window lies in cells: its taps along y and z, and the strides of rows and planes in reals.
+#[derive(Clone, Copy)]
+pub struct Window {
+    pub height: usize,
+    pub depth: usize,
+    pub row: usize,
+    pub plane: usize,
+}
+
 /// How a grid is cut into tiles.
 pub struct Tiling {
     pub layout: Layout,
@@ -88,6 +99,12 @@ impl Tiling {
         let row = tiles[0].longest().next_multiple_of(layout.cells) + layout.row_vectors * layout.cells;
         let extent = [row, tiles[1].longest() + taps[1] - 1, tiles[2].longest() + taps[2] - 1];
         Tiling { layout, size, taps, tiles, extent }
+    }
+
+    /// A window in planes of `rows` rows of `row` cells.
+    pub fn window(&self, row: usize, rows: usize) -> Window {
+        let [_, height, depth] = self.taps;
+        Window { height, depth, row: 2 * row, plane: 2 * row * rows }
     }
 
     /// The tiles along x, y and z.
