@@ -14,7 +14,7 @@ use std::path::Path;
 
 /// For the message when the caller interrupts it.
 pub(crate) const MAKING: &str = "the making of a plan";
-/// The same.
+/// For the message when the caller interrupts that.
 pub(crate) const CHANGING: &str = "the change of a plan";
 
 /// What is to be another in a plan. Sizes and numbers have been checked, and what must stay is as it was.

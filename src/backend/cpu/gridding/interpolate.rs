@@ -1,7 +1,7 @@
 //! Interpolation: a tile's part of the grid is copied, and summed under the windows of the tile's samples.
 
 use super::gridder::{Gridder, Work};
-use super::schedule::{regions, Part};
+use super::schedule::{Part, Place};
 use super::sorting::batches;
 use super::taps::{with_vectors, Taps, CHUNK};
 use super::tiling::{Window, PREFETCHED_ROWS};
@@ -91,16 +91,15 @@ impl<T: SimdReal> Interpolate<'_, T> {
         let tiling = &g.tiling;
         let [gx, gy, gz] = tiling.size;
         let [row, rows, _] = tiling.extent;
-        let at = [0, 1, 2].map(|a| self.part.at[a] as usize);
-        let origin = [0, 1, 2].map(|a| tiling.tiles[a].first_cell(at[a]));
-        let [width, height, depth] = [0, 1, 2].map(|a| regions(tiling, a, at[a])[3]);
-        let row_of = |z: usize, y: usize| ((origin[2] + z) % gz * gy + (origin[1] + y) % gy) * gx;
+        let place = Place::new(tiling, self.part);
+        let origin = place.origin;
+        let [width, height, depth] = place.regions.map(|bounds| bounds[3]);
         for array in 0..self.arrays {
             let buffer = &mut self.work.cells[array * g.buffer_len()..][..g.buffer_len()];
             let grid = &self.grid[array * gx * gy * gz..][..gx * gy * gz];
             for z in 0..depth {
                 for y in 0..height {
-                    let (from, ahead) = (row_of(z, y), row_of(z, y + PREFETCHED_ROWS));
+                    let (from, ahead) = (place.row(z, y), place.row(z, y + PREFETCHED_ROWS));
                     (0..width)
                         .step_by(8)
                         .for_each(|x| prefetch(grid.as_ptr().wrapping_add(ahead + (origin[0] + x) % gx)));

@@ -34,7 +34,7 @@ pub struct Part {
     pub points: Range<usize>,
     /// Where its tile and the tiles around it must have arrived before it may be added, in `Schedule::needs`.
     needs: Range<usize>,
-    /// Bit [z][y][x] of the regions of [`region`]: this part is the first to reach the region's cells.
+    /// Bit [z][y][x] of the regions of [`Place`]: this part is the first to reach the region's cells.
     first: u32,
 }
 
@@ -46,11 +46,33 @@ impl Part {
     }
 }
 
-/// Along an axis a tile's buffer has three regions: 0, which the windows of the tile before reach too; 1, which is its
-/// own; 2, the first cells of the next tile. They begin at these cells, and the last ends at the last of these.
-pub fn regions(tiling: &Tiling, axis: usize, tile: usize) -> [usize; 4] {
-    let (len, overhang) = (tiling.tiles[axis].len(tile), tiling.taps[axis] - 1);
-    [0, overhang, len, len + overhang]
+/// Where a tile's buffer lies on the grid.
+pub struct Place {
+    /// Cells of the grid.
+    size: [usize; 3],
+    /// The tile's first cell.
+    pub origin: [usize; 3],
+    /// Along an axis a tile's buffer has three regions: 0, which the windows of the tile before reach too; 1, which is
+    /// its own; 2, the first cells of the next tile. They begin at these cells, and the last ends at the last of these.
+    pub regions: [[usize; 4]; 3],
+}
+
+impl Place {
+    pub fn new(tiling: &Tiling, part: &Part) -> Place {
+        let axes = [0, 1, 2].map(|axis| (&tiling.tiles[axis], part.at[axis] as usize, tiling.taps[axis] - 1));
+        Place {
+            size: tiling.size,
+            origin: axes.map(|(tiles, tile, _)| tiles.first_cell(tile)),
+            regions: axes.map(|(tiles, tile, overhang)| [0, overhang, tiles.len(tile), tiles.len(tile) + overhang]),
+        }
+    }
+
+    /// Where the row of the grid begins that has the buffer's row y of plane z.
+    #[inline(always)]
+    pub fn row(&self, z: usize, y: usize) -> usize {
+        let [gx, gy, gz] = self.size;
+        ((self.origin[2] + z) % gz * gy + (self.origin[1] + y) % gy) * gx
+    }
 }
 
 /// The parts of all tiles, in their order.

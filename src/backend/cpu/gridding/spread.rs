@@ -1,7 +1,7 @@
 //! Spreading: samples are added to their tiles, and tiles to the grid.
 
 use super::gridder::{Gridder, Work};
-use super::schedule::{regions, Part};
+use super::schedule::{Part, Place};
 use super::sorting::batches;
 use super::taps::{with_vectors, Taps, CHUNK};
 use super::tiling::{Window, PREFETCHED_ROWS};
@@ -305,10 +305,8 @@ impl<T: SimdReal> Kernel for Merge<'_, T> {
         let tiling = &g.tiling;
         let [gx, gy, gz] = tiling.size;
         let [row, rows, _] = tiling.extent;
-        let at = [0, 1, 2].map(|a| part.at[a] as usize);
-        let origin = [0, 1, 2].map(|a| tiling.tiles[a].first_cell(at[a]));
-        let bounds = [0, 1, 2].map(|a| regions(tiling, a, at[a]));
-        let row_of = |z: usize, y: usize| ((origin[2] + z) % gz * gy + (origin[1] + y) % gy) * gx;
+        let place = Place::new(tiling, part);
+        let Place { origin, regions: bounds, .. } = place;
         for array in 0..arrays {
             let buffer = &work.cells[array * g.buffer_len()..][..g.buffer_len()];
             let first_cell = array * gx * gy * gz;
@@ -317,8 +315,8 @@ impl<T: SimdReal> Kernel for Merge<'_, T> {
                     for ry in 0..3 {
                         let store = [0, 1, 2].map(|rx| part.is_first([rx, ry, rz]));
                         for y in bounds[1][ry]..bounds[1][ry + 1] {
-                            let to = first_cell + row_of(z, y);
-                            let ahead = first_cell + row_of(z, y + PREFETCHED_ROWS);
+                            let to = first_cell + place.row(z, y);
+                            let ahead = first_cell + place.row(z, y + PREFETCHED_ROWS);
                             (0..bounds[0][3])
                                 .step_by(8)
                                 .for_each(|x| prefetch(grid.address(ahead + (origin[0] + x) % gx)));
