@@ -11,15 +11,16 @@ use crate::base::error::{bail, Result};
 use crate::base::float_mode::FloatMode;
 use std::any::Any;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// More than any machine has; a negative number from C must not start four billion.
 const MOST_THREADS: usize = 4096;
-/// How long a thread spins before it sleeps: regions follow one another faster than a thread wakes.
-const SPIN_TIME: Duration = Duration::from_micros(30);
+/// How long a thread spins before it sleeps: most regions follow one another faster than a thread wakes, which takes 20
+/// to 200 microseconds.
+const SPIN_TIME: Duration = Duration::from_micros(200);
 /// How long a plan waits for a lock that is held while threads start or end, if its holder lives.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -90,7 +91,7 @@ impl Team {
         while members.workers.len() < count - 1 {
             let index = members.workers.len();
             let pool = self.pool.clone();
-            pool.lock().wanted = index + 1;
+            pool.keep(index + 1);
             let worker = std::thread::Builder::new().name(format!("recon {}", index + 1)).spawn(move || {
                 // A thread inherits the floating-point mode of the one that starts it.
                 let _mode = FloatMode::standard();
@@ -206,33 +207,50 @@ impl Drop for Threads {
     }
 }
 
-/// The state that callers and workers share.
+/// Regions at once, at most. A caller who finds no place for another does its work alone.
+const PLACES: usize = u32::BITS as usize;
+
+/// What callers and workers share. Workers join regions and leave them without a lock: with many threads it would be
+/// what regions wait for. The lock is for those that sleep.
 struct Pool {
-    state: Mutex<State>,
-    /// Open seats: workers read it without the lock.
-    open: AtomicUsize,
+    /// A bit for each place that a caller holds, and for each that has seats.
+    held: AtomicU32,
+    open: AtomicU32,
+    places: [Place; PLACES],
+    /// Workers waiting for `wake`, and callers for `left`, or about to.
+    sleeping: AtomicUsize,
+    waiting: AtomicUsize,
+    /// Workers that are to stay: those with the lowest numbers.
+    wanted: AtomicUsize,
+    lock: Mutex<()>,
     /// A seat has opened, or workers are to end.
     wake: Condvar,
     /// A region has lost its last worker.
     left: Condvar,
 }
 
-struct State {
-    regions: Vec<RegionAddress>,
-    /// Workers waiting for `wake`, and callers for `left`.
-    sleeping: usize,
-    waiting: usize,
-    /// Workers that are to stay: those with the lowest numbers.
-    wanted: usize,
+/// Where workers find a region.
+struct Place {
+    /// Workers that may yet join the region, and those inside: `SEAT` and `INSIDE` times their numbers. They change
+    /// together, so that no worker joins a region whose caller has left.
+    count: AtomicU64,
+    region: AtomicPtr<Region<'static>>,
 }
 
-/// A parallel region, on the stack of its caller. The caller takes it off the list, after which no worker joins,
-/// and waits until none is inside.
+const SEAT: u64 = 1;
+const INSIDE: u64 = 1 << 32;
+
+fn seats(count: u64) -> u64 {
+    count % INSIDE
+}
+
+fn is_empty(count: u64) -> bool {
+    count < INSIDE
+}
+
+/// A parallel region, on the stack of its caller, who leaves it when no worker is inside and none can join any more.
 struct Region<'a> {
     work: &'a (dyn Fn() + Sync),
-    /// Workers that may yet join, and those inside; written under the pool's lock.
-    seats: AtomicUsize,
-    inside: AtomicUsize,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
@@ -250,112 +268,163 @@ impl Region<'_> {
     }
 }
 
-/// The address of a region.
-#[derive(Clone, Copy, PartialEq)]
-struct RegionAddress(*const Region<'static>);
-// SAFETY: a region is Sync: its work is, and its other fields are atomic or locked.
-unsafe impl Send for RegionAddress {}
-
 impl Pool {
     fn new() -> Self {
-        // Room for 64 callers at once without another allocation.
-        let regions = Vec::with_capacity(64);
         Pool {
-            state: Mutex::new(State { regions, sleeping: 0, waiting: 0, wanted: 0 }),
-            open: AtomicUsize::new(0),
+            held: AtomicU32::new(0),
+            open: AtomicU32::new(0),
+            places: std::array::from_fn(|_| Place { count: AtomicU64::new(0), region: AtomicPtr::default() }),
+            sleeping: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
+            wanted: AtomicUsize::new(0),
+            lock: Mutex::new(()),
             wake: Condvar::new(),
             left: Condvar::new(),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.lock.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Calls `work` in this thread and in up to `seats` workers.
-    fn run(&self, seats: usize, work: &(dyn Fn() + Sync)) {
-        let region =
-            Region { work, seats: AtomicUsize::new(seats), inside: AtomicUsize::new(0), panic: Mutex::new(None) };
-        let listed = RegionAddress((&raw const region).cast());
-        let sleeping = {
-            let mut state = self.lock();
-            state.regions.push(listed);
-            self.open.fetch_add(seats, Ordering::Relaxed);
-            state.sleeping
-        };
-        match sleeping {
-            0 => {}
-            _ if sleeping <= seats => self.wake.notify_all(),
-            _ => (0..seats).for_each(|_| self.wake.notify_one()),
-        }
-        region.work();
-
-        let mut state = self.lock();
-        // From here on no worker joins.
-        state.regions.retain(|r| *r != listed);
-        self.open.fetch_sub(region.seats.load(Ordering::Relaxed), Ordering::Relaxed);
-        let empty = || region.inside.load(Ordering::Relaxed) == 0;
-        if !empty() {
-            drop(state);
-            spin_until(empty);
-            // Under the lock, because the last worker holds it when it touches the region for the last time.
-            state = self.lock();
-            while !empty() {
-                state.waiting += 1;
-                state = self.left.wait(state).unwrap_or_else(|e| e.into_inner());
-                state.waiting -= 1;
+    /// Calls `work` in this thread and in up to `most` workers.
+    fn run(&self, most: usize, work: &(dyn Fn() + Sync)) {
+        let region = Region { work, panic: Mutex::new(None) };
+        match self.take_place() {
+            None => region.work(),
+            Some(index) => {
+                let place = &self.places[index];
+                place.region.store((&raw const region).cast_mut().cast(), Ordering::Relaxed);
+                // Workers that see seats see the region.
+                place.count.store(most as u64 * SEAT, Ordering::Release);
+                self.open.fetch_or(1 << index, Ordering::SeqCst);
+                self.wake_some();
+                region.work();
+                self.close(index);
             }
         }
-        drop(state);
         if let Some(panic) = region.panic.into_inner().unwrap_or_else(|e| e.into_inner()) {
             resume_unwind(panic);
         }
     }
 
+    /// A place that no caller holds.
+    fn take_place(&self) -> Option<usize> {
+        let mut held = self.held.load(Ordering::Relaxed);
+        while held != u32::MAX {
+            let index = held.trailing_ones();
+            // What the caller before did with the place comes before what this one does.
+            match self.held.compare_exchange_weak(held, held | 1 << index, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return Some(index as usize),
+                Err(now) => held = now,
+            }
+        }
+        None
+    }
+
+    /// Lets no worker join any more, waits until none is inside, and gives the place back.
+    fn close(&self, index: usize) {
+        let count = &self.places[index].count;
+        let before = count.fetch_and(!(INSIDE - 1), Ordering::Relaxed);
+        if seats(before) > 0 {
+            self.open.fetch_and(!(1 << index), Ordering::Relaxed);
+        }
+        // What workers have written is visible once they have left.
+        let empty = || is_empty(count.load(Ordering::SeqCst));
+        if !spin_until(empty) {
+            let mut lock = self.lock();
+            self.waiting.fetch_add(1, Ordering::SeqCst);
+            while !empty() {
+                lock = self.left.wait(lock).unwrap_or_else(|e| e.into_inner());
+            }
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.held.fetch_and(!(1 << index), Ordering::Release);
+    }
+
+    /// Wakes two workers, if so many sleep. Each of them wakes two in turn, which is faster than one that wakes all.
+    fn wake_some(&self) {
+        match self.sleeping.load(Ordering::SeqCst) {
+            0 => {}
+            sleeping => {
+                // A worker counts itself under the lock, and looks for seats once more before it sleeps.
+                drop(self.lock());
+                (0..sleeping.min(2)).for_each(|_| self.wake.notify_one());
+            }
+        }
+    }
+
+    /// Takes a seat. The place's caller waits until it is given back.
+    fn join(&self) -> Option<&Place> {
+        let mut open = self.open.load(Ordering::SeqCst);
+        while open != 0 {
+            let index = open.trailing_zeros();
+            let place = &self.places[index as usize];
+            let take = |count| (seats(count) > 0).then(|| count - SEAT + INSIDE);
+            if let Ok(before) = place.count.fetch_update(Ordering::Acquire, Ordering::Relaxed, take) {
+                if seats(before) == 1 {
+                    self.open.fetch_and(!(1 << index), Ordering::Relaxed);
+                }
+                return Some(place);
+            }
+            open &= open - 1;
+        }
+        None
+    }
+
+    /// Gives a seat back, after which the region may be gone.
+    fn leave(&self, place: &Place) {
+        let before = place.count.fetch_sub(INSIDE, Ordering::SeqCst);
+        if is_empty(before - INSIDE) && self.waiting.load(Ordering::SeqCst) > 0 {
+            drop(self.lock());
+            self.left.notify_all();
+        }
+    }
+
     /// What worker `index` does as long as it is wanted.
     fn serve(&self, index: usize) {
-        let mut state = self.lock();
-        while index < state.wanted {
-            // SAFETY: regions on the list are alive: callers take them off, under this lock, before they go.
-            let has_seats = |r: &&RegionAddress| unsafe { &*r.0 }.seats.load(Ordering::Relaxed) > 0;
-            let open = state.regions.iter().find(has_seats).copied();
-            if let Some(RegionAddress(region)) = open {
-                // SAFETY: the region is on the list, whose lock is held; `inside` then keeps its caller waiting.
-                let region = unsafe { &*region };
-                region.seats.fetch_sub(1, Ordering::Relaxed);
-                region.inside.fetch_add(1, Ordering::Relaxed);
-                self.open.fetch_sub(1, Ordering::Relaxed);
-                drop(state);
-                region.work();
-                state = self.lock();
-                // The lock makes what this worker has written visible to the caller.
-                if region.inside.fetch_sub(1, Ordering::Relaxed) == 1 && state.waiting > 0 {
-                    self.left.notify_all();
+        let is_wanted = || index < self.wanted.load(Ordering::Relaxed);
+        let has_seats = || self.open.load(Ordering::SeqCst) != 0;
+        while is_wanted() {
+            if let Some(place) = self.join() {
+                // SAFETY: the region is alive: its caller waits until this worker leaves.
+                unsafe { &*place.region.load(Ordering::Relaxed) }.work();
+                self.leave(place);
+            } else if !spin_until(has_seats) {
+                let mut lock = self.lock();
+                self.sleeping.fetch_add(1, Ordering::SeqCst);
+                // Woken too late for one region, a worker looks out for the next as long as any other.
+                if !has_seats() && is_wanted() {
+                    lock = self.wake.wait(lock).unwrap_or_else(|e| e.into_inner());
                 }
-                continue;
-            }
-            drop(state);
-            spin_until(|| self.open.load(Ordering::Relaxed) > 0);
-            state = self.lock();
-            if self.open.load(Ordering::Relaxed) == 0 && index < state.wanted {
-                state.sleeping += 1;
-                state = self.wake.wait(state).unwrap_or_else(|e| e.into_inner());
-                state.sleeping -= 1;
+                self.sleeping.fetch_sub(1, Ordering::Relaxed);
+                drop(lock);
+                if has_seats() {
+                    self.wake_some();
+                }
             }
         }
     }
 
     /// Ends all workers but the first `wanted`.
     fn keep(&self, wanted: usize) {
-        self.lock().wanted = wanted;
+        let _lock = self.lock();
+        self.wanted.store(wanted, Ordering::Relaxed);
         self.wake.notify_all();
     }
 }
 
-/// Waits for a condition for a short while, and yields the processor to other threads meanwhile.
-fn spin_until(condition: impl Fn() -> bool) {
+/// Waits for a condition for a short while, and yields the processor to other threads meanwhile. False where it does
+/// not come.
+fn spin_until(condition: impl Fn() -> bool) -> bool {
     let started = Instant::now();
-    while !condition() && started.elapsed() < SPIN_TIME {
+    loop {
+        if condition() {
+            return true;
+        }
+        if started.elapsed() >= SPIN_TIME {
+            return false;
+        }
         std::thread::yield_now();
     }
 }

@@ -6,6 +6,9 @@
 //! cells with it are on the grid. Parts are begun in this order, so a thread waits only for parts that others have in
 //! work already. The parts of a dense tile are spread over the whole order, and neighbours lie apart.
 //!
+//! The cells inside a tile are its own, and those at its edges are shared with its neighbours. Parts of dense
+//! neighbours wait for one another at their edges only.
+//!
 //! The first part that reaches a cell stores its sum there, so that the grid need not be cleared before.
 
 use super::tiling::Tiling;
@@ -32,6 +35,9 @@ pub struct Part {
     pub at: [u32; 3],
     /// Its samples in the sorted order.
     pub points: Range<usize>,
+    /// How many parts of its tile come before it, and whether there are others at all.
+    before: u32,
+    pub is_one_of_many: bool,
     /// Where its tile and the tiles around it must have arrived before it may be added, in `Schedule::needs`.
     needs: Range<usize>,
     /// Bit [z][y][x] of the regions of [`Place`]: this part is the first to reach the region's cells.
@@ -65,6 +71,12 @@ impl Place {
             origin: axes.map(|(tiles, tile, _)| tiles.first_cell(tile)),
             regions: axes.map(|(tiles, tile, overhang)| [0, overhang, tiles.len(tile), tiles.len(tile) + overhang]),
         }
+    }
+
+    /// The planes or rows of the buffer along an axis: the region of each, and its place.
+    pub fn lines(&self, axis: usize) -> impl Iterator<Item = (usize, usize)> {
+        let bounds = self.regions[axis];
+        (0..3).flat_map(move |region| (bounds[region]..bounds[region + 1]).map(move |place| (region, place)))
     }
 
     /// Where the row of the grid begins that has the buffer's row y of plane z.
@@ -103,7 +115,9 @@ impl Schedule {
             for i in 0..count {
                 let points = starts[tile] + points * i / count..starts[tile] + points * (i + 1) / count;
                 let place = (2 * i + 1) as f64 / (2 * count) as f64;
-                parts.push((place, Part { tile: tile as u32, at, points, needs: 0..0, first: 0 }));
+                let (before, is_one_of_many) = (i as u32, count > 1);
+                let part = Part { tile: tile as u32, at, points, before, is_one_of_many, needs: 0..0, first: 0 };
+                parts.push((place, part));
             }
         }
         // The parts of a tile at even distances; where these meet, tiles of one colour (parity along each axis), which
@@ -179,9 +193,12 @@ impl Schedule {
 
     /// What a spreading counts in: the parts of each tile that have arrived.
     pub fn progress(&self) -> Result<Progress> {
-        let mut arrived = try_reserve(self.tiles, "the order of tiles")?;
-        arrived.resize_with(self.tiles, AtomicU32::default);
-        Ok(Progress { arrived, failed: AtomicBool::new(false) })
+        let counters = || {
+            let mut counters = try_reserve(self.tiles, "the order of tiles")?;
+            counters.resize_with(self.tiles, AtomicU32::default);
+            Ok(counters)
+        };
+        Ok(Progress { inside: counters()?, arrived: counters()?, failed: AtomicBool::new(false) })
     }
 
     /// Bytes held for so many tiles and samples, with one spreading in work.
@@ -191,7 +208,7 @@ impl Schedule {
         let parts = tiles.saturating_add((samples / LEAST).min(SHARE));
         let neighbours = 3usize.pow(tiling.counts().iter().filter(|&&n| n > 1).count() as u32);
         let part = size_of::<Part>() + neighbours * size_of::<(u32, u32)>();
-        parts.saturating_mul(part).saturating_add(tiles * size_of::<AtomicU32>())
+        parts.saturating_mul(part).saturating_add(2 * tiles * size_of::<AtomicU32>())
     }
 }
 
@@ -208,6 +225,8 @@ fn combine([x, y, z]: [[bool; 3]; 3]) -> u32 {
 
 /// How many parts of each tile have been added to a grid.
 pub struct Progress {
+    /// Inside the tile, and there and at its edges.
+    inside: Vec<AtomicU32>,
     arrived: Vec<AtomicU32>,
     /// A part will never arrive, because a task panicked.
     failed: AtomicBool,
@@ -216,7 +235,7 @@ pub struct Progress {
 impl Progress {
     /// Before the first part.
     pub fn reset(&mut self) {
-        self.arrived.iter_mut().for_each(|arrived| *arrived.get_mut() = 0);
+        self.inside.iter_mut().chain(&mut self.arrived).for_each(|count| *count.get_mut() = 0);
         *self.failed.get_mut() = false;
     }
 
@@ -234,30 +253,42 @@ pub struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Waits until the part may be added to the grid. False where it never may, because another task panicked: that
+    /// Waits until the part may be added inside its tile. False where it never may, because another task panicked: that
     /// panic reaches the caller.
+    pub fn wait_inside(&self) -> bool {
+        self.wait_for(&self.progress.inside[self.part.tile as usize], self.part.before)
+    }
+
+    /// The part has been added inside its tile.
+    pub fn arrive_inside(&self) {
+        self.progress.inside[self.part.tile as usize].fetch_add(1, Ordering::Release);
+    }
+
+    /// Waits until the part may be added at the edges of its tile too; see [`Turn::wait_inside`].
     pub fn wait(&self, schedule: &Schedule) -> bool {
-        let failed = || self.progress.failed.load(Ordering::Relaxed);
-        for &(tile, count) in &schedule.needs[self.part.needs.clone()] {
-            let arrived = &self.progress.arrived[tile as usize];
-            let mut spins = 0u32;
-            while arrived.load(Ordering::Acquire) < count && !failed() {
-                // A thread that has the part in work may want this processor.
-                if spins < SPINS {
-                    spins += 1;
-                    std::hint::spin_loop();
-                } else {
-                    std::thread::yield_now();
-                }
-            }
-        }
-        !failed()
+        let needs = &schedule.needs[self.part.needs.clone()];
+        needs.iter().all(|&(tile, count)| self.wait_for(&self.progress.arrived[tile as usize], count))
     }
 
     /// The part has been added to the grid.
     pub fn arrive(mut self) {
         self.has_arrived = true;
         self.progress.arrived[self.part.tile as usize].fetch_add(1, Ordering::Release);
+    }
+
+    fn wait_for(&self, arrived: &AtomicU32, count: u32) -> bool {
+        let failed = || self.progress.failed.load(Ordering::Relaxed);
+        let mut spins = 0u32;
+        while arrived.load(Ordering::Acquire) < count && !failed() {
+            // A thread that has the part in work may want this processor.
+            if spins < SPINS {
+                spins += 1;
+                std::hint::spin_loop();
+            } else {
+                std::thread::yield_now();
+            }
+        }
+        !failed()
     }
 }
 

@@ -29,8 +29,15 @@ impl<T: SimdReal> Gridder<T> {
                 let part = &schedule.parts[i];
                 let turn = progress.begin(part);
                 self.level.run(Spread { gridder: self, part, values, arrays, work });
+                let merge = |cells| self.level.run(Merge { gridder: self, part, cells, grid: &shared, arrays, work });
+                let mut rest = Cells::All;
+                if part.is_one_of_many && turn.wait_inside() {
+                    merge(Cells::Inside);
+                    turn.arrive_inside();
+                    rest = Cells::Edges;
+                }
                 if turn.wait(schedule) {
-                    self.level.run(Merge { gridder: self, part, grid: &shared, arrays, work });
+                    merge(rest);
                     turn.arrive();
                 }
             },
@@ -287,10 +294,34 @@ unsafe fn add_block<T: SimdReal, A: Arith, const N: usize>(
     }
 }
 
+/// Which cells of a tile's buffer are added to the grid.
+#[derive(Clone, Copy, PartialEq)]
+enum Cells {
+    All,
+    /// Those that no other tile reaches.
+    Inside,
+    /// The others.
+    Edges,
+}
+
+impl Cells {
+    /// The regions along x (see [`Place`]) that are treated in rows of these regions along y and z.
+    #[inline(always)]
+    fn regions(self, y: usize, z: usize) -> &'static [Range<usize>] {
+        match (self, y == 1 && z == 1) {
+            (Cells::All, _) | (Cells::Edges, false) => &[0..3],
+            (Cells::Inside, true) => &[1..2],
+            (Cells::Inside, false) => &[],
+            (Cells::Edges, true) => &[0..1, 2..3],
+        }
+    }
+}
+
 /// Adds a tile's buffers to the grids, or stores them there where the part is the first to reach cells.
 struct Merge<'a, T> {
     gridder: &'a Gridder<T>,
     part: &'a Part,
+    cells: Cells,
     grid: &'a Shared<'a, Complex<T>>,
     arrays: usize,
     work: &'a Work<T>,
@@ -301,49 +332,50 @@ impl<T: SimdReal> Kernel for Merge<'_, T> {
 
     #[inline(always)]
     fn run<A: Arith>(self) {
-        let Merge { gridder: g, part, grid, arrays, work } = self;
-        let tiling = &g.tiling;
-        let [gx, gy, gz] = tiling.size;
-        let [row, rows, _] = tiling.extent;
-        let place = Place::new(tiling, part);
-        let Place { origin, regions: bounds, .. } = place;
-        for array in 0..arrays {
-            let buffer = &work.cells[array * g.buffer_len()..][..g.buffer_len()];
-            let first_cell = array * gx * gy * gz;
-            for rz in 0..3 {
-                for z in bounds[2][rz]..bounds[2][rz + 1] {
-                    for ry in 0..3 {
-                        let store = [0, 1, 2].map(|rx| part.is_first([rx, ry, rz]));
-                        for y in bounds[1][ry]..bounds[1][ry + 1] {
-                            let to = first_cell + place.row(z, y);
-                            let ahead = first_cell + place.row(z, y + PREFETCHED_ROWS);
-                            (0..bounds[0][3])
-                                .step_by(8)
-                                .for_each(|x| prefetch(grid.address(ahead + (origin[0] + x) % gx)));
-                            let from = &buffer[(z * rows + y) * row..];
-                            let mut x = 0;
-                            while x < bounds[0][3] {
-                                let rx = (1..3).filter(|&r| bounds[0][r] <= x).count();
-                                // Regions that are treated alike go together, up to the edge of the grid.
-                                let alike = (rx + 1..3).find(|&r| store[r] != store[rx]).unwrap_or(3);
-                                let start = (origin[0] + x) % gx;
-                                let len = (bounds[0][alike] - x).min(gx - start);
-                                // SAFETY: it is this part's turn: no other part that shares cells with it is being
-                                // added.
-                                let cells = unsafe { grid.part(to + start, len) };
-                                if store[rx] {
-                                    cells.copy_from_slice(&from[x..x + len]);
-                                } else if !part.points.is_empty() {
-                                    for (cell, sum) in cells.iter_mut().zip(&from[x..x + len]) {
-                                        *cell += *sum;
-                                    }
-                                }
-                                x += len;
-                            }
-                        }
+        let place = Place::new(&self.gridder.tiling, self.part);
+        for array in 0..self.arrays {
+            for (rz, z) in place.lines(2) {
+                for (ry, y) in place.lines(1) {
+                    for regions in self.cells.regions(ry, rz) {
+                        self.row(&place, array, regions, [ry, rz], [y, z]);
                     }
                 }
             }
+        }
+    }
+}
+
+impl<T: SimdReal> Merge<'_, T> {
+    /// Adds the regions `along_x` of a row of an array's buffer, in the regions [y, z] of the other axes.
+    #[inline(always)]
+    fn row(&self, place: &Place, array: usize, along_x: &Range<usize>, [ry, rz]: [usize; 2], [y, z]: [usize; 2]) {
+        let Merge { gridder: g, part, grid, .. } = self;
+        let [gx, gy, gz] = g.tiling.size;
+        let [row, rows, _] = g.tiling.extent;
+        let (origin, bounds) = (place.origin[0], place.regions[0]);
+        let first_cell = array * gx * gy * gz;
+        let (to, ahead) = (first_cell + place.row(z, y), first_cell + place.row(z, y + PREFETCHED_ROWS));
+        let from = &self.work.cells[array * g.buffer_len() + (z * rows + y) * row..][..row];
+        let store = [0, 1, 2].map(|rx| part.is_first([rx, ry, rz]));
+        let mut x = bounds[along_x.start];
+        let end = bounds[along_x.end];
+        (x..end).step_by(8).for_each(|x| prefetch(grid.address(ahead + (origin + x) % gx)));
+        while x < end {
+            let rx = (1..3).filter(|&r| bounds[r] <= x).count();
+            // Regions that are treated alike go together, up to the edge of the grid.
+            let alike = (rx + 1..along_x.end).find(|&r| store[r] != store[rx]).unwrap_or(along_x.end);
+            let start = (origin + x) % gx;
+            let len = (bounds[alike] - x).min(gx - start);
+            // SAFETY: it is this part's turn: no other part that shares these cells with it is being added.
+            let cells = unsafe { grid.part(to + start, len) };
+            if store[rx] {
+                cells.copy_from_slice(&from[x..x + len]);
+            } else if !part.points.is_empty() {
+                for (cell, sum) in cells.iter_mut().zip(&from[x..x + len]) {
+                    *cell += *sum;
+                }
+            }
+            x += len;
         }
     }
 }
