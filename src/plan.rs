@@ -300,7 +300,7 @@ impl<T: Real> State<T> {
         (result, out): (&str, Sink<'_, Complex<T>>),
         work: impl Fn(Sink<'_, Complex<T>>) -> Result<()>,
     ) -> Result<()> {
-        if check_below(what, limit, |limit| self.first_beyond(input, limit))? {
+        if check_below(what, limit, |limit| self.engine.first_beyond(input, limit))? {
             return self.whole(out, work);
         }
         match out {
@@ -338,15 +338,7 @@ impl<T: Real> State<T> {
 
     fn check_kspace(&self, kspace: Source<'_, Complex<T>>) -> Result<()> {
         self.check_kspace_len(kspace.len())?;
-        check_below(SAMPLE, T::of(f64::INFINITY), |limit| self.first_beyond(kspace, limit)).map(|_| ())
-    }
-
-    /// The first number that is not below `limit` in magnitude, and its index, wherever the numbers are.
-    fn first_beyond(&self, values: Source<'_, Complex<T>>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
-        match values {
-            Source::Host(values) => Ok(first_beyond(values, limit)),
-            Source::Device(_) => self.engine.first_beyond(values, limit),
-        }
+        check_below(SAMPLE, T::of(f64::INFINITY), |limit| self.engine.first_beyond(kspace, limit)).map(|_| ())
     }
 
     fn check_image_len(&self, len: usize) -> Result<()> {

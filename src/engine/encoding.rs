@@ -315,8 +315,10 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let Some(choice) = choice else { return Ok(1) };
         let arrays = if size.coil_maps { size.coils } else { size.coils.saturating_mul(size.frames) };
         let one = checked_product(&[&choice.grid[..], &[size_of::<Complex<T>>()]].concat(), "the oversampled grid")?;
-        // Under a memory limit one at a time: a batch must not take what a later operation will need.
-        Ok(if options.memory_limit.is_some() { 1 } else { (b.batch_bytes() / one.max(1)).clamp(1, arrays) })
+        // Under a memory limit one at a time: a batch must not take what a later operation will need. Else batches of
+        // equal size.
+        let most = if options.memory_limit.is_some() { 1 } else { (b.batch_bytes() / one.max(1)).clamp(1, arrays) };
+        Ok(arrays.div_ceil(arrays.div_ceil(most)))
     }
 
     /// Bytes that a plan holds and its transforms work in, before it is made. Maps that do not fit on a GPU are sent

@@ -84,7 +84,7 @@ pub trait Engine<T: Real>: Send + Sync {
     fn check_memory(&self, bytes: usize, what: &str) -> Result<()>;
     /// Waits until the backend has done all that it was asked.
     fn wait(&self) -> Result<()>;
-    /// The first number of an array on a GPU that is not below `limit` in magnitude, and its index.
+    /// The first number that is not below `limit` in magnitude, and its index, wherever the numbers are.
     fn first_beyond(&self, values: Source<'_, Complex<T>>, limit: T) -> Result<Option<(usize, Complex<T>)>>;
 
     /// s = E x: `image` [voxels, images, frames], `kspace` [samples, coils, frames].

@@ -16,7 +16,7 @@ use super::one_backend::normal_of_images;
 use crate::backend::{Backend, Complexes, ComplexesMut, Sink, Source, Span};
 use crate::base::atomic_file::AtomicFiles;
 use crate::base::error::{bail, try_box, try_reserve, try_vec, Result};
-use crate::base::geometry::Geometry;
+use crate::base::geometry::{first_beyond, Geometry};
 use crate::base::interrupt;
 use crate::base::options::Options;
 use crate::base::real::Real;
@@ -401,8 +401,11 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
         let (dims, exchange) = (self.dims.clone(), self.exchange.clone());
         Ok(try_box(Divided { parts, whole, dims, samples, exchange, ..*self }, "the plan")?)
     }
-    fn first_beyond(&self, _values: Source<'_, Complex<T>>, _limit: T) -> Result<Option<(usize, Complex<T>)>> {
-        on_device()
+    fn first_beyond(&self, values: Source<'_, Complex<T>>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
+        match values {
+            Source::Host(values) => Ok(first_beyond(values, limit)),
+            Source::Device(_) => on_device(),
+        }
     }
     fn check_memory(&self, bytes: usize, what: &str) -> Result<()> {
         self.undivided().check_memory(bytes, what)

@@ -6,6 +6,7 @@ use super::interface::{Change, Engine, PlanInfo};
 use crate::backend::{Backend, Complexes, ComplexesMut, Deliveries, Sink, Source, Span};
 use crate::base::atomic_file::AtomicFiles;
 use crate::base::error::{bail, try_box, try_collect, try_vec, Result};
+use crate::base::geometry::first_beyond;
 use crate::base::interrupt;
 use crate::base::options::{Method, Options};
 use crate::base::real::Real;
@@ -55,8 +56,11 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
     }
 
     fn first_beyond(&self, values: Source<'_, Complex<T>>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
-        let values = self.b().input(values)?;
-        self.b().first_beyond(self.b().read(&values), limit)
+        match values {
+            // What a GPU would have to be sent first is looked at where it is.
+            Source::Host(values) if self.b().is_gpu() => Ok(first_beyond(values, limit)),
+            _ => self.b().first_beyond(self.b().read(&self.b().input(values)?), limit),
+        }
     }
 
     // Results of one batch are on their way while the next is computed.

@@ -12,7 +12,6 @@ mod vector;
 
 use super::{Backend, Csr, Element, Sink, Source};
 use crate::base::error::{bail, Result};
-use crate::base::geometry::first_beyond;
 use crate::base::real::narrow;
 pub use device::Cpu;
 use direct::DirectSum;
@@ -48,7 +47,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
     }
     fn upload<E: Element>(&self, host: &[E], what: &str) -> Result<Aligned<E>> {
         let mut own = Aligned::zeros(host.len(), what)?;
-        own.copy_from_slice(host);
+        vector::copy(self, host, &mut own);
         Ok(own)
     }
     fn view<'a, E: Element>(&self, array: &'a Aligned<E>) -> &'a [E] {
@@ -67,7 +66,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
         view
     }
     fn download<E: Element>(&self, from: &[E], host: &mut [E]) -> Result<()> {
-        host.copy_from_slice(from);
+        vector::copy(self, from, host);
         Ok(())
     }
     fn input<'a, E: Element>(&self, source: Source<'a, E>) -> Result<&'a [E]> {
@@ -101,17 +100,17 @@ impl<T: SimdReal> Backend<T> for Cpu {
         Sink::Host(view)
     }
     fn fetch<E: Element>(&self, _from: &Self, x: &[E], y: &mut [E]) {
-        y.copy_from_slice(x);
+        vector::copy(self, x, y);
     }
     fn send<E: Element>(&self, x: &[E], _to: &Self, y: &mut [E]) {
-        y.copy_from_slice(x);
+        vector::copy(self, x, y);
     }
     fn follow(&self, _other: &Self) {}
     fn wait(&self) -> Result<()> {
         Ok(())
     }
     fn first_beyond(&self, values: &[Complex<T>], limit: T) -> Result<Option<(usize, Complex<T>)>> {
-        Ok(first_beyond(values, limit))
+        Ok(vector::first_beyond(self, values, limit))
     }
     fn is_gpu(&self) -> bool {
         false
@@ -188,11 +187,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
         Convolver::<T>::bytes(dims, self.threads.count(), self.level)
     }
     fn convolve(&self, c: &Convolver<T>, x: &[Complex<T>], y: &mut [Complex<T>]) {
-        let voxels = c.voxels();
-        assert!(x.len() == y.len() && x.len().is_multiple_of(voxels));
-        for (x, y) in x.chunks_exact(voxels).zip(y.chunks_exact_mut(voxels)) {
-            c.convolve(&self.threads, x, y);
-        }
+        c.convolve(&self.threads, x, y);
     }
 
     fn direct_sum(&self, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>, _tolerance: f64) -> Result<DirectSum<T>> {
@@ -209,28 +204,19 @@ impl<T: SimdReal> Backend<T> for Cpu {
     }
 
     fn copy<E: Element>(&self, x: &[E], y: &mut [E]) {
-        y.copy_from_slice(x);
+        vector::copy(self, x, y);
     }
     fn clear<E: Element>(&self, y: &mut [E]) {
-        y.fill(E::default());
+        vector::clear(self, y);
     }
     fn multiply(&self, x: &[Complex<T>], y: &[Complex<T>], z: &mut [Complex<T>]) {
-        assert!(x.len() == z.len() && x.len().is_multiple_of(y.len()));
-        for (x, z) in x.chunks_exact(y.len()).zip(z.chunks_exact_mut(y.len())) {
-            vector::multiply(self, x, y, z);
-        }
+        vector::multiply(self, x, y, z);
     }
     fn add_conj_products(&self, x: &[Complex<T>], y: &[Complex<T>], z: &mut [Complex<T>]) {
-        assert!(x.len() == y.len() && x.len().is_multiple_of(z.len()));
-        for (x, y) in x.chunks_exact(z.len()).zip(y.chunks_exact(z.len())) {
-            vector::add_conj_product(self, x, y, z);
-        }
+        vector::add_conj_products(self, x, y, z);
     }
     fn apply_weights(&self, w: &[T], x: &[Complex<T>], z: &mut [Complex<T>]) {
-        assert!(x.len() == z.len() && x.len().is_multiple_of(w.len()));
-        for (x, z) in x.chunks_exact(w.len()).zip(z.chunks_exact_mut(w.len())) {
-            vector::weigh(self, w, x, z);
-        }
+        vector::apply_weights(self, w, x, z);
     }
     fn ramp(&self, k: &[&[T]], shift: &[f64], w: Option<&[T]>, out: &mut [Complex<T>]) {
         assert!(k.iter().chain(&w).all(|k| k.len() == out.len()));

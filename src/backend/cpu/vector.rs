@@ -6,39 +6,81 @@ use super::device::Cpu;
 use super::simd::{Arith, Kernel, Level};
 use super::thread_pool::{Shared, Threads};
 use crate::backend::cpu::simd::SimdReal;
+use crate::base::geometry;
 use num_complex::Complex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Elements of one task.
-const CHUNK: usize = 1 << 14;
+/// Elements of one task, at least: an image of 256 x 256 is work for 16 threads.
+const CHUNK: usize = 1 << 12;
+/// Tasks begin at multiples of so many elements, that threads write no line of the cache together.
+const LINE: usize = 64;
+/// Tasks of one array, at most: their sums fit the stack.
+const MOST_CHUNKS: usize = 512;
+
+/// Elements of one task for an array of `len`: the number of threads does not matter, because sums go by chunks.
+fn chunk(len: usize) -> usize {
+    CHUNK.max(len.div_ceil(MOST_CHUNKS).next_multiple_of(LINE))
+}
 
 /// Applies `f(chunk of z, its first index)` to all chunks.
 pub fn each_chunk<E: Send>(threads: &Threads, z: &mut [E], f: impl Fn(&mut [E], usize) + Sync) {
-    let len = z.len();
+    each_chunk_of(threads, z.len(), z, |z, _, start| f(z, start));
+}
+
+/// Applies `f(chunk of an array, the array's number, the chunk's first index there)` to all chunks of the arrays of
+/// `len` elements in `z`.
+fn each_chunk_of<E: Send>(threads: &Threads, len: usize, z: &mut [E], f: impl Fn(&mut [E], usize, usize) + Sync) {
+    if z.is_empty() {
+        return;
+    }
+    assert!(z.len().is_multiple_of(len));
+    let (arrays, chunk) = (z.len() / len, chunk(len));
+    let chunks = len.div_ceil(chunk);
     let shared = Shared::new(z);
-    threads.run(len.div_ceil(CHUNK), |i| {
-        let start = i * CHUNK;
+    threads.run(arrays * chunks, |i| {
+        let (array, start) = (i / chunks, i % chunks * chunk);
         // SAFETY: chunks do not overlap.
-        f(unsafe { shared.part(start, CHUNK.min(len - start)) }, start);
+        f(unsafe { shared.part(array * len + start, chunk.min(len - start)) }, array, start);
     });
 }
 
 /// The sum over chunks of `f(first index, length)`, in a fixed order.
 fn sum_chunks(cpu: &Cpu, len: usize, f: impl Fn(usize, usize) -> f64 + Sync) -> f64 {
-    // As many chunks at a time as their sums fit the stack.
-    const AT_ONCE: usize = 512;
-    let mut sum = 0.0;
-    for first in (0..len).step_by(AT_ONCE * CHUNK) {
-        let mut parts = [0.0; AT_ONCE];
-        let count = (len - first).div_ceil(CHUNK).min(AT_ONCE);
-        let shared = Shared::new(&mut parts);
-        cpu.threads.run(count, |i| {
-            let start = first + i * CHUNK;
-            // SAFETY: each task has its own element.
-            unsafe { shared.set(i, f(start, CHUNK.min(len - start))) };
-        });
-        sum = parts[..count].iter().fold(sum, |sum, part| sum + part);
-    }
-    sum
+    let chunk = chunk(len);
+    let count = len.div_ceil(chunk);
+    let mut parts = [0.0; MOST_CHUNKS];
+    let shared = Shared::new(&mut parts);
+    cpu.threads.run(count, |i| {
+        let start = i * chunk;
+        // SAFETY: each task has its own element.
+        unsafe { shared.set(i, f(start, chunk.min(len - start))) };
+    });
+    parts[..count].iter().sum()
+}
+
+/// See [`crate::backend::Backend::copy`].
+pub fn copy<E: Copy + Send + Sync>(cpu: &Cpu, x: &[E], y: &mut [E]) {
+    assert_eq!(x.len(), y.len());
+    each_chunk(&cpu.threads, y, |y, start| y.copy_from_slice(&x[start..start + y.len()]));
+}
+
+/// See [`crate::backend::Backend::clear`].
+pub fn clear<E: Clone + Default + Send>(cpu: &Cpu, y: &mut [E]) {
+    each_chunk(&cpu.threads, y, |y, _| y.fill(E::default()));
+}
+
+/// See [`crate::backend::Backend::first_beyond`].
+pub fn first_beyond<T: SimdReal>(cpu: &Cpu, values: &[Complex<T>], limit: T) -> Option<(usize, Complex<T>)> {
+    let len = values.len();
+    let (first, chunk) = (AtomicUsize::new(len), chunk(len));
+    cpu.threads.run(len.div_ceil(chunk), |i| {
+        let start = i * chunk;
+        if let Some((at, _)) = geometry::first_beyond(&values[start..len.min(start + chunk)], limit) {
+            first.fetch_min(start + at, Ordering::Relaxed);
+        }
+    });
+    let first = first.into_inner();
+    values.get(first).map(|value| (first, *value))
 }
 
 /// Complex numbers as pairs of reals.
@@ -168,53 +210,59 @@ impl<X: Copy, Y: Copy, Z: Copy, F: Fn(X, Y, Z) -> Z> Kernel for Elementwise<'_, 
     }
 }
 
-fn each<X, Y, Z>(cpu: &Cpu, x: &[X], y: &[Y], z: &mut [Z], f: impl Fn(X, Y, Z) -> Z + Copy + Sync)
-where
-    X: Copy + Sync,
-    Y: Copy + Sync,
-    Z: Copy + Send,
-{
-    assert!(x.len() == z.len() && y.len() == z.len());
-    each_chunk(&cpu.threads, z, |z, start| {
-        let (x, y) = (&x[start..start + z.len()], &y[start..start + z.len()]);
-        cpu.level.run(Elementwise { x, y, z, f });
-    });
+fn each<X: Copy, Y: Copy, Z: Copy>(level: Level, x: &[X], y: &[Y], z: &mut [Z], f: impl Fn(X, Y, Z) -> Z) {
+    level.run(Elementwise { x, y, z, f });
 }
 
 /// See [`crate::backend::Backend::multiply`].
 pub fn multiply<T: SimdReal>(cpu: &Cpu, x: &[Complex<T>], y: &[Complex<T>], z: &mut [Complex<T>]) {
-    each(
-        cpu,
-        x,
-        y,
-        z,
-        #[inline(always)]
-        |x, y, _| x * y,
-    );
+    assert_eq!(x.len(), z.len());
+    each_chunk_of(&cpu.threads, y.len(), z, |z, array, start| {
+        let (x, y) = (&x[array * y.len() + start..][..z.len()], &y[start..][..z.len()]);
+        each(
+            cpu.level,
+            x,
+            y,
+            z,
+            #[inline(always)]
+            |x, y, _| x * y,
+        );
+    });
 }
 
-/// See [`crate::backend::Backend::add_conj_products`]; for one array.
-pub fn add_conj_product<T: SimdReal>(cpu: &Cpu, x: &[Complex<T>], y: &[Complex<T>], z: &mut [Complex<T>]) {
-    each(
-        cpu,
-        x,
-        y,
-        z,
-        #[inline(always)]
-        |x, y, z| z + x.conj() * y,
-    );
+/// See [`crate::backend::Backend::add_conj_products`].
+pub fn add_conj_products<T: SimdReal>(cpu: &Cpu, x: &[Complex<T>], y: &[Complex<T>], z: &mut [Complex<T>]) {
+    assert!(x.len() == y.len() && x.len().is_multiple_of(z.len()));
+    let len = z.len();
+    each_chunk(&cpu.threads, z, |z, start| {
+        for (x, y) in x.chunks_exact(len).zip(y.chunks_exact(len)) {
+            let (x, y) = (&x[start..][..z.len()], &y[start..][..z.len()]);
+            each(
+                cpu.level,
+                x,
+                y,
+                z,
+                #[inline(always)]
+                |x, y, z| z + x.conj() * y,
+            );
+        }
+    });
 }
 
 /// See [`crate::backend::Backend::apply_weights`].
-pub fn weigh<T: SimdReal>(cpu: &Cpu, w: &[T], x: &[Complex<T>], z: &mut [Complex<T>]) {
-    each(
-        cpu,
-        w,
-        x,
-        z,
-        #[inline(always)]
-        |w, x, _| x * w,
-    );
+pub fn apply_weights<T: SimdReal>(cpu: &Cpu, w: &[T], x: &[Complex<T>], z: &mut [Complex<T>]) {
+    assert_eq!(x.len(), z.len());
+    each_chunk_of(&cpu.threads, w.len(), z, |z, array, start| {
+        let (w, x) = (&w[start..][..z.len()], &x[array * w.len() + start..][..z.len()]);
+        each(
+            cpu.level,
+            w,
+            x,
+            z,
+            #[inline(always)]
+            |w, x, _| x * w,
+        );
+    });
 }
 
 /// See [`crate::backend::Backend::add_differences`].

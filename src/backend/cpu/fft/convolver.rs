@@ -1,11 +1,12 @@
 //! Convolution of an image with a Hermitian kernel through its real spectrum on the doubled grid.
 //!
 //! The x axis is transformed for the whole image. Then a task takes as many columns of the spectrum as a vector has
-//! lanes: it transforms y and z, multiplies, and transforms z and y back, all in one thread's memory. The doubled grid
-//! as a whole is never stored.
+//! lanes: it transforms y and z, multiplies, and transforms z and y back, all in a block of memory of its own. The
+//! doubled grid as a whole is never stored. A 3D image may have fewer such tasks than there are threads: threads without
+//! one share the steps of the others.
 
 use super::lanes::{load, store, LanesOf, Lines, Transform};
-use super::{rows, Axis};
+use super::{rows, together, Axis};
 use crate::backend::cpu::memory::Aligned;
 use crate::backend::cpu::simd::SimdReal;
 use crate::backend::cpu::simd::{Arith, Kernel, Level, Vector};
@@ -15,6 +16,7 @@ use crate::base::error::{checked_product, try_vec, Result};
 use crate::base::sizes::three_axes;
 use num_complex::Complex;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::Mutex;
 
 /// See [`crate::backend::Backend::Convolver`].
@@ -25,18 +27,19 @@ pub struct Convolver<T> {
     /// [x block][y][z][lane], divided by the number of grid points; lanes beyond the grid are zero.
     spectrum: Aligned<T>,
     work: Pool<Work<T>>,
-    /// The image with its rows transformed, padded to whole blocks: [z][y][x]. A second call at the same time waits.
+    /// A block with y transformed: cells (real, then imaginary parts of all lanes) of [y][z]. A row of z is a cell
+    /// longer than the image, so that neighbours in y do not share cache sets. Unused in 2D.
+    blocks: Pool<Aligned<T>>,
+    /// Images with their rows transformed, padded to whole blocks: [image][z][y][x]. A second call at the same time
+    /// waits.
     rows: Mutex<Aligned<Complex<T>>>,
 }
 
-/// Memory of one thread.
-struct Work<T> {
-    /// Lines before and after the product with the spectrum.
-    lines: [Aligned<T>; 2],
-    /// A block with y transformed: cells (real, then imaginary parts of all lanes) of [y][z]. A row of z is a cell
-    /// longer than the image, so that neighbours in y do not share cache sets. Unused in 2D.
-    block: Aligned<T>,
-}
+/// Lines before and after the product with the spectrum, of one thread.
+type Work<T> = [Aligned<T>; 2];
+
+/// Lines of a block that one task transforms, of those along y or z.
+const SOME_LINES: usize = 8;
 
 /// The doubled grid of an image.
 fn doubled(dims: &[usize]) -> [usize; 3] {
@@ -46,13 +49,15 @@ fn doubled(dims: &[usize]) -> [usize; 3] {
 /// Sizes of the parts of a convolver, in elements.
 struct Sizes {
     spectrum: usize,
+    /// Of one image, and how many images are convolved together.
     rows: usize,
+    together: usize,
     line: usize,
     block: usize,
 }
 
 impl Sizes {
-    fn new(dims: &[usize], lanes: usize) -> Result<Sizes> {
+    fn new(dims: &[usize], threads: usize, lanes: usize) -> Result<Sizes> {
         let grid = doubled(dims);
         let [_, ny, nz] = three_axes(dims);
         let width = grid[0].next_multiple_of(lanes);
@@ -60,10 +65,20 @@ impl Sizes {
         Ok(Sizes {
             spectrum: checked_product(&[width, grid[1], grid[2]], what)?,
             rows: checked_product(&[width, ny, nz], what)?,
+            together: together(threads, (ny * nz).div_ceil(lanes)),
             line: checked_product(&[2 * lanes, grid[0].max(grid[1]).max(grid[2])], what)?,
             block: if dims.len() < 3 { 0 } else { checked_product(&[2 * lanes, grid[1], nz + 1], what)? },
         })
     }
+}
+
+fn make_lines<T: SimdReal>(sizes: &Sizes) -> Result<Work<T>> {
+    let line = || Aligned::zeros(sizes.line, "lines of the FFT");
+    Ok([line()?, line()?])
+}
+
+fn make_block<T: SimdReal>(sizes: &Sizes) -> Result<Aligned<T>> {
+    Aligned::zeros(sizes.block, "a block of the doubled grid")
 }
 
 impl<T: SimdReal> Convolver<T> {
@@ -72,7 +87,8 @@ impl<T: SimdReal> Convolver<T> {
         let lanes = level.run(LanesOf(PhantomData::<T>));
         let grid = doubled(dims);
         checked_product(&grid, "the doubled grid")?;
-        let sizes = Sizes::new(dims, lanes)?;
+        let sizes = Sizes::new(dims, threads.count(), lanes)?;
+        let rows = checked_product(&[sizes.together, sizes.rows], "the images' transformed rows")?;
         let axis = |a: usize| {
             let n = *dims.get(a).unwrap_or(&1);
             // The convolution is the same wherever the image lies on the grid.
@@ -84,22 +100,19 @@ impl<T: SimdReal> Convolver<T> {
             lanes,
             axes,
             spectrum: Aligned::zeros(sizes.spectrum, "the spectrum of Q")?,
-            work: Pool::filled(threads.count(), || Self::make_work(&sizes))?,
-            rows: Mutex::new(Aligned::zeros(sizes.rows, "the image's transformed rows")?),
+            work: Pool::filled(threads.count(), || make_lines(&sizes))?,
+            blocks: Pool::filled(threads.count(), || make_block(&sizes))?,
+            rows: Mutex::new(Aligned::zeros(rows, "the images' transformed rows")?),
         })
-    }
-
-    fn make_work(sizes: &Sizes) -> Result<Work<T>> {
-        let line = || Aligned::zeros(sizes.line, "lines of the FFT");
-        Ok(Work { lines: [line()?, line()?], block: Aligned::zeros(sizes.block, "a block of the doubled grid")? })
     }
 
     /// Bytes that a convolver for images of `dims` voxels holds, its scratch included.
     pub fn bytes(dims: &[usize], threads: usize, level: Level) -> usize {
         let real = std::mem::size_of::<T>();
-        Sizes::new(dims, level.run(LanesOf(PhantomData::<T>))).map_or(usize::MAX, |s| {
+        Sizes::new(dims, threads, level.run(LanesOf(PhantomData::<T>))).map_or(usize::MAX, |s| {
             let work = s.block.saturating_add(2 * s.line).saturating_mul(threads);
-            s.spectrum.saturating_add(s.rows.saturating_mul(2)).saturating_add(work).saturating_mul(real)
+            let rows = s.rows.saturating_mul(2 * s.together);
+            s.spectrum.saturating_add(rows).saturating_add(work).saturating_mul(real)
         })
     }
 
@@ -177,7 +190,7 @@ impl<T: SimdReal> Convolver<T> {
                 assert!(start + first + (axis.grid - 1) * along + count <= grid.len());
                 let lines = Lines { address: grid.address(start + first), along, across: 1, count };
                 let (from, to) = ((lines, &axis.whole), (lines, &axis.whole));
-                let transform = Transform { fft: &axis.fft, inverse: false, from, to, buffer: &mut work.lines[0] };
+                let transform = Transform { fft: &axis.fft, inverse: false, from, to, buffer: &mut work[0] };
                 // SAFETY: each task has its own columns of the grid.
                 unsafe { self.level.run(transform.kernel()) };
             }
@@ -197,7 +210,7 @@ impl<T: SimdReal> Convolver<T> {
             |work, block| {
                 let first = block * self.lanes;
                 let count = self.lanes.min(lines_of_x - first);
-                let [buffer, transformed] = &mut work.lines;
+                let [buffer, transformed] = &mut **work;
                 let from = (rows(&grid, first * x.n, x.n, count, x.n), &x.image);
                 let address: *mut Complex<T> = transformed.as_mut_ptr().cast();
                 let to = (Lines { address, along: 1, across: x.grid, count }, &x.whole);
@@ -225,15 +238,31 @@ impl<T: SimdReal> Convolver<T> {
 
     /// See [`crate::backend::Backend::convolve`].
     pub fn convolve(&self, threads: &Threads, input: &[Complex<T>], output: &mut [Complex<T>]) {
+        let voxels = self.voxels();
+        assert!(input.len() == output.len() && input.len().is_multiple_of(voxels));
+        let mut transformed = self.rows.lock().unwrap_or_else(|e| e.into_inner());
+        let rows = self.axes[0].grid.next_multiple_of(self.lanes) * voxels / self.axes[0].n;
+        let group = transformed.len() / rows * voxels;
+        for (input, output) in input.chunks(group).zip(output.chunks_mut(group)) {
+            self.convolve_group(threads, input, &mut transformed[..input.len() / voxels * rows], output);
+        }
+    }
+
+    /// Convolves images together; `transformed` has room for their rows.
+    fn convolve_group(
+        &self,
+        threads: &Threads,
+        input: &[Complex<T>],
+        transformed: &mut [Complex<T>],
+        output: &mut [Complex<T>],
+    ) {
         let [x, y, z] = &self.axes;
         let image_rows = y.n * z.n;
-        assert_eq!(input.len(), x.n * image_rows);
-        assert_eq!(output.len(), input.len());
-        let mut transformed = self.rows.lock().unwrap_or_else(|e| e.into_inner());
-        let transformed = Shared::new(&mut transformed[..]);
-        let width = transformed.len() / image_rows;
-        let blocks = image_rows.div_ceil(self.lanes);
-        let block_of = |block: usize| (block * self.lanes, self.lanes.min(image_rows - block * self.lanes));
+        let all_rows = input.len() / x.n;
+        let transformed = Shared::new(transformed);
+        let width = transformed.len() / all_rows;
+        let blocks = all_rows.div_ceil(self.lanes);
+        let block_of = |block: usize| (block * self.lanes, self.lanes.min(all_rows - block * self.lanes));
 
         threads.run_with(
             blocks,
@@ -244,25 +273,39 @@ impl<T: SimdReal> Convolver<T> {
                 let address = input[first * x.n..(first + count) * x.n].as_ptr().cast_mut();
                 let from = (Lines { address, along: 1, across: x.n, count }, &x.image);
                 let to = (rows(&transformed, first * width, width, count, x.grid), &x.whole);
-                let transform = Transform { fft: &x.fft, inverse: false, from, to, buffer: &mut work.lines[0] };
+                let transform = Transform { fft: &x.fft, inverse: false, from, to, buffer: &mut work[0] };
                 // SAFETY: each task has its own rows.
                 unsafe { self.level.run(transform.kernel()) };
             },
         );
-        threads.run_with(
-            width / self.lanes,
-            || self.work(),
-            |work, block| {
-                let columns = Lines {
-                    address: transformed.address(block * self.lanes),
-                    along: width,
-                    across: 1,
-                    count: self.lanes,
-                };
-                // Each task has its own columns, all rows of them.
-                self.level.run(Columns { convolver: self, block, columns, work });
-            },
-        );
+        let columns = width / self.lanes;
+        let task = |task: usize| {
+            let (image, block) = (task / columns, task % columns);
+            let address = transformed.address(image * image_rows * width + block * self.lanes);
+            // Each task has its own columns, all rows of them.
+            (block, Lines { address, along: width, across: 1, count: self.lanes })
+        };
+        let tasks = all_rows / image_rows * columns;
+        if z.grid == 1 {
+            let start = || self.work();
+            threads.run_with(tasks, start, |work, i| {
+                let (block, columns) = task(i);
+                self.level.run(Plane { convolver: self, block, columns, work });
+            });
+        } else {
+            let start = || self.block();
+            threads.run_with(tasks, start, |middle, i| {
+                let middle = &Shared::new(middle);
+                for (step, lines) in [(Step::ToMiddle, z.n), (Step::Through, y.grid), (Step::FromMiddle, z.n)] {
+                    let start = || self.work();
+                    threads.run_with(lines.div_ceil(SOME_LINES), start, |work, some| {
+                        let (block, columns) = task(i);
+                        let lines = some * SOME_LINES..lines.min((some + 1) * SOME_LINES);
+                        self.level.run(Volume { convolver: self, block, columns, middle, step, lines, work });
+                    });
+                }
+            });
+        }
         let out = Shared::new(output);
         threads.run_with(
             blocks,
@@ -271,7 +314,7 @@ impl<T: SimdReal> Convolver<T> {
                 let (first, count) = block_of(block);
                 let from = (rows(&transformed, first * width, width, count, x.grid), &x.whole);
                 let to = (rows(&out, first * x.n, x.n, count, x.n), &x.image);
-                let transform = Transform { fft: &x.fft, inverse: true, from, to, buffer: &mut work.lines[0] };
+                let transform = Transform { fft: &x.fft, inverse: true, from, to, buffer: &mut work[0] };
                 // SAFETY: each task has its own rows.
                 unsafe { self.level.run(transform.kernel()) };
             },
@@ -279,109 +322,154 @@ impl<T: SimdReal> Convolver<T> {
     }
 
     fn work(&self) -> Lease<'_, Work<T>> {
+        self.work.take_or_wait(|| make_lines(&self.sizes_of_one_thread()?))
+    }
+
+    fn block(&self) -> Lease<'_, Aligned<T>> {
+        self.blocks.take_or_wait(|| make_block(&self.sizes_of_one_thread()?))
+    }
+
+    fn sizes_of_one_thread(&self) -> Result<Sizes> {
         let [x, y, z] = &self.axes;
         let dims = [x.n, y.n, z.n];
-        self.work.take_or_wait(|| {
-            Sizes::new(&dims[..if z.grid > 1 { 3 } else { 2 }], self.lanes).and_then(|sizes| Self::make_work(&sizes))
-        })
+        Sizes::new(&dims[..if z.grid > 1 { 3 } else { 2 }], 1, self.lanes)
     }
 }
 
-/// Everything between the x transforms, for a block of columns of the spectrum.
-struct Columns<'a, T> {
+/// Everything between the x transforms, for a block of columns of a 2D spectrum.
+struct Plane<'a, T> {
     convolver: &'a Convolver<T>,
     block: usize,
-    /// The columns of row 0 of [z][y] rows. No other task uses these columns.
+    /// The columns. No other task uses them.
     columns: Lines<T>,
     work: &'a mut Work<T>,
 }
 
-impl<T: SimdReal> Kernel for Columns<'_, T> {
+impl<T: SimdReal> Kernel for Plane<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<A: Arith>(self) {
-        let Columns { convolver: c, block, columns, work } = self;
+        let Plane { convolver: c, block, columns, work } = self;
+        let y = &c.axes[1];
+        let [lines, product] = work.each_mut().map(|lines| lines.as_mut_ptr());
+        // SAFETY: buffers have the sizes of `Sizes`; no other task uses these columns.
+        unsafe {
+            load::<T, A>(columns, &y.image, false, lines);
+            y.fft.run::<A>(lines);
+            multiply::<T, A>(c, c.place(block, 0, 0), y, lines, product);
+            y.fft.run::<A>(product);
+            store::<T, A>(columns, &y.image, true, product);
+        }
+    }
+}
+
+/// A step of what stands between the x transforms, for a block of columns of a 3D spectrum.
+#[derive(Clone, Copy)]
+enum Step {
+    /// Planes of the image, their y transformed, to the block's memory.
+    ToMiddle,
+    /// There z is transformed, multiplied, and transformed back, for rows of y.
+    Through,
+    /// Planes of the image from there.
+    FromMiddle,
+}
+
+/// Some lines of a step: planes of z, or rows of y. No other task has the same at the same time.
+struct Volume<'a, T> {
+    convolver: &'a Convolver<T>,
+    block: usize,
+    /// The columns of row 0 of [z][y] rows.
+    columns: Lines<T>,
+    middle: &'a Shared<'a, T>,
+    step: Step,
+    lines: Range<usize>,
+    work: &'a mut Work<T>,
+}
+
+impl<T: SimdReal> Kernel for Volume<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arith>(self) {
+        let Volume { convolver: c, block, columns, middle, step, lines: range, work } = self;
         let [_, y, z] = &c.axes;
         let cell = 2 * T::V::<A>::LANES;
-        let lines = work.lines[0].as_mut_ptr();
+        let [lines, product] = work.each_mut().map(|lines| lines.as_mut_ptr());
         let plane = |iz: usize| Lines { address: columns.address.wrapping_add(iz * y.n * columns.along), ..columns };
-        if z.grid == 1 {
-            // SAFETY: buffers have the sizes of `Sizes`; no other task uses these columns.
-            unsafe {
-                load::<T, A>(plane(0), &y.image, false, lines);
-                y.fft.run::<A>(lines);
-                let product = work.lines[1].as_mut_ptr();
-                Self::multiply::<A>(c, c.place(block, 0, 0), y, lines, product);
-                y.fft.run::<A>(product);
-                store::<T, A>(plane(0), &y.image, true, product);
-            }
-            return;
-        }
-        let middle = work.block.as_mut_ptr();
-        let at = |iy: usize, iz: usize| (iy * (z.n + 1) + iz) * cell;
-        // SAFETY: buffers have the sizes of `Sizes`, no other task uses these columns, and `at` stays inside the block
-        // for iy below y.grid and iz below z.n.
+        let at = |iy: usize, iz: usize| middle.address((iy * (z.n + 1) + iz) * cell);
+        // SAFETY: buffers have the sizes of `Sizes`, and no other task uses these planes or rows. `at` is inside the
+        // block for iy below y.grid and iz below z.n.
         unsafe {
-            for iz in 0..z.n {
-                load::<T, A>(plane(iz), &y.image, false, lines);
-                y.fft.run::<A>(lines);
-                for iy in 0..y.grid {
-                    copy::<T, A>(lines.add(iy * cell), middle.add(at(iy, iz)));
+            match step {
+                Step::ToMiddle => {
+                    for iz in range {
+                        load::<T, A>(plane(iz), &y.image, false, lines);
+                        y.fft.run::<A>(lines);
+                        for iy in 0..y.grid {
+                            copy::<T, A>(lines.add(iy * cell), at(iy, iz));
+                        }
+                    }
                 }
-            }
-            for iy in 0..y.grid {
-                for &place in z.image.empty() {
-                    let zero = T::V::<A>::splat(T::ZERO);
-                    zero.store(lines.add(place as usize * cell));
-                    zero.store(lines.add(place as usize * cell + cell / 2));
+                Step::Through => {
+                    for iy in range {
+                        for &place in z.image.empty() {
+                            let zero = T::V::<A>::splat(T::ZERO);
+                            zero.store(lines.add(place as usize * cell));
+                            zero.store(lines.add(place as usize * cell + cell / 2));
+                        }
+                        for (iz, &place) in z.image.positions().iter().enumerate() {
+                            copy::<T, A>(at(iy, iz), lines.add(place as usize * cell));
+                        }
+                        z.fft.run::<A>(lines);
+                        multiply::<T, A>(c, c.place(block, iy, 0), z, lines, product);
+                        z.fft.run::<A>(product);
+                        for iz in 0..z.n {
+                            copy::<T, A>(product.add(iz * cell), at(iy, iz));
+                        }
+                    }
                 }
-                for (iz, &place) in z.image.positions().iter().enumerate() {
-                    copy::<T, A>(middle.add(at(iy, iz)), lines.add(place as usize * cell));
+                // Real and imaginary parts are exchanged from the product to the store.
+                Step::FromMiddle => {
+                    for iz in range {
+                        for (iy, &place) in y.whole.positions().iter().enumerate() {
+                            copy::<T, A>(at(iy, iz), lines.add(place as usize * cell));
+                        }
+                        y.fft.run::<A>(lines);
+                        store::<T, A>(plane(iz), &y.image, true, lines);
+                    }
                 }
-                z.fft.run::<A>(lines);
-                let product = work.lines[1].as_mut_ptr();
-                Self::multiply::<A>(c, c.place(block, iy, 0), z, lines, product);
-                z.fft.run::<A>(product);
-                for iz in 0..z.n {
-                    copy::<T, A>(product.add(iz * cell), middle.add(at(iy, iz)));
-                }
-            }
-            // Real and imaginary parts are exchanged from the product to the store.
-            for iz in 0..z.n {
-                for (iy, &place) in y.whole.positions().iter().enumerate() {
-                    copy::<T, A>(middle.add(at(iy, iz)), lines.add(place as usize * cell));
-                }
-                y.fft.run::<A>(lines);
-                store::<T, A>(plane(iz), &y.image, true, lines);
             }
         }
     }
 }
 
-impl<T: SimdReal> Columns<'_, T> {
-    /// The transformed line times the spectrum from `place` on, in the order of the next transform. As that is the
-    /// inverse one, real and imaginary parts are exchanged.
-    ///
-    /// # Safety
-    /// Both buffers must hold the axis' lines, and the spectrum its grid from `place` on.
-    #[inline(always)]
-    unsafe fn multiply<A: Arith>(c: &Convolver<T>, place: usize, axis: &Axis<T>, lines: *const T, product: *mut T) {
-        let lanes = T::V::<A>::LANES;
-        let spectrum = c.spectrum[place..place + axis.grid * lanes].as_ptr();
-        for (i, &to) in axis.whole.positions().iter().enumerate() {
-            // SAFETY: the caller promises buffers that hold the axis' lines.
-            unsafe {
-                let factor = T::V::<A>::load(spectrum.add(i * lanes));
-                let from = lines.add(i * 2 * lanes);
-                let to = product.add(to as usize * 2 * lanes);
-                T::V::<A>::load(from.add(lanes)).mul(factor).store(to);
-                T::V::<A>::load(from).mul(factor).store(to.add(lanes));
-            }
+/// The transformed line times the spectrum from `place` on, in the order of the next transform. As that is the
+/// inverse one, real and imaginary parts are exchanged.
+///
+/// # Safety
+/// Both buffers must hold the axis' lines, and the spectrum its grid from `place` on.
+#[inline(always)]
+unsafe fn multiply<T: SimdReal, A: Arith>(
+    c: &Convolver<T>,
+    place: usize,
+    axis: &Axis<T>,
+    lines: *const T,
+    product: *mut T,
+) {
+    let lanes = T::V::<A>::LANES;
+    let spectrum = c.spectrum[place..place + axis.grid * lanes].as_ptr();
+    for (i, &to) in axis.whole.positions().iter().enumerate() {
+        // SAFETY: the caller promises buffers that hold the axis' lines.
+        unsafe {
+            let factor = T::V::<A>::load(spectrum.add(i * lanes));
+            let from = lines.add(i * 2 * lanes);
+            let to = product.add(to as usize * 2 * lanes);
+            T::V::<A>::load(from.add(lanes)).mul(factor).store(to);
+            T::V::<A>::load(from).mul(factor).store(to.add(lanes));
         }
     }
 }
-
 /// Copies a cell: two vectors.
 ///
 /// # Safety

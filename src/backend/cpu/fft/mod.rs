@@ -25,6 +25,17 @@ use std::marker::PhantomData;
 
 /// From so many planes on threads share whole planes; fewer planes are cut into rows and columns.
 const MANY_PLANES: usize = 16;
+/// Tasks for each thread that make a step worth its begin and end. With fewer, several arrays take a step together; with
+/// more, one array stays in cache from step to step.
+const TASKS: usize = 4;
+
+/// How many arrays take a step together, which is `tasks` tasks for one of them.
+fn together(threads: usize, tasks: usize) -> usize {
+    match threads {
+        1 => 1,
+        threads => (TASKS * threads).div_ceil(tasks.max(1)),
+    }
+}
 
 /// One axis: `n` image cells inside `grid` grid cells.
 struct Axis<T> {
@@ -88,7 +99,8 @@ impl<T: SimdReal> GridFft<T> {
     /// See [`crate::backend::Backend::grid_to_image`].
     pub fn grid_to_image(&self, threads: &Threads, grid: &mut [Complex<T>], image: &mut [Complex<T>]) {
         let [cells, voxels] = self.sizes(grid.len(), image.len());
-        for (grid, image) in grid.chunks_exact_mut(cells).zip(image.chunks_exact_mut(voxels)) {
+        let group = together(threads.count(), self.tasks());
+        for (grid, image) in grid.chunks_mut(group * cells).zip(image.chunks_mut(group * voxels)) {
             self.down(threads, grid, image);
         }
     }
@@ -96,8 +108,19 @@ impl<T: SimdReal> GridFft<T> {
     /// See [`crate::backend::Backend::image_to_grid`].
     pub fn image_to_grid(&self, threads: &Threads, image: &[Complex<T>], grid: &mut [Complex<T>]) {
         let [cells, voxels] = self.sizes(grid.len(), image.len());
-        for (grid, image) in grid.chunks_exact_mut(cells).zip(image.chunks_exact(voxels)) {
+        let group = together(threads.count(), self.tasks());
+        for (grid, image) in grid.chunks_mut(group * cells).zip(image.chunks(group * voxels)) {
             self.up(threads, image, grid);
+        }
+    }
+
+    /// Tasks of the rows of one array.
+    fn tasks(&self) -> usize {
+        let [_, y, z] = &self.axes;
+        if z.n >= MANY_PLANES {
+            z.n
+        } else {
+            z.n * y.n.div_ceil(self.lanes)
         }
     }
 
@@ -109,6 +132,7 @@ impl<T: SimdReal> GridFft<T> {
         [cells, voxels]
     }
 
+    /// One array or several.
     fn down(&self, threads: &Threads, grid: &mut [Complex<T>], image: &mut [Complex<T>]) {
         let [x, y, z] = &self.axes;
         let (grid, image) = (Shared::new(grid), Shared::new(image));
@@ -117,11 +141,12 @@ impl<T: SimdReal> GridFft<T> {
         }
         self.each_plane(
             threads,
+            image.len() / (x.n * y.n),
             [x.grid.div_ceil(self.lanes), y.n.div_ceil(self.lanes)],
             |buffer, plane, block| self.columns(&grid, plane, block, true, buffer),
             |buffer, plane, block| {
                 let (first, count) = self.block(block, y.n);
-                let from = (plane * y.grid + first) * x.grid;
+                let from = self.plane(plane) + first * x.grid;
                 let to = (plane * y.n + first) * x.n;
                 let from = (rows(&grid, from, x.grid, count, x.grid), &x.whole);
                 let to = (rows(&image, to, x.n, count, x.n), &x.image);
@@ -131,11 +156,13 @@ impl<T: SimdReal> GridFft<T> {
         );
     }
 
+    /// One array or several.
     fn up(&self, threads: &Threads, image: &[Complex<T>], grid: &mut [Complex<T>]) {
         let [x, y, z] = &self.axes;
         let grid = Shared::new(grid);
         self.each_plane(
             threads,
+            image.len() / (x.n * y.n),
             [y.n.div_ceil(self.lanes), x.grid.div_ceil(self.lanes)],
             |buffer, plane, block| {
                 let (first, count) = self.block(block, y.n);
@@ -143,7 +170,7 @@ impl<T: SimdReal> GridFft<T> {
                 // Only read: a transform never writes to the lines that it loads.
                 let address = image[from..from + count * x.n].as_ptr().cast_mut();
                 let from = (Lines { address, along: 1, across: x.n, count }, &x.image);
-                let to = (rows(&grid, (plane * y.grid + first) * x.grid, x.grid, count, x.grid), &x.whole);
+                let to = (rows(&grid, self.plane(plane) + first * x.grid, x.grid, count, x.grid), &x.whole);
                 // SAFETY: each task has its own rows of the grid; nobody writes to the image meanwhile.
                 unsafe { self.level.run(Transform { fft: &x.fft, inverse: false, from, to, buffer }.kernel()) };
             },
@@ -152,6 +179,12 @@ impl<T: SimdReal> GridFft<T> {
         if z.grid > 1 {
             self.along_z(threads, &grid, false);
         }
+    }
+
+    /// The first cell on the grids of a plane of the images.
+    fn plane(&self, plane: usize) -> usize {
+        let [x, y, z] = &self.axes;
+        (plane / z.n * z.grid + plane % z.n) * y.grid * x.grid
     }
 
     /// The first line of block `block` of `count` lines, and the number of its lines.
@@ -165,17 +198,17 @@ impl<T: SimdReal> GridFft<T> {
         self.buffers.take_or_wait(|| Aligned::zeros(len, "lines of the FFT"))
     }
 
-    /// Calls, for every plane of the image, `first(buffer, plane, block)` for `blocks[0]` blocks and then `second` for
+    /// Calls, for every plane of the images, `first(buffer, plane, block)` for `blocks[0]` blocks and then `second` for
     /// `blocks[1]` blocks. A plane stays in cache between the two where there are planes enough.
     fn each_plane(
         &self,
         threads: &Threads,
+        planes: usize,
         blocks: [usize; 2],
         first: impl Fn(&mut [T], usize, usize) + Sync,
         second: impl Fn(&mut [T], usize, usize) + Sync,
     ) {
-        let planes = self.axes[2].n;
-        if planes >= MANY_PLANES {
+        if self.axes[2].n >= MANY_PLANES {
             threads.run_with(
                 planes,
                 || self.buffer(),
@@ -194,22 +227,23 @@ impl<T: SimdReal> GridFft<T> {
     fn columns(&self, grid: &Shared<'_, Complex<T>>, plane: usize, block: usize, down: bool, buffer: &mut [T]) {
         let [x, y, _] = &self.axes;
         let (first, count) = self.block(block, x.grid);
-        let start = plane * x.grid * y.grid + first;
+        let start = self.plane(plane) + first;
         // SAFETY: no two tasks have the same columns of the same plane.
         unsafe { self.in_columns(y, grid, start, x.grid, count, down, buffer) };
     }
 
-    /// Transforms all columns along z, in place: to the image's planes (`down`), or from them.
+    /// Transforms all columns along z, in place: to the images' planes (`down`), or from them.
     fn along_z(&self, threads: &Threads, grid: &Shared<'_, Complex<T>>, down: bool) {
         let [x, y, z] = &self.axes;
         let blocks = x.grid.div_ceil(self.lanes);
         threads.run_with(
-            y.grid,
+            grid.len() / (x.grid * z.grid),
             || self.buffer(),
             |buffer, row| {
+                let (array, row) = (row / y.grid, row % y.grid);
                 for block in 0..blocks {
                     let (first, count) = self.block(block, x.grid);
-                    let start = row * x.grid + first;
+                    let start = (array * z.grid * y.grid + row) * x.grid + first;
                     // SAFETY: each task has its own row of columns of the grid.
                     unsafe { self.in_columns(z, grid, start, x.grid * y.grid, count, down, buffer) };
                 }
