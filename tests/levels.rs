@@ -108,6 +108,8 @@ fn levels_agree_to_rounding() {
 /// sizes are large enough that every primitive has several tasks.
 #[test]
 fn results_are_the_same_bytes_for_any_number_of_threads() {
+    // Some are transformed together where there are many threads, and a rest is left.
+    const COILS: usize = 5;
     let mut random = Random::fresh();
     let nufft = |normal| Options { normal, ..Options::default() };
     let exact = Options { method: Method::Exact, ..Options::default() };
@@ -122,16 +124,16 @@ fn results_are_the_same_bytes_for_any_number_of_threads() {
             let r: Vec<Vec<f32>> =
                 (0..dims.len()).map(|_| (0..600).map(|_| 30.0 * random.uniform() as f32).collect()).collect();
             let voxels = if listed { 600 } else { dims.iter().product() };
-            let maps = random.complexes::<f32>(voxels * 2);
-            let d = random.complexes::<f32>(samples * 2);
+            let maps = random.complexes::<f32>(voxels * COILS);
+            let d = random.complexes::<f32>(samples * COILS);
             let x = random.complexes::<f32>(voxels);
             let plan = |threads| {
-                let mut geometry = Geometry::new(dims, &slices(&k)).coils(2).coil_maps(&maps);
+                let mut geometry = Geometry::new(dims, &slices(&k)).coils(COILS).coil_maps(&maps);
                 geometry.voxels = listed.then(|| slices(&r));
                 Plan::new(&geometry, &Options { threads, ..options.clone() }).unwrap()
             };
             let run = |plan: &Plan<f32>| {
-                let (mut a, mut f, mut c) = (poisoned(voxels), poisoned(samples * 2), poisoned(voxels));
+                let (mut a, mut f, mut c) = (poisoned(voxels), poisoned(samples * COILS), poisoned(voxels));
                 plan.adjoint(&d, &mut a).unwrap();
                 plan.forward(&x, &mut f).unwrap();
                 plan.cg(&d, &mut c, &CgOptions { iterations: 2, ..CgOptions::default() }).unwrap();
@@ -144,11 +146,11 @@ fn results_are_the_same_bytes_for_any_number_of_threads() {
             };
             let first = plan(1);
             let (one, weights) = (run(&first), density(&first));
-            for threads in [1, 2, 3, 7] {
+            for threads in [1, 2, 3, 16] {
                 let at = |run: &str| format!("{name} {dims:?}, {threads} threads, {run}, seed {}", random.seed);
-                for fresh in 0..4 {
+                for fresh in 0..3 {
                     let plan = plan(threads);
-                    for again in 0..5 {
+                    for again in 0..3 {
                         assert!(run(&plan) == one, "{}", at(&format!("plan {fresh}, run {again}")));
                     }
                     assert!(density(&plan) == weights, "{}", at("density"));
