@@ -96,6 +96,11 @@ pub struct Schedule {
 }
 
 impl Schedule {
+    /// A schedule of no parts.
+    pub fn empty() -> Schedule {
+        Schedule { parts: Vec::new(), needs: Vec::new(), tiles: 0 }
+    }
+
     /// The schedule of tiles whose samples begin at these places of the sorted order; the last entry is their end.
     pub fn new(tiling: &Tiling, starts: &[usize]) -> Result<Schedule> {
         let samples = starts[starts.len() - 1];

@@ -2,7 +2,7 @@
 
 use super::schedule::Schedule;
 use super::tiling::Tiling;
-use crate::backend::cpu::memory::Aligned;
+use crate::backend::cpu::memory::{Aligned, Room};
 use crate::backend::cpu::simd::{Arith, Kernel, Level, SimdReal};
 use crate::backend::cpu::thread_pool::{Shared, Threads};
 use crate::base::buffer_pool::Pool;
@@ -56,9 +56,29 @@ impl<T: SimdReal> SortedSamples<T> {
             bail!(SizeOverflow, "a grid of {grid:?} has an axis of 2^30 cells or more: use a smaller image");
         }
         let windows = Windows { k, width, size: tiling.size };
-        let (starts, order) = sort_by_tile(threads, level, &windows, tiling, tiles)?;
-        let schedule = Schedule::new(tiling, &starts)?;
-        sort_parts(threads, level, &windows, tiling, schedule, order)
+        let mut samples = Self::unsorted(windows.samples(), k.len())?;
+        let starts = sort_by_tile(threads, level, &windows, tiling, tiles, &mut samples)?;
+        samples.schedule = Schedule::new(tiling, &starts)?;
+        sort_parts(threads, level, &windows, tiling, &mut samples)?;
+        Ok(samples)
+    }
+
+    /// Room for so many samples.
+    fn unsorted(samples: usize, axes: usize) -> Result<Self> {
+        let padded = samples + PADDING;
+        let offsets = |axis: usize| if axis < axes { padded } else { 0 };
+        let bytes = [0, 1, 2].map(|axis| Room::bytes::<T>(offsets(axis))).iter().sum::<usize>()
+            + Room::bytes::<u32>(padded)
+            + Room::bytes::<u16>(padded)
+            + Room::bytes::<u32>(samples);
+        let mut room = Room::new(bytes, "the sorted samples")?;
+        Ok(SortedSamples {
+            t: [0, 1, 2].map(|axis| room.zeros(offsets(axis))),
+            cell: room.zeros(padded),
+            local: room.zeros(padded),
+            order: room.zeros(samples),
+            schedule: Schedule::empty(),
+        })
     }
 
     /// Bytes held for so many samples on a grid so cut.
@@ -122,31 +142,31 @@ fn tile_numbers(tiling: &Tiling, axis: usize) -> Result<Vec<u32>> {
     Ok(numbers)
 }
 
-/// A stable counting sort: where each tile's samples start, and samples in the order of their tiles.
+/// A stable counting sort: writes the samples in the order of their tiles, and says where each tile's samples start.
 fn sort_by_tile<T: SimdReal>(
     threads: &Threads,
     level: Level,
     windows: &Windows<T>,
     tiling: &Tiling,
     tiles: usize,
-) -> Result<(Vec<usize>, Aligned<u32>)> {
+    sorted: &mut SortedSamples<T>,
+) -> Result<Vec<usize>> {
     let samples = windows.samples();
     let numbers = [tile_numbers(tiling, 0)?, tile_numbers(tiling, 1)?, tile_numbers(tiling, 2)?];
     let block = BLOCK.max(samples.div_ceil(BLOCKS));
     let blocks = samples.div_ceil(block);
     let range = |i: usize| i * block..((i + 1) * block).min(samples);
-    let mut keys = Aligned::zeros(samples, "the sample order")?;
+    // The tile of each sample, until its cell is known.
+    let keys = &mut sorted.cell[..samples];
     let mut counts = Aligned::<u32>::zeros(checked_product(&[blocks, tiles], "the tile order")?, "the tile order")?;
     {
-        let (keys, counts) = (Shared::new(&mut keys), Shared::new(&mut counts));
+        let (keys, counts) = (Shared::new(keys), Shared::new(&mut counts));
         threads.run(blocks, |i| {
             let range = range(i);
             // SAFETY: blocks do not overlap, and each has counts of its own.
             let (keys, counts) = unsafe { (keys.part(range.start, range.len()), counts.part(i * tiles, tiles)) };
             level.run(FindTiles { windows, numbers: &numbers, start: range.start, keys });
-            for &key in keys.iter() {
-                counts[key as usize] += 1;
-            }
+            keys.iter().for_each(|&key| counts[key as usize] += 1);
         });
     }
     // From numbers of samples to where they go: tile by tile, and in a tile block by block.
@@ -160,20 +180,24 @@ fn sort_by_tile<T: SimdReal>(
         }
     }
     starts[tiles] = sum;
-    let mut order = Aligned::zeros(samples, "the sample order")?;
-    let (shared, next) = (Shared::new(&mut order), Shared::new(&mut counts));
+    let (shared, next) = (Shared::new(&mut sorted.order), Shared::new(&mut counts));
     threads.run(blocks, |i| {
         let range = range(i);
         // SAFETY: each block has counts of its own.
         let next = unsafe { next.part(i * tiles, tiles) };
+        // Samples that follow one another mostly share a tile: the place need not go through memory each time.
+        let (mut tile, mut place) = (0, next[0]);
         for (m, &key) in range.clone().zip(&keys[range]) {
-            let next = &mut next[key as usize];
+            if key != tile {
+                next[tile as usize] = place;
+                (tile, place) = (key, next[key as usize]);
+            }
             // SAFETY: every sample has a place of its own.
-            unsafe { shared.set(*next as usize, m as u32) };
-            *next += 1;
+            unsafe { shared.set(place as usize, m as u32) };
+            place += 1;
         }
     });
-    Ok((starts, order))
+    Ok(starts)
 }
 
 /// Writes the number of the tile of each sample from `start` on.
@@ -228,50 +252,44 @@ fn sort_parts<T: SimdReal>(
     level: Level,
     windows: &Windows<T>,
     tiling: &Tiling,
-    schedule: Schedule,
-    order: Aligned<u32>,
-) -> Result<SortedSamples<T>> {
-    let (samples, axes, what) = (windows.samples(), windows.k.len(), "the sorted samples");
-    let offsets = |axis: usize| Aligned::zeros(if axis < axes { samples + PADDING } else { 0 }, what);
-    let mut t: [Aligned<T>; 3] = [offsets(0)?, offsets(1)?, offsets(2)?];
-    let mut cell = Aligned::zeros(samples + PADDING, what)?;
-    let mut local = Aligned::zeros(samples + PADDING, what)?;
+    sorted: &mut SortedSamples<T>,
+) -> Result<()> {
+    let (samples, axes) = (windows.samples(), windows.k.len());
+    let SortedSamples { t, cell, local, order, schedule } = sorted;
     let scratch = || Scratch::new(axes, BATCH.min(samples.next_multiple_of(SOME)));
     let pool = Pool::filled(threads.count().min(schedule.parts.len()), scratch)?;
-    {
-        let [tx, ty, tz] = &mut t;
-        let t = [Shared::new(tx), Shared::new(ty), Shared::new(tz)];
-        let (cell, local) = (Shared::new(&mut cell), Shared::new(&mut local));
-        threads.run_with(
-            schedule.parts.len(),
-            || pool.take_or_wait(scratch),
-            |scratch, i| {
-                let part = &schedule.parts[i];
-                let origin = [0, 1, 2].map(|a| tiling.tiles[a].first_cell(part.at[a] as usize) as u32);
-                for batch in batches(&part.points) {
-                    let order = &order[batch.clone()];
-                    level.run(Locate { windows, tiling, origin, order, scratch });
-                    let sorted = sort_by_vector(scratch, order.len(), tiling.layout.cells);
-                    // SAFETY: batches do not overlap.
-                    unsafe {
-                        let len = batch.len();
-                        let (cell, local) = (cell.part(batch.start, len), local.part(batch.start, len));
-                        let from = scratch.keys[sorted][..len].iter().map(|key| key & (BATCH as u32 - 1));
-                        for ((cell, local), from) in cell.iter_mut().zip(local).zip(from.clone()) {
-                            *cell = scratch.cell[from as usize];
-                            *local = from as u16;
-                        }
-                        for (t, unsorted) in t.iter().zip(&scratch.t).take(axes) {
-                            for (t, from) in t.part(batch.start, len).iter_mut().zip(from.clone()) {
-                                *t = unsorted[from as usize];
-                            }
+    let vectors = tiling.extent.iter().product::<usize>() / tiling.layout.cells;
+    let t = t.each_mut().map(|t| Shared::new(t));
+    let (cell, local) = (Shared::new(&mut cell[..samples]), Shared::new(&mut local[..samples]));
+    threads.run_with(
+        schedule.parts.len(),
+        || pool.take_or_wait(scratch),
+        |scratch, i| {
+            let part = &schedule.parts[i];
+            let origin = [0, 1, 2].map(|a| tiling.tiles[a].first_cell(part.at[a] as usize) as u32);
+            for batch in batches(&part.points) {
+                let order = &order[batch.clone()];
+                level.run(Locate { windows, tiling, origin, order, scratch });
+                let sorted = sort_by_vector(scratch, order.len(), tiling.layout.cells, vectors);
+                // SAFETY: batches do not overlap.
+                unsafe {
+                    let len = batch.len();
+                    let (cell, local) = (cell.part(batch.start, len), local.part(batch.start, len));
+                    let from = scratch.keys[sorted][..len].iter().map(|key| key & (BATCH as u32 - 1));
+                    for ((cell, local), from) in cell.iter_mut().zip(local).zip(from.clone()) {
+                        *cell = scratch.cell[from as usize];
+                        *local = from as u16;
+                    }
+                    for (t, unsorted) in t.iter().zip(&scratch.t).take(axes) {
+                        for (t, from) in t.part(batch.start, len).iter_mut().zip(from.clone()) {
+                            *t = unsorted[from as usize];
                         }
                     }
                 }
-            },
-        );
-    }
-    Ok(SortedSamples { t, cell, local, order, schedule })
+            }
+        },
+    );
+    Ok(())
 }
 
 /// Writes cells and offsets of a batch's samples to the scratch memory.
@@ -314,35 +332,42 @@ impl<T: SimdReal> Kernel for Locate<'_, T> {
     }
 }
 
-/// Sorts the samples of a batch by the vector of their cells, and within one by their place. Says which of the keys
-/// hold the order.
-fn sort_by_vector<T>(scratch: &mut Scratch<T>, len: usize, cells: usize) -> usize {
-    const DIGIT: u32 = 9;
-    const DIGITS: usize = 1 << DIGIT;
-    let place_bits = BATCH.trailing_zeros();
-    let cell_bits = cells.trailing_zeros();
+/// Sorts the samples of a batch by the vector of their cells, of which there are `vectors`, and within one by their
+/// place. Says which of the keys hold the order.
+fn sort_by_vector<T>(scratch: &mut Scratch<T>, len: usize, cells: usize, vectors: usize) -> usize {
+    /// Digits of more bits are counted in more places than a batch has samples for.
+    const USUAL: u32 = 9;
+    const MOST: u32 = 10;
+    let (place_bits, cell_bits) = (BATCH.trailing_zeros(), cells.trailing_zeros());
+    let bits = usize::BITS - (vectors - 1).leading_zeros();
+    // A tile of few vectors, as in 2D, has one digit.
+    let (digits, digit_bits) = if bits <= USUAL { (1, bits) } else { (2, bits.div_ceil(2)) };
+    assert!(digit_bits <= MOST && bits + place_bits <= u32::BITS);
+    let digit = |key: u32, which: u32| (key >> (place_bits + which * digit_bits)) as usize & ((1 << digit_bits) - 1);
     let [first, second] = &mut scratch.keys;
-    let mut counts = [[0u32; DIGITS]; 2];
-    for (place, (key, cell)) in first[..len].iter_mut().zip(&scratch.cell).enumerate() {
-        let vector = cell >> cell_bits;
-        *key = vector << place_bits | place as u32;
-        counts[0][vector as usize % DIGITS] += 1;
-        counts[1][(vector >> DIGIT) as usize % DIGITS] += 1;
+    let (first, second) = (&mut first[..len], &mut second[..len]);
+    let mut counts = [[0u32; 1 << MOST]; 2];
+    for (place, (key, cell)) in first.iter_mut().zip(&scratch.cell).enumerate() {
+        *key = cell >> cell_bits << place_bits | place as u32;
+        counts[0][digit(*key, 0)] += 1;
+        if digits > 1 {
+            counts[1][digit(*key, 1)] += 1;
+        }
     }
-    let mut sort = |from: &[u32], to: &mut [u32], digit: usize| {
+    let mut sort = |from: &[u32], to: &mut [u32], which: u32| {
+        let next = &mut counts[which as usize][..1 << digit_bits];
         let mut sum = 0;
-        counts[digit].iter_mut().for_each(|count| sum += std::mem::replace(count, sum));
+        next.iter_mut().for_each(|count| sum += std::mem::replace(count, sum));
         for &key in from {
-            let next = &mut counts[digit][(key >> (place_bits + digit as u32 * DIGIT)) as usize % DIGITS];
+            let next = &mut next[digit(key, which)];
             to[*next as usize] = key;
             *next += 1;
         }
     };
-    sort(&first[..len], &mut second[..len], 0);
-    // A tile of few vectors, as in 2D, has one digit.
-    if scratch.cell[..len].iter().all(|cell| cell >> cell_bits < DIGITS as u32) {
+    sort(first, second, 0);
+    if digits == 1 {
         return 1;
     }
-    sort(&second[..len], &mut first[..len], 1);
+    sort(second, first, 1);
     0
 }
