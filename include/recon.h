@@ -160,7 +160,8 @@ typedef enum {
 // rounded.
 typedef enum {
     // What the environment variable RECON_SIMD names (baseline or sse, avx2, avx512); without it, or when it is
-    // auto, the best that the processor has. Any other value of the option wins over the variable.
+    // auto, the best that the processor has. On AMD's Zen 4 that is one of its own, avx512-256: gridding in vectors
+    // of 256 bits, the rest in those of 512. Any other value of the option wins over the variable.
     RECON_SIMD_AUTO = 0,
     // What every processor of its kind has: SSE2 on x86-64.
     RECON_SIMD_BASELINE = 1,
@@ -554,7 +555,8 @@ typedef struct {
     double seconds;
     // The device in words, ending in 0.
     char device[64];
-    // The vector unit in use, ending in 0: "sse", "avx2" or "avx512" on x86-64, else "portable"; "none" on a GPU.
+    // The vector unit in use, ending in 0: "sse", "avx2", "avx512" or "avx512-256" (see RECON_SIMD_AUTO) on x86-64, else
+    // "portable"; "none" on a GPU.
     char simd[32];
 } recon_plan_properties;
 

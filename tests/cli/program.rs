@@ -736,7 +736,9 @@ fn the_vector_unit_is_the_one_asked_for() {
     let refused = bench("", "mmx").unwrap_err();
     assert!(refused.starts_with("recon: error: ") && refused.contains("RECON_SIMD is 'mmx'"), "{refused}");
     let best = bench("", "").unwrap();
-    for (level, had) in [("avx2", best != "sse"), ("avx512", best == "avx512")] {
+    for (level, had) in
+        [("avx2", best != "sse"), ("avx512", best.as_str().is_some_and(|best| best.starts_with("avx512")))]
+    {
         match bench(&format!("--simd {level}"), "sse") {
             Ok(used) => assert!(had && used == level, "{level}: {used}"),
             Err(error) => assert!(!had && error.contains(&format!("level {level} was asked for")), "{error}"),

@@ -7,6 +7,7 @@ use crate::base::error::{bail, Result};
 use crate::base::options::Simd;
 use crate::base::real::Real;
 use num_complex::Complex;
+use std::marker::PhantomData;
 
 /// The differences between levels: the vectors, and how a b + c is rounded.
 ///
@@ -128,6 +129,11 @@ arith! {
     /// AVX-512.
     Avx512, x86::F32x16, x86::F64x8, |a, b, c| a.fma(b, c)
 }
+#[cfg(target_arch = "x86_64")]
+arith! {
+    /// AVX-512 in vectors of 256 bits: twice as many registers as AVX2 has.
+    Avx512Short, x86::F32x8, x86::F64x4, |a, b, c| a.fma(b, c)
+}
 #[cfg(target_arch = "aarch64")]
 arith! {
     /// Vectors of 128 bits that the compiler makes, fused multiply-add.
@@ -165,11 +171,14 @@ enum Unit {
     /// AVX-512 F, VL, DQ and BW.
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    /// The same on a processor that does an operation of 512 bits in two halves: rows in vectors of 256.
+    #[cfg(target_arch = "x86_64")]
+    Avx512Halved,
 }
 
 impl Level {
     /// The level that the caller asks for; with `Simd::Auto` the level that the environment variable `RECON_SIMD`
-    /// names; without either the best of this processor.
+    /// names; without either the best of this processor, as suits it.
     ///
     /// # Errors
     /// `Unsupported` for a level that the processor lacks, `UnknownValue` for a variable that names none.
@@ -197,17 +206,17 @@ impl Level {
             _ => (simd, ""),
         };
         let wanted = match simd {
-            Simd::Auto => has.last(),
-            Simd::Baseline => has.first(),
+            Simd::Auto => has.last().map(|level| level.as_suits_the_processor()),
+            Simd::Baseline => has.first().copied(),
             #[cfg(target_arch = "x86_64")]
-            Simd::Avx2 => has.iter().find(|&&level| level == Level(Unit::Avx2)),
+            Simd::Avx2 => has.iter().copied().find(|&level| level == Level(Unit::Avx2)),
             #[cfg(target_arch = "x86_64")]
-            Simd::Avx512 => has.iter().find(|&&level| level == Level(Unit::Avx512)),
+            Simd::Avx512 => has.iter().copied().find(|&level| level == Level(Unit::Avx512)),
             #[cfg(not(target_arch = "x86_64"))]
             Simd::Avx2 | Simd::Avx512 => None,
         };
         match wanted {
-            Some(level) => Ok(*level),
+            Some(level) => Ok(level),
             None => {
                 let names: Vec<&str> = has.iter().map(|level| level.name()).collect();
                 bail!(
@@ -247,6 +256,33 @@ impl Level {
         Level(Unit::Baseline)
     }
 
+    /// AVX-512 on Zen 4 has units of 256 bits. What the processor is decides, and no measurement: bits must not depend on
+    /// one.
+    fn as_suits_the_processor(self) -> Level {
+        #[cfg(target_arch = "x86_64")]
+        if self == Level(Unit::Avx512) {
+            use std::arch::x86_64::__cpuid;
+            const ZEN_3_AND_4: u32 = 0x19;
+            let (vendor, version) = (__cpuid(0), __cpuid(1).eax);
+            let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat();
+            let family = (version >> 8 & 0xf) + (version >> 20 & 0xff);
+            if name == b"AuthenticAMD" && family == ZEN_3_AND_4 {
+                return Level(Unit::Avx512Halved);
+            }
+        }
+        self
+    }
+
+    /// The numbers in a vector.
+    pub fn lanes<T: SimdReal>(self) -> usize {
+        self.run(Lanes(PhantomData::<T>))
+    }
+
+    /// The numbers in a vector of a kernel that [`Level::run_rows`] runs.
+    pub fn row_lanes<T: SimdReal>(self) -> usize {
+        self.run_rows(Lanes(PhantomData::<T>))
+    }
+
     /// The level's name.
     pub fn name(self) -> &'static str {
         match self.0 {
@@ -256,6 +292,8 @@ impl Level {
             Unit::Avx2 => "avx2",
             #[cfg(target_arch = "x86_64")]
             Unit::Avx512 => "avx512",
+            #[cfg(target_arch = "x86_64")]
+            Unit::Avx512Halved => "avx512-256",
         }
     }
 
@@ -272,8 +310,31 @@ impl Level {
             Unit::Avx2 => unsafe { run_avx2(kernel) },
             // SAFETY: `best` found the features of this level on this processor, and `among` gives no other.
             #[cfg(target_arch = "x86_64")]
-            Unit::Avx512 => unsafe { run_avx512(kernel) },
+            Unit::Avx512 | Unit::Avx512Halved => unsafe { run_avx512(kernel) },
         }
+    }
+
+    /// Runs a kernel that adds to rows of cells, or sums them up, as compiled for this level. Rows begin at whole
+    /// vectors, of which a window fills a part: where half a vector is half the work, short vectors are less of it.
+    #[inline]
+    pub fn run_rows<K: Kernel>(self, kernel: K) -> K::Output {
+        match self.0 {
+            // SAFETY: `best` found AVX-512 on this processor.
+            #[cfg(target_arch = "x86_64")]
+            Unit::Avx512Halved => unsafe { run_avx512_short(kernel) },
+            _ => self.run(kernel),
+        }
+    }
+}
+
+/// The lanes of a level's vectors.
+struct Lanes<T>(PhantomData<T>);
+
+impl<T: SimdReal> Kernel for Lanes<T> {
+    type Output = usize;
+    #[inline(always)]
+    fn run<A: Arith>(self) -> usize {
+        T::V::<A>::LANES
     }
 }
 
@@ -291,6 +352,14 @@ unsafe fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
 #[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512dq,avx512bw")]
 unsafe fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
     kernel.run::<Avx512>()
+}
+
+/// # Safety
+/// The processor must have AVX2, FMA and AVX-512 F, VL, DQ, BW.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512dq,avx512bw")]
+unsafe fn run_avx512_short<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<Avx512Short>()
 }
 
 /// The vectors of x86-64. Their functions are sound only where the processor has the unit, which [`Arith`] sees to.
@@ -734,7 +803,7 @@ mod tests {
     fn levels_are_chosen_by_option_then_variable_then_processor() {
         let has = Level::all();
         let of = |has: &[Level], simd, variable| Level::among(has, simd, variable);
-        let best = *has.last().unwrap();
+        let best = has.last().unwrap().as_suits_the_processor();
         assert_eq!(of(&has, Simd::Auto, None).unwrap(), best);
         assert_eq!(of(&has, Simd::Auto, Some("")).unwrap(), best);
         assert_eq!(of(&has, Simd::Auto, Some("auto")).unwrap(), best);

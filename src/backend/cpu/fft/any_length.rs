@@ -6,14 +6,13 @@
 //!
 //! Why not rustfft, which has all lengths too: it ends the process where memory runs out.
 
-use super::lanes::{LaneFft, LanesOf, Lines, Side, Transform, TABLES};
+use super::lanes::{LaneFft, Lines, Side, Transform, TABLES};
 use crate::backend::cpu::memory::Aligned;
 use crate::backend::cpu::simd::Level;
 use crate::base::error::{try_collect, try_vec, Result};
 use crate::base::fft_size::{is_product_of_small_primes, next_fast_size};
 use num_complex::Complex;
 use std::f64::consts::PI;
-use std::marker::PhantomData;
 
 /// The transform of lines of one length.
 pub struct LineFft {
@@ -97,7 +96,7 @@ struct SmoothFft {
 
 impl SmoothFft {
     fn new(level: Level, n: usize) -> Result<SmoothFft> {
-        let lanes = level.run(LanesOf(PhantomData::<f64>));
+        let lanes = level.lanes::<f64>();
         let fft = LaneFft::new(n)?;
         let buffer = Aligned::zeros(fft.buffer_len(lanes), "lines of the FFT")?;
         Ok(SmoothFft { level, lanes, whole: fft.whole()?, fft, buffer })

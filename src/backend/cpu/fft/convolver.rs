@@ -5,7 +5,7 @@
 //! doubled grid as a whole is never stored. A 3D image may have fewer such tasks than there are threads: threads without
 //! one share the steps of the others.
 
-use super::lanes::{load, store, LanesOf, Lines, Transform};
+use super::lanes::{load, store, Lines, Transform};
 use super::{rows, together, Axis};
 use crate::backend::cpu::memory::Aligned;
 use crate::backend::cpu::simd::SimdReal;
@@ -15,7 +15,6 @@ use crate::base::buffer_pool::{Lease, Pool};
 use crate::base::error::{checked_product, try_vec, Result};
 use crate::base::sizes::three_axes;
 use num_complex::Complex;
-use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Mutex;
 
@@ -84,7 +83,7 @@ fn make_block<T: SimdReal>(sizes: &Sizes) -> Result<Aligned<T>> {
 impl<T: SimdReal> Convolver<T> {
     /// See [`crate::backend::Backend::convolver`].
     pub fn new(threads: &Threads, level: Level, dims: &[usize]) -> Result<Self> {
-        let lanes = level.run(LanesOf(PhantomData::<T>));
+        let lanes = level.lanes::<T>();
         let grid = doubled(dims);
         checked_product(&grid, "the doubled grid")?;
         let sizes = Sizes::new(dims, threads.count(), lanes)?;
@@ -109,7 +108,7 @@ impl<T: SimdReal> Convolver<T> {
     /// Bytes that a convolver for images of `dims` voxels holds, its scratch included.
     pub fn bytes(dims: &[usize], threads: usize, level: Level) -> usize {
         let real = std::mem::size_of::<T>();
-        Sizes::new(dims, threads, level.run(LanesOf(PhantomData::<T>))).map_or(usize::MAX, |s| {
+        Sizes::new(dims, threads, level.lanes::<T>()).map_or(usize::MAX, |s| {
             let work = s.block.saturating_add(2 * s.line).saturating_mul(threads);
             let rows = s.rows.saturating_mul(2 * s.together);
             s.spectrum.saturating_add(rows).saturating_add(work).saturating_mul(real)

@@ -464,17 +464,6 @@ impl<'a, T: SimdReal> Transform<'a, T> {
     }
 }
 
-/// The lanes of a level's vectors.
-pub struct LanesOf<T>(pub std::marker::PhantomData<T>);
-
-impl<T: SimdReal> Kernel for LanesOf<T> {
-    type Output = usize;
-    #[inline(always)]
-    fn run<A: Arith>(self) -> usize {
-        T::V::<A>::LANES
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -495,7 +484,7 @@ mod tests {
         let direction = if inverse { FftDirection::Inverse } else { FftDirection::Forward };
         let reference = FftPlanner::<T>::new().plan_fft(n, direction);
         for level in Level::all() {
-            let lanes = level.run(LanesOf(std::marker::PhantomData::<T>));
+            let lanes = level.lanes::<T>();
             let count = count.min(lanes);
             let mut buffer = vec![T::of(f64::NAN); fft.buffer_len(lanes)];
             // Rows to columns and columns to rows, with some of the points on one side and all on the other.

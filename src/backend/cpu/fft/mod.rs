@@ -19,9 +19,8 @@ use crate::backend::cpu::simd::SimdReal;
 use crate::base::buffer_pool::Pool;
 use crate::base::error::{try_collect, Result};
 use crate::base::sizes::{product, sum};
-use lanes::{LaneFft, LanesOf, Lines, Side, Transform};
+use lanes::{LaneFft, Lines, Side, Transform};
 use num_complex::Complex;
-use std::marker::PhantomData;
 
 /// From so many planes on threads share whole planes; fewer planes are cut into rows and columns.
 const MANY_PLANES: usize = 16;
@@ -82,7 +81,7 @@ impl<T: SimdReal> GridFft<T> {
             None => Axis::new(1, 1, 0, vec![T::ONE]),
         };
         let axes = [axis(0)?, axis(1)?, axis(2)?];
-        let lanes = level.run(LanesOf(PhantomData::<T>));
+        let lanes = level.lanes::<T>();
         let len = axes.iter().map(|a| a.fft.buffer_len(lanes)).max().unwrap_or(0);
         let buffers = Pool::filled(threads.count(), || Aligned::zeros(len, "lines of the FFT"))?;
         Ok(GridFft { level, lanes, axes, buffers })
@@ -90,7 +89,7 @@ impl<T: SimdReal> GridFft<T> {
 
     /// Bytes held: the threads' lines, and tables of the axes.
     pub fn bytes(threads: usize, level: Level, grid: &[usize]) -> usize {
-        let lanes = level.run(LanesOf(PhantomData::<T>));
+        let lanes = level.lanes::<T>();
         let longest = grid.iter().copied().max().unwrap_or(1);
         let lines = product(&[threads, 2 * lanes, longest, size_of::<T>()]);
         sum(&[lines, product(&[grid.len(), longest, 16 * size_of::<T>()])])

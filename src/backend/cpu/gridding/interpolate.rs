@@ -24,7 +24,7 @@ impl<T: SimdReal> Gridder<T> {
         threads.run_with(parts.len(), start, |work, i| {
             let part = &parts[i];
             if !part.points.is_empty() {
-                self.level.run(Interpolate { gridder: self, part, grid, values: &shared, arrays, work });
+                self.level.run_rows(Interpolate { gridder: self, part, grid, values: &shared, arrays, work });
             }
         });
     }

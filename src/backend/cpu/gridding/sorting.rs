@@ -371,3 +371,28 @@ fn sort_by_vector<T>(scratch: &mut Scratch<T>, len: usize, cells: usize, vectors
     sort(second, first, 1);
     0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Blocks of samples rely on it: between two samples of one vector there is none of another.
+    #[test]
+    fn samples_of_a_batch_are_in_the_order_of_their_vectors() {
+        let mut state = 1u32;
+        for (vectors, cells) in [(1, 8), (7, 1), (350, 8), (512, 4), (513, 2), (5000, 8), (1 << 18, 1), (318_000, 1)] {
+            for len in [1, 1000, BATCH] {
+                let mut scratch = Scratch::<f64>::new(2, BATCH).unwrap();
+                for cell in &mut scratch.cell[..len] {
+                    state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    *cell = (state >> 4) % (vectors * cells) as u32;
+                }
+                let which = sort_by_vector(&mut scratch, len, cells, vectors);
+                let places = scratch.keys[which][..len].iter().map(|key| key & (BATCH as u32 - 1));
+                let order: Vec<(u32, u32)> = places.map(|at| (scratch.cell[at as usize] / cells as u32, at)).collect();
+                assert!(order.is_sorted(), "{vectors} vectors of {cells} cells, {len} samples");
+                assert!(order.windows(2).all(|pair| pair[0].1 != pair[1].1));
+            }
+        }
+    }
+}

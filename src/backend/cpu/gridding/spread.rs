@@ -28,8 +28,9 @@ impl<T: SimdReal> Gridder<T> {
             |work, i| {
                 let part = &schedule.parts[i];
                 let turn = progress.begin(part);
-                self.level.run(Spread { gridder: self, part, values, arrays, work });
-                let merge = |cells| self.level.run(Merge { gridder: self, part, cells, grid: &shared, arrays, work });
+                self.level.run_rows(Spread { gridder: self, part, values, arrays, work });
+                let merge =
+                    |cells| self.level.run_rows(Merge { gridder: self, part, cells, grid: &shared, arrays, work });
                 let mut rest = Cells::All;
                 if part.is_one_of_many && turn.wait_inside() {
                     merge(Cells::Inside);

@@ -97,11 +97,7 @@ impl<T> Taps<T> {
 /// Reals that the taps of a chunk of samples take: a record of each along x, then for each axis all samples' values of
 /// each tap. Along x zeros fill up the last vector of cells.
 pub fn taps_len(tiling: &Tiling) -> usize {
-    CHUNK * (tiling.layout.x_len + x_rows(&tiling.layout) + tiling.taps[1] + tiling.taps[2])
-}
-
-fn x_rows(layout: &Layout) -> usize {
-    layout.window_vectors * layout.cells
+    CHUNK * (tiling.layout.x_len + tiling.layout.x_taps + tiling.taps[1] + tiling.taps[2])
 }
 
 impl<T: SimdReal> Polynomials<T> {
@@ -119,8 +115,14 @@ impl<T: SimdReal> Polynomials<T> {
     ) -> Taps<T> {
         assert!(count <= CHUNK && first + count <= samples.order.len() && memory.len() == taps_len(tiling));
         let taps = memory.as_mut_ptr();
-        // One copy for all widths: inlined it would be compiled for each.
-        level.run(WriteTaps { polynomials: self, tiling, samples, first, count, moved, taps });
+        // One copy for all widths: inlined it would be compiled for each. A moved record is read soon, in pieces of the
+        // vectors that it was written in: a processor forwards these from its stores.
+        let write = WriteTaps { polynomials: self, tiling, samples, first, count, moved, taps };
+        if moved {
+            level.run_rows(write);
+        } else {
+            level.run(write);
+        }
         let (_, y_at, z_at) = places(tiling);
         Taps { x: taps, y: taps.wrapping_add(y_at), z: taps.wrapping_add(z_at) }
     }
@@ -130,7 +132,7 @@ impl<T: SimdReal> Polynomials<T> {
 #[inline(always)]
 fn places(tiling: &Tiling) -> (usize, usize, usize) {
     let x_at = CHUNK * tiling.layout.x_len;
-    let y_at = x_at + CHUNK * x_rows(&tiling.layout);
+    let y_at = x_at + CHUNK * tiling.layout.x_taps;
     (x_at, y_at, y_at + CHUNK * tiling.taps[1])
 }
 
@@ -196,12 +198,12 @@ impl<T: SimdReal> WriteTaps<'_, T> {
     unsafe fn transpose<A: Arith>(&self, x_at: usize) {
         let lanes = T::V::<A>::LANES;
         let zero = T::V::<A>::splat(T::ZERO);
-        let Layout { x_len, window_vectors, row_vectors, .. } = self.tiling.layout;
+        let Layout { x_len, row_vectors, .. } = self.tiling.layout;
         // A vector in which a window starts has LANES / 2 cells.
         let within = lanes as u32 / 2 - 1;
         let cells = self.samples.cell.as_ptr().wrapping_add(self.first);
         for start in (0..self.count).step_by(lanes) {
-            for block in 0..window_vectors {
+            for block in 0..self.tiling.taps[0].div_ceil(lanes / 2) {
                 let mut rows = [zero; MOST_LANES];
                 for i in (0..lanes).step_by(2) {
                     let at = x_at + (block * lanes + i) / 2 * CHUNK + start;
@@ -211,8 +213,9 @@ impl<T: SimdReal> WriteTaps<'_, T> {
                 }
                 transpose::<T, _>(&mut rows);
                 for (i, row) in rows[..lanes].iter().enumerate() {
-                    // SAFETY: a record has x_len reals, enough for row_vectors, and for window_vectors after the shift.
-                    // The cells are followed by room for a vector.
+                    // SAFETY: a record has x_len reals, enough for row_vectors, and for whole vectors of taps after the
+                    // shift, which is less than a vector where records are moved. The cells are followed by room for a
+                    // vector.
                     unsafe {
                         let record = self.taps.add((start + i) * x_len);
                         let shift = if self.moved { 2 * (*cells.add(start + i) & within) as usize } else { 0 };

@@ -1,6 +1,6 @@
 //! How a grid is cut into tiles, and how windows lie in vectors. Sizes of tiles change speed and memory only.
 
-use crate::backend::cpu::simd::{Arith, Kernel, Level, SimdReal, Vector};
+use crate::backend::cpu::simd::{Level, SimdReal};
 use crate::base::sizes::three_axes;
 
 /// The edges of a tile in grid cells, about: buffers of 2D and 3D tiles fit the first and second cache, and rows are
@@ -10,7 +10,7 @@ const TILE_3D: [usize; 3] = [64, 16, 16];
 /// Rows of a tile that are prefetched ahead of the row in work.
 pub const PREFETCHED_ROWS: usize = 6;
 
-/// How windows of one width lie in vectors of one level.
+/// How windows of one width lie in vectors.
 #[derive(Clone, Copy)]
 pub struct Layout {
     /// Complex cells of a vector.
@@ -18,31 +18,22 @@ pub struct Layout {
     /// Vectors that a window covers, wherever it starts in the first; and from its start on.
     pub row_vectors: usize,
     pub window_vectors: usize,
-    /// Reals of the record of a sample's taps along x.
+    /// Reals of the record of a sample's taps along x: in vectors of cells, moved by less than one, or in the longest
+    /// vectors, not moved.
     pub x_len: usize,
+    /// Taps of a record before it is moved: those of the window, and zeros that fill up the longest vectors.
+    pub x_taps: usize,
 }
 
 impl Layout {
-    fn new(lanes: usize, width: usize) -> Layout {
+    /// Rows of cells in vectors of `lanes`; the longest vectors are of `longest`.
+    fn new(lanes: usize, longest: usize, width: usize) -> Layout {
         let cells = lanes / 2;
         let window_vectors = width.div_ceil(cells);
         let row_vectors = (width + cells - 1).div_ceil(cells);
-        // Taps, twice each and shifted by less than a vector, are written in whole vectors.
-        let x_len = row_vectors.max(window_vectors + 1) * lanes;
-        Layout { cells, row_vectors, window_vectors, x_len }
-    }
-}
-
-struct LayoutOf<T> {
-    width: usize,
-    real: std::marker::PhantomData<T>,
-}
-
-impl<T: SimdReal> Kernel for LayoutOf<T> {
-    type Output = Layout;
-    #[inline(always)]
-    fn run<A: Arith>(self) -> Layout {
-        Layout::new(T::V::<A>::LANES, self.width)
+        let x_taps = width.next_multiple_of(longest / 2);
+        let x_len = (row_vectors.max(window_vectors + 1) * lanes).max(2 * x_taps);
+        Layout { cells, row_vectors, window_vectors, x_len, x_taps }
     }
 }
 
@@ -91,7 +82,7 @@ pub struct Tiling {
 
 impl Tiling {
     pub fn new<T: SimdReal>(level: Level, grid: &[usize], width: usize) -> Tiling {
-        let layout = level.run(LayoutOf { width, real: std::marker::PhantomData::<T> });
+        let layout = Layout::new(level.row_lanes::<T>(), level.lanes::<T>(), width);
         let size = three_axes(grid);
         let taps = [0, 1, 2].map(|a| if a < grid.len() { width } else { 1 });
         let edges = if grid.len() == 3 { TILE_3D } else { TILE_2D };
