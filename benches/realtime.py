@@ -35,7 +35,7 @@ def gridding_with_new_trajectories(session, frame, weights, threads, precision, 
                 session.library, frame.dims, k, threads, tolerance, coils=frame.coils, weights=weights
             )
         else:
-            plan.set_trajectory(k)
+            plan.set_trajectory(k, weights)
         weighted_adjoint(session.library, plan, data, image)
 
     return run
