@@ -160,8 +160,8 @@ typedef enum {
 // rounded.
 typedef enum {
     // What the environment variable RECON_SIMD names (baseline or sse, avx2, avx512); without it, or when it is
-    // auto, the best that the processor has. On AMD's Zen 4 that is one of its own, avx512-256: gridding in vectors
-    // of 256 bits, the rest in those of 512. Any other value of the option wins over the variable.
+    // auto, the best that the processor has. On AMD's Zen 4 that is one of its own, avx512-256: gridding in
+    // vectors of 256 bits, the rest in those of 512. Any other value of the option wins over the variable.
     RECON_SIMD_AUTO = 0,
     // What every processor of its kind has: SSE2 on x86-64.
     RECON_SIMD_BASELINE = 1,
@@ -555,8 +555,8 @@ typedef struct {
     double seconds;
     // The device in words, ending in 0.
     char device[64];
-    // The vector unit in use, ending in 0: "sse", "avx2", "avx512" or "avx512-256" (see RECON_SIMD_AUTO) on x86-64, else
-    // "portable"; "none" on a GPU.
+    // The vector unit in use, ending in 0: "sse", "avx2", "avx512" or "avx512-256" (see RECON_SIMD_AUTO) on x86-64,
+    // else "portable"; "none" on a GPU.
     char simd[32];
 } recon_plan_properties;
 
@@ -759,8 +759,9 @@ recon_status recon_plan_info(const recon_plan *plan, recon_plan_properties *prop
 // choice. Results have the same bits as those of a new plan of this geometry and the plan's options.
 //
 // geometry: samples, coordinates, coordinate_stride, weights and coil_maps are read: the structure that the plan was
-// made with, with other addresses, will do. Weights that are NULL mean 1, as for a new plan. Coil maps that are NULL
-// mean those that the plan has. All else must be as the plan was made with: precision, ndim, dims, coils, frames,
+// made with, with other addresses, will do. Weights that are NULL are an error where the plan has weights, which are
+// those of other samples: recon_plan_set_weights takes them away. Coil maps that are NULL mean those that the plan
+// has. All else must be as the plan was made with: precision, ndim, dims, coils, frames,
 // basis, and the positions in a voxel list. The arrays are not needed afterwards.
 //
 // What had been made of the old trajectory is forgotten: Q, also where it was loaded, and the weights that recon_grid
@@ -773,8 +774,8 @@ recon_status recon_plan_info(const recon_plan *plan, recon_plan_properties *prop
 //
 // Errors: those of recon_plan_create for sizes, numbers and memory; RECON_MEMORY_LIMIT where the plan and the new
 // samples exceed the limit together, since both are there until the change is made; RECON_SIZE_MISMATCH for other
-// ndim, dims, voxel_count, coils or frames; RECON_INVALID_ARGUMENT for another precision, basis or voxel list, and for
-// coil maps where the plan was made without; RECON_CANCELLED.
+// ndim, dims, voxel_count, coils or frames; RECON_INVALID_ARGUMENT for another precision, basis or voxel list, for
+// coil maps where the plan was made without, and for no weights where it has some; RECON_CANCELLED.
 recon_status recon_plan_set_trajectory(recon_plan *plan, const recon_geometry *geometry);
 
 // Gives a plan other density weights. The samples stay sorted; Q, and the weights that recon_grid computed, are

@@ -233,16 +233,17 @@ struct Limits<T> {
     q: bool,
 }
 
-/// The largest weight, and an upper bound of the coil maps' real and imaginary parts; 1 where there are none.
+/// The largest weight, where there are weights, and an upper bound of the coil maps' real and imaginary parts; 1 where
+/// there are none.
 #[derive(Clone, Copy)]
 struct Largest {
-    weight: f64,
+    weight: Option<f64>,
     map: f64,
 }
 
 impl Largest {
-    fn weight<T: Real>(weights: Option<&[T]>) -> f64 {
-        weights.map_or(1.0, |w| Self::of(w.iter().map(|w| w.wide())))
+    fn weight<T: Real>(weights: Option<&[T]>) -> Option<f64> {
+        weights.map(|w| Self::of(w.iter().map(|w| w.wide())))
     }
 
     fn map<T: Real>(maps: &[Complex<T>]) -> f64 {
@@ -264,6 +265,7 @@ impl<T: Real> Limits<T> {
         // What window, transform and correction can make of a number in between: their sums' lengths are counted apart.
         const INSIDE: f64 = 1e10;
         let Largest { weight, map } = largest;
+        let weight = weight.unwrap_or(1.0);
         let samples = (samples * fixed.coils) as f64;
         let voxels = fixed.voxels as f64;
         let below = |gain: f64| T::of(T::LARGEST / INSIDE / gain);
@@ -473,11 +475,11 @@ impl<T: Real> Plan<T> {
         self.now().samples
     }
 
-    /// Gives the plan another trajectory, with other weights (none where the geometry has none), and other coil maps
-    /// where the geometry has some: without, the plan's stay. This costs little beside sorting the samples. Threads,
-    /// window and its correction, tables, grids and buffers stay, unless another number of samples makes another window
-    /// or grid the better choice. What had been made of the old trajectory is forgotten: Q, also where it was loaded,
-    /// and the weights that [`Plan::grid`] computes.
+    /// Gives the plan another trajectory, with its weights where the plan has some, and other coil maps where the
+    /// geometry has some: without, the plan's stay. This costs little beside sorting the samples. Threads, window and
+    /// its correction, tables, grids and buffers stay, unless another number of samples makes another window or grid
+    /// the better choice. What had been made of the old trajectory is forgotten: Q, also where it was loaded, and the
+    /// weights that [`Plan::grid`] computes.
     ///
     /// Results have the same bits as those of a new plan of this geometry and these options.
     ///
@@ -505,7 +507,8 @@ impl<T: Real> Plan<T> {
     /// As [`Plan::new`] for numbers and memory. The old samples and the new ones are there together until the change is
     /// made: `MemoryLimit` counts both, but not what calls under way keep of earlier changes. `SizeMismatch` and
     /// `InvalidArgument` where the geometry has another image, list of voxels, voxel basis, number of coils or of
-    /// frames, or coil maps where the plan has none. The plan is as it was then.
+    /// frames, coil maps where the plan has none, or no weights where it has some: [`Plan::set_weights`] takes these
+    /// away. The plan is as it was then.
     pub fn set_trajectory(&self, geometry: &Geometry<'_, T>) -> Result<()> {
         let started = Instant::now();
         let call = self.begin();
@@ -518,6 +521,13 @@ impl<T: Real> Plan<T> {
         let weight = Largest::weight(geometry.weights);
         let map = geometry.coil_maps.map(Largest::map);
         self.change(call, started, |now| {
+            if now.limits.largest.weight.is_some() && weight.is_none() {
+                bail!(
+                    InvalidArgument,
+                    "the plan has density weights, the new trajectory comes without: give its weights in the geometry, \
+                     or take the plan's away first, by setting none"
+                );
+            }
             let options = &now.fixed.options;
             let engine = now.engine.changed(Change::Trajectory(geometry), options)?;
             let tolerance = tolerance_warning(&engine.info(), options);

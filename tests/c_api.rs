@@ -1012,8 +1012,11 @@ fn changed_plans_are_as_new_ones<T: Number>() {
     unsafe {
         ok(recon_plan_set_trajectory(plan.0, &raw const g));
         assert_eq!(images_of(&plan, data), new(&g, data));
-        // Without maps the plan's stay, without weights there are none.
+        // Without maps the plan's stay. Weights of other samples are not kept, nor dropped without a word.
         let own = recon_geometry { weights: null(), ..g };
+        fails(recon_plan_set_trajectory(plan.0, &raw const own), RECON_INVALID_ARGUMENT, &["density weights"]);
+        assert_eq!(images_of(&plan, data), new(&g, data));
+        ok(recon_plan_set_weights(plan.0, null(), 0));
         ok(recon_plan_set_trajectory(plan.0, &recon_geometry { coil_maps: null(), ..own }));
         assert_eq!(images_of(&plan, data), new(&own, data));
         ok(recon_plan_set_coil_maps(plan.0, maps.as_ptr().cast(), maps.len() as u64));

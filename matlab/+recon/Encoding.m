@@ -60,8 +60,8 @@ classdef Encoding
 %       E.setmaps(S)         gives E other coil maps
 %
 %   These three change E and all copies of it, E' among them. They cost much less than a new operator, and results have
-%   the same bits as those of a new one. E.settrajectory(k) leaves E without weights, as recon.Encoding(k, dims) would,
-%   and keeps its coil maps. E.settrajectory(k, 'Weights', w, 'Maps', S) gives both. After an error E is as it was.
+%   the same bits as those of a new one. E.settrajectory(k) is for an E without weights, and keeps its coil maps.
+%   E.settrajectory(k, 'Weights', w, 'Maps', S) gives both. After an error E is as it was.
 %
 %   Every error has an identifier, for example recon:InvalidArgument, recon:SizeMismatch or recon:CoordinateOutOfRange.
 %   There are two warnings, each given once, when the operator is made. recon:Extent: k reaches less than a quarter of
@@ -271,7 +271,8 @@ classdef Encoding
 
         function settrajectory(E, k, varargin)
         %SETTRAJECTORY  Gives the operator and its copies another trajectory.
-        %   E.settrajectory(k) leaves the operator without weights, and with the coil maps that it has.
+        %   E.settrajectory(k) is for an operator without weights, and keeps its coil maps. Where it has weights, which
+        %   are those of other samples, it is an error: E.setweights([]) takes them away.
         %   E.settrajectory(k, 'Weights', w, 'Maps', S) gives both, or one of them. Weights may also be 'ramp',
         %   'jackson' or 'pipe-menon'.
             recon.internal.need_arguments(nargin, 2, 'E.settrajectory(k)');

@@ -85,6 +85,8 @@ same(E, recon.Encoding(k, [], 'Maps', other), 'no weights');
 k2 = recon.trajectory.radial(24, 32, 'Order', 'golden');
 E.settrajectory(k2, 'Weights', 'ramp');
 same(E, recon.Encoding(k2, [], 'Maps', other, 'Weights', 'ramp'), 'maps stay');
+check_error(@() E.settrajectory(k, 'Maps', maps), 'recon:InvalidArgument', 'density weights');
+E.setweights([]);
 E.settrajectory(k, 'Maps', maps);
 same(E, recon.Encoding(k, [], 'Maps', maps), 'maps are given, weights are not');
 end

@@ -81,8 +81,8 @@ pub enum Normal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Simd {
     /// The level that the environment variable `RECON_SIMD` names (`baseline` or `sse`, `avx2`, `avx512`); without it,
-    /// or when it is `auto`, the best of the processor. On AMD's Zen 4 that is one of its own, `avx512-256`: gridding in
-    /// vectors of 256 bits, the rest in those of 512. Any other value of this option overrides the variable.
+    /// or when it is `auto`, the best of the processor. On AMD's Zen 4 that is one of its own, `avx512-256`: gridding
+    /// in vectors of 256 bits, the rest in those of 512. Any other value of this option overrides the variable.
     #[default]
     Auto,
     /// The vector unit of every processor of its kind: SSE2 on x86-64.

@@ -203,8 +203,8 @@ c_enum! {
     /// rounded.
     pub enum recon_simd "simd" for Simd {
         /// What the environment variable RECON_SIMD names (baseline or sse, avx2, avx512); without it, or when it is
-        /// auto, the best that the processor has. On AMD's Zen 4 that is one of its own, avx512-256: gridding in vectors
-        /// of 256 bits, the rest in those of 512. Any other value of the option wins over the variable.
+        /// auto, the best that the processor has. On AMD's Zen 4 that is one of its own, avx512-256: gridding in
+        /// vectors of 256 bits, the rest in those of 512. Any other value of the option wins over the variable.
         RECON_SIMD_AUTO = 0 is Auto, "auto";
         /// What every processor of its kind has: SSE2 on x86-64.
         RECON_SIMD_BASELINE = 1 is Baseline, "baseline";

@@ -550,8 +550,9 @@ pub unsafe extern "C" fn recon_plan_info(
 /// choice. Results have the same bits as those of a new plan of this geometry and the plan's options.
 ///
 /// geometry: samples, coordinates, coordinate_stride, weights and coil_maps are read: the structure that the plan was
-/// made with, with other addresses, will do. Weights that are NULL mean 1, as for a new plan. Coil maps that are NULL
-/// mean those that the plan has. All else must be as the plan was made with: precision, ndim, dims, coils, frames,
+/// made with, with other addresses, will do. Weights that are NULL are an error where the plan has weights, which are
+/// those of other samples: recon_plan_set_weights takes them away. Coil maps that are NULL mean those that the plan
+/// has. All else must be as the plan was made with: precision, ndim, dims, coils, frames,
 /// basis, and the positions in a voxel list. The arrays are not needed afterwards.
 ///
 /// What had been made of the old trajectory is forgotten: Q, also where it was loaded, and the weights that recon_grid
@@ -564,8 +565,8 @@ pub unsafe extern "C" fn recon_plan_info(
 ///
 /// Errors: those of recon_plan_create for sizes, numbers and memory; RECON_MEMORY_LIMIT where the plan and the new
 /// samples exceed the limit together, since both are there until the change is made; RECON_SIZE_MISMATCH for other
-/// ndim, dims, voxel_count, coils or frames; RECON_INVALID_ARGUMENT for another precision, basis or voxel list, and for
-/// coil maps where the plan was made without; RECON_CANCELLED.
+/// ndim, dims, voxel_count, coils or frames; RECON_INVALID_ARGUMENT for another precision, basis or voxel list, for
+/// coil maps where the plan was made without, and for no weights where it has some; RECON_CANCELLED.
 #[no_mangle]
 pub unsafe extern "C" fn recon_plan_set_trajectory(
     plan: *mut recon_plan,

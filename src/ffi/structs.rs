@@ -183,8 +183,8 @@ pub struct recon_plan_properties {
     pub seconds: f64,
     /// The device in words, ending in 0.
     pub device: [c_char; 64],
-    /// The vector unit in use, ending in 0: "sse", "avx2", "avx512" or "avx512-256" (see RECON_SIMD_AUTO) on x86-64, else
-    /// "portable"; "none" on a GPU.
+    /// The vector unit in use, ending in 0: "sse", "avx2", "avx512" or "avx512-256" (see RECON_SIMD_AUTO) on x86-64,
+    /// else "portable"; "none" on a GPU.
     pub simd: [c_char; 32],
 }
 
