@@ -256,8 +256,8 @@ impl Level {
         Level(Unit::Baseline)
     }
 
-    /// AVX-512 on Zen 4 has units of 256 bits. What the processor is decides, and no measurement: bits must not depend on
-    /// one.
+    /// AVX-512 on Zen 4 has units of 256 bits. What the processor is decides, and no measurement: bits must not depend
+    /// on one.
     fn as_suits_the_processor(self) -> Level {
         #[cfg(target_arch = "x86_64")]
         if self == Level(Unit::Avx512) {

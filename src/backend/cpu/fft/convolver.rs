@@ -2,8 +2,8 @@
 //!
 //! The x axis is transformed for the whole image. Then a task takes as many columns of the spectrum as a vector has
 //! lanes: it transforms y and z, multiplies, and transforms z and y back, all in a block of memory of its own. The
-//! doubled grid as a whole is never stored. A 3D image may have fewer such tasks than there are threads: threads without
-//! one share the steps of the others.
+//! doubled grid as a whole is never stored. A 3D image may have fewer such tasks than there are threads: threads
+//! without one share the steps of the others.
 
 use super::lanes::{load, store, Lines, Transform};
 use super::{rows, together, Axis};

@@ -24,8 +24,8 @@ use num_complex::Complex;
 
 /// From so many planes on threads share whole planes; fewer planes are cut into rows and columns.
 const MANY_PLANES: usize = 16;
-/// Tasks for each thread that make a step worth its begin and end. With fewer, several arrays take a step together; with
-/// more, one array stays in cache from step to step.
+/// Tasks for each thread that make a step worth its begin and end. With fewer, several arrays take a step together;
+/// with more, one array stays in cache from step to step.
 const TASKS: usize = 4;
 
 /// How many arrays take a step together, which is `tasks` tasks for one of them.

@@ -311,14 +311,15 @@ enum Cells {
 }
 
 impl Cells {
-    /// The regions along x (see [`Place`]) that are treated in rows of these regions along y and z.
+    /// The regions along x (see [`Place`]) that are treated in rows of these regions along y and z: from the first of
+    /// each pair to before the second.
     #[inline(always)]
-    fn regions(self, y: usize, z: usize) -> &'static [Range<usize>] {
+    fn regions(self, y: usize, z: usize) -> &'static [[usize; 2]] {
         match (self, y == 1 && z == 1) {
-            (Cells::All, _) | (Cells::Edges, false) => &[0..3],
-            (Cells::Inside, true) => &[1..2],
+            (Cells::All, _) | (Cells::Edges, false) => &[[0, 3]],
+            (Cells::Inside, true) => &[[1, 2]],
             (Cells::Inside, false) => &[],
-            (Cells::Edges, true) => &[0..1, 2..3],
+            (Cells::Edges, true) => &[[0, 1], [2, 3]],
         }
     }
 }
@@ -342,8 +343,8 @@ impl<T: SimdReal> Kernel for Merge<'_, T> {
         for array in 0..self.arrays {
             for (rz, z) in place.lines(2) {
                 for (ry, y) in place.lines(1) {
-                    for regions in self.cells.regions(ry, rz) {
-                        self.row(&place, array, regions, [ry, rz], [y, z]);
+                    for &along_x in self.cells.regions(ry, rz) {
+                        self.row(&place, array, along_x, [ry, rz], [y, z]);
                     }
                 }
             }
@@ -352,9 +353,10 @@ impl<T: SimdReal> Kernel for Merge<'_, T> {
 }
 
 impl<T: SimdReal> Merge<'_, T> {
-    /// Adds the regions `along_x` of a row of an array's buffer, in the regions [y, z] of the other axes.
+    /// Adds some regions of a row of an array's buffer: of those along x from `first` to before `last`, of the others
+    /// `ry` and `rz`.
     #[inline(always)]
-    fn row(&self, place: &Place, array: usize, along_x: &Range<usize>, [ry, rz]: [usize; 2], [y, z]: [usize; 2]) {
+    fn row(&self, place: &Place, array: usize, [first, last]: [usize; 2], [ry, rz]: [usize; 2], [y, z]: [usize; 2]) {
         let Merge { gridder: g, part, grid, .. } = self;
         let [gx, gy, gz] = g.tiling.size;
         let [row, rows, _] = g.tiling.extent;
@@ -363,13 +365,12 @@ impl<T: SimdReal> Merge<'_, T> {
         let (to, ahead) = (first_cell + place.row(z, y), first_cell + place.row(z, y + PREFETCHED_ROWS));
         let from = &self.work.cells[array * g.buffer_len() + (z * rows + y) * row..][..row];
         let store = [0, 1, 2].map(|rx| part.is_first([rx, ry, rz]));
-        let mut x = bounds[along_x.start];
-        let end = bounds[along_x.end];
+        let (mut x, end) = (bounds[first], bounds[last]);
         (x..end).step_by(8).for_each(|x| prefetch(grid.address(ahead + (origin + x) % gx)));
         while x < end {
             let rx = (1..3).filter(|&r| bounds[r] <= x).count();
             // Regions that are treated alike go together, up to the edge of the grid.
-            let alike = (rx + 1..along_x.end).find(|&r| store[r] != store[rx]).unwrap_or(along_x.end);
+            let alike = (rx + 1..last).find(|&r| store[r] != store[rx]).unwrap_or(last);
             let start = (origin + x) % gx;
             let len = (bounds[alike] - x).min(gx - start);
             // SAFETY: it is this part's turn: no other part that shares these cells with it is being added.
