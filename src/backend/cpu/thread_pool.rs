@@ -295,9 +295,9 @@ impl Pool {
             Some(index) => {
                 let place = &self.places[index];
                 place.region.store((&raw const region).cast_mut().cast(), Ordering::Relaxed);
-                // Workers that see seats see the region.
-                place.count.store(most as u64 * SEAT, Ordering::Release);
+                // The bit first: whoever takes the last seat clears it. Workers that see seats see the region.
                 self.open.fetch_or(1 << index, Ordering::SeqCst);
+                place.count.store(most as u64 * SEAT, Ordering::Release);
                 self.wake_some();
                 region.work();
                 self.close(index);
@@ -386,11 +386,16 @@ impl Pool {
         let is_wanted = || index < self.wanted.load(Ordering::Relaxed);
         let has_seats = || self.open.load(Ordering::SeqCst) != 0;
         while is_wanted() {
-            if let Some(place) = self.join() {
+            let mut joined = None;
+            let found = spin_until(|| {
+                joined = self.join();
+                joined.is_some() || !is_wanted()
+            });
+            if let Some(place) = joined {
                 // SAFETY: the region is alive: its caller waits until this worker leaves.
                 unsafe { &*place.region.load(Ordering::Relaxed) }.work();
                 self.leave(place);
-            } else if !spin_until(has_seats) {
+            } else if !found {
                 let mut lock = self.lock();
                 self.sleeping.fetch_add(1, Ordering::SeqCst);
                 // Woken too late for one region, a worker looks out for the next as long as any other.
@@ -416,7 +421,7 @@ impl Pool {
 
 /// Waits for a condition for a short while, and yields the processor to other threads meanwhile. False where it does
 /// not come.
-fn spin_until(condition: impl Fn() -> bool) -> bool {
+fn spin_until(mut condition: impl FnMut() -> bool) -> bool {
     let started = Instant::now();
     loop {
         if condition() {
@@ -513,6 +518,35 @@ mod tests {
             }
         });
         assert_eq!(hits.into_inner(), 4 * 50 * 5 * 7);
+    }
+
+    /// Many callers with short regions, and more of them than places: every task runs once, and no bit is left behind
+    /// that would keep workers awake.
+    #[test]
+    fn places_are_given_back() {
+        let threads = Threads::new(5).unwrap();
+        let hits = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for caller in 0..PLACES + 3 {
+                let (threads, hits) = (&threads, &hits);
+                scope.spawn(move || {
+                    for i in 0..300 {
+                        threads.run(1 + (caller + i) % 6, |_| {
+                            hits.fetch_add(1, Ordering::Relaxed);
+                        });
+                    }
+                });
+            }
+        });
+        let all: usize = (0..PLACES + 3).flat_map(|caller| (0..300).map(move |i| 1 + (caller + i) % 6)).sum();
+        assert_eq!(hits.into_inner(), all);
+        // Other tests may have regions at the same time, for a moment.
+        let pool = &threads.team.pool;
+        let idle = || pool.held.load(Ordering::SeqCst) == 0 && pool.open.load(Ordering::SeqCst) == 0;
+        assert!((0..60_000).any(|_| idle() || {
+            std::thread::sleep(Duration::from_millis(1));
+            false
+        }));
     }
 
     /// A panic must reach the caller, who turns it into an error, and leave a pool that works.
