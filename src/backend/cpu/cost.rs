@@ -5,8 +5,8 @@ use crate::base::fft_size::next_fast_size;
 
 /// Nanoseconds of an adjoint on one thread, with reals of `real` bytes. The constants were measured with f32 on AVX-512
 /// over widths 4 to 8, oversampling 1.25 to 2, in 2D and 3D (examples/stages.rs measures them anew); those of gridding
-/// beside the FFT's on AMD (Zen 4) and Intel, one thread. Only ratios matter
-/// here, and ratios vary less between machines than times do.
+/// beside the FFT's on AMD (Zen 4) and Intel, one thread. Only ratios matter here, and ratios vary less between
+/// machines than times do.
 pub fn transform(grid: &[usize], dims: &[usize], samples: usize, width: usize, real: usize) -> f64 {
     // What a sample costs at any width; a vector of a window's row; a cell of the grid, which tiles are added to.
     const SAMPLE: f64 = 5.7;

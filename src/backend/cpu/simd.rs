@@ -8,6 +8,8 @@ use crate::base::options::Simd;
 use crate::base::real::Real;
 use num_complex::Complex;
 use std::marker::PhantomData;
+#[cfg(target_arch = "x86_64")]
+use std::sync::OnceLock;
 
 /// The differences between levels: the vectors, and how a b + c is rounded.
 ///
@@ -261,12 +263,9 @@ impl Level {
     fn as_suits_the_processor(self) -> Level {
         #[cfg(target_arch = "x86_64")]
         if self == Level(Unit::Avx512) {
-            use std::arch::x86_64::__cpuid;
-            const ZEN_3_AND_4: u32 = 0x19;
-            let (vendor, version) = (__cpuid(0), __cpuid(1).eax);
-            let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat();
-            let family = (version >> 8 & 0xf) + (version >> 20 & 0xff);
-            if name == b"AuthenticAMD" && family == ZEN_3_AND_4 {
+            // Asked once: in a virtual machine the question leaves it.
+            static IS_HALVED: OnceLock<bool> = OnceLock::new();
+            if *IS_HALVED.get_or_init(is_of_zen_3_and_4) {
                 return Level(Unit::Avx512Halved);
             }
         }
@@ -325,6 +324,16 @@ impl Level {
             _ => self.run(kernel),
         }
     }
+}
+
+/// Whether this is an AMD processor of the family of Zen 3 and 4, of which Zen 4 has AVX-512.
+#[cfg(target_arch = "x86_64")]
+fn is_of_zen_3_and_4() -> bool {
+    use std::arch::x86_64::__cpuid;
+    const FAMILY: u32 = 0x19;
+    let (vendor, version) = (__cpuid(0), __cpuid(1).eax);
+    let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat();
+    name == b"AuthenticAMD" && (version >> 8 & 0xf) + (version >> 20 & 0xff) == FAMILY
 }
 
 /// The lanes of a level's vectors.

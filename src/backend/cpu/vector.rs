@@ -8,6 +8,7 @@ use super::thread_pool::{Shared, Threads};
 use crate::backend::cpu::simd::SimdReal;
 use crate::base::geometry;
 use num_complex::Complex;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Elements of one task, at least: an image of 256 x 256 is work for 16 threads.
@@ -44,18 +45,21 @@ fn each_chunk_of<E: Send>(threads: &Threads, len: usize, z: &mut [E], f: impl Fn
     });
 }
 
-/// The sum over chunks of `f(first index, length)`, in a fixed order.
-fn sum_chunks(cpu: &Cpu, len: usize, f: impl Fn(usize, usize) -> f64 + Sync) -> f64 {
+/// Calls `f(number, elements)` for all chunks of an array of `len` elements.
+fn run_chunks(threads: &Threads, len: usize, f: impl Fn(usize, Range<usize>) + Sync) {
     let chunk = chunk(len);
-    let count = len.div_ceil(chunk);
+    threads.run(len.div_ceil(chunk), |i| f(i, i * chunk..len.min((i + 1) * chunk)));
+}
+
+/// The sum over chunks of `f(elements)`, in a fixed order.
+fn sum_chunks(cpu: &Cpu, len: usize, f: impl Fn(Range<usize>) -> f64 + Sync) -> f64 {
     let mut parts = [0.0; MOST_CHUNKS];
     let shared = Shared::new(&mut parts);
-    cpu.threads.run(count, |i| {
-        let start = i * chunk;
+    run_chunks(&cpu.threads, len, |i, elements| {
         // SAFETY: each task has its own element.
-        unsafe { shared.set(i, f(start, chunk.min(len - start))) };
+        unsafe { shared.set(i, f(elements)) };
     });
-    parts[..count].iter().sum()
+    parts.iter().sum()
 }
 
 /// See [`crate::backend::Backend::copy`].
@@ -71,12 +75,10 @@ pub fn clear<E: Clone + Default + Send>(cpu: &Cpu, y: &mut [E]) {
 
 /// See [`crate::backend::Backend::first_beyond`].
 pub fn first_beyond<T: SimdReal>(cpu: &Cpu, values: &[Complex<T>], limit: T) -> Option<(usize, Complex<T>)> {
-    let len = values.len();
-    let (first, chunk) = (AtomicUsize::new(len), chunk(len));
-    cpu.threads.run(len.div_ceil(chunk), |i| {
-        let start = i * chunk;
-        if let Some((at, _)) = geometry::first_beyond(&values[start..len.min(start + chunk)], limit) {
-            first.fetch_min(start + at, Ordering::Relaxed);
+    let first = AtomicUsize::new(values.len());
+    run_chunks(&cpu.threads, values.len(), |_, elements| {
+        if let Some((at, _)) = geometry::first_beyond(&values[elements.clone()], limit) {
+            first.fetch_min(elements.start + at, Ordering::Relaxed);
         }
     });
     let first = first.into_inner();
@@ -163,7 +165,7 @@ pub fn axpy<T: SimdReal>(cpu: &Cpu, a: f64, x: &[Complex<T>], y: &mut [Complex<T
 /// See [`crate::backend::Backend::dot`].
 pub fn dot<T: SimdReal>(cpu: &Cpu, x: &[Complex<T>], y: &[Complex<T>]) -> f64 {
     assert_eq!(x.len(), y.len());
-    sum_chunks(cpu, x.len(), |start, len| dot_chunk(cpu.level, &x[start..start + len], &y[start..start + len]))
+    sum_chunks(cpu, x.len(), |elements| dot_chunk(cpu.level, &x[elements.clone()], &y[elements]))
 }
 
 /// See [`crate::backend::Backend::cg_step`].
@@ -177,10 +179,11 @@ pub fn cg_step<T: SimdReal>(
 ) -> f64 {
     assert!(p.len() == x.len() && q.len() == x.len() && r.len() == x.len());
     let (x, r) = (Shared::new(x), Shared::new(r));
-    sum_chunks(cpu, p.len(), |start, len| {
+    sum_chunks(cpu, p.len(), |elements| {
+        let (start, len) = (elements.start, elements.len());
         // SAFETY: chunks do not overlap.
         let (x, r) = unsafe { (x.part(start, len), r.part(start, len)) };
-        let (p, q) = (&p[start..start + len], &q[start..start + len]);
+        let (p, q) = (&p[elements.clone()], &q[elements]);
         cpu.level.run(Combine { a: T::of(step), x: flat(p), b: T::ONE, y: flat_mut(x) });
         cpu.level.run(Combine { a: T::of(-step), x: flat(q), b: T::ONE, y: flat_mut(r) });
         dot_chunk(cpu.level, r, r)

@@ -7,6 +7,7 @@ use crate::backend::cpu::simd::{Arith, Kernel, Level, SimdReal};
 use crate::backend::cpu::thread_pool::{Shared, Threads};
 use crate::base::buffer_pool::Pool;
 use crate::base::error::{bail, checked_product, try_vec, Result};
+use crate::base::sizes::{product, sum};
 use std::ops::Range;
 
 /// Samples of a part that are sorted together, at most. Their values are brought into one buffer, which stays in cache.
@@ -66,14 +67,9 @@ impl<T: SimdReal> SortedSamples<T> {
     /// Room for so many samples.
     fn unsorted(samples: usize, axes: usize) -> Result<Self> {
         let padded = samples + PADDING;
-        let offsets = |axis: usize| if axis < axes { padded } else { 0 };
-        let bytes = [0, 1, 2].map(|axis| Room::bytes::<T>(offsets(axis))).iter().sum::<usize>()
-            + Room::bytes::<u32>(padded)
-            + Room::bytes::<u16>(padded)
-            + Room::bytes::<u32>(samples);
-        let mut room = Room::new(bytes, "the sorted samples")?;
+        let mut room = Room::new(Self::bytes_of_arrays(samples, axes), "the sorted samples")?;
         Ok(SortedSamples {
-            t: [0, 1, 2].map(|axis| room.zeros(offsets(axis))),
+            t: [0, 1, 2].map(|axis| room.zeros(if axis < axes { padded } else { 0 })),
             cell: room.zeros(padded),
             local: room.zeros(padded),
             order: room.zeros(samples),
@@ -81,11 +77,17 @@ impl<T: SimdReal> SortedSamples<T> {
         })
     }
 
+    /// Bytes of the arrays.
+    fn bytes_of_arrays(samples: usize, axes: usize) -> usize {
+        let padded = samples + PADDING;
+        let offsets = product(&[axes, Room::bytes::<T>(padded)]);
+        sum(&[offsets, Room::bytes::<u32>(padded), Room::bytes::<u16>(padded), Room::bytes::<u32>(samples)])
+    }
+
     /// Bytes held for so many samples on a grid so cut.
     pub fn bytes(tiling: &Tiling, samples: usize) -> usize {
         let axes = tiling.taps.iter().filter(|&&taps| taps > 1).count();
-        let sample = axes * size_of::<T>() + 2 * size_of::<u32>() + size_of::<u16>();
-        (samples + PADDING).saturating_mul(sample).saturating_add(Schedule::bytes(tiling, samples))
+        sum(&[Self::bytes_of_arrays(samples, axes), Schedule::bytes(tiling, samples)])
     }
 }
 
