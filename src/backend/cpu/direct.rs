@@ -207,8 +207,9 @@ mod tests {
                 check::<f64>(dims, samples, None, 1e-14);
             }
         }
-        // More lines than are folded at a time.
-        check::<f32>(&[512, 1100], 3, None, 2e-6);
+        // More lines than are folded at a time. The values of three samples, each a sum over half a million voxels, are
+        // 8e-7 off at the median of all draws and 2.2e-6 at one draw in four hundred.
+        check::<f32>(&[512, 1100], 3, None, 5e-6);
     }
 
     #[test]
