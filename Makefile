@@ -117,7 +117,7 @@ test: PACKAGES += $(shell command -v gnuplot >/dev/null || echo gnuplot-nox)
 test: deps
 	@if [ -z "$$RECON_NVRTC" ]; then $(MAKE) --no-print-directory $(nvrtc)/ready; fi
 	@found=$$(ls $(abspath $(nvrtc))/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.[0-9]* 2>/dev/null | head -n 1); \
-	RECON_NVRTC=$${RECON_NVRTC:-$$found} $(CARGO) test --locked --workspace
+	RECON_NVRTC=$${RECON_NVRTC:-$$found} $(CARGO) test --locked --workspace --no-fail-fast
 	@for target in $(OTHER_SYSTEMS); do \
 		if rustup target add $$target >/dev/null 2>&1; then \
 			echo "checking the library for $$target"; $(CARGO) check --locked --lib --target $$target || exit 1; \

@@ -119,7 +119,7 @@ fn errors_of_choice<T: SimdReal>(k: &[Vec<T>], dims: &[usize], choice: Choice, r
 /// Every width and oversampling that some tolerance needs, with so few samples that errors do not average out.
 #[test]
 fn every_width_and_oversampling_keeps_the_tolerance_with_few_samples() {
-    fn check<T: SimdReal>(window: Window, smallest: f64, all_widths: std::ops::RangeInclusive<usize>) {
+    fn check<T: SimdReal>(window: Window, smallest: f64, widths: std::ops::RangeInclusive<usize>) {
         let mut random = Random::fresh();
         let sizes: [&[usize]; 10] = [
             &[24, 3],
@@ -133,11 +133,22 @@ fn every_width_and_oversampling_keeps_the_tolerance_with_few_samples() {
             &[1, 1, 1],
             &[4, 1, 1],
         ];
-        let (mut met, mut worst) = (std::collections::BTreeSet::new(), 0f64);
+        let mut of_width = std::collections::BTreeMap::<usize, Vec<(f64, &[usize], Choice)>>::new();
         for step in 0..(smallest / 0.11) as usize {
             let tolerance = 10f64.powf(-0.11 * (step + 5) as f64);
-            let dims = sizes[random.below(sizes.len())];
-            for choice in choices(window, dims, tolerance, T::EPSILON) {
+            // Two sizes each: to choose for one takes long.
+            for dims in [sizes[2 * step % sizes.len()], sizes[(2 * step + 1) % sizes.len()]] {
+                for choice in choices(window, dims, tolerance, T::EPSILON) {
+                    of_width.entry(choice.shape.width()).or_default().push((tolerance, dims, choice));
+                }
+            }
+        }
+        let missing = widths.clone().find(|width| !of_width.contains_key(width));
+        assert!(missing.is_none(), "{window:?}: no tolerance needs width {missing:?}");
+        let mut worst = 0f64;
+        for (width, cases) in of_width {
+            for _ in 0..20 {
+                let (tolerance, dims, choice) = cases[random.below(cases.len())].clone();
                 let samples = [1, 2, 7][random.below(3)];
                 let mut k = random.trajectory::<T>(dims.len(), samples);
                 let in_corners = random.below(3) == 0;
@@ -148,14 +159,12 @@ fn every_width_and_oversampling_keeps_the_tolerance_with_few_samples() {
                         k.iter_mut().zip(&corners).for_each(|(k, corners)| k[m] = corners[corner]);
                     }
                 }
-                met.insert(choice.shape.width());
-                let bound = excess(window, choice.shape.width()) * tolerance;
+                let bound = excess(window, width) * tolerance;
                 // Few values, each a sum over all voxels, have no mean: forward has the larger bound.
                 let bounds = [bound, 1.5 * bound];
                 let what = format!(
-                    "{} {window:?} width {} grid {:?} {dims:?}, {samples} samples, in corners {in_corners}, seed {}",
+                    "{} {window:?} width {width} grid {:?} {dims:?}, {samples} samples, in corners {in_corners}, seed {}",
                     T::NAME,
-                    choice.shape.width(),
                     choice.grid,
                     random.seed
                 );
@@ -166,15 +175,14 @@ fn every_width_and_oversampling_keeps_the_tolerance_with_few_samples() {
                 }
             }
         }
-        println!("{} {window:?}: widths {met:?}, at worst {worst:.2} of the bound, seed {}", T::NAME, random.seed);
-        assert!(all_widths.clone().all(|width| met.contains(&width)), "{window:?}: only widths {met:?}");
+        println!("{} {window:?}: at worst {worst:.2} of the bound, seed {}", T::NAME, random.seed);
     }
-    check::<f64>(Window::Minimax, 13.0, 2..=15);
-    check::<f32>(Window::Minimax, 6.2, 3..=8);
+    check::<f64>(Window::Minimax, 13.0, 2..=16);
+    check::<f32>(Window::Minimax, 6.2, 2..=9);
     check::<f64>(Window::KaiserBessel, 13.0, 2..=16);
-    check::<f32>(Window::KaiserBessel, 6.2, 3..=9);
-    check::<f64>(Window::Gaussian, 6.5, 4..=16);
-    check::<f32>(Window::Gaussian, 6.2, 4..=10);
+    check::<f32>(Window::KaiserBessel, 6.2, 2..=10);
+    check::<f64>(Window::Gaussian, 6.5, 2..=16);
+    check::<f32>(Window::Gaussian, 6.2, 2..=16);
 }
 
 /// Every copy of the arithmetic is tested, not only the one for this machine's best vector unit.
