@@ -10,14 +10,14 @@ use crate::base::error::{bail, checked_product, try_reserve, try_vec, Result};
 use crate::base::float_mode::FloatMode;
 use crate::base::geometry::{
     check_below, check_coil_maps, check_finite, check_len, check_map_len, check_overflow, check_weight_count,
-    check_weights, first_beyond, Geometry, VoxelBasis,
+    check_weights, Geometry, Numbers, VoxelBasis,
 };
 use crate::base::interrupt::{self, ActiveInterrupt};
 use crate::base::options::{LambdaUnit, Method, Options, Window};
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
 use crate::base::warning::{Warning, WarningKind};
-use crate::engine::interface::{Change, Engine, PlanInfo, CHANGING, MAKING};
+use crate::engine::interface::{Change, Engine, PlanInfo, CHANGING};
 use crate::engine::making;
 use crate::engine::memory::Memory;
 use crate::reconstruction::cg::{self, CgOptions, CgReport, Progress};
@@ -241,31 +241,12 @@ struct Largest {
     map: f64,
 }
 
-impl Largest {
-    fn weight<T: Real>(weights: Option<&[T]>) -> Option<f64> {
-        weights.map(|w| Self::of(w.iter().map(|w| w.wide())))
-    }
-
-    fn map<T: Real>(maps: &[Complex<T>]) -> f64 {
-        // One look is enough for maps as they are; only odd ones are measured.
-        const USUAL: f64 = 1e3;
-        match first_beyond(maps, T::of(USUAL)) {
-            None => USUAL,
-            Some(_) => Self::of(maps.iter().map(|s| s.re.wide().abs().max(s.im.wide().abs()))),
-        }
-    }
-
-    fn of(values: impl Iterator<Item = f64>) -> f64 {
-        values.fold(1.0, f64::max)
-    }
-}
-
 impl<T: Real> Limits<T> {
     fn new(fixed: &Fixed, samples: usize, largest: Largest) -> Self {
         // What window, transform and correction can make of a number in between: their sums' lengths are counted apart.
         const INSIDE: f64 = 1e10;
         let Largest { weight, map } = largest;
-        let weight = weight.unwrap_or(1.0);
+        let weight = weight.unwrap_or(1.0).max(1.0);
         let samples = (samples * fixed.coils) as f64;
         let voxels = fixed.voxels as f64;
         let below = |gain: f64| T::of(T::LARGEST / INSIDE / gain);
@@ -362,16 +343,10 @@ impl<T: Real> Plan<T> {
         let _interrupt = ActiveInterrupt::new(options.interrupt.clone());
         geometry.check_sizes()?;
         Self::check_fits(geometry, options)?;
-        let ends = geometry.checked_ends()?;
-        interrupt::check(MAKING)?;
-        let within = geometry.coordinates_within(&ends)?;
-        let geometry = &Geometry { coordinates: within.iter().map(|k| &k[..]).collect(), ..geometry.clone() };
-        log::debug!("geometry checked in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
-        let engine = making::engine(geometry, options)?;
+        let (engine, Numbers { ends, weight, map }) = making::engine(geometry, options)?;
         let info = PlanInfo { seconds: started.elapsed().as_secs_f64(), ..engine.info() };
         let fixed = Fixed::new(geometry, options, info.method);
-        let map = geometry.coil_maps.map_or(1.0, Largest::map);
-        let largest = Largest { weight: Largest::weight(geometry.weights), map };
+        let largest = Largest { weight, map: map.unwrap_or(1.0) };
         let state = State {
             samples: geometry.samples(),
             seconds: info.seconds,
@@ -514,12 +489,11 @@ impl<T: Real> Plan<T> {
         let call = self.begin();
         geometry.check_sizes()?;
         call.fixed.check_same(geometry)?;
-        let ends = geometry.checked_ends()?;
+        let workers = call.engine.workers();
+        let Numbers { ends, weight, map } = geometry.check_numbers(workers)?;
         interrupt::check(CHANGING)?;
-        let within = geometry.coordinates_within(&ends)?;
+        let within = geometry.coordinates_within(workers, &ends)?;
         let geometry = &Geometry { coordinates: within.iter().map(|k| &k[..]).collect(), ..geometry.clone() };
-        let weight = Largest::weight(geometry.weights);
-        let map = geometry.coil_maps.map(Largest::map);
         self.change(call, started, |now| {
             if now.limits.largest.weight.is_some() && weight.is_none() {
                 bail!(
@@ -546,8 +520,7 @@ impl<T: Real> Plan<T> {
         let started = Instant::now();
         let call = self.begin();
         weights.map_or(Ok(()), |w| check_weight_count(w.len(), call.samples))?;
-        weights.map_or(Ok(()), check_weights)?;
-        let weight = Largest::weight(weights);
+        let weight = weights.map(|w| check_weights(call.engine.workers(), w)).transpose()?;
         self.change(call, started, |now| {
             // The trajectory may have become another one meanwhile.
             weights.map_or(Ok(()), |w| check_weight_count(w.len(), now.samples))?;
@@ -566,8 +539,7 @@ impl<T: Real> Plan<T> {
         let call = self.begin();
         call.fixed.check_combined()?;
         check_map_len(maps.len(), call.fixed.voxels * call.fixed.coils)?;
-        check_coil_maps(maps)?;
-        let map = Largest::map(maps);
+        let map = check_coil_maps(call.engine.workers(), maps)?;
         self.change(call, started, |now| {
             let engine = now.engine.changed(Change::CoilMaps(maps), &now.fixed.options)?;
             Ok((engine, now.samples, now.warnings.clone(), Largest { map, ..now.limits.largest }))

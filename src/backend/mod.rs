@@ -12,6 +12,7 @@ pub mod cuda;
 use crate::base::error::Result;
 pub use crate::base::real::Element;
 use crate::base::real::Real;
+use crate::base::workers::Workers;
 pub use arrays::{DevicePointer, DeviceSlice, DeviceSliceMut, Sink, Source, Span};
 use num_complex::Complex;
 
@@ -142,6 +143,8 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     fn is_gpu(&self) -> bool;
     /// CPU threads at work.
     fn threads(&self) -> usize;
+    /// Who does loops over arrays in the host's memory.
+    fn workers(&self) -> &dyn Workers;
     /// The kind of device, `cpu` or `cuda`, and after a space which one where there are several kinds.
     fn device_name(&self) -> String;
     /// The CPU's vector unit in use.

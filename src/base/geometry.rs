@@ -1,10 +1,12 @@
 //! The input of a plan: the trajectory, the image, the coils, and the model that relates samples to voxels.
 
-use crate::base::error::{bail, checked_product, try_collect, Result};
+use crate::base::error::{bail, checked_product, Result};
 use crate::base::real::Real;
 use crate::base::warning::{Warning, WarningKind};
+use crate::base::workers::{collect, first, merged, Alone, Workers};
 use num_complex::Complex;
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// How far rounding may move a k-space coordinate out of [-0.5, 0.5]: it is then taken for the end.
 pub const EDGE_ROUNDING: f64 = 1e-6;
@@ -111,7 +113,7 @@ impl<'a, T: Real> Geometry<'a, T> {
     /// Checks sizes, and every number.
     pub fn check(&self) -> Result<()> {
         self.check_sizes()?;
-        self.checked_ends().map(|_| ())
+        self.check_numbers(&Alone).map(|_| ())
     }
 
     /// Checks sizes only, in a time that does not depend on them.
@@ -161,11 +163,11 @@ impl<'a, T: Real> Geometry<'a, T> {
         Ok(())
     }
 
-    /// Checks every number; sizes must have been checked. Returns the least and the largest k of each axis.
-    pub(crate) fn checked_ends(&self) -> Result<Vec<[f64; 2]>> {
+    /// Checks every number; sizes must have been checked.
+    pub(crate) fn check_numbers(&self, workers: &dyn Workers) -> Result<Numbers> {
         let mut all_ends = Vec::with_capacity(self.dims.len());
         for (axis, k) in self.coordinates.iter().enumerate() {
-            let ends = ends(k);
+            let ends = ends(workers, k);
             all_ends.push(ends);
             let within = ends.iter().all(|&k| in_range(k));
             if let Some(m) = if within { None } else { k.iter().position(|k| !in_range(k.wide())) } {
@@ -180,25 +182,24 @@ impl<'a, T: Real> Geometry<'a, T> {
                 );
             }
         }
-        self.weights.map_or(Ok(()), check_weights)?;
+        let weight = self.weights.map(|w| check_weights(workers, w)).transpose()?;
         for (axis, r) in self.voxels.iter().flatten().enumerate() {
             if let Some(i) = r.iter().position(|r| !r.finite()) {
                 bail!(NotFinite, "position of voxel {i} on axis {axis} is {}: it must be a number", r[i]);
             }
         }
-        self.coil_maps.map_or(Ok(()), check_coil_maps)?;
-        Ok(all_ends)
+        let map = self.coil_maps.map(|maps| check_coil_maps(workers, maps)).transpose()?;
+        Ok(Numbers { ends: all_ends, weight, map })
     }
 }
 
 impl<'a, T: Real> Geometry<'a, T> {
     /// The coordinates within [-0.5, 0.5), copied where some are not. Voxels of a grid are at integers, where 0.5 is
-    /// the same as -0.5. For a list of voxels 0.5 becomes the largest number below. [`Geometry::checked_ends`] returns
-    /// `ends`.
-    pub(crate) fn coordinates_within(&self, ends: &[[f64; 2]]) -> Result<Vec<Cow<'a, [T]>>> {
+    /// the same as -0.5. For a list of voxels 0.5 becomes the largest number below. `ends` are those of [`Numbers`].
+    pub(crate) fn coordinates_within(&self, workers: &dyn Workers, ends: &[[f64; 2]]) -> Result<Vec<Cow<'a, [T]>>> {
         let (low, high) = (T::of(-0.5), T::of(0.5));
         let top = if self.voxels.is_some() { T::below_half() } else { low };
-        let within = |k: &T| match *k {
+        let within = |k: T| match k {
             k if k < low => low,
             k if k >= high => top,
             k => k,
@@ -207,13 +208,13 @@ impl<'a, T: Real> Geometry<'a, T> {
             if is_inside([least, largest]) {
                 return Ok(Cow::Borrowed(k));
             }
-            try_collect(k.len(), "the coordinates", k.iter().map(within)).map(Cow::Owned)
+            collect(workers, k.len(), "the coordinates", |m| within(k[m])).map(Cow::Owned)
         };
         self.coordinates.iter().zip(ends).map(axis).collect()
     }
 
     /// A warning where k reaches less far than the image's size suggests. An axis of one voxel has nothing to resolve,
-    /// and for a list of voxels the size is not known. [`Geometry::checked_ends`] returns `ends`.
+    /// and for a list of voxels the size is not known. `ends` are those of [`Numbers`].
     pub(crate) fn extent_warning(&self, ends: &[[f64; 2]]) -> Option<Warning> {
         if self.voxels.is_some() {
             return None;
@@ -236,8 +237,27 @@ impl<'a, T: Real> Geometry<'a, T> {
     }
 }
 
-/// The least and the largest k of an axis and 0; NaN where a coordinate is not finite.
-pub(crate) fn ends<T: Real>(k: &[T]) -> [f64; 2] {
+/// What a look at all numbers of a geometry found.
+pub(crate) struct Numbers {
+    /// The least and the largest k of each axis: see [`ends`].
+    pub ends: Vec<[f64; 2]>,
+    /// The largest weight, where there are weights.
+    pub weight: Option<f64>,
+    /// An upper bound of the real and imaginary parts of coil maps, where there are some.
+    pub map: Option<f64>,
+}
+
+/// The least and the largest of some numbers and 0; NaN where one is not finite, or their sum is not.
+pub(crate) fn ends<T: Real>(workers: &dyn Workers, k: &[T]) -> [f64; 2] {
+    let merge = |all: &mut [f64; 2], one: [f64; 2]| {
+        // What is NaN remains so.
+        let nan = all[0].is_nan() || one[0].is_nan();
+        *all = if nan { [f64::NAN; 2] } else { [all[0].min(one[0]), all[1].max(one[1])] };
+    };
+    merged(workers, k.len(), [0.0; 2], |range| ends_of_part(&k[range]), merge)
+}
+
+fn ends_of_part<T: Real>(k: &[T]) -> [f64; 2] {
     // In separate lanes: the compiler does not vectorise a single running maximum.
     const LANES: usize = 32;
     let (mut least, mut largest, mut sums) = ([T::ZERO; LANES], [T::ZERO; LANES], [T::ZERO; LANES]);
@@ -287,9 +307,16 @@ pub(crate) fn check_dims(dims: &[usize]) -> Result<()> {
     checked_product(dims, "the image").map(|_| ())
 }
 
-/// Refuses weights that are not numbers, or negative.
-pub(crate) fn check_weights<T: Real>(w: &[T]) -> Result<()> {
-    let Some(m) = w.iter().position(|w| !(w.finite() && *w >= T::ZERO)) else { return Ok(()) };
+/// Refuses weights that are not numbers, or negative. Returns the largest.
+pub(crate) fn check_weights<T: Real>(workers: &dyn Workers, w: &[T]) -> Result<f64> {
+    let [least, largest] = ends(workers, w);
+    if least >= 0.0 {
+        return Ok(largest);
+    }
+    let Some(m) = w.iter().position(|w| !(w.finite() && *w >= T::ZERO)) else {
+        // Only their sum is too large.
+        return Ok(w.iter().map(|w| w.wide()).fold(0.0, f64::max));
+    };
     if !w[m].finite() {
         bail!(NotFinite, "density weight {m} is {}: it must be a number", w[m]);
     }
@@ -300,9 +327,15 @@ pub(crate) fn check_weight_count(count: usize, samples: usize) -> Result<()> {
     check_len("density weights", count, samples, "one a sample")
 }
 
-/// Refuses coil maps that are not numbers.
-pub(crate) fn check_coil_maps<T: Real>(maps: &[Complex<T>]) -> Result<()> {
-    check_finite("coil sensitivity", maps)
+/// Refuses coil maps that are not numbers. Returns an upper bound of their real and imaginary parts.
+pub(crate) fn check_coil_maps<T: Real>(workers: &dyn Workers, maps: &[Complex<T>]) -> Result<f64> {
+    // One look is enough for maps as they are; only odd ones are measured.
+    const USUAL: f64 = 1e3;
+    let first = |limit| Ok(first_beyond(workers, maps, limit));
+    Ok(match check_below("coil sensitivity", T::of(USUAL), first)? {
+        true => USUAL,
+        false => maps.iter().map(|s| s.re.wide().abs().max(s.im.wide().abs())).fold(USUAL, f64::max),
+    })
 }
 
 pub(crate) fn check_map_len(len: usize, expected: usize) -> Result<()> {
@@ -318,13 +351,21 @@ pub(crate) fn check_len(what: &str, len: usize, expected: usize, why: &str) -> R
 }
 
 /// The first number whose real or imaginary part is NaN or not below `limit` in magnitude, and its index.
-pub(crate) fn first_beyond<T: Real>(values: &[Complex<T>], limit: T) -> Option<(usize, Complex<T>)> {
+pub(crate) fn first_beyond<T: Real>(
+    workers: &dyn Workers,
+    values: &[Complex<T>],
+    limit: T,
+) -> Option<(usize, Complex<T>)> {
+    let of_part = |range: Range<usize>| first_beyond_of_part(&values[range.clone()], limit).map(|at| range.start + at);
+    first(workers, values.len(), of_part).map(|at| (at, values[at]))
+}
+
+fn first_beyond_of_part<T: Real>(values: &[Complex<T>], limit: T) -> Option<usize> {
     // No early exit inside a block, so that the compiler vectorises it.
     const BLOCK: usize = 4096;
     let beyond = |z: &Complex<T>| !(z.re.magnitude() < limit) | !(z.im.magnitude() < limit);
     let block = values.chunks(BLOCK).position(|block| block.iter().fold(false, |any, z| any | beyond(z)))?;
-    let at = block * BLOCK + values[block * BLOCK..].iter().position(beyond)?;
-    Some((at, values[at]))
+    values[block * BLOCK..].iter().position(beyond).map(|at| block * BLOCK + at)
 }
 
 /// Whether all numbers are below `limit` in magnitude. Fails at NaN and infinity, with the index of the first. `first`
@@ -345,12 +386,12 @@ pub(crate) fn check_below<T: Real>(
 
 /// Refuses NaN and infinity, and names the first by index.
 pub(crate) fn check_finite<T: Real>(what: &str, values: &[Complex<T>]) -> Result<()> {
-    check_below(what, T::of(f64::INFINITY), |limit| Ok(first_beyond(values, limit))).map(|_| ())
+    check_below(what, T::of(f64::INFINITY), |limit| Ok(first_beyond(&Alone, values, limit))).map(|_| ())
 }
 
 /// Refuses results that overflow.
 pub(crate) fn check_overflow<T: Real>(what: &str, values: &[Complex<T>]) -> Result<()> {
-    match first_beyond(values, T::of(f64::INFINITY)) {
+    match first_beyond(&Alone, values, T::of(f64::INFINITY)) {
         None => Ok(()),
         Some((i, _)) => {
             bail!(NotFinite, "{what} {i} overflows {}: scale the input down, or use double precision", T::NAME)

@@ -14,3 +14,4 @@ pub mod real;
 pub mod scan_size;
 pub(crate) mod sizes;
 pub mod warning;
+pub mod workers;

@@ -11,6 +11,7 @@ use crate::base::interrupt;
 use crate::base::options::{Normal, Options};
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
+use crate::base::workers::{collect, copied};
 use crate::nufft::choice::Choice;
 use crate::nufft::toeplitz::{making_bytes, octant_shift, Key, Toeplitz};
 use crate::nufft::Nufft;
@@ -65,7 +66,7 @@ pub(crate) struct Along<T: Real, B: Backend<T>> {
 pub(crate) struct Weighed<T: Real, B: Backend<T>> {
     /// Those of the caller.
     pub weights: Option<Vec<T>>,
-    /// phi w and phi^2 w, where they are not 1.
+    /// phi w, where it is not 1, and phi^2 w, where that is another.
     weighted: Option<B::Array<T>>,
     squared: Option<B::Array<T>>,
     /// phi w with w such that gridding keeps the object's scale.
@@ -77,7 +78,7 @@ pub(crate) struct Weighed<T: Real, B: Backend<T>> {
 impl<T: Real, B: Backend<T>> Along<T, B> {
     fn new(backend: &B, k: &[&[T]], basis: VoxelBasis, transform: Transform<T, B>) -> Result<Self> {
         let samples = k[0].len();
-        let copy = |k: &&[T]| try_collect(samples, "the coordinates", k.iter().copied());
+        let copy = |k: &&[T]| copied(backend.workers(), k, "the coordinates");
         let coordinates = k.iter().map(copy).collect::<Result<_>>()?;
         let phi = |m: usize| basis_factor(basis, k.iter().map(|k| k[m].wide()));
         let phi = factors(backend, basis == VoxelBasis::Box, samples, phi)?;
@@ -86,19 +87,25 @@ impl<T: Real, B: Backend<T>> Along<T, B> {
 }
 
 impl<T: Real, B: Backend<T>> Weighed<T, B> {
-    fn new(backend: &B, k: &[impl AsRef<[T]>], basis: VoxelBasis, weights: Option<&[T]>) -> Result<Self> {
+    fn new(backend: &B, k: &[impl AsRef<[T]> + Sync], basis: VoxelBasis, weights: Option<&[T]>) -> Result<Self> {
         let samples = k[0].as_ref().len();
         let phi = |m: usize| basis_factor(basis, k.iter().map(|k| k.as_ref()[m].wide()));
         let weight = |m: usize| weights.map_or(1.0, |w| w[m].wide());
-        let wanted = basis == VoxelBasis::Box || weights.is_some();
+        let boxes = basis == VoxelBasis::Box;
+        let copy = |w: &[T]| copied(backend.workers(), w, "the weights");
         Ok(Weighed {
-            weights: weights.map(|w| try_collect(samples, "the weights", w.iter().copied())).transpose()?,
-            weighted: factors(backend, wanted, samples, |m| phi(m) * weight(m))?,
-            squared: factors(backend, wanted, samples, |m| phi(m) * phi(m) * weight(m))?,
+            weights: weights.map(copy).transpose()?,
+            weighted: factors(backend, boxes || weights.is_some(), samples, |m| phi(m) * weight(m))?,
+            squared: factors(backend, boxes, samples, |m| phi(m) * phi(m) * weight(m))?,
             gridding: Mutex::new(None),
             toeplitz: Mutex::new(None),
             making_q: Mutex::new(()),
         })
+    }
+
+    /// phi^2 w, where it is not 1.
+    fn squared(&self) -> Option<&B::Array<T>> {
+        self.squared.as_ref().or(self.weighted.as_ref())
     }
 }
 
@@ -107,12 +114,12 @@ fn factors<T: Real, B: Backend<T>>(
     backend: &B,
     wanted: bool,
     samples: usize,
-    f: impl Fn(usize) -> f64,
+    f: impl Fn(usize) -> f64 + Sync,
 ) -> Result<Option<B::Array<T>>> {
     if !wanted {
         return Ok(None);
     }
-    let values = try_collect(samples, "the weights", (0..samples).map(|m| T::of(f(m))))?;
+    let values = collect(backend.workers(), samples, "the weights", |m| T::of(f(m)))?;
     backend.upload(&values, "the weights").map(Some)
 }
 
@@ -524,7 +531,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     fn normal_by_transforms(&self, x: Complexes<B, T>, mut y: ComplexesMut<B, T>) -> Result<()> {
         let b = self.b();
         let mut values = self.sample_batch()?;
-        let mut weighed = self.weighting.squared.as_ref().map(|_| self.sample_batch()).transpose()?;
+        let mut weighed = self.weighting.squared().map(|_| self.sample_batch()).transpose()?;
         let mut images = self.combined().then(|| self.image_batch()).transpose()?;
         if self.combined() {
             b.clear(B::reborrow(&mut y));
@@ -541,7 +548,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             };
             self.to_samples(coil_images, b.view_mut(&mut values).part(range.clone()))?;
             let mut samples = b.view(&values).part(range.clone());
-            if let (Some(squared), Some(weighed)) = (&self.weighting.squared, &mut weighed) {
+            if let (Some(squared), Some(weighed)) = (self.weighting.squared(), &mut weighed) {
                 b.apply_weights(b.view(squared), samples, b.view_mut(weighed).part(range.clone()));
                 samples = b.view(weighed).part(range);
             }
@@ -625,7 +632,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         Ok(move |half, image: ComplexesMut<B, T>| {
             interrupt::check("Q")?;
             let k: Vec<Reals<B, T>> = k.iter().map(|k| b.view(k)).collect();
-            let squared = self.weighting.squared.as_ref().map(|w| b.view(w));
+            let squared = self.weighting.squared().map(|w| b.view(w));
             b.ramp(&k, &octant_shift(&self.dims, half), squared, b.view_mut(&mut values));
             self.to_image(b.view(&values), image)
         })

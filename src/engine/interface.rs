@@ -6,6 +6,7 @@ use crate::base::error::Result;
 use crate::base::geometry::Geometry;
 use crate::base::options::{Method, Options, Window};
 use crate::base::real::Real;
+use crate::base::workers::Workers;
 use crate::reconstruction::cg::{CgOptions, CgReport, Progress};
 use crate::reconstruction::density::{Density, Weighting};
 use num_complex::Complex;
@@ -80,6 +81,8 @@ pub trait Engine<T: Real>: Send + Sync {
     fn info(&self) -> PlanInfo;
     /// The engine after a change, which shares with this one what the change leaves as it is. `options` are the plan's.
     fn changed(&self, change: Change<'_, T>, options: &Options) -> Result<Box<dyn Engine<T>>>;
+    /// Who does loops over arrays in the host's memory.
+    fn workers(&self) -> &dyn Workers;
     /// Refuses `bytes` for `what` beyond the caller's memory limit.
     fn check_memory(&self, bytes: usize, what: &str) -> Result<()>;
     /// Waits until the backend has done all that it was asked.

@@ -2,14 +2,15 @@
 
 use super::encoding::Encoding;
 use super::estimate;
-use super::interface::Engine;
+use super::interface::{Engine, MAKING};
 use super::memory::Memory;
 use super::multi_gpu::{self, Divided};
 use crate::backend::cpu::Cpu;
 use crate::backend::cuda::{self, Cuda};
 use crate::backend::Backend;
 use crate::base::error::{bail, try_box, ErrorKind, Result};
-use crate::base::geometry::Geometry;
+use crate::base::geometry::{Geometry, Numbers};
+use crate::base::interrupt;
 use crate::base::options::{Device, Method, Options};
 use crate::base::real::{PerPrecision, Real};
 use crate::base::scan_size::ScanSize;
@@ -18,12 +19,15 @@ use crate::nufft::Nufft;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The engine of a checked geometry.
-pub(crate) fn engine<T: Real>(geometry: &Geometry<'_, T>, options: &Options) -> Result<Box<dyn Engine<T>>> {
+/// An engine, and what was found in the numbers that it was made of.
+type Made<T> = (Box<dyn Engine<T>>, Numbers);
+
+/// The engine of a geometry whose sizes were checked. Its numbers are checked here, by the engine's threads.
+pub(crate) fn engine<T: Real>(geometry: &Geometry<'_, T>, options: &Options) -> Result<Made<T>> {
     struct Make;
     impl PerPrecision for Make {
         type Input<'a, T: Real> = (&'a Geometry<'a, T>, &'a Options);
-        type Output<T: Real> = Result<Box<dyn Engine<T>>>;
+        type Output<T: Real> = Result<Made<T>>;
         fn single((geometry, options): Self::Input<'_, f32>) -> Self::Output<f32> {
             on_backends(geometry.voxels.is_some(), options, &Making { geometry, options })
         }
@@ -122,17 +126,23 @@ struct Making<'a, T: Real> {
 }
 
 impl<T: Real> Task<T> for Making<'_, T> {
-    type Output = Box<dyn Engine<T>>;
-    fn on<B: Backend<T>>(&self, backends: Vec<B>, exact: bool) -> Result<Box<dyn Engine<T>>> {
+    type Output = Made<T>;
+    fn on<B: Backend<T>>(&self, backends: Vec<B>, exact: bool) -> Result<Made<T>> {
         let Making { geometry, options } = *self;
         let backends: Vec<Arc<B>> = backends.into_iter().map(Arc::new).collect();
         let first = &backends[0];
+        let started = Instant::now();
+        let numbers = geometry.check_numbers(first.workers())?;
+        interrupt::check(MAKING)?;
+        let within = geometry.coordinates_within(first.workers(), &numbers.ends)?;
+        let geometry = &Geometry { coordinates: within.iter().map(|k| &k[..]).collect(), ..geometry.clone() };
+        log::debug!("geometry checked in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
         let choice = chosen(&**first, &geometry.dims, geometry.samples(), options, exact)?;
         let make = |backend, geometry: &Geometry<'_, T>| Encoding::new(backend, geometry, options, choice.clone());
         if let Some(divided) = Divided::new(&backends, geometry, options, make, exact)? {
-            return Ok(try_box(divided, "the plan")?);
+            return Ok((try_box(divided, "the plan")?, numbers));
         }
-        Ok(try_box(make(first.clone(), geometry)?, "the plan")?)
+        Ok((try_box(make(first.clone(), geometry)?, "the plan")?, numbers))
     }
 }
 

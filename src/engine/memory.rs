@@ -9,6 +9,7 @@ use crate::base::geometry::{ends, is_inside, Geometry, VoxelBasis};
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
 use crate::base::sizes::{product, sum, Bytes};
+use crate::base::workers::Alone;
 use crate::nufft::choice::Choice;
 use crate::nufft::toeplitz;
 use crate::nufft::Nufft;
@@ -25,7 +26,7 @@ impl ScanSize {
     pub fn with_calibration<T: Real>(geometry: &Geometry<'_, T>, calibration: usize) -> Self {
         let k = &geometry.coordinates;
         let central_samples = coils::central_samples(k, &geometry.dims, calibration);
-        let edge = k.iter().any(|k| !is_inside(ends(k)));
+        let edge = k.iter().any(|k| !is_inside(ends(&Alone, k)));
         ScanSize { calibration, central_samples, edge, ..Self::lengths(geometry) }
     }
 }
@@ -148,10 +149,18 @@ impl Needs {
         product(&[usize::from(self.size.coil_maps), self.size.coils, self.size.voxels(), self.complex()])
     }
 
-    /// phi, phi w and phi^2 w.
+    /// w, or phi, phi w and phi^2 w.
     fn factors(&self) -> usize {
-        let arrays = usize::from(self.size.basis == VoxelBasis::Box) + 2 * usize::from(self.weighed());
-        product(&[arrays, self.size.samples, self.real])
+        let phi = usize::from(self.size.basis == VoxelBasis::Box);
+        product(&[phi + self.factors_of_weights(), self.size.samples, self.real])
+    }
+
+    /// How many of these arrays depend on weights.
+    fn factors_of_weights(&self) -> usize {
+        match self.size.basis {
+            VoxelBasis::Box => 2,
+            VoxelBasis::Point => usize::from(self.size.weights),
+        }
     }
 
     /// What is kept of the geometry, on the host.
@@ -195,7 +204,7 @@ impl Needs {
     /// What other weights take beside those before.
     pub fn of_weights(&self) -> usize {
         let kept = usize::from(self.size.weights && !self.apart);
-        product(&[2 * usize::from(self.weighed()) + kept, self.size.samples, self.real])
+        product(&[self.factors_of_weights() + kept, self.size.samples, self.real])
     }
 
     /// Where it computes: what the plan holds, but for coil maps on a GPU, which are sent where there is no room.

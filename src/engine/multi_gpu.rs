@@ -21,6 +21,7 @@ use crate::base::interrupt;
 use crate::base::options::Options;
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
+use crate::base::workers::Workers;
 use crate::nufft::choice::Choice;
 use crate::reconstruction::cg::{CgOptions, CgReport, Equations, Progress};
 use crate::reconstruction::density::{Density, Weighting};
@@ -403,9 +404,12 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
     }
     fn first_beyond(&self, values: Source<'_, Complex<T>>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
         match values {
-            Source::Host(values) => Ok(first_beyond(values, limit)),
+            Source::Host(values) => Ok(first_beyond(self.workers(), values, limit)),
             Source::Device(_) => on_device(),
         }
+    }
+    fn workers(&self) -> &dyn Workers {
+        self.undivided().b().workers()
     }
     fn check_memory(&self, bytes: usize, what: &str) -> Result<()> {
         self.undivided().check_memory(bytes, what)

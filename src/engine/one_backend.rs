@@ -11,6 +11,7 @@ use crate::base::interrupt;
 use crate::base::options::{Method, Options};
 use crate::base::real::Real;
 use crate::base::sizes::three_axes;
+use crate::base::workers::Workers;
 use crate::nufft::toeplitz::{octants, Toeplitz};
 use crate::reconstruction::cg::{CgOptions, CgReport, Equations, Progress};
 use crate::reconstruction::density::{self, Density, Weighting};
@@ -47,6 +48,10 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
         Ok(try_box(self.with_change(change, options, choice)?, "the plan")?)
     }
 
+    fn workers(&self) -> &dyn Workers {
+        self.b().workers()
+    }
+
     fn check_memory(&self, bytes: usize, what: &str) -> Result<()> {
         self.limit().check(bytes, what)
     }
@@ -58,7 +63,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
     fn first_beyond(&self, values: Source<'_, Complex<T>>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
         match values {
             // What a GPU would have to be sent first is looked at where it is.
-            Source::Host(values) if self.b().is_gpu() => Ok(first_beyond(values, limit)),
+            Source::Host(values) if self.b().is_gpu() => Ok(first_beyond(self.workers(), values, limit)),
             _ => self.b().first_beyond(self.b().read(&self.b().input(values)?), limit),
         }
     }

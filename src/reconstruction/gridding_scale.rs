@@ -10,6 +10,7 @@
 use crate::base::error::{bail, try_collect, Result};
 use crate::base::geometry::{ends, reach};
 use crate::base::real::Real;
+use crate::base::workers::Alone;
 use crate::nufft::window::bessel_i0;
 use std::f64::consts::{PI, TAU};
 
@@ -104,7 +105,7 @@ fn cosine_sums(h: &[f64], middle: f64, k: [f64; LANES]) -> [f64; LANES] {
 /// `InvalidArgument` where no sample of positive weight lies near the centre of k-space, and where a weight far from
 /// the centre would outweigh all of k-space; `OutOfHostMemory`.
 pub(crate) fn gridding_scale<T: Real>(k: &[&[T]], dims: &[usize], weight: impl Fn(usize) -> f64) -> Result<f64> {
-    let reaches: Vec<f64> = k.iter().map(|k| reach(ends(k))).collect();
+    let reaches: Vec<f64> = k.iter().map(|k| reach(ends(&Alone, k))).collect();
     let axes = reaches.iter().zip(dims).map(|(&reach, &n)| Spectrum::new(n, reach)).collect::<Result<Vec<_>>>()?;
     // fold ignores NaN, which is skipped below as not above 0.
     let largest = (0..k[0].len()).map(&weight).fold(0.0, f64::max);

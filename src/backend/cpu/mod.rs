@@ -12,7 +12,9 @@ mod vector;
 
 use super::{Backend, Csr, Element, Sink, Source};
 use crate::base::error::{bail, Result};
+use crate::base::geometry::first_beyond;
 use crate::base::real::narrow;
+use crate::base::workers::Workers;
 pub use device::Cpu;
 use direct::DirectSum;
 use fft::convolver::Convolver;
@@ -110,10 +112,13 @@ impl<T: SimdReal> Backend<T> for Cpu {
         Ok(())
     }
     fn first_beyond(&self, values: &[Complex<T>], limit: T) -> Result<Option<(usize, Complex<T>)>> {
-        Ok(vector::first_beyond(self, values, limit))
+        Ok(first_beyond(self, values, limit))
     }
     fn is_gpu(&self) -> bool {
         false
+    }
+    fn workers(&self) -> &dyn Workers {
+        self
     }
     fn threads(&self) -> usize {
         self.threads.count()

@@ -6,10 +6,9 @@ use super::device::Cpu;
 use super::simd::{Arith, Kernel, Level};
 use super::thread_pool::{Shared, Threads};
 use crate::backend::cpu::simd::SimdReal;
-use crate::base::geometry;
+use crate::base::workers::Workers;
 use num_complex::Complex;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Elements of one task, at least: an image of 256 x 256 is work for 16 threads.
 const CHUNK: usize = 1 << 12;
@@ -73,16 +72,11 @@ pub fn clear<E: Clone + Default + Send>(cpu: &Cpu, y: &mut [E]) {
     each_chunk(&cpu.threads, y, |y, _| y.fill(E::default()));
 }
 
-/// See [`crate::backend::Backend::first_beyond`].
-pub fn first_beyond<T: SimdReal>(cpu: &Cpu, values: &[Complex<T>], limit: T) -> Option<(usize, Complex<T>)> {
-    let first = AtomicUsize::new(values.len());
-    run_chunks(&cpu.threads, values.len(), |_, elements| {
-        if let Some((at, _)) = geometry::first_beyond(&values[elements.clone()], limit) {
-            first.fetch_min(elements.start + at, Ordering::Relaxed);
-        }
-    });
-    let first = first.into_inner();
-    values.get(first).map(|value| (first, *value))
+// SAFETY: chunks do not overlap, and together are all elements.
+unsafe impl Workers for Cpu {
+    fn run(&self, len: usize, part: &(dyn Fn(Range<usize>) + Sync)) {
+        run_chunks(&self.threads, len, |_, elements| part(elements));
+    }
 }
 
 /// Complex numbers as pairs of reals.

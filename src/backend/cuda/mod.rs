@@ -21,6 +21,7 @@ mod vector;
 use super::{Backend, Complexes, ComplexesMut, Csr, DeviceSlice, DeviceSliceMut, Element, Reals, Sink, Source, Span};
 use crate::base::error::Result;
 use crate::base::real::Real;
+use crate::base::workers::{Alone, Workers};
 use direct::DirectSum;
 use fft::{Convolver, GridFft};
 use gpu::Gpu;
@@ -176,6 +177,9 @@ impl<T: Real> Backend<T> for Cuda<T> {
     }
     fn is_gpu(&self) -> bool {
         true
+    }
+    fn workers(&self) -> &dyn Workers {
+        &Alone
     }
     fn threads(&self) -> usize {
         1

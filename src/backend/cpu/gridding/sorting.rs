@@ -235,8 +235,8 @@ impl<T: SimdReal> Kernel for FindTiles<'_, T> {
 struct Scratch<T> {
     t: [Vec<T>; 3],
     cell: Vec<u32>,
-    /// Vector and place of each sample, before and after half of the sorting.
-    keys: [Vec<u32>; 2],
+    /// Vector and place of each sample, after half of the sorting.
+    keys: Vec<u32>,
 }
 
 impl<T: SimdReal> Scratch<T> {
@@ -244,7 +244,7 @@ impl<T: SimdReal> Scratch<T> {
         let what = "the sample order";
         let t = |axis: usize| try_vec(if axis < axes { len } else { 0 }, T::ZERO, what);
         let numbers = || try_vec(len, 0u32, what);
-        Ok(Scratch { t: [t(0)?, t(1)?, t(2)?], cell: numbers()?, keys: [numbers()?, numbers()?] })
+        Ok(Scratch { t: [t(0)?, t(1)?, t(2)?], cell: numbers()?, keys: numbers()? })
     }
 }
 
@@ -272,20 +272,19 @@ fn sort_parts<T: SimdReal>(
             for batch in batches(&part.points) {
                 let order = &order[batch.clone()];
                 level.run(Locate { windows, tiling, origin, order, scratch });
-                let sorted = sort_by_vector(scratch, order.len(), tiling.layout.cells, vectors);
+                let Scratch { t: unsorted, cell: cells, keys } = &mut **scratch;
+                let (start, len) = (batch.start, batch.len());
                 // SAFETY: batches do not overlap.
-                unsafe {
-                    let len = batch.len();
-                    let (cell, local) = (cell.part(batch.start, len), local.part(batch.start, len));
-                    let from = scratch.keys[sorted][..len].iter().map(|key| key & (BATCH as u32 - 1));
-                    for ((cell, local), from) in cell.iter_mut().zip(local).zip(from.clone()) {
-                        *cell = scratch.cell[from as usize];
-                        *local = from as u16;
-                    }
-                    for (t, unsorted) in t.iter().zip(&scratch.t).take(axes) {
-                        for (t, from) in t.part(batch.start, len).iter_mut().zip(from.clone()) {
-                            *t = unsorted[from as usize];
-                        }
+                let (cell, local) = unsafe { (cell.part(start, len), local.part(start, len)) };
+                sort_by_vector(&cells[..len], keys, tiling.layout.cells, vectors, local);
+                for (cell, from) in cell.iter_mut().zip(&*local) {
+                    *cell = cells[*from as usize];
+                }
+                for (t, unsorted) in t.iter().zip(unsorted).take(axes) {
+                    // SAFETY: batches do not overlap.
+                    let t = unsafe { t.part(start, len) };
+                    for (t, from) in t.iter_mut().zip(&*local) {
+                        *t = unsorted[*from as usize];
                     }
                 }
             }
@@ -335,43 +334,47 @@ impl<T: SimdReal> Kernel for Locate<'_, T> {
 }
 
 /// Sorts the samples of a batch by the vector of their cells, of which there are `vectors`, and within one by their
-/// place. Says which of the keys hold the order.
-fn sort_by_vector<T>(scratch: &mut Scratch<T>, len: usize, cells: usize, vectors: usize) -> usize {
+/// place in the batch. Writes these places in the new order.
+fn sort_by_vector(sample_cells: &[u32], keys: &mut [u32], cells: usize, vectors: usize, places: &mut [u16]) {
     /// Digits of more bits are counted in more places than a batch has samples for.
-    const USUAL: u32 = 9;
     const MOST: u32 = 10;
     let (place_bits, cell_bits) = (BATCH.trailing_zeros(), cells.trailing_zeros());
     let bits = usize::BITS - (vectors - 1).leading_zeros();
     // A tile of few vectors, as in 2D, has one digit.
-    let (digits, digit_bits) = if bits <= USUAL { (1, bits) } else { (2, bits.div_ceil(2)) };
-    assert!(digit_bits <= MOST && bits + place_bits <= u32::BITS);
-    let digit = |key: u32, which: u32| (key >> (place_bits + which * digit_bits)) as usize & ((1 << digit_bits) - 1);
-    let [first, second] = &mut scratch.keys;
-    let (first, second) = (&mut first[..len], &mut second[..len]);
+    let (digits, digit_bits) = if bits <= MOST { (1, bits) } else { (2, bits.div_ceil(2)) };
+    assert!(digit_bits <= MOST && bits + place_bits <= u32::BITS && sample_cells.len() <= BATCH);
+    let digit = |vector: u32, which: u32| (vector >> (which * digit_bits)) as usize & ((1 << digit_bits) - 1);
     let mut counts = [[0u32; 1 << MOST]; 2];
-    for (place, (key, cell)) in first.iter_mut().zip(&scratch.cell).enumerate() {
-        *key = cell >> cell_bits << place_bits | place as u32;
-        counts[0][digit(*key, 0)] += 1;
+    for cell in sample_cells {
+        counts[0][digit(cell >> cell_bits, 0)] += 1;
         if digits > 1 {
-            counts[1][digit(*key, 1)] += 1;
+            counts[1][digit(cell >> cell_bits, 1)] += 1;
         }
     }
-    let mut sort = |from: &[u32], to: &mut [u32], which: u32| {
-        let next = &mut counts[which as usize][..1 << digit_bits];
+    for counts in &mut counts[..digits] {
         let mut sum = 0;
-        next.iter_mut().for_each(|count| sum += std::mem::replace(count, sum));
-        for &key in from {
-            let next = &mut next[digit(key, which)];
-            to[*next as usize] = key;
-            *next += 1;
-        }
-    };
-    sort(first, second, 0);
-    if digits == 1 {
-        return 1;
+        counts[..1 << digit_bits].iter_mut().for_each(|count| sum += std::mem::replace(count, sum));
     }
-    sort(second, first, 1);
-    0
+    let [first, second] = &mut counts;
+    let next = |counts: &mut [u32; 1 << MOST], digit: usize| {
+        let next = &mut counts[digit];
+        *next += 1;
+        *next as usize - 1
+    };
+    if digits == 1 {
+        for (place, cell) in sample_cells.iter().enumerate() {
+            places[next(first, digit(cell >> cell_bits, 0))] = place as u16;
+        }
+        return;
+    }
+    let keys = &mut keys[..sample_cells.len()];
+    for (place, cell) in sample_cells.iter().enumerate() {
+        let vector = cell >> cell_bits;
+        keys[next(first, digit(vector, 0))] = vector << place_bits | place as u32;
+    }
+    for key in keys.iter() {
+        places[next(second, digit(key >> place_bits, 1))] = (key & (BATCH as u32 - 1)) as u16;
+    }
 }
 
 #[cfg(test)]
@@ -389,9 +392,11 @@ mod tests {
                     state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                     *cell = (state >> 4) % (vectors * cells) as u32;
                 }
-                let which = sort_by_vector(&mut scratch, len, cells, vectors);
-                let places = scratch.keys[which][..len].iter().map(|key| key & (BATCH as u32 - 1));
-                let order: Vec<(u32, u32)> = places.map(|at| (scratch.cell[at as usize] / cells as u32, at)).collect();
+                let Scratch { cell, keys, .. } = &mut scratch;
+                let mut places = vec![u16::MAX; len];
+                sort_by_vector(&cell[..len], keys, cells, vectors, &mut places);
+                let order: Vec<(u32, u16)> =
+                    places.iter().map(|&at| (scratch.cell[at as usize] / cells as u32, at)).collect();
                 assert!(order.is_sorted(), "{vectors} vectors of {cells} cells, {len} samples");
                 assert!(order.windows(2).all(|pair| pair[0].1 != pair[1].1));
             }
