@@ -16,6 +16,7 @@ use crate::base::interrupt::{self, ActiveInterrupt};
 use crate::base::options::{LambdaUnit, Method, Options, Window};
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
+use crate::base::sizes::product;
 use crate::base::warning::{Warning, WarningKind};
 use crate::engine::interface::{Change, Engine, PlanInfo, CHANGING};
 use crate::engine::making;
@@ -342,7 +343,9 @@ impl<T: Real> Plan<T> {
         let _mode = FloatMode::standard();
         let _interrupt = ActiveInterrupt::new(options.interrupt.clone());
         geometry.check_sizes()?;
-        Self::check_fits(geometry, options)?;
+        // Coordinates and weights, which every plan keeps: those of billions take a minute to be read.
+        let arrays = geometry.dims.len() + usize::from(geometry.weights.is_some());
+        drop(try_reserve::<u8>(product(&[arrays, geometry.samples(), size_of::<T>()]), "the trajectory")?);
         let (engine, Numbers { ends, weight, map }) = making::engine(geometry, options)?;
         let info = PlanInfo { seconds: started.elapsed().as_secs_f64(), ..engine.info() };
         let fixed = Fixed::new(geometry, options, info.method);
@@ -388,19 +391,6 @@ impl<T: Real> Plan<T> {
         let _mode = FloatMode::standard();
         size.check()?;
         making::memory::<T>(size, options)
-    }
-
-    /// Refuses what cannot fit before its numbers are read, which of billions takes a minute.
-    fn check_fits(geometry: &Geometry<'_, T>, options: &Options) -> Result<()> {
-        // Coordinates and weights, which every plan keeps.
-        let kept = geometry.dims.len() + usize::from(geometry.weights.is_some());
-        let least = geometry.samples().saturating_mul(kept * size_of::<T>());
-        if options.memory_limit.is_some_and(|limit| limit < least) {
-            // Ends in the error that names all bytes: memory is counted before anything else is done.
-            making::engine(geometry, options)?;
-        }
-        drop(try_reserve::<u8>(least, "the trajectory")?);
-        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, Arc<State<T>>> {

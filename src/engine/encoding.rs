@@ -151,10 +151,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     pub fn new(backend: Arc<B>, geometry: &Geometry<'_, T>, options: &Options, choice: Option<Choice>) -> Result<Self> {
         let k = &geometry.coordinates;
         let size = ScanSize::lengths(geometry);
-        let batch = Self::batch(&backend, &size, options, choice.as_ref())?;
-        let held = Self::bytes(&Needs::new(&*backend, &size, choice.as_ref(), batch)?);
-        let mut limit = MemoryLimit { bytes: options.memory_limit, held };
-        limit.check(0, "the plan")?;
+        let (batch, mut limit) = Self::counted(&backend, &size, options, choice.as_ref())?;
         let maps = geometry.coil_maps.map(|maps| Self::new_maps(&backend, maps, &size, &limit)).transpose()?;
         limit.held += Self::bytes_of_maps(&backend, maps.as_deref());
         interrupt::check(MAKING)?;
@@ -186,6 +183,15 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             sample_batches: Arc::default(),
             backend,
         })
+    }
+
+    /// How many coils are transformed at once, and the caller's memory limit, which leaves room for the plan.
+    pub fn counted(b: &B, size: &ScanSize, options: &Options, choice: Option<&Choice>) -> Result<(usize, MemoryLimit)> {
+        let batch = Self::batch(b, size, options, choice)?;
+        let held = Self::bytes(&Needs::new(b, size, choice, batch)?);
+        let limit = MemoryLimit { bytes: options.memory_limit, held };
+        limit.check(0, "the plan")?;
+        Ok((batch, limit))
     }
 
     fn exact(b: &B, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>, options: &Options) -> Result<Transform<T, B>> {

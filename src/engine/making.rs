@@ -131,13 +131,15 @@ impl<T: Real> Task<T> for Making<'_, T> {
         let Making { geometry, options } = *self;
         let backends: Vec<Arc<B>> = backends.into_iter().map(Arc::new).collect();
         let first = &backends[0];
+        let choice = chosen(&**first, &geometry.dims, geometry.samples(), options, exact)?;
+        // What cannot fit is refused before its numbers are read, which of billions takes a minute.
+        Encoding::<T, B>::counted(first, &ScanSize::lengths(geometry), options, choice.as_ref())?;
         let started = Instant::now();
         let numbers = geometry.check_numbers(first.workers())?;
         interrupt::check(MAKING)?;
         let within = geometry.coordinates_within(first.workers(), &numbers.ends)?;
         let geometry = &Geometry { coordinates: within.iter().map(|k| &k[..]).collect(), ..geometry.clone() };
         log::debug!("geometry checked in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
-        let choice = chosen(&**first, &geometry.dims, geometry.samples(), options, exact)?;
         let make = |backend, geometry: &Geometry<'_, T>| Encoding::new(backend, geometry, options, choice.clone());
         if let Some(divided) = Divided::new(&backends, geometry, options, make, exact)? {
             return Ok((try_box(divided, "the plan")?, numbers));
