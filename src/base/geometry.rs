@@ -3,7 +3,7 @@
 use crate::base::error::{bail, checked_product, Result};
 use crate::base::real::Real;
 use crate::base::warning::{Warning, WarningKind};
-use crate::base::workers::{collect, first, merged, Alone, Workers};
+use crate::base::workers::{collect, first, fold, Alone, Workers};
 use num_complex::Complex;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -249,12 +249,12 @@ pub(crate) struct Numbers {
 
 /// The least and the largest of some numbers and 0; NaN where one is not finite, or their sum is not.
 pub(crate) fn ends<T: Real>(workers: &dyn Workers, k: &[T]) -> [f64; 2] {
-    let merge = |all: &mut [f64; 2], one: [f64; 2]| {
-        // What is NaN remains so.
-        let nan = all[0].is_nan() || one[0].is_nan();
-        *all = if nan { [f64::NAN; 2] } else { [all[0].min(one[0]), all[1].max(one[1])] };
+    // What is NaN remains so.
+    let merge = |all: [f64; 2], one: [f64; 2]| match all[0].is_nan() || one[0].is_nan() {
+        true => [f64::NAN; 2],
+        false => [all[0].min(one[0]), all[1].max(one[1])],
     };
-    merged(workers, k.len(), [0.0; 2], |range| ends_of_part(&k[range]), merge)
+    fold(workers, k.len(), [0.0; 2], |range| ends_of_part(&k[range]), merge)
 }
 
 fn ends_of_part<T: Real>(k: &[T]) -> [f64; 2] {

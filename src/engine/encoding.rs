@@ -675,11 +675,12 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         if let Some(made) = &*slot {
             return Ok(made.clone());
         }
+        let workers = self.b().workers();
         let k: Vec<&[T]> = self.trajectory.coordinates.iter().map(|k| &k[..]).collect();
         let weights = match &self.weighting.weights {
             Some(w) => {
-                let scale = gridding_scale(&k, &self.dims, |m| w[m].wide())?;
-                try_collect(w.len(), "the density weights", w.iter().map(|w| T::of(w.wide() * scale)))?
+                let scale = gridding_scale(workers, &k, &self.dims, |m| w[m].wide())?;
+                collect(workers, w.len(), "the density weights", |m| T::of(w[m].wide() * scale))?
             }
             None => {
                 log::info!("no density weights given: computing them by the method of Pipe and Menon");
@@ -687,8 +688,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             }
         };
         let phi = |m: usize| basis_factor(self.basis, k.iter().map(|k| k[m].wide()));
-        let values = weights.iter().enumerate().map(|(m, w)| T::of(w.wide() * phi(m)));
-        let values = try_collect(self.samples, "the density weights", values)?;
+        let values = collect(workers, self.samples, "the density weights", |m| T::of(weights[m].wide() * phi(m)))?;
         let made = Arc::new(self.b().upload(&values, "the density weights")?);
         *slot = Some(made.clone());
         Ok(made)

@@ -5,10 +5,11 @@
 
 use crate::backend::Backend;
 use crate::base::defaults;
-use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
+use crate::base::error::{bail, checked_product, try_vec, Result};
 use crate::base::interrupt;
 use crate::base::real::Real;
 use crate::base::sizes::{product, sum, Bytes};
+use crate::base::workers::collect;
 use crate::nufft::window::Shape;
 use crate::reconstruction::gridding_scale::gridding_scale;
 use num_complex::Complex;
@@ -65,7 +66,7 @@ impl Default for Density {
 /// Density weights for samples at `k` (one slice an axis) and images of `dims` voxels.
 pub fn weights<T: Real, B: Backend<T>>(backend: &B, k: &[&[T]], dims: &[usize], method: Density) -> Result<Vec<T>> {
     let samples = k[0].len();
-    let mut w: Vec<f64> = match method {
+    let w: Vec<f64> = match method {
         Density::Ramp => ramp::ramp(k, dims)?,
         Density::Jackson => iterate(backend, k, dims, &JACKSON, 1, 0.0)?,
         Density::PipeMenon { iterations, tolerance } => {
@@ -79,9 +80,8 @@ pub fn weights<T: Real, B: Backend<T>>(backend: &B, k: &[&[T]], dims: &[usize], 
             iterate(backend, k, dims, &PIPE_MENON, iterations, tolerance)?
         }
     };
-    let scale = gridding_scale(k, dims, |m| w[m])?;
-    w.iter_mut().for_each(|w| *w *= scale);
-    try_collect(samples, "the density weights", w.into_iter().map(T::of))
+    let scale = gridding_scale(backend.workers(), k, dims, |m| w[m])?;
+    collect(backend.workers(), samples, "the density weights", |m| T::of(w[m] * scale))
 }
 
 /// A Kaiser-Bessel window under which densities are summed. Spreading and interpolation apply it twice, so that it

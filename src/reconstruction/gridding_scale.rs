@@ -10,9 +10,10 @@
 use crate::base::error::{bail, try_collect, Result};
 use crate::base::geometry::{ends, reach};
 use crate::base::real::Real;
-use crate::base::workers::Alone;
+use crate::base::workers::{fold, Workers};
 use crate::nufft::window::bessel_i0;
 use std::f64::consts::{PI, TAU};
+use std::ops::Range;
 
 /// The reach of k times the window's length, at most. The spectrum of a longer window would cover only the innermost
 /// samples, the spectrum of a shorter one samples beyond the densely sampled centre.
@@ -63,15 +64,15 @@ impl Spectrum {
         Ok(Spectrum { table: try_collect(points, WHAT, values)?, steps })
     }
 
+    #[inline(always)]
     fn at(&self, k: f64) -> f64 {
         let x = k.abs() * self.steps;
         let i = (x as usize).min(self.table.len() - 4);
         let t = x - i as f64;
-        let [a, b, c, d] = [0, 1, 2, 3].map(|j| self.table[i + j]);
+        let [a, b, c, d]: [f64; 4] = self.table[i..i + 4].try_into().expect("four neighbours");
         // The cubic through four neighbours (Lagrange); the second is at t = 0.
-        -a * t * (t - 1.0) * (t - 2.0) / 6.0 + b * (t + 1.0) * (t - 1.0) * (t - 2.0) / 2.0
-            - c * (t + 1.0) * t * (t - 2.0) / 2.0
-            + d * (t + 1.0) * t * (t - 1.0) / 6.0
+        let [before, next, last] = [t + 1.0, t - 1.0, t - 2.0];
+        t * next * (d * before - a * last) * (1.0 / 6.0) + before * last * (b * next - c * t) * 0.5
     }
 }
 
@@ -104,27 +105,39 @@ fn cosine_sums(h: &[f64], middle: f64, k: [f64; LANES]) -> [f64; LANES] {
 /// # Errors
 /// `InvalidArgument` where no sample of positive weight lies near the centre of k-space, and where a weight far from
 /// the centre would outweigh all of k-space; `OutOfHostMemory`.
-pub(crate) fn gridding_scale<T: Real>(k: &[&[T]], dims: &[usize], weight: impl Fn(usize) -> f64) -> Result<f64> {
-    let reaches: Vec<f64> = k.iter().map(|k| reach(ends(&Alone, k))).collect();
+pub(crate) fn gridding_scale<T: Real>(
+    workers: &dyn Workers,
+    k: &[&[T]],
+    dims: &[usize],
+    weight: impl Fn(usize) -> f64 + Sync,
+) -> Result<f64> {
+    let samples = k[0].len();
+    let reaches: Vec<f64> = k.iter().map(|k| reach(ends(workers, k))).collect();
     let axes = reaches.iter().zip(dims).map(|(&reach, &n)| Spectrum::new(n, reach)).collect::<Result<Vec<_>>>()?;
     // fold ignores NaN, which is skipped below as not above 0.
-    let largest = (0..k[0].len()).map(&weight).fold(0.0, f64::max);
-    let (mut sum, mut nearest) = (0.0, f64::INFINITY);
-    for m in 0..k[0].len() {
-        // Relative to the largest, so that no sum overflows.
-        let w = weight(m) / largest;
-        if !(w > 0.0) {
-            continue;
+    let largest = fold(workers, samples, 0.0, |chunk| chunk.map(&weight).fold(0.0, f64::max), f64::max);
+    let sum_and_nearest = |chunk: Range<usize>| {
+        let (mut sum, mut nearest) = (0.0, f64::INFINITY);
+        for m in chunk {
+            // Relative to the largest, so that no sum overflows.
+            let w = weight(m) / largest;
+            if !(w > 0.0) {
+                continue;
+            }
+            sum += axes.iter().zip(k).fold(w, |product, (axis, k)| product * axis.at(k[m].wide()));
+            // Along an axis of one voxel k does not matter.
+            let distance = |(k, &n): (&&[T], &usize)| if n > 1 { (k[m].wide() * n as f64).powi(2) } else { 0.0 };
+            nearest = k.iter().zip(dims).map(distance).sum::<f64>().min(nearest);
         }
-        sum += axes.iter().zip(k).fold(w, |product, (axis, k)| product * axis.at(k[m].wide()));
-        // Along an axis of one voxel k does not matter.
-        let distance = |(k, &n): (&&[T], &usize)| if n > 1 { (k[m].wide() * n as f64).powi(2) } else { 0.0 };
-        nearest = k.iter().zip(dims).map(distance).sum::<f64>().sqrt().min(nearest);
-    }
+        (sum, nearest)
+    };
+    let merge = |all: (f64, f64), one: (f64, f64)| (all.0 + one.0, all.1.min(one.1));
+    let (sum, nearest) = fold(workers, samples, (0.0, f64::INFINITY), sum_and_nearest, merge);
+    let nearest = nearest.sqrt();
     // Cells of a Cartesian grid within the reach of k, and the number of cells for each sample.
     let axes = reaches.iter().zip(dims).filter(|(_, &n)| n > 1);
     let resolved: Vec<f64> = axes.map(|(reach, &n)| (2.0 * reach * n as f64).max(1.0)).collect();
-    let share = resolved.iter().product::<f64>() / k[0].len() as f64;
+    let share = resolved.iter().product::<f64>() / samples as f64;
     let allowed = NEAREST * share.powf(1.0 / resolved.len().max(1) as f64).max(1.0);
     if !(nearest <= allowed) {
         bail!(
@@ -149,10 +162,11 @@ pub(crate) fn gridding_scale<T: Real>(k: &[&[T]], dims: &[usize], weight: impl F
 mod tests {
     use super::*;
     use crate::base::error::ErrorKind;
+    use crate::base::workers::Alone;
     use crate::simulation::trajectory::{SpokeOrder, Trajectory};
 
     fn scale(trajectory: &Trajectory, dims: &[usize], weight: f64) -> f64 {
-        gridding_scale(&trajectory.axes(), dims, |_| weight).unwrap()
+        gridding_scale(&Alone, &trajectory.axes(), dims, |_| weight).unwrap()
     }
 
     /// On a whole Cartesian grid every sample stands for 1/N of k-space, whatever the size.
@@ -190,10 +204,10 @@ mod tests {
         };
         let annulus = [outside(0), outside(1)];
         let axes: Vec<&[f64]> = annulus.iter().map(|k| &k[..]).collect();
-        let error = gridding_scale(&axes, &[64, 64], |_| 1.0).unwrap_err();
+        let error = gridding_scale(&Alone, &axes, &[64, 64], |_| 1.0).unwrap_err();
         assert!(error.kind() == ErrorKind::InvalidArgument && error.message().contains("is 3.5 sample"), "{error}");
         for weight in [0.0, f64::NAN] {
-            assert!(gridding_scale(&spokes.axes(), &[64, 64], |_| weight).is_err());
+            assert!(gridding_scale(&Alone, &spokes.axes(), &[64, 64], |_| weight).is_err());
         }
     }
 

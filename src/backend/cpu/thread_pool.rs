@@ -432,63 +432,10 @@ fn spin_until(mut condition: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// A slice that several threads write, each its own elements.
-pub struct Shared<'a, E> {
-    address: *mut E,
-    len: usize,
-    marker: std::marker::PhantomData<&'a mut [E]>,
-}
-
-// SAFETY: elements are used only through unsafe functions, whose callers promise to use different elements.
-unsafe impl<E: Send> Sync for Shared<'_, E> {}
-// SAFETY: sending it sends the use of its elements, which are Send.
-unsafe impl<E: Send> Send for Shared<'_, E> {}
-
-impl<'a, E> Shared<'a, E> {
-    /// Shares a slice.
-    pub fn new(slice: &'a mut [E]) -> Self {
-        Shared { address: slice.as_mut_ptr(), len: slice.len(), marker: std::marker::PhantomData }
-    }
-
-    /// The number of elements.
-    #[allow(clippy::len_without_is_empty)]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// The address of element `start`.
-    pub fn address(&self, start: usize) -> *mut E {
-        assert!(start <= self.len);
-        self.address.wrapping_add(start)
-    }
-
-    /// Elements `start .. start + len`.
-    ///
-    /// # Safety
-    /// No other thread may use these elements while the result lives.
-    #[allow(clippy::mut_from_ref)]
-    #[inline(always)]
-    pub unsafe fn part(&self, start: usize, len: usize) -> &mut [E] {
-        assert!(start <= self.len && len <= self.len - start);
-        // SAFETY: inside the slice, as asserted; the caller promises that no other thread uses it.
-        unsafe { std::slice::from_raw_parts_mut(self.address.add(start), len) }
-    }
-
-    /// Writes element `i`.
-    ///
-    /// # Safety
-    /// No other thread may use this element meanwhile.
-    #[inline(always)]
-    pub unsafe fn set(&self, i: usize, value: E) {
-        assert!(i < self.len);
-        // SAFETY: inside the slice, as asserted; the caller promises that no other thread uses it.
-        unsafe { *self.address.add(i) = value }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::workers::Shared;
 
     /// Waits for a condition as long as a loaded machine may need. False where it does not come.
     fn comes(condition: impl Fn() -> bool) -> bool {

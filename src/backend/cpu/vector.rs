@@ -4,23 +4,11 @@
 
 use super::device::Cpu;
 use super::simd::{Arith, Kernel, Level};
-use super::thread_pool::{Shared, Threads};
+use super::thread_pool::Threads;
 use crate::backend::cpu::simd::SimdReal;
-use crate::base::workers::Workers;
+use crate::base::workers::{chunk_len, fold, Shared, Workers};
 use num_complex::Complex;
 use std::ops::Range;
-
-/// Elements of one task, at least: an image of 256 x 256 is work for 16 threads.
-const CHUNK: usize = 1 << 12;
-/// Tasks begin at multiples of so many elements, that threads write no line of the cache together.
-const LINE: usize = 64;
-/// Tasks of one array, at most: their sums fit the stack.
-const MOST_CHUNKS: usize = 512;
-
-/// Elements of one task for an array of `len`: the number of threads does not matter, because sums go by chunks.
-fn chunk(len: usize) -> usize {
-    CHUNK.max(len.div_ceil(MOST_CHUNKS).next_multiple_of(LINE))
-}
 
 /// Applies `f(chunk of z, its first index)` to all chunks.
 pub fn each_chunk<E: Send>(threads: &Threads, z: &mut [E], f: impl Fn(&mut [E], usize) + Sync) {
@@ -34,7 +22,7 @@ fn each_chunk_of<E: Send>(threads: &Threads, len: usize, z: &mut [E], f: impl Fn
         return;
     }
     assert!(z.len().is_multiple_of(len));
-    let (arrays, chunk) = (z.len() / len, chunk(len));
+    let (arrays, chunk) = (z.len() / len, chunk_len(len));
     let chunks = len.div_ceil(chunk);
     let shared = Shared::new(z);
     threads.run(arrays * chunks, |i| {
@@ -44,21 +32,9 @@ fn each_chunk_of<E: Send>(threads: &Threads, len: usize, z: &mut [E], f: impl Fn
     });
 }
 
-/// Calls `f(number, elements)` for all chunks of an array of `len` elements.
-fn run_chunks(threads: &Threads, len: usize, f: impl Fn(usize, Range<usize>) + Sync) {
-    let chunk = chunk(len);
-    threads.run(len.div_ceil(chunk), |i| f(i, i * chunk..len.min((i + 1) * chunk)));
-}
-
 /// The sum over chunks of `f(elements)`, in a fixed order.
 fn sum_chunks(cpu: &Cpu, len: usize, f: impl Fn(Range<usize>) -> f64 + Sync) -> f64 {
-    let mut parts = [0.0; MOST_CHUNKS];
-    let shared = Shared::new(&mut parts);
-    run_chunks(&cpu.threads, len, |i, elements| {
-        // SAFETY: each task has its own element.
-        unsafe { shared.set(i, f(elements)) };
-    });
-    parts.iter().sum()
+    fold(cpu, len, 0.0, f, |sum, one| sum + one)
 }
 
 /// See [`crate::backend::Backend::copy`].
@@ -72,10 +48,10 @@ pub fn clear<E: Clone + Default + Send>(cpu: &Cpu, y: &mut [E]) {
     each_chunk(&cpu.threads, y, |y, _| y.fill(E::default()));
 }
 
-// SAFETY: chunks do not overlap, and together are all elements.
+// SAFETY: threads do every task once.
 unsafe impl Workers for Cpu {
-    fn run(&self, len: usize, part: &(dyn Fn(Range<usize>) + Sync)) {
-        run_chunks(&self.threads, len, |_, elements| part(elements));
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        self.threads.run(tasks, task);
     }
 }
 

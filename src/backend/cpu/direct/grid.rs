@@ -7,11 +7,12 @@
 //! The crate gemm multiplies complex by complex, which is twice as much work.
 
 use super::super::simd::{Arith, Kernel, Level, Vector};
-use super::super::thread_pool::{Shared, Threads};
+use super::super::thread_pool::Threads;
 use super::phase::{cos_sin, phases};
 use crate::backend::cpu::simd::SimdReal;
 use crate::base::error::{try_vec, Result};
 use crate::base::interrupt::Watch;
+use crate::base::workers::Shared;
 use num_complex::Complex;
 use std::array::from_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,11 +1,12 @@
 //! Direct sums between any two lists of points.
 
 use super::super::simd::{Arith, Kernel, Level, Vector};
-use super::super::thread_pool::{Shared, Threads};
+use super::super::thread_pool::Threads;
 use super::phase::{cos_sin, phases};
 use crate::backend::cpu::simd::SimdReal;
 use crate::backend::Sign;
 use crate::base::interrupt::Watch;
+use crate::base::workers::Shared;
 use num_complex::Complex;
 use std::array::from_fn;
 

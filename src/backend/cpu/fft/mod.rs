@@ -14,11 +14,12 @@ mod lanes;
 
 use super::memory::Aligned;
 use super::simd::Level;
-use super::thread_pool::{Shared, Threads};
+use super::thread_pool::Threads;
 use crate::backend::cpu::simd::SimdReal;
 use crate::base::buffer_pool::Pool;
 use crate::base::error::{try_collect, Result};
 use crate::base::sizes::{product, sum};
+use crate::base::workers::Shared;
 use lanes::{LaneFft, Lines, Side, Transform};
 use num_complex::Complex;
 

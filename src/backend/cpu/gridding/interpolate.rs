@@ -6,7 +6,8 @@ use super::sorting::batches;
 use super::taps::{with_vectors, Taps, CHUNK};
 use super::tiling::{Window, PREFETCHED_ROWS};
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, SimdReal, Vector};
-use crate::backend::cpu::thread_pool::{Shared, Threads};
+use crate::backend::cpu::thread_pool::Threads;
+use crate::base::workers::Shared;
 use num_complex::Complex;
 
 impl<T: SimdReal> Gridder<T> {

@@ -4,10 +4,11 @@ use super::schedule::Schedule;
 use super::tiling::Tiling;
 use crate::backend::cpu::memory::{Aligned, Room};
 use crate::backend::cpu::simd::{Arith, Kernel, Level, SimdReal};
-use crate::backend::cpu::thread_pool::{Shared, Threads};
+use crate::backend::cpu::thread_pool::Threads;
 use crate::base::buffer_pool::Pool;
 use crate::base::error::{bail, checked_product, try_vec, Result};
 use crate::base::sizes::{product, sum};
+use crate::base::workers::Shared;
 use std::ops::Range;
 
 /// Samples of a part that are sorted together, at most. Their values are brought into one buffer, which stays in cache.
