@@ -356,16 +356,13 @@ pub(crate) fn first_beyond<T: Real>(
     values: &[Complex<T>],
     limit: T,
 ) -> Option<(usize, Complex<T>)> {
-    let of_part = |range: Range<usize>| first_beyond_of_part(&values[range.clone()], limit).map(|at| range.start + at);
-    first(workers, values.len(), of_part).map(|at| (at, values[at]))
-}
-
-fn first_beyond_of_part<T: Real>(values: &[Complex<T>], limit: T) -> Option<usize> {
-    // No early exit inside a block, so that the compiler vectorises it.
-    const BLOCK: usize = 4096;
     let beyond = |z: &Complex<T>| !(z.re.magnitude() < limit) | !(z.im.magnitude() < limit);
-    let block = values.chunks(BLOCK).position(|block| block.iter().fold(false, |any, z| any | beyond(z)))?;
-    values[block * BLOCK..].iter().position(beyond).map(|at| block * BLOCK + at)
+    let of_chunk = |range: Range<usize>| {
+        // All of a chunk is looked at, so that the compiler makes vectors of it.
+        let any = values[range.clone()].iter().fold(false, |any, z| any | beyond(z));
+        any.then(|| range.start + values[range].iter().position(beyond).expect("there is one"))
+    };
+    first(workers, values.len(), of_chunk).map(|at| (at, values[at]))
 }
 
 /// Whether all numbers are below `limit` in magnitude. Fails at NaN and infinity, with the index of the first. `first`
