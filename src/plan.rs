@@ -1,7 +1,6 @@
 //! The way in: a plan holds everything that depends on the trajectory, and offers every operation on the caller's
 //! arrays.
 
-use crate::backend::cpu::memory::Aligned;
 use crate::backend::{Sink, Source};
 use crate::base::atomic_file::{whole, AtomicFiles};
 use crate::base::checksum::Checksum;
@@ -13,6 +12,7 @@ use crate::base::geometry::{
     check_weights, Geometry, Numbers, VoxelBasis,
 };
 use crate::base::interrupt::{self, ActiveInterrupt};
+use crate::base::memory::Aligned;
 use crate::base::options::{LambdaUnit, Method, Options, Window};
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;

@@ -98,6 +98,8 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
 
     /// A zeroed array. `what` is for the message when there is no memory.
     fn zeros<E: Element>(&self, len: usize, what: &str) -> Result<Self::Array<E>>;
+    /// An array of any numbers, which must be written before they are read.
+    fn unwritten<E: Element>(&self, len: usize, what: &str) -> Result<Self::Array<E>>;
     /// A copy of the caller's array.
     fn upload<E: Element>(&self, host: &[E], what: &str) -> Result<Self::Array<E>>;
     /// All of an array.
@@ -162,6 +164,16 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// with a window of the taps that [`crate::nufft::window::Shape::polynomials`] gives. `arrays` is how many arrays
     /// of samples come at once, at most.
     fn gridder(&self, k: &[&[T]], grid: &[usize], taps: &[Vec<f64>], arrays: usize) -> Result<Self::Gridder>;
+    /// The same for samples elsewhere, of the same grid, window and number of arrays as `before`. What samples do not
+    /// decide may be shared with it.
+    fn gridder_again(
+        &self,
+        before: &Self::Gridder,
+        k: &[&[T]],
+        grid: &[usize],
+        taps: &[Vec<f64>],
+        arrays: usize,
+    ) -> Result<Self::Gridder>;
     /// Bytes that a gridder of so many samples and arrays at once holds, about.
     fn gridder_bytes(&self, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize;
     /// grid = sum over samples of value times window. Several arrays of samples may follow one another, and as many

@@ -1,6 +1,6 @@
 //! Buffers that a plan allocates once and uses again, also from several threads at a time.
 
-use crate::base::error::{bail, Result};
+use crate::base::error::{bail, try_reserve, Result};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
 /// Buffers that are made once and used again.
@@ -23,14 +23,14 @@ impl<S> Default for State<S> {
 }
 
 impl<S> State<S> {
-    fn add(&mut self, make: impl FnOnce() -> Result<S>) -> Result<S> {
+    /// Counts another buffer, which is about to be made.
+    fn add(&mut self) -> Result<()> {
         let room = self.made + 1 - self.idle.len();
         if self.idle.try_reserve(room).is_err() {
             bail!(OutOfHostMemory, "could not allocate room for another buffer: free memory");
         }
-        let thing = make()?;
         self.made += 1;
-        Ok(thing)
+        Ok(())
     }
 }
 
@@ -48,13 +48,11 @@ impl<S> Pool<S> {
 
     /// A pool of `count` buffers.
     pub fn filled(count: usize, mut make: impl FnMut() -> Result<S>) -> Result<Self> {
-        let pool = Pool::new();
+        let mut idle = try_reserve(count, "buffers")?;
         for _ in 0..count {
-            let mut state = pool.lock();
-            let thing = state.add(&mut make)?;
-            state.idle.push(thing);
+            idle.push(make()?);
         }
-        Ok(pool)
+        Ok(Pool { state: Mutex::new(State { idle, made: count }), ..Pool::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, State<S>> {
@@ -64,24 +62,45 @@ impl<S> Pool<S> {
     /// One of the pool's buffers, or a new one.
     pub fn try_take(&self, make: impl FnOnce() -> Result<S>) -> Result<Lease<'_, S>> {
         let mut state = self.lock();
-        let thing = match state.idle.pop() {
-            Some(thing) => thing,
-            None => state.add(make)?,
-        };
-        Ok(Lease { pool: self, thing: Some(thing) })
+        if let Some(thing) = state.idle.pop() {
+            return Ok(self.lease(thing));
+        }
+        state.add()?;
+        drop(state);
+        self.make(make)
+    }
+
+    fn lease(&self, thing: S) -> Lease<'_, S> {
+        Lease { pool: self, thing: Some(thing) }
+    }
+
+    /// Makes a buffer that has been counted, without the lock: several threads make theirs at once.
+    fn make(&self, make: impl FnOnce() -> Result<S>) -> Result<Lease<'_, S>> {
+        match make() {
+            Ok(thing) => Ok(self.lease(thing)),
+            Err(e) => {
+                self.lock().made -= 1;
+                Err(e)
+            }
+        }
     }
 
     /// One of the pool's buffers, or a new one. Where none can be made, waits until one is returned: the pool must have
     /// been made with at least one.
-    pub fn take_or_wait(&self, make: impl Fn() -> Result<S>) -> Lease<'_, S> {
+    pub fn take_or_wait(&self, make: impl FnOnce() -> Result<S>) -> Lease<'_, S> {
         let mut state = self.lock();
+        assert!(state.made > 0, "nothing can come back to an empty pool");
+        // Once that has failed, what comes back is waited for.
+        if state.idle.is_empty() && state.add().is_ok() {
+            drop(state);
+            if let Ok(lease) = self.make(make) {
+                return lease;
+            }
+            state = self.lock();
+        }
         loop {
             if let Some(thing) = state.idle.pop() {
-                return Lease { pool: self, thing: Some(thing) };
-            }
-            assert!(state.made > 0, "nothing can come back to an empty pool");
-            if let Ok(thing) = state.add(&make) {
-                return Lease { pool: self, thing: Some(thing) };
+                return self.lease(thing);
             }
             state = self.returned.wait(state).unwrap_or_else(|e| e.into_inner());
         }

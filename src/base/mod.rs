@@ -9,6 +9,7 @@ pub(crate) mod fft_size;
 pub(crate) mod float_mode;
 pub mod geometry;
 pub(crate) mod interrupt;
+pub(crate) mod memory;
 pub mod options;
 pub mod real;
 pub mod scan_size;

@@ -9,7 +9,7 @@ mod sealed {
     impl Sealed for f64 {}
 }
 
-/// A number that an array can hold; zero bits are a zero.
+/// A number that an array can hold; any bits are one, and zero bits are a zero.
 pub trait Element: Copy + Default + Send + Sync + 'static {}
 impl Element for f32 {}
 impl Element for f64 {}

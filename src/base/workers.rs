@@ -4,6 +4,9 @@
 //! order: who does a loop changes its time and nothing else.
 
 use super::error::{try_reserve, Result};
+use super::memory::{Aligned, Room};
+use super::real::Element;
+use super::sizes::product;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -76,36 +79,34 @@ pub(crate) fn collect<E: Copy + Send>(
     what: &str,
     value: impl Fn(usize) -> E + Sync,
 ) -> Result<Vec<E>> {
-    write_chunks(workers, len, what, |part, elements| {
-        for (element, i) in part.iter_mut().zip(elements) {
-            element.write(value(i));
-        }
-    })
-}
-
-/// A copy of `elements`, or an error that says how many bytes were wanted.
-pub(crate) fn copied<E: Copy + Send + Sync>(workers: &dyn Workers, elements: &[E], what: &str) -> Result<Vec<E>> {
-    write_chunks(workers, elements.len(), what, |part, range| {
-        for (to, from) in part.iter_mut().zip(&elements[range]) {
-            to.write(*from);
-        }
-    })
-}
-
-/// Elements of which `write(chunk, range)` writes all.
-fn write_chunks<E: Copy + Send>(
-    workers: &dyn Workers,
-    len: usize,
-    what: &str,
-    write: impl Fn(&mut [MaybeUninit<E>], Range<usize>) + Sync,
-) -> Result<Vec<E>> {
     let mut elements = try_reserve(len, what)?;
     let shared = Shared::new(&mut elements.spare_capacity_mut()[..len]);
-    // SAFETY: chunks do not overlap.
-    each_chunk(workers, len, |_, range| write(unsafe { shared.part(range.start, range.len()) }, range));
+    each_chunk(workers, len, |_, range| {
+        // SAFETY: chunks do not overlap.
+        let part: &mut [MaybeUninit<E>] = unsafe { shared.part(range.start, range.len()) };
+        for (element, i) in part.iter_mut().zip(range) {
+            element.write(value(i));
+        }
+    });
     // SAFETY: chunks are all of 0..len, and each element of theirs has been written.
     unsafe { elements.set_len(len) };
     Ok(elements)
+}
+
+/// Copies of arrays of one length, or an error that says how many bytes were wanted.
+pub(crate) fn copied<E: Element>(workers: &dyn Workers, arrays: &[&[E]], what: &str) -> Result<Vec<Aligned<E>>> {
+    let len = arrays[0].len();
+    let mut room = Room::unwritten(product(&[arrays.len(), Room::bytes::<E>(len)]), what)?;
+    let mut copies: Vec<Aligned<E>> = arrays.iter().map(|_| room.array(len)).collect();
+    let shared: Vec<Shared<E>> = copies.iter_mut().map(|copy| Shared::new(copy)).collect();
+    each_chunk(workers, len, |_, range| {
+        for (copy, array) in shared.iter().zip(arrays) {
+            // SAFETY: chunks do not overlap.
+            unsafe { copy.part(range.start, range.len()) }.copy_from_slice(&array[range.clone()]);
+        }
+    });
+    drop(shared);
+    Ok(copies)
 }
 
 /// A slice that several threads write, each its own elements.

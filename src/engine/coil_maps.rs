@@ -37,7 +37,7 @@ pub(crate) fn estimate<T: Real, B: Backend<T>>(
 
     // Samples within the ellipsoid of the calibration's width, their distance from its centre, and coordinates as the
     // small image sees them.
-    let all: Vec<&[T]> = encoding.trajectory.coordinates.iter().map(|k| &k[..]).collect();
+    let all = encoding.trajectory.axes();
     let radius = |m: usize| radius(&all, dims, calibration, m);
     let mut inside = try_collect(samples, "the calibration samples", (0..samples).filter(|&m| radius(m) < 1.0))?;
     inside.shrink_to_fit();

@@ -8,10 +8,11 @@ use crate::base::buffer_pool::{Lease, Pool};
 use crate::base::error::{bail, checked_product, try_collect, try_vec, ErrorKind, Result};
 use crate::base::geometry::{Geometry, VoxelBasis};
 use crate::base::interrupt;
+use crate::base::memory::Aligned;
 use crate::base::options::{Normal, Options};
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
-use crate::base::workers::{collect, copied};
+use crate::base::workers::{collect, copied, fold, Workers};
 use crate::nufft::choice::Choice;
 use crate::nufft::toeplitz::{making_bytes, octant_shift, Key, Toeplitz};
 use crate::nufft::Nufft;
@@ -57,7 +58,7 @@ pub(crate) struct Encoding<T: Real, B: Backend<T>> {
 pub(crate) struct Along<T: Real, B: Backend<T>> {
     transform: Transform<T, B>,
     /// k, one array an axis.
-    pub coordinates: Vec<Vec<T>>,
+    pub coordinates: Vec<Aligned<T>>,
     /// phi, where it is not 1.
     pub(super) phi: Option<B::Array<T>>,
 }
@@ -65,7 +66,7 @@ pub(crate) struct Along<T: Real, B: Backend<T>> {
 /// What depends on the samples' weights as well.
 pub(crate) struct Weighed<T: Real, B: Backend<T>> {
     /// Those of the caller.
-    pub weights: Option<Vec<T>>,
+    pub weights: Option<Aligned<T>>,
     /// phi w, where it is not 1, and phi^2 w, where that is another.
     weighted: Option<B::Array<T>>,
     squared: Option<B::Array<T>>,
@@ -78,23 +79,27 @@ pub(crate) struct Weighed<T: Real, B: Backend<T>> {
 impl<T: Real, B: Backend<T>> Along<T, B> {
     fn new(backend: &B, k: &[&[T]], basis: VoxelBasis, transform: Transform<T, B>) -> Result<Self> {
         let samples = k[0].len();
-        let copy = |k: &&[T]| copied(backend.workers(), k, "the coordinates");
-        let coordinates = k.iter().map(copy).collect::<Result<_>>()?;
+        let coordinates = copied(backend.workers(), k, "the coordinates")?;
         let phi = |m: usize| basis_factor(basis, k.iter().map(|k| k[m].wide()));
         let phi = factors(backend, basis == VoxelBasis::Box, samples, phi)?;
         Ok(Along { transform, coordinates, phi })
     }
+
+    /// k, one slice an axis.
+    pub fn axes(&self) -> Vec<&[T]> {
+        self.coordinates.iter().map(|k| &k[..]).collect()
+    }
 }
 
 impl<T: Real, B: Backend<T>> Weighed<T, B> {
-    fn new(backend: &B, k: &[impl AsRef<[T]> + Sync], basis: VoxelBasis, weights: Option<&[T]>) -> Result<Self> {
-        let samples = k[0].as_ref().len();
-        let phi = |m: usize| basis_factor(basis, k.iter().map(|k| k.as_ref()[m].wide()));
+    fn new(backend: &B, k: &[&[T]], basis: VoxelBasis, weights: Option<&[T]>) -> Result<Self> {
+        let samples = k[0].len();
+        let phi = |m: usize| basis_factor(basis, k.iter().map(|k| k[m].wide()));
         let weight = |m: usize| weights.map_or(1.0, |w| w[m].wide());
         let boxes = basis == VoxelBasis::Box;
-        let copy = |w: &[T]| copied(backend.workers(), w, "the weights");
+        let copy = |w| copied(backend.workers(), &[w], "the weights");
         Ok(Weighed {
-            weights: weights.map(copy).transpose()?,
+            weights: weights.map(copy).transpose()?.and_then(|mut copies| copies.pop()),
             weighted: factors(backend, boxes || weights.is_some(), samples, |m| phi(m) * weight(m))?,
             squared: factors(backend, boxes, samples, |m| phi(m) * phi(m) * weight(m))?,
             gridding: Mutex::new(None),
@@ -281,7 +286,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
                 (trajectory, Arc::new(Weighed::new(b, k, self.basis, geometry.weights)?))
             }
             Change::Weights(weights) => {
-                let weighting = Weighed::new(b, &self.trajectory.coordinates, self.basis, weights)?;
+                let weighting = Weighed::new(b, &self.trajectory.axes(), self.basis, weights)?;
                 (self.trajectory.clone(), Arc::new(weighting))
             }
             Change::CoilMaps(_) => (self.trajectory.clone(), self.weighting.clone()),
@@ -395,15 +400,15 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
 
     /// An array of one image, for use meanwhile.
     pub fn image(&self) -> Result<Lease<'_, B::Array<Complex<T>>>> {
-        self.images.try_take(|| self.b().zeros(self.voxels, "an image"))
+        self.images.try_take(|| self.b().unwritten(self.voxels, "an image"))
     }
 
     pub(super) fn image_batch(&self) -> Result<Lease<'_, B::Array<Complex<T>>>> {
-        self.image_batches.try_take(|| self.b().zeros(self.voxels * self.batch, "coil images"))
+        self.image_batches.try_take(|| self.b().unwritten(self.voxels * self.batch, "coil images"))
     }
 
     pub(super) fn sample_batch(&self) -> Result<Lease<'_, B::Array<Complex<T>>>> {
-        self.sample_batches.try_take(|| self.b().zeros(self.samples * self.batch, "samples"))
+        self.sample_batches.try_take(|| self.b().unwritten(self.samples * self.batch, "samples"))
     }
 
     /// Ranges of at most a batch of `count` arrays.
@@ -634,7 +639,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let b = self.b();
         let k: Vec<B::Array<T>> =
             self.trajectory.coordinates.iter().map(|k| b.upload(k, "the coordinates")).collect::<Result<_>>()?;
-        let mut values = b.zeros::<Complex<T>>(self.samples, "the weights of Q")?;
+        let mut values = b.unwritten::<Complex<T>>(self.samples, "the weights of Q")?;
         Ok(move |half, image: ComplexesMut<B, T>| {
             interrupt::check("Q")?;
             let k: Vec<Reals<B, T>> = k.iter().map(|k| b.view(k)).collect();
@@ -646,7 +651,8 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
 
     /// The sum of the samples' weights in E^H W E: its diagonal, without coil maps.
     pub fn weight_sum(&self) -> f64 {
-        (0..self.samples).map(|m| self.squared_weight(m)).sum()
+        let sum = |range: Range<usize>| range.map(|m| self.squared_weight(m)).sum::<f64>();
+        fold(self.b().workers(), self.samples, 0.0, sum, |a, b| a + b)
     }
 
     /// sum_c |S_c|^2 of each voxel, with coil maps.
@@ -662,11 +668,11 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         }
         let mut host = try_vec(self.voxels, Complex::default(), "the energies of coil maps")?;
         b.download(b.view(&sum), &mut host)?;
-        try_collect(self.voxels, "the energies of coil maps", host.iter().map(|z| z.re)).map(Some)
+        collect(b.workers(), self.voxels, "the energies of coil maps", |i| host[i].re).map(Some)
     }
 
     pub(super) fn key(&self) -> Key {
-        Key::new(&self.trajectory.coordinates, &self.dims, |m| self.squared_weight(m))
+        Key::new(&self.trajectory.axes(), &self.dims, |m| self.squared_weight(m))
     }
 
     /// Weights for gridding: the caller's, or Pipe and Menon's, scaled so that an object keeps its scale; times phi.
@@ -676,7 +682,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             return Ok(made.clone());
         }
         let workers = self.b().workers();
-        let k: Vec<&[T]> = self.trajectory.coordinates.iter().map(|k| &k[..]).collect();
+        let k = self.trajectory.axes();
         let weights = match &self.weighting.weights {
             Some(w) => {
                 let scale = gridding_scale(workers, &k, &self.dims, |m| w[m].wide())?;
@@ -697,11 +703,14 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
 
 /// The mean, over voxels that a coil sees, of sum_c |S_c|^2, which several groups of coils add up to; 1 without coil
 /// maps.
-pub(crate) fn mean_energy<T: Real>(groups: &[Option<Vec<T>>]) -> f64 {
+pub(crate) fn mean_energy<T: Real>(workers: &dyn Workers, groups: &[Option<Vec<T>>]) -> f64 {
     let maps: Vec<&[T]> = groups.iter().flatten().map(|energies| &energies[..]).collect();
     let Some(first) = maps.first() else { return 1.0 };
-    let all = (0..first.len()).map(|i| maps.iter().map(|energies| energies[i].wide()).sum::<f64>());
-    let (sum, seen) = all.filter(|&e| e > 0.0).fold((0.0, 0usize), |(sum, seen), e| (sum + e, seen + 1));
+    let energy = |i: usize| maps.iter().map(|energies| energies[i].wide()).sum::<f64>();
+    let some = |range: Range<usize>| {
+        range.map(energy).filter(|&e| e > 0.0).fold((0.0, 0usize), |(sum, seen), e| (sum + e, seen + 1))
+    };
+    let (sum, seen) = fold(workers, first.len(), (0.0, 0), some, |a, b| (a.0 + b.0, a.1 + b.1));
     sum / seen.max(1) as f64
 }
 

@@ -516,7 +516,8 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
             Some(whole) => whole.mean_diagonal(),
             None => {
                 let parts = self.parts.iter().map(|part| part.encoding.map_energies());
-                Ok(self.first().weight_sum() * mean_energy(&parts.collect::<Result<Vec<_>>>()?))
+                Ok(self.first().weight_sum()
+                    * mean_energy(self.first().b().workers(), &parts.collect::<Result<Vec<_>>>()?))
             }
         }
     }

@@ -165,7 +165,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
     }
 
     fn mean_diagonal(&self) -> Result<f64> {
-        Ok(self.weight_sum() * mean_energy(&[self.map_energies()?]))
+        Ok(self.weight_sum() * mean_energy(self.workers(), &[self.map_energies()?]))
     }
 
     fn q(&self, q: &mut [Complex<T>]) -> Result<()> {
@@ -218,7 +218,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
     }
 
     fn density(&self, method: Density) -> Result<Vec<T>> {
-        let k: Vec<&[T]> = self.trajectory.coordinates.iter().map(|k| &k[..]).collect();
+        let k: Vec<&[T]> = self.trajectory.axes();
         density::weights(self.b(), &k, &self.dims, method)
     }
 

@@ -72,7 +72,7 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         let started = std::time::Instant::now();
         // The largest array first: where it does not fit, no time is spent on the rest.
         let grids = Pool::new();
-        drop(grids.try_take(|| backend.zeros::<Complex<T>>(all, "the oversampled grid"))?);
+        drop(grids.try_take(|| backend.unwritten::<Complex<T>>(all, "the oversampled grid"))?);
         let correction = choice.correction(dims)?;
         let taps = choice.taps(dims);
         let gridder = backend.gridder(k, &choice.grid, &taps, arrays)?;
@@ -95,7 +95,7 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
     pub fn with_samples(&self, backend: &B, k: &[&[T]]) -> Result<Self> {
         let OnGrid { choice, taps, arrays, .. } = &*self.on_grid;
         let started = std::time::Instant::now();
-        let gridder = backend.gridder(k, &choice.grid, taps, *arrays)?;
+        let gridder = backend.gridder_again(&self.gridder, k, &choice.grid, taps, *arrays)?;
         log::debug!("gridding planned anew in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
         interrupt::check("the sorting of samples")?;
         Ok(Nufft { samples: k[0].len(), gridder, on_grid: self.on_grid.clone() })
@@ -108,7 +108,7 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
 
     fn grid(&self, backend: &B) -> Result<crate::base::buffer_pool::Lease<'_, B::Array<Complex<T>>>> {
         let OnGrid { grids, grid_len, arrays, .. } = &*self.on_grid;
-        grids.try_take(|| backend.zeros(grid_len * arrays, "the oversampled grid"))
+        grids.try_take(|| backend.unwritten(grid_len * arrays, "the oversampled grid"))
     }
 
     /// The cells of the grids for these arrays of samples and of voxels, whose numbers must agree.

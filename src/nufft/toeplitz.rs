@@ -50,7 +50,7 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
     ) -> Result<Self> {
         let mut convolver = backend.convolver(dims)?;
         let mut grid = backend.kernel_grid(&convolver)?;
-        let mut part = backend.zeros::<Complex<T>>(dims.iter().product(), "a part of Q")?;
+        let mut part = backend.unwritten::<Complex<T>>(dims.iter().product(), "a part of Q")?;
         // Q(-delta) is the conjugate of Q(delta).
         for half in octants(dims.len()).filter(|half| !half[0]) {
             octant(half, backend.view_mut(&mut part))?;
@@ -149,7 +149,7 @@ pub(crate) struct Key {
 
 impl Key {
     /// The key of a trajectory with weights w |phi|^2.
-    pub fn new<T: Real>(k: &[Vec<T>], dims: &[usize], weight: impl Fn(usize) -> f64) -> Key {
+    pub fn new<T: Real>(k: &[&[T]], dims: &[usize], weight: impl Fn(usize) -> f64) -> Key {
         let mut sum = Checksum::new();
         for axis in k {
             axis.iter().for_each(|k| sum.add(&k.wide().to_le_bytes()));

@@ -154,8 +154,8 @@ fn iterate<T: Real, B: Backend<T>>(
     // The argument of C: w at first, then w extrapolated.
     let mut extrapolated = try_vec(samples, Complex::new(T::ONE, T::ZERO), "the density weights")?;
     let mut density = try_vec(samples, Complex::default(), "the density of samples")?;
-    let mut grid = backend.zeros::<Complex<T>>(checked_product(&sizes, "the density grid")?, "the density grid")?;
-    let mut device = backend.zeros::<Complex<T>>(samples, "the density of samples")?;
+    let mut grid = backend.unwritten::<Complex<T>>(checked_product(&sizes, "the density grid")?, "the density grid")?;
+    let mut device = backend.unwritten::<Complex<T>>(samples, "the density of samples")?;
     let mut before = f64::INFINITY;
     for iteration in 1..=iterations {
         interrupt::check("the density weights")?;

@@ -5,7 +5,6 @@ mod device;
 pub mod direct;
 pub mod fft;
 pub mod gridding;
-pub mod memory;
 pub mod simd;
 pub mod thread_pool;
 mod vector;
@@ -13,6 +12,7 @@ mod vector;
 use super::{Backend, Csr, Element, Sink, Source};
 use crate::base::error::{bail, Result};
 use crate::base::geometry::first_beyond;
+use crate::base::memory::{Aligned, ALWAYS_FRESH};
 use crate::base::real::narrow;
 use crate::base::workers::Workers;
 pub use device::Cpu;
@@ -20,7 +20,6 @@ use direct::DirectSum;
 use fft::convolver::Convolver;
 use fft::GridFft;
 use gridding::Gridder;
-use memory::Aligned;
 use num_complex::Complex;
 use simd::SimdReal;
 use vector::each_chunk;
@@ -45,10 +44,19 @@ impl<T: SimdReal> Backend<T> for Cpu {
     type DirectSum = DirectSum<T>;
 
     fn zeros<E: Element>(&self, len: usize, what: &str) -> Result<Aligned<E>> {
-        Aligned::zeros(len, what)
+        // Threads clear faster than one, which need not clear what is fresh.
+        if self.threads.count() == 1 || len.saturating_mul(size_of::<E>()) >= ALWAYS_FRESH {
+            return Aligned::zeros(len, what);
+        }
+        let mut array = Aligned::unwritten(len, what)?;
+        vector::clear(self, &mut array);
+        Ok(array)
+    }
+    fn unwritten<E: Element>(&self, len: usize, what: &str) -> Result<Aligned<E>> {
+        Aligned::unwritten(len, what)
     }
     fn upload<E: Element>(&self, host: &[E], what: &str) -> Result<Aligned<E>> {
-        let mut own = Aligned::zeros(host.len(), what)?;
+        let mut own = Aligned::unwritten(host.len(), what)?;
         vector::copy(self, host, &mut own);
         Ok(own)
     }
@@ -146,6 +154,16 @@ impl<T: SimdReal> Backend<T> for Cpu {
     fn gridder(&self, k: &[&[T]], grid: &[usize], taps: &[Vec<f64>], arrays: usize) -> Result<Gridder<T>> {
         Gridder::new(&self.threads, self.level, k, grid, taps, arrays)
     }
+    fn gridder_again(
+        &self,
+        before: &Gridder<T>,
+        k: &[&[T]],
+        grid: &[usize],
+        _taps: &[Vec<f64>],
+        _arrays: usize,
+    ) -> Result<Gridder<T>> {
+        before.again(&self.threads, k, grid)
+    }
     fn gridder_bytes(&self, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize {
         Gridder::<T>::bytes(self.threads.count(), self.level, samples, grid, width, arrays)
     }
@@ -176,7 +194,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
         Backend::<T>::zeros(self, c.kernel_len(), "the doubled grid of Q")
     }
     fn place_kernel(&self, c: &Convolver<T>, half: [bool; 3], q: &[Complex<T>], grid: &mut [Complex<T>]) {
-        c.place_kernel(half, q, grid);
+        c.place_kernel(&self.threads, half, q, grid);
     }
     fn set_kernel(&self, c: &mut Convolver<T>, grid: &mut [Complex<T>]) {
         c.set_kernel(&self.threads, grid);

@@ -98,6 +98,9 @@ impl<T: Real> Backend<T> for Cuda<T> {
     fn zeros<E: Element>(&self, len: usize, what: &str) -> Result<DeviceArray<E>> {
         self.gpu.zeros(len, what)
     }
+    fn unwritten<E: Element>(&self, len: usize, what: &str) -> Result<DeviceArray<E>> {
+        self.gpu.array(len, what)
+    }
     fn upload<E: Element>(&self, host: &[E], what: &str) -> Result<DeviceArray<E>> {
         self.gpu.upload(host, what)
     }
@@ -205,6 +208,16 @@ impl<T: Real> Backend<T> for Cuda<T> {
 
     fn gridder(&self, k: &[&[T]], grid: &[usize], taps: &[Vec<f64>], arrays: usize) -> Result<Gridder<T>> {
         Gridder::new(&self.gpu, k, grid, taps, arrays)
+    }
+    fn gridder_again(
+        &self,
+        _before: &Gridder<T>,
+        k: &[&[T]],
+        grid: &[usize],
+        taps: &[Vec<f64>],
+        arrays: usize,
+    ) -> Result<Gridder<T>> {
+        self.gridder(k, grid, taps, arrays)
     }
     fn gridder_bytes(&self, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize {
         Gridder::<T>::bytes(self.gpu.properties(), samples, grid, width, arrays)

@@ -7,10 +7,10 @@
 //! Why not rustfft, which has all lengths too: it ends the process where memory runs out.
 
 use super::lanes::{LaneFft, Lines, Side, Transform, TABLES};
-use crate::backend::cpu::memory::Aligned;
 use crate::backend::cpu::simd::Level;
 use crate::base::error::{try_collect, try_vec, Result};
 use crate::base::fft_size::{is_product_of_small_primes, next_fast_size};
+use crate::base::memory::Aligned;
 use num_complex::Complex;
 use std::f64::consts::PI;
 

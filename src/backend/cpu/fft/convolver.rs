@@ -7,12 +7,12 @@
 
 use super::lanes::{load, store, Lines, Transform};
 use super::{rows, together, Axis};
-use crate::backend::cpu::memory::Aligned;
 use crate::backend::cpu::simd::SimdReal;
 use crate::backend::cpu::simd::{Arith, Kernel, Level, Vector};
 use crate::backend::cpu::thread_pool::Threads;
 use crate::base::buffer_pool::{Lease, Pool};
 use crate::base::error::{checked_product, try_vec, Result};
+use crate::base::memory::Aligned;
 use crate::base::sizes::three_axes;
 use crate::base::workers::Shared;
 use num_complex::Complex;
@@ -159,24 +159,29 @@ impl<T: SimdReal> Convolver<T> {
     }
 
     /// See [`crate::backend::Backend::place_kernel`].
-    pub fn place_kernel(&self, half: [bool; 3], q: &[Complex<T>], grid: &mut [Complex<T>]) {
+    pub fn place_kernel(&self, threads: &Threads, half: [bool; 3], q: &[Complex<T>], grid: &mut [Complex<T>]) {
         let [x, y, z] = &self.axes;
         assert!(!half[0]);
         assert_eq!(q.len(), x.n * y.n * z.n);
         assert_eq!(grid.len(), self.kernel_len());
         // Displacement -n has no partner +n, and images of n voxels never need it: it stays zero.
-        let cells = |axis: usize| {
-            let a = &self.axes[axis];
-            (usize::from(half[axis])..a.n).map(move |i| (i, if half[axis] { a.grid - a.n + i } else { i }))
+        let cell = |axis: usize, i: usize| match half[axis] {
+            true if i == 0 => None,
+            true => Some(self.axes[axis].grid - self.axes[axis].n + i),
+            false => Some(i),
         };
-        for (iz, gz) in cells(2) {
-            for (iy, gy) in cells(1) {
-                let to = &mut grid[(gz * y.grid + gy) * x.n..][..x.n];
-                to.copy_from_slice(&q[(iz * y.n + iy) * x.n..][..x.n]);
+        let grid = Shared::new(grid);
+        let rows = y.n * z.n;
+        threads.run(rows.div_ceil(SOME_LINES), |some| {
+            for row in some * SOME_LINES..rows.min((some + 1) * SOME_LINES) {
+                let (Some(gy), Some(gz)) = (cell(1, row % y.n), cell(2, row / y.n)) else { continue };
+                // SAFETY: rows do not overlap.
+                let to = unsafe { grid.part((gz * y.grid + gy) * x.n, x.n) };
+                to.copy_from_slice(&q[row * x.n..][..x.n]);
                 // Doubled for the half that is not stored: the kernel at -x is the conjugate of the kernel at x.
                 to[1..].iter_mut().for_each(|q| *q = *q + *q);
             }
-        }
+        });
     }
 
     /// See [`crate::backend::Backend::set_kernel`].

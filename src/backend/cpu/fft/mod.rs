@@ -12,12 +12,12 @@ pub mod any_length;
 pub mod convolver;
 mod lanes;
 
-use super::memory::Aligned;
 use super::simd::Level;
 use super::thread_pool::Threads;
 use crate::backend::cpu::simd::SimdReal;
 use crate::base::buffer_pool::Pool;
 use crate::base::error::{try_collect, Result};
+use crate::base::memory::{Aligned, Room};
 use crate::base::sizes::{product, sum};
 use crate::base::workers::Shared;
 use lanes::{LaneFft, Lines, Side, Transform};
@@ -84,7 +84,9 @@ impl<T: SimdReal> GridFft<T> {
         let axes = [axis(0)?, axis(1)?, axis(2)?];
         let lanes = level.lanes::<T>();
         let len = axes.iter().map(|a| a.fft.buffer_len(lanes)).max().unwrap_or(0);
-        let buffers = Pool::filled(threads.count(), || Aligned::zeros(len, "lines of the FFT"))?;
+        let what = "lines of the FFT";
+        let mut room = Room::zeros(product(&[threads.count(), Room::bytes::<T>(len)]), what)?;
+        let buffers = Pool::filled(threads.count(), || Ok(room.array(len)))?;
         Ok(GridFft { level, lanes, axes, buffers })
     }
 

@@ -1,27 +1,34 @@
 //! The samples of a plan, sorted for one grid and window, and the memory that threads grid with.
 
 use super::schedule::{Progress, Schedule};
-use super::sorting::{SortedSamples, BATCH};
+use super::sorting::{longest_batch, SortedSamples};
 use super::taps::{taps_len, Polynomials, Taps};
 use super::tiling::{Layout, Tiling};
-use crate::backend::cpu::memory::Aligned;
 use crate::backend::cpu::simd::{Level, SimdReal};
 use crate::backend::cpu::thread_pool::Threads;
 use crate::base::buffer_pool::{Lease, Pool};
 use crate::base::error::{bail, Result};
+use crate::base::memory::{Aligned, Room};
 use crate::base::sizes::{product, sum};
 use num_complex::Complex;
+use std::sync::Arc;
 
 /// Samples sorted for one grid and window.
 pub struct Gridder<T> {
     pub(super) level: Level,
     pub(super) tiling: Tiling,
-    polynomials: Polynomials<T>,
     pub(super) samples: SortedSamples<T>,
     /// Arrays that come at once, at most.
     arrays: usize,
-    work: Pool<Work<T>>,
+    polynomials: Arc<Polynomials<T>>,
+    memory: Arc<Memory<T>>,
     progress: Pool<Progress>,
+}
+
+/// What threads grid with: of one grid and window, for any samples whose batches are no longer.
+struct Memory<T> {
+    sizes: Sizes,
+    pool: Pool<Work<T>>,
 }
 
 /// Memory of one thread.
@@ -37,6 +44,62 @@ pub struct Work<T> {
     pub values: Aligned<Complex<T>>,
 }
 
+/// Elements of each of its arrays.
+#[derive(Clone, Copy)]
+struct Sizes {
+    cells: usize,
+    blocks: usize,
+    taps: usize,
+    values: usize,
+}
+
+impl Sizes {
+    /// For batches of so many samples.
+    fn new(tiling: &Tiling, batch: usize, arrays: usize) -> Sizes {
+        let of_arrays = |len| product(&[arrays, len]);
+        Sizes {
+            cells: of_arrays(buffer_len(tiling)),
+            blocks: of_arrays(block_len(tiling)),
+            taps: taps_len(tiling),
+            values: of_arrays(batch),
+        }
+    }
+
+    /// Bytes for one thread.
+    fn bytes<T>(&self) -> usize {
+        let [cells, blocks, values] = [self.cells, self.blocks, self.values].map(Room::bytes::<Complex<T>>);
+        sum(&[cells, cells, blocks, Room::bytes::<T>(self.taps), values])
+    }
+}
+
+impl<T: SimdReal> Work<T> {
+    fn new(room: &mut Room, sizes: &Sizes) -> Self {
+        // Taps are followed by zeros that nobody writes.
+        let mut taps = room.array(sizes.taps);
+        taps.fill(T::ZERO);
+        Work {
+            cells: room.array(sizes.cells),
+            lost: room.array(sizes.cells),
+            blocks: room.array(sizes.blocks),
+            taps,
+            values: room.array(sizes.values),
+        }
+    }
+}
+
+impl<T: SimdReal> Memory<T> {
+    fn new(threads: usize, sizes: Sizes) -> Result<Self> {
+        let mut room = Self::room(threads, &sizes)?;
+        let pool = Pool::filled(threads, || Ok(Work::new(&mut room, &sizes)))?;
+        Ok(Memory { sizes, pool })
+    }
+
+    /// Room for so many threads.
+    fn room(threads: usize, sizes: &Sizes) -> Result<Room> {
+        Room::unwritten(product(&[threads, sizes.bytes::<T>()]), "a tile of the grid for each thread")
+    }
+}
+
 impl<T: SimdReal> Gridder<T> {
     /// Sorts samples; see [`crate::backend::Backend::gridder`].
     pub fn new(
@@ -47,44 +110,47 @@ impl<T: SimdReal> Gridder<T> {
         window: &[Vec<f64>],
         arrays: usize,
     ) -> Result<Self> {
-        let (count, width) = (k[0].len(), window[0].len());
+        let tiling = Tiling::new::<T>(level, grid, window[0].len());
+        let samples = Self::sort(threads, level, k, grid, &tiling)?;
+        let memory = Memory::new(threads.count(), Sizes::new(&tiling, longest_batch(k[0].len()), arrays))?;
+        let progress = Pool::filled(1, || samples.schedule.progress())?;
+        let polynomials = Arc::new(Polynomials::new(window)?);
+        Ok(Gridder { level, tiling, samples, arrays, polynomials, memory: Arc::new(memory), progress })
+    }
+
+    /// For samples elsewhere; see [`crate::backend::Backend::gridder_again`].
+    pub fn again(&self, threads: &Threads, k: &[&[T]], grid: &[usize]) -> Result<Self> {
+        let Gridder { level, tiling, arrays, .. } = *self;
+        let samples = Self::sort(threads, level, k, grid, &tiling)?;
+        let sizes = Sizes::new(&tiling, longest_batch(k[0].len()), arrays);
+        let memory = match self.memory.sizes.values >= sizes.values {
+            true => self.memory.clone(),
+            false => Arc::new(Memory::new(threads.count(), sizes)?),
+        };
+        let progress = Pool::filled(1, || samples.schedule.progress())?;
+        Ok(Gridder { level, tiling, samples, arrays, polynomials: self.polynomials.clone(), memory, progress })
+    }
+
+    fn sort(threads: &Threads, level: Level, k: &[&[T]], grid: &[usize], tiling: &Tiling) -> Result<SortedSamples<T>> {
+        let count = k[0].len();
         if count > u32::MAX as usize {
             bail!(SizeOverflow, "{count} samples are more than a plan takes ({}): split them", u32::MAX);
         }
-        let tiling = Tiling::new::<T>(level, grid, width);
-        let samples = SortedSamples::new(threads, level, k, grid, width, &tiling)?;
-        let polynomials = Polynomials::new(window)?;
-        let (work, progress) = (Pool::new(), Pool::new());
-        let gridder = Gridder { level, tiling, polynomials, samples, arrays, work, progress };
-        let work = Pool::filled(threads.count(), || gridder.make_work())?;
-        let progress = Pool::filled(1, || gridder.samples.schedule.progress())?;
-        Ok(Gridder { work, progress, ..gridder })
+        SortedSamples::new(threads, level, k, grid, tiling)
     }
 
     /// Bytes held, with the memory of the threads.
     pub fn bytes(threads: usize, level: Level, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize {
         let tiling = Tiling::new::<T>(level, grid, width);
-        let cells = sum(&[2 * buffer_len(&tiling), block_len(&tiling), BATCH.min(samples)]);
-        let cells = product(&[arrays, cells, size_of::<Complex<T>>()]);
-        let work = cells.saturating_add(taps_len(&tiling) * size_of::<T>());
+        let work = Sizes::new(&tiling, longest_batch(samples), arrays).bytes::<T>();
         sum(&[SortedSamples::<T>::bytes(&tiling, samples), product(&[threads, work])])
-    }
-
-    fn make_work(&self) -> Result<Work<T>> {
-        let arrays = |len| Aligned::zeros(self.arrays * len, "a tile of the grid");
-        Ok(Work {
-            cells: arrays(buffer_len(&self.tiling))?,
-            lost: arrays(buffer_len(&self.tiling))?,
-            blocks: arrays(block_len(&self.tiling))?,
-            taps: Aligned::zeros(taps_len(&self.tiling), "the taps of samples")?,
-            values: arrays(BATCH.min(self.count()))?,
-        })
     }
 
     /// A thread's memory. More of it is made only when the plan is used from several threads at once; where that fails,
     /// this waits until another thread returns its memory.
     pub(super) fn work(&self) -> Lease<'_, Work<T>> {
-        self.work.take_or_wait(|| self.make_work())
+        let Memory { sizes, pool } = &*self.memory;
+        pool.take_or_wait(|| Ok(Work::new(&mut Memory::<T>::room(1, sizes)?, sizes)))
     }
 
     /// What a spreading counts the arrived parts in.

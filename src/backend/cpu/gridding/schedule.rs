@@ -28,6 +28,16 @@ const MOST: usize = 32;
 /// How often a thread looks whether it is its turn before it offers its processor to others.
 const SPINS: u32 = 200;
 
+/// The samples of the longest part that so many samples may have.
+pub fn longest_part(samples: usize) -> usize {
+    longest_part_of(samples, samples).min(samples)
+}
+
+/// The samples of a part at most, of a tile that has so many of all samples.
+fn longest_part_of(points: usize, samples: usize) -> usize {
+    LEAST.max(samples.div_ceil(SHARE)).max(points.div_ceil(MOST))
+}
+
 /// A part of a tile's samples, or a tile without samples, whose cells become zero.
 pub struct Part {
     /// The tile's place among all tiles, x fastest, and along each axis.
@@ -108,8 +118,7 @@ impl Schedule {
         let what = "the order of tiles";
         let parts_of = |tile: usize| {
             let points = starts[tile + 1] - starts[tile];
-            let most = LEAST.max(samples.div_ceil(SHARE)).max(points.div_ceil(MOST));
-            points.div_ceil(most).max(1)
+            points.div_ceil(longest_part_of(points, samples)).max(1)
         };
         let count = (0..tiles).map(parts_of).sum();
         let mut parts = try_reserve(count, what)?;
@@ -146,22 +155,28 @@ impl Schedule {
         let mut arrived = try_vec(self.tiles, 0u32, what)?;
         let neighbours = 3usize.pow(counts.iter().filter(|&&n| n > 1).count() as u32);
         self.needs = try_reserve(self.parts.len() * neighbours, what)?;
-        let offsets = |axis: usize| if counts[axis] > 1 { -1..=1 } else { 0..=0 };
+        let offsets = |axis: usize| if counts[axis] > 1 { 0..3 } else { 1..2 };
+        // For the tile before, the same and the next along each axis; with samples, and without.
+        let reached: [[u32; 2]; 27] = std::array::from_fn(|i| {
+            let offset = [i % 3, i / 3 % 3, i / 9].map(|o| o as i32 - 1);
+            [false, true].map(|empty| Self::reached_by(tiling, offset, empty))
+        });
         for part in &mut self.parts {
             let begun = self.needs.len();
             let empty = part.points.is_empty();
             part.first = if arrived[part.tile as usize] > 0 { 0 } else { Self::all_regions(tiling, empty) };
+            let around = [0, 1, 2].map(|a| {
+                let (at, last) = (part.at[a] as usize, counts[a] - 1);
+                [if at > 0 { at - 1 } else { last }, at, if at < last { at + 1 } else { 0 }]
+            });
             for z in offsets(2) {
                 for y in offsets(1) {
                     for x in offsets(0) {
-                        let offset: [i32; 3] = [x, y, z];
-                        let at = [0, 1, 2].map(|a| {
-                            (part.at[a] as usize + counts[a]).wrapping_add_signed(offset[a] as isize) % counts[a]
-                        });
-                        let tile = (at[2] * counts[1] + at[1]) * counts[0] + at[0];
+                        let tile = (around[2][z] * counts[1] + around[1][y]) * counts[0] + around[0][x];
                         if arrived[tile] > 0 {
                             self.needs.push((tile as u32, arrived[tile]));
-                            part.first &= !Self::reached_by(tiling, offset, starts[tile] == starts[tile + 1]);
+                            let empty = starts[tile] == starts[tile + 1];
+                            part.first &= !reached[9 * z + 3 * y + x][usize::from(empty)];
                         }
                     }
                 }

@@ -1,18 +1,18 @@
 //! Sorts samples: by tile, then a tile's samples, some thousands at a time, by the vector in which their windows start.
 
-use super::schedule::Schedule;
+use super::schedule::{longest_part, Schedule};
 use super::tiling::Tiling;
-use crate::backend::cpu::memory::{Aligned, Room};
 use crate::backend::cpu::simd::{Arith, Kernel, Level, SimdReal};
 use crate::backend::cpu::thread_pool::Threads;
 use crate::base::buffer_pool::Pool;
 use crate::base::error::{bail, checked_product, try_vec, Result};
+use crate::base::memory::{Aligned, Room};
 use crate::base::sizes::{product, sum};
 use crate::base::workers::Shared;
 use std::ops::Range;
 
 /// Samples of a part that are sorted together, at most. Their values are brought into one buffer, which stays in cache.
-pub const BATCH: usize = 8192;
+const BATCH: usize = 8192;
 /// So many elements may be read behind the last sample: a vector of the widest unit.
 const PADDING: usize = 16;
 /// Samples that are located at once.
@@ -20,7 +20,7 @@ const SOME: usize = 32;
 /// No axis has so many cells.
 const LIMIT: f64 = (1 << 30) as f64;
 /// Samples whose tiles one task finds, at least, and the most such tasks.
-const BLOCK: usize = 1 << 14;
+const BLOCK: usize = 1 << 12;
 const BLOCKS: usize = 128;
 
 /// Samples in the order in which they are gridded.
@@ -38,14 +38,7 @@ pub struct SortedSamples<T> {
 
 impl<T: SimdReal> SortedSamples<T> {
     /// Sorts samples at `k`; `grid` is for a message.
-    pub fn new(
-        threads: &Threads,
-        level: Level,
-        k: &[&[T]],
-        grid: &[usize],
-        width: usize,
-        tiling: &Tiling,
-    ) -> Result<Self> {
+    pub fn new(threads: &Threads, level: Level, k: &[&[T]], grid: &[usize], tiling: &Tiling) -> Result<Self> {
         let tiles = checked_product(&tiling.counts(), "the tiles of the grid")?;
         if tiles > u32::MAX as usize {
             bail!(
@@ -57,7 +50,7 @@ impl<T: SimdReal> SortedSamples<T> {
         if tiling.size.iter().any(|&cells| cells as f64 >= LIMIT) {
             bail!(SizeOverflow, "a grid of {grid:?} has an axis of 2^30 cells or more: use a smaller image");
         }
-        let windows = Windows { k, width, size: tiling.size };
+        let windows = Windows { k, width: tiling.width(), size: tiling.size };
         let mut samples = Self::unsorted(windows.samples(), k.len())?;
         let starts = sort_by_tile(threads, level, &windows, tiling, tiles, &mut samples)?;
         samples.schedule = Schedule::new(tiling, &starts)?;
@@ -68,14 +61,19 @@ impl<T: SimdReal> SortedSamples<T> {
     /// Room for so many samples.
     fn unsorted(samples: usize, axes: usize) -> Result<Self> {
         let padded = samples + PADDING;
-        let mut room = Room::new(Self::bytes_of_arrays(samples, axes), "the sorted samples")?;
-        Ok(SortedSamples {
-            t: [0, 1, 2].map(|axis| room.zeros(if axis < axes { padded } else { 0 })),
-            cell: room.zeros(padded),
-            local: room.zeros(padded),
-            order: room.zeros(samples),
+        let mut room = Room::unwritten(Self::bytes_of_arrays(samples, axes), "the sorted samples")?;
+        let mut sorted = SortedSamples {
+            t: [0, 1, 2].map(|axis| room.array(if axis < axes { padded } else { 0 })),
+            cell: room.array(padded),
+            local: room.array(padded),
+            order: room.array(samples),
             schedule: Schedule::empty(),
-        })
+        };
+        // The samples themselves are written by those who sort.
+        sorted.t[..axes].iter_mut().for_each(|t| t[samples..].fill(T::ZERO));
+        sorted.cell[samples..].fill(0);
+        sorted.local[samples..].fill(0);
+        Ok(sorted)
     }
 
     /// Bytes of the arrays.
@@ -97,6 +95,11 @@ pub fn batches(points: &Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let (start, len) = (points.start, points.len());
     let count = len.div_ceil(BATCH);
     (0..count).map(move |i| start + len * i / count..start + len * (i + 1) / count)
+}
+
+/// The samples of the longest batch that so many samples may have.
+pub fn longest_batch(samples: usize) -> usize {
+    BATCH.min(longest_part(samples)).min(samples)
 }
 
 /// Where the windows of samples lie on the grid.
@@ -169,7 +172,16 @@ fn sort_by_tile<T: SimdReal>(
             // SAFETY: blocks do not overlap, and each has counts of its own.
             let (keys, counts) = unsafe { (keys.part(range.start, range.len()), counts.part(i * tiles, tiles)) };
             level.run(FindTiles { windows, numbers: &numbers, start: range.start, keys });
-            keys.iter().for_each(|&key| counts[key as usize] += 1);
+            // Samples that follow one another mostly share a tile: counts need not go through memory each time.
+            let (mut tile, mut count) = (0, counts[0]);
+            for &key in &*keys {
+                if key != tile {
+                    counts[tile as usize] = count;
+                    (tile, count) = (key, counts[key as usize]);
+                }
+                count += 1;
+            }
+            counts[tile as usize] = count;
         });
     }
     // From numbers of samples to where they go: tile by tile, and in a tile block by block.
@@ -225,7 +237,8 @@ impl<T: SimdReal> Kernel for FindTiles<'_, T> {
                 some[..k.len()].copy_from_slice(k);
                 windows.locate(axis, &some, &mut cells, &mut t);
                 for (key, &cell) in keys.iter_mut().zip(&cells) {
-                    *key += numbers[cell as usize];
+                    let before = if axis == 0 { 0 } else { *key };
+                    *key = before + numbers[cell as usize];
                 }
             }
         }
@@ -260,7 +273,8 @@ fn sort_parts<T: SimdReal>(
     let (samples, axes) = (windows.samples(), windows.k.len());
     let SortedSamples { t, cell, local, order, schedule } = sorted;
     let scratch = || Scratch::new(axes, BATCH.min(samples.next_multiple_of(SOME)));
-    let pool = Pool::filled(threads.count().min(schedule.parts.len()), scratch)?;
+    // Each thread makes its own, unless there is no memory: then threads wait for one another.
+    let pool = Pool::filled(1, scratch)?;
     let vectors = tiling.extent.iter().product::<usize>() / tiling.layout.cells;
     let t = t.each_mut().map(|t| Shared::new(t));
     let (cell, local) = (Shared::new(&mut cell[..samples]), Shared::new(&mut local[..samples]));

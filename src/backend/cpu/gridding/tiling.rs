@@ -70,6 +70,7 @@ pub struct Window {
 }
 
 /// How a grid is cut into tiles.
+#[derive(Clone, Copy)]
 pub struct Tiling {
     pub layout: Layout,
     /// Cells of the grid, and taps of the window, along each axis: 1 along an axis that is not there.
@@ -96,6 +97,11 @@ impl Tiling {
     pub fn window(&self, row: usize, rows: usize) -> Window {
         let [_, height, depth] = self.taps;
         Window { height, depth, row: 2 * row, plane: 2 * row * rows }
+    }
+
+    /// Taps of the window along an axis that is there.
+    pub fn width(&self) -> usize {
+        self.taps[0]
     }
 
     /// The tiles along x, y and z.

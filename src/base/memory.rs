@@ -1,8 +1,11 @@
-//! Arrays at addresses that suit vectors and caches: zeroed, and in huge pages where they are large.
+//! Arrays at addresses that suit vectors and caches, in huge pages where they are large.
+//!
+//! An array that is written before it is read need not be cleared: that would be what a plan with many threads waits
+//! for. In debug builds such an array is full of NaN, so that tests find who reads it too early.
 
-use crate::backend::Element;
 use crate::base::error::{bail, Result};
-use std::alloc::{alloc_zeroed, dealloc, Layout};
+use crate::base::real::Element;
+use std::alloc::{alloc, alloc_zeroed, dealloc, Layout};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -13,8 +16,19 @@ const ALIGNMENT: usize = 64;
 const BY_ITSELF: usize = 2 * size_of::<usize>();
 /// Arrays of so many bytes ask for huge pages: transforms along y and z touch a page a row.
 const LARGE: usize = 4 << 20;
+/// Allocations of so many bytes are fresh pages of zeros, also where others have been given back: the most that glibc
+/// keeps (DEFAULT_MMAP_THRESHOLD_MAX).
+pub const ALWAYS_FRESH: usize = 32 << 20;
 
-/// Memory of zeros that begins on a cache line.
+/// What memory holds at first.
+#[derive(Clone, Copy, PartialEq)]
+enum Contents {
+    Zeros,
+    /// Any numbers.
+    Any,
+}
+
+/// Memory that begins on a cache line.
 struct Memory {
     /// The first cache line.
     address: NonNull<u8>,
@@ -30,10 +44,14 @@ unsafe impl Sync for Memory {}
 
 impl Memory {
     /// `bytes`, not zero, for `what`.
-    fn zeros(bytes: usize, what: &str) -> Result<Self> {
+    fn new(bytes: usize, contents: Contents, what: &str) -> Result<Self> {
         let layout = Layout::from_size_align(bytes + ALIGNMENT - BY_ITSELF, BY_ITSELF).expect("below isize::MAX");
-        // SAFETY: the size is not zero.
-        let Some(start) = NonNull::new(unsafe { alloc_zeroed(layout) }) else {
+        let start = match contents {
+            // SAFETY: the size is not zero.
+            Contents::Zeros => unsafe { alloc_zeroed(layout) },
+            Contents::Any => of_any_numbers(layout),
+        };
+        let Some(start) = NonNull::new(start) else {
             bail!(
                 OutOfHostMemory,
                 "could not allocate {bytes} bytes for {what}: free memory, or use a smaller problem"
@@ -55,9 +73,36 @@ impl Memory {
     }
 }
 
+/// An allocation of what the allocator has left there, for a size that is not zero. Null where there is no memory.
+fn of_any_numbers(layout: Layout) -> *mut u8 {
+    if cfg!(debug_assertions) {
+        // SAFETY: the size is not zero.
+        let start = unsafe { alloc(layout) };
+        if !start.is_null() {
+            // SAFETY: the allocation has so many bytes.
+            unsafe { start.write_bytes(0xff, layout.size()) };
+        }
+        return start;
+    }
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    {
+        // SAFETY: the size is not zero.
+        let start = unsafe { alloc(layout) };
+        // SAFETY: nothing is done. For all that the compiler knows the bytes are written here: they are numbers from
+        // here on, and not uninitialised.
+        unsafe { std::arch::asm!("/* {0} */", in(reg) start, options(nostack, preserves_flags)) };
+        start
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    // SAFETY: the size is not zero.
+    unsafe {
+        alloc_zeroed(layout)
+    }
+}
+
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: `zeros` allocated it with this layout.
+        // SAFETY: `new` allocated it with this layout.
         unsafe { dealloc(self.start.as_ptr(), self.layout) }
     }
 }
@@ -79,7 +124,12 @@ unsafe impl<E: Sync> Sync for Aligned<E> {}
 impl<E: Element> Aligned<E> {
     /// An array of zeros. `what` is for the message when there is no memory.
     pub fn zeros(len: usize, what: &str) -> Result<Self> {
-        Ok(Room::new(Room::bytes::<E>(len), what)?.zeros(len))
+        Ok(Room::zeros(Room::bytes::<E>(len), what)?.array(len))
+    }
+
+    /// An array of any numbers, which must be written before they are read.
+    pub fn unwritten(len: usize, what: &str) -> Result<Self> {
+        Ok(Room::unwritten(Room::bytes::<E>(len), what)?.array(len))
     }
 }
 
@@ -105,24 +155,33 @@ impl Room {
         len.saturating_mul(size_of::<E>()).div_ceil(ALIGNMENT).saturating_mul(ALIGNMENT)
     }
 
-    /// Room of so many bytes for `what`.
-    pub fn new(bytes: usize, what: &str) -> Result<Room> {
+    /// Room of so many bytes for arrays of zeros; `what` they are is for the message when there is no memory.
+    pub fn zeros(bytes: usize, what: &str) -> Result<Room> {
+        Self::new(bytes, Contents::Zeros, what)
+    }
+
+    /// Room for arrays that are written before they are read.
+    pub fn unwritten(bytes: usize, what: &str) -> Result<Room> {
+        Self::new(bytes, Contents::Any, what)
+    }
+
+    fn new(bytes: usize, contents: Contents, what: &str) -> Result<Room> {
         if bytes > isize::MAX as usize - 2 * ALIGNMENT {
             bail!(SizeOverflow, "{what} of {bytes} bytes is more than memory can address: use a smaller problem");
         }
-        let memory = if bytes > 0 { Some(Arc::new(Memory::zeros(bytes, what)?)) } else { None };
+        let memory = if bytes > 0 { Some(Arc::new(Memory::new(bytes, contents, what)?)) } else { None };
         Ok(Room { memory, bytes, used: 0 })
     }
 
-    /// The next array of zeros.
-    pub fn zeros<E: Element>(&mut self, len: usize) -> Aligned<E> {
+    /// The next array.
+    pub fn array<E: Element>(&mut self, len: usize) -> Aligned<E> {
         let bytes = Self::bytes::<E>(len);
         assert!(bytes <= self.bytes - self.used, "there is room for all arrays");
         let Some(memory) = self.memory.as_ref().filter(|_| bytes > 0) else {
             return Aligned { len, ..Aligned::empty() };
         };
-        // SAFETY: inside the memory, as asserted. An Element is plain numbers, for which zero bits are zeros, and a
-        // cache line suits it. No other array has these bytes.
+        // SAFETY: inside the memory, as asserted. An Element is plain numbers, of which any bits are one and zero bits
+        // are zero, and a cache line suits it. No other array has these bytes.
         let address = unsafe { memory.address.add(self.used) }.cast();
         self.used += bytes;
         Aligned { address, len, _memory: Some(memory.clone()) }
@@ -163,8 +222,8 @@ mod tests {
 
     #[test]
     fn arrays_of_one_room_are_apart() {
-        let mut room = Room::new(Room::bytes::<u16>(5) + Room::bytes::<f64>(33), "a test").unwrap();
-        let (mut a, none, mut b) = (room.zeros::<u16>(5), room.zeros::<f32>(0), room.zeros::<f64>(33));
+        let mut room = Room::unwritten(Room::bytes::<u16>(5) + Room::bytes::<f64>(33), "a test").unwrap();
+        let (mut a, none, mut b) = (room.array::<u16>(5), room.array::<f32>(0), room.array::<f64>(33));
         drop(room);
         a.fill(1);
         b.fill(2.0);
