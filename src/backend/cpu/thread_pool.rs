@@ -1,5 +1,6 @@
 //! The threads that plans compute with. All plans of a process share them: there are as many as the plan that asks for
 //! most wants, they start with plans, and none is left after the last, so that a host program may unload the library.
+//! A plan starts one, which starts the others while the plan is being made.
 //!
 //! A reconstruction of a small image is thousands of parallel regions of some microseconds each, so a region must cost
 //! little and allocate nothing. That is why rayon does not serve here: its `broadcast` allocates a job for every
@@ -46,6 +47,8 @@ struct Members {
     workers: Vec<JoinHandle<()>>,
     /// The threads that each plan has asked for.
     asked: Vec<usize>,
+    /// A worker is starting others.
+    starting: bool,
 }
 
 impl Team {
@@ -81,48 +84,90 @@ impl Team {
         self.members.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Starts workers until there are `count - 1`.
-    fn admit(&self, count: usize) -> Result<()> {
+    /// A plan comes that asks for `count` threads: starts the first of the workers that are missing. It starts the
+    /// others.
+    fn admit(self: &Arc<Self>, count: usize) -> Result<()> {
         let mut members = self.members();
         if members.asked.try_reserve(1).is_err() || members.workers.try_reserve(count).is_err() {
             bail!(OutOfHostMemory, "could not allocate room for {count} threads: ask for fewer, or free memory");
         }
         members.asked.push(count);
-        while members.workers.len() < count - 1 {
-            let index = members.workers.len();
-            let pool = self.pool.clone();
-            pool.keep(index + 1);
-            let worker = std::thread::Builder::new().name(format!("recon {}", index + 1)).spawn(move || {
-                // A thread inherits the floating-point mode of the one that starts it.
-                let _mode = FloatMode::standard();
-                pool.serve(index);
-            });
-            match worker {
-                Ok(worker) => members.workers.push(worker),
-                Err(e) => {
-                    members.dismiss(&self.pool, count);
-                    bail!(OutOfHostMemory, "could not start {count} threads ({e}): ask for fewer, or free memory")
-                }
+        if !members.starting && members.workers.len() < members.wanted() {
+            if let Err(e) = self.start_one(&mut members, true) {
+                drop(members);
+                self.dismiss(count);
+                bail!(OutOfHostMemory, "could not start {count} threads ({e}): ask for fewer, or free memory");
             }
         }
         Ok(())
     }
+
+    /// Starts the next worker. It starts the others if it is the first of those that are missing.
+    fn start_one(self: &Arc<Self>, members: &mut Members, first: bool) -> std::io::Result<()> {
+        let index = members.workers.len();
+        self.pool.keep(index + 1);
+        let (pool, team) = (self.pool.clone(), first.then(|| self.clone()));
+        let name = format!("recon {}", index + 1);
+        let worker = std::thread::Builder::new().name(name).spawn(move || {
+            // A thread inherits the floating-point mode of the one that starts it.
+            let _mode = FloatMode::standard();
+            team.into_iter().for_each(|team| team.start_the_others());
+            pool.serve(index);
+        })?;
+        members.workers.push(worker);
+        members.starting |= first;
+        Ok(())
+    }
+
+    /// Starts workers until there are as many as plans ask for: plans may come and go meanwhile.
+    fn start_the_others(self: &Arc<Self>) {
+        loop {
+            let mut members = self.members();
+            let (there, wanted) = (members.workers.len(), members.wanted());
+            let started = if there < wanted { Some(self.start_one(&mut members, false)) } else { None };
+            let Some(Ok(())) = started else {
+                members.starting = false;
+                drop(members);
+                if let Some(Err(e)) = started {
+                    let (there, wanted) = (there + 1, wanted + 1);
+                    log::warn!(
+                        "could not start more than {there} of {wanted} threads ({e}): computing with these; ask for \
+                         fewer, or free memory"
+                    );
+                }
+                return;
+            };
+        }
+    }
+
+    /// A plan that asked for `count` threads goes: ends the workers that no other plan asks for. Plans come and go one
+    /// at a time.
+    fn dismiss(&self, count: usize) {
+        let mut members = self.members();
+        if let Some(place) = members.asked.iter().position(|&asked| asked == count) {
+            members.asked.swap_remove(place);
+        }
+        let (there, wanted) = (members.workers.len(), members.wanted());
+        if wanted >= there {
+            return;
+        }
+        self.pool.keep(wanted);
+        // Not under the lock, for which the one that starts others may wait.
+        for index in (wanted..there).rev() {
+            let worker = members.workers.pop();
+            drop(members);
+            // Workers catch the panics of their tasks: there is none to report here.
+            worker.into_iter().for_each(|worker| drop(worker.join()));
+            members = self.members();
+            debug_assert_eq!(members.workers.len(), index);
+        }
+    }
 }
 
 impl Members {
-    /// A plan that asked for `count` threads goes: ends the workers that no other plan asks for.
-    fn dismiss(&mut self, pool: &Pool, count: usize) {
-        if let Some(place) = self.asked.iter().position(|&asked| asked == count) {
-            self.asked.swap_remove(place);
-        }
-        let wanted = self.asked.iter().max().map_or(0, |most| most - 1);
-        if wanted < self.workers.len() {
-            pool.keep(wanted);
-            for worker in self.workers.drain(wanted..) {
-                // Workers catch the panics of their tasks: there is none to report here.
-                let _ = worker.join();
-            }
-        }
+    /// Workers that the plans ask for.
+    fn wanted(&self) -> usize {
+        self.asked.iter().max().map_or(0, |most| most - 1)
     }
 }
 
@@ -201,7 +246,7 @@ impl Drop for Threads {
         // A forked process has no workers to end, and its parent's locks may be held for ever.
         if self.team.process == std::process::id() {
             let registry = registry();
-            self.team.members().dismiss(&self.team.pool, self.count);
+            self.team.dismiss(self.count);
             self.team.leave(registry);
         }
     }
@@ -541,6 +586,24 @@ mod tests {
         });
         let names = names.into_inner().unwrap();
         assert!(names.len() == 3 && names.iter().filter(|name| name.starts_with("recon ")).count() == 2, "{names:?}");
+    }
+
+    /// Plans come and go while the threads of others are still being started: each has its threads in the end, and none
+    /// is left.
+    #[test]
+    fn plans_come_and_go_while_threads_start() {
+        for round in 0..40 {
+            let many = Threads::new(20 + round).unwrap();
+            let few = Threads::new(15).unwrap();
+            drop(many);
+            let sum = AtomicUsize::new(0);
+            few.run(100, |i| {
+                sum.fetch_add(i, Ordering::Relaxed);
+            });
+            assert_eq!(sum.into_inner(), 4950);
+            let team = few.team.clone();
+            assert!(comes(|| team.members().workers.len() >= 14 && !team.members().starting));
+        }
     }
 
     #[test]

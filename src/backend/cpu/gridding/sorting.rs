@@ -58,22 +58,17 @@ impl<T: SimdReal> SortedSamples<T> {
         Ok(samples)
     }
 
-    /// Room for so many samples.
+    /// Room for so many samples, and what may be read behind them.
     fn unsorted(samples: usize, axes: usize) -> Result<Self> {
         let padded = samples + PADDING;
         let mut room = Room::unwritten(Self::bytes_of_arrays(samples, axes), "the sorted samples")?;
-        let mut sorted = SortedSamples {
+        Ok(SortedSamples {
             t: [0, 1, 2].map(|axis| room.array(if axis < axes { padded } else { 0 })),
             cell: room.array(padded),
             local: room.array(padded),
             order: room.array(samples),
             schedule: Schedule::empty(),
-        };
-        // The samples themselves are written by those who sort.
-        sorted.t[..axes].iter_mut().for_each(|t| t[samples..].fill(T::ZERO));
-        sorted.cell[samples..].fill(0);
-        sorted.local[samples..].fill(0);
-        Ok(sorted)
+        })
     }
 
     /// Bytes of the arrays.
@@ -277,7 +272,7 @@ fn sort_parts<T: SimdReal>(
     let pool = Pool::filled(1, scratch)?;
     let vectors = tiling.extent.iter().product::<usize>() / tiling.layout.cells;
     let t = t.each_mut().map(|t| Shared::new(t));
-    let (cell, local) = (Shared::new(&mut cell[..samples]), Shared::new(&mut local[..samples]));
+    let (cell, local) = (Shared::new(cell), Shared::new(local));
     threads.run_with(
         schedule.parts.len(),
         || pool.take_or_wait(scratch),
@@ -289,15 +284,21 @@ fn sort_parts<T: SimdReal>(
                 level.run(Locate { windows, tiling, origin, order, scratch });
                 let Scratch { t: unsorted, cell: cells, keys } = &mut **scratch;
                 let (start, len) = (batch.start, batch.len());
+                // Whoever has the last samples writes what is behind them.
+                let behind = if batch.end == samples { PADDING } else { 0 };
                 // SAFETY: batches do not overlap.
-                let (cell, local) = unsafe { (cell.part(start, len), local.part(start, len)) };
+                let (cell, local) = unsafe { (cell.part(start, len + behind), local.part(start, len + behind)) };
+                cell[len..].fill(0);
+                local[len..].fill(0);
+                let (cell, local) = (&mut cell[..len], &mut local[..len]);
                 sort_by_vector(&cells[..len], keys, tiling.layout.cells, vectors, local);
                 for (cell, from) in cell.iter_mut().zip(&*local) {
                     *cell = cells[*from as usize];
                 }
                 for (t, unsorted) in t.iter().zip(unsorted).take(axes) {
                     // SAFETY: batches do not overlap.
-                    let t = unsafe { t.part(start, len) };
+                    let t = unsafe { t.part(start, len + behind) };
+                    t[len..].fill(T::ZERO);
                     for (t, from) in t.iter_mut().zip(&*local) {
                         *t = unsorted[*from as usize];
                     }
