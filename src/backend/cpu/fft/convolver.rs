@@ -12,8 +12,8 @@ use crate::backend::cpu::simd::{Arith, Kernel, Level, Vector};
 use crate::backend::cpu::thread_pool::Threads;
 use crate::base::buffer_pool::{Lease, Pool};
 use crate::base::error::{checked_product, try_vec, Result};
-use crate::base::memory::Aligned;
-use crate::base::sizes::three_axes;
+use crate::base::memory::{Aligned, Room};
+use crate::base::sizes::{product, three_axes};
 use crate::base::workers::Shared;
 use num_complex::Complex;
 use std::ops::Range;
@@ -77,8 +77,13 @@ fn make_lines<T: SimdReal>(sizes: &Sizes) -> Result<Work<T>> {
     Ok([line()?, line()?])
 }
 
+/// Room for blocks, which are written before they are read.
+fn room_of_blocks<T: SimdReal>(blocks: usize, sizes: &Sizes) -> Result<Room> {
+    Room::unwritten(product(&[blocks, Room::bytes::<T>(sizes.block)]), "a block of the doubled grid for each thread")
+}
+
 fn make_block<T: SimdReal>(sizes: &Sizes) -> Result<Aligned<T>> {
-    Aligned::zeros(sizes.block, "a block of the doubled grid")
+    Ok(room_of_blocks::<T>(1, sizes)?.array(sizes.block))
 }
 
 impl<T: SimdReal> Convolver<T> {
@@ -95,13 +100,14 @@ impl<T: SimdReal> Convolver<T> {
             Axis::new(n, grid[a], 0, try_vec(n, T::ONE, "an axis of the doubled grid")?)
         };
         let axes = [axis(0)?, axis(1)?, axis(2)?];
+        let mut blocks = room_of_blocks::<T>(threads.count(), &sizes)?;
         Ok(Convolver {
             level,
             lanes,
             axes,
             spectrum: Aligned::zeros(sizes.spectrum, "the spectrum of Q")?,
             work: Pool::filled(threads.count(), || make_lines(&sizes))?,
-            blocks: Pool::filled(threads.count(), || make_block(&sizes))?,
+            blocks: Pool::filled(threads.count(), || Ok(blocks.array(sizes.block)))?,
             rows: Mutex::new(Aligned::zeros(rows, "the images' transformed rows")?),
         })
     }
