@@ -100,12 +100,14 @@ impl<T: SimdReal> Convolver<T> {
             Axis::new(n, grid[a], 0, try_vec(n, T::ONE, "an axis of the doubled grid")?)
         };
         let axes = [axis(0)?, axis(1)?, axis(2)?];
+        // The largest first: where it does not fit, that is what the error names.
+        let spectrum = Aligned::zeros(sizes.spectrum, "the spectrum of Q")?;
         let mut blocks = room_of_blocks::<T>(threads.count(), &sizes)?;
         Ok(Convolver {
             level,
             lanes,
             axes,
-            spectrum: Aligned::zeros(sizes.spectrum, "the spectrum of Q")?,
+            spectrum,
             work: Pool::filled(threads.count(), || make_lines(&sizes))?,
             blocks: Pool::filled(threads.count(), || Ok(blocks.array(sizes.block)))?,
             rows: Mutex::new(Aligned::zeros(rows, "the images' transformed rows")?),

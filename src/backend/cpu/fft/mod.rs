@@ -22,6 +22,7 @@ use crate::base::sizes::{product, sum};
 use crate::base::workers::Shared;
 use lanes::{LaneFft, Lines, Side, Transform};
 use num_complex::Complex;
+use std::ops::Range;
 
 /// From so many planes on threads share whole planes; fewer planes are cut into rows and columns.
 const MANY_PLANES: usize = 16;
@@ -101,19 +102,38 @@ impl<T: SimdReal> GridFft<T> {
     /// See [`crate::backend::Backend::grid_to_image`].
     pub fn grid_to_image(&self, threads: &Threads, grid: &mut [Complex<T>], image: &mut [Complex<T>]) {
         let [cells, voxels] = self.sizes(grid.len(), image.len());
-        let group = together(threads.count(), self.tasks());
-        for (grid, image) in grid.chunks_mut(group * cells).zip(image.chunks_mut(group * voxels)) {
+        let (grid, image) = (Shared::new(grid), Shared::new(image));
+        self.in_groups(threads, grid.len() / cells, |arrays| {
+            // SAFETY: each group has its own arrays.
+            let (grid, image) = unsafe {
+                let part = |size: usize| (arrays.start * size, arrays.len() * size);
+                let ((from, len), (to, voxels)) = (part(cells), part(voxels));
+                (grid.part(from, len), image.part(to, voxels))
+            };
             self.down(threads, grid, image);
-        }
+        });
     }
 
     /// See [`crate::backend::Backend::image_to_grid`].
     pub fn image_to_grid(&self, threads: &Threads, image: &[Complex<T>], grid: &mut [Complex<T>]) {
         let [cells, voxels] = self.sizes(grid.len(), image.len());
-        let group = together(threads.count(), self.tasks());
-        for (grid, image) in grid.chunks_mut(group * cells).zip(image.chunks(group * voxels)) {
-            self.up(threads, image, grid);
+        let grid = Shared::new(grid);
+        self.in_groups(threads, grid.len() / cells, |arrays| {
+            // SAFETY: each group has its own arrays.
+            let grid = unsafe { grid.part(arrays.start * cells, arrays.len() * cells) };
+            self.up(threads, &image[arrays.start * voxels..arrays.end * voxels], grid);
+        });
+    }
+
+    /// Calls `transform` with groups of so many arrays: with one array a thread where there are as many, which then
+    /// stays in that core's cache from step to step. Threads that have none left help the others.
+    fn in_groups(&self, threads: &Threads, arrays: usize, transform: impl Fn(Range<usize>) + Sync) {
+        if arrays >= threads.count() {
+            threads.run(arrays, |i| transform(i..i + 1));
+            return;
         }
+        let group = together(threads.count(), self.tasks());
+        (0..arrays).step_by(group).for_each(|first| transform(first..arrays.min(first + group)));
     }
 
     /// Tasks of the rows of one array.
