@@ -4,7 +4,7 @@
 mod common;
 
 use common::Random;
-use recon::{Complex, Device, Geometry, Options, Plan};
+use recon::{Complex, Device, Error, ErrorKind, Geometry, Options, Plan};
 
 /// The library's threads that live in this process.
 fn workers() -> usize {
@@ -24,10 +24,14 @@ fn assert_workers(expected: usize, when: &str) {
     assert_eq!(workers(), expected, "{when}");
 }
 
-fn plan(k: &[Vec<f32>], threads: usize) -> Plan<f32> {
+fn try_plan(k: &[Vec<f32>], threads: usize) -> Result<Plan<f32>, Error> {
     let k: Vec<&[f32]> = k.iter().map(|k| &k[..]).collect();
     let options = Options { device: Device::Cpu, threads, ..Options::default() };
-    Plan::new(&Geometry::new(&[32, 32], &k), &options).unwrap()
+    Plan::new(&Geometry::new(&[32, 32], &k), &options)
+}
+
+fn plan(k: &[Vec<f32>], threads: usize) -> Plan<f32> {
+    try_plan(k, threads).unwrap()
 }
 
 #[test]
@@ -64,4 +68,43 @@ fn plans_share_the_threads_of_the_one_that_asks_for_most() {
     drop(plans);
     assert_workers(0, "the plan of one thread is left");
     assert!(adjoint(&alone) == expected, "seed {}", random.seed);
+
+    // Where there is no room for the stacks of so many: computed with those that could be started, or an error.
+    let most = with_room_for(48 << 20, || match try_plan(&k, 200) {
+        Ok(crowded) => {
+            let image = adjoint(&crowded);
+            let started = workers();
+            drop(crowded);
+            assert!(image == expected, "seed {}", random.seed);
+            started
+        }
+        Err(e) => {
+            assert_eq!(e.kind(), ErrorKind::OutOfHostMemory, "{e}");
+            0
+        }
+    });
+    assert!(most < 199, "{most} workers have stacks of 2 MiB each in 48 MiB and what was there");
+    assert_workers(0, "those that could be started are gone");
+    let plan = plan(&k, 20);
+    assert_workers(19, "there is room again");
+    assert!(adjoint(&plan) == expected, "seed {}", random.seed);
+}
+
+/// What `call` returns while the process may not ask for more than so many bytes of addresses.
+fn with_room_for<R>(bytes: u64, call: impl FnOnce() -> R) -> R {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    // SAFETY: asked for a number.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
+    let used = pages.split_whitespace().next().unwrap().parse::<u64>().unwrap() * page;
+    let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure is written.
+    assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut before) }, 0);
+    let set = |limit: libc::rlimit| {
+        // SAFETY: the structure is read.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
+    };
+    set(libc::rlimit { rlim_cur: used + bytes, ..before });
+    let result = call();
+    set(before);
+    result
 }

@@ -94,7 +94,7 @@ pub fn batches(points: &Range<usize>) -> impl Iterator<Item = Range<usize>> {
 
 /// The samples of the longest batch that so many samples may have.
 pub fn longest_batch(samples: usize) -> usize {
-    BATCH.min(longest_part(samples)).min(samples)
+    BATCH.min(longest_part(samples))
 }
 
 /// Where the windows of samples lie on the grid.
