@@ -392,7 +392,8 @@ typedef struct {
     // Which devices, for RECON_DEVICE_CUDA: [device_count]. Or NULL.
     const uint32_t *device_indices;
     // CPU threads, the caller's among them; the others start with the plan and end with it. 0 (default): as many as
-    // the machine runs at once.
+    // the machine runs at once. Where the system refuses some, the plan computes with the others, and the log has a
+    // warning.
     uint32_t threads;
     // Not 0: the k-space and image arrays of recon_forward, recon_fhd, recon_weighted_fhd, recon_normal, recon_grid
     // and recon_cg are addresses in the GPU's memory. All else stays in the host's.

@@ -135,7 +135,8 @@ pub struct Options {
     pub tolerance: f64,
     /// The gridding window.
     pub window: Window,
-    /// CPU threads, the calling one included; 0 for as many as the machine runs at once.
+    /// CPU threads, the calling one included; 0 for as many as the machine runs at once. Where the system refuses some,
+    /// the plan computes with the others, and the log has a warning.
     pub threads: usize,
     /// Bytes that the plan and its operations may hold beside the arrays of the caller.
     pub memory_limit: Option<usize>,
