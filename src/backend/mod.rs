@@ -162,17 +162,15 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
 
     /// Sorts samples at `k` (one slice an axis, cycles per voxel) for spreading onto a periodic grid of size `grid`
     /// with a window of the taps that [`crate::nufft::window::Shape::polynomials`] gives. `arrays` is how many arrays
-    /// of samples come at once, at most.
-    fn gridder(&self, k: &[&[T]], grid: &[usize], taps: &[Vec<f64>], arrays: usize) -> Result<Self::Gridder>;
-    /// The same for samples elsewhere, of the same grid, window and number of arrays as `before`. What samples do not
-    /// decide may be shared with it.
-    fn gridder_again(
+    /// of samples come at once, at most. What samples do not decide may be shared with `before`, which was made for
+    /// other samples and the same grid, taps and arrays.
+    fn gridder(
         &self,
-        before: &Self::Gridder,
         k: &[&[T]],
         grid: &[usize],
         taps: &[Vec<f64>],
         arrays: usize,
+        before: Option<&Self::Gridder>,
     ) -> Result<Self::Gridder>;
     /// Bytes that a gridder of so many samples and arrays at once holds, about.
     fn gridder_bytes(&self, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize;

@@ -75,7 +75,7 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         drop(grids.try_take(|| backend.unwritten::<Complex<T>>(all, "the oversampled grid"))?);
         let correction = choice.correction(dims)?;
         let taps = choice.taps(dims);
-        let gridder = backend.gridder(k, &choice.grid, &taps, arrays)?;
+        let gridder = backend.gridder(k, &choice.grid, &taps, arrays, None)?;
         let sorted = started.elapsed();
         interrupt::check("the sorting of samples")?;
         let fft = try_box(backend.grid_fft(dims, &choice.grid, &correction)?, "the transforms of the grid")?;
@@ -95,7 +95,7 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
     pub fn with_samples(&self, backend: &B, k: &[&[T]]) -> Result<Self> {
         let OnGrid { choice, taps, arrays, .. } = &*self.on_grid;
         let started = std::time::Instant::now();
-        let gridder = backend.gridder_again(&self.gridder, k, &choice.grid, taps, *arrays)?;
+        let gridder = backend.gridder(k, &choice.grid, taps, *arrays, Some(&self.gridder))?;
         log::debug!("gridding planned anew in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
         interrupt::check("the sorting of samples")?;
         Ok(Nufft { samples: k[0].len(), gridder, on_grid: self.on_grid.clone() })

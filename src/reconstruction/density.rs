@@ -146,7 +146,7 @@ fn iterate<T: Real, B: Backend<T>>(
     // The window's integral over k-space, so that C w is 1 where weights are volumes.
     let integral: f64 = sizes.iter().map(|&g| shape.fourier(0.0).powi(2) / g as f64).product();
     let taps = shape.polynomials(0.5 / window.oversampling as f64, ACCURACY);
-    let gridder = backend.gridder(k, &sizes, &taps, 1)?;
+    let gridder = backend.gridder(k, &sizes, &taps, 1, None)?;
     interrupt::check("the density weights")?;
     let samples = k[0].len();
     let mut w = try_vec(samples, 1.0_f64, "the density weights")?;

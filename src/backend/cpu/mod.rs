@@ -151,18 +151,15 @@ impl<T: SimdReal> Backend<T> for Cpu {
         cost::convolution(dims, size_of::<T>())
     }
 
-    fn gridder(&self, k: &[&[T]], grid: &[usize], taps: &[Vec<f64>], arrays: usize) -> Result<Gridder<T>> {
-        Gridder::new(&self.threads, self.level, k, grid, taps, arrays)
-    }
-    fn gridder_again(
+    fn gridder(
         &self,
-        before: &Gridder<T>,
         k: &[&[T]],
         grid: &[usize],
-        _taps: &[Vec<f64>],
-        _arrays: usize,
+        taps: &[Vec<f64>],
+        arrays: usize,
+        before: Option<&Gridder<T>>,
     ) -> Result<Gridder<T>> {
-        before.again(&self.threads, k, grid)
+        Gridder::new(&self.threads, self.level, k, grid, taps, arrays, before)
     }
     fn gridder_bytes(&self, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize {
         Gridder::<T>::bytes(self.threads.count(), self.level, samples, grid, width, arrays)

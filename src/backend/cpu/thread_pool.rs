@@ -111,7 +111,9 @@ impl Team {
         let worker = std::thread::Builder::new().name(name).spawn(move || {
             // A thread inherits the floating-point mode of the one that starts it.
             let _mode = FloatMode::standard();
-            team.into_iter().for_each(|team| team.start_the_others());
+            if let Some(team) = team {
+                team.start_the_others();
+            }
             pool.serve(index);
         })?;
         members.workers.push(worker);
@@ -124,19 +126,21 @@ impl Team {
         loop {
             let mut members = self.members();
             let (there, wanted) = (members.workers.len(), members.wanted());
-            let started = if there < wanted { Some(self.start_one(&mut members, false)) } else { None };
-            let Some(Ok(())) = started else {
+            if there >= wanted {
                 members.starting = false;
-                drop(members);
-                if let Some(Err(e)) = started {
-                    let (there, wanted) = (there + 1, wanted + 1);
-                    log::warn!(
-                        "could not start more than {there} of {wanted} threads ({e}): computing with these; ask for \
-                         fewer, or free memory"
-                    );
-                }
                 return;
-            };
+            }
+            if let Err(e) = self.start_one(&mut members, false) {
+                members.starting = false;
+                // Not under the lock: a log callback may make or destroy plans.
+                drop(members);
+                let (there, wanted) = (there + 1, wanted + 1);
+                log::warn!(
+                    "could not start more than {there} of {wanted} threads ({e}): computing with these; ask for fewer, \
+                     or free memory"
+                );
+                return;
+            }
         }
     }
 
@@ -152,14 +156,13 @@ impl Team {
             return;
         }
         self.pool.keep(wanted);
-        // Not under the lock, for which the one that starts others may wait.
-        for index in (wanted..there).rev() {
-            let worker = members.workers.pop();
+        for _ in wanted..there {
+            let Some(worker) = members.workers.pop() else { return };
+            // Not under the lock, for which the one that starts others may wait.
             drop(members);
             // Workers catch the panics of their tasks: there is none to report here.
-            worker.into_iter().for_each(|worker| drop(worker.join()));
+            let _ = worker.join();
             members = self.members();
-            debug_assert_eq!(members.workers.len(), index);
         }
     }
 }

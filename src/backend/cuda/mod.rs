@@ -206,18 +206,15 @@ impl<T: Real> Backend<T> for Cuda<T> {
         cost::convolution(dims, size_of::<T>())
     }
 
-    fn gridder(&self, k: &[&[T]], grid: &[usize], taps: &[Vec<f64>], arrays: usize) -> Result<Gridder<T>> {
-        Gridder::new(&self.gpu, k, grid, taps, arrays)
-    }
-    fn gridder_again(
+    fn gridder(
         &self,
-        _before: &Gridder<T>,
         k: &[&[T]],
         grid: &[usize],
         taps: &[Vec<f64>],
         arrays: usize,
+        _before: Option<&Gridder<T>>,
     ) -> Result<Gridder<T>> {
-        self.gridder(k, grid, taps, arrays)
+        Gridder::new(&self.gpu, k, grid, taps, arrays)
     }
     fn gridder_bytes(&self, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize {
         Gridder::<T>::bytes(self.gpu.properties(), samples, grid, width, arrays)

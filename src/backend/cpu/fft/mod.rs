@@ -85,8 +85,7 @@ impl<T: SimdReal> GridFft<T> {
         let axes = [axis(0)?, axis(1)?, axis(2)?];
         let lanes = level.lanes::<T>();
         let len = axes.iter().map(|a| a.fft.buffer_len(lanes)).max().unwrap_or(0);
-        let what = "lines of the FFT";
-        let mut room = Room::zeros(product(&[threads.count(), Room::bytes::<T>(len)]), what)?;
+        let mut room = Room::zeros(product(&[threads.count(), Room::bytes::<T>(len)]), "lines of the FFT")?;
         let buffers = Pool::filled(threads.count(), || Ok(room.array(len)))?;
         Ok(GridFft { level, lanes, axes, buffers })
     }
@@ -106,9 +105,10 @@ impl<T: SimdReal> GridFft<T> {
         self.in_groups(threads, grid.len() / cells, |arrays| {
             // SAFETY: each group has its own arrays.
             let (grid, image) = unsafe {
-                let part = |size: usize| (arrays.start * size, arrays.len() * size);
-                let ((from, len), (to, voxels)) = (part(cells), part(voxels));
-                (grid.part(from, len), image.part(to, voxels))
+                (
+                    grid.part(arrays.start * cells, arrays.len() * cells),
+                    image.part(arrays.start * voxels, arrays.len() * voxels),
+                )
             };
             self.down(threads, grid, image);
         });

@@ -20,7 +20,7 @@ pub struct Gridder<T> {
     pub(super) samples: SortedSamples<T>,
     /// Arrays that come at once, at most.
     arrays: usize,
-    polynomials: Arc<Polynomials<T>>,
+    polynomials: Polynomials<T>,
     memory: Arc<Memory<T>>,
     progress: Pool<Progress>,
 }
@@ -109,34 +109,21 @@ impl<T: SimdReal> Gridder<T> {
         grid: &[usize],
         window: &[Vec<f64>],
         arrays: usize,
+        before: Option<&Self>,
     ) -> Result<Self> {
-        let tiling = Tiling::new::<T>(level, grid, window[0].len());
-        let samples = Self::sort(threads, level, k, grid, &tiling)?;
-        let memory = Memory::new(threads.count(), Sizes::new(&tiling, longest_batch(k[0].len()), arrays))?;
-        let progress = Pool::filled(1, || samples.schedule.progress())?;
-        let polynomials = Arc::new(Polynomials::new(window)?);
-        Ok(Gridder { level, tiling, samples, arrays, polynomials, memory: Arc::new(memory), progress })
-    }
-
-    /// For samples elsewhere; see [`crate::backend::Backend::gridder_again`].
-    pub fn again(&self, threads: &Threads, k: &[&[T]], grid: &[usize]) -> Result<Self> {
-        let Gridder { level, tiling, arrays, .. } = *self;
-        let samples = Self::sort(threads, level, k, grid, &tiling)?;
-        let sizes = Sizes::new(&tiling, longest_batch(k[0].len()), arrays);
-        let memory = match self.memory.sizes.values >= sizes.values {
-            true => self.memory.clone(),
-            false => Arc::new(Memory::new(threads.count(), sizes)?),
-        };
-        let progress = Pool::filled(1, || samples.schedule.progress())?;
-        Ok(Gridder { level, tiling, samples, arrays, polynomials: self.polynomials.clone(), memory, progress })
-    }
-
-    fn sort(threads: &Threads, level: Level, k: &[&[T]], grid: &[usize], tiling: &Tiling) -> Result<SortedSamples<T>> {
         let count = k[0].len();
         if count > u32::MAX as usize {
             bail!(SizeOverflow, "{count} samples are more than a plan takes ({}): split them", u32::MAX);
         }
-        SortedSamples::new(threads, level, k, grid, tiling)
+        let tiling = Tiling::new::<T>(level, grid, window[0].len());
+        let samples = SortedSamples::new(threads, level, k, grid, &tiling)?;
+        let sizes = Sizes::new(&tiling, longest_batch(count), arrays);
+        let memory = match before.filter(|before| before.memory.sizes.values >= sizes.values) {
+            Some(before) => before.memory.clone(),
+            None => Arc::new(Memory::new(threads.count(), sizes)?),
+        };
+        let progress = Pool::filled(1, || samples.schedule.progress())?;
+        Ok(Gridder { level, tiling, samples, arrays, polynomials: Polynomials::new(window)?, memory, progress })
     }
 
     /// Bytes held, with the memory of the threads.
