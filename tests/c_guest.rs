@@ -77,12 +77,12 @@ fn threads() -> usize {
 /// ended.
 #[cfg(target_os = "linux")]
 #[track_caller]
-fn wait_for_threads(expected: usize) {
+fn wait_for_threads(expected: usize, when: &str) {
     let patience = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while threads() != expected && std::time::Instant::now() < patience {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
-    assert_eq!(threads(), expected);
+    assert_eq!(threads(), expected, "{when}");
 }
 
 static LINES: Mutex<Vec<(u32, String, usize)>> = Mutex::new(Vec::new());
@@ -189,15 +189,15 @@ fn the_process_is_as_it_was() {
         let before = threads();
         let (a, b) = (s.plan(3), s.plan(2));
         // Plans share their threads, of which one is the calling thread.
-        wait_for_threads(before + 2);
+        wait_for_threads(before + 2, "two plans");
         s.use_plan(a);
         s.use_plan(b);
         // SAFETY: the plan is alive, and destroyed once.
         unsafe { recon_plan_destroy(a) };
-        wait_for_threads(before + 1);
+        wait_for_threads(before + 1, "the plan of two threads is left");
         // SAFETY: the plan is alive, and destroyed once.
         unsafe { recon_plan_destroy(b) };
-        wait_for_threads(before);
+        wait_for_threads(before, "threads outlive the last plan");
     }
 
     log_goes_to_the_callback(&s);

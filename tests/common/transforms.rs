@@ -12,8 +12,19 @@ pub fn nufft(window: Window, tolerance: f64) -> Options {
     Options { method: Method::Nufft, window, tolerance, threads: 2, ..Options::default() }
 }
 
-/// The errors of adjoint and forward against direct sums, as [`fair_distance`] has them.
+/// The errors of adjoint and forward against direct sums, relative to the norms of those sums.
 pub fn errors<T: Real>(
+    k: &[Vec<T>],
+    dims: &[usize],
+    options: &Options,
+    random: &mut Random,
+) -> recon::Result<[f64; 2]> {
+    errors_by(|result, exact, _| distance(result, exact), k, dims, options, random)
+}
+
+/// The errors of adjoint and forward against direct sums, by a measure of a result, the exact result and the input.
+pub fn errors_by<T: Real>(
+    measure: impl Fn(&[Complex<T>], &[Complex<f64>], &[Complex<T>]) -> f64,
     k: &[Vec<T>],
     dims: &[usize],
     options: &Options,
@@ -27,7 +38,7 @@ pub fn errors<T: Real>(
     plan.forward(&x, &mut values)?;
     let (k, r) = (wide_lists(k), voxels(dims));
     let (exact_image, exact_values) = (direct(1.0, &k, &wide(&d), &r), direct(-1.0, &r, &wide(&x), &k));
-    Ok([fair_distance(&image, &exact_image, &d), fair_distance(&values, &exact_values, &x)])
+    Ok([measure(&image, &exact_image, &d), measure(&values, &exact_values, &x)])
 }
 
 /// Every combination of coordinates at and beside the edges of k-space.
