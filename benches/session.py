@@ -15,6 +15,8 @@ CHECKED, QUICK_CHECKED = 500, 100
 # checked, so that these sums take seconds, but never fewer than LEAST_CHECKED.
 MOST_EXPONENTIALS = 1 << 28
 LEAST_CHECKED = 64
+# A setting that takes so many times as long as another in one run will not be faster in the median of several.
+SLOWER = 2.0
 
 
 @dataclass
@@ -56,6 +58,20 @@ class Session:
         """A transform of random data."""
         shape = (k[0].size,) if operation == "adjoint" else dims[::-1]
         return peers.Transform(dims, k, operation, measure.random_complex(self.random, (coils, *shape)), threads)
+
+    def contenders(self, candidates, error, bounds):
+        """The candidates that can win at one of the bounds of the error.
+
+        Each runs once. One that takes more than SLOWER times as long as the fastest of its side that meets a bound
+        cannot win there.
+        """
+        first = [(candidate, peers.timed(candidate.run)[1], error(candidate.output)) for candidate in candidates]
+
+        def can_win(candidate, seconds, found, bound):
+            rivals = [s for other, s, e in first if other.side == candidate.side and e <= bound]
+            return found <= bound and seconds <= SLOWER * min(rivals)
+
+        return [row[0] for row in first if any(can_win(*row, bound) for bound in bounds)]
 
     def rows(self, candidates, error, **common):
         """A row for each candidate: its times, when all candidates take turns, and `error(output)`."""

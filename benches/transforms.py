@@ -37,6 +37,9 @@ def measure_case(session, case):
 def measure_transform(session, case, transform, reference):
     # When this function returns the plans are freed, before those of the next number of threads are made.
     candidates = peers.sweep(session.library, case, transform, session.quick)
+    if transform.threads != max(session.threads):
+        # Pictures show all settings, at the largest number of threads. At others only those count that can win.
+        candidates = session.contenders(candidates, reference.error, case.errors)
     return session.rows(
         candidates, reference.error, case=case.name, operation=transform.operation, threads=transform.threads
     )
