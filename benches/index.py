@@ -145,10 +145,14 @@ def weakest_lines(found):
     return "\n".join(lines)
 
 
+# Kinds of rows that have a case.
+CASES = ("transforms", "realtime", "backprojection", "solutions")
+
+
 def absent(results):
     """What is not in a table: what its run left out, and the cases that are newer than it."""
-    known = [*cases.TRANSFORMS, cases.REALTIME, *cases.SOLUTIONS]
-    measured = {row["case"] for kind in ("transforms", "realtime", "solutions") for row in results.get(kind, [])}
+    known = [*cases.TRANSFORMS, cases.REALTIME, cases.BACKPROJECTION, *cases.SOLUTIONS]
+    measured = {row["case"] for kind in CASES for row in results.get(kind, [])}
     left_out = results.get("left_out", [])
     named = {line.split(" ", 1)[0] for line in left_out}
     newer = [case.name for case in known if case.name not in measured | named]

@@ -14,6 +14,7 @@ REAL = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
 EXACT, NUFFT = 1, 2
 CPU, CUDA = 1, 2
 COILS_UNIFORM, COILS_RING = 0, 1
+RAM_LAK = 0
 
 
 def declarations(header):
@@ -93,6 +94,16 @@ class Library:
         self.call("recon_phantom_coil_maps", geometry, self.address(maps))
         return kspace, maps
 
+    def phantom_image(self, dims):
+        """The Shepp-Logan phantom, each voxel the mean of 4 points along each axis."""
+        geometry = self.structure("recon_geometry")
+        geometry.ndim = len(dims)
+        for axis, size in enumerate(dims):
+            geometry.dims[axis] = size
+        image = np.zeros(dims[::-1], np.complex64)
+        self.call("recon_phantom_image", geometry, self.ffi.NULL, 0, 4, self.address(image))
+        return image
+
 
 class Plan:
     """A plan for one geometry. It is freed together with this object."""
@@ -155,6 +166,10 @@ class Plan:
 
     def grid(self, kspace, image):
         self.library.call("recon_grid", self.handle, self.library.address(kspace), self.library.address(image))
+
+    def fbp(self, kspace, image, filter=RAM_LAK):
+        address = self.library.address
+        self.library.call("recon_fbp", self.handle, filter, address(kspace), address(image))
 
     def normal(self, x, y):
         self.library.call("recon_normal", self.handle, self.library.address(x), self.library.address(y))

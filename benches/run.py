@@ -26,6 +26,7 @@ os.environ.update(OMP_WAIT_POLICY="passive", GOMP_SPINCOUNT="0", OPENBLAS_NUM_TH
 
 import numpy as np
 
+import backprojection
 import cases
 import exact
 import growth
@@ -46,7 +47,8 @@ SEED = 1
 def suites():
     """For each case the function that yields pairs (kind, rows), parts of the table of that kind, and its arguments."""
     named = {case.name: (transforms.measure_case, case) for case in cases.TRANSFORMS}
-    named |= {"realtime": (realtime.measure_all,), "exact": (exact.measure_all,)}
+    named |= {"realtime": (realtime.measure_all,), "backprojection": (backprojection.measure_all,)}
+    named |= {"exact": (exact.measure_all,)}
     named |= {solution.name: (solutions.measure_solution, solution) for solution in cases.SOLUTIONS}
     return named | {"growth": (growth.measure_all,)}
 

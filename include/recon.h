@@ -610,6 +610,10 @@ typedef struct {
     uint64_t device_q;
     // The host's memory for recon_combine with RECON_COMBINE_ADAPTIVE of images of this size, which needs no plan.
     uint64_t host_combine;
+    // For recon_fbp, with spokes of at most 8 times as many samples as an axis has voxels; in 3D as for a plan.
+    uint64_t host_fbp;
+    // See host_fbp.
+    uint64_t device_fbp;
 } recon_memory;
 
 // The error e = scale x - t of an image x against the truth t. Set it up with recon_quality_init.
@@ -648,13 +652,15 @@ const char *recon_status_name(int32_t status);
 
 // The number of an option's value by its word, for hosts whose users write words as MATLAB's do. For example option
 // "window", word "gaussian": RECON_WINDOW_GAUSSIAN. Options are "precision" (words "single" and "double"), "basis",
-// "method", "normal", "device", "simd", "window", "prior", "lambda_unit", "stop", "density", "combine" ("rss" and
+// "method", "normal", "device", "simd", "window", "filter", "prior", "lambda_unit", "stop", "density", "combine" ("rss" and
 // "adaptive"), "order" ("linear" and "golden"), "coil_model", "part", "scale", "warning" and "level". Other words are
 // the ends of the constants' names in lower case, with - for _.
 //
 // Errors: RECON_NULL_POINTER; RECON_UNKNOWN_VALUE for an option or a word that this version does not know, with those
 // it does.
-recon_status recon_choice(const char *option, const char *word, uint32_t *value);
+recon_status recon_choice(const char *option,
+                          const char *word,
+                          uint32_t *value);
 
 // The word for a number of an option, see recon_choice. Never NULL; empty where there is none; not to be freed.
 const char *recon_choice_word(const char *option, uint32_t value);
@@ -892,11 +898,25 @@ recon_status recon_cg(const recon_plan *plan,
                       const recon_cg_options *options,
                       recon_cg_report *report);
 
-// Filtered backprojection of 2D radial data. Not in this version: RECON_UNSUPPORTED (recon_grid with
-// weights of RECON_DENSITY_RAMP serves the same purpose).
+// Filtered backprojection of 2D radial data at any angles (Schiwietz et al. 2006): each spoke times the ramp |k| and the
+// filter's window, transformed to positions along its line, and added to every voxel by linear interpolation between
+// positions half a voxel apart or less. Scaled as recon_grid is: a fully sampled object comes back at its own scale.
+// What limits it is that interpolation: it errs by up to a tenth where |k| is near 0.5, and by far less below. Each
+// sample is weighed by the area of k-space that it stands for, whatever the angles of the spokes. recon_grid is faster.
 //
+// Spokes are recognised from the trajectory: samples in the order of acquisition, as many on each spoke, evenly spaced on
+// a line through the centre of k-space. They may begin there, or before it, and go on to either side. The geometry's
+// weights are not used; its coil maps and voxel basis are.
+//
+// filter: a recon_filter; RECON_FILTER_RAM_LAK is 0.
 // kspace: complex [samples, coils, frames], read. image: complex [nx, ny, images, frames], written.
-recon_status recon_fbp(const recon_plan *plan, const void *kspace, void *image);
+//
+// Errors: as recon_grid; RECON_UNKNOWN_VALUE; RECON_UNSUPPORTED in 3D and for a list of voxels; RECON_INVALID_ARGUMENT
+// for samples that are not such spokes, with the sample or spoke, and where spokes leave a sector of k-space unmeasured.
+recon_status recon_fbp(const recon_plan *plan,
+                       uint32_t filter,
+                       const void *kspace,
+                       void *image);
 
 // Density weights for the plan's trajectory, the volume of k-space that each sample stands for.
 //

@@ -18,8 +18,8 @@
 //! ```
 //!
 //! A [`Plan`] holds what depends on the trajectory and offers the operations: [`Plan::forward`] and [`Plan::adjoint`]
-//! (E and E^H), [`Plan::normal`] (E^H W E), [`Plan::grid`], [`Plan::cg`], [`Plan::q`], [`Plan::density`],
-//! [`Plan::coil_maps`].
+//! (E and E^H), [`Plan::normal`] (E^H W E), [`Plan::grid`], [`Plan::fbp`], [`Plan::cg`], [`Plan::q`],
+//! [`Plan::density`], [`Plan::coil_maps`].
 //!
 //! A plan takes another trajectory for less than a new plan costs, also while other threads use it:
 //! [`Plan::set_trajectory`], [`Plan::set_weights`], [`Plan::set_coil_maps`].
@@ -64,7 +64,7 @@ pub use backend::{Sink, Source};
 pub use base::error::{Error, ErrorKind, Result};
 pub use base::geometry::{Geometry, VoxelBasis};
 pub use base::interrupt::Interrupt;
-pub use base::options::{CudaStream, Device, LambdaUnit, Method, Normal, Options, Simd, Window};
+pub use base::options::{CudaStream, Device, Filter, LambdaUnit, Method, Normal, Options, Simd, Window};
 pub use base::real::Real;
 pub use base::scan_size::ScanSize;
 pub use base::warning::{Warning, WarningKind};

@@ -13,7 +13,7 @@ use crate::base::geometry::{
 };
 use crate::base::interrupt::{self, ActiveInterrupt};
 use crate::base::memory::Aligned;
-use crate::base::options::{LambdaUnit, Method, Options, Window};
+use crate::base::options::{Filter, LambdaUnit, Method, Options, Window};
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
 use crate::base::sizes::product;
@@ -625,6 +625,25 @@ impl<T: Real> Plan<T> {
         self.to_images(Weighting::Gridding, kspace.into(), image.into())
     }
 
+    /// Filtered backprojection of 2D radial data, at any angles: each spoke is multiplied by the ramp |k| and the
+    /// filter's window, transformed to positions along its line, and added to every voxel by linear interpolation
+    /// (Schiwietz et al. 2006). Spokes are recognised from the trajectory, whose samples must be in the order of
+    /// acquisition; each sample is weighed by the area of k-space that it stands for, whatever the angles, so that an
+    /// object comes back at its own scale, as with [`Plan::grid`]. The geometry's weights are not used. It is gridding
+    /// with another interpolation, which is worse near the edge of k-space; [`Plan::grid`] is the faster one.
+    ///
+    /// # Errors
+    /// As [`Plan::adjoint`]; `Unsupported` in 3D and for a list of voxels; `InvalidArgument` for samples that are not
+    /// even spokes of one length through the centre of k-space, and where these leave a sector of it unmeasured.
+    pub fn fbp<'a>(
+        &self,
+        filter: Filter,
+        kspace: impl Into<Source<'a, Complex<T>>>,
+        image: impl Into<Sink<'a, Complex<T>>>,
+    ) -> Result<()> {
+        self.to_images(Weighting::Backprojection(filter), kspace.into(), image.into())
+    }
+
     /// The gridding reconstruction stopped at gridded k-space: [gx, gy, gz, coils, frames] of the oversampled grid
     /// ([`PlanInfo::grid`]) with k = 0 in cell floor(g/2). The image is its sum over cells u of
     /// grid(u) exp(+i 2 pi u.r / g), times [`Plan::window_correction`] of each axis.
@@ -672,7 +691,7 @@ impl<T: Real> Plan<T> {
         call.check_kspace_len(kspace.len())?;
         let limit = match weighting {
             Weighting::None | Weighting::Given => call.limits.adjoint,
-            Weighting::Gridding => call.limits.grid,
+            Weighting::Gridding | Weighting::Backprojection(_) => call.limits.grid,
         };
         let adjoint = |image: Sink<'_, Complex<T>>| call.engine.adjoint(weighting, kspace, image);
         call.guarded((SAMPLE, kspace, limit), (VOXEL, image), adjoint)?;

@@ -192,9 +192,18 @@ mod unix {
             let complexes =
                 |n: usize| (0..n).map(|i| Complex::new(number(3 * i + 1), number(7 * i + 2))).collect::<Vec<_>>();
             let voxels = dims.iter().product::<usize>();
+            // 20 spokes in two dimensions, points anywhere in three.
+            let spoke = |m: usize, axis: usize| {
+                let (sin, cos) = (std::f32::consts::PI * (m / 35) as f32 / 20.0).sin_cos();
+                [cos, sin][axis] * ((m % 35) as f32 - 17.0) / 35.0
+            };
+            let axis = |axis: usize| match dims.len() {
+                2 => (0..samples).map(|m| spoke(m, axis)).collect(),
+                _ => numbers(samples, 2 * axis + 1),
+            };
             Scene {
                 dims: dims.to_vec(),
-                k: (0..dims.len()).map(|axis| numbers(samples, 2 * axis + 1)).collect(),
+                k: (0..dims.len()).map(axis).collect(),
                 weights: vec![1.0; samples],
                 maps: complexes(voxels * COILS),
                 kspace: complexes(samples * COILS),
@@ -428,6 +437,14 @@ mod unix {
                             recon_grid(plan.0, s.kspace(), out.as_mut_ptr().cast())
                         });
                     }),
+                    ("recon_fbp", |attempt, s, plan, _| {
+                        let mut out = s.image.clone();
+                        let len = plan.info().image_elements as usize;
+                        // SAFETY: arrays have the lengths documented.
+                        attempt.call(&[output(&mut out[..len])], || unsafe {
+                            recon_fbp(plan.0, 1, s.kspace(), out.as_mut_ptr().cast())
+                        });
+                    }),
                     ("recon_cg, anatomical", |attempt, s, plan, _| {
                         let mut out = s.image.clone();
                         let len = plan.info().image_elements as usize;
@@ -463,7 +480,8 @@ mod unix {
                         });
                     }),
                 ];
-                on_plan.extend(more);
+                // Backprojection is for two dimensions.
+                on_plan.extend(more.into_iter().filter(|(name, _)| dims.len() == 2 || *name != "recon_fbp"));
             }
             if method == NUFFT {
                 on_plan.push(("recon_grid_kspace", |attempt, s, plan, _| {

@@ -3,7 +3,7 @@
 
 use recon::ffi::recon_status::*;
 use recon::ffi::*;
-use recon::{CgOptions, Complex, Density, Geometry, LambdaUnit, Options, Plan, Prior, Real};
+use recon::{CgOptions, Complex, Density, Filter, Geometry, LambdaUnit, Options, Plan, Prior, Real};
 use std::collections::HashSet;
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
 use std::fmt::Debug;
@@ -229,6 +229,13 @@ fn results_are_those_of_the_rust_api<T: Number>(maps: bool, method: u32) {
         ok(recon_grid(plan.0, s.kspace_at(), a.as_mut_ptr().cast()));
         rust.grid(&s.kspace, &mut b).unwrap();
         same(&a, &b);
+        for (number, filter) in
+            [Filter::RamLak, Filter::SheppLogan, Filter::Cosine, Filter::Hamming, Filter::Hann].into_iter().enumerate()
+        {
+            ok(recon_fbp(plan.0, number as u32, s.kspace_at(), a.as_mut_ptr().cast()));
+            rust.fbp(filter, &s.kspace, &mut b).unwrap();
+            same(&a, &b);
+        }
         ok(recon_normal(plan.0, image.as_ptr().cast(), a.as_mut_ptr().cast()));
         rust.normal(image, &mut b).unwrap();
         same(&a, &b);
@@ -771,7 +778,11 @@ fn null_and_misaligned_pointers_are_named() {
             (&["plan", "x", "y"], vec![pm, m(x), out], make(recon_normal)),
             (&["plan", "kspace", "image"], vec![pm, m(k), out], make(recon_grid)),
             (&["plan", "kspace", "grid"], vec![pm, m(k), out], make(recon_grid_kspace)),
-            (&["plan", "kspace", "image"], vec![pm, m(k), out], make(recon_fbp)),
+            (
+                &["plan", "kspace", "image"],
+                vec![pm, m(k), out],
+                Box::new(|a| recon_fbp(a[0].cast(), recon_filter::RECON_FILTER_HANN as u32, a[1], a[2])),
+            ),
             (&["plan", "q"], vec![pm, out], Box::new(|a| recon_q(a[0].cast(), a[1]))),
             (&["plan", "factors"], vec![pm, out], Box::new(|a| recon_window_correction(a[0].cast(), 0, a[1].cast()))),
             (&["plan", "weights"], vec![pm, out], Box::new(|a| recon_density(a[0].cast(), 1, 0, 0.0, a[1]))),
@@ -936,6 +947,7 @@ fn bad_numbers_are_named_by_index() {
                 for f in [recon_fhd, recon_weighted_fhd, recon_grid, recon_grid_kspace] {
                     fails(f(plan.0, k, to), RECON_NOT_FINITE, &[&index, word]);
                 }
+                fails(recon_fbp(plan.0, 0, k, to), RECON_NOT_FINITE, &[&index, word]);
                 fails(recon_coil_maps(plan.0, k, 0, to), RECON_NOT_FINITE, &[&index, word]);
                 fails(recon_cg(plan.0, k, to, null(), null_mut()), RECON_NOT_FINITE, &[&index, word]);
                 let index = format!(" {} is ", VOXELS + 3);
@@ -1576,7 +1588,7 @@ fn what_is_not_there_is_said() {
     let to: *mut c_void = out.as_mut_ptr().cast();
     // SAFETY: arrays have the lengths documented.
     unsafe {
-        fails(recon_fbp(plan.0, s.kspace_at(), to), RECON_UNSUPPORTED, &["filtered backprojection", "gridding"]);
+        fails(recon_fbp(plan.0, 5, s.kspace_at(), to), RECON_UNKNOWN_VALUE, &["filter is 5", "RECON_FILTER_HANN"]);
         fails(recon_grid_kspace(plan.0, s.kspace_at(), to), RECON_UNSUPPORTED, &["exact", "NUFFT"]);
         fails(recon_window_correction(plan.0, 0, to.cast()), RECON_UNSUPPORTED, &["exact", "NUFFT"]);
     }

@@ -7,8 +7,8 @@ use recon::backend::cuda::gpu::Gpu;
 use recon::backend::cuda::{compile::Kernels, runtime};
 use recon::trajectory::SpokeOrder;
 use recon::{
-    CgOptions, Complex, Density, Device, Error, ErrorKind, Geometry, Method, Normal, Options, Plan, Prior, Real,
-    ScanSize, Sink, Source, Trajectory,
+    CgOptions, Complex, Density, Device, Error, ErrorKind, Filter, Geometry, Method, Normal, Options, Plan, Prior,
+    Real, ScanSize, Sink, Source, Trajectory,
 };
 use std::sync::Mutex;
 
@@ -106,6 +106,43 @@ fn twenty_runs_give_the_same_bytes() {
     same_bytes::<f32>(&[24, 20, 28], 20_000);
     same_bytes::<f64>(&[31, 26], 3000);
     same_bytes::<f64>(&[12, 14, 10], 3000);
+}
+
+/// Filtered backprojection against the CPU's, with more spokes than a launch takes, and the same bytes again.
+#[test]
+fn backprojections_are_those_of_the_cpu() {
+    let Some(_one) = alone("a GPU's backprojection against the CPU's") else { return };
+    fn check<T: Real>(dims: &[usize], spokes: usize, readout: usize, bound: f64) {
+        let mut random = Random::fresh();
+        let t = Trajectory::radial2d(spokes, readout, SpokeOrder::GoldenAngle).unwrap();
+        let k: Vec<Vec<T>> = (0..2).map(|axis| t.axis_as(axis)).collect();
+        let lists = slices(&k);
+        let maps = random.complexes::<T>(dims.iter().product::<usize>() * COILS);
+        let data = random.complexes::<T>(k[0].len() * COILS);
+        for maps in [None, Some(&maps)] {
+            let mut geometry = Geometry::new(dims, &lists).coils(COILS);
+            geometry.coil_maps = maps.map(|maps| &maps[..]);
+            let of = |options: &Options| {
+                let plan = Plan::new(&geometry, options).unwrap();
+                [Filter::RamLak, Filter::Hann].map(|filter| {
+                    let mut image = poisoned::<T>(plan.image_len());
+                    plan.fbp(filter, &data, &mut image).unwrap();
+                    image
+                })
+            };
+            let (found, again) = (of(&cuda()), of(&cuda()));
+            let expected = of(&Options { device: Device::Cpu, ..Options::default() });
+            for ((found, again), expected) in found.iter().zip(&again).zip(&expected) {
+                let error = distance(found, &wide(expected));
+                assert!(error < bound, "{dims:?}, {spokes} spokes of {readout}, {}: {error}", T::NAME);
+                assert!(bytes(found) == bytes(again), "another run gave other bytes");
+            }
+        }
+    }
+    check::<f32>(&[64, 64], 101, 128, 2e-5);
+    check::<f32>(&[33, 70], 1500, 90, 2e-5);
+    check::<f32>(&[48, 48], 40, 1100, 2e-5);
+    check::<f64>(&[31, 26], 60, 50, 1e-9);
 }
 
 /// Adjoint, forward, normal, gridding and CG against the CPU's exact sums in double precision.

@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use recon::{
-    CgOptions, Density, Device, Geometry, Interrupt, Method, Normal, Options, Plan, Real, ScanSize, Trajectory,
+    CgOptions, Density, Device, Filter, Geometry, Interrupt, Method, Normal, Options, Plan, Real, ScanSize, Trajectory,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -130,6 +130,9 @@ fn look<T: Real>(what: &str, case: Case, lines: &mut Vec<String>, faults: &mut u
         p.forward(&x, &mut values).unwrap();
     });
     check("grid", told.host.grid, &mut |p| p.grid(&d, &mut image).unwrap());
+    if dims.len() == 2 {
+        check("fbp", told.host.fbp, &mut |p| p.fbp(Filter::RamLak, &d, &mut image).unwrap());
+    }
     check("normal", told.host.normal, &mut |p| p.normal(&x, &mut image).unwrap());
     let few = CgOptions { iterations: 2, ..CgOptions::default() };
     check("cg", told.host.cg, &mut |p| drop(p.cg(&d, &mut image, &few).unwrap()));

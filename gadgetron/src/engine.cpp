@@ -291,6 +291,7 @@ std::uint64_t Engine::memory_needed(const Samples &samples, const Coordinates &k
     stage(held + coordinate_bytes + plan.host_plan);
     stage(held + own_images + (cg                                 ? plan.host_cg
                                : settings_.method == Method::Grid ? plan.host_grid
+                               : settings_.method == Method::Fbp  ? plan.host_fbp
                                                                   : plan.host_transform));
     // First the images are resized, one at a time in double precision, and written to a copy until all are done. Then
     // the coils are combined.
@@ -463,6 +464,9 @@ Result Engine::reconstruct(const Samples &samples, const Spaces &spaces, const S
     switch (settings_.method) {
         case Method::Grid:
             check_data(recon_grid(kept.plan.get(), kspace, into));
+            break;
+        case Method::Fbp:
+            check_data(recon_fbp(kept.plan.get(), settings_.filter, kspace, into));
             break;
         case Method::Fhd:
             check_data(recon_fhd(kept.plan.get(), kspace, into));

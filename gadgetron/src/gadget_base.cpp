@@ -303,7 +303,12 @@ void ReconGadgetBase::image(Engine &engine, const std::vector<Shot> &shots, cons
     info.series = std::uint16_t(engine.settings().series + info.encoding);
     info.spaces = spaces;
     info.grid = engine.layout(spaces, samples.ndim);
-    info.method = method_ == Method::Grid ? "gridding" : method_ == Method::Fhd ? "adjoint" : "conjugate gradients";
+    switch (method_) {
+        case Method::Grid: info.method = "gridding"; break;
+        case Method::Fbp: info.method = "filtered backprojection"; break;
+        case Method::Fhd: info.method = "adjoint"; break;
+        case Method::Cg: info.method = "conjugate gradients"; break;
+    }
     info.samples = samples.count;
     info.shots = samples.shots;
     info.iterations = result.iterations;

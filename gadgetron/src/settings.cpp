@@ -24,6 +24,14 @@ std::size_t default_iterations() {
     return std::size_t(options.iterations);
 }
 
+std::uint32_t parse_filter(const std::string &value) {
+    std::uint32_t filter = 0;
+    if (recon_choice("filter", value.c_str(), &filter) != RECON_OK) {
+        throw Error(std::string("property ") + recon_last_error_message());
+    }
+    return filter;
+}
+
 Device parse_device(const std::string &value) {
     const std::string wanted =
         "property device is \"" + value + "\": it must be auto, cpu, cuda, or a list such as cuda:0,1";

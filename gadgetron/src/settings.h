@@ -9,7 +9,7 @@
 
 namespace recon_gadgets {
 
-enum class Method { Grid, Fhd, Cg };
+enum class Method { Grid, Fbp, Fhd, Cg };
 enum class Maps { None, Data, Reference };
 enum class Combine { Auto, RootSumOfSquares, Adaptive };
 enum class Output { Magnitude, Complex, Coils };
@@ -31,6 +31,7 @@ struct Settings {
     double residual = 0, lambda = 0;
     Prior prior = Prior::None;
     bool weighted = false;
+    std::uint32_t filter = 0;  // a recon_filter
     Density density = Density::Auto;
     Maps maps = Maps::None;
     std::size_t calibration = 0, maps_every = 0;
@@ -57,6 +58,9 @@ T parse_choice(const std::string &name, const std::string &value,
     }
     throw Error("property " + name + " is \"" + value + "\": it must be " + all);
 }
+
+// The property filter, a recon_filter by its word.
+std::uint32_t parse_filter(const std::string &value);
 
 // The property device: auto, cpu, cuda, or cuda: and a list of GPUs, for example cuda:0,1.
 Device parse_device(const std::string &value);

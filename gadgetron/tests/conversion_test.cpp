@@ -462,6 +462,8 @@ void properties() {
             parse_choice<int>("output", "magnitud", {{"magnitude", 0}, {"complex", 1}, {"coils", 2}});
         },
         "property output is \"magnitud\": it must be magnitude, complex or coils");
+    CHECK(parse_filter("ram-lak") == 0 && parse_filter("hann") == 4);
+    CHECK_ERROR([&] { parse_filter("hanning"); }, "property filter is 'hanning'", "shepp-logan");
     CHECK(parse_device("auto").kind == 0 && parse_device("cpu").kind == 1 && parse_device("cuda").kind == 2);
     CHECK((parse_device("cuda:0,3").indices == std::vector<std::uint32_t>{0, 3}));
     for (const char *wrong : {"gpu", "cuda:", "cuda:a", "cuda:0,", "cuda:,1", "cuda:-1", "cuda0", ""}) {

@@ -136,6 +136,12 @@ void same_as_the_c_api() {
     Engine magnitude(s);
     CHECK(distance(image(magnitude, scan), one) < 1e-7);
 
+    must(recon_fbp(p, RECON_FILTER_COSINE, scan.kspace.data(), coils.data()));
+    s = settings(Method::Fbp);
+    s.output = Output::Coils, s.filter = parse_filter("cosine");
+    Engine backprojection(s);
+    CHECK(image(backprojection, scan) == coils);
+
     must(recon_fhd(p, scan.kspace.data(), coils.data()));
     s = settings(Method::Fhd);
     s.output = Output::Coils;

@@ -4,7 +4,7 @@
 %   recon.cg        - Regularised least squares by conjugate gradients (CG-SENSE).
 %   recon.grid      - Gridding reconstruction: the density-compensated adjoint.
 %   recon.fhd       - The adjoint of the encoding operator: F^H d.
-%   recon.fbp       - Filtered backprojection of 2D radial data (not in this version).
+%   recon.fbp       - Filtered backprojection of 2D radial data.
 %   recon.Encoding  - The encoding operator: E*x, E'*y, E.normal(x), for pcg, lsqr and your code.
 %
 % Before and after a reconstruction

@@ -236,7 +236,7 @@ classdef Encoding
                 if ~iscolumn(x)
                     E.check_image(x);
                 end
-                y = recon_mex('apply', E.plan.id, 'normal', x, size(x));
+                y = recon_mex('apply', E.plan.id, 'normal', x, size(x), '');
             end
         end
 
@@ -388,8 +388,12 @@ classdef Encoding
     end
 
     methods (Hidden)
-        function b = transform(E, which, a)
+        function b = transform(E, which, a, filter)
         %TRANSFORM  One of the transforms between images and k-space data. Its output has the shape that fits the input.
+            % Only filtered backprojection has a filter.
+            if nargin < 4
+                filter = '';
+            end
             % Rows: input, output. Columns: size that the plan transforms in one call, size of one image or of the
             % samples, size of the coils behind it.
             forward = strcmp(which, 'forward');
@@ -425,7 +429,7 @@ classdef Encoding
                 error('recon:SizeMismatch', 'the array is %s: the operator takes %d elements, or a multiple', ...
                     recon.internal.size_text(size(a)), prod(whole));
             end
-            b = recon_mex('apply', E.plan.id, which, a, shape);
+            b = recon_mex('apply', E.plan.id, which, a, shape, filter);
         end
 
         function sizes = coils_behind(E, kspace)

@@ -1,10 +1,36 @@
 function image = fbp(k, d, varargin)
-%FBP  Filtered backprojection of 2D radial data.
-%   x = recon.fbp(k, d, dims) takes the arguments of recon.grid. In this version it ends with the error
-%   recon:Unsupported. Use recon.grid with 'Weights', 'ramp' instead.
+%FBP  Filtered backprojection of 2D radial data, at any angles.
+%   x = recon.fbp(k, d, dims) is the image of size dims, [nx ny], of k-space data d on the spokes k. Each spoke is
+%   multiplied by the ramp |k|, transformed to positions along its line, and added to every voxel by linear interpolation
+%   (Schiwietz et al. 2006). It is scaled as recon.grid is: a fully sampled object comes back at the scale of the object.
 %
-%   See also recon.grid.
+%   k is [readout spokes 2], or complex, kx + 1i*ky, in cycles per voxel: spokes through the centre of k-space, each
+%   sampled evenly, in the order of acquisition. Other trajectories are an error. d has the shape [readout spokes], then
+%   coils, then frames. Without coil maps each coil has one image, [dims coils frames]. With 'Maps' the coils are
+%   combined, [dims frames].
+%
+%   x = recon.fbp(k, d, dims, Name, Value, ...) sets options:
+%
+%       'Filter'   the window that the ramp is multiplied by: 'ram-lak' (default): none; 'shepp-logan', 'cosine',
+%                  'hamming', 'hann': each with less noise and less detail than the one before
+%
+%   'Weights' are an error, and those of an operator are not used: each sample is weighed by the area of k-space that
+%   it stands for. The other options are those of the operator, for example 'Maps', 'Precision' and 'Threads': see recon.Encoding.
+%
+%   x = recon.fbp(E, d, ...) uses the operator E.
+%
+%   Example
+%       k = recon.trajectory.radial(200, 256);
+%       d = recon.phantom.kspace(k, [128 128]);
+%       recon.show(recon.fbp(k, d, [128 128], 'Filter', 'shepp-logan'))
+%
+%   See also recon.grid, recon.cg, recon.Encoding.
 recon.internal.need_arguments(nargin, 2, 'recon.fbp(k, d, dims)');
-E = recon.internal.setup('recon.fbp', k, d, varargin, {});
-image = E.transform('fbp', d);
+[E, own] = recon.internal.setup('recon.fbp', k, d, varargin, {'Filter'});
+if ~isa(k, 'recon.Encoding') && any(cellfun(@(a) ischar(a) && strcmp(a, 'Weights'), varargin))
+    error('recon:InvalidArgument', ['recon.fbp: backprojection weighs each sample by the area of k-space that it ' ...
+        'stands for: leave out Weights, or use recon.grid']);
+end
+values = recon.internal.defaults(struct('Filter', 'ram-lak'), own);
+image = E.transform('fbp', d, values.Filter);
 end

@@ -24,7 +24,7 @@ static const struct {
     {"set_weights", 2, 0, set_plan_weights},
     {"set_maps", 2, 0, set_plan_maps},
     {"multiply", 3, 1, multiply},
-    {"apply", 4, 1, apply_transform},
+    {"apply", 5, 1, apply_transform},
     {"cg", 4, 3, conjugate_gradients},
     {"density", 5, 1, density_weights},
     {"coil_maps", 4, 1, estimate_coil_maps},

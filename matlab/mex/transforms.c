@@ -56,10 +56,12 @@ size_t elements_in(const mxArray *input) {
 
 enum { FORWARD, FHD, WEIGHTED_FHD, NORMAL, GRID, FBP };
 
-/* Transforms all images or all data that the input holds, one after the other. `s` is the output's shape. */
-static mxArray *transformed(const plan_entry *e, uint32_t which, const mxArray *input, const shape *s) {
+/* Transforms all images or all data that the input holds, one after the other. `s` is the output's shape. Only
+ * back-projection has a filter. */
+static mxArray *transformed(const plan_entry *e, uint32_t which, uint32_t filter, const mxArray *input,
+                            const shape *s) {
     static recon_status (*const calls[])(const recon_plan *plan, const void *in, void *out) = {
-        recon_forward, recon_fhd, recon_weighted_fhd, recon_normal, recon_grid, recon_fbp};
+        recon_forward, recon_fhd, recon_weighted_fhd, recon_normal, recon_grid};
     bool image_in = which == FORWARD || which == NORMAL;
     const char *what = image_in ? "the image" : "the k-space data";
     const recon_plan_properties *p = &e->properties;
@@ -77,14 +79,16 @@ static mxArray *transformed(const plan_entry *e, uint32_t which, const mxArray *
     size_t bytes = 2 * bytes_of(p->precision);
     recon_status status = RECON_OK;
     for (size_t r = 0; r < repeats && status == RECON_OK; r++) {
-        status = calls[which](e->plan, a.in + r * in_elements * bytes, a.out + r * out_elements * bytes);
+        const char *from = a.in + r * in_elements * bytes;
+        char *to = a.out + r * out_elements * bytes;
+        status = which == FBP ? recon_fbp(e->plan, filter, from, to) : calls[which](e->plan, from, to);
     }
     mxArray *result = close_operands(&a, status);
     check(status);
     return result;
 }
 
-/* output = apply(handle, which, input, output shape) */
+/* output = apply(handle, which, input, output shape, filter): the filter is for filtered back-projection, any text else */
 void apply_transform(mxArray **out, const mxArray **in) {
     static const choice names[] = {{"forward", FORWARD}, {"fhd", FHD},   {"weighted_fhd", WEIGHTED_FHD},
                                    {"normal", NORMAL},   {"grid", GRID}, {"fbp", FBP},
@@ -92,7 +96,8 @@ void apply_transform(mxArray **out, const mxArray **in) {
     plan_entry *e = need_plan(in[0]);
     uint32_t which = choose(in[1], "the transform", names);
     shape s = shape_of(in[3], "the output's shape");
-    out[0] = transformed(e, which, in[2], &s);
+    uint32_t filter = which == FBP ? option_value(in[4], "Filter", "filter") : 0;
+    out[0] = transformed(e, which, filter, in[2], &s);
 }
 
 static bool has_shape(const mxArray *array, const shape *s) {
@@ -129,5 +134,5 @@ void multiply(mxArray **out, const mxArray **in) {
         out[0] = mxCreateDoubleMatrix(0, 0, mxREAL);
         return;
     }
-    out[0] = transformed(e, which, in[1], to);
+    out[0] = transformed(e, which, 0, in[1], to);
 }

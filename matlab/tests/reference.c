@@ -219,6 +219,24 @@ static void scan(uint32_t ndim, const uint64_t *n, uint64_t readout, uint64_t sh
     }
     recon_plan_destroy(plan);
 
+    /* Spokes, backprojected with each filter. */
+    if (ndim == 2) {
+        char *spokes = buffer(2 * samples);
+        recon_geometry radial = g;
+        check(recon_trajectory_radial2d(precision, shots, readout, RECON_SPOKES_GOLDEN_ANGLE, spokes,
+                                        spokes + samples * real_bytes()));
+        radial.coordinates[0] = spokes;
+        radial.coordinates[1] = spokes + samples * real_bytes();
+        PUT("spokes", 0, spokes, readout, shots, 2);
+        check(recon_plan_create(&radial, &o, &plan));
+        static const char *filters[] = {"ram-lak", "shepp-logan", "cosine", "hamming", "hann"};
+        for (uint32_t f = 0; f < 5; f++) {
+            check(recon_fbp(plan, f, kspace, out_image));
+            PUT(filters[f], 1, out_image, n[0], n[1], nz, coils, frames);
+        }
+        recon_plan_destroy(plan);
+    }
+
     /* Another method, and box voxels. */
     o.method = RECON_METHOD_EXACT;
     g.basis = RECON_BASIS_BOX;

@@ -82,6 +82,14 @@ same(recon.grid(k, d, dims, 'Maps', maps, 'Weights', weights, t{:}), 'grid');
 same(recon.grid(E, d), 'grid');
 same(recon.grid(k, d, dims, t{:}), 'plain_grid');
 same(recon.cg(k, d, dims, t{:}), 'plain_cg');
+if ndim == 2
+    same(recon.fbp(r('spokes'), d, dims, t{:}), 'ram-lak');
+    S = recon.Encoding(r('spokes'), dims, 'Coils', size(d, 3), 'Frames', size(d, 4), t{:});
+    filters = {'ram-lak', 'shepp-logan', 'cosine', 'hamming', 'hann'};
+    for i = 1:numel(filters)
+        same(recon.fbp(S, d, 'Filter', filters{i}), filters{i});
+    end
+end
 same(recon.fhd(k, d, dims, 'Method', 'exact', 'Basis', 'box'), 'exact_fhd');
 same(recon.fhd(k, d, dims, 'Voxels', r('voxels')), 'list_fhd');
 G = recon.Encoding(k, dims, 'Coils', size(d, 3), 'Frames', size(d, 4), 'Tolerance', 1e-2, 'Window', 'gaussian', ...

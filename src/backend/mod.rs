@@ -75,6 +75,30 @@ pub struct Csr<'a, B: Backend<T>, T: Real> {
     pub values: Complexes<'a, B, T>,
 }
 
+/// A line through the centre of 2D k-space, sampled evenly: its sample j lies at (first + step j) direction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spoke {
+    /// Of length 1. Its larger component, which is x where both are as large, is positive.
+    pub direction: [f64; 2],
+    /// Where the first sample lies, in cycles per voxel.
+    pub first: f64,
+    /// From a sample to the next, in cycles per voxel; negative where the spoke goes against its direction.
+    pub step: f64,
+}
+
+impl Spoke {
+    /// The axis of the image that the spoke is nearer to: 0 for x, 1 for y.
+    pub fn axis(&self) -> usize {
+        (self.direction[1].abs() > self.direction[0].abs()) as usize
+    }
+
+    /// The distance of the knots that its projection is interpolated between, in voxels: two to a voxel along the axis
+    /// that the spoke is nearer to. So voxels along that axis lie alike between their knots.
+    pub fn knots(&self) -> f64 {
+        0.5 * self.direction[self.axis()]
+    }
+}
+
 /// The primitives of one device in one precision. Sizes of views are the caller's duty, and checked.
 pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// Memory that the backend owns.
@@ -95,6 +119,8 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     type Convolver: Send + Sync;
     /// Direct sums between samples and voxels.
     type DirectSum: Send + Sync;
+    /// Spokes that are backprojected.
+    type Backprojector: Send + Sync;
 
     /// A zeroed array. `what` is for the message when there is no memory.
     fn zeros<E: Element>(&self, len: usize, what: &str) -> Result<Self::Array<E>>;
@@ -236,6 +262,30 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
         image: Complexes<Self, T>,
         values: ComplexesMut<Self, T>,
     ) -> Result<()>;
+
+    /// Plans the backprojection of spokes of `readout` samples each into images of `dims` voxels. `arrays` is how many
+    /// arrays of samples come at once, at most.
+    fn backprojector(
+        &self,
+        spokes: &[Spoke],
+        readout: usize,
+        dims: &[usize],
+        arrays: usize,
+    ) -> Result<Self::Backprojector>;
+    /// Bytes that a backprojector and its room take, about.
+    fn backprojector_bytes(&self, readout: usize, dims: &[usize], arrays: usize) -> usize;
+    /// Complex numbers that [`Backend::backproject`] wants room for.
+    fn backprojection_room(&self, p: &Self::Backprojector) -> usize;
+    /// image(r) = sum over spokes of p(direction.r), p being linear between knots that are [`Spoke::knots`] apart, of
+    /// which one is at 0, and there p(t) = sum_j values(j) exp(+i 2 pi (first + step j) t). Several arrays of samples may
+    /// follow one another, and as many images.
+    fn backproject(
+        &self,
+        p: &Self::Backprojector,
+        values: Complexes<Self, T>,
+        room: ComplexesMut<Self, T>,
+        image: ComplexesMut<Self, T>,
+    );
 
     /// y = x.
     fn copy<E: Element>(&self, x: Self::View<'_, E>, y: Self::ViewMut<'_, E>);

@@ -187,6 +187,36 @@ impl Window {
     }
 }
 
+/// The filter of backprojection: the ramp |k|, times a window over |k| up to the largest that is measured. Windows
+/// fall in this order: less noise, less detail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Filter {
+    /// The ramp alone (Ramachandran and Lakshminarayanan, 1971), as gridding with ramp weights has it.
+    #[default]
+    RamLak,
+    /// sin(a) / a, a = pi / 2 |k| / k_max (Shepp and Logan, 1974): 0.64 at k_max.
+    SheppLogan,
+    /// cos(pi / 2 |k| / k_max): 0 at k_max.
+    Cosine,
+    /// 0.54 + 0.46 cos(pi |k| / k_max): 0.08 at k_max.
+    Hamming,
+    /// (1 + cos(pi |k| / k_max)) / 2: 0 at k_max.
+    Hann,
+}
+
+impl Filter {
+    /// The filter's name, for messages and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Filter::RamLak => "Ram-Lak",
+            Filter::SheppLogan => "Shepp-Logan",
+            Filter::Cosine => "cosine",
+            Filter::Hamming => "Hamming",
+            Filter::Hann => "Hann",
+        }
+    }
+}
+
 /// The unit of a prior's weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum LambdaUnit {

@@ -1,12 +1,14 @@
 //! The defaults of the program's options: the library's, and the few that only the program has.
 
-use crate::options::{Combination, DensityKind, LambdaUnitKind, PriorKind};
+use crate::options::{Combination, DensityKind, FilterKind, LambdaUnitKind, PriorKind};
 use recon::LambdaUnit;
 
 pub use recon::defaults::{CALIBRATION, EDGE, ITERATIONS, LAMBDA, RESIDUAL, TOLERANCE};
 
 /// Density weights, where the file has none and the samples are not a whole Cartesian grid.
 pub const DENSITY: DensityKind = DensityKind::PipeMenon;
+/// The filter of backprojection.
+pub const FILTER: FilterKind = FilterKind::RamLak;
 /// The combination of coil images.
 pub const COMBINE: Combination = Combination::Rss;
 /// Conjugate gradients: the prior.

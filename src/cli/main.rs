@@ -4,6 +4,7 @@ mod bench;
 mod cg;
 mod compare;
 mod defaults;
+mod fbp;
 mod fhd;
 mod grid;
 mod info;
@@ -56,6 +57,7 @@ enum Command {
     Info(info::InfoArgs),
     Simulate(Box<simulate::SimulateArgs>),
     Grid(Box<grid::GridArgs>),
+    Fbp(Box<fbp::FbpArgs>),
     Fhd(Box<fhd::FhdArgs>),
     Cg(Box<cg::CgArgs>),
     Compare(compare::CompareArgs),
@@ -83,6 +85,7 @@ fn main() -> ExitCode {
         Command::Info(args) => info::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Grid(args) => grid::run(&args),
+        Command::Fbp(args) => fbp::run(&args),
         Command::Fhd(args) => fhd::run(&args),
         Command::Cg(args) => cg::run(&args),
         Command::Compare(args) => compare::run(&args),

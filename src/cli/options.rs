@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use recon::bail;
-use recon::{Combine, Density, Device, LambdaUnit, Method, Options, Result, Simd, VoxelBasis, Window};
+use recon::{Combine, Density, Device, Filter, LambdaUnit, Method, Options, Result, Simd, VoxelBasis, Window};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -207,6 +207,21 @@ choices!(
     }
 );
 choices!(
+    /// Filters of backprojection: each with less noise and less detail than the one before.
+    FilterKind {
+        /// The ramp |k| alone
+        RamLak,
+        /// The ramp times sin(a) / a, a = pi |k| / (2 kmax)
+        SheppLogan,
+        /// The ramp times cos(a)
+        Cosine,
+        /// The ramp times 0.54 + 0.46 cos(2a)
+        Hamming,
+        /// The ramp times (1 + cos(2a)) / 2
+        Hann
+    }
+);
+choices!(
     /// Ways to combine coils.
     Combination {
         /// Root of the sum of squares: a magnitude
@@ -246,6 +261,18 @@ impl From<SimdKind> for Simd {
             SimdKind::Baseline => Simd::Baseline,
             SimdKind::Avx2 => Simd::Avx2,
             SimdKind::Avx512 => Simd::Avx512,
+        }
+    }
+}
+
+impl From<FilterKind> for Filter {
+    fn from(kind: FilterKind) -> Filter {
+        match kind {
+            FilterKind::RamLak => Filter::RamLak,
+            FilterKind::SheppLogan => Filter::SheppLogan,
+            FilterKind::Cosine => Filter::Cosine,
+            FilterKind::Hamming => Filter::Hamming,
+            FilterKind::Hann => Filter::Hann,
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::nufft::choice::Choice;
 use crate::nufft::toeplitz::{making_bytes, octant_shift, Key, Toeplitz};
 use crate::nufft::Nufft;
 use crate::reconstruction::density::{self, Density, Weighting};
+use crate::reconstruction::fbp::{self, FilteredBackprojection};
 use crate::reconstruction::gridding_scale::gridding_scale;
 use num_complex::Complex;
 use std::ops::Range;
@@ -61,6 +62,8 @@ pub(crate) struct Along<T: Real, B: Backend<T>> {
     pub coordinates: Vec<Aligned<T>>,
     /// phi, where it is not 1.
     pub(super) phi: Option<B::Array<T>>,
+    /// Made when it is first wanted.
+    fbp: Mutex<Option<Arc<FilteredBackprojection<T, B>>>>,
 }
 
 /// What depends on the samples' weights as well.
@@ -82,7 +85,7 @@ impl<T: Real, B: Backend<T>> Along<T, B> {
         let coordinates = copied(backend.workers(), k, "the coordinates")?;
         let phi = |m: usize| basis_factor(basis, k.iter().map(|k| k[m].wide()));
         let phi = factors(backend, basis == VoxelBasis::Box, samples, phi)?;
-        Ok(Along { transform, coordinates, phi })
+        Ok(Along { transform, coordinates, phi, fbp: Mutex::default() })
     }
 
     /// k, one slice an axis.
@@ -484,16 +487,33 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         mut image: ComplexesMut<B, T>,
     ) -> Result<()> {
         let b = self.b();
-        let gridding = if weighting == Weighting::Gridding { Some(self.gridding_weights()?) } else { None };
+        let mut fbp = None;
+        let made = match weighting {
+            Weighting::None | Weighting::Given => None,
+            Weighting::Gridding => Some(self.gridding_weights()?),
+            Weighting::Backprojection(filter) => {
+                let fbp = fbp.insert(self.fbp()?);
+                let k = self.trajectory.axes();
+                Some(fbp.factors(b, filter, |m| basis_factor(self.basis, k.iter().map(|k| k[m].wide())))?)
+            }
+        };
         let factor = match weighting {
             Weighting::None => self.trajectory.phi.as_ref(),
             Weighting::Given => self.weighting.weighted.as_ref(),
-            Weighting::Gridding => gridding.as_deref(),
+            Weighting::Gridding | Weighting::Backprojection(_) => made.as_deref(),
         };
         let factor = factor.map(|f| b.view(f));
         // Taken before anything is written, so that an output is never half written for want of memory.
         let mut weighed = factor.map(|_| self.sample_batch()).transpose()?;
         let mut images = self.combined().then(|| self.image_batch()).transpose()?;
+        let mut room = fbp.as_ref().map(|fbp| fbp.room(b)).transpose()?;
+        let mut to_image = |values: Complexes<B, T>, image: ComplexesMut<B, T>| match (&fbp, &mut room) {
+            (Some(fbp), Some(room)) => {
+                fbp.backproject(b, values, room, image);
+                Ok(())
+            }
+            _ => self.to_image(values, image),
+        };
         if self.combined() {
             b.clear(B::reborrow(&mut image));
         }
@@ -509,10 +529,10 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             }
             match &mut images {
                 Some(images) => {
-                    self.to_image(values, b.view_mut(images).part(0..voxels.len()))?;
+                    to_image(values, b.view_mut(images).part(0..voxels.len()))?;
                     self.add_maps(coils, b.view(images).part(0..voxels.len()), B::reborrow(&mut image))?;
                 }
-                None => self.to_image(values, B::reborrow(&mut image).part(voxels))?,
+                None => to_image(values, B::reborrow(&mut image).part(voxels))?,
             }
         }
         Ok(())
@@ -673,6 +693,22 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
 
     pub(super) fn key(&self) -> Key {
         Key::new(&self.trajectory.axes(), &self.dims, |m| self.squared_weight(m))
+    }
+
+    /// Filtered backprojection, for spokes in a 2D image.
+    fn fbp(&self) -> Result<Arc<FilteredBackprojection<T, B>>> {
+        if self.listed {
+            bail!(Unsupported, "filtered backprojection makes whole images: create the plan without a list of voxels");
+        }
+        let mut slot = self.trajectory.fbp.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(made) = &*slot {
+            return Ok(made.clone());
+        }
+        let k = self.trajectory.axes();
+        self.limit().check(fbp::bytes(self.b(), self.samples, &self.dims, self.batch), "filtered backprojection")?;
+        let made = Arc::new(FilteredBackprojection::new(self.b(), &k, &self.dims, self.batch)?);
+        *slot = Some(made.clone());
+        Ok(made)
     }
 
     /// Weights for gridding: the caller's, or Pipe and Menon's, scaled so that an object keeps its scale; times phi.

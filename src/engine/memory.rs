@@ -15,6 +15,7 @@ use crate::nufft::toeplitz;
 use crate::nufft::Nufft;
 use crate::reconstruction::coils;
 use crate::reconstruction::density;
+use crate::reconstruction::fbp;
 
 impl ScanSize {
     /// Those of a geometry, its coordinates looked at.
@@ -46,6 +47,8 @@ pub struct MemoryPeaks {
     pub transform: usize,
     /// [`crate::Plan::grid`]: without weights in the geometry with those of Pipe and Menon, which it then makes.
     pub grid: usize,
+    /// [`crate::Plan::fbp`], of spokes of at most 8 times as many samples as an axis has voxels; in 3D as a plan.
+    pub fbp: usize,
     /// [`crate::Plan::density`] by the methods of Pipe and Menon and of the ramp.
     pub density: usize,
     /// [`crate::Plan::density`] by Jackson's, which has a larger grid.
@@ -69,6 +72,7 @@ impl MemoryPeaks {
             plan: add(self.plan, other.plan),
             transform: add(self.transform, other.transform),
             grid: add(self.grid, other.grid),
+            fbp: add(self.fbp, other.fbp),
             density: add(self.density, other.density),
             density_jackson: add(self.density_jackson, other.density_jackson),
             coil_maps: add(self.coil_maps, other.coil_maps),
@@ -85,6 +89,7 @@ impl MemoryPeaks {
             plan: self.plan,
             transform: most(self.transform),
             grid: most(self.grid),
+            fbp: most(self.fbp),
             density: most(self.density),
             density_jackson: most(self.density_jackson),
             coil_maps: most(self.coil_maps),
@@ -244,6 +249,9 @@ impl Needs {
             false => (gridding.max(sum(&[pipe_menon.device, out])), gridding_host.max(pipe_menon.host)),
         };
 
+        let listed = self.size.listed.is_some();
+        let backprojection = if listed { 0 } else { fbp::bytes::<T, B>(b, samples, dims, self.batch) };
+
         // While Q is made: its convolution, half of the doubled grid, a part of Q, the weights' phases.
         let convolver = if q { b.convolver_bytes(dims) } else { 0 };
         let q_making = match q {
@@ -287,6 +295,7 @@ impl Needs {
             plan: held,
             transform: here(self.working(self.weighed())),
             grid: here(grid),
+            fbp: here(sum(&[backprojection, self.working(true)])),
             density: here(pipe_menon.device),
             density_jackson: here(jackson.device),
             coil_maps: here(maps.device),
@@ -298,6 +307,7 @@ impl Needs {
             plan: there(copies),
             transform: there(outputs),
             grid: there(grid_host.saturating_add(output)),
+            fbp: there(reals.saturating_add(output)),
             density: there(pipe_menon.host),
             density_jackson: there(jackson.host),
             coil_maps: there(maps.host),

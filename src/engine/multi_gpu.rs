@@ -446,7 +446,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
         self.deliver(&self.collect(partial)?, kspace)
     }
     fn adjoint(&self, weighting: Weighting, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()> {
-        if let (Weighting::Gridding, Some(whole)) = (weighting, &self.whole) {
+        if let (Weighting::Gridding | Weighting::Backprojection(_), Some(whole)) = (weighting, &self.whole) {
             // Density weights belong to the whole image.
             return whole.adjoint(weighting, kspace, image);
         }

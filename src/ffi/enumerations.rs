@@ -5,7 +5,7 @@
 
 use crate::base::error::{bail, Result};
 use crate::base::geometry::VoxelBasis;
-use crate::base::options::{LambdaUnit, Method, Normal, Simd, Window};
+use crate::base::options::{Filter, LambdaUnit, Method, Normal, Simd, Window};
 use crate::reconstruction::cg::Stop;
 use crate::reconstruction::coils::Combine;
 use crate::simulation::metrics::Scale;
@@ -230,6 +230,23 @@ c_enum! {
 }
 
 c_enum! {
+    /// The filter of recon_fbp: the ramp |k| times a window over |k|, a = pi |k| / k_max, k_max being the largest |k| that
+    /// is measured. The later in this list, the less noise and detail.
+    pub enum recon_filter "filter" for Filter {
+        /// The ramp alone.
+        RECON_FILTER_RAM_LAK = 0 is RamLak, "ram-lak";
+        /// sin(a/2) / (a/2).
+        RECON_FILTER_SHEPP_LOGAN = 1 is SheppLogan, "shepp-logan";
+        /// cos(a/2).
+        RECON_FILTER_COSINE = 2 is Cosine, "cosine";
+        /// 0.54 + 0.46 cos(a).
+        RECON_FILTER_HAMMING = 3 is Hamming, "hamming";
+        /// (1 + cos(a)) / 2.
+        RECON_FILTER_HANN = 4 is Hann, "hann";
+    }
+}
+
+c_enum! {
     /// What is known of the image beforehand: the R of (E^H W E + lambda R^H R) x = E^H W d.
     pub enum recon_prior "prior" as PriorKind {
         /// R = 1: the energy of the image.
@@ -369,7 +386,7 @@ c_enum! {
 }
 
 /// In the order of the header.
-static ALL: [&Table; 18] = [
+static ALL: [&Table; 19] = [
     &<Precision as Enumeration>::TABLE,
     &<VoxelBasis as Enumeration>::TABLE,
     &<Method as Enumeration>::TABLE,
@@ -377,6 +394,7 @@ static ALL: [&Table; 18] = [
     &<DeviceKind as Enumeration>::TABLE,
     &<Simd as Enumeration>::TABLE,
     &<Window as Enumeration>::TABLE,
+    &<Filter as Enumeration>::TABLE,
     &<PriorKind as Enumeration>::TABLE,
     &<LambdaUnit as Enumeration>::TABLE,
     &<Stop as Enumeration>::TABLE,

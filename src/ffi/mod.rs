@@ -15,9 +15,9 @@ mod status;
 mod structs;
 
 pub use enumerations::{
-    recon_basis, recon_coil_model, recon_combine_method, recon_density_method, recon_device, recon_lambda_unit,
-    recon_log_level, recon_method, recon_normal_operator, recon_part, recon_precision, recon_prior, recon_scale,
-    recon_simd, recon_spoke_order, recon_stop, recon_warning, recon_window,
+    recon_basis, recon_coil_model, recon_combine_method, recon_density_method, recon_device, recon_filter,
+    recon_lambda_unit, recon_log_level, recon_method, recon_normal_operator, recon_part, recon_precision, recon_prior,
+    recon_scale, recon_simd, recon_spoke_order, recon_stop, recon_warning, recon_window,
 };
 pub use status::recon_status;
 pub use structs::*;
@@ -181,7 +181,7 @@ pub extern "C" fn recon_status_name(status: i32) -> *const c_char {
 
 /// The number of an option's value by its word, for hosts whose users write words as MATLAB's do. For example option
 /// "window", word "gaussian": RECON_WINDOW_GAUSSIAN. Options are "precision" (words "single" and "double"), "basis",
-/// "method", "normal", "device", "simd", "window", "prior", "lambda_unit", "stop", "density", "combine" ("rss" and
+/// "method", "normal", "device", "simd", "window", "filter", "prior", "lambda_unit", "stop", "density", "combine" ("rss" and
 /// "adaptive"), "order" ("linear" and "golden"), "coil_model", "part", "scale", "warning" and "level". Other words are
 /// the ends of the constants' names in lower case, with - for _.
 ///
@@ -418,6 +418,8 @@ pub unsafe extern "C" fn recon_plan_memory(
             host_grid: host.grid as u64,
             host_density: host.density as u64,
             host_density_jackson: host.density_jackson as u64,
+            host_fbp: host.fbp as u64,
+            device_fbp: device.fbp as u64,
             host_coil_maps: host.coil_maps as u64,
             host_normal: host.normal as u64,
             host_cg: host.cg as u64,
@@ -920,29 +922,39 @@ unsafe fn report_progress(options: &recon_cg_options, at: &Progress) -> ControlF
     }
 }
 
-/// Filtered backprojection of 2D radial data. Not in this version: RECON_UNSUPPORTED (recon_grid with
-/// weights of RECON_DENSITY_RAMP serves the same purpose).
+/// Filtered backprojection of 2D radial data at any angles (Schiwietz et al. 2006): each spoke times the ramp |k| and the
+/// filter's window, transformed to positions along its line, and added to every voxel by linear interpolation between
+/// positions half a voxel apart or less. Scaled as recon_grid is: a fully sampled object comes back at its own scale.
+/// What limits it is that interpolation: it errs by up to a tenth where |k| is near 0.5, and by far less below. Each
+/// sample is weighed by the area of k-space that it stands for, whatever the angles of the spokes. recon_grid is faster.
 ///
+/// Spokes are recognised from the trajectory: samples in the order of acquisition, as many on each spoke, evenly spaced on
+/// a line through the centre of k-space. They may begin there, or before it, and go on to either side. The geometry's
+/// weights are not used; its coil maps and voxel basis are.
+///
+/// filter: a recon_filter; RECON_FILTER_RAM_LAK is 0.
 /// kspace: complex [samples, coils, frames], read. image: complex [nx, ny, images, frames], written.
+///
+/// Errors: as recon_grid; RECON_UNKNOWN_VALUE; RECON_UNSUPPORTED in 3D and for a list of voxels; RECON_INVALID_ARGUMENT
+/// for samples that are not such spokes, with the sample or spoke, and where spokes leave a sector of k-space unmeasured.
 #[no_mangle]
-pub unsafe extern "C" fn recon_fbp(plan: *const recon_plan, kspace: *const c_void, image: *mut c_void) -> recon_status {
+pub unsafe extern "C" fn recon_fbp(
+    plan: *const recon_plan,
+    filter: u32,
+    kspace: *const c_void,
+    image: *mut c_void,
+) -> recon_status {
     // SAFETY: the caller's plan, and arrays as long as its geometry says.
     call(|| unsafe {
-        with_plan!(plan_at(plan)?, p => {
+        let plan = plan_at(plan)?;
+        let filter = choice("filter", filter)?;
+        with_plan!(plan, p => {
             let mut arrays = Arrays::default();
-            same_type(arrays.input("kspace", kspace.cast(), p.kspace_len())?, p);
-            same_type(arrays.output("image", image.cast(), p.image_len())?, p);
-        });
-        bail!(
-            Unsupported,
-            // In words that say the same in MATLAB.
-            "filtered backprojection is not in this version: use gridding with density weights of the ramp"
-        )
+            let from = arrays.source("kspace", kspace.cast(), p.kspace_len(), plan.on_device)?;
+            p.fbp(filter, from, arrays.sink("image", image.cast(), p.image_len(), plan.on_device)?)
+        })
     })
 }
-
-/// Ties the elements of an array that is checked but not used to a plan's precision.
-fn same_type<T: Real>(_: &[Complex<T>], _: &Plan<T>) {}
 
 /// Density weights for the plan's trajectory, the volume of k-space that each sample stands for.
 ///

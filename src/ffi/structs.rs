@@ -240,6 +240,10 @@ pub struct recon_memory {
     pub device_q: u64,
     /// The host's memory for recon_combine with RECON_COMBINE_ADAPTIVE of images of this size, which needs no plan.
     pub host_combine: u64,
+    /// For recon_fbp, with spokes of at most 8 times as many samples as an axis has voxels; in 3D as for a plan.
+    pub host_fbp: u64,
+    /// See host_fbp.
+    pub device_fbp: u64,
 }
 
 /// A GPU. Set it up with recon_device_properties_init.
@@ -402,11 +406,11 @@ versioned!(recon_plan_properties, 224, {
     device_bytes: 0, seconds: 0.0, device: [0; 64], simd: [0; 32],
 });
 // Without host_combine: 152 bytes.
-versioned!(recon_memory, 160, older [152], {
+versioned!(recon_memory, 176, older [152, 160], {
     calibration: 0, host_plan: 0, host_transform: 0, host_grid: 0, host_density: 0, host_density_jackson: 0,
     host_coil_maps: 0, host_normal: 0, host_cg: 0, host_q: 0, device_plan: 0, device_transform: 0, device_grid: 0,
     device_density: 0, device_density_jackson: 0, device_coil_maps: 0, device_normal: 0, device_cg: 0, device_q: 0,
-    host_combine: 0,
+    host_combine: 0, host_fbp: 0, device_fbp: 0,
 });
 versioned!(recon_device_properties, 288, {
     multiprocessors: 0, compute_major: 0, compute_minor: 0, memory_bytes: 0, memory_free_bytes: 0, name: [0; 256],

@@ -7,6 +7,7 @@ use crate::backend::Backend;
 use crate::base::defaults;
 use crate::base::error::{bail, checked_product, try_vec, Result};
 use crate::base::interrupt;
+use crate::base::options::Filter;
 use crate::base::real::Real;
 use crate::base::sizes::{product, sum, Bytes};
 use crate::base::workers::collect;
@@ -46,15 +47,17 @@ pub enum Density {
     },
 }
 
-/// The density weights that multiply the samples of an adjoint.
+/// What multiplies the samples of an adjoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Weighting {
-    /// None.
+    /// Nothing.
     None,
-    /// Those given with the geometry, 1 without.
+    /// The density weights given with the geometry, 1 without.
     Given,
     /// Those given or, without, those of Pipe and Menon, scaled so that an object keeps its scale.
     Gridding,
+    /// The filter of backprojection, which then takes the adjoint's place.
+    Backprojection(Filter),
 }
 
 impl Default for Density {

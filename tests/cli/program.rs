@@ -592,7 +592,7 @@ fn damaged_files() {
     let mut bad = good.clone();
     bad[at..at + 4].copy_from_slice(&f32::NAN.to_le_bytes());
     fs::write(dir.path("nan.h5"), &bad).unwrap();
-    for command in ["grid", "fhd", "cg"] {
+    for command in ["grid", "fbp", "fhd", "cg"] {
         dir.fails(1, &format!("{command} nan.h5 -o x.h5"), &["acquisition 2", "coil 1", "sample 5", "NaN"]);
     }
     dir.fails(1, "grid good.h5 --group other -o x.h5", &["other", "dataset"]);
@@ -606,6 +606,7 @@ fn damaged_files() {
 fn bad_arguments() {
     let dir = TempDir::new();
     dir.ok("simulate --matrix 16,16 --coils 2 -o scan.h5");
+    dir.ok("simulate --matrix 16,16 --trajectory spiral -o spiral.h5");
     for (line, words) in [
         ("grid scan.h5 -o x.jpg", ["x.jpg", "ending"]),
         ("grid scan.h5 -o x", ["x:", "ending"]),
@@ -622,6 +623,7 @@ fn bad_arguments() {
         ("grid scan.h5 -o x.h5 --window bilinear --tolerance 1e-4", ["bilinear", "tolerance"]),
         ("grid scan.h5 -o x.h5 --memory-limit 1K", ["memory limit", "1024"]),
         ("grid scan.h5 -o x.h5 --kspace --method exact", ["no grid", "exact"]),
+        ("fbp spiral.h5 -o x.h5", ["radial", "gridding"]),
         ("cg scan.h5 -o x.h5 --lambda -1", ["--lambda", "-1"]),
         ("cg scan.h5 -o x.h5 --residual 2", ["--residual", "2"]),
         ("cg scan.h5 -o x.h5 --prior anatomical", ["--reference", "anatomical"]),
@@ -655,6 +657,7 @@ fn bad_arguments() {
         ("grid scan.h5 -o x.h5 --memory-limit 99999999999T", "--memory-limit"),
         ("grid scan.h5 -o x.h5 --device tpu", "--device"),
         ("grid scan.h5 -o x.h5 --slice 70000", "--slice"),
+        ("fbp scan.h5 -o x.h5 --filter hanning", "shepp-logan"),
         ("cg scan.h5 -o x.h5 --iterations -3", "-3"),
         ("cg scan.h5 -o x.h5 --weighted --unweighted", "--weighted"),
     ] {
@@ -670,7 +673,7 @@ fn help_and_version() {
     let dir = TempDir::new();
     assert_eq!(dir.ok("--version").trim(), format!("recon {}", env!("CARGO_PKG_VERSION")));
     let help = dir.ok("--help");
-    for command in ["info", "simulate", "grid", "fhd", "cg", "compare", "bench"] {
+    for command in ["info", "simulate", "grid", "fbp", "fhd", "cg", "compare", "bench"] {
         assert!(help.contains(command));
         let long = dir.ok(&format!("{command} --help"));
         assert!(long.contains("Example") && long.contains(&format!("recon {command}")), "{long}");
@@ -822,7 +825,8 @@ fn brain_radial_undersampled() {
     // Errors are inside the head. For comparison: BART's pics has 5.8 % with every second spoke and 10.9 % with every
     // fourth, gridding 4.7 % and 11.5 %.
     for (every, gridding, cg) in [(1, 2.0, 3.0), (2, 5.0, 4.7), (4, 12.0, 10.9)] {
-        for (command, bound) in [("grid", gridding), ("cg", cg)] {
+        // Backprojection is gridding with ramp weights, and the angles that are measured.
+        for (command, bound) in [("grid", gridding), ("fbp", 1.5 * gridding), ("cg", cg)] {
             dir.ok(&format!("{command} {} --every {every} -o image.h5", scan.display()));
             let truth = truth.display();
             let error = dir.error(&format!("image.h5 {truth} --transpose --magnitude --scale best --mask 0.1"));
@@ -830,6 +834,27 @@ fn brain_radial_undersampled() {
             assert!(error < bound, "{command}, every {every}: {error}");
         }
     }
+}
+
+#[test]
+fn backprojections_are_near_gridding_with_ramp_weights() {
+    let dir = TempDir::new();
+    dir.ok("simulate --matrix 64,64 --trajectory radial --shots 150 --coils 3 --snr 100 --truth truth.h5 -o scan.h5");
+    dir.ok("grid scan.h5 --density ramp -o gridding.h5");
+    let mut before = 0.0;
+    for filter in ["ram-lak", "shepp-logan", "cosine", "hamming", "hann"] {
+        dir.ok(&format!("fbp scan.h5 --filter {filter} -o {filter}.h5"));
+        let error = dir.error(&format!("{filter}.h5 gridding.h5 --magnitude"));
+        println!("{filter}: {error:.2} % from gridding");
+        assert!(error > before && error < if filter == "ram-lak" { 2.0 } else { 35.0 }, "{filter}: {error} %");
+        before = error;
+    }
+    // In both precisions, and a picture.
+    dir.ok("fbp scan.h5 --precision f64 -o double.h5");
+    assert!(dir.error("double.h5 ram-lak.h5") < 1e-3);
+    dir.ok("fbp scan.h5 --filter hann -o image.png");
+    dir.ok("simulate --matrix 16,16,8 --trajectory stack-of-stars --partitions 8 -o stack.h5");
+    dir.fails(1, "fbp stack.h5 -o x.h5", &["3 axes", "gridding"]);
 }
 
 #[test]

@@ -236,6 +236,14 @@ fn images_equal_the_programs(g: &Gadgetron) {
         let log = g.stream(&input, &g.chain("recon_cg.xml", &[]), "cg.h5");
         g.recon(&format!("cg {input} -o truth.h5"));
         g.assert_same("cg.h5", "truth.h5", 1, &log);
+        let log = g.stream(&input, &g.chain("recon_fbp.xml", &[]), "fbp.h5");
+        match file {
+            "spiral" => assert!(errors(&log).len() == 1 && log.contains("2D radial data"), "{log}"),
+            _ => {
+                g.recon(&format!("fbp {input} --filter shepp-logan -o truth.h5"));
+                g.assert_same("fbp.h5", "truth.h5", 1, &log);
+            }
+        }
         let log = g.stream(&input, &g.chain_of("recon_grid.xml", "ReconFHdGadget", &[]), "fhd.h5");
         g.recon(&format!("fhd {input} -o truth.h5"));
         g.assert_same("fhd.h5", "truth.h5", 1, &log);

@@ -1,5 +1,6 @@
 //! The CPU backend: arrays are vectors, views are slices, work is shared among the plan's threads.
 
+mod backprojection;
 pub mod cost;
 mod device;
 pub mod direct;
@@ -9,12 +10,13 @@ pub mod simd;
 pub mod thread_pool;
 mod vector;
 
-use super::{Backend, Csr, Element, Sink, Source};
+use super::{Backend, Csr, Element, Sink, Source, Spoke};
 use crate::base::error::{bail, Result};
 use crate::base::geometry::first_beyond;
 use crate::base::memory::{Aligned, ALWAYS_FRESH};
 use crate::base::real::narrow;
 use crate::base::workers::Workers;
+use backprojection::Backprojector;
 pub use device::Cpu;
 use direct::DirectSum;
 use fft::convolver::Convolver;
@@ -42,6 +44,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
     type GridFft = GridFft<T>;
     type Convolver = Convolver<T>;
     type DirectSum = DirectSum<T>;
+    type Backprojector = Backprojector<T>;
 
     fn zeros<E: Element>(&self, len: usize, what: &str) -> Result<Aligned<E>> {
         // Threads clear faster than one, which need not clear what is fresh.
@@ -221,6 +224,31 @@ impl<T: SimdReal> Backend<T> for Cpu {
     }
     fn sum_to_samples(&self, d: &DirectSum<T>, image: &[Complex<T>], values: &mut [Complex<T>]) -> Result<()> {
         d.to_samples(&self.threads, image, values)
+    }
+
+    fn backprojector(
+        &self,
+        spokes: &[Spoke],
+        readout: usize,
+        dims: &[usize],
+        arrays: usize,
+    ) -> Result<Backprojector<T>> {
+        Backprojector::new(&self.threads, self.level, spokes, readout, dims, arrays)
+    }
+    fn backprojector_bytes(&self, readout: usize, dims: &[usize], arrays: usize) -> usize {
+        Backprojector::<T>::bytes(self.threads.count(), self.level, readout, dims, arrays)
+    }
+    fn backprojection_room(&self, p: &Backprojector<T>) -> usize {
+        p.room()
+    }
+    fn backproject(
+        &self,
+        p: &Backprojector<T>,
+        values: &[Complex<T>],
+        room: &mut [Complex<T>],
+        image: &mut [Complex<T>],
+    ) {
+        p.backproject(&self.threads, values, room, image);
     }
 
     fn copy<E: Element>(&self, x: &[E], y: &mut [E]) {

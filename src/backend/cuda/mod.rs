@@ -2,8 +2,9 @@
 //!
 //! The kernels are in kernels/, as text: `compile` makes machine code of it, `runtime` loads and launches that,
 //! `memory` and `gpu` are a plan's arrays and queue. Each file of kernels has one here with its launches: `vector`,
-//! `sort`, `gridding`, `fft`, `direct`. `cost` is what the choice of a grid goes by.
+//! `sort`, `gridding`, `fft`, `direct`, `backprojection`. `cost` is what the choice of a grid goes by.
 
+mod backprojection;
 pub mod compile;
 mod cost;
 pub mod direct;
@@ -18,10 +19,13 @@ mod sort;
 mod transfer;
 mod vector;
 
-use super::{Backend, Complexes, ComplexesMut, Csr, DeviceSlice, DeviceSliceMut, Element, Reals, Sink, Source, Span};
+use super::{
+    Backend, Complexes, ComplexesMut, Csr, DeviceSlice, DeviceSliceMut, Element, Reals, Sink, Source, Span, Spoke,
+};
 use crate::base::error::Result;
 use crate::base::real::Real;
 use crate::base::workers::{Alone, Workers};
+use backprojection::Backprojector;
 use direct::DirectSum;
 use fft::{Convolver, GridFft};
 use gpu::Gpu;
@@ -37,6 +41,7 @@ use vector::Vectors;
 /// wanted.
 pub fn usual_kernels() -> Vec<compile::Kernels> {
     let mut all = vec![vector::kernels(4), vector::kernels(8)];
+    all.extend([4, 8].map(backprojection::kernels));
     all.extend(gridding::usual_kernels());
     all.extend(fft::usual_kernels());
     all.extend(direct::usual_kernels());
@@ -94,6 +99,7 @@ impl<T: Real> Backend<T> for Cuda<T> {
     type GridFft = GridFft<T>;
     type Convolver = Convolver<T>;
     type DirectSum = DirectSum<T>;
+    type Backprojector = Backprojector<T>;
 
     fn zeros<E: Element>(&self, len: usize, what: &str) -> Result<DeviceArray<E>> {
         self.gpu.zeros(len, what)
@@ -279,6 +285,31 @@ impl<T: Real> Backend<T> for Cuda<T> {
     fn sum_to_samples(&self, d: &DirectSum<T>, image: Complexes<Self, T>, values: ComplexesMut<Self, T>) -> Result<()> {
         d.to_samples(&self.gpu, image, values);
         Ok(())
+    }
+
+    fn backprojector(
+        &self,
+        spokes: &[Spoke],
+        readout: usize,
+        dims: &[usize],
+        arrays: usize,
+    ) -> Result<Backprojector<T>> {
+        Backprojector::new(&self.gpu, spokes, readout, dims, arrays)
+    }
+    fn backprojector_bytes(&self, _readout: usize, dims: &[usize], arrays: usize) -> usize {
+        Backprojector::<T>::bytes(dims, arrays)
+    }
+    fn backprojection_room(&self, p: &Backprojector<T>) -> usize {
+        p.room()
+    }
+    fn backproject(
+        &self,
+        p: &Backprojector<T>,
+        values: Complexes<Self, T>,
+        room: ComplexesMut<Self, T>,
+        image: ComplexesMut<Self, T>,
+    ) {
+        p.backproject(&self.gpu, values, room, image);
     }
 
     fn copy<E: Element>(&self, x: DeviceSlice<'_, E>, y: DeviceSliceMut<'_, E>) {

@@ -10,7 +10,7 @@
 
 pub mod any_length;
 pub mod convolver;
-mod lanes;
+pub(super) mod lanes;
 
 use super::simd::Level;
 use super::thread_pool::Threads;

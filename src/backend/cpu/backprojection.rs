@@ -1,0 +1,675 @@
+//! Backprojection of spokes on the CPU.
+//!
+//! Knots lie two to a voxel along the axis that a spoke is nearer to. Along that axis all voxels of a row lie alike
+//! between their knots, and a row is the sum of two runs of knots times two numbers: no voxel looks for its place. Lines
+//! at knots of such distances come from the chirp z-transform (Rabiner, Schafer, Rader 1969), by FFTs of at least
+//! `readout` + `knots` points, many spokes at once.
+//!
+//! Spokes near the y axis are summed in an image whose axes are exchanged. Every voxel adds the spokes near x in their
+//! order and then those near y, whichever thread does it, so that bits do not depend on their number.
+
+use super::fft::lanes::{LaneFft, Lines, Side, Transform};
+use super::simd::{Arith, Kernel, Level, SimdReal, Vector};
+use super::thread_pool::Threads;
+use crate::backend::Spoke;
+use crate::base::buffer_pool::Pool;
+use crate::base::error::{checked_product, try_collect, try_vec, Result};
+use crate::base::fft_size::next_fast_size;
+use crate::base::memory::Aligned;
+use crate::base::sizes::{product, sum};
+use crate::base::workers::Shared;
+use num_complex::Complex;
+use std::f64::consts::TAU;
+
+const WHAT: &str = "the projections";
+/// Spokes whose projections are there at once, at least.
+const SPOKES: usize = 64;
+/// Spokes that are added to some voxels before the next voxels: their knots stay in the first cache.
+const TOGETHER: usize = 16;
+/// Addresses that differ by a multiple of `PAGE` bytes share lines of the first cache, so that projections begin
+/// `STAGGER` bytes further each.
+const PAGE: usize = 4096;
+const STAGGER: usize = 704;
+/// Rows of a task, and voxels of a row that are worked on together.
+const ROWS: usize = 16;
+const COLUMNS: usize = 64;
+/// Vectors of sums in registers.
+const SUMS: usize = 8;
+/// Values of a recurrence before it begins anew.
+const FRESH: usize = 64;
+/// Recurrences that are computed side by side.
+const SIDE_BY_SIDE: usize = 8;
+
+/// The numbers that decide how long lines are.
+#[derive(Clone, Copy)]
+struct Lengths {
+    readout: usize,
+    /// Knots of a projection, an even number, and the one in the middle of the image.
+    knots: usize,
+    middle: usize,
+    /// Points of the FFT.
+    points: usize,
+    /// Elements from a projection in memory to the next.
+    distance: usize,
+}
+
+impl Lengths {
+    fn new<T>(readout: usize, dims: [usize; 2]) -> Self {
+        let middle = 2 * (dims[0] / 2) + 2 * (dims[1] / 2);
+        let knots = 2 * middle + 2 * (dims.iter().any(|n| n % 2 == 1)) as usize;
+        let size = size_of::<Complex<T>>();
+        let distance = (knots * size + PAGE - STAGGER).next_multiple_of(PAGE) - PAGE + STAGGER;
+        Lengths { readout, knots, middle, points: next_fast_size(readout + knots - 1), distance: distance / size }
+    }
+
+    /// The sample that phases of a chirp count from.
+    fn origin(&self) -> usize {
+        self.readout / 2
+    }
+
+    /// The largest difference between a knot and a sample, and one more.
+    fn chirp(&self) -> usize {
+        self.middle.max(self.knots - self.middle) + self.readout - self.origin() + 1
+    }
+}
+
+/// See [`crate::backend::Backend::backprojector`].
+pub struct Backprojector<T> {
+    level: Level,
+    dims: [usize; 2],
+    lengths: Lengths,
+    spokes: Vec<Spoke>,
+    /// The numbers of the spokes that are nearer to x, and to y.
+    near: [Vec<u32>; 2],
+    /// Arrays at once, at most, and spokes whose projections are made at once.
+    arrays: usize,
+    batch: usize,
+    fft: LaneFft<T>,
+    samples: Side<T>,
+    whole: Side<T>,
+    /// Knots in memory: the even ones, then the odd ones.
+    projection: Side<T>,
+    chirps: Pool<Chirps<T>>,
+}
+
+/// What a thread has for the lines of a block of spokes.
+struct Chirps<T> {
+    /// exp(i pi b m^2) of one spoke, b being the turns between a knot and the next for a sample and the next.
+    chirp: Aligned<Complex<T>>,
+    /// For each spoke the spectrum of the conjugate chirp, and the factors of its knots.
+    spectra: Aligned<Complex<T>>,
+    before: Aligned<Complex<T>>,
+    after: Aligned<Complex<T>>,
+    /// Lines under way.
+    lines: Aligned<Complex<T>>,
+    buffer: Aligned<T>,
+    /// Where the rows of a task lie between knots.
+    taps: Aligned<u64>,
+    weights: Aligned<T>,
+}
+
+impl<T: SimdReal> Chirps<T> {
+    fn new(lengths: &Lengths, lanes: usize) -> Result<Self> {
+        let complex = |len: usize| Aligned::unwritten(checked_product(&[lanes, len], WHAT)?, WHAT);
+        Ok(Chirps {
+            chirp: Aligned::unwritten(lengths.chirp(), WHAT)?,
+            spectra: complex(lengths.points)?,
+            before: complex(lengths.readout)?,
+            after: complex(lengths.knots)?,
+            lines: complex(lengths.points)?,
+            buffer: Aligned::zeros(checked_product(&[2 * lanes, lengths.points], WHAT)?, WHAT)?,
+            taps: Aligned::unwritten(2 * ROWS * TOGETHER, WHAT)?,
+            weights: Aligned::unwritten(2 * ROWS * TOGETHER, WHAT)?,
+        })
+    }
+
+    fn bytes(lengths: &Lengths, lanes: usize) -> usize {
+        let Lengths { readout, knots, points, .. } = *lengths;
+        product(&[sum(&[points, points, points, readout, knots]), lanes, size_of::<Complex<T>>()])
+    }
+}
+
+/// The memory of a batch of spokes, and of the image with its axes exchanged, in elements of one array.
+fn batch(threads: usize, lanes: usize) -> usize {
+    SPOKES.max(threads * lanes)
+}
+
+impl<T: SimdReal> Backprojector<T> {
+    /// See [`crate::backend::Backend::backprojector`].
+    pub fn new(
+        threads: &Threads,
+        level: Level,
+        spokes: &[Spoke],
+        readout: usize,
+        dims: &[usize],
+        arrays: usize,
+    ) -> Result<Self> {
+        let dims = [dims[0], dims[1]];
+        let lengths = Lengths::new::<T>(readout, dims);
+        let lanes = level.lanes::<T>();
+        let fft = LaneFft::new(lengths.points)?;
+        let points = lengths.points;
+        let around = move |from: usize, origin: usize| (from + points - origin) % points;
+        let ones = |len: usize| try_vec(len, T::ONE, WHAT);
+        let samples = fft.side((0..readout).map(|j| around(j, lengths.origin())), ones(readout)?)?;
+        let half = lengths.knots / 2;
+        let knots = (0..lengths.knots).map(|i| if i < half { 2 * i } else { 2 * (i - half) + 1 });
+        let scale = try_vec(lengths.knots, T::of(1.0 / points as f64), WHAT)?;
+        let projection = fft.side(knots.map(|i| around(i, lengths.middle)), scale)?;
+        let mut near = [const { Vec::new() }; 2];
+        for (axis, near) in near.iter_mut().enumerate() {
+            let count = spokes.iter().filter(|s| s.axis() == axis).count();
+            let numbers = (0..spokes.len()).filter(|&s| spokes[s].axis() == axis).map(|s| s as u32);
+            *near = try_collect(count, WHAT, numbers)?;
+        }
+        let chirps = Pool::filled(threads.count(), || Chirps::new(&lengths, lanes))?;
+        Ok(Backprojector {
+            level,
+            dims,
+            lengths,
+            spokes: try_collect(spokes.len(), WHAT, spokes.iter().copied())?,
+            near,
+            arrays,
+            batch: batch(threads.count(), lanes).min(spokes.len()),
+            whole: fft.whole()?,
+            fft,
+            samples,
+            projection,
+            chirps,
+        })
+    }
+
+    /// Bytes that it holds, and works in.
+    pub fn bytes(threads: usize, level: Level, readout: usize, dims: &[usize], arrays: usize) -> usize {
+        let (dims, lanes) = ([dims[0], dims[1]], level.lanes::<T>());
+        let lengths = Lengths::new::<T>(readout, dims);
+        let complex = size_of::<Complex<T>>();
+        let projections = product(&[batch(threads, lanes), lengths.distance, arrays, complex]);
+        let turned = product(&[dims[0], dims[1], arrays, complex]);
+        sum(&[projections, turned, product(&[threads, Chirps::<T>::bytes(&lengths, lanes)])])
+    }
+
+    /// Complex numbers of the projections of a batch, and of the images whose axes are exchanged.
+    pub fn room(&self) -> usize {
+        self.arrays * (self.batch * self.lengths.distance + self.dims[0] * self.dims[1])
+    }
+
+    /// See [`crate::backend::Backend::backproject`].
+    pub fn backproject(
+        &self,
+        threads: &Threads,
+        values: &[Complex<T>],
+        room: &mut [Complex<T>],
+        image: &mut [Complex<T>],
+    ) {
+        let voxels = self.dims[0] * self.dims[1];
+        let arrays = image.len() / voxels;
+        let samples = self.spokes.len() * self.lengths.readout;
+        assert!(arrays <= self.arrays && image.len() == arrays * voxels && values.len() == arrays * samples);
+        assert!(room.len() >= self.room());
+        let (turned, projections) = room.split_at_mut(arrays * voxels);
+        for (axis, near) in self.near.iter().enumerate() {
+            let sums = if axis == 0 { &mut *image } else { &mut *turned };
+            if near.is_empty() {
+                clear(threads, sums);
+            }
+            for (i, spokes) in near.chunks(self.batch).enumerate() {
+                self.project(threads, spokes, arrays, values, projections);
+                self.smear(threads, axis, (spokes, i == 0), arrays, projections, sums);
+            }
+        }
+        self.add_turned(threads, arrays, turned, image);
+    }
+
+    /// The projections of some spokes at their knots: [distance, spokes, arrays].
+    fn project(
+        &self,
+        threads: &Threads,
+        spokes: &[u32],
+        arrays: usize,
+        values: &[Complex<T>],
+        projections: &mut [Complex<T>],
+    ) {
+        let (lanes, Lengths { distance, .. }) = (self.level.lanes::<T>(), self.lengths);
+        let projections = Shared::new(projections);
+        threads.run_with(
+            spokes.len().div_ceil(lanes),
+            || self.scratch(),
+            |own, block| {
+                let some = &spokes[block * lanes..spokes.len().min((block + 1) * lanes)];
+                self.chirps_of(some, own);
+                for array in 0..arrays {
+                    let first = array * spokes.len() + block * lanes;
+                    // SAFETY: each task has its own spokes, and theirs are these elements.
+                    let lines = unsafe { projections.part(first * distance, some.len() * distance) };
+                    self.lines(some, array, values, own, lines);
+                }
+            },
+        );
+    }
+
+    fn scratch(&self) -> crate::base::buffer_pool::Lease<'_, Chirps<T>> {
+        self.chirps.take_or_wait(|| Chirps::new(&self.lengths, self.level.lanes::<T>()))
+    }
+
+    /// The factors of samples and knots of some spokes, and the spectra of their chirps.
+    fn chirps_of(&self, spokes: &[u32], own: &mut Chirps<T>) {
+        let Lengths { readout, knots, middle, points, .. } = self.lengths;
+        let origin = self.lengths.origin();
+        for (line, &spoke) in spokes.iter().enumerate() {
+            let Spoke { first, step, .. } = self.spokes[spoke as usize];
+            let distance = self.spokes[spoke as usize].knots();
+            let turns = step * distance;
+            self.level.run(Chirp { start: 0.0, turns: 0.0, curve: 0.5 * turns, to: &mut own.chirp });
+            let before = &mut own.before[line * readout..][..readout];
+            for (j, to) in before.iter_mut().enumerate() {
+                *to = own.chirp[j.abs_diff(origin)];
+            }
+            // The conjugate chirp at all differences between a knot and a sample, around the circle.
+            let spectrum = &mut own.spectra[line * points..][..points];
+            spectrum.fill(Complex::default());
+            for (m, c) in own.chirp[..knots - middle + origin].iter().enumerate() {
+                spectrum[m] = c.conj();
+            }
+            for (m, c) in own.chirp[..middle + readout - origin].iter().enumerate().skip(1) {
+                spectrum[points - m] = c.conj();
+            }
+            let after = &mut own.after[line * knots..][..knots];
+            let shift = (first + step * origin as f64) * distance;
+            let half = knots / 2;
+            for (odd, after) in after.chunks_exact_mut(half).enumerate() {
+                // The phase of the shift and the chirp's, both at knot 2 i + odd - middle.
+                let first = odd as f64 - middle as f64;
+                self.level.run(Chirp {
+                    start: (shift + 0.5 * turns * first) * first,
+                    turns: 2.0 * (shift + turns * first),
+                    curve: 2.0 * turns,
+                    to: after,
+                });
+            }
+        }
+        let rows = Lines { address: own.spectra.as_mut_ptr(), along: 1, across: points, count: spokes.len() };
+        let (from, to) = ((rows, &self.whole), (rows, &self.whole));
+        let transform = Transform { fft: &self.fft, inverse: false, from, to, buffer: &mut own.buffer };
+        // SAFETY: the spectra are `lanes` lines of `points` elements, this thread's alone; all are read before any is
+        // written.
+        unsafe { self.level.run(transform.kernel()) };
+    }
+
+    /// The projections of some spokes of one array.
+    fn lines(
+        &self,
+        spokes: &[u32],
+        array: usize,
+        values: &[Complex<T>],
+        own: &mut Chirps<T>,
+        projections: &mut [Complex<T>],
+    ) {
+        let Lengths { readout, knots, points, distance, .. } = self.lengths;
+        for (line, &spoke) in spokes.iter().enumerate() {
+            let from = (array * self.spokes.len() + spoke as usize) * readout;
+            let samples = &values[from..from + readout];
+            let to = &mut own.lines[line * readout..][..readout];
+            self.level.run(Multiply { x: samples, y: &own.before[line * readout..][..readout], z: to });
+        }
+        let count = spokes.len();
+        let rows = |address: *mut Complex<T>, across: usize| Lines { address, along: 1, across, count };
+        let address = own.lines.as_mut_ptr();
+        let (from, to) = ((rows(address, readout), &self.samples), (rows(address, points), &self.whole));
+        let transform = Transform { fft: &self.fft, inverse: false, from, to, buffer: &mut own.buffer };
+        // SAFETY: `lines` are `lanes` lines of `points` elements, of which samples take fewer, and this thread's alone;
+        // all are read before any is written.
+        unsafe { self.level.run(transform.kernel()) };
+        let all = count * points;
+        self.level.run(MultiplyInPlace { x: &mut own.lines[..all], y: &own.spectra[..all] });
+        assert!(projections.len() >= (count - 1) * distance + knots);
+        let to = (rows(projections.as_mut_ptr(), distance), &self.projection);
+        let from = (rows(address, points), &self.whole);
+        let transform = Transform { fft: &self.fft, inverse: true, from, to, buffer: &mut own.buffer };
+        // SAFETY: as above; the projections have `count` lines of `knots` elements, as asserted.
+        unsafe { self.level.run(transform.kernel()) };
+        for (line, to) in projections.chunks_mut(distance).take(count).enumerate() {
+            self.level.run(MultiplyInPlace { x: &mut to[..knots], y: &own.after[line * knots..][..knots] });
+        }
+    }
+
+    /// Adds the projections of some spokes to every row of voxels along their axis; where they are the first, puts them
+    /// there.
+    fn smear(
+        &self,
+        threads: &Threads,
+        axis: usize,
+        (spokes, first): (&[u32], bool),
+        arrays: usize,
+        projections: &[Complex<T>],
+        sums: &mut [Complex<T>],
+    ) {
+        let [along, across] = if axis == 0 { self.dims } else { [self.dims[1], self.dims[0]] };
+        let tasks = across.div_ceil(ROWS);
+        let sums = Shared::new(sums);
+        threads.run_with(
+            arrays * tasks,
+            || self.scratch(),
+            |own, task| {
+                let (array, start) = (task / tasks, task % tasks * ROWS);
+                let rows = ROWS.min(across - start);
+                // SAFETY: each task has its own rows.
+                let sums = unsafe { sums.part((array * across + start) * along, rows * along) };
+                if first {
+                    sums.fill(Complex::default());
+                }
+                for (i, some) in spokes.chunks(TOGETHER).enumerate() {
+                    for row in 0..rows {
+                        let other = (start + row) as f64 - (across / 2) as f64;
+                        for (j, &spoke) in some.iter().enumerate() {
+                            let line = (array * spokes.len() + i * TOGETHER + j) * self.lengths.distance;
+                            let at = row * TOGETHER + j;
+                            let (taps, weight) = self.between(axis, &self.spokes[spoke as usize], other, along);
+                            (own.taps[2 * at], own.taps[2 * at + 1]) =
+                                ((line + taps[0]) as u64, (line + taps[1]) as u64);
+                            (own.weights[2 * at], own.weights[2 * at + 1]) = (T::of(1.0 - weight), T::of(weight));
+                        }
+                    }
+                    let (taps, weights) = (&own.taps[..], &own.weights[..]);
+                    self.level.run(Smear { taps, weights, spokes: some.len(), along, projections, sums: &mut *sums });
+                }
+            },
+        );
+    }
+
+    /// Where in memory the two knots lie that are around the first voxel of a row, and how near it is to the second.
+    /// `other` is the row's position along the other axis.
+    fn between(&self, axis: usize, spoke: &Spoke, other: f64, along: usize) -> ([usize; 2], f64) {
+        let slope = spoke.direction[1 - axis] / spoke.direction[axis];
+        let place = self.lengths.middle as f64 - (2 * (along / 2)) as f64 + 2.0 * slope * other;
+        let base = place.floor().max(0.0);
+        let half = self.lengths.knots / 2;
+        let (knot, odd) = (base as usize / 2, base as usize % 2 == 1);
+        let taps = if odd { [half + knot, knot + 1] } else { [knot, half + knot] };
+        (taps, (place - base).clamp(0.0, 1.0))
+    }
+
+    /// image(x, y) += turned(y, x).
+    fn add_turned(&self, threads: &Threads, arrays: usize, turned: &[Complex<T>], image: &mut [Complex<T>]) {
+        let [nx, ny] = self.dims;
+        let tasks = ny.div_ceil(ROWS);
+        let image = Shared::new(image);
+        threads.run(arrays * tasks, |task| {
+            let (array, start) = (task / tasks, task % tasks * ROWS);
+            let rows = ROWS.min(ny - start);
+            // SAFETY: each task has its own rows.
+            let image = unsafe { image.part((array * ny + start) * nx, rows * nx) };
+            for (x, column) in turned[array * nx * ny..][..nx * ny].chunks_exact(ny).enumerate() {
+                for (y, value) in column[start..start + rows].iter().enumerate() {
+                    image[y * nx + x] += *value;
+                }
+            }
+        });
+    }
+}
+
+fn clear<T: SimdReal>(threads: &Threads, values: &mut [Complex<T>]) {
+    let len = values.len();
+    let part = len.div_ceil(threads.count()).max(1);
+    let values = Shared::new(values);
+    // SAFETY: each task has its own part.
+    threads.run(len.div_ceil(part), |i| unsafe {
+        values.part(i * part, part.min(len - i * part)).fill(Complex::default())
+    });
+}
+
+/// exp(i 2 pi turns).
+fn unit(turns: f64) -> Complex<f64> {
+    Complex::from_polar(1.0, TAU * (turns - turns.round()))
+}
+
+/// exp(i 2 pi (start + turns m + curve m^2)) for each m. Each is the one before times a factor, and so is the factor.
+struct Chirp<'a, T> {
+    start: f64,
+    turns: f64,
+    curve: f64,
+    to: &'a mut [Complex<T>],
+}
+
+impl<T: SimdReal> Kernel for Chirp<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<A: Arith>(self) {
+        let Chirp { start, turns, curve, to } = self;
+        let faster = unit(2.0 * curve);
+        for (group, to) in to.chunks_mut(FRESH * SIDE_BY_SIDE).enumerate() {
+            // Recurrences side by side, which begin anew every `FRESH` values.
+            let (mut value, mut factor) = ([[0.0; SIDE_BY_SIDE]; 2], [[0.0; SIDE_BY_SIDE]; 2]);
+            for c in 0..SIDE_BY_SIDE {
+                let m = ((group * SIDE_BY_SIDE + c) * FRESH) as f64;
+                let (v, f) = (unit(start + (turns + curve * m) * m), unit(turns + curve * (2.0 * m + 1.0)));
+                (value[0][c], value[1][c], factor[0][c], factor[1][c]) = (v.re, v.im, f.re, f.im);
+            }
+            for i in 0..FRESH.min(to.len()) {
+                for c in 0..SIDE_BY_SIDE {
+                    if let Some(to) = to.get_mut(c * FRESH + i) {
+                        *to = Complex::new(T::of(value[0][c]), T::of(value[1][c]));
+                    }
+                }
+                for c in 0..SIDE_BY_SIDE {
+                    let (v, f) = ([value[0][c], value[1][c]], [factor[0][c], factor[1][c]]);
+                    value[0][c] = v[0] * f[0] - v[1] * f[1];
+                    value[1][c] = v[0] * f[1] + v[1] * f[0];
+                    factor[0][c] = f[0] * faster.re - f[1] * faster.im;
+                    factor[1][c] = f[0] * faster.im + f[1] * faster.re;
+                }
+            }
+        }
+    }
+}
+
+/// z = x y.
+struct Multiply<'a, T> {
+    x: &'a [Complex<T>],
+    y: &'a [Complex<T>],
+    z: &'a mut [Complex<T>],
+}
+
+impl<T: SimdReal> Kernel for Multiply<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<A: Arith>(self) {
+        for ((z, x), y) in self.z.iter_mut().zip(self.x).zip(self.y) {
+            *z = times::<T, A>(*x, *y);
+        }
+    }
+}
+
+/// x = x y.
+struct MultiplyInPlace<'a, T> {
+    x: &'a mut [Complex<T>],
+    y: &'a [Complex<T>],
+}
+
+impl<T: SimdReal> Kernel for MultiplyInPlace<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<A: Arith>(self) {
+        for (x, y) in self.x.iter_mut().zip(self.y) {
+            *x = times::<T, A>(*x, *y);
+        }
+    }
+}
+
+#[inline(always)]
+fn times<T: SimdReal, A: Arith>(x: Complex<T>, y: Complex<T>) -> Complex<T> {
+    Complex::new(A::fma(x.re, y.re, -(x.im * y.im)), A::fma(x.re, y.im, x.im * y.re))
+}
+
+/// Rows of voxels += weighted runs of knots.
+struct Smear<'a, T> {
+    /// For each row and spoke, where the two runs begin, and their weights.
+    taps: &'a [u64],
+    weights: &'a [T],
+    spokes: usize,
+    /// Voxels of a row.
+    along: usize,
+    projections: &'a [Complex<T>],
+    sums: &'a mut [Complex<T>],
+}
+
+impl<T: SimdReal> Kernel for Smear<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<A: Arith>(self) {
+        let rows = self.sums.len() / self.along;
+        let used = |row: usize| 2 * row * TOGETHER..2 * (row * TOGETHER + self.spokes);
+        for row in 0..rows {
+            let fits = |&tap: &u64| tap as usize + self.along <= self.projections.len();
+            assert!(self.taps[used(row)].iter().all(fits) && self.weights.len() >= used(row).end);
+        }
+        let (from, to) = (self.projections.as_ptr().cast::<T>(), self.sums.as_mut_ptr().cast::<T>());
+        let lanes = T::V::<A>::LANES;
+        let reals = 2 * self.along;
+        for first in (0..reals).step_by(2 * COLUMNS) {
+            let last = reals.min(first + 2 * COLUMNS);
+            for row in 0..rows {
+                let range = used(row);
+                let (taps, weights) = (&self.taps[range.clone()], &self.weights[range]);
+                // SAFETY: a complex number is two reals. Rows of `sums` have 2 `along` reals, and from every tap on
+                // there are as many in `projections`, as asserted.
+                unsafe {
+                    let sums = to.add(row * reals);
+                    let mut at = first;
+                    while at + SUMS * lanes <= last {
+                        add::<T, A, SUMS>(from.add(at), taps, weights, sums.add(at));
+                        at += SUMS * lanes;
+                    }
+                    while at + lanes <= last {
+                        add::<T, A, 1>(from.add(at), taps, weights, sums.add(at));
+                        at += lanes;
+                    }
+                    for at in at..last {
+                        let mut value = *sums.add(at);
+                        for (taps, weights) in taps.chunks_exact(2).zip(weights.chunks_exact(2)) {
+                            for (tap, weight) in taps.iter().zip(weights) {
+                                value = A::fma(*from.add(2 * *tap as usize + at), *weight, value);
+                            }
+                        }
+                        *sums.add(at) = value;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Adds to `N` vectors of sums.
+///
+/// # Safety
+/// There must be `N` vectors at `sums`, and from twice every tap on at `from`.
+#[inline(always)]
+unsafe fn add<T: SimdReal, A: Arith, const N: usize>(from: *const T, taps: &[u64], weights: &[T], sums: *mut T) {
+    let lanes = T::V::<A>::LANES;
+    // SAFETY: as the caller promises.
+    unsafe {
+        let mut sum = [T::V::<A>::splat(T::ZERO); N];
+        for (i, sum) in sum.iter_mut().enumerate() {
+            *sum = T::V::<A>::load(sums.add(i * lanes));
+        }
+        for (taps, weights) in taps.chunks_exact(2).zip(weights.chunks_exact(2)) {
+            for (tap, weight) in taps.iter().zip(weights) {
+                let (knots, weight) = (from.add(2 * *tap as usize), T::V::<A>::splat(*weight));
+                for (i, sum) in sum.iter_mut().enumerate() {
+                    *sum = T::V::<A>::load(knots.add(i * lanes)).fma(weight, *sum);
+                }
+            }
+        }
+        for (i, sum) in sum.into_iter().enumerate() {
+            sum.store(sums.add(i * lanes));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::f64::consts::PI;
+
+    fn random(state: &mut u64) -> f64 {
+        *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (*state >> 40) as f64 / (1u64 << 24) as f64 - 0.5
+    }
+
+    /// Spokes at random angles, along the axes and between them, from either end and beside the centre.
+    fn spokes(count: usize, readout: usize, state: &mut u64) -> Vec<Spoke> {
+        (0..count)
+            .map(|s| {
+                let angle = match s {
+                    0..4 => PI / 4.0 * s as f64,
+                    _ => PI * random(state),
+                };
+                let mut direction = [angle.cos(), angle.sin()];
+                if direction[(direction[1].abs() > direction[0].abs()) as usize] < 0.0 {
+                    direction = direction.map(|d| -d);
+                }
+                let step = (0.8 + 0.2 * random(state)) / readout as f64 * if s % 3 == 0 { -1.0 } else { 1.0 };
+                Spoke { direction, first: -step * readout as f64 * (0.5 + 0.5 * random(state)), step }
+            })
+            .collect()
+    }
+
+    /// What [`crate::backend::Backend::backproject`] says, term by term.
+    fn expected(spokes: &[Spoke], readout: usize, dims: [usize; 2], values: &[Complex<f64>]) -> Vec<Complex<f64>> {
+        let mut image = vec![Complex::default(); dims[0] * dims[1]];
+        for (spoke, values) in spokes.iter().zip(values.chunks_exact(readout)) {
+            let at = |knot: f64| -> Complex<f64> {
+                let turns = |j: usize| (spoke.first + spoke.step * j as f64) * knot * spoke.knots();
+                values.iter().enumerate().map(|(j, v)| v * unit(turns(j))).sum()
+            };
+            for (i, voxel) in image.iter_mut().enumerate() {
+                let [x, y] = [i % dims[0], i / dims[0]];
+                let r = [x as f64 - (dims[0] / 2) as f64, y as f64 - (dims[1] / 2) as f64];
+                let place = (r[0] * spoke.direction[0] + r[1] * spoke.direction[1]) / spoke.knots();
+                let near = place - place.floor();
+                *voxel += at(place.floor()) * (1.0 - near) + at(place.floor() + 1.0) * near;
+            }
+        }
+        image
+    }
+
+    fn check<T: SimdReal>(accuracy: f64) {
+        let mut state = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
+        println!("state: {state}");
+        for (count, readout, dims, arrays) in
+            [(9, 16, [12, 8], 2), (40, 33, [7, 20], 1), (5, 1, [1, 1], 3), (130, 24, [19, 19], 2), (4, 70, [80, 3], 1)]
+        {
+            let spokes = spokes(count, readout, &mut state);
+            let len = count * readout;
+            let values: Vec<Complex<f64>> =
+                (0..arrays * len).map(|_| Complex::new(random(&mut state), random(&mut state))).collect();
+            let narrowed: Vec<Complex<T>> = values.iter().map(|v| Complex::new(T::of(v.re), T::of(v.im))).collect();
+            let exact: Vec<_> = values.chunks_exact(len).flat_map(|v| expected(&spokes, readout, dims, v)).collect();
+            let norm = exact.iter().map(|e| e.norm_sqr()).sum::<f64>().sqrt();
+            for level in Level::all() {
+                let mut bits = None;
+                for threads in [1, 2, 5] {
+                    let threads = Threads::new(threads).unwrap();
+                    let plan = Backprojector::<T>::new(&threads, level, &spokes, readout, &dims, arrays + 1).unwrap();
+                    let poison = Complex::new(T::of(f64::NAN), T::ZERO);
+                    let (mut image, mut room) = (vec![poison; exact.len()], vec![poison; plan.room()]);
+                    // The second time in used memory.
+                    for _ in 0..2 {
+                        image.fill(poison);
+                        plan.backproject(&threads, &narrowed, &mut room, &mut image);
+                    }
+                    let wide = |z: Complex<T>| Complex::new(z.re.wide(), z.im.wide());
+                    let off = image.iter().zip(&exact).map(|(z, e)| (wide(*z) - e).norm_sqr()).sum::<f64>().sqrt();
+                    assert!(off <= accuracy * norm, "{count} spokes, {}: {}", level.name(), off / norm);
+                    assert!(*bits.get_or_insert(image.clone()) == image, "bits of {} threads", threads.count());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn images_are_sums_of_interpolated_projections() {
+        check::<f32>(2e-6);
+        check::<f64>(1e-12);
+    }
+}

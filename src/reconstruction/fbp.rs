@@ -1,0 +1,113 @@
+//! Filtered backprojection of 2D radial data (Schiwietz et al., Proc. SPIE 6142:61423T, 2006).
+//!
+//! The Fourier transform of a spoke is a projection of the object (the slice theorem). Each spoke is multiplied by the
+//! ramp |k| and a window, transformed to positions along its line, and the image is the sum over all spokes of the
+//! filtered projection at each voxel's position, by linear interpolation between knots half a voxel apart or less. The
+//! interpolation is the limit: it attenuates high frequencies, for which the filter makes up, and what is left of it is
+//! about as small as the error of the bilinear window near the edge of k-space.
+
+use crate::backend::{Backend, Complexes, ComplexesMut};
+use crate::base::buffer_pool::{Lease, Pool};
+use crate::base::error::Result;
+use crate::base::options::Filter;
+use crate::base::real::Real;
+use crate::base::sizes::{product, sum};
+use crate::base::workers::collect;
+use crate::reconstruction::spokes::Spokes;
+use num_complex::Complex;
+use std::f64::consts::PI;
+use std::sync::{Arc, Mutex};
+
+/// Backprojection of the samples of one trajectory, with what was made for the filter used last.
+pub(crate) struct FilteredBackprojection<T: Real, B: Backend<T>> {
+    spokes: Spokes,
+    reach: f64,
+    backprojector: B::Backprojector,
+    filtered: Mutex<Option<(Filter, Arc<B::Array<T>>)>>,
+    rooms: Pool<B::Array<Complex<T>>>,
+}
+
+/// The longest spokes that [`bytes`] counts, in voxels along the longest axis of the image.
+const LONGEST: usize = 8;
+
+/// Bytes that filtered backprojection takes in a 2D plan, `arrays` images at once: of spokes of usual lengths.
+pub(crate) fn bytes<T: Real, B: Backend<T>>(backend: &B, samples: usize, dims: &[usize], arrays: usize) -> usize {
+    if dims.len() != 2 {
+        return 0;
+    }
+    let readout = samples.min(LONGEST.saturating_mul(dims.iter().copied().fold(1, usize::max)));
+    let factors = product(&[samples, size_of::<T>()]);
+    sum(&[factors, backend.backprojector_bytes(readout, dims, arrays)])
+}
+
+impl Filter {
+    /// The window that the ramp is multiplied by, at a fraction of the largest |k|.
+    fn window(self, fraction: f64) -> f64 {
+        let half = 0.5 * PI * fraction.min(1.0);
+        match self {
+            Filter::RamLak => 1.0,
+            Filter::SheppLogan => sinc(half),
+            Filter::Cosine => half.cos(),
+            Filter::Hann => 0.5 + 0.5 * (2.0 * half).cos(),
+            Filter::Hamming => 0.54 + 0.46 * (2.0 * half).cos(),
+        }
+    }
+}
+
+/// sin(a) / a.
+fn sinc(a: f64) -> f64 {
+    if a == 0.0 {
+        1.0
+    } else {
+        a.sin() / a
+    }
+}
+
+impl<T: Real, B: Backend<T>> FilteredBackprojection<T, B> {
+    /// Finds the spokes of a trajectory. `arrays` is how many arrays of samples come at once, at most.
+    pub fn new(backend: &B, k: &[&[T]], dims: &[usize], arrays: usize) -> Result<Self> {
+        let spokes = Spokes::of(k, dims)?;
+        let backprojector = backend.backprojector(&spokes.all, spokes.readout, dims, arrays)?;
+        let (filtered, rooms) = (Mutex::default(), Pool::new());
+        Ok(FilteredBackprojection { reach: spokes.reach(), spokes, backprojector, filtered, rooms })
+    }
+
+    /// The factors of samples: area, window, the voxel basis `phi(sample)`, and what makes up for the interpolation.
+    pub fn factors(&self, backend: &B, filter: Filter, phi: impl Fn(usize) -> f64 + Sync) -> Result<Arc<B::Array<T>>> {
+        let mut slot = self.filtered.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some((_, made)) = slot.as_ref().filter(|(made_for, _)| *made_for == filter) {
+            return Ok(made.clone());
+        }
+        let readout = self.spokes.readout;
+        let factor = |m: usize| {
+            let (spoke, sample) = (m / readout, m % readout);
+            let line = &self.spokes.all[spoke];
+            let k = line.first + line.step * sample as f64;
+            // Linear interpolation between knots multiplies by sinc^2, on average over the places between them.
+            let interpolation = sinc(PI * k * line.knots()).powi(2);
+            T::of(self.spokes.area(spoke, sample) * filter.window(k.abs() / self.reach) * phi(m) / interpolation)
+        };
+        let all = readout * self.spokes.all.len();
+        let values = collect(backend.workers(), all, "the filter of backprojection", factor)?;
+        let made = Arc::new(backend.upload(&values, "the filter of backprojection")?);
+        *slot = Some((filter, made.clone()));
+        Ok(made)
+    }
+
+    /// Room for [`FilteredBackprojection::backproject`], taken before anything is written.
+    pub fn room(&self, backend: &B) -> Result<Lease<'_, B::Array<Complex<T>>>> {
+        let len = backend.backprojection_room(&self.backprojector);
+        self.rooms.try_take(|| backend.unwritten(len, "the backprojection"))
+    }
+
+    /// The image of samples that have been multiplied by their factors.
+    pub fn backproject(
+        &self,
+        backend: &B,
+        values: Complexes<B, T>,
+        room: &mut B::Array<Complex<T>>,
+        image: ComplexesMut<B, T>,
+    ) {
+        backend.backproject(&self.backprojector, values, backend.view_mut(room), image);
+    }
+}
