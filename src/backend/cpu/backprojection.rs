@@ -439,24 +439,23 @@ impl<T: SimdReal> Kernel for Chirp<'_, T> {
         let faster = unit(2.0 * curve);
         for (group, to) in to.chunks_mut(FRESH * SIDE_BY_SIDE).enumerate() {
             // Recurrences side by side, which begin anew every `FRESH` values.
-            let (mut value, mut factor) = ([[0.0; SIDE_BY_SIDE]; 2], [[0.0; SIDE_BY_SIDE]; 2]);
-            for c in 0..SIDE_BY_SIDE {
-                let m = ((group * SIDE_BY_SIDE + c) * FRESH) as f64;
-                let (v, f) = (unit(start + (turns + curve * m) * m), unit(turns + curve * (2.0 * m + 1.0)));
-                (value[0][c], value[1][c], factor[0][c], factor[1][c]) = (v.re, v.im, f.re, f.im);
-            }
+            let starts = |of: &dyn Fn(f64) -> Complex<f64>| -> [[f64; SIDE_BY_SIDE]; 2] {
+                let all: [Complex<f64>; SIDE_BY_SIDE] =
+                    std::array::from_fn(|c| of(((group * SIDE_BY_SIDE + c) * FRESH) as f64));
+                [all.map(|z| z.re), all.map(|z| z.im)]
+            };
+            let [mut re, mut im] = starts(&|m| unit(start + (turns + curve * m) * m));
+            let [mut factor_re, mut factor_im] = starts(&|m| unit(turns + curve * (2.0 * m + 1.0)));
             for i in 0..FRESH.min(to.len()) {
-                for c in 0..SIDE_BY_SIDE {
+                for (c, (re, im)) in re.iter().zip(&im).enumerate() {
                     if let Some(to) = to.get_mut(c * FRESH + i) {
-                        *to = Complex::new(T::of(value[0][c]), T::of(value[1][c]));
+                        *to = Complex::new(T::of(*re), T::of(*im));
                     }
                 }
-                for c in 0..SIDE_BY_SIDE {
-                    let (v, f) = ([value[0][c], value[1][c]], [factor[0][c], factor[1][c]]);
-                    value[0][c] = v[0] * f[0] - v[1] * f[1];
-                    value[1][c] = v[0] * f[1] + v[1] * f[0];
-                    factor[0][c] = f[0] * faster.re - f[1] * faster.im;
-                    factor[1][c] = f[0] * faster.im + f[1] * faster.re;
+                let factors = factor_re.iter_mut().zip(&mut factor_im);
+                for ((re, im), (f_re, f_im)) in re.iter_mut().zip(&mut im).zip(factors) {
+                    (*re, *im) = (*re * *f_re - *im * *f_im, *re * *f_im + *im * *f_re);
+                    (*f_re, *f_im) = (*f_re * faster.re - *f_im * faster.im, *f_re * faster.im + *f_im * faster.re);
                 }
             }
         }
