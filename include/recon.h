@@ -183,6 +183,21 @@ typedef enum {
     RECON_WINDOW_MINIMAX = 3,
 } recon_window;
 
+// The filter of recon_fbp: the ramp |k| times a window over |k|, a = pi |k| / k_max, k_max being the largest |k| that
+// is measured. The later in this list, the less noise and detail.
+typedef enum {
+    // The ramp alone.
+    RECON_FILTER_RAM_LAK = 0,
+    // sin(a/2) / (a/2).
+    RECON_FILTER_SHEPP_LOGAN = 1,
+    // cos(a/2).
+    RECON_FILTER_COSINE = 2,
+    // 0.54 + 0.46 cos(a).
+    RECON_FILTER_HAMMING = 3,
+    // (1 + cos(a)) / 2.
+    RECON_FILTER_HANN = 4,
+} recon_filter;
+
 // What is known of the image beforehand: the R of (E^H W E + lambda R^H R) x = E^H W d.
 typedef enum {
     // R = 1: the energy of the image.
@@ -215,6 +230,7 @@ typedef enum {
     RECON_DENSITY_PIPE_MENON = 0,
     // |k|^(ndim-1), for samples that lie evenly along lines through the centre or along spirals whose radius grows
     // evenly; in a stack of either along an axis, |k| in the plane times the thickness of the partition: 0 to 2 %.
+    // Spokes in 2D count for the angle between their neighbours, as those of the golden angle are not spread evenly.
     // Others, where it would make 20 to 300 %, are RECON_INVALID_ARGUMENT. Samples must be in the order of
     // acquisition.
     RECON_DENSITY_RAMP = 1,

@@ -181,6 +181,7 @@ fn weights_are_worth_what_the_documents_say() {
     let blades = nyquist.div_ceil(lines) + 1;
     let cases = [
         ("radial", disc(Trajectory::radial2d(nyquist + more, 2 * n + more, Linear), n), [1.0, 13.0, 2.0]),
+        ("golden angle", disc(Trajectory::radial2d(nyquist + more, 2 * n + more, GoldenAngle), n), [2.0, 14.0, 3.0]),
         ("half spokes", half_spokes(2 * nyquist + more, n + more, n), [1.0, 14.0, 2.5]),
         ("spiral", disc(spiral(1.0), n), [1.0, 14.0, 2.5]),
         ("dense spiral", disc(spiral(1.4), n), [f64::NAN, 13.0, 2.5]),

@@ -61,6 +61,23 @@ fn every_function_and_field_is_documented() {
     }
 }
 
+/// cbindgen.toml names the enumerations, as functions take their numbers and not their types.
+#[test]
+fn every_enumeration_is_in_the_header() {
+    let header = generate();
+    let sources = recon::ffi::enumerations::sources();
+    let before = |at: usize| sources[..at].rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap();
+    let named = sources.match_indices(" = ").map(|(at, _)| before(at));
+    let names: Vec<&str> = named.filter(|name| name.starts_with("RECON_")).collect();
+    assert!(names.len() > 60, "{names:?}");
+    for name in names {
+        assert!(
+            header.contains(&format!("    {name} = ")),
+            "{name} is not in the header: name its type in cbindgen.toml"
+        );
+    }
+}
+
 /// What a vendor's build may ask for.
 const WARNINGS: [&str; 6] = ["-Wall", "-Wextra", "-pedantic", "-Wconversion", "-Wsign-conversion", "-Werror"];
 

@@ -9,7 +9,7 @@ function weights = density(k, varargin)
 %   w = recon.density(k, dims, Name, Value, ...) sets options:
 %
 %       'Method'      'pipe-menon' (default): any trajectory
-%                     'ramp': |k|^(n-1), for evenly distributed spokes through the centre, even (Archimedean) spirals,
+%                     'ramp': |k|^(n-1), for spokes through the centre (in 2D at any angles), even (Archimedean) spirals,
 %                     and stacks of either; other trajectories are an error
 %                     'jackson': any trajectory, one over the density of samples, in one step (Jackson et al. 1991)
 %       'Iterations'  maximum number of iterations of 'pipe-menon'; default 30

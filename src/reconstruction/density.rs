@@ -27,8 +27,10 @@ pub enum Density {
     /// |k|^(d-1), for samples that lie evenly along lines through the centre, or along spirals whose radius grows
     /// evenly; in a stack of either, |k| in the plane times the thickness of the partition: 0 to 2 % error, also with
     /// half of the spokes of the Nyquist rate. Weights in the centre are corrected so that the sum equals the integral.
-    /// Lines and partitions are assumed to be spread evenly over the angles. All other trajectories, where the error
-    /// would be 20 to 300 %, are `InvalidArgument`; samples must be in the order of acquisition.
+    /// Spokes of a plane count for the angle between their neighbours (golden-angle spokes are not spread evenly); in a
+    /// stack, and in 3D, lines are assumed to be spread evenly over the angles, and so are partitions. All other
+    /// trajectories, where the error would be 20 to 300 %, are `InvalidArgument`; samples must be in the order of
+    /// acquisition.
     Ramp,
     /// One over the density of samples under a window that reaches one Nyquist distance (Jackson et al., IEEE Trans.
     /// Med. Imaging 10:473, 1991), for any trajectory: 5 to 15 % error. A single division can do no better: a wider

@@ -4,9 +4,13 @@
 //! shell of radii then has as many samples, however few the spokes. Both are recognised from the coordinates in their
 //! order of acquisition: neighbours differ in radius by the same step, and the number of samples within |k| grows in
 //! proportion to |k|.
+//!
+//! Spokes in a plane that are exactly lines are weighed by the angle that each stands for besides, as golden-angle spokes
+//! are not spread evenly.
 
-use crate::base::error::{bail, try_collect, try_reserve, try_vec, Result};
+use crate::base::error::{bail, try_collect, try_reserve, try_vec, ErrorKind, Result};
 use crate::base::real::Real;
+use crate::reconstruction::spokes::Spokes;
 
 /// Smaller coordinates are taken for zero, and coordinates with a smaller distance are taken for equal.
 const ROUNDING: f64 = 1e-6;
@@ -27,7 +31,10 @@ pub(super) fn ramp<T: Real>(k: &[&[T]], dims: &[usize]) -> Result<Vec<f64>> {
     let samples = k[0].len();
     let weights = match axes[..] {
         [] | [_] => Some(try_vec(samples, 1.0, "the density weights")?),
-        [_, _] => Readouts::of(k, dims, &axes)?.lines()?,
+        [x, y] => match spokes(&[k[x], k[y]], &[dims[x], dims[y]])? {
+            None => Readouts::of(k, dims, &axes)?.lines()?,
+            found => found,
+        },
         _ => match stack(k, dims, &axes)? {
             None => Readouts::of(k, dims, &axes)?.ball()?,
             found => found,
@@ -42,6 +49,18 @@ pub(super) fn ramp<T: Real>(k: &[&[T]], dims: &[usize]) -> Result<Vec<f64>> {
         );
     };
     Ok(weights)
+}
+
+/// The areas of the samples of spokes, whatever their angles; none where they are not exactly spokes.
+fn spokes<T: Real>(k: &[&[T]], dims: &[usize]) -> Result<Option<Vec<f64>>> {
+    match Spokes::of(k, dims) {
+        Ok(spokes) => {
+            let area = |m: usize| spokes.area(m / spokes.readout, m % spokes.readout);
+            try_collect(k[0].len(), "the density weights", (0..k[0].len()).map(area)).map(Some)
+        }
+        Err(e) if e.kind() == ErrorKind::InvalidArgument => Ok(None),
+        Err(e) => Err(e),
+    }
 }
 
 /// Weights where the samples are a stack along one of the axes, usually the last.
