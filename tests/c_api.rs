@@ -472,6 +472,7 @@ fn the_ramp_of_a_stack_and_of_what_is_none() {
     let [x, y, z] = std::array::from_fn(|axis| k[axis].as_mut_ptr().cast::<c_void>());
     let mut g = init(recon_geometry_init);
     g.precision = 1;
+    g.ndim = 3;
     g.dims = [16, 16, 5];
     g.samples = 5 * STAR as u64;
     g.coordinates = [x.cast_const(), y.cast_const(), z.cast_const()];
