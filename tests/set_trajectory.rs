@@ -29,7 +29,7 @@ impl<T: Real> Scan<T> {
     fn new(random: &mut Random, dims: &[usize], samples: usize) -> Self {
         Scan {
             dims: dims.to_vec(),
-            k: random.trajectory(dims.len(), samples),
+            k: trajectory(random, dims.len(), samples),
             weights: None,
             coils: 1,
             maps: None,
@@ -43,7 +43,7 @@ impl<T: Real> Scan<T> {
     fn again(&self, random: &mut Random, samples: usize) -> Self {
         Scan {
             dims: self.dims.clone(),
-            k: random.trajectory(self.dims.len(), samples),
+            k: trajectory(random, self.dims.len(), samples),
             weights: self.weights.as_ref().map(|_| positive(random, samples)),
             maps: self.maps.clone(),
             voxels: self.voxels.clone(),
@@ -62,6 +62,13 @@ impl<T: Real> Scan<T> {
             ..Geometry::new(&self.dims, &slices(&self.k))
         }
     }
+}
+
+/// Samples anywhere, the first of them in the centre, without which gridding has no scale.
+fn trajectory<T: Real>(random: &mut Random, ndim: usize, samples: usize) -> Vec<Vec<T>> {
+    let mut k = random.trajectory(ndim, samples);
+    k.iter_mut().for_each(|k| k[0] = T::ZERO);
+    k
 }
 
 fn positive<T: Real>(random: &mut Random, samples: usize) -> Vec<T> {
