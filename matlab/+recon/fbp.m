@@ -26,8 +26,8 @@ function image = fbp(k, d, varargin)
 %
 %   See also recon.grid, recon.cg, recon.Encoding.
 recon.internal.need_arguments(nargin, 2, 'recon.fbp(k, d, dims)');
-[E, own] = recon.internal.setup('recon.fbp', k, d, varargin, {'Filter'});
-if ~isa(k, 'recon.Encoding') && any(cellfun(@(a) ischar(a) && strcmp(a, 'Weights'), varargin))
+[E, own] = recon.internal.setup('recon.fbp', k, d, varargin, {'Filter', 'Weights'});
+if isfield(own, 'Weights')
     error('recon:InvalidArgument', ['recon.fbp: backprojection weighs each sample by the area of k-space that it ' ...
         'stands for: leave out Weights, or use recon.grid']);
 end

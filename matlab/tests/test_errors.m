@@ -143,6 +143,8 @@ bad(7) = NaN;
 check_error(@() recon.cg(k, bad, [8 8]), 'recon:NotFinite', 'count from 0');
 check_error(@() recon.fbp(rand(60, 2) - 0.5, ones(60, 1), [8 8]), 'recon:InvalidArgument', '2D radial data');
 check_error(@() recon.fbp(k, d, [8 8], 'Weights', 'ramp'), 'recon:InvalidArgument', 'leave out Weights');
+check_error(@() recon.fbp(k, d, [8 8], 'weights', ones(12, 5)), 'recon:InvalidArgument', 'leave out Weights');
+check_error(@() recon.fbp(k, d, [8 8], struct('Weights', 'ramp')), 'recon:InvalidArgument', 'leave out Weights');
 check_error(@() recon.fbp(k, d, [8 8], 'Filter', 'hanning'), 'recon:UnknownValue', 'shepp-logan');
 check_error(@() recon.fbp(recon.trajectory.radial3d(40, 16), ones(16, 40), [8 8 8]), 'recon:Unsupported', '3 axes');
 end
