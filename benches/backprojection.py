@@ -4,6 +4,8 @@ The weights of gridding are given, so that both only transform. The error is tha
 image, which neither can reach: k-space ends.
 """
 
+from functools import partial
+
 import numpy as np
 
 import cases
@@ -33,13 +35,7 @@ def measure_all(session):
 def both(library, k, kspace, weights, threads):
     case = BACKPROJECTION
     plan = recon_library.Plan(library, case.dims, k, threads, case.tolerance, coils=case.coils, weights=weights)
-    for side, run in ((GRIDDING, plan.grid), (FILTERED, plan.fbp)):
+    for side, setting, reconstruct in ((GRIDDING, "ramp weights", plan.grid), (FILTERED, "Ram-Lak", plan.fbp)):
         image = np.zeros((case.coils, *case.dims[::-1]), np.complex64)
-        yield peers.Candidate(
-            side, "Ram-Lak" if run == plan.fbp else "ramp weights", "f32", case.tolerance, bound(run, kspace, image),
-            image, 0.0
-        )  # fmt: skip
-
-
-def bound(run, kspace, image):
-    return lambda: run(kspace, image)
+        run = partial(reconstruct, kspace, image)
+        yield peers.Candidate(side, setting, "f32", case.tolerance, run, image, 0.0)

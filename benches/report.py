@@ -409,8 +409,9 @@ def backprojection_section(results, _):
     case = cases.BACKPROJECTION
     return [
         f"{case.what}, of the Shepp-Logan phantom: recon_fbp beside recon_grid with ramp weights and a tolerance of"
-        f" {case.tolerance:.0e}, both with a plan that is there. In brackets the relative l2 error from the phantom's own"
-        " image, which k-space ends too early to reach. Schiwietz et al. 2006: 16.7 s on their CPU, 0.13 s on their GPU.",
+        f" {case.tolerance:.0e}, both with a plan that is there. In brackets the relative l2 error from the phantom's"
+        " own image, which k-space ends too early to reach. Schiwietz et al. 2006: 16.7 s on their CPU, 0.13 s on"
+        " their GPU.",
         table("backprojection", results["backprojection"], "threads"),
     ]
 

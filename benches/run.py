@@ -9,8 +9,9 @@ the fastest setting that meets an error stands for its side. At fewer threads th
 shows to be more than twice as slow as the side's fastest are not measured further. BART, and what is compared with it,
 are whole processes. Tables go to stdout as they are measured, progress to stderr. Files are named after the processor,
 for example cpu-amd-epyc-zen5.md, .json, .png and -growth.png, and go to --output, which is docs/benchmarks for a whole
-run, and otherwise target/bench/output. A table of another machine is never overwritten. Where a run may not take as long as all
-cases do, `--only` with `--add` measures some, and keeps the others that the same machine has measured before.
+run, and otherwise target/bench/output. A table of another machine is never overwritten. Where a run may not take as
+long as all cases do, `--only` with `--add` measures some, and keeps the others that the same machine has measured
+before.
 """
 
 import argparse
@@ -47,8 +48,7 @@ SEED = 1
 def suites():
     """For each case the function that yields pairs (kind, rows), parts of the table of that kind, and its arguments."""
     named = {case.name: (transforms.measure_case, case) for case in cases.TRANSFORMS}
-    named |= {"realtime": (realtime.measure_all,), "backprojection": (backprojection.measure_all,)}
-    named |= {"exact": (exact.measure_all,)}
+    named |= {module.__name__: (module.measure_all,) for module in (realtime, backprojection, exact)}
     named |= {solution.name: (solutions.measure_solution, solution) for solution in cases.SOLUTIONS}
     return named | {"growth": (growth.measure_all,)}
 

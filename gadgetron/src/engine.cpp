@@ -289,10 +289,14 @@ std::uint64_t Engine::memory_needed(const Samples &samples, const Coordinates &k
     const std::uint64_t own_images = combine || resize ? voxels * count * z : 0;
     const std::uint64_t held = maps_bytes + kept;
     stage(held + coordinate_bytes + plan.host_plan);
-    stage(held + own_images + (cg                                 ? plan.host_cg
-                               : settings_.method == Method::Grid ? plan.host_grid
-                               : settings_.method == Method::Fbp  ? plan.host_fbp
-                                                                  : plan.host_transform));
+    std::uint64_t reconstruction = 0;
+    switch (settings_.method) {
+        case Method::Grid: reconstruction = plan.host_grid; break;
+        case Method::Fbp: reconstruction = plan.host_fbp; break;
+        case Method::Fhd: reconstruction = plan.host_transform; break;
+        case Method::Cg: reconstruction = plan.host_cg; break;
+    }
+    stage(held + own_images + reconstruction);
     // First the images are resized, one at a time in double precision, and written to a copy until all are done. Then
     // the coils are combined.
     const std::uint64_t larger = std::max(voxels, pixels);

@@ -87,6 +87,15 @@ pub struct Spoke {
 }
 
 impl Spoke {
+    /// The line in `direction`, of length 1, or against it: of both the one whose larger component is positive.
+    pub fn new(direction: [f64; 2], first: f64, step: f64) -> Self {
+        let spoke = Spoke { direction, first, step };
+        match direction[spoke.axis()] < 0.0 {
+            true => Spoke { direction: direction.map(|d| -d), first: -first, step: -step },
+            false => spoke,
+        }
+    }
+
     /// The axis of the image that the spoke is nearer to: 0 for x, 1 for y.
     pub fn axis(&self) -> usize {
         (self.direction[1].abs() > self.direction[0].abs()) as usize

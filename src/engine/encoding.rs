@@ -19,6 +19,7 @@ use crate::nufft::Nufft;
 use crate::reconstruction::density::{self, Density, Weighting};
 use crate::reconstruction::fbp::{self, FilteredBackprojection};
 use crate::reconstruction::gridding_scale::gridding_scale;
+use crate::reconstruction::spokes::Spokes;
 use num_complex::Complex;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -488,19 +489,18 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     ) -> Result<()> {
         let b = self.b();
         let mut fbp = None;
-        let made = match weighting {
-            Weighting::None | Weighting::Given => None,
-            Weighting::Gridding => Some(self.gridding_weights()?),
-            Weighting::Backprojection(filter) => {
-                let fbp = fbp.insert(self.fbp()?);
-                let k = self.trajectory.axes();
-                Some(fbp.factors(b, filter, |m| basis_factor(self.basis, k.iter().map(|k| k[m].wide())))?)
-            }
-        };
+        let made;
         let factor = match weighting {
             Weighting::None => self.trajectory.phi.as_ref(),
             Weighting::Given => self.weighting.weighted.as_ref(),
-            Weighting::Gridding | Weighting::Backprojection(_) => made.as_deref(),
+            Weighting::Gridding => {
+                made = self.gridding_weights()?;
+                Some(&*made)
+            }
+            Weighting::Backprojection(filter) => {
+                made = fbp.insert(self.fbp()?).factors(b, filter, |m| self.phi(m))?;
+                Some(&*made)
+            }
         };
         let factor = factor.map(|f| b.view(f));
         // Taken before anything is written, so that an output is never half written for want of memory.
@@ -649,8 +649,13 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         b.convolver_bytes(dims).saturating_add(making_bytes::<T>(dims))
     }
 
+    /// The voxel basis at a sample.
+    fn phi(&self, m: usize) -> f64 {
+        basis_factor(self.basis, self.trajectory.coordinates.iter().map(|k| k[m].wide()))
+    }
+
     pub(super) fn squared_weight(&self, m: usize) -> f64 {
-        let phi = basis_factor(self.basis, self.trajectory.coordinates.iter().map(|k| k[m].wide()));
+        let phi = self.phi(m);
         phi * phi * self.weighting.weights.as_ref().map_or(1.0, |w| w[m].wide())
     }
 
@@ -705,8 +710,10 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             return Ok(made.clone());
         }
         let k = self.trajectory.axes();
-        self.limit().check(fbp::bytes(self.b(), self.samples, &self.dims, self.batch), "filtered backprojection")?;
-        let made = Arc::new(FilteredBackprojection::new(self.b(), &k, &self.dims, self.batch)?);
+        let spokes = Spokes::of(&k, &self.dims)?;
+        let bytes = fbp::bytes(self.b(), self.samples, spokes.readout, &self.dims, self.batch);
+        self.limit().check(bytes, "filtered backprojection")?;
+        let made = Arc::new(FilteredBackprojection::new(self.b(), spokes, &self.dims, self.batch)?);
         *slot = Some(made.clone());
         Ok(made)
     }
@@ -729,8 +736,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
                 density::weights(self.b(), &k, &self.dims, Density::default())?
             }
         };
-        let phi = |m: usize| basis_factor(self.basis, k.iter().map(|k| k[m].wide()));
-        let values = collect(workers, self.samples, "the density weights", |m| T::of(weights[m].wide() * phi(m)))?;
+        let values = collect(workers, self.samples, "the density weights", |m| T::of(weights[m].wide() * self.phi(m)))?;
         let made = Arc::new(self.b().upload(&values, "the density weights")?);
         *slot = Some(made.clone());
         Ok(made)

@@ -249,8 +249,10 @@ impl Needs {
             false => (gridding.max(sum(&[pipe_menon.device, out])), gridding_host.max(pipe_menon.host)),
         };
 
-        let listed = self.size.listed.is_some();
-        let backprojection = if listed { 0 } else { fbp::bytes::<T, B>(b, samples, dims, self.batch) };
+        let backprojection = match dims.len() == 2 && self.size.listed.is_none() {
+            true => fbp::bytes::<T, B>(b, samples, fbp::usual_readout(samples, dims), dims, self.batch),
+            false => 0,
+        };
 
         // While Q is made: its convolution, half of the doubled grid, a part of Q, the weights' phases.
         let convolver = if q { b.convolver_bytes(dims) } else { 0 };

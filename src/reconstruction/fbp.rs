@@ -27,15 +27,22 @@ pub(crate) struct FilteredBackprojection<T: Real, B: Backend<T>> {
     rooms: Pool<B::Array<Complex<T>>>,
 }
 
-/// The longest spokes that [`bytes`] counts, in voxels along the longest axis of the image.
+/// The longest spokes that are counted beforehand, in voxels along the longest axis of the image.
 const LONGEST: usize = 8;
 
-/// Bytes that filtered backprojection takes in a 2D plan, `arrays` images at once: of spokes of usual lengths.
-pub(crate) fn bytes<T: Real, B: Backend<T>>(backend: &B, samples: usize, dims: &[usize], arrays: usize) -> usize {
-    if dims.len() != 2 {
-        return 0;
-    }
-    let readout = samples.min(LONGEST.saturating_mul(dims.iter().copied().fold(1, usize::max)));
+/// The samples of a spoke that are counted where only their number in all is known.
+pub(crate) fn usual_readout(samples: usize, dims: &[usize]) -> usize {
+    samples.min(LONGEST.saturating_mul(dims.iter().copied().fold(1, usize::max)))
+}
+
+/// Bytes that filtered backprojection takes, `arrays` images at once.
+pub(crate) fn bytes<T: Real, B: Backend<T>>(
+    backend: &B,
+    samples: usize,
+    readout: usize,
+    dims: &[usize],
+    arrays: usize,
+) -> usize {
     let factors = product(&[samples, size_of::<T>()]);
     sum(&[factors, backend.backprojector_bytes(readout, dims, arrays)])
 }
@@ -64,9 +71,8 @@ fn sinc(a: f64) -> f64 {
 }
 
 impl<T: Real, B: Backend<T>> FilteredBackprojection<T, B> {
-    /// Finds the spokes of a trajectory. `arrays` is how many arrays of samples come at once, at most.
-    pub fn new(backend: &B, k: &[&[T]], dims: &[usize], arrays: usize) -> Result<Self> {
-        let spokes = Spokes::of(k, dims)?;
+    /// For the spokes of a trajectory. `arrays` is how many arrays of samples come at once, at most.
+    pub fn new(backend: &B, spokes: Spokes, dims: &[usize], arrays: usize) -> Result<Self> {
         let backprojector = backend.backprojector(&spokes.all, spokes.readout, dims, arrays)?;
         let (filtered, rooms) = (Mutex::default(), Pool::new());
         Ok(FilteredBackprojection { reach: spokes.reach(), spokes, backprojector, filtered, rooms })

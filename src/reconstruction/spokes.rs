@@ -78,15 +78,14 @@ impl Spokes {
     }
 
     /// The area of k-space that a sample stands for: the ramp |k| times the step and the angle, and near the centre
-    /// what makes the sum along half a line equal to the integral. By the Euler-Maclaurin formula the sum of |k| g along
-    /// half a line that begins at t steps from the centre is too small by step^2 B(t) / 2 g(0), B(t) = t^2 - t + 1/6.
+    /// what the sum along half a line lacks of the integral.
     pub fn area(&self, spoke: usize, sample: usize) -> f64 {
         let Spoke { first, step, .. } = self.all[spoke];
         let (k, width) = (first + step * sample as f64, step.abs());
         let ring = self.rings.iter().find(|ring| k.abs() <= ring.0).or(self.rings.last());
         let angles = ring.map_or([0.0; 2], |ring| ring.1[spoke]);
         let t = k.abs() / width;
-        let correction = width * 0.5 * (t * t - t + 1.0 / 6.0);
+        let correction = width * lacking(t);
         // A sample in the centre begins both halves, and then the samples beside it begin none.
         let area = match t {
             t if t < CENTRE => (angles[0] + angles[1]) * correction,
@@ -97,8 +96,14 @@ impl Spokes {
     }
 }
 
-/// The coordinate of sample `m`. A plan takes 0.5 for -0.5, which is the same for voxels, but not on a line: there it is
-/// the one that continues the samples before or behind it.
+/// What a sum along half a line lacks of the integral: by the Euler-Maclaurin formula the sum of |k| g over samples of
+/// which the first is t steps from the centre is too small by step g(0) times this times the step.
+pub(super) fn lacking(t: f64) -> f64 {
+    0.5 * (t * t - t + 1.0 / 6.0)
+}
+
+/// The coordinate of sample `m`. A plan takes 0.5 for -0.5, which is the same for voxels, but not on a line: there it
+/// is the one that continues the samples before or behind it.
 fn unwrapped<T: Real>(k: &[T], m: usize) -> f64 {
     let own = k[m].wide();
     if own > -0.5 {
@@ -135,7 +140,7 @@ fn line(spoke: usize, readout: usize, nyquist: f64, at: impl Fn(usize) -> [f64; 
     let (start, end) = (at(from), at(from + readout - 1));
     let steps = (readout - 1) as f64;
     let step = [(end[0] - start[0]) / steps, (end[1] - start[1]) / steps];
-    let mut width = step[0].hypot(step[1]);
+    let width = step[0].hypot(step[1]);
     if width == 0.0 {
         bail!(InvalidArgument, "spoke {spoke} begins and ends in one place, {start:?}: {REMEDY}");
     }
@@ -152,11 +157,7 @@ fn line(spoke: usize, readout: usize, nyquist: f64, at: impl Fn(usize) -> [f64; 
             );
         }
     }
-    let mut direction = step.map(|s| s / width);
-    // Of both directions of a line the one is taken in which the larger component is positive.
-    if direction[(direction[1].abs() > direction[0].abs()) as usize] < 0.0 {
-        (direction, width) = (direction.map(|d| -d), -width);
-    }
+    let direction = step.map(|s| s / width);
     let first = start[0] * direction[0] + start[1] * direction[1];
     let miss = (start[0] * direction[1] - start[1] * direction[0]).abs() / nyquist;
     if miss > MISS {
@@ -167,7 +168,7 @@ fn line(spoke: usize, readout: usize, nyquist: f64, at: impl Fn(usize) -> [f64; 
         );
     }
     let nearest = (-first / width).round().clamp(0.0, steps);
-    let gap = ((first + width * nearest) / width).abs();
+    let gap = (first + width * nearest).abs() / width;
     if gap > NEAREST {
         bail!(
             InvalidArgument,
@@ -175,7 +176,7 @@ fn line(spoke: usize, readout: usize, nyquist: f64, at: impl Fn(usize) -> [f64; 
              most: {REMEDY}"
         );
     }
-    Ok(Spoke { direction, first, step: width })
+    Ok(Spoke::new(direction, first, width))
 }
 
 /// The rings of k-space in which as many halves of spokes are measured, and the angles that these stand for.

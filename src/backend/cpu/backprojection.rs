@@ -1,8 +1,8 @@
 //! Backprojection of spokes on the CPU.
 //!
 //! Knots lie two to a voxel along the axis that a spoke is nearer to. Along that axis all voxels of a row lie alike
-//! between their knots, and a row is the sum of two runs of knots times two numbers: no voxel looks for its place. Lines
-//! at knots of such distances come from the chirp z-transform (Rabiner, Schafer, Rader 1969), by FFTs of at least
+//! between their knots, and a row is the sum of two runs of knots times two numbers: no voxel looks for its place.
+//! Lines at knots of such distances come from the chirp z-transform (Rabiner, Schafer, Rader 1969), by FFTs of at least
 //! `readout` + `knots` points, many spokes at once.
 //!
 //! Spokes near the y axis are summed in an image whose axes are exchanged. Every voxel adds the spokes near x in their
@@ -89,11 +89,11 @@ pub struct Backprojector<T> {
     whole: Side<T>,
     /// Knots in memory: the even ones, then the odd ones.
     projection: Side<T>,
-    chirps: Pool<Chirps<T>>,
+    work: Pool<Work<T>>,
 }
 
-/// What a thread has for the lines of a block of spokes.
-struct Chirps<T> {
+/// What a thread works in: the lines of a block of spokes, or some rows of voxels.
+struct Work<T> {
     /// exp(i pi b m^2) of one spoke, b being the turns between a knot and the next for a sample and the next.
     chirp: Aligned<Complex<T>>,
     /// For each spoke the spectrum of the conjugate chirp, and the factors of its knots.
@@ -108,10 +108,10 @@ struct Chirps<T> {
     weights: Aligned<T>,
 }
 
-impl<T: SimdReal> Chirps<T> {
+impl<T: SimdReal> Work<T> {
     fn new(lengths: &Lengths, lanes: usize) -> Result<Self> {
         let complex = |len: usize| Aligned::unwritten(checked_product(&[lanes, len], WHAT)?, WHAT);
-        Ok(Chirps {
+        Ok(Work {
             chirp: Aligned::unwritten(lengths.chirp(), WHAT)?,
             spectra: complex(lengths.points)?,
             before: complex(lengths.readout)?,
@@ -129,7 +129,7 @@ impl<T: SimdReal> Chirps<T> {
     }
 }
 
-/// The memory of a batch of spokes, and of the image with its axes exchanged, in elements of one array.
+/// Spokes whose projections are made at once: at least a block of them for each thread.
 fn batch(threads: usize, lanes: usize) -> usize {
     SPOKES.max(threads * lanes)
 }
@@ -162,7 +162,7 @@ impl<T: SimdReal> Backprojector<T> {
             let numbers = (0..spokes.len()).filter(|&s| spokes[s].axis() == axis).map(|s| s as u32);
             *near = try_collect(count, WHAT, numbers)?;
         }
-        let chirps = Pool::filled(threads.count(), || Chirps::new(&lengths, lanes))?;
+        let work = Pool::filled(threads.count(), || Work::new(&lengths, lanes))?;
         Ok(Backprojector {
             level,
             dims,
@@ -175,7 +175,7 @@ impl<T: SimdReal> Backprojector<T> {
             fft,
             samples,
             projection,
-            chirps,
+            work,
         })
     }
 
@@ -186,7 +186,7 @@ impl<T: SimdReal> Backprojector<T> {
         let complex = size_of::<Complex<T>>();
         let projections = product(&[batch(threads, lanes), lengths.distance, arrays, complex]);
         let turned = product(&[dims[0], dims[1], arrays, complex]);
-        sum(&[projections, turned, product(&[threads, Chirps::<T>::bytes(&lengths, lanes)])])
+        sum(&[projections, turned, product(&[threads, Work::<T>::bytes(&lengths, lanes)])])
     }
 
     /// Complex numbers of the projections of a batch, and of the images whose axes are exchanged.
@@ -210,10 +210,9 @@ impl<T: SimdReal> Backprojector<T> {
         let (turned, projections) = room.split_at_mut(arrays * voxels);
         for (axis, near) in self.near.iter().enumerate() {
             let sums = if axis == 0 { &mut *image } else { &mut *turned };
-            if near.is_empty() {
-                clear(threads, sums);
-            }
-            for (i, spokes) in near.chunks(self.batch).enumerate() {
+            // Where there are none, zeros are put there.
+            let none = near.is_empty().then_some(&near[..]);
+            for (i, spokes) in near.chunks(self.batch).chain(none).enumerate() {
                 self.project(threads, spokes, arrays, values, projections);
                 self.smear(threads, axis, (spokes, i == 0), arrays, projections, sums);
             }
@@ -248,12 +247,12 @@ impl<T: SimdReal> Backprojector<T> {
         );
     }
 
-    fn scratch(&self) -> crate::base::buffer_pool::Lease<'_, Chirps<T>> {
-        self.chirps.take_or_wait(|| Chirps::new(&self.lengths, self.level.lanes::<T>()))
+    fn scratch(&self) -> crate::base::buffer_pool::Lease<'_, Work<T>> {
+        self.work.take_or_wait(|| Work::new(&self.lengths, self.level.lanes::<T>()))
     }
 
     /// The factors of samples and knots of some spokes, and the spectra of their chirps.
-    fn chirps_of(&self, spokes: &[u32], own: &mut Chirps<T>) {
+    fn chirps_of(&self, spokes: &[u32], own: &mut Work<T>) {
         let Lengths { readout, knots, middle, points, .. } = self.lengths;
         let origin = self.lengths.origin();
         for (line, &spoke) in spokes.iter().enumerate() {
@@ -302,7 +301,7 @@ impl<T: SimdReal> Backprojector<T> {
         spokes: &[u32],
         array: usize,
         values: &[Complex<T>],
-        own: &mut Chirps<T>,
+        own: &mut Work<T>,
         projections: &mut [Complex<T>],
     ) {
         let Lengths { readout, knots, points, distance, .. } = self.lengths;
@@ -406,16 +405,6 @@ impl<T: SimdReal> Backprojector<T> {
             }
         });
     }
-}
-
-fn clear<T: SimdReal>(threads: &Threads, values: &mut [Complex<T>]) {
-    let len = values.len();
-    let part = len.div_ceil(threads.count()).max(1);
-    let values = Shared::new(values);
-    // SAFETY: each task has its own part.
-    threads.run(len.div_ceil(part), |i| unsafe {
-        values.part(i * part, part.min(len - i * part)).fill(Complex::default())
-    });
 }
 
 /// exp(i 2 pi turns).
@@ -603,12 +592,8 @@ mod tests {
                     0..4 => PI / 4.0 * s as f64,
                     _ => PI * random(state),
                 };
-                let mut direction = [angle.cos(), angle.sin()];
-                if direction[(direction[1].abs() > direction[0].abs()) as usize] < 0.0 {
-                    direction = direction.map(|d| -d);
-                }
                 let step = (0.8 + 0.2 * random(state)) / readout as f64 * if s % 3 == 0 { -1.0 } else { 1.0 };
-                Spoke { direction, first: -step * readout as f64 * (0.5 + 0.5 * random(state)), step }
+                Spoke::new([angle.cos(), angle.sin()], -step * readout as f64 * (0.5 + 0.5 * random(state)), step)
             })
             .collect()
     }

@@ -1,7 +1,6 @@
 //! Backprojection of spokes on a GPU: the kernels of kernels/backprojection.cu.
 //!
-//! Knots are sums over the samples of their spokes, without an FFT: on an H100 they are less work than the
-//! interpolation of the image.
+//! Knots are sums over the samples of their spokes, without an FFT: one kernel, and no tables.
 
 use super::compile::Kernels;
 use super::gpu::{launch, Gpu};

@@ -5,12 +5,12 @@
 //! order of acquisition: neighbours differ in radius by the same step, and the number of samples within |k| grows in
 //! proportion to |k|.
 //!
-//! Spokes in a plane that are exactly lines are weighed by the angle that each stands for besides, as golden-angle spokes
-//! are not spread evenly.
+//! Spokes in a plane that are exactly lines are weighed by the angle that each stands for besides, as golden-angle
+//! spokes are not spread evenly.
 
 use crate::base::error::{bail, try_collect, try_reserve, try_vec, ErrorKind, Result};
 use crate::base::real::Real;
-use crate::reconstruction::spokes::Spokes;
+use crate::reconstruction::spokes::{lacking, Spokes};
 
 /// Smaller coordinates are taken for zero, and coordinates with a smaller distance are taken for equal.
 const ROUNDING: f64 = 1e-6;
@@ -186,18 +186,17 @@ impl EvenRadii {
             }
         }
         let halves = per_radius * step;
-        Some(EvenRadii { step, per_radius, share: if nearness > 0.0 { 0.5 * halves / nearness } else { 0.0 } })
+        Some(EvenRadii { step, per_radius, share: if nearness > 0.0 { halves / nearness } else { 0.0 } })
     }
 
-    /// The ramp |k|, corrected near the centre for the difference between sum and integral. By the Euler-Maclaurin
-    /// formula the sum of |k| g along half a line that begins at t steps from the centre is too small by
-    /// step^2 B(t) / 2 g(0), with B(t) = t^2 - t + 1/6. Each sample within a step gets its share of that.
+    /// The ramp |k|, and near the centre what the sum along half a line lacks of the integral, of which each sample
+    /// within a step gets its share.
     fn ramp(&self, r: f64) -> f64 {
         let t = r / self.step;
         if t >= 1.0 {
             return r;
         }
-        (r + self.step * self.share * (1.0 - t) * (t * t - t + 1.0 / 6.0)).max(0.0)
+        (r + self.step * self.share * (1.0 - t) * lacking(t)).max(0.0)
     }
 }
 
