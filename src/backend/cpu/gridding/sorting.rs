@@ -17,8 +17,8 @@ const BATCH: usize = 8192;
 const PADDING: usize = 16;
 /// Samples that are located at once.
 const SOME: usize = 32;
-/// No axis has so many cells.
-const LIMIT: f64 = (1 << 30) as f64;
+/// No axis has so many cells: see [`TileOf`].
+const LIMIT: f64 = (1 << 27) as f64;
 /// Samples whose tiles one task finds, at least, and the most such tasks.
 const BLOCK: usize = 1 << 12;
 const BLOCKS: usize = 128;
@@ -48,7 +48,7 @@ impl<T: SimdReal> SortedSamples<T> {
             );
         }
         if tiling.size.iter().any(|&cells| cells as f64 >= LIMIT) {
-            bail!(SizeOverflow, "a grid of {grid:?} has an axis of 2^30 cells or more: use a smaller image");
+            bail!(SizeOverflow, "a grid of {grid:?} has an axis of 2^27 cells or more: use a smaller image");
         }
         let windows = Windows { k, width: tiling.width(), size: tiling.size };
         let mut samples = Self::unsorted(windows.samples(), k.len())?;
@@ -132,15 +132,31 @@ impl<T: SimdReal> Windows<'_, T> {
     }
 }
 
-/// For each cell of an axis the share of its tile in the tile's number, which counts x fastest.
-fn tile_numbers(tiling: &Tiling, axis: usize) -> Result<Vec<u32>> {
-    let stride: usize = tiling.counts()[..axis].iter().product();
-    let mut numbers = try_vec(tiling.size[axis], 0, "the tile order")?;
-    for tile in 0..tiling.tiles[axis].count {
-        let first = tiling.tiles[axis].first_cell(tile);
-        numbers[first..first + tiling.tiles[axis].len(tile)].fill((tile * stride) as u32);
+/// The tile of a cell on an axis of N cells in C tiles: the floor of ((cell + 1) C - 1) / N, since tile i begins at the
+/// floor of i N / C. With 1/2 for 1 it is at least 1 / (2 N) from an integer, and rounding moves it by less than
+/// C 2^-51, which is less while C N < 2^50: tiles have 16 cells or more, and an axis has less than 2^27.
+#[derive(Clone, Copy)]
+struct TileOf {
+    slope: f64,
+    offset: f64,
+    /// What the tile counts in the number of a tile of the grid, which counts x fastest.
+    stride: u32,
+}
+
+impl TileOf {
+    fn new(tiling: &Tiling, axis: usize) -> TileOf {
+        let (cells, tiles) = (tiling.size[axis] as f64, tiling.tiles[axis].count as f64);
+        let stride = tiling.counts()[..axis].iter().product::<usize>() as u32;
+        TileOf { slope: tiles / cells, offset: (tiles - 0.5) / cells, stride }
     }
-    Ok(numbers)
+
+    #[inline(always)]
+    fn number(self, cell: u32) -> u32 {
+        // SAFETY: an i32 holds the number of any tile, and of what is no cell at most as many more, the slope being at
+        // most 1.
+        let tile: i32 = unsafe { (cell as i32 as f64 * self.slope + self.offset).to_int_unchecked() };
+        (tile as u32).wrapping_mul(self.stride)
+    }
 }
 
 /// A stable counting sort: writes the samples in the order of their tiles, and says where each tile's samples start.
@@ -153,7 +169,7 @@ fn sort_by_tile<T: SimdReal>(
     sorted: &mut SortedSamples<T>,
 ) -> Result<Vec<usize>> {
     let samples = windows.samples();
-    let numbers = [tile_numbers(tiling, 0)?, tile_numbers(tiling, 1)?, tile_numbers(tiling, 2)?];
+    let tile_of = [0, 1, 2].map(|axis| TileOf::new(tiling, axis));
     let block = BLOCK.max(samples.div_ceil(BLOCKS));
     let blocks = samples.div_ceil(block);
     let range = |i: usize| i * block..((i + 1) * block).min(samples);
@@ -166,7 +182,7 @@ fn sort_by_tile<T: SimdReal>(
             let range = range(i);
             // SAFETY: blocks do not overlap, and each has counts of its own.
             let (keys, counts) = unsafe { (keys.part(range.start, range.len()), counts.part(i * tiles, tiles)) };
-            level.run(FindTiles { windows, numbers: &numbers, start: range.start, keys });
+            level.run(FindTiles { windows, tile_of, start: range.start, keys });
             // Samples that follow one another mostly share a tile: counts need not go through memory each time.
             let (mut tile, mut count) = (0, counts[0]);
             for &key in &*keys {
@@ -213,7 +229,7 @@ fn sort_by_tile<T: SimdReal>(
 /// Writes the number of the tile of each sample from `start` on.
 struct FindTiles<'a, T> {
     windows: &'a Windows<'a, T>,
-    numbers: &'a [Vec<u32>; 3],
+    tile_of: [TileOf; 3],
     start: usize,
     keys: &'a mut [u32],
 }
@@ -224,18 +240,26 @@ impl<T: SimdReal> Kernel for FindTiles<'_, T> {
     #[inline(always)]
     fn run<A: Arith>(self) {
         let windows = self.windows;
-        let [mut some, mut t] = [[T::ZERO; SOME]; 2];
-        let mut cells = [0; SOME];
+        let mut t = [T::ZERO; SOME];
         for (axis, k) in windows.k.iter().enumerate() {
-            let (k, numbers) = (&k[self.start..][..self.keys.len()], &self.numbers[axis][..]);
-            for (keys, k) in self.keys.chunks_mut(SOME).zip(k.chunks(SOME)) {
-                some[..k.len()].copy_from_slice(k);
-                windows.locate(axis, &some, &mut cells, &mut t);
-                for (key, &cell) in keys.iter_mut().zip(&cells) {
+            let tile_of = self.tile_of[axis];
+            let mut add = |keys: &mut [u32; SOME], k: &[T; SOME]| {
+                let mut cells = [0; SOME];
+                windows.locate(axis, k, &mut cells, &mut t);
+                for (key, cell) in keys.iter_mut().zip(cells) {
                     let before = if axis == 0 { 0 } else { *key };
-                    *key = before + numbers[cell as usize];
+                    *key = before + tile_of.number(cell);
                 }
-            }
+            };
+            let k = &k[self.start..][..self.keys.len()];
+            let (keys, last_keys) = self.keys.as_chunks_mut();
+            let (k, last_k) = k.as_chunks();
+            keys.iter_mut().zip(k).for_each(|(keys, k)| add(keys, k));
+            let (mut keys, mut k) = ([0; SOME], [T::ZERO; SOME]);
+            keys[..last_keys.len()].copy_from_slice(last_keys);
+            k[..last_k.len()].copy_from_slice(last_k);
+            add(&mut keys, &k);
+            last_keys.copy_from_slice(&keys[..last_keys.len()]);
         }
     }
 }
@@ -243,18 +267,32 @@ impl<T: SimdReal> Kernel for FindTiles<'_, T> {
 /// Memory of one thread that sorts parts.
 struct Scratch<T> {
     t: [Vec<T>; 3],
-    cell: Vec<u32>,
-    /// Vector and place of each sample, after half of the sorting.
-    keys: Vec<u32>,
+    /// Cell and place of each sample ([`key`]), and room for them.
+    keys: [Vec<u32>; 2],
 }
 
 impl<T: SimdReal> Scratch<T> {
     fn new(axes: usize, len: usize) -> Result<Self> {
         let what = "the sample order";
         let t = |axis: usize| try_vec(if axis < axes { len } else { 0 }, T::ZERO, what);
-        let numbers = || try_vec(len, 0u32, what);
-        Ok(Scratch { t: [t(0)?, t(1)?, t(2)?], cell: numbers()?, keys: numbers()? })
+        let keys = || try_vec(len, 0u32, what);
+        Ok(Scratch { t: [t(0)?, t(1)?, t(2)?], keys: [keys()?, keys()?] })
     }
+}
+
+/// Bits of a sample's place in its batch, the lower ones of its key.
+const PLACE_BITS: u32 = BATCH.trailing_zeros();
+
+/// The number by which a batch is sorted: the cell in which the sample's window starts, and the sample's place.
+#[inline(always)]
+fn key(cell: u32, place: usize) -> u32 {
+    cell << PLACE_BITS | place as u32
+}
+
+/// The cell and the place of a key.
+#[inline(always)]
+fn of_key(key: u32) -> (u32, usize) {
+    (key >> PLACE_BITS, key as usize & (BATCH - 1))
 }
 
 /// Sorts each batch of each part by the vector in which windows start, and computes what gridding wants of samples.
@@ -270,7 +308,7 @@ fn sort_parts<T: SimdReal>(
     let scratch = || Scratch::new(axes, BATCH.min(samples.next_multiple_of(SOME)));
     // Each thread makes its own, unless there is no memory: then threads wait for one another.
     let pool = Pool::filled(1, scratch)?;
-    let vectors = tiling.extent.iter().product::<usize>() / tiling.layout.cells;
+    let vectors = Vectors::new(tiling.extent.iter().product(), tiling.layout.cells);
     let t = t.each_mut().map(|t| Shared::new(t));
     let (cell, local) = (Shared::new(cell), Shared::new(local));
     threads.run_with(
@@ -282,7 +320,7 @@ fn sort_parts<T: SimdReal>(
             for batch in batches(&part.points) {
                 let order = &order[batch.clone()];
                 level.run(Locate { windows, tiling, origin, order, scratch });
-                let Scratch { t: unsorted, cell: cells, keys } = &mut **scratch;
+                let Scratch { t: unsorted, keys } = &mut **scratch;
                 let (start, len) = (batch.start, batch.len());
                 // Whoever has the last samples writes what is behind them.
                 let behind = if batch.end == samples { PADDING } else { 0 };
@@ -291,17 +329,23 @@ fn sort_parts<T: SimdReal>(
                 cell[len..].fill(0);
                 local[len..].fill(0);
                 let (cell, local) = (&mut cell[..len], &mut local[..len]);
-                sort_by_vector(&cells[..len], keys, tiling.layout.cells, vectors, local);
-                for (cell, from) in cell.iter_mut().zip(&*local) {
-                    *cell = cells[*from as usize];
+                vectors.sort(keys.each_mut().map(|keys| &mut keys[..len]), cell);
+                for (cell, local) in cell.iter_mut().zip(&mut *local) {
+                    let place;
+                    (*cell, place) = of_key(*cell);
+                    *local = place as u16;
                 }
-                for (t, unsorted) in t.iter().zip(unsorted).take(axes) {
+                let unsorted = unsorted.each_ref().map(|t| &t[..]);
+                let mut t = t.each_ref().map(|t| {
+                    let [start, len] = if t.len() > 0 { [start, len + behind] } else { [0, 0] };
                     // SAFETY: batches do not overlap.
-                    let t = unsafe { t.part(start, len + behind) };
-                    t[len..].fill(T::ZERO);
-                    for (t, from) in t.iter_mut().zip(&*local) {
-                        *t = unsorted[*from as usize];
-                    }
+                    unsafe { t.part(start, len) }
+                });
+                t.iter_mut().filter(|t| !t.is_empty()).for_each(|t| t[len..].fill(T::ZERO));
+                let places = local.iter().map(|&place| place as usize);
+                match axes {
+                    2 => reorder::<_, 2>(unsorted, t, places),
+                    _ => reorder::<_, 3>(unsorted, t, places),
                 }
             }
         },
@@ -309,7 +353,25 @@ fn sort_parts<T: SimdReal>(
     Ok(())
 }
 
-/// Writes cells and offsets of a batch's samples to the scratch memory.
+/// Writes to the first AXES of `to` the elements of `from` in this order.
+#[inline(always)]
+fn reorder<T: Copy, const AXES: usize>(
+    from: [&[T]; 3],
+    mut to: [&mut [T]; 3],
+    order: impl ExactSizeIterator<Item = usize>,
+) {
+    // Equal lengths, so that one comparison is enough for all axes.
+    let (len, all) = (order.len(), from[0].len());
+    let from: [&[T]; AXES] = std::array::from_fn(|axis| &from[axis][..all]);
+    to[..AXES].iter_mut().for_each(|to| *to = &mut std::mem::take(to)[..len]);
+    for (i, place) in order.enumerate() {
+        for axis in 0..AXES {
+            to[axis][i] = from[axis][place];
+        }
+    }
+}
+
+/// Writes keys and offsets of a batch's samples to the scratch memory.
 struct Locate<'a, T> {
     windows: &'a Windows<'a, T>,
     tiling: &'a Tiling,
@@ -327,75 +389,119 @@ impl<T: SimdReal> Kernel for Locate<'_, T> {
         let windows = self.windows;
         let [row, rows, _] = self.tiling.extent;
         let strides = [1, row as u32, (row * rows) as u32];
-        let mut some = [T::ZERO; SOME];
         let mut first = [0; SOME];
-        let Scratch { t, cell, .. } = self.scratch;
-        for (axis, k) in windows.k.iter().enumerate() {
+        let Scratch { t, keys: [keys, _] } = self.scratch;
+        let (gathered, places) = (t.each_mut().map(|t| &mut t[..]), self.order.iter().map(|&m| m as usize));
+        match windows.k {
+            &[x, y] => reorder::<_, 2>([x, y, &[]], gathered, places),
+            &[x, y, z] => reorder::<_, 3>([x, y, z], gathered, places),
+            _ => unreachable!("a trajectory has two or three axes"),
+        }
+        for axis in 0..windows.k.len() {
             let (origin, stride) = (self.origin[axis], strides[axis]);
             // The last samples are located with some that are none: there is room for them.
-            let to = t[axis].chunks_exact_mut(SOME).zip(cell.chunks_exact_mut(SOME));
-            for (order, (t, cells)) in self.order.chunks(SOME).zip(to) {
-                for (some, &m) in some.iter_mut().zip(order) {
-                    *some = k[m as usize];
-                }
-                let t: &mut [T; SOME] = t.try_into().expect("chunks are of this size");
-                windows.locate(axis, &some, &mut first, t);
+            let chunks = self.order.len().div_ceil(SOME);
+            let (t, cells) = (t[axis].as_chunks_mut().0.iter_mut(), keys.as_chunks_mut::<SOME>().0);
+            for (t, cells) in t.zip(cells).take(chunks) {
+                windows.locate(axis, &t.clone(), &mut first, t);
                 for (cell, first) in cells.iter_mut().zip(first) {
                     let before = if axis == 0 { 0 } else { *cell };
                     *cell = before.wrapping_add(first.wrapping_sub(origin).wrapping_mul(stride));
                 }
             }
         }
+        keys[..self.order.len()].iter_mut().enumerate().for_each(|(place, cell)| *cell = key(*cell, place));
     }
 }
 
-/// Sorts the samples of a batch by the vector of their cells, of which there are `vectors`, and within one by their
-/// place in the batch. Writes these places in the new order.
-fn sort_by_vector(sample_cells: &[u32], keys: &mut [u32], cells: usize, vectors: usize, places: &mut [u16]) {
+/// The vectors of a tile's buffer as digits of keys. A tile of few vectors, as in 2D, has one digit.
+#[derive(Clone, Copy)]
+struct Vectors {
+    /// The lowest bit of a key's vector.
+    lowest: u32,
+    digits: u32,
+    /// Bits of a digit.
+    bits: u32,
+}
+
+impl Vectors {
     /// Digits of more bits are counted in more places than a batch has samples for.
-    const MOST: u32 = 10;
-    let (place_bits, cell_bits) = (BATCH.trailing_zeros(), cells.trailing_zeros());
-    let bits = usize::BITS - (vectors - 1).leading_zeros();
-    // A tile of few vectors, as in 2D, has one digit.
-    let (digits, digit_bits) = if bits <= MOST { (1, bits) } else { (2, bits.div_ceil(2)) };
-    assert!(digit_bits <= MOST && bits + place_bits <= u32::BITS && sample_cells.len() <= BATCH);
-    let digit = |vector: u32, which: u32| (vector >> (which * digit_bits)) as usize & ((1 << digit_bits) - 1);
-    let mut counts = [[0u32; 1 << MOST]; 2];
-    for cell in sample_cells {
-        counts[0][digit(cell >> cell_bits, 0)] += 1;
-        if digits > 1 {
-            counts[1][digit(cell >> cell_bits, 1)] += 1;
+    const MOST_BITS: u32 = 10;
+    const MOST: usize = 1 << Self::MOST_BITS;
+
+    /// The vectors of `cells` cells each in a buffer of so many.
+    fn new(buffer: usize, cells: usize) -> Vectors {
+        let bits = |count: usize| usize::BITS - (count - 1).leading_zeros();
+        let all = bits(buffer / cells);
+        let digits = if all <= Self::MOST_BITS { 1 } else { 2 };
+        let vectors = Vectors { lowest: PLACE_BITS + cells.trailing_zeros(), digits, bits: all.div_ceil(digits) };
+        assert!(vectors.bits <= Self::MOST_BITS && bits(buffer) + PLACE_BITS <= u32::BITS);
+        vectors
+    }
+
+    /// Writes the first of `keys` to `sorted` in the order of their vectors, those of one vector in the order in which
+    /// they are; the second is room for as many.
+    fn sort(self, [keys, room]: [&mut [u32]; 2], sorted: &mut [u32]) {
+        if self.digits == 1 {
+            self.sort_by_digit(0, keys, sorted);
+        } else {
+            self.sort_by_digit(0, keys, room);
+            self.sort_by_digit(1, room, sorted);
         }
     }
-    for counts in &mut counts[..digits] {
+
+    /// A stable counting sort by one digit.
+    fn sort_by_digit(self, which: u32, keys: &[u32], sorted: &mut [u32]) {
+        let shift = self.lowest + which * self.bits;
+        // The compiler sees that this is an index of the counts.
+        let digit = |key: u32| (key >> shift) as usize & ((1 << self.bits) - 1) & (Self::MOST - 1);
+        let mut counts = [0u32; Self::MOST];
+        keys.iter().for_each(|&key| counts[digit(key)] += 1);
         let mut sum = 0;
-        counts[..1 << digit_bits].iter_mut().for_each(|count| sum += std::mem::replace(count, sum));
-    }
-    let [first, second] = &mut counts;
-    let next = |counts: &mut [u32; 1 << MOST], digit: usize| {
-        let next = &mut counts[digit];
-        *next += 1;
-        *next as usize - 1
-    };
-    if digits == 1 {
-        for (place, cell) in sample_cells.iter().enumerate() {
-            places[next(first, digit(cell >> cell_bits, 0))] = place as u16;
+        counts[..1 << self.bits].iter_mut().for_each(|count| sum += std::mem::replace(count, sum));
+        for &key in keys {
+            let next = &mut counts[digit(key)];
+            sorted[*next as usize] = key;
+            *next += 1;
         }
-        return;
-    }
-    let keys = &mut keys[..sample_cells.len()];
-    for (place, cell) in sample_cells.iter().enumerate() {
-        let vector = cell >> cell_bits;
-        keys[next(first, digit(vector, 0))] = vector << place_bits | place as u32;
-    }
-    for key in keys.iter() {
-        places[next(second, digit(key >> place_bits, 1))] = (key & (BATCH as u32 - 1)) as u16;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::options::Simd;
+
+    /// A wrong tile would have samples written outside of its buffer.
+    #[test]
+    fn cells_are_in_the_tiles_that_begin_before_them() {
+        let sizes = (1..2000).chain([12_345, 1_000_003, (1 << 27) - 1]);
+        for (dims, width) in sizes.map(|n| ([n, 3 * n + 1, 1], 2 + n % 15)) {
+            let level = Level::choose(Simd::Baseline).unwrap();
+            for grid in [&dims[..2], &dims] {
+                let tiling = Tiling::new::<f64>(level, grid, width);
+                let tile_of = TileOf::new(&tiling, 0);
+                assert_eq!(tile_of.stride, 1);
+                for tile in 0..tiling.tiles[0].count {
+                    let [first, end] = [tile, tile + 1].map(|tile| tiling.tiles[0].first_cell(tile) as u32);
+                    assert_eq!([first, end - 1].map(|cell| tile_of.number(cell)), [tile as u32; 2], "{grid:?}");
+                }
+            }
+        }
+    }
+
+    /// Keys have 32 bits, and tiles of axes that are just too short for a second pair of tiles are the largest.
+    #[test]
+    fn keys_hold_the_cells_of_every_tile() {
+        for level in Level::all() {
+            for width in 2..=16 {
+                for grid in [[255, 127, 1], [255, 63, 63]] {
+                    let tiling = Tiling::new::<f32>(level, &grid, width);
+                    Vectors::new(tiling.extent.iter().product(), tiling.layout.cells);
+                }
+            }
+        }
+    }
 
     /// Blocks of samples rely on it: between two samples of one vector there is none of another.
     #[test]
@@ -403,16 +509,18 @@ mod tests {
         let mut state = 1u32;
         for (vectors, cells) in [(1, 8), (7, 1), (350, 8), (512, 4), (513, 2), (5000, 8), (1 << 18, 1), (318_000, 1)] {
             for len in [1, 1000, BATCH] {
-                let mut scratch = Scratch::<f64>::new(2, BATCH).unwrap();
-                for cell in &mut scratch.cell[..len] {
+                let mut keys = Vec::new();
+                for place in 0..len {
                     state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                    *cell = (state >> 4) % (vectors * cells) as u32;
+                    keys.push(key((state >> 4) % (vectors * cells) as u32, place));
                 }
-                let Scratch { cell, keys, .. } = &mut scratch;
-                let mut places = vec![u16::MAX; len];
-                sort_by_vector(&cell[..len], keys, cells, vectors, &mut places);
-                let order: Vec<(u32, u16)> =
-                    places.iter().map(|&at| (scratch.cell[at as usize] / cells as u32, at)).collect();
+                let (unsorted, mut room, mut sorted) = (keys.clone(), vec![u32::MAX; len], vec![u32::MAX; len]);
+                Vectors::new(vectors * cells, cells).sort([&mut keys, &mut room], &mut sorted);
+                let order: Vec<(u32, usize)> = sorted
+                    .iter()
+                    .map(|&key| (of_key(key).0 / cells as u32, of_key(key).1))
+                    .inspect(|&(_, place)| assert!(sorted.contains(&unsorted[place])))
+                    .collect();
                 assert!(order.is_sorted(), "{vectors} vectors of {cells} cells, {len} samples");
                 assert!(order.windows(2).all(|pair| pair[0].1 != pair[1].1));
             }
