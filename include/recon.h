@@ -1156,6 +1156,170 @@ recon_status recon_metrics(const recon_geometry *geometry,
                            uint32_t scale,
                            recon_quality *quality);
 
+// The covariance of coils' noise, from samples without signal: the mean of n_a conj(n_b), in the samples of the scan.
+//
+// precision: a recon_precision, of noise.
+// noise: complex [samples, coils], read. 400 samples a coil give an error of about 10 %; with fewer the log has a
+// warning.
+// noise_dwell, dwell: the time from one sample of noise to the next, and that of the scan, in the same unit
+// (sample_time_us of ISMRMRD): noise sampled slower has less variance than the scan's. 0 and 0: they are equal.
+// receiver_bandwidth: the receiver's noise bandwidth over its sampling bandwidth, in (0, 1]
+// (relativeReceiverNoiseBandwidth of ISMRMRD); 0 for 1.
+// covariance: complex double [coils, coils], a running fastest, written.
+//
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE for fewer samples than
+// coils; RECON_NOT_FINITE with the index; RECON_INVALID_ARGUMENT for times and bandwidths that make no sense;
+// RECON_OUT_OF_HOST_MEMORY.
+recon_status recon_noise_covariance(uint32_t precision,
+                                    const void *noise,
+                                    uint64_t samples,
+                                    uint64_t coils,
+                                    double noise_dwell,
+                                    double dwell,
+                                    double receiver_bandwidth,
+                                    void *covariance);
+
+// The matrix M that whitens noise: M covariance M^H = 1, so that the noise of all virtual coils is independent and has
+// the variance 1 (the mean of |n|^2). It is the inverse of the covariance's Cholesky factor. Data, and the coil maps if
+// they were not estimated from whitened data, are mapped by recon_virtual_coils.
+//
+// covariance: complex double [coils, coils], of recon_noise_covariance or known, read.
+// matrix: complex double [coils, coils], the virtual coil running fastest, written.
+//
+// Errors: RECON_NULL_POINTER, RECON_SIZE_OVERFLOW, RECON_INVALID_SIZE; RECON_NOT_FINITE with the index;
+// RECON_INVALID_ARGUMENT for a matrix that is not Hermitian, and for one that is singular, with the coil;
+// RECON_OUT_OF_HOST_MEMORY.
+recon_status recon_whitening(const void *covariance, uint64_t coils, void *matrix);
+
+// The matrix that makes fewer virtual coils, which hold most of the data's energy: their principal components, the
+// strongest first (Buehrer et al. 2007). Whiten data before. Data, and the coil maps if they were not estimated from
+// the virtual coils' data, are mapped by recon_virtual_coils.
+//
+// precision: a recon_precision, of data.
+// data: complex [samples, coils, frames], read.
+// keep: how many virtual coils; 0: the fewest that hold the part `energy` of the energy, in (0, 1].
+// energy: 0 where keep is given.
+// matrix: complex double [kept, coils], the virtual coil running fastest, written; with room for [coils, coils] where
+// keep is 0. What is behind kept times coils entries stays as it was.
+// kept: receives the number of virtual coils.
+// energies: double [coils], written: the part of the energy that each virtual coil has, also those that are not kept.
+// Or NULL.
+//
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE for no coils or samples, and
+// for more virtual coils than coils; RECON_NOT_FINITE with the index; RECON_INVALID_ARGUMENT for both or none of keep
+// and energy, for an energy outside (0, 1], and where all data are 0; RECON_OUT_OF_HOST_MEMORY.
+recon_status recon_compression(uint32_t precision,
+                               const void *data,
+                               uint64_t samples,
+                               uint64_t coils,
+                               uint64_t frames,
+                               uint64_t keep,
+                               double energy,
+                               void *matrix,
+                               uint64_t *kept,
+                               double *energies);
+
+// The virtual coils that a matrix makes of coils: y_v = sum_c M(v, c) x_c, for k-space, coil images and coil maps alike
+// (then "samples" are voxels).
+//
+// matrix: complex double [virtual_coils, coils], the virtual coil running fastest, read.
+// precision: a recon_precision, of from and to.
+// from: complex [samples, coils, frames], read. to: complex [samples, virtual_coils, frames], written.
+//
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE and RECON_SIZE_MISMATCH for
+// sizes of 0; RECON_INVALID_ARGUMENT when the arrays overlap; RECON_NOT_FINITE with the index;
+// RECON_OUT_OF_HOST_MEMORY.
+recon_status recon_virtual_coils(const void *matrix,
+                                 uint64_t virtual_coils,
+                                 uint64_t coils,
+                                 uint32_t precision,
+                                 const void *from,
+                                 uint64_t samples,
+                                 uint64_t frames,
+                                 void *to);
+
+// The covariance of coils' noise, from samples without signal: the mean of n_a conj(n_b), in the samples of the scan.
+//
+// precision: a recon_precision, of noise.
+// noise: complex [samples, coils], read. 400 samples a coil give an error of about 10 %; with fewer the log has a
+// warning.
+// noise_dwell, dwell: the time from one sample of noise to the next, and that of the scan, in the same unit
+// (sample_time_us of ISMRMRD): noise sampled slower has less variance than the scan's. 0 and 0: they are equal.
+// receiver_bandwidth: the receiver's noise bandwidth over its sampling bandwidth, in (0, 1]
+// (relativeReceiverNoiseBandwidth of ISMRMRD); 0 for 1.
+// covariance: complex double [coils, coils], a running fastest, written.
+//
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE for fewer samples than
+// coils; RECON_NOT_FINITE with the index; RECON_INVALID_ARGUMENT for times and bandwidths that make no sense;
+// RECON_OUT_OF_HOST_MEMORY.
+recon_status recon_noise_covariance(uint32_t precision,
+                                    const void *noise,
+                                    uint64_t samples,
+                                    uint64_t coils,
+                                    double noise_dwell,
+                                    double dwell,
+                                    double receiver_bandwidth,
+                                    void *covariance);
+
+// The matrix M that whitens noise: M covariance M^H = 1, so that the noise of all virtual coils is independent and has
+// the variance 1 (the mean of |n|^2). It is the inverse of the covariance's Cholesky factor. Data, and the coil maps if
+// they were not estimated from whitened data, are mapped by recon_virtual_coils.
+//
+// covariance: complex double [coils, coils], of recon_noise_covariance or known, read.
+// matrix: complex double [coils, coils], the virtual coil running fastest, written.
+//
+// Errors: RECON_NULL_POINTER, RECON_SIZE_OVERFLOW, RECON_INVALID_SIZE; RECON_NOT_FINITE with the index;
+// RECON_INVALID_ARGUMENT for a matrix that is not Hermitian, and for one that is singular, with the coil;
+// RECON_OUT_OF_HOST_MEMORY.
+recon_status recon_whitening(const void *covariance, uint64_t coils, void *matrix);
+
+// The matrix that makes fewer virtual coils, which hold most of the data's energy: their principal components, the
+// strongest first (Buehrer et al. 2007). Whiten data before. Data, and the coil maps if they were not estimated from
+// the virtual coils' data, are mapped by recon_virtual_coils.
+//
+// precision: a recon_precision, of data.
+// data: complex [samples, coils, frames], read.
+// keep: how many virtual coils; 0: the fewest that hold the part `energy` of the energy, in (0, 1].
+// energy: 0 where keep is given.
+// matrix: complex double [kept, coils], the virtual coil running fastest, written; with room for [coils, coils] where
+// keep is 0. What is behind kept times coils entries stays as it was.
+// kept: receives the number of virtual coils.
+// energies: double [coils], written: the part of the energy that each virtual coil has, also those that are not kept.
+// Or NULL.
+//
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE for no coils or samples, and
+// for more virtual coils than coils; RECON_NOT_FINITE with the index; RECON_INVALID_ARGUMENT for both or none of keep
+// and energy, for an energy outside (0, 1], and where all data are 0; RECON_OUT_OF_HOST_MEMORY.
+recon_status recon_compression(uint32_t precision,
+                               const void *data,
+                               uint64_t samples,
+                               uint64_t coils,
+                               uint64_t frames,
+                               uint64_t keep,
+                               double energy,
+                               void *matrix,
+                               uint64_t *kept,
+                               double *energies);
+
+// The virtual coils that a matrix makes of coils: y_v = sum_c M(v, c) x_c, for k-space, coil images and coil maps alike
+// (then "samples" are voxels).
+//
+// matrix: complex double [virtual_coils, coils], the virtual coil running fastest, read.
+// precision: a recon_precision, of from and to.
+// from: complex [samples, coils, frames], read. to: complex [samples, virtual_coils, frames], written.
+//
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE and RECON_SIZE_MISMATCH for
+// sizes of 0; RECON_INVALID_ARGUMENT when the arrays overlap; RECON_NOT_FINITE with the index;
+// RECON_OUT_OF_HOST_MEMORY.
+recon_status recon_virtual_coils(const void *matrix,
+                                 uint64_t virtual_coils,
+                                 uint64_t coils,
+                                 uint32_t precision,
+                                 const void *from,
+                                 uint64_t samples,
+                                 uint64_t frames,
+                                 void *to);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif  // __cplusplus

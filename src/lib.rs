@@ -27,8 +27,9 @@
 //! A function that the caller gives can end calls that take long: [`Options::interrupt`].
 //!
 //! What is not done: transforms are not normalised ([`Plan::adjoint`] is the plain sum; only [`Plan::grid`] is scaled),
-//! data are not whitened, and images are not filtered. k is in cycles per voxel; the model and the order of arrays are
-//! those of [`Geometry`].
+//! and images are not filtered. Data are whitened, and coils compressed, where the caller asks for it:
+//! [`NoiseCovariance`], [`CoilEnergy`]. k is in cycles per voxel; the model and the order of arrays are those of
+//! [`Geometry`].
 //!
 //! The processor's best vector unit is used; [`Options::simd`] or the environment variable `RECON_SIMD` (`baseline` or
 //! `sse`, `avx2`, `avx512`; the option wins) picks a level. Results have the same bits for any number of threads and on
@@ -57,7 +58,7 @@ pub use base::atomic_file;
 pub use base::{defaults, error, geometry, options, real, warning};
 pub use engine::memory;
 pub use nufft::window;
-pub use reconstruction::{cg, coils, density, prior, resize};
+pub use reconstruction::{cg, coil_matrix, coils, compression, density, prior, resize, whitening};
 pub use simulation::{metrics, phantom, trajectory};
 
 pub use backend::{Sink, Source};
@@ -73,8 +74,11 @@ pub use engine::memory::{Memory, MemoryPeaks};
 pub use num_complex::Complex;
 pub use plan::Plan;
 pub use reconstruction::cg::{CgOptions, CgReport, CgRun, Progress, Stop};
+pub use reconstruction::coil_matrix::CoilMatrix;
 pub use reconstruction::coils::{combine, Combine};
+pub use reconstruction::compression::{CoilEnergy, Compression, Keep};
 pub use reconstruction::density::Density;
 pub use reconstruction::prior::{Matrix, Prior};
 pub use reconstruction::resize::Resize;
+pub use reconstruction::whitening::{NoiseCovariance, NoiseSampling};
 pub use simulation::trajectory::Trajectory;

@@ -526,7 +526,7 @@ mod unix {
         let mut all: Vec<(String, Operation<'static>)> = Vec::new();
         let scene = std::rc::Rc::new(Scene::new(&[24, 20]));
         type OnScene = fn(&mut Attempt, &Scene);
-        let operations: [(&str, OnScene); 9] = [
+        let operations: [(&str, OnScene); 13] = [
             ("recon_combine, root sum of squares", |attempt, s| {
                 let (g, mut out) = (s.geometry(), s.image[..s.image_len()].to_vec());
                 // SAFETY: arrays have the lengths documented.
@@ -539,6 +539,41 @@ mod unix {
                 // SAFETY: arrays have the lengths documented.
                 attempt.call(&[output(&mut out)], || unsafe {
                     recon_combine(&raw const g, 1, s.image(), out.as_mut_ptr().cast())
+                });
+            }),
+            ("recon_noise_covariance", |attempt, s| {
+                // 12 coils, so that matrices are large enough to be refused.
+                let mut out = vec![Complex::new(0f64, 0.0); 144];
+                // SAFETY: arrays have the lengths documented.
+                attempt.call(&[output(&mut out)], || unsafe {
+                    let samples = (s.kspace.len() / 12) as u64;
+                    recon_noise_covariance(0, s.kspace(), samples, 12, 0.0, 0.0, 0.0, out.as_mut_ptr().cast())
+                });
+            }),
+            ("recon_whitening", |attempt, _| {
+                let one = |i: usize| Complex::new(f64::from(i % 13 == 0), 0.0);
+                let (covariance, mut out) = ((0..144).map(one).collect::<Vec<_>>(), vec![Complex::new(0f64, 0.0); 144]);
+                // SAFETY: arrays have the lengths documented.
+                attempt.call(&[output(&mut out)], || unsafe {
+                    recon_whitening(covariance.as_ptr().cast(), 12, out.as_mut_ptr().cast())
+                });
+            }),
+            ("recon_compression", |attempt, s| {
+                let (mut out, mut kept) = (vec![Complex::new(0f64, 0.0); 144], 0);
+                let samples = (s.kspace.len() / 12) as u64;
+                // SAFETY: arrays have the lengths documented.
+                attempt.call(&[output(&mut out)], || unsafe {
+                    let (matrix, kept) = (out.as_mut_ptr().cast(), &raw mut kept);
+                    recon_compression(0, s.kspace(), samples, 12, 1, 0, 0.9, matrix, kept, null_mut())
+                });
+            }),
+            ("recon_virtual_coils", |attempt, s| {
+                let (matrix, mut out) = (vec![Complex::new(1f64, 0.5); 2 * COILS], s.kspace.clone());
+                let samples = (s.kspace.len() / COILS) as u64;
+                // SAFETY: arrays have the lengths documented.
+                attempt.call(&[output(&mut out)], || unsafe {
+                    let (matrix, to) = (matrix.as_ptr().cast(), out.as_mut_ptr().cast());
+                    recon_virtual_coils(matrix, 2, COILS as u64, 0, s.kspace(), samples, 1, to)
                 });
             }),
             ("recon_trajectory_radial2d", |attempt, _| {

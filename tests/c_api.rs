@@ -662,6 +662,83 @@ fn phantoms_and_metrics_are_those_of_the_rust_api() {
 }
 
 #[test]
+fn coil_matrices_are_those_of_rust() {
+    let s = Scene::<f32>::new();
+    let (coils, samples, at) = (COILS as u64, SAMPLES as u64, s.kspace_at());
+    let mut covariance = poisoned::<f64>(COILS * COILS);
+    let to = covariance.as_mut_ptr().cast();
+    let noise = &s.kspace[..SAMPLES * COILS];
+    let sampling = recon::NoiseSampling { noise_dwell: 3.0, dwell: 2.0, receiver_bandwidth: 0.75 };
+    let known = recon::NoiseCovariance::of(noise, COILS, sampling).unwrap();
+    // SAFETY: arrays have the lengths documented.
+    unsafe { ok(recon_noise_covariance(0, at, samples, coils, 3.0, 2.0, 0.75, to)) };
+    assert_eq!(covariance, known.entries());
+    let mut matrix = poisoned::<f64>(COILS * COILS);
+    // SAFETY: as above.
+    unsafe { ok(recon_whitening(to, coils, matrix.as_mut_ptr().cast())) };
+    let whitening = known.whitening().unwrap();
+    assert_eq!(matrix, whitening.entries());
+
+    let mut out = poisoned::<f32>(SAMPLES * COILS * FRAMES);
+    let mut expected = out.clone();
+    whitening.apply(SAMPLES, &s.kspace, &mut expected).unwrap();
+    let (m, frames) = (matrix.as_ptr().cast(), FRAMES as u64);
+    // SAFETY: as above.
+    unsafe { ok(recon_virtual_coils(m, coils, coils, 0, at, samples, frames, out.as_mut_ptr().cast())) };
+    assert_eq!(out, expected);
+
+    let mut energy = recon::CoilEnergy::new(COILS).unwrap();
+    energy.add(SAMPLES, &s.kspace).unwrap();
+    for (keep, part, how) in [(2, 0.0, recon::Keep::Coils(2)), (0, 0.7, recon::Keep::Energy(0.7))] {
+        let made = energy.compression(how).unwrap();
+        let (mut matrix, mut kept, mut energies) = (poisoned::<f64>(COILS * COILS), 99, [POISON; COILS]);
+        let (to, energies_to) = (matrix.as_mut_ptr().cast(), energies.as_mut_ptr());
+        // SAFETY: as above.
+        unsafe { ok(recon_compression(0, at, samples, coils, frames, keep, part, to, &raw mut kept, energies_to)) };
+        assert_eq!(kept, made.matrix.virtual_coils() as u64);
+        let len = made.matrix.entries().len();
+        assert_eq!(&matrix[..len], made.matrix.entries());
+        assert!(matrix[len..].iter().all(|z| z.re == POISON && z.im == POISON));
+        assert_eq!(energies, made.energies[..]);
+        // SAFETY: as above; energies may be left out.
+        unsafe { ok(recon_compression(0, at, samples, coils, frames, keep, part, to, &raw mut kept, null_mut())) };
+    }
+
+    // SAFETY: as above; what is wrong is found before it is used.
+    unsafe {
+        let (mut kept, none) = (99, null_mut());
+        let kept = &raw mut kept;
+        let noise = |samples, coils, dwell| recon_noise_covariance(0, at, samples, coils, 0.0, dwell, 0.0, to);
+        fails(noise(samples, coils, 1.0), RECON_INVALID_ARGUMENT, &["noise is 0", "scan 1"]);
+        fails(noise(2, coils, 0.0), RECON_INVALID_SIZE, &["2 samples"]);
+        fails(noise(0, coils, 0.0), RECON_INVALID_SIZE, &["0 samples"]);
+        fails(noise(u64::MAX / 2, coils, 0.0), RECON_SIZE_OVERFLOW, &["noise"]);
+        let number = recon_noise_covariance(7, at, samples, coils, 0.0, 0.0, 0.0, to);
+        fails(number, RECON_UNKNOWN_VALUE, &["precision is 7"]);
+        let nothing = recon_noise_covariance(0, null(), samples, coils, 0.0, 0.0, 0.0, to);
+        fails(nothing, RECON_NULL_POINTER, &["noise"]);
+        fails(recon_noise_covariance(0, at, samples, coils, 0.0, 0.0, 0.0, none), RECON_NULL_POINTER, &["covariance"]);
+        let mut bad = [Complex::new(1.0f64, 0.0); COILS * COILS];
+        fails(recon_whitening(bad.as_ptr().cast(), coils, to), RECON_INVALID_ARGUMENT, &["singular"]);
+        fails(recon_whitening(to, coils, to), RECON_INVALID_ARGUMENT, &["overlap"]);
+        fails(recon_whitening(null(), coils, to), RECON_NULL_POINTER, &["covariance"]);
+        fails(recon_whitening(bad.as_ptr().cast(), 0, to), RECON_INVALID_SIZE, &["0 coils"]);
+        bad[3].re = f64::NAN;
+        fails(recon_whitening(bad.as_ptr().cast(), coils, to), RECON_NOT_FINITE, &["entry 3"]);
+        let compress = |keep, energy| recon_compression(0, at, samples, coils, 1, keep, energy, to, kept, none.cast());
+        fails(compress(0, 0.0), RECON_INVALID_ARGUMENT, &["keep and energy are 0"]);
+        fails(compress(2, 0.5), RECON_INVALID_ARGUMENT, &["one of the two"]);
+        fails(compress(0, 1.5), RECON_INVALID_ARGUMENT, &["1.5"]);
+        fails(compress(4, 0.0), RECON_INVALID_SIZE, &["4 virtual coils of 3"]);
+        assert_eq!(*kept, 99);
+        let mix = |rows, frames| recon_virtual_coils(bad.as_ptr().cast(), rows, coils, 0, at, samples, frames, to);
+        fails(mix(coils, 1), RECON_NOT_FINITE, &["entry 3"]);
+        fails(mix(0, 1), RECON_INVALID_SIZE, &["0 virtual coils"]);
+        fails(mix(1, 0), RECON_SIZE_MISMATCH, &["whole frames"]);
+    }
+}
+
+#[test]
 fn coil_images_are_combined_frame_by_frame() {
     let s = Scene::<f32>::new();
     let g = s.geometry();

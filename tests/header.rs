@@ -22,7 +22,7 @@ fn run_cbindgen() -> String {
         PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("enumerations-{}.rs", std::process::id()));
     std::fs::write(&enumerations, recon::ffi::enumerations::sources()).unwrap();
     let mut builder = cbindgen::Builder::new().with_config(config).with_src(&enumerations);
-    for file in ["structs.rs", "mod.rs"] {
+    for file in ["structs.rs", "mod.rs", "coil_matrices.rs"] {
         builder = builder.with_src(root().join("src/ffi").join(file));
     }
     let mut text = Vec::new();

@@ -7,6 +7,7 @@
 #![allow(clippy::missing_safety_doc)]
 
 mod arrays;
+mod coil_matrices;
 #[doc(hidden)]
 pub mod enumerations;
 mod logging;
@@ -14,6 +15,7 @@ mod scan;
 mod status;
 mod structs;
 
+pub use coil_matrices::*;
 pub use enumerations::{
     recon_basis, recon_coil_model, recon_combine_method, recon_density_method, recon_device, recon_filter,
     recon_lambda_unit, recon_log_level, recon_method, recon_normal_operator, recon_part, recon_precision, recon_prior,

@@ -1,11 +1,14 @@
 //! Images from transforms: conjugate gradients and their priors, filtered backprojection, density compensation, coil
-//! sensitivities, image sizes.
+//! sensitivities, whitening and compression of coils, image sizes.
 
 pub mod cg;
+pub mod coil_matrix;
 pub mod coils;
+pub mod compression;
 pub mod density;
 pub(crate) mod fbp;
 pub(crate) mod gridding_scale;
 pub mod prior;
 pub mod resize;
 pub(crate) mod spokes;
+pub mod whitening;

@@ -392,9 +392,9 @@ impl<T: SimdReal> Kernel for Locate<'_, T> {
         let mut first = [0; SOME];
         let Scratch { t, keys: [keys, _] } = self.scratch;
         let (gathered, places) = (t.each_mut().map(|t| &mut t[..]), self.order.iter().map(|&m| m as usize));
-        match windows.k {
-            &[x, y] => reorder::<_, 2>([x, y, &[]], gathered, places),
-            &[x, y, z] => reorder::<_, 3>([x, y, z], gathered, places),
+        match *windows.k {
+            [x, y] => reorder::<_, 2>([x, y, &[]], gathered, places),
+            [x, y, z] => reorder::<_, 3>([x, y, z], gathered, places),
             _ => unreachable!("a trajectory has two or three axes"),
         }
         for axis in 0..windows.k.len() {

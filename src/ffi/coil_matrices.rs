@@ -1,0 +1,199 @@
+//! Coils before a reconstruction: the covariance of their noise, whitening and compression, and virtual coils.
+
+use super::arrays::{size, Arrays};
+use super::enumerations::{choice, Precision};
+use super::scan::with_precision;
+use super::status::{call, recon_status};
+use crate::base::error::{bail, checked_product, try_collect, Result};
+use crate::{CoilEnergy, CoilMatrix, Complex, Keep, NoiseCovariance, NoiseSampling};
+use std::ffi::c_void;
+
+/// The covariance of coils' noise, from samples without signal: the mean of n_a conj(n_b), in the samples of the scan.
+///
+/// precision: a recon_precision, of noise.
+/// noise: complex [samples, coils], read. 400 samples a coil give an error of about 10 %; with fewer the log has a
+/// warning.
+/// noise_dwell, dwell: the time from one sample of noise to the next, and that of the scan, in the same unit
+/// (sample_time_us of ISMRMRD): noise sampled slower has less variance than the scan's. 0 and 0: they are equal.
+/// receiver_bandwidth: the receiver's noise bandwidth over its sampling bandwidth, in (0, 1]
+/// (relativeReceiverNoiseBandwidth of ISMRMRD); 0 for 1.
+/// covariance: complex double [coils, coils], a running fastest, written.
+///
+/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE for fewer samples than
+/// coils; RECON_NOT_FINITE with the index; RECON_INVALID_ARGUMENT for times and bandwidths that make no sense;
+/// RECON_OUT_OF_HOST_MEMORY.
+#[no_mangle]
+pub unsafe extern "C" fn recon_noise_covariance(
+    precision: u32,
+    noise: *const c_void,
+    samples: u64,
+    coils: u64,
+    noise_dwell: f64,
+    dwell: f64,
+    receiver_bandwidth: f64,
+    covariance: *mut c_void,
+) -> recon_status {
+    // SAFETY: the caller's arrays, as long as its numbers say.
+    call(|| unsafe {
+        let [samples, coils] = [size("samples", samples)?, size("coils", coils)?];
+        let sampling = match (noise_dwell, dwell) {
+            (0.0, 0.0) => NoiseSampling::SAME,
+            _ => NoiseSampling { noise_dwell, dwell, ..NoiseSampling::SAME },
+        };
+        let sampling = match receiver_bandwidth {
+            0.0 => sampling,
+            receiver_bandwidth => NoiseSampling { receiver_bandwidth, ..sampling },
+        };
+        let mut arrays = Arrays::default();
+        let covariance = coil_matrix_output(&mut arrays, "covariance", covariance, coils, coils)?;
+        let len = checked_product(&[samples, coils], "the noise")?;
+        with_precision!(choice("precision", precision)?, T => {
+            let noise = arrays.input::<Complex<T>>("noise", noise.cast(), len)?;
+            covariance.copy_from_slice(NoiseCovariance::of(noise, coils, sampling)?.entries());
+        });
+        Ok(())
+    })
+}
+
+/// # Safety
+/// The pointer leads to as many entries.
+unsafe fn coil_matrix_output<'a>(
+    arrays: &mut Arrays,
+    name: &'static str,
+    matrix: *mut c_void,
+    rows: usize,
+    coils: usize,
+) -> Result<&'a mut [Complex<f64>]> {
+    // SAFETY: the caller's promise.
+    unsafe { arrays.output(name, matrix.cast(), checked_product(&[rows, coils], name)?) }
+}
+
+/// The matrix M that whitens noise: M covariance M^H = 1, so that the noise of all virtual coils is independent and has
+/// the variance 1 (the mean of |n|^2). It is the inverse of the covariance's Cholesky factor. Data, and the coil maps if
+/// they were not estimated from whitened data, are mapped by recon_virtual_coils.
+///
+/// covariance: complex double [coils, coils], of recon_noise_covariance or known, read.
+/// matrix: complex double [coils, coils], the virtual coil running fastest, written.
+///
+/// Errors: RECON_NULL_POINTER, RECON_SIZE_OVERFLOW, RECON_INVALID_SIZE; RECON_NOT_FINITE with the index;
+/// RECON_INVALID_ARGUMENT for a matrix that is not Hermitian, and for one that is singular, with the coil;
+/// RECON_OUT_OF_HOST_MEMORY.
+#[no_mangle]
+pub unsafe extern "C" fn recon_whitening(covariance: *const c_void, coils: u64, matrix: *mut c_void) -> recon_status {
+    // SAFETY: the caller's arrays, as long as its numbers say.
+    call(|| unsafe {
+        let coils = size("coils", coils)?;
+        let mut arrays = Arrays::default();
+        let entries = checked_product(&[coils, coils], "the noise covariance")?;
+        let covariance = arrays.input::<Complex<f64>>("covariance", covariance.cast(), entries)?;
+        let matrix = coil_matrix_output(&mut arrays, "matrix", matrix, coils, coils)?;
+        let covariance = try_collect(entries, "the noise covariance", covariance.iter().copied())?;
+        matrix.copy_from_slice(NoiseCovariance::new(coils, covariance)?.whitening()?.entries());
+        Ok(())
+    })
+}
+
+/// The matrix that makes fewer virtual coils, which hold most of the data's energy: their principal components, the
+/// strongest first (Buehrer et al. 2007). Whiten data before. Data, and the coil maps if they were not estimated from
+/// the virtual coils' data, are mapped by recon_virtual_coils.
+///
+/// precision: a recon_precision, of data.
+/// data: complex [samples, coils, frames], read.
+/// keep: how many virtual coils; 0: the fewest that hold the part `energy` of the energy, in (0, 1].
+/// energy: 0 where keep is given.
+/// matrix: complex double [kept, coils], the virtual coil running fastest, written; with room for [coils, coils] where
+/// keep is 0. What is behind kept times coils entries stays as it was.
+/// kept: receives the number of virtual coils.
+/// energies: double [coils], written: the part of the energy that each virtual coil has, also those that are not kept.
+/// Or NULL.
+///
+/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE for no coils or samples, and
+/// for more virtual coils than coils; RECON_NOT_FINITE with the index; RECON_INVALID_ARGUMENT for both or none of keep
+/// and energy, for an energy outside (0, 1], and where all data are 0; RECON_OUT_OF_HOST_MEMORY.
+#[no_mangle]
+pub unsafe extern "C" fn recon_compression(
+    precision: u32,
+    data: *const c_void,
+    samples: u64,
+    coils: u64,
+    frames: u64,
+    keep: u64,
+    energy: f64,
+    matrix: *mut c_void,
+    kept: *mut u64,
+    energies: *mut f64,
+) -> recon_status {
+    // SAFETY: the caller's arrays, as long as its numbers say.
+    call(|| unsafe {
+        let [samples, coils, frames] = [size("samples", samples)?, size("coils", coils)?, size("frames", frames)?];
+        let keep = match (size("keep", keep)?, energy) {
+            (0, 0.0) => bail!(InvalidArgument, "keep and energy are 0: say how many virtual coils, or how much energy"),
+            (0, energy) => Keep::Energy(energy),
+            (keep, 0.0) => Keep::Coils(keep),
+            (keep, energy) => {
+                bail!(InvalidArgument, "keep is {keep} and energy {energy}: give one of the two, and 0 for the other")
+            }
+        };
+        let rows = match keep {
+            Keep::Coils(rows) => rows,
+            Keep::Energy(_) => coils,
+        };
+        let mut arrays = Arrays::default();
+        let matrix = coil_matrix_output(&mut arrays, "matrix", matrix, rows, coils)?;
+        let kept = arrays.output("kept", kept, 1)?;
+        let energies = if energies.is_null() { None } else { Some(arrays.output("energies", energies, coils)?) };
+        let len = checked_product(&[samples, coils, frames], "the data")?;
+        let made = with_precision!(choice("precision", precision)?, T => {
+            let data = arrays.input::<Complex<T>>("data", data.cast(), len)?;
+            let mut energy = CoilEnergy::new(coils)?;
+            energy.add(samples, data)?;
+            energy.compression(keep)?
+        });
+        let entries = made.matrix.entries();
+        matrix[..entries.len()].copy_from_slice(entries);
+        kept[0] = made.matrix.virtual_coils() as u64;
+        if let Some(energies) = energies {
+            energies.copy_from_slice(&made.energies);
+        }
+        Ok(())
+    })
+}
+
+/// The virtual coils that a matrix makes of coils: y_v = sum_c M(v, c) x_c, for k-space, coil images and coil maps alike
+/// (then "samples" are voxels).
+///
+/// matrix: complex double [virtual_coils, coils], the virtual coil running fastest, read.
+/// precision: a recon_precision, of from and to.
+/// from: complex [samples, coils, frames], read. to: complex [samples, virtual_coils, frames], written.
+///
+/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE and RECON_SIZE_MISMATCH for
+/// sizes of 0; RECON_INVALID_ARGUMENT when the arrays overlap; RECON_NOT_FINITE with the index;
+/// RECON_OUT_OF_HOST_MEMORY.
+#[no_mangle]
+pub unsafe extern "C" fn recon_virtual_coils(
+    matrix: *const c_void,
+    virtual_coils: u64,
+    coils: u64,
+    precision: u32,
+    from: *const c_void,
+    samples: u64,
+    frames: u64,
+    to: *mut c_void,
+) -> recon_status {
+    // SAFETY: the caller's arrays, as long as its numbers say.
+    call(|| unsafe {
+        let [virtual_coils, coils] = [size("virtual_coils", virtual_coils)?, size("coils", coils)?];
+        let [samples, frames] = [size("samples", samples)?, size("frames", frames)?];
+        let mut arrays = Arrays::default();
+        let entries = checked_product(&[virtual_coils, coils], "the coil matrix")?;
+        let matrix = arrays.input::<Complex<f64>>("matrix", matrix.cast(), entries)?;
+        let matrix = try_collect(entries, "the coil matrix", matrix.iter().copied())?;
+        let matrix = CoilMatrix::new(virtual_coils, coils, matrix)?;
+        let [from_len, to_len] = [coils, virtual_coils].map(|c| checked_product(&[samples, c, frames], "the data"));
+        with_precision!(choice("precision", precision)?, T => {
+            let from = arrays.input::<Complex<T>>("from", from.cast(), from_len?)?;
+            let to = arrays.output::<Complex<T>>("to", to.cast(), to_len?)?;
+            matrix.apply(samples, from, to)
+        })
+    })
+}
