@@ -8,6 +8,8 @@
 %   recon.Encoding  - The encoding operator: E*x, E'*y, E.normal(x), for pcg, lsqr and your code.
 %
 % Before and after a reconstruction
+%   recon.whiten    - Makes the noise of all coils independent, each of variance 1.
+%   recon.compress  - Makes fewer virtual coils that hold most of the signal.
 %   recon.density   - Density compensation weights: Pipe-Menon, ramp, Jackson.
 %   recon.coilmaps  - Coil sensitivity maps from the data.
 %   recon.combine   - Combines the images of the coils into one image.

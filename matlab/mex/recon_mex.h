@@ -138,6 +138,8 @@ command conjugate_gradients;                                         /* conjugat
 command toeplitz_kernel, save_toeplitz_kernel, load_toeplitz_kernel; /* toeplitz.c */
 command make_trajectory, density_weights;                            /* trajectory.c */
 command estimate_coil_maps, combine_coils;                           /* coils.c */
+command noise_covariance, whitening_matrix;                          /* coil_matrices.c */
+command compression_matrix, make_virtual_coils;                      /* coil_matrices.c */
 command phantom_image, phantom_kspace, phantom_coil_maps, add_noise; /* phantom.c */
 command image_metrics;                                               /* metrics.c */
 command list_devices, library_version;                               /* library.c */

@@ -17,6 +17,7 @@ for ndim = 2:3
     n = n(1:ndim);
     k = rand(13, 5, ndim) - 0.5;
     S = complex(randn([n 4]), randn([n 4]));
+    noise = complex(randn(1600, 4), randn(1600, 4));
     w = rand(13, 5) + 0.1;
     exact = {'Method', 'exact'};
     E = recon.Encoding(k, n, exact{:});
@@ -103,6 +104,9 @@ for ndim = 2:3
         'Maps of listed voxels', @(Maps) recon.fhd(k, y(:, :, :, 1), n, 'Voxels', positions, 'Maps', Maps), ...
             rand(10, 4), 'Maps', []
         'recon.combine', @(images) recon.combine(images, n), coil_images, 'images', []
+        'recon.whiten', @(d) recon.whiten(d, noise), y(:, :, :, 1), '', @(order) order
+        'the noise of recon.whiten', @(noise) recon.whiten(y(:, :, :, 1), noise), noise, '', []
+        'recon.compress', @(d) recon.compress(d, 2), randn(65, 4), 'd', []
         'recon.combine, frames', @(images) recon.combine(images, n), randn([n 4 7]), '', ...
             @(order) coils_or_frames(order, ndim)
         'recon.coilmaps, frames', @(d) recon.coilmaps(k, d, n, 'Calibration', 4, exact{:}), y, '', ...

@@ -104,11 +104,18 @@ fn counted(values: impl Iterator<Item = usize>) -> String {
     format!("{} ({})", all.len(), if gaps && all.len() <= 12 { list() } else { range })
 }
 
-fn raw(Dataset { header, scans, left_out }: &Dataset) -> Result<()> {
+fn raw(Dataset { header, scans, noise, left_out }: &Dataset) -> Result<()> {
     say(&format!("ISMRMRD raw data of {} images", scans.len()))?;
     if !left_out.is_empty() {
         let list: Vec<_> = left_out.iter().map(|(why, n)| format!("{n} {why}")).collect();
         say(&format!("acquisitions of no image {}", list.join(", ")))?;
+    }
+    for n in noise {
+        let time = if n.dwell > 0.0 { format!(", {} microseconds each", n.dwell * 1e6) } else { String::new() };
+        say(&format!("noise                   {} samples of {} coils{time}", n.data.len() / n.coils, n.coils))?;
+    }
+    if let Some(x) = header.noise_bandwidth {
+        say(&format!("noise bandwidth         {x} of the sampling bandwidth"))?;
     }
     if let Some(n) = header.receiver_channels {
         say(&format!("receive channels        {n}"))?;

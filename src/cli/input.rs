@@ -1,5 +1,6 @@
 //! Reading raw data.
 
+use crate::coils;
 use crate::io::ismrmrd::TrajectoryKind;
 use crate::io::{kspace_from_bart, read_cfl, trajectory_from_bart, Placement, Scan, ScanIndex};
 use crate::options::{checked_sizes, InputArgs, Matrix};
@@ -9,14 +10,14 @@ use recon::bail;
 use recon::Result;
 use std::path::Path;
 
-/// The scans that the options select.
+/// The scans that the options select, whitened and compressed as they say.
 pub fn read(args: &InputArgs) -> Result<Vec<Scan>> {
     if args.every == 0 {
         bail!(InvalidArgument, "--every is 0: give 1 to keep all shots, or more");
     }
     let bart = has_ending(&args.input, &[".cfl", ".hdr"]);
-    let mut scans = match (&args.trajectory, bart) {
-        (Some(trajectory), true) => vec![read_bart(&args.input, trajectory, args.matrix.as_ref())?],
+    let (mut scans, noise, header) = match (&args.trajectory, bart) {
+        (Some(trajectory), true) => (vec![read_bart(&args.input, trajectory, args.matrix.as_ref())?], Vec::new(), None),
         (None, true) => {
             bail!(InvalidArgument, "{}: k-space in a .cfl file needs --trajectory and --matrix", args.input.display())
         }
@@ -25,8 +26,14 @@ pub fn read(args: &InputArgs) -> Result<Vec<Scan>> {
             "{}: --trajectory goes with k-space in a .cfl file: an ISMRMRD file has its own",
             args.input.display()
         ),
-        (None, false) => read_dataset(&args.input, &args.group)?.scans,
+        (None, false) => {
+            let dataset = read_dataset(&args.input, &args.group)?;
+            (dataset.scans, dataset.noise, Some(dataset.header))
+        }
     };
+    if scans.is_empty() {
+        bail!(BadFile, "{}: all acquisitions are noise: there is no image data", args.input.display());
+    }
     if args.slice.is_some() || args.repetition.is_some() {
         let list = |of: &dyn Fn(&Scan) -> u16| {
             let mut numbers: Vec<u16> = scans.iter().map(of).collect();
@@ -50,6 +57,7 @@ pub fn read(args: &InputArgs) -> Result<Vec<Scan>> {
             *scan = scan.every_nth_shot(args.every);
         }
     }
+    coils::prepare(args, &mut scans, noise, header.as_ref())?;
     Ok(scans)
 }
 
@@ -84,6 +92,7 @@ fn read_bart(kspace: &Path, trajectory: &Path, matrix: Option<&Matrix>) -> Resul
         data: array.data,
         times: vec![0.0; samples],
         placement: Placement::default(),
+        coil_matrix: None,
     })
 }
 

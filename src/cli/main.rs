@@ -2,6 +2,7 @@
 
 mod bench;
 mod cg;
+mod coils;
 mod compare;
 mod defaults;
 mod fbp;

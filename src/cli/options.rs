@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use recon::bail;
 use recon::{Combine, Density, Device, Filter, LambdaUnit, Method, Options, Result, Simd, VoxelBasis, Window};
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -37,12 +38,59 @@ pub struct InputArgs {
     /// Keep every N-th shot (spoke, line, interleaf) only, the first being kept
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Input")]
     pub every: usize,
+
+    /// Noise by which coils are whitened: auto: the noise acquisitions of the file, if it has any; none: not at all; or
+    /// a file with noise acquisitions (.h5, .mrd) or samples of noise (.cfl, [1, samples, shots, coils])
+    #[arg(long, value_name = "auto|none|FILE", default_value = "auto", help_heading = "Coils")]
+    pub whiten: Whiten,
+
+    /// Make fewer virtual coils of the coils, after whitening: so many, or as many as hold this percentage of the
+    /// energy, such as 99%
+    #[arg(long, value_name = "N|P%", value_parser = parse_keep, help_heading = "Coils")]
+    pub compress: Option<KeepCoils>,
+}
+
+/// The noise by which coils are whitened.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Whiten {
+    Auto,
+    None,
+    File(PathBuf),
+}
+
+impl From<&OsStr> for Whiten {
+    fn from(text: &OsStr) -> Self {
+        match text.to_str() {
+            Some("auto") => Whiten::Auto,
+            Some("none") => Whiten::None,
+            _ => Whiten::File(text.into()),
+        }
+    }
+}
+
+/// How many virtual coils are made.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum KeepCoils {
+    Number(usize),
+    Percent(f64),
+}
+
+fn parse_keep(text: &str) -> std::result::Result<KeepCoils, String> {
+    let number = match text.strip_suffix('%') {
+        Some(percent) => percent.parse().ok().filter(|p| *p > 0.0 && *p <= 100.0).map(KeepCoils::Percent),
+        None => text.parse().ok().filter(|n| *n > 0).map(KeepCoils::Number),
+    };
+    number.ok_or_else(|| "a number of coils is expected, or a percentage of the energy such as 99%".into())
 }
 
 impl InputArgs {
     /// The files that are read.
     pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        std::iter::once(&self.input).chain(&self.trajectory)
+        let noise = match &self.whiten {
+            Whiten::File(path) => Some(path),
+            Whiten::Auto | Whiten::None => None,
+        };
+        std::iter::once(&self.input).chain(&self.trajectory).chain(noise)
     }
 }
 

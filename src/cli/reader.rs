@@ -6,12 +6,12 @@
 //! would have to know every layout of groups, chunks, heaps and filters that HDF5 has had. The cost is that a scan is
 //! in memory twice for a moment, and is copied once through the pipe.
 
-use crate::io::ismrmrd::{self, Encoding, Header, Limits, Space, TrajectoryKind};
+use crate::io::ismrmrd::{self, Encoding, Header, Limits, Noise, Space, TrajectoryKind};
 use crate::io::{self, Dataset, Image, Placement, Scan, ScanIndex};
 use crate::output::has_ending;
 use clap::ValueEnum;
 use num_complex::Complex;
-use recon::{bail, Error, ErrorKind, Result};
+use recon::{bail, CoilMatrix, Error, ErrorKind, Result};
 use std::ffi::OsStr;
 use std::io::{BufReader, BufWriter, ErrorKind as IoKind, Read, Result as IoResult, Write};
 use std::path::{Path, PathBuf};
@@ -348,6 +348,7 @@ numbers! {
     u64: 8, u64::to_ne_bytes, u64::from_ne_bytes;
     usize: size_of::<usize>(), usize::to_ne_bytes, usize::from_ne_bytes;
     f32: 4, f32::to_ne_bytes, f32::from_ne_bytes;
+    f64: 8, f64::to_ne_bytes, f64::from_ne_bytes;
     Complex<f32>: 8, complex_bytes, complex;
 }
 
@@ -413,6 +414,16 @@ impl Transfer for Error {
     }
 }
 
+/// The reader reads the coils of the file, and makes no virtual ones.
+impl Transfer for CoilMatrix {
+    fn put(&self, _: &mut impl Write) -> IoResult<()> {
+        Err(senseless("virtual coils"))
+    }
+    fn take(_: &mut impl Read) -> IoResult<Self> {
+        Err(senseless("virtual coils"))
+    }
+}
+
 impl Transfer for TrajectoryKind {
     fn put(&self, out: &mut impl Write) -> IoResult<()> {
         (*self as u8).put(out)
@@ -439,15 +450,16 @@ macro_rules! structures {
 }
 
 structures! {
-    Dataset { header, scans, left_out }
-    Header { encodings, receiver_channels, h1_resonance_hz }
+    Dataset { header, scans, noise, left_out }
+    Noise { coils, dwell, data }
+    Header { encodings, receiver_channels, noise_bandwidth, h1_resonance_hz }
     Encoding { encoded, recon, trajectory, steps }
     Space { matrix, fov_mm }
     Limits { minimum, maximum, center }
     ScanIndex { encoding, slice, repetition, contrast, phase, set, average }
     Scan {
         index, encoded_matrix, recon_matrix, encoded_fov_mm, recon_fov_mm, ndim, coordinates, weights, samples_per_shot,
-        coils, data, times, placement,
+        coils, data, times, placement, coil_matrix,
     }
     Placement {
         position, read_dir, phase_dir, slice_dir, table_position, measurement_uid, acquisition_time_stamp,

@@ -25,6 +25,7 @@ pub fn groups(scans: &[Scan], also: impl Fn(&Scan, &Scan) -> bool) -> Vec<Vec<us
                 && other.encoded_matrix == scan.encoded_matrix
                 && other.coordinates == scan.coordinates
                 && other.weights == scan.weights
+                && other.coil_matrix == scan.coil_matrix
                 && also(other, scan)
         };
         match groups.iter_mut().find(|g| same(&scans[g[0]])) {
@@ -235,10 +236,10 @@ pub fn order_hint(found: [usize; 3], wanted: [usize; 3]) -> &'static str {
     }
 }
 
-/// Reads coil maps [encoded matrix, coils].
+/// Reads coil maps [encoded matrix, coils of the file], and makes those of the scan's virtual coils.
 pub fn read_maps<T: Real>(path: &Path, scan: &Scan) -> Result<Vec<Complex<T>>> {
     let [x, y, z] = scan.encoded_matrix;
-    let wanted = [x, y, z, scan.coils];
+    let wanted = [x, y, z, scan.coil_matrix.as_ref().map_or(scan.coils, |m| m.coils())];
     let wrong = |found: &[usize], remedy: &str| -> Result<Vec<Complex<T>>> {
         bail!(
             SizeMismatch,
@@ -268,14 +269,18 @@ pub fn read_maps<T: Real>(path: &Path, scan: &Scan) -> Result<Vec<Complex<T>>> {
         }
         image.data
     };
-    if scan.coils > 1 && is_magnitude(&data) {
+    if wanted[3] > 1 && is_magnitude(&data) {
         log::warn!(
             "{}: the coil maps are real and nowhere negative: if they are magnitudes, their phases are lost, and the \
              image will be wrong (NIfTI files of recon hold magnitudes: use .cfl or .h5)",
             path.display()
         );
     }
-    cast(&data)
+    let maps = cast(&data)?;
+    let Some(matrix) = &scan.coil_matrix else { return Ok(maps) };
+    let mut virtual_maps = zeros(x * y * z * scan.coils)?;
+    matrix.apply(x * y * z, &maps, &mut virtual_maps).map_err(|e| e.within(path.display()))?;
+    Ok(virtual_maps)
 }
 
 /// Whether these are magnitudes: real, none negative.

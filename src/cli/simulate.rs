@@ -2,7 +2,7 @@
 
 use crate::io::cfl::pair;
 use crate::io::ismrmrd::{Encoding, Header, Limits, Space, TrajectoryKind};
-use crate::io::{write_cfl, write_dataset, Dataset, Image, Placement, Scan, ScanIndex};
+use crate::io::{write_cfl, write_dataset, Dataset, Image, Noise, Placement, Scan, ScanIndex};
 use crate::options::{checked_sizes, Matrix};
 use crate::output::{check_outputs, files_of, has_ending, image_files, write_images};
 use clap::ValueEnum;
@@ -10,7 +10,7 @@ use recon::atomic_file::{whole, AtomicFiles};
 use recon::bail;
 use recon::phantom::{add_noise, CoilModel, Phantom};
 use recon::trajectory::SpokeOrder;
-use recon::{Complex, Density, Geometry, Method, Options, Plan, Result, Trajectory};
+use recon::{CoilMatrix, Complex, Density, Geometry, Method, Options, Plan, Result, Trajectory};
 use std::f64::consts::PI;
 use std::path::{Path, PathBuf};
 
@@ -75,6 +75,18 @@ pub struct SimulateArgs {
     /// Root mean square of the samples over that of the noise; without noise if not given
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     snr: Option<f64>,
+
+    /// Share of each coil's noise that is added to the next coil's
+    #[arg(long, value_name = "X", default_value_t = 0.0, requires = "snr", allow_negative_numbers = true)]
+    coupling: f64,
+
+    /// Deviation of the last coil's noise over the first's; those of the coils between are in even steps
+    #[arg(long, value_name = "X", default_value_t = 1.0, requires = "snr", allow_negative_numbers = true)]
+    noise_gain: f64,
+
+    /// Write a noise scan too, of so many samples of the same noise (ISMRMRD only)
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "snr")]
+    noise_samples: usize,
 
     /// Seed of the noise: the same seed makes the same noise everywhere
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -144,6 +156,18 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
     if let Some(path) = args.maps.iter().find(|p| !has_ending(p, &[".cfl", ".h5", ".mrd"])) {
         bail!(InvalidArgument, "{}: coil maps are complex: write a .cfl, .h5 or .mrd file", path.display());
     }
+    if args.noise_samples > 0 && bart.is_some() {
+        bail!(InvalidArgument, "--noise-samples: BART's files have no place for a noise scan: write an .h5 file");
+    }
+    if !(args.coupling.abs() < 1.0) {
+        bail!(InvalidArgument, "--coupling is {}: it must be between -1 and 1", args.coupling);
+    }
+    if !(args.noise_gain > 0.0 && args.noise_gain.is_finite()) {
+        bail!(InvalidArgument, "--noise-gain is {}: it must be above 0", args.noise_gain);
+    }
+    if (args.coupling != 0.0 || args.noise_gain != 1.0) && args.coils < 2 {
+        bail!(InvalidArgument, "--coupling and --noise-gain: a single coil has no neighbour: give more --coils");
+    }
     if args.maps.is_some() && args.coils < 2 {
         bail!(InvalidArgument, "--maps: a single coil is of uniform sensitivity: give more --coils");
     }
@@ -159,9 +183,25 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
     };
     log::info!("{} shots of {} samples", trajectory.shots(), trajectory.samples_per_shot());
     let mut kspace = phantom.kspace(sizes, &trajectory.axes(), coils.as_ref(), 0)?;
+    let mut noise = Vec::new();
     if let Some(snr) = args.snr {
+        let noiseless = kspace.clone();
         let deviation = add_noise(&mut kspace, snr, args.seed)?;
         log::info!("noise of standard deviation {deviation:.6e}");
+        if args.noise_samples > 0 {
+            // Of equal numbers 1 the noise is that of another seed, and its deviation what the ratio says.
+            let mut ones = vec![Complex::new(1.0, 0.0); args.noise_samples * args.coils];
+            add_noise(&mut ones, 1.0 / deviation, !args.seed)?;
+            let white: Vec<_> = ones.iter().map(|z| z - 1.0).collect();
+            let data = array_noise(&white, args)?;
+            let data = data.iter().map(|z| Complex::new(z.re as f32, z.im as f32)).collect();
+            noise.push(Noise { coils: args.coils, dwell: 0.0, data });
+        }
+        if args.coupling != 0.0 || args.noise_gain != 1.0 {
+            let white: Vec<_> = kspace.iter().zip(&noiseless).map(|(noisy, z)| noisy - z).collect();
+            let noise = array_noise(&white, args)?;
+            kspace.iter_mut().zip(noiseless.iter().zip(noise)).for_each(|(to, (z, n))| *to = z + n);
+        }
     }
     let truth = args.truth.as_ref().map(|_| phantom.image(sizes, 4)).transpose()?;
     let maps = match (&coils, &args.truth, &args.maps) {
@@ -174,7 +214,7 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
     whole(|files| {
         match &bart {
             Some(path) => write_bart(files, args, path, matrix, &trajectory, data)?,
-            None => write_ismrmrd(files, args, matrix, ndim, &trajectory, data)?,
+            None => write_ismrmrd(files, args, matrix, ndim, &trajectory, data, noise)?,
         }
         let voxels = matrix.iter().product();
         let root = |i: usize| maps.as_ref().map_or(1.0, |m| root_of_squares(m, voxels, i));
@@ -189,6 +229,22 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
         }
         Ok(())
     })
+}
+
+/// The noise of an array of white noise [samples, coils]: a share of each coil's is added to the next coil's, and coils
+/// have gains.
+fn array_noise(white: &[Complex<f64>], args: &SimulateArgs) -> Result<Vec<Complex<f64>>> {
+    let coils = args.coils;
+    let gain = |c: usize| 1.0 + (args.noise_gain - 1.0) * c as f64 / (coils - 1).max(1) as f64;
+    let mut entries = vec![Complex::default(); coils * coils];
+    for c in 0..coils {
+        let next = (c + 1) % coils;
+        entries[c * coils + c] += gain(c);
+        entries[c * coils + next] += args.coupling * gain(next);
+    }
+    let mut noise = vec![Complex::default(); white.len()];
+    CoilMatrix::new(coils, coils, entries)?.apply(white.len() / coils, white, &mut noise)?;
+    Ok(noise)
 }
 
 fn root_of_squares(maps: &[Complex<f64>], voxels: usize, voxel: usize) -> f64 {
@@ -272,6 +328,7 @@ fn write_ismrmrd(
     ndim: usize,
     trajectory: &Trajectory,
     data: Vec<Complex<f32>>,
+    noise: Vec<Noise>,
 ) -> Result<()> {
     let coordinates: Vec<Vec<f32>> = (0..ndim).map(|axis| trajectory.axis_as::<f32>(axis)).collect();
     let weights = match args.weights {
@@ -304,6 +361,7 @@ fn write_ismrmrd(
             ],
         }],
         receiver_channels: Some(args.coils.min(u16::MAX as usize) as u16),
+        noise_bandwidth: None,
         h1_resonance_hz: None,
     };
     let scan = Scan {
@@ -320,8 +378,9 @@ fn write_ismrmrd(
         data,
         times: vec![0.0; trajectory.samples()],
         placement: Placement::default(),
+        coil_matrix: None,
     };
-    write_dataset(files, &args.output, &Dataset { header, scans: vec![scan], left_out: Vec::new() })
+    write_dataset(files, &args.output, &Dataset { header, scans: vec![scan], noise, left_out: Vec::new() })
 }
 
 /// NAME_traj.cfl beside NAME.cfl.

@@ -181,16 +181,71 @@ fn scan(trajectory: &Trajectory, encoded: Space, recon: Space, coils: usize, dat
         data,
         times: vec![0.0; samples],
         placement: Placement::default(),
+        coil_matrix: None,
     };
     let encoding = Encoding { encoded, recon, trajectory: TrajectoryKind::Other, steps: [None, None] };
     let header = Header { encodings: vec![encoding], ..Header::default() };
-    Dataset { header, scans: vec![scan], left_out: Vec::new() }
+    Dataset { header, scans: vec![scan], noise: Vec::new(), left_out: Vec::new() }
 }
 
 fn only_image(path: &Path) -> Image {
     let mut images = read_images(path);
     assert_eq!(images.len(), 1);
     images.remove(0)
+}
+
+#[test]
+fn noise_whitens_coils_and_compression_makes_fewer() {
+    let dir = TempDir::new();
+    let scan = "simulate --matrix 48,48 --trajectory golden-angle --shots 40 --coils 8 --snr 4 --seed 3";
+    let scan = &format!("{scan} --coupling 0.5 --noise-gain 8");
+    dir.ok(&format!("{scan} --noise-samples 20000 --truth truth.h5 --maps maps.cfl -o noisy.h5"));
+    assert!(dir.ok("info noisy.h5").contains("20000 samples of 8 coils"));
+    // The file's own noise is used, and that is said.
+    let auto = dir.run("cg noisy.h5 --maps maps.cfl --iterations 4 -o white.h5");
+    assert_eq!((auto.status, auto.stderr.matches('\n').count()), (Some(0), 1), "{auto:?}");
+    assert!(["noise acquisitions whiten", "--whiten none"].iter().all(|w| auto.stderr.contains(w)), "{auto:?}");
+    dir.ok("cg noisy.h5 --maps maps.cfl --iterations 4 --whiten none -o plain.h5");
+    let [white, plain] = ["white.h5", "plain.h5"].map(|f| dir.error(&format!("{f} truth.h5 --scale best")));
+    assert!(white < 0.97 * plain, "{white} against {plain}");
+    // Whitened maps map data and image alike: the same image at the same scale, in units that cancel.
+    assert!(dir.error("white.h5 truth.h5") < 1.05 * white);
+
+    // The same noise from another file.
+    dir.ok(&format!("{scan} -o data.h5"));
+    dir.ok("cg data.h5 --maps maps.cfl --iterations 4 --whiten noisy.h5 -o other.h5");
+    assert_eq!(only_image(&dir.path("other.h5")).data, only_image(&dir.path("white.h5")).data);
+    dir.fails(1, "grid data.h5 --whiten data.h5 -o a.h5", &["data.h5", "no noise acquisitions"]);
+    dir.ok("simulate --matrix 48,48 --coils 4 --snr 9 --noise-samples 3000 -o four.h5");
+    dir.fails(1, "grid data.h5 --whiten four.h5 -o a.h5", &["four.h5", "4 coils", "data of 8"]);
+    dir.ok("simulate --matrix 48,48 --coils 8 --snr 9 --noise-samples 7 -o short.h5");
+    dir.fails(1, "grid data.h5 --whiten short.h5 -o a.h5", &["short.h5", "7 samples", "8 coils"]);
+    write_cfl(dir.path("noise.cfl"), &[1, 500, 10, 8], &noise(40_000, 5)).unwrap();
+    dir.ok("grid data.h5 --whiten noise.cfl -o cfl.h5");
+    write_cfl(dir.path("odd.cfl"), &[2, 500, 5, 8], &noise(40_000, 5)).unwrap();
+    dir.fails(1, "grid data.h5 --whiten odd.cfl -o a.h5", &["odd.cfl", "[1, samples, shots, coils]"]);
+
+    // Three virtual coils of eight have almost all of the energy of these.
+    dir.ok("simulate --matrix 48,48 --coils 8 --maps all.cfl -o eight.h5");
+    dir.ok("cg eight.h5 --maps all.cfl -o eight_image.h5");
+    dir.ok("cg eight.h5 --maps all.cfl --compress 5 -o five.h5");
+    dir.ok("cg eight.h5 --maps all.cfl --compress 99.9% -o most.h5");
+    for image in ["five.h5", "most.h5"] {
+        assert!(dir.error(&format!("{image} eight_image.h5")) < 1.0);
+    }
+    dir.ok("grid eight.h5 --compress 5 --combine none -o coils.h5");
+    assert_eq!(only_image(&dir.path("coils.h5")).channels, 5);
+    let few = dir.run("grid eight.h5 --compress 1 -o one.h5");
+    assert!(few.status == Some(0) && few.stderr.contains("1 virtual coils of 8 hold"), "{few:?}");
+    dir.fails(1, "grid eight.h5 --compress 9 -o a.h5", &["9 virtual coils of 8"]);
+    for wrong in ["0", "0%", "101%", "1.5", "x"] {
+        dir.fails(2, &format!("grid eight.h5 --compress {wrong} -o a.h5"), &["percentage"]);
+    }
+    dir.fails(2, "simulate --matrix 9,9 --coupling 0.5 -o a.h5", &["--snr"]);
+    dir.fails(1, "simulate --matrix 9,9 --coils 2 --snr 9 --coupling 1 -o a.h5", &["--coupling is 1"]);
+    dir.fails(1, "simulate --matrix 9,9 --snr 9 --coupling 0.5 -o a.h5", &["more --coils"]);
+    dir.fails(1, "simulate --matrix 9,9 --coils 2 --snr 9 --noise-gain 0 -o a.h5", &["--noise-gain is 0"]);
+    dir.fails(1, "simulate --matrix 9,9 --snr 9 --noise-samples 5 -o a.cfl", &["--noise-samples"]);
 }
 
 #[test]

@@ -17,7 +17,7 @@ mod write;
 pub use header::{Encoding, Header, Limits, Space, TrajectoryKind};
 pub use images::{read_images, write_images};
 pub use read::read_dataset;
-pub use scan::{Dataset, Scan};
+pub use scan::{Dataset, Noise, Scan};
 pub use write::write_dataset;
 
 #[cfg(test)]

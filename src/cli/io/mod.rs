@@ -14,7 +14,7 @@ pub mod png;
 
 pub use cfl::{kspace_from_bart, read_cfl, trajectory_from_bart, write_cfl};
 pub use image::{Image, Placement, ScanIndex};
-pub use ismrmrd::{write_dataset, Dataset, Scan};
+pub use ismrmrd::{write_dataset, Dataset, Noise, Scan};
 pub use npy::read_npy;
 pub use png::{write_png, PngOptions};
 

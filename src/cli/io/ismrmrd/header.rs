@@ -85,6 +85,8 @@ pub struct Header {
     pub encodings: Vec<Encoding>,
     /// The receive channels, where the header has them.
     pub receiver_channels: Option<u16>,
+    /// The receiver's noise bandwidth over its sampling bandwidth, where the header has it.
+    pub noise_bandwidth: Option<f64>,
     /// The resonance frequency of protons in Hz, where the header has it.
     pub h1_resonance_hz: Option<u64>,
 }
@@ -153,10 +155,10 @@ impl Header {
         if root.tag_name().name() != "ismrmrdHeader" {
             bail!(BadFile, "the XML header is a <{}>, not an <ismrmrdHeader>", root.tag_name().name());
         }
+        let system = |name: &str| child(root, "acquisitionSystemInformation").and_then(|n| child(n, name));
         let mut header = Header {
-            receiver_channels: optional(
-                child(root, "acquisitionSystemInformation").and_then(|n| child(n, "receiverChannels")),
-            )?,
+            receiver_channels: optional(system("receiverChannels"))?,
+            noise_bandwidth: optional(system("relativeReceiverNoiseBandwidth"))?,
             h1_resonance_hz: optional(
                 child(root, "experimentalConditions").and_then(|n| child(n, "H1resonanceFrequency_Hz")),
             )?,
@@ -200,9 +202,15 @@ impl Header {
         };
         let mut xml = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n");
         xml += "<ismrmrdHeader xmlns=\"http://www.ismrm.org/ISMRMRD\">\n";
-        if let Some(n) = self.receiver_channels {
+        if self.receiver_channels.is_some() || self.noise_bandwidth.is_some() {
             xml += " <acquisitionSystemInformation>\n";
-            xml += &format!("  <receiverChannels>{n}</receiverChannels>\n </acquisitionSystemInformation>\n");
+            if let Some(x) = self.noise_bandwidth {
+                xml += &format!("  <relativeReceiverNoiseBandwidth>{x}</relativeReceiverNoiseBandwidth>\n");
+            }
+            if let Some(n) = self.receiver_channels {
+                xml += &format!("  <receiverChannels>{n}</receiverChannels>\n");
+            }
+            xml += " </acquisitionSystemInformation>\n";
         }
         // The schema requires this element; zero stands for an unknown frequency.
         let hz = self.h1_resonance_hz.unwrap_or(0);

@@ -1,7 +1,7 @@
 //! Reads ISMRMRD raw data.
 
 use super::header::{Encoding, Header, TrajectoryKind};
-use super::scan::{Dataset, Scan};
+use super::scan::{Dataset, Noise, Scan};
 use super::storage::{check_stored, checked_type, flag, hdf5_error, open, Acquisition, AcquisitionHead};
 use crate::io::bytes::wrap_coordinate;
 use crate::io::image::{Placement, ScanIndex};
@@ -36,9 +36,9 @@ struct Body {
 
 /// Reads the raw data of the group `group`, or of `dataset` when none is named.
 ///
-/// Acquisitions flagged as noise, calibration only, navigation, phase correction, feedback, dummies, surface coil
-/// correction or phase stabilisation are left out; a line in the log counts them. Samples marked to be discarded are
-/// dropped.
+/// Acquisitions flagged as noise are read as such. Those flagged as calibration only, navigation, phase correction, feedback, dummies, surface coil
+/// correction or phase stabilisation are left out; a line in the log counts them, and noise. Samples marked to be
+/// discarded are dropped. A file may have noise and no image.
 ///
 /// The image is 2D when the encoded matrix has one voxel along z, otherwise 3D. With as many trajectory dimensions as
 /// the image has, these are the coordinates; with one more, the last is the density weight. Three dimensions of a 2D
@@ -83,18 +83,19 @@ fn read(path: &Path, group: &str) -> Result<Dataset> {
     checked_type::<Acquisition>(&set, "data")?;
     check_stored(&set, "data")?;
 
-    let (heads, left_out) = read_heads(&set)?;
+    let Heads { images: heads, noise, left_out } = read_heads(&set)?;
     let list = left_out.iter().map(|(why, n)| format!("{n} {why}")).collect::<Vec<_>>().join(", ");
-    if heads.is_empty() {
+    if heads.is_empty() && noise.is_empty() {
         bail!(BadFile, "none of the {} acquisitions is image data: {list}", set.size());
     }
     if !left_out.is_empty() {
-        log::info!("{}: {} acquisitions, of which skipped: {list}", path.display(), set.size());
+        log::info!("{}: {} acquisitions, of which no image data: {list}", path.display(), set.size());
     }
     // The samples are stored without compression, so that the file's length bounds them.
     let length = std::fs::metadata(path).map(|m| m.len()).unwrap_or(u64::MAX);
     let announced = heads
         .iter()
+        .chain(&noise)
         .fold(0u64, |sum, h| sum.saturating_add(h.head.number_of_samples as u64 * h.head.active_channels as u64 * 8));
     if announced > length {
         bail!(BadFile, "the acquisitions announce {announced} bytes of data in a file of {length}: it is damaged");
@@ -114,6 +115,18 @@ fn read(path: &Path, group: &str) -> Result<Dataset> {
     }
     let mut builders = members.iter().map(|m| Builder::new(&header, m)).collect::<Result<Vec<_>>>()?;
 
+    read_bodies(&set, &heads, |i, h, body| builders[scan_of[i]].add(h, &body.traj, &body.data))?;
+    let scans = builders.into_iter().zip(&members).map(|(builder, m)| builder.finish(m)).collect::<Result<_>>()?;
+    let noise = read_noise(&set, &noise)?;
+    Ok(Dataset { header, scans, noise, left_out })
+}
+
+/// Calls `use_body` with each acquisition, and its position in `heads`.
+fn read_bodies(
+    set: &hdf5::Dataset,
+    heads: &[Head],
+    mut use_body: impl FnMut(usize, &Head, &Body) -> Result<()>,
+) -> Result<()> {
     let mut first = 0;
     while first < heads.len() {
         let (mut count, mut bytes) = (1, heads[first].bytes());
@@ -131,13 +144,43 @@ fn read(path: &Path, group: &str) -> Result<Dataset> {
         let bodies = bodies.map_err(hdf5_error(ErrorKind::BadFile, &what))?;
         for (i, body) in bodies.iter().enumerate() {
             let h = &heads[first + i];
-            let add = builders[scan_of[first + i]].add(h, &body.traj, &body.data);
-            add.map_err(|e| e.within(format_args!("acquisition {}", h.number)))?;
+            let used = use_body(first + i, h, body);
+            used.map_err(|e| e.within(format_args!("acquisition {}", h.number)))?;
         }
         first += count;
     }
-    let scans = builders.into_iter().zip(&members).map(|(builder, m)| builder.finish(m)).collect::<Result<_>>()?;
-    Ok(Dataset { header, scans, left_out })
+    Ok(())
+}
+
+/// The noise of acquisitions, whose samples are all kept.
+fn read_noise(set: &hdf5::Dataset, heads: &[Head]) -> Result<Vec<Noise>> {
+    // Of each number of coils and sample time: the samples of each coil.
+    let mut kinds: BTreeMap<(usize, u32), Vec<Vec<Complex<f32>>>> = BTreeMap::new();
+    read_bodies(set, heads, |_, h, body| {
+        let (count, coils) = (h.head.number_of_samples as usize, h.head.active_channels as usize);
+        if body.data.len() != 2 * count * coils {
+            let (n, need) = (body.data.len(), 2 * count * coils);
+            bail!(BadFile, "the noise has {n} numbers, but {count} complex samples of {coils} coils need {need}");
+        }
+        let dwell = checked_dwell(&h.head)? as f32;
+        let kind = kinds.entry((coils, dwell.to_bits())).or_insert_with(|| vec![Vec::new(); coils]);
+        for (coil, numbers) in kind.iter_mut().zip(body.data.chunks_exact(2 * count.max(1))) {
+            coil.extend(numbers.chunks_exact(2).map(|pair| Complex::new(pair[0], pair[1])));
+        }
+        Ok(())
+    })?;
+    let noise =
+        |((coils, dwell), data): (_, Vec<Vec<_>>)| Noise { coils, dwell: f32::from_bits(dwell), data: data.concat() };
+    Ok(kinds.into_iter().map(noise).filter(|noise| !noise.data.is_empty()).collect())
+}
+
+/// The seconds from one sample of an acquisition to the next.
+fn checked_dwell(head: &AcquisitionHead) -> Result<f64> {
+    let dwell = head.sample_time_us as f64 * 1e-6;
+    if !dwell.is_finite() || dwell < 0.0 {
+        bail!(BadFile, "the sample time is {} microseconds", head.sample_time_us);
+    }
+    Ok(dwell)
 }
 
 fn read_xml(node: &hdf5::Group, group: &str) -> Result<String> {
@@ -169,7 +212,7 @@ fn read_xml(node: &hdf5::Group, group: &str) -> Result<String> {
     }
 }
 
-/// The head of an acquisition that is image data.
+/// The head of an acquisition that is read.
 struct Head {
     /// The position in the file.
     number: usize,
@@ -202,10 +245,13 @@ impl Head {
     }
 }
 
+/// The purpose of noise acquisitions.
+const NOISE: &str = "noise";
+
 /// The purpose of an acquisition that is not image data.
 fn purpose(flags: u64) -> Option<&'static str> {
     let kinds = [
-        (flag::NOISE, "noise"),
+        (flag::NOISE, NOISE),
         (flag::NAVIGATION, "navigation"),
         (flag::PHASE_CORRECTION, "phase correction"),
         (flag::HP_FEEDBACK, "feedback"),
@@ -219,22 +265,34 @@ fn purpose(flags: u64) -> Option<&'static str> {
     kinds.iter().find(|k| has(k.0)).map(|k| k.1).or(calibration.then_some("calibration"))
 }
 
-/// The heads of image data, and the numbers of other acquisitions by their purpose.
-fn read_heads(set: &hdf5::Dataset) -> Result<(Vec<Head>, Vec<(String, usize)>)> {
+/// The heads of image data and of noise, and the numbers of all but image data by their purpose.
+struct Heads {
+    images: Vec<Head>,
+    noise: Vec<Head>,
+    left_out: Vec<(String, usize)>,
+}
+
+fn read_heads(set: &hdf5::Dataset) -> Result<Heads> {
     let count = set.size();
-    let (mut heads, mut skipped) = (Vec::new(), BTreeMap::<&str, usize>::new());
+    let (mut images, mut noise, mut left_out) = (Vec::new(), Vec::new(), BTreeMap::<&str, usize>::new());
     for start in (0..count).step_by(HEADS) {
         let end = (start + HEADS).min(count);
         let what = format!("the heads of acquisitions {start} to {} cannot be read: the file is damaged", end - 1);
         let part = set.read_slice_1d::<HeadOnly, _>(start..end);
         for (i, HeadOnly { head }) in part.map_err(hdf5_error(ErrorKind::BadFile, &what))?.iter().enumerate() {
-            match purpose(head.flags) {
-                Some(why) => *skipped.entry(why).or_default() += 1,
-                None => heads.push(Head { number: start + i, head: *head }),
+            let purpose = purpose(head.flags);
+            if let Some(why) = purpose {
+                *left_out.entry(why).or_default() += 1;
+            }
+            match purpose {
+                None => images.push(Head { number: start + i, head: *head }),
+                Some(NOISE) => noise.push(Head { number: start + i, head: *head }),
+                Some(_) => {}
             }
         }
     }
-    Ok((heads, skipped.into_iter().map(|(why, n)| (why.to_owned(), n)).collect()))
+    let left_out = left_out.into_iter().map(|(why, n)| (why.to_owned(), n)).collect();
+    Ok(Heads { images, noise, left_out })
 }
 
 /// The source of a scan's coordinates.
@@ -366,6 +424,7 @@ impl<'a> Builder<'a> {
                 acquisition_time_stamp: head.acquisition_time_stamp,
                 physiology_time_stamp: head.physiology_time_stamp,
             },
+            coil_matrix: None,
         };
         Ok(Builder { scan, encoding, source, dimensions, samples, filled: 0 })
     }
@@ -400,10 +459,7 @@ impl<'a> Builder<'a> {
             }
             Source::Grid => self.add_line(&h.head, kept.clone())?,
         }
-        let dwell = h.head.sample_time_us as f64 * 1e-6;
-        if !dwell.is_finite() || dwell < 0.0 {
-            bail!(BadFile, "the sample time is {} microseconds", h.head.sample_time_us);
-        }
+        let dwell = checked_dwell(&h.head)?;
         self.scan.times.extend(kept.clone().map(|i| (i as f64 * dwell) as f32));
         self.scan.samples_per_shot.push(kept.len());
         self.filled += kept.len();

@@ -4,6 +4,7 @@ use super::header::Header;
 use crate::io::image::{Image, Placement, ScanIndex};
 use num_complex::Complex;
 use recon::error::{bail, checked_product, Result};
+use recon::CoilMatrix;
 
 /// A raw dataset.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,8 +13,21 @@ pub struct Dataset {
     pub header: Header,
     /// The data of one image each, in ascending order of their index.
     pub scans: Vec<Scan>,
-    /// The kinds of acquisitions that belong to no image, with their numbers.
+    /// The samples of noise acquisitions, those of the same coils and sample time together.
+    pub noise: Vec<Noise>,
+    /// The kinds of acquisitions that belong to no image, with their numbers; those of noise among them.
     pub left_out: Vec<(String, usize)>,
+}
+
+/// Samples without signal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Noise {
+    /// The receive channels.
+    pub coils: usize,
+    /// Seconds from one sample to the next; zero where the file has no sample time.
+    pub dwell: f32,
+    /// `[samples, coils]`.
+    pub data: Vec<Complex<f32>>,
 }
 
 /// The raw data of one image.
@@ -46,12 +60,22 @@ pub struct Scan {
     pub times: Vec<f32>,
     /// The position of the image, and the time of its first acquisition.
     pub placement: Placement,
+    /// What has made the virtual coils of `data`, where they are not those of the file: coil maps need it too.
+    pub coil_matrix: Option<CoilMatrix>,
 }
 
 impl Scan {
     /// The samples of all acquisitions.
     pub fn samples(&self) -> usize {
         self.samples_per_shot.iter().sum()
+    }
+
+    /// Seconds from one sample to the next; zero where the file has no sample time.
+    pub fn dwell(&self) -> f32 {
+        match self.samples_per_shot.first() {
+            Some(2..) => self.times[1] - self.times[0],
+            _ => 0.0,
+        }
     }
 
     /// The data of the acquisitions 0, n, 2n, ... only; `n` = 0 counts as 1.
@@ -73,6 +97,7 @@ impl Scan {
             samples_per_shot: ranges.iter().map(|r| r.len()).collect(),
             data: (0..self.coils).flat_map(coil).collect(),
             times: pick(&self.times),
+            coil_matrix: self.coil_matrix.clone(),
             ..*self
         }
     }

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 fn header(matrix: [usize; 3], trajectory: TrajectoryKind) -> Header {
     let space = Space { matrix, fov_mm: matrix.map(|n| 2.5 * n as f32) };
     let encoding = Encoding { encoded: space, recon: space, trajectory, steps: [None; 2] };
-    Header { encodings: vec![encoding], receiver_channels: Some(2), h1_resonance_hz: Some(127_740_000) }
+    let h1_resonance_hz = Some(127_740_000);
+    Header { encodings: vec![encoding], receiver_channels: Some(2), noise_bandwidth: None, h1_resonance_hz }
 }
 
 /// An acquisition of `samples` samples, `dimensions` trajectory dimensions and `coils` coils.
@@ -104,15 +105,20 @@ fn dataset() -> Dataset {
                 acquisition_time_stamp: 123,
                 physiology_time_stamp: [4, 5, 6],
             },
+            coil_matrix: None,
         }
     };
-    Dataset { header, scans: vec![scan(0, &[5, 4, 6, 1, 7], false), scan(1, &[3; 200], true)], left_out: Vec::new() }
+    let scans = vec![scan(0, &[5, 4, 6, 1, 7], false), scan(1, &[3; 200], true)];
+    Dataset { header, scans, noise: Vec::new(), left_out: Vec::new() }
 }
 
 #[test]
 fn round_trip() {
     let dir = TempDir::new();
     let (path, mut wanted) = (dir.path("raw.h5"), dataset());
+    wanted.noise = vec![Noise { coils: 3, dwell: 2e-6, data: ramp(3 * 1100) }];
+    wanted.left_out = vec![("noise".to_owned(), 3)];
+    wanted.header.noise_bandwidth = Some(0.793);
     write_dataset(&path, &wanted).unwrap();
     assert_eq!(dir.count(), 1);
     let mut found = read_dataset(&path, None).unwrap();
@@ -217,13 +223,40 @@ fn acquisitions_that_are_not_images() {
         let h = header([8, 8, 1], TrajectoryKind::Other);
         let scans = read_back(&h, vec![odd, acquisition(4, 2, 2)]).unwrap().scans;
         assert_eq!((scans.len(), scans[0].samples(), scans[0].coils), (1, 4, 2));
-        let only = with(acquisition(4, 2, 2), |h| h.flags = flag::bit(flag));
-        expect(vec![only], [8, 8, 1], ErrorKind::BadFile, &["none of the 1 acquisitions is image data"]);
+        if flag != flag::NOISE {
+            let only = with(acquisition(4, 2, 2), |h| h.flags = flag::bit(flag));
+            expect(vec![only], [8, 8, 1], ErrorKind::BadFile, &["none of the 1 acquisitions is image data"]);
+        }
     }
     let both = with(acquisition(4, 2, 2), |h| {
         h.flags = flag::bit(flag::CALIBRATION) | flag::bit(flag::CALIBRATION_AND_IMAGING);
     });
     assert!(read_back(&header([8, 8, 1], TrajectoryKind::Other), vec![both]).is_ok());
+}
+
+#[test]
+fn noise_is_read_apart() {
+    let noise = |samples, coils, us| {
+        with(acquisition(samples, 0, coils), |h| (h.flags, h.sample_time_us) = (flag::bit(flag::NOISE), us))
+    };
+    let h = header([8, 8, 1], TrajectoryKind::Other);
+    let all = vec![noise(4, 2, 5.0), acquisition(4, 2, 2), noise(3, 2, 5.0), noise(2, 3, 5.0), noise(1, 2, 2.5)];
+    let numbers = |i: usize| all[i].data.chunks_exact(2).map(|p| Complex::new(p[0], p[1])).collect::<Vec<_>>();
+    let (first, second) = (numbers(0), numbers(2));
+    let (coils, times) = (numbers(3), numbers(4));
+    let found = read_back(&h, all).unwrap();
+    assert_eq!((found.scans.len(), found.left_out), (1, vec![("noise".to_owned(), 4)]));
+    let of = |coils: usize, dwell: f32| found.noise.iter().find(|n| (n.coils, n.dwell) == (coils, dwell)).unwrap();
+    assert_eq!(found.noise.len(), 3);
+    assert_eq!(of(2, 5e-6).data, [&first[..4], &second[..3], &first[4..], &second[3..]].concat());
+    assert_eq!((&of(3, 5e-6).data, &of(2, 2.5e-6).data), (&coils, &times));
+    // A file of noise alone has no image.
+    let only = read_back(&h, vec![noise(4, 0, 5.0), noise(4, 2, 5.0)]).unwrap();
+    assert_eq!((only.scans.len(), only.noise.len()), (0, 1));
+    let mut short = noise(4, 2, 5.0);
+    short.data = VarLenArray::from_slice(&[1.0; 15]);
+    expect(vec![short], [8, 8, 1], ErrorKind::BadFile, &["acquisition 0", "15 numbers", "16"]);
+    expect(vec![noise(4, 2, -1.0)], [8, 8, 1], ErrorKind::BadFile, &["sample time is -1"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Writes ISMRMRD raw data.
 
-use super::scan::{Dataset, Scan};
+use super::scan::{Dataset, Noise, Scan};
 use super::storage::{create, flag, hdf5_error, Acquisition, AcquisitionHead, Counters};
 use crate::io::bytes::wrap_coordinate;
 use hdf5::types::{VarLenArray, VarLenAscii};
@@ -10,8 +10,10 @@ use std::path::Path;
 
 /// Acquisitions in a chunk of the file, and held in memory at a time.
 const CHUNK: usize = 64;
+/// Samples of a noise acquisition.
+const NOISE_SAMPLES: usize = 512;
 
-/// Writes a raw dataset, among `files`, in ISMRMRD's layout, into the group `dataset`: the XML header, and one
+/// Writes a raw dataset, among `files`, in ISMRMRD's layout, into the group `dataset`: the XML header, noise, and one
 /// acquisition a shot with its trajectory (and its density weights as a last dimension, where the scan has them).
 ///
 /// The sample time of a shot is the difference of its first two times. Shots are numbered by `kspace_encode_step_1`,
@@ -29,8 +31,9 @@ pub fn write_dataset(files: &mut AtomicFiles, path: &Path, dataset: &Dataset) ->
     for (i, scan) in dataset.scans.iter().enumerate() {
         check(scan, dataset).map_err(|e| e.within(format_args!("{}: scan {i}", path.display())))?;
     }
-    let total: usize = dataset.scans.iter().map(|s| s.samples_per_shot.len()).sum();
-    let mut acquisitions = dataset.scans.iter().flat_map(acquisitions).enumerate().map(|(i, mut a)| {
+    let noise = dataset.noise.iter().flat_map(noise_acquisitions);
+    let total = noise.clone().count() + dataset.scans.iter().map(|s| s.samples_per_shot.len()).sum::<usize>();
+    let mut acquisitions = noise.chain(dataset.scans.iter().flat_map(acquisitions)).enumerate().map(|(i, mut a)| {
         a.head.scan_counter = i as u32;
         if i + 1 == total {
             a.head.flags |= flag::bit(flag::LAST_IN_MEASUREMENT);
@@ -68,6 +71,34 @@ fn check(scan: &Scan, dataset: &Dataset) -> Result<()> {
     Ok(())
 }
 
+fn noise_acquisitions(noise: &Noise) -> impl Iterator<Item = Acquisition> + Clone + '_ {
+    let samples = noise.data.len() / noise.coils;
+    (0..samples).step_by(NOISE_SAMPLES).map(move |start| {
+        let range = start..samples.min(start + NOISE_SAMPLES);
+        let coil = |c: usize| noise.data[c * samples..][range.clone()].iter().flat_map(|z| [z.re, z.im]);
+        let data: Vec<f32> = (0..noise.coils).flat_map(coil).collect();
+        let head = AcquisitionHead {
+            version: 1,
+            flags: flag::bit(flag::NOISE),
+            number_of_samples: range.len() as u16,
+            available_channels: noise.coils as u16,
+            active_channels: noise.coils as u16,
+            channel_mask: channel_mask(noise.coils),
+            sample_time_us: noise.dwell * 1e6,
+            ..Default::default()
+        };
+        Acquisition { head, traj: VarLenArray::from_slice(&[]), data: VarLenArray::from_slice(&data) }
+    })
+}
+
+fn channel_mask(coils: usize) -> [u64; 16] {
+    let mut mask = [0; 16];
+    for c in 0..coils.min(1024) {
+        mask[c / 64] |= 1 << (c % 64);
+    }
+    mask
+}
+
 fn acquisitions(scan: &Scan) -> impl Iterator<Item = Acquisition> + '_ {
     let (samples, shots) = (scan.samples(), scan.samples_per_shot.len());
     let mut start = 0;
@@ -89,10 +120,6 @@ fn acquisitions(scan: &Scan) -> impl Iterator<Item = Acquisition> + '_ {
             }
         }
         let (p, i) = (&scan.placement, &scan.index);
-        let mut channel_mask = [0; 16];
-        for c in 0..scan.coils.min(1024) {
-            channel_mask[c / 64] |= 1 << (c % 64);
-        }
         let head = AcquisitionHead {
             version: 1,
             flags,
@@ -102,7 +129,7 @@ fn acquisitions(scan: &Scan) -> impl Iterator<Item = Acquisition> + '_ {
             number_of_samples: count as u16,
             available_channels: scan.coils as u16,
             active_channels: scan.coils as u16,
-            channel_mask,
+            channel_mask: channel_mask(scan.coils),
             center_sample: (count / 2) as u16,
             encoding_space_ref: i.encoding,
             trajectory_dimensions: columns.len() as u16,
