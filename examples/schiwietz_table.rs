@@ -4,9 +4,9 @@
 //! cargo run --release --example schiwietz_table -- [RUNS, default 9] [PICTURE.pgm]
 //!
 //! Spokes are spread evenly, and by the golden angle. The coils surround the field of view; errors are those of images
-//! combined by the coils' own maps, at the best scale, from the phantom's image, of which no method can reach the edges:
-//! k-space ends. The noise is white, so that the windows of backprojection have something to suppress. Times are medians
-//! of the coils' images with a plan that is there.
+//! combined by the coils' own maps, at the best scale, from the phantom's image, of which no method can reach the
+//! edges: k-space ends. The noise is white, so that the windows of backprojection have something to suppress. Times are
+//! medians of the coils' images with a plan that is there.
 //!
 //! The picture shows the truth, then gridding and backprojection of 248 noisy golden-angle spokes.
 

@@ -183,8 +183,8 @@ typedef enum {
     RECON_WINDOW_MINIMAX = 3,
 } recon_window;
 
-// The filter of recon_fbp: the ramp |k| times a window over |k|, a = pi |k| / k_max, k_max being the largest |k| that
-// is measured. The later in this list, the less noise and detail.
+// The filter of recon_fbp: the ramp |k| times a window over |k|, a = pi |k| / k_max, k_max being the largest |k|
+// that is measured. The later in this list, the less noise and detail.
 typedef enum {
     // The ramp alone.
     RECON_FILTER_RAM_LAK = 0,
@@ -230,8 +230,8 @@ typedef enum {
     RECON_DENSITY_PIPE_MENON = 0,
     // |k|^(ndim-1), for samples that lie evenly along lines through the centre or along spirals whose radius grows
     // evenly; in a stack of either along an axis, |k| in the plane times the thickness of the partition: 0 to 2 %.
-    // Spokes in 2D count for the angle between their neighbours, as those of the golden angle are not spread evenly.
-    // Others, where it would make 20 to 300 %, are RECON_INVALID_ARGUMENT. Samples must be in the order of
+    // Spokes in 2D count for the angle between their neighbours, as those of the golden angle are not spread
+    // evenly. Others, where it would make 20 to 300 %, are RECON_INVALID_ARGUMENT. Samples must be in the order of
     // acquisition.
     RECON_DENSITY_RAMP = 1,
     // One over the density of samples under a window that reaches one Nyquist distance (Jackson et al. 1991): any
@@ -668,15 +668,14 @@ const char *recon_status_name(int32_t status);
 
 // The number of an option's value by its word, for hosts whose users write words as MATLAB's do. For example option
 // "window", word "gaussian": RECON_WINDOW_GAUSSIAN. Options are "precision" (words "single" and "double"), "basis",
-// "method", "normal", "device", "simd", "window", "filter", "prior", "lambda_unit", "stop", "density", "combine" ("rss" and
+// "method", "normal", "device", "simd", "window", "filter", "prior", "lambda_unit", "stop", "density", "combine"
+// ("rss" and
 // "adaptive"), "order" ("linear" and "golden"), "coil_model", "part", "scale", "warning" and "level". Other words are
 // the ends of the constants' names in lower case, with - for _.
 //
 // Errors: RECON_NULL_POINTER; RECON_UNKNOWN_VALUE for an option or a word that this version does not know, with those
 // it does.
-recon_status recon_choice(const char *option,
-                          const char *word,
-                          uint32_t *value);
+recon_status recon_choice(const char *option, const char *word, uint32_t *value);
 
 // The word for a number of an option, see recon_choice. Never NULL; empty where there is none; not to be freed.
 const char *recon_choice_word(const char *option, uint32_t value);
@@ -914,25 +913,24 @@ recon_status recon_cg(const recon_plan *plan,
                       const recon_cg_options *options,
                       recon_cg_report *report);
 
-// Filtered backprojection of 2D radial data at any angles (Schiwietz et al. 2006): each spoke times the ramp |k| and the
-// filter's window, transformed to positions along its line, and added to every voxel by linear interpolation between
-// positions half a voxel apart or less. Scaled as recon_grid is: a fully sampled object comes back at its own scale.
-// What limits it is that interpolation: it errs by up to a tenth where |k| is near 0.5, and by far less below. Each
-// sample is weighed by the area of k-space that it stands for, whatever the angles of the spokes. recon_grid is faster.
+// Filtered backprojection of 2D radial data at any angles (Schiwietz et al. 2006): each spoke times the ramp |k| and
+// the filter's window, transformed to positions along its line, and added to every voxel by linear interpolation
+// between positions half a voxel apart or less. Scaled as recon_grid is: a fully sampled object comes back at its own
+// scale. What limits it is that interpolation: it errs by up to a tenth where |k| is near 0.5, and by far less below.
+// Each sample is weighed by the area of k-space that it stands for, whatever the angles of the spokes. recon_grid is
+// faster.
 //
-// Spokes are recognised from the trajectory: samples in the order of acquisition, as many on each spoke, evenly spaced on
-// a line through the centre of k-space. They may begin there, or before it, and go on to either side. The geometry's
-// weights are not used; its coil maps and voxel basis are.
+// Spokes are recognised from the trajectory: samples in the order of acquisition, as many on each spoke, evenly spaced
+// on a line through the centre of k-space. They may begin there, or before it, and go on to either side. The
+// geometry's weights are not used; its coil maps and voxel basis are.
 //
 // filter: a recon_filter; RECON_FILTER_RAM_LAK is 0.
 // kspace: complex [samples, coils, frames], read. image: complex [nx, ny, images, frames], written.
 //
 // Errors: as recon_grid; RECON_UNKNOWN_VALUE; RECON_UNSUPPORTED in 3D and for a list of voxels; RECON_INVALID_ARGUMENT
-// for samples that are not such spokes, with the sample or spoke, and where spokes leave a sector of k-space unmeasured.
-recon_status recon_fbp(const recon_plan *plan,
-                       uint32_t filter,
-                       const void *kspace,
-                       void *image);
+// for samples that are not such spokes, with the sample or spoke, and where spokes leave a sector of k-space
+// unmeasured.
+recon_status recon_fbp(const recon_plan *plan, uint32_t filter, const void *kspace, void *image);
 
 // Density weights for the plan's trajectory, the volume of k-space that each sample stands for.
 //
@@ -1179,8 +1177,8 @@ recon_status recon_noise_covariance(uint32_t precision,
                                     double receiver_bandwidth,
                                     void *covariance);
 
-// The matrix M that whitens noise: M covariance M^H = 1, so that the noise of all virtual coils is independent and has
-// the variance 1 (the mean of |n|^2). It is the inverse of the covariance's Cholesky factor. Data, and the coil maps if
+// The matrix M that whitens noise: M covariance M^H = 1, so that the noise of all virtual coils is independent and of
+// variance 1 (the mean of |n|^2). It is the inverse of the covariance's Cholesky factor. Data, and the coil maps if
 // they were not estimated from whitened data, are mapped by recon_virtual_coils.
 //
 // covariance: complex double [coils, coils], of recon_noise_covariance or known, read.
@@ -1192,8 +1190,8 @@ recon_status recon_noise_covariance(uint32_t precision,
 recon_status recon_whitening(const void *covariance, uint64_t coils, void *matrix);
 
 // The matrix that makes fewer virtual coils, which hold most of the data's energy: their principal components, the
-// strongest first (Buehrer et al. 2007). Whiten data before. Data, and the coil maps if they were not estimated from
-// the virtual coils' data, are mapped by recon_virtual_coils.
+// strongest first (Buehrer et al. 2007). Whiten data before. Where they hold less than 95 % the log has a warning.
+// Data, and the coil maps if they were not estimated from the virtual coils' data, are mapped by recon_virtual_coils.
 //
 // precision: a recon_precision, of data.
 // data: complex [samples, coils, frames], read.
@@ -1205,9 +1203,9 @@ recon_status recon_whitening(const void *covariance, uint64_t coils, void *matri
 // energies: double [coils], written: the part of the energy that each virtual coil has, also those that are not kept.
 // Or NULL.
 //
-// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE for no coils or samples, and
-// for more virtual coils than coils; RECON_NOT_FINITE with the index; RECON_INVALID_ARGUMENT for both or none of keep
-// and energy, for an energy outside (0, 1], and where all data are 0; RECON_OUT_OF_HOST_MEMORY.
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE for no coils or samples,
+// and for more virtual coils than coils; RECON_NOT_FINITE with the index; RECON_INVALID_ARGUMENT for both or none of
+// keep and energy, for an energy outside (0, 1], and where all data are 0; RECON_OUT_OF_HOST_MEMORY.
 recon_status recon_compression(uint32_t precision,
                                const void *data,
                                uint64_t samples,
@@ -1219,7 +1217,7 @@ recon_status recon_compression(uint32_t precision,
                                uint64_t *kept,
                                double *energies);
 
-// The virtual coils that a matrix makes of coils: y_v = sum_c M(v, c) x_c, for k-space, coil images and coil maps alike
+// The virtual coils that a matrix makes of coils: y_v = sum_c M(v, c) x_c, for k-space, coil images and maps alike
 // (then "samples" are voxels).
 //
 // matrix: complex double [virtual_coils, coils], the virtual coil running fastest, read.
@@ -1261,8 +1259,8 @@ recon_status recon_noise_covariance(uint32_t precision,
                                     double receiver_bandwidth,
                                     void *covariance);
 
-// The matrix M that whitens noise: M covariance M^H = 1, so that the noise of all virtual coils is independent and has
-// the variance 1 (the mean of |n|^2). It is the inverse of the covariance's Cholesky factor. Data, and the coil maps if
+// The matrix M that whitens noise: M covariance M^H = 1, so that the noise of all virtual coils is independent and of
+// variance 1 (the mean of |n|^2). It is the inverse of the covariance's Cholesky factor. Data, and the coil maps if
 // they were not estimated from whitened data, are mapped by recon_virtual_coils.
 //
 // covariance: complex double [coils, coils], of recon_noise_covariance or known, read.
@@ -1274,8 +1272,8 @@ recon_status recon_noise_covariance(uint32_t precision,
 recon_status recon_whitening(const void *covariance, uint64_t coils, void *matrix);
 
 // The matrix that makes fewer virtual coils, which hold most of the data's energy: their principal components, the
-// strongest first (Buehrer et al. 2007). Whiten data before. Data, and the coil maps if they were not estimated from
-// the virtual coils' data, are mapped by recon_virtual_coils.
+// strongest first (Buehrer et al. 2007). Whiten data before. Where they hold less than 95 % the log has a warning.
+// Data, and the coil maps if they were not estimated from the virtual coils' data, are mapped by recon_virtual_coils.
 //
 // precision: a recon_precision, of data.
 // data: complex [samples, coils, frames], read.
@@ -1287,9 +1285,9 @@ recon_status recon_whitening(const void *covariance, uint64_t coils, void *matri
 // energies: double [coils], written: the part of the energy that each virtual coil has, also those that are not kept.
 // Or NULL.
 //
-// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE for no coils or samples, and
-// for more virtual coils than coils; RECON_NOT_FINITE with the index; RECON_INVALID_ARGUMENT for both or none of keep
-// and energy, for an energy outside (0, 1], and where all data are 0; RECON_OUT_OF_HOST_MEMORY.
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE for no coils or samples,
+// and for more virtual coils than coils; RECON_NOT_FINITE with the index; RECON_INVALID_ARGUMENT for both or none of
+// keep and energy, for an energy outside (0, 1], and where all data are 0; RECON_OUT_OF_HOST_MEMORY.
 recon_status recon_compression(uint32_t precision,
                                const void *data,
                                uint64_t samples,
@@ -1301,7 +1299,7 @@ recon_status recon_compression(uint32_t precision,
                                uint64_t *kept,
                                double *energies);
 
-// The virtual coils that a matrix makes of coils: y_v = sum_c M(v, c) x_c, for k-space, coil images and coil maps alike
+// The virtual coils that a matrix makes of coils: y_v = sum_c M(v, c) x_c, for k-space, coil images and maps alike
 // (then "samples" are voxels).
 //
 // matrix: complex double [virtual_coils, coils], the virtual coil running fastest, read.

@@ -1,9 +1,9 @@
 // Backprojection of spokes: projections at their knots, then the image by linear interpolation.
 //
-// A knot is a sum over the samples of its spoke, by Horner's rule in exp(i 2 pi b), b being the turns of a step from one
-// sample to the next. Sums of PART samples begin anew, so that rounding errors of that factor do not grow further.
-// `spokes` has for each spoke: the turns of its first sample and of a step at the knot next to the middle, and the knots
-// from a voxel to the next along x and along y.
+// A knot is a sum over the samples of its spoke, by Horner's rule in exp(i 2 pi b), b being the turns of a step from
+// one sample to the next. Sums of PART samples begin anew, so that rounding errors of that factor do not grow further.
+// `spokes` has for each spoke: the turns of its first sample and of a step at the knot next to the middle, and the
+// knots from a voxel to the next along x and along y.
 
 #define PART 256
 #define WIDE 32
@@ -45,7 +45,8 @@ project(const cplx *values, const double *spokes, cplx *knots, u32 first, u32 al
 
 // image(x, y) = or += the spokes' projections there; `spokes` and `knots` begin with the first of `n` spokes.
 extern "C" __global__ void __launch_bounds__(WIDE *HIGH)
-backproject(const cplx *knots, const double *spokes, cplx *image, u32 n, u32 count, u32 middle, u32 nx, u32 ny, u32 add) {
+backproject(const cplx *knots, const double *spokes, cplx *image, u32 n, u32 count, u32 middle, u32 nx, u32 ny,
+            u32 add) {
     u32 x = blockIdx.x * WIDE + threadIdx.x, y = blockIdx.y * HIGH + threadIdx.y;
     if (x >= nx || y >= ny) return;
     real right = (real)((int)x - (int)(nx / 2)), up = (real)((int)y - (int)(ny / 2));

@@ -73,8 +73,8 @@ fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").unwrap().count()
 }
 
-/// Waits until the process has so many: threads start while a plan is made, and Linux shows one for a moment after it has
-/// ended.
+/// Waits until the process has so many: threads start while a plan is made, and Linux shows one for a moment after it
+/// has ended.
 #[cfg(target_os = "linux")]
 #[track_caller]
 fn wait_for_threads(expected: usize, when: &str) {

@@ -254,6 +254,23 @@ Samples join(const std::vector<const Samples *> &parts) {
     return out;
 }
 
+Samples Samples::with_coils(std::vector<Complex> other, std::size_t count_of_coils) const {
+    Samples out;
+    out.ndim = ndim;
+    out.weighted = weighted;
+    out.components = components;
+    out.count = count;
+    out.coils = count_of_coils;
+    out.shots = shots;
+    out.trajectory = trajectory;
+    out.first = first;
+    out.last = last;
+    out.starts = starts;
+    out.own_kspace_ = std::move(other);
+    out.kspace = out.own_kspace_.data();
+    return out;
+}
+
 std::size_t zero_shots(const Samples &samples) {
     std::size_t found = 0;
     for (std::size_t shot = 0; shot < samples.starts.size(); ++shot) {

@@ -89,6 +89,9 @@ public:
     // "sample 3 of shot 17".
     std::string where(std::size_t sample) const;
 
+    // The same samples of other coils, [count, coils]. They refer to the trajectory of these.
+    Samples with_coils(std::vector<Complex> kspace, std::size_t coils) const;
+
 private:
     friend Samples gather(const std::vector<Shot> &, const Spaces &);
     friend Samples join(const std::vector<const Samples *> &);

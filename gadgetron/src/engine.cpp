@@ -413,13 +413,78 @@ const Engine::CoilMaps &Engine::coil_maps(const Samples &samples, const Grid &gr
     return kept;
 }
 
+const Engine::CoilMatrix &Engine::compression(const Samples &samples) {
+    auto &kept = compressions_[slice_key(samples.first)];
+    if (kept.coils == samples.coils) {
+        return kept;
+    }
+    const Compress wanted = settings_.compress;
+    CoilMatrix made;
+    made.coils = samples.coils;
+    made.entries.resize(std::max(wanted.coils, samples.coils) * samples.coils);
+    std::vector<double> energies(samples.coils);
+    const recon_status status =
+        recon_compression(RECON_F32, samples.kspace, samples.count, samples.coils, 1, wanted.coils, wanted.energy,
+                          made.entries.data(), &made.virtual_coils, energies.data());
+    if (status == RECON_NOT_FINITE) {
+        not_finite(samples);
+    }
+    if (status != RECON_OK) {
+        throw Error(std::string("property compress: ") + recon_last_error_message());
+    }
+    made.entries.resize(made.virtual_coils * samples.coils);
+    double energy = 0;
+    for (std::size_t i = 0; i < made.virtual_coils; ++i) {
+        energy += energies[i];
+    }
+    if (energy < 0.95) {
+        char percent[32];
+        std::snprintf(percent, sizeof percent, "%.1f", 100 * energy);
+        add_warning(Cause::Compression, std::to_string(made.virtual_coils) + " virtual coils of " +
+                                            std::to_string(made.coils) + " hold " + percent +
+                                            " % of the energy: the image loses signal; raise property compress");
+    }
+    kept = std::move(made);
+    return kept;
+}
+
+Samples Engine::compressed(const Samples &samples, const CoilMatrix &matrix) const {
+    if (samples.coils != matrix.coils) {
+        throw Error("the reference has " + std::to_string(samples.coils) + " coils, the data have " +
+                    std::to_string(matrix.coils) + ": both need the same");
+    }
+    std::vector<Complex> kspace(samples.count * matrix.virtual_coils);
+    const recon_status status =
+        recon_virtual_coils(matrix.entries.data(), matrix.virtual_coils, matrix.coils, RECON_F32, samples.kspace,
+                            samples.count, 1, kspace.data());
+    if (status == RECON_NOT_FINITE) {
+        not_finite(samples);
+    }
+    check(status);
+    return samples.with_coils(std::move(kspace), std::size_t(matrix.virtual_coils));
+}
+
 Result Engine::reconstruct(const Samples &samples, const Spaces &spaces, const Samples *reference, Complex *image,
                            std::uint64_t pending) {
+    warnings_.clear();
+    if (!settings_.compress) {
+        return reconstruct_coils(samples, spaces, reference, image, pending);
+    }
+    const CoilMatrix &matrix = compression(samples);
+    const Samples fewer = compressed(samples, matrix);
+    std::optional<Samples> fewer_of_reference;
+    if (reference != nullptr) {
+        fewer_of_reference = compressed(*reference, matrix);
+    }
+    return reconstruct_coils(fewer, spaces, fewer_of_reference ? &*fewer_of_reference : nullptr, image, pending);
+}
+
+Result Engine::reconstruct_coils(const Samples &samples, const Spaces &spaces, const Samples *reference, Complex *image,
+                                 std::uint64_t pending) {
     Result result;
     Stopwatch watch(result.timing);
     const Grid grid = layout(spaces, samples.ndim);
     const std::size_t coils = samples.coils;
-    warnings_.clear();
     if (const std::size_t zero = zero_shots(samples)) {
         add_warning(Cause::ZeroShots,
                     std::to_string(zero) + " of " + std::to_string(samples.shots) +

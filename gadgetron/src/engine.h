@@ -6,6 +6,7 @@
 
 #include <recon.h>
 
+#include <complex>
 #include <deque>
 #include <list>
 #include <memory>
@@ -75,6 +76,13 @@ private:
         std::vector<Complex> maps;
     };
 
+    // The matrix that makes virtual coils of coils.
+    struct CoilMatrix {
+        std::size_t coils = 0;
+        std::uint64_t virtual_coils = 0;
+        std::vector<std::complex<double>> entries;
+    };
+
     // A plan, and what it was made from.
     struct KeptPlan {
         std::vector<float> trajectory;
@@ -95,6 +103,12 @@ private:
                        const CoilMaps *maps, double tolerance);
     KeptPlan &find_or_make_plan(const Samples &samples, const Grid &grid, const CoilMaps *maps);
     const CoilMaps &coil_maps(const Samples &samples, const Grid &grid, std::size_t coils, const SliceKey &key);
+    // The matrix of a slice, from the data of its first image: images of a slice can be compared, and share maps.
+    const CoilMatrix &compression(const Samples &samples);
+    Samples compressed(const Samples &samples, const CoilMatrix &matrix) const;
+    // `samples` and `reference` have the coils that are reconstructed.
+    Result reconstruct_coils(const Samples &samples, const Spaces &spaces, const Samples *reference, Complex *image,
+                             std::uint64_t pending);
     void drop_plans();
     // Returns the bytes that an image needs. Drops kept plans where memory is short. If that is not enough, it ends
     // with an error.
@@ -108,6 +122,7 @@ private:
     Settings settings_;
     std::list<KeptPlan> plans_;  // the last used plan is the first
     std::map<SliceKey, CoilMaps> maps_;
+    std::map<SliceKey, CoilMatrix> compressions_;
     std::map<SliceKey, std::deque<Samples>> windows_;
     std::size_t plans_made_ = 0, maps_made_ = 0;
     std::vector<Complex> coil_images_, resized_;

@@ -183,6 +183,12 @@ Settings ReconGadgetBase::settings() const {
         {{"auto", Combine::Auto}, {"rss", Combine::RootSumOfSquares}, {"adaptive", Combine::Adaptive}});
     s.output = parse_choice<Output>(
         "output", output, {{"magnitude", Output::Magnitude}, {"complex", Output::Complex}, {"coils", Output::Coils}});
+    s.compress = parse_compress(compress);
+    if (s.compress && s.output == Output::Coils) {
+        throw Error("property compress is \"" + std::string(compress) +
+                    "\" where output is coils: images of virtual coils are none of a coil; set one of the two "
+                    "otherwise");
+    }
     s.window = window.value;
     s.device = parse_device(device);
     s.threads = std::uint32_t(std::min<std::size_t>(threads.value, 65535));

@@ -77,6 +77,9 @@ public:
                   "Width of the centre of k-space that coil maps are estimated from, in Cartesian samples; 0: 24", 0);
     NODE_PROPERTY(coil_maps_every, Count,
                   "Number of images of a slice after which its coil maps are estimated again; 0: never", 0);
+    NODE_PROPERTY(compress, std::string,
+                  "Virtual coils that are made of the coils: none, a number, or a percentage of the energy such as 99%",
+                  "none");
     NODE_PROPERTY(
         combine, std::string,
         "Combination of the coils without coil maps: rss, adaptive, or auto (adaptive where output is complex)",

@@ -3,6 +3,7 @@
 #include <recon.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
@@ -30,6 +31,20 @@ std::uint32_t parse_filter(const std::string &value) {
         throw Error(std::string("property ") + recon_last_error_message());
     }
     return filter;
+}
+
+Compress parse_compress(const std::string &value) {
+    if (value == "none") {
+        return {};
+    }
+    char *end = nullptr;
+    const double number = std::strtod(value.c_str(), &end);
+    const bool percent = *end == '%' && end[1] == '\0', whole = *end == '\0' && number == std::floor(number);
+    if (end == value.c_str() || !(number > 0) || !(percent ? number <= 100 : whole && number <= 65535)) {
+        throw Error("property compress is \"" + value +
+                    "\": it must be none, a number of coils, or a percentage of the energy such as 99%");
+    }
+    return percent ? Compress{0, number / 100} : Compress{std::size_t(number), 0};
 }
 
 Device parse_device(const std::string &value) {

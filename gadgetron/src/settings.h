@@ -19,6 +19,14 @@ enum class Prior { None, Identity, Differences };
 // The library's default.
 std::size_t default_iterations();
 
+// Virtual coils: so many, or as many as hold this part of the energy. Both 0: the coils stay as they are.
+struct Compress {
+    std::size_t coils = 0;
+    double energy = 0;
+
+    explicit operator bool() const { return coils > 0 || energy > 0; }
+};
+
 struct Device {
     std::uint32_t kind = 0;  // a recon_device
     std::vector<std::uint32_t> indices;
@@ -35,6 +43,7 @@ struct Settings {
     Density density = Density::Auto;
     Maps maps = Maps::None;
     std::size_t calibration = 0, maps_every = 0;
+    Compress compress;
     Combine combine = Combine::Auto;
     Output output = Output::Magnitude;
     std::size_t window = 1;
@@ -61,6 +70,9 @@ T parse_choice(const std::string &name, const std::string &value,
 
 // The property filter, a recon_filter by its word.
 std::uint32_t parse_filter(const std::string &value);
+
+// The property compress: none, a number of coils, or a percentage such as 99%.
+Compress parse_compress(const std::string &value);
 
 // The property device: auto, cpu, cuda, or cuda: and a list of GPUs, for example cuda:0,1.
 Device parse_device(const std::string &value);

@@ -464,6 +464,10 @@ void properties() {
         "property output is \"magnitud\": it must be magnitude, complex or coils");
     CHECK(parse_filter("ram-lak") == 0 && parse_filter("hann") == 4);
     CHECK_ERROR([&] { parse_filter("hanning"); }, "property filter is 'hanning'", "shepp-logan");
+    CHECK(!parse_compress("none") && parse_compress("12").coils == 12 && parse_compress("99.5%").energy == 0.995);
+    for (const char *wrong : {"0", "0%", "101%", "1.5", "-3", "nan", "5x", "%", "", "auto"}) {
+        CHECK_ERROR([&] { parse_compress(wrong); }, "property compress", "99%");
+    }
     CHECK(parse_device("auto").kind == 0 && parse_device("cpu").kind == 1 && parse_device("cuda").kind == 2);
     CHECK((parse_device("cuda:0,3").indices == std::vector<std::uint32_t>{0, 3}));
     for (const char *wrong : {"gpu", "cuda:", "cuda:a", "cuda:0,", "cuda:,1", "cuda:-1", "cuda0", ""}) {

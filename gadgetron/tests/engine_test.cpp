@@ -298,6 +298,49 @@ void sliding_window() {
     CHECK(after.shots == 60 && with_bad.shots == 60 && std::isfinite(after.kspace[after.count / 3 * 2 + 7].real()));
 }
 
+// Virtual coils: those of the C API, of the first image of a slice, and maps of as many.
+void compression() {
+    const Scan scan(64, 100, 128, 8), later(64, 100, 128, 8, 100);
+    std::vector<std::complex<double>> matrix(5 * 8);
+    std::uint64_t kept = 0;
+    must(recon_compression(RECON_F32, scan.kspace.data(), scan.samples(), 8, 1, 5, 0, matrix.data(), &kept, nullptr));
+    for (const Method method : {Method::Grid, Method::Cg}) {
+        Settings s = settings(method);
+        Engine plain(s);
+        s.compress = parse_compress("5");
+        Engine engine(s);
+        for (const Scan *one : {&scan, &later}) {
+            Scan fewer(64, 100, 128, 5, one == &scan ? 0 : 100);
+            must(recon_virtual_coils(matrix.data(), 5, 8, RECON_F32, one->kspace.data(), one->samples(), 1,
+                                     fewer.kspace.data()));
+            CHECK(image(engine, *one) == image(plain, fewer));
+        }
+        s.compress = parse_compress("99.99%");
+        Engine most(s), all(settings(method));
+        // The phase is that of another virtual coil.
+        CHECK(distance(image(most, scan), image(all, scan), true) < 0.02);
+    }
+    Settings s = settings(Method::Cg);
+    s.compress = parse_compress("1");
+    Engine one(s);
+    std::vector<Complex> out(64 * 64);
+    const Result result = one.reconstruct(scan.gathered(), scan.spaces, nullptr, out.data());
+    CHECK(result.warnings.size() == 1 && result.warnings[0].text.find("1 virtual coils of 8") != std::string::npos);
+    s.compress = parse_compress("9");
+    Engine many(s);
+    CHECK_ERROR([&] { image(many, scan); }, "property compress", "9 virtual coils of 8");
+    Scan bad = scan;
+    bad.kspace[7] = Complex(std::nanf(""), 0);
+    s.compress = parse_compress("5");
+    Engine broken(s);
+    CHECK_ERROR([&] { image(broken, bad); }, "the data are nan", "sample 7 of shot 0");
+    s.maps = Maps::Reference;
+    Engine reference(s);
+    const Samples other = Scan(64, 100, 128, 4).gathered();
+    CHECK_ERROR([&] { reference.reconstruct(scan.gathered(), scan.spaces, &other, out.data()); },
+                "the reference has 4 coils", "the data have 8");
+}
+
 // Images with other voxels and fields of view, against the phantom.
 void spaces() {
     const auto truth = [](std::size_t n) {
@@ -597,6 +640,7 @@ int main() {
     kept_between_images();
     missing_shots();
     sliding_window();
+    compression();
     spaces();
     matrices();
     warnings();

@@ -1,8 +1,8 @@
 function [compressed, matrix, energies] = compress(d, coils, varargin)
 %COMPRESS  Makes fewer virtual coils that hold most of the signal.
-%   c = recon.compress(d, coils) makes so many virtual coils of k-space data d, [samples coils]: the principal components
-%   of the data, the strongest first (Buehrer et al. 2007). recon.cg is faster by about the ratio of the coils. Whiten
-%   data before, with recon.whiten.
+%   c = recon.compress(d, coils) makes so many virtual coils of k-space data d, [samples coils]: the principal
+%   components of the data, the strongest first (Buehrer et al. 2007). recon.cg is faster by about the ratio of the
+%   coils. Whiten data before, with recon.whiten.
 %
 %   c = recon.compress(d, [], 'Energy', 0.99) makes as many as hold this part of the energy, from 0 to 1.
 %
@@ -50,8 +50,8 @@ else
     if ~isfield(own, 'Dim')
         if ndims(d) > 2
             error('recon:InvalidArgument', ...
-                '%s: the data are %s: say which dimension counts the coils, as in recon.compress(d, coils, ''Dim'', %d)', ...
-                name, recon.internal.size_text(size(d)), ndims(d));
+                '%s: the data are %s: say which dimension counts the coils, as in ''Dim'', %d', name, ...
+                recon.internal.size_text(size(d)), ndims(d));
         end
         if size(d, 2) > size(d, 1)
             error('recon:InvalidArgument', ...
@@ -62,6 +62,12 @@ else
     end
     [inner, count] = recon.internal.coil_dimension(name, d, own.Dim);
     [matrix, energies] = recon_mex('compression', d, inner, count, keep, energy);
+    kept = sum(energies(1:size(matrix, 1)));
+    if kept < 0.95
+        warning('recon:CompressionEnergy', ...
+            '%s: %d virtual coils of %d hold %.1f %% of the energy: the image loses signal; keep more coils', name, ...
+            size(matrix, 1), count, 100 * kept);
+    end
 end
 compressed = recon.internal.virtual_coils(name, d, matrix, own);
 end

@@ -9,8 +9,8 @@ function weights = density(k, varargin)
 %   w = recon.density(k, dims, Name, Value, ...) sets options:
 %
 %       'Method'      'pipe-menon' (default): any trajectory
-%                     'ramp': |k|^(n-1), for spokes through the centre (in 2D at any angles), even (Archimedean) spirals,
-%                     and stacks of either; other trajectories are an error
+%                     'ramp': |k|^(n-1), for spokes through the centre (in 2D at any angles), even (Archimedean)
+%                     spirals, and stacks of either; other trajectories are an error
 %                     'jackson': any trajectory, one over the density of samples, in one step (Jackson et al. 1991)
 %       'Iterations'  maximum number of iterations of 'pipe-menon'; default 30
 %       'Change'      for 'pipe-menon': stop when the RMS error of the density changes by less than this; default 1e-3

@@ -1,8 +1,9 @@
 function image = fbp(k, d, varargin)
 %FBP  Filtered backprojection of 2D radial data, at any angles.
 %   x = recon.fbp(k, d, dims) is the image of size dims, [nx ny], of k-space data d on the spokes k. Each spoke is
-%   multiplied by the ramp |k|, transformed to positions along its line, and added to every voxel by linear interpolation
-%   (Schiwietz et al. 2006). It is scaled as recon.grid is: a fully sampled object comes back at the scale of the object.
+%   multiplied by the ramp |k|, transformed to positions along its line, and added to every voxel by linear
+%   interpolation (Schiwietz et al. 2006). It is scaled as recon.grid is: a fully sampled object comes back at the scale
+%   of the object.
 %
 %   k is [readout spokes 2], or complex, kx + 1i*ky, in cycles per voxel: spokes through the centre of k-space, each
 %   sampled evenly, in the order of acquisition. Other trajectories are an error. d has the shape [readout spokes], then
@@ -15,7 +16,8 @@ function image = fbp(k, d, varargin)
 %                  'hamming', 'hann': each with less noise and less detail than the one before
 %
 %   'Weights' are an error, and those of an operator are not used: each sample is weighed by the area of k-space that
-%   it stands for. The other options are those of the operator, for example 'Maps', 'Precision' and 'Threads': see recon.Encoding.
+%   it stands for. The other options are those of the operator, for example 'Maps', 'Precision' and 'Threads': see
+%   recon.Encoding.
 %
 %   x = recon.fbp(E, d, ...) uses the operator E.
 %

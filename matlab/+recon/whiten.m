@@ -52,8 +52,8 @@ if given(1)
     samples = numel(noise) / coils;
     if samples < 400 * coils
         warning('recon:NoiseSamples', ...
-            '%s: %d samples of noise of %d coils: whitening errs by about %.0f %%: measure %d samples for 10 %%', name, ...
-            samples, coils, 200 * sqrt(coils / samples), 400 * coils);
+            '%s: %d samples of noise of %d coils: whitening errs by about %.0f %%: measure %d samples for 10 %%', ...
+            name, samples, coils, 200 * sqrt(coils / samples), 400 * coils);
     end
 elseif given(2)
     covariance = own.Covariance;

@@ -1,7 +1,7 @@
 function tests = test_coil_matrices()
 %TEST_COIL_MATRICES  Whitening and compression: against the definitions, and what they refuse.
 tests = {@noise_is_white, @covariances_and_matrices, @fewer_coils, @dimensions_are_never_guessed, @whiten_refuses, ...
-    @compress_refuses};
+    @compress_refuses, @few_coils_are_warned_of};
 end
 
 function noise_is_white()
@@ -107,6 +107,13 @@ check_error(@() recon.compress(d, [], 'Energy', 1.5), 'recon:InvalidArgument', '
 check_error(@() recon.compress(d, [], 'Energy', 0), 'recon:InvalidArgument', 'Energy is 0');
 check_error(@() recon.compress(0 * d, 2), 'recon:InvalidArgument', 'all data are 0');
 check_error(@() recon.compress(d * Inf, 2), 'recon:NotFinite', 'number');
+end
+
+function few_coils_are_warned_of()
+lastwarn('', '');
+evalc('recon.compress(randn(50, 6), 2);');
+[~, identifier] = lastwarn();
+check(strcmp(identifier, 'recon:CompressionEnergy'), 'energy that is lost is warned of');
 end
 
 function noise = coloured(A, samples)

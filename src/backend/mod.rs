@@ -286,8 +286,8 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// Complex numbers that [`Backend::backproject`] wants room for.
     fn backprojection_room(&self, p: &Self::Backprojector) -> usize;
     /// image(r) = sum over spokes of p(direction.r), p being linear between knots that are [`Spoke::knots`] apart, of
-    /// which one is at 0, and there p(t) = sum_j values(j) exp(+i 2 pi (first + step j) t). Several arrays of samples may
-    /// follow one another, and as many images.
+    /// which one is at 0, and there p(t) = sum_j values(j) exp(+i 2 pi (first + step j) t). Several arrays of samples
+    /// may follow one another, and as many images.
     fn backproject(
         &self,
         p: &Self::Backprojector,

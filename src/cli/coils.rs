@@ -11,9 +11,6 @@ use recon::{CoilEnergy, CoilMatrix, Keep, NoiseCovariance, NoiseSampling, Result
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Virtual coils with less of the energy lose signal that is seen.
-const LEAST_ENERGY: f64 = 0.95;
-
 /// Whitens and compresses the scans as the options say. `noise` and `header` are those of the scans' file, where it can
 /// have any.
 pub fn prepare(args: &InputArgs, scans: &mut [Scan], noise: Vec<Noise>, header: Option<&Header>) -> Result<()> {
@@ -133,12 +130,7 @@ fn compress(scans: &mut [Scan], keep: KeepCoils) -> Result<()> {
             KeepCoils::Percent(percent) => Keep::Energy(percent / 100.0),
         })?;
         let (kept, percent) = (made.matrix.virtual_coils(), 100.0 * made.kept());
-        let text = format!("slice {slice}: {kept} virtual coils of {coils} hold {percent:.2} % of the energy");
-        if made.kept() < LEAST_ENERGY {
-            log::warn!("{text}: the image loses signal; --compress 99% keeps as many as it takes");
-        } else {
-            log::info!("{text}");
-        }
+        log::info!("slice {slice}: {kept} virtual coils of {coils} hold {percent:.2} % of the energy");
         for scan in scans {
             map(scan, &made.matrix)?;
         }

@@ -68,8 +68,8 @@ unsafe fn coil_matrix_output<'a>(
     unsafe { arrays.output(name, matrix.cast(), checked_product(&[rows, coils], name)?) }
 }
 
-/// The matrix M that whitens noise: M covariance M^H = 1, so that the noise of all virtual coils is independent and has
-/// the variance 1 (the mean of |n|^2). It is the inverse of the covariance's Cholesky factor. Data, and the coil maps if
+/// The matrix M that whitens noise: M covariance M^H = 1, so that the noise of all virtual coils is independent and of
+/// variance 1 (the mean of |n|^2). It is the inverse of the covariance's Cholesky factor. Data, and the coil maps if
 /// they were not estimated from whitened data, are mapped by recon_virtual_coils.
 ///
 /// covariance: complex double [coils, coils], of recon_noise_covariance or known, read.
@@ -94,8 +94,8 @@ pub unsafe extern "C" fn recon_whitening(covariance: *const c_void, coils: u64, 
 }
 
 /// The matrix that makes fewer virtual coils, which hold most of the data's energy: their principal components, the
-/// strongest first (Buehrer et al. 2007). Whiten data before. Data, and the coil maps if they were not estimated from
-/// the virtual coils' data, are mapped by recon_virtual_coils.
+/// strongest first (Buehrer et al. 2007). Whiten data before. Where they hold less than 95 % the log has a warning.
+/// Data, and the coil maps if they were not estimated from the virtual coils' data, are mapped by recon_virtual_coils.
 ///
 /// precision: a recon_precision, of data.
 /// data: complex [samples, coils, frames], read.
@@ -107,9 +107,9 @@ pub unsafe extern "C" fn recon_whitening(covariance: *const c_void, coils: u64, 
 /// energies: double [coils], written: the part of the energy that each virtual coil has, also those that are not kept.
 /// Or NULL.
 ///
-/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE for no coils or samples, and
-/// for more virtual coils than coils; RECON_NOT_FINITE with the index; RECON_INVALID_ARGUMENT for both or none of keep
-/// and energy, for an energy outside (0, 1], and where all data are 0; RECON_OUT_OF_HOST_MEMORY.
+/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE for no coils or samples,
+/// and for more virtual coils than coils; RECON_NOT_FINITE with the index; RECON_INVALID_ARGUMENT for both or none of
+/// keep and energy, for an energy outside (0, 1], and where all data are 0; RECON_OUT_OF_HOST_MEMORY.
 #[no_mangle]
 pub unsafe extern "C" fn recon_compression(
     precision: u32,
@@ -159,7 +159,7 @@ pub unsafe extern "C" fn recon_compression(
     })
 }
 
-/// The virtual coils that a matrix makes of coils: y_v = sum_c M(v, c) x_c, for k-space, coil images and coil maps alike
+/// The virtual coils that a matrix makes of coils: y_v = sum_c M(v, c) x_c, for k-space, coil images and maps alike
 /// (then "samples" are voxels).
 ///
 /// matrix: complex double [virtual_coils, coils], the virtual coil running fastest, read.

@@ -230,8 +230,8 @@ c_enum! {
 }
 
 c_enum! {
-    /// The filter of recon_fbp: the ramp |k| times a window over |k|, a = pi |k| / k_max, k_max being the largest |k| that
-    /// is measured. The later in this list, the less noise and detail.
+    /// The filter of recon_fbp: the ramp |k| times a window over |k|, a = pi |k| / k_max, k_max being the largest |k|
+    /// that is measured. The later in this list, the less noise and detail.
     pub enum recon_filter "filter" for Filter {
         /// The ramp alone.
         RECON_FILTER_RAM_LAK = 0 is RamLak, "ram-lak";
@@ -294,8 +294,8 @@ c_enum! {
         RECON_DENSITY_PIPE_MENON = 0 is PipeMenon, "pipe-menon";
         /// |k|^(ndim-1), for samples that lie evenly along lines through the centre or along spirals whose radius grows
         /// evenly; in a stack of either along an axis, |k| in the plane times the thickness of the partition: 0 to 2 %.
-        /// Spokes in 2D count for the angle between their neighbours, as those of the golden angle are not spread evenly.
-        /// Others, where it would make 20 to 300 %, are RECON_INVALID_ARGUMENT. Samples must be in the order of
+        /// Spokes in 2D count for the angle between their neighbours, as those of the golden angle are not spread
+        /// evenly. Others, where it would make 20 to 300 %, are RECON_INVALID_ARGUMENT. Samples must be in the order of
         /// acquisition.
         RECON_DENSITY_RAMP = 1 is Ramp, "ramp";
         /// One over the density of samples under a window that reaches one Nyquist distance (Jackson et al. 1991): any

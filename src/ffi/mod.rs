@@ -183,7 +183,8 @@ pub extern "C" fn recon_status_name(status: i32) -> *const c_char {
 
 /// The number of an option's value by its word, for hosts whose users write words as MATLAB's do. For example option
 /// "window", word "gaussian": RECON_WINDOW_GAUSSIAN. Options are "precision" (words "single" and "double"), "basis",
-/// "method", "normal", "device", "simd", "window", "filter", "prior", "lambda_unit", "stop", "density", "combine" ("rss" and
+/// "method", "normal", "device", "simd", "window", "filter", "prior", "lambda_unit", "stop", "density", "combine"
+/// ("rss" and
 /// "adaptive"), "order" ("linear" and "golden"), "coil_model", "part", "scale", "warning" and "level". Other words are
 /// the ends of the constants' names in lower case, with - for _.
 ///
@@ -924,21 +925,23 @@ unsafe fn report_progress(options: &recon_cg_options, at: &Progress) -> ControlF
     }
 }
 
-/// Filtered backprojection of 2D radial data at any angles (Schiwietz et al. 2006): each spoke times the ramp |k| and the
-/// filter's window, transformed to positions along its line, and added to every voxel by linear interpolation between
-/// positions half a voxel apart or less. Scaled as recon_grid is: a fully sampled object comes back at its own scale.
-/// What limits it is that interpolation: it errs by up to a tenth where |k| is near 0.5, and by far less below. Each
-/// sample is weighed by the area of k-space that it stands for, whatever the angles of the spokes. recon_grid is faster.
+/// Filtered backprojection of 2D radial data at any angles (Schiwietz et al. 2006): each spoke times the ramp |k| and
+/// the filter's window, transformed to positions along its line, and added to every voxel by linear interpolation
+/// between positions half a voxel apart or less. Scaled as recon_grid is: a fully sampled object comes back at its own
+/// scale. What limits it is that interpolation: it errs by up to a tenth where |k| is near 0.5, and by far less below.
+/// Each sample is weighed by the area of k-space that it stands for, whatever the angles of the spokes. recon_grid is
+/// faster.
 ///
-/// Spokes are recognised from the trajectory: samples in the order of acquisition, as many on each spoke, evenly spaced on
-/// a line through the centre of k-space. They may begin there, or before it, and go on to either side. The geometry's
-/// weights are not used; its coil maps and voxel basis are.
+/// Spokes are recognised from the trajectory: samples in the order of acquisition, as many on each spoke, evenly spaced
+/// on a line through the centre of k-space. They may begin there, or before it, and go on to either side. The
+/// geometry's weights are not used; its coil maps and voxel basis are.
 ///
 /// filter: a recon_filter; RECON_FILTER_RAM_LAK is 0.
 /// kspace: complex [samples, coils, frames], read. image: complex [nx, ny, images, frames], written.
 ///
 /// Errors: as recon_grid; RECON_UNKNOWN_VALUE; RECON_UNSUPPORTED in 3D and for a list of voxels; RECON_INVALID_ARGUMENT
-/// for samples that are not such spokes, with the sample or spoke, and where spokes leave a sector of k-space unmeasured.
+/// for samples that are not such spokes, with the sample or spoke, and where spokes leave a sector of k-space
+/// unmeasured.
 #[no_mangle]
 pub unsafe extern "C" fn recon_fbp(
     plan: *const recon_plan,

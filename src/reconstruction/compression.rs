@@ -1,5 +1,5 @@
-//! Coil compression: fewer virtual coils that hold most of the signal's energy (Buehrer et al., Magn. Reson. Med. 57:1131,
-//! 2007; Huang et al., Magn. Reson. Imaging 26:133, 2008).
+//! Coil compression: fewer virtual coils that hold most of the signal's energy (Buehrer et al., Magn. Reson. Med.
+//! 57:1131, 2007; Huang et al., Magn. Reson. Imaging 26:133, 2008).
 //!
 //! The virtual coils are the principal components of the data: the eigenvectors of their covariance, the strongest
 //! first. Data should be whitened before, so that components are weighed by signal and not by a coil's gain.
@@ -10,6 +10,8 @@ use crate::base::geometry::check_finite;
 use crate::base::real::Real;
 use num_complex::Complex;
 
+/// Virtual coils with less of the energy lose signal that is seen.
+const LEAST_ENERGY: f64 = 0.95;
 /// Rounds of rotations: four to eight are enough for any matrix.
 const SWEEPS: usize = 30;
 
@@ -77,8 +79,8 @@ impl CoilEnergy {
     /// The virtual coils.
     ///
     /// # Errors
-    /// `InvalidSize` for none, and for more than there are coils; `InvalidArgument` for an energy that is not in (0, 1],
-    /// and where all data are 0; `OutOfHostMemory`.
+    /// `InvalidSize` for none, and for more than there are coils; `InvalidArgument` for an energy that is not in (0,
+    /// 1], and where all data are 0; `OutOfHostMemory`.
     pub fn compression(&self, keep: Keep) -> Result<Compression> {
         let coils = self.covariance.coils;
         match keep {
@@ -117,7 +119,14 @@ impl CoilEnergy {
         let len = checked_product(&[wanted, coils], what)?;
         let entries = (0..len).map(|i| vectors[i % wanted * coils + i / wanted].conj());
         let matrix = CoilMatrix::new(wanted, coils, try_collect(len, what, entries)?)?;
-        Ok(Compression { matrix, energies })
+        let made = Compression { matrix, energies };
+        if made.kept() < LEAST_ENERGY {
+            log::warn!(
+                "{wanted} virtual coils of {coils} hold {:.1} % of the energy: the image loses signal; keep more coils",
+                100.0 * made.kept()
+            );
+        }
+        Ok(made)
     }
 }
 
@@ -167,7 +176,8 @@ impl Eigen {
     }
 }
 
-/// Makes the entries (p, q) and (q, p) of a Hermitian matrix 0 by a rotation, which is also applied to the columns of `v`.
+/// Makes the entries (p, q) and (q, p) of a Hermitian matrix 0 by a rotation, which is also applied to the columns of
+/// `v`.
 fn rotate(m: &mut [Complex<f64>], v: &mut [Complex<f64>], n: usize, p: usize, q: usize) {
     let at = |a: usize, b: usize| b * n + a;
     let beside = m[at(p, q)];

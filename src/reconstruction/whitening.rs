@@ -1,8 +1,8 @@
 //! Noise whitening: the covariance of the coils' noise, and the matrix that makes it the identity.
 //!
 //! Least squares, and the combination of coils, take the noise of all coils for equal and independent. That of a real
-//! array is neither. Whitened data, with whitened sensitivities, are (Pruessmann et al., Magn. Reson. Med. 46:638, 2001,
-//! appendix A).
+//! array is neither. Whitened data, with whitened sensitivities, are (Pruessmann et al., Magn. Reson. Med. 46:638,
+//! 2001, appendix A).
 
 use super::coil_matrix::{CoilMatrix, Covariance};
 use crate::base::error::{bail, checked_product, try_vec, Result};
@@ -47,8 +47,8 @@ impl NoiseSampling {
         if !(positive(receiver_bandwidth) && receiver_bandwidth <= 1.0) {
             bail!(
                 InvalidArgument,
-                "the receiver's noise bandwidth is {receiver_bandwidth} of its sampling bandwidth: it is above 0, and at \
-                 most 1"
+                "the receiver's noise bandwidth is {receiver_bandwidth} of its sampling bandwidth: it is above 0, and \
+                 at most 1"
             );
         }
         Ok(noise_dwell / (dwell * receiver_bandwidth))
@@ -93,7 +93,8 @@ impl NoiseCovariance {
         check_finite("noise sample", noise)?;
         if samples < enough(coils) {
             log::warn!(
-                "{samples} samples of noise of {coils} coils: whitening errs by about {:.0} %: measure {} samples for 10 %",
+                "{samples} samples of noise of {coils} coils: whitening errs by about {:.0} %: measure {} samples for \
+                 10 %",
                 100.0 * error_of(samples, coils),
                 enough(coils)
             );
@@ -107,8 +108,8 @@ impl NoiseCovariance {
     /// A covariance that is known, [coils, coils].
     ///
     /// # Errors
-    /// `InvalidSize` for no coils, `SizeMismatch` for another length, `NotFinite` for a NaN, and `InvalidArgument` for a
-    /// variance that is not above 0 and a matrix that is not Hermitian, with the entry.
+    /// `InvalidSize` for no coils, `SizeMismatch` for another length, `NotFinite` for a NaN, and `InvalidArgument` for
+    /// a variance that is not above 0 and a matrix that is not Hermitian, with the entry.
     pub fn new(coils: usize, entries: Vec<Complex<f64>>) -> Result<Self> {
         if coils == 0 {
             bail!(InvalidSize, "a noise covariance of 0 coils: at least one is needed");
@@ -173,7 +174,8 @@ impl NoiseCovariance {
                 if !(rest.re > LEAST_OWN * variance) {
                     bail!(
                         InvalidArgument,
-                        "the noise covariance of {n} coils is singular: coil {b} {}: leave it out, or measure more noise",
+                        "the noise covariance of {n} coils is singular: coil {b} {}: leave it out, or measure more \
+                         noise",
                         if variance > 0.0 { "has no noise but that of the coils before it" } else { "has no noise" }
                     );
                 }

@@ -21,8 +21,8 @@ else
     end
     if numel(dim) > 1
         error('recon:InvalidArgument', ...
-            '%s: %d dimensions of the data, %s, have %d elements: say which counts the coils, as in ''Dim'', %d', name, ...
-            numel(dim), recon.internal.size_text(sizes), coils, dim(end));
+            '%s: %d dimensions of the data, %s, have %d elements: say which counts the coils, as in ''Dim'', %d', ...
+            name, numel(dim), recon.internal.size_text(sizes), coils, dim(end));
     end
 end
 [inner, found] = recon.internal.coil_dimension(name, d, dim);

@@ -36,9 +36,9 @@ struct Body {
 
 /// Reads the raw data of the group `group`, or of `dataset` when none is named.
 ///
-/// Acquisitions flagged as noise are read as such. Those flagged as calibration only, navigation, phase correction, feedback, dummies, surface coil
-/// correction or phase stabilisation are left out; a line in the log counts them, and noise. Samples marked to be
-/// discarded are dropped. A file may have noise and no image.
+/// Acquisitions flagged as noise are read as such. Those flagged as calibration only, navigation, phase correction,
+/// feedback, dummies, surface coil correction or phase stabilisation are left out; a line in the log counts them, and
+/// noise. Samples marked to be discarded are dropped. A file may have noise and no image.
 ///
 /// The image is 2D when the encoded matrix has one voxel along z, otherwise 3D. With as many trajectory dimensions as
 /// the image has, these are the coordinates; with one more, the last is the density weight. Three dimensions of a 2D
