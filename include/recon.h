@@ -500,6 +500,11 @@ typedef struct {
     uint32_t lambda_unit;
     // Zero.
     uint32_t reserved;
+    // The root of the mean |noise|^2 of a sample, in the unit of the data (1 after recon_whitening): lambda, which
+    // must be 0 then, is found by the discrepancy principle (Morozov 1966), so that the image is as far from the data
+    // as the noise is. It takes five to ten solutions, each of which calls progress. For plans without weights, and
+    // arrays in the host's memory. 0 (default): lambda as it is given.
+    double noise_level;
 } recon_cg_options;
 
 // What came of recon_cg. Set it up with recon_cg_report_init; residuals and residual_capacity are the caller's to set,

@@ -14,7 +14,7 @@ use crate::base::geometry::{
 use crate::base::interrupt::{self, ActiveInterrupt};
 use crate::base::memory::Aligned;
 use crate::base::options::{Filter, LambdaUnit, Method, Options, Window};
-use crate::base::real::Real;
+use crate::base::real::{wide, Real};
 use crate::base::scan_size::ScanSize;
 use crate::base::sizes::product;
 use crate::base::warning::{Warning, WarningKind};
@@ -23,6 +23,7 @@ use crate::engine::making;
 use crate::engine::memory::Memory;
 use crate::reconstruction::cg::{self, CgOptions, CgReport, Progress};
 use crate::reconstruction::density::{Density, Weighting};
+use crate::reconstruction::discrepancy;
 use crate::reconstruction::gridding_scale::LARGEST_WEIGHT;
 use num_complex::Complex;
 use std::ops::ControlFlow;
@@ -310,6 +311,45 @@ impl<T: Real> State<T> {
         work(&mut own)?;
         out.copy_from_slice(&own);
         Ok(())
+    }
+
+    /// The absolute lambda of the discrepancy principle, for all images together.
+    fn lambda_of_noise(
+        &self,
+        kspace: Source<'_, Complex<T>>,
+        options: &CgOptions<'_, T>,
+        progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<f64> {
+        let Source::Host(data) = kspace else {
+            bail!(
+                Unsupported,
+                "lambda is found from the noise level for data in the host's memory only: find it there once, and give \
+                 lambda for data on the GPU"
+            );
+        };
+        if self.limits.largest.weight.is_some() {
+            bail!(
+                Unsupported,
+                "lambda is found from the noise level by plans without density weights only, as noise is the same in \
+                 all samples: make the plan without, or give lambda"
+            );
+        }
+        let what = "the search for lambda";
+        self.engine.check_memory((self.fixed.image_len() + data.len()) * size_of::<Complex<T>>(), what)?;
+        let mut image = try_vec(self.fixed.image_len(), Complex::default(), what)?;
+        let mut model = try_vec(data.len(), Complex::default(), what)?;
+        let mean = self.engine.mean_diagonal()?;
+        let expected = options.noise_level.powi(2) * discrepancy::samples(data.len(), image.len());
+        let relative = discrepancy::lambda(options.noise_level, |lambda| {
+            let options = CgOptions { lambda: lambda * mean, lambda_unit: LambdaUnit::Absolute, ..*options };
+            let mut report = CgReport::default();
+            self.engine.cg(kspace, (&mut image[..]).into(), &options, &mut report, progress)?;
+            self.engine.forward((&image[..]).into(), (&mut model[..]).into())?;
+            let square = |(m, d): (&Complex<T>, &Complex<T>)| (wide(*m) - wide(*d)).norm_sqr();
+            Ok(model.iter().zip(data).map(square).sum::<f64>() / expected)
+        })?;
+        log::info!("lambda {relative:.4} by a noise level of {}", options.noise_level);
+        Ok(relative * mean)
     }
 
     fn kspace_len(&self) -> usize {
@@ -813,6 +853,7 @@ impl<T: Real> Plan<T> {
         call.engine.prepare_normal()?;
         let mut report = CgReport { q_seconds: started.elapsed().as_secs_f64(), ..CgReport::default() };
         report.lambda = match options.lambda_unit {
+            _ if options.noise_level > 0.0 => call.lambda_of_noise(kspace, options, &mut progress)?,
             LambdaUnit::Relative if options.lambda > 0.0 => options.lambda * call.engine.mean_diagonal()?,
             _ => options.lambda,
         };

@@ -329,6 +329,7 @@ fn cg_is_that_of_the_rust_api<T: Number>() {
             lambda: 2.0,
             lambda_unit: LambdaUnit::Absolute,
             prior,
+            noise_level: 0.0,
             initial: Some(initial),
         };
         let mut b = poisoned::<T>(VOXELS * FRAMES);
@@ -659,6 +660,32 @@ fn phantoms_and_metrics_are_those_of_the_rust_api() {
         fails(recon_add_noise(&raw const g, 1.0, 1, at, at.cast()), RECON_INVALID_ARGUMENT, &["overlap"]);
         untouched(&a);
     }
+}
+
+#[test]
+fn lambda_is_found_from_the_noise_level() {
+    let s = Scene::<f32>::new();
+    let g = recon_geometry { weights: null(), ..s.combined() };
+    let plan = Handle::new(&g, &options(|_| ()));
+    let (mut image, mut report) = (poisoned::<f32>(VOXELS * FRAMES), init(recon_cg_report_init));
+    let mut cg = init(recon_cg_options_init);
+    let mut solve = |cg: &recon_cg_options, report: &mut recon_cg_report| {
+        // SAFETY: arrays have the lengths documented.
+        unsafe { recon_cg(plan.0, s.kspace_at(), image.as_mut_ptr().cast(), cg, report) }
+    };
+    let energy: f64 = s.kspace.iter().map(|z| z.norm_sqr() as f64).sum();
+    // Random data have no image that is near them.
+    cg.noise_level = (energy / s.kspace.len() as f64).sqrt() * 0.97;
+    ok(solve(&cg, &mut report));
+    assert!(report.lambda > 0.0);
+    cg.lambda = 1.0;
+    fails(solve(&cg, &mut report), RECON_INVALID_ARGUMENT, &["one of the two"]);
+    (cg.lambda, cg.noise_level) = (0.0, f64::INFINITY);
+    fails(solve(&cg, &mut report), RECON_INVALID_ARGUMENT, &["noise level is inf"]);
+    // A caller of the version before has no such field.
+    cg.struct_size = 112;
+    ok(solve(&cg, &mut report));
+    assert_eq!(report.lambda, 0.0);
 }
 
 #[test]

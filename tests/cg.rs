@@ -131,7 +131,7 @@ fn cg_solves_the_regularised_normal_equations() {
                     lambda,
                     lambda_unit: LambdaUnit::Absolute,
                     prior: *prior,
-                    initial: None,
+                    ..CgOptions::default()
                 };
                 let report = plan.cg(&d, &mut x, &cg).unwrap();
                 let error = distance(&x, &exact);

@@ -14,6 +14,8 @@ public:
     NODE_PROPERTY(residual, Fraction, "Stop when the norm of the residual is this fraction of the right-hand side's",
                   0);
     NODE_PROPERTY(lambda, NonNegative, "Weight of the prior, relative to the mean diagonal of E^H W E", 0);
+    NODE_PROPERTY(noise_level, NonNegative,
+                  "In place of lambda: the root of the mean |noise|^2 of a sample, by which it is found; 0: lambda", 0);
     NODE_PROPERTY(prior, std::string,
                   "What the prior keeps small: none, identity (values) or differences (between neighbours)", "none");
     NODE_PROPERTY(weighted, bool, "Density weights in the data term: fewer iterations, a little more noise", false);
@@ -24,12 +26,17 @@ private:
         s.iterations = iterations.value;
         s.residual = residual.value;
         s.lambda = lambda.value;
+        s.noise_level = noise_level.value;
         s.prior = recon_gadgets::parse_choice<Prior>(
             "prior", prior,
             {{"none", Prior::None}, {"identity", Prior::Identity}, {"differences", Prior::Differences}});
         s.weighted = weighted;
         if (s.lambda > 0 && s.prior == Prior::None) {
             throw recon_gadgets::Error("property lambda is set, but prior is none: set it to identity or differences");
+        }
+        if (s.noise_level > 0 && (s.lambda > 0 || s.weighted || s.prior == Prior::None)) {
+            throw recon_gadgets::Error("property noise_level is set: it finds lambda, and needs prior identity or "
+                                       "differences, no lambda, and weighted false");
         }
     }
 };

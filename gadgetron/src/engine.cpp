@@ -545,6 +545,7 @@ Result Engine::reconstruct_coils(const Samples &samples, const Spaces &spaces, c
             options.iterations = settings_.iterations;
             options.tolerance = settings_.residual;
             options.lambda = settings_.prior == Prior::None ? 0 : settings_.lambda;
+            options.noise_level = settings_.noise_level;
             switch (settings_.prior) {
             case Prior::None:
             case Prior::Identity: options.prior = RECON_PRIOR_IDENTITY; break;

@@ -36,7 +36,7 @@ struct Settings {
     Method method = Method::Grid;
     double tolerance = 0;  // 0: the library's default
     std::size_t iterations = default_iterations();
-    double residual = 0, lambda = 0;
+    double residual = 0, lambda = 0, noise_level = 0;
     Prior prior = Prior::None;
     bool weighted = false;
     std::uint32_t filter = 0;  // a recon_filter

@@ -298,6 +298,38 @@ void sliding_window() {
     CHECK(after.shots == 60 && with_bad.shots == 60 && std::isfinite(after.kspace[after.count / 3 * 2 + 7].real()));
 }
 
+// Lambda from the noise level, as the C API finds it.
+void noise_level() {
+    Scan scan(64, 60, 128, 4);
+    std::uint64_t state = 1;
+    double energy = 0;
+    for (Complex &z : scan.kspace) {
+        const auto uniform = [&] {
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            return float(state >> 40) / float(1 << 24) - 0.5F;
+        };
+        z += Complex(40 * uniform(), 40 * uniform());
+        energy += 2 * 40. * 40 / 12;
+    }
+    Settings s = settings(Method::Cg);
+    s.prior = Prior::Identity;
+    Engine plain(s);
+    s.noise_level = std::sqrt(energy / double(scan.kspace.size()));
+    Engine engine(s);
+    const auto x = image(engine, scan), y = image(plain, scan);
+    const auto size = [](const std::vector<Complex> &v) {
+        double sum = 0;
+        for (const Complex &z : v) {
+            sum += std::norm(z);
+        }
+        return sum;
+    };
+    CHECK(size(x) < size(y));
+    s.noise_level = 1e-3;
+    Engine low(s);
+    CHECK_ERROR([&] { image(low, scan); }, "noise level", "too low");
+}
+
 // Virtual coils: those of the C API, of the first image of a slice, and maps of as many.
 void compression() {
     const Scan scan(64, 100, 128, 8), later(64, 100, 128, 8, 100);
@@ -641,6 +673,7 @@ int main() {
     missing_shots();
     sliding_window();
     compression();
+    noise_level();
     spaces();
     matrices();
     warnings();

@@ -17,6 +17,9 @@ function [image, report] = cg(k, d, varargin)
 %       'Lambda'      weight of the prior, relative to the mean diagonal of E^H W E. This mean is the sum of the
 %                     density weights where coil maps have unit norm. Default 0: no prior, whatever 'Prior' is
 %       'LambdaUnit'  'relative' (default), or 'absolute': lambda is used in the equation above without scaling
+%       'NoiseLevel'  the root of the mean |noise|^2 of a sample, in the unit of d (1 after recon.whiten), in place of
+%                     'Lambda': lambda is found so that the image is as far from the data as the noise is (the
+%                     discrepancy principle, Morozov 1966). It takes five to ten solutions. Without density weights
 %       'Prior'       R: 'identity' (default), 'differences' between neighbours, 'anatomical', or a sparse matrix with a
 %                     column for each voxel
 %       'Reference'   for 'anatomical': the reference image, real, of size dims
@@ -47,7 +50,8 @@ function [image, report] = cg(k, d, varargin)
 %
 %   See also recon.grid, recon.coilmaps, recon.Encoding.
 recon.internal.need_arguments(nargin, 2, 'recon.cg(k, d, dims)');
-names = {'Iterations', 'Residual', 'Lambda', 'LambdaUnit', 'Prior', 'Reference', 'Edge', 'Initial', 'Progress'};
+names = {'Iterations', 'Residual', 'Lambda', 'LambdaUnit', 'NoiseLevel', 'Prior', 'Reference', 'Edge', 'Initial', ...
+    'Progress'};
 [E, o, rest] = recon.internal.setup('recon.cg', k, d, varargin, names);
 if isfield(o, 'Progress') && (islogical(o.Progress) || isnumeric(o.Progress)) && isscalar(o.Progress)
     if o.Progress

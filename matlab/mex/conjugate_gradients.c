@@ -77,6 +77,9 @@ static void read_cg_options(recon_cg_options *options, progress_state *progress,
     if ((value = field(structure, "LambdaUnit"))) {
         options->lambda_unit = option_value(value, "LambdaUnit", "lambda_unit");
     }
+    if ((value = field(structure, "NoiseLevel"))) {
+        options->noise_level = real_scalar(value, "NoiseLevel");
+    }
     if ((value = field(structure, "Edge"))) {
         options->edge = real_scalar(value, "Edge");
     }

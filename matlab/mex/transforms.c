@@ -88,7 +88,7 @@ static mxArray *transformed(const plan_entry *e, uint32_t which, uint32_t filter
     return result;
 }
 
-/* output = apply(handle, which, input, output shape, filter): the filter is for filtered backprojection, else any text */
+/* output = apply(handle, which, input, output shape, filter): the filter of a filtered backprojection, else any text */
 void apply_transform(mxArray **out, const mxArray **in) {
     static const choice names[] = {{"forward", FORWARD}, {"fhd", FHD},   {"weighted_fhd", WEIGHTED_FHD},
                                    {"normal", NORMAL},   {"grid", GRID}, {"fbp", FBP},

@@ -1,7 +1,8 @@
 function tests = test_coil_matrices()
 %TEST_COIL_MATRICES  Whitening and compression: against the definitions, and what they refuse.
 tests = {@noise_is_white, @covariances_and_matrices, @fewer_coils, @dimensions_are_never_guessed, @whiten_refuses, ...
-    @compress_refuses, @few_coils_are_warned_of};
+    @compress_refuses, @few_coils_are_warned_of, ...
+    @lambda_from_the_noise};
 end
 
 function noise_is_white()
@@ -107,6 +108,25 @@ check_error(@() recon.compress(d, [], 'Energy', 1.5), 'recon:InvalidArgument', '
 check_error(@() recon.compress(d, [], 'Energy', 0), 'recon:InvalidArgument', 'Energy is 0');
 check_error(@() recon.compress(0 * d, 2), 'recon:InvalidArgument', 'all data are 0');
 check_error(@() recon.compress(d * Inf, 2), 'recon:NotFinite', 'number');
+end
+
+function lambda_from_the_noise()
+n = [48 48];
+S = recon.phantom.coilmaps(n, 4);
+k = recon.trajectory.radial(20, 96, 'Order', 'golden');
+clean = recon.phantom.kspace(k, n, 'Coils', 4);
+[d, level] = recon.phantom.noise(clean, 4);
+[x, report] = recon.cg(k, d, n, 'Maps', S, 'NoiseLevel', level, 'Iterations', 20);
+E = recon.Encoding(k, n, 'Maps', S);
+r = E * x - d;
+check(abs(norm(r(:))^2 / numel(r) / level^2 - 1) < 0.1, 'the image is as far from the data as the noise');
+same = recon.cg(k, d, n, 'Maps', S, 'Lambda', report.lambda, 'LambdaUnit', 'absolute', 'Iterations', 20);
+check(isequal(same, x), 'the report has lambda');
+bad = @(varargin) recon.cg(k, d, n, 'Maps', S, varargin{:});
+check_error(@() bad('NoiseLevel', level, 'Lambda', 1), 'recon:InvalidArgument', 'one of the two');
+check_error(@() bad('NoiseLevel', level / 100), 'recon:InvalidArgument', 'too low');
+check_error(@() bad('NoiseLevel', [1 2]), 'recon:InvalidArgument', 'NoiseLevel');
+check_error(@() bad('NoiseLevel', level, 'Weights', 'ramp'), 'recon:Unsupported', 'without density weights');
 end
 
 function few_coils_are_warned_of()

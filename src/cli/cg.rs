@@ -63,6 +63,13 @@ pub struct CgArgs {
     #[arg(long, value_enum, default_value_t = defaults::LAMBDA_UNIT, help_heading = "Reconstruction")]
     lambda_unit: LambdaUnitKind,
 
+    /// Find lambda from the noise, in place of --lambda: the root of the mean |noise|^2 of a sample in the unit of the
+    /// data, or `auto` for data that are whitened. The image is then as far from the data as the noise is (Morozov's
+    /// discrepancy principle); it takes five to ten solutions
+    #[arg(long, value_name = "X|auto", value_parser = parse_noise_level, allow_negative_numbers = true)]
+    #[arg(help_heading = "Reconstruction", conflicts_with_all = ["lambda", "lambda_unit", "weighted"])]
+    noise_level: Option<NoiseLevel>,
+
     /// What is small in the image wanted
     #[arg(long, value_enum, default_value_t = defaults::PRIOR, help_heading = "Reconstruction")]
     prior: PriorKind,
@@ -137,6 +144,22 @@ const UNWEIGHTED: &str = match defaults::WEIGHTED {
     false => "No weights in the data term [default]",
 };
 
+/// The noise by which lambda is found.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum NoiseLevel {
+    /// That of whitened data.
+    Auto,
+    Given(f64),
+}
+
+fn parse_noise_level(text: &str) -> std::result::Result<NoiseLevel, String> {
+    if text == "auto" {
+        return Ok(NoiseLevel::Auto);
+    }
+    let level = text.parse().ok().filter(|x: &f64| *x > 0.0 && x.is_finite());
+    level.map(NoiseLevel::Given).ok_or_else(|| "a number above 0 is expected, or auto".into())
+}
+
 /// How E^H W E is computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum NormalKind {
@@ -193,7 +216,7 @@ impl CgArgs {
             }
             _ => {}
         }
-        if self.prior != PriorKind::Identity && self.lambda == 0.0 {
+        if self.prior != PriorKind::Identity && self.lambda == 0.0 && self.noise_level.is_none() {
             log::warn!("--lambda is 0: the prior has no effect");
         }
         if self.save_q.as_ref().is_some_and(|path| path == Path::new(STANDARD_OUTPUT)) {
@@ -303,6 +326,15 @@ fn solve<T: Real>(
         tolerance: args.residual,
         lambda: args.lambda,
         lambda_unit: args.lambda_unit.into(),
+        noise_level: match (args.noise_level, scan.noise_level) {
+            (None, _) => 0.0,
+            (Some(NoiseLevel::Given(level)), _) | (Some(NoiseLevel::Auto), Some(level)) => level,
+            (Some(NoiseLevel::Auto), None) => bail!(
+                InvalidArgument,
+                "--noise-level auto: {} is not whitened: give --whiten a file with noise, or the level",
+                input::name(scan)
+            ),
+        },
         prior: match (args.prior, &reference) {
             (PriorKind::Anatomical, Some(reference)) => Prior::Anatomical { reference, edge: args.edge },
             (PriorKind::Anatomical, None) => bail!(InvalidArgument, "--prior anatomical needs --reference"),

@@ -76,6 +76,7 @@ fn whiten(scans: &mut [Scan], noise: &[Noise], bandwidth: Option<f64>, path: &Pa
             }
         };
         map(scan, &made[at].2)?;
+        scan.noise_level = Some(1.0);
     }
     Ok(())
 }

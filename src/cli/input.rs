@@ -93,6 +93,7 @@ fn read_bart(kspace: &Path, trajectory: &Path, matrix: Option<&Matrix>) -> Resul
         times: vec![0.0; samples],
         placement: Placement::default(),
         coil_matrix: None,
+        noise_level: None,
     })
 }
 

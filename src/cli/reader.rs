@@ -460,6 +460,7 @@ structures! {
     Scan {
         index, encoded_matrix, recon_matrix, encoded_fov_mm, recon_fov_mm, ndim, coordinates, weights, samples_per_shot,
         coils, data, times, placement, coil_matrix,
+        noise_level,
     }
     Placement {
         position, read_dir, phase_dir, slice_dir, table_position, measurement_uid, acquisition_time_stamp,

@@ -379,6 +379,7 @@ fn write_ismrmrd(
         times: vec![0.0; trajectory.samples()],
         placement: Placement::default(),
         coil_matrix: None,
+        noise_level: None,
     };
     write_dataset(files, &args.output, &Dataset { header, scans: vec![scan], noise, left_out: Vec::new() })
 }

@@ -290,6 +290,7 @@ pub(super) unsafe fn cg_options<'a, T: Real>(
             tolerance: raw.tolerance,
             lambda: raw.lambda,
             lambda_unit: choice("lambda_unit", raw.lambda_unit)?,
+            noise_level: raw.noise_level,
             prior,
             initial: arrays.optional("initial", raw.initial.cast(), image_len)?,
         })

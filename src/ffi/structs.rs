@@ -303,6 +303,11 @@ pub struct recon_cg_options {
     pub lambda_unit: u32,
     /// Zero.
     pub reserved: u32,
+    /// The root of the mean |noise|^2 of a sample, in the unit of the data (1 after recon_whitening): lambda, which
+    /// must be 0 then, is found by the discrepancy principle (Morozov 1966), so that the image is as far from the data
+    /// as the noise is. It takes five to ten solutions, each of which calls progress. For plans without weights, and
+    /// arrays in the host's memory. 0 (default): lambda as it is given.
+    pub noise_level: f64,
 }
 
 /// What came of recon_cg. Set it up with recon_cg_report_init; residuals and residual_capacity are the caller's to set,
@@ -416,12 +421,13 @@ versioned!(recon_device_properties, 288, {
     multiprocessors: 0, compute_major: 0, compute_minor: 0, memory_bytes: 0, memory_free_bytes: 0, name: [0; 256],
 });
 // Without lambda_unit, in 104 bytes, lambda was absolute. Who was compiled so is told, and not given another image.
-versioned!(recon_cg_options, 112, {
+// Without noise_level: 112 bytes.
+versioned!(recon_cg_options, 120, older [112], {
     prior: 0, iterations: defaults::ITERATIONS as u64, tolerance: defaults::RESIDUAL, lambda: defaults::LAMBDA,
     reference: null(), edge: defaults::EDGE, matrix_rows: 0, matrix_starts: null(), matrix_columns: null(),
     matrix_values: null(), initial: null(), progress: None, user_data: null_mut(),
     lambda_unit: defaults::LAMBDA_UNIT.number(),
-    reserved: 0,
+    reserved: 0, noise_level: 0.0,
 });
 // Without lambda: 80 bytes.
 versioned!(recon_cg_report, 88, older [80], {

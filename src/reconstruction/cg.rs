@@ -27,6 +27,10 @@ pub struct CgOptions<'a, T: Real> {
     pub lambda: f64,
     /// The unit of `lambda`.
     pub lambda_unit: LambdaUnit,
+    /// The root of the mean |noise|^2 of a sample, in the unit of the data (1 where they are whitened): `lambda` is
+    /// found by the discrepancy principle (Morozov 1966), so that the image is as far from the data as the noise is. It
+    /// takes five to ten solutions. 0: `lambda` as it is given.
+    pub noise_level: f64,
     /// The prior.
     pub prior: Prior<'a, T>,
     /// The image to start from, of the result's shape; zeros where not given.
@@ -40,6 +44,7 @@ impl<T: Real> Default for CgOptions<'_, T> {
             tolerance: defaults::RESIDUAL,
             lambda: defaults::LAMBDA,
             lambda_unit: defaults::LAMBDA_UNIT,
+            noise_level: 0.0,
             prior: Prior::default(),
             initial: None,
         }
@@ -106,6 +111,17 @@ pub struct CgReport {
 pub(crate) fn check<T: Real>(options: &CgOptions<'_, T>) -> Result<()> {
     if !(options.lambda >= 0.0 && options.lambda.is_finite()) {
         bail!(InvalidArgument, "lambda is {}: it must be 0 or more", options.lambda);
+    }
+    if !(options.noise_level >= 0.0 && options.noise_level.is_finite()) {
+        bail!(InvalidArgument, "the noise level is {}: it must be 0 or more", options.noise_level);
+    }
+    if options.noise_level > 0.0 && options.lambda > 0.0 {
+        bail!(
+            InvalidArgument,
+            "lambda is {} and the noise level {}: the noise level finds lambda, so give one of the two",
+            options.lambda,
+            options.noise_level
+        );
     }
     if !(options.tolerance >= 0.0 && options.tolerance < 1.0) {
         bail!(

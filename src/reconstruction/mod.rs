@@ -6,6 +6,7 @@ pub mod coil_matrix;
 pub mod coils;
 pub mod compression;
 pub mod density;
+pub(crate) mod discrepancy;
 pub(crate) mod fbp;
 pub(crate) mod gridding_scale;
 pub mod prior;

@@ -182,6 +182,7 @@ fn scan(trajectory: &Trajectory, encoded: Space, recon: Space, coils: usize, dat
         times: vec![0.0; samples],
         placement: Placement::default(),
         coil_matrix: None,
+        noise_level: None,
     };
     let encoding = Encoding { encoded, recon, trajectory: TrajectoryKind::Other, steps: [None, None] };
     let header = Header { encodings: vec![encoding], ..Header::default() };
@@ -199,6 +200,7 @@ fn noise_whitens_coils_and_compression_makes_fewer() {
     let dir = TempDir::new();
     let scan = "simulate --matrix 48,48 --trajectory golden-angle --shots 40 --coils 8 --snr 4 --seed 3";
     let scan = &format!("{scan} --coupling 0.5 --noise-gain 8");
+    dir.ok("simulate --matrix 48,48 --coils 4 --snr 9 --noise-samples 3000 -o four.h5");
     dir.ok(&format!("{scan} --noise-samples 20000 --truth truth.h5 --maps maps.cfl -o noisy.h5"));
     assert!(dir.ok("info noisy.h5").contains("20000 samples of 8 coils"));
     // The file's own noise is used, and that is said.
@@ -211,12 +213,23 @@ fn noise_whitens_coils_and_compression_makes_fewer() {
     // Whitened maps map data and image alike: the same image at the same scale, in units that cancel.
     assert!(dir.error("white.h5 truth.h5") < 1.05 * white);
 
+    // Lambda from the noise that is known.
+    let found = dir.run("cg noisy.h5 --maps maps.cfl --iterations 30 --noise-level auto --report r.json -o level.h5");
+    assert!(found.status == Some(0) && dir.error("level.h5 truth.h5") < white, "{found:?}");
+    let report: serde_json::Value = serde_json::from_slice(&fs::read(dir.path("r.json")).unwrap()).unwrap();
+    assert!(report[0]["absolute_lambda"].as_f64().unwrap() > 0.0);
+    dir.fails(1, "cg four.h5 --whiten none --noise-level auto -o a.h5", &["--noise-level auto", "not whitened"]);
+    dir.fails(1, "cg four.h5 --whiten none --noise-level 1e-6 -o a.h5", &["too low"]);
+    dir.fails(2, "cg four.h5 --noise-level 1 --lambda 1 -o a.h5", &["--lambda"]);
+    for wrong in ["0", "-1", "x"] {
+        dir.fails(2, &format!("cg four.h5 --noise-level {wrong} -o a.h5"), &["auto"]);
+    }
+
     // The same noise from another file.
     dir.ok(&format!("{scan} -o data.h5"));
     dir.ok("cg data.h5 --maps maps.cfl --iterations 4 --whiten noisy.h5 -o other.h5");
     assert_eq!(only_image(&dir.path("other.h5")).data, only_image(&dir.path("white.h5")).data);
     dir.fails(1, "grid data.h5 --whiten data.h5 -o a.h5", &["data.h5", "no noise acquisitions"]);
-    dir.ok("simulate --matrix 48,48 --coils 4 --snr 9 --noise-samples 3000 -o four.h5");
     dir.fails(1, "grid data.h5 --whiten four.h5 -o a.h5", &["four.h5", "4 coils", "data of 8"]);
     dir.ok("simulate --matrix 48,48 --coils 8 --snr 9 --noise-samples 7 -o short.h5");
     dir.fails(1, "grid data.h5 --whiten short.h5 -o a.h5", &["short.h5", "7 samples", "8 coils"]);

@@ -425,6 +425,7 @@ impl<'a> Builder<'a> {
                 physiology_time_stamp: head.physiology_time_stamp,
             },
             coil_matrix: None,
+            noise_level: None,
         };
         Ok(Builder { scan, encoding, source, dimensions, samples, filled: 0 })
     }

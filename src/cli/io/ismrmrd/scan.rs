@@ -62,6 +62,8 @@ pub struct Scan {
     pub placement: Placement,
     /// What has made the virtual coils of `data`, where they are not those of the file: coil maps need it too.
     pub coil_matrix: Option<CoilMatrix>,
+    /// The root of the mean |noise|^2 of a sample, where it is known: 1 for whitened data.
+    pub noise_level: Option<f64>,
 }
 
 impl Scan {

@@ -106,6 +106,7 @@ fn dataset() -> Dataset {
                 physiology_time_stamp: [4, 5, 6],
             },
             coil_matrix: None,
+            noise_level: None,
         }
     };
     let scans = vec![scan(0, &[5, 4, 6, 1, 7], false), scan(1, &[3; 200], true)];

@@ -1,0 +1,153 @@
+//! Lambda from the noise level: the misfit that it leads to, the image's error beside the best of a grid of lambdas, and
+//! what is refused.
+
+mod common;
+
+use common::*;
+use recon::phantom::{add_noise, CoilModel, Ellipsoid, Phantom};
+use recon::trajectory::SpokeOrder;
+use recon::{CgOptions, CgReport, Complex, Device, ErrorKind, Geometry, LambdaUnit, Options, Plan, Prior, Trajectory};
+
+const COILS: usize = 8;
+
+/// A noisy scan of a phantom by a ring of coils.
+struct NoisyScan {
+    n: usize,
+    k: Vec<Vec<f32>>,
+    data: Vec<Complex<f32>>,
+    maps: Vec<Complex<f32>>,
+    truth: Vec<Complex<f64>>,
+    level: f64,
+}
+
+fn narrow(z: &[Complex<f64>]) -> Vec<Complex<f32>> {
+    z.iter().map(|z| Complex::new(z.re as f32, z.im as f32)).collect()
+}
+
+impl NoisyScan {
+    fn new(phantom: &Phantom, n: usize, spokes: usize, snr: f64, seed: u64) -> Self {
+        let trajectory = Trajectory::radial2d(spokes, 2 * n, SpokeOrder::GoldenAngle).unwrap();
+        let ring = CoilModel::ring(COILS, 2).unwrap();
+        let mut data = phantom.kspace(&[n, n], &trajectory.axes(), Some(&ring), 2).unwrap();
+        let level = add_noise(&mut data, snr, seed).unwrap();
+        let mut maps = ring.maps(&[n, n]).unwrap();
+        let mut truth: Vec<Complex<f64>> =
+            phantom.image(&[n, n], 4).unwrap().into_iter().map(|x| Complex::new(x, 0.0)).collect();
+        // Maps of unit norm, and the image that belongs to them.
+        for (i, x) in truth.iter_mut().enumerate() {
+            let root = (0..COILS).map(|c| maps[c * n * n + i].norm_sqr()).sum::<f64>().sqrt();
+            *x *= root;
+            (0..COILS).for_each(|c| maps[c * n * n + i] /= root);
+        }
+        let k = (0..2).map(|axis| trajectory.axis_as(axis)).collect();
+        NoisyScan { n, k, data: narrow(&data), maps: narrow(&maps), truth, level }
+    }
+
+    fn plan(&self) -> Plan<f32> {
+        let k = slices(&self.k);
+        let geometry = Geometry::new(&[self.n, self.n], &k).coils(COILS).coil_maps(&self.maps);
+        Plan::new(&geometry, &Options { device: Device::Cpu, threads: 2, ..Options::default() }).unwrap()
+    }
+
+    fn solve(&self, plan: &Plan<f32>, options: &CgOptions<'_, f32>) -> (Vec<Complex<f32>>, CgReport) {
+        let mut image = poisoned(self.n * self.n);
+        let report = plan.cg(&self.data, &mut image, options).unwrap();
+        (image, report)
+    }
+
+    /// The mean |E x - d|^2 over the noise's variance.
+    fn misfit(&self, plan: &Plan<f32>, image: &[Complex<f32>]) -> f64 {
+        let mut model = poisoned(self.data.len());
+        plan.forward(image, &mut model).unwrap();
+        let square: f64 = wide(&model).iter().zip(wide(&self.data)).map(|(m, d)| (m - d).norm_sqr()).sum();
+        square / self.data.len() as f64 / self.level.powi(2)
+    }
+}
+
+fn ellipse(density: f64, centre: [f64; 2], semi_axes: [f64; 2], phi: f64) -> Ellipsoid {
+    let ([x, y], [a, b]) = (centre, semi_axes);
+    Ellipsoid { density, centre: [x, y, 0.0], semi_axes: [a, b, 1.0], angles: [phi, 0.0, 0.0] }
+}
+
+/// The head; a disc with rows of discs from large to small; and overlapping ellipses of any place and density.
+fn phantoms(random: &mut Random) -> [Phantom; 3] {
+    let mut discs = vec![ellipse(1.0, [0.0; 2], [0.85; 2], 0.0)];
+    for row in 0..5 {
+        let (size, y) = (0.11 - 0.02 * row as f64, 0.6 - 0.3 * row as f64);
+        discs.extend((0..4).map(|i| ellipse(-0.8, [0.3 * (i as f64 - 1.5), y * 0.9], [size; 2], 0.0)));
+    }
+    let mut any = vec![ellipse(0.5, [0.0; 2], [0.8, 0.7], 0.3)];
+    for _ in 0..12 {
+        let mut within = |width: f64| width * random.uniform();
+        let (density, centre) = (1.2 * (within(1.0) + 0.5), [within(0.9), within(0.9)]);
+        any.push(ellipse(density, centre, [0.2 + within(0.3), 0.2 + within(0.3)], within(6.0)));
+    }
+    [Phantom::shepp_logan_2d(), Phantom::new(2, discs).unwrap(), Phantom::new(2, any).unwrap()]
+}
+
+#[test]
+fn lambda_of_the_noise_is_near_the_best() {
+    let mut random = Random::fresh();
+    for (number, phantom) in phantoms(&mut random).iter().enumerate() {
+        for (spokes, snr) in [(48, 3.0), (48, 10.0), (24, 3.0), (24, 10.0)] {
+            let scan = NoisyScan::new(phantom, 96, spokes, snr, random.below(1 << 30) as u64);
+            let plan = scan.plan();
+            for prior in [Prior::Identity, Prior::Differences] {
+                let options = CgOptions { prior, iterations: 30, ..CgOptions::default() };
+                let (image, report) = scan.solve(&plan, &CgOptions { noise_level: scan.level, ..options });
+                let misfit = scan.misfit(&plan, &image);
+                // The image follows a tenth of its voxels' noise.
+                let left = 1.0 - 0.1 * (scan.n * scan.n) as f64 / scan.data.len() as f64;
+                assert!((misfit / left - 1.0).abs() < 0.02, "{misfit}");
+                let error = distance(&image, &scan.truth);
+                let of = |exponent: i32| {
+                    let lambda = 10f64.powf(exponent as f64 / 4.0);
+                    (distance(&scan.solve(&plan, &CgOptions { lambda, ..options }).0, &scan.truth), lambda)
+                };
+                let (best, at) = (-12..6).map(of).fold((f64::INFINITY, 0.0), |a, b| if b.0 < a.0 { b } else { a });
+                let case = format!("phantom {number}, {spokes} spokes, SNR {snr}, {prior:?}, seed {}", random.seed);
+                say(&format!("{case}: error {error:.3} by the noise level, {best:.3} at best (lambda {at:.3})"));
+                assert!(error < 1.1 * best, "{case}: {error} against {best}");
+                // The lambda that is told is the one that was used.
+                let told = CgOptions { lambda: report.lambda, lambda_unit: LambdaUnit::Absolute, ..options };
+                assert_eq!(scan.solve(&plan, &told).0, image);
+            }
+        }
+    }
+}
+
+#[test]
+fn levels_that_do_not_fit_are_refused() {
+    let scan = NoisyScan::new(&Phantom::shepp_logan_2d(), 48, 24, 5.0, 3);
+    let plan = scan.plan();
+    let fails = |plan: &Plan<f32>, options: &CgOptions<'_, f32>, kind: ErrorKind, words: &[&str]| {
+        let mut image = vec![Complex::new(7f32, 0.0); 48 * 48];
+        let error = plan.cg(&scan.data, &mut image, options).unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(words.iter().all(|word| error.message().contains(word)), "{words:?} are not all in {error}");
+        assert!(image.iter().all(|z| *z == Complex::new(7.0, 0.0)), "the image is as it was");
+    };
+    let at = |noise_level: f64| CgOptions { noise_level, ..CgOptions::default() };
+    let invalid = ErrorKind::InvalidArgument;
+    fails(&plan, &at(0.1 * scan.level), invalid, &["times the noise level", "too low"]);
+    fails(&plan, &at(100.0 * scan.level), invalid, &["no image at all"]);
+    fails(&plan, &at(-1.0), invalid, &["noise level is -1"]);
+    fails(&plan, &at(f64::NAN), invalid, &["noise level is NaN"]);
+    fails(&plan, &CgOptions { lambda: 0.5, ..at(1.0) }, invalid, &["lambda is 0.5", "one of the two"]);
+    let (k, weights) = (slices(&scan.k), vec![1f32; scan.k[0].len()]);
+    let geometry = Geometry::new(&[48, 48], &k).coils(COILS).coil_maps(&scan.maps).weights(&weights);
+    let weighted = Plan::new(&geometry, &Options { device: Device::Cpu, ..Options::default() }).unwrap();
+    fails(&weighted, &at(scan.level), ErrorKind::Unsupported, &["without density weights"]);
+    // The search can be cancelled.
+    let mut calls = 0;
+    let mut image = poisoned(48 * 48);
+    let stopped = plan.cg_with_progress(&scan.data, &mut image, &at(scan.level), |_| {
+        calls += 1;
+        if calls < 30 {
+            std::ops::ControlFlow::Continue(())
+        } else {
+            std::ops::ControlFlow::Break(())
+        }
+    });
+    assert_eq!(stopped.unwrap_err().kind(), ErrorKind::Cancelled);
+}
