@@ -1549,7 +1549,7 @@ fn unknown_struct_sizes_are_refused() {
     // The size from before lambda had a unit: the number would mean something else now.
     let mut c = init(recon_cg_options_init);
     // SAFETY: refused before anything is written.
-    fails(unsafe { recon_cg_options_init(&raw mut c, 104) }, RECON_UNKNOWN_STRUCT_SIZE, &["104", "112"]);
+    fails(unsafe { recon_cg_options_init(&raw mut c, 104) }, RECON_UNKNOWN_STRUCT_SIZE, &["104", "120"]);
 }
 
 /// The bytes needed, read from a message about the memory limit.
