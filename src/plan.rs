@@ -5,7 +5,7 @@ use crate::backend::{Sink, Source};
 use crate::base::atomic_file::{whole, AtomicFiles};
 use crate::base::checksum::Checksum;
 use crate::base::defaults;
-use crate::base::error::{bail, checked_product, try_reserve, try_vec, Result};
+use crate::base::error::{bail, checked_product, try_collect, try_reserve, try_vec, Result};
 use crate::base::float_mode::FloatMode;
 use crate::base::geometry::{
     check_below, check_coil_maps, check_finite, check_len, check_map_len, check_overflow, check_weight_count,
@@ -14,7 +14,7 @@ use crate::base::geometry::{
 use crate::base::interrupt::{self, ActiveInterrupt};
 use crate::base::memory::Aligned;
 use crate::base::options::{Filter, LambdaUnit, Method, Options, Window};
-use crate::base::real::{wide, Real};
+use crate::base::real::{narrow, wide, Real};
 use crate::base::scan_size::ScanSize;
 use crate::base::sizes::product;
 use crate::base::warning::{Warning, WarningKind};
@@ -25,6 +25,7 @@ use crate::reconstruction::cg::{self, CgOptions, CgReport, Progress};
 use crate::reconstruction::density::{Density, Weighting};
 use crate::reconstruction::discrepancy;
 use crate::reconstruction::gridding_scale::LARGEST_WEIGHT;
+use crate::simulation::phantom::SplitMix64;
 use num_complex::Complex;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -335,19 +336,28 @@ impl<T: Real> State<T> {
             );
         }
         let what = "the search for lambda";
-        self.engine.check_memory((self.fixed.image_len() + data.len()) * size_of::<Complex<T>>(), what)?;
+        let complex = size_of::<Complex<T>>();
+        self.engine.check_memory((self.fixed.image_len() + 2 * data.len()) * complex, what)?;
         let mut image = try_vec(self.fixed.image_len(), Complex::default(), what)?;
         let mut model = try_vec(data.len(), Complex::default(), what)?;
+        let mut random = SplitMix64(0);
+        let noise = try_collect(data.len(), what, (0..data.len()).map(|_| narrow(random.complex_normal())))?;
         let mean = self.engine.mean_diagonal()?;
-        let expected = options.noise_level.powi(2) * discrepancy::samples(data.len(), image.len());
-        let relative = discrepancy::lambda(options.noise_level, |lambda| {
+        let mut distance = |data: &[Complex<T>], lambda: f64| -> Result<f64> {
             let options = CgOptions { lambda: lambda * mean, lambda_unit: LambdaUnit::Absolute, ..*options };
             let mut report = CgReport::default();
-            self.engine.cg(kspace, (&mut image[..]).into(), &options, &mut report, progress)?;
+            self.engine.cg(data.into(), (&mut image[..]).into(), &options, &mut report, progress)?;
             self.engine.forward((&image[..]).into(), (&mut model[..]).into())?;
             let square = |(m, d): (&Complex<T>, &Complex<T>)| (wide(*m) - wide(*d)).norm_sqr();
-            Ok(model.iter().zip(data).map(square).sum::<f64>() / expected)
-        })?;
+            Ok(model.iter().zip(data).map(square).sum())
+        };
+        let floor = discrepancy::Floor {
+            data: distance(data, discrepancy::Floor::LAMBDA)?,
+            noise: distance(&noise, discrepancy::Floor::LAMBDA)?,
+            samples: data.len(),
+        };
+        let sought = floor.sought(options.noise_level)?;
+        let relative = discrepancy::lambda(options.noise_level, |lambda| Ok(distance(data, lambda)? / sought))?;
         log::info!("lambda {relative:.4} by a noise level of {}", options.noise_level);
         Ok(relative * mean)
     }

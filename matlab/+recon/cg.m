@@ -19,7 +19,7 @@ function [image, report] = cg(k, d, varargin)
 %       'LambdaUnit'  'relative' (default), or 'absolute': lambda is used in the equation above without scaling
 %       'NoiseLevel'  the root of the mean |noise|^2 of a sample, in the unit of d (1 after recon.whiten), in place of
 %                     'Lambda': lambda is found so that the image is as far from the data as the noise is (the
-%                     discrepancy principle, Morozov 1966). It takes five to ten solutions. Without density weights
+%                     discrepancy principle, Morozov 1966). It takes seven to twelve solutions. Without density weights
 %       'Prior'       R: 'identity' (default), 'differences' between neighbours, 'anatomical', or a sparse matrix with a
 %                     column for each voxel
 %       'Reference'   for 'anatomical': the reference image, real, of size dims

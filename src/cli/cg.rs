@@ -65,7 +65,7 @@ pub struct CgArgs {
 
     /// Find lambda from the noise, in place of --lambda: the root of the mean |noise|^2 of a sample in the unit of the
     /// data, or `auto` for data that are whitened. The image is then as far from the data as the noise is (Morozov's
-    /// discrepancy principle); it takes five to ten solutions
+    /// discrepancy principle); it takes seven to twelve solutions
     #[arg(long, value_name = "X|auto", value_parser = parse_noise_level, allow_negative_numbers = true)]
     #[arg(help_heading = "Reconstruction", conflicts_with_all = ["lambda", "lambda_unit", "weighted"])]
     noise_level: Option<NoiseLevel>,

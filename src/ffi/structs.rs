@@ -304,9 +304,10 @@ pub struct recon_cg_options {
     /// Zero.
     pub reserved: u32,
     /// The root of the mean |noise|^2 of a sample, in the unit of the data (1 after recon_whitening): lambda, which
-    /// must be 0 then, is found by the discrepancy principle (Morozov 1966), so that the image is as far from the data
-    /// as the noise is. It takes five to ten solutions, each of which calls progress. For plans without weights, and
-    /// arrays in the host's memory. 0 (default): lambda as it is given.
+    /// must be 0 then, is found from it, after the discrepancy principle (Morozov 1966): the image is about as far from
+    /// the data as the noise is. It takes seven to twelve solutions, each of which calls progress. For plans without
+    /// weights, and arrays in the host's memory; RECON_INVALID_ARGUMENT for a level that is half or twice that of the
+    /// data. 0 (default): lambda as it is given.
     pub noise_level: f64,
 }
 

@@ -28,8 +28,8 @@ pub struct CgOptions<'a, T: Real> {
     /// The unit of `lambda`.
     pub lambda_unit: LambdaUnit,
     /// The root of the mean |noise|^2 of a sample, in the unit of the data (1 where they are whitened): `lambda` is
-    /// found by the discrepancy principle (Morozov 1966), so that the image is as far from the data as the noise is. It
-    /// takes five to ten solutions. 0: `lambda` as it is given.
+    /// found from it, after the discrepancy principle (Morozov 1966): the image is about as far from the data as the
+    /// noise is. It takes seven to twelve solutions. 0: `lambda` as it is given.
     pub noise_level: f64,
     /// The prior.
     pub prior: Prior<'a, T>,
