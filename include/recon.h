@@ -608,7 +608,8 @@ typedef struct {
     uint64_t host_coil_maps;
     // For recon_normal, Q included where it is used.
     uint64_t host_normal;
-    // For recon_cg, Q included where it is used; what RECON_PRIOR_ANATOMICAL and RECON_PRIOR_MATRIX hold is not.
+    // For recon_cg, Q included where it is used; what RECON_PRIOR_ANATOMICAL and RECON_PRIOR_MATRIX hold
+    // is not, and the image and twice the data that the search by noise_level holds are not.
     uint64_t host_cg;
     // What Q holds once it is made; 0 where it is not used.
     uint64_t host_q;

@@ -25,7 +25,7 @@ use crate::reconstruction::cg::{self, CgOptions, CgReport, Progress};
 use crate::reconstruction::density::{Density, Weighting};
 use crate::reconstruction::discrepancy;
 use crate::reconstruction::gridding_scale::LARGEST_WEIGHT;
-use crate::simulation::phantom::SplitMix64;
+use crate::simulation::phantom::white_noise;
 use num_complex::Complex;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -340,8 +340,7 @@ impl<T: Real> State<T> {
         self.engine.check_memory((self.fixed.image_len() + 2 * data.len()) * complex, what)?;
         let mut image = try_vec(self.fixed.image_len(), Complex::default(), what)?;
         let mut model = try_vec(data.len(), Complex::default(), what)?;
-        let mut random = SplitMix64(0);
-        let noise = try_collect(data.len(), what, (0..data.len()).map(|_| narrow(random.complex_normal())))?;
+        let noise = try_collect(data.len(), what, white_noise(1.0, 0).take(data.len()).map(narrow))?;
         let mean = self.engine.mean_diagonal()?;
         let mut distance = |data: &[Complex<T>], lambda: f64| -> Result<f64> {
             let options = CgOptions { lambda: lambda * mean, lambda_unit: LambdaUnit::Absolute, ..*options };

@@ -3,12 +3,11 @@
 
 mod common;
 
+use common::scans::RingScan;
 use common::*;
-use recon::phantom::{CoilModel, Phantom};
-use recon::trajectory::SpokeOrder;
+use recon::phantom::Phantom;
 use recon::{
-    CgOptions, CoilEnergy, CoilMatrix, Complex, Device, ErrorKind, Geometry, Keep, NoiseCovariance, NoiseSampling,
-    Options, Plan, Real, Trajectory,
+    CgOptions, CoilEnergy, CoilMatrix, Complex, Device, ErrorKind, Keep, NoiseCovariance, NoiseSampling, Real,
 };
 
 /// Complex numbers of variance 1.
@@ -36,10 +35,6 @@ fn mapped<T: Real>(matrix: &CoilMatrix, samples: usize, from: &[Complex<T>]) -> 
     to
 }
 
-fn narrowed<T: Real>(z: &[Complex<f64>]) -> Vec<Complex<T>> {
-    z.iter().map(|z| Complex::new(T::of(z.re), T::of(z.im))).collect()
-}
-
 /// The mean of x_a conj(x_b), by the definition.
 fn covariance(x: &[Complex<f64>], coils: usize) -> Vec<Complex<f64>> {
     let samples = x.len() / coils;
@@ -64,7 +59,7 @@ fn noise_is_white_after_whitening() {
         let known = NoiseCovariance::of(&noise, coils, NoiseSampling::SAME).unwrap();
         let expected = covariance(&noise, coils);
         assert!(distance(known.entries(), &expected) < 1e-12);
-        let single = NoiseCovariance::of(&narrowed::<f32>(&noise), coils, NoiseSampling::SAME).unwrap();
+        let single = NoiseCovariance::of(&narrow::<f32>(&noise), coils, NoiseSampling::SAME).unwrap();
         assert!(distance(single.entries(), &expected) < 1e-6);
         let whitening = known.whitening().unwrap();
         // The same samples are exactly white; others are as far as the covariance errs.
@@ -112,7 +107,7 @@ fn virtual_coils_are_sums_of_coils() {
         let sum: Complex<f64> = (0..coils).map(|c| matrix.entries()[c * rows + v] * at(c)).sum();
         assert!((z - sum).norm() < 1e-13);
     }
-    assert!(distance(&mapped(&matrix, samples, &narrowed::<f32>(&data)), &found) < 1e-6);
+    assert!(distance(&mapped(&matrix, samples, &narrow::<f32>(&data)), &found) < 1e-6);
     let next = CoilMatrix::new(2, rows, random.complexes(2 * rows)).unwrap();
     let both = mapped(&matrix.then(&next).unwrap(), samples, &data);
     assert!(distance(&both, &mapped(&next, samples, &found)) < 1e-13);
@@ -203,58 +198,30 @@ fn covariances_that_cannot_be_inverted_are_refused() {
     kind(of(&[], 2), ErrorKind::InvalidSize, &["0 samples"]);
     kind(of(&[Complex::new(0f32, f32::INFINITY); 4], 1), ErrorKind::NotFinite, &["noise sample 0"]);
     // A dead coil among noise.
-    let mut noise = narrowed::<f32>(&white(&mut Random::fresh(), 3000));
+    let mut noise = narrow::<f32>(&white(&mut Random::fresh(), 3000));
     noise[1000..2000].fill(Complex::default());
     kind(of(&noise, 3).unwrap().whitening(), ErrorKind::InvalidArgument, &["coil 1 has no noise:"]);
 }
 
-/// A scan of the head by a ring of 32 coils, 4 times undersampled spokes.
-struct HeadScan {
-    n: usize,
-    k: Vec<Vec<f32>>,
-    data: Vec<Complex<f64>>,
-    maps: Vec<Complex<f64>>,
-    truth: Vec<Complex<f64>>,
-}
-
 const COILS: usize = 32;
 
-impl HeadScan {
-    fn new(spokes: usize) -> Self {
-        let (n, ring, head) = (64, CoilModel::ring(COILS, 2).unwrap(), Phantom::shepp_logan_2d());
-        let trajectory = Trajectory::radial2d(spokes, 2 * n, SpokeOrder::GoldenAngle).unwrap();
-        let data = head.kspace(&[n, n], &trajectory.axes(), Some(&ring), 2).unwrap();
-        let truth = head.image(&[n, n], 4).unwrap().into_iter().map(|x| Complex::new(x, 0.0)).collect();
-        let k = (0..2).map(|axis| trajectory.axis_as(axis)).collect();
-        HeadScan { n, k, data, maps: ring.maps(&[n, n]).unwrap(), truth }
-    }
+/// A scan of the head by a ring of coils. Full sampling of its 64 voxels takes 100 spokes.
+fn head_scan(spokes: usize) -> RingScan {
+    RingScan::new(&Phantom::shepp_logan_2d(), 64, spokes, COILS)
+}
 
-    fn samples(&self) -> usize {
-        self.k[0].len()
-    }
-
-    /// CG-SENSE with these data and maps.
-    fn image(
-        &self,
-        coils: usize,
-        data: &[Complex<f32>],
-        maps: &[Complex<f32>],
-        iterations: usize,
-    ) -> Vec<Complex<f32>> {
-        let geometry = Geometry::new(&[self.n, self.n], &slices(&self.k)).coils(coils).coil_maps(maps);
-        let options = Options { device: Device::Cpu, threads: 2, ..Options::default() };
-        let mut image = poisoned(self.n * self.n);
-        let cg = CgOptions { iterations, tolerance: 0.0, ..CgOptions::default() };
-        Plan::new(&geometry, &options).unwrap().cg(data, &mut image, &cg).unwrap();
-        image
-    }
+/// CG-SENSE with these data and maps.
+fn sense(scan: &RingScan, data: &[Complex<f32>], maps: &[Complex<f32>], iterations: usize) -> Vec<Complex<f32>> {
+    let mut image = poisoned(scan.n * scan.n);
+    let cg = CgOptions { iterations, tolerance: 0.0, ..CgOptions::default() };
+    scan.plan(maps, Device::Cpu).cg(data, &mut image, &cg).unwrap();
+    image
 }
 
 #[test]
 fn whitened_data_give_a_better_image() {
     let mut random = Random::fresh();
-    // Full sampling of 64 voxels takes 100 spokes.
-    let scan = HeadScan::new(25);
+    let scan = head_scan(25);
     let coupling = coupling(&mut random, COILS);
     let level = 0.2 * norm(&scan.data) / (scan.data.len() as f64).sqrt();
     let mut noise = |samples: usize| {
@@ -264,8 +231,8 @@ fn whitened_data_give_a_better_image() {
     let noisy: Vec<_> = scan.data.iter().zip(noise(scan.samples())).map(|(d, n)| d + n).collect();
     let whitening = NoiseCovariance::of(&noise(20_000), COILS, NoiseSampling::SAME).unwrap().whitening().unwrap();
     let best = |data: &[Complex<f64>], maps: &[Complex<f64>]| {
-        let (data, maps) = (narrowed(data), narrowed(maps));
-        let errors = (1..=10).map(|i| distance(&scan.image(COILS, &data, &maps, i), &scan.truth));
+        let (data, maps) = (narrow(data), narrow(maps));
+        let errors = (1..=10).map(|i| distance(&sense(&scan, &data, &maps, i), &scan.truth));
         errors.fold(f64::INFINITY, f64::min)
     };
     let plain = best(&noisy, &scan.maps);
@@ -277,14 +244,14 @@ fn whitened_data_give_a_better_image() {
 
 #[test]
 fn ten_virtual_coils_of_32_give_the_same_image() {
-    let scan = HeadScan::new(100);
-    let (data, maps) = (narrowed::<f32>(&scan.data), narrowed::<f32>(&scan.maps));
+    let scan = head_scan(100);
+    let (data, maps) = (narrow::<f32>(&scan.data), narrow::<f32>(&scan.maps));
     let mut energy = CoilEnergy::new(COILS).unwrap();
     energy.add(scan.samples(), &data).unwrap();
     let made = energy.compression(Keep::Coils(10)).unwrap();
-    let all = wide(&scan.image(COILS, &data, &maps, 16));
+    let all = wide(&sense(&scan, &data, &maps, 16));
     let (data, maps) = (mapped(&made.matrix, scan.samples(), &data), mapped(&made.matrix, scan.n * scan.n, &maps));
-    let change = distance(&scan.image(10, &data, &maps, 16), &all);
+    let change = distance(&sense(&scan, &data, &maps, 16), &all);
     say(&format!(
         "10 of 32 coils: {:.3} % of the energy, the image changes by {:.2} %",
         100.0 * made.kept(),

@@ -2,9 +2,11 @@
 
 mod common;
 
+use common::scans::RingScan;
 use common::*;
 use recon::backend::cuda::gpu::Gpu;
 use recon::backend::cuda::{compile::Kernels, runtime};
+use recon::phantom::{add_noise, Phantom};
 use recon::trajectory::SpokeOrder;
 use recon::{
     CgOptions, Complex, Density, Device, Error, ErrorKind, Filter, Geometry, Method, Normal, Options, Plan, Prior,
@@ -106,6 +108,35 @@ fn twenty_runs_give_the_same_bytes() {
     same_bytes::<f32>(&[24, 20, 28], 20_000);
     same_bytes::<f64>(&[31, 26], 3000);
     same_bytes::<f64>(&[12, 14, 10], 3000);
+}
+
+/// Lambda from the noise level, of data in the host's memory; for data on the GPU an error says so.
+#[test]
+fn lambda_of_the_noise_is_that_of_the_cpu() {
+    let Some(_one) = alone("lambda from the noise level on a GPU") else { return };
+    let mut scan = RingScan::new(&Phantom::shepp_logan_2d(), 64, 24, 4);
+    let noise_level = add_noise(&mut scan.data, 5.0, 1).unwrap();
+    let (data, maps) = (narrow::<f32>(&scan.data), narrow::<f32>(&scan.maps));
+    let options = CgOptions { noise_level, prior: Prior::Differences, ..CgOptions::default() };
+    let solve = |device: Device| {
+        let mut image = poisoned(64 * 64);
+        let report = scan.plan(&maps, device).cg(&data, &mut image, &options).unwrap();
+        (report.lambda, wide(&image))
+    };
+    let (cpu, gpu) = (solve(Device::Cpu), solve(Device::Cuda(vec![0])));
+    assert!((gpu.0 / cpu.0 - 1.0).abs() < 0.01, "{} and {}", gpu.0, cpu.0);
+    assert!(distance(&gpu.1, &cpu.1) < 0.01);
+    let plan = scan.plan(&maps, Device::Cuda(vec![0]));
+    // SAFETY: no stream is given.
+    let gpu = unsafe { Gpu::new(0, None) }.unwrap();
+    let (from, to) = (gpu.upload(&data, "data").unwrap(), gpu.upload(&poisoned::<f32>(64 * 64), "image").unwrap());
+    // SAFETY: an array of this length, alive until the end.
+    let source = unsafe { Source::device(from.pointer().address() as *const Complex<f32>, data.len()) };
+    // SAFETY: as above.
+    let sink = unsafe { Sink::device(to.pointer().address() as *mut Complex<f32>, 64 * 64) };
+    let error = plan.cg(source, sink, &options).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    assert!(error.message().contains("give lambda for data on the GPU"), "{error}");
 }
 
 /// Filtered backprojection against the CPU's, with more spokes than a launch takes, and the same bytes again.

@@ -3,54 +3,35 @@
 
 mod common;
 
+use common::scans::RingScan;
 use common::*;
-use recon::phantom::{add_noise, CoilModel, Ellipsoid, Phantom};
-use recon::trajectory::SpokeOrder;
-use recon::{CgOptions, CgReport, Complex, Device, ErrorKind, Geometry, LambdaUnit, Options, Plan, Prior, Trajectory};
+use recon::phantom::{add_noise, Ellipsoid, Phantom};
+use recon::{CgOptions, CgReport, Complex, Device, ErrorKind, Geometry, LambdaUnit, Options, Plan, Prior};
 
 const COILS: usize = 8;
 
-/// A noisy scan of a phantom by a ring of coils.
+/// A noisy scan of a phantom by a ring of coils, whose maps have unit norm.
 struct NoisyScan {
-    n: usize,
-    k: Vec<Vec<f32>>,
+    ring: RingScan,
     data: Vec<Complex<f32>>,
     maps: Vec<Complex<f32>>,
-    truth: Vec<Complex<f64>>,
     level: f64,
-}
-
-fn narrow(z: &[Complex<f64>]) -> Vec<Complex<f32>> {
-    z.iter().map(|z| Complex::new(z.re as f32, z.im as f32)).collect()
 }
 
 impl NoisyScan {
     fn new(phantom: &Phantom, n: usize, spokes: usize, snr: f64, seed: u64) -> Self {
-        let trajectory = Trajectory::radial2d(spokes, 2 * n, SpokeOrder::GoldenAngle).unwrap();
-        let ring = CoilModel::ring(COILS, 2).unwrap();
-        let mut data = phantom.kspace(&[n, n], &trajectory.axes(), Some(&ring), 2).unwrap();
-        let level = add_noise(&mut data, snr, seed).unwrap();
-        let mut maps = ring.maps(&[n, n]).unwrap();
-        let mut truth: Vec<Complex<f64>> =
-            phantom.image(&[n, n], 4).unwrap().into_iter().map(|x| Complex::new(x, 0.0)).collect();
-        // Maps of unit norm, and the image that belongs to them.
-        for (i, x) in truth.iter_mut().enumerate() {
-            let root = (0..COILS).map(|c| maps[c * n * n + i].norm_sqr()).sum::<f64>().sqrt();
-            *x *= root;
-            (0..COILS).for_each(|c| maps[c * n * n + i] /= root);
-        }
-        let k = (0..2).map(|axis| trajectory.axis_as(axis)).collect();
-        NoisyScan { n, k, data: narrow(&data), maps: narrow(&maps), truth, level }
+        let mut ring = RingScan::new(phantom, n, spokes, COILS);
+        let level = add_noise(&mut ring.data, snr, seed).unwrap();
+        ring.normalise();
+        NoisyScan { data: narrow(&ring.data), maps: narrow(&ring.maps), ring, level }
     }
 
     fn plan(&self) -> Plan<f32> {
-        let k = slices(&self.k);
-        let geometry = Geometry::new(&[self.n, self.n], &k).coils(COILS).coil_maps(&self.maps);
-        Plan::new(&geometry, &Options { device: Device::Cpu, threads: 2, ..Options::default() }).unwrap()
+        self.ring.plan(&self.maps, Device::Cpu)
     }
 
     fn solve(&self, plan: &Plan<f32>, options: &CgOptions<'_, f32>) -> (Vec<Complex<f32>>, CgReport) {
-        let mut image = poisoned(self.n * self.n);
+        let mut image = poisoned(self.ring.n * self.ring.n);
         let report = plan.cg(&self.data, &mut image, options).unwrap();
         (image, report)
     }
@@ -97,10 +78,10 @@ fn lambda_of_the_noise_is_near_the_best() {
                 let (image, report) = scan.solve(&plan, &CgOptions { noise_level: scan.level, ..options });
                 let misfit = scan.misfit(&plan, &image);
                 assert!((misfit - 1.0).abs() < 0.1, "{misfit}");
-                let error = distance(&image, &scan.truth);
+                let error = distance(&image, &scan.ring.truth);
                 let of = |exponent: i32| {
                     let lambda = 10f64.powf(exponent as f64 / 4.0);
-                    (distance(&scan.solve(&plan, &CgOptions { lambda, ..options }).0, &scan.truth), lambda)
+                    (distance(&scan.solve(&plan, &CgOptions { lambda, ..options }).0, &scan.ring.truth), lambda)
                 };
                 let (best, at) = (-12..6).map(of).fold((f64::INFINITY, 0.0), |a, b| if b.0 < a.0 { b } else { a });
                 let case = format!("phantom {number}, {spokes} spokes, SNR {snr}, {prior:?}, seed {}", random.seed);
@@ -132,7 +113,7 @@ fn levels_that_do_not_fit_are_refused() {
     fails(&plan, &at(-1.0), invalid, &["noise level is -1"]);
     fails(&plan, &at(f64::NAN), invalid, &["noise level is NaN"]);
     fails(&plan, &CgOptions { lambda: 0.5, ..at(1.0) }, invalid, &["lambda is 0.5", "one of the two"]);
-    let (k, weights) = (slices(&scan.k), vec![1f32; scan.k[0].len()]);
+    let (k, weights) = (slices(&scan.ring.k), vec![1f32; scan.ring.samples()]);
     let geometry = Geometry::new(&[48, 48], &k).coils(COILS).coil_maps(&scan.maps).weights(&weights);
     let weighted = Plan::new(&geometry, &Options { device: Device::Cpu, ..Options::default() }).unwrap();
     fails(&weighted, &at(scan.level), ErrorKind::Unsupported, &["without density weights"]);

@@ -56,6 +56,13 @@ std::uint64_t bytes(const recon_plan *plan) {
     return properties.host_bytes + properties.device_bytes;
 }
 
+void need_coils(const Samples &reference, std::size_t coils) {
+    if (reference.coils != coils) {
+        throw Error("the reference has " + std::to_string(reference.coils) + " coils, the data have " +
+                    std::to_string(coils) + ": both need the same");
+    }
+}
+
 }  // namespace
 
 SliceKey slice_key(const ISMRMRD::AcquisitionHeader &h) {
@@ -289,12 +296,14 @@ std::uint64_t Engine::memory_needed(const Samples &samples, const Coordinates &k
     const std::uint64_t own_images = combine || resize ? voxels * count * z : 0;
     const std::uint64_t held = maps_bytes + kept;
     stage(held + coordinate_bytes + plan.host_plan);
+    // What the search for lambda holds: an image, and twice the data.
+    const std::uint64_t search = settings_.noise_level > 0 ? (voxels * count + 2 * samples.count * coils) * z : 0;
     std::uint64_t reconstruction = 0;
     switch (settings_.method) {
         case Method::Grid: reconstruction = plan.host_grid; break;
         case Method::Fbp: reconstruction = plan.host_fbp; break;
         case Method::Fhd: reconstruction = plan.host_transform; break;
-        case Method::Cg: reconstruction = plan.host_cg; break;
+        case Method::Cg: reconstruction = plan.host_cg + search; break;
     }
     stage(held + own_images + reconstruction);
     // First the images are resized, one at a time in double precision, and written to a copy until all are done. Then
@@ -335,6 +344,13 @@ std::uint64_t Engine::check_memory(const Samples &samples, const Spaces &spaces,
                     "fewer coils");
     }
     return bytes;
+}
+
+void Engine::check_data(const Samples &samples, recon_status status) const {
+    if (status == RECON_NOT_FINITE) {
+        not_finite(samples);
+    }
+    check(status);
 }
 
 void Engine::not_finite(const Samples &samples) const {
@@ -381,10 +397,7 @@ Engine::KeptPlan &Engine::find_or_make_plan(const Samples &samples, const Grid &
 
 const Engine::CoilMaps &Engine::coil_maps(const Samples &samples, const Grid &grid, std::size_t coils,
                                           const SliceKey &key) {
-    if (samples.coils != coils) {
-        throw Error("the reference has " + std::to_string(samples.coils) + " coils, the data have " +
-                    std::to_string(coils) + ": both need the same");
-    }
+    need_coils(samples, coils);
     auto &kept = maps_[key];
     const bool old = settings_.maps_every > 0 && kept.images >= settings_.maps_every;
     if (kept.id != 0 && !old && kept.coils == coils && kept.dims == grid.dims) {
@@ -400,12 +413,7 @@ const Engine::CoilMaps &Engine::coil_maps(const Samples &samples, const Grid &gr
     auto k = coordinates(samples);
     const Plan plan = weighted_plan(samples, k, grid, true, false, nullptr, std::max(settings_.tolerance, 1e-4));
     made.maps.resize(grid.voxels() * coils);
-    const recon_status status =
-        recon_coil_maps(plan.get(), samples.kspace, settings_.calibration, made.maps.data());
-    if (status == RECON_NOT_FINITE) {
-        not_finite(samples);
-    }
-    check(status);
+    check_data(samples, recon_coil_maps(plan.get(), samples.kspace, settings_.calibration, made.maps.data()));
     ++maps_made_;
     kept = std::move(made);
     // Plans with the old maps are not used any more.
@@ -449,18 +457,10 @@ const Engine::CoilMatrix &Engine::compression(const Samples &samples) {
 }
 
 Samples Engine::compressed(const Samples &samples, const CoilMatrix &matrix) const {
-    if (samples.coils != matrix.coils) {
-        throw Error("the reference has " + std::to_string(samples.coils) + " coils, the data have " +
-                    std::to_string(matrix.coils) + ": both need the same");
-    }
+    need_coils(samples, matrix.coils);
     std::vector<Complex> kspace(samples.count * matrix.virtual_coils);
-    const recon_status status =
-        recon_virtual_coils(matrix.entries.data(), matrix.virtual_coils, matrix.coils, RECON_F32, samples.kspace,
-                            samples.count, 1, kspace.data());
-    if (status == RECON_NOT_FINITE) {
-        not_finite(samples);
-    }
-    check(status);
+    check_data(samples, recon_virtual_coils(matrix.entries.data(), matrix.virtual_coils, matrix.coils, RECON_F32,
+                                            samples.kspace, samples.count, 1, kspace.data()));
     return samples.with_coils(std::move(kspace), std::size_t(matrix.virtual_coils));
 }
 
@@ -524,21 +524,15 @@ Result Engine::reconstruct_coils(const Samples &samples, const Spaces &spaces, c
         coil_images_.resize(grid.voxels() * count);
         into = coil_images_.data();
     }
-    const auto check_data = [&](recon_status status) {
-        if (status == RECON_NOT_FINITE) {
-            not_finite(samples);
-        }
-        check(status);
-    };
     switch (settings_.method) {
         case Method::Grid:
-            check_data(recon_grid(kept.plan.get(), kspace, into));
+            check_data(samples, recon_grid(kept.plan.get(), kspace, into));
             break;
         case Method::Fbp:
-            check_data(recon_fbp(kept.plan.get(), settings_.filter, kspace, into));
+            check_data(samples, recon_fbp(kept.plan.get(), settings_.filter, kspace, into));
             break;
         case Method::Fhd:
-            check_data(recon_fhd(kept.plan.get(), kspace, into));
+            check_data(samples, recon_fhd(kept.plan.get(), kspace, into));
             break;
         case Method::Cg: {
             auto options = initialised(recon_cg_options_init);
@@ -552,7 +546,7 @@ Result Engine::reconstruct_coils(const Samples &samples, const Spaces &spaces, c
             case Prior::Differences: options.prior = RECON_PRIOR_DIFFERENCES; break;
             }
             auto report = initialised(recon_cg_report_init);
-            check_data(recon_cg(kept.plan.get(), kspace, into, &options, &report));
+            check_data(samples, recon_cg(kept.plan.get(), kspace, into, &options, &report));
             result.iterations = report.iterations;
             result.residual = report.residual;
             kept.bytes = bytes(kept.plan.get());  // with Q

@@ -115,6 +115,8 @@ private:
     std::uint64_t check_memory(const Samples &samples, const Spaces &spaces, const Samples *reference,
                                std::uint64_t pending);
     bool is_kept(const KeptPlan &plan, const Samples &samples, const Grid &grid, std::size_t maps) const;
+    // Ends with an error unless a call that took the samples succeeded.
+    void check_data(const Samples &samples, recon_status status) const;
     // Finds the value that is not finite, and ends with an error that names its shot, sample and coil.
     [[noreturn]] void not_finite(const Samples &samples) const;
     bool uses_maps(std::size_t coils) const;

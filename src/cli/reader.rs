@@ -414,13 +414,15 @@ impl Transfer for Error {
     }
 }
 
-/// The reader reads the coils of the file, and makes no virtual ones.
 impl Transfer for CoilMatrix {
-    fn put(&self, _: &mut impl Write) -> IoResult<()> {
-        Err(senseless("virtual coils"))
+    fn put(&self, out: &mut impl Write) -> IoResult<()> {
+        (self.virtual_coils(), self.coils()).put(out)?;
+        self.entries().iter().map(|z| (z.re, z.im)).collect::<Vec<_>>().put(out)
     }
-    fn take(_: &mut impl Read) -> IoResult<Self> {
-        Err(senseless("virtual coils"))
+    fn take(from: &mut impl Read) -> IoResult<Self> {
+        let (virtual_coils, coils) = Transfer::take(from)?;
+        let entries = Vec::take(from)?.into_iter().map(|(re, im)| Complex::new(re, im)).collect();
+        CoilMatrix::new(virtual_coils, coils, entries).map_err(|e| senseless(e.message()))
     }
 }
 

@@ -5,10 +5,12 @@ use crate::io::ismrmrd::{Encoding, Header, Limits, Space, TrajectoryKind};
 use crate::io::{write_cfl, write_dataset, Dataset, Image, Noise, Placement, Scan, ScanIndex};
 use crate::options::{checked_sizes, Matrix};
 use crate::output::{check_outputs, files_of, has_ending, image_files, write_images};
+use crate::resize::zeros;
 use clap::ValueEnum;
 use recon::atomic_file::{whole, AtomicFiles};
 use recon::bail;
-use recon::phantom::{add_noise, CoilModel, Phantom};
+use recon::error::checked_product;
+use recon::phantom::{noise_deviation, white_noise, CoilModel, Phantom};
 use recon::trajectory::SpokeOrder;
 use recon::{CoilMatrix, Complex, Density, Geometry, Method, Options, Plan, Result, Trajectory};
 use std::f64::consts::PI;
@@ -183,24 +185,15 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
     };
     log::info!("{} shots of {} samples", trajectory.shots(), trajectory.samples_per_shot());
     let mut kspace = phantom.kspace(sizes, &trajectory.axes(), coils.as_ref(), 0)?;
-    let mut noise = Vec::new();
+    let mut noise_scans = Vec::new();
     if let Some(snr) = args.snr {
-        let noiseless = kspace.clone();
-        let deviation = add_noise(&mut kspace, snr, args.seed)?;
+        let deviation = noise_deviation(&kspace, snr)?;
         log::info!("noise of standard deviation {deviation:.6e}");
+        let noise = array_noise(kspace.len() / args.coils, deviation, args.seed, args)?;
+        kspace.iter_mut().zip(noise).for_each(|(z, noise)| *z += noise);
         if args.noise_samples > 0 {
-            // Of equal numbers 1 the noise is that of another seed, and its deviation what the ratio says.
-            let mut ones = vec![Complex::new(1.0, 0.0); args.noise_samples * args.coils];
-            add_noise(&mut ones, 1.0 / deviation, !args.seed)?;
-            let white: Vec<_> = ones.iter().map(|z| z - 1.0).collect();
-            let data = array_noise(&white, args)?;
-            let data = data.iter().map(|z| Complex::new(z.re as f32, z.im as f32)).collect();
-            noise.push(Noise { coils: args.coils, dwell: 0.0, data });
-        }
-        if args.coupling != 0.0 || args.noise_gain != 1.0 {
-            let white: Vec<_> = kspace.iter().zip(&noiseless).map(|(noisy, z)| noisy - z).collect();
-            let noise = array_noise(&white, args)?;
-            kspace.iter_mut().zip(noiseless.iter().zip(noise)).for_each(|(to, (z, n))| *to = z + n);
+            let data = single(&array_noise(args.noise_samples, deviation, !args.seed, args)?);
+            noise_scans.push(Noise { coils: args.coils, dwell: 0.0, data });
         }
     }
     let truth = args.truth.as_ref().map(|_| phantom.image(sizes, 4)).transpose()?;
@@ -209,12 +202,12 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
         _ => None,
     };
 
-    let data = kspace.iter().map(|z| Complex::new(z.re as f32, z.im as f32)).collect();
+    let data = single(&kspace);
     drop(kspace);
     whole(|files| {
         match &bart {
             Some(path) => write_bart(files, args, path, matrix, &trajectory, data)?,
-            None => write_ismrmrd(files, args, matrix, ndim, &trajectory, data, noise)?,
+            None => write_ismrmrd(files, args, matrix, ndim, &trajectory, data, noise_scans)?,
         }
         let voxels = matrix.iter().product();
         let root = |i: usize| maps.as_ref().map_or(1.0, |m| root_of_squares(m, voxels, i));
@@ -224,27 +217,36 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
         }
         if let (Some(path), Some(maps)) = (&args.maps, &maps) {
             let maps = maps.iter().enumerate().map(|(i, s)| s / root(i % voxels));
-            let data = maps.map(|s| Complex::new(s.re as f32, s.im as f32)).collect();
-            write_images(files, path, &[image(matrix, args.coils, data)?])?;
+            write_images(files, path, &[image(matrix, args.coils, single(&maps.collect::<Vec<_>>()))?])?;
         }
         Ok(())
     })
 }
 
-/// The noise of an array of white noise [samples, coils]: a share of each coil's is added to the next coil's, and coils
-/// have gains.
-fn array_noise(white: &[Complex<f64>], args: &SimulateArgs) -> Result<Vec<Complex<f64>>> {
+/// The noise of an array, [samples, coils]: of white noise of this deviation a share of each coil's is added to the
+/// next coil's, and coils have gains.
+fn array_noise(samples: usize, deviation: f64, seed: u64, args: &SimulateArgs) -> Result<Vec<Complex<f64>>> {
     let coils = args.coils;
-    let gain = |c: usize| 1.0 + (args.noise_gain - 1.0) * c as f64 / (coils - 1).max(1) as f64;
+    let mut white = zeros(checked_product(&[samples, coils], "the noise")?)?;
+    white.iter_mut().zip(white_noise(deviation, seed)).for_each(|(to, noise)| *to = noise);
+    if args.coupling == 0.0 && args.noise_gain == 1.0 {
+        return Ok(white);
+    }
+    let gain = |c: usize| 1.0 + (args.noise_gain - 1.0) * c as f64 / (coils - 1) as f64;
     let mut entries = vec![Complex::default(); coils * coils];
     for c in 0..coils {
         let next = (c + 1) % coils;
         entries[c * coils + c] += gain(c);
         entries[c * coils + next] += args.coupling * gain(next);
     }
-    let mut noise = vec![Complex::default(); white.len()];
-    CoilMatrix::new(coils, coils, entries)?.apply(white.len() / coils, white, &mut noise)?;
+    let mut noise = zeros(white.len())?;
+    CoilMatrix::new(coils, coils, entries)?.apply(samples, &white, &mut noise)?;
     Ok(noise)
+}
+
+/// Numbers as files hold them.
+fn single(z: &[Complex<f64>]) -> Vec<Complex<f32>> {
+    z.iter().map(|z| Complex::new(z.re as f32, z.im as f32)).collect()
 }
 
 fn root_of_squares(maps: &[Complex<f64>], voxels: usize, voxel: usize) -> f64 {

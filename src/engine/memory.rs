@@ -58,7 +58,7 @@ pub struct MemoryPeaks {
     /// [`crate::Plan::normal`], Q included where it is used.
     pub normal: usize,
     /// [`crate::Plan::cg`], Q included where it is used, and but for what a prior holds that is not the identity or
-    /// differences.
+    /// differences, and for the image and twice the data that the search by a noise level holds.
     pub cg: usize,
     /// What Q holds once it is made; 0 where it is not used.
     pub q: usize,

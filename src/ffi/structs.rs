@@ -216,7 +216,8 @@ pub struct recon_memory {
     pub host_coil_maps: u64,
     /// For recon_normal, Q included where it is used.
     pub host_normal: u64,
-    /// For recon_cg, Q included where it is used; what RECON_PRIOR_ANATOMICAL and RECON_PRIOR_MATRIX hold is not.
+    /// For recon_cg, Q included where it is used; what RECON_PRIOR_ANATOMICAL and RECON_PRIOR_MATRIX hold
+    /// is not, and the image and twice the data that the search by noise_level holds are not.
     pub host_cg: u64,
     /// What Q holds once it is made; 0 where it is not used.
     pub host_q: u64,

@@ -75,15 +75,7 @@ impl CoilMatrix {
     /// `InvalidSize` for no samples, `SizeMismatch` for other lengths, `NotFinite` for a NaN, with its index, and where
     /// a sum is too large for the precision, `OutOfHostMemory`. `to` is then as it was.
     pub fn apply<T: Real>(&self, samples: usize, from: &[Complex<T>], to: &mut [Complex<T>]) -> Result<()> {
-        let frame = checked_product(&[samples, self.coils], "the data")?;
-        if frame == 0 || from.is_empty() || !from.len().is_multiple_of(frame) {
-            bail!(
-                SizeMismatch,
-                "{} numbers are not whole frames of {samples} samples of {} coils: give [samples, coils, frames]",
-                from.len(),
-                self.coils
-            );
-        }
+        let frame = frame_len(from.len(), samples, self.coils)?;
         let made = checked_product(&[samples, self.virtual_coils], "the virtual coils")?;
         let needed = checked_product(&[made, from.len() / frame], "the virtual coils")?;
         check_len("numbers of the virtual coils", to.len(), needed, "samples times virtual coils times frames")?;
@@ -112,6 +104,21 @@ impl CoilMatrix {
         to.copy_from_slice(&result);
         Ok(())
     }
+}
+
+/// The numbers of one frame, of data of so many: [samples, coils, frames].
+///
+/// # Errors
+/// `SizeMismatch` where they are none, or not whole frames.
+pub(super) fn frame_len(len: usize, samples: usize, coils: usize) -> Result<usize> {
+    let frame = checked_product(&[samples, coils], "the data")?;
+    if frame == 0 || len == 0 || !len.is_multiple_of(frame) {
+        bail!(
+            SizeMismatch,
+            "{len} numbers are not whole frames of {samples} samples of {coils} coils: give [samples, coils, frames]"
+        );
+    }
+    Ok(frame)
 }
 
 /// Sums over samples of x_a conj(x_b), of data [samples, coils, frames]: Hermitian, [coils, coils], a running fastest.

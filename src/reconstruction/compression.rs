@@ -4,7 +4,7 @@
 //! The virtual coils are the principal components of the data: the eigenvectors of their covariance, the strongest
 //! first. Data should be whitened before, so that components are weighed by signal and not by a coil's gain.
 
-use super::coil_matrix::{CoilMatrix, Covariance};
+use super::coil_matrix::{frame_len, CoilMatrix, Covariance};
 use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
 use crate::base::geometry::check_finite;
 use crate::base::real::Real;
@@ -63,15 +63,7 @@ impl CoilEnergy {
     /// # Errors
     /// `SizeMismatch` for a length that is not whole frames, `NotFinite` for a NaN, with its index.
     pub fn add<T: Real>(&mut self, samples: usize, data: &[Complex<T>]) -> Result<()> {
-        let coils = self.covariance.coils;
-        let frame = checked_product(&[samples, coils], "the data")?;
-        if frame == 0 || data.is_empty() || !data.len().is_multiple_of(frame) {
-            bail!(
-                SizeMismatch,
-                "{} numbers are not whole frames of {samples} samples of {coils} coils: give [samples, coils, frames]",
-                data.len()
-            );
-        }
+        frame_len(data.len(), samples, self.covariance.coils)?;
         check_finite("number", data)?;
         self.covariance.add(samples, data)
     }

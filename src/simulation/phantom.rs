@@ -546,6 +546,13 @@ fn check_dims(what: &str, ndim: usize, dims: &[usize]) -> Result<()> {
 /// Errors: `InvalidSize` for no data; `InvalidArgument` for an SNR that is not positive and finite, or for data that
 /// are all zero; `NotFinite`, with the index. The data are then unchanged.
 pub fn add_noise(data: &mut [Complex<f64>], snr: f64, seed: u64) -> Result<f64> {
+    let deviation = noise_deviation(data, snr)?;
+    data.iter_mut().zip(white_noise(deviation, seed)).for_each(|(z, noise)| *z += noise);
+    Ok(deviation)
+}
+
+/// The standard deviation of the noise that [`add_noise`] adds. Errors: as there.
+pub fn noise_deviation(data: &[Complex<f64>], snr: f64) -> Result<f64> {
     if data.is_empty() {
         bail!(InvalidSize, "there are no samples to add noise to: give at least one");
     }
@@ -559,11 +566,13 @@ pub fn add_noise(data: &mut [Complex<f64>], snr: f64, seed: u64) -> Result<f64> 
     if deviation == 0.0 {
         bail!(InvalidArgument, "the samples are all zero: noise relative to them is undefined");
     }
-    let mut random = SplitMix64(seed);
-    for z in data {
-        *z += deviation * random.complex_normal();
-    }
     Ok(deviation)
+}
+
+/// White noise without end, as [`add_noise`] adds it.
+pub fn white_noise(deviation: f64, seed: u64) -> impl Iterator<Item = Complex<f64>> {
+    let mut random = SplitMix64(seed);
+    std::iter::repeat_with(move || deviation * random.complex_normal())
 }
 
 /// The generator of Steele, Lea and Flood (2014, OOPSLA 453). Not from a crate: rand_distr does not promise the same

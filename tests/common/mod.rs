@@ -1,6 +1,7 @@
 //! What the test programs share: random numbers, the direct sums in double precision, distances, vector units.
 #![allow(dead_code)]
 
+pub mod scans;
 pub mod transforms;
 
 use recon::{Complex, ErrorKind, Geometry, Options, Plan, Real, Simd};
@@ -66,6 +67,10 @@ pub fn poisoned<T: Real>(n: usize) -> Vec<Complex<T>> {
 
 pub fn wide<T: Real>(z: &[Complex<T>]) -> Vec<Complex<f64>> {
     z.iter().map(|z| Complex::new(z.re.wide(), z.im.wide())).collect()
+}
+
+pub fn narrow<T: Real>(z: &[Complex<f64>]) -> Vec<Complex<T>> {
+    z.iter().map(|z| Complex::new(T::of(z.re), T::of(z.im))).collect()
 }
 
 pub fn wide_lists<T: Real>(k: &[Vec<T>]) -> Vec<Vec<f64>> {

@@ -45,6 +45,10 @@ function text = wanted(name, option)
 switch option
     case 'Maps'
         text = 'coil sensitivities, [nx ny coils] or [nx ny nz coils]';
+    case 'Covariance'
+        text = 'a matrix, [coils coils]';
+    case 'Matrix'
+        text = 'a matrix, [virtual coils, coils]';
     case 'Weights'
         text = 'weights in the shape of the trajectory''s samples, or ''pipe-menon'', ''ramp'', ''jackson''';
     case 'Voxels'
