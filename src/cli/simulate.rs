@@ -5,11 +5,10 @@ use crate::io::ismrmrd::{Encoding, Header, Limits, Space, TrajectoryKind};
 use crate::io::{write_cfl, write_dataset, Dataset, Image, Noise, Placement, Scan, ScanIndex};
 use crate::options::{checked_sizes, Matrix};
 use crate::output::{check_outputs, files_of, has_ending, image_files, write_images};
-use crate::resize::zeros;
 use clap::ValueEnum;
 use recon::atomic_file::{whole, AtomicFiles};
 use recon::bail;
-use recon::error::checked_product;
+use recon::error::{checked_product, try_vec};
 use recon::phantom::{noise_deviation, white_noise, CoilModel, Phantom};
 use recon::trajectory::SpokeOrder;
 use recon::{CoilMatrix, Complex, Density, Geometry, Method, Options, Plan, Result, Trajectory};
@@ -227,7 +226,7 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
 /// next coil's, and coils have gains.
 fn array_noise(samples: usize, deviation: f64, seed: u64, args: &SimulateArgs) -> Result<Vec<Complex<f64>>> {
     let coils = args.coils;
-    let mut white = zeros(checked_product(&[samples, coils], "the noise")?)?;
+    let mut white = try_vec(checked_product(&[samples, coils], "the noise")?, Complex::default(), "the noise")?;
     white.iter_mut().zip(white_noise(deviation, seed)).for_each(|(to, noise)| *to = noise);
     if args.coupling == 0.0 && args.noise_gain == 1.0 {
         return Ok(white);
@@ -239,7 +238,7 @@ fn array_noise(samples: usize, deviation: f64, seed: u64, args: &SimulateArgs) -
         entries[c * coils + c] += gain(c);
         entries[c * coils + next] += args.coupling * gain(next);
     }
-    let mut noise = zeros(white.len())?;
+    let mut noise = try_vec(white.len(), Complex::default(), "the noise")?;
     CoilMatrix::new(coils, coils, entries)?.apply(samples, &white, &mut noise)?;
     Ok(noise)
 }
