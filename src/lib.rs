@@ -50,6 +50,7 @@ mod engine;
 pub mod ffi;
 pub mod nufft;
 pub mod plan;
+pub mod propeller;
 mod reconstruction;
 mod simulation;
 
@@ -73,6 +74,7 @@ pub use engine::interface::PlanInfo;
 pub use engine::memory::{Memory, MemoryPeaks};
 pub use num_complex::Complex;
 pub use plan::Plan;
+pub use propeller::{BladeMotion, BladePhase, Corrected, PropellerOptions};
 pub use reconstruction::cg::{CgOptions, CgReport, CgRun, Progress, Stop};
 pub use reconstruction::coil_matrix::CoilMatrix;
 pub use reconstruction::coils::{combine, Combine};

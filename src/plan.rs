@@ -877,7 +877,16 @@ impl<T: Real> Plan<T> {
     /// `InvalidArgument` for parameters that make no sense.
     pub fn density(&self, method: Density) -> Result<Vec<T>> {
         let call = self.begin();
-        let weights = call.engine.density(method)?;
+        let weights = call.engine.density(method, None)?;
+        call.done(weights)
+    }
+
+    /// As [`Plan::density`]; those of Pipe and Menon begin with `start`, positive numbers, [samples]: samples in one
+    /// place keep the ratios of what they began with.
+    pub(crate) fn density_from(&self, method: Density, start: &[T]) -> Result<Vec<T>> {
+        let call = self.begin();
+        check_len("weights to begin with", start.len(), call.samples, "one a sample")?;
+        let weights = call.engine.density(method, Some(start))?;
         call.done(weights)
     }
 

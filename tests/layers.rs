@@ -7,8 +7,16 @@ use std::path::{Path, PathBuf};
 
 /// From the lowest to the highest; folders of src, and plan.rs. What stands in one line may not import from one
 /// another.
-const LAYERS: [&[&str]; 7] =
-    [&["base"], &["backend", "simulation"], &["nufft"], &["reconstruction"], &["engine"], &["plan"], &["ffi", "cli"]];
+const LAYERS: [&[&str]; 8] = [
+    &["base"],
+    &["backend", "simulation"],
+    &["nufft"],
+    &["reconstruction"],
+    &["engine"],
+    &["plan"],
+    &["propeller"],
+    &["ffi", "cli"],
+];
 
 /// The layer of a module, by the first part of its path.
 fn layer(module: &str) -> Option<usize> {

@@ -1,4 +1,4 @@
-//! Warnings of a plan: it can compute, but the image may not be the expected one.
+//! Warnings of a plan, or of a correction: it can compute, but the image may not be the expected one.
 
 use std::fmt;
 
@@ -11,6 +11,8 @@ pub enum WarningKind {
     /// The window or the precision cannot reach the default tolerance. (For a tolerance that is given this is an
     /// error.)
     Tolerance,
+    /// PROPELLER blades do not agree with one another after their motion was corrected.
+    Blades,
 }
 
 /// A warning: its kind, and a sentence for a person that names the cause, the value and the remedy.

@@ -57,7 +57,7 @@ pub(crate) fn estimate<T: Real, B: Backend<T>>(
     let k: Vec<&[T]> = k.iter().map(|k| &k[..]).collect();
     let weights = match &encoding.weighting.weights {
         Some(w) => try_collect(inside.len(), "the calibration samples", inside.iter().map(|&m| w[m]))?,
-        None => density::weights(encoding.b(), &k, &low, Density::default())?,
+        None => density::weights(encoding.b(), &k, &low, Density::default(), None)?,
     };
     // A taper keeps the truncation of k-space from ringing through the maps.
     let tapered = weights

@@ -733,7 +733,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             }
             None => {
                 log::info!("no density weights given: computing them by the method of Pipe and Menon");
-                density::weights(self.b(), &k, &self.dims, Density::default())?
+                density::weights(self.b(), &k, &self.dims, Density::default(), None)?
             }
         };
         let values = collect(workers, self.samples, "the density weights", |m| T::of(weights[m].wide() * self.phi(m)))?;

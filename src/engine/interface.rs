@@ -113,8 +113,8 @@ pub trait Engine<T: Real>: Send + Sync {
     /// Loads Q's spectrum.
     fn load_q(&self, path: &Path) -> Result<()>;
 
-    /// Density weights for this trajectory.
-    fn density(&self, method: Density) -> Result<Vec<T>>;
+    /// Density weights for this trajectory, with those that Pipe and Menon's begin with, or 1.
+    fn density(&self, method: Density, start: Option<&[T]>) -> Result<Vec<T>>;
     /// Coil sensitivities from the data of `frames` frames.
     fn coil_maps(&self, kspace: &[Complex<T>], frames: usize, calibration: usize) -> Result<Vec<Complex<T>>>;
     /// Solves for all images of all frames, Q being there where it is used and lambda absolute.

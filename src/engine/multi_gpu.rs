@@ -533,8 +533,8 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
             None => self.parts.iter().try_for_each(|part| part.encoding.load_q(path)),
         }
     }
-    fn density(&self, method: Density) -> Result<Vec<T>> {
-        self.undivided().density(method)
+    fn density(&self, method: Density, start: Option<&[T]>) -> Result<Vec<T>> {
+        self.undivided().density(method, start)
     }
     fn coil_maps(&self, kspace: &[Complex<T>], frames: usize, calibration: usize) -> Result<Vec<Complex<T>>> {
         coil_maps::estimate(self.undivided(), self.coils, kspace, frames, calibration)

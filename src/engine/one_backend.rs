@@ -217,9 +217,9 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
         Ok(())
     }
 
-    fn density(&self, method: Density) -> Result<Vec<T>> {
+    fn density(&self, method: Density, start: Option<&[T]>) -> Result<Vec<T>> {
         let k: Vec<&[T]> = self.trajectory.axes();
-        density::weights(self.b(), &k, &self.dims, method)
+        density::weights(self.b(), &k, &self.dims, method, start)
     }
 
     fn coil_maps(&self, kspace: &[Complex<T>], frames: usize, calibration: usize) -> Result<Vec<Complex<T>>> {

@@ -365,6 +365,8 @@ c_enum! {
         /// The default tolerance is out of the window's or the precision's reach. (One that is named and out of reach
         /// is an error.)
         RECON_WARNING_TOLERANCE = 2 is Tolerance, "tolerance";
+        /// PROPELLER blades do not agree with one another after their motion was corrected.
+        RECON_WARNING_BLADES = 3 is Blades, "blades";
     }
 }
 

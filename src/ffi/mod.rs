@@ -459,6 +459,7 @@ fn plan_warning(warning: &Warning) -> (u32, CString) {
     let kind = match warning.kind {
         WarningKind::Extent => WarningNumber::Extent,
         WarningKind::Tolerance => WarningNumber::Tolerance,
+        WarningKind::Blades => WarningNumber::Blades,
     };
     (kind.number(), CString::new(warning.message.replace('\0', " ")).unwrap_or_default())
 }

@@ -68,12 +68,19 @@ impl Default for Density {
     }
 }
 
-/// Density weights for samples at `k` (one slice an axis) and images of `dims` voxels.
-pub fn weights<T: Real, B: Backend<T>>(backend: &B, k: &[&[T]], dims: &[usize], method: Density) -> Result<Vec<T>> {
+/// Density weights for samples at `k` (one slice an axis) and images of `dims` voxels. Those of Pipe and Menon begin with
+/// `start`, or with 1: samples in one place keep the ratios of what they began with.
+pub fn weights<T: Real, B: Backend<T>>(
+    backend: &B,
+    k: &[&[T]],
+    dims: &[usize],
+    method: Density,
+    start: Option<&[T]>,
+) -> Result<Vec<T>> {
     let samples = k[0].len();
     let w: Vec<f64> = match method {
         Density::Ramp => ramp::ramp(k, dims)?,
-        Density::Jackson => iterate(backend, k, dims, &JACKSON, 1, 0.0)?,
+        Density::Jackson => iterate(backend, k, dims, &JACKSON, None, 1, 0.0)?,
         Density::PipeMenon { iterations, tolerance } => {
             if iterations == 0 || !(tolerance >= 0.0) {
                 bail!(
@@ -82,7 +89,7 @@ pub fn weights<T: Real, B: Backend<T>>(backend: &B, k: &[&[T]], dims: &[usize], 
                      and a tolerance of 0 or more are needed"
                 );
             }
-            iterate(backend, k, dims, &PIPE_MENON, iterations, tolerance)?
+            iterate(backend, k, dims, &PIPE_MENON, start, iterations, tolerance)?
         }
     };
     let scale = gridding_scale(backend.workers(), k, dims, |m| w[m])?;
@@ -143,6 +150,7 @@ fn iterate<T: Real, B: Backend<T>>(
     k: &[&[T]],
     dims: &[usize],
     window: &DensityWindow,
+    start: Option<&[T]>,
     iterations: usize,
     tolerance: f64,
 ) -> Result<Vec<f64>> {
@@ -158,6 +166,9 @@ fn iterate<T: Real, B: Backend<T>>(
     let mut last = try_vec(samples, 1.0_f64, "the density weights")?;
     // The argument of C: w at first, then w extrapolated.
     let mut extrapolated = try_vec(samples, Complex::new(T::ONE, T::ZERO), "the density weights")?;
+    if let Some(start) = start {
+        extrapolated.iter_mut().zip(start).for_each(|(w, start)| w.re = *start);
+    }
     let mut density = try_vec(samples, Complex::default(), "the density of samples")?;
     let mut grid = backend.unwritten::<Complex<T>>(checked_product(&sizes, "the density grid")?, "the density grid")?;
     let mut device = backend.unwritten::<Complex<T>>(samples, "the density of samples")?;

@@ -104,7 +104,7 @@ pub(super) fn lacking(t: f64) -> f64 {
 
 /// The coordinate of sample `m`. A plan takes 0.5 for -0.5, which is the same for voxels, but not on a line: there it
 /// is the one that continues the samples before or behind it.
-fn unwrapped<T: Real>(k: &[T], m: usize) -> f64 {
+pub(crate) fn unwrapped<T: Real>(k: &[T], m: usize) -> f64 {
     let own = k[m].wide();
     if own > -0.5 {
         return own;
@@ -124,7 +124,7 @@ fn unwrapped<T: Real>(k: &[T], m: usize) -> f64 {
 }
 
 /// Where the line of samples that the first two begin ends.
-fn first_turn(samples: usize, at: impl Fn(usize) -> [f64; 2]) -> usize {
+pub(crate) fn first_turn(samples: usize, at: impl Fn(usize) -> [f64; 2]) -> usize {
     if samples < 2 {
         return samples;
     }

@@ -131,6 +131,26 @@ impl Phantom {
         &self.shapes
     }
 
+    /// The phantom turned about voxel floor(n/2) by `angle` radians from x to y, then moved by `voxels`, in an image of
+    /// n x n voxels.
+    ///
+    /// Errors: `Unsupported` in 3D; `InvalidSize` for an image of 0 voxels; `NotFinite`.
+    pub fn moved(&self, n: usize, angle: f64, voxels: [f64; 2]) -> Result<Self> {
+        if self.ndim != 2 {
+            bail!(Unsupported, "a phantom of {} dimensions cannot be moved in the plane: take one of 2", self.ndim);
+        }
+        self.check_dims(&[n, n])?;
+        let (sin, cos) = angle.sin_cos();
+        let mut shapes = try_reserve(self.shapes.len(), "the phantom")?;
+        for shape in &self.shapes {
+            let [x, y, _] = shape.centre;
+            let to_edge = 2.0 / n as f64;
+            let centre = [cos * x - sin * y + to_edge * voxels[0], sin * x + cos * y + to_edge * voxels[1], 0.0];
+            shapes.push(Ellipsoid { centre, angles: [shape.angles[0] + angle, 0.0, 0.0], ..*shape });
+        }
+        Phantom::new(2, shapes)
+    }
+
     /// k-space at the coordinates in `axes` (one slice an axis, in cycles per voxel, any finite values): the continuous
     /// Fourier transform of the phantom in a field of view of `dims` voxels, in units of density times voxels. It is
     /// the limit of sum_r image(r) exp(-i 2 pi k . r) for fine voxels, so at k = 0 it is the sum of densities times

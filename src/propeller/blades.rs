@@ -1,0 +1,321 @@
+//! The blades of a PROPELLER trajectory, recognised from the coordinates in their order of acquisition.
+
+use crate::base::error::{bail, try_reserve, Result};
+use crate::base::real::Real;
+use crate::reconstruction::spokes::{first_turn, unwrapped};
+
+/// How far a sample may lie from where it is taken to be, in steps along its line, and a line in distances of lines.
+const UNEVEN: f64 = 0.1;
+/// Directions that differ by less are parallel: over a line of 1000 samples that is one step.
+const PARALLEL: f64 = 1e-3;
+/// The least radius of the blades' common centre, in distances of lines and in those of Nyquist: with less there is
+/// next to nothing to compare.
+const LEAST_RADIUS: f64 = 3.0;
+
+const REMEDY: &str = "PROPELLER blades are strips of parallel, evenly spaced lines about the centre of k-space, with \
+                      samples in the order of acquisition; use gridding or conjugate gradients for any other trajectory";
+
+/// One blade: line l, sample j lies at `first` + l `across` + j `along`, which are at a right angle.
+pub(super) struct Blade {
+    first: [f64; 2],
+    across: [f64; 2],
+    along: [f64; 2],
+    /// Every other line is measured in the opposite direction.
+    alternate: bool,
+}
+
+/// The blades of a trajectory, of as many lines each, one after the other.
+pub(super) struct Blades {
+    pub all: Vec<Blade>,
+    /// Lines of a blade.
+    pub lines: usize,
+    /// Samples of a line.
+    pub readout: usize,
+    /// The radius of the disc about k = 0 that every blade covers, in cycles per voxel.
+    pub radius: f64,
+}
+
+fn length(v: [f64; 2]) -> f64 {
+    v[0].hypot(v[1])
+}
+
+fn dot(a: [f64; 2], b: [f64; 2]) -> f64 {
+    a[0] * b[0] + a[1] * b[1]
+}
+
+fn minus(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
+    [a[0] - b[0], a[1] - b[1]]
+}
+
+/// A line as it was measured: its first and last sample.
+#[derive(Clone, Copy)]
+struct Line {
+    first: [f64; 2],
+    last: [f64; 2],
+}
+
+impl Line {
+    fn turned(self) -> Line {
+        Line { first: self.last, last: self.first }
+    }
+
+    fn is_parallel(&self, other: &Line) -> bool {
+        let (a, b) = (minus(self.last, self.first), minus(other.last, other.first));
+        length(minus(a, b)) < PARALLEL * length(a)
+    }
+}
+
+impl Blade {
+    /// Where a sample of this blade is among the blade's samples.
+    pub fn index(&self, line: usize, sample: usize, readout: usize) -> usize {
+        let turned = self.alternate && line % 2 == 1;
+        line * readout + if turned { readout - 1 - sample } else { sample }
+    }
+
+    /// Where k = 0 is, in lines and samples.
+    pub fn centre(&self) -> [f64; 2] {
+        [self.across, self.along].map(|step| -dot(self.first, step) / dot(step, step))
+    }
+
+    /// The distances of lines, and of samples of a line, in cycles per voxel.
+    pub fn steps(&self) -> [f64; 2] {
+        [length(self.across), length(self.along)]
+    }
+
+    /// The blade that these lines are, and how far its last line and its last sample are from where they should be.
+    fn of(lines: &[Line], readout: usize) -> Blade {
+        let first = lines[0];
+        let along = minus(first.last, first.first).map(|d| d / (readout - 1) as f64);
+        let alternate = !first.is_parallel(&lines[1]);
+        let turned = |l: usize| if alternate && l % 2 == 1 { lines[l].turned() } else { lines[l] };
+        let across = minus(turned(lines.len() - 1).first, first.first).map(|d| d / (lines.len() - 1) as f64);
+        Blade { first: first.first, across, along, alternate }
+    }
+
+    /// How far line l is from where it is taken to be, in distances of lines, along the line and across.
+    fn off(&self, l: usize, line: Line) -> f64 {
+        let line = if self.alternate && l % 2 == 1 { line.turned() } else { line };
+        let wanted = [0, 1].map(|a| self.first[a] + l as f64 * self.across[a]);
+        length(minus(line.first, wanted)) / length(self.across)
+    }
+
+    /// The radius of the disc about k = 0 that the blade covers; negative where k = 0 lies outside.
+    fn radius(&self, lines: usize, readout: usize) -> f64 {
+        let ends = |i: usize, count: usize| {
+            let (centre, step) = (self.centre()[i], self.steps()[i]);
+            (centre + 0.5).min(count as f64 - 0.5 - centre) * step
+        };
+        ends(0, lines).min(ends(1, readout))
+    }
+}
+
+impl Blades {
+    /// Finds the blades that samples at `k` form, for an image of `dims` voxels; of `lines` lines each, or, where that
+    /// is 0, of as many as are parallel and evenly spaced.
+    pub fn of<T: Real>(k: &[&[T]], dims: &[usize], lines: usize) -> Result<Blades> {
+        let &[kx, ky] = k else {
+            bail!(Unsupported, "the trajectory has {} axes, a blade 2: correct the slices one by one", k.len());
+        };
+        let at = |m: usize| [unwrapped(kx, m), unwrapped(ky, m)];
+        let samples = kx.len();
+        let readout = first_turn(samples, at);
+        if readout < 2 || samples % readout != 0 {
+            bail!(
+                InvalidArgument,
+                "{samples} samples are not lines of {readout} each, which is where the first line ends: {REMEDY}"
+            );
+        }
+        let count = samples / readout;
+        let mut all_lines: Vec<Line> = try_reserve(count, "the lines of blades")?;
+        for line in 0..count {
+            all_lines.push(straight(line, readout, at)?);
+        }
+        let found = lines_of_first(&all_lines);
+        let lines = match lines {
+            0 => found,
+            given if count % given != 0 => {
+                bail!(InvalidArgument, "{count} lines are not blades of {given} lines: give the lines of a blade")
+            }
+            given => given,
+        };
+        if lines < 2 {
+            bail!(
+                InvalidArgument,
+                "the first two lines are not side by side, so that a blade would have one line: {REMEDY}"
+            );
+        }
+        let mut all = try_reserve(count / lines, "the blades")?;
+        for (b, own) in all_lines.chunks(lines).enumerate() {
+            // Another blade can begin too early, or lines be missing.
+            let alike = lines_of_first(own);
+            if alike != lines || own.len() != lines {
+                bail!(
+                    InvalidArgument,
+                    "blade {b} (lines {} to {}) has {alike} lines side by side, and should have {lines}, as blade 0 \
+                     or as was said: {REMEDY}; all blades have as many lines",
+                    b * lines,
+                    b * lines + own.len() - 1
+                );
+            }
+            all.push(blade(b, own, readout)?);
+        }
+        let radius = all.iter().map(|b| b.radius(lines, readout)).fold(f64::INFINITY, f64::min);
+        let spacing = all.iter().map(|b| b.steps()[0]).fold(0.0, f64::max);
+        let nyquist = 1.0 / dims.iter().copied().fold(1, usize::max) as f64;
+        if radius < LEAST_RADIUS * spacing.max(nyquist) {
+            bail!(
+                InvalidArgument,
+                "the blades have a disc of radius {radius:.4} cycles per voxel in common about the centre of k-space, \
+                 which is {:.1} distances of lines and {:.1} of Nyquist (1 / voxels), of {LEAST_RADIUS} at least: \
+                 {REMEDY}",
+                radius / spacing,
+                radius / nyquist
+            );
+        }
+        if all.len() < 2 {
+            bail!(
+                InvalidArgument,
+                "there is one blade of {lines} lines, and no other to compare it with: {REMEDY}"
+            );
+        }
+        Ok(Blades { all, lines, readout, radius })
+    }
+
+    /// Samples of a blade.
+    pub fn samples(&self) -> usize {
+        self.lines * self.readout
+    }
+}
+
+/// How many lines from the first on are parallel and evenly spaced.
+fn lines_of_first(lines: &[Line]) -> usize {
+    let &[first, second, ..] = lines else { return lines.len() };
+    let alternate = !first.is_parallel(&second);
+    if alternate && !first.is_parallel(&second.turned()) {
+        return 1;
+    }
+    let of = |l: usize| if alternate && l % 2 == 1 { lines[l].turned() } else { lines[l] };
+    let across = minus(of(1).first, first.first);
+    let goes_on = |l: &usize| {
+        let step = minus(of(*l).first, of(l - 1).first);
+        of(*l).is_parallel(&first) && length(minus(step, across)) < 2.0 * UNEVEN * length(across)
+    };
+    1 + (1..lines.len()).take_while(goes_on).count()
+}
+
+/// The line that samples lie on, evenly.
+fn straight(line: usize, readout: usize, at: impl Fn(usize) -> [f64; 2]) -> Result<Line> {
+    let from = line * readout;
+    let (first, last) = (at(from), at(from + readout - 1));
+    let step = minus(last, first).map(|d| d / (readout - 1) as f64);
+    let width = length(step);
+    if width == 0.0 {
+        bail!(InvalidArgument, "line {line} begins and ends in one place, {first:?}: {REMEDY}");
+    }
+    for j in 0..readout {
+        let wanted = [0, 1].map(|a| first[a] + step[a] * j as f64);
+        let off = length(minus(at(from + j), wanted)) / width;
+        if off > UNEVEN {
+            bail!(
+                InvalidArgument,
+                "sample {} lies {off:.2} steps off the even line {line}, of samples {from} to {}: {REMEDY}",
+                from + j,
+                from + readout - 1
+            );
+        }
+    }
+    Ok(Line { first, last })
+}
+
+/// The blade that lines are, if these are even.
+fn blade(b: usize, lines: &[Line], readout: usize) -> Result<Blade> {
+    let blade = Blade::of(lines, readout);
+    for (l, &line) in lines.iter().enumerate() {
+        let off = blade.off(l, line);
+        if off > UNEVEN {
+            bail!(
+                InvalidArgument,
+                "line {l} of blade {b} lies {off:.2} distances of lines off the even blade: {REMEDY}"
+            );
+        }
+    }
+    let [across, along] = blade.steps();
+    let skew = dot(blade.across, blade.along).abs() / (across * along);
+    if skew * across > UNEVEN * along {
+        bail!(
+            InvalidArgument,
+            "the lines of blade {b} begin {:.2} samples later from one to the next: {REMEDY}",
+            skew * across / along
+        );
+    }
+    Ok(blade)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulation::trajectory::{SpokeOrder, Trajectory};
+
+    fn found(t: &Trajectory, lines: usize) -> Result<Blades> {
+        Blades::of(&t.axes(), &[64, 64], lines)
+    }
+
+    fn message(t: &Trajectory, lines: usize) -> String {
+        found(t, lines).err().expect("an error").to_string()
+    }
+
+    fn changed(t: &Trajectory, change: impl Fn(usize, [f64; 2]) -> [f64; 2]) -> Trajectory {
+        let k: Vec<[f64; 2]> = (0..t.samples()).map(|m| change(m, [t.axis(0)[m], t.axis(1)[m]])).collect();
+        let axis = |a: usize| k.iter().map(|k| k[a]).collect::<Vec<f64>>();
+        Trajectory::new(vec![axis(0), axis(1)], t.samples_per_shot()).unwrap()
+    }
+
+    #[test]
+    fn blades_are_found_with_their_lines_and_centres() {
+        for (count, lines, samples) in [(17, 24, 96), (5, 10, 64), (9, 13, 100)] {
+            let t = Trajectory::propeller(count, lines, samples).unwrap();
+            for given in [0, lines] {
+                let blades = found(&t, given).unwrap();
+                assert_eq!((blades.all.len(), blades.lines, blades.readout), (count, lines, samples));
+                let radius = (lines as f64 - 0.5 - (lines / 2) as f64) / samples as f64;
+                assert!((blades.radius - radius).abs() < 1e-9);
+                for (b, blade) in blades.all.iter().enumerate() {
+                    let [u, v] = blade.centre();
+                    assert!((u - (lines / 2) as f64).abs() < 1e-6 && (v - (samples / 2) as f64).abs() < 1e-6);
+                    assert_eq!(blade.index(3, 7, samples), 3 * samples + 7, "blade {b}");
+                }
+            }
+        }
+        // Lines to and fro, as an EPI readout measures them.
+        let t = Trajectory::propeller(6, 12, 64).unwrap();
+        let k: Vec<usize> = (0..t.samples()).map(|m| if m / 64 % 2 == 1 { m / 64 * 64 + 63 - m % 64 } else { m }).collect();
+        let axis = |a: usize| k.iter().map(|&m| t.axis(a)[m]).collect::<Vec<f64>>();
+        let blades = found(&Trajectory::new(vec![axis(0), axis(1)], 64).unwrap(), 0).unwrap();
+        assert_eq!((blades.all.len(), blades.lines), (6, 12));
+        assert_eq!((blades.all[2].index(3, 7, 64), blades.all[2].index(4, 7, 64)), (3 * 64 + 56, 4 * 64 + 7));
+    }
+
+    #[test]
+    fn what_is_no_propeller_is_refused() {
+        let t = Trajectory::propeller(8, 12, 64).unwrap();
+        assert!(message(&t, 5).contains("96 lines are not blades of 5"));
+        assert!(message(&t, 24).contains("blade 0 (lines 0 to 23) has 12 lines side by side, and should have 24"));
+        assert!(message(&t, 6).contains("centre of k-space"), "{}", message(&t, 6));
+        let radial = Trajectory::radial2d(20, 64, SpokeOrder::Linear).unwrap();
+        assert!(message(&radial, 0).contains("one line"));
+        let cartesian = Trajectory::cartesian(&[64, 64]).unwrap();
+        assert!(message(&cartesian, 0).contains("one blade of 64 lines"));
+        // A blade of another size: two lines of the third have gone.
+        let part = |m: usize| !(26 * 64..28 * 64).contains(&m);
+        let axis = |a: usize| (0..t.samples()).filter(|&m| part(m)).map(|m| t.axis(a)[m]).collect::<Vec<f64>>();
+        let short = Trajectory::new(vec![axis(0), axis(1)], 64).unwrap();
+        assert!(message(&short, 0).contains("blade 2 (lines 24 to 35)"), "{}", message(&short, 0));
+        let bent = changed(&t, |m, k| if m == 700 { [k[0] + 0.01, k[1]] } else { k });
+        assert!(message(&bent, 0).contains("sample 700"), "{}", message(&bent, 0));
+        let thin = Trajectory::propeller(8, 4, 64).unwrap();
+        assert!(message(&thin, 0).contains("1.5 distances of lines"), "{}", message(&thin, 0));
+        let moved = changed(&t, |m, k| if m / (12 * 64) == 3 { [k[0] - 0.05, k[1] - 0.1] } else { k });
+        assert!(message(&moved, 0).contains("in common"), "{}", message(&moved, 0));
+        assert!(Blades::of::<f64>(&[&[0.0], &[0.0], &[0.0]], &[4, 4, 4], 0).is_err());
+    }
+}

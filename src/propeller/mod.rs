@@ -1,0 +1,323 @@
+//! PROPELLER (Pipe, Magn. Reson. Med. 42:963, 1999): every blade of lines measures the centre of k-space anew, from
+//! which the object's motion between blades is found. Their samples are then put where they were measured, seen from
+//! the object at rest.
+//!
+//! `blades` recognises the trajectory, `phase` removes the phase of each blade, `motion` finds rotations and
+//! translations. What is corrected is a scan like any other: gridding or conjugate gradients make its image.
+
+mod blades;
+mod motion;
+mod phase;
+
+use crate::backend::cpu::simd::Level;
+use crate::backend::Sink;
+use crate::base::error::{bail, try_collect, try_vec, Result};
+use crate::base::float_mode::FloatMode;
+use crate::base::geometry::{check_finite, check_len, Geometry};
+use crate::base::interrupt::{self, ActiveInterrupt};
+use crate::base::options::Options;
+use crate::base::real::{narrow, wide, Real};
+use crate::base::warning::{Warning, WarningKind};
+use crate::plan::Plan;
+use crate::reconstruction::density::Density;
+use crate::reconstruction::spokes::unwrapped;
+use blades::Blades;
+use motion::{Data, Found};
+use num_complex::Complex;
+use phase::PhaseCorrection;
+
+const WHAT: &str = "the corrected blades";
+/// A blade of less correlation with the others tells of more than motion in the plane.
+const LEAST_CORRELATION: f64 = 0.8;
+/// The part of the widest rotation that is searched, from which on a rotation may be a wider one.
+const NEAR_WIDEST: f64 = 0.95;
+
+/// What is done about the phase of blades.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum BladePhase {
+    /// The phase of a smooth image of each blade, coil by coil, is taken from the blade (Pipe 1999). The smooth phase of
+    /// the object, and of the coils, goes with it.
+    #[default]
+    Smooth,
+    /// One phase for each blade, the same in all coils.
+    Constant,
+    /// Blades are as they were measured.
+    None,
+}
+
+/// What is found and corrected.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PropellerOptions {
+    /// Lines of a blade; 0: as many as are parallel and evenly spaced.
+    pub lines: usize,
+    /// The phase of blades.
+    pub phase: BladePhase,
+    /// Whether rotations are found and corrected.
+    pub rotation: bool,
+    /// Whether translations are.
+    pub translation: bool,
+    /// Whether blades that disagree with the others, as after motion through the plane, count less in the image.
+    pub weighting: bool,
+}
+
+impl Default for PropellerOptions {
+    fn default() -> Self {
+        PropellerOptions {
+            lines: 0,
+            phase: BladePhase::default(),
+            rotation: true,
+            translation: true,
+            weighting: true,
+        }
+    }
+}
+
+/// Where the object was while a blade was measured, from its mean position over all blades.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct BladeMotion {
+    /// The object was turned by so many degrees about voxel floor(n/2), from x to y.
+    pub rotation: f64,
+    /// After that, it was moved by so many voxels along x and y.
+    pub translation: [f64; 2],
+    /// The phase in radians that was taken from the blade; of [`BladePhase::Smooth`] its mean over the image.
+    pub phase: f64,
+    /// The correlation, from 0 to 1, of the corrected blade with all others about the centre of k-space.
+    pub correlation: f64,
+    /// How much the blade counts in the image, from 0 to 1, where it meets others.
+    pub weight: f64,
+}
+
+/// A scan without the motion of its blades.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Corrected<T: Real> {
+    /// Blades, lines of a blade, samples of a line.
+    pub blades: usize,
+    /// See `blades`.
+    pub lines: usize,
+    /// See `blades`.
+    pub readout: usize,
+    /// The motion of each blade: [blades, frames].
+    pub motion: Vec<BladeMotion>,
+    /// Coordinates of the samples, seen from the object, along x and y: [samples, frames]. A sample that a rotation
+    /// takes out of [-0.5, 0.5) is at the edge, with weight 0.
+    pub coordinates: [Vec<T>; 2],
+    /// Density weights for these (Pipe and Menon 1999), times those of blades where they meet: [samples, frames].
+    pub weights: Vec<T>,
+    /// The corrected data, [samples, coils, frames].
+    pub kspace: Vec<Complex<T>>,
+    /// What may make the image other than the one wanted. Each was also logged.
+    pub warnings: Vec<Warning>,
+}
+
+/// What of motion is sought.
+struct What {
+    rotation: bool,
+    translation: bool,
+    phase: bool,
+    weights: bool,
+}
+
+impl What {
+    fn any(&self) -> bool {
+        self.rotation || self.translation || self.phase
+    }
+}
+
+impl<T: Real> Corrected<T> {
+    /// Finds and corrects the motion of blades in 2D data, [samples, coils, frames], each frame on its own. Voxels are
+    /// taken to be square. Rotations are found up to 45 degrees from the mean. The geometry's weights are not used:
+    /// those of the corrected samples are others. It takes about 100 bytes for each sample of a coil, which the memory
+    /// limit does not count.
+    ///
+    /// Several coils are taken to move with the object; where it turns far, their images at rest differ, and the
+    /// motion is less precise.
+    ///
+    /// # Errors
+    /// As [`Geometry::check`]; `SizeMismatch` for data of another length; `NotFinite` with the index; `Unsupported` in
+    /// 3D, for a list of voxels, and for coil maps with [`BladePhase::Smooth`], which takes the coils' phases from the
+    /// data; `InvalidArgument` for a trajectory that is not of blades, or of blades of different sizes.
+    pub fn new(
+        geometry: &Geometry<'_, T>,
+        options: &Options,
+        propeller: &PropellerOptions,
+        kspace: &[Complex<T>],
+    ) -> Result<Self> {
+        let _mode = FloatMode::standard();
+        let _interrupt = ActiveInterrupt::new(options.interrupt.clone());
+        geometry.check()?;
+        let &[nx, ny] = &geometry.dims[..] else {
+            bail!(
+                Unsupported,
+                "blades are corrected in 2D, and the image has {} axes: give the slices one by one",
+                geometry.dims.len()
+            );
+        };
+        if geometry.voxels.is_some() {
+            bail!(Unsupported, "blades are corrected for a grid of voxels: this geometry has a list");
+        }
+        if geometry.coil_maps.is_some() && propeller.phase == BladePhase::Smooth {
+            bail!(
+                Unsupported,
+                "the smooth phase of each coil's blades is taken away, and coil maps have it: give none, and combine \
+                 the coils' images by their root sum of squares, or correct a constant phase only"
+            );
+        }
+        let samples = geometry.samples();
+        let (coils, frames) = (geometry.coils, geometry.frames);
+        check_len("k-space samples", kspace.len(), samples * coils * frames, "samples times coils times frames")?;
+        check_finite("k-space sample", kspace)?;
+        let blades = Blades::of(&geometry.coordinates, &geometry.dims, propeller.lines)?;
+        let mut corrected = Corrected {
+            blades: blades.all.len(),
+            lines: blades.lines,
+            readout: blades.readout,
+            motion: try_vec(blades.all.len() * frames, BladeMotion::default(), WHAT)?,
+            coordinates: [try_vec(samples * frames, T::ZERO, WHAT)?, try_vec(samples * frames, T::ZERO, WHAT)?],
+            weights: try_vec(samples * frames, T::ZERO, WHAT)?,
+            kspace: try_collect(kspace.len(), WHAT, kspace.iter().copied())?,
+            warnings: Vec::new(),
+        };
+        let what = What {
+            rotation: propeller.rotation,
+            translation: propeller.translation,
+            phase: propeller.phase == BladePhase::Constant,
+            weights: propeller.weighting,
+        };
+        for frame in 0..frames {
+            corrected.frame(frame, &blades, geometry, [nx, ny], options, propeller.phase, &what)?;
+        }
+        corrected.warn(&what);
+        Ok(corrected)
+    }
+
+    /// Corrects one frame.
+    #[allow(clippy::too_many_arguments)]
+    fn frame(
+        &mut self,
+        frame: usize,
+        blades: &Blades,
+        geometry: &Geometry<'_, T>,
+        dims: [usize; 2],
+        options: &Options,
+        phase: BladePhase,
+        what: &What,
+    ) -> Result<()> {
+        let (samples, coils) = (geometry.samples(), geometry.coils);
+        let of_blade = blades.samples();
+        let own = frame * samples * coils..(frame + 1) * samples * coils;
+        let values = &mut self.kspace[own];
+        let motion = &mut self.motion[frame * self.blades..(frame + 1) * self.blades];
+        let mut phases = try_vec(self.blades, Complex::default(), WHAT)?;
+        if phase == BladePhase::Smooth {
+            let mut correction = PhaseCorrection::new(Level::choose(options.simd)?, blades)?;
+            for coil in values.chunks_exact_mut(samples) {
+                for ((blade, data), phase) in blades.all.iter().zip(coil.chunks_exact_mut(of_blade)).zip(&mut phases) {
+                    interrupt::check("the phase of blades")?;
+                    *phase += correction.remove(blade, blades.radius, data);
+                }
+            }
+        }
+        // Without their phases coils add up to one that sees all of the object.
+        let channels = if phase == BladePhase::Smooth { 1 } else { coils };
+        let channel = |i: usize| -> Complex<f64> { values[i..].iter().step_by(channels * samples).map(|&z| wide(z)).sum() };
+        let channels = try_collect(channels * samples, WHAT, (0..channels * samples).map(channel))?;
+        let k = |m: usize| [0, 1].map(|a| unwrapped(geometry.coordinates[a], m));
+        let data = Data { blades, k: &k, channels: &channels, dims, options };
+        let Found { motions, correlations, weights } = motion::find(&data, what)?;
+        // Where the samples are now.
+        let first = frame * samples;
+        let mut inside = try_vec(samples, true, WHAT)?;
+        for m in 0..samples {
+            let motion = &motions[m / of_blade];
+            let factor = motion.factor(k(m));
+            for value in values[m..].iter_mut().step_by(samples) {
+                *value = narrow(wide(*value) * factor);
+            }
+            let place = motion.place(k(m));
+            inside[m] = place.iter().all(|k| (-0.5..0.5).contains(k));
+            for (axis, place) in self.coordinates.iter_mut().zip(place) {
+                axis[first + m] = T::coordinate(place.clamp(-0.5, 0.5));
+            }
+        }
+        for (b, out) in motion.iter_mut().enumerate() {
+            *out = BladeMotion {
+                rotation: motions[b].angle.to_degrees(),
+                translation: motions[b].shift,
+                phase: if phase == BladePhase::Smooth { phases[b].arg() } else { motions[b].phase },
+                correlation: correlations[b],
+                weight: weights[b],
+            };
+        }
+        interrupt::check("the corrected blades")?;
+        let part = |axis: &Vec<T>| {
+            let count = inside.iter().filter(|&&inside| inside).count();
+            try_collect(count, WHAT, (0..samples).filter(|&m| inside[m]).map(|m| axis[first + m]))
+        };
+        let k = [part(&self.coordinates[0])?, part(&self.coordinates[1])?];
+        let start = (0..samples).filter(|&m| inside[m]).map(|m| T::of(weights[m / of_blade]));
+        let start = try_collect(k[0].len(), WHAT, start)?;
+        let plan = Plan::new(&Geometry::new(&dims, &[&k[0], &k[1]]), options)?;
+        let density = plan.density_from(Density::default(), &start)?;
+        let places = (0..samples).filter(|&m| inside[m]);
+        places.zip(density).for_each(|(m, w)| self.weights[first + m] = w);
+        Ok(())
+    }
+
+    /// Says what may be wrong.
+    fn warn(&mut self, what: &What) {
+        let poor = self.motion.iter().filter(|m| m.correlation < LEAST_CORRELATION).count();
+        let wide = self.motion.iter().filter(|m| m.rotation.abs() > NEAR_WIDEST * motion::WIDEST.to_degrees()).count();
+        let all = self.motion.len();
+        if poor > 0 {
+            let message = format!(
+                "{poor} of {all} blades correlate by less than {LEAST_CORRELATION} with the others about the centre of \
+                 k-space: the object moved through the plane, or the phase of blades is not smooth, or the lines of a \
+                 blade are others than assumed ({})",
+                self.lines
+            );
+            self.warnings.push(Warning { kind: WarningKind::Blades, message });
+        }
+        if what.rotation && wide > 0 {
+            let message = format!(
+                "{wide} of {all} blades seem to be turned by {:.0} degrees or more, and rotations are found up to {:.0}: \
+                 the object may have no direction that tells, or the blades are in another order",
+                NEAR_WIDEST * motion::WIDEST.to_degrees(),
+                motion::WIDEST.to_degrees()
+            );
+            self.warnings.push(Warning { kind: WarningKind::Blades, message });
+        }
+        self.warnings.iter().for_each(|warning| log::warn!("{warning}"));
+    }
+
+    /// The gridding reconstruction of the corrected scan: images as of [`Plan::grid`]. `geometry` is that of the scan.
+    ///
+    /// # Errors
+    /// As [`Plan::new`] and [`Plan::grid`].
+    pub fn grid(&self, geometry: &Geometry<'_, T>, options: &Options, image: &mut [Complex<T>]) -> Result<()> {
+        let (samples, frames) = (geometry.samples(), geometry.frames);
+        let arrays = if geometry.coil_maps.is_some() { 1 } else { geometry.coils };
+        let wanted = geometry.voxel_count() * arrays * frames;
+        check_len("image voxels", image.len(), wanted, "voxels times images times frames")?;
+        let mut whole = try_vec(image.len(), Complex::default(), "the images of corrected blades")?;
+        let mut plan: Option<Plan<T>> = None;
+        for (frame, image) in whole.chunks_exact_mut(wanted / frames).enumerate() {
+            let own = frame * samples..(frame + 1) * samples;
+            let k = [&self.coordinates[0][own.clone()], &self.coordinates[1][own.clone()]];
+            let of_frame = Geometry {
+                coordinates: k.to_vec(),
+                weights: Some(&self.weights[own]),
+                frames: 1,
+                ..geometry.clone()
+            };
+            match &plan {
+                Some(plan) => plan.set_trajectory(&of_frame)?,
+                None => plan = Some(Plan::new(&of_frame, options)?),
+            }
+            let data = samples * geometry.coils;
+            let plan = plan.as_ref().expect("it has been made");
+            plan.grid(&self.kspace[frame * data..(frame + 1) * data], Sink::from(image))?;
+        }
+        image.copy_from_slice(&whole);
+        Ok(())
+    }
+}

@@ -1,0 +1,513 @@
+//! The motion of blades: rotation, translation and phase of each, from what all blades measured about the centre of
+//! k-space (Pipe 1999).
+//!
+//! Blade b of an object that is turned by theta_b about the middle of the image, then moved by t_b voxels, measures
+//! exp(i phi_b) exp(-i 2 pi k.t_b) S(R(-theta_b) k), S being the k-space of the object at rest. First rotations are
+//! searched for in magnitudes, which a translation leaves alone, then translations by correlation. Then both are
+//! refined: in turns, S is fitted to the data of all blades as the Fourier transform of a small image, and the motion of
+//! each blade to S (Gauss-Newton). What is near the centre goes first; what lies further out, where fewer blades meet,
+//! makes it more precise.
+
+use super::blades::Blades;
+use super::What;
+use crate::base::error::{try_collect, try_reserve, try_vec, Result};
+use crate::base::geometry::Geometry;
+use crate::base::options::{Device, LambdaUnit, Options};
+use crate::plan::Plan;
+use crate::reconstruction::cg::CgOptions;
+use num_complex::Complex;
+use std::f64::consts::{FRAC_PI_4, TAU};
+
+const WHAT: &str = "the motion of blades";
+/// Rotations that are searched, to either side.
+pub(super) const WIDEST: f64 = FRAC_PI_4;
+/// Relative error of the transforms.
+const TOLERANCE: f64 = 1e-6;
+/// The field of view of the small image, in that of the image: the object may have moved out of it.
+const MARGIN: f64 = 1.25;
+/// Voxels of the small image for each that the radius in k-space needs.
+const FINER: f64 = 1.5;
+/// Iterations of conjugate gradients each time that the image is fitted; it begins with the last image.
+const FITTING: usize = 12;
+/// The weight of the identity in them, which is also that of a voxel which no blade sees.
+const LAMBDA: f64 = 1e-4;
+/// Rotations that are tried, so many for each that the disc can tell apart.
+const TRIES: f64 = 3.0;
+/// Rounds of the search: against one blade, then against all of the first round.
+const ROUNDS: usize = 2;
+/// Refinements in each disc, at most.
+const REFINEMENTS: usize = 15;
+/// They end when no rotation changes by so many degrees, nor a translation by so many voxels.
+const SETTLED: (f64, f64) = (2e-3, 2e-3);
+/// The radii of discs, in that which all blades cover.
+const DISCS: [f64; 3] = [1.0, 2.0, 4.0];
+/// The blades that must meet at a disc's edge, on average.
+const MEETING: f64 = 2.5;
+/// How uncertain motion is before anything was measured, in radians, and in parts of the field of view: what the data
+/// do not tell (the rotation of a round object) stays small.
+const EXPECTED: (f64, f64) = (0.5, 0.25);
+/// The part of a blade's energy that may differ from the others' for its weight to be about a half.
+const TOLERATED: f64 = 0.01;
+
+/// Where the object was while a blade was measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Motion {
+    /// Radians, from x to y.
+    pub angle: f64,
+    /// Voxels.
+    pub shift: [f64; 2],
+    /// Radians.
+    pub phase: f64,
+}
+
+impl Motion {
+    /// Where a sample at k was measured, seen from the object.
+    pub fn place(&self, k: [f64; 2]) -> [f64; 2] {
+        let (sin, cos) = self.angle.sin_cos();
+        [cos * k[0] + sin * k[1], cos * k[1] - sin * k[0]]
+    }
+
+    /// What the sample at k is multiplied by for the object at rest.
+    pub fn factor(&self, k: [f64; 2]) -> Complex<f64> {
+        Complex::from_polar(1.0, TAU * (k[0] * self.shift[0] + k[1] * self.shift[1]) - self.phase)
+    }
+}
+
+/// What was found.
+pub(super) struct Found {
+    pub motions: Vec<Motion>,
+    /// Of each blade's data about the centre with those of all.
+    pub correlations: Vec<f64>,
+    /// Of each blade in the image.
+    pub weights: Vec<f64>,
+}
+
+/// The blades' data: channels [samples, channels] at k.
+pub(super) struct Data<'a> {
+    pub blades: &'a Blades,
+    pub k: &'a dyn Fn(usize) -> [f64; 2],
+    pub channels: &'a [Complex<f64>],
+    pub dims: [usize; 2],
+    pub options: &'a Options,
+}
+
+/// Finds the motion of all blades, about its mean.
+pub(super) fn find(data: &Data<'_>, what: &What) -> Result<Found> {
+    let count = data.blades.all.len();
+    let mut motions = try_vec(count, Motion::default(), WHAT)?;
+    let mut disc = Disc::new(data, data.blades.radius)?;
+    let mut fits = try_vec(count, 1.0, WHAT)?;
+    disc.fit(&motions, &fits)?;
+    if what.any() {
+        // The blade that agrees best with all of them is least likely to be one that went astray.
+        let agreement = disc.agreement()?;
+        let best = (0..count).max_by(|&a, &b| agreement[a].total_cmp(&agreement[b])).unwrap_or(0);
+        for round in 0..ROUNDS {
+            if round == 0 {
+                fits.fill(0.0);
+                fits[best] = 1.0;
+            } else {
+                fits = weights(&disc.agreement()?)?;
+            }
+            disc.fit(&motions, &fits)?;
+            if what.rotation {
+                disc.search_rotations(&mut motions)?;
+            }
+            if what.translation {
+                disc.search_translations(&mut motions)?;
+            }
+            disc.fit(&motions, &fits)?;
+        }
+        for times in DISCS {
+            let radius = times * data.blades.radius;
+            let lines = data.blades.all.iter().map(|b| data.blades.lines as f64 * b.steps()[0]).sum::<f64>();
+            if times > 1.0 {
+                if lines < MEETING * 0.5 * TAU * radius {
+                    break;
+                }
+                disc = Disc::new(data, radius)?;
+            }
+            for _ in 0..REFINEMENTS {
+                disc.fit(&motions, &fits)?;
+                let change = disc.refine(&mut motions, what)?;
+                fits = weights(&disc.agreement()?)?;
+                if change[0].to_degrees() < SETTLED.0 && change[1] < SETTLED.1 {
+                    break;
+                }
+            }
+        }
+        disc = Disc::new(data, data.blades.radius)?;
+        disc.fit(&motions, &fits)?;
+    }
+    let correlations = disc.agreement()?;
+    let weights = if what.weights { weights(&correlations)? } else { try_vec(count, 1.0, WHAT)? };
+    log::debug!("motion of {count} blades, correlations from {:.4}", correlations.iter().fold(1.0, |a: f64, &b| a.min(b)));
+    Ok(Found { motions, correlations, weights })
+}
+
+/// The weights of blades with these correlations: by how much of a blade's energy the others do not account for, more
+/// than is usual in this scan (that is its noise).
+fn weights(correlations: &[f64]) -> Result<Vec<f64>> {
+    let part = |c: &f64| (1.0 - c * c).clamp(0.0, 1.0);
+    let mut parts = try_collect(correlations.len(), WHAT, correlations.iter().map(part))?;
+    parts.sort_unstable_by(f64::total_cmp);
+    let usual = parts[parts.len() / 2];
+    let weight = |c: &f64| ((TOLERATED + usual) / (TOLERATED + part(c))).min(1.0);
+    try_collect(correlations.len(), WHAT, correlations.iter().map(weight))
+}
+
+/// The samples of all blades in a disc about k = 0, and the small image that they are fitted by.
+struct Disc<'a> {
+    data: &'a Data<'a>,
+    radius: f64,
+    k: Vec<[f64; 2]>,
+    /// Where each blade's samples begin among these, and the end.
+    starts: Vec<usize>,
+    channels: usize,
+    /// [samples, channels], as measured.
+    measured: Vec<Complex<f64>>,
+    /// The same without the motion assumed.
+    corrected: Vec<Complex<f64>>,
+    /// What the image would have there.
+    model: Vec<Complex<f64>>,
+    dims: [usize; 2],
+    /// Voxels of the image in one of the small image.
+    zoom: [f64; 2],
+    image: Vec<Complex<f64>>,
+    q: [Vec<f64>; 2],
+    weights: Vec<f64>,
+    plan: Option<Plan<f64>>,
+}
+
+impl<'a> Disc<'a> {
+    fn new(data: &'a Data<'a>, radius: f64) -> Result<Self> {
+        let (count, of_blade) = (data.blades.all.len(), data.blades.samples());
+        let inside = |m: &usize| {
+            let k = (data.k)(*m);
+            k[0].hypot(k[1]) <= radius
+        };
+        let mut starts = try_reserve(count + 1, WHAT)?;
+        starts.push(0);
+        for b in 0..count {
+            starts.push(starts[b] + (b * of_blade..(b + 1) * of_blade).filter(inside).count());
+        }
+        let samples = starts[count];
+        let all = count * of_blade;
+        let k = try_collect(samples, WHAT, (0..all).filter(inside).map(|m| (data.k)(m)))?;
+        let channels = data.channels.len() / all;
+        let mut measured = try_reserve(samples * channels, WHAT)?;
+        for channel in data.channels.chunks_exact(all) {
+            measured.extend((0..all).filter(inside).map(|m| channel[m]));
+        }
+        let fov = data.dims.map(|n| MARGIN * n as f64);
+        let dims = fov.map(|fov| 2 * (FINER * radius * fov).ceil() as usize);
+        let of_samples = || try_vec(samples * channels, Complex::default(), WHAT);
+        Ok(Disc {
+            data,
+            radius,
+            starts,
+            channels,
+            measured,
+            corrected: of_samples()?,
+            model: of_samples()?,
+            dims,
+            zoom: [fov[0] / dims[0] as f64, fov[1] / dims[1] as f64],
+            image: try_vec(dims[0] * dims[1] * channels, Complex::default(), WHAT)?,
+            q: [try_vec(samples, 0.0, WHAT)?, try_vec(samples, 0.0, WHAT)?],
+            weights: try_vec(samples, 1.0, WHAT)?,
+            plan: None,
+            k,
+        })
+    }
+
+    fn blade(&self, b: usize) -> std::ops::Range<usize> {
+        self.starts[b]..self.starts[b + 1]
+    }
+
+    /// Where a blade's samples are in an array of all channels.
+    fn blade_in(&self, b: usize, channel: usize) -> std::ops::Range<usize> {
+        let (blade, samples) = (self.blade(b), self.k.len());
+        channel * samples + blade.start..channel * samples + blade.end
+    }
+
+    /// Takes the samples to be where they were, seen from the object.
+    fn place(&mut self, motions: &[Motion], of_blades: &[f64]) -> Result<()> {
+        let samples = self.k.len();
+        for (b, motion) in motions.iter().enumerate() {
+            for m in self.blade(b) {
+                let place = motion.place(self.k[m]);
+                (0..2).for_each(|a| self.q[a][m] = place[a] * self.zoom[a]);
+                self.weights[m] = of_blades[b];
+                let factor = motion.factor(self.k[m]);
+                (0..self.channels).for_each(|c| {
+                    let i = c * samples + m;
+                    self.corrected[i] = self.measured[i] * factor;
+                });
+            }
+        }
+        let k = [&self.q[0][..], &self.q[1][..]];
+        let geometry = Geometry::new(&self.dims, &k).weights(&self.weights).coils(self.channels);
+        match &self.plan {
+            Some(plan) => plan.set_trajectory(&geometry)?,
+            None => self.plan = Some(Plan::new(&geometry, &small(self.data.options))?),
+        }
+        Ok(())
+    }
+
+    fn plan(&self) -> &Plan<f64> {
+        self.plan.as_ref().expect("samples have been placed")
+    }
+
+    /// Fits the image to the blades' data, by their weights, and computes what it would have there.
+    fn fit(&mut self, motions: &[Motion], of_blades: &[f64]) -> Result<()> {
+        self.place(motions, of_blades)?;
+        let initial = try_collect(self.image.len(), WHAT, self.image.iter().copied())?;
+        let options = CgOptions {
+            iterations: FITTING,
+            lambda: LAMBDA,
+            lambda_unit: LambdaUnit::Relative,
+            initial: Some(&initial),
+            ..CgOptions::default()
+        };
+        let plan = self.plan.take().expect("samples have been placed");
+        plan.cg(&self.corrected[..], &mut self.image[..], &options)?;
+        plan.forward(&self.image[..], &mut self.model[..])?;
+        self.plan = Some(plan);
+        Ok(())
+    }
+
+    /// The correlation of each blade's data with the image's.
+    fn agreement(&self) -> Result<Vec<f64>> {
+        let of = |b: usize| {
+            let mut sums = (Complex::<f64>::default(), 0.0, 0.0);
+            for range in (0..self.channels).map(|c| self.blade_in(b, c)) {
+                for (d, m) in self.corrected[range.clone()].iter().zip(&self.model[range]) {
+                    sums = (sums.0 + m.conj() * d, sums.1 + d.norm_sqr(), sums.2 + m.norm_sqr());
+                }
+            }
+            let energy = (sums.1 * sums.2).sqrt();
+            // Also for the sums of numbers that overflow or are not there.
+            if energy > 0.0 { (sums.0.norm() / energy).min(1.0) } else { 0.0 }
+        };
+        try_collect(self.starts.len() - 1, WHAT, (0..self.starts.len() - 1).map(of))
+    }
+
+    /// Gives each blade the rotation at which its magnitudes are most like those of the image.
+    fn search_rotations(&mut self, motions: &mut [Motion]) -> Result<()> {
+        let count = motions.len();
+        let finest = 1.0 / (self.radius * self.data.dims.into_iter().fold(1, usize::max) as f64);
+        let tries = (WIDEST * TRIES / finest).ceil() as usize;
+        let mut best = try_vec(count, (f64::NEG_INFINITY, 0.0), WHAT)?;
+        let rings = Rings::new(self)?;
+        let mut sums = try_vec(rings.count, [0.0; 6], WHAT)?;
+        let mut turned = try_vec(count, Motion::default(), WHAT)?;
+        let equal = try_vec(count, 1.0, WHAT)?;
+        for i in 0..=2 * tries {
+            // From 0 outwards, that of equals the smaller rotation wins.
+            let size = i.div_ceil(2) as f64 / tries as f64 * WIDEST;
+            let angle = if i % 2 == 0 { size } else { -size };
+            turned.fill(Motion { angle, ..Motion::default() });
+            self.place(&turned, &equal)?;
+            let plan = self.plan.take().expect("samples have been placed");
+            plan.forward(&self.image[..], &mut self.model[..])?;
+            self.plan = Some(plan);
+            for (b, best) in best.iter_mut().enumerate() {
+                let score = rings.score(self, b, &mut sums);
+                if score > best.0 {
+                    *best = (score, angle);
+                }
+            }
+        }
+        motions.iter_mut().zip(&best).for_each(|(motion, best)| motion.angle = best.1);
+        Ok(())
+    }
+
+    /// Gives each blade the translation at which its data correlate best with the image's.
+    fn search_translations(&mut self, motions: &mut [Motion]) -> Result<()> {
+        let samples = self.k.len();
+        let turned = try_collect(
+            motions.len(),
+            WHAT,
+            motions.iter().map(|m| Motion { angle: m.angle, ..Motion::default() }),
+        )?;
+        let equal = try_vec(motions.len(), 1.0, WHAT)?;
+        self.place(&turned, &equal)?;
+        let plan = self.plan.take().expect("samples have been placed");
+        plan.forward(&self.image[..], &mut self.model[..])?;
+        self.plan = Some(plan);
+        // The products reach twice as far as the disc.
+        let dims = self.dims.map(|n| 2 * n);
+        let zoom = self.zoom.map(|zoom| 0.5 * zoom);
+        let mut peaks = try_vec(dims[0] * dims[1], Complex::default(), WHAT)?;
+        for (b, motion) in motions.iter_mut().enumerate() {
+            let blade = self.blade(b);
+            let product = |m: usize| -> Complex<f64> {
+                (0..self.channels).map(|c| c * samples + m).map(|i| self.model[i].conj() * self.measured[i]).sum()
+            };
+            let products = try_collect(blade.len(), WHAT, blade.clone().map(product))?;
+            let axis = |a: usize| try_collect(blade.len(), WHAT, self.k[blade.clone()].iter().map(|k| k[a] * zoom[a]));
+            let k = [axis(0)?, axis(1)?];
+            let plan = Plan::new(&Geometry::new(&dims, &[&k[0], &k[1]]), &small(self.data.options))?;
+            plan.adjoint(&products[..], &mut peaks[..])?;
+            let mut best = (f64::NEG_INFINITY, [0.0; 2]);
+            for (i, peak) in peaks.iter().enumerate() {
+                let place = [i % dims[0], i / dims[0]];
+                let shift = [0, 1].map(|a| (place[a] as f64 - (dims[a] / 2) as f64) * zoom[a]);
+                // Within the image that the data can tell apart.
+                if shift.iter().zip(self.data.dims).all(|(s, n)| s.abs() <= 0.5 * n as f64) && peak.norm() > best.0 {
+                    best = (peak.norm(), shift);
+                }
+            }
+            motion.shift = best.1;
+        }
+        Ok(())
+    }
+
+    /// One step of Gauss and Newton for each blade against the image, then the mean motion taken from all. Returns the
+    /// largest change of an angle and of a shift.
+    fn refine(&mut self, motions: &mut [Motion], what: &What) -> Result<[f64; 2]> {
+        // d model / d angle by the derivatives of the image's transform: those of x and y times the image.
+        let slope = |axis: usize| -> Result<Vec<Complex<f64>>> {
+            let n = self.dims;
+            let place = |i: usize| if axis == 0 { i % n[0] } else { i / n[0] % n[1] };
+            let factor = |i: usize| -TAU * (place(i) as f64 - (n[axis] / 2) as f64) * self.zoom[axis];
+            let times = |(i, x): (usize, &Complex<f64>)| x * Complex::new(0.0, factor(i));
+            let image = try_collect(self.image.len(), WHAT, self.image.iter().enumerate().map(times))?;
+            let mut slope = try_vec(self.model.len(), Complex::default(), WHAT)?;
+            self.plan().forward(&image[..], &mut slope[..])?;
+            Ok(slope)
+        };
+        let slopes = [slope(0)?, slope(1)?];
+        let before = try_collect(motions.len(), WHAT, motions.iter().copied())?;
+        let fov = self.data.dims.into_iter().fold(0, usize::max) as f64;
+        let furthest = 0.25 / self.radius;
+        for (b, motion) in motions.iter_mut().enumerate() {
+            let (mut matrix, mut right, mut energy) = ([[0.0; 4]; 4], [0.0; 4], 0.0);
+            for (c, range) in (0..self.channels).map(|c| (c, self.blade_in(b, c))) {
+                for (i, m) in range.zip(self.blade(b)) {
+                    debug_assert_eq!(i, c * self.k.len() + m);
+                    let (model, k) = (self.model[i], self.k[m]);
+                    let place = motion.place(k);
+                    let turn = slopes[0][i] * place[1] - slopes[1][i] * place[0];
+                    let ramp = |a: usize| model * Complex::new(0.0, -TAU * k[a]);
+                    let row = [turn, ramp(0), ramp(1), model * Complex::i()];
+                    let rest = self.corrected[i] - model;
+                    energy += rest.norm_sqr();
+                    for (i, x) in row.iter().enumerate() {
+                        right[i] += (x.conj() * rest).re;
+                        for (j, y) in row.iter().enumerate() {
+                            matrix[i][j] += (x.conj() * y).re;
+                        }
+                    }
+                }
+            }
+            // What is known beforehand, against the noise.
+            let noise = energy / (self.blade(b).len() * self.channels).max(1) as f64;
+            let own = [motion.angle, motion.shift[0], motion.shift[1], motion.phase];
+            let expected = [EXPECTED.0, EXPECTED.1 * fov, EXPECTED.1 * fov, f64::INFINITY];
+            let sought = [what.rotation, what.translation, what.translation, what.phase];
+            for i in 0..4 {
+                let stiff = noise / (expected[i] * expected[i]);
+                matrix[i][i] += stiff;
+                right[i] -= stiff * own[i];
+                if !sought[i] {
+                    matrix.iter_mut().for_each(|row| row[i] = 0.0);
+                    (matrix[i], right[i]) = ([0.0; 4], 0.0);
+                }
+            }
+            let step = solve(matrix, right);
+            motion.angle = (motion.angle + step[0].clamp(-0.2, 0.2)).clamp(-WIDEST, WIDEST);
+            (0..2).for_each(|a| motion.shift[a] += step[1 + a].clamp(-furthest, furthest));
+            motion.phase += step[3].clamp(-1.0, 1.0);
+        }
+        centre(motions);
+        let mut change = [0.0_f64; 2];
+        for (before, motion) in before.iter().zip(motions.iter()) {
+            change[0] = change[0].max((motion.angle - before.angle).abs());
+            let shift = |a: usize| motion.shift[a] - before.shift[a];
+            change[1] = change[1].max(shift(0).hypot(shift(1)));
+        }
+        Ok(change)
+    }
+}
+
+/// Options of the small plans.
+fn small(options: &Options) -> Options {
+    Options {
+        device: Device::Cpu,
+        tolerance: TOLERANCE,
+        threads: options.threads,
+        simd: options.simd,
+        interrupt: options.interrupt.clone(),
+        ..Options::default()
+    }
+}
+
+/// Takes the mean motion from all blades, as that of the object cannot be told from it.
+fn centre(motions: &mut [Motion]) {
+    let count = motions.len() as f64;
+    let phase: Complex<f64> = motions.iter().map(|m| Complex::from_polar(1.0, m.phase)).sum();
+    let angle = motions.iter().map(|m| m.angle).sum::<f64>() / count;
+    let shift = motions.iter().fold([0.0; 2], |sum, motion| {
+        let own = motion.place(motion.shift);
+        [sum[0] + own[0] / count, sum[1] + own[1] / count]
+    });
+    for motion in motions {
+        let back = Motion { angle: -motion.angle, ..Motion::default() }.place(shift);
+        motion.shift = [motion.shift[0] - back[0], motion.shift[1] - back[1]];
+        motion.angle -= angle;
+        motion.phase = (Complex::from_polar(1.0, motion.phase) * phase.conj()).arg();
+    }
+}
+
+/// Solves four symmetric equations by elimination; unknowns of which nothing is known are 0.
+fn solve(mut matrix: [[f64; 4]; 4], mut right: [f64; 4]) -> [f64; 4] {
+    let size: [f64; 4] = std::array::from_fn(|i| matrix[i][i]);
+    for i in 0..4 {
+        if !(matrix[i][i] > 1e-12 * size[i]) {
+            continue;
+        }
+        for j in 0..4 {
+            if j != i {
+                let times = matrix[j][i] / matrix[i][i];
+                let row = matrix[i];
+                matrix[j].iter_mut().zip(row).for_each(|(x, y)| *x -= times * y);
+                right[j] -= times * right[i];
+            }
+        }
+    }
+    std::array::from_fn(|i| if matrix[i][i] > 1e-12 * size[i] { right[i] / matrix[i][i] } else { 0.0 })
+}
+
+/// Rings about k = 0, in which magnitudes are compared without their mean: it falls steeply, and says nothing.
+struct Rings {
+    of: Vec<usize>,
+    count: usize,
+}
+
+impl Rings {
+    fn new(disc: &Disc<'_>) -> Result<Rings> {
+        let fov = disc.data.dims.into_iter().fold(1, usize::max) as f64;
+        let count = ((disc.radius * fov).round() as usize).max(2);
+        let ring = |k: &[f64; 2]| ((k[0].hypot(k[1]) / disc.radius * count as f64) as usize).min(count - 1);
+        Ok(Rings { of: try_collect(disc.k.len(), WHAT, disc.k.iter().map(ring))?, count })
+    }
+
+    /// How alike the magnitudes of a blade and of the model are: the mean of their correlations in all rings, each by
+    /// its number of samples. `sums` is room for those of each ring.
+    fn score(&self, disc: &Disc<'_>, b: usize, sums: &mut [[f64; 6]]) -> f64 {
+        sums.fill([0.0; 6]);
+        for c in 0..disc.channels {
+            for (i, m) in disc.blade_in(b, c).zip(disc.blade(b)) {
+                let (x, y) = (disc.measured[i].norm(), disc.model[i].norm());
+                let ring = &mut sums[self.of[m]];
+                ring.iter_mut().zip([1.0, x, y, x * x, y * y, x * y]).for_each(|(sum, value)| *sum += value);
+            }
+        }
+        let correlation = |&[n, x, y, xx, yy, xy]: &[f64; 6]| {
+            let spread = ((xx - x * x / n) * (yy - y * y / n)).sqrt();
+            if spread > 0.0 { n * (xy - x * y / n) / spread } else { 0.0 }
+        };
+        sums.iter().map(correlation).sum()
+    }
+}

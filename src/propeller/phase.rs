@@ -1,0 +1,119 @@
+//! The phase of each blade, removed as Pipe 1999 does: the image of the blade's centre under a pyramid has next to no
+//! detail, and its phase is taken from the image of the whole blade.
+//!
+//! The object's phase must be smooth, as is that of spin echoes, coils and motion during diffusion weighting. It goes
+//! with that of the blade: an image without its own smooth phase is left.
+
+use super::blades::{Blade, Blades};
+use crate::backend::cpu::fft::any_length::LineFft;
+use crate::backend::cpu::simd::Level;
+use crate::base::error::{try_vec, Result};
+use crate::base::fft_size::next_fast_size;
+use crate::base::real::{narrow, wide, Real};
+use num_complex::Complex;
+use std::f64::consts::TAU;
+
+const WHAT: &str = "the images of blades";
+
+/// Removes the phase of blades, one after the other.
+pub(super) struct PhaseCorrection {
+    lines: usize,
+    readout: usize,
+    /// Pixels across and along the lines: twice the lines, and enough samples, that nothing comes back at the other end.
+    size: [usize; 2],
+    across: LineFft,
+    along: LineFft,
+    /// The blade's image, and that of its centre under the pyramid: rows are lines.
+    image: Vec<Complex<f64>>,
+    smooth: Vec<Complex<f64>>,
+    columns: Vec<Complex<f64>>,
+}
+
+impl PhaseCorrection {
+    /// For blades of these.
+    pub fn new(level: Level, blades: &Blades) -> Result<Self> {
+        let reach = blades.all.iter().map(|b| blades.radius / b.steps()[1]).fold(1.0, f64::max);
+        let (lines, readout) = (blades.lines, blades.readout);
+        let size = [next_fast_size(2 * lines), next_fast_size(readout + 2 * reach.ceil() as usize)];
+        let (across, along) = (LineFft::new(level, size[0])?, LineFft::new(level, size[1])?);
+        let (image, smooth) = (try_vec(size[0] * size[1], Complex::default(), WHAT)?, try_vec(size[0] * size[1], Complex::default(), WHAT)?);
+        let columns = try_vec(across.most_lines() * size[0], Complex::default(), WHAT)?;
+        Ok(PhaseCorrection { lines, readout, size, across, along, image, smooth, columns })
+    }
+
+    /// Takes the phase of its centre's image from a blade, and returns the sum of that image's m |m|, of which the
+    /// angle is the mean phase.
+    pub fn remove<T: Real>(&mut self, blade: &Blade, radius: f64, data: &mut [Complex<T>]) -> Complex<f64> {
+        let ([u, v], steps) = (blade.centre(), blade.steps());
+        let side = |centre: f64, step: f64, i: usize| (1.0 - (i as f64 - centre).abs() * step / radius).max(0.0);
+        self.image.fill(Complex::default());
+        self.smooth.fill(Complex::default());
+        for line in 0..self.lines {
+            let height = side(u, steps[0], line);
+            for j in 0..self.readout {
+                let value = wide(data[blade.index(line, j, self.readout)]);
+                self.image[line * self.size[1] + j] = value;
+                self.smooth[line * self.size[1] + j] = value * (height * side(v, steps[1], j));
+            }
+        }
+        let (mut image, mut smooth) = (std::mem::take(&mut self.image), std::mem::take(&mut self.smooth));
+        self.transform(true, &mut image);
+        self.transform(true, &mut smooth);
+        // k = 0 lies at line u and sample v: without it the phase would have a ramp.
+        let [rows, columns] = self.size;
+        let ramp = |i: usize, size: usize, centre: f64| {
+            let place = if 2 * i > size { i as f64 - size as f64 } else { i as f64 };
+            -TAU * centre * place / size as f64
+        };
+        let mut sum = Complex::default();
+        for y in 0..rows {
+            let of_row = ramp(y, rows, u);
+            let row = y * columns..(y + 1) * columns;
+            for (x, (z, m)) in image[row.clone()].iter_mut().zip(&smooth[row]).enumerate() {
+                let m = m * Complex::from_polar(1.0, of_row + ramp(x, columns, v));
+                let size = m.norm();
+                if size > 0.0 {
+                    *z *= m.conj() / size;
+                    sum += m * size;
+                }
+            }
+        }
+        self.transform(false, &mut image);
+        let scale = 1.0 / (rows * columns) as f64;
+        for line in 0..self.lines {
+            for j in 0..self.readout {
+                data[blade.index(line, j, self.readout)] = narrow(image[line * columns + j] * scale);
+            }
+        }
+        (self.image, self.smooth) = (image, smooth);
+        sum
+    }
+
+    /// The transform of an array of `size`, without a scale: of its rows, then of its columns, or the other way. Only
+    /// the rows of the blade's lines are not zero before the inverse, and of use after the other.
+    fn transform(&mut self, inverse: bool, array: &mut [Complex<f64>]) {
+        let [rows, columns] = self.size;
+        let mut along = |array: &mut [Complex<f64>]| {
+            for part in array[..self.lines * columns].chunks_mut(self.along.most_lines() * columns) {
+                self.along.run(inverse, part);
+            }
+        };
+        if inverse {
+            along(array);
+        }
+        for first in (0..columns).step_by(self.across.most_lines()) {
+            let count = self.across.most_lines().min(columns - first);
+            let part = &mut self.columns[..count * rows];
+            for y in 0..rows {
+                (0..count).for_each(|x| part[x * rows + y] = array[y * columns + first + x]);
+            }
+            self.across.run(inverse, part);
+            for y in 0..rows {
+                (0..count).for_each(|x| array[y * columns + first + x] = part[x * rows + y]);
+            }
+        }
+        if !inverse {
+            along(array);
+        }
+    }
+}
