@@ -689,6 +689,171 @@ fn lambda_is_found_from_the_noise_level() {
     assert_eq!(report.lambda, 0.0);
 }
 
+/// The kinds and texts of what this thread's last call warned of.
+fn warnings() -> Vec<(u32, String)> {
+    let (mut found, mut kind, mut text) = (Vec::new(), u32::MAX, null());
+    loop {
+        // SAFETY: a number and an address to write; the text is alive until the next other call.
+        unsafe {
+            ok(recon_last_warning(found.len() as u64, &raw mut kind, &raw mut text));
+            if text.is_null() {
+                assert_eq!(kind, recon_warning::RECON_WARNING_NONE as u32);
+                return found;
+            }
+            found.push((kind, CStr::from_ptr(text).to_str().unwrap().to_owned()));
+        }
+    }
+}
+
+#[test]
+fn blades_are_corrected_as_in_rust() {
+    fn check<T: Number>() {
+        let (n, blades, lines, readout, frames) = (48, 7, 12, 64, 2);
+        let samples = blades * lines * readout;
+        let mut k = [vec![T::ZERO; samples], vec![T::ZERO; samples]];
+        let [x, y] = k.each_mut().map(|k| k.as_mut_ptr().cast());
+        // SAFETY: arrays have the lengths documented.
+        unsafe {
+            ok(recon_trajectory_propeller(T::PRECISION, blades as u64, lines as u64, readout as u64, x, y));
+        }
+        let mut g = init(recon_geometry_init);
+        g.precision = T::PRECISION;
+        (g.dims, g.samples, g.coils, g.frames) = ([n as u64, n as u64, 0], samples as u64, 2, frames as u64);
+        g.coordinates = [k[0].as_ptr().cast(), k[1].as_ptr().cast(), null()];
+        let mut data = poisoned::<T>(samples * 2 * frames);
+        // SAFETY: as above.
+        unsafe { ok(recon_phantom_kspace(&raw const g, null(), 0, 1, 0, data.as_mut_ptr().cast())) };
+        // The third blade saw the object elsewhere.
+        for (i, z) in data.iter_mut().enumerate() {
+            let m = i % samples;
+            if m / (lines * readout) == 2 {
+                let turn = Complex::from_polar(1.0, -6.0 * k[0][m].wide());
+                *z *= Complex::new(T::of(turn.re), T::of(turn.im));
+            }
+        }
+        let mut how = init(recon_propeller_options_init);
+        assert_eq!((how.phase, how.lines, how.rotation, how.translation, how.weighting), (0, 0, 1, 1, 1));
+        how.rotation = 0;
+        let rust_how = recon::PropellerOptions { rotation: false, ..Default::default() };
+        let o = options(|o| o.device = 1);
+        let rust_options = recon::Options { device: recon::Device::Cpu, threads: 2, ..Default::default() };
+        let axes = [&k[0][..], &k[1][..]];
+        let mut geometry = Geometry::new(&[n, n], &axes).coils(2);
+        geometry.frames = frames;
+        let expected = recon::Corrected::new(&geometry, &rust_options, &rust_how, &data).unwrap();
+        let mut expected_image = poisoned::<T>(n * n * 2 * frames);
+        expected.grid(&geometry, &rust_options, &mut expected_image).unwrap();
+        let shift = expected.motion[2].translation[0] - expected.motion[1].translation[0];
+        assert!((shift - 6.0 / std::f64::consts::TAU).abs() < 0.1, "{shift}");
+
+        let poison = vec![T::of(POISON); samples * frames];
+        let (mut cx, mut cy, mut w) = (poison.clone(), poison.clone(), poison);
+        let (mut corrected, mut image) = (poisoned::<T>(data.len()), poisoned::<T>(expected_image.len()));
+        let mut motion = vec![POISON; 6 * blades * frames + 1];
+        let mut report = init(recon_propeller_report_init);
+        (report.motion, report.motion_capacity) = (motion.as_mut_ptr(), motion.len() as u64 - 1);
+        report.coordinates = [cx.as_mut_ptr().cast(), cy.as_mut_ptr().cast()];
+        (report.weights, report.kspace) = (w.as_mut_ptr().cast(), corrected.as_mut_ptr().cast());
+        let from = data.as_ptr().cast();
+        let to = image.as_mut_ptr().cast();
+        // SAFETY: as above.
+        unsafe { ok(recon_propeller(&raw const g, &raw const o, &raw const how, from, to, &raw mut report)) };
+        assert_eq!((report.blades, report.lines, report.readout), (blades as u64, lines as u64, readout as u64));
+        same(&image, &expected_image);
+        same(&corrected, &expected.kspace);
+        same(&cx, &expected.coordinates[0]);
+        same(&cy, &expected.coordinates[1]);
+        same(&w, &expected.weights);
+        for (m, b) in motion.chunks_exact(6).zip(&expected.motion) {
+            let [x, y] = b.translation;
+            assert_eq!(m, [b.rotation, x, y, b.phase, b.correlation, b.weight]);
+        }
+        assert_eq!(motion[6 * blades * frames], POISON);
+        assert_eq!(warnings(), []);
+        // Its motion alone, and its image alone.
+        let mut alone = init(recon_propeller_report_init);
+        let mut again = poisoned::<T>(image.len());
+        // SAFETY: as above.
+        unsafe {
+            ok(recon_propeller(&raw const g, &raw const o, &raw const how, from, null_mut(), &raw mut alone));
+            assert_eq!(alone.blades, blades as u64);
+            let to = again.as_mut_ptr().cast();
+            ok(recon_propeller(&raw const g, &raw const o, &raw const how, from, to, null_mut()));
+        }
+        same(&again, &image);
+
+        let mut refused = |change: &dyn Fn(
+            &mut recon_geometry,
+            &mut recon_options,
+            &mut recon_propeller_options,
+            &mut recon_propeller_report,
+        ),
+                           status: recon_status,
+                           words: &[&str]| {
+            let (mut g, mut o, mut how) = (g, o, how);
+            let mut report = init(recon_propeller_report_init);
+            let mut motion = vec![POISON; 6 * blades * frames];
+            (report.motion, report.motion_capacity) = (motion.as_mut_ptr(), motion.len() as u64);
+            change(&mut g, &mut o, &mut how, &mut report);
+            again.fill(Complex::new(T::of(POISON), T::of(POISON)));
+            let to = again.as_mut_ptr().cast();
+            // SAFETY: as above.
+            let got = unsafe { recon_propeller(&raw const g, &raw const o, &raw const how, from, to, &raw mut report) };
+            fails(got, status, words);
+            untouched(&again);
+            assert!(motion.iter().all(|&m| m == POISON) && report.blades == 0);
+        };
+        refused(&|_, _, _, r| r.motion_capacity -= 1, RECON_SIZE_MISMATCH, &["83 numbers", "84 are needed"]);
+        refused(&|_, o, _, _| (o.pointers_on_device, o.device) = (1, 0), RECON_UNSUPPORTED, &["pointers_on_device"]);
+        refused(&|_, _, h, _| h.phase = 3, RECON_UNKNOWN_VALUE, &["phase is 3"]);
+        refused(&|_, _, h, _| h.lines = 5, RECON_INVALID_ARGUMENT, &["5 lines"]);
+        refused(&|_, _, h, _| h.struct_size = 28, RECON_UNKNOWN_STRUCT_SIZE, &["recon_propeller_options_init"]);
+        refused(&|_, _, _, r| r.struct_size = 8, RECON_UNKNOWN_STRUCT_SIZE, &["recon_propeller_report_init"]);
+        refused(&|g, _, _, _| g.coordinates[1] = g.coordinates[0], RECON_INVALID_ARGUMENT, &["PROPELLER"]);
+        refused(&|_, _, _, r| r.coordinates[1] = 8 as *mut _, RECON_INVALID_ARGUMENT, &["coordinates[0]"]);
+        // SAFETY: as above.
+        unsafe {
+            let status = recon_propeller(&raw const g, null(), null(), from, null_mut(), null_mut());
+            fails(status, RECON_INVALID_ARGUMENT, &["image and report are NULL"]);
+            let status = recon_propeller(&raw const g, null(), null(), null(), to, null_mut());
+            fails(status, RECON_NULL_POINTER, &["kspace"]);
+            let status = recon_propeller(null(), null(), null(), from, to, null_mut());
+            fails(status, RECON_NULL_POINTER, &["geometry"]);
+        }
+    }
+    check::<f32>();
+    check::<f64>();
+}
+
+#[test]
+fn calls_tell_what_they_warned_of() {
+    let s = Scene::<f32>::new();
+    let mut matrix = poisoned::<f64>(COILS);
+    let mut kept = 0;
+    let to: *mut c_void = matrix.as_mut_ptr().cast();
+    // SAFETY: arrays have the lengths documented.
+    unsafe {
+        let mut compress = |keep: u64| {
+            let (samples, coils) = (SAMPLES as u64, COILS as u64);
+            let status =
+                recon_compression(0, s.kspace_at(), samples, coils, 1, keep, 0.0, to, &raw mut kept, null_mut());
+            (status, warnings())
+        };
+        let (status, found) = compress(1);
+        ok(status);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].0, recon_warning::RECON_WARNING_COMPRESSION as u32);
+        assert!(found[0].1.contains("1 virtual coils of 3"), "{found:?}");
+        // Asking is no call; a call that fails, and another thread's, have their own.
+        assert_eq!(warnings(), found);
+        std::thread::spawn(|| assert_eq!(warnings(), [])).join().unwrap();
+        assert_eq!(warnings(), found);
+        let (status, found) = compress(0);
+        assert_eq!((status, found.len()), (RECON_INVALID_ARGUMENT, 0));
+        fails(recon_last_warning(0, null_mut(), null_mut()), RECON_NULL_POINTER, &["kind"]);
+    }
+}
+
 #[test]
 fn coil_matrices_are_those_of_rust() {
     let s = Scene::<f32>::new();
@@ -936,6 +1101,8 @@ fn null_and_misaligned_pointers_are_named() {
         fails(recon_cg_options_init(null_mut(), 104), RECON_NULL_POINTER, &["recon_cg_options"]);
         fails(recon_cg_report_init(null_mut(), 80), RECON_NULL_POINTER, &["recon_cg_report"]);
         fails(recon_quality_init(null_mut(), 56), RECON_NULL_POINTER, &["recon_quality"]);
+        fails(recon_propeller_options_init(null_mut(), 32), RECON_NULL_POINTER, &["recon_propeller_options"]);
+        fails(recon_propeller_report_init(null_mut(), 80), RECON_NULL_POINTER, &["recon_propeller_report"]);
         recon_plan_destroy(null_mut());
     }
     let o = options(|_| ());
@@ -1526,6 +1693,8 @@ fn unknown_struct_sizes_are_refused() {
     check(recon_plan_properties_init, "recon_plan_properties");
     check(recon_device_properties_init, "recon_device_properties");
     check(recon_quality_init, "recon_quality");
+    check(recon_propeller_options_init, "recon_propeller_options");
+    check(recon_propeller_report_init, "recon_propeller_report");
 
     let s = Scene::<f32>::new();
     let (g, o) = (s.combined(), options(|_| ()));

@@ -53,6 +53,23 @@ impl Arrays {
         Ok(unsafe { std::slice::from_raw_parts_mut(pointer, len) })
     }
 
+    /// An array that is written, or left out.
+    ///
+    /// # Safety
+    /// As for [`Arrays::output`], unless the pointer is null.
+    pub unsafe fn optional_output<'a, E>(
+        &mut self,
+        name: &'static str,
+        pointer: *mut E,
+        len: usize,
+    ) -> Result<Option<&'a mut [E]>> {
+        if pointer.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: the caller's promise.
+        Ok(Some(unsafe { self.output(name, pointer, len) }?))
+    }
+
     /// An array that is read, in the host's memory or, where `on_device`, in the GPU's.
     ///
     /// # Safety

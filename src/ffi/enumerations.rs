@@ -6,6 +6,7 @@
 use crate::base::error::{bail, Result};
 use crate::base::geometry::VoxelBasis;
 use crate::base::options::{Filter, LambdaUnit, Method, Normal, Simd, Window};
+use crate::propeller::BladePhase;
 use crate::reconstruction::cg::Stop;
 use crate::reconstruction::coils::Combine;
 use crate::simulation::metrics::Scale;
@@ -355,7 +356,20 @@ c_enum! {
 }
 
 c_enum! {
-    /// What a plan warns of: see recon_plan_warning.
+    /// What recon_propeller does about the phase of blades.
+    pub enum recon_blade_phase "phase" for BladePhase {
+        /// The phase of a smooth image of each blade, coil by coil, is taken from the blade (Pipe 1999). The smooth
+        /// phase of the object, and of the coils, goes with it.
+        RECON_BLADE_PHASE_SMOOTH = 0 is Smooth, "smooth";
+        /// One phase for each blade, the same in all coils.
+        RECON_BLADE_PHASE_CONSTANT = 1 is Constant, "constant";
+        /// Blades are as they were measured.
+        RECON_BLADE_PHASE_NONE = 2 is None, "none";
+    }
+}
+
+c_enum! {
+    /// What a plan or a call warns of: see recon_plan_warning and recon_last_warning.
     pub enum recon_warning "warning" as WarningNumber {
         /// Nothing.
         RECON_WARNING_NONE = 0 is None, "none";
@@ -367,6 +381,10 @@ c_enum! {
         RECON_WARNING_TOLERANCE = 2 is Tolerance, "tolerance";
         /// PROPELLER blades do not agree with one another after their motion was corrected.
         RECON_WARNING_BLADES = 3 is Blades, "blades";
+        /// A noise scan is short, or a noise level does not fit the data.
+        RECON_WARNING_NOISE = 4 is Noise, "noise";
+        /// Few virtual coils hold little of the data's energy.
+        RECON_WARNING_COMPRESSION = 5 is Compression, "compression";
     }
 }
 
@@ -389,7 +407,7 @@ c_enum! {
 }
 
 /// In the order of the header.
-static ALL: [&Table; 19] = [
+static ALL: [&Table; 20] = [
     &<Precision as Enumeration>::TABLE,
     &<VoxelBasis as Enumeration>::TABLE,
     &<Method as Enumeration>::TABLE,
@@ -408,6 +426,7 @@ static ALL: [&Table; 19] = [
     &<Part as Enumeration>::TABLE,
     &<Scale as Enumeration>::TABLE,
     &<WarningNumber as Enumeration>::TABLE,
+    &<BladePhase as Enumeration>::TABLE,
     &<LevelFilter as Enumeration>::TABLE,
 ];
 

@@ -11,16 +11,18 @@ mod coil_matrices;
 #[doc(hidden)]
 pub mod enumerations;
 mod logging;
+mod propeller;
 mod scan;
 mod status;
 mod structs;
 
 pub use coil_matrices::*;
 pub use enumerations::{
-    recon_basis, recon_coil_model, recon_combine_method, recon_density_method, recon_device, recon_filter,
-    recon_lambda_unit, recon_log_level, recon_method, recon_normal_operator, recon_part, recon_precision, recon_prior,
-    recon_scale, recon_simd, recon_spoke_order, recon_stop, recon_warning, recon_window,
+    recon_basis, recon_blade_phase, recon_coil_model, recon_combine_method, recon_density_method, recon_device,
+    recon_filter, recon_lambda_unit, recon_log_level, recon_method, recon_normal_operator, recon_part, recon_precision,
+    recon_prior, recon_scale, recon_simd, recon_spoke_order, recon_stop, recon_warning, recon_window,
 };
+pub use propeller::*;
 pub use status::recon_status;
 pub use structs::*;
 
@@ -36,7 +38,7 @@ use crate::{Combine, Complex, Density, Progress, Resize, Warning, WarningKind};
 use arrays::{check_pointer, size, Arrays};
 use enumerations::{choice, CoilKind, DensityKind, Enumeration, Part, Precision, WarningNumber};
 use scan::{precision, with_precision, Scan};
-use status::call;
+use status::{call, call_about_the_last};
 use std::ffi::{c_char, c_void, CStr, CString};
 use std::ops::ControlFlow;
 use std::sync::Mutex;
@@ -300,6 +302,27 @@ pub unsafe extern "C" fn recon_cg_report_init(report: *mut recon_cg_report, stru
     call(|| unsafe { structs::init(report, struct_size) })
 }
 
+/// Defaults of recon_propeller: blades as they are found, their smooth phase, rotation and translation corrected.
+/// `struct_size` is sizeof(recon_propeller_options).
+#[no_mangle]
+pub unsafe extern "C" fn recon_propeller_options_init(
+    options: *mut recon_propeller_options,
+    struct_size: u32,
+) -> recon_status {
+    // SAFETY: the caller's structure has struct_size bytes.
+    call(|| unsafe { structs::init(options, struct_size) })
+}
+
+/// An empty report, without room for anything. `struct_size` is sizeof(recon_propeller_report).
+#[no_mangle]
+pub unsafe extern "C" fn recon_propeller_report_init(
+    report: *mut recon_propeller_report,
+    struct_size: u32,
+) -> recon_status {
+    // SAFETY: the caller's structure has struct_size bytes.
+    call(|| unsafe { structs::init(report, struct_size) })
+}
+
 /// Empty properties. `struct_size` is sizeof(recon_plan_properties).
 #[no_mangle]
 pub unsafe extern "C" fn recon_plan_properties_init(
@@ -456,12 +479,40 @@ fn plan_warnings(plan: &TypedPlan) -> Vec<(u32, CString)> {
 
 /// A warning as the C API tells it.
 fn plan_warning(warning: &Warning) -> (u32, CString) {
-    let kind = match warning.kind {
+    (warning_number(warning.kind), CString::new(warning.message.replace('\0', " ")).unwrap_or_default())
+}
+
+fn warning_number(kind: WarningKind) -> u32 {
+    let kind = match kind {
         WarningKind::Extent => WarningNumber::Extent,
         WarningKind::Tolerance => WarningNumber::Tolerance,
         WarningKind::Blades => WarningNumber::Blades,
+        WarningKind::Noise => WarningNumber::Noise,
+        WarningKind::Compression => WarningNumber::Compression,
     };
-    (kind.number(), CString::new(warning.message.replace('\0', " ")).unwrap_or_default())
+    kind.number()
+}
+
+/// What may make the result of this thread's last call other than the one wanted: the warning `index`, from 0. Each was
+/// also logged, at RECON_LOG_WARNING. Those of a plan are told by recon_plan_warning.
+///
+/// kind: a recon_warning, written; RECON_WARNING_NONE when there are no more.
+/// text: what was found, and what to do, in UTF-8, written; it lives until this thread's next call of any function but
+/// this one and recon_last_error_message. NULL when there are no more.
+///
+/// Errors: RECON_NULL_POINTER.
+#[no_mangle]
+pub unsafe extern "C" fn recon_last_warning(index: u64, kind: *mut u32, text: *mut *const c_char) -> recon_status {
+    // SAFETY: a number and an address to write.
+    call_about_the_last(|| unsafe {
+        let mut arrays = Arrays::default();
+        let kind = &mut arrays.output("kind", kind, 1)?[0];
+        let text = &mut arrays.output("text", text, 1)?[0];
+        let found = usize::try_from(index).ok().and_then(status::warning);
+        *kind = found.map_or(WarningNumber::None.number(), |(kind, _)| warning_number(kind));
+        *text = found.map_or(std::ptr::null(), |(_, text)| text);
+        Ok(())
+    })
 }
 
 /// What may make a plan's images other than those wanted: the warning `index`, from 0. Each was also logged, at

@@ -2,9 +2,10 @@
 
 use crate::base::error::{error_kinds, Error, ErrorKind, Result};
 use crate::base::float_mode::FloatMode;
+use crate::base::warning::{self, Warning, WarningKind};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Once;
 
@@ -66,10 +67,25 @@ const LONGEST: usize = 2048;
 thread_local! {
     /// In one place for the life of the thread: a pointer taken before a failure reads its message afterwards.
     static MESSAGE: RefCell<[u8; LONGEST]> = const { RefCell::new([0; LONGEST]) };
+    /// What this thread's last call warned of.
+    static WARNINGS: RefCell<Vec<(WarningKind, CString)>> = const { RefCell::new(Vec::new()) };
     /// This thread is inside a call, so a panic is ours to report.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
     /// Where this thread's last panic began.
     static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Keeps the warnings of a call that has ended.
+fn keep(raised: &[Warning]) {
+    let text = |w: &Warning| CString::new(w.message.replace('\0', " ")).unwrap_or_default();
+    let all = raised.iter().map(|w| (w.kind, text(w))).collect();
+    let _ = WARNINGS.try_with(|kept| *kept.borrow_mut() = all);
+}
+
+/// The kind and text of warning `index` of this thread's last call.
+pub(super) fn warning(index: usize) -> Option<(WarningKind, *const std::ffi::c_char)> {
+    let kept = |kept: &RefCell<Vec<(WarningKind, CString)>>| kept.borrow().get(index).map(|(k, t)| (*k, t.as_ptr()));
+    WARNINGS.try_with(kept).ok().flatten()
 }
 
 /// The message of this thread's last failure; empty if there was none.
@@ -95,10 +111,26 @@ fn fail(error: &Error) -> recon_status {
 /// Runs the body of a C function: its errors and panics become a status and a message, and the caller's floating-point
 /// mode returns with it.
 pub(super) fn call(body: impl FnOnce() -> Result<()>) -> recon_status {
+    call_that(true, body)
+}
+
+/// As [`call`]; the warnings of the call before stay, to be read.
+pub(super) fn call_about_the_last(body: impl FnOnce() -> Result<()>) -> recon_status {
+    call_that(false, body)
+}
+
+fn call_that(warns: bool, body: impl FnOnce() -> Result<()>) -> recon_status {
     silence_panics();
     let _mode = FloatMode::standard();
     let outer = INSIDE.try_with(|i| i.replace(true)).unwrap_or(true);
+    // A call within another's callback keeps the other's warnings for it.
+    let before = warning::taken();
     let outcome = catch_unwind(AssertUnwindSafe(body));
+    let raised = warning::taken();
+    warning::restore(before);
+    if warns {
+        keep(&raised);
+    }
     let _ = INSIDE.try_with(|i| i.set(outer));
     match outcome {
         Ok(Ok(())) => RECON_OK,

@@ -344,6 +344,59 @@ pub struct recon_cg_report {
     pub lambda: f64,
 }
 
+/// What recon_propeller finds and corrects. Set it up with recon_propeller_options_init.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct recon_propeller_options {
+    /// Set by recon_propeller_options_init.
+    pub struct_size: u32,
+    /// A recon_blade_phase; default RECON_BLADE_PHASE_SMOOTH.
+    pub phase: u32,
+    /// Lines of a blade. 0 (default): as many as are parallel and evenly spaced.
+    pub lines: u64,
+    /// Not 0 (default 1): rotations are found and corrected.
+    pub rotation: u32,
+    /// Not 0 (default 1): translations are.
+    pub translation: u32,
+    /// Not 0 (default 1): blades that disagree with the others, as after motion through the plane, count less in the
+    /// image.
+    pub weighting: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+/// What recon_propeller found. Set it up with recon_propeller_report_init.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct recon_propeller_report {
+    /// Set by recon_propeller_report_init.
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Blades, written.
+    pub blades: u64,
+    /// Lines of a blade, written.
+    pub lines: u64,
+    /// Samples of a line, written.
+    pub readout: u64,
+    /// Receives where the object was while each blade was measured, from its mean position over all blades:
+    /// [6, blades, frames]. Of each: the degrees that it was turned by about voxel floor(n/2), from x to y; the voxels
+    /// along x, and along y, that it was moved by after that; the phase in radians that was taken from the blade (with
+    /// RECON_BLADE_PHASE_SMOOTH its mean over the image); the correlation of the corrected blade with all others about
+    /// the centre of k-space, from 0 to 1; how much the blade counts where it meets others, from 0 to 1. Or NULL.
+    pub motion: *mut f64,
+    /// Numbers that motion has room for; at least 6 blades frames unless it is NULL.
+    pub motion_capacity: u64,
+    /// Receive the coordinates of the samples along x and y as the object at rest sees them: [samples, frames] reals
+    /// each. A sample that a rotation takes out of [-0.5, 0.5) is at the edge, with weight 0. Both or NULL.
+    pub coordinates: [*mut c_void; 2],
+    /// Receives density weights for these (Pipe and Menon 1999), with those of blades where they meet: [samples,
+    /// frames] reals. Or NULL.
+    pub weights: *mut c_void,
+    /// Receives the corrected data, complex [samples, coils, frames]. Or NULL.
+    pub kspace: *mut c_void,
+}
+
 /// The error e = scale x - t of an image x against the truth t. Set it up with recon_quality_init.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -435,6 +488,13 @@ versioned!(recon_cg_options, 120, older [112], {
 versioned!(recon_cg_report, 88, older [80], {
     stop: 0, images: 0, worst_image: 0, iterations: 0, residual: 0.0, q_seconds: 0.0, adjoint_seconds: 0.0,
     iteration_seconds: 0.0, residuals: null_mut(), residual_capacity: 0, lambda: 0.0,
+});
+versioned!(recon_propeller_options, 32, {
+    phase: 0, lines: 0, rotation: 1, translation: 1, weighting: 1, reserved: 0,
+});
+versioned!(recon_propeller_report, 80, {
+    reserved: 0, blades: 0, lines: 0, readout: 0, motion: null_mut(), motion_capacity: 0, coordinates: [null_mut(); 2],
+    weights: null_mut(), kspace: null_mut(),
 });
 versioned!(recon_quality, 56, {
     reserved: 0, percent_error: 0.0, mse: 0.0, psnr_db: 0.0, snr_db: 0.0, scale_re: 0.0, scale_im: 0.0,

@@ -173,10 +173,7 @@ impl Blades {
             );
         }
         if all.len() < 2 {
-            bail!(
-                InvalidArgument,
-                "there is one blade of {lines} lines, and no other to compare it with: {REMEDY}"
-            );
+            bail!(InvalidArgument, "there is one blade of {lines} lines, and no other to compare it with: {REMEDY}");
         }
         Ok(Blades { all, lines, readout, radius })
     }
@@ -288,7 +285,8 @@ mod tests {
         }
         // Lines to and fro, as an EPI readout measures them.
         let t = Trajectory::propeller(6, 12, 64).unwrap();
-        let k: Vec<usize> = (0..t.samples()).map(|m| if m / 64 % 2 == 1 { m / 64 * 64 + 63 - m % 64 } else { m }).collect();
+        let k: Vec<usize> =
+            (0..t.samples()).map(|m| if m / 64 % 2 == 1 { m / 64 * 64 + 63 - m % 64 } else { m }).collect();
         let axis = |a: usize| k.iter().map(|&m| t.axis(a)[m]).collect::<Vec<f64>>();
         let blades = found(&Trajectory::new(vec![axis(0), axis(1)], 64).unwrap(), 0).unwrap();
         assert_eq!((blades.all.len(), blades.lines), (6, 12));

@@ -17,7 +17,7 @@ use crate::base::geometry::{check_finite, check_len, Geometry};
 use crate::base::interrupt::{self, ActiveInterrupt};
 use crate::base::options::Options;
 use crate::base::real::{narrow, wide, Real};
-use crate::base::warning::{Warning, WarningKind};
+use crate::base::warning::{raise, WarningKind};
 use crate::plan::Plan;
 use crate::reconstruction::density::Density;
 use crate::reconstruction::spokes::unwrapped;
@@ -62,13 +62,7 @@ pub struct PropellerOptions {
 
 impl Default for PropellerOptions {
     fn default() -> Self {
-        PropellerOptions {
-            lines: 0,
-            phase: BladePhase::default(),
-            rotation: true,
-            translation: true,
-            weighting: true,
-        }
+        PropellerOptions { lines: 0, phase: BladePhase::default(), rotation: true, translation: true, weighting: true }
     }
 }
 
@@ -105,8 +99,6 @@ pub struct Corrected<T: Real> {
     pub weights: Vec<T>,
     /// The corrected data, [samples, coils, frames].
     pub kspace: Vec<Complex<T>>,
-    /// What may make the image other than the one wanted. Each was also logged.
-    pub warnings: Vec<Warning>,
 }
 
 /// What of motion is sought.
@@ -175,7 +167,6 @@ impl<T: Real> Corrected<T> {
             coordinates: [try_vec(samples * frames, T::ZERO, WHAT)?, try_vec(samples * frames, T::ZERO, WHAT)?],
             weights: try_vec(samples * frames, T::ZERO, WHAT)?,
             kspace: try_collect(kspace.len(), WHAT, kspace.iter().copied())?,
-            warnings: Vec::new(),
         };
         let what = What {
             rotation: propeller.rotation,
@@ -219,7 +210,8 @@ impl<T: Real> Corrected<T> {
         }
         // Without their phases coils add up to one that sees all of the object.
         let channels = if phase == BladePhase::Smooth { 1 } else { coils };
-        let channel = |i: usize| -> Complex<f64> { values[i..].iter().step_by(channels * samples).map(|&z| wide(z)).sum() };
+        let channel =
+            |i: usize| -> Complex<f64> { values[i..].iter().step_by(channels * samples).map(|&z| wide(z)).sum() };
         let channels = try_collect(channels * samples, WHAT, (0..channels * samples).map(channel))?;
         let k = |m: usize| [0, 1].map(|a| unwrapped(geometry.coordinates[a], m));
         let data = Data { blades, k: &k, channels: &channels, dims, options };
@@ -264,7 +256,7 @@ impl<T: Real> Corrected<T> {
     }
 
     /// Says what may be wrong.
-    fn warn(&mut self, what: &What) {
+    fn warn(&self, what: &What) {
         let poor = self.motion.iter().filter(|m| m.correlation < LEAST_CORRELATION).count();
         let wide = self.motion.iter().filter(|m| m.rotation.abs() > NEAR_WIDEST * motion::WIDEST.to_degrees()).count();
         let all = self.motion.len();
@@ -275,7 +267,7 @@ impl<T: Real> Corrected<T> {
                  blade are others than assumed ({})",
                 self.lines
             );
-            self.warnings.push(Warning { kind: WarningKind::Blades, message });
+            raise(WarningKind::Blades, message);
         }
         if what.rotation && wide > 0 {
             let message = format!(
@@ -284,9 +276,8 @@ impl<T: Real> Corrected<T> {
                 NEAR_WIDEST * motion::WIDEST.to_degrees(),
                 motion::WIDEST.to_degrees()
             );
-            self.warnings.push(Warning { kind: WarningKind::Blades, message });
+            raise(WarningKind::Blades, message);
         }
-        self.warnings.iter().for_each(|warning| log::warn!("{warning}"));
     }
 
     /// The gridding reconstruction of the corrected scan: images as of [`Plan::grid`]. `geometry` is that of the scan.
@@ -303,12 +294,8 @@ impl<T: Real> Corrected<T> {
         for (frame, image) in whole.chunks_exact_mut(wanted / frames).enumerate() {
             let own = frame * samples..(frame + 1) * samples;
             let k = [&self.coordinates[0][own.clone()], &self.coordinates[1][own.clone()]];
-            let of_frame = Geometry {
-                coordinates: k.to_vec(),
-                weights: Some(&self.weights[own]),
-                frames: 1,
-                ..geometry.clone()
-            };
+            let of_frame =
+                Geometry { coordinates: k.to_vec(), weights: Some(&self.weights[own]), frames: 1, ..geometry.clone() };
             match &plan {
                 Some(plan) => plan.set_trajectory(&of_frame)?,
                 None => plan = Some(Plan::new(&of_frame, options)?),

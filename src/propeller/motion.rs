@@ -141,7 +141,10 @@ pub(super) fn find(data: &Data<'_>, what: &What) -> Result<Found> {
     }
     let correlations = disc.agreement()?;
     let weights = if what.weights { weights(&correlations)? } else { try_vec(count, 1.0, WHAT)? };
-    log::debug!("motion of {count} blades, correlations from {:.4}", correlations.iter().fold(1.0, |a: f64, &b| a.min(b)));
+    log::debug!(
+        "motion of {count} blades, correlations from {:.4}",
+        correlations.iter().fold(1.0, |a: f64, &b| a.min(b))
+    );
     Ok(Found { motions, correlations, weights })
 }
 
@@ -287,7 +290,11 @@ impl<'a> Disc<'a> {
             }
             let energy = (sums.1 * sums.2).sqrt();
             // Also for the sums of numbers that overflow or are not there.
-            if energy > 0.0 { (sums.0.norm() / energy).min(1.0) } else { 0.0 }
+            if energy > 0.0 {
+                (sums.0.norm() / energy).min(1.0)
+            } else {
+                0.0
+            }
         };
         try_collect(self.starts.len() - 1, WHAT, (0..self.starts.len() - 1).map(of))
     }
@@ -325,11 +332,8 @@ impl<'a> Disc<'a> {
     /// Gives each blade the translation at which its data correlate best with the image's.
     fn search_translations(&mut self, motions: &mut [Motion]) -> Result<()> {
         let samples = self.k.len();
-        let turned = try_collect(
-            motions.len(),
-            WHAT,
-            motions.iter().map(|m| Motion { angle: m.angle, ..Motion::default() }),
-        )?;
+        let turned =
+            try_collect(motions.len(), WHAT, motions.iter().map(|m| Motion { angle: m.angle, ..Motion::default() }))?;
         let equal = try_vec(motions.len(), 1.0, WHAT)?;
         self.place(&turned, &equal)?;
         let plan = self.plan.take().expect("samples have been placed");
@@ -506,7 +510,11 @@ impl Rings {
         }
         let correlation = |&[n, x, y, xx, yy, xy]: &[f64; 6]| {
             let spread = ((xx - x * x / n) * (yy - y * y / n)).sqrt();
-            if spread > 0.0 { n * (xy - x * y / n) / spread } else { 0.0 }
+            if spread > 0.0 {
+                n * (xy - x * y / n) / spread
+            } else {
+                0.0
+            }
         };
         sums.iter().map(correlation).sum()
     }

@@ -36,7 +36,10 @@ impl PhaseCorrection {
         let (lines, readout) = (blades.lines, blades.readout);
         let size = [next_fast_size(2 * lines), next_fast_size(readout + 2 * reach.ceil() as usize)];
         let (across, along) = (LineFft::new(level, size[0])?, LineFft::new(level, size[1])?);
-        let (image, smooth) = (try_vec(size[0] * size[1], Complex::default(), WHAT)?, try_vec(size[0] * size[1], Complex::default(), WHAT)?);
+        let (image, smooth) = (
+            try_vec(size[0] * size[1], Complex::default(), WHAT)?,
+            try_vec(size[0] * size[1], Complex::default(), WHAT)?,
+        );
         let columns = try_vec(across.most_lines() * size[0], Complex::default(), WHAT)?;
         Ok(PhaseCorrection { lines, readout, size, across, along, image, smooth, columns })
     }

@@ -8,6 +8,7 @@ use super::coil_matrix::{frame_len, CoilMatrix, Covariance};
 use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
 use crate::base::geometry::check_finite;
 use crate::base::real::Real;
+use crate::base::warning::{raise, WarningKind};
 use num_complex::Complex;
 
 /// Virtual coils with less of the energy lose signal that is seen.
@@ -113,10 +114,11 @@ impl CoilEnergy {
         let matrix = CoilMatrix::new(wanted, coils, try_collect(len, what, entries)?)?;
         let made = Compression { matrix, energies };
         if made.kept() < LEAST_ENERGY {
-            log::warn!(
+            let message = format!(
                 "{wanted} virtual coils of {coils} hold {:.1} % of the energy: the image loses signal; keep more coils",
                 100.0 * made.kept()
             );
+            raise(WarningKind::Compression, message);
         }
         Ok(made)
     }

@@ -10,6 +10,7 @@
 //! 3/4 g N sigma^2: the prior has suppressed noise, and not yet signal.
 
 use crate::base::error::{bail, Result};
+use crate::base::warning::{raise, WarningKind};
 
 /// lambda is sought between these, relative to the mean of the diagonal of E^H W E.
 const RANGE: [f64; 2] = [1e-6, 1e3];
@@ -69,7 +70,11 @@ impl Floor {
                 );
             }
             if own > TOLD * level || own * TOLD < level {
-                log::warn!("images stay {own:.4} in a sample from the data, where the noise level is {level}");
+                let message = format!(
+                    "images stay {own:.4} in a sample from the data, where the noise level is {level}: lambda is as good \
+                     as that level; it is the root of the mean |noise|^2 of a sample, in the unit of the data"
+                );
+                raise(WarningKind::Noise, message);
             }
         }
         Ok(self.data + BACK * taken * level * level)

@@ -8,6 +8,7 @@ use super::coil_matrix::{CoilMatrix, Covariance};
 use crate::base::error::{bail, checked_product, try_vec, Result};
 use crate::base::geometry::{check_finite, check_len};
 use crate::base::real::Real;
+use crate::base::warning::{raise, WarningKind};
 use num_complex::Complex;
 
 /// What of a coil's noise has to be its own: less is rounding of single precision.
@@ -92,12 +93,13 @@ impl NoiseCovariance {
         }
         check_finite("noise sample", noise)?;
         if samples < enough(coils) {
-            log::warn!(
+            let message = format!(
                 "{samples} samples of noise of {coils} coils: whitening errs by about {:.0} %: measure {} samples for \
                  10 %",
                 100.0 * error_of(samples, coils),
                 enough(coils)
             );
+            raise(WarningKind::Noise, message);
         }
         let mut sums = Covariance::zero(coils)?;
         sums.add(samples, noise)?;

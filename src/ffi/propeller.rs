@@ -1,0 +1,165 @@
+//! PROPELLER: the motion of blades, and the image without it.
+
+use super::arrays::{size, Arrays};
+use super::enumerations::{choice, Precision};
+use super::scan::{self, with_precision, Scan};
+use super::status::{call, recon_status};
+use super::structs::*;
+use crate::base::error::{bail, checked_product};
+use crate::{BladeMotion, Complex, Corrected, PropellerOptions};
+use std::ffi::c_void;
+
+/// Numbers of a blade in the report.
+const NUMBERS: usize = 6;
+
+/// The image of PROPELLER data in 2D (Pipe 1999) without the motion between blades, which is found from the centre of
+/// k-space that each of them measures: phase, rotation up to 45 degrees, translation. What is corrected is then gridded
+/// as by recon_grid, with blades that disagree with the others weighted less; or the report takes it, for recon_cg.
+///
+/// Blades are recognised from the trajectory: samples in the order of acquisition, lines of as many samples each, all in
+/// one direction or to and fro, parallel and evenly spaced within a blade. Voxels are taken to be square. The geometry's
+/// weights are not used; its coil maps are, but with RECON_BLADE_PHASE_SMOOTH, which takes the coils' phases from the
+/// data. Several coils are taken to move with the object. Each frame is corrected on its own.
+///
+/// options: may be NULL for the defaults. memory_limit counts the gridding only; without it, 100 bytes for each sample
+/// of a coil are taken. device is that of the gridding; arrays are in the host's memory.
+/// propeller: may be NULL for the defaults.
+/// kspace: complex [samples, coils, frames], read.
+/// image: complex [nx, ny, images, frames], written, at the scale of the object. Or NULL: motion is found only.
+/// report: may be NULL.
+///
+/// recon_last_warning tells when blades do not agree (RECON_WARNING_BLADES).
+///
+/// Errors: as recon_plan_create and recon_grid; RECON_UNSUPPORTED in 3D, for a list of voxels, for pointers_on_device,
+/// and for coil maps with RECON_BLADE_PHASE_SMOOTH; RECON_INVALID_ARGUMENT for a trajectory that is not of blades, or of
+/// blades of different sizes, with the blade, and where image and report are NULL; RECON_SIZE_MISMATCH when motion has
+/// too little room.
+#[no_mangle]
+pub unsafe extern "C" fn recon_propeller(
+    geometry: *const recon_geometry,
+    options: *const recon_options,
+    propeller: *const recon_propeller_options,
+    kspace: *const c_void,
+    image: *mut c_void,
+    report: *mut recon_propeller_report,
+) -> recon_status {
+    // SAFETY: the caller's structures, and arrays as long as they say.
+    call(|| unsafe {
+        let mut arrays = Arrays::default();
+        let scan = Scan::read(geometry)?;
+        let raw = if options.is_null() { recon_options::initial() } else { read("options", options)? };
+        if raw.pointers_on_device != 0 {
+            bail!(
+                Unsupported,
+                "pointers_on_device is {}: blades are corrected in the host's memory; set it to 0",
+                raw.pointers_on_device
+            );
+        }
+        let options = scan::options(options)?;
+        let how = if propeller.is_null() { recon_propeller_options::initial() } else { read("propeller", propeller)? };
+        let how = PropellerOptions {
+            lines: size("lines", how.lines)?,
+            phase: choice("phase", how.phase)?,
+            rotation: how.rotation != 0,
+            translation: how.translation != 0,
+            weighting: how.weighting != 0,
+        };
+        if image.is_null() && report.is_null() {
+            bail!(InvalidArgument, "image and report are NULL: give one of the two, or both");
+        }
+        let out = match report.is_null() {
+            true => None,
+            false => Some(Out::new(&mut arrays, "report", report)?),
+        };
+        with_precision!(scan.precision, T => {
+            let of_coil = checked_product(&[scan.samples, scan.frames], "the k-space data")?;
+            let kspace = arrays.input::<Complex<T>>("kspace", kspace.cast(), of_coil * scan.coils)?;
+            let images = if scan.has_maps() { 1 } else { scan.coils };
+            let voxels = checked_product(&[scan.voxels, images, scan.frames], "the images")?;
+            let image = arrays.optional_output::<Complex<T>>("image", image.cast(), voxels)?;
+            let mut room = Room::<T>::default();
+            if let Some(out) = &out {
+                let [x, y] = out.value.coordinates;
+                if x.is_null() != y.is_null() {
+                    bail!(InvalidArgument, "one of coordinates[0] and coordinates[1] is NULL: give both, or none");
+                }
+                room = Room {
+                    x: arrays.optional_output("coordinates[0]", x.cast(), of_coil)?,
+                    y: arrays.optional_output("coordinates[1]", y.cast(), of_coil)?,
+                    weights: arrays.optional_output("weights", out.value.weights.cast(), of_coil)?,
+                    kspace: arrays.optional_output("kspace of the report", out.value.kspace.cast(), kspace.len())?,
+                    motion: None,
+                };
+                // Its length follows from the data; room is checked once that is known.
+                let capacity = size("motion_capacity", out.value.motion_capacity)?;
+                if !out.value.motion.is_null() {
+                    room.motion = Some(arrays.output("motion", out.value.motion, capacity)?);
+                }
+            }
+            let corrected = scan.with_geometry::<T, Corrected<T>>(&mut arrays, |geometry| {
+                let corrected = Corrected::new(geometry, &options, &how, kspace)?;
+                let needed = NUMBERS * corrected.motion.len();
+                if let Some(short) = room.motion.as_ref().map(|m| m.len()).filter(|&len| len < needed) {
+                    bail!(
+                        SizeMismatch,
+                        "motion has room for {short} numbers, but {needed} are needed: {NUMBERS} for each of {} blades \
+                         and {} frames",
+                        corrected.blades,
+                        scan.frames
+                    );
+                }
+                if let Some(image) = image {
+                    corrected.grid(geometry, &options, image)?;
+                }
+                Ok(corrected)
+            })?;
+            room.fill(&corrected);
+            if let Some(mut out) = out {
+                out.value = recon_propeller_report {
+                    blades: corrected.blades as u64,
+                    lines: corrected.lines as u64,
+                    readout: corrected.readout as u64,
+                    ..out.value
+                };
+                out.write();
+            }
+            Ok(())
+        })
+    })
+}
+
+/// The caller's arrays that the report leads to.
+struct Room<'a, T> {
+    x: Option<&'a mut [T]>,
+    y: Option<&'a mut [T]>,
+    weights: Option<&'a mut [T]>,
+    kspace: Option<&'a mut [Complex<T>]>,
+    motion: Option<&'a mut [f64]>,
+}
+
+impl<T> Default for Room<'_, T> {
+    fn default() -> Self {
+        Room { x: None, y: None, weights: None, kspace: None, motion: None }
+    }
+}
+
+impl<T: crate::Real> Room<'_, T> {
+    fn fill(self, corrected: &Corrected<T>) {
+        let [x, y] = &corrected.coordinates;
+        for (to, from) in [(self.x, x), (self.y, y), (self.weights, &corrected.weights)] {
+            if let Some(to) = to {
+                to.copy_from_slice(from);
+            }
+        }
+        if let Some(to) = self.kspace {
+            to.copy_from_slice(&corrected.kspace);
+        }
+        if let Some(to) = self.motion {
+            let numbers =
+                |m: &BladeMotion| [m.rotation, m.translation[0], m.translation[1], m.phase, m.correlation, m.weight];
+            for (to, of_blade) in to.chunks_exact_mut(NUMBERS).zip(&corrected.motion) {
+                to.copy_from_slice(&numbers(of_blade));
+            }
+        }
+    }
+}
