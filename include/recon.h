@@ -198,6 +198,17 @@ typedef enum {
     RECON_FILTER_HANN = 4,
 } recon_filter;
 
+// What recon_propeller does about the phase of blades.
+typedef enum {
+    // The phase of a smooth image of each blade, coil by coil, is taken from the blade (Pipe 1999). The smooth
+    // phase of the object, and of the coils, goes with it.
+    RECON_BLADE_PHASE_SMOOTH = 0,
+    // One phase for each blade, the same in all coils.
+    RECON_BLADE_PHASE_CONSTANT = 1,
+    // Blades are as they were measured.
+    RECON_BLADE_PHASE_NONE = 2,
+} recon_blade_phase;
+
 // What is known of the image beforehand: the R of (E^H W E + lambda R^H R) x = E^H W d.
 typedef enum {
     // R = 1: the energy of the image.
@@ -295,7 +306,7 @@ typedef enum {
     RECON_LOG_TRACE = 5,
 } recon_log_level;
 
-// What a plan warns of: see recon_plan_warning.
+// What a plan or a call warns of: see recon_plan_warning and recon_last_warning.
 typedef enum {
     // Nothing.
     RECON_WARNING_NONE = 0,
@@ -305,6 +316,12 @@ typedef enum {
     // The default tolerance is out of the window's or the precision's reach. (One that is named and out of reach
     // is an error.)
     RECON_WARNING_TOLERANCE = 2,
+    // PROPELLER blades do not agree with one another after their motion was corrected.
+    RECON_WARNING_BLADES = 3,
+    // A noise scan is short, or a noise level does not fit the data.
+    RECON_WARNING_NOISE = 4,
+    // Few virtual coils hold little of the data's energy.
+    RECON_WARNING_COMPRESSION = 5,
 } recon_warning;
 
 // What the weight of a prior is relative to.
@@ -538,6 +555,55 @@ typedef struct {
     double lambda;
 } recon_cg_report;
 
+// What recon_propeller finds and corrects. Set it up with recon_propeller_options_init.
+typedef struct {
+    // Set by recon_propeller_options_init.
+    uint32_t struct_size;
+    // A recon_blade_phase; default RECON_BLADE_PHASE_SMOOTH.
+    uint32_t phase;
+    // Lines of a blade. 0 (default): as many as are parallel and evenly spaced.
+    uint64_t lines;
+    // Not 0 (default 1): rotations are found and corrected.
+    uint32_t rotation;
+    // Not 0 (default 1): translations are.
+    uint32_t translation;
+    // Not 0 (default 1): blades that disagree with the others, as after motion through the plane, count less in the
+    // image.
+    uint32_t weighting;
+    // Zero.
+    uint32_t reserved;
+} recon_propeller_options;
+
+// What recon_propeller found. Set it up with recon_propeller_report_init.
+typedef struct {
+    // Set by recon_propeller_report_init.
+    uint32_t struct_size;
+    // Zero.
+    uint32_t reserved;
+    // Blades, written.
+    uint64_t blades;
+    // Lines of a blade, written.
+    uint64_t lines;
+    // Samples of a line, written.
+    uint64_t readout;
+    // Receives where the object was while each blade was measured, from its mean position over all blades:
+    // [6, blades, frames]. Of each: the degrees that it was turned by about voxel floor(n/2), from x to y; the voxels
+    // along x, and along y, that it was moved by after that; the phase in radians that was taken from the blade (with
+    // RECON_BLADE_PHASE_SMOOTH its mean over the image); the correlation of the corrected blade with all others about
+    // the centre of k-space, from 0 to 1; how much the blade counts where it meets others, from 0 to 1. Or NULL.
+    double *motion;
+    // Numbers that motion has room for; at least 6 blades frames unless it is NULL.
+    uint64_t motion_capacity;
+    // Receive the coordinates of the samples along x and y as the object at rest sees them: [samples, frames] reals
+    // each. A sample that a rotation takes out of [-0.5, 0.5) is at the edge, with weight 0. Both or NULL.
+    void *coordinates[2];
+    // Receives density weights for these (Pipe and Menon 1999), with those of blades where they meet: [samples,
+    // frames] reals. Or NULL.
+    void *weights;
+    // Receives the corrected data, complex [samples, coils, frames]. Or NULL.
+    void *kspace;
+} recon_propeller_report;
+
 // What a plan is. Set it up with recon_plan_properties_init.
 typedef struct {
     // Set by recon_plan_properties_init.
@@ -722,6 +788,13 @@ recon_status recon_cg_options_init(recon_cg_options *options, uint32_t struct_si
 // An empty report, without room for residuals. `struct_size` is sizeof(recon_cg_report).
 recon_status recon_cg_report_init(recon_cg_report *report, uint32_t struct_size);
 
+// Defaults of recon_propeller: blades as they are found, their smooth phase, rotation and translation corrected.
+// `struct_size` is sizeof(recon_propeller_options).
+recon_status recon_propeller_options_init(recon_propeller_options *options, uint32_t struct_size);
+
+// An empty report, without room for anything. `struct_size` is sizeof(recon_propeller_report).
+recon_status recon_propeller_report_init(recon_propeller_report *report, uint32_t struct_size);
+
 // Empty properties. `struct_size` is sizeof(recon_plan_properties).
 recon_status recon_plan_properties_init(recon_plan_properties *properties, uint32_t struct_size);
 
@@ -762,6 +835,16 @@ recon_status recon_plan_create(const recon_geometry *geometry, const recon_optio
 // that is wider than k-space; RECON_INVALID_SIZE for a size of zero;
 // RECON_SIZE_OVERFLOW; RECON_TOLERANCE_OUT_OF_RANGE; RECON_NO_DEVICE; RECON_DRIVER_INCOMPLETE; RECON_UNSUPPORTED.
 recon_status recon_plan_memory(const recon_geometry *geometry, const recon_options *options, recon_memory *memory);
+
+// What may make the result of this thread's last call other than the one wanted: the warning `index`, from 0. Each was
+// also logged, at RECON_LOG_WARNING. Those of a plan are told by recon_plan_warning.
+//
+// kind: a recon_warning, written; RECON_WARNING_NONE when there are no more.
+// text: what was found, and what to do, in UTF-8, written; it lives until this thread's next call of any function but
+// this one and recon_last_error_message. NULL when there are no more.
+//
+// Errors: RECON_NULL_POINTER.
+recon_status recon_last_warning(uint64_t index, uint32_t *kind, const char **text);
 
 // What may make a plan's images other than those wanted: the warning `index`, from 0. Each was also logged, at
 // RECON_LOG_WARNING, when the plan was made, or when a new trajectory brought the first of its kind.
@@ -1242,6 +1325,35 @@ recon_status recon_virtual_coils(const void *matrix,
                                  uint64_t samples,
                                  uint64_t frames,
                                  void *to);
+
+// The image of PROPELLER data in 2D (Pipe 1999) without the motion between blades, which is found from the centre of
+// k-space that each of them measures: phase, rotation up to 45 degrees, translation. What is corrected is then gridded
+// as by recon_grid, with blades that disagree with the others weighted less; or the report takes it, for recon_cg.
+//
+// Blades are recognised from the trajectory: samples in the order of acquisition, lines of as many samples each, all in
+// one direction or to and fro, parallel and evenly spaced within a blade. Voxels are taken to be square. The geometry's
+// weights are not used; its coil maps are, but with RECON_BLADE_PHASE_SMOOTH, which takes the coils' phases from the
+// data. Several coils are taken to move with the object. Each frame is corrected on its own.
+//
+// options: may be NULL for the defaults. memory_limit counts the gridding only; without it, 100 bytes for each sample
+// of a coil are taken. device is that of the gridding; arrays are in the host's memory.
+// propeller: may be NULL for the defaults.
+// kspace: complex [samples, coils, frames], read.
+// image: complex [nx, ny, images, frames], written, at the scale of the object. Or NULL: motion is found only.
+// report: may be NULL.
+//
+// recon_last_warning tells when blades do not agree (RECON_WARNING_BLADES).
+//
+// Errors: as recon_plan_create and recon_grid; RECON_UNSUPPORTED in 3D, for a list of voxels, for pointers_on_device,
+// and for coil maps with RECON_BLADE_PHASE_SMOOTH; RECON_INVALID_ARGUMENT for a trajectory that is not of blades, or of
+// blades of different sizes, with the blade, and where image and report are NULL; RECON_SIZE_MISMATCH when motion has
+// too little room.
+recon_status recon_propeller(const recon_geometry *geometry,
+                             const recon_options *options,
+                             const recon_propeller_options *propeller,
+                             const void *kspace,
+                             void *image,
+                             recon_propeller_report *report);
 
 #ifdef __cplusplus
 }  // extern "C"
