@@ -68,6 +68,7 @@ pub use base::geometry::{Geometry, VoxelBasis};
 pub use base::interrupt::Interrupt;
 pub use base::options::{CudaStream, Device, Filter, LambdaUnit, Method, Normal, Options, Simd, Window};
 pub use base::real::Real;
+pub use base::rigid_motion::RigidMotion;
 pub use base::scan_size::ScanSize;
 pub use base::warning::{Warning, WarningKind};
 pub use engine::interface::PlanInfo;

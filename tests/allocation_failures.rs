@@ -526,7 +526,7 @@ mod unix {
         let mut all: Vec<(String, Operation<'static>)> = Vec::new();
         let scene = std::rc::Rc::new(Scene::new(&[24, 20]));
         type OnScene = fn(&mut Attempt, &Scene);
-        let operations: [(&str, OnScene); 13] = [
+        let operations: [(&str, OnScene); 14] = [
             ("recon_combine, root sum of squares", |attempt, s| {
                 let (g, mut out) = (s.geometry(), s.image[..s.image_len()].to_vec());
                 // SAFETY: arrays have the lengths documented.
@@ -574,6 +574,29 @@ mod unix {
                 attempt.call(&[output(&mut out)], || unsafe {
                     let (matrix, to) = (matrix.as_ptr().cast(), out.as_mut_ptr().cast());
                     recon_virtual_coils(matrix, 2, COILS as u64, 0, s.kspace(), samples, 1, to)
+                });
+            }),
+            ("recon_propeller", |attempt, _| {
+                let [mut x, mut y] = [(); 2].map(|()| vec![0f32; 2 * 8 * 20]);
+                let mut out = vec![Complex::new(0f32, 0.0); 20 * 20];
+                let mut g = init(recon_geometry_init);
+                (g.dims, g.samples) = ([20, 20, 0], x.len() as u64);
+                let options = recon_options { threads: 1, device: 1, ..init(recon_options_init) };
+                // Every round of the search allocates as the first does.
+                let how = recon_propeller_options { rotation: 0, ..init(recon_propeller_options_init) };
+                let mut data = vec![Complex::new(0f32, 0.0); x.len()];
+                // SAFETY: arrays have the lengths documented.
+                unsafe {
+                    let (x, y) = (x.as_mut_ptr().cast(), y.as_mut_ptr().cast());
+                    assert_eq!(recon_trajectory_propeller(0, 2, 8, 20, x, y), RECON_OK, "{}", message());
+                    g.coordinates = [x.cast_const(), y.cast_const(), null()];
+                    let data = data.as_mut_ptr().cast();
+                    assert_eq!(recon_phantom_kspace(&raw const g, null(), 0, 0, 1, data), RECON_OK, "{}", message());
+                }
+                // SAFETY: as above.
+                attempt.call(&[output(&mut out)], || unsafe {
+                    let to = out.as_mut_ptr().cast();
+                    recon_propeller(&raw const g, &options, &how, data.as_ptr().cast(), to, null_mut())
                 });
             }),
             ("recon_trajectory_radial2d", |attempt, _| {

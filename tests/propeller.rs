@@ -7,7 +7,7 @@ use recon::metrics::{compare, Scale};
 use recon::phantom::{add_noise, CoilModel, Ellipsoid, Phantom};
 use recon::{
     BladeMotion, BladePhase, Complex, Corrected, Device, ErrorKind, Geometry, Options, Plan, PropellerOptions,
-    Trajectory, VoxelBasis,
+    RigidMotion, Trajectory, VoxelBasis,
 };
 use std::f64::consts::TAU;
 
@@ -32,17 +32,16 @@ struct Blades {
     n: usize,
     trajectory: Trajectory,
     blades: usize,
-    /// Radians, and voxels.
-    motion: Vec<(f64, [f64; 2])>,
+    motion: Vec<RigidMotion>,
 }
 
 impl Blades {
-    fn new(n: usize, [blades, lines, readout]: [usize; 3], motion: Vec<(f64, [f64; 2])>) -> Self {
+    fn new(n: usize, [blades, lines, readout]: [usize; 3], motion: Vec<RigidMotion>) -> Self {
         Blades { n, trajectory: Trajectory::propeller(blades, lines, readout).unwrap(), blades, motion }
     }
 
     fn at_rest(&self) -> Self {
-        Blades { motion: vec![(0.0, [0.0; 2]); self.blades], trajectory: self.trajectory.clone(), ..*self }
+        Blades { motion: vec![RigidMotion::default(); self.blades], trajectory: self.trajectory.clone(), ..*self }
     }
 
     fn part(&self, b: usize) -> std::ops::Range<usize> {
@@ -55,10 +54,10 @@ impl Blades {
         let count = coils.map_or(1, |c| c.coils());
         let samples = self.trajectory.samples();
         let mut data = vec![Complex::default(); samples * count];
-        for (b, &(angle, voxels)) in self.motion.iter().enumerate() {
+        for (b, motion) in self.motion.iter().enumerate() {
             let part = self.part(b);
             let axes: Vec<&[f64]> = self.trajectory.axes().iter().map(|k| &k[part.clone()]).collect();
-            let moved = phantom.moved(self.n, angle, voxels).unwrap();
+            let moved = phantom.moved(self.n, motion).unwrap();
             let blade = moved.kspace(&[self.n, self.n], &axes, coils, 2).unwrap();
             for (c, values) in blade.chunks_exact(part.len()).enumerate() {
                 data[c * samples..][part.clone()].copy_from_slice(values);
@@ -79,27 +78,35 @@ impl Blades {
         Corrected::new(&geometry, &options(), propeller, &narrow::<f32>(data)).unwrap()
     }
 
+    /// What is left of each blade's motion after that found, and the mean of all, seen from the object.
+    fn missing(&self, found: &[BladeMotion]) -> (Vec<RigidMotion>, RigidMotion) {
+        let rest = |(t, f): (&RigidMotion, &BladeMotion)| {
+            let own = RigidMotion { angle: f.rotation.to_radians(), translation: f.translation };
+            let between = [0, 1].map(|a| t.translation[a] - f.translation[a]);
+            RigidMotion { angle: t.angle - own.angle, translation: own.back(between) }
+        };
+        let rests: Vec<RigidMotion> = self.motion.iter().zip(found).map(rest).collect();
+        let mean = |of: fn(&RigidMotion) -> f64| rests.iter().map(of).sum::<f64>() / found.len() as f64;
+        let translation = [mean(|m| m.translation[0]), mean(|m| m.translation[1])];
+        let mean = RigidMotion { angle: mean(|m| m.angle), translation };
+        (rests, mean)
+    }
+
     /// The largest error of rotations in degrees, and of translations in voxels, but for a motion that all have.
     fn errors(&self, found: &[BladeMotion]) -> [f64; 2] {
-        let count = found.len() as f64;
-        let mean = self.motion.iter().zip(found).map(|(t, f)| t.0.to_degrees() - f.rotation).sum::<f64>() / count;
-        // What is missing, seen from the object.
-        let rest = |(t, f): (&(f64, [f64; 2]), &BladeMotion)| {
-            let (sin, cos) = f.rotation.to_radians().sin_cos();
-            let [x, y] = [t.1[0] - f.translation[0], t.1[1] - f.translation[1]];
-            [cos * x + sin * y, cos * y - sin * x]
-        };
-        let rests: Vec<[f64; 2]> = self.motion.iter().zip(found).map(rest).collect();
-        let all = rests.iter().fold([0.0; 2], |sum, r| [sum[0] + r[0] / count, sum[1] + r[1] / count]);
-        let turns = self.motion.iter().zip(found).map(|(t, f)| (t.0.to_degrees() - f.rotation - mean).abs());
-        let moves = rests.iter().map(|r| (r[0] - all[0]).hypot(r[1] - all[1]));
+        let (rests, mean) = self.missing(found);
+        let turns = rests.iter().map(|m| (m.angle - mean.angle).to_degrees().abs());
+        let off = |m: &RigidMotion| [0, 1].map(|a| m.translation[a] - mean.translation[a]);
+        let moves = rests.iter().map(|m| off(m)[0].hypot(off(m)[1]));
         [turns.fold(0.0, f64::max), moves.fold(0.0, f64::max)]
     }
 }
 
-fn random_motion(random: &mut Random, blades: usize, degrees: f64, voxels: f64) -> Vec<(f64, [f64; 2])> {
+fn random_motion(random: &mut Random, blades: usize, degrees: f64, voxels: f64) -> Vec<RigidMotion> {
     let mut uniform = |most: f64| 2.0 * most * random.uniform();
-    (0..blades).map(|_| (uniform(degrees).to_radians(), [uniform(voxels), uniform(voxels)])).collect()
+    let mut one =
+        |_| RigidMotion { angle: uniform(degrees).to_radians(), translation: [uniform(voxels), uniform(voxels)] };
+    (0..blades).map(&mut one).collect()
 }
 
 /// The percent error of an image, at the best scale, within the disc where the object is.
@@ -150,14 +157,8 @@ fn the_image_is_nearly_that_of_an_object_at_rest() {
     let uncorrected = percent(n, &image_of(&moving, &off).0, &truth);
     // The mean position of all blades is that of the image: the phantom is moved there.
     let (image, corrected) = image_of(&moving, &PropellerOptions::default());
-    let mean = moving.motion.iter().zip(&corrected.motion);
-    let angle = mean.map(|(t, f)| t.0 - f.rotation.to_radians()).sum::<f64>() / shape[0] as f64;
-    let shift = moving.motion.iter().zip(&corrected.motion).fold([0.0; 2], |sum, (t, f)| {
-        let (sin, cos) = f.rotation.to_radians().sin_cos();
-        let [x, y] = [t.1[0] - f.translation[0], t.1[1] - f.translation[1]];
-        [sum[0] + (cos * x + sin * y) / shape[0] as f64, sum[1] + (cos * y - sin * x) / shape[0] as f64]
-    });
-    let moved = head().moved(n, angle, shift).unwrap().image(&[n, n], 4).unwrap();
+    let (_, mean) = moving.missing(&corrected.motion);
+    let moved = head().moved(n, &mean).unwrap().image(&[n, n], 4).unwrap();
     let found = percent(n, &image, &moved);
     println!("at rest {rest:.2} %, corrected {found:.2} %, uncorrected {uncorrected:.2} %");
     assert!(found < 1.5 * rest, "seed {}: {found} against {rest}", random.seed);
@@ -203,8 +204,7 @@ fn phases_of_blades_are_found() {
             .zip(scan.trajectory.axes())
             .map(|(d, k)| k[part.clone()].iter().map(|k| k - d).collect())
             .collect();
-        let (angle, voxels) = scan.motion[b];
-        let moved = head().moved(n, angle, voxels).unwrap();
+        let moved = head().moved(n, &scan.motion[b]).unwrap();
         let values = moved.kspace(&[n, n], &[&axes[0], &axes[1]], None, 2).unwrap();
         ramped[part].copy_from_slice(&values);
     }
@@ -237,7 +237,7 @@ fn wide_motion_is_found_and_a_blade_that_saw_something_else_counts_less() {
     let mut random = Random::fresh();
     let (n, shape) = (192, [14, 24, 256]);
     let mut motion = random_motion(&mut random, shape[0], 30.0, 25.0);
-    motion[5] = (0.0, [0.0; 2]);
+    motion[5] = RigidMotion::default();
     let scan = Blades::new(n, shape, motion);
     let mut data = scan.data(&head(), None);
     let found = scan.corrected(&data, &PropellerOptions::default()).motion;
@@ -287,7 +287,7 @@ fn results_are_the_same_for_any_threads_and_frames_are_apart() {
 #[test]
 fn what_cannot_be_corrected_is_refused_and_nothing_is_found_in_zeros() {
     let (n, shape) = (64, [8, 12, 64]);
-    let scan = Blades::new(n, shape, vec![(0.0, [0.0; 2]); shape[0]]);
+    let scan = Blades::new(n, shape, vec![RigidMotion::default(); shape[0]]);
     let k = scan.k();
     let k = [&k[0][..], &k[1][..]];
     let geometry = Geometry::new(&[n, n], &k);

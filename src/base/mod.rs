@@ -12,6 +12,7 @@ pub(crate) mod interrupt;
 pub(crate) mod memory;
 pub mod options;
 pub mod real;
+pub mod rigid_motion;
 pub mod scan_size;
 pub(crate) mod sizes;
 pub mod warning;

@@ -2,7 +2,7 @@
 
 use crate::io::{Image, Scan};
 use crate::options::{Combination, DensityArgs, InputArgs, LambdaUnitKind, PlanArgs, Precision, PriorKind};
-use crate::output::{check_outputs, check_together, image_files, print, reader_left, write_images, write_text};
+use crate::output::{check_outputs, check_together, image_files, place_of, write_with_report, STANDARD_OUTPUT};
 use crate::progress::Progress;
 use crate::reader::read_images;
 use crate::reconstruct::{cast, channels, groups, order_hint, read_maps, Finish, Sampling, Weights};
@@ -133,7 +133,6 @@ pub struct CgArgs {
 }
 
 /// The name that stands for the standard output in place of a file.
-const STANDARD_OUTPUT: &str = "-";
 
 const WEIGHTED: &str = match defaults::WEIGHTED {
     true => "Density weights in the data term [default]",
@@ -305,7 +304,8 @@ fn compute<T: Real>(args: &CgArgs) -> Result<()> {
         }
     }
     drop(progress);
-    write(args, files, &images.into_iter().flatten().collect::<Vec<_>>(), reports)
+    let images: Vec<Image> = images.into_iter().flatten().collect();
+    write_with_report(files, (&args.output, &images), (args.report.as_deref(), reports))
 }
 
 /// Solves for the images of one scan.
@@ -349,22 +349,6 @@ fn solve<T: Real>(
         ControlFlow::Continue(())
     })?;
     Ok((solution, report))
-}
-
-/// Writes images and report. All outputs appear, or none.
-fn write(args: &CgArgs, mut files: AtomicFiles, images: &[Image], reports: Vec<serde_json::Value>) -> Result<()> {
-    write_images(&mut files, &args.output, images)?;
-    let report = format!("{:#}\n", serde_json::Value::Array(reports));
-    let printed = match &args.report {
-        Some(path) if path == Path::new(STANDARD_OUTPUT) => print(&report),
-        Some(path) => write_text(&mut files, path, &report),
-        None => Ok(()),
-    };
-    match printed {
-        // Where the reader of the report leaves before its end, the image is written nevertheless.
-        Err(e) if !reader_left(&e) => Err(e),
-        printed => files.commit().and(printed),
-    }
 }
 
 /// The error with the file's name, unless the message has it.
@@ -515,22 +499,15 @@ fn describe(scan: &Scan, report: &CgReport, plan_seconds: f64, seconds: f64) -> 
             })
         })
         .collect();
-    let i = &scan.index;
-    serde_json::json!({
-        "encoding": i.encoding,
-        "slice": i.slice,
-        "repetition": i.repetition,
-        "contrast": i.contrast,
-        "phase": i.phase,
-        "set": i.set,
-        "absolute_lambda": report.lambda,
-        "images": runs,
-        "seconds": {
-            "plan": plan_seconds,
-            "q": report.q_seconds,
-            "adjoint": report.adjoint_seconds,
-            "iterations": report.iteration_seconds,
-            "total": seconds,
-        },
-    })
+    let mut value = place_of(&scan.index);
+    value["absolute_lambda"] = report.lambda.into();
+    value["images"] = runs.into();
+    value["seconds"] = serde_json::json!({
+        "plan": plan_seconds,
+        "q": report.q_seconds,
+        "adjoint": report.adjoint_seconds,
+        "iterations": report.iteration_seconds,
+        "total": seconds,
+    });
+    value
 }

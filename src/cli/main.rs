@@ -16,6 +16,7 @@ mod options;
 mod output;
 mod precompile;
 mod progress;
+mod propeller;
 mod reader;
 mod reconstruct;
 mod resize;
@@ -59,6 +60,7 @@ enum Command {
     Simulate(Box<simulate::SimulateArgs>),
     Grid(Box<grid::GridArgs>),
     Fbp(Box<fbp::FbpArgs>),
+    Propeller(Box<propeller::PropellerArgs>),
     Fhd(Box<fhd::FhdArgs>),
     Cg(Box<cg::CgArgs>),
     Compare(compare::CompareArgs),
@@ -87,6 +89,7 @@ fn main() -> ExitCode {
         Command::Simulate(args) => simulate::run(&args),
         Command::Grid(args) => grid::run(&args),
         Command::Fbp(args) => fbp::run(&args),
+        Command::Propeller(args) => propeller::run(&args),
         Command::Fhd(args) => fhd::run(&args),
         Command::Cg(args) => cg::run(&args),
         Command::Compare(args) => compare::run(&args),

@@ -2,7 +2,9 @@
 
 use clap::{Args, ValueEnum};
 use recon::bail;
-use recon::{Combine, Density, Device, Filter, LambdaUnit, Method, Options, Result, Simd, VoxelBasis, Window};
+use recon::{
+    BladePhase, Combine, Density, Device, Filter, LambdaUnit, Method, Options, Result, Simd, VoxelBasis, Window,
+};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -270,6 +272,17 @@ choices!(
     }
 );
 choices!(
+    /// What is done about the phase of blades.
+    BladePhaseKind {
+        /// The phase of a smooth image of each blade, coil by coil, is taken away, with that of the object and the coils
+        Smooth,
+        /// One phase for each blade, the same in all coils
+        Constant,
+        /// Nothing
+        None
+    }
+);
+choices!(
     /// Ways to combine coils.
     Combination {
         /// Root of the sum of squares: a magnitude
@@ -321,6 +334,16 @@ impl From<FilterKind> for Filter {
             FilterKind::Cosine => Filter::Cosine,
             FilterKind::Hamming => Filter::Hamming,
             FilterKind::Hann => Filter::Hann,
+        }
+    }
+}
+
+impl From<BladePhaseKind> for BladePhase {
+    fn from(kind: BladePhaseKind) -> BladePhase {
+        match kind {
+            BladePhaseKind::Smooth => BladePhase::Smooth,
+            BladePhaseKind::Constant => BladePhase::Constant,
+            BladePhaseKind::None => BladePhase::None,
         }
     }
 }

@@ -1,12 +1,15 @@
 //! Output: checks of the outputs before anything is computed, images, and text on the standard output.
 
 use crate::io::cfl::pair;
-use crate::io::{check_image_path, Image};
+use crate::io::{check_image_path, Image, ScanIndex};
 use recon::atomic_file::{self, AtomicFiles};
 use recon::bail;
 use recon::{Error, ErrorKind, Result};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+
+/// The name of the standard output, where a report may go.
+pub const STANDARD_OUTPUT: &str = "-";
 
 const READER_LEFT: &str = "the reader of the output has left";
 
@@ -103,6 +106,38 @@ pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> R
         if images.len() == 1 { "1 image".into() } else { format!("{} images", images.len()) }
     );
     Ok(())
+}
+
+/// Writes images and a report, if there is a path for it. All outputs appear, or none.
+pub fn write_with_report(
+    mut files: AtomicFiles,
+    (output, images): (&Path, &[Image]),
+    (path, reports): (Option<&Path>, Vec<serde_json::Value>),
+) -> Result<()> {
+    write_images(&mut files, output, images)?;
+    let report = format!("{:#}\n", serde_json::Value::Array(reports));
+    let printed = match path {
+        Some(path) if path == Path::new(STANDARD_OUTPUT) => print(&report),
+        Some(path) => write_text(&mut files, path, &report),
+        None => Ok(()),
+    };
+    match printed {
+        // Where the reader of the report leaves before its end, the image is written nevertheless.
+        Err(e) if !reader_left(&e) => Err(e),
+        printed => files.commit().and(printed),
+    }
+}
+
+/// The place of a scan in the measurement, with which its report begins.
+pub fn place_of(index: &ScanIndex) -> serde_json::Value {
+    serde_json::json!({
+        "encoding": index.encoding,
+        "slice": index.slice,
+        "repetition": index.repetition,
+        "contrast": index.contrast,
+        "phase": index.phase,
+        "set": index.set,
+    })
 }
 
 /// Writes text to one of `files`.

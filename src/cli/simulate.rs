@@ -9,9 +9,9 @@ use clap::ValueEnum;
 use recon::atomic_file::{whole, AtomicFiles};
 use recon::bail;
 use recon::error::{checked_product, try_vec};
-use recon::phantom::{noise_deviation, white_noise, CoilModel, Phantom};
+use recon::phantom::{noise_deviation, uniform, white_noise, CoilModel, Phantom};
 use recon::trajectory::SpokeOrder;
-use recon::{CoilMatrix, Complex, Density, Geometry, Method, Options, Plan, Result, Trajectory};
+use recon::{CoilMatrix, Complex, Density, Geometry, Method, Options, Plan, Result, RigidMotion, Trajectory};
 use std::f64::consts::PI;
 use std::path::{Path, PathBuf};
 
@@ -61,6 +61,11 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "N", help_heading = "Trajectory")]
     lines: Option<usize>,
 
+    /// Motion between propeller blades: each sees the phantom turned by up to so many degrees, and moved by up to so
+    /// many voxels along x and y; the mean of all blades is the phantom where it is. -v tells the motion of each blade
+    #[arg(long, value_name = "DEGREES,VOXELS", value_parser = parse_motion, help_heading = "Trajectory")]
+    motion: Option<[f64; 2]>,
+
     /// Radial oscillations of each rosette
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Trajectory")]
     radial: Option<f64>,
@@ -109,6 +114,16 @@ pub struct SimulateArgs {
     /// Scan to be written: .h5 or .mrd (ISMRMRD); or .cfl (BART's k-space, with the trajectory in NAME_traj.cfl)
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+}
+
+fn parse_motion(text: &str) -> std::result::Result<[f64; 2], String> {
+    let parsed: Option<Vec<f64>> = text.split(',').map(|x| x.trim().parse().ok()).collect();
+    match parsed.as_deref() {
+        Some(&[degrees, voxels]) if (0.0..=180.0).contains(&degrees) && (0.0..1e6).contains(&voxels) => {
+            Ok([degrees, voxels])
+        }
+        _ => Err("two numbers are expected, degrees from 0 to 180 and voxels, such as 10,5".into()),
+    }
 }
 
 /// Kinds of trajectories.
@@ -183,7 +198,10 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
         n => Some(CoilModel::ring(n, ndim)?),
     };
     log::info!("{} shots of {} samples", trajectory.shots(), trajectory.samples_per_shot());
-    let mut kspace = phantom.kspace(sizes, &trajectory.axes(), coils.as_ref(), 0)?;
+    let mut kspace = match args.motion {
+        Some(most) => moving(args, &phantom, sizes, &trajectory, coils.as_ref(), most)?,
+        None => phantom.kspace(sizes, &trajectory.axes(), coils.as_ref(), 0)?,
+    };
     let mut noise_scans = Vec::new();
     if let Some(snr) = args.snr {
         let deviation = noise_deviation(&kspace, snr)?;
@@ -220,6 +238,42 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
         }
         Ok(())
     })
+}
+
+/// The k-space of a phantom that moves between the blades.
+fn moving(
+    args: &SimulateArgs,
+    phantom: &Phantom,
+    sizes: &[usize],
+    trajectory: &Trajectory,
+    coils: Option<&CoilModel>,
+    [degrees, voxels]: [f64; 2],
+) -> Result<Vec<Complex<f64>>> {
+    let &[n, other] = sizes else { bail!(InvalidArgument, "--motion is for --trajectory propeller, which is 2D") };
+    if n != other {
+        bail!(InvalidArgument, "--motion: a matrix of {n} x {other} voxels: the motion is simulated for square ones");
+    }
+    let of_blade = lines_of(args, trajectory.samples_per_shot()) * trajectory.samples_per_shot();
+    let samples = trajectory.samples();
+    // Uniform in (-1, 1), another sequence than that of the noise.
+    let mut random = uniform(args.seed ^ 0x6d6f_7469_6f6e);
+    let mut between = move |most: f64| (2.0 * random() - 1.0) * most;
+    let one = |_| RigidMotion { angle: between(degrees).to_radians(), translation: [between(voxels), between(voxels)] };
+    let mut motions: Vec<RigidMotion> = (0..samples / of_blade).map(one).collect();
+    RigidMotion::centre(&mut motions);
+    let len = checked_product(&[samples, args.coils], "the k-space of a phantom")?;
+    let mut kspace = try_vec(len, Complex::default(), "the k-space of a phantom")?;
+    for (b, motion) in motions.iter().enumerate() {
+        let [x, y] = motion.translation;
+        log::info!("blade {b}: turned by {:.3} degrees, moved by {x:.3}, {y:.3} voxels", motion.angle.to_degrees());
+        let own = b * of_blade..(b + 1) * of_blade;
+        let axes: Vec<&[f64]> = trajectory.axes().into_iter().map(|k| &k[own.clone()]).collect();
+        let blade = phantom.moved(n, motion)?.kspace(sizes, &axes, coils, 0)?;
+        for (to, from) in kspace.chunks_exact_mut(samples).zip(blade.chunks_exact(of_blade)) {
+            to[own.clone()].copy_from_slice(from);
+        }
+    }
+    Ok(kspace)
 }
 
 /// The noise of an array, [samples, coils]: of white noise of this deviation a share of each coil's is added to the
@@ -266,6 +320,7 @@ fn trajectory(args: &SimulateArgs, sizes: &[usize]) -> Result<Trajectory> {
         ("--turns", args.turns.is_some()),
         ("--exponent", args.exponent.is_some()),
         ("--lines", args.lines.is_some()),
+        ("--motion", args.motion.is_some()),
         ("--radial", args.radial.is_some()),
         ("--angular", args.angular.is_some()),
     ];
@@ -276,7 +331,7 @@ fn trajectory(args: &SimulateArgs, sizes: &[usize]) -> Result<Trajectory> {
         Kind::Kooshball => (&["--shots", "--samples"], Some(3)),
         Kind::Spiral => (&["--shots", "--samples", "--turns", "--exponent"], Some(2)),
         Kind::Rosette => (&["--shots", "--samples", "--radial", "--angular"], Some(2)),
-        Kind::Propeller => (&["--shots", "--samples", "--lines"], Some(2)),
+        Kind::Propeller => (&["--shots", "--samples", "--lines", "--motion"], Some(2)),
     };
     let kind = args.trajectory.to_possible_value().map(|v| v.get_name().to_owned()).unwrap_or_default();
     if let Some((name, _)) = given.iter().find(|(name, given)| *given && !used.contains(name)) {
@@ -315,11 +370,16 @@ fn trajectory(args: &SimulateArgs, sizes: &[usize]) -> Result<Trajectory> {
         }
         Kind::Propeller => {
             let samples = samples(n);
-            let lines = args.lines.unwrap_or(16.min(samples / 2).max(1));
+            let lines = lines_of(args, samples);
             let shots = args.shots.unwrap_or(up(0.5 * PI * samples as f64 / lines.max(1) as f64));
             Trajectory::propeller(shots, lines, samples)
         }
     }
+}
+
+/// Lines of a propeller blade whose lines have so many samples.
+fn lines_of(args: &SimulateArgs, samples: usize) -> usize {
+    args.lines.unwrap_or(16.min(samples / 2).max(1))
 }
 
 fn write_ismrmrd(

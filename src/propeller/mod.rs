@@ -22,7 +22,7 @@ use crate::plan::Plan;
 use crate::reconstruction::density::Density;
 use crate::reconstruction::spokes::unwrapped;
 use blades::Blades;
-use motion::{Data, Found};
+use motion::{Data, Found, What};
 use num_complex::Complex;
 use phase::PhaseCorrection;
 
@@ -99,20 +99,6 @@ pub struct Corrected<T: Real> {
     pub weights: Vec<T>,
     /// The corrected data, [samples, coils, frames].
     pub kspace: Vec<Complex<T>>,
-}
-
-/// What of motion is sought.
-struct What {
-    rotation: bool,
-    translation: bool,
-    phase: bool,
-    weights: bool,
-}
-
-impl What {
-    fn any(&self) -> bool {
-        self.rotation || self.translation || self.phase
-    }
 }
 
 impl<T: Real> Corrected<T> {
@@ -225,7 +211,7 @@ impl<T: Real> Corrected<T> {
             for value in values[m..].iter_mut().step_by(samples) {
                 *value = narrow(wide(*value) * factor);
             }
-            let place = motion.place(k(m));
+            let place = motion.rigid.back(k(m));
             inside[m] = place.iter().all(|k| (-0.5..0.5).contains(k));
             for (axis, place) in self.coordinates.iter_mut().zip(place) {
                 axis[first + m] = T::coordinate(place.clamp(-0.5, 0.5));
@@ -233,8 +219,8 @@ impl<T: Real> Corrected<T> {
         }
         for (b, out) in motion.iter_mut().enumerate() {
             *out = BladeMotion {
-                rotation: motions[b].angle.to_degrees(),
-                translation: motions[b].shift,
+                rotation: motions[b].rigid.angle.to_degrees(),
+                translation: motions[b].rigid.translation,
                 phase: if phase == BladePhase::Smooth { phases[b].arg() } else { motions[b].phase },
                 correlation: correlations[b],
                 weight: weights[b],

@@ -9,10 +9,10 @@
 //! makes it more precise.
 
 use super::blades::Blades;
-use super::What;
 use crate::base::error::{try_collect, try_reserve, try_vec, Result};
 use crate::base::geometry::Geometry;
 use crate::base::options::{Device, LambdaUnit, Options};
+use crate::base::rigid_motion::RigidMotion;
 use crate::plan::Plan;
 use crate::reconstruction::cg::CgOptions;
 use num_complex::Complex;
@@ -49,27 +49,37 @@ const EXPECTED: (f64, f64) = (0.5, 0.25);
 /// The part of a blade's energy that may differ from the others' for its weight to be about a half.
 const TOLERATED: f64 = 0.01;
 
-/// Where the object was while a blade was measured.
+/// Where the object was while a blade was measured, and the blade's phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Motion {
-    /// Radians, from x to y.
-    pub angle: f64,
-    /// Voxels.
-    pub shift: [f64; 2],
+    pub rigid: RigidMotion,
     /// Radians.
     pub phase: f64,
 }
 
 impl Motion {
-    /// Where a sample at k was measured, seen from the object.
-    pub fn place(&self, k: [f64; 2]) -> [f64; 2] {
-        let (sin, cos) = self.angle.sin_cos();
-        [cos * k[0] + sin * k[1], cos * k[1] - sin * k[0]]
+    fn of_angle(angle: f64) -> Motion {
+        Motion { rigid: RigidMotion { angle, ..RigidMotion::default() }, phase: 0.0 }
     }
 
     /// What the sample at k is multiplied by for the object at rest.
     pub fn factor(&self, k: [f64; 2]) -> Complex<f64> {
-        Complex::from_polar(1.0, TAU * (k[0] * self.shift[0] + k[1] * self.shift[1]) - self.phase)
+        let [x, y] = self.rigid.translation;
+        Complex::from_polar(1.0, TAU * (k[0] * x + k[1] * y) - self.phase)
+    }
+}
+
+/// What of motion is sought.
+pub(super) struct What {
+    pub rotation: bool,
+    pub translation: bool,
+    pub phase: bool,
+    pub weights: bool,
+}
+
+impl What {
+    fn any(&self) -> bool {
+        self.rotation || self.translation || self.phase
     }
 }
 
@@ -238,7 +248,7 @@ impl<'a> Disc<'a> {
         let samples = self.k.len();
         for (b, motion) in motions.iter().enumerate() {
             for m in self.blade(b) {
-                let place = motion.place(self.k[m]);
+                let place = motion.rigid.back(self.k[m]);
                 (0..2).for_each(|a| self.q[a][m] = place[a] * self.zoom[a]);
                 self.weights[m] = of_blades[b];
                 let factor = motion.factor(self.k[m]);
@@ -313,7 +323,7 @@ impl<'a> Disc<'a> {
             // From 0 outwards, that of equals the smaller rotation wins.
             let size = i.div_ceil(2) as f64 / tries as f64 * WIDEST;
             let angle = if i % 2 == 0 { size } else { -size };
-            turned.fill(Motion { angle, ..Motion::default() });
+            turned.fill(Motion::of_angle(angle));
             self.place(&turned, &equal)?;
             let plan = self.plan.take().expect("samples have been placed");
             plan.forward(&self.image[..], &mut self.model[..])?;
@@ -325,15 +335,14 @@ impl<'a> Disc<'a> {
                 }
             }
         }
-        motions.iter_mut().zip(&best).for_each(|(motion, best)| motion.angle = best.1);
+        motions.iter_mut().zip(&best).for_each(|(motion, best)| motion.rigid.angle = best.1);
         Ok(())
     }
 
     /// Gives each blade the translation at which its data correlate best with the image's.
     fn search_translations(&mut self, motions: &mut [Motion]) -> Result<()> {
         let samples = self.k.len();
-        let turned =
-            try_collect(motions.len(), WHAT, motions.iter().map(|m| Motion { angle: m.angle, ..Motion::default() }))?;
+        let turned = try_collect(motions.len(), WHAT, motions.iter().map(|m| Motion::of_angle(m.rigid.angle)))?;
         let equal = try_vec(motions.len(), 1.0, WHAT)?;
         self.place(&turned, &equal)?;
         let plan = self.plan.take().expect("samples have been placed");
@@ -362,7 +371,7 @@ impl<'a> Disc<'a> {
                     best = (peak.norm(), shift);
                 }
             }
-            motion.shift = best.1;
+            motion.rigid.translation = best.1;
         }
         Ok(())
     }
@@ -391,7 +400,7 @@ impl<'a> Disc<'a> {
                 for (i, m) in range.zip(self.blade(b)) {
                     debug_assert_eq!(i, c * self.k.len() + m);
                     let (model, k) = (self.model[i], self.k[m]);
-                    let place = motion.place(k);
+                    let place = motion.rigid.back(k);
                     let turn = slopes[0][i] * place[1] - slopes[1][i] * place[0];
                     let ramp = |a: usize| model * Complex::new(0.0, -TAU * k[a]);
                     let row = [turn, ramp(0), ramp(1), model * Complex::i()];
@@ -407,7 +416,8 @@ impl<'a> Disc<'a> {
             }
             // What is known beforehand, against the noise.
             let noise = energy / (self.blade(b).len() * self.channels).max(1) as f64;
-            let own = [motion.angle, motion.shift[0], motion.shift[1], motion.phase];
+            let RigidMotion { angle, translation: [x, y] } = motion.rigid;
+            let own = [angle, x, y, motion.phase];
             let expected = [EXPECTED.0, EXPECTED.1 * fov, EXPECTED.1 * fov, f64::INFINITY];
             let sought = [what.rotation, what.translation, what.translation, what.phase];
             for i in 0..4 {
@@ -420,16 +430,16 @@ impl<'a> Disc<'a> {
                 }
             }
             let step = solve(matrix, right);
-            motion.angle = (motion.angle + step[0].clamp(-0.2, 0.2)).clamp(-WIDEST, WIDEST);
-            (0..2).for_each(|a| motion.shift[a] += step[1 + a].clamp(-furthest, furthest));
+            motion.rigid.angle = (angle + step[0].clamp(-0.2, 0.2)).clamp(-WIDEST, WIDEST);
+            (0..2).for_each(|a| motion.rigid.translation[a] += step[1 + a].clamp(-furthest, furthest));
             motion.phase += step[3].clamp(-1.0, 1.0);
         }
-        centre(motions);
+        centre(motions)?;
         let mut change = [0.0_f64; 2];
         for (before, motion) in before.iter().zip(motions.iter()) {
-            change[0] = change[0].max((motion.angle - before.angle).abs());
-            let shift = |a: usize| motion.shift[a] - before.shift[a];
-            change[1] = change[1].max(shift(0).hypot(shift(1)));
+            let (before, now) = (before.rigid, motion.rigid);
+            let shift = |a: usize| now.translation[a] - before.translation[a];
+            change = [change[0].max((now.angle - before.angle).abs()), change[1].max(shift(0).hypot(shift(1)))];
         }
         Ok(change)
     }
@@ -447,21 +457,16 @@ fn small(options: &Options) -> Options {
     }
 }
 
-/// Takes the mean motion from all blades, as that of the object cannot be told from it.
-fn centre(motions: &mut [Motion]) {
-    let count = motions.len() as f64;
+/// Takes the mean motion and phase from all blades, as those of the object cannot be told from it.
+fn centre(motions: &mut [Motion]) -> Result<()> {
+    let mut rigid = try_collect(motions.len(), WHAT, motions.iter().map(|m| m.rigid))?;
+    RigidMotion::centre(&mut rigid);
     let phase: Complex<f64> = motions.iter().map(|m| Complex::from_polar(1.0, m.phase)).sum();
-    let angle = motions.iter().map(|m| m.angle).sum::<f64>() / count;
-    let shift = motions.iter().fold([0.0; 2], |sum, motion| {
-        let own = motion.place(motion.shift);
-        [sum[0] + own[0] / count, sum[1] + own[1] / count]
-    });
-    for motion in motions {
-        let back = Motion { angle: -motion.angle, ..Motion::default() }.place(shift);
-        motion.shift = [motion.shift[0] - back[0], motion.shift[1] - back[1]];
-        motion.angle -= angle;
+    for (motion, rigid) in motions.iter_mut().zip(rigid) {
+        motion.rigid = rigid;
         motion.phase = (Complex::from_polar(1.0, motion.phase) * phase.conj()).arg();
     }
+    Ok(())
 }
 
 /// Solves four symmetric equations by elimination; unknowns of which nothing is known are 0.

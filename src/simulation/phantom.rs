@@ -18,6 +18,7 @@
 //! centre of voxel r (an integer; index - floor(n / 2)) is at 2 r / n. k is in cycles per voxel.
 
 use crate::base::error::{bail, checked_product, try_collect, try_reserve, try_vec, Result};
+use crate::base::rigid_motion::RigidMotion;
 use num_complex::Complex;
 use std::f64::consts::{PI, TAU};
 use std::sync::{Mutex, PoisonError};
@@ -131,22 +132,20 @@ impl Phantom {
         &self.shapes
     }
 
-    /// The phantom turned about voxel floor(n/2) by `angle` radians from x to y, then moved by `voxels`, in an image of
-    /// n x n voxels.
+    /// The phantom after a motion, in an image of n x n voxels.
     ///
     /// Errors: `Unsupported` in 3D; `InvalidSize` for an image of 0 voxels; `NotFinite`.
-    pub fn moved(&self, n: usize, angle: f64, voxels: [f64; 2]) -> Result<Self> {
+    pub fn moved(&self, n: usize, motion: &RigidMotion) -> Result<Self> {
         if self.ndim != 2 {
             bail!(Unsupported, "a phantom of {} dimensions cannot be moved in the plane: take one of 2", self.ndim);
         }
         self.check_dims(&[n, n])?;
-        let (sin, cos) = angle.sin_cos();
         let mut shapes = try_reserve(self.shapes.len(), "the phantom")?;
         for shape in &self.shapes {
-            let [x, y, _] = shape.centre;
-            let to_edge = 2.0 / n as f64;
-            let centre = [cos * x - sin * y + to_edge * voxels[0], sin * x + cos * y + to_edge * voxels[1], 0.0];
-            shapes.push(Ellipsoid { centre, angles: [shape.angles[0] + angle, 0.0, 0.0], ..*shape });
+            let [x, y] = motion.turned([shape.centre[0], shape.centre[1]]);
+            let [dx, dy] = motion.translation.map(|voxels| 2.0 * voxels / n as f64);
+            let angles = [shape.angles[0] + motion.angle, 0.0, 0.0];
+            shapes.push(Ellipsoid { centre: [x + dx, y + dy, 0.0], angles, ..*shape });
         }
         Phantom::new(2, shapes)
     }
@@ -593,6 +592,12 @@ pub fn noise_deviation(data: &[Complex<f64>], snr: f64) -> Result<f64> {
 pub fn white_noise(deviation: f64, seed: u64) -> impl Iterator<Item = Complex<f64>> {
     let mut random = SplitMix64(seed);
     std::iter::repeat_with(move || deviation * random.complex_normal())
+}
+
+/// Random numbers without end, uniform in (0, 1].
+pub fn uniform(seed: u64) -> impl FnMut() -> f64 {
+    let mut random = SplitMix64(seed);
+    move || random.uniform()
 }
 
 /// The generator of Steele, Lea and Flood (2014, OOPSLA 453). Not from a crate: rand_distr does not promise the same

@@ -660,7 +660,7 @@ fn damaged_files() {
     let mut bad = good.clone();
     bad[at..at + 4].copy_from_slice(&f32::NAN.to_le_bytes());
     fs::write(dir.path("nan.h5"), &bad).unwrap();
-    for command in ["grid", "fbp", "fhd", "cg"] {
+    for command in ["grid", "fbp", "propeller", "fhd", "cg"] {
         dir.fails(1, &format!("{command} nan.h5 -o x.h5"), &["acquisition 2", "coil 1", "sample 5", "NaN"]);
     }
     dir.fails(1, "grid good.h5 --group other -o x.h5", &["other", "dataset"]);
@@ -741,7 +741,7 @@ fn help_and_version() {
     let dir = TempDir::new();
     assert_eq!(dir.ok("--version").trim(), format!("recon {}", env!("CARGO_PKG_VERSION")));
     let help = dir.ok("--help");
-    for command in ["info", "simulate", "grid", "fbp", "fhd", "cg", "compare", "bench"] {
+    for command in ["info", "simulate", "grid", "fbp", "propeller", "fhd", "cg", "compare", "bench"] {
         assert!(help.contains(command));
         let long = dir.ok(&format!("{command} --help"));
         assert!(long.contains("Example") && long.contains(&format!("recon {command}")), "{long}");
@@ -923,6 +923,64 @@ fn backprojections_are_near_gridding_with_ramp_weights() {
     dir.ok("fbp scan.h5 --filter hann -o image.png");
     dir.ok("simulate --matrix 16,16,8 --trajectory stack-of-stars --partitions 8 -o stack.h5");
     dir.fails(1, "fbp stack.h5 -o x.h5", &["3 axes", "gridding"]);
+}
+
+#[test]
+fn motion_of_blades_is_corrected() {
+    let dir = TempDir::new();
+    let scan = "simulate --matrix 96,96 --trajectory propeller --shots 12 --lines 18 --samples 128 --coils 3";
+    dir.ok(&format!("{scan} --truth truth.h5 -o still.h5"));
+    let told = dir.run(&format!("-v {scan} --motion 10,5 -o moving.h5")).stderr;
+    assert_eq!(told.matches(": turned by ").count(), 12, "{told}");
+    let error = |file: &str| dir.error(&format!("{file} truth.h5 --magnitude --scale best"));
+    dir.ok("grid still.h5 -o at_rest.h5");
+    dir.ok("grid moving.h5 -o uncorrected.h5");
+    dir.ok("propeller moving.h5 -o corrected.h5 --report motion.json --corrected again.h5");
+    let [rest, found, before] = ["at_rest.h5", "corrected.h5", "uncorrected.h5"].map(error);
+    println!("at rest {rest} %, corrected {found} %, uncorrected {before} %");
+    assert!(found < 1.5 * rest && before > 2.5 * rest, "at rest {rest} %, corrected {found} %, before {before} %");
+
+    // The report has what was simulated, from the mean position.
+    let report = std::fs::read_to_string(dir.path("motion.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!((report[0]["lines"].as_u64(), report[0]["samples"].as_u64()), (Some(18), Some(128)));
+    let blades = report[0]["blades"].as_array().unwrap();
+    for (line, blade) in told.lines().filter(|l| l.contains(": turned by ")).zip(blades) {
+        let numbers: Vec<f64> = line
+            .split(": turned by ")
+            .nth(1)
+            .unwrap()
+            .split(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-'))
+            .filter_map(|t| t.parse().ok())
+            .collect();
+        let shift = &blade["translation_voxels"];
+        let of = [&blade["rotation_degrees"], &shift[0], &shift[1]].map(|v| v.as_f64().unwrap());
+        assert!((0..3).all(|i| (numbers[i] - of[i]).abs() < 0.3), "{line}: {of:?}");
+        assert!(blade["correlation"].as_f64().unwrap() > 0.95 && blade["weight"].as_f64().unwrap() > 0.5);
+    }
+    assert_eq!(blades.len(), 12);
+    assert!(dir.ok("propeller moving.h5 -o x.h5 --report -").contains("rotation_degrees"));
+
+    // The corrected scan is one like any other.
+    dir.ok("cg again.h5 --no-maps --weighted -o solved.h5");
+    assert!(error("solved.h5") < 1.5 * rest, "{} %", error("solved.h5"));
+    dir.ok("grid again.h5 -o gridded.h5");
+    assert!(dir.error("gridded.h5 corrected.h5 --magnitude") < 1e-3);
+    dir.ok("propeller moving.h5 -o none.h5 --no-rotation --no-translation --no-weighting --phase none");
+    assert!(dir.error("none.h5 uncorrected.h5 --magnitude") < 0.5);
+    dir.ok("propeller moving.h5 -o x.png --precision f64 --lines 18 --phase constant");
+
+    dir.fails(1, "propeller moving.h5 -o x.h5 --lines 17", &["blades of 17 lines"]);
+    dir.fails(1, "propeller moving.h5 -o x.h5 --corrected x.cfl", &["x.cfl", ".h5"]);
+    dir.fails(1, "propeller moving.h5 -o x.h5 --corrected x.h5", &["two outputs"]);
+    dir.fails(2, "propeller moving.h5 -o x.h5 --phase rough", &["smooth"]);
+    dir.ok("simulate --matrix 48,48 --trajectory radial -o radial.h5");
+    dir.fails(1, "propeller radial.h5 -o x.h5", &["PROPELLER", "gridding"]);
+    dir.ok("simulate --matrix 16,16,8 --trajectory stack-of-stars --partitions 8 -o stack.h5");
+    dir.fails(1, "propeller stack.h5 -o x.h5", &["2D"]);
+    dir.fails(1, "simulate --matrix 48,48 --motion 1,1 -o x.h5", &["--motion", "radial"]);
+    dir.fails(1, "simulate --matrix 48,32 --trajectory propeller --motion 1,1 -o x.h5", &["48 x 32"]);
+    dir.fails(2, "simulate --matrix 48,48 --trajectory propeller --motion 1 -o x.h5", &["10,5"]);
 }
 
 #[test]
