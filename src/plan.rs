@@ -388,6 +388,15 @@ impl<T: Real> Plan<T> {
     /// needed; `Unsupported` for a list of voxels with method nufft, and for a vector unit that this processor lacks;
     /// `UnknownValue` for an environment variable `RECON_SIMD` that names none.
     pub fn new(geometry: &Geometry<'_, T>, options: &Options) -> Result<Self> {
+        Plan::logged(log::Level::Info, geometry, options)
+    }
+
+    /// [`Plan::new`] for a step of something larger, which the log tells to those who want everything.
+    pub(crate) fn of_step(geometry: &Geometry<'_, T>, options: &Options) -> Result<Self> {
+        Plan::logged(log::Level::Debug, geometry, options)
+    }
+
+    fn logged(level: log::Level, geometry: &Geometry<'_, T>, options: &Options) -> Result<Self> {
         let started = Instant::now();
         let _mode = FloatMode::standard();
         let _interrupt = ActiveInterrupt::new(options.interrupt.clone());
@@ -408,7 +417,8 @@ impl<T: Real> Plan<T> {
             fixed: Arc::new(fixed),
         };
         state.warnings.iter().for_each(|warning| log::warn!("{warning}"));
-        log::info!(
+        log::log!(
+            level,
             "plan: {} on {} ({} threads, {}), {} window of width {}, oversampling {:.3}, grid {:?}, error {:.1e}, {} \
              bytes, {:.1} ms",
             info.method.name(),

@@ -274,7 +274,8 @@ choices!(
 choices!(
     /// What is done about the phase of blades.
     BladePhaseKind {
-        /// The phase of a smooth image of each blade, coil by coil, is taken away, with that of the object and the coils
+        /// The phase of a smooth image of each blade, coil by coil, is taken away, with that of the object and the
+        /// coils
         Smooth,
         /// One phase for each blade, the same in all coils
         Constant,

@@ -16,10 +16,10 @@ const NUMBERS: usize = 6;
 /// k-space that each of them measures: phase, rotation up to 45 degrees, translation. What is corrected is then gridded
 /// as by recon_grid, with blades that disagree with the others weighted less; or the report takes it, for recon_cg.
 ///
-/// Blades are recognised from the trajectory: samples in the order of acquisition, lines of as many samples each, all in
-/// one direction or to and fro, parallel and evenly spaced within a blade. Voxels are taken to be square. The geometry's
-/// weights are not used; its coil maps are, but with RECON_BLADE_PHASE_SMOOTH, which takes the coils' phases from the
-/// data. Several coils are taken to move with the object. Each frame is corrected on its own.
+/// Blades are recognised from the trajectory: samples in the order of acquisition, lines of as many samples each, all
+/// in one direction or to and fro, parallel and evenly spaced within a blade. Voxels are taken to be square. The
+/// geometry's weights are not used; its coil maps are, but with RECON_BLADE_PHASE_SMOOTH, which takes the coils' phases
+/// from the data. Several coils are taken to move with the object. Each frame is corrected on its own.
 ///
 /// options: may be NULL for the defaults. memory_limit counts the gridding only; without it, 100 bytes for each sample
 /// of a coil are taken. device is that of the gridding; arrays are in the host's memory.
@@ -31,9 +31,9 @@ const NUMBERS: usize = 6;
 /// recon_last_warning tells when blades do not agree (RECON_WARNING_BLADES).
 ///
 /// Errors: as recon_plan_create and recon_grid; RECON_UNSUPPORTED in 3D, for a list of voxels, for pointers_on_device,
-/// and for coil maps with RECON_BLADE_PHASE_SMOOTH; RECON_INVALID_ARGUMENT for a trajectory that is not of blades, or of
-/// blades of different sizes, with the blade, and where image and report are NULL; RECON_SIZE_MISMATCH when motion has
-/// too little room.
+/// and for coil maps with RECON_BLADE_PHASE_SMOOTH; RECON_INVALID_ARGUMENT for a trajectory that is not of blades, or
+/// of blades of different sizes, with the blade, and where image and report are NULL; RECON_SIZE_MISMATCH when motion
+/// has too little room.
 #[no_mangle]
 pub unsafe extern "C" fn recon_propeller(
     geometry: *const recon_geometry,

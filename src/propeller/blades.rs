@@ -13,7 +13,8 @@ const PARALLEL: f64 = 1e-3;
 const LEAST_RADIUS: f64 = 3.0;
 
 const REMEDY: &str = "PROPELLER blades are strips of parallel, evenly spaced lines about the centre of k-space, with \
-                      samples in the order of acquisition; use gridding or conjugate gradients for any other trajectory";
+                      samples in the order of acquisition; use gridding or conjugate gradients for any other \
+                      trajectory";
 
 /// One blade: line l, sample j lies at `first` + l `across` + j `along`, which are at a right angle.
 pub(super) struct Blade {

@@ -35,8 +35,8 @@ const NEAR_WIDEST: f64 = 0.95;
 /// What is done about the phase of blades.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum BladePhase {
-    /// The phase of a smooth image of each blade, coil by coil, is taken from the blade (Pipe 1999). The smooth phase of
-    /// the object, and of the coils, goes with it.
+    /// The phase of a smooth image of each blade, coil by coil, is taken from the blade (Pipe 1999). The smooth phase
+    /// of the object, and of the coils, goes with it.
     #[default]
     Smooth,
     /// One phase for each blade, the same in all coils.
@@ -234,7 +234,7 @@ impl<T: Real> Corrected<T> {
         let k = [part(&self.coordinates[0])?, part(&self.coordinates[1])?];
         let start = (0..samples).filter(|&m| inside[m]).map(|m| T::of(weights[m / of_blade]));
         let start = try_collect(k[0].len(), WHAT, start)?;
-        let plan = Plan::new(&Geometry::new(&dims, &[&k[0], &k[1]]), options)?;
+        let plan = Plan::of_step(&Geometry::new(&dims, &[&k[0], &k[1]]), options)?;
         let density = plan.density_from(Density::default(), &start)?;
         let places = (0..samples).filter(|&m| inside[m]);
         places.zip(density).for_each(|(m, w)| self.weights[first + m] = w);
@@ -257,8 +257,8 @@ impl<T: Real> Corrected<T> {
         }
         if what.rotation && wide > 0 {
             let message = format!(
-                "{wide} of {all} blades seem to be turned by {:.0} degrees or more, and rotations are found up to {:.0}: \
-                 the object may have no direction that tells, or the blades are in another order",
+                "{wide} of {all} blades seem to be turned by {:.0} degrees or more, and rotations are found up to \
+                 {:.0}: the object may have no direction that tells, or the blades are in another order",
                 NEAR_WIDEST * motion::WIDEST.to_degrees(),
                 motion::WIDEST.to_degrees()
             );

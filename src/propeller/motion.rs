@@ -4,9 +4,9 @@
 //! Blade b of an object that is turned by theta_b about the middle of the image, then moved by t_b voxels, measures
 //! exp(i phi_b) exp(-i 2 pi k.t_b) S(R(-theta_b) k), S being the k-space of the object at rest. First rotations are
 //! searched for in magnitudes, which a translation leaves alone, then translations by correlation. Then both are
-//! refined: in turns, S is fitted to the data of all blades as the Fourier transform of a small image, and the motion of
-//! each blade to S (Gauss-Newton). What is near the centre goes first; what lies further out, where fewer blades meet,
-//! makes it more precise.
+//! refined: in turns, S is fitted to the data of all blades as the Fourier transform of a small image, and the motion
+//! of each blade to S (Gauss-Newton). What is near the centre goes first; what lies further out, where fewer blades
+//! meet, makes it more precise.
 
 use super::blades::Blades;
 use crate::base::error::{try_collect, try_reserve, try_vec, Result};
@@ -262,7 +262,7 @@ impl<'a> Disc<'a> {
         let geometry = Geometry::new(&self.dims, &k).weights(&self.weights).coils(self.channels);
         match &self.plan {
             Some(plan) => plan.set_trajectory(&geometry)?,
-            None => self.plan = Some(Plan::new(&geometry, &small(self.data.options))?),
+            None => self.plan = Some(Plan::of_step(&geometry, &small(self.data.options))?),
         }
         Ok(())
     }
@@ -360,7 +360,7 @@ impl<'a> Disc<'a> {
             let products = try_collect(blade.len(), WHAT, blade.clone().map(product))?;
             let axis = |a: usize| try_collect(blade.len(), WHAT, self.k[blade.clone()].iter().map(|k| k[a] * zoom[a]));
             let k = [axis(0)?, axis(1)?];
-            let plan = Plan::new(&Geometry::new(&dims, &[&k[0], &k[1]]), &small(self.data.options))?;
+            let plan = Plan::of_step(&Geometry::new(&dims, &[&k[0], &k[1]]), &small(self.data.options))?;
             plan.adjoint(&products[..], &mut peaks[..])?;
             let mut best = (f64::NEG_INFINITY, [0.0; 2]);
             for (i, peak) in peaks.iter().enumerate() {

@@ -19,7 +19,8 @@ const WHAT: &str = "the images of blades";
 pub(super) struct PhaseCorrection {
     lines: usize,
     readout: usize,
-    /// Pixels across and along the lines: twice the lines, and enough samples, that nothing comes back at the other end.
+    /// Pixels across and along the lines: twice the lines, and enough samples, that nothing comes back at the other
+    /// end.
     size: [usize; 2],
     across: LineFft,
     along: LineFft,

@@ -68,8 +68,8 @@ impl Default for Density {
     }
 }
 
-/// Density weights for samples at `k` (one slice an axis) and images of `dims` voxels. Those of Pipe and Menon begin with
-/// `start`, or with 1: samples in one place keep the ratios of what they began with.
+/// Density weights for samples at `k` (one slice an axis) and images of `dims` voxels. Those of Pipe and Menon begin
+/// with `start`, or with 1: samples in one place keep the ratios of what they began with.
 pub fn weights<T: Real, B: Backend<T>>(
     backend: &B,
     k: &[&[T]],

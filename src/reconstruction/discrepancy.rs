@@ -71,8 +71,8 @@ impl Floor {
             }
             if own > TOLD * level || own * TOLD < level {
                 let message = format!(
-                    "images stay {own:.4} in a sample from the data, where the noise level is {level}: lambda is as good \
-                     as that level; it is the root of the mean |noise|^2 of a sample, in the unit of the data"
+                    "images stay {own:.4} in a sample from the data, where the noise level is {level}: lambda is as \
+                     good as that level; it is the root of the mean |noise|^2 of a sample, in the unit of the data"
                 );
                 raise(WarningKind::Noise, message);
             }
