@@ -1,6 +1,6 @@
 //! `recon cg`.
 
-use crate::frames::{self, Frames};
+use crate::frames;
 use crate::io::{Image, Scan};
 use crate::options::{Combination, DensityArgs, InputArgs, LambdaUnitKind, PlanArgs, Precision, PriorKind};
 use crate::output::{check_outputs, check_together, image_files, print, reader_left, write_images, write_text};
@@ -232,8 +232,8 @@ impl CgArgs {
         if self.input.frame_shots.is_some() && (self.save_q.is_some() || self.load_q.is_some()) {
             bail!(
                 InvalidArgument,
-                "--save-q and --load-q are for one trajectory, and with --frame-shots each frame has its own: leave one \
-                 out"
+                "--save-q and --load-q are for one trajectory, and with --frame-shots each frame has its own: leave \
+                 one out"
             );
         }
         let mut outputs = image_files(&self.output)?;
@@ -253,8 +253,7 @@ pub fn run(args: &CgArgs) -> Result<()> {
 }
 
 fn compute<T: Real>(args: &CgArgs) -> Result<()> {
-    let frames = Frames::of(&args.input)?;
-    let scans = input::read(&args.input)?;
+    let (scans, frames) = frames::read(&args.input)?;
     let resizes = scans.iter().map(|s| Resize::of(s, args.input.matrix.as_ref())).collect::<Result<Vec<_>>>()?;
     let shapes = scans.iter().zip(&resizes).map(|(s, r)| (r.wanted(), channels(args.images(s), args.combine)));
     check_together(&args.output, shapes)?;

@@ -1,12 +1,12 @@
 //! `recon fbp`.
 
-use crate::frames::Frames;
+use crate::defaults;
+use crate::frames;
 use crate::io::Scan;
 use crate::options::{Combination, FilterKind, InputArgs, PlanArgs, Precision};
 use crate::output::{check_outputs, check_together, image_files, write_images};
 use crate::reconstruct::{cast, channels, each_scan, Finish, Kept, Sampling, Weights};
 use crate::resize::{zeros, Resize};
-use crate::{defaults, input};
 use recon::atomic_file::whole;
 use recon::{Real, Result};
 use std::path::PathBuf;
@@ -51,8 +51,7 @@ pub fn run(args: &FbpArgs) -> Result<()> {
 }
 
 fn compute<T: Real>(args: &FbpArgs) -> Result<()> {
-    let frames = Frames::of(&args.input)?;
-    let scans = input::read(&args.input)?;
+    let (scans, frames) = frames::read(&args.input)?;
     let resizes = scans.iter().map(|s| Resize::of(s, args.input.matrix.as_ref())).collect::<Result<Vec<_>>>()?;
     let shapes = scans.iter().zip(&resizes).map(|(s, r)| (r.wanted(), channels(s.coils, args.combine)));
     check_together(&args.output, shapes)?;

@@ -1,7 +1,7 @@
 //! Frames of a series of shots: sliding windows, whose images share one plan that is given each frame's trajectory.
 
-use crate::input::name;
-use crate::io::Scan;
+use crate::input::{self, name};
+use crate::io::{Scan, ScanIndex};
 use crate::options::InputArgs;
 use recon::bail;
 use recon::Result;
@@ -16,9 +16,19 @@ pub struct Frames {
     step: usize,
 }
 
+/// The scans that the options select, and the frames that they are cut into, if any.
+pub fn read(args: &InputArgs) -> Result<(Vec<Scan>, Option<Frames>)> {
+    let frames = Frames::of(args)?;
+    let scans = input::read(args)?;
+    if let Some(frames) = frames {
+        frames.check(&scans)?;
+    }
+    Ok((scans, frames))
+}
+
 impl Frames {
-    /// The frames that the options name, if any; checked before a file is read.
-    pub fn of(args: &InputArgs) -> Result<Option<Frames>> {
+    /// The frames that the options name, if any.
+    fn of(args: &InputArgs) -> Result<Option<Frames>> {
         let Some(shots) = args.frame_shots else { return Ok(None) };
         let step = args.frame_step.unwrap_or(shots);
         for (option, n) in [("--frame-shots", shots), ("--frame-step", step)] {
@@ -30,8 +40,8 @@ impl Frames {
     }
 
     /// Refuses scans whose shots are no series that can be cut into frames.
-    pub fn check(&self, scans: &[Scan]) -> Result<()> {
-        for (i, scan) in scans.iter().enumerate() {
+    fn check(&self, scans: &[Scan]) -> Result<()> {
+        for scan in scans {
             let shots = scan.samples_per_shot.len();
             if self.shots > shots {
                 bail!(
@@ -42,15 +52,15 @@ impl Frames {
                 );
             }
             // Images of frames are numbered as repetitions.
-            let with_repetition = |s: &Scan, n| crate::io::ScanIndex { repetition: n, ..s.index };
-            let alike = |other: &Scan| with_repetition(other, 0) == with_repetition(scan, 0);
+            let series = |s: &Scan| ScanIndex { repetition: 0, ..s.index };
+            let alike = |other: &Scan| series(other) == series(scan);
             let repetitions = scans.iter().filter(|other| alike(other)).count();
             if repetitions > 1 {
                 bail!(
                     InvalidArgument,
                     "{}: --frame-shots makes frames of one series of shots, but the file has {repetitions} \
                      repetitions, which are frames already: choose one by --repetition, or leave out --frame-shots",
-                    name(&scans[i])
+                    name(scan)
                 );
             }
             if self.count(scan) > usize::from(u16::MAX) + 1 {

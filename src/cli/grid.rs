@@ -1,12 +1,12 @@
 //! `recon grid`.
 
-use crate::frames::Frames;
+use crate::defaults;
+use crate::frames;
 use crate::io::{Image, Scan};
 use crate::options::{Combination, DensityArgs, InputArgs, PlanArgs, Precision};
 use crate::output::{check_outputs, check_together, has_ending, image_files, write_images};
 use crate::reconstruct::{cast, channels, each_scan, warn_of_weights, Finish, Kept, Sampling, Weights};
 use crate::resize::{zeros, Resize};
-use crate::{defaults, input};
 use recon::atomic_file::whole;
 use recon::bail;
 use recon::{Complex, Plan, Real, Result};
@@ -74,8 +74,7 @@ pub fn run(args: &GridArgs) -> Result<()> {
 }
 
 fn compute<T: Real>(args: &GridArgs) -> Result<()> {
-    let frames = Frames::of(&args.input)?;
-    let scans = input::read(&args.input)?;
+    let (scans, frames) = frames::read(&args.input)?;
     let resizes = scans.iter().map(|s| Resize::of(s, args.input.matrix.as_ref())).collect::<Result<Vec<_>>>()?;
     if !args.kspace {
         let shapes = scans.iter().zip(&resizes).map(|(s, r)| (r.wanted(), channels(s.coils, args.combine)));

@@ -1,7 +1,6 @@
 //! Reading raw data.
 
 use crate::coils;
-use crate::frames::Frames;
 use crate::io::ismrmrd::TrajectoryKind;
 use crate::io::{kspace_from_bart, read_cfl, trajectory_from_bart, Placement, Scan, ScanIndex};
 use crate::options::{checked_sizes, InputArgs, Matrix};
@@ -57,9 +56,6 @@ pub fn read(args: &InputArgs) -> Result<Vec<Scan>> {
         for scan in &mut scans {
             *scan = scan.every_nth_shot(args.every);
         }
-    }
-    if let Some(frames) = Frames::of(args)? {
-        frames.check(&scans)?;
     }
     coils::prepare(args, &mut scans, noise, header.as_ref())?;
     Ok(scans)

@@ -11,10 +11,9 @@ fn read_dataset(dir: &TempDir, name: &str) -> crate::io::Dataset {
 #[test]
 fn frames_are_images_of_their_shots() {
     let dir = TempDir::new();
-    dir.ok("simulate --matrix 32,32 --trajectory golden-angle --shots 40 --samples 64 --coils 3 --maps maps.h5 -o plain.h5");
-    dir.ok(
-        "simulate --matrix 32,32 --trajectory golden-angle --shots 40 --samples 64 --coils 3 --weights -o weighted.h5",
-    );
+    let simulate = "simulate --matrix 32,32 --trajectory golden-angle --shots 40 --samples 64 --coils 3";
+    dir.ok(&format!("{simulate} --maps maps.h5 -o plain.h5"));
+    dir.ok(&format!("{simulate} --weights -o weighted.h5"));
     for file in ["plain.h5", "weighted.h5"] {
         let whole = read_dataset(&dir, file);
         // The last four shots are in no frame.
