@@ -21,8 +21,8 @@ const DIMS: [usize; 2] = [192, 192];
 const SPOKES: usize = 34;
 const READOUT: usize = 512;
 const COILS: usize = 8;
-/// Spokes of one heartbeat: 0.8 s at 2.5 ms a spoke.
-const BEAT: f64 = 320.0;
+/// Spokes of one heartbeat: 0.8 s at 5 ms a spoke.
+const BEAT: f64 = 160.0;
 const RESIDUAL: f64 = 0.002;
 
 type Image = Vec<Complex<f32>>;

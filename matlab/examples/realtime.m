@@ -1,15 +1,15 @@
 function quality = realtime(folder)
 %REALTIME  A moving object on golden-angle spokes of eight coils: sliding windows by gridding and by warm CG-SENSE.
-%   realtime() simulates a beating heart, 194 golden-angle spokes with noise. Each spoke sees the object of its time. An
-%   image is made of each window of 34 spokes, and the next window begins 5 spokes later. One operator is given the
+%   realtime() simulates a beating heart on 194 golden-angle spokes, with noise. Each spoke sees the object of its time.
+%   An image is made of each window of 34 spokes, and the next window begins 5 spokes later. One operator is given the
 %   trajectory of each window in its turn. Each solution of CG-SENSE starts from the one before, and is compared with a
 %   solution from zeros that ends at the same residual. It writes realtime.png to the current folder, and shows it where
 %   there is a display.
 %
 %   realtime(folder) writes to that folder.
 %
-%   quality = realtime(...) returns percent errors, the mean over all frames but the first: gridding, cold, warm; the mean
-%   numbers of iterations: cold_iterations, warm_iterations; and seconds of a frame: gridding_seconds, warm_seconds.
+%   quality = realtime(...) returns means over all frames but the first: percent errors gridding, cold, warm; numbers of
+%   iterations cold_iterations, warm_iterations. And median seconds of a frame: gridding_seconds, warm_seconds.
 %
 %   See also radial_coils, recon.Encoding, recon.cg.
 if nargin < 1
@@ -23,11 +23,11 @@ frames = 33;
 spokes = window + (frames - 1) * step;
 
 % In place of a scanner's data: a trajectory in cycles per voxel, [readout spokes 2], and data, [readout spokes coils].
-% A beat takes 80 spokes.
+% A beat takes 160 spokes.
 k = recon.trajectory.radial(spokes, 2 * n(1), 'Order', 'golden');
 d = zeros(2 * n(1), spokes, coils);
 for s = 1:spokes
-    d(:, s, :) = recon.phantom.kspace(k(:, s, :), n, 'Shapes', heart(s / 80), 'Coils', coils);
+    d(:, s, :) = recon.phantom.kspace(k(:, s, :), n, 'Shapes', heart(s / 160), 'Coils', coils);
 end
 d = single(recon.phantom.noise(d, 40));
 
@@ -36,7 +36,7 @@ maps = recon.coilmaps(k, d, n);
 first = k(:, 1:window, :);
 G = recon.Encoding(first, n, 'Maps', maps, 'Weights', 'ramp', 'Precision', 'single');
 E = recon.Encoding(first, n, 'Maps', maps, 'Precision', 'single');
-stop = {'Iterations', 50, 'Residual', 0.05};
+stop = {'Iterations', 50, 'Residual', 0.002};
 warm = [];
 seconds = zeros(frames, 2);
 errors = zeros(frames, 3);
@@ -67,7 +67,7 @@ for i = 1:frames
     iterations(i, :) = [cold_report.iterations, report.iterations];
 
     % The truth is the object in the middle of the window, times the root sum of squares of the sensitivities.
-    truth = recon.phantom.image(n, 'Shapes', heart(mean(own) / 80)) .* ...
+    truth = recon.phantom.image(n, 'Shapes', heart(mean(own) / 160)) .* ...
         sqrt(sum(abs(recon.phantom.coilmaps(n, coils)).^2, 3));
     errors(i, :) = [percent(gridding, truth), percent(cold, truth), percent(warm, truth)];
 end
