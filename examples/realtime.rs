@@ -52,7 +52,8 @@ fn main() -> Result<()> {
         Some("cuda") => Device::Cuda(Vec::new()),
         Some(other) => panic!("the device is {other}: it must be cpu, cuda or auto"),
     };
-    let options = Options { device, threads: number(1, 0.0) as usize, tolerance: number(2, 0.0), ..Options::default() };
+    let (threads, tolerance) = (number(1, 0.0) as usize, number(2, 0.0));
+    let options = Options { device, threads, tolerance, ..Options::default() };
     let (step, count) = (number(3, 5.0) as usize, number(4, 60.0) as usize);
     assert!(step > 0 && count > 1, "a step of at least one spoke, and at least two frames");
 
