@@ -63,8 +63,8 @@ fn main() -> Result<()> {
     let weights = first.density(Density::Ramp)?;
     let info = first.info();
     println!(
-        "{SPOKES} spokes of {READOUT}, {COILS} coils, to {DIMS:?}; {count} frames, {step} spokes apart; {}, {} threads, \
-         grid {:?}, error {:.0e}",
+        "{SPOKES} spokes of {READOUT}, {COILS} coils, to {DIMS:?}; {count} frames, {step} spokes apart; {}, {} \
+         threads, grid {:?}, error {:.0e}",
         info.device, info.threads, info.grid, info.error
     );
     drop(first);

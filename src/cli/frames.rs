@@ -72,6 +72,15 @@ impl Frames {
                 );
             }
             self.check_lines(scan)?;
+            if let Some(frame) = (0..self.count(scan)).find(|&i| on_one_line(scan, self.range(i))) {
+                bail!(
+                    InvalidArgument,
+                    "{}: the samples of frame {frame} lie on one line of k-space, which makes no image: give more than \
+                     {} to --frame-shots",
+                    name(scan),
+                    self.shots
+                );
+            }
             let left = shots - self.range(self.count(scan) - 1).end;
             log::info!(
                 "{}: {} frames of {} of {shots} shots, the last {left} shots are in none",
@@ -123,6 +132,25 @@ impl Frames {
     fn range(&self, frame: usize) -> Range<usize> {
         frame * self.step..frame * self.step + self.shots
     }
+}
+
+/// Whether the samples of these shots are within half a Cartesian sampling distance of one line.
+fn on_one_line(scan: &Scan, range: Range<usize>) -> bool {
+    let before = |shot: usize| -> usize { scan.samples_per_shot[..shot].iter().sum() };
+    let samples = before(range.start)..before(range.end);
+    let from_first = |m: usize| -> [f64; 3] {
+        let along = |axis: usize| {
+            let k = scan.coordinates.get(axis)?;
+            Some((f64::from(k[m]) - f64::from(k[samples.start])) * scan.encoded_matrix[axis] as f64)
+        };
+        std::array::from_fn(|axis| along(axis).unwrap_or(0.0))
+    };
+    let dot = |a: [f64; 3], b: [f64; 3]| a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+    let longer = |a: [f64; 3], b: [f64; 3]| if dot(b, b) > dot(a, a) { b } else { a };
+    let line = samples.clone().map(from_first).fold([0.0; 3], longer);
+    let square = dot(line, line);
+    let close = |p: [f64; 3]| dot(p, p) - dot(p, line).powi(2) / square < 0.25;
+    square < 0.25 || samples.clone().map(from_first).all(close)
 }
 
 /// The coordinates of each shot along an axis.

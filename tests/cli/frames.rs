@@ -133,6 +133,7 @@ fn what_has_no_frames() {
             ("scan.h5 --every 2 --frame-shots 11", ["--frame-shots is 11", "10 shots"]),
             ("scan.h5 --frame-shots 0", ["--frame-shots is 0", "1 shot"]),
             ("scan.h5 --frame-shots 5 --frame-step 0", ["--frame-step is 0", "1 shot"]),
+            ("scan.h5 --frame-shots 1", ["the samples of frame 0 lie on one line", "more than 1"]),
             ("two.h5 --frame-shots 5", ["2 repetitions", "--repetition"]),
             ("cartesian.h5 --frame-shots 8", ["ky is constant along each shot", "8 of its 16 values"]),
             ("stack.h5 --frame-shots 6", ["kz is constant along each shot", "of its 4 values"]),
