@@ -31,10 +31,12 @@ for s = 1:spokes
 end
 d = single(recon.phantom.noise(d, 40));
 
-% Coil maps of all spokes. The operators are made once, for the first window. Each window has weights of its own.
+% Coil maps of all spokes. The operators are made once, for the first window. Windows of a golden-angle series are
+% turned copies of one another, so that they all have the same weights.
 maps = recon.coilmaps(k, d, n);
 first = k(:, 1:window, :);
-G = recon.Encoding(first, n, 'Maps', maps, 'Weights', 'ramp', 'Precision', 'single');
+w = recon.density(first, n, 'Method', 'ramp');
+G = recon.Encoding(first, n, 'Maps', maps, 'Weights', w, 'Precision', 'single');
 E = recon.Encoding(first, n, 'Maps', maps, 'Precision', 'single');
 stop = {'Iterations', 50, 'Residual', 0.002};
 warm = [];
@@ -48,7 +50,7 @@ for i = 1:frames
 
     % 1. Gridding of all coils, combined by the maps.
     started = tic();
-    G.settrajectory(ki, 'Weights', 'ramp');
+    G.settrajectory(ki, 'Weights', w);
     gridding = recon.grid(G, di);
     seconds(i, 1) = toc(started);
 
