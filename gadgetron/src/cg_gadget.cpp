@@ -19,6 +19,7 @@ public:
     NODE_PROPERTY(prior, std::string,
                   "What the prior keeps small: none, identity (values) or differences (between neighbours)", "none");
     NODE_PROPERTY(weighted, bool, "Density weights in the data term: fewer iterations, a little more noise", false);
+    NODE_PROPERTY(warm_start, bool, "Start from the last image of the slice, where it has the same shape", false);
 
 private:
     void add_settings(recon_gadgets::Settings &s) const override {
@@ -31,6 +32,7 @@ private:
             "prior", prior,
             {{"none", Prior::None}, {"identity", Prior::Identity}, {"differences", Prior::Differences}});
         s.weighted = weighted;
+        s.warm_start = warm_start;
         if (s.lambda > 0 && s.prior == Prior::None) {
             throw recon_gadgets::Error("property lambda is set, but prior is none: set it to identity or differences");
         }

@@ -11,7 +11,9 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <new>
+#include <string_view>
 
 namespace recon_gadgets {
 
@@ -140,10 +142,18 @@ void Engine::add_warning(Cause cause, std::string text) {
     }
 }
 
-Engine::Plan Engine::make_plan(const Samples &samples, const recon_geometry &geometry, double tolerance) {
-    const auto asked = options(tolerance);
-    recon_plan *made = nullptr;
-    const recon_status status = recon_plan_create(&geometry, &asked, &made);
+void Engine::add_warnings(const recon_plan *plan) {
+    std::uint32_t kind = RECON_WARNING_NONE;
+    const char *text = nullptr;
+    for (std::uint64_t i = 0; check(recon_plan_warning(plan, i, &kind, &text)), text != nullptr; ++i) {
+        add_warning(kind == RECON_WARNING_EXTENT      ? Cause::Extent
+                    : kind == RECON_WARNING_TOLERANCE ? Cause::Tolerance
+                                                      : Cause::Plan,
+                    text);
+    }
+}
+
+void Engine::check_trajectory(const Samples &samples, recon_status status) const {
     // The library's messages have the index of a sample, the user needs its shot.
     if (status == RECON_NOT_FINITE) {
         throw Error(farthest_coordinate(samples) + ": it must be a number");
@@ -154,40 +164,71 @@ Engine::Plan Engine::make_plan(const Samples &samples, const recon_geometry &geo
                     "view by the matrix, radians by 2 pi");
     }
     check(status);
+}
+
+Engine::Plan Engine::make_plan(const Samples &samples, const recon_geometry &geometry, double tolerance) {
+    const auto asked = options(tolerance);
+    recon_plan *made = nullptr;
+    check_trajectory(samples, recon_plan_create(&geometry, &asked, &made));
     Plan plan(made);
     ++plans_made_;
-    std::uint32_t kind = RECON_WARNING_NONE;
-    const char *text = nullptr;
-    for (std::uint64_t i = 0; check(recon_plan_warning(made, i, &kind, &text)), text != nullptr; ++i) {
-        add_warning(kind == RECON_WARNING_EXTENT      ? Cause::Extent
-                    : kind == RECON_WARNING_TOLERANCE ? Cause::Tolerance
-                                                      : Cause::Plan,
-                    text);
+    add_warnings(made);
+    return plan;
+}
+
+Engine::Weights Engine::weights(const Samples &samples, bool use_weights, bool explicitly) const {
+    const bool pipe_menon = settings_.density == Density::PipeMenon || settings_.density == Density::Auto;
+    if (!use_weights) {
+        return Weights::None;
+    }
+    if (settings_.density == Density::Auto && samples.weighted) {
+        return Weights::Given;
+    }
+    return pipe_menon && !explicitly ? Weights::None : Weights::Computed;
+}
+
+Engine::Weights Engine::weights(const Samples &samples) const {
+    const bool cg = settings_.method == Method::Cg;
+    return weights(samples, settings_.method == Method::Grid || (cg && settings_.weighted), cg);
+}
+
+void Engine::compute_weights(recon_plan *plan, std::size_t samples) const {
+    std::vector<float> weights(samples);
+    const auto method = settings_.density == Density::Jackson ? RECON_DENSITY_JACKSON
+                        : settings_.density == Density::Ramp  ? RECON_DENSITY_RAMP
+                                                              : RECON_DENSITY_PIPE_MENON;
+    check(recon_density(plan, method, 0, 0, weights.data()));
+    check(recon_plan_set_weights(plan, weights.data(), weights.size()));
+}
+
+Engine::Plan Engine::weighted_plan(const Samples &samples, const Grid &grid, Weights weights, const CoilMaps *maps,
+                                   double tolerance) {
+    const Coordinates k = coordinates(samples);
+    auto g = geometry(k, grid, samples.coils);
+    g.weights = weights == Weights::Given ? k.weights.data() : nullptr;
+    g.coil_maps = maps == nullptr ? nullptr : maps->maps.data();
+    Plan plan = make_plan(samples, g, tolerance);
+    if (weights == Weights::Computed) {
+        compute_weights(plan.get(), samples.count);
     }
     return plan;
 }
 
-Engine::Plan Engine::weighted_plan(const Samples &samples, Coordinates &k, const Grid &grid, bool use_weights,
-                                   bool explicitly, const CoilMaps *maps, double tolerance) {
+void Engine::update_plan(KeptPlan &kept, const Samples &samples, const Grid &grid) {
+    const Coordinates k = coordinates(samples);
+    const Weights wanted = weights(samples);
     auto g = geometry(k, grid, samples.coils);
-    const bool given = settings_.density == Density::Auto && !k.weights.empty();
-    const bool pipe_menon = settings_.density == Density::PipeMenon || settings_.density == Density::Auto;
-    if (!use_weights) {
-        k.weights.clear();
-    } else if (!given && pipe_menon && !explicitly) {
-        k.weights.clear();
-    } else if (!given) {
-        // The density needs one coil only.
-        const Plan plain = make_plan(samples, geometry(k, grid, 1), tolerance);
-        k.weights.resize(k.count);
-        const auto method = settings_.density == Density::Jackson ? RECON_DENSITY_JACKSON
-                            : settings_.density == Density::Ramp  ? RECON_DENSITY_RAMP
-                                                                  : RECON_DENSITY_PIPE_MENON;
-        check(recon_density(plain.get(), method, 0, 0, k.weights.data()));
+    g.weights = wanted == Weights::Given ? k.weights.data() : nullptr;
+    if (wanted == Weights::Computed) {
+        // Those of the old trajectory: a plan with weights takes no trajectory without.
+        check(recon_plan_set_weights(kept.plan.get(), nullptr, 0));
     }
-    g.weights = k.weights.empty() ? nullptr : k.weights.data();
-    g.coil_maps = maps == nullptr ? nullptr : maps->maps.data();
-    return make_plan(samples, g, tolerance);
+    check_trajectory(samples, recon_plan_set_trajectory(kept.plan.get(), &g));
+    ++plans_updated_;
+    add_warnings(kept.plan.get());
+    if (wanted == Weights::Computed) {
+        compute_weights(kept.plan.get(), samples.count);
+    }
 }
 
 void Engine::drop_plans() {
@@ -203,10 +244,14 @@ void Engine::drop_plans() {
     }
 }
 
+bool Engine::is_alike(const KeptPlan &plan, const Samples &samples, const Grid &grid, std::size_t maps) const {
+    return plan.coils == samples.coils && plan.components == samples.components && plan.weighted == samples.weighted &&
+           plan.maps == maps && plan.dims == grid.dims;
+}
+
 bool Engine::is_kept(const KeptPlan &plan, const Samples &samples, const Grid &grid, std::size_t maps) const {
     const std::size_t numbers = samples.count * samples.components;
-    return plan.coils == samples.coils && plan.components == samples.components && plan.weighted == samples.weighted &&
-           plan.maps == maps && plan.dims == grid.dims && plan.trajectory.size() == numbers &&
+    return is_alike(plan, samples, grid, maps) && plan.trajectory.size() == numbers &&
            std::memcmp(plan.trajectory.data(), samples.trajectory, numbers * sizeof(float)) == 0;
 }
 
@@ -271,30 +316,31 @@ std::uint64_t Engine::memory_needed(const Samples &samples, const Coordinates &k
 
     std::uint64_t most = 0, maps_bytes = 0;
     const auto stage = [&](std::uint64_t bytes) { most = std::max(most, bytes); };
-    const auto explicit_weights = [&](std::uint64_t before) {
-        const auto plain = memory(1, false, false, k, settings_.tolerance);
-        const bool jackson = settings_.density == Density::Jackson;
-        stage(before + coordinate_bytes + (jackson ? plain.host_density_jackson : plain.host_density));
+    // The weights that the gadget computes are those of the plan's own trajectory, which has none before.
+    const auto density = [&](const recon_memory &plan) {
+        return settings_.density == Density::Jackson ? plan.host_density_jackson : plan.host_density;
     };
     if (maps) {
         maps_bytes = voxels * coils * z;
         const Coordinates own = reference != nullptr ? coordinates(*reference) : Coordinates();
-        const auto plan = memory(coils, given || computed, false, reference != nullptr ? own : k,
-                                 std::max(settings_.tolerance, 1e-4));
+        const Coordinates &of = reference != nullptr ? own : k;
+        const double tolerance = std::max(settings_.tolerance, 1e-4);
+        const auto plan = memory(coils, given || computed, false, of, tolerance);
         stage(maps_bytes + coordinate_bytes + plan.host_coil_maps);
         if (computed) {
-            explicit_weights(0);
+            stage(coordinate_bytes + density(memory(coils, false, false, of, tolerance)));
         }
     }
     if (weighting && !given && (computed || cg)) {
-        explicit_weights(maps_bytes);
+        stage(maps_bytes + coordinate_bytes + density(memory(coils, false, maps, k, settings_.tolerance)));
     }
     const auto plan = memory(coils, weights, maps, k, settings_.tolerance);
     const std::uint64_t count = maps ? 1 : coils;
     const bool combine = count > 1 && settings_.output != Output::Coils;
     const bool resize = grid.dims != grid.image || spaces.encoded_fov != spaces.recon_fov;
     const std::uint64_t own_images = combine || resize ? voxels * count * z : 0;
-    const std::uint64_t held = maps_bytes + kept;
+    const std::uint64_t last_image = cg && settings_.warm_start ? voxels * count * z : 0;
+    const std::uint64_t held = maps_bytes + kept + last_image;
     stage(held + coordinate_bytes + plan.host_plan);
     // What the search for lambda holds: an image, and twice the data.
     const std::uint64_t search = settings_.noise_level > 0 ? (voxels * count + 2 * samples.count * coils) * z : 0;
@@ -369,28 +415,66 @@ void Engine::not_finite(const Samples &samples) const {
     throw Error(message);
 }
 
+bool Engine::came_before(const Samples &samples, std::size_t maps) {
+    const auto *bytes = reinterpret_cast<const char *>(samples.trajectory);
+    const std::string_view numbers(bytes, samples.count * samples.components * sizeof(float));
+    // Two trajectories of one hash cost a plan, no more.
+    const std::size_t hash = std::hash<std::string_view>()(numbers) + maps;
+    const auto found = std::find(trajectories_.begin(), trajectories_.end(), hash);
+    const bool before = found != trajectories_.end();
+    if (before) {
+        trajectories_.erase(found);
+    }
+    trajectories_.push_back(hash);
+    if (trajectories_.size() > std::max<std::size_t>(settings_.plans, 1)) {
+        trajectories_.pop_front();
+    }
+    return before;
+}
+
+std::list<Engine::KeptPlan>::iterator Engine::find_free_plan(const Samples &samples, const Grid &grid,
+                                                             std::size_t maps) {
+    return std::find_if(plans_.begin(), plans_.end(), [&](const KeptPlan &plan) {
+        return !plan.recurs && is_alike(plan, samples, grid, maps);
+    });
+}
+
 Engine::KeptPlan &Engine::find_or_make_plan(const Samples &samples, const Grid &grid, const CoilMaps *maps) {
     const std::size_t numbers = samples.count * samples.components, id = maps == nullptr ? 0 : maps->id;
-    for (auto plan = plans_.begin(); plan != plans_.end(); ++plan) {
-        // The content is compared, since any frame may have another trajectory.
-        if (is_kept(*plan, samples, grid, id)) {
-            plans_.splice(plans_.begin(), plans_, plan);
-            return plans_.front();
-        }
+    // The content is compared, since any frame may have another trajectory.
+    const auto same = [&](const KeptPlan &plan) { return is_kept(plan, samples, grid, id); };
+    const auto kept = std::find_if(plans_.begin(), plans_.end(), same);
+    const bool recurs = came_before(samples, id);
+    if (kept != plans_.end()) {
+        kept->recurs = true;
+        plans_.splice(plans_.begin(), plans_, kept);
+        return plans_.front();
     }
-    KeptPlan made;
-    auto k = coordinates(samples);
-    const bool use_weights = settings_.method == Method::Grid || (settings_.method == Method::Cg && settings_.weighted);
-    made.plan =
-        weighted_plan(samples, k, grid, use_weights, settings_.method == Method::Cg, maps, settings_.tolerance);
-    made.trajectory.assign(samples.trajectory, samples.trajectory + numbers);
-    made.components = samples.components;
-    made.coils = samples.coils;
-    made.weighted = samples.weighted;
-    made.maps = id;
-    made.dims = grid.dims;
-    made.bytes = bytes(made.plan.get());
-    plans_.push_front(std::move(made));
+    // A trajectory that comes again gets a plan of its own.
+    auto plan = recurs ? plans_.end() : find_free_plan(samples, grid, id);
+    if (plan == plans_.end()) {
+        KeptPlan made;
+        made.plan = weighted_plan(samples, grid, weights(samples), maps, settings_.tolerance);
+        made.components = samples.components;
+        made.coils = samples.coils;
+        made.weighted = samples.weighted;
+        made.maps = id;
+        made.dims = grid.dims;
+        plan = plans_.insert(plans_.begin(), std::move(made));
+    } else {
+        try {
+            plan->trajectory.clear();
+            update_plan(*plan, samples, grid);
+        } catch (...) {
+            // It may be without its weights by now.
+            plans_.erase(plan);
+            throw;
+        }
+        plans_.splice(plans_.begin(), plans_, plan);
+    }
+    plan->recurs = recurs;
+    plan->trajectory.assign(samples.trajectory, samples.trajectory + numbers);
+    plan->bytes = bytes(plan->plan.get());
     drop_plans();
     return plans_.front();
 }
@@ -410,8 +494,8 @@ const Engine::CoilMaps &Engine::coil_maps(const Samples &samples, const Grid &gr
     made.coils = coils;
     made.dims = grid.dims;
     made.images = 1;
-    auto k = coordinates(samples);
-    const Plan plan = weighted_plan(samples, k, grid, true, false, nullptr, std::max(settings_.tolerance, 1e-4));
+    const Plan plan = weighted_plan(samples, grid, weights(samples, true, false), nullptr,
+                                    std::max(settings_.tolerance, 1e-4));
     made.maps.resize(grid.voxels() * coils);
     check_data(samples, recon_coil_maps(plan.get(), samples.kspace, settings_.calibration, made.maps.data()));
     ++maps_made_;
@@ -419,6 +503,25 @@ const Engine::CoilMaps &Engine::coil_maps(const Samples &samples, const Grid &gr
     // Plans with the old maps are not used any more.
     plans_.remove_if([&](const KeptPlan &plan) { return before != 0 && plan.maps == before; });
     return kept;
+}
+
+const Complex *Engine::initial_image(const SliceKey &key, const Grid &grid, std::size_t images) {
+    const auto last = last_images_.find(key);
+    if (!settings_.warm_start || last == last_images_.end()) {
+        return nullptr;
+    }
+    if (last->second.images == images && last->second.dims == grid.dims) {
+        return last->second.values.data();
+    }
+    const auto shape = [](const std::array<std::size_t, 3> &n, std::size_t images) {
+        return std::to_string(n[0]) + " x " + std::to_string(n[1]) + " x " + std::to_string(n[2]) + " voxels in " +
+               std::to_string(images) + (images == 1 ? " channel" : " channels");
+    };
+    add_warning(Cause::ColdStart, "property warm_start: the last image of this slice has " +
+                                      shape(last->second.dims, last->second.images) + ", this one " +
+                                      shape(grid.dims, images) +
+                                      ": its iterations start from zeros, and with few of them it is less sharp");
+    return nullptr;
 }
 
 const Engine::CoilMatrix &Engine::compression(const Samples &samples) {
@@ -540,6 +643,7 @@ Result Engine::reconstruct_coils(const Samples &samples, const Spaces &spaces, c
             options.tolerance = settings_.residual;
             options.lambda = settings_.prior == Prior::None ? 0 : settings_.lambda;
             options.noise_level = settings_.noise_level;
+            options.initial = initial_image(slice_key(samples.first), grid, count);
             switch (settings_.prior) {
             case Prior::None:
             case Prior::Identity: options.prior = RECON_PRIOR_IDENTITY; break;
@@ -550,6 +654,12 @@ Result Engine::reconstruct_coils(const Samples &samples, const Spaces &spaces, c
             result.iterations = report.iterations;
             result.residual = report.residual;
             kept.bytes = bytes(kept.plan.get());  // with Q
+            if (settings_.warm_start) {
+                auto &last = last_images_[slice_key(samples.first)];
+                last.values.assign(into, into + grid.voxels() * count);
+                last.images = count;
+                last.dims = grid.dims;
+            }
             break;
         }
     }

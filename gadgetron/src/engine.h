@@ -1,5 +1,5 @@
 // Reconstructs images by recon's C API. It keeps plans and coil maps for the next images: plans by their trajectory,
-// coil maps by their slice.
+// coil maps by their slice. A plan whose trajectory has not come again is given the next one.
 #pragma once
 
 #include "settings.h"
@@ -61,6 +61,7 @@ public:
 
     // Counters for tests.
     std::size_t plans_made() const { return plans_made_; }
+    std::size_t plans_updated() const { return plans_updated_; }
     std::size_t maps_made() const { return maps_made_; }
 
 private:
@@ -89,19 +90,44 @@ private:
         std::size_t components = 0, coils = 0, maps = 0;
         bool weighted = false;
         std::array<std::size_t, 3> dims{};
+        bool recurs = false;  // the trajectory came again
         Plan plan;
         std::uint64_t bytes = 0;
+    };
+
+    // Where a plan's density weights come from.
+    enum class Weights { None, Given, Computed };
+
+    // The image before it is resized, from which the next one's iterations may start.
+    struct LastImage {
+        std::size_t images = 0;
+        std::array<std::size_t, 3> dims{};
+        std::vector<Complex> values;
     };
 
     recon_options options(double tolerance) const;
     recon_geometry geometry(const Coordinates &k, const Grid &grid, std::size_t coils) const;
     void add_warning(Cause cause, std::string text);
+    // Adds the warnings of a plan to those of the image.
+    void add_warnings(const recon_plan *plan);
+    // Ends with an error unless a call that took the trajectory succeeded.
+    void check_trajectory(const Samples &samples, recon_status status) const;
     Plan make_plan(const Samples &samples, const recon_geometry &geometry, double tolerance);
-    // A plan for the samples at `k`. It has density weights where `use_weights` says so. The library computes Pipe and
-    // Menon's itself, unless `explicitly` is set.
-    Plan weighted_plan(const Samples &samples, Coordinates &k, const Grid &grid, bool use_weights, bool explicitly,
-                       const CoilMaps *maps, double tolerance);
+    // The weights of plans for gridding, or for conjugate gradients. The library computes Pipe and Menon's for gridding
+    // itself.
+    Weights weights(const Samples &samples, bool use_weights, bool explicitly) const;
+    Weights weights(const Samples &samples) const;
+    // Computes density weights for the trajectory of a plan without, and gives them to it.
+    void compute_weights(recon_plan *plan, std::size_t samples) const;
+    // A plan for the samples.
+    Plan weighted_plan(const Samples &samples, const Grid &grid, Weights weights, const CoilMaps *maps,
+                       double tolerance);
     KeptPlan &find_or_make_plan(const Samples &samples, const Grid &grid, const CoilMaps *maps);
+    // A kept plan that may be given the trajectory, since its own has not come again; or the end.
+    std::list<KeptPlan>::iterator find_free_plan(const Samples &samples, const Grid &grid, std::size_t maps);
+    void update_plan(KeptPlan &kept, const Samples &samples, const Grid &grid);
+    // Whether a trajectory is one of the last that new plans or new trajectories for plans were made of.
+    bool came_before(const Samples &samples, std::size_t maps);
     const CoilMaps &coil_maps(const Samples &samples, const Grid &grid, std::size_t coils, const SliceKey &key);
     // The matrix of a slice, from the data of its first image: images of a slice can be compared, and share maps.
     const CoilMatrix &compression(const Samples &samples);
@@ -114,7 +140,10 @@ private:
     // with an error.
     std::uint64_t check_memory(const Samples &samples, const Spaces &spaces, const Samples *reference,
                                std::uint64_t pending);
+    bool is_alike(const KeptPlan &plan, const Samples &samples, const Grid &grid, std::size_t maps) const;
     bool is_kept(const KeptPlan &plan, const Samples &samples, const Grid &grid, std::size_t maps) const;
+    // The image that iterations start from, or null where there is none of this shape.
+    const Complex *initial_image(const SliceKey &key, const Grid &grid, std::size_t images);
     // Ends with an error unless a call that took the samples succeeded.
     void check_data(const Samples &samples, recon_status status) const;
     // Finds the value that is not finite, and ends with an error that names its shot, sample and coil.
@@ -126,7 +155,9 @@ private:
     std::map<SliceKey, CoilMaps> maps_;
     std::map<SliceKey, CoilMatrix> compressions_;
     std::map<SliceKey, std::deque<Samples>> windows_;
-    std::size_t plans_made_ = 0, maps_made_ = 0;
+    std::map<SliceKey, LastImage> last_images_;
+    std::deque<std::size_t> trajectories_;  // hashes, the newest is the last
+    std::size_t plans_made_ = 0, plans_updated_ = 0, maps_made_ = 0;
     std::vector<Complex> coil_images_, resized_;
     std::vector<Warning> warnings_;  // of the current image
 };

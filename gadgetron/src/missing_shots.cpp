@@ -119,6 +119,7 @@ std::vector<std::string> WarningCounter::summary() const {
             case Cause::Extent: what = "with a trajectory that reaches too little of k-space"; break;
             case Cause::Tolerance: what = "that miss the tolerance"; break;
             case Cause::Compression: what = "whose virtual coils lose signal"; break;
+            case Cause::ColdStart: what = "of another shape than the last one"; break;
             case Cause::ImageNumbers: what = "beyond what image_index can number"; break;
             case Cause::Plan: what = "with a warning of the library's"; break;
         }

@@ -25,7 +25,17 @@ struct ExpectedShots {
 };
 
 // The cause of a warning.
-enum class Cause { MissingShots, EmptyImages, ZeroShots, Extent, Tolerance, Plan, Compression, ImageNumbers };
+enum class Cause {
+    MissingShots,
+    EmptyImages,
+    ZeroShots,
+    Extent,
+    Tolerance,
+    Plan,
+    Compression,
+    ColdStart,
+    ImageNumbers
+};
 struct Warning {
     Cause cause;
     std::string text;

@@ -38,7 +38,7 @@ struct Settings {
     std::size_t iterations = default_iterations();
     double residual = 0, lambda = 0, noise_level = 0;
     Prior prior = Prior::None;
-    bool weighted = false;
+    bool weighted = false, warm_start = false;
     std::uint32_t filter = 0;  // a recon_filter
     Density density = Density::Auto;
     Maps maps = Maps::None;

@@ -1,11 +1,14 @@
 //! `recon cg`.
 
+use crate::frames;
 use crate::io::{Image, Scan};
 use crate::options::{Combination, DensityArgs, InputArgs, LambdaUnitKind, PlanArgs, Precision, PriorKind};
 use crate::output::{check_outputs, check_together, image_files, place_of, write_with_report, STANDARD_OUTPUT};
 use crate::progress::Progress;
 use crate::reader::read_images;
-use crate::reconstruct::{cast, channels, groups, order_hint, read_maps, Finish, Sampling, Weights};
+use crate::reconstruct::{
+    cast, channels, groups, order_hint, read_maps, warn_of_weights, Finish, Kept, Sampling, Weights,
+};
 use crate::resize::Resize;
 use crate::{defaults, input};
 use clap::ValueEnum;
@@ -32,8 +35,8 @@ use std::time::Instant;
 /// W is 1 (--unweighted), or the density weights (--weighted), with which fewer iterations do but noise is a little
 /// stronger.
 ///
-/// Scans, files and matrices are as for recon grid; maps, reference and initial image are on the encoded matrix (the
-/// latter two may be on the reconstructed matrix as well).
+/// Scans, files, frames and matrices are as for recon grid; all shots of a series make one set of maps. Maps, reference
+/// and initial image are on the encoded matrix (the latter two may be on the reconstructed matrix as well).
 #[derive(clap::Args)]
 #[command(after_help = "Example: 20 iterations with a smooth image preferred, and a report of the residuals:\n  \
     recon cg scan.h5 --iterations 20 --prior differences --lambda 0.01 --report r.json -o i.h5")]
@@ -86,6 +89,10 @@ pub struct CgArgs {
     /// Image to start from; otherwise zero
     #[arg(long, value_name = "FILE", help_heading = "Reconstruction")]
     initial: Option<PathBuf>,
+
+    /// With --frame-shots: start each frame from the image of the frame before (the first from --initial)
+    #[arg(long, help_heading = "Reconstruction", requires = "frame_shots")]
+    warm_start: bool,
 
     #[arg(long, help = WEIGHTED, help_heading = "Reconstruction", conflicts_with = "unweighted")]
     weighted: bool,
@@ -221,6 +228,13 @@ impl CgArgs {
         if self.save_q.as_ref().is_some_and(|path| path == Path::new(STANDARD_OUTPUT)) {
             bail!(InvalidArgument, "--save-q -: Q goes to a file or a pipe by its name; ./- is a file of that name");
         }
+        if self.input.frame_shots.is_some() && (self.save_q.is_some() || self.load_q.is_some()) {
+            bail!(
+                InvalidArgument,
+                "--save-q and --load-q are for one trajectory, and with --frame-shots each frame has its own: leave \
+                 one out"
+            );
+        }
         let mut outputs = image_files(&self.output)?;
         outputs.extend(self.report.clone().filter(|path| path != Path::new(STANDARD_OUTPUT)));
         outputs.extend(self.save_q.clone());
@@ -238,11 +252,11 @@ pub fn run(args: &CgArgs) -> Result<()> {
 }
 
 fn compute<T: Real>(args: &CgArgs) -> Result<()> {
-    let scans = input::read(&args.input)?;
+    let (scans, frames) = frames::read(&args.input)?;
     let resizes = scans.iter().map(|s| Resize::of(s, args.input.matrix.as_ref())).collect::<Result<Vec<_>>>()?;
     let shapes = scans.iter().zip(&resizes).map(|(s, r)| (r.wanted(), channels(args.images(s), args.combine)));
     check_together(&args.output, shapes)?;
-    let plans = groups(&scans, |_, _| true);
+    let plans = groups(&scans, |_, _| frames.is_none());
     if args.save_q.is_some() && plans.len() > 1 {
         bail!(
             InvalidArgument,
@@ -254,19 +268,28 @@ fn compute<T: Real>(args: &CgArgs) -> Result<()> {
     let references = args.reference.as_ref().map(|p| companion(p, &scans, &resizes, |_| 1)).transpose()?;
     let initials = args.initial.as_ref().map(|p| companion(p, &scans, &resizes, |s| args.images(s))).transpose()?;
 
-    let total: usize = scans.iter().map(|s| args.images(s) * args.iterations).sum();
+    if args.is_weighted() || args.maps.is_none() && scans.iter().any(|scan| args.uses_maps(scan)) {
+        warn_of_weights(&scans, &args.density);
+    }
+    let options = args.options()?;
+    let total: usize = scans.iter().map(|s| frames::count(frames, s) * args.images(s) * args.iterations).sum();
     let progress = Progress::new(total, "conjugate gradients");
     let mut done = 0;
     let mut files = AtomicFiles::new();
     let mut q_written = false;
-    let mut images: Vec<Option<Image>> = vec![None; scans.len()];
-    let mut reports = vec![serde_json::Value::Null; scans.len()];
+    let mut images: Vec<Vec<Image>> = vec![Vec::new(); scans.len()];
+    let mut reports: Vec<Vec<serde_json::Value>> = vec![Vec::new(); scans.len()];
     for same_trajectory in plans {
         let first = &scans[same_trajectory[0]];
         let sampling = Sampling::<T>::of(first);
-        let weights = match args.is_weighted() {
-            true => Some(Weights::explicit(first, &sampling, &args.density, &args.plan)?),
-            false => None,
+        let weights_of = |scan: &Scan| match args.is_weighted() {
+            true => Weights::explicit(scan, &args.density),
+            false => Weights::Default,
+        };
+        // Those of frames are computed by the plan when it has their trajectory.
+        let weights = match frames {
+            None => weights_of(first).computed(&sampling, &args.plan)?,
+            Some(_) => Weights::Default,
         };
         let estimated = args.uses_maps(first) && args.maps.is_none();
         // Maps differ between slices, and a plan holds its maps.
@@ -276,36 +299,53 @@ fn compute<T: Real>(args: &CgArgs) -> Result<()> {
                 (None, true) => Some(estimate(args, &sampling, group.iter().map(|&i| &scans[i]))?),
                 (None, false) => None,
             };
-            let mut geometry = sampling.geometry(&args.plan);
-            geometry.weights = weights.as_deref();
-            geometry.coil_maps = maps.as_deref();
-            let plan = Plan::new(&geometry, &args.options()?)?;
-            if let Some(path) = &args.load_q {
-                plan.load_q(path).map_err(|e| named(e, path))?;
-            }
+            let mut kept: Option<Kept<T>> = None;
             for &i in &group {
-                let (scan, started) = (&scans[i], Instant::now());
-                let (reference, initial) = (companion_of(&references, i), companion_of(&initials, i));
-                let (solution, report) = solve(args, &plan, scan, reference, initial, |p| {
-                    progress.set(done + p.image * p.iterations + p.iteration);
-                })?;
-                done += args.images(scan) * args.iterations;
-                progress.set(done);
-                let seconds = started.elapsed().as_secs_f64();
-                summary(scan, &report, seconds);
-                reports[i] = describe(scan, &report, plan.info().seconds, seconds);
-                images[i] = Some(Finish { scan, resize: resizes[i], combine: args.combine }.image(solution)?);
+                let mut last: Option<Vec<Complex<T>>> = None;
+                for scan in frames::each(frames, &scans[i]) {
+                    let started = Instant::now();
+                    let here = match (kept.take(), frames) {
+                        (Some(here), None) => here,
+                        (before, _) => {
+                            let sampling = Sampling::<T>::of(&scan);
+                            let mut geometry = sampling.geometry(&args.plan);
+                            geometry.coil_maps = maps.as_deref();
+                            let own = frames.map(|_| weights_of(&scan));
+                            let here = Kept::new(before, &geometry, own.as_ref().unwrap_or(&weights), &options)?;
+                            if let Some(path) = &args.load_q {
+                                here.plan.load_q(path).map_err(|e| named(e, path))?;
+                            }
+                            here
+                        }
+                    };
+                    let plan = &kept.insert(here).plan;
+                    let initial = match last.take() {
+                        None => companion_of(&initials, i).map(cast::<T>).transpose()?,
+                        last => last,
+                    };
+                    let reference = companion_of(&references, i);
+                    let (solution, report) = solve(args, plan, &scan, reference, initial.as_deref(), |p| {
+                        progress.set(done + p.image * p.iterations + p.iteration);
+                    })?;
+                    done += args.images(&scan) * args.iterations;
+                    progress.set(done);
+                    let seconds = started.elapsed().as_secs_f64();
+                    summary(&scan, &report, seconds);
+                    reports[i].push(describe(&scan, &report, plan.info().seconds, seconds));
+                    last = args.warm_start.then(|| solution.clone());
+                    let finish = Finish { scan: &scan, resize: resizes[i], combine: args.combine };
+                    images[i].push(finish.image(solution)?);
+                }
             }
             // Plans of one trajectory have the same Q, with any maps.
-            if let Some(path) = args.save_q.as_ref().filter(|_| !q_written) {
+            if let (Some(path), Some(Kept { plan, .. })) = (args.save_q.as_ref().filter(|_| !q_written), &kept) {
                 plan.save_q_among(&mut files, path).map_err(|e| named(e, path))?;
                 q_written = true;
             }
         }
     }
     drop(progress);
-    let images: Vec<Image> = images.into_iter().flatten().collect();
-    write_with_report(files, (&args.output, &images), (args.report.as_deref(), reports))
+    write_with_report(files, (&args.output, &images.concat()), (args.report.as_deref(), reports.concat()))
 }
 
 /// Solves for the images of one scan.
@@ -314,13 +354,12 @@ fn solve<T: Real>(
     plan: &Plan<T>,
     scan: &Scan,
     reference: Option<&[Complex<f32>]>,
-    initial: Option<&[Complex<f32>]>,
+    initial: Option<&[Complex<T>]>,
     progress: impl Fn(&recon::Progress),
 ) -> Result<(Vec<Complex<T>>, CgReport)> {
     let reference = reference.map(cast::<T>).transpose()?;
     let reference: Option<Vec<T>> =
         reference.map(|r| r.iter().map(|z| T::of(z.re.wide().hypot(z.im.wide()))).collect());
-    let initial = initial.map(cast::<T>).transpose()?;
     let options = CgOptions {
         iterations: args.iterations,
         tolerance: args.residual,
@@ -341,7 +380,7 @@ fn solve<T: Real>(
             (PriorKind::Differences, _) => Prior::Differences,
             (PriorKind::Identity, _) => Prior::Identity,
         },
-        initial: initial.as_deref(),
+        initial,
     };
     let mut solution = crate::resize::zeros::<T>(plan.image_len())?;
     let report = plan.cg_with_progress(&cast::<T>(&scan.data)?, &mut solution, &options, |p| {
@@ -392,14 +431,10 @@ fn estimate<'a, T: Real>(
     }
     let share = 1.0 / scans.len() as f64;
     mean.iter_mut().for_each(|z| *z = Complex::new(T::of(z.re.wide() * share), T::of(z.im.wide() * share)));
-    let weights = match Weights::of(scans[0], sampling, &args.density, &args.plan)? {
-        Weights::Default => None,
-        Weights::Volumes(w) | Weights::Relative(w) => Some(w),
-    };
-    let mut geometry = sampling.geometry(&args.plan);
-    geometry.weights = weights.as_deref();
+    let weights = Weights::of(scans[0], &args.density);
+    let geometry = sampling.geometry(&args.plan);
     let started = Instant::now();
-    let maps = Plan::new(&geometry, &args.plan.options()?)?.coil_maps(&mean, args.calibration)?;
+    let maps = Kept::new(None, &geometry, &weights, &args.plan.options()?)?.plan.coil_maps(&mean, args.calibration)?;
     log::info!(
         "{}: maps of {} coils from the central {} samples, {:.3} s",
         input::name(scans[0]),

@@ -1,13 +1,14 @@
 //! `recon fbp`.
 
+use crate::defaults;
+use crate::frames;
 use crate::io::Scan;
 use crate::options::{Combination, FilterKind, InputArgs, PlanArgs, Precision};
 use crate::output::{check_outputs, check_together, image_files, write_images};
-use crate::reconstruct::{cast, channels, each_scan, Finish, Sampling};
+use crate::reconstruct::{cast, channels, each_scan, Finish, Kept, Sampling, Weights};
 use crate::resize::{zeros, Resize};
-use crate::{defaults, input};
 use recon::atomic_file::whole;
-use recon::{Plan, Real, Result};
+use recon::{Real, Result};
 use std::path::PathBuf;
 
 /// Filtered backprojection of 2D radial data, at any angles
@@ -50,15 +51,18 @@ pub fn run(args: &FbpArgs) -> Result<()> {
 }
 
 fn compute<T: Real>(args: &FbpArgs) -> Result<()> {
-    let scans = input::read(&args.input)?;
+    let (scans, frames) = frames::read(&args.input)?;
     let resizes = scans.iter().map(|s| Resize::of(s, args.input.matrix.as_ref())).collect::<Result<Vec<_>>>()?;
     let shapes = scans.iter().zip(&resizes).map(|(s, r)| (r.wanted(), channels(s.coils, args.combine)));
     check_together(&args.output, shapes)?;
-    let plan_of = |first: &Scan| Plan::new(&Sampling::<T>::of(first).geometry(&args.plan), &args.plan.options()?);
-    let images = each_scan(&scans, "backprojection", plan_of, |plan, i| {
+    let plan_of = |scan: &Scan, before| {
+        let sampling = Sampling::<T>::of(scan);
+        Kept::new(before, &sampling.geometry(&args.plan), &Weights::Default, &args.plan.options()?)
+    };
+    let images = each_scan(&scans, frames, "backprojection", plan_of, |Kept { plan, .. }, scan, i| {
         let mut coils = zeros(plan.image_len())?;
-        plan.fbp(args.filter.into(), &cast::<T>(&scans[i].data)?, &mut coils)?;
-        Finish { scan: &scans[i], resize: resizes[i], combine: args.combine }.image(coils)
+        plan.fbp(args.filter.into(), &cast::<T>(&scan.data)?, &mut coils)?;
+        Finish { scan, resize: resizes[i], combine: args.combine }.image(coils)
     })?;
     whole(|files| write_images(files, &args.output, &images))
 }

@@ -1,13 +1,14 @@
 //! `recon fhd`.
 
+use crate::defaults;
+use crate::frames;
 use crate::io::Scan;
 use crate::options::{Combination, InputArgs, PlanArgs, Precision};
 use crate::output::{check_outputs, check_together, image_files, write_images};
-use crate::reconstruct::{cast, channels, each_scan, read_maps, Finish, Sampling};
+use crate::reconstruct::{cast, channels, each_scan, read_maps, Finish, Kept, Sampling, Weights};
 use crate::resize::{zeros, Resize};
-use crate::{defaults, input};
 use recon::atomic_file::whole;
-use recon::{Plan, Real, Result};
+use recon::{Real, Result};
 use std::path::PathBuf;
 
 /// The plain adjoint transform E^H d, without density weights and not scaled
@@ -48,21 +49,28 @@ pub fn run(args: &FhdArgs) -> Result<()> {
 }
 
 fn compute<T: Real>(args: &FhdArgs) -> Result<()> {
-    let scans = input::read(&args.input)?;
+    let (scans, frames) = frames::read(&args.input)?;
     let resizes = scans.iter().map(|s| Resize::of(s, args.input.matrix.as_ref())).collect::<Result<Vec<_>>>()?;
     let images_of = |coils: usize| if args.maps.is_some() { 1 } else { channels(coils, args.combine) };
     check_together(&args.output, scans.iter().zip(&resizes).map(|(s, r)| (r.wanted(), images_of(s.coils))))?;
-    let plan_of = |first: &Scan| {
-        let sampling = Sampling::<T>::of(first);
-        let maps = args.maps.as_ref().map(|path| read_maps(path, first)).transpose()?;
+    // The maps of a scan's coils, which are read once for all of its frames.
+    let mut known = None;
+    let plan_of = |scan: &Scan, before| {
+        let sampling = Sampling::<T>::of(scan);
         let mut geometry = sampling.geometry(&args.plan);
-        geometry.coil_maps = maps.as_deref();
-        Plan::new(&geometry, &args.plan.options()?)
+        if let Some(path) = &args.maps {
+            let of = (scan.encoded_matrix, scan.coils, scan.coil_matrix.clone());
+            if known.as_ref().is_none_or(|(before, _)| *before != of) {
+                known = Some((of, read_maps(path, scan)?));
+            }
+            geometry.coil_maps = known.as_ref().map(|(_, maps)| &maps[..]);
+        }
+        Kept::new(before, &geometry, &Weights::Default, &args.plan.options()?)
     };
-    let images = each_scan(&scans, "adjoint", plan_of, |plan, i| {
+    let images = each_scan(&scans, frames, "adjoint", plan_of, |Kept { plan, .. }, scan, i| {
         let mut coils = zeros(plan.image_len())?;
-        plan.adjoint(&cast::<T>(&scans[i].data)?, &mut coils)?;
-        Finish { scan: &scans[i], resize: resizes[i], combine: args.combine }.image(coils)
+        plan.adjoint(&cast::<T>(&scan.data)?, &mut coils)?;
+        Finish { scan, resize: resizes[i], combine: args.combine }.image(coils)
     })?;
     whole(|files| write_images(files, &args.output, &images))
 }

@@ -1,11 +1,12 @@
 //! `recon grid`.
 
+use crate::defaults;
+use crate::frames;
 use crate::io::{Image, Scan};
 use crate::options::{Combination, DensityArgs, InputArgs, PlanArgs, Precision};
 use crate::output::{check_outputs, check_together, has_ending, image_files, write_images};
-use crate::reconstruct::{cast, channels, each_scan, Finish, Sampling, Weights};
+use crate::reconstruct::{cast, channels, each_scan, warn_of_weights, Finish, Kept, Sampling, Weights};
 use crate::resize::{zeros, Resize};
-use crate::{defaults, input};
 use recon::atomic_file::whole;
 use recon::bail;
 use recon::{Complex, Plan, Real, Result};
@@ -25,6 +26,10 @@ use std::path::PathBuf;
 ///
 /// Density weights are the file's (last trajectory dimension), else those of --density. Fully sampled Cartesian data
 /// are weighted equally, which makes the result their inverse discrete Fourier transform.
+///
+/// --frame-shots and --frame-step make several images of one series of shots (real time), by one plan that is given the
+/// trajectory of each. Weights that the file does not have are computed for each frame; those of --density ramp take
+/// less time than the default's.
 #[derive(clap::Args)]
 #[command(after_help = "Example: every second spoke of a radial scan, as a picture:\n  \
     recon grid scan.h5 --every 2 -o image.png")]
@@ -69,24 +74,24 @@ pub fn run(args: &GridArgs) -> Result<()> {
 }
 
 fn compute<T: Real>(args: &GridArgs) -> Result<()> {
-    let scans = input::read(&args.input)?;
+    let (scans, frames) = frames::read(&args.input)?;
     let resizes = scans.iter().map(|s| Resize::of(s, args.input.matrix.as_ref())).collect::<Result<Vec<_>>>()?;
     if !args.kspace {
         let shapes = scans.iter().zip(&resizes).map(|(s, r)| (r.wanted(), channels(s.coils, args.combine)));
         check_together(&args.output, shapes)?;
     }
-    let plan_of = |first: &Scan| {
-        let sampling = Sampling::<T>::of(first);
-        let weights = Weights::of(first, &sampling, &args.density, &args.plan)?;
-        let mut geometry = sampling.geometry(&args.plan);
-        geometry.weights = weights.given();
-        let plan = Plan::new(&geometry, &args.plan.options()?)?;
+    warn_of_weights(&scans, &args.density);
+    let plan_of = |scan: &Scan, before: Option<(Kept<T>, bool)>| {
+        let weights = Weights::of(scan, &args.density);
+        let sampling = Sampling::<T>::of(scan);
+        let geometry = sampling.geometry(&args.plan);
+        let plan = Kept::new(before.map(|(plan, _)| plan), &geometry, &weights, &args.plan.options()?)?;
         Ok((plan, matches!(weights, Weights::Volumes(_))))
     };
-    let images = each_scan(&scans, "gridding", plan_of, |(plan, volumes), i| {
-        let kspace = cast::<T>(&scans[i].data)?;
+    let images = each_scan(&scans, frames, "gridding", plan_of, |(Kept { plan, .. }, volumes), scan, i| {
+        let kspace = cast::<T>(&scan.data)?;
         if args.kspace {
-            return gridded(plan, &scans[i], &kspace);
+            return gridded(plan, scan, &kspace);
         }
         let mut coils = zeros(plan.image_len())?;
         if *volumes {
@@ -94,7 +99,7 @@ fn compute<T: Real>(args: &GridArgs) -> Result<()> {
         } else {
             plan.grid(&kspace, &mut coils)?;
         }
-        Finish { scan: &scans[i], resize: resizes[i], combine: args.combine }.image(coils)
+        Finish { scan, resize: resizes[i], combine: args.combine }.image(coils)
     })?;
     whole(|files| write_images(files, &args.output, &images))
 }

@@ -7,6 +7,7 @@ mod compare;
 mod defaults;
 mod fbp;
 mod fhd;
+mod frames;
 mod grid;
 mod info;
 mod input;

@@ -41,6 +41,15 @@ pub struct InputArgs {
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Input")]
     pub every: usize,
 
+    /// Images of so many shots each, from one series of shots: sliding windows in the order of acquisition. Images are
+    /// numbered as repetitions
+    #[arg(long, value_name = "SHOTS", help_heading = "Input")]
+    pub frame_shots: Option<usize>,
+
+    /// Shots from the first of one frame to the first of the next [default: those of a frame]
+    #[arg(long, value_name = "SHOTS", help_heading = "Input", requires = "frame_shots")]
+    pub frame_step: Option<usize>,
+
     /// Noise by which coils are whitened: auto: the noise acquisitions of the file, if it has any; none: not at all; or
     /// a file with noise acquisitions (.h5, .mrd) or samples of noise (.cfl, [1, samples, shots, coils])
     #[arg(long, value_name = "auto|none|FILE", default_value = "auto", help_heading = "Coils")]

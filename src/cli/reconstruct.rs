@@ -2,6 +2,7 @@
 //! finished image.
 
 use crate::defaults;
+use crate::frames::{self, Frames};
 use crate::input::name;
 use crate::io::cfl::MAX_DIMS;
 use crate::io::{read_cfl, Image, Scan};
@@ -36,29 +37,78 @@ pub fn groups(scans: &[Scan], also: impl Fn(&Scan, &Scan) -> bool) -> Vec<Vec<us
     groups
 }
 
-/// One image a scan, in the order of the scans. `plan_of` makes the plan of a group from its first scan, and `image_of`
-/// the image of the scan at a position with that plan.
+/// One image a scan, or one a frame, in the order of the scans. `plan_of` makes the plan of a scan, or of the plan
+/// before where there is one, and `image_of` the image of a scan with that plan; it gets the scan's position as well.
 pub fn each_scan<P>(
     scans: &[Scan],
+    frames: Option<Frames>,
     what: &str,
-    mut plan_of: impl FnMut(&Scan) -> Result<P>,
-    mut image_of: impl FnMut(&P, usize) -> Result<Image>,
+    mut plan_of: impl FnMut(&Scan, Option<P>) -> Result<P>,
+    mut image_of: impl FnMut(&P, &Scan, usize) -> Result<Image>,
 ) -> Result<Vec<Image>> {
-    let progress = Progress::new(scans.len(), what);
-    let mut images: Vec<Option<Image>> = vec![None; scans.len()];
+    let progress = Progress::new(scans.iter().map(|scan| frames::count(frames, scan)).sum(), what);
+    let mut images: Vec<Vec<Image>> = vec![Vec::new(); scans.len()];
     let mut done = 0;
-    for group in groups(scans, |_, _| true) {
-        let plan = plan_of(&scans[group[0]])?;
-        for i in group {
-            let (scan, started) = (&scans[i], Instant::now());
-            images[i] = Some(image_of(&plan, i)?);
-            let seconds = started.elapsed().as_secs_f64();
-            log::info!("{}: {} samples of {} coils, {seconds:.3} s", name(scan), scan.samples(), scan.coils);
-            done += 1;
-            progress.set(done);
+    let mut plan = None;
+    for group in groups(scans, |_, _| frames.is_none()) {
+        for &i in &group {
+            for scan in frames::each(frames, &scans[i]) {
+                let started = Instant::now();
+                let here = match plan.take() {
+                    Some(plan) if frames.is_none() && i != group[0] => plan,
+                    before => plan_of(&scan, before)?,
+                };
+                images[i].push(image_of(&here, &scan, i)?);
+                plan = Some(here);
+                let seconds = started.elapsed().as_secs_f64();
+                log::info!("{}: {} samples of {} coils, {seconds:.3} s", name(&scan), scan.samples(), scan.coils);
+                done += 1;
+                progress.set(done);
+            }
         }
     }
     Ok(images.into_iter().flatten().collect())
+}
+
+/// A plan, and what it cannot be given another of.
+pub struct Kept<T: Real> {
+    pub plan: Plan<T>,
+    dims: Vec<usize>,
+    coils: usize,
+    combined: bool,
+}
+
+impl<T: Real> Kept<T> {
+    /// A plan with these weights: the plan before, which is given the trajectory, where its image and coils are the
+    /// same, or else a new one, as under a memory limit: two trajectories would count. Results have the same bits.
+    pub fn new(
+        before: Option<Self>,
+        geometry: &Geometry<'_, T>,
+        weights: &Weights<T>,
+        options: &recon::Options,
+    ) -> Result<Self> {
+        let mut geometry = geometry.clone();
+        geometry.weights = weights.given();
+        let alike = |kept: &Self| {
+            (&kept.dims, kept.coils, kept.combined) == (&geometry.dims, geometry.coils, geometry.coil_maps.is_some())
+        };
+        let plan = match before.filter(|kept| alike(kept) && options.memory_limit.is_none()) {
+            Some(Kept { plan, .. }) => {
+                if geometry.weights.is_none() {
+                    // A plan with weights takes no trajectory without.
+                    plan.set_weights(None)?;
+                }
+                plan.set_trajectory(&geometry)?;
+                plan
+            }
+            None => Plan::new(&geometry, options)?,
+        };
+        if let Weights::Computed(density) = weights {
+            plan.set_weights(Some(&plan.density(*density)?))?;
+        }
+        let (dims, coils, combined) = (geometry.dims.clone(), geometry.coils, geometry.coil_maps.is_some());
+        Ok(Kept { plan, dims, coils, combined })
+    }
 }
 
 /// The matrix and coordinates of a scan, in the precision of the computation.
@@ -92,47 +142,61 @@ pub enum Weights<T: Real> {
     Volumes(Vec<T>),
     /// Weights of any scale.
     Relative(Vec<T>),
-    /// Weights of Pipe and Menon, which the library computes where none are given.
+    /// Weights that are computed for the plan's trajectory.
+    Computed(Density),
+    /// None are given: for gridding the library computes those of Pipe and Menon.
     Default,
 }
 
 impl<T: Real> Weights<T> {
-    pub fn given(&self) -> Option<&[T]> {
+    fn given(&self) -> Option<&[T]> {
         match self {
             Weights::Volumes(w) | Weights::Relative(w) => Some(w),
-            Weights::Default => None,
+            Weights::Computed(_) | Weights::Default => None,
         }
     }
 
     /// The weights of the file or of the options.
-    pub fn of(scan: &Scan, sampling: &Sampling<T>, density: &DensityArgs, plan: &PlanArgs) -> Result<Self> {
+    pub fn of(scan: &Scan, density: &DensityArgs) -> Self {
         if let Some(weights) = scan.weights.as_ref().filter(|_| !density.ignore_weights) {
-            if density.density.is_some() {
-                log::warn!("the file has density weights, and they are used: --ignore-weights computes others");
-            }
-            return Ok(Weights::Relative(weights.iter().map(|&w| T::of(w as f64)).collect()));
+            return Weights::Relative(weights.iter().map(|&w| T::of(w as f64)).collect());
         }
         if density.density.is_none() {
             if let Some(weights) = whole_grid(scan) {
                 log::info!("{}: a whole Cartesian grid, equal weights", name(scan));
-                return Ok(Weights::Volumes(weights.into_iter().map(T::of).collect()));
+                return Weights::Volumes(weights.into_iter().map(T::of).collect());
             }
         }
         match Density::from(density.density.unwrap_or(defaults::DENSITY)) {
-            d if d == Density::default() => Ok(Weights::Default),
-            d => {
+            d if d == Density::default() => Weights::Default,
+            d => Weights::Computed(d),
+        }
+    }
+
+    /// These weights, where they are computed: those of the sampling.
+    pub fn computed(self, sampling: &Sampling<T>, plan: &PlanArgs) -> Result<Self> {
+        match self {
+            Weights::Computed(density) => {
                 let plain = Plan::new(&sampling.geometry(plan), &plan.options()?)?;
-                Ok(Weights::Relative(plain.density(d)?))
+                plain.density(density).map(Weights::Relative)
             }
+            other => Ok(other),
         }
     }
 
     /// The same as [`Weights::of`], computed also where they are the default.
-    pub fn explicit(scan: &Scan, sampling: &Sampling<T>, density: &DensityArgs, plan: &PlanArgs) -> Result<Vec<T>> {
-        match Weights::of(scan, sampling, density, plan)? {
-            Weights::Volumes(w) | Weights::Relative(w) => Ok(w),
-            Weights::Default => Plan::new(&sampling.geometry(plan), &plan.options()?)?.density(Density::default()),
+    pub fn explicit(scan: &Scan, density: &DensityArgs) -> Self {
+        match Weights::of(scan, density) {
+            Weights::Default => Weights::Computed(Density::default()),
+            given => given,
         }
+    }
+}
+
+/// Warns of weights in the file that win over those of the options.
+pub fn warn_of_weights(scans: &[Scan], density: &DensityArgs) {
+    if density.density.is_some() && !density.ignore_weights && scans.iter().any(|scan| scan.weights.is_some()) {
+        log::warn!("the file has density weights, and they are used: --ignore-weights computes others");
     }
 }
 

@@ -10,6 +10,7 @@ mod common;
 mod compare;
 mod damaged;
 mod files;
+mod frames;
 mod outputs;
 mod pictures;
 

@@ -457,7 +457,16 @@ fn windows(g: &Gadgetron) {
     let off = g.errors("frames.h5", "truth.h5", "--scale best");
     // Ten images: the first has 21 spokes, the second 42, the others 63.
     assert!(off.len() == 10 && off[2..].iter().all(|&e| e < off[0] && e < 25.0), "{off:?}\n{log}");
-    assert!(log.contains(" 63 shots"), "{log}");
+    assert!(log.contains(" 63 shots") && log.contains("warm_start=true"), "{log}");
+    // With few iterations an image is the better for the one before.
+    let [warm, cold] = ["true", "false"].map(|start| {
+        let chain = g.chain("recon_realtime.xml", &[("iterations", "2"), ("warm_start", start)]);
+        let log = g.stream("golden.h5", &chain, "frames.h5");
+        let off = g.errors("frames.h5", "truth.h5", "--scale best");
+        assert!(off.len() == 10, "{off:?}\n{log}");
+        off
+    });
+    assert!((3..10).all(|i| warm[i] < cold[i]), "{warm:?} {cold:?}");
 }
 
 /// Gridding and CG-SENSE of the same data at the same time, in one process.

@@ -5,6 +5,7 @@ use crate::io::image::{Image, Placement, ScanIndex};
 use num_complex::Complex;
 use recon::error::{bail, checked_product, Result};
 use recon::CoilMatrix;
+use std::ops::Range;
 
 /// A raw dataset.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,11 +83,20 @@ impl Scan {
 
     /// The data of the acquisitions 0, n, 2n, ... only; `n` = 0 counts as 1.
     pub fn every_nth_shot(&self, n: usize) -> Scan {
+        self.some_shots(|shot| shot % n.max(1) == 0)
+    }
+
+    /// The data of these acquisitions only.
+    pub fn shots(&self, range: Range<usize>) -> Scan {
+        self.some_shots(|shot| range.contains(&shot))
+    }
+
+    fn some_shots(&self, wanted: impl Fn(usize) -> bool) -> Scan {
         let samples = self.samples();
         let mut ranges = Vec::new();
         let mut start = 0;
         for (shot, &count) in self.samples_per_shot.iter().enumerate() {
-            if shot % n.max(1) == 0 {
+            if wanted(shot) {
                 ranges.push(start..start + count);
             }
             start += count;

@@ -194,6 +194,11 @@ fn fewer_shots() {
     assert_eq!(scan.every_nth_shot(1), *scan);
     assert_eq!(scan.every_nth_shot(0), *scan);
     assert_eq!(scan.every_nth_shot(100).samples_per_shot, [5]);
+    assert_eq!(scan.shots(0..scan.samples_per_shot.len()), *scan);
+    let middle = scan.shots(1..3);
+    assert_eq!(middle.samples_per_shot, [4, 6]);
+    assert_eq!(middle.data[..10], scan.data[5..15]);
+    assert_eq!((&middle.data[10..20], &middle.times[..]), (&scan.data[23 + 5..23 + 15], &scan.times[5..15]));
 }
 
 #[test]
