@@ -1,8 +1,9 @@
 //! `recon propeller`.
 
-use crate::input;
+use crate::frames;
+use crate::input::name;
 use crate::io::ismrmrd::{Encoding, Header, Space, TrajectoryKind};
-use crate::io::{write_dataset, Dataset, Image, Scan};
+use crate::io::{write_dataset, Dataset, Scan};
 use crate::options::{BladePhaseKind, Combination, InputArgs, PlanArgs, Precision};
 use crate::output::{check_outputs, check_together, has_ending, image_files, write_with_report, STANDARD_OUTPUT};
 use crate::progress::Progress;
@@ -11,7 +12,7 @@ use crate::resize::{zeros, Resize};
 use crate::{defaults, output};
 use recon::atomic_file::AtomicFiles;
 use recon::bail;
-use recon::{Complex, Corrected, PropellerOptions, Real, Result};
+use recon::{BladeMotion, Complex, Corrected, PropellerOptions, Real, Result};
 use std::path::{Path, PathBuf};
 
 /// PROPELLER: the image of blades without the motion between them
@@ -86,7 +87,7 @@ pub fn run(args: &PropellerArgs) -> Result<()> {
 }
 
 fn compute<T: Real>(args: &PropellerArgs) -> Result<()> {
-    let mut scans = input::read(&args.input)?;
+    let (scans, frames) = frames::read(&args.input)?;
     let resizes = scans.iter().map(|s| Resize::of(s, args.input.matrix.as_ref())).collect::<Result<Vec<_>>>()?;
     let shapes = scans.iter().zip(&resizes).map(|(s, r)| (r.wanted(), channels(s.coils, args.combine)));
     check_together(&args.output, shapes)?;
@@ -97,41 +98,45 @@ fn compute<T: Real>(args: &PropellerArgs) -> Result<()> {
         translation: !args.no_translation,
         weighting: !args.no_weighting,
     };
-    let progress = Progress::new(scans.len(), "motion correction");
-    let (mut images, mut reports): (Vec<Image>, Vec<serde_json::Value>) = (Vec::new(), Vec::new());
-    for (i, (scan, &resize)) in scans.iter_mut().zip(&resizes).enumerate() {
+    let options = args.plan.options()?;
+    let progress = Progress::new(scans.iter().map(|s| frames::count(frames, s)).sum(), "motion correction");
+    let (mut images, mut reports, mut still) = (Vec::new(), Vec::new(), Vec::new());
+    for (scan, &resize) in scans.iter().zip(&resizes) {
         square_voxels(scan)?;
-        let name = input::name(scan);
         if scan.weights.is_some() {
-            log::info!("{name}: the weights in the file are not used: those of corrected blades are others");
+            log::info!("{}: weights in the file are not used: those of corrected blades are others", name(scan));
         }
-        let sampling = Sampling::<T>::of(scan);
-        let geometry = sampling.geometry(&args.plan);
-        let options = args.plan.options()?;
-        let corrected =
-            Corrected::new(&geometry, &options, &how, &cast::<T>(&scan.data)?).map_err(|e| e.within(&name))?;
-        let mut coils = zeros(geometry.voxel_count() * scan.coils)?;
-        corrected.grid(&geometry, &options, &mut coils)?;
-        images.push(Finish { scan, resize, combine: args.combine }.image(coils)?);
-        let widest = |of: fn(&recon::BladeMotion) -> f64| corrected.motion.iter().map(of).fold(0.0, f64::max);
-        log::info!(
-            "{name}: {} blades of {} lines, turned by up to {:.2} degrees, moved by up to {:.2} voxels",
-            corrected.blades,
-            corrected.lines,
-            widest(|m| m.rotation.abs()),
-            widest(|m| m.translation[0].hypot(m.translation[1]))
-        );
-        reports.push(describe(scan, &corrected));
-        if args.corrected.is_some() {
-            put_back(scan, &corrected);
+        for frame in frames::each(frames, scan) {
+            let sampling = Sampling::<T>::of(&frame);
+            let geometry = sampling.geometry(&args.plan);
+            let corrected = Corrected::new(&geometry, &options, &how, &cast::<T>(&frame.data)?)
+                .map_err(|e| e.within(name(&frame)))?;
+            let mut coils = zeros(geometry.voxel_count() * frame.coils)?;
+            corrected.grid(&geometry, &options, &mut coils)?;
+            images.push(Finish { scan: &frame, resize, combine: args.combine }.image(coils)?);
+            let most = |of: fn(&BladeMotion) -> f64| corrected.motion.iter().map(of).fold(0.0, f64::max);
+            log::info!(
+                "{}: {} blades of {} lines, turned by up to {:.2} degrees, moved by up to {:.2} voxels",
+                name(&frame),
+                corrected.blades,
+                corrected.lines,
+                most(|m| m.rotation.abs()),
+                most(|m| m.translation[0].hypot(m.translation[1]))
+            );
+            reports.push(describe(&frame, &corrected));
+            if args.corrected.is_some() {
+                let mut frame = frame.into_owned();
+                put_back(&mut frame, &corrected);
+                still.push(frame);
+            }
+            progress.set(images.len());
         }
-        progress.set(i + 1);
     }
     drop(progress);
     let mut files = AtomicFiles::new();
     if let Some(path) = &args.corrected {
-        let header = header(&scans);
-        write_dataset(&mut files, path, &Dataset { header, scans, noise: Vec::new(), left_out: Vec::new() })?;
+        let header = header(&still);
+        write_dataset(&mut files, path, &Dataset { header, scans: still, noise: Vec::new(), left_out: Vec::new() })?;
         log::info!("{}: the corrected scan written", path.display());
     }
     write_with_report(files, (&args.output, &images), (args.report.as_deref(), reports))
@@ -144,7 +149,7 @@ fn square_voxels(scan: &Scan) -> Result<()> {
         bail!(
             Unsupported,
             "{}: the encoded voxels are {x:.3} mm x {y:.3} mm: rotations are found for square voxels only",
-            input::name(scan)
+            name(scan)
         );
     }
     Ok(())

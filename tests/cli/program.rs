@@ -971,6 +971,14 @@ fn motion_of_blades_is_corrected() {
     assert!(dir.error("none.h5 uncorrected.h5 --magnitude") < 0.5);
     dir.ok("propeller moving.h5 -o x.png --precision f64 --lines 18 --phase constant");
 
+    // Frames of a longer series: half of the blades each, as if they were all of a scan.
+    dir.ok("propeller moving.h5 -o frames.h5 --frame-shots 108 --report frames.json");
+    let frames = std::fs::read_to_string(dir.path("frames.json")).unwrap();
+    let frames: serde_json::Value = serde_json::from_str(&frames).unwrap();
+    let blades = |i: usize| frames[i]["blades"].as_array().unwrap().len();
+    assert_eq!((blades(0), blades(1), frames[1]["repetition"].as_u64()), (6, 6, Some(1)));
+    dir.fails(1, "propeller moving.h5 -o x.h5 --frame-shots 100", &["blade 5", "10 lines side by side"]);
+
     dir.fails(1, "propeller moving.h5 -o x.h5 --lines 17", &["blades of 17 lines"]);
     dir.fails(1, "propeller moving.h5 -o x.h5 --corrected x.cfl", &["x.cfl", ".h5"]);
     dir.fails(1, "propeller moving.h5 -o x.h5 --corrected x.h5", &["two outputs"]);
