@@ -9,8 +9,8 @@ use recon::backend::cuda::{compile::Kernels, runtime};
 use recon::phantom::{add_noise, Phantom};
 use recon::trajectory::SpokeOrder;
 use recon::{
-    CgOptions, Complex, Density, Device, Error, ErrorKind, Filter, Geometry, Method, Normal, Options, Plan, Prior,
-    Real, ScanSize, Sink, Source, Trajectory,
+    CgOptions, Complex, Corrected, Density, Device, Error, ErrorKind, Filter, Geometry, Method, Normal, Options, Plan,
+    Prior, PropellerOptions, Real, ScanSize, Sink, Source, Trajectory,
 };
 use std::sync::Mutex;
 
@@ -174,6 +174,37 @@ fn backprojections_are_those_of_the_cpu() {
     check::<f32>(&[33, 70], 1500, 90, 2e-5);
     check::<f32>(&[48, 48], 40, 1100, 2e-5);
     check::<f64>(&[31, 26], 60, 50, 1e-9);
+}
+
+#[test]
+fn corrected_blades_are_those_of_the_cpu() {
+    let Some(_one) = alone("a GPU's image of corrected blades against the CPU's") else { return };
+    let n = 64;
+    let t = Trajectory::propeller(9, 14, 96).unwrap();
+    let phantom = Phantom::shepp_logan_2d();
+    let mut data = phantom.kspace(&[n, n], &t.axes(), None, 0).unwrap();
+    // Each blade sees the object elsewhere.
+    for (m, z) in data.iter_mut().enumerate() {
+        let shift = (m / (14 * 96)) as f64 - 4.0;
+        *z *= Complex::from_polar(1.0, -std::f64::consts::TAU * shift * t.axis(0)[m]);
+    }
+    let data = narrow::<f32>(&data);
+    let k: Vec<Vec<f32>> = (0..2).map(|axis| t.axis_as(axis)).collect();
+    let lists = slices(&k);
+    let geometry = Geometry::new(&[n, n], &lists);
+    let of = |options: &Options| {
+        let corrected = Corrected::new(&geometry, options, &PropellerOptions::default(), &data).unwrap();
+        let mut image = poisoned::<f32>(n * n);
+        corrected.grid(&geometry, options, &mut image).unwrap();
+        (corrected, image)
+    };
+    let (gpu, again) = (of(&cuda()), of(&cuda()));
+    let cpu = of(&Options { device: Device::Cpu, ..Options::default() });
+    // Motion is found on the CPU, whatever makes the image.
+    assert_eq!(gpu.0.motion, cpu.0.motion);
+    assert!(gpu == again, "another run gave other bytes");
+    let error = distance(&gpu.1, &wide(&cpu.1));
+    assert!(error < 1e-3, "{error}");
 }
 
 /// Adjoint, forward, normal, gridding and CG against the CPU's exact sums in double precision.
