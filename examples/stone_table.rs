@@ -7,8 +7,11 @@
 //! et al. 2007. This is far below the Nyquist rate at the edge of k-space. For another matrix both numbers are scaled
 //! with it. Errors are taken at the best complex scale. The reference of the anatomical prior is an image of the same
 //! anatomy with another contrast: the phantom's ellipsoids with other densities. It shares the borders but not the
-//! intensities.
+//! intensities. The last lines are the joules of an image, where the machine tells them.
 
+mod common;
+
+use common::energy::Meter;
 use recon::metrics::{compare, Metrics, Scale};
 use recon::phantom::{add_noise, Ellipsoid, Phantom};
 use recon::{CgOptions, Complex, Density, Geometry, Options, Plan, Prior, Result, Trajectory};
@@ -18,12 +21,7 @@ use recon::{CgOptions, Complex, Density, Geometry, Options, Plan, Prior, Result,
 const SNR: f64 = 600.0;
 
 fn main() -> Result<()> {
-    let n: usize = match std::env::args().nth(1) {
-        None => 128,
-        Some(text) => text.parse().map_err(|_| {
-            recon::Error::new(recon::ErrorKind::InvalidArgument, format!("'{text}' is no matrix size: say 64 or 128"))
-        })?,
-    };
+    let n = common::matrix(128)?;
     let dims = [n; 3];
     let scaled = |full: usize, power: i32| (full as f64 * (n as f64 / 128.0).powi(power)).round() as usize;
     let trajectory = Trajectory::radial3d(scaled(1176, 2), scaled(121, 1) * 2)?;
@@ -47,7 +45,7 @@ fn main() -> Result<()> {
         if noisy {
             add_noise(&mut data, SNR, 1)?;
         }
-        let data: Vec<Complex<f32>> = data.iter().map(|z| Complex::new(z.re as f32, z.im as f32)).collect();
+        let data = common::narrow(&data);
         let mut image = vec![Complex::new(0.0, 0.0); n * n * n];
         let mut add = |name: String, image: &[Complex<f32>]| -> Result<()> {
             let metrics = compare(image, &truth, Scale::Best, None)?;
@@ -79,7 +77,12 @@ fn main() -> Result<()> {
         }
         println!();
     }
-    Ok(())
+    println!();
+    let data = common::narrow(&clean);
+    let mut image = vec![Complex::default(); n * n * n];
+    let cg = CgOptions { iterations: 60, ..CgOptions::default() };
+    let meter = Meter::new(plan.info().on_gpu.then_some(0));
+    meter.print("CG, 60 iterations, an image", || plan.cg(&data, &mut image, &cg).map(drop))
 }
 
 /// The phantom with the same borders and other intensities.

@@ -21,6 +21,7 @@ use crate::base::warning::{Warning, WarningKind};
 use crate::engine::interface::{Change, Engine, PlanInfo, CHANGING};
 use crate::engine::making;
 use crate::engine::memory::Memory;
+use crate::nufft::choice::four_places;
 use crate::reconstruction::cg::{self, CgOptions, CgReport, Progress};
 use crate::reconstruction::density::{Density, Weighting};
 use crate::reconstruction::discrepancy;
@@ -179,14 +180,28 @@ fn positions<T: Real>(lists: &[&[T]]) -> u64 {
 
 /// Where the default tolerance is not kept, what is.
 fn tolerance_warning(info: &PlanInfo, options: &Options) -> Option<Warning> {
-    (options.tolerance == 0.0 && info.error > defaults::TOLERANCE).then(|| Warning {
+    if options.tolerance != 0.0 || info.error <= defaults::TOLERANCE {
+        return None;
+    }
+    let (mut named, mut remedy) = (String::new(), "Use the minimax window or double precision");
+    if options.width != 0 || options.oversampling != 0.0 {
+        named = format!("of {} cells at an oversampling of {} ", info.width, four_places(info.oversampling));
+        remedy = match (options.width, options.oversampling) {
+            (0, _) => "Name a larger oversampling or none",
+            (_, 0.0) => "Name a larger width or none",
+            _ => "Name a larger width or oversampling, or one of them alone",
+        };
+    }
+    Some(Warning {
         kind: WarningKind::Tolerance,
         message: format!(
-            "transforms err by {:.1e}, and not by the default tolerance of {:.0e}: the {} window reaches no less \
-             here. Use the minimax window or double precision, or name a tolerance that will do",
+            "transforms err by {:.1e}, and not by the default tolerance of {:.0e}: the {} window {}reaches no less \
+             here. {}, or name a tolerance that will do",
             info.error,
             defaults::TOLERANCE,
-            info.window.map_or("", Window::name)
+            info.window.map_or("", Window::name),
+            named,
+            remedy
         ),
     })
 }
@@ -383,7 +398,8 @@ impl<T: Real> Plan<T> {
     /// Checks the geometry, chooses window and grid, and sorts the samples.
     ///
     /// # Errors
-    /// As [`Geometry::check`]; `ToleranceOutOfRange` when the window cannot reach the tolerance; `NoDevice` for a GPU
+    /// As [`Geometry::check`]; `ToleranceOutOfRange` when the window cannot reach the tolerance; `InvalidArgument` for a
+    /// width or an oversampling that no window has, or that is named for exact sums; `NoDevice` for a GPU
     /// that is not there, `DriverIncomplete` for one whose kernels cannot be compiled; `MemoryLimit` with the bytes
     /// needed; `Unsupported` for a list of voxels with method nufft, and for a vector unit that this processor lacks;
     /// `UnknownValue` for an environment variable `RECON_SIMD` that names none.

@@ -1455,6 +1455,57 @@ fn warnings_of_a_plan_are_told() {
 }
 
 #[test]
+fn width_and_oversampling_are_named_or_chosen() {
+    let s = Scene::<f32>::new();
+    let info = |width, oversampling| {
+        let plan = Handle::new(&s.geometry(), &options(|o| (o.width, o.oversampling) = (width, oversampling)));
+        let info = plan.info();
+        // SAFETY: the plan lives, and text is written.
+        let warned = unsafe {
+            let (mut kind, mut text) = (0, null());
+            ok(recon_plan_warning(plan.0, 0, &raw mut kind, &raw mut text));
+            (!text.is_null()).then_some(kind)
+        };
+        assert_eq!(warned, (info.error > 1e-5).then_some(2), "{}", info.error);
+        (info.width, info.oversampling, info.error)
+    };
+    let initial = init(recon_options_init);
+    assert_eq!((initial.width, initial.oversampling), (0, 0.0));
+    let chosen = info(0, 0.0);
+    assert!(chosen.2 <= 1e-5);
+    let both = info(4, 1.5);
+    assert!(both.0 == 4 && (1.5..2.0).contains(&both.1) && both.2 > 1e-5, "{both:?}");
+    let wide = info(9, 0.0);
+    assert!(wide.0 == 9 && wide.2 <= 1e-5, "{wide:?}");
+    let fine = info(0, 2.5);
+    assert!(fine.1 >= 2.5 && fine.0 < chosen.0 && fine.2 <= 1e-5, "{fine:?} {chosen:?}");
+    // A caller of the version before has neither field: what stands where they are now is not read.
+    let older = options(|o| (o.struct_size, o.width, o.oversampling) = (88, 99, -1.0));
+    let plan = Handle::new(&s.geometry(), &older);
+    assert_eq!((plan.info().width, plan.info().oversampling, plan.info().error), chosen);
+}
+
+#[test]
+fn widths_and_oversamplings_that_no_window_has_are_refused() {
+    let s = Scene::<f32>::new();
+    let fails = |change: &dyn Fn(&mut recon_options), status, words: &[&str]| {
+        create_fails(&s.geometry(), &options(|o| change(o)), status, words);
+    };
+    for width in [1, 17, u32::MAX] {
+        fails(&|o| o.width = width, RECON_INVALID_ARGUMENT, &["width", &width.to_string(), "2 to 16"]);
+    }
+    fails(&|o| (o.width, o.window) = (3, 2), RECON_INVALID_ARGUMENT, &["bilinear", "3"]);
+    for bad in [1.0, 1.2499, 2.51, -1.5, f64::NAN, f64::INFINITY] {
+        fails(&|o| o.oversampling = bad, RECON_INVALID_ARGUMENT, &["oversampling", &bad.to_string(), "1.25 to 2.5"]);
+    }
+    fails(&|o| (o.width, o.method) = (4, 1), RECON_INVALID_ARGUMENT, &["width", "exact"]);
+    fails(&|o| (o.oversampling, o.method) = (1.5, 1), RECON_INVALID_ARGUMENT, &["oversampling", "exact"]);
+    let words = ["1e-5", "4 cells", "1.5", "a width of", "would keep it"];
+    let beyond = |o: &mut recon_options| (o.width, o.oversampling, o.tolerance) = (4, 1.5, 1e-5);
+    fails(&beyond, RECON_TOLERANCE_OUT_OF_RANGE, &words);
+}
+
+#[test]
 fn tolerances_out_of_range_are_refused() {
     let s = Scene::<f32>::new();
     for tolerance in [1.0, -1e-3, f64::NAN, f64::INFINITY, 1e-12] {

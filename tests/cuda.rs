@@ -10,7 +10,7 @@ use recon::phantom::{add_noise, Phantom};
 use recon::trajectory::SpokeOrder;
 use recon::{
     CgOptions, Complex, Corrected, Density, Device, Error, ErrorKind, Filter, Geometry, Method, Normal, Options, Plan,
-    Prior, PropellerOptions, Real, ScanSize, Sink, Source, Trajectory,
+    Prior, PropellerOptions, Real, ScanSize, Sink, Source, Trajectory, Window,
 };
 use std::sync::Mutex;
 
@@ -249,6 +249,40 @@ fn results_are_those_of_the_cpus_exact_sums() {
     check::<f32>(&[22, 18, 26], 9000, 5e-6, 3e-5);
     check::<f64>(&[33, 20], 2000, 1e-11, 1e-10);
     check::<f64>(&[10, 13, 12], 2000, 1e-11, 1e-10);
+}
+
+/// Every width that can be named, at the ends of the oversampling: errors are those that the plan tells.
+#[test]
+fn named_windows_err_as_the_plan_tells() {
+    fn check<T: Real>() {
+        let mut random = Random::fresh();
+        for dims in [&[40usize, 33][..], &[18, 13, 15]] {
+            let k = random.trajectory::<T>(dims.len(), 3000);
+            let r = voxels(dims);
+            let (d, x) = (random.complexes::<T>(3000), random.complexes::<T>(r[0].len()));
+            let exact_image = direct(1.0, &wide_lists(&k), &wide(&d), &r);
+            let exact_values = direct(-1.0, &r, &wide(&x), &wide_lists(&k));
+            for width in 2..=16 {
+                for oversampling in [1.25, 1.6, 2.5] {
+                    for window in [Window::Minimax, Window::Gaussian] {
+                        let options = Options { method: Method::Nufft, window, width, oversampling, ..cuda() };
+                        let plan = Plan::new(&Geometry::new(dims, &slices(&k)), &options).unwrap();
+                        let info = plan.info();
+                        assert!(info.on_gpu && info.width == width && info.oversampling >= oversampling, "{info:?}");
+                        let (mut image, mut values) = (poisoned(x.len()), poisoned(d.len()));
+                        plan.adjoint(&d, &mut image).unwrap();
+                        plan.forward(&x, &mut values).unwrap();
+                        for error in [distance(&image, &exact_image), distance(&values, &exact_values)] {
+                            assert!(error <= 1.1 * info.error, "{} {info:?}: {error:e}, seed {}", T::NAME, random.seed);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    let Some(_one) = alone("named widths and oversamplings on a GPU") else { return };
+    check::<f32>();
+    check::<f64>();
 }
 
 #[test]

@@ -3,7 +3,8 @@
 //! PyPI.
 
 use recon::backend::cuda::compile::{code, compile, precompile, Kernels};
-use recon::backend::cuda::{library, usual_kernels};
+use recon::backend::cuda::{kernels_of_width, library, usual_kernels};
+use recon::backend::{MAX_DEGREE, MAX_WIDTH};
 use recon::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -74,6 +75,24 @@ fn kernels_compile_for_every_architecture() {
             assert_eq!(&bytes[24..28], b"\x7fELF", "{:?}", file.path());
         }
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
+
+/// Any width can be named, in both precisions: also one that no tolerance of single precision would choose.
+#[test]
+fn kernels_compile_for_every_width() {
+    if !compiler() {
+        return;
+    }
+    for width in 2..=MAX_WIDTH {
+        // The highest degree that any window has where the widest has it; elsewhere one of many.
+        let degree = if width == MAX_WIDTH { MAX_DEGREE } else { width };
+        for bytes in [4, 8] {
+            for kernels in kernels_of_width(width, degree, bytes) {
+                let code = compile(&kernels, "sm_90").unwrap();
+                assert!(code.starts_with(b"\x7fELF"), "width {width}, {bytes} bytes: {kernels:?}");
+            }
+        }
     }
 }
 

@@ -115,11 +115,19 @@ void Engine::remove_from_window(const Samples &samples) {
 recon_options Engine::options(double tolerance) const {
     auto options = initialised(recon_options_init);
     options.tolerance = tolerance;
+    options.width = settings_.width;
+    options.oversampling = settings_.oversampling;
     options.threads = settings_.threads;
     options.device = settings_.device.kind;
     options.device_count = std::uint32_t(settings_.device.indices.size());
     options.device_indices = settings_.device.indices.empty() ? nullptr : settings_.device.indices.data();
     return options;
+}
+
+double Engine::tolerance_of_maps() const {
+    // A named window may not reach 1e-4, which nobody asked for.
+    const bool named = settings_.width != 0 || settings_.oversampling != 0;
+    return named ? settings_.tolerance : std::max(settings_.tolerance, 1e-4);
 }
 
 recon_geometry Engine::geometry(const Coordinates &k, const Grid &grid, std::size_t coils) const {
@@ -265,13 +273,22 @@ std::optional<std::pair<std::string, std::string>> Engine::bad_property() const 
     geometry.samples = 1;
     const auto asked = options(settings_.tolerance);
     auto memory = initialised(recon_memory_init);
+    const auto valid = [&](std::uint32_t width, double oversampling) {
+        auto other = asked;
+        other.width = width;
+        other.oversampling = oversampling;
+        return recon_plan_memory(&geometry, &other, &memory) != RECON_INVALID_ARGUMENT;
+    };
     switch (const recon_status status = recon_plan_memory(&geometry, &asked, &memory)) {
         case RECON_OK:
             return {};
         case RECON_TOLERANCE_OUT_OF_RANGE:
             return std::pair("tolerance", recon_last_error_message());
-        case RECON_INVALID_ARGUMENT:
-            return std::pair("threads", recon_last_error_message());
+        case RECON_INVALID_ARGUMENT: {
+            std::string text = recon_last_error_message();
+            const char *property = !valid(0, 0) ? "threads" : !valid(asked.width, 0) ? "width" : "oversampling";
+            return std::pair(property, std::move(text));
+        }
         case RECON_NO_DEVICE:
         case RECON_DRIVER_INCOMPLETE:
         case RECON_OUT_OF_DEVICE_MEMORY:
@@ -324,7 +341,7 @@ std::uint64_t Engine::memory_needed(const Samples &samples, const Coordinates &k
         maps_bytes = voxels * coils * z;
         const Coordinates own = reference != nullptr ? coordinates(*reference) : Coordinates();
         const Coordinates &of = reference != nullptr ? own : k;
-        const double tolerance = std::max(settings_.tolerance, 1e-4);
+        const double tolerance = tolerance_of_maps();
         const auto plan = memory(coils, given || computed, false, of, tolerance);
         stage(maps_bytes + coordinate_bytes + plan.host_coil_maps);
         if (computed) {
@@ -494,8 +511,7 @@ const Engine::CoilMaps &Engine::coil_maps(const Samples &samples, const Grid &gr
     made.coils = coils;
     made.dims = grid.dims;
     made.images = 1;
-    const Plan plan = weighted_plan(samples, grid, weights(samples, true, false), nullptr,
-                                    std::max(settings_.tolerance, 1e-4));
+    const Plan plan = weighted_plan(samples, grid, weights(samples, true, false), nullptr, tolerance_of_maps());
     made.maps.resize(grid.voxels() * coils);
     check_data(samples, recon_coil_maps(plan.get(), samples.kspace, settings_.calibration, made.maps.data()));
     ++maps_made_;

@@ -106,6 +106,8 @@ private:
     };
 
     recon_options options(double tolerance) const;
+    // Of the plans that coil maps are estimated by.
+    double tolerance_of_maps() const;
     recon_geometry geometry(const Coordinates &k, const Grid &grid, std::size_t coils) const;
     void add_warning(Cause cause, std::string text);
     // Adds the warnings of a plan to those of the image.

@@ -169,6 +169,8 @@ Settings ReconGadgetBase::settings() const {
     Settings s;
     s.method = method_;
     s.tolerance = tolerance.value;
+    s.width = std::uint32_t(width.value);  // a Count is at most 1e9
+    s.oversampling = oversampling.value;
     s.density = parse_choice<Density>("density", density,
                                       {{"auto", Density::Auto},
                                        {"pipe-menon", Density::PipeMenon},

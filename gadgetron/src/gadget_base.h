@@ -64,6 +64,11 @@ private:
 public:
     NODE_PROPERTY(tolerance, Fraction,
                   "Relative error of the transforms against the exact sums; 0: the library's default, 1e-5", 0);
+    NODE_PROPERTY(width, Count, "Width of the gridding window in cells, 2 to 16; 0: one that keeps the tolerance", 0);
+    NODE_PROPERTY(oversampling, NonNegative,
+                  "Size of the grid over that of the image, 1.25 to 2.5; 0: one between 1.25 and 2 that keeps the "
+                  "tolerance",
+                  0);
     NODE_PROPERTY(
         density, std::string,
         "Density weights: auto (the last component of the trajectory, else pipe-menon), pipe-menon, jackson or ramp",

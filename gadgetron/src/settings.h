@@ -35,6 +35,8 @@ struct Device {
 struct Settings {
     Method method = Method::Grid;
     double tolerance = 0;  // 0: the library's default
+    std::uint32_t width = 0;
+    double oversampling = 0;  // 0 of either: chosen by the tolerance
     std::size_t iterations = default_iterations();
     double residual = 0, lambda = 0, noise_level = 0;
     Prior prior = Prior::None;

@@ -751,7 +751,24 @@ void bad_properties() {
     s.tolerance = 1e-12;
     auto bad = Engine(s).bad_property();
     CHECK(bad && bad->first == "tolerance" && bad->second.find("1e-12") != std::string::npos);
+    s.width = 3;
+    bad = Engine(s).bad_property();
+    CHECK(bad && bad->first == "tolerance" && bad->second.find("double precision") != std::string::npos &&
+          bad->second.find("3 cells") != std::string::npos);
     s.tolerance = 0;
+    CHECK(!Engine(s).bad_property());
+    for (const std::uint32_t width : {1u, 17u, 1000000000u}) {
+        s.width = width;
+        bad = Engine(s).bad_property();
+        CHECK(bad && bad->first == "width" && bad->second.find("2 to 16") != std::string::npos);
+    }
+    s.width = 4;
+    for (const double oversampling : {1.0, 1.24, 2.6, 1e30}) {
+        s.oversampling = oversampling;
+        bad = Engine(s).bad_property();
+        CHECK(bad && bad->first == "oversampling" && bad->second.find("1.25 to 2.5") != std::string::npos);
+    }
+    s.width = 0, s.oversampling = 0;
     s.threads = 5000;
     bad = Engine(s).bad_property();
     CHECK(bad && bad->first == "threads" && bad->second.find("5000") != std::string::npos);
@@ -759,6 +776,37 @@ void bad_properties() {
     s.device = parse_device("cuda:" + std::to_string(recon_device_count()));
     bad = Engine(s).bad_property();
     CHECK(bad && bad->first == "device" && !bad->second.empty());
+}
+
+// Width and oversampling by name: the image of the C API with these options, coil maps and weights by the same.
+void named_window() {
+    const Scan scan(64, 100, 128, 3);
+    Settings s = settings(Method::Grid);
+    s.tolerance = 0, s.width = 4, s.oversampling = 1.5, s.output = Output::Coils;
+    Engine engine(s);
+    std::vector<Complex> coils(64 * 64 * 3);
+    recon_options o;
+    must(recon_options_init(&o, sizeof o));
+    o.threads = 2, o.width = 4, o.oversampling = 1.5;
+    recon_geometry g = scan.geometry();
+    recon_plan *p = nullptr;
+    must(recon_plan_create(&g, &o, &p));
+    must(recon_grid(p, scan.kspace.data(), coils.data()));
+    recon_plan_properties properties;
+    must(recon_plan_properties_init(&properties, sizeof properties));
+    must(recon_plan_info(p, &properties));
+    CHECK(properties.width == 4 && properties.oversampling == 1.5 && properties.error > 1e-5);
+    recon_plan_destroy(p);
+    CHECK(image(engine, scan) == coils);
+
+    // A narrow window that misses 1e-4 estimates maps all the same, with one warning.
+    s = settings(Method::Cg);
+    const auto usual = [&] { Engine e(s); return image(e, scan); }();
+    s.tolerance = 0, s.width = 3, s.oversampling = 2;
+    Engine cg(s);
+    const auto narrow = image(cg, scan);
+    const double error = distance(narrow, usual);
+    CHECK(error > 1e-5 && error < 0.05);
 }
 
 // The estimated memory grows with the task. An image that needs more than the free memory is an error with the numbers.
@@ -801,6 +849,7 @@ int main() {
     references();
     errors();
     bad_properties();
+    named_window();
     memory();
     return result("engine");
 }

@@ -33,6 +33,10 @@ classdef Encoding
 %       'Method'       'auto', 'nufft', or 'exact' for the direct sums
 %       'Normal'       how E.normal computes: 'auto', 'toeplitz', 'transforms'
 %       'Window'       of gridding: 'minimax', 'kaiser-bessel', 'gaussian', 'bilinear'
+%       'Width'        of that window, in cells of the grid, 2 to 16; default 0: one that keeps the tolerance
+%       'Oversampling' size of the grid over that of the image, 1.25 to 2.5; default 0: one between 1.25 and 2 that keeps
+%                      the tolerance. A 'Tolerance' that a named 'Width' and 'Oversampling' cannot keep is an error. If
+%                      there is no 'Tolerance', E.info() tells the error
 %       'Basis'        shape of a voxel: 'point' or 'box'
 %       'Voxels'       a list of voxels instead of the grid: their positions, [voxels dims], in voxels from the centre
 %       'Device'       'auto' (a GPU if there is one), 'cpu', 'cuda'
@@ -66,7 +70,7 @@ classdef Encoding
 %   Every error has an identifier, for example recon:InvalidArgument, recon:SizeMismatch or recon:CoordinateOutOfRange.
 %   There are two warnings, each given once, when the operator is made. recon:Extent: k reaches less than a quarter of
 %   what dims could resolve, which may be a wrong unit. recon:Tolerance: the default tolerance cannot be reached, for
-%   example in single precision.
+%   example in single precision, or with the 'Width' and the 'Oversampling' that were named.
 %   Ctrl-C ends long computations with the error recon:Cancelled. The operator can be used again.
 %   load makes a saved operator again from its arguments (in MATLAB; Octave cannot save objects).
 %

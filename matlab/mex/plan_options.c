@@ -33,6 +33,13 @@ void read_plan_options(recon_options *options, uint32_t indices[64], const mxArr
     if ((value = field(structure, "Window"))) {
         options->window = option_value(value, "Window", "window");
     }
+    if ((value = field(structure, "Width"))) {
+        uint64_t width = count_of(value, "Width");
+        options->width = width > UINT32_MAX ? UINT32_MAX : (uint32_t)width;
+    }
+    if ((value = field(structure, "Oversampling"))) {
+        options->oversampling = real_scalar(value, "Oversampling");
+    }
     if ((value = field(structure, "Device"))) {
         options->device = option_value(value, "Device", "device");
     }

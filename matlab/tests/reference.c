@@ -253,6 +253,14 @@ static void scan(uint32_t ndim, const uint64_t *n, uint64_t readout, uint64_t sh
     PUT("gaussian_normal", 1, out_image, n[0], n[1], nz, coils, frames);
     recon_plan_destroy(plan);
     g.basis = RECON_BASIS_POINT;
+    check(recon_options_init(&o, sizeof o));
+    o.tolerance = 0.1;
+    o.width = 4;
+    o.oversampling = 1.5;
+    check(recon_plan_create(&g, &o, &plan));
+    check(recon_fhd(plan, kspace, out_image));
+    PUT("narrow_fhd", 1, out_image, n[0], n[1], nz, coils, frames);
+    recon_plan_destroy(plan);
 
     /* A list of voxels. */
     uint64_t listed = 37;

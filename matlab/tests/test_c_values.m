@@ -95,6 +95,11 @@ same(recon.fhd(k, d, dims, 'Voxels', r('voxels')), 'list_fhd');
 G = recon.Encoding(k, dims, 'Coils', size(d, 3), 'Frames', size(d, 4), 'Tolerance', 1e-2, 'Window', 'gaussian', ...
     'Normal', 'transforms', 'Basis', 'box');
 same(G.normal(r('images')), 'gaussian_normal');
+W = recon.Encoding(k, dims, 'Coils', size(d, 3), 'Frames', size(d, 4), 'Tolerance', 0.1, 'Width', 4, ...
+    'Oversampling', 1.5);
+check(W.info().width == 4 && W.info().oversampling >= 1.5, 'width and oversampling');
+same(W' * d, 'narrow_fhd');
+same(recon.fhd(k, d, dims, 'Width', 4, 'Oversampling', 1.5, 'Tolerance', 0.1), 'narrow_fhd');
 
 % Conjugate gradients with every prior.
 values = r('matrix_values');

@@ -1,7 +1,7 @@
 function tests = test_warnings()
 %TEST_WARNINGS  Warnings are given where an image may be wrong, once for each operator.
 tests = {@coordinates_divided_once_too_often, @ordinary_trajectories_say_nothing, @once_for_an_operator, ...
-    @errors_of_warnings_leave_nothing, @all_are_given_out};
+    @a_narrow_window_is_warned_of, @errors_of_warnings_leave_nothing, @all_are_given_out};
 end
 
 function [count, text] = warnings_of(identifier, f)
@@ -84,6 +84,17 @@ calls = {@() made * ones(32, 24), @() made' * ones(64, 20), @() made.normal(ones
 for i = 1:numel(calls)
     check(warnings_of('', calls{i}) == 0, [func2str(calls{i}) ' does not warn again']);
 end
+end
+
+function a_narrow_window_is_warned_of()
+% Without a tolerance, and not with one that is kept.
+before = warning('on', 'recon:Tolerance');
+restore = onCleanup(@() warning(before));
+k = recon.trajectory.radial(15, 32);
+[count, text] = warnings_of('recon:Tolerance', @() recon.Encoding(k, [16 16], 'Width', 3, 'Oversampling', 2));
+check(count == 1 && ~isempty(strfind(text, '3 cells')), text); %#ok<STREMP>
+check(warnings_of('recon:Tolerance', @() recon.Encoding(k, [16 16], 'Width', 3, 'Tolerance', 0.1)) == 0, 'named');
+check(warnings_of('recon:Tolerance', @() recon.Encoding(k, [16 16], 'Width', 8, 'Oversampling', 2)) == 0, 'kept');
 end
 
 function errors_of_warnings_leave_nothing()

@@ -135,6 +135,14 @@ pub struct Options {
     pub tolerance: f64,
     /// The gridding window.
     pub window: Window,
+    /// The window's width in cells of the oversampled grid, 2 to 16 (of the bilinear window 2); 0 for one that keeps
+    /// the tolerance. Width and oversampling may be named each alone or both: what is not named is chosen so that the
+    /// tolerance is kept at the least cost. A tolerance that is named and cannot be kept is an error. Where none is
+    /// named, the plan tells its error ([`crate::PlanInfo::error`]), with a warning where that is above the default.
+    pub width: usize,
+    /// Grid size over image size, 1.25 to 2.5; 0 for one between 1.25 and 2 that keeps the tolerance. The grid of each
+    /// axis is the next larger size that has a fast FFT, and at least two windows wide.
+    pub oversampling: f64,
     /// CPU threads, the calling one included; 0 for as many as the machine runs at once. Where the system refuses some,
     /// the plan computes with the others, and the log has a warning.
     pub threads: usize,

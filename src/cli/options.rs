@@ -121,6 +121,14 @@ pub struct PlanArgs {
     #[arg(long, value_enum, default_value_t = WindowKind::Minimax, help_heading = "Computation")]
     pub window: WindowKind,
 
+    /// Width of the gridding window in grid cells, 2 to 16; 0: one that keeps the tolerance
+    #[arg(long, value_name = "CELLS", default_value_t = 0, help_heading = "Computation")]
+    pub width: usize,
+
+    /// Size of the grid over that of the image, 1.25 to 2.5; 0: one between 1.25 and 2 that keeps the tolerance
+    #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true, help_heading = "Computation")]
+    pub oversampling: f64,
+
     /// CPU threads; 0: as many as the machine runs at once
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Computation")]
     pub threads: usize,
@@ -161,6 +169,8 @@ impl PlanArgs {
                 WindowKind::Gaussian => Window::Gaussian,
                 WindowKind::Bilinear => Window::Bilinear,
             },
+            width: self.width,
+            oversampling: self.oversampling,
             threads: self.threads,
             memory_limit: self.memory_limit,
             simd: self.simd.into(),

@@ -11,6 +11,7 @@ use crate::base::options::{Options, Window};
 use crate::base::real::{narrow, wide, Real};
 use crate::base::scan_size::ScanSize;
 use crate::base::sizes::{product, sum, Bytes};
+use crate::nufft::choice::Wanted;
 use crate::nufft::Nufft;
 use crate::reconstruction::coils::{interpolate, low_dims, normalise, radius, walsh, width_or_default};
 use crate::reconstruction::density::{self, Density, Weighting};
@@ -18,6 +19,11 @@ use num_complex::Complex;
 
 /// How accurate the calibration images are.
 const TOLERANCE: f64 = 1e-4;
+
+/// The window of the small plan, whatever that of the scan's is.
+fn wanted() -> Wanted {
+    Wanted::new(Window::default(), TOLERANCE)
+}
 
 /// Estimates the sensitivities of `coils` coils from k-space data [samples, coils, frames] of an encoding's trajectory.
 pub(crate) fn estimate<T: Real, B: Backend<T>>(
@@ -74,7 +80,7 @@ pub(crate) fn estimate<T: Real, B: Backend<T>>(
         try_collect(checked_product(&[coils, inside.len()], "the calibration data")?, "the calibration data", data)?;
 
     let geometry = Geometry::new(&low, &k).weights(&weights).coils(coils);
-    let choice = Nufft::<T, B>::choose(encoding.b(), Window::default(), &low, inside.len(), TOLERANCE)?;
+    let choice = Nufft::<T, B>::choose(encoding.b(), wanted(), &low, inside.len())?;
     let small = Encoding::new(encoding.backend.clone(), &geometry, &Options::default(), Some(choice))?;
     let mut images = try_vec(small.voxels * coils, Complex::default(), "calibration images")?;
     small.adjoint(Weighting::Given, (&data).into(), (&mut images).into())?;
@@ -113,7 +119,7 @@ pub(crate) fn bytes<T: Real, B: Backend<T>>(backend: &B, size: &ScanSize) -> Res
     let inside = product(&[samples, size_of::<usize>() + (size.dims.len() + 2) * real]);
     let inside = sum(&[inside, product(&[samples, coils, complex])]);
     let weights = density::bytes::<T, B>(backend, samples, &low, Density::default())?;
-    let choice = Nufft::<T, B>::choose(backend, Window::default(), &low, samples, TOLERANCE)?;
+    let choice = Nufft::<T, B>::choose(backend, wanted(), &low, samples)?;
     let scan = ScanSize { coils, weights: true, ..ScanSize::new(&low, samples) };
     let [device, host] = Encoding::<T, B>::transform_bytes(backend, &scan, &Options::default(), &choice)?;
     // The coils' images, those in double precision, and their maps; then the maps of the image, in double precision as

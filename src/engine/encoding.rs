@@ -226,8 +226,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     pub fn choice_after(&self, change: Change<'_, T>, options: &Options) -> Result<Option<Choice>> {
         match (change, self.choice()) {
             (Change::Trajectory(geometry), Some(_)) if geometry.samples() != self.samples => {
-                let (window, samples) = (options.window, geometry.samples());
-                Nufft::<T, B>::choose(self.b(), window, &self.dims, samples, options.tolerance).map(Some)
+                Nufft::<T, B>::choose(self.b(), options.into(), &self.dims, geometry.samples()).map(Some)
             }
             (_, choice) => Ok(choice.cloned()),
         }

@@ -14,7 +14,7 @@ use crate::base::interrupt;
 use crate::base::options::{Device, Method, Options};
 use crate::base::real::{PerPrecision, Real};
 use crate::base::scan_size::ScanSize;
-use crate::nufft::choice::Choice;
+use crate::nufft::choice::{Choice, Wanted};
 use crate::nufft::Nufft;
 use std::sync::Arc;
 use std::time::Instant;
@@ -109,12 +109,21 @@ fn chosen<T: Real, B: Backend<T>>(
     options: &Options,
     exact: bool,
 ) -> Result<Option<Choice>> {
-    // The tolerance is checked for exact sums as well: an impossible one is a mistake in any case.
     let started = Instant::now();
-    let choice = match exact {
-        true if (0.0..1.0).contains(&options.tolerance) => None,
-        _ => Some(Nufft::choose(backend, options.window, dims, samples, options.tolerance)?),
-    };
+    let wanted = Wanted::from(options);
+    // Checked for exact sums as well: what is impossible is a mistake in any case.
+    wanted.check()?;
+    if exact && wanted.names_window() {
+        let name = if options.width != 0 { "width" } else { "oversampling" };
+        let cause =
+            if options.method == Method::Exact { "method exact has" } else { "a list of voxels is summed with" };
+        bail!(
+            InvalidArgument,
+            "a window's {name} was named, but {cause} no window: leave it out{}",
+            if options.method == Method::Exact { ", or use method nufft" } else { "" }
+        );
+    }
+    let choice = if exact { None } else { Some(Nufft::choose(backend, wanted, dims, samples)?) };
     log::debug!("window chosen in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
     Ok(choice)
 }

@@ -570,6 +570,7 @@ mod tests {
     use crate::base::options::Simd;
     use crate::base::options::Window;
     use crate::base::real::wide;
+    use crate::nufft::choice::Wanted;
     use crate::nufft::Nufft;
 
     fn random(seed: u64) -> impl FnMut() -> f64 {
@@ -600,7 +601,8 @@ mod tests {
         geometry.voxels = listed.then(|| r.iter().map(|r| &r[..]).collect());
         let options = Options::default();
         let backends = [1, 1, 2].map(|threads| Arc::new(Cpu::new(threads, Simd::Auto).unwrap()));
-        let choice = (!exact).then(|| Nufft::<f64, Cpu>::choose(&backends[0], Window::default(), dims, samples, 1e-9));
+        let wanted = Wanted::new(Window::default(), 1e-9);
+        let choice = (!exact).then(|| Nufft::<f64, Cpu>::choose(&backends[0], wanted, dims, samples));
         let choice = choice.transpose().unwrap();
         let make = |b, g: &Geometry<'_, f64>| Encoding::new(b, g, &options, choice.clone());
         let one = make(backends[0].clone(), &geometry).unwrap();

@@ -32,9 +32,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
             window: choice.map(|c| c.shape.window()),
             width: choice.map_or(0, |c| c.shape.width()),
             grid: choice.map_or(Vec::new(), |c| c.grid.clone()),
-            oversampling: choice.map_or(1.0, |c| {
-                c.grid.iter().zip(&self.dims).map(|(&g, &n)| g as f64 / n as f64).fold(f64::INFINITY, f64::min)
-            }),
+            oversampling: choice.map_or(1.0, |c| c.oversampling(&self.dims)),
             error: choice.map_or(T::EPSILON, |c| c.error),
             toeplitz: self.uses_toeplitz(),
             host_bytes: self.host_bytes(),

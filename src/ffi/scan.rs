@@ -240,6 +240,8 @@ pub(super) unsafe fn options(options: *const recon_options) -> Result<Options> {
         device,
         tolerance: raw.tolerance,
         window: choice("window", raw.window)?,
+        width: raw.width as usize,
+        oversampling: raw.oversampling,
         threads: raw.threads as usize,
         // A limit beyond the address space limits nothing.
         memory_limit: (raw.memory_limit != 0).then(|| usize::try_from(raw.memory_limit).unwrap_or(usize::MAX)),

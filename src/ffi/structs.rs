@@ -140,6 +140,18 @@ pub struct recon_options {
     pub interrupt: recon_interrupt_callback,
     /// Handed to interrupt; to be there until the plan is destroyed.
     pub interrupt_data: *mut c_void,
+    /// Grid size over image size, 1.25 to 2.5. 0 (default): one between 1.25 and 2 that keeps the tolerance. The grid of
+    /// each axis is the next larger size that has a fast FFT, and at least two windows wide. RECON_INVALID_ARGUMENT
+    /// where sums are exact, which have no grid.
+    pub oversampling: f64,
+    /// Width of the window in grid cells, 2 to 16 (with RECON_WINDOW_BILINEAR 2). 0 (default): one that keeps the
+    /// tolerance. RECON_INVALID_ARGUMENT where sums are exact. Width and oversampling may be named each alone or both:
+    /// what is not named is chosen so that the tolerance is kept at the least cost. Where it cannot be, a tolerance that
+    /// is named is RECON_TOLERANCE_OUT_OF_RANGE, with a text that says what would keep it. Without one the plan is made:
+    /// recon_plan_info tells its error, and RECON_WARNING_TOLERANCE that it is above the default.
+    pub width: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 /// What a plan is. Set it up with recon_plan_properties_init.
@@ -454,11 +466,11 @@ versioned!(recon_geometry, 168, {
     weights: null(), coils: 1, coil_maps: null(), frames: 1, voxels: [null(); 3], voxel_stride: 0, voxel_count: 0,
     field_map: null(), times: null(),
 });
-// Without simd: 56 bytes; without a stream: 64; without interrupt: 72.
-versioned!(recon_options, 88, older [56, 64, 72], {
+// Without simd: 56 bytes; without a stream: 64; without interrupt: 72; without oversampling and width: 88.
+versioned!(recon_options, 104, older [56, 64, 72, 88], {
     method: 0, normal: 0, window: defaults::WINDOW.number(), device: 0, device_count: 0, device_indices: null(),
     threads: 0, pointers_on_device: 0, tolerance: 0.0, memory_limit: 0, simd: 0, use_stream: 0, stream: null_mut(),
-    interrupt: None, interrupt_data: null_mut(),
+    interrupt: None, interrupt_data: null_mut(), oversampling: 0.0, width: 0, reserved: 0,
 });
 versioned!(recon_plan_properties, 224, {
     precision: 0, method: 0, window: 0, width: 0, threads: 0, toeplitz: 0, ndim: 0, grid: [0; 3], oversampling: 0.0,

@@ -5,7 +5,8 @@ use crate::backend::MAX_WIDTH;
 use crate::base::defaults;
 use crate::base::error::{bail, try_collect, Result};
 use crate::base::fft_size::next_fast_size;
-use crate::base::options::Window;
+use crate::base::options::{Options, Window};
+use std::ops::RangeInclusive;
 
 /// The factor by which the expected error must stay below the tolerance: few or unevenly spread samples can err more
 /// than the mean over all positions.
@@ -22,26 +23,123 @@ pub struct Choice {
     pub error: f64,
 }
 
-/// Chooses window width and oversampling between 1.25 and 2 for an image of `dims` voxels, so that the error stays
-/// within `tolerance` in a precision of machine epsilon `epsilon`, at the least `cost` of grid and width.
+/// What a caller wants of the window and the grid. A width or an oversampling of 0 is to be chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Wanted {
+    /// The family of windows.
+    pub window: Window,
+    /// The largest error; 0 for [`defaults::TOLERANCE`], or for what is reached where that is worse.
+    pub tolerance: f64,
+    /// The window's width in grid cells.
+    pub width: usize,
+    /// Grid size over image size, at least.
+    pub oversampling: f64,
+}
+
+impl From<&Options> for Wanted {
+    fn from(options: &Options) -> Self {
+        let Options { window, tolerance, width, oversampling, .. } = *options;
+        Wanted { window, tolerance, width, oversampling }
+    }
+}
+
+impl Wanted {
+    /// Any width and oversampling that keep the tolerance.
+    pub fn new(window: Window, tolerance: f64) -> Self {
+        Wanted { window, tolerance, ..Wanted::default() }
+    }
+
+    /// Whether it names a width or an oversampling.
+    pub fn names_window(&self) -> bool {
+        self.width != 0 || self.oversampling != 0.0
+    }
+
+    /// Refuses what no window can be.
+    pub fn check(&self) -> Result<()> {
+        if !(0.0..1.0).contains(&self.tolerance) {
+            bail!(ToleranceOutOfRange, "the tolerance is {}: it must lie between 0 and 1, 1e-4 say", self.tolerance);
+        }
+        let all = widths(self.window, 2);
+        if self.width != 0 && !all.contains(&self.width) {
+            let range = if all.start() == all.end() { "2".into() } else { format!("{} to {}", all.start(), all.end()) };
+            bail!(
+                InvalidArgument,
+                "the width is {}: the {} window can have {range} grid cells, and 0 is for a width that keeps the \
+                 tolerance",
+                self.width,
+                self.window.name()
+            );
+        }
+        if self.oversampling != 0.0 && !(LEAST_OVERSAMPLING..=MOST_OVERSAMPLING).contains(&self.oversampling) {
+            bail!(
+                InvalidArgument,
+                "the oversampling is {}: it can be {LEAST_OVERSAMPLING} to {MOST_OVERSAMPLING}, and 0 is for one that \
+                 keeps the tolerance",
+                self.oversampling
+            );
+        }
+        Ok(())
+    }
+
+    /// The oversamplings that are considered.
+    fn sigmas(&self) -> Vec<f64> {
+        match self.oversampling {
+            0.0 => sigmas().collect(),
+            named => vec![named],
+        }
+    }
+
+    /// The widths that are considered, from `first` on.
+    fn widths(&self, first: usize) -> RangeInclusive<usize> {
+        match self.width {
+            0 => widths(self.window, first),
+            named => named..=named,
+        }
+    }
+
+    /// What would keep a tolerance that is out of reach of what was named.
+    fn remedies(&self, dims: &[usize], epsilon: f64) -> String {
+        let keeps = |width: usize, sigma: f64| {
+            let wanted = Wanted { width, oversampling: sigma, ..*self };
+            narrowest(&wanted, dims, sigma, self.tolerance, epsilon)
+        };
+        let mut remedies = Vec::new();
+        let most = sigmas().last().expect("there are oversamplings");
+        let sigma = if self.oversampling == 0.0 { most } else { self.oversampling };
+        if self.width != 0 {
+            let wider = widths(self.window, 2).find_map(|width| keeps(width, sigma));
+            remedies.extend(wider.map(|choice| format!("a width of {}", choice.shape.width())));
+        }
+        let finer = all_sigmas().filter(|&s| s > sigma).find(|&s| self.widths(2).any(|w| keeps(w, s).is_some()));
+        remedies.extend(finer.map(|sigma| format!("an oversampling of {sigma}")));
+        if remedies.is_empty() {
+            return "no width or oversampling alone would keep it: ask for more, use the minimax window, double \
+                    precision, or method exact"
+                .into();
+        }
+        format!("{} would keep it", remedies.join(" or "))
+    }
+}
+
+/// Chooses window width and oversampling for an image of `dims` voxels, so that the error stays within the tolerance in
+/// a precision of machine epsilon `epsilon`, at the least `cost` of grid and width. An oversampling that is not named
+/// is between 1.25 and 2. With both named nothing is left to choose, and the window is the most exact one of these.
 ///
 /// A tolerance of 0 asks for [`defaults::TOLERANCE`], or for the best that the window reaches if that is worse.
-pub fn choose(
-    window: Window,
-    dims: &[usize],
-    tolerance: f64,
-    epsilon: f64,
-    cost: impl Fn(&[usize], usize) -> f64,
-) -> Result<Choice> {
-    if !(0.0..1.0).contains(&tolerance) {
-        bail!(ToleranceOutOfRange, "the tolerance is {tolerance}: it must lie between 0 and 1, 1e-4 say");
-    }
-    let by_default = tolerance == 0.0;
-    let tolerance = if by_default { defaults::TOLERANCE } else { tolerance };
+///
+/// # Errors
+/// Those of [`Wanted::check`]; `ToleranceOutOfRange` for a tolerance that is named and cannot be kept.
+pub fn choose(wanted: Wanted, dims: &[usize], epsilon: f64, cost: impl Fn(&[usize], usize) -> f64) -> Result<Choice> {
+    wanted.check()?;
+    let Wanted { window, width, .. } = wanted;
+    let by_default = wanted.tolerance == 0.0;
+    let tolerance = if by_default { defaults::TOLERANCE } else { wanted.tolerance };
     // Sorted by a lower bound of their cost: the rest is skipped once a choice is cheaper than their bounds.
-    let mut sigmas: Vec<(f64, f64)> = sigmas()
+    let mut sigmas: Vec<(f64, f64)> = wanted
+        .sigmas()
+        .into_iter()
         .map(|sigma| {
-            let width = least_width(window, tolerance, sigma);
+            let width = if width == 0 { least_width(window, tolerance, sigma) } else { width };
             let grid: Vec<usize> = dims.iter().map(|&n| grid_size(n, sigma, width)).collect();
             (cost(&grid, width), sigma)
         })
@@ -52,7 +150,7 @@ pub fn choose(
         if best.as_ref().is_some_and(|(cost, _)| *cost <= least) {
             break;
         }
-        if let Some(choice) = narrowest(window, dims, sigma, tolerance, epsilon) {
+        if let Some(choice) = narrowest(&wanted, dims, sigma, tolerance, epsilon) {
             let cost = cost(&choice.grid, choice.shape.width());
             if best.as_ref().is_none_or(|(before, _)| cost < *before) {
                 best = Some((cost, choice));
@@ -62,7 +160,7 @@ pub fn choose(
     if let Some((_, best)) = best {
         return Ok(best);
     }
-    let all = self::sigmas().flat_map(|sigma| widths(window, 2).map(move |width| (width, sigma)));
+    let all = wanted.sigmas().into_iter().flat_map(|sigma| wanted.widths(2).map(move |width| (width, sigma)));
     let closest = all
         .filter_map(|(width, sigma)| Choice::all(window, dims, width, sigma, epsilon).last())
         .min_by(|a, b| a.error.total_cmp(&b.error))
@@ -70,22 +168,50 @@ pub fn choose(
     if by_default {
         return Ok(closest);
     }
+    let reached = MARGIN * closest.error;
+    if wanted.names_window() {
+        bail!(
+            ToleranceOutOfRange,
+            "tolerance {tolerance:e} is below what the {} window of {} cells reaches here at an oversampling of {} \
+             ({reached:.1e}): {}",
+            window.name(),
+            closest.shape.width(),
+            four_places(closest.oversampling(dims)),
+            wanted.remedies(dims, epsilon)
+        )
+    }
     bail!(
         ToleranceOutOfRange,
-        "tolerance {tolerance:e} is below what the {} window reaches here ({:.1e}): ask for more, use the \
+        "tolerance {tolerance:e} is below what the {} window reaches here ({reached:.1e}): ask for more, use the \
          minimax window, double precision, or method exact",
-        window.name(),
-        MARGIN * closest.error
+        window.name()
     )
 }
 
-/// The oversamplings that are considered.
+/// A number rounded for messages.
+pub(crate) fn four_places(number: f64) -> f64 {
+    (1e4 * number).round() / 1e4
+}
+
+/// The least oversampling that windows are made for.
+const LEAST_OVERSAMPLING: f64 = 1.25;
+/// The largest: windows of least worst error are tabulated to here.
+const MOST_OVERSAMPLING: f64 = 2.5;
+/// From one oversampling that is considered to the next.
+const STEP: f64 = 0.0625;
+
+/// The oversamplings that can be named, in the steps of those that are considered.
+fn all_sigmas() -> impl Iterator<Item = f64> {
+    (0..).map(|step| LEAST_OVERSAMPLING + f64::from(step) * STEP).take_while(|sigma| *sigma <= MOST_OVERSAMPLING)
+}
+
+/// The oversamplings that are considered where none is named: larger ones only cost more memory.
 fn sigmas() -> impl Iterator<Item = f64> {
-    (0..=12).map(|step| 1.25 + step as f64 * 0.0625)
+    all_sigmas().take_while(|sigma| *sigma <= 2.0)
 }
 
 /// The widths of a window, from `first` on.
-fn widths(window: Window, first: usize) -> std::ops::RangeInclusive<usize> {
+fn widths(window: Window, first: usize) -> RangeInclusive<usize> {
     if window == Window::Bilinear {
         2..=2
     } else {
@@ -95,14 +221,21 @@ fn widths(window: Window, first: usize) -> std::ops::RangeInclusive<usize> {
 
 /// For each oversampling the narrowest window that keeps the tolerance, where there is one.
 pub fn choices(window: Window, dims: &[usize], tolerance: f64, epsilon: f64) -> Vec<Choice> {
-    sigmas().filter_map(|sigma| narrowest(window, dims, sigma, tolerance, epsilon)).collect()
+    let wanted = Wanted::new(window, tolerance);
+    sigmas().filter_map(|sigma| narrowest(&wanted, dims, sigma, tolerance, epsilon)).collect()
 }
 
-/// The narrowest window that keeps the tolerance at this oversampling, of the least degree that does.
-fn narrowest(window: Window, dims: &[usize], sigma: f64, tolerance: f64, epsilon: f64) -> Option<Choice> {
-    widths(window, least_width(window, tolerance, sigma))
-        .flat_map(|width| Choice::all(window, dims, width, sigma, epsilon))
-        .find(|choice| MARGIN * choice.error <= tolerance)
+/// The narrowest window that keeps the tolerance at this oversampling, of the least degree that does. With width and
+/// oversampling named it is the most exact window of these, if that one does.
+fn narrowest(wanted: &Wanted, dims: &[usize], sigma: f64, tolerance: f64, epsilon: f64) -> Option<Choice> {
+    let mut all = wanted
+        .widths(least_width(wanted.window, tolerance, sigma))
+        .flat_map(|width| Choice::all(wanted.window, dims, width, sigma, epsilon));
+    let keeps = |choice: &Choice| MARGIN * choice.error <= tolerance;
+    if wanted.width != 0 && wanted.oversampling != 0.0 {
+        return all.last().filter(keeps);
+    }
+    all.find(keeps)
 }
 
 /// A lower bound. Kaiser-Bessel errs by three times exp(-pi W sqrt(1 - 1/sigma)) or more, and the Gaussian and bilinear
@@ -124,11 +257,16 @@ impl Choice {
     ) -> impl Iterator<Item = Choice> + 'a {
         let grid: Vec<usize> = dims.iter().map(|&n| grid_size(n, sigma, width)).collect();
         // The axis with the least oversampling decides.
-        let least = dims.iter().zip(&grid).map(|(&n, &g)| g as f64 / n as f64).fold(f64::INFINITY, f64::min).min(2.5);
+        let least = least_oversampling(dims, &grid).min(MOST_OVERSAMPLING);
         Shape::candidates(window, width, least).map(move |shape| {
             let error = expected_error(&shape, dims, &grid, epsilon);
             Choice { shape, grid: grid.clone(), error }
         })
+    }
+
+    /// Grid size over image size, of the axis where it is least.
+    pub fn oversampling(&self, dims: &[usize]) -> f64 {
+        least_oversampling(dims, &self.grid)
     }
 
     /// The factors that undo the window, for each axis of an image of `dims` voxels.
@@ -187,9 +325,14 @@ fn expected_error(shape: &Shape, dims: &[usize], grid: &[usize], epsilon: f64) -
     (square + in_place * in_place + rounding * rounding).sqrt()
 }
 
+fn least_oversampling(dims: &[usize], grid: &[usize]) -> f64 {
+    dims.iter().zip(grid).map(|(&n, &g)| g as f64 / n as f64).fold(f64::INFINITY, f64::min)
+}
+
 /// The smallest fast FFT size of at least `sigma` n, wide enough for two tiles of the window.
 fn grid_size(n: usize, sigma: f64, width: usize) -> usize {
-    let least = ((n as f64 * sigma).ceil() as usize).max(2 * width);
+    // 1.6 times 120 is 192, though 1.6 is a little more than that in binary.
+    let least = ((n as f64 * sigma * (1.0 - 1e-12)).ceil() as usize).max(2 * width);
     next_fast_size(least)
 }
 
@@ -208,7 +351,7 @@ mod tests {
                     };
                     let of = |c: &Choice| price(&c.grid, c.shape.width());
                     for window in [Window::Minimax, Window::KaiserBessel] {
-                        let found = choose(window, dims, tolerance, f32::EPSILON as f64, price).unwrap();
+                        let found = choose(Wanted::new(window, tolerance), dims, f32::EPSILON as f64, price).unwrap();
                         let all = choices(window, dims, tolerance, f32::EPSILON as f64);
                         let least = all.iter().map(of).fold(f64::INFINITY, f64::min);
                         assert_eq!(of(&found), least, "{window:?} {dims:?} {tolerance}");
@@ -220,7 +363,8 @@ mod tests {
 
     #[test]
     fn out_of_reach_is_an_error_with_a_remedy() {
-        let e = choose(Window::Bilinear, &[64, 64], 1e-6, f64::EPSILON, |_, _| 0.0).unwrap_err();
+        let wanted = Wanted::new(Window::Bilinear, 1e-6);
+        let e = choose(wanted, &[64, 64], f64::EPSILON, |_, _| 0.0).unwrap_err();
         assert_eq!(e.kind(), crate::ErrorKind::ToleranceOutOfRange);
         assert!(e.message().contains("minimax"));
     }

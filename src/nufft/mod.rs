@@ -16,9 +16,8 @@ use crate::backend::{Backend, Complexes, ComplexesMut, Span};
 use crate::base::buffer_pool::Pool;
 use crate::base::error::{checked_product, try_box, Result};
 use crate::base::interrupt;
-use crate::base::options::Window;
 use crate::base::real::Real;
-use choice::{choose, Choice};
+use choice::{choose, Choice, Wanted};
 use num_complex::Complex;
 use std::sync::Arc;
 
@@ -45,9 +44,9 @@ struct OnGrid<T: Real, B: Backend<T>> {
 
 impl<T: Real, B: Backend<T>> Nufft<T, B> {
     /// Chooses window and grid, without sorting anything yet.
-    pub fn choose(backend: &B, window: Window, dims: &[usize], samples: usize, tolerance: f64) -> Result<Choice> {
+    pub fn choose(backend: &B, wanted: Wanted, dims: &[usize], samples: usize) -> Result<Choice> {
         let cost = |grid: &[usize], width: usize| backend.transform_cost(grid, dims, samples, width);
-        choose(window, dims, tolerance, T::EPSILON, cost)
+        choose(wanted, dims, T::EPSILON, cost)
     }
 
     /// Bytes that [`Nufft::new`] will allocate: `arrays` oversampled grids, the sorted samples, and scratch.

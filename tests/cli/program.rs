@@ -690,6 +690,16 @@ fn bad_arguments() {
         ("grid scan.h5 -o x.h5 --tolerance nan", ["--tolerance", "NaN"]),
         ("grid scan.h5 -o x.h5 --tolerance 1e-30", ["1e-30", "tolerance"]),
         ("grid scan.h5 -o x.h5 --window bilinear --tolerance 1e-4", ["bilinear", "tolerance"]),
+        ("grid scan.h5 -o x.h5 --width 1", ["width is 1", "2 to 16"]),
+        ("grid scan.h5 -o x.h5 --width 17", ["width is 17", "2 to 16"]),
+        ("grid scan.h5 -o x.h5 --oversampling 1.2", ["oversampling is 1.2", "1.25 to 2.5"]),
+        ("grid scan.h5 -o x.h5 --oversampling -2", ["oversampling is -2", "1.25 to 2.5"]),
+        ("grid scan.h5 -o x.h5 --oversampling nan", ["oversampling is NaN", "1.25 to 2.5"]),
+        ("grid scan.h5 -o x.h5 --oversampling inf", ["oversampling is inf", "1.25 to 2.5"]),
+        ("grid scan.h5 -o x.h5 --window bilinear --width 4", ["width is 4", "bilinear"]),
+        ("grid scan.h5 -o x.h5 --width 4 --oversampling 1.5 --tolerance 1e-5", ["1e-5", "a width of"]),
+        ("fhd scan.h5 -o x.h5 --method exact --width 4", ["width", "method exact"]),
+        ("fhd scan.h5 -o x.h5 --method exact --oversampling 2", ["oversampling", "method exact"]),
         ("grid scan.h5 -o x.h5 --memory-limit 1K", ["memory limit", "1024"]),
         ("grid scan.h5 -o x.h5 --kspace --method exact", ["no grid", "exact"]),
         ("fbp spiral.h5 -o x.h5", ["radial", "gridding"]),
@@ -1003,6 +1013,25 @@ fn every_window_has_a_tolerance_of_its_own() {
         assert_eq!(out.stderr.contains("not by the default tolerance"), window == "bilinear", "{out:?}");
         let error = dir.error("image.h5 reference.h5");
         assert!(error < bound, "{window}: {error} %");
+    }
+}
+
+#[test]
+fn a_named_width_and_oversampling_are_used() {
+    let dir = TempDir::new();
+    dir.ok("simulate --matrix 32,32 --trajectory radial -o scan.h5");
+    dir.ok("fhd scan.h5 -o reference.h5 --method exact");
+    for (named, window, percent, warned) in [
+        ("--width 4 --oversampling 1.5", "width 4, oversampling 1.5", 0.03..3.0, true),
+        ("--width 7 --oversampling 2", "width 7, oversampling 2.0", 1e-5..1e-3, false),
+        ("--width 8", "width 8, ", 1e-5..1e-3, false),
+        ("--oversampling 2.5", "oversampling 2.5", 1e-5..1e-3, false),
+    ] {
+        let out = dir.run(&format!("-v fhd scan.h5 -o image.h5 {named}"));
+        assert!(out.stderr.contains(window), "{named}: {out:?}");
+        assert_eq!(out.stderr.contains("not by the default tolerance"), warned, "{named}: {out:?}");
+        let error = dir.error("image.h5 reference.h5");
+        assert!(percent.contains(&error), "{named}: {error} %");
     }
 }
 

@@ -512,6 +512,9 @@ fn properties(g: &Gadgetron) {
         // Properties with which no image can be made are refused before there are data, once.
         ("device", "cuda:99", "device cpu"),
         ("tolerance", "1e-12", "window"),
+        ("width", "17", "2 to 16"),
+        ("width", "4.5", "whole number"),
+        ("oversampling", "1.1", "1.25 to 2.5"),
         ("threads", "5000", "at most 4096"),
     ] {
         let log = g.stream("radial.h5", &g.chain("recon_cg.xml", &[(key, value)]), "none.h5");

@@ -5,5 +5,6 @@ mod common;
 
 mod geometry;
 mod memory_limit;
+mod named_window;
 mod overflow;
 mod warnings;

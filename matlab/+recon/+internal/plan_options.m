@@ -1,5 +1,5 @@
 function names = plan_options()
 %PLAN_OPTIONS  Names of the options of recon.Encoding. Every reconstruction takes them too. For internal use.
 names = {'Maps', 'Weights', 'Coils', 'Frames', 'Basis', 'Voxels', 'Precision', 'Method', 'Normal', 'Window', ...
-    'Device', 'Gpus', 'Threads', 'Tolerance', 'MemoryLimit', 'Simd', 'GpuArray'};
+    'Width', 'Oversampling', 'Device', 'Gpus', 'Threads', 'Tolerance', 'MemoryLimit', 'Simd', 'GpuArray'};
 end

@@ -241,6 +241,20 @@ pub fn usual_kernels() -> Vec<Kernels> {
     all
 }
 
+/// All ways to grid with windows of this width, in reals of `bytes` bytes; `degree` is that of their taps.
+pub fn kernels_of_width(width: usize, degree: usize, bytes: usize) -> Vec<Kernels> {
+    let mut all = Vec::new();
+    for axes in [2, 3] {
+        let tensor: &[bool] = if bytes == 4 { &[true, false] } else { &[false] };
+        let spreading = tensor.iter().map(|&tensor| Spreading::with(axes, width, bytes, tensor));
+        all.extend(spreading.map(|spreading| spreading.kernels(padded_degree(degree))));
+        let tile = if axes == 3 { [4, 4] } else { [16, 1] };
+        let gathering = [true, false].map(|staged| Gathering { axes, width, bytes, staged, tile, warps: 4 });
+        all.extend(gathering.map(|gathering| gathering.kernels(padded_degree(degree))));
+    }
+    all
+}
+
 /// Samples sorted for one grid and window.
 pub struct Gridder<T> {
     polynomials: Polynomials<T>,

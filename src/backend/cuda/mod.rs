@@ -48,6 +48,8 @@ pub fn usual_kernels() -> Vec<compile::Kernels> {
     all
 }
 
+pub use gridding::kernels_of_width;
+
 /// One GPU, in one precision.
 pub struct Cuda<T: Real> {
     gpu: Gpu,
