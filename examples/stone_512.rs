@@ -1,5 +1,6 @@
-//! The large case of Stone et al.'s method: conjugate gradients to 512^3 voxels on one device. Size, memory, times,
-//! joules and the error against the phantom.
+//! The large case of Stone et al.'s method (J. Parallel Distrib. Comput. 68:1307, 2008; Kirk and Hwu, Programming
+//! Massively Parallel Processors, 2010, chapter 8): conjugate gradients to 512^3 voxels on one device. Size, memory,
+//! times, joules and the error against the phantom.
 //!
 //! cargo run --release --example stone_512 -- [matrix, default 512] [device: auto, cpu or cuda; default auto]
 //!

@@ -4,7 +4,8 @@
 //! cargo run --release --example symmetric -- [matrix, default 33] [threads, default 1]
 //!
 //! With s = exp(i 2 pi k.r), two samples d at k and e at -k add d s + e conj(s) to a voxel. That is
-//! (d + e) cos + i (d - e) sin: one sine and cosine for both, and half of the multiplications. Likewise the voxels r and
+//! (d + e) cos + i (d - e) sin: one sine and cosine for both, and half of the multiplications. Likewise the voxels r
+//! and
 //! -r share theirs.
 //!
 //! The errors of pairs are measured on sums of the library: the sum over pairs is A d + conj(A conj(e)), where A sums

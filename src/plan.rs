@@ -398,10 +398,10 @@ impl<T: Real> Plan<T> {
     /// Checks the geometry, chooses window and grid, and sorts the samples.
     ///
     /// # Errors
-    /// As [`Geometry::check`]; `ToleranceOutOfRange` when the window cannot reach the tolerance; `InvalidArgument` for a
-    /// width or an oversampling that no window has, or that is named for exact sums; `NoDevice` for a GPU
-    /// that is not there, `DriverIncomplete` for one whose kernels cannot be compiled; `MemoryLimit` with the bytes
-    /// needed; `Unsupported` for a list of voxels with method nufft, and for a vector unit that this processor lacks;
+    /// As [`Geometry::check`]; `ToleranceOutOfRange` when the window cannot reach the tolerance; `InvalidArgument` for
+    /// a width or an oversampling that no window has, or that is named for exact sums; `NoDevice` for a GPU that is not
+    /// there, `DriverIncomplete` for one whose kernels cannot be compiled; `MemoryLimit` with the bytes needed;
+    /// `Unsupported` for a list of voxels with method nufft, and for a vector unit that this processor lacks;
     /// `UnknownValue` for an environment variable `RECON_SIMD` that names none.
     pub fn new(geometry: &Geometry<'_, T>, options: &Options) -> Result<Self> {
         Plan::logged(log::Level::Info, geometry, options)

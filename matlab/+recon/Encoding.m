@@ -34,7 +34,8 @@ classdef Encoding
 %       'Normal'       how E.normal computes: 'auto', 'toeplitz', 'transforms'
 %       'Window'       of gridding: 'minimax', 'kaiser-bessel', 'gaussian', 'bilinear'
 %       'Width'        of that window, in cells of the grid, 2 to 16; default 0: one that keeps the tolerance
-%       'Oversampling' size of the grid over that of the image, 1.25 to 2.5; default 0: one between 1.25 and 2 that keeps
+%       'Oversampling' size of the grid over that of the image, 1.25 to 2.5; default 0: one between 1.25 and 2 that
+%       keeps
 %                      the tolerance. A 'Tolerance' that a named 'Width' and 'Oversampling' cannot keep is an error. If
 %                      there is no 'Tolerance', E.info() tells the error
 %       'Basis'        shape of a voxel: 'point' or 'box'

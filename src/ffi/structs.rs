@@ -140,15 +140,15 @@ pub struct recon_options {
     pub interrupt: recon_interrupt_callback,
     /// Handed to interrupt; to be there until the plan is destroyed.
     pub interrupt_data: *mut c_void,
-    /// Grid size over image size, 1.25 to 2.5. 0 (default): one between 1.25 and 2 that keeps the tolerance. The grid of
-    /// each axis is the next larger size that has a fast FFT, and at least two windows wide. RECON_INVALID_ARGUMENT
+    /// Grid size over image size, 1.25 to 2.5. 0 (default): one between 1.25 and 2 that keeps the tolerance. The grid
+    /// of each axis is the next larger size that has a fast FFT, and at least two windows wide. RECON_INVALID_ARGUMENT
     /// where sums are exact, which have no grid.
     pub oversampling: f64,
     /// Width of the window in grid cells, 2 to 16 (with RECON_WINDOW_BILINEAR 2). 0 (default): one that keeps the
     /// tolerance. RECON_INVALID_ARGUMENT where sums are exact. Width and oversampling may be named each alone or both:
-    /// what is not named is chosen so that the tolerance is kept at the least cost. Where it cannot be, a tolerance that
-    /// is named is RECON_TOLERANCE_OUT_OF_RANGE, with a text that says what would keep it. Without one the plan is made:
-    /// recon_plan_info tells its error, and RECON_WARNING_TOLERANCE that it is above the default.
+    /// what is not named is chosen so that the tolerance is kept at the least cost. Where it cannot be, a tolerance
+    /// that is named is RECON_TOLERANCE_OUT_OF_RANGE, with a text that says what would keep it. Without one the plan is
+    /// made: recon_plan_info tells its error, and RECON_WARNING_TOLERANCE that it is above the default.
     pub width: u32,
     /// Zero.
     pub reserved: u32,
