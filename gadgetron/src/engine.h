@@ -23,6 +23,7 @@ SliceKey slice_key(const ISMRMRD::AcquisitionHeader &header);
 struct Result {
     std::size_t iterations = 0;
     double residual = 0;
+    BladesFound blades;        // of PROPELLER
     std::string timing;        // "plan 1.2 ms, ..."
     std::uint64_t memory = 0;  // estimated bytes; 0 where a kept plan was used
     std::vector<Warning> warnings;
@@ -96,6 +97,10 @@ private:
     recon_options options(double tolerance) const;
     recon_geometry geometry(const Coordinates &k, const Grid &grid, std::size_t coils) const;
     void add_warning(Cause cause, std::string text);
+    // The warnings of the library's last call. `of` goes before their texts.
+    void add_warnings_of_call(const std::string &of = "");
+    // Ends with an error that names the shot where a call refused the coordinates.
+    void check_coordinates(const Samples &samples, recon_status status) const;
     Plan make_plan(const Samples &samples, const recon_geometry &geometry, double tolerance);
     // A plan for the samples at `k`. It has density weights where `use_weights` says so. The library computes Pipe and
     // Menon's itself, unless `explicitly` is set.
@@ -106,6 +111,9 @@ private:
     // The matrix of a slice, from the data of its first image: images of a slice can be compared, and share maps.
     const CoilMatrix &compression(const Samples &samples);
     Samples compressed(const Samples &samples, const CoilMatrix &matrix) const;
+    // The gridding of blades without their motion, [grid.dims, images], and that motion.
+    BladesFound correct_blades(const Samples &samples, const Spaces &spaces, const Grid &grid, const CoilMaps *maps,
+                               Complex *image);
     // `samples` and `reference` have the coils that are reconstructed.
     Result reconstruct_coils(const Samples &samples, const Spaces &spaces, const Samples *reference, Complex *image,
                              std::uint64_t pending);
