@@ -25,7 +25,18 @@ struct ExpectedShots {
 };
 
 // The cause of a warning.
-enum class Cause { MissingShots, EmptyImages, ZeroShots, Extent, Tolerance, Plan, Blades, Noise, Compression, ImageNumbers };
+enum class Cause {
+    MissingShots,
+    EmptyImages,
+    ZeroShots,
+    Extent,
+    Tolerance,
+    Plan,
+    Blades,
+    Noise,
+    Compression,
+    ImageNumbers
+};
 struct Warning {
     Cause cause;
     std::string text;

@@ -10,8 +10,8 @@ public:
 
     NODE_PROPERTY(lines, Count, "Lines of a blade; 0: as many as are parallel and evenly spaced", 0);
     NODE_PROPERTY(phase, std::string,
-                  "Phase that is taken from each blade: smooth (that of a smooth image, coil by coil), constant (one for "
-                  "all coils) or none",
+                  "Phase that is taken from each blade: smooth (that of a smooth image, coil by coil), constant (one "
+                  "for all coils) or none",
                   "smooth");
     NODE_PROPERTY(rotation, bool, "Find and correct rotations", true);
     NODE_PROPERTY(translation, bool, "Find and correct translations", true);

@@ -44,8 +44,8 @@ std::uint32_t parse_phase(const std::string &value) {
 
 void check_blades(const Settings &s) {
     if (s.maps != Maps::None && s.blades.phase == RECON_BLADE_PHASE_SMOOTH) {
-        throw Error("property coil_maps is set where phase is smooth, which takes the coils' phases away: set coil_maps "
-                    "to none, and combine to rss or adaptive, or phase to constant or none");
+        throw Error("property coil_maps is set where phase is smooth, which takes the coils' phases away: set "
+                    "coil_maps to none, and combine to rss or adaptive, or phase to constant or none");
     }
 }
 

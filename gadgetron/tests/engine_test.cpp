@@ -414,8 +414,10 @@ struct Blades {
 
     // Of each shape: density, centre, semi-axes, angles.
     static std::vector<double> moved(const BladeMotion &motion) {
-        std::vector<double> shapes{1, 0, 0,    0, 0.69, 0.92, 1, 0, 0, 0, -0.8, 0,   -0.02, 0, 0.66, 0.87, 1, 0, 0, 0,
-                                   0.4, 0, 0.35, 0, 0.21, 0.25, 1, 0, 0, 0, 0.3,  0.3, -0.25, 0, 0.2,  0.08, 1, 0.6, 0, 0};
+        std::vector<double> shapes{1,   0,   0,     0, 0.69, 0.92, 1, 0,   0, 0,
+                                   -0.8, 0,  -0.02, 0, 0.66, 0.87, 1, 0,   0, 0,
+                                   0.4, 0,   0.35,  0, 0.21, 0.25, 1, 0,   0, 0,
+                                   0.3, 0.3, -0.25, 0, 0.2,  0.08, 1, 0.6, 0, 0};
         const double angle = motion.rotation * std::acos(-1.0) / 180, c = std::cos(angle), s = std::sin(angle);
         for (std::size_t i = 0; i < shapes.size(); i += 10) {
             const double x = shapes[i + 1], y = shapes[i + 2];
@@ -561,8 +563,8 @@ void propeller() {
     BladesFound two;
     two.lines = 24;
     two.motion = {{1.5, {0.25, -1}, 0.5, 0.99, 1}, {-2, {3, 4}, -3, 0.75, 0.5}};
-    CHECK(summary(two) == "2 blades of 24 lines: turned by up to 2.00 degrees, moved by up to 5.00 voxels from the mean; "
-                          "least correlation 0.750, least weight 0.50");
+    CHECK(summary(two) == "2 blades of 24 lines: turned by up to 2.00 degrees, moved by up to 5.00 voxels from the "
+                          "mean; least correlation 0.750, least weight 0.50");
     CHECK(line(two, 1) == "blade 1: turned by -2.000 degrees, moved by 3.000, 4.000 voxels, phase -3.000; correlation "
                           "0.750, weight 0.50");
     ImageInfo info;

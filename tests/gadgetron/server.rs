@@ -293,7 +293,8 @@ fn moved_blades(g: &Gadgetron) {
     assert!(errors(&log).len() == 1 && log.contains("PROPELLER blades are"), "{log}");
     let log = g.stream("moved.h5", &g.chain("recon_propeller.xml", &[("coil_maps", "data")]), "none.h5");
     assert!(!errors(&log).is_empty() && log.contains("coil_maps is set where phase is smooth"), "{log}");
-    let constant = g.chain("recon_propeller.xml", &[("coil_maps", "data"), ("phase", "constant"), ("rotation", "false")]);
+    let constant =
+        g.chain("recon_propeller.xml", &[("coil_maps", "data"), ("phase", "constant"), ("rotation", "false")]);
     let log = g.stream("moved.h5", &constant, "constant.h5");
     assert!(errors(&log).is_empty() && log.contains("turned by up to 0.00 degrees"), "{log}");
     assert_eq!(g.count("constant.h5"), 1, "{log}");
