@@ -289,6 +289,10 @@ std::uint64_t Engine::memory_needed(const Samples &samples, const Coordinates &k
     const bool computed = settings_.density == Density::Jackson || settings_.density == Density::Ramp;
     const bool weighting = settings_.method == Method::Grid || (cg && settings_.weighted);
     const bool blades = settings_.method == Method::Propeller;
+    // recon_propeller takes 100 bytes for a sample of each coil whose motion is sought, besides the gridding. Coils
+    // without their smooth phases are added to one, and then only their corrected data are kept.
+    const std::uint64_t sought = settings_.blades.phase == RECON_BLADE_PHASE_SMOOTH ? 1 : coils;
+    const std::uint64_t blade_bytes = samples.count * (100 * sought + 2 * z * coils);
     const bool weights = (weighting && (given || computed || cg)) || blades;
     // Coordinates axis by axis and weights, which a plan is made from; and the trajectory, which is kept with the plan.
     const std::uint64_t coordinate_bytes = samples.count * (grid.ndim + 1) * sizeof(float);
@@ -315,7 +319,7 @@ std::uint64_t Engine::memory_needed(const Samples &samples, const Coordinates &k
         explicit_weights(maps_bytes);
     }
     if (blades) {
-        stage(maps_bytes + coordinate_bytes + 100 * samples.count * coils +
+        stage(maps_bytes + coordinate_bytes + blade_bytes +
               memory(1, false, false, k, settings_.tolerance).host_density);
     }
     const auto plan = memory(coils, weights, maps, k, settings_.tolerance);
@@ -331,8 +335,7 @@ std::uint64_t Engine::memory_needed(const Samples &samples, const Coordinates &k
     switch (settings_.method) {
         case Method::Grid: reconstruction = plan.host_grid; break;
         case Method::Fbp: reconstruction = plan.host_fbp; break;
-        // recon_propeller takes this for each sample of a coil, besides the gridding.
-        case Method::Propeller: reconstruction = 100 * samples.count * coils + plan.host_grid; break;
+        case Method::Propeller: reconstruction = blade_bytes + plan.host_grid; break;
         case Method::Fhd: reconstruction = plan.host_transform; break;
         case Method::Cg: reconstruction = plan.host_cg + search; break;
     }
