@@ -124,7 +124,8 @@ quiet = warning('off', 'recon:Blades');
 restore = onCleanup(@() warning(quiet));
 n = 64;
 s = scan(n, 80, 14, 12, 'double', 8, 3);
-phases = 2 * pi * rand(12, 1);
+% Phases of a radian at most: over the whole circle the search for motion and phase may end elsewhere.
+phases = 2 * rand(12, 1) - 1;
 d = s.d .* repmat(reshape(exp(1i * phases), 1, 1, []), [80 14 1]);
 off = {'Rotation', false, 'Translation', false, 'Phase', 'none', 'Weighting', false};
 [x, motion] = recon.propeller(s.k, d, [n n], off{:});
