@@ -326,3 +326,35 @@ fn what_cannot_be_corrected_is_refused_and_nothing_is_found_in_zeros() {
     let plan = Plan::new(&geometry, &options()).unwrap();
     assert_eq!(plan.image_len(), image.len());
 }
+
+/// Hundreds of fresh scans: `cargo test --test propeller -- --ignored`.
+#[test]
+#[ignore = "minutes"]
+fn motion_is_found_in_every_scan() {
+    let mut random = Random::fresh();
+    let mut wrong = Vec::new();
+    for (n, shape) in
+        [(64, [12, 14, 80]), (64, [12, 20, 80]), (96, [14, 20, 120]), (128, [16, 24, 160]), (192, [14, 24, 256])]
+    {
+        for phase in [BladePhase::Constant, BladePhase::Smooth, BladePhase::None] {
+            for run in 0..60 {
+                let scan = Blades::new(n, shape, random_motion(&mut random, shape[0], 10.0, 0.03 * n as f64));
+                let mut data = scan.data(&head(), None);
+                if phase != BladePhase::None {
+                    for b in 0..shape[0] {
+                        let turn = Complex::from_polar(1.0, TAU * random.uniform());
+                        data[scan.part(b)].iter_mut().for_each(|z| *z *= turn);
+                    }
+                }
+                let found = scan.corrected(&data, &PropellerOptions { phase, ..Default::default() }).motion;
+                let errors = scan.errors(&found);
+                if errors[0] > 0.3 || errors[1] > 0.2 {
+                    let least = found.iter().map(|m| m.correlation).fold(1.0, f64::min);
+                    println!("{n}, {shape:?}, {phase:?}, run {run}: {errors:?}, least correlation {least:.3}");
+                    wrong.push(errors);
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "seed {}: {} of 900 scans: {wrong:?}", random.seed, wrong.len());
+}

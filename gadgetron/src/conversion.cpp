@@ -307,6 +307,16 @@ Grid grid(const Spaces &spaces, unsigned ndim) {
     return grid;
 }
 
+void check_square(const Spaces &spaces) {
+    const double x = spaces.encoded_fov[0] / double(spaces.encoded_matrix[0]);
+    const double y = spaces.encoded_fov[1] / double(spaces.encoded_matrix[1]);
+    if (!(x > 0 && y > 0 && std::fabs(x - y) <= 0.01 * std::max(x, y))) {
+        throw Error("a voxel of encodedSpace is " + number_text(x) + " mm wide and " + number_text(y) +
+                    " mm high, and the motion of blades is found in square voxels: correct matrixSize and "
+                    "fieldOfView_mm in the XML header, or reconstruct without the correction by ReconGridGadget");
+    }
+}
+
 Coordinates coordinates(const Samples &samples) {
     Coordinates out;
     const unsigned ndim = samples.ndim;
@@ -470,6 +480,14 @@ ISMRMRD::MetaContainer image_meta(const ISMRMRD::ImageHeader &h, const ImageInfo
     if (info.iterations > 0) {
         meta.set("recon_iterations", long(info.iterations));
         meta.set("recon_residual", info.residual);
+    }
+    for (const auto &blade : info.blades.motion) {
+        meta.append("recon_blade_rotation", blade.rotation);
+        meta.append("recon_blade_translation_x", blade.translation[0]);
+        meta.append("recon_blade_translation_y", blade.translation[1]);
+        meta.append("recon_blade_phase", blade.phase);
+        meta.append("recon_blade_correlation", blade.correlation);
+        meta.append("recon_blade_weight", blade.weight);
     }
     return meta;
 }

@@ -2,6 +2,7 @@
 // Arrays are addresses and sizes here, so that the tests need no Gadgetron.
 #pragma once
 
+#include "blade_motion.h"
 #include "missing_shots.h"
 
 #include <ismrmrd/ismrmrd.h>
@@ -150,12 +151,16 @@ struct ImageInfo {
     std::string method;
     std::size_t samples = 0, shots = 0, iterations = 0;
     double residual = 0;
+    BladesFound blades;  // without motion but for PROPELLER
 };
+
+// Ends with an error where an encoded voxel is not square, within 1 %: blades are turned in the plane.
+void check_square(const Spaces &spaces);
 
 // The header of an image whose first acquisition is `acquisition`.
 ISMRMRD::ImageHeader image_header(const ISMRMRD::AcquisitionHeader &acquisition, const ImageInfo &info);
 
-// The attributes that Gadgetron's own gadgets set, and those of recon: method, samples, iterations.
+// The attributes that Gadgetron's own gadgets set, and those of recon: method, samples, iterations, motion of blades.
 ISMRMRD::MetaContainer image_meta(const ISMRMRD::ImageHeader &header, const ImageInfo &info);
 
 }  // namespace recon_gadgets

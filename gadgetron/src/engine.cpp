@@ -161,23 +161,44 @@ void Engine::add_warnings(const recon_plan *plan) {
     }
 }
 
-void Engine::check_trajectory(const Samples &samples, recon_status status) const {
-    // The library's messages have the index of a sample, the user needs its shot.
+void Engine::add_warnings_of_call(const std::string &of) {
+    std::map<Cause, std::string> texts;
+    std::uint32_t kind = RECON_WARNING_NONE;
+    const char *text = nullptr;
+    for (std::uint64_t i = 0; check(recon_last_warning(i, &kind, &text)), text != nullptr; ++i) {
+        const Cause cause = kind == RECON_WARNING_BLADES        ? Cause::Blades
+                            : kind == RECON_WARNING_NOISE       ? Cause::Noise
+                            : kind == RECON_WARNING_COMPRESSION ? Cause::Compression
+                                                                : Cause::Plan;
+        auto &all = texts[cause];
+        all += (all.empty() ? of : "; ") + text;
+    }
+    for (auto &[cause, all] : texts) {
+        add_warning(cause, std::move(all));
+    }
+}
+
+// The library's messages have the index of a sample, the user needs its shot.
+void Engine::check_coordinates(const Samples &samples, recon_status status) const {
     if (status == RECON_NOT_FINITE) {
-        throw Error(farthest_coordinate(samples) + ": it must be a number");
+        const float *end = samples.trajectory + samples.count * samples.components;
+        if (!std::all_of(samples.trajectory, end, [](float k) { return std::isfinite(k); })) {
+            throw Error(farthest_coordinate(samples) + ": it must be a number");
+        }
     }
     if (status == RECON_COORDINATE_OUT_OF_RANGE) {
         throw Error(farthest_coordinate(samples) +
                     ", outside [-0.5, 0.5] cycles per voxel of encodedSpace: divide coordinates in cycles per field of "
                     "view by the matrix, radians by 2 pi");
     }
-    check(status);
 }
 
 Engine::Plan Engine::make_plan(const Samples &samples, const recon_geometry &geometry, double tolerance) {
     const auto asked = options(tolerance);
     recon_plan *made = nullptr;
-    check_trajectory(samples, recon_plan_create(&geometry, &asked, &made));
+    const recon_status status = recon_plan_create(&geometry, &asked, &made);
+    check_coordinates(samples, status);
+    check(status);
     Plan plan(made);
     ++plans_made_;
     add_warnings(made);
@@ -231,7 +252,9 @@ void Engine::update_plan(KeptPlan &kept, const Samples &samples, const Grid &gri
         // Those of the old trajectory: a plan with weights takes no trajectory without.
         check(recon_plan_set_weights(kept.plan.get(), nullptr, 0));
     }
-    check_trajectory(samples, recon_plan_set_trajectory(kept.plan.get(), &g));
+    const recon_status status = recon_plan_set_trajectory(kept.plan.get(), &g);
+    check_coordinates(samples, status);
+    check(status);
     ++plans_updated_;
     add_warnings(kept.plan.get());
     if (wanted == Weights::Computed) {
@@ -326,7 +349,12 @@ std::uint64_t Engine::memory_needed(const Samples &samples, const Coordinates &k
     const bool given = settings_.density == Density::Auto && samples.weighted;
     const bool computed = settings_.density == Density::Jackson || settings_.density == Density::Ramp;
     const bool weighting = settings_.method == Method::Grid || (cg && settings_.weighted);
-    const bool weights = weighting && (given || computed || cg);
+    const bool blades = settings_.method == Method::Propeller;
+    // recon_propeller takes 100 bytes for a sample of each coil whose motion is sought, besides the gridding. Coils
+    // without their smooth phases are added to one, and then only their corrected data are kept.
+    const std::uint64_t sought = settings_.blades.phase == RECON_BLADE_PHASE_SMOOTH ? 1 : coils;
+    const std::uint64_t blade_bytes = samples.count * (100 * sought + 2 * z * coils);
+    const bool weights = (weighting && (given || computed || cg)) || blades;
     // Coordinates axis by axis and weights, which a plan is made from; and the trajectory, which is kept with the plan.
     const std::uint64_t coordinate_bytes = samples.count * (grid.ndim + 1) * sizeof(float);
     const std::uint64_t kept = samples.count * samples.components * sizeof(float);
@@ -351,6 +379,10 @@ std::uint64_t Engine::memory_needed(const Samples &samples, const Coordinates &k
     if (weighting && !given && (computed || cg)) {
         stage(maps_bytes + coordinate_bytes + density(memory(coils, false, maps, k, settings_.tolerance)));
     }
+    if (blades) {
+        stage(maps_bytes + coordinate_bytes + blade_bytes +
+              memory(1, false, false, k, settings_.tolerance).host_density);
+    }
     const auto plan = memory(coils, weights, maps, k, settings_.tolerance);
     const std::uint64_t count = maps ? 1 : coils;
     const bool combine = count > 1 && settings_.output != Output::Coils;
@@ -365,6 +397,7 @@ std::uint64_t Engine::memory_needed(const Samples &samples, const Coordinates &k
     switch (settings_.method) {
         case Method::Grid: reconstruction = plan.host_grid; break;
         case Method::Fbp: reconstruction = plan.host_fbp; break;
+        case Method::Propeller: reconstruction = blade_bytes + plan.host_grid; break;
         case Method::Fhd: reconstruction = plan.host_transform; break;
         case Method::Cg: reconstruction = plan.host_cg + search; break;
     }
@@ -549,10 +582,9 @@ const Engine::CoilMatrix &Engine::compression(const Samples &samples) {
     CoilMatrix made;
     made.coils = samples.coils;
     made.entries.resize(std::max(wanted.coils, samples.coils) * samples.coils);
-    std::vector<double> energies(samples.coils);
     const recon_status status =
         recon_compression(RECON_F32, samples.kspace, samples.count, samples.coils, 1, wanted.coils, wanted.energy,
-                          made.entries.data(), &made.virtual_coils, energies.data());
+                          made.entries.data(), &made.virtual_coils, nullptr);
     if (status == RECON_NOT_FINITE) {
         not_finite(samples);
     }
@@ -560,17 +592,7 @@ const Engine::CoilMatrix &Engine::compression(const Samples &samples) {
         throw Error(std::string("property compress: ") + recon_last_error_message());
     }
     made.entries.resize(made.virtual_coils * samples.coils);
-    double energy = 0;
-    for (std::size_t i = 0; i < made.virtual_coils; ++i) {
-        energy += energies[i];
-    }
-    if (energy < 0.95) {
-        char percent[32];
-        std::snprintf(percent, sizeof percent, "%.1f", 100 * energy);
-        add_warning(Cause::Compression, std::to_string(made.virtual_coils) + " virtual coils of " +
-                                            std::to_string(made.coils) + " hold " + percent +
-                                            " % of the energy: the image loses signal; raise property compress");
-    }
+    add_warnings_of_call("property compress: ");
     kept = std::move(made);
     return kept;
 }
@@ -581,6 +603,37 @@ Samples Engine::compressed(const Samples &samples, const CoilMatrix &matrix) con
     check_data(samples, recon_virtual_coils(matrix.entries.data(), matrix.virtual_coils, matrix.coils, RECON_F32,
                                             samples.kspace, samples.count, 1, kspace.data()));
     return samples.with_coils(std::move(kspace), std::size_t(matrix.virtual_coils));
+}
+
+BladesFound Engine::correct_blades(const Samples &samples, const Spaces &spaces, const Grid &grid, const CoilMaps *maps,
+                                   Complex *image) {
+    check_square(spaces);
+    const auto k = coordinates(samples);
+    auto g = geometry(k, grid, samples.coils);
+    g.coil_maps = maps == nullptr ? nullptr : maps->maps.data();
+    const auto asked = options(settings_.tolerance);
+    auto how = initialised(recon_propeller_options_init);
+    how.lines = settings_.blades.lines;
+    how.phase = settings_.blades.phase;
+    how.rotation = settings_.blades.rotation;
+    how.translation = settings_.blades.translation;
+    how.weighting = settings_.blades.weighting;
+    auto report = initialised(recon_propeller_report_init);
+    // Six numbers of a blade, which has at least two lines of two samples.
+    std::vector<double> numbers(6 * (samples.count / 4));
+    report.motion = numbers.data();
+    report.motion_capacity = numbers.size();
+    const recon_status status = recon_propeller(&g, &asked, &how, samples.kspace, image, &report);
+    check_coordinates(samples, status);
+    check_data(samples, status);
+    add_warnings_of_call();
+    BladesFound found;
+    found.lines = std::size_t(report.lines);
+    for (std::size_t b = 0; b < report.blades; ++b) {
+        const double *of = &numbers[6 * b];
+        found.motion.push_back({of[0], {of[1], of[2]}, of[3], of[4], of[5]});
+    }
+    return found;
 }
 
 Result Engine::reconstruct(const Samples &samples, const Spaces &spaces, const Samples *reference, Complex *image,
@@ -630,9 +683,13 @@ Result Engine::reconstruct_coils(const Samples &samples, const Spaces &spaces, c
         maps = &coil_maps(calibration, grid, coils, slice_key(samples.first));
         watch.stage("coil maps");
     }
-    KeptPlan &kept = find_or_make_plan(samples, grid, maps);
+    // Corrected blades have another trajectory in each image.
+    KeptPlan *const kept =
+        settings_.method == Method::Propeller ? nullptr : &find_or_make_plan(samples, grid, maps);
     const Complex *kspace = samples.kspace;
-    watch.stage("plan");
+    if (kept != nullptr) {
+        watch.stage("plan");
+    }
 
     // The result is written to `image` directly, unless the coils are combined or the image is resized.
     const std::size_t count = maps != nullptr ? 1 : coils;
@@ -645,13 +702,16 @@ Result Engine::reconstruct_coils(const Samples &samples, const Spaces &spaces, c
     }
     switch (settings_.method) {
         case Method::Grid:
-            check_data(samples, recon_grid(kept.plan.get(), kspace, into));
+            check_data(samples, recon_grid(kept->plan.get(), kspace, into));
             break;
         case Method::Fbp:
-            check_data(samples, recon_fbp(kept.plan.get(), settings_.filter, kspace, into));
+            check_data(samples, recon_fbp(kept->plan.get(), settings_.filter, kspace, into));
+            break;
+        case Method::Propeller:
+            result.blades = correct_blades(samples, spaces, grid, maps, into);
             break;
         case Method::Fhd:
-            check_data(samples, recon_fhd(kept.plan.get(), kspace, into));
+            check_data(samples, recon_fhd(kept->plan.get(), kspace, into));
             break;
         case Method::Cg: {
             auto options = initialised(recon_cg_options_init);
@@ -666,10 +726,11 @@ Result Engine::reconstruct_coils(const Samples &samples, const Spaces &spaces, c
             case Prior::Differences: options.prior = RECON_PRIOR_DIFFERENCES; break;
             }
             auto report = initialised(recon_cg_report_init);
-            check_data(samples, recon_cg(kept.plan.get(), kspace, into, &options, &report));
+            check_data(samples, recon_cg(kept->plan.get(), kspace, into, &options, &report));
+            add_warnings_of_call();
             result.iterations = report.iterations;
             result.residual = report.residual;
-            kept.bytes = bytes(kept.plan.get());  // with Q
+            kept->bytes = bytes(kept->plan.get());  // with Q
             if (settings_.warm_start) {
                 auto &last = last_images_[slice_key(samples.first)];
                 last.values.assign(into, into + grid.voxels() * count);

@@ -23,6 +23,7 @@ SliceKey slice_key(const ISMRMRD::AcquisitionHeader &header);
 struct Result {
     std::size_t iterations = 0;
     double residual = 0;
+    BladesFound blades;        // of PROPELLER
     std::string timing;        // "plan 1.2 ms, ..."
     std::uint64_t memory = 0;  // estimated bytes; 0 where a kept plan was used
     std::vector<Warning> warnings;
@@ -112,8 +113,10 @@ private:
     void add_warning(Cause cause, std::string text);
     // Adds the warnings of a plan to those of the image.
     void add_warnings(const recon_plan *plan);
-    // Ends with an error unless a call that took the trajectory succeeded.
-    void check_trajectory(const Samples &samples, recon_status status) const;
+    // The warnings of the library's last call. `of` goes before their texts.
+    void add_warnings_of_call(const std::string &of = "");
+    // Ends with an error that names the shot where a call refused the coordinates.
+    void check_coordinates(const Samples &samples, recon_status status) const;
     Plan make_plan(const Samples &samples, const recon_geometry &geometry, double tolerance);
     // The weights of plans for gridding, or for conjugate gradients. The library computes Pipe and Menon's for gridding
     // itself.
@@ -134,6 +137,9 @@ private:
     // The matrix of a slice, from the data of its first image: images of a slice can be compared, and share maps.
     const CoilMatrix &compression(const Samples &samples);
     Samples compressed(const Samples &samples, const CoilMatrix &matrix) const;
+    // The gridding of blades without their motion, [grid.dims, images], and that motion.
+    BladesFound correct_blades(const Samples &samples, const Spaces &spaces, const Grid &grid, const CoilMaps *maps,
+                               Complex *image);
     // `samples` and `reference` have the coils that are reconstructed.
     Result reconstruct_coils(const Samples &samples, const Spaces &spaces, const Samples *reference, Complex *image,
                              std::uint64_t pending);

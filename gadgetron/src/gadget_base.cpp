@@ -314,6 +314,7 @@ void ReconGadgetBase::image(Engine &engine, const std::vector<Shot> &shots, cons
     switch (method_) {
         case Method::Grid: info.method = "gridding"; break;
         case Method::Fbp: info.method = "filtered backprojection"; break;
+        case Method::Propeller: info.method = "gridding of corrected blades"; break;
         case Method::Fhd: info.method = "adjoint"; break;
         case Method::Cg: info.method = "conjugate gradients"; break;
     }
@@ -321,6 +322,13 @@ void ReconGadgetBase::image(Engine &engine, const std::vector<Shot> &shots, cons
     info.shots = samples.shots;
     info.iterations = result.iterations;
     info.residual = result.residual;
+    info.blades = result.blades;
+    if (method_ == Method::Propeller) {
+        GINFO("%s: %s: %s\n", name_.c_str(), describe(samples.last).c_str(), summary(result.blades).c_str());
+        for (std::size_t blade = 0; blade < result.blades.motion.size(); ++blade) {
+            GDEBUG("%s: %s: %s\n", name_.c_str(), describe(samples.last).c_str(), line(result.blades, blade).c_str());
+        }
+    }
     auto &header = images.array.headers_[frame];
     header = image_header(shots.front().header != nullptr ? *shots.front().header : samples.first, info);
     images.array.meta_[frame] = image_meta(header, info);

@@ -118,6 +118,8 @@ std::vector<std::string> WarningCounter::summary() const {
             case Cause::ZeroShots: what = "with shots that are zero"; break;
             case Cause::Extent: what = "with a trajectory that reaches too little of k-space"; break;
             case Cause::Tolerance: what = "that miss the tolerance"; break;
+            case Cause::Blades: what = "whose blades do not agree"; break;
+            case Cause::Noise: what = "whose noise is another than was said"; break;
             case Cause::Compression: what = "whose virtual coils lose signal"; break;
             case Cause::ColdStart: what = "of another shape than the last one"; break;
             case Cause::ImageNumbers: what = "beyond what image_index can number"; break;

@@ -32,6 +32,8 @@ enum class Cause {
     Extent,
     Tolerance,
     Plan,
+    Blades,
+    Noise,
     Compression,
     ColdStart,
     ImageNumbers

@@ -17,6 +17,15 @@ std::string number_text(double x) {
     return buffer;
 }
 
+// A number of the C API by its word, which a property of the option's name has.
+std::uint32_t choice(const char *option, const std::string &value) {
+    std::uint32_t number = 0;
+    if (recon_choice(option, value.c_str(), &number) != RECON_OK) {
+        throw Error(std::string("property ") + recon_last_error_message());
+    }
+    return number;
+}
+
 }  // namespace
 
 std::size_t default_iterations() {
@@ -26,11 +35,18 @@ std::size_t default_iterations() {
 }
 
 std::uint32_t parse_filter(const std::string &value) {
-    std::uint32_t filter = 0;
-    if (recon_choice("filter", value.c_str(), &filter) != RECON_OK) {
-        throw Error(std::string("property ") + recon_last_error_message());
+    return choice("filter", value);
+}
+
+std::uint32_t parse_phase(const std::string &value) {
+    return choice("phase", value);
+}
+
+void check_blades(const Settings &s) {
+    if (s.maps != Maps::None && s.blades.phase == RECON_BLADE_PHASE_SMOOTH) {
+        throw Error("property coil_maps is set where phase is smooth, which takes the coils' phases away: set "
+                    "coil_maps to none, and combine to rss or adaptive, or phase to constant or none");
     }
-    return filter;
 }
 
 Compress parse_compress(const std::string &value) {

@@ -9,7 +9,7 @@
 
 namespace recon_gadgets {
 
-enum class Method { Grid, Fbp, Fhd, Cg };
+enum class Method { Grid, Fbp, Propeller, Fhd, Cg };
 enum class Maps { None, Data, Reference };
 enum class Combine { Auto, RootSumOfSquares, Adaptive };
 enum class Output { Magnitude, Complex, Coils };
@@ -32,6 +32,13 @@ struct Device {
     std::vector<std::uint32_t> indices;
 };
 
+// What is found and corrected of the motion of PROPELLER blades.
+struct Blades {
+    std::size_t lines = 0;    // of a blade; 0: found
+    std::uint32_t phase = 0;  // a recon_blade_phase
+    bool rotation = true, translation = true, weighting = true;
+};
+
 struct Settings {
     Method method = Method::Grid;
     double tolerance = 0;  // 0: the library's default
@@ -42,6 +49,7 @@ struct Settings {
     Prior prior = Prior::None;
     bool weighted = false, warm_start = false;
     std::uint32_t filter = 0;  // a recon_filter
+    Blades blades;
     Density density = Density::Auto;
     Maps maps = Maps::None;
     std::size_t calibration = 0, maps_every = 0;
@@ -72,6 +80,12 @@ T parse_choice(const std::string &name, const std::string &value,
 
 // The property filter, a recon_filter by its word.
 std::uint32_t parse_filter(const std::string &value);
+
+// The property phase, a recon_blade_phase by its word.
+std::uint32_t parse_phase(const std::string &value);
+
+// Ends with an error where the other settings do not go with those of blades.
+void check_blades(const Settings &settings);
 
 // The property compress: none, a number of coils, or a percentage such as 99%.
 Compress parse_compress(const std::string &value);

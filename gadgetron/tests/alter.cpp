@@ -132,6 +132,15 @@ void alter(const char *in, const char *out, const std::string &what, const std::
         } else if (here && what == "divided") {
             // As if k was divided by the matrix size twice.
             std::for_each(a.traj_begin(), a.traj_end(), [&](float &k) { k /= float(number); });
+        } else if (what == "moved-blades") {
+            // The object, and the coils with it, to and fro from blade to blade of so many lines.
+            const double side = at / number % 2 == 0 ? 1 : -1;
+            for (std::uint16_t i = 0; i < a.number_of_samples(); ++i) {
+                const double cycles = side * (2.0 * a.traj(0, i) - 1.0 * a.traj(1, i));
+                for (std::uint16_t c = 0; c < a.active_channels(); ++c) {
+                    a.data(i, c) *= std::complex<float>(std::polar(1.0, -2 * std::acos(-1.0) * cycles));
+                }
+            }
         } else if (what == "oblique") {
             // Orthogonal directions, and another position for each slice.
             const float s = std::sqrt(0.5f);

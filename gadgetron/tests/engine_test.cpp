@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 #include <utility>
 
 using namespace recon_gadgets;
@@ -444,6 +445,14 @@ void noise_level() {
         return sum;
     };
     CHECK(size(x) < size(y));
+    // A level that does not fit the data is warned of.
+    std::vector<Complex> out(64 * 64);
+    CHECK(engine.reconstruct(scan.gathered(), scan.spaces, nullptr, out.data()).warnings.empty());
+    s.noise_level *= 1.6;
+    Engine high(s);
+    const auto warned = high.reconstruct(scan.gathered(), scan.spaces, nullptr, out.data()).warnings;
+    CHECK(warned.size() == 1 && warned[0].cause == Cause::Noise &&
+          warned[0].text.find("noise level") != std::string::npos);
     s.noise_level = 1e-3;
     Engine low(s);
     CHECK_ERROR([&] { image(low, scan); }, "noise level", "too low");
@@ -490,6 +499,202 @@ void compression() {
     const Samples other = Scan(64, 100, 128, 4).gathered();
     CHECK_ERROR([&] { reference.reconstruct(scan.gathered(), scan.spaces, &other, out.data()); },
                 "the reference has 4 coils", "the data have 8");
+}
+
+// Blades of an object that is turned (degrees) and moved (voxels) between them.
+struct Blades {
+    static constexpr std::size_t n = 96, blades = 12, lines = 18, readout = 120;
+    Scan scan;
+    std::vector<BladeMotion> motion;
+
+    Blades(std::mt19937 &random, double degrees, double voxels, std::size_t coils)
+        : scan(n, blades * lines, readout, coils), motion(blades) {
+        const std::size_t samples = lines * readout;
+        must(recon_trajectory_propeller(RECON_F32, blades, lines, readout, scan.kx.data(), scan.ky.data()));
+        for (std::size_t m = 0; m < scan.samples(); ++m) {
+            scan.trajectory[2 * m] = scan.kx[m], scan.trajectory[2 * m + 1] = scan.ky[m];
+        }
+        std::uniform_real_distribution<double> uniform(-1, 1);
+        std::vector<Complex> one(samples * coils);
+        for (std::size_t b = 0; b < blades; ++b) {
+            motion[b].rotation = degrees * uniform(random);
+            motion[b].translation = {voxels * uniform(random), voxels * uniform(random)};
+            recon_geometry g = scan.geometry();
+            g.samples = samples;
+            g.coordinates[0] = scan.kx.data() + b * samples, g.coordinates[1] = scan.ky.data() + b * samples;
+            const auto shapes = moved(motion[b]);
+            must(recon_phantom_kspace(&g, shapes.data(), shapes.size() / 10,
+                                      coils > 1 ? RECON_COILS_RING : RECON_COILS_UNIFORM, 1, one.data()));
+            for (std::size_t c = 0; c < coils; ++c) {
+                std::copy_n(&one[c * samples], samples, &scan.kspace[c * scan.samples() + b * samples]);
+            }
+        }
+    }
+
+    // Of each shape: density, centre, semi-axes, angles.
+    static std::vector<double> moved(const BladeMotion &motion) {
+        std::vector<double> shapes{1,   0,   0,     0, 0.69, 0.92, 1, 0,   0, 0,
+                                   -0.8, 0,  -0.02, 0, 0.66, 0.87, 1, 0,   0, 0,
+                                   0.4, 0,   0.35,  0, 0.21, 0.25, 1, 0,   0, 0,
+                                   0.3, 0.3, -0.25, 0, 0.2,  0.08, 1, 0.6, 0, 0};
+        const double angle = motion.rotation * std::acos(-1.0) / 180, c = std::cos(angle), s = std::sin(angle);
+        for (std::size_t i = 0; i < shapes.size(); i += 10) {
+            const double x = shapes[i + 1], y = shapes[i + 2];
+            shapes[i + 1] = c * x - s * y + 2 * motion.translation[0] / n;
+            shapes[i + 2] = s * x + c * y + 2 * motion.translation[1] / n;
+            shapes[i + 7] += angle;
+        }
+        return shapes;
+    }
+
+    // The largest errors in degrees and voxels, but for a motion that all blades have.
+    std::array<double, 2> errors(const std::vector<BladeMotion> &found) const {
+        double turn = 0;
+        std::array<double, 2> move{}, most{};
+        std::vector<std::array<double, 2>> rest;
+        for (std::size_t b = 0; b < blades; ++b) {
+            const double angle = found[b].rotation * std::acos(-1.0) / 180, c = std::cos(angle), s = std::sin(angle);
+            const double x = motion[b].translation[0] - found[b].translation[0];
+            const double y = motion[b].translation[1] - found[b].translation[1];
+            rest.push_back({c * x + s * y, c * y - s * x});
+            turn += (motion[b].rotation - found[b].rotation) / blades;
+            move[0] += rest[b][0] / blades, move[1] += rest[b][1] / blades;
+        }
+        for (std::size_t b = 0; b < blades; ++b) {
+            most[0] = std::max(most[0], std::fabs(motion[b].rotation - found[b].rotation - turn));
+            most[1] = std::max(most[1], std::hypot(rest[b][0] - move[0], rest[b][1] - move[1]));
+        }
+        return most;
+    }
+};
+
+Result result_of(Engine &engine, const Scan &scan, std::vector<Complex> &out) {
+    const Samples samples = engine.add_to_window(scan.gathered());
+    out.assign(engine.layout(scan.spaces, 2).image_voxels() * engine.channels(scan.coils), Complex());
+    return engine.reconstruct(samples, scan.spaces, nullptr, out.data());
+}
+
+// Motion of blades: found, the image that of the C API, and what is told of it.
+void propeller() {
+    const unsigned seed = std::random_device()();
+    std::mt19937 random(seed);
+    const std::size_t n = Blades::n;
+    std::vector<Complex> out, wanted(n * n * 3), one(n * n);
+    for (const std::size_t coils : {1, 3}) {
+        const Blades blades(random, 8, 3, coils);
+        Settings s = settings(Method::Propeller);
+        s.output = Output::Coils;
+        Engine engine(s);
+        const Result found = result_of(engine, blades.scan, out);
+        CHECK(found.warnings.empty());
+        CHECK(found.blades.lines == Blades::lines && found.blades.motion.size() == Blades::blades);
+        const auto errors = blades.errors(found.blades.motion);
+        const double degrees = coils == 1 ? 0.3 : 0.6, voxels = coils == 1 ? 0.2 : 0.4;
+        if (!(errors[0] < degrees && errors[1] < voxels)) {
+            std::fprintf(stderr, "seed %u, %zu coils: %g degrees, %g voxels\n", seed, coils, errors[0], errors[1]);
+        }
+        CHECK(errors[0] < degrees && errors[1] < voxels);
+        // The image of the C API.
+        recon_geometry g = blades.scan.geometry();
+        recon_options o;
+        must(recon_options_init(&o, sizeof o));
+        o.tolerance = s.tolerance, o.threads = 2;
+        wanted.resize(n * n * coils);
+        must(recon_propeller(&g, &o, nullptr, blades.scan.kspace.data(), wanted.data(), nullptr));
+        CHECK(out == wanted);
+        must(recon_combine(&g, RECON_COMBINE_ROOT_SUM_OF_SQUARES, wanted.data(), one.data()));
+        s.output = Output::Magnitude;
+        Engine magnitude(s);
+        CHECK(distance(image(magnitude, blades.scan), one, true) < 1e-6);
+        CHECK(engine.plans_made() == 0);
+    }
+    const Blades blades(random, 8, 3, 3);
+    Settings s = settings(Method::Propeller);
+    s.output = Output::Magnitude;
+    // What is switched off stays as it is.
+    s.blades = {Blades::lines, parse_phase("none"), false, false, false};
+    Engine off(s);
+    const Result still = result_of(off, blades.scan, out);
+    CHECK(std::all_of(still.blades.motion.begin(), still.blades.motion.end(), [](const BladeMotion &m) {
+        return m.rotation == 0 && m.translation == std::array<double, 2>{} && m.phase == 0 && m.weight == 1;
+    }));
+    Settings grid = settings(Method::Grid);
+    grid.output = Output::Magnitude;
+    Engine gridding(grid), corrected([] {
+        Settings s = settings(Method::Propeller);
+        s.output = Output::Magnitude;
+        return s;
+    }());
+    const auto uncorrected = image(gridding, blades.scan);
+    CHECK(distance(out, uncorrected) < 0.02);
+    CHECK(distance(image(corrected, blades.scan), uncorrected) > 0.1);
+    // Coil maps need the coils' phases.
+    s = settings(Method::Propeller);
+    s.maps = Maps::Data;
+    CHECK_ERROR([&] { check_blades(s); }, "coil_maps", "phase");
+    s.blades.phase = parse_phase("constant");
+    check_blades(s);
+    Engine mapped(s);
+    CHECK(result_of(mapped, blades.scan, out).blades.motion.size() == Blades::blades && mapped.maps_made() == 1);
+    CHECK_ERROR([&] { parse_phase("smoth"); }, "property phase", "smoth", "constant");
+
+    // Voxels are square within 1 %.
+    Scan other = blades.scan;
+    Engine engine(settings(Method::Propeller));
+    other.spaces.encoded_fov[1] *= 1.009;
+    other.spaces.recon_fov = other.spaces.encoded_fov;
+    image(engine, other);
+    other.spaces.encoded_fov[1] *= 1.01;
+    CHECK_ERROR([&] { image(engine, other); }, "1 mm wide and 1.019", "square voxels", "ReconGridGadget");
+    other.spaces.encoded_fov = {0, 0, 0};
+    CHECK_ERROR([&] { image(engine, other); }, "square voxels");
+
+    other = blades.scan;
+    other.trajectory[2 * (2 * Blades::readout + 5)] = 0.7f;
+    CHECK_ERROR([&] { image(engine, other); }, "kx is 0.7 in sample 5 of shot 2", "outside");
+    other.trajectory[2 * (2 * Blades::readout + 5)] = std::nanf("");
+    CHECK_ERROR([&] { image(engine, other); }, "kx is nan in sample 5 of shot 2", "number");
+    other = blades.scan;
+    other.kspace[other.samples() + 7] = Complex(0, INFINITY);
+    CHECK_ERROR([&] { image(engine, other); }, "sample 7 of shot 0, coil 1");
+    const Scan radial(64, 40, 128, 1);
+    CHECK_ERROR([&] { image(engine, radial); }, "PROPELLER");
+    s = settings(Method::Propeller);
+    s.blades.lines = 17;
+    Engine wrong(s);
+    CHECK_ERROR([&] { image(wrong, blades.scan); }, "17 lines");
+
+    // Blades of noise do not agree.
+    other = blades.scan;
+    std::normal_distribution<float> normal;
+    std::generate(other.kspace.begin(), other.kspace.end(), [&] { return Complex(normal(random), normal(random)); });
+    s = settings(Method::Propeller);
+    s.blades.phase = parse_phase("none");
+    Engine noisy(s);
+    const auto warned = result_of(noisy, other, out).warnings;
+    CHECK(warned.size() == 1 && warned[0].cause == Cause::Blades &&
+          warned[0].text.find("correlate") != std::string::npos);
+    const Samples samples = blades.scan.gathered();
+    const auto needed = [&](Engine &e) {
+        return e.memory_needed(samples, coordinates(samples), blades.scan.spaces, nullptr);
+    };
+    // Coils that are added to one need less than those that stay apart.
+    CHECK(needed(engine) > 100 * samples.count && needed(noisy) > needed(engine) + 150 * samples.count);
+
+    // Lines of the log, and attributes.
+    BladesFound two;
+    two.lines = 24;
+    two.motion = {{1.5, {0.25, -1}, 0.5, 0.99, 1}, {-2, {3, 4}, -3, 0.75, 0.5}};
+    CHECK(summary(two) == "2 blades of 24 lines: turned by up to 2.00 degrees, moved by up to 5.00 voxels from the "
+                          "mean; least correlation 0.750, least weight 0.50");
+    CHECK(line(two, 1) == "blade 1: turned by -2.000 degrees, moved by 3.000, 4.000 voxels, phase -3.000; correlation "
+                          "0.750, weight 0.50");
+    ImageInfo info;
+    info.blades = two;
+    const auto meta = image_meta(ISMRMRD::ImageHeader(), info);
+    CHECK(meta.length("recon_blade_rotation") == 2 && meta.as_double("recon_blade_rotation", 1) == -2);
+    CHECK(meta.as_double("recon_blade_translation_x", 1) == 3 && meta.as_double("recon_blade_translation_y", 0) == -1);
+    CHECK(meta.as_double("recon_blade_correlation", 0) == 0.99 && meta.as_double("recon_blade_weight", 1) == 0.5);
 }
 
 // Images with other voxels and fields of view, against the phantom.
@@ -843,6 +1048,7 @@ int main() {
     warm_start();
     compression();
     noise_level();
+    propeller();
     spaces();
     matrices();
     warnings();

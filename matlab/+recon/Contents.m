@@ -5,6 +5,7 @@
 %   recon.grid      - Gridding reconstruction: the density-compensated adjoint.
 %   recon.fhd       - The adjoint of the encoding operator: F^H d.
 %   recon.fbp       - Filtered backprojection of 2D radial data.
+%   recon.propeller - Gridding of PROPELLER blades, without the motion between them.
 %   recon.Encoding  - The encoding operator: E*x, E'*y, E.normal(x), for pcg, lsqr and your code.
 %
 % Before and after a reconstruction

@@ -19,7 +19,8 @@ function [image, report] = cg(k, d, varargin)
 %       'LambdaUnit'  'relative' (default), or 'absolute': lambda is used in the equation above without scaling
 %       'NoiseLevel'  the root of the mean |noise|^2 of a sample, in the unit of d (1 after recon.whiten), in place of
 %                     'Lambda': lambda is found so that the image is as far from the data as the noise is (the
-%                     discrepancy principle, Morozov 1966). It takes seven to twelve solutions. Without density weights
+%                     discrepancy principle, Morozov 1966). It takes seven to twelve solutions. Without density
+%                     weights. The warning recon:Noise tells of a level that does not fit the data
 %       'Prior'       R: 'identity' (default), 'differences' between neighbours, 'anatomical', or a sparse matrix with a
 %                     column for each voxel
 %       'Reference'   for 'anatomical': the reference image, real, of size dims
@@ -134,10 +135,11 @@ end
 end
 
 function [image, report] = solve(E, d, o, shape)
-[image, report, thrown] = recon_mex('cg', E.plan.id, d, o, shape);
+[image, report, thrown, warnings] = recon_mex('cg', E.plan.id, d, o, shape);
 if ~isempty(thrown)
     rethrow(thrown);
 end
+recon.internal.warn(warnings);
 if o.Residuals
     % Rows of iterations that no image needed.
     report.residuals = report.residuals(any(~isnan(report.residuals), 2), :);

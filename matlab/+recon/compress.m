@@ -18,6 +18,8 @@ function [compressed, matrix, energies] = compress(d, coils, varargin)
 %
 %   Frames in the dimensions behind have the same virtual coils.
 %
+%   The warning recon:Compression tells where virtual coils hold less than 95 % of the energy.
+%
 %   See also recon.whiten, recon.coilmaps, recon.cg.
 recon.internal.need_arguments(nargin, 2, 'recon.compress(d, coils)');
 name = 'recon.compress';
@@ -61,13 +63,8 @@ else
         own.Dim = 2;
     end
     [inner, count] = recon.internal.coil_dimension(name, d, own.Dim);
-    [matrix, energies] = recon_mex('compression', d, inner, count, keep, energy);
-    kept = sum(energies(1:size(matrix, 1)));
-    if kept < 0.95
-        warning('recon:CompressionEnergy', ...
-            '%s: %d virtual coils of %d hold %.1f %% of the energy: the image loses signal; keep more coils', name, ...
-            size(matrix, 1), count, 100 * kept);
-    end
+    [matrix, energies, warnings] = recon_mex('compression', d, inner, count, keep, energy);
+    recon.internal.warn(warnings);
 end
 compressed = recon.internal.virtual_coils(name, d, matrix, own);
 end

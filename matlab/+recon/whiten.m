@@ -2,8 +2,8 @@ function [whitened, matrix] = whiten(d, noise, varargin)
 %WHITEN  Makes the noise of all coils independent, each of variance 1.
 %   d = recon.whiten(d, noise) whitens k-space data d by samples without signal. noise has the coils in its last
 %   dimension. The dimension of d that has as many elements counts the coils. 400 samples a coil give an error of about
-%   10 %. Combined images and recon.cg have less noise with whitened data, because they take the coils' noise for equal
-%   and independent.
+%   10 %, and the warning recon:Noise tells of fewer. Combined images and recon.cg have less noise with whitened data,
+%   because they take the coils' noise for equal and independent.
 %
 %   [d, M] = recon.whiten(d, noise) returns the matrix as well, [coils coils]. Known coil maps are mapped by the same
 %   matrix; maps that recon.coilmaps estimates from whitened data need not be:
@@ -48,13 +48,9 @@ if given(1)
     end
     values = recon.internal.defaults(struct('NoiseDwell', 1, 'Dwell', 1, 'NoiseBandwidth', 1), own);
     coils = sizes(end);
-    covariance = recon_mex('noise_covariance', noise, coils, values.NoiseDwell, values.Dwell, values.NoiseBandwidth);
-    samples = numel(noise) / coils;
-    if samples < 400 * coils
-        warning('recon:NoiseSamples', ...
-            '%s: %d samples of noise of %d coils: whitening errs by about %.0f %%: measure %d samples for 10 %%', ...
-            name, samples, coils, 200 * sqrt(coils / samples), 400 * coils);
-    end
+    [covariance, warnings] = recon_mex('noise_covariance', noise, coils, values.NoiseDwell, values.Dwell, ...
+        values.NoiseBandwidth);
+    recon.internal.warn(warnings);
 elseif given(2)
     covariance = own.Covariance;
 end

@@ -31,7 +31,7 @@ static complex_output new_matrix(size_t rows, size_t columns) {
     return new_complex(&s, mxDOUBLE_CLASS, RECON_F64);
 }
 
-/* covariance = noise_covariance(noise, coils, noise_dwell, dwell, bandwidth) */
+/* [covariance, warnings] = noise_covariance(noise, coils, noise_dwell, dwell, bandwidth) */
 void noise_covariance(mxArray **out, const mxArray **in) {
     uint64_t coils = count_of(in[1], "the coils of the noise");
     size_t elements = mxGetNumberOfElements(in[0]);
@@ -45,6 +45,7 @@ void noise_covariance(mxArray **out, const mxArray **in) {
     complex_output covariance = new_matrix((size_t)coils, (size_t)coils);
     check(recon_noise_covariance(noise.precision, noise.data, noise.samples, coils, noise_dwell, dwell, bandwidth,
                                  covariance.data));
+    out[1] = warnings_of_call();
     out[0] = finish_complex(covariance);
 }
 
@@ -60,7 +61,7 @@ void whitening_matrix(mxArray **out, const mxArray **in) {
     out[0] = finish_complex(matrix);
 }
 
-/* [matrix, energies] = compression(data, samples, coils, keep, energy) */
+/* [matrix, energies, warnings] = compression(data, samples, coils, keep, energy) */
 void compression_matrix(mxArray **out, const mxArray **in) {
     uint64_t samples = count_of(in[1], "the samples"), coils = count_of(in[2], "the coils of the data");
     coil_array data = coils_of(in[0], samples, coils, "the data");
@@ -73,6 +74,7 @@ void compression_matrix(mxArray **out, const mxArray **in) {
     mxArray *energies = new_real(&column, mxDOUBLE_CLASS);
     check(recon_compression(data.precision, data.data, samples, coils, data.frames, keep, energy, entries, &kept,
                             mxGetData(energies)));
+    out[2] = warnings_of_call();
     complex_output matrix = new_matrix((size_t)kept, (size_t)coils);
     memcpy(matrix.data, entries, 2 * (size_t)kept * (size_t)coils * sizeof(double));
     out[0] = finish_complex(matrix);

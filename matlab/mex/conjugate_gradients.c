@@ -134,7 +134,7 @@ static mxArray *report_of(const recon_cg_report *report, mxArray *residuals) {
     return structure;
 }
 
-/* [image, report, error] = cg(handle, kspace, options, image shape)
+/* [image, report, error, warnings] = cg(handle, kspace, options, image shape)
  *
  * An error of the progress function ends the solution. It is returned without image and report, and the caller throws
  * it. */
@@ -162,7 +162,9 @@ void conjugate_gradients(mxArray **out, const mxArray **in) {
     recon_status status = recon_cg(e->plan, a.in, a.out, &options, &report);
     mexUnlock();
     e = find_plan(id);
-    if (--e->in_use == 0 && e->deleted) {
+    bool ends = --e->in_use == 0 && e->deleted;
+    mxArray *warnings = status == RECON_OK ? warnings_of_call() : NULL;
+    if (ends) {
         remove_plan(e);
     }
     out[0] = close_operands(&a, status);
@@ -170,9 +172,11 @@ void conjugate_gradients(mxArray **out, const mxArray **in) {
         out[0] = mxCreateDoubleMatrix(0, 0, mxREAL);
         out[1] = mxCreateDoubleMatrix(0, 0, mxREAL);
         out[2] = progress.error;
+        out[3] = mxCreateDoubleMatrix(0, 0, mxREAL);
         return;
     }
     check(status);
     out[1] = report_of(&report, residuals);
     out[2] = mxCreateDoubleMatrix(0, 0, mxREAL);
+    out[3] = warnings;
 }

@@ -72,30 +72,6 @@ void remove_plan(plan_entry *e) {
     }
 }
 
-/* The warnings of a plan, as structures of an identifier and a text. MATLAB code gives them out: the user may have
- * turned warnings into errors, and an error may not leave from here. */
-static mxArray *warnings_of(const recon_plan *plan) {
-    const char *names[] = {"identifier", "text"};
-    mwSize count = 0;
-    uint32_t kind;
-    const char *text;
-    do {
-        check(recon_plan_warning(plan, count, &kind, &text));
-    } while (text && ++count);
-    mxArray *list = mxCreateStructMatrix(count, 1, 2, names);
-    for (mwSize i = 0; i < count; i++) {
-        check(recon_plan_warning(plan, i, &kind, &text));
-        const char *identifier = "recon:Warning";
-        switch (kind) {
-        case RECON_WARNING_EXTENT: identifier = "recon:Extent"; break;
-        case RECON_WARNING_TOLERANCE: identifier = "recon:Tolerance"; break;
-        }
-        mxSetField(list, (mwIndex)i, "identifier", mxCreateString(identifier));
-        mxSetField(list, (mwIndex)i, "text", mxCreateString(text));
-    }
-    return list;
-}
-
 /* Adds a plan to the list. It allocates first, so that nothing can fail once the plan exists. */
 static plan_entry *add_plan(const recon_geometry *geometry, const recon_options *options) {
     plan_entry *entries = realloc(plans.entries, (plans.count + 1) * sizeof *entries);

@@ -40,6 +40,14 @@ void fail(const char *identifier, const char *format, ...);
 /* Ends the call with a MATLAB error if a call of the library failed. */
 void check(recon_status status);
 
+/* ---- warnings.c ---- */
+
+/* The warnings of a plan, as structures of an identifier and a text. MATLAB code gives them out: the user may have
+ * turned warnings into errors, and an error may not leave from here. */
+mxArray *warnings_of(const recon_plan *plan);
+/* The same of the last call of the library, which is asked before any other call. */
+mxArray *warnings_of_call(void);
+
 /* ---- arguments.c ---- */
 
 /* A text that an argument may be, and its number in the C API. A list of choices ends with {NULL, 0}. */
@@ -140,6 +148,7 @@ command make_trajectory, density_weights;                            /* trajecto
 command estimate_coil_maps, combine_coils;                           /* coils.c */
 command noise_covariance, whitening_matrix;                          /* coil_matrices.c */
 command compression_matrix, make_virtual_coils;                      /* coil_matrices.c */
+command correct_blades;                                              /* blades.c */
 command phantom_image, phantom_kspace, phantom_coil_maps, add_noise; /* phantom.c */
 command image_metrics;                                               /* metrics.c */
 command list_devices, library_version;                               /* library.c */

@@ -98,6 +98,60 @@ static void put_quality(const void *image, const void *truth, const recon_geomet
     put_numbers(name, values, 6);
 }
 
+/* PROPELLER blades of coils and frames, with noise, that are corrected in two ways. */
+static void propeller(void) {
+    enum { READOUT = 40, LINES = 10, BLADES = 9, COILS = 2, FRAMES = 2, SAMPLES = READOUT * LINES * BLADES };
+    const uint64_t n[2] = {32, 30}, all = (uint64_t)SAMPLES * COILS * FRAMES;
+    recon_geometry g;
+    recon_options o;
+    recon_propeller_options how;
+    recon_propeller_report report;
+    char *k = buffer(2 * SAMPLES), *where = buffer(2 * SAMPLES * FRAMES);
+    void *kspace = buffer(2 * all), *image = buffer(2 * n[0] * n[1] * COILS * FRAMES), *corrected = buffer(2 * all);
+    void *weights = buffer(SAMPLES * FRAMES);
+    double motion[6 * BLADES * FRAMES], deviation;
+    snprintf(prefix, sizeof prefix, "blades_%s_", precision == RECON_F64 ? "double" : "single");
+    check(recon_trajectory_propeller(precision, BLADES, LINES, READOUT, k, k + SAMPLES * real_bytes()));
+    PUT("k", 0, k, READOUT, LINES, BLADES, 2);
+    check(recon_geometry_init(&g, sizeof g));
+    check(recon_options_init(&o, sizeof o));
+    g.precision = precision;
+    memcpy(g.dims, n, sizeof n);
+    g.samples = SAMPLES;
+    g.coordinates[0] = k;
+    g.coordinates[1] = k + SAMPLES * real_bytes();
+    g.coils = COILS;
+    g.frames = FRAMES;
+    o.tolerance = 1e-5;
+    check(recon_phantom_kspace(&g, NULL, 0, RECON_COILS_RING, 0, kspace));
+    check(recon_add_noise(&g, 5.0, 7, kspace, &deviation));
+    PUT("kspace", 1, kspace, READOUT, LINES, BLADES, COILS, FRAMES);
+    for (int constant = 0; constant < 2; constant++) {
+        snprintf(prefix, sizeof prefix, "blades%d_%s_", constant, precision == RECON_F64 ? "double" : "single");
+        check(recon_propeller_options_init(&how, sizeof how));
+        check(recon_propeller_report_init(&report, sizeof report));
+        if (constant) {
+            how.phase = RECON_BLADE_PHASE_CONSTANT;
+            how.lines = LINES;
+            how.rotation = 0;
+            how.weighting = 0;
+        }
+        report.motion = motion;
+        report.motion_capacity = sizeof motion / sizeof *motion;
+        report.coordinates[0] = where;
+        report.coordinates[1] = where + SAMPLES * FRAMES * real_bytes();
+        report.weights = weights;
+        report.kspace = corrected;
+        check(recon_propeller(&g, &o, &how, kspace, image, &report));
+        PUT("image", 1, image, n[0], n[1], COILS, FRAMES);
+        const uint64_t numbers[] = {6, BLADES, FRAMES};
+        put_as("motion", 1, 0, motion, 3, numbers);
+        PUT("where", 0, where, READOUT, LINES, BLADES, FRAMES, 2);
+        PUT("weights", 0, weights, READOUT, LINES, BLADES, FRAMES);
+        PUT("corrected", 1, corrected, READOUT, LINES, BLADES, COILS, FRAMES);
+    }
+}
+
 /* One scan: every operation of a plan. */
 static void scan(uint32_t ndim, const uint64_t *n, uint64_t readout, uint64_t shots, uint64_t coils, uint64_t frames) {
     uint64_t samples = readout * shots, nz = ndim == 3 ? n[2] : 1, voxels = n[0] * n[1] * nz;
@@ -378,6 +432,7 @@ int main(int count, char **arguments) {
         scan(2, plane, 40, 13, 3, 2);
         scan(3, cube, 30, 21, 2, 1);
         trajectories();
+        propeller();
     }
     return EXIT_SUCCESS;
 }

@@ -1,6 +1,6 @@
 function tests = test_c_values()
 %TEST_C_VALUES  Every function against results of the C API for the same input, which tests/reference.c wrote.
-tests = {@values_2d_single, @values_2d_double, @values_3d_single, @values_3d_double, @trajectories};
+tests = {@values_2d_single, @values_2d_double, @values_3d_single, @values_3d_double, @trajectories, @blades};
 end
 
 function values_2d_single()
@@ -37,6 +37,25 @@ for i = 1:2
     t(recon.trajectory.propeller(3, 4, 11, p{:}), 'propeller');
 end
 check(isa(recon.trajectory.radial(6, 11), 'double'), 'a trajectory is double unless asked otherwise');
+end
+
+function blades()
+classes = {'single', 'double'};
+for i = 1:2
+    r = @(what) read(['blades_' classes{i} '_' what]);
+    options = {{}, {'Phase', 'constant', 'Lines', 10, 'Rotation', false, 'Weighting', false}};
+    for j = 1:2
+        s = @(what) read(sprintf('blades%d_%s_%s', j - 1, classes{i}, what));
+        [x, motion] = recon.propeller(r('k'), r('kspace'), [32 30], options{j}{:}, 'Tolerance', 1e-5);
+        numbers = cat(1, reshape(motion.rotation, 1, 9, 2), motion.translation, reshape(motion.phase, 1, 9, 2), ...
+            reshape(motion.correlation, 1, 9, 2), reshape(motion.weight, 1, 9, 2));
+        check(isequal(numbers, s('motion')), 'motion is the C API''s to the bit');
+        check_same(x, s('image'), classes{i}, 'image');
+        check_same(motion.k, s('where'), classes{i}, 'k');
+        check_same(motion.w, s('weights'), classes{i}, 'w');
+        check_same(motion.d, s('corrected'), classes{i}, 'd');
+    end
+end
 end
 
 function check_same(a, b, kind, what)

@@ -92,7 +92,7 @@ check_error(@() recon.whiten(d, noise, 'Dims', 2), 'recon:UnknownOption', 'Dims'
 lastwarn('', '');
 evalc('recon.whiten(d, noise(1:300, :));');
 [~, identifier] = lastwarn();
-check(strcmp(identifier, 'recon:NoiseSamples'), 'a short noise scan is warned of');
+check(strcmp(identifier, 'recon:Noise'), 'a short noise scan is warned of');
 end
 
 function compress_refuses()
@@ -123,6 +123,10 @@ check(abs(norm(r(:))^2 / numel(r) / level^2 - 1) < 0.1, 'the image is as far fro
 same = recon.cg(k, d, n, 'Maps', S, 'Lambda', report.lambda, 'LambdaUnit', 'absolute', 'Iterations', 20);
 check(isequal(same, x), 'the report has lambda');
 bad = @(varargin) recon.cg(k, d, n, 'Maps', S, varargin{:});
+lastwarn('', '');
+evalc('bad(''NoiseLevel'', 2 * level, ''Iterations'', 20);');
+[~, identifier] = lastwarn();
+check(strcmp(identifier, 'recon:Noise'), 'a level that does not fit the data is warned of');
 check_error(@() bad('NoiseLevel', level, 'Lambda', 1), 'recon:InvalidArgument', 'one of the two');
 check_error(@() bad('NoiseLevel', level / 100), 'recon:InvalidArgument', 'too low');
 check_error(@() bad('NoiseLevel', [1 2]), 'recon:InvalidArgument', 'NoiseLevel');
@@ -133,7 +137,7 @@ function few_coils_are_warned_of()
 lastwarn('', '');
 evalc('recon.compress(randn(50, 6), 2);');
 [~, identifier] = lastwarn();
-check(strcmp(identifier, 'recon:CompressionEnergy'), 'energy that is lost is warned of');
+check(strcmp(identifier, 'recon:Compression'), 'energy that is lost is warned of');
 end
 
 function noise = coloured(A, samples)

@@ -128,11 +128,17 @@ for ndim = 2:3
         }]; %#ok<AGROW>
     if ndim == 2
         c = complex(k(:, :, 1), k(:, :, 2));
+        blades = recon.trajectory.propeller(7, 8, 24);
+        m = [24 22];
+        in_blades = recon.phantom.kspace(blades, m, 'Coils', 3);
         list = [list; {
             'a complex k', @(k) recon.fhd(k, z, n), c, 'k', []
             'a complex k in a column', @(k) recon.fhd(k, z(:), n), c(:), 'k', []
             'a complex k for coils', @(k) recon.fhd(k, y, n), c, 'k', []
             'recon.fbp', @(d) recon.fbp(recon.trajectory.radial(5, 12), d, n), randn(12, 5, 3), 'd', []
+            'recon.propeller', @(d) recon.propeller(blades, d, m), in_blades, 'd', []
+            'recon.propeller in a column', @(d) recon.propeller(blades, d, m), reshape(in_blades, [], 3), 'd', []
+            'k of recon.propeller', @(k) recon.propeller(k, in_blades, m), blades, 'k', []
             }]; %#ok<AGROW>
     end
 end

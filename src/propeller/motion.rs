@@ -107,6 +107,9 @@ pub(super) fn find(data: &Data<'_>, what: &What) -> Result<Found> {
     let mut motions = try_vec(count, Motion::default(), WHAT)?;
     let mut disc = Disc::new(data, data.blades.radius)?;
     let mut fits = try_vec(count, 1.0, WHAT)?;
+    if what.phase {
+        disc.phases_of_centres(&mut motions);
+    }
     disc.fit(&motions, &fits)?;
     if what.any() {
         // The blade that agrees best with all of them is least likely to be one that went astray.
@@ -124,7 +127,7 @@ pub(super) fn find(data: &Data<'_>, what: &What) -> Result<Found> {
                 disc.search_rotations(&mut motions)?;
             }
             if what.translation {
-                disc.search_translations(&mut motions)?;
+                disc.search_translations(&mut motions, what)?;
             }
             disc.fit(&motions, &fits)?;
         }
@@ -309,6 +312,20 @@ impl<'a> Disc<'a> {
         try_collect(self.starts.len() - 1, WHAT, (0..self.starts.len() - 1).map(of))
     }
 
+    /// Gives each blade the phase of its samples next to k = 0, which no motion changes, from that of the first blade.
+    fn phases_of_centres(&self, motions: &mut [Motion]) {
+        let samples = self.k.len();
+        let near = self.data.blades.all.iter().map(|b| 2.0 * b.steps()[0]).fold(0.0, f64::max);
+        let centre = |b: usize, c: usize| -> Complex<f64> {
+            let weight = |m: usize| (1.0 - self.k[m][0].hypot(self.k[m][1]) / near).max(0.0);
+            self.blade(b).map(|m| self.measured[c * samples + m] * weight(m)).sum()
+        };
+        for (b, motion) in motions.iter_mut().enumerate() {
+            let products = (0..self.channels).map(|c| centre(b, c) * centre(0, c).conj());
+            motion.phase = products.sum::<Complex<f64>>().arg();
+        }
+    }
+
     /// Gives each blade the rotation at which its magnitudes are most like those of the image.
     fn search_rotations(&mut self, motions: &mut [Motion]) -> Result<()> {
         let count = motions.len();
@@ -340,7 +357,7 @@ impl<'a> Disc<'a> {
     }
 
     /// Gives each blade the translation at which its data correlate best with the image's.
-    fn search_translations(&mut self, motions: &mut [Motion]) -> Result<()> {
+    fn search_translations(&mut self, motions: &mut [Motion], what: &What) -> Result<()> {
         let samples = self.k.len();
         let turned = try_collect(motions.len(), WHAT, motions.iter().map(|m| Motion::of_angle(m.rigid.angle)))?;
         let equal = try_vec(motions.len(), 1.0, WHAT)?;
@@ -362,16 +379,21 @@ impl<'a> Disc<'a> {
             let k = [axis(0)?, axis(1)?];
             let plan = Plan::of_step(&Geometry::new(&dims, &[&k[0], &k[1]]), &small(self.data.options))?;
             plan.adjoint(&products[..], &mut peaks[..])?;
-            let mut best = (f64::NEG_INFINITY, [0.0; 2]);
+            let mut best = (Complex::default(), [0.0; 2]);
             for (i, peak) in peaks.iter().enumerate() {
                 let place = [i % dims[0], i / dims[0]];
                 let shift = [0, 1].map(|a| (place[a] as f64 - (dims[a] / 2) as f64) * zoom[a]);
                 // Within the image that the data can tell apart.
-                if shift.iter().zip(self.data.dims).all(|(s, n)| s.abs() <= 0.5 * n as f64) && peak.norm() > best.0 {
-                    best = (peak.norm(), shift);
+                if shift.iter().zip(self.data.dims).all(|(s, n)| s.abs() <= 0.5 * n as f64)
+                    && peak.norm_sqr() > best.0.norm_sqr()
+                {
+                    best = (*peak, shift);
                 }
             }
             motion.rigid.translation = best.1;
+            if what.phase {
+                motion.phase = best.0.arg();
+            }
         }
         Ok(())
     }

@@ -204,6 +204,7 @@ fn in_a_real_gadgetron() {
         return say("skipped: the gadgets in a real Gadgetron (no ismrmrd_hdf5_to_stream beside it)");
     }
     images_equal_the_programs(&g);
+    moved_blades(&g);
     volumes(&g);
     matrices(&g);
     orientation(&g);
@@ -268,6 +269,35 @@ fn images_equal_the_programs(g: &Gadgetron) {
     let log = g.stream("radial.h5", &g.chain("recon_grid.xml", &[("output", "coils")]), "coils.h5");
     g.recon("grid radial.h5 --combine none -o truth.h5");
     g.assert_same("coils.h5", "truth.h5", 3, &log);
+}
+
+/// The motion of PROPELLER blades, found, told and corrected.
+fn moved_blades(g: &Gadgetron) {
+    let scan = "--trajectory propeller --shots 16 --lines 20 --samples 120 --coils 3 --snr 100";
+    g.recon(&format!("simulate --matrix 96,96 {scan} -o still.h5"));
+    g.alter("still.h5", "moved.h5", "moved-blades 20");
+    let chain = g.chain("recon_propeller.xml", &[]);
+    let log = g.stream("still.h5", &chain, "truth.h5");
+    assert!(errors(&log).is_empty() && warnings(&log).is_empty(), "{log}");
+    // By 2 and 1 voxels, from a mean of 0.
+    let log = g.stream("moved.h5", &chain, "corrected.h5");
+    assert!(errors(&log).is_empty() && warnings(&log).is_empty(), "{log}");
+    assert!(log.contains("16 blades of 20 lines: turned by up to 0.0"), "{log}");
+    assert!(log.contains("moved by up to 2.2") && log.contains("blade 15: turned by"), "{log}");
+    let corrected = g.errors("corrected.h5", "truth.h5", "");
+    g.recon("grid moved.h5 -o gridded.h5");
+    let gridded = g.errors("gridded.h5", "truth.h5", "");
+    assert!(corrected.len() == 1 && corrected[0] < 2.0 && gridded[0] > 20.0, "{corrected:?}, {gridded:?}\n{log}");
+
+    let log = g.stream("radial.h5", &chain, "none.h5");
+    assert!(errors(&log).len() == 1 && log.contains("PROPELLER blades are"), "{log}");
+    let log = g.stream("moved.h5", &g.chain("recon_propeller.xml", &[("coil_maps", "data")]), "none.h5");
+    assert!(!errors(&log).is_empty() && log.contains("coil_maps is set where phase is smooth"), "{log}");
+    let constant =
+        g.chain("recon_propeller.xml", &[("coil_maps", "data"), ("phase", "constant"), ("rotation", "false")]);
+    let log = g.stream("moved.h5", &constant, "constant.h5");
+    assert!(errors(&log).is_empty() && log.contains("turned by up to 0.00 degrees"), "{log}");
+    assert_eq!(g.count("constant.h5"), 1, "{log}");
 }
 
 fn volumes(g: &Gadgetron) {

@@ -30,9 +30,7 @@ classdef Plan < handle
             plan.geometry.maps = maps;
         end
         function warn(plan)
-            for i = 1:numel(plan.warnings)
-                warning(plan.warnings(i).identifier, '%s', plan.warnings(i).text);
-            end
+            recon.internal.warn(plan.warnings);
         end
         function release(plan)
             if ~isempty(plan.id)

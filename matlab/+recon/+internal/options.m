@@ -72,8 +72,10 @@ switch option
         text = 'true, or a function of one structure';
     case 'Prior'
         text = '''identity'', ''differences'', ''anatomical'' or a sparse matrix';
-    case 'GpuArray'
+    case {'GpuArray', 'Rotation', 'Translation', 'Weighting'}
         text = 'true or false';
+    case 'Phase'
+        text = '''smooth'', ''constant'' or ''none''';
     case {'Precision', 'Normal', 'Window', 'Basis', 'Device', 'Simd'}
         text = 'a name, as help recon.Encoding says';
     case {'Order', 'Part', 'Scale', 'Y', 'Library', 'Output'}

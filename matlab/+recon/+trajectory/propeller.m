@@ -7,7 +7,7 @@ function k = propeller(blades, lines, readout, varargin)
 %       k = recon.trajectory.propeller(12, 24, 256);
 %       w = recon.density(k, [256 256]);
 %
-%   See also recon.trajectory.radial.
+%   See also recon.propeller, recon.trajectory.radial.
 recon.internal.need_arguments(nargin, 3, 'recon.trajectory.propeller(blades, lines, readout)');
 own = recon.internal.options('recon.trajectory.propeller', varargin, {'Precision'}, {});
 k = recon.internal.make_trajectory('propeller', {blades, lines, readout}, [], own);

@@ -1,0 +1,44 @@
+/* Warnings of a plan and of a call, for MATLAB code, which gives them out. */
+#include "recon_mex.h"
+
+static const char *identifier_of(uint32_t kind) {
+    switch (kind) {
+    case RECON_WARNING_EXTENT: return "recon:Extent";
+    case RECON_WARNING_TOLERANCE: return "recon:Tolerance";
+    case RECON_WARNING_BLADES: return "recon:Blades";
+    case RECON_WARNING_NOISE: return "recon:Noise";
+    case RECON_WARNING_COMPRESSION: return "recon:Compression";
+    }
+    return "recon:Warning";
+}
+
+/* Warning `index` of a plan, or without one of this thread's last call. NULL where there are no more. */
+static const char *warning(const recon_plan *plan, uint64_t index, uint32_t *kind) {
+    const char *text;
+    check(plan ? recon_plan_warning(plan, index, kind, &text) : recon_last_warning(index, kind, &text));
+    return text;
+}
+
+static mxArray *list_of(const recon_plan *plan) {
+    const char *names[] = {"identifier", "text"};
+    mwSize count = 0;
+    uint32_t kind;
+    while (warning(plan, count, &kind)) {
+        count++;
+    }
+    mxArray *list = mxCreateStructMatrix(count, 1, 2, names);
+    for (mwSize i = 0; i < count; i++) {
+        const char *text = warning(plan, i, &kind);
+        mxSetField(list, (mwIndex)i, "identifier", mxCreateString(identifier_of(kind)));
+        mxSetField(list, (mwIndex)i, "text", mxCreateString(text));
+    }
+    return list;
+}
+
+mxArray *warnings_of(const recon_plan *plan) {
+    return list_of(plan);
+}
+
+mxArray *warnings_of_call(void) {
+    return list_of(NULL);
+}
