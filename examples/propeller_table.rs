@@ -31,8 +31,8 @@ impl Taps {
         let width = shape.width();
         let samples = axes[0].len();
         let (mut first, mut values) = (Vec::with_capacity(samples), Vec::with_capacity(2 * width * samples));
-        for m in 0..samples {
-            let place = [axes[0][m], axes[1][m]].map(|k| (k * grid as f64 + (grid / 2) as f64).rem_euclid(grid as f64));
+        for (&x, &y) in axes[0].iter().zip(axes[1]) {
+            let place = [x, y].map(|k| (k * grid as f64 + (grid / 2) as f64).rem_euclid(grid as f64));
             let begin = place.map(|p| (p - 0.5 * width as f64).ceil());
             for (p, b) in place.iter().zip(begin) {
                 values.extend((0..width).map(|i| shape.value(b + i as f64 - p) as f32));

@@ -457,15 +457,15 @@ typedef struct {
     recon_interrupt_callback interrupt;
     // Handed to interrupt; to be there until the plan is destroyed.
     void *interrupt_data;
-    // Grid size over image size, 1.25 to 2.5. 0 (default): one between 1.25 and 2 that keeps the tolerance. The grid of
-    // each axis is the next larger size that has a fast FFT, and at least two windows wide. RECON_INVALID_ARGUMENT
+    // Grid size over image size, 1.25 to 2.5. 0 (default): one between 1.25 and 2 that keeps the tolerance. The grid
+    // of each axis is the next larger size that has a fast FFT, and at least two windows wide. RECON_INVALID_ARGUMENT
     // where sums are exact, which have no grid.
     double oversampling;
     // Width of the window in grid cells, 2 to 16 (with RECON_WINDOW_BILINEAR 2). 0 (default): one that keeps the
     // tolerance. RECON_INVALID_ARGUMENT where sums are exact. Width and oversampling may be named each alone or both:
-    // what is not named is chosen so that the tolerance is kept at the least cost. Where it cannot be, a tolerance that
-    // is named is RECON_TOLERANCE_OUT_OF_RANGE, with a text that says what would keep it. Without one the plan is made:
-    // recon_plan_info tells its error, and RECON_WARNING_TOLERANCE that it is above the default.
+    // what is not named is chosen so that the tolerance is kept at the least cost. Where it cannot be, a tolerance
+    // that is named is RECON_TOLERANCE_OUT_OF_RANGE, with a text that says what would keep it. Without one the plan is
+    // made: recon_plan_info tells its error, and RECON_WARNING_TOLERANCE that it is above the default.
     uint32_t width;
     // Zero.
     uint32_t reserved;
@@ -1343,9 +1343,9 @@ recon_status recon_virtual_coils(const void *matrix,
 // as by recon_grid, with blades that disagree with the others weighted less; or the report takes it, for recon_cg.
 //
 // Blades are recognised from the trajectory: samples in the order of acquisition, lines of as many samples each, all
-// in one direction or to and fro, parallel and evenly spaced within a blade. Voxels are taken to be square. The
-// geometry's weights are not used; its coil maps are, but with RECON_BLADE_PHASE_SMOOTH, which takes the coils' phases
-// from the data. Several coils are taken to move with the object. Each frame is corrected on its own.
+// in one direction or in alternating directions, parallel and evenly spaced within a blade. Voxels are taken to be
+// square. The geometry's weights are not used; its coil maps are, but with RECON_BLADE_PHASE_SMOOTH, which takes the
+// coils' phases from the data. Several coils are taken to move with the object. Each frame is corrected on its own.
 //
 // options: may be NULL for the defaults. memory_limit counts the gridding only; without it, 100 bytes for each sample
 // of a coil are taken. device is that of the gridding; arrays are in the host's memory.

@@ -133,7 +133,7 @@ void alter(const char *in, const char *out, const std::string &what, const std::
             // As if k was divided by the matrix size twice.
             std::for_each(a.traj_begin(), a.traj_end(), [&](float &k) { k /= float(number); });
         } else if (what == "moved-blades") {
-            // The object, and the coils with it, to and fro from blade to blade of so many lines.
+            // The object, and the coils with it, in alternating directions from blade to blade of so many lines.
             const double side = at / number % 2 == 0 ? 1 : -1;
             for (std::uint16_t i = 0; i < a.number_of_samples(); ++i) {
                 const double cycles = side * (2.0 * a.traj(0, i) - 1.0 * a.traj(1, i));

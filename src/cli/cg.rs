@@ -139,8 +139,6 @@ pub struct CgArgs {
     plan: PlanArgs,
 }
 
-/// The name that stands for the standard output in place of a file.
-
 const WEIGHTED: &str = match defaults::WEIGHTED {
     true => "Density weights in the data term [default]",
     false => "Density weights in the data term",

@@ -17,9 +17,9 @@ const NUMBERS: usize = 6;
 /// as by recon_grid, with blades that disagree with the others weighted less; or the report takes it, for recon_cg.
 ///
 /// Blades are recognised from the trajectory: samples in the order of acquisition, lines of as many samples each, all
-/// in one direction or to and fro, parallel and evenly spaced within a blade. Voxels are taken to be square. The
-/// geometry's weights are not used; its coil maps are, but with RECON_BLADE_PHASE_SMOOTH, which takes the coils' phases
-/// from the data. Several coils are taken to move with the object. Each frame is corrected on its own.
+/// in one direction or in alternating directions, parallel and evenly spaced within a blade. Voxels are taken to be
+/// square. The geometry's weights are not used; its coil maps are, but with RECON_BLADE_PHASE_SMOOTH, which takes the
+/// coils' phases from the data. Several coils are taken to move with the object. Each frame is corrected on its own.
 ///
 /// options: may be NULL for the defaults. memory_limit counts the gridding only; without it, 100 bytes for each sample
 /// of a coil are taken. device is that of the gridding; arrays are in the host's memory.

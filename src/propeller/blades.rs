@@ -284,7 +284,7 @@ mod tests {
                 }
             }
         }
-        // Lines to and fro, as an EPI readout measures them.
+        // Lines in alternating directions, as an EPI readout measures them.
         let t = Trajectory::propeller(6, 12, 64).unwrap();
         let k: Vec<usize> =
             (0..t.samples()).map(|m| if m / 64 % 2 == 1 { m / 64 * 64 + 63 - m % 64 } else { m }).collect();
