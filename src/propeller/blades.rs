@@ -313,7 +313,8 @@ mod tests {
         assert!(message(&bent, 0).contains("sample 700"), "{}", message(&bent, 0));
         let thin = Trajectory::propeller(8, 4, 64).unwrap();
         assert!(message(&thin, 0).contains("1.5 distances of lines"), "{}", message(&thin, 0));
-        let moved = changed(&t, |m, k| if m / (12 * 64) == 3 { [k[0] - 0.05, k[1] - 0.1] } else { k });
+        let off = |m: usize| if m / (12 * 64) == 3 { 0.1 } else { 0.0 };
+        let moved = changed(&t, |m, k| k.map(|k| 0.6 * k - off(m)));
         assert!(message(&moved, 0).contains("in common"), "{}", message(&moved, 0));
         assert!(Blades::of::<f64>(&[&[0.0], &[0.0], &[0.0]], &[4, 4, 4], 0).is_err());
     }
