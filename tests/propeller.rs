@@ -306,6 +306,12 @@ fn what_cannot_be_corrected_is_refused_and_nothing_is_found_in_zeros() {
     let mut bad = data.clone();
     bad[77].im = f32::NAN;
     fails(&geometry, &how, &bad, ErrorKind::NotFinite, "77");
+    let k64: Vec<Vec<f64>> = k.iter().map(|k| k.iter().map(|&k| k as f64).collect()).collect();
+    let wide = Geometry::new(&[n, n], &[&k64[0], &k64[1]]);
+    let mut huge = vec![Complex::new(1.0, 0.0); data.len()];
+    huge[3].re = -1e150;
+    let error = Corrected::new(&wide, &options(), &how, &huge).expect_err("an error");
+    assert!(error.kind() == ErrorKind::NotFinite && error.message().contains("sample 3"), "{error}");
     fails(&geometry, &PropellerOptions { lines: 7, ..how }, &data, ErrorKind::InvalidArgument, "blades of 7 lines");
     let maps = vec![Complex::new(1.0, 0.0); n * n];
     let mapped = geometry.clone().coil_maps(&maps);

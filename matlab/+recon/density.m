@@ -15,7 +15,7 @@ function weights = density(k, varargin)
 %       'Iterations'  maximum number of iterations of 'pipe-menon'; default 30
 %       'Change'      for 'pipe-menon': stop when the RMS error of the density changes by less than this; default 1e-3
 %
-%   The error of a gridded phantom, with k-space fully sampled, is 0.4 to 3 % with 'pipe-menon', 0 to 2 % with 'ramp',
+%   The error of a gridded phantom, with k-space fully sampled, is 0.4 to 3 % with 'pipe-menon', 0 to 3 % with 'ramp',
 %   and 5 to 15 % with 'jackson'.
 %
 %   The options of the operator, for example 'Precision', 'Device' and 'Threads', are in help recon.Encoding.

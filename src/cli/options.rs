@@ -271,7 +271,7 @@ choices!(
         /// One over the density of samples (Jackson et al. 1991): any trajectory, in one step; 5 to 15 % error
         Jackson,
         /// |k|^(d-1): even spokes through the centre, even (Archimedean) spirals, stacks of either along an axis; 0 to
-        /// 2 % error. Other trajectories are refused
+        /// 3 % error. Other trajectories are refused
         Ramp
     }
 );

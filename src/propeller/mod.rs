@@ -29,6 +29,8 @@ use phase::PhaseCorrection;
 const WHAT: &str = "the corrected blades";
 /// A blade of less correlation with the others tells of more than motion in the plane.
 const LEAST_CORRELATION: f64 = 0.8;
+/// Squares of larger samples, and sums of these, may overflow.
+const LARGEST: f64 = 1e100;
 /// The part of the widest rotation that is searched, from which on a rotation may be a wider one.
 const NEAR_WIDEST: f64 = 0.95;
 
@@ -144,6 +146,13 @@ impl<T: Real> Corrected<T> {
         let (coils, frames) = (geometry.coils, geometry.frames);
         check_len("k-space samples", kspace.len(), samples * coils * frames, "samples times coils times frames")?;
         check_finite("k-space sample", kspace)?;
+        if let Some(m) = kspace.iter().position(|z| z.re.wide().abs().max(z.im.wide().abs()) > LARGEST) {
+            bail!(
+                NotFinite,
+                "k-space sample {m} is {}, and squares of numbers beyond {LARGEST:e} overflow: scale the data",
+                kspace[m]
+            );
+        }
         let blades = Blades::of(&geometry.coordinates, &geometry.dims, propeller.lines)?;
         let mut corrected = Corrected {
             blades: blades.all.len(),

@@ -199,8 +199,8 @@ impl<'a> Disc<'a> {
     fn new(data: &'a Data<'a>, radius: f64) -> Result<Self> {
         let (count, of_blade) = (data.blades.all.len(), data.blades.samples());
         let inside = |m: &usize| {
-            let k = (data.k)(*m);
-            k[0].hypot(k[1]) <= radius
+            let [x, y] = (data.k)(*m);
+            x * x + y * y <= radius * radius
         };
         let mut starts = try_reserve(count + 1, WHAT)?;
         starts.push(0);
@@ -530,7 +530,7 @@ impl Rings {
         sums.fill([0.0; 6]);
         for c in 0..disc.channels {
             for (i, m) in disc.blade_in(b, c).zip(disc.blade(b)) {
-                let (x, y) = (disc.measured[i].norm(), disc.model[i].norm());
+                let [x, y] = [disc.measured[i], disc.model[i]].map(|z| z.norm_sqr().sqrt());
                 let ring = &mut sums[self.of[m]];
                 ring.iter_mut().zip([1.0, x, y, x * x, y * y, x * y]).for_each(|(sum, value)| *sum += value);
             }

@@ -28,6 +28,8 @@ pub(super) struct PhaseCorrection {
     image: Vec<Complex<f64>>,
     smooth: Vec<Complex<f64>>,
     columns: Vec<Complex<f64>>,
+    /// The ramp along the lines that k = 0 at some sample makes.
+    ramp: Vec<Complex<f64>>,
 }
 
 impl PhaseCorrection {
@@ -42,7 +44,8 @@ impl PhaseCorrection {
             try_vec(size[0] * size[1], Complex::default(), WHAT)?,
         );
         let columns = try_vec(across.most_lines() * size[0], Complex::default(), WHAT)?;
-        Ok(PhaseCorrection { lines, readout, size, across, along, image, smooth, columns })
+        let ramp = try_vec(size[1], Complex::default(), WHAT)?;
+        Ok(PhaseCorrection { lines, readout, size, across, along, image, smooth, columns, ramp })
     }
 
     /// Takes the phase of its centre's image from a blade, and returns the sum of that image's m |m|, of which the
@@ -67,15 +70,17 @@ impl PhaseCorrection {
         let [rows, columns] = self.size;
         let ramp = |i: usize, size: usize, centre: f64| {
             let place = if 2 * i > size { i as f64 - size as f64 } else { i as f64 };
-            -TAU * centre * place / size as f64
+            Complex::from_polar(1.0, -TAU * centre * place / size as f64)
         };
+        self.ramp.iter_mut().enumerate().for_each(|(x, to)| *to = ramp(x, columns, v));
         let mut sum = Complex::default();
         for y in 0..rows {
             let of_row = ramp(y, rows, u);
             let row = y * columns..(y + 1) * columns;
-            for (x, (z, m)) in image[row.clone()].iter_mut().zip(&smooth[row]).enumerate() {
-                let m = m * Complex::from_polar(1.0, of_row + ramp(x, columns, v));
-                let size = m.norm();
+            for ((z, m), along) in image[row.clone()].iter_mut().zip(&smooth[row]).zip(&self.ramp) {
+                let m = m * (of_row * along);
+                // Not by hypot, which is slow: numbers whose squares overflow have been refused.
+                let size = m.norm_sqr().sqrt();
                 if size > 0.0 {
                     *z *= m.conj() / size;
                     sum += m * size;

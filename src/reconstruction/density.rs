@@ -25,7 +25,7 @@ mod ramp;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Density {
     /// |k|^(d-1), for samples that lie evenly along lines through the centre, or along spirals whose radius grows
-    /// evenly; in a stack of either, |k| in the plane times the thickness of the partition: 0 to 2 % error, also with
+    /// evenly; in a stack of either, |k| in the plane times the thickness of the partition: 0 to 3 % error, also with
     /// half of the spokes of the Nyquist rate. Weights in the centre are corrected so that the sum equals the integral.
     /// Spokes of a plane count for the angle between their neighbours (golden-angle spokes are not spread evenly); in a
     /// stack, and in 3D, lines are assumed to be spread evenly over the angles, and so are partitions. All other
