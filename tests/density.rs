@@ -168,7 +168,7 @@ fn the_ramp_is_refused_where_it_makes_a_wrong_image() {
 }
 
 /// Image errors of each method on fully sampled trajectories. Bounds are for ramp, Jackson, and Pipe and Menon. Of 420
-/// sizes and numbers of spokes the ramp erred most with golden-angle ones, which leave gaps: by 0.2 to 3.0 %.
+/// sizes and numbers of spokes the ramp erred most with golden-angle ones, which leave gaps: by up to 3.0 %.
 #[test]
 fn weights_are_worth_what_the_documents_say() {
     let mut random = Random::fresh();
