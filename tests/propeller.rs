@@ -277,6 +277,7 @@ fn results_are_the_same_for_any_threads_and_frames_are_apart() {
     };
     let parts: Vec<_> = data.iter().map(|data| one(data, &geometry, 1)).collect();
     assert_eq!(parts[1], one(&data[1], &geometry, 3));
+    assert_eq!(parts[1], one(&data[1], &geometry, 16));
     geometry.frames = 2;
     let (both, images) = one(&data.concat(), &geometry, 2);
     assert_eq!(both.motion, [&parts[0].0.motion[..], &parts[1].0.motion[..]].concat());
@@ -331,6 +332,37 @@ fn what_cannot_be_corrected_is_refused_and_nothing_is_found_in_zeros() {
     assert!(image.iter().all(|z| z.norm() == 0.0));
     let plan = Plan::new(&geometry, &options()).unwrap();
     assert_eq!(plan.image_len(), image.len());
+}
+
+/// Sizes of 1, 2 and 3: an error that says why, or blades as large as these.
+#[test]
+fn the_smallest_blades_are_corrected_or_refused() {
+    let mut random = Random::fresh();
+    let mut done = 0;
+    for n in [1, 2, 3, 8, 16] {
+        for (blades, lines, samples) in
+            [(1, 1, 2), (1, 8, 16), (2, 1, 3), (2, 2, 4), (2, 8, 16), (3, 7, 15), (2, 6, 12)]
+        {
+            let t = Trajectory::propeller(blades, lines, samples).unwrap();
+            let k: Vec<Vec<f64>> = (0..2).map(|axis| t.axis_as(axis)).collect();
+            let data = random.complexes::<f64>(t.samples());
+            let geometry = Geometry::new(&[n, n + 1], &[&k[0], &k[1]]);
+            match Corrected::new(&geometry, &options(), &PropellerOptions::default(), &data) {
+                Ok(corrected) => {
+                    let mut image = vec![Complex::new(f64::NAN, f64::NAN); n * (n + 1)];
+                    corrected.grid(&geometry, &options(), &mut image).unwrap();
+                    assert!(image.iter().all(|z| z.is_finite()), "seed {}, {n}, {blades} {lines}", random.seed);
+                    assert_eq!(corrected.motion.len(), blades);
+                    done += 1;
+                }
+                Err(e) => assert!(
+                    e.kind() == ErrorKind::InvalidArgument && e.message().contains("PROPELLER"),
+                    "{n}, {blades} x {lines} x {samples}: {e}"
+                ),
+            }
+        }
+    }
+    assert!(done > 0);
 }
 
 /// Hundreds of fresh scans: `cargo test --test propeller -- --ignored`.

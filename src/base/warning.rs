@@ -30,34 +30,56 @@ pub struct Warning {
 }
 
 thread_local! {
-    /// What calls of this thread warned of, for those who do not listen to the log.
-    static RAISED: RefCell<Vec<Warning>> = const { RefCell::new(Vec::new()) };
+    /// What the call that this thread is in warned of; none where nobody asks.
+    static RAISED: RefCell<Option<Vec<Warning>>> = const { RefCell::new(None) };
 }
 
-/// Logs a warning of the running call, and keeps it for [`taken`].
+/// Logs a warning of the running call, and keeps it for [`during`].
 pub(crate) fn raise(kind: WarningKind, message: String) {
     log::warn!("{message}");
     // Where there is no memory for it, or the thread is ending, it was logged.
     let _ = RAISED.try_with(|raised| {
-        let mut raised = raised.borrow_mut();
-        if raised.try_reserve(1).is_ok() {
-            raised.push(Warning { kind, message });
+        if let Some(raised) = raised.borrow_mut().as_mut() {
+            if raised.try_reserve(1).is_ok() {
+                raised.push(Warning { kind, message });
+            }
         }
     });
 }
 
-/// The warnings that this thread's calls raised since they were last taken.
-pub(crate) fn taken() -> Vec<Warning> {
-    RAISED.try_with(|raised| std::mem::take(&mut *raised.borrow_mut())).unwrap_or_default()
-}
-
-/// Gives warnings back that were taken, in place of those raised since.
-pub(crate) fn restore(warnings: Vec<Warning>) {
-    let _ = RAISED.try_with(|raised| *raised.borrow_mut() = warnings);
+/// What `call` returns, and what it warned of in this thread. A call within another has its own warnings.
+pub(crate) fn during<R>(call: impl FnOnce() -> R) -> (R, Vec<Warning>) {
+    let exchange = |by| RAISED.try_with(|raised| raised.replace(by)).ok().flatten();
+    let before = exchange(Some(Vec::new()));
+    let result = call();
+    (result, exchange(before).unwrap_or_default())
 }
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_has_its_own_warnings_and_nobody_elses() {
+        let warn = |text: &str| raise(WarningKind::Noise, text.into());
+        let texts = |all: Vec<Warning>| all.into_iter().map(|w| w.message).collect::<Vec<_>>();
+        warn("outside");
+        let (inner, outer) = during(|| {
+            warn("first");
+            let ((), inner) = during(|| warn("inner"));
+            warn("second");
+            texts(inner)
+        });
+        assert_eq!((inner, texts(outer)), (vec!["inner".to_owned()], vec!["first".to_owned(), "second".to_owned()]));
+        // Nothing is kept where nobody asks.
+        warn("outside again");
+        assert!(RAISED.with(|raised| raised.borrow().is_none()));
+        assert_eq!(during(|| ()).1, []);
     }
 }

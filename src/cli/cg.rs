@@ -3,11 +3,11 @@
 use crate::frames;
 use crate::io::{Image, Scan};
 use crate::options::{Combination, DensityArgs, InputArgs, LambdaUnitKind, PlanArgs, Precision, PriorKind};
-use crate::output::{check_outputs, check_together, image_files, place_of, write_with_report, STANDARD_OUTPUT};
+use crate::output::{check_outputs, image_files, place_of, write_with_report, STANDARD_OUTPUT};
 use crate::progress::Progress;
 use crate::reader::read_images;
 use crate::reconstruct::{
-    cast, channels, groups, order_hint, read_maps, warn_of_weights, Finish, Kept, Sampling, Weights,
+    cast, channels, groups, order_hint, read_maps, read_scans, warn_of_weights, Finish, Kept, Sampling, Weights,
 };
 use crate::resize::Resize;
 use crate::{defaults, input};
@@ -250,10 +250,8 @@ pub fn run(args: &CgArgs) -> Result<()> {
 }
 
 fn compute<T: Real>(args: &CgArgs) -> Result<()> {
-    let (scans, frames) = frames::read(&args.input)?;
-    let resizes = scans.iter().map(|s| Resize::of(s, args.input.matrix.as_ref())).collect::<Result<Vec<_>>>()?;
-    let shapes = scans.iter().zip(&resizes).map(|(s, r)| (r.wanted(), channels(args.images(s), args.combine)));
-    check_together(&args.output, shapes)?;
+    let (scans, frames, resizes) =
+        read_scans(&args.input, Some(&args.output), |s| channels(args.images(s), args.combine))?;
     let plans = groups(&scans, |_, _| frames.is_none());
     if args.save_q.is_some() && plans.len() > 1 {
         bail!(

@@ -1,7 +1,7 @@
 //! The defaults of the program's options: the library's, and the few that only the program has.
 
-use crate::options::{Combination, DensityKind, FilterKind, LambdaUnitKind, PriorKind};
-use recon::LambdaUnit;
+use crate::options::{BladePhaseKind, Combination, DensityKind, FilterKind, LambdaUnitKind, PriorKind};
+use recon::{BladePhase, LambdaUnit, PropellerOptions};
 
 pub use recon::defaults::{CALIBRATION, EDGE, ITERATIONS, LAMBDA, RESIDUAL, TOLERANCE};
 
@@ -9,6 +9,12 @@ pub use recon::defaults::{CALIBRATION, EDGE, ITERATIONS, LAMBDA, RESIDUAL, TOLER
 pub const DENSITY: DensityKind = DensityKind::PipeMenon;
 /// The filter of backprojection.
 pub const FILTER: FilterKind = FilterKind::RamLak;
+/// What is done about the phase of PROPELLER blades.
+pub const BLADE_PHASE: BladePhaseKind = match PropellerOptions::DEFAULT.phase {
+    BladePhase::Smooth => BladePhaseKind::Smooth,
+    BladePhase::Constant => BladePhaseKind::Constant,
+    BladePhase::None => BladePhaseKind::None,
+};
 /// The combination of coil images.
 pub const COMBINE: Combination = Combination::Rss;
 /// Conjugate gradients: the prior.

@@ -1,12 +1,11 @@
 //! `recon fbp`.
 
 use crate::defaults;
-use crate::frames;
 use crate::io::Scan;
 use crate::options::{Combination, FilterKind, InputArgs, PlanArgs, Precision};
-use crate::output::{check_outputs, check_together, image_files, write_images};
-use crate::reconstruct::{cast, channels, each_scan, Finish, Kept, Sampling, Weights};
-use crate::resize::{zeros, Resize};
+use crate::output::{check_outputs, image_files, write_images};
+use crate::reconstruct::{cast, channels, each_scan, read_scans, Finish, Kept, Sampling, Weights};
+use crate::resize::zeros;
 use recon::atomic_file::whole;
 use recon::{Real, Result};
 use std::path::PathBuf;
@@ -51,10 +50,7 @@ pub fn run(args: &FbpArgs) -> Result<()> {
 }
 
 fn compute<T: Real>(args: &FbpArgs) -> Result<()> {
-    let (scans, frames) = frames::read(&args.input)?;
-    let resizes = scans.iter().map(|s| Resize::of(s, args.input.matrix.as_ref())).collect::<Result<Vec<_>>>()?;
-    let shapes = scans.iter().zip(&resizes).map(|(s, r)| (r.wanted(), channels(s.coils, args.combine)));
-    check_together(&args.output, shapes)?;
+    let (scans, frames, resizes) = read_scans(&args.input, Some(&args.output), |s| channels(s.coils, args.combine))?;
     let plan_of = |scan: &Scan, before| {
         let sampling = Sampling::<T>::of(scan);
         Kept::new(before, &sampling.geometry(&args.plan), &Weights::Default, &args.plan.options()?)

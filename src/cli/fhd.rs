@@ -1,12 +1,11 @@
 //! `recon fhd`.
 
 use crate::defaults;
-use crate::frames;
 use crate::io::Scan;
 use crate::options::{Combination, InputArgs, PlanArgs, Precision};
-use crate::output::{check_outputs, check_together, image_files, write_images};
-use crate::reconstruct::{cast, channels, each_scan, read_maps, Finish, Kept, Sampling, Weights};
-use crate::resize::{zeros, Resize};
+use crate::output::{check_outputs, image_files, write_images};
+use crate::reconstruct::{cast, channels, each_scan, read_maps, read_scans, Finish, Kept, Sampling, Weights};
+use crate::resize::zeros;
 use recon::atomic_file::whole;
 use recon::{Real, Result};
 use std::path::PathBuf;
@@ -49,10 +48,8 @@ pub fn run(args: &FhdArgs) -> Result<()> {
 }
 
 fn compute<T: Real>(args: &FhdArgs) -> Result<()> {
-    let (scans, frames) = frames::read(&args.input)?;
-    let resizes = scans.iter().map(|s| Resize::of(s, args.input.matrix.as_ref())).collect::<Result<Vec<_>>>()?;
-    let images_of = |coils: usize| if args.maps.is_some() { 1 } else { channels(coils, args.combine) };
-    check_together(&args.output, scans.iter().zip(&resizes).map(|(s, r)| (r.wanted(), images_of(s.coils))))?;
+    let images_of = |s: &Scan| if args.maps.is_some() { 1 } else { channels(s.coils, args.combine) };
+    let (scans, frames, resizes) = read_scans(&args.input, Some(&args.output), images_of)?;
     // The maps of a scan's coils, which are read once for all of its frames.
     let mut known = None;
     let plan_of = |scan: &Scan, before| {

@@ -1,12 +1,11 @@
 //! `recon grid`.
 
 use crate::defaults;
-use crate::frames;
 use crate::io::{Image, Scan};
 use crate::options::{Combination, DensityArgs, InputArgs, PlanArgs, Precision};
-use crate::output::{check_outputs, check_together, has_ending, image_files, write_images};
-use crate::reconstruct::{cast, channels, each_scan, warn_of_weights, Finish, Kept, Sampling, Weights};
-use crate::resize::{zeros, Resize};
+use crate::output::{check_outputs, has_ending, image_files, write_images};
+use crate::reconstruct::{cast, channels, each_scan, read_scans, warn_of_weights, Finish, Kept, Sampling, Weights};
+use crate::resize::zeros;
 use recon::atomic_file::whole;
 use recon::bail;
 use recon::{Complex, Plan, Real, Result};
@@ -74,12 +73,9 @@ pub fn run(args: &GridArgs) -> Result<()> {
 }
 
 fn compute<T: Real>(args: &GridArgs) -> Result<()> {
-    let (scans, frames) = frames::read(&args.input)?;
-    let resizes = scans.iter().map(|s| Resize::of(s, args.input.matrix.as_ref())).collect::<Result<Vec<_>>>()?;
-    if !args.kspace {
-        let shapes = scans.iter().zip(&resizes).map(|(s, r)| (r.wanted(), channels(s.coils, args.combine)));
-        check_together(&args.output, shapes)?;
-    }
+    // Gridded k-space has other sizes than images.
+    let output = (!args.kspace).then_some(&*args.output);
+    let (scans, frames, resizes) = read_scans(&args.input, output, |s| channels(s.coils, args.combine))?;
     warn_of_weights(&scans, &args.density);
     let plan_of = |scan: &Scan, before: Option<(Kept<T>, bool)>| {
         let weights = Weights::of(scan, &args.density);

@@ -5,10 +5,10 @@ use crate::input::name;
 use crate::io::ismrmrd::{Encoding, Header, Space, TrajectoryKind};
 use crate::io::{write_dataset, Dataset, Scan};
 use crate::options::{BladePhaseKind, Combination, InputArgs, PlanArgs, Precision};
-use crate::output::{check_outputs, check_together, has_ending, image_files, write_with_report, STANDARD_OUTPUT};
+use crate::output::{check_outputs, has_ending, image_files, write_with_report, STANDARD_OUTPUT};
 use crate::progress::Progress;
-use crate::reconstruct::{cast, channels, Finish, Sampling};
-use crate::resize::{zeros, Resize};
+use crate::reconstruct::{cast, channels, read_scans, Finish, Sampling};
+use crate::resize::zeros;
 use crate::{defaults, output};
 use recon::atomic_file::AtomicFiles;
 use recon::bail;
@@ -36,11 +36,11 @@ pub struct PropellerArgs {
     output: PathBuf,
 
     /// Lines of a blade; 0: as many as are parallel and evenly spaced
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Motion")]
+    #[arg(long, value_name = "N", default_value_t = PropellerOptions::DEFAULT.lines, help_heading = "Motion")]
     lines: usize,
 
     /// What is done about the phase of blades
-    #[arg(long, value_enum, default_value_t = BladePhaseKind::Smooth, help_heading = "Motion")]
+    #[arg(long, value_enum, default_value_t = defaults::BLADE_PHASE, help_heading = "Motion")]
     phase: BladePhaseKind,
 
     /// Do not correct rotations
@@ -87,10 +87,7 @@ pub fn run(args: &PropellerArgs) -> Result<()> {
 }
 
 fn compute<T: Real>(args: &PropellerArgs) -> Result<()> {
-    let (scans, frames) = frames::read(&args.input)?;
-    let resizes = scans.iter().map(|s| Resize::of(s, args.input.matrix.as_ref())).collect::<Result<Vec<_>>>()?;
-    let shapes = scans.iter().zip(&resizes).map(|(s, r)| (r.wanted(), channels(s.coils, args.combine)));
-    check_together(&args.output, shapes)?;
+    let (scans, frames, resizes) = read_scans(&args.input, Some(&args.output), |s| channels(s.coils, args.combine))?;
     let how = PropellerOptions {
         lines: args.lines,
         phase: args.phase.into(),

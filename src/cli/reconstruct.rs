@@ -6,8 +6,8 @@ use crate::frames::{self, Frames};
 use crate::input::name;
 use crate::io::cfl::MAX_DIMS;
 use crate::io::{read_cfl, Image, Scan};
-use crate::options::{Combination, DensityArgs, PlanArgs};
-use crate::output::has_ending;
+use crate::options::{Combination, DensityArgs, InputArgs, PlanArgs};
+use crate::output::{check_together, has_ending};
 use crate::progress::Progress;
 use crate::reader::read_image;
 use crate::resize::{zeros, Resize};
@@ -250,6 +250,21 @@ pub struct Finish<'a> {
     pub scan: &'a Scan,
     pub resize: Resize,
     pub combine: Combination,
+}
+
+/// What a reconstruction begins with: the scans, the frames that they are cut into, and the way of each scan's images to
+/// the matrix wanted. Images of so many channels a scan that cannot share the output file are refused, if there is one.
+pub fn read_scans(
+    args: &InputArgs,
+    output: Option<&Path>,
+    channels: impl Fn(&Scan) -> usize,
+) -> Result<(Vec<Scan>, Option<Frames>, Vec<Resize>)> {
+    let (scans, frames) = frames::read(args)?;
+    let resizes = scans.iter().map(|s| Resize::of(s, args.matrix.as_ref())).collect::<Result<Vec<_>>>()?;
+    if let Some(output) = output {
+        check_together(output, scans.iter().zip(&resizes).map(|(s, r)| (r.wanted(), channels(s))))?;
+    }
+    Ok((scans, frames, resizes))
 }
 
 /// The channels of a finished image of `images` coil images.

@@ -123,11 +123,7 @@ fn call_that(warns: bool, body: impl FnOnce() -> Result<()>) -> recon_status {
     silence_panics();
     let _mode = FloatMode::standard();
     let outer = INSIDE.try_with(|i| i.replace(true)).unwrap_or(true);
-    // A call within another's callback keeps the other's warnings for it.
-    let before = warning::taken();
-    let outcome = catch_unwind(AssertUnwindSafe(body));
-    let raised = warning::taken();
-    warning::restore(before);
+    let (outcome, raised) = warning::during(|| catch_unwind(AssertUnwindSafe(body)));
     if warns {
         keep(&raised);
     }

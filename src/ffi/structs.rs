@@ -4,6 +4,7 @@ use super::arrays::{check_pointer, Arrays};
 use super::enumerations::Enumeration;
 use crate::base::defaults;
 use crate::base::error::{bail, Result};
+use crate::propeller::PropellerOptions;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
 
@@ -502,7 +503,9 @@ versioned!(recon_cg_report, 88, older [80], {
     iteration_seconds: 0.0, residuals: null_mut(), residual_capacity: 0, lambda: 0.0,
 });
 versioned!(recon_propeller_options, 32, {
-    phase: 0, lines: 0, rotation: 1, translation: 1, weighting: 1, reserved: 0,
+    phase: PropellerOptions::DEFAULT.phase.number(), lines: PropellerOptions::DEFAULT.lines as u64,
+    rotation: PropellerOptions::DEFAULT.rotation.into(), translation: PropellerOptions::DEFAULT.translation.into(),
+    weighting: PropellerOptions::DEFAULT.weighting.into(), reserved: 0,
 });
 versioned!(recon_propeller_report, 80, {
     reserved: 0, blades: 0, lines: 0, readout: 0, motion: null_mut(), motion_capacity: 0, coordinates: [null_mut(); 2],

@@ -7,6 +7,7 @@
 
 mod blades;
 mod motion;
+mod options;
 mod phase;
 
 use crate::backend::cpu::simd::Level;
@@ -22,9 +23,11 @@ use crate::plan::Plan;
 use crate::reconstruction::density::Density;
 use crate::reconstruction::spokes::unwrapped;
 use blades::Blades;
-use motion::{Data, Found, What};
+use motion::{Data, Found};
 use num_complex::Complex;
 use phase::PhaseCorrection;
+
+pub use options::{BladePhase, PropellerOptions};
 
 const WHAT: &str = "the corrected blades";
 /// A blade of less correlation with the others tells of more than motion in the plane.
@@ -33,40 +36,6 @@ const LEAST_CORRELATION: f64 = 0.8;
 const LARGEST: f64 = 1e100;
 /// The part of the widest rotation that is searched, from which on a rotation may be a wider one.
 const NEAR_WIDEST: f64 = 0.95;
-
-/// What is done about the phase of blades.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum BladePhase {
-    /// The phase of a smooth image of each blade, coil by coil, is taken from the blade (Pipe 1999). The smooth phase
-    /// of the object, and of the coils, goes with it.
-    #[default]
-    Smooth,
-    /// One phase for each blade, the same in all coils.
-    Constant,
-    /// Blades are as they were measured.
-    None,
-}
-
-/// What is found and corrected.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PropellerOptions {
-    /// Lines of a blade; 0: as many as are parallel and evenly spaced.
-    pub lines: usize,
-    /// The phase of blades.
-    pub phase: BladePhase,
-    /// Whether rotations are found and corrected.
-    pub rotation: bool,
-    /// Whether translations are.
-    pub translation: bool,
-    /// Whether blades that disagree with the others, as after motion through the plane, count less in the image.
-    pub weighting: bool,
-}
-
-impl Default for PropellerOptions {
-    fn default() -> Self {
-        PropellerOptions { lines: 0, phase: BladePhase::default(), rotation: true, translation: true, weighting: true }
-    }
-}
 
 /// Where the object was while a blade was measured, from its mean position over all blades.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -125,13 +94,13 @@ impl<T: Real> Corrected<T> {
         let _mode = FloatMode::standard();
         let _interrupt = ActiveInterrupt::new(options.interrupt.clone());
         geometry.check()?;
-        let &[nx, ny] = &geometry.dims[..] else {
+        if geometry.dims.len() != 2 {
             bail!(
                 Unsupported,
                 "blades are corrected in 2D, and the image has {} axes: give the slices one by one",
                 geometry.dims.len()
             );
-        };
+        }
         if geometry.voxels.is_some() {
             bail!(Unsupported, "blades are corrected for a grid of voxels: this geometry has a list");
         }
@@ -163,38 +132,31 @@ impl<T: Real> Corrected<T> {
             weights: try_vec(samples * frames, T::ZERO, WHAT)?,
             kspace: try_collect(kspace.len(), WHAT, kspace.iter().copied())?,
         };
-        let what = What {
-            rotation: propeller.rotation,
-            translation: propeller.translation,
-            phase: propeller.phase == BladePhase::Constant,
-            weights: propeller.weighting,
-        };
         for frame in 0..frames {
-            corrected.frame(frame, &blades, geometry, [nx, ny], options, propeller.phase, &what)?;
+            corrected.frame(frame, &blades, geometry, options, propeller)?;
         }
-        corrected.warn(&what);
+        corrected.warn(propeller);
         Ok(corrected)
     }
 
     /// Corrects one frame.
-    #[allow(clippy::too_many_arguments)]
     fn frame(
         &mut self,
         frame: usize,
         blades: &Blades,
         geometry: &Geometry<'_, T>,
-        dims: [usize; 2],
         options: &Options,
-        phase: BladePhase,
-        what: &What,
+        propeller: &PropellerOptions,
     ) -> Result<()> {
+        let smooth = propeller.phase == BladePhase::Smooth;
+        let dims = [geometry.dims[0], geometry.dims[1]];
         let (samples, coils) = (geometry.samples(), geometry.coils);
         let of_blade = blades.samples();
         let own = frame * samples * coils..(frame + 1) * samples * coils;
         let values = &mut self.kspace[own];
         let motion = &mut self.motion[frame * self.blades..(frame + 1) * self.blades];
         let mut phases = try_vec(self.blades, Complex::default(), WHAT)?;
-        if phase == BladePhase::Smooth {
+        if smooth {
             let mut correction = PhaseCorrection::new(Level::choose(options.simd)?, blades)?;
             for coil in values.chunks_exact_mut(samples) {
                 for ((blade, data), phase) in blades.all.iter().zip(coil.chunks_exact_mut(of_blade)).zip(&mut phases) {
@@ -204,13 +166,13 @@ impl<T: Real> Corrected<T> {
             }
         }
         // Without their phases coils add up to one that sees all of the object.
-        let channels = if phase == BladePhase::Smooth { 1 } else { coils };
+        let channels = if smooth { 1 } else { coils };
         let channel =
             |i: usize| -> Complex<f64> { values[i..].iter().step_by(channels * samples).map(|&z| wide(z)).sum() };
         let channels = try_collect(channels * samples, WHAT, (0..channels * samples).map(channel))?;
         let k = |m: usize| [0, 1].map(|a| unwrapped(geometry.coordinates[a], m));
         let data = Data { blades, k: &k, channels: &channels, dims, options };
-        let Found { motions, correlations, weights } = motion::find(&data, what)?;
+        let Found { motions, correlations, weights } = motion::find(&data, propeller)?;
         // Where the samples are now.
         let first = frame * samples;
         let mut inside = try_vec(samples, true, WHAT)?;
@@ -230,7 +192,7 @@ impl<T: Real> Corrected<T> {
             *out = BladeMotion {
                 rotation: motions[b].rigid.angle.to_degrees(),
                 translation: motions[b].rigid.translation,
-                phase: if phase == BladePhase::Smooth { phases[b].arg() } else { motions[b].phase },
+                phase: if smooth { phases[b].arg() } else { motions[b].phase },
                 correlation: correlations[b],
                 weight: weights[b],
             };
@@ -251,7 +213,7 @@ impl<T: Real> Corrected<T> {
     }
 
     /// Says what may be wrong.
-    fn warn(&self, what: &What) {
+    fn warn(&self, propeller: &PropellerOptions) {
         let poor = self.motion.iter().filter(|m| m.correlation < LEAST_CORRELATION).count();
         let wide = self.motion.iter().filter(|m| m.rotation.abs() > NEAR_WIDEST * motion::WIDEST.to_degrees()).count();
         let all = self.motion.len();
@@ -264,7 +226,7 @@ impl<T: Real> Corrected<T> {
             );
             raise(WarningKind::Blades, message);
         }
-        if what.rotation && wide > 0 {
+        if propeller.rotation && wide > 0 {
             let message = format!(
                 "{wide} of {all} blades seem to be turned by {:.0} degrees or more, and rotations are found up to \
                  {:.0}: the object may have no direction that tells, or the blades are in another order",

@@ -9,6 +9,7 @@
 //! meet, makes it more precise.
 
 use super::blades::Blades;
+use super::options::PropellerOptions;
 use crate::base::error::{try_collect, try_reserve, try_vec, Result};
 use crate::base::geometry::Geometry;
 use crate::base::options::{Device, LambdaUnit, Options};
@@ -69,20 +70,6 @@ impl Motion {
     }
 }
 
-/// What of motion is sought.
-pub(super) struct What {
-    pub rotation: bool,
-    pub translation: bool,
-    pub phase: bool,
-    pub weights: bool,
-}
-
-impl What {
-    fn any(&self) -> bool {
-        self.rotation || self.translation || self.phase
-    }
-}
-
 /// What was found.
 pub(super) struct Found {
     pub motions: Vec<Motion>,
@@ -102,16 +89,16 @@ pub(super) struct Data<'a> {
 }
 
 /// Finds the motion of all blades, about its mean.
-pub(super) fn find(data: &Data<'_>, what: &What) -> Result<Found> {
+pub(super) fn find(data: &Data<'_>, sought: &PropellerOptions) -> Result<Found> {
     let count = data.blades.all.len();
     let mut motions = try_vec(count, Motion::default(), WHAT)?;
     let mut disc = Disc::new(data, data.blades.radius)?;
     let mut fits = try_vec(count, 1.0, WHAT)?;
-    if what.phase {
+    if sought.finds_phase() {
         disc.phases_of_centres(&mut motions);
     }
     disc.fit(&motions, &fits)?;
-    if what.any() {
+    if sought.rotation || sought.translation || sought.finds_phase() {
         // The blade that agrees best with all of them is least likely to be one that went astray.
         let agreement = disc.agreement()?;
         let best = (0..count).max_by(|&a, &b| agreement[a].total_cmp(&agreement[b])).unwrap_or(0);
@@ -123,11 +110,11 @@ pub(super) fn find(data: &Data<'_>, what: &What) -> Result<Found> {
                 fits = weights(&disc.agreement()?)?;
             }
             disc.fit(&motions, &fits)?;
-            if what.rotation {
+            if sought.rotation {
                 disc.search_rotations(&mut motions)?;
             }
-            if what.translation {
-                disc.search_translations(&mut motions, what)?;
+            if sought.translation {
+                disc.search_translations(&mut motions, sought)?;
             }
             disc.fit(&motions, &fits)?;
         }
@@ -142,7 +129,7 @@ pub(super) fn find(data: &Data<'_>, what: &What) -> Result<Found> {
             }
             for _ in 0..REFINEMENTS {
                 disc.fit(&motions, &fits)?;
-                let change = disc.refine(&mut motions, what)?;
+                let change = disc.refine(&mut motions, sought)?;
                 fits = weights(&disc.agreement()?)?;
                 if change[0].to_degrees() < SETTLED.0 && change[1] < SETTLED.1 {
                     break;
@@ -153,7 +140,7 @@ pub(super) fn find(data: &Data<'_>, what: &What) -> Result<Found> {
         disc.fit(&motions, &fits)?;
     }
     let correlations = disc.agreement()?;
-    let weights = if what.weights { weights(&correlations)? } else { try_vec(count, 1.0, WHAT)? };
+    let weights = if sought.weighting { weights(&correlations)? } else { try_vec(count, 1.0, WHAT)? };
     log::debug!(
         "motion of {count} blades, correlations from {:.4}",
         correlations.iter().fold(1.0, |a: f64, &b| a.min(b))
@@ -270,10 +257,6 @@ impl<'a> Disc<'a> {
         Ok(())
     }
 
-    fn plan(&self) -> &Plan<f64> {
-        self.plan.as_ref().expect("samples have been placed")
-    }
-
     /// Fits the image to the blades' data, by their weights, and computes what it would have there.
     fn fit(&mut self, motions: &[Motion], of_blades: &[f64]) -> Result<()> {
         self.place(motions, of_blades)?;
@@ -285,11 +268,13 @@ impl<'a> Disc<'a> {
             initial: Some(&initial),
             ..CgOptions::default()
         };
-        let plan = self.plan.take().expect("samples have been placed");
-        plan.cg(&self.corrected[..], &mut self.image[..], &options)?;
-        plan.forward(&self.image[..], &mut self.model[..])?;
-        self.plan = Some(plan);
-        Ok(())
+        plan_of(&self.plan).cg(&self.corrected[..], &mut self.image[..], &options)?;
+        self.predict()
+    }
+
+    /// Computes what the image has where the samples are.
+    fn predict(&mut self) -> Result<()> {
+        plan_of(&self.plan).forward(&self.image[..], &mut self.model[..])
     }
 
     /// The correlation of each blade's data with the image's.
@@ -342,9 +327,7 @@ impl<'a> Disc<'a> {
             let angle = if i % 2 == 0 { size } else { -size };
             turned.fill(Motion::of_angle(angle));
             self.place(&turned, &equal)?;
-            let plan = self.plan.take().expect("samples have been placed");
-            plan.forward(&self.image[..], &mut self.model[..])?;
-            self.plan = Some(plan);
+            self.predict()?;
             for (b, best) in best.iter_mut().enumerate() {
                 let score = rings.score(self, b, &mut sums);
                 if score > best.0 {
@@ -357,14 +340,12 @@ impl<'a> Disc<'a> {
     }
 
     /// Gives each blade the translation at which its data correlate best with the image's.
-    fn search_translations(&mut self, motions: &mut [Motion], what: &What) -> Result<()> {
+    fn search_translations(&mut self, motions: &mut [Motion], sought: &PropellerOptions) -> Result<()> {
         let samples = self.k.len();
         let turned = try_collect(motions.len(), WHAT, motions.iter().map(|m| Motion::of_angle(m.rigid.angle)))?;
         let equal = try_vec(motions.len(), 1.0, WHAT)?;
         self.place(&turned, &equal)?;
-        let plan = self.plan.take().expect("samples have been placed");
-        plan.forward(&self.image[..], &mut self.model[..])?;
-        self.plan = Some(plan);
+        self.predict()?;
         // The products reach twice as far as the disc.
         let dims = self.dims.map(|n| 2 * n);
         let zoom = self.zoom.map(|zoom| 0.5 * zoom);
@@ -391,7 +372,7 @@ impl<'a> Disc<'a> {
                 }
             }
             motion.rigid.translation = best.1;
-            if what.phase {
+            if sought.finds_phase() {
                 motion.phase = best.0.arg();
             }
         }
@@ -400,7 +381,7 @@ impl<'a> Disc<'a> {
 
     /// One step of Gauss and Newton for each blade against the image, then the mean motion taken from all. Returns the
     /// largest change of an angle and of a shift.
-    fn refine(&mut self, motions: &mut [Motion], what: &What) -> Result<[f64; 2]> {
+    fn refine(&mut self, motions: &mut [Motion], sought: &PropellerOptions) -> Result<[f64; 2]> {
         // d model / d angle by the derivatives of the image's transform: those of x and y times the image.
         let slope = |axis: usize| -> Result<Vec<Complex<f64>>> {
             let n = self.dims;
@@ -409,7 +390,7 @@ impl<'a> Disc<'a> {
             let times = |(i, x): (usize, &Complex<f64>)| x * Complex::new(0.0, factor(i));
             let image = try_collect(self.image.len(), WHAT, self.image.iter().enumerate().map(times))?;
             let mut slope = try_vec(self.model.len(), Complex::default(), WHAT)?;
-            self.plan().forward(&image[..], &mut slope[..])?;
+            plan_of(&self.plan).forward(&image[..], &mut slope[..])?;
             Ok(slope)
         };
         let slopes = [slope(0)?, slope(1)?];
@@ -418,9 +399,8 @@ impl<'a> Disc<'a> {
         let furthest = 0.25 / self.radius;
         for (b, motion) in motions.iter_mut().enumerate() {
             let (mut matrix, mut right, mut energy) = ([[0.0; 4]; 4], [0.0; 4], 0.0);
-            for (c, range) in (0..self.channels).map(|c| (c, self.blade_in(b, c))) {
+            for range in (0..self.channels).map(|c| self.blade_in(b, c)) {
                 for (i, m) in range.zip(self.blade(b)) {
-                    debug_assert_eq!(i, c * self.k.len() + m);
                     let (model, k) = (self.model[i], self.k[m]);
                     let place = motion.rigid.back(k);
                     let turn = slopes[0][i] * place[1] - slopes[1][i] * place[0];
@@ -441,12 +421,12 @@ impl<'a> Disc<'a> {
             let RigidMotion { angle, translation: [x, y] } = motion.rigid;
             let own = [angle, x, y, motion.phase];
             let expected = [EXPECTED.0, EXPECTED.1 * fov, EXPECTED.1 * fov, f64::INFINITY];
-            let sought = [what.rotation, what.translation, what.translation, what.phase];
+            let unknown = [sought.rotation, sought.translation, sought.translation, sought.finds_phase()];
             for i in 0..4 {
                 let stiff = noise / (expected[i] * expected[i]);
                 matrix[i][i] += stiff;
                 right[i] -= stiff * own[i];
-                if !sought[i] {
+                if !unknown[i] {
                     matrix.iter_mut().for_each(|row| row[i] = 0.0);
                     (matrix[i], right[i]) = ([0.0; 4], 0.0);
                 }
@@ -465,6 +445,11 @@ impl<'a> Disc<'a> {
         }
         Ok(change)
     }
+}
+
+/// The plan of a disc, which is there once its samples have been placed.
+fn plan_of(plan: &Option<Plan<f64>>) -> &Plan<f64> {
+    plan.as_ref().expect("samples have been placed")
 }
 
 /// Options of the small plans.
