@@ -1,6 +1,7 @@
 //! The input of a plan: the trajectory, the image, the coils, and the model that relates samples to voxels.
 
 use crate::base::error::{bail, checked_product, Result};
+use crate::base::off_resonance::OffResonance;
 use crate::base::real::Real;
 use crate::base::warning::{Warning, WarningKind};
 use crate::base::workers::{collect, first, fold, Alone, Workers};
@@ -31,8 +32,8 @@ pub enum VoxelBasis {
 
 /// A scan, in arrays of the caller, which are read only while a plan is made.
 ///
-/// The model of coil c is s_c(m) = sum_r phi(k_m) S_c(r) x(r) exp(-i 2 pi k_m.r), with r = index - floor(n/2) on each
-/// axis. Arrays have x fastest.
+/// The model of coil c is s_c(m) = sum_r phi(k_m) S_c(r) x(r) exp(-i 2 pi (k_m.r + f(r) t_m) - R(r) t_m), with
+/// r = index - floor(n/2) on each axis. Arrays have x fastest.
 #[derive(Debug, Clone)]
 pub struct Geometry<'a, T: Real> {
     /// Image size, [nx, ny] or [nx, ny, nz].
@@ -53,9 +54,12 @@ pub struct Geometry<'a, T: Real> {
     pub voxels: Option<Vec<&'a [T]>>,
     /// The shape of a voxel.
     pub basis: VoxelBasis,
-    /// Off-resonance in Hz, [nx, ny, nz]: not supported by this version.
+    /// Off-resonance f in Hz, [nx, ny, nz]: the model then has the factor exp(-i 2 pi f(r) t_m). It wants `times`.
     pub field_map: Option<&'a [T]>,
-    /// Time of each sample in seconds, [samples], for the field map.
+    /// Decay rates R (R2*) in 1/s, [nx, ny, nz], none negative: the model then has the factor exp(-R(r) t_m). It wants
+    /// `times`.
+    pub decay_map: Option<&'a [T]>,
+    /// Time t_m of each sample in seconds from the excitation, or from the echo, [samples], for these maps.
     pub times: Option<&'a [T]>,
 }
 
@@ -72,6 +76,7 @@ impl<'a, T: Real> Geometry<'a, T> {
             voxels: None,
             basis: VoxelBasis::Point,
             field_map: None,
+            decay_map: None,
             times: None,
         }
     }
@@ -95,6 +100,21 @@ impl<'a, T: Real> Geometry<'a, T> {
     pub fn coil_maps(mut self, maps: &'a [Complex<T>]) -> Self {
         self.coil_maps = Some(maps);
         self
+    }
+
+    /// With off-resonance in Hz, and the time of each sample in seconds.
+    #[must_use]
+    pub fn field_map(mut self, frequencies: &'a [T], times: &'a [T]) -> Self {
+        self.field_map = Some(frequencies);
+        self.times = Some(times);
+        self
+    }
+
+    /// Off-resonance and decay, where there is a map of either.
+    pub(crate) fn off_resonance(&self) -> Option<OffResonance<'a, T>> {
+        let Geometry { field_map, decay_map, times, .. } = *self;
+        let times = times.filter(|_| field_map.is_some() || decay_map.is_some())?;
+        Some(OffResonance { field_map, decay_map, times })
     }
 
     /// Samples of one coil and frame.
@@ -157,8 +177,21 @@ impl<'a, T: Real> Geometry<'a, T> {
         if let Some(maps) = self.coil_maps {
             check_map_len(maps.len(), voxels * self.coils)?;
         }
-        if self.field_map.is_some() || self.times.is_some() {
-            bail!(Unsupported, "a field map is not supported by this version: leave field_map and times unset");
+        if let Some(map) = self.field_map {
+            check_len("off-resonance frequencies", map.len(), voxels, "one a voxel")?;
+        }
+        if let Some(map) = self.decay_map {
+            check_len("decay rates", map.len(), voxels, "one a voxel")?;
+        }
+        let maps = self.field_map.is_some() || self.decay_map.is_some();
+        match self.times {
+            Some(times) => check_len("sample times", times.len(), samples, "one a sample")?,
+            None if maps => bail!(
+                InvalidArgument,
+                "a field map or decay map was given without times: give the time of each sample in seconds, {samples} \
+                 of them"
+            ),
+            None => {}
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ pub(crate) mod float_mode;
 pub mod geometry;
 pub(crate) mod interrupt;
 pub(crate) mod memory;
+pub mod off_resonance;
 pub mod options;
 pub mod real;
 pub mod rigid_motion;

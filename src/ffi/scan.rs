@@ -179,6 +179,7 @@ impl Scan {
                 voxels: lists.as_ref().map(|lists| lists.iter().map(|r| &**r).collect()),
                 basis,
                 field_map: arrays.optional("field_map", raw.field_map.cast(), self.voxels)?,
+                decay_map: None,
                 times: arrays.optional("times", raw.times.cast(), self.samples)?,
             };
             then(&geometry)
