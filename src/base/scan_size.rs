@@ -2,7 +2,9 @@
 
 use super::error::{bail, checked_product, Result};
 use super::geometry::{check_dims, Geometry, VoxelBasis};
+use super::off_resonance::Band;
 use super::real::Real;
+use super::workers::Workers;
 
 /// The sizes of a scan.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +33,8 @@ pub struct ScanSize {
     pub listed: Option<usize>,
     /// The shape of a voxel.
     pub basis: VoxelBasis,
+    /// What off-resonance, decay and times reach, where there is a field map or a decay map.
+    pub band: Option<Band>,
 }
 
 impl ScanSize {
@@ -48,7 +52,14 @@ impl ScanSize {
             weights: false,
             listed: None,
             basis: VoxelBasis::Point,
+            band: None,
         }
+    }
+
+    /// The sizes of a geometry's arrays, and what off-resonance reaches: of the numbers only those are looked at.
+    pub(crate) fn with_band<T: Real>(workers: &dyn Workers, geometry: &Geometry<'_, T>) -> Result<Self> {
+        let band = geometry.off_resonance().map(|maps| maps.band(workers, geometry.coil_maps)).transpose()?;
+        Ok(ScanSize { band, ..Self::lengths(geometry) })
     }
 
     /// The sizes of a geometry's arrays.

@@ -1,6 +1,7 @@
 //! Coil sensitivities of a plan's scan, from its data: calibration images are made by a small plan of their own;
 //! reconstruction/coils.rs makes maps of them.
 
+use super::chosen::Chosen;
 use super::encoding::Encoding;
 use super::interface::Engine;
 use crate::backend::Backend;
@@ -81,7 +82,7 @@ pub(crate) fn estimate<T: Real, B: Backend<T>>(
 
     let geometry = Geometry::new(&low, &k).weights(&weights).coils(coils);
     let choice = Nufft::<T, B>::choose(encoding.b(), wanted(), &low, inside.len())?;
-    let small = Encoding::new(encoding.backend.clone(), &geometry, &Options::default(), Some(choice))?;
+    let small = Encoding::new(encoding.backend.clone(), &geometry, None, &Options::default(), Chosen::window(choice))?;
     let mut images = try_vec(small.voxels * coils, Complex::default(), "calibration images")?;
     small.adjoint(Weighting::Given, (&data).into(), (&mut images).into())?;
 
@@ -121,7 +122,7 @@ pub(crate) fn bytes<T: Real, B: Backend<T>>(backend: &B, size: &ScanSize) -> Res
     let weights = density::bytes::<T, B>(backend, samples, &low, Density::default())?;
     let choice = Nufft::<T, B>::choose(backend, wanted(), &low, samples)?;
     let scan = ScanSize { coils, weights: true, ..ScanSize::new(&low, samples) };
-    let [device, host] = Encoding::<T, B>::transform_bytes(backend, &scan, &Options::default(), &choice)?;
+    let [device, host] = Encoding::<T, B>::transform_bytes(backend, &scan, &Options::default(), &Chosen::window(choice))?;
     // The coils' images, those in double precision, and their maps; then the maps of the image, in double precision as
     // well.
     let small = product(&[product(&low), coils, complex + 2 * double]);

@@ -1,6 +1,8 @@
 //! The encoding operator E of an MR scan, its adjoint and E^H W E, in the memory of a backend: coils, weights and voxel
 //! basis around the transform between k-space and one image. Written once, over the backend's primitives.
 
+use super::chosen::Chosen;
+use super::field::Field;
 use super::interface::{Change, CHANGING, MAKING};
 use super::memory::Needs;
 use crate::backend::{Backend, Complexes, ComplexesMut, Reals, Source, Span};
@@ -9,11 +11,15 @@ use crate::base::error::{bail, checked_product, try_collect, try_vec, ErrorKind,
 use crate::base::geometry::{Geometry, VoxelBasis};
 use crate::base::interrupt;
 use crate::base::memory::Aligned;
+use crate::base::off_resonance::Band;
 use crate::base::options::{Normal, Options};
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
+use crate::base::sizes::product;
 use crate::base::workers::{collect, copied, fold, Workers};
 use crate::nufft::choice::Choice;
+use crate::nufft::segmented::Segmented;
+use crate::nufft::segments::Segments;
 use crate::nufft::toeplitz::{making_bytes, octant_shift, Key, Toeplitz};
 use crate::nufft::Nufft;
 use crate::reconstruction::density::{self, Density, Weighting};
@@ -28,6 +34,8 @@ use std::sync::{Arc, Mutex};
 enum Transform<T: Real, B: Backend<T>> {
     Exact(B::DirectSum),
     Nufft(Nufft<T, B>),
+    /// With off-resonance.
+    Segmented(Segmented<T, B>),
 }
 
 /// E, with all that its operations keep. An encoding never changes: [`Encoding::with_change`] makes another beside it,
@@ -47,6 +55,9 @@ pub(crate) struct Encoding<T: Real, B: Backend<T>> {
     pub trajectory: Arc<Along<T, B>>,
     pub weighting: Arc<Weighed<T, B>>,
     maps: Option<Arc<Maps<T, B>>>,
+    /// Off-resonance and decay, where there are.
+    field: Option<Arc<Field<T, B>>>,
+    chosen: Chosen,
     /// Whether E^H W E goes through Q.
     through_q: bool,
     limit: MemoryLimit,
@@ -61,6 +72,8 @@ pub(crate) struct Along<T: Real, B: Backend<T>> {
     transform: Transform<T, B>,
     /// k, one array an axis.
     pub coordinates: Vec<Aligned<T>>,
+    /// t, where there is off-resonance.
+    times: Option<Aligned<T>>,
     /// phi, where it is not 1.
     pub(super) phi: Option<B::Array<T>>,
     /// Made when it is first wanted.
@@ -81,12 +94,20 @@ pub(crate) struct Weighed<T: Real, B: Backend<T>> {
 }
 
 impl<T: Real, B: Backend<T>> Along<T, B> {
-    fn new(backend: &B, k: &[&[T]], basis: VoxelBasis, transform: Transform<T, B>) -> Result<Self> {
+    fn new(
+        backend: &B,
+        k: &[&[T]],
+        times: Option<&[T]>,
+        basis: VoxelBasis,
+        transform: Transform<T, B>,
+    ) -> Result<Self> {
         let samples = k[0].len();
         let coordinates = copied(backend.workers(), k, "the coordinates")?;
+        let times = times.map(|times| copied(backend.workers(), &[times], "the sample times")).transpose()?;
+        let times = times.and_then(|mut copies| copies.pop());
         let phi = |m: usize| basis_factor(basis, k.iter().map(|k| k[m].wide()));
         let phi = factors(backend, basis == VoxelBasis::Box, samples, phi)?;
-        Ok(Along { transform, coordinates, phi, fbp: Mutex::default() })
+        Ok(Along { transform, coordinates, times, phi, fbp: Mutex::default() })
     }
 
     /// k, one slice an axis.
@@ -156,28 +177,35 @@ impl<T: Real, B: Backend<T>> Maps<T, B> {
 }
 
 impl<T: Real, B: Backend<T>> Encoding<T, B> {
-    /// `choice` is what [`Nufft::choose`] chose, or None for exact sums.
-    pub fn new(backend: Arc<B>, geometry: &Geometry<'_, T>, options: &Options, choice: Option<Choice>) -> Result<Self> {
+    /// `band` is that of the geometry's maps and times, `chosen` what serves it.
+    pub fn new(
+        backend: Arc<B>,
+        geometry: &Geometry<'_, T>,
+        band: Option<Band>,
+        options: &Options,
+        chosen: Chosen,
+    ) -> Result<Self> {
         let k = &geometry.coordinates;
-        let size = ScanSize::lengths(geometry);
-        let (batch, mut limit) = Self::counted(&backend, &size, options, choice.as_ref())?;
-        let maps = geometry.coil_maps.map(|maps| Self::new_maps(&backend, maps, &size, &limit)).transpose()?;
+        let size = ScanSize { band, ..ScanSize::lengths(geometry) };
+        let (batch, mut limit) = Self::counted(&backend, &size, options, &chosen)?;
+        let maps = geometry.coil_maps.map(|maps| Self::new_maps(&backend, maps, &size, &limit, &chosen)).transpose()?;
         limit.held += Self::bytes_of_maps(&backend, maps.as_deref());
         interrupt::check(MAKING)?;
-        let (listed, samples) = (geometry.voxels.is_some(), geometry.samples());
-        let through_q =
-            Self::goes_through_q(&backend, options.normal, listed, &limit, &geometry.dims, samples, choice.as_ref());
-        let transform = match choice {
-            None => Self::exact(&backend, k, &geometry.dims, geometry.voxels.as_deref(), options)?,
-            Some(choice) => Transform::Nufft(Nufft::new(&*backend, k, &geometry.dims, choice, batch)?),
+        let through_q = Self::goes_through_q(&backend, options.normal, &size, &limit, &chosen);
+        let field = Self::new_field(&backend, geometry, band, &chosen)?;
+        let nufft = |choice: &Choice| Nufft::new(&*backend, k, &geometry.dims, choice.clone(), chosen.arrays(batch));
+        let transform = match &chosen.window {
+            None => Self::exact(&backend, geometry, options)?,
+            Some(choice) => Self::segmented(&backend, nufft(choice)?, geometry, field.as_ref(), &chosen)?,
         };
-        let trajectory = Along::new(&*backend, k, geometry.basis, transform)?;
+        let times = field.as_ref().and(geometry.times);
+        let trajectory = Along::new(&*backend, k, times, geometry.basis, transform)?;
         let weighting = Weighed::new(&*backend, k, geometry.basis, geometry.weights)?;
         Ok(Encoding {
             dims: geometry.dims.clone(),
-            listed,
+            listed: geometry.voxels.is_some(),
             voxels: geometry.voxel_count(),
-            samples,
+            samples: geometry.samples(),
             coils: geometry.coils,
             frames: geometry.frames,
             basis: geometry.basis,
@@ -185,6 +213,8 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             trajectory: Arc::new(trajectory),
             weighting: Arc::new(weighting),
             maps,
+            field: field.map(Arc::new),
+            chosen,
             through_q,
             limit,
             images: Arc::default(),
@@ -195,22 +225,53 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     }
 
     /// How many coils are transformed at once, and the caller's memory limit, which leaves room for the plan.
-    pub fn counted(b: &B, size: &ScanSize, options: &Options, choice: Option<&Choice>) -> Result<(usize, MemoryLimit)> {
-        let batch = Self::batch(b, size, options, choice)?;
-        let held = Self::bytes(&Needs::new(b, size, choice, batch)?);
+    pub fn counted(b: &B, size: &ScanSize, options: &Options, chosen: &Chosen) -> Result<(usize, MemoryLimit)> {
+        let batch = Self::batch(b, size, options, chosen)?;
+        let held = Self::bytes(&Needs::new(b, size, chosen, batch)?);
         let limit = MemoryLimit { bytes: options.memory_limit, held };
         limit.check(0, "the plan")?;
         Ok((batch, limit))
     }
 
-    fn exact(b: &B, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>, options: &Options) -> Result<Transform<T, B>> {
-        b.direct_sum(k, dims, voxels, options.tolerance).map(Transform::Exact)
+    fn exact(b: &B, geometry: &Geometry<'_, T>, options: &Options) -> Result<Transform<T, B>> {
+        let (k, dims, voxels) = (&geometry.coordinates, &geometry.dims, geometry.voxels.as_deref());
+        b.direct_sum(k, dims, voxels, geometry.off_resonance(), options.tolerance).map(Transform::Exact)
+    }
+
+    fn new_field(
+        b: &B,
+        geometry: &Geometry<'_, T>,
+        band: Option<Band>,
+        chosen: &Chosen,
+    ) -> Result<Option<Field<T, B>>> {
+        let (Some(maps), Some(band)) = (geometry.off_resonance(), band) else { return Ok(None) };
+        Field::new(b, &maps, band, geometry.voxel_count(), chosen).map(Some)
+    }
+
+    /// Transforms by gridding, of as many segments as off-resonance takes.
+    fn segmented(
+        b: &B,
+        nufft: Nufft<T, B>,
+        geometry: &Geometry<'_, T>,
+        field: Option<&Field<T, B>>,
+        chosen: &Chosen,
+    ) -> Result<Transform<T, B>> {
+        let (Some(field), Some(segments)) = (field, chosen.segments()) else { return Ok(Transform::Nufft(nufft)) };
+        let waves = field.waves.clone().expect("transforms have segments");
+        let times = geometry.times.expect("off-resonance has times");
+        Segmented::new(b, nufft, segments, waves, times, chosen.arrays(1)).map(Transform::Segmented)
     }
 
     /// Coil maps in the backend's memory, where there will be room for Q and the vectors of conjugate gradients too.
-    fn new_maps(b: &B, maps: &[Complex<T>], size: &ScanSize, limit: &MemoryLimit) -> Result<Arc<Maps<T, B>>> {
+    fn new_maps(
+        b: &B,
+        maps: &[Complex<T>],
+        size: &ScanSize,
+        limit: &MemoryLimit,
+        chosen: &Chosen,
+    ) -> Result<Arc<Maps<T, B>>> {
         let vectors = size.voxels().saturating_mul((4 + size.frames) * size_of::<Complex<T>>());
-        let q = if size.listed.is_some() { 0 } else { Self::q_bytes(b, &size.dims) };
+        let q = if size.listed.is_some() { 0 } else { Self::q_bytes(b, size, chosen) };
         Maps::new(b, maps, limit, q.saturating_add(vectors)).map(Arc::new)
     }
 
@@ -222,21 +283,32 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         }
     }
 
-    /// The window and the grid after a change: chosen anew where the number of samples is another.
-    pub fn choice_after(&self, change: Change<'_, T>, options: &Options) -> Result<Option<Choice>> {
-        match (change, self.choice()) {
-            (Change::Trajectory(geometry), Some(_)) if geometry.samples() != self.samples => {
-                Nufft::<T, B>::choose(self.b(), options.into(), &self.dims, geometry.samples()).map(Some)
+    /// The band, and what serves after a change: chosen anew where the number of samples is another, or the band is.
+    pub fn chosen_after(&self, change: Change<'_, T>, options: &Options) -> Result<(Option<Band>, Chosen)> {
+        if let Change::Trajectory(geometry) = change {
+            let ScanSize { samples, band, .. } = ScanSize::with_band(self.b().workers(), geometry)?;
+            let size = ScanSize { samples, band, ..self.size() };
+            if (samples != self.samples && self.chosen.window.is_some()) || band != self.band() {
+                return Ok((band, Chosen::new::<T, B>(self.b(), &size, options, self.chosen.window.is_none())?));
             }
-            (_, choice) => Ok(choice.cloned()),
         }
+        Ok((self.band(), self.chosen.clone()))
+    }
+
+    fn band(&self) -> Option<Band> {
+        self.field.as_ref().map(|field| field.band)
     }
 
     /// The encoding after a change, which shares with this one what the change leaves as it is. `options` are those
-    /// that this one was made with, `choice` is that of [`Encoding::choice_after`].
-    pub fn with_change(&self, change: Change<'_, T>, options: &Options, choice: Option<Choice>) -> Result<Self> {
+    /// that this one was made with, `band` and `chosen` those of [`Encoding::chosen_after`].
+    pub fn with_change(
+        &self,
+        change: Change<'_, T>,
+        options: &Options,
+        (band, chosen): (Option<Band>, Chosen),
+    ) -> Result<Self> {
         let b = self.b();
-        let mut size = self.size();
+        let mut size = ScanSize { band, ..self.size() };
         match change {
             Change::Trajectory(geometry) => {
                 (size.samples, size.weights) = (geometry.samples(), geometry.weights.is_some());
@@ -244,9 +316,9 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             Change::Weights(weights) => size.weights = weights.is_some(),
             Change::CoilMaps(_) => {}
         }
-        let (same_choice, same_count) = (choice.as_ref() == self.choice(), size.samples == self.samples);
-        let batch = if same_choice { self.batch } else { Self::batch(b, &size, options, choice.as_ref())? };
-        let needs = Needs::new(b, &size, choice.as_ref(), batch)?;
+        let (same_choice, same_count) = (chosen == self.chosen, size.samples == self.samples);
+        let batch = if same_choice { self.batch } else { Self::batch(b, &size, options, &chosen)? };
+        let needs = Needs::new(b, &size, &chosen, batch)?;
         let new_maps = change.coil_maps();
         let maps_here = Self::bytes_of_maps(b, self.maps.as_deref());
         let mut limit =
@@ -255,8 +327,9 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         // Until the change is made, what was before is there as well.
         let anew = match change {
             Change::Trajectory(_) => {
-                let kept = choice.as_ref().filter(|_| same_choice);
-                let points = kept.map(|c| Nufft::<T, B>::bytes_of_samples(b, c, size.samples, batch));
+                let kept = chosen.window.as_ref().filter(|_| same_choice);
+                let arrays = chosen.arrays(batch);
+                let points = kept.map(|c| Nufft::<T, B>::bytes_of_samples(b, c, size.samples, arrays));
                 needs.of_trajectory(points, same_count && batch == self.batch)
             }
             Change::Weights(_) => needs.of_weights(),
@@ -267,32 +340,35 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let maps = match new_maps {
             Some(maps) => {
                 let before = MemoryLimit { held: self.bytes_held().saturating_add(anew), ..limit };
-                Some(Self::new_maps(b, maps, &size, &before)?)
+                Some(Self::new_maps(b, maps, &size, &before, &chosen)?)
             }
             None => self.maps.clone(),
         };
         limit.held = limit.held - maps_here + Self::bytes_of_maps(b, maps.as_deref());
         interrupt::check(CHANGING)?;
-        let (normal, samples) = (options.normal, size.samples);
-        let through_q = Self::goes_through_q(b, normal, self.listed, &limit, &self.dims, samples, choice.as_ref());
-        let (trajectory, weighting) = match change {
+        let through_q = Self::goes_through_q(b, options.normal, &size, &limit, &chosen);
+        let (trajectory, weighting, field) = match change {
             Change::Trajectory(geometry) => {
                 let k = &geometry.coordinates;
-                let transform = match (choice, self.nufft()) {
-                    (Some(_), Some(nufft)) if same_choice && batch == self.batch => {
-                        Transform::Nufft(nufft.with_samples(b, k)?)
-                    }
-                    (Some(choice), _) => Transform::Nufft(Nufft::new(b, k, &self.dims, choice, batch)?),
-                    (None, _) => Self::exact(b, k, &self.dims, geometry.voxels.as_deref(), options)?,
+                let field = self.field_after(geometry, band, &chosen)?;
+                let nufft = match (&chosen.window, self.nufft()) {
+                    (Some(_), Some(nufft)) if same_choice && batch == self.batch => Some(nufft.with_samples(b, k)?),
+                    (Some(choice), _) => Some(Nufft::new(b, k, &self.dims, choice.clone(), chosen.arrays(batch))?),
+                    (None, _) => None,
                 };
-                let trajectory = Arc::new(Along::new(b, k, self.basis, transform)?);
-                (trajectory, Arc::new(Weighed::new(b, k, self.basis, geometry.weights)?))
+                let transform = match nufft {
+                    Some(nufft) => Self::segmented(b, nufft, geometry, field.as_deref(), &chosen)?,
+                    None => Self::exact(b, geometry, options)?,
+                };
+                let times = field.as_ref().and(geometry.times);
+                let trajectory = Arc::new(Along::new(b, k, times, self.basis, transform)?);
+                (trajectory, Arc::new(Weighed::new(b, k, self.basis, geometry.weights)?), field)
             }
             Change::Weights(weights) => {
                 let weighting = Weighed::new(b, &self.trajectory.axes(), self.basis, weights)?;
-                (self.trajectory.clone(), Arc::new(weighting))
+                (self.trajectory.clone(), Arc::new(weighting), self.field.clone())
             }
-            Change::CoilMaps(_) => (self.trajectory.clone(), self.weighting.clone()),
+            Change::CoilMaps(_) => (self.trajectory.clone(), self.weighting.clone(), self.field.clone()),
         };
         let same_batches = batch == self.batch;
         Ok(Encoding {
@@ -303,6 +379,8 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             trajectory,
             weighting,
             maps,
+            field,
+            chosen,
             through_q,
             limit,
             images: self.images.clone(),
@@ -310,6 +388,21 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             sample_batches: if same_batches && same_count { self.sample_batches.clone() } else { Arc::default() },
             ..*self
         })
+    }
+
+    /// The field of a new trajectory's geometry: this one where maps and terms are the same.
+    fn field_after(
+        &self,
+        geometry: &Geometry<'_, T>,
+        band: Option<Band>,
+        chosen: &Chosen,
+    ) -> Result<Option<Arc<Field<T, B>>>> {
+        if let (Some(maps), Some(field)) = (geometry.off_resonance(), &self.field) {
+            if chosen.terms == self.chosen.terms && field.is_of(self.b(), &maps) {
+                return Ok(Some(field.clone()));
+            }
+        }
+        Ok(Self::new_field(self.b(), geometry, band, chosen)?.map(Arc::new))
     }
 
     /// What memory depends on.
@@ -321,6 +414,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             weights: self.weighting.weights.is_some(),
             listed: self.listed.then_some(self.voxels),
             basis: self.basis,
+            band: self.band(),
             ..ScanSize::new(&self.dims, self.samples)
         }
     }
@@ -332,8 +426,8 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
 
     /// How many coils are transformed at once, so that taps are computed once for all of them: as many as stay in cache
     /// between one step and the next.
-    pub(super) fn batch(b: &B, size: &ScanSize, options: &Options, choice: Option<&Choice>) -> Result<usize> {
-        let Some(choice) = choice else { return Ok(1) };
+    pub(super) fn batch(b: &B, size: &ScanSize, options: &Options, chosen: &Chosen) -> Result<usize> {
+        let Some(choice) = &chosen.window else { return Ok(1) };
         let arrays = if size.coil_maps { size.coils } else { size.coils.saturating_mul(size.frames) };
         let one = checked_product(&[&choice.grid[..], &[size_of::<Complex<T>>()]].concat(), "the oversampled grid")?;
         // Under a memory limit one at a time: a batch must not take what a later operation will need. Else batches of
@@ -348,9 +442,9 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         needs.held_without_maps().saturating_add(needs.working(true))
     }
 
-    /// Bytes that a plan with `choice` takes for transforms, where it computes and on the host.
-    pub fn transform_bytes(b: &B, size: &ScanSize, options: &Options, choice: &Choice) -> Result<[usize; 2]> {
-        let needs = Needs::new(b, size, Some(choice), Self::batch(b, size, options, Some(choice))?)?;
+    /// Bytes that a plan with what was chosen takes for transforms, where it computes and on the host.
+    pub fn transform_bytes(b: &B, size: &ScanSize, options: &Options, chosen: &Chosen) -> Result<[usize; 2]> {
+        let needs = Needs::new(b, size, chosen, Self::batch(b, size, options, chosen)?)?;
         Ok([Self::bytes(&needs), if b.is_gpu() { needs.kept() } else { 0 }])
     }
 
@@ -360,7 +454,8 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             return self.bytes_held();
         }
         // What it keeps of the geometry.
-        self.samples * size_of::<T>() * (self.dims.len() + self.weighting.weights.iter().len())
+        let arrays = self.dims.len() + self.weighting.weights.iter().len() + self.trajectory.times.iter().len();
+        self.samples * size_of::<T>() * arrays + self.field.as_ref().map_or(0, |field| field.host_bytes())
     }
 
     /// The caller's memory limit, and what the plan holds by now.
@@ -371,7 +466,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     /// Bytes that the plan holds where it computes, Q included once it is made.
     fn bytes_held(&self) -> usize {
         let q = self.weighting.toeplitz.lock().unwrap_or_else(|e| e.into_inner()).is_some();
-        self.limit.held + if q { self.b().convolver_bytes(&self.dims) } else { 0 }
+        self.limit.held + if q { Self::bytes_of_q(self.b(), &self.size(), &self.chosen) } else { 0 }
     }
 
     /// Whether coils are combined into one image, by coil maps.
@@ -393,12 +488,29 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         match &self.trajectory.transform {
             Transform::Exact(_) => None,
             Transform::Nufft(nufft) => Some(nufft),
+            Transform::Segmented(segmented) => Some(&segmented.nufft),
         }
     }
 
     /// Window and grid, unless sums are exact.
     pub fn choice(&self) -> Option<&Choice> {
         self.nufft().map(Nufft::choice)
+    }
+
+    /// What serves the scan.
+    pub fn chosen(&self) -> &Chosen {
+        &self.chosen
+    }
+
+    /// Refuses what there is none of with off-resonance.
+    pub(super) fn check_no_field(&self, what: &str) -> Result<()> {
+        match self.field {
+            None => Ok(()),
+            Some(_) => bail!(
+                Unsupported,
+                "{what} with a field map or decay map: make a plan without, or use another operation"
+            ),
+        }
     }
 
     /// An array of one image, for use meanwhile.
@@ -423,6 +535,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     pub(super) fn to_image(&self, values: Complexes<B, T>, image: ComplexesMut<B, T>) -> Result<()> {
         match &self.trajectory.transform {
             Transform::Nufft(n) => n.adjoint(self.b(), values, image),
+            Transform::Segmented(s) => s.adjoint(self.b(), values, image),
             Transform::Exact(d) => self.b().sum_to_image(d, values, image),
         }
     }
@@ -430,6 +543,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     pub(super) fn to_samples(&self, image: Complexes<B, T>, values: ComplexesMut<B, T>) -> Result<()> {
         match &self.trajectory.transform {
             Transform::Nufft(n) => n.forward(self.b(), image, values),
+            Transform::Segmented(s) => s.forward(self.b(), image, values),
             Transform::Exact(d) => self.b().sum_to_samples(d, image, values),
         }
     }
@@ -541,8 +655,30 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     pub fn apply_normal(&self, x: Complexes<B, T>, mut y: ComplexesMut<B, T>) -> Result<()> {
         let b = self.b();
         let Some(toeplitz) = self.toeplitz()? else { return self.normal_by_transforms(x, y) };
+        let Some(waves) = &toeplitz.waves else { return self.convolve(&toeplitz, 0, x, y) };
+        // With off-resonance: the sum over nodes of D_l* T_l D_l.
+        let (mut before, mut after) = (self.image()?, self.image()?);
+        b.clear(B::reborrow(&mut y));
+        for l in 0..toeplitz.len() {
+            let wave = || b.view(waves).part(l * self.voxels..(l + 1) * self.voxels);
+            b.multiply(wave(), B::shorten(x), b.view_mut(&mut before));
+            self.convolve(&toeplitz, l, b.view(&before), b.view_mut(&mut after))?;
+            b.add_conj_products(wave(), b.view(&after), B::reborrow(&mut y));
+        }
+        Ok(())
+    }
+
+    /// y = sum_c S_c* T_l S_c x, or T_l x without coil maps.
+    fn convolve(
+        &self,
+        toeplitz: &Toeplitz<T, B>,
+        l: usize,
+        x: Complexes<B, T>,
+        mut y: ComplexesMut<B, T>,
+    ) -> Result<()> {
+        let b = self.b();
         if self.maps.is_none() {
-            toeplitz.apply(b, x, y);
+            toeplitz.apply(b, l, x, y);
             return Ok(());
         }
         let mut images = self.image_batch()?;
@@ -552,7 +688,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             interrupt::check("E^H W E")?;
             let voxels = 0..coils.len() * self.voxels;
             self.multiply_maps(coils.clone(), x, b.view_mut(&mut images).part(voxels.clone()))?;
-            toeplitz.apply(b, b.view(&images).part(voxels.clone()), b.view_mut(&mut products).part(voxels.clone()));
+            toeplitz.apply(b, l, b.view(&images).part(voxels.clone()), b.view_mut(&mut products).part(voxels.clone()));
             self.add_maps(coils, b.view(&products).part(voxels), B::reborrow(&mut y))?;
         }
         Ok(())
@@ -601,23 +737,25 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     pub(super) fn goes_through_q(
         b: &B,
         normal: Normal,
-        listed: bool,
+        size: &ScanSize,
         limit: &MemoryLimit,
-        dims: &[usize],
-        samples: usize,
-        choice: Option<&Choice>,
+        chosen: &Chosen,
     ) -> bool {
         match normal {
-            _ if listed => false,
+            _ if size.listed.is_some() => false,
             Normal::Toeplitz => true,
             Normal::Transforms => false,
+            // More nodes than are made.
+            Normal::Auto if chosen.terms.is_some() && chosen.nodes().is_none() => false,
             // Q and, while it is made, the complex doubled grid must fit.
-            Normal::Auto if limit.check(Self::q_bytes(b, dims), "Q").is_err() => false,
-            Normal::Auto => match choice {
+            Normal::Auto if limit.check(Self::q_bytes(b, size, chosen), "Q").is_err() => false,
+            Normal::Auto => match &chosen.window {
                 None => true,
                 Some(c) => {
-                    let through_grid = 2.0 * b.transform_cost(&c.grid, dims, samples, c.shape.width());
-                    b.convolution_cost(dims) < through_grid
+                    let transform = b.transform_cost(&c.grid, &size.dims, size.samples, c.shape.width());
+                    let terms = |some: Option<&Segments>| some.map_or(1.0, |some| some.len() as f64);
+                    let through_q = b.convolution_cost(&size.dims) * terms(chosen.nodes());
+                    through_q < 2.0 * transform * terms(chosen.segments())
                 }
             },
         }
@@ -637,15 +775,35 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         if let Some(made) = &*slot() {
             return Ok(Some(made.clone()));
         }
-        self.limit.check(Self::q_bytes(self.b(), &self.dims), "Q")?;
-        let made = Arc::new(Toeplitz::new(self.b(), &self.dims, self.q_octants()?)?);
+        self.limit.check(Self::q_bytes(self.b(), &self.size(), &self.chosen), "Q")?;
+        let made = Arc::new(Toeplitz::new(self.b(), &self.dims, self.node_count(), self.q_octants()?, self.waves()?)?);
         *slot() = Some(made.clone());
         Ok(Some(made))
     }
 
     /// Bytes of Q and, while it is made, of one half of the doubled grid and a part of it.
-    fn q_bytes(b: &B, dims: &[usize]) -> usize {
-        b.convolver_bytes(dims).saturating_add(making_bytes::<T>(dims))
+    fn q_bytes(b: &B, size: &ScanSize, chosen: &Chosen) -> usize {
+        Self::bytes_of_q(b, size, chosen).saturating_add(making_bytes::<T>(&size.dims))
+    }
+
+    /// Bytes of Q once it is made: with off-resonance a spectrum and the factors of voxels for each node.
+    pub(super) fn bytes_of_q(b: &B, size: &ScanSize, chosen: &Chosen) -> usize {
+        let waves = product(&[chosen.nodes().map_or(0, Segments::len), size.voxels(), size_of::<Complex<T>>()]);
+        let spectra = product(&[chosen.nodes().map_or(1, Segments::len), b.convolver_bytes(&size.dims)]);
+        spectra.saturating_add(waves)
+    }
+
+    /// Convolutions that E^H W E is the sum of.
+    pub(super) fn node_count(&self) -> usize {
+        self.chosen.nodes().map_or(1, Segments::len)
+    }
+
+    /// The factors of voxels for the nodes of E^H W E.
+    pub(super) fn waves(&self) -> Result<Option<B::Array<Complex<T>>>> {
+        match (&self.field, self.chosen.nodes()) {
+            (Some(field), Some(nodes)) => field.waves_at(self.b(), &nodes.nodes).map(Some),
+            _ => Ok(None),
+        }
     }
 
     /// The voxel basis at a sample.
@@ -658,25 +816,43 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         phi * phi * self.weighting.weights.as_ref().map_or(1.0, |w| w[m].wide())
     }
 
-    /// Makes octants of Q: see [`octant_shift`].
-    pub(super) fn q_octants(&self) -> Result<impl FnMut([bool; 3], ComplexesMut<B, T>) -> Result<()> + '_> {
+    /// Makes octants of Q, of one node with off-resonance: see [`octant_shift`].
+    pub(super) fn q_octants(&self) -> Result<impl FnMut(usize, [bool; 3], ComplexesMut<B, T>) -> Result<()> + '_> {
         let b = self.b();
         let k: Vec<B::Array<T>> =
             self.trajectory.coordinates.iter().map(|k| b.upload(k, "the coordinates")).collect::<Result<_>>()?;
         let mut values = b.unwritten::<Complex<T>>(self.samples, "the weights of Q")?;
-        Ok(move |half, image: ComplexesMut<B, T>| {
+        // Sums without off-resonance, where the plan's own have it.
+        let plain = match (&self.trajectory.transform, &self.field) {
+            (Transform::Exact(_), Some(_)) => Some(b.direct_sum(&self.trajectory.axes(), &self.dims, None, None, 0.0)?),
+            _ => None,
+        };
+        let mut of_node: Option<(usize, B::Array<T>)> = None;
+        Ok(move |node, half, image: ComplexesMut<B, T>| {
             interrupt::check("Q")?;
             let k: Vec<Reals<B, T>> = k.iter().map(|k| b.view(k)).collect();
-            let squared = self.weighting.squared().map(|w| b.view(w));
-            b.ramp(&k, &octant_shift(&self.dims, half), squared, b.view_mut(&mut values));
-            self.to_image(b.view(&values), image)
+            if let (Some(nodes), Some(times)) = (self.chosen.nodes(), &self.trajectory.times) {
+                if of_node.as_ref().is_none_or(|(made, _)| *made != node) {
+                    let weight = |m: usize| self.squared_weight(m) * nodes.weight(node, times[m].wide());
+                    of_node = factors(b, true, self.samples, weight)?.map(|weights| (node, weights));
+                }
+            }
+            let squared = of_node.as_ref().map(|(_, weights)| weights).or(self.weighting.squared());
+            b.ramp(&k, &octant_shift(&self.dims, half), squared.map(|w| b.view(w)), b.view_mut(&mut values));
+            match (&self.trajectory.transform, &plain) {
+                (_, Some(plain)) => b.sum_to_image(plain, b.view(&values), image),
+                (Transform::Segmented(segmented), _) => segmented.nufft.adjoint(b, b.view(&values), image),
+                _ => self.to_image(b.view(&values), image),
+            }
         })
     }
 
-    /// The sum of the samples' weights in E^H W E: its diagonal, without coil maps.
+    /// The sum of the samples' weights in E^H W E: its diagonal, without coil maps, in the mean over voxels.
     pub fn weight_sum(&self) -> f64 {
         let sum = |range: Range<usize>| range.map(|m| self.squared_weight(m)).sum::<f64>();
-        fold(self.b().workers(), self.samples, 0.0, sum, |a, b| a + b)
+        let all = fold(self.b().workers(), self.samples, 0.0, sum, |a, b| a + b);
+        let (Some(field), Some(times)) = (&self.field, &self.trajectory.times) else { return all };
+        all * field.mean_decay(self.samples, |m| (self.squared_weight(m), times[m].wide()))
     }
 
     /// sum_c |S_c|^2 of each voxel, with coil maps.
@@ -696,11 +872,16 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     }
 
     pub(super) fn key(&self) -> Key {
-        Key::new(&self.trajectory.axes(), &self.dims, |m| self.squared_weight(m))
+        let field = match (&self.field, &self.trajectory.times, self.chosen.nodes()) {
+            (Some(field), Some(times), Some(nodes)) => Some((field.fingerprint, &times[..], &nodes.nodes[..])),
+            _ => None,
+        };
+        Key::new(&self.trajectory.axes(), &self.dims, |m| self.squared_weight(m), field)
     }
 
     /// Filtered backprojection, for spokes in a 2D image.
     fn fbp(&self) -> Result<Arc<FilteredBackprojection<T, B>>> {
+        self.check_no_field("there is no filtered backprojection")?;
         if self.listed {
             bail!(Unsupported, "filtered backprojection makes whole images: create the plan without a list of voxels");
         }

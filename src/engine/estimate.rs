@@ -1,5 +1,6 @@
 //! How much memory a plan on one backend and its operations take, told before there is one.
 
+use super::chosen::Chosen;
 use super::coil_maps;
 use super::encoding::{Encoding, MemoryLimit};
 use super::memory::{Memory, Needs};
@@ -8,22 +9,20 @@ use crate::base::error::Result;
 use crate::base::options::Options;
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
-use crate::nufft::choice::Choice;
 
 /// Bytes that a plan and its operations take, before it is made.
 pub(crate) fn memory<T: Real, B: Backend<T>>(
     b: &B,
     size: &ScanSize,
     options: &Options,
-    choice: Option<&Choice>,
+    chosen: &Chosen,
 ) -> Result<Memory> {
-    let batch = Encoding::<T, B>::batch(b, size, options, choice)?;
-    let needs = Needs::new(b, size, choice, batch)?;
+    let batch = Encoding::<T, B>::batch(b, size, options, chosen)?;
+    let needs = Needs::new(b, size, chosen, batch)?;
     let limit = MemoryLimit { bytes: options.memory_limit, held: Encoding::<T, B>::bytes(&needs) };
-    let listed = size.listed.is_some();
-    let q = Encoding::<T, B>::goes_through_q(b, options.normal, listed, &limit, &size.dims, size.samples, choice);
+    let q = Encoding::<T, B>::goes_through_q(b, options.normal, size, &limit, chosen);
     // As Plan::whole decides.
-    let several = choice.is_none() || size.coil_maps || size.coils.max(size.frames) > 1;
+    let several = chosen.window.is_none() || size.coil_maps || size.coils.max(size.frames) > 1;
     let maps = coil_maps::bytes::<T, B>(b, size)?;
     needs.peaks::<T, B>(b, q, options.interrupt.is_some() && several, maps)
 }

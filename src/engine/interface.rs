@@ -64,8 +64,13 @@ pub struct PlanInfo {
     pub oversampling: f64,
     /// The relative l2 error expected of a transform.
     pub error: f64,
+    /// With off-resonance or decay, the transforms without either that make one with; 0 without, and with exact sums.
+    pub segments: usize,
     /// Whether E^H W E goes through Q.
     pub toeplitz: bool,
+    /// With off-resonance or decay, the convolutions that E^H W E is the sum of; 0 without, and where it goes through
+    /// transforms.
+    pub nodes: usize,
     /// Bytes held on the host, Q included once it is there.
     pub host_bytes: usize,
     /// Bytes held on GPUs.

@@ -1,5 +1,6 @@
 //! Makes the engine of a plan: chooses device, method, window and grid.
 
+use super::chosen::Chosen;
 use super::encoding::Encoding;
 use super::estimate;
 use super::interface::{Engine, MAKING};
@@ -14,8 +15,6 @@ use crate::base::interrupt;
 use crate::base::options::{Device, Method, Options};
 use crate::base::real::{PerPrecision, Real};
 use crate::base::scan_size::ScanSize;
-use crate::nufft::choice::{Choice, Wanted};
-use crate::nufft::Nufft;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -101,33 +100,6 @@ where
     }
 }
 
-/// Chooses window and grid, unless sums are exact.
-fn chosen<T: Real, B: Backend<T>>(
-    backend: &B,
-    dims: &[usize],
-    samples: usize,
-    options: &Options,
-    exact: bool,
-) -> Result<Option<Choice>> {
-    let started = Instant::now();
-    let wanted = Wanted::from(options);
-    // Checked for exact sums as well: what is impossible is a mistake in any case.
-    wanted.check()?;
-    if exact && wanted.names_window() {
-        let name = if options.width != 0 { "width" } else { "oversampling" };
-        let cause =
-            if options.method == Method::Exact { "method exact has" } else { "a list of voxels is summed with" };
-        bail!(
-            InvalidArgument,
-            "a window's {name} was named, but {cause} no window: leave it out{}",
-            if options.method == Method::Exact { ", or use method nufft" } else { "" }
-        );
-    }
-    let choice = if exact { None } else { Some(Nufft::choose(backend, wanted, dims, samples)?) };
-    log::debug!("window chosen in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
-    Ok(choice)
-}
-
 /// Makes a plan, dividing the scan where there are several backends.
 struct Making<'a, T: Real> {
     geometry: &'a Geometry<'a, T>,
@@ -140,16 +112,19 @@ impl<T: Real> Task<T> for Making<'_, T> {
         let Making { geometry, options } = *self;
         let backends: Vec<Arc<B>> = backends.into_iter().map(Arc::new).collect();
         let first = &backends[0];
-        let choice = chosen(&**first, &geometry.dims, geometry.samples(), options, exact)?;
         // What cannot fit is refused before its numbers are read, which of billions takes a minute.
-        Encoding::<T, B>::counted(first, &ScanSize::lengths(geometry), options, choice.as_ref())?;
+        let size = ScanSize::with_band(first.workers(), geometry)?;
+        let chosen = Chosen::new::<T, B>(first, &size, options, exact)?;
+        Encoding::<T, B>::counted(first, &size, options, &chosen)?;
         let started = Instant::now();
         let numbers = geometry.check_numbers(first.workers())?;
         interrupt::check(MAKING)?;
         let within = geometry.coordinates_within(first.workers(), &numbers.ends)?;
         let geometry = &Geometry { coordinates: within.iter().map(|k| &k[..]).collect(), ..geometry.clone() };
         log::debug!("geometry checked in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
-        let make = |backend, geometry: &Geometry<'_, T>| Encoding::new(backend, geometry, options, choice.clone());
+        let make = |backend, geometry: &Geometry<'_, T>| {
+            Encoding::new(backend, geometry, size.band, options, chosen.clone())
+        };
         if let Some(divided) = Divided::new(&backends, geometry, options, make, exact)? {
             return Ok((try_box(divided, "the plan")?, numbers));
         }
@@ -168,8 +143,8 @@ impl<T: Real> Task<T> for Estimating<'_> {
     fn on<B: Backend<T>>(&self, backends: Vec<B>, exact: bool) -> Result<Memory> {
         let Estimating { size, options } = *self;
         let first = &backends[0];
-        let choice = chosen(first, &size.dims, size.samples, options, exact)?;
-        let memory = |size: &ScanSize| estimate::memory::<T, B>(first, size, options, choice.as_ref());
+        let chosen = Chosen::new::<T, B>(first, size, options, exact)?;
+        let memory = |size: &ScanSize| estimate::memory::<T, B>(first, size, options, &chosen);
         multi_gpu::memory(backends.len(), size, options, memory, exact)
     }
 }

@@ -3,6 +3,8 @@
 //! What is counted is what the plan's code allocates, and stands beside it: the encoding's arrays here, those of
 //! density weights and coil maps in their files, sorted samples, transforms and Q in the backend.
 
+use super::chosen::Chosen;
+use super::encoding::Encoding;
 use crate::backend::Backend;
 use crate::base::error::Result;
 use crate::base::geometry::{ends, is_inside, Geometry, VoxelBasis};
@@ -10,7 +12,8 @@ use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
 use crate::base::sizes::{product, sum, Bytes};
 use crate::base::workers::Alone;
-use crate::nufft::choice::Choice;
+use crate::nufft::segmented::Segmented;
+use crate::nufft::segments::Segments;
 use crate::nufft::toeplitz;
 use crate::nufft::Nufft;
 use crate::reconstruction::coils;
@@ -18,17 +21,23 @@ use crate::reconstruction::density;
 use crate::reconstruction::fbp;
 
 impl ScanSize {
-    /// Those of a geometry, its coordinates looked at.
-    pub fn of<T: Real>(geometry: &Geometry<'_, T>) -> Self {
+    /// Those of a geometry, its coordinates and what belongs to off-resonance looked at.
+    ///
+    /// # Errors
+    /// `NotFinite` and `InvalidArgument` for numbers of a field map, a decay map or of times that make no sense.
+    pub fn of<T: Real>(geometry: &Geometry<'_, T>) -> Result<Self> {
         Self::with_calibration(geometry, 0)
     }
 
     /// Those of a geometry for coil maps from a centre of k-space of this width.
-    pub fn with_calibration<T: Real>(geometry: &Geometry<'_, T>, calibration: usize) -> Self {
+    ///
+    /// # Errors
+    /// As [`ScanSize::of`].
+    pub fn with_calibration<T: Real>(geometry: &Geometry<'_, T>, calibration: usize) -> Result<Self> {
         let k = &geometry.coordinates;
         let central_samples = coils::central_samples(k, &geometry.dims, calibration);
         let edge = k.iter().any(|k| !is_inside(ends(&Alone, k)));
-        ScanSize { calibration, central_samples, edge, ..Self::lengths(geometry) }
+        Ok(ScanSize { calibration, central_samples, edge, ..Self::with_band(&Alone, geometry)? })
     }
 }
 
@@ -127,17 +136,43 @@ pub(crate) struct Needs {
     apart: bool,
     /// Grids, sorted samples, tables.
     transform: usize,
+    /// Arrays of off-resonance, and what making them takes on the host meanwhile.
+    field: usize,
+    making_field: usize,
+    /// What Q holds, once it is made.
+    q: usize,
+    /// Whether it is of several nodes.
+    nodes: bool,
 }
 
 impl Needs {
-    /// `choice` and `batch` are those of the encoding.
-    pub fn new<T: Real, B: Backend<T>>(b: &B, size: &ScanSize, choice: Option<&Choice>, batch: usize) -> Result<Self> {
-        let transform = match choice {
-            Some(choice) => Nufft::<T, B>::bytes(b, choice, size.samples, batch)?,
+    /// `chosen` and `batch` are those of the encoding.
+    pub fn new<T: Real, B: Backend<T>>(b: &B, size: &ScanSize, chosen: &Chosen, batch: usize) -> Result<Self> {
+        let transform = match &chosen.window {
+            Some(window) => Nufft::<T, B>::bytes(b, window, size.samples, chosen.arrays(batch))?,
             None => b.direct_sum_bytes(size.samples, &size.dims, size.listed),
         };
         let transform = transform.saturating_add(SMALL_THINGS);
-        Ok(Needs { size: size.clone(), batch, real: size_of::<T>(), apart: b.is_gpu(), transform })
+        let (samples, voxels) = (size.samples, size.voxels());
+        let segments = chosen.segments().map_or(0, Segments::len);
+        let (mut field, mut making_field) = (0, 0);
+        if size.band.is_some() {
+            // f, R and what makes a node's R of it.
+            field = product(&[2, voxels, size_of::<T>()]);
+            making_field = product(&[segments.saturating_mul(2), samples, size_of::<T>()]);
+            field = sum(&[field, Segmented::<T, B>::bytes(segments, chosen.arrays(1), samples, voxels)]);
+        }
+        Ok(Needs {
+            size: size.clone(),
+            batch,
+            real: size_of::<T>(),
+            apart: b.is_gpu(),
+            transform,
+            field,
+            making_field,
+            q: Encoding::<T, B>::bytes_of_q(b, size, chosen),
+            nodes: chosen.nodes().is_some(),
+        })
     }
 
     fn complex(&self) -> usize {
@@ -170,7 +205,8 @@ impl Needs {
 
     /// What is kept of the geometry, on the host.
     pub fn kept(&self) -> usize {
-        product(&[self.size.dims.len() + usize::from(self.size.weights), self.size.samples, self.real])
+        let arrays = self.size.dims.len() + usize::from(self.size.weights) + usize::from(self.size.band.is_some());
+        product(&[arrays, self.size.samples, self.real])
     }
 
     /// Images, and samples, of a batch.
@@ -203,7 +239,7 @@ impl Needs {
     pub fn of_trajectory(&self, points: Option<usize>, same_arrays: bool) -> usize {
         let kept = if self.apart { 0 } else { self.kept() };
         let working = if same_arrays { 0 } else { self.working(true) };
-        sum(&[points.unwrap_or(self.transform), self.factors(), kept, working])
+        sum(&[points.unwrap_or(self.transform), self.factors(), self.field, kept, working])
     }
 
     /// What other weights take beside those before.
@@ -216,7 +252,7 @@ impl Needs {
     pub fn held_without_maps(&self) -> usize {
         let kept = if self.apart { 0 } else { self.kept() };
         let maps = if self.apart { 0 } else { self.maps() };
-        sum(&[self.transform, self.factors(), kept, maps])
+        sum(&[self.transform, self.field, self.factors(), kept, maps])
     }
 
     /// The peaks of all operations. `q` says whether E^H W E goes through Q, `own_output` whether outputs are computed
@@ -230,7 +266,7 @@ impl Needs {
         let held = sum(&[self.held_without_maps(), if self.apart { self.maps() } else { 0 }]);
         // While factors are made there is a copy on the host.
         let moved = if self.size.edge { dims.len() } else { 0 };
-        let copies = product(&[moved + usize::from(self.weighed()), reals]);
+        let copies = sum(&[product(&[moved + usize::from(self.weighed()), reals]), self.making_field]);
         let host_held = if self.apart { self.kept() } else { 0 };
 
         let apart =
@@ -255,16 +291,21 @@ impl Needs {
         };
 
         // While Q is made: its convolution, half of the doubled grid, a part of Q, the weights' phases.
-        let convolver = if q { b.convolver_bytes(dims) } else { 0 };
+        let convolver = if q { self.q } else { 0 };
         let q_making = match q {
-            true => sum(&[convolver, toeplitz::making_bytes::<T>(dims), product(&[dims.len(), reals]), complexes]),
+            true => sum(&[
+                convolver,
+                toeplitz::making_bytes::<T>(dims),
+                product(&[dims.len() + 2 * usize::from(self.nodes), reals]),
+                complexes,
+            ]),
             false => 0,
         };
         let batches = if self.size.coil_maps { self.image_batch() } else { 0 };
         let caller = if self.apart { product(&[3, image]) } else { 0 };
         // With Q, beside its convolution.
         let normal = match q {
-            true => product(&[2, batches]),
+            true => sum(&[product(&[2, batches]), product(&[2 * usize::from(self.nodes), image])]),
             false => sum(&[batches, self.sample_batch(), if self.weighed() { self.sample_batch() } else { 0 }]),
         };
         // Residual, direction, its image under the operator, the right-hand side of one frame, the solution of all, and

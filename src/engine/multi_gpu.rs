@@ -8,6 +8,7 @@
 //!
 //! The caller's function that interrupts a call is asked between such steps; the parts' threads have none to ask.
 
+use super::chosen::Chosen;
 use super::coil_maps;
 use super::encoding::{mean_energy, Encoding};
 use super::interface::{Change, Engine, PlanInfo};
@@ -18,11 +19,11 @@ use crate::base::atomic_file::AtomicFiles;
 use crate::base::error::{bail, try_box, try_reserve, try_vec, Result};
 use crate::base::geometry::{first_beyond, Geometry};
 use crate::base::interrupt;
+use crate::base::off_resonance::Band;
 use crate::base::options::Options;
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
 use crate::base::workers::Workers;
-use crate::nufft::choice::Choice;
 use crate::reconstruction::cg::{CgOptions, CgReport, Equations, Progress};
 use crate::reconstruction::density::{Density, Weighting};
 use num_complex::Complex;
@@ -163,6 +164,8 @@ impl<T: Real, B: Backend<T>> Divided<T, B> {
             let range = range.start * layer..range.end * layer;
             let mut own = geometry.clone();
             own.voxels = lists_of(geometry, &range);
+            own.field_map = geometry.field_map.map(|map| &map[range.clone()]);
+            own.decay_map = geometry.decay_map.map(|map| &map[range.clone()]);
             let maps = geometry.coil_maps.map(|maps| maps_of(maps, voxels, &range)).transpose()?;
             own.coil_maps = maps.as_deref();
             let mut ramps = None;
@@ -202,7 +205,7 @@ impl<T: Real, B: Backend<T>> Divided<T, B> {
         part: &Part<T, B>,
         change: Change<'_, T>,
         options: &Options,
-        choice: Option<Choice>,
+        chosen: (Option<Band>, Chosen),
     ) -> Result<Part<T, B>> {
         let gathered;
         let maps = match (change.coil_maps(), self.share) {
@@ -220,6 +223,8 @@ impl<T: Real, B: Backend<T>> Divided<T, B> {
                 let mut of_part = Geometry { coil_maps: maps, ..geometry.clone() };
                 if self.share == Share::Voxels {
                     of_part.voxels = lists_of(geometry, &part.range);
+                    of_part.field_map = geometry.field_map.map(|map| &map[part.range.clone()]);
+                    of_part.decay_map = geometry.decay_map.map(|map| &map[part.range.clone()]);
                 }
                 if ramps.is_some() {
                     let last = self.dims.len() - 1;
@@ -234,7 +239,7 @@ impl<T: Real, B: Backend<T>> Divided<T, B> {
             (Change::CoilMaps(_), Some(maps)) => Change::CoilMaps(maps),
             (change, _) => change,
         };
-        let encoding = part.encoding.with_change(change, options, choice)?;
+        let encoding = part.encoding.with_change(change, options, chosen)?;
         Ok(Part { encoding, range: part.range.clone(), ramps })
     }
 
@@ -394,10 +399,10 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
         }
     }
     fn changed(&self, change: Change<'_, T>, options: &Options) -> Result<Box<dyn Engine<T>>> {
-        let choice = self.undivided().choice_after(change, options)?;
-        let jobs = vec![choice.clone(); self.parts.len()];
-        let parts = self.each(jobs, |part, choice| self.changed_part(part, change, options, choice))?;
-        let whole = self.whole.as_ref().map(|whole| whole.with_change(change, options, choice)).transpose()?;
+        let chosen = self.undivided().chosen_after(change, options)?;
+        let jobs = vec![chosen.clone(); self.parts.len()];
+        let parts = self.each(jobs, |part, chosen| self.changed_part(part, change, options, chosen))?;
+        let whole = self.whole.as_ref().map(|whole| whole.with_change(change, options, chosen)).transpose()?;
         let samples = parts[0].encoding.samples;
         let (dims, exchange) = (self.dims.clone(), self.exchange.clone());
         Ok(try_box(Divided { parts, whole, dims, samples, exchange, ..*self }, "the plan")?)
@@ -568,10 +573,7 @@ mod tests {
     use super::*;
     use crate::backend::cpu::Cpu;
     use crate::base::options::Simd;
-    use crate::base::options::Window;
     use crate::base::real::wide;
-    use crate::nufft::choice::Wanted;
-    use crate::nufft::Nufft;
 
     fn random(seed: u64) -> impl FnMut() -> f64 {
         let mut state = seed;
@@ -599,12 +601,11 @@ mod tests {
         geometry.frames = frames;
         geometry.coil_maps = maps.then_some(&all_maps);
         geometry.voxels = listed.then(|| r.iter().map(|r| &r[..]).collect());
-        let options = Options::default();
+        let options = Options { tolerance: if exact { 0.0 } else { 1e-9 }, ..Options::default() };
         let backends = [1, 1, 2].map(|threads| Arc::new(Cpu::new(threads, Simd::Auto).unwrap()));
-        let wanted = Wanted::new(Window::default(), 1e-9);
-        let choice = (!exact).then(|| Nufft::<f64, Cpu>::choose(&backends[0], wanted, dims, samples));
-        let choice = choice.transpose().unwrap();
-        let make = |b, g: &Geometry<'_, f64>| Encoding::new(b, g, &options, choice.clone());
+        let size = ScanSize::with_band(&*backends[0], &geometry).unwrap();
+        let chosen = Chosen::new::<f64, Cpu>(&backends[0], &size, &options, exact).unwrap();
+        let make = |b, g: &Geometry<'_, f64>| Encoding::new(b, g, size.band, &options, chosen.clone());
         let one = make(backends[0].clone(), &geometry).unwrap();
         let divided = Divided::new(&backends, &geometry, &options, make, exact).unwrap().expect("three parts");
         assert_eq!(divided.parts.len(), 3);

@@ -12,6 +12,7 @@ use crate::base::options::{Method, Options};
 use crate::base::real::Real;
 use crate::base::sizes::three_axes;
 use crate::base::workers::Workers;
+use crate::nufft::segments::Segments;
 use crate::nufft::toeplitz::{octants, Toeplitz};
 use crate::reconstruction::cg::{CgOptions, CgReport, Equations, Progress};
 use crate::reconstruction::density::{self, Density, Weighting};
@@ -33,7 +34,9 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
             width: choice.map_or(0, |c| c.shape.width()),
             grid: choice.map_or(Vec::new(), |c| c.grid.clone()),
             oversampling: choice.map_or(1.0, |c| c.oversampling(&self.dims)),
-            error: choice.map_or(T::EPSILON, |c| c.error),
+            error: self.chosen().error::<T>(),
+            segments: self.chosen().segments().map_or(0, Segments::len),
+            nodes: if self.uses_toeplitz() { self.chosen().nodes().map_or(0, Segments::len) } else { 0 },
             toeplitz: self.uses_toeplitz(),
             host_bytes: self.host_bytes(),
             device_bytes: self.b().device_bytes(),
@@ -42,8 +45,8 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
     }
 
     fn changed(&self, change: Change<'_, T>, options: &Options) -> Result<Box<dyn Engine<T>>> {
-        let choice = self.choice_after(change, options)?;
-        Ok(try_box(self.with_change(change, options, choice)?, "the plan")?)
+        let chosen = self.chosen_after(change, options)?;
+        Ok(try_box(self.with_change(change, options, chosen)?, "the plan")?)
     }
 
     fn workers(&self) -> &dyn Workers {
@@ -121,6 +124,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
         let Some(nufft) = self.nufft() else {
             bail!(Unsupported, "there is no grid with method exact: create the plan with method nufft");
         };
+        self.check_no_field("there is no gridded k-space")?;
         let b = self.b();
         let weights = self.gridding_weights()?;
         let values = b.input(values.into())?;
@@ -167,6 +171,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
     }
 
     fn q(&self, q: &mut [Complex<T>]) -> Result<()> {
+        self.check_no_field("E^H W E is no convolution with one Q")?;
         let b = self.b();
         if self.listed {
             let weight = |m| Complex::new(T::of(self.squared_weight(m)), T::ZERO);
@@ -182,7 +187,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
         let mut part = try_vec(self.voxels, Complex::default(), "a part of Q")?;
         let mut octant = self.q_octants()?;
         for half in octants(self.dims.len()) {
-            octant(half, b.view_mut(&mut image))?;
+            octant(0, half, b.view_mut(&mut image))?;
             b.download(b.view(&image), &mut part)?;
             let first = [0, 1, 2].map(|a| if half[a] || a >= self.dims.len() { 0 } else { n[a] });
             for (row, from) in part.chunks_exact(n[0]).enumerate() {
@@ -210,7 +215,8 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
                 "this plan does not use Q: create it for a grid of voxels and with the Toeplitz normal operator"
             );
         }
-        let loaded = Toeplitz::load(self.b(), &self.dims, path, &self.key())?;
+        let count = self.node_count();
+        let loaded = Toeplitz::load(self.b(), &self.dims, count, path, &self.key(), self.waves()?)?;
         *self.weighting.toeplitz.lock().unwrap_or_else(|e| e.into_inner()) = Some(Arc::new(loaded));
         Ok(())
     }

@@ -146,7 +146,7 @@ impl Scan {
         let k = unsafe { self.coordinates::<T>(arrays) }?;
         let k: Vec<&[T]> = k.iter().map(|k| &**k).collect();
         let ScanSize { central_samples, edge, .. } =
-            ScanSize::with_calibration(&Geometry::new(&self.dims, &k), calibration);
+            ScanSize::with_calibration(&Geometry::new(&self.dims, &k), calibration)?;
         Ok(ScanSize { central_samples, edge, ..size })
     }
 

@@ -9,6 +9,7 @@ mod minimax;
 // The digits are those that count, in decimal; some numbers are by chance near those of mathematics.
 #[allow(clippy::excessive_precision, clippy::approx_constant)]
 mod minimax_table;
+pub(crate) mod segmented;
 pub(crate) mod segments;
 pub(crate) mod toeplitz;
 pub mod window;

@@ -25,15 +25,15 @@ const MOST_DECAY: f64 = 60.0;
 pub struct Segments {
     /// tau_l in seconds.
     pub nodes: Vec<f64>,
-    /// The frequency in Hz and the decay rate in 1/s that voxels' are counted from.
-    pub centre: [f64; 2],
+    /// The frequency f0 in Hz at which the b_l turn: b_l(t) is [`Segments::weight`] exp(-i 2 pi f0 (t - tau_l)).
+    pub frequency: f64,
     /// The largest error of the sum for any f, R and t, over the root mean square of exp(-R t) in that voxel.
     pub error: f64,
     /// The b_l decay by themselves at this rate in 1/s.
     rate: f64,
     /// The middle of all times, and half their length.
     time: [f64; 2],
-    /// The b_l, but for that decay, as Chebyshev series over the times: [terms of the series, l].
+    /// b_l(t) exp(rate t) as Chebyshev series over the times: [terms of the series, l].
     series: Vec<f64>,
 }
 
@@ -116,11 +116,11 @@ impl Segments {
         if best <= tolerance {
             return Ok(Segments {
                 nodes: try_collect(terms, "off-resonance", fitted.nodes.iter().map(|s| s + middle(band.time)))?,
-                centre: [middle(band.frequency), middle(band.decay)],
+                frequency: if count == 1.0 { middle(band.frequency) } else { 0.0 },
                 error: best,
                 rate: range.rate,
                 time: [middle(band.time), time],
-                series: fitted.series(&range)?,
+                series: fitted.series(&range, middle(band.time))?,
             });
         }
         let remedy = match best {
@@ -145,7 +145,7 @@ impl Segments {
         self.nodes.len()
     }
 
-    /// b_l(t) for all l.
+    /// b_l(t) of all l, but for its turning.
     pub fn weights(&self, t: f64, out: &mut [f64]) {
         let [middle, half] = self.time;
         let x = if half > 0.0 { ((t - middle) / half).clamp(-1.0, 1.0) } else { 0.0 };
@@ -161,7 +161,7 @@ impl Segments {
         out.iter_mut().for_each(|b| *b *= decay);
     }
 
-    /// b_l(t) of one l.
+    /// b_l(t) of one l, but for its turning.
     pub fn weight(&self, l: usize, t: f64) -> f64 {
         let [middle, half] = self.time;
         let x = if half > 0.0 { ((t - middle) / half).clamp(-1.0, 1.0) } else { 0.0 };
@@ -307,8 +307,8 @@ impl Fit {
         Ok(worst)
     }
 
-    /// The b_l as Chebyshev series.
-    fn series(&self, range: &Range) -> Result<Vec<f64>> {
+    /// The b_l as Chebyshev series, each divided by the decay at the middle rate up to its node.
+    fn series(&self, range: &Range, middle: f64) -> Result<Vec<f64>> {
         let terms = self.nodes.len();
         let count = if range.time > 0.0 { 2 * terms + 24 } else { 1 };
         let mut series = try_vec(count * terms, 0.0, "off-resonance")?;
@@ -320,6 +320,9 @@ impl Fit {
                 let factor = (n as f64 * angle).cos() * if n == 0 { 1.0 } else { 2.0 } / count as f64;
                 row.iter_mut().zip(&b).for_each(|(c, b)| *c += factor * b);
             }
+        }
+        for row in series.chunks_exact_mut(terms) {
+            row.iter_mut().zip(&self.nodes).for_each(|(c, s)| *c *= (range.rate * (s + middle)).exp());
         }
         Ok(series)
     }
@@ -416,7 +419,7 @@ mod tests {
         let mut worst = 0f64;
         for i in 0..=57 {
             let f = match pairs {
-                false => between(band.frequency, i as f64 / 57.0) - segments.centre[0],
+                false => between(band.frequency, i as f64 / 57.0),
                 true => (band.frequency[1] - band.frequency[0]) * (i as f64 / 28.5 - 1.0),
             };
             for j in 0..=if band.decay[1] > band.decay[0] { 11 } else { 0 } {
@@ -426,10 +429,12 @@ mod tests {
                 let size = (all.iter().map(|&t| signal(t).norm_sqr()).sum::<f64>() / all.len() as f64).sqrt();
                 for (m, &t) in all.iter().enumerate() {
                     segments.weights(t, &mut b);
-                    assert!((segments.weight(m % b.len(), t) - b[m % b.len()]).abs() <= 1e-13 * b[m % b.len()].abs().max(1.0));
-                    let ramp = r - count * segments.centre[1];
-                    let wave = |tau: f64| Complex::from_polar((-ramp * tau).exp(), -TAU * f * tau);
-                    let sum: Complex<f64> = segments.nodes.iter().zip(&b).map(|(&tau, b)| wave(tau) * b).sum();
+                    let (l, size) = (m % b.len(), b.iter().fold(1.0, |m: f64, b| m.max(b.abs())));
+                    assert!((segments.weight(l, t) - b[l]).abs() <= 1e-13 * size);
+                    let term = |(&tau, b): (&f64, &f64)| {
+                        signal(tau) * Complex::from_polar(*b, -TAU * segments.frequency * (t - tau))
+                    };
+                    let sum: Complex<f64> = segments.nodes.iter().zip(&b).map(term).sum();
                     worst = worst.max((sum - signal(t)).norm() / size);
                 }
             }

@@ -7,7 +7,7 @@
 use crate::backend::{Backend, Complexes, ComplexesMut};
 use crate::base::atomic_file::AtomicFiles;
 use crate::base::checksum::Checksum;
-use crate::base::error::{bail, Error, ErrorKind, Result};
+use crate::base::error::{bail, try_reserve, Error, ErrorKind, Result};
 use crate::base::fft_size::next_fast_size;
 use crate::base::interrupt;
 use crate::base::real::Real;
@@ -30,9 +30,11 @@ pub(crate) fn octant_shift(dims: &[usize], half: [bool; 3]) -> Vec<f64> {
 /// Bytes of a file that are read or written at once.
 const BLOCK: usize = 1 << 14;
 
-/// The convolution with Q on a backend.
+/// The convolution with Q on a backend; with off-resonance the convolutions T_l of E^H W E = sum_l D_l* T_l D_l.
 pub(crate) struct Toeplitz<T: Real, B: Backend<T>> {
-    convolver: B::Convolver,
+    convolvers: Vec<B::Convolver>,
+    /// The diagonals D_l, [voxels, l], with off-resonance.
+    pub waves: Option<B::Array<Complex<T>>>,
 }
 
 /// Bytes that making Q takes beside its convolution: half of the doubled grid, and a part of Q.
@@ -42,38 +44,60 @@ pub(crate) fn making_bytes<T: Real>(dims: &[usize]) -> usize {
 }
 
 impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
-    /// Makes Q from its octants: `octant(half, image)` writes an octant.
+    /// Makes `count` kernels from their octants: `octant(l, half, image)` writes an octant of one.
     pub fn new(
         backend: &B,
         dims: &[usize],
-        mut octant: impl FnMut([bool; 3], ComplexesMut<B, T>) -> Result<()>,
+        count: usize,
+        mut octant: impl FnMut(usize, [bool; 3], ComplexesMut<B, T>) -> Result<()>,
+        waves: Option<B::Array<Complex<T>>>,
     ) -> Result<Self> {
-        let mut convolver = backend.convolver(dims)?;
-        let mut grid = backend.kernel_grid(&convolver)?;
+        let mut convolvers = try_reserve(count, "Q")?;
         let mut part = backend.unwritten::<Complex<T>>(dims.iter().product(), "a part of Q")?;
-        // Q(-delta) is the conjugate of Q(delta).
-        for half in octants(dims.len()).filter(|half| !half[0]) {
-            octant(half, backend.view_mut(&mut part))?;
-            backend.place_kernel(&convolver, half, backend.view(&part), backend.view_mut(&mut grid));
+        let mut grid = None;
+        for l in 0..count {
+            let mut convolver = backend.convolver(dims)?;
+            // The grid of one kernel is scratch by the time of the next, which writes all that it reads of it.
+            let grid = match &mut grid {
+                Some(grid) => {
+                    backend.clear(backend.view_mut(grid));
+                    grid
+                }
+                none => none.insert(backend.kernel_grid(&convolver)?),
+            };
+            // Q(-delta) is the conjugate of Q(delta).
+            for half in octants(dims.len()).filter(|half| !half[0]) {
+                octant(l, half, backend.view_mut(&mut part))?;
+                backend.place_kernel(&convolver, half, backend.view(&part), backend.view_mut(grid));
+            }
+            interrupt::check("Q")?;
+            backend.set_kernel(&mut convolver, backend.view_mut(grid));
+            convolvers.push(convolver);
         }
-        interrupt::check("Q")?;
-        backend.set_kernel(&mut convolver, backend.view_mut(&mut grid));
-        Ok(Toeplitz { convolver })
+        Ok(Toeplitz { convolvers, waves })
     }
 
-    /// y = Q * x.
-    pub fn apply(&self, backend: &B, x: Complexes<B, T>, y: ComplexesMut<B, T>) {
-        backend.convolve(&self.convolver, x, y);
+    /// How many kernels there are.
+    pub fn len(&self) -> usize {
+        self.convolvers.len()
     }
 
-    /// Writes the spectrum to one of `files`. `key` identifies the input of Q.
+    /// y = T_l x.
+    pub fn apply(&self, backend: &B, l: usize, x: Complexes<B, T>, y: ComplexesMut<B, T>) {
+        backend.convolve(&self.convolvers[l], x, y);
+    }
+
+    /// Writes the spectra to one of `files`. `key` identifies the input of Q.
     pub fn save(&self, backend: &B, files: &mut AtomicFiles, path: &Path, key: &Key) -> Result<()> {
-        let spectrum = backend.spectrum(&self.convolver)?;
         let temporary = files.add(path)?;
-        let write = || -> std::io::Result<()> {
-            let mut file = std::fs::File::create(temporary)?;
-            file.write_all(&key.header(spectrum.len()))?;
-            let (mut sum, mut block, size) = (Checksum::new(), [0; BLOCK], size_of::<T>());
+        let failed = |e: std::io::Error| Error::new(ErrorKind::IO, format!("{}: {e}", path.display()));
+        let mut file = std::fs::File::create(temporary).map_err(failed)?;
+        let (mut sum, mut block, size) = (Checksum::new(), [0; BLOCK], size_of::<T>());
+        for (l, convolver) in self.convolvers.iter().enumerate() {
+            let spectrum = backend.spectrum(convolver)?;
+            if l == 0 {
+                file.write_all(&key.header(self.convolvers.len() * spectrum.len())).map_err(failed)?;
+            }
             for values in spectrum.chunks(BLOCK / size) {
                 for (bytes, value) in block.chunks_exact_mut(size).zip(values) {
                     match size {
@@ -83,15 +107,22 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
                 }
                 let bytes = &block[..size_of_val(values)];
                 sum.add(bytes);
-                file.write_all(bytes)?;
+                file.write_all(bytes).map_err(failed)?;
             }
-            file.write_all(&sum.0.to_le_bytes())
-        };
-        write().map_err(|e| Error::new(ErrorKind::IO, format!("{}: {e}", path.display())))
+        }
+        file.write_all(&sum.0.to_le_bytes()).map_err(failed)
     }
 
-    /// Reads a file that [`Toeplitz::save`] wrote for the same `key`.
-    pub fn load(backend: &B, dims: &[usize], path: &Path, key: &Key) -> Result<Self> {
+    /// Reads a file that [`Toeplitz::save`] wrote for the same `key`, of `count` kernels. `waves` are as in
+    /// [`Toeplitz::new`].
+    pub fn load(
+        backend: &B,
+        dims: &[usize],
+        count: usize,
+        path: &Path,
+        key: &Key,
+        waves: Option<B::Array<Complex<T>>>,
+    ) -> Result<Self> {
         let name = path.display();
         let failed = |e: std::io::Error| match e.kind() {
             std::io::ErrorKind::UnexpectedEof => {
@@ -99,33 +130,28 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
             }
             _ => Error::new(ErrorKind::IO, format!("{name}: could not load Q: {e}")),
         };
-        let mut convolver = backend.convolver(dims)?;
-        let mut spectrum = backend.spectrum(&convolver)?;
         let mut file = std::fs::File::open(path).map_err(failed)?;
-        let wanted = key.header(spectrum.len());
-        let mut found = vec![0; wanted.len()];
-        file.read_exact(&mut found).map_err(failed)?;
-        if found[..8] != wanted[..8] {
-            bail!(BadFile, "{name}: this is no file of a saved Q");
-        }
-        if found != wanted {
-            bail!(
-                BadFile,
-                "{name}: Q was saved for another image size, precision, trajectory, set of weights, voxel basis or \
-                 version: compute and save it for this plan"
-            );
-        }
+        let mut convolvers = try_reserve(count, "Q")?;
         let (mut sum, mut block, size) = (Checksum::new(), [0; BLOCK], size_of::<T>());
-        for values in spectrum.chunks_mut(BLOCK / size) {
-            let bytes = &mut block[..size_of_val(values)];
-            file.read_exact(bytes).map_err(failed)?;
-            sum.add(bytes);
-            for (bytes, value) in bytes.chunks_exact(size).zip(values) {
-                *value = match *bytes {
-                    [a, b, c, d] => T::of(f32::from_le_bytes([a, b, c, d]) as f64),
-                    _ => T::of(f64::from_le_bytes(bytes.try_into().expect("eight bytes"))),
-                };
+        for l in 0..count {
+            let mut convolver = backend.convolver(dims)?;
+            let mut spectrum = backend.spectrum(&convolver)?;
+            if l == 0 {
+                key.check(&mut file, count * spectrum.len(), path, failed)?;
             }
+            for values in spectrum.chunks_mut(BLOCK / size) {
+                let bytes = &mut block[..size_of_val(values)];
+                file.read_exact(bytes).map_err(failed)?;
+                sum.add(bytes);
+                for (bytes, value) in bytes.chunks_exact(size).zip(values) {
+                    *value = match *bytes {
+                        [a, b, c, d] => T::of(f32::from_le_bytes([a, b, c, d]) as f64),
+                        _ => T::of(f64::from_le_bytes(bytes.try_into().expect("eight bytes"))),
+                    };
+                }
+            }
+            backend.set_spectrum(&mut convolver, &spectrum)?;
+            convolvers.push(convolver);
         }
         let mut wanted_sum = [0; 8];
         file.read_exact(&mut wanted_sum).map_err(failed)?;
@@ -135,8 +161,7 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
         if file.read(&mut [0]).map_err(failed)? > 0 {
             bail!(BadFile, "{name}: the file goes on after the end of Q: save Q again, or cut off what was appended");
         }
-        backend.set_spectrum(&mut convolver, &spectrum)?;
-        Ok(Toeplitz { convolver })
+        Ok(Toeplitz { convolvers, waves })
     }
 }
 
@@ -148,14 +173,50 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// The key of a trajectory with weights w |phi|^2.
-    pub fn new<T: Real>(k: &[&[T]], dims: &[usize], weight: impl Fn(usize) -> f64) -> Key {
+    /// The key of a trajectory with weights w |phi|^2, and with off-resonance of the maps' checksum, the times and the
+    /// nodes.
+    pub fn new<T: Real>(
+        k: &[&[T]],
+        dims: &[usize],
+        weight: impl Fn(usize) -> f64,
+        field: Option<(u64, &[T], &[f64])>,
+    ) -> Key {
         let mut sum = Checksum::new();
         for axis in k {
             axis.iter().for_each(|k| sum.add(&k.wide().to_le_bytes()));
         }
         (0..k[0].len()).for_each(|m| sum.add(&weight(m).to_le_bytes()));
+        if let Some((maps, times, nodes)) = field {
+            sum.add(&maps.to_le_bytes());
+            times.iter().for_each(|t| sum.add(&t.wide().to_le_bytes()));
+            nodes.iter().for_each(|t| sum.add(&t.to_le_bytes()));
+        }
         Key { dims: dims.to_vec(), size: std::mem::size_of::<T>(), fingerprint: sum.0 }
+    }
+
+    /// Reads a file's header, for `len` numbers, and compares it.
+    fn check(
+        &self,
+        file: &mut std::fs::File,
+        len: usize,
+        path: &Path,
+        failed: impl Fn(std::io::Error) -> Error,
+    ) -> Result<()> {
+        let name = path.display();
+        let wanted = self.header(len);
+        let mut found = vec![0; wanted.len()];
+        file.read_exact(&mut found).map_err(failed)?;
+        if found[..8] != wanted[..8] {
+            bail!(BadFile, "{name}: this is no file of a saved Q");
+        }
+        if found != wanted {
+            bail!(
+                BadFile,
+                "{name}: Q was saved for another image size, precision, trajectory, set of weights, voxel basis, \
+                 field map, decay map, tolerance with these, or version: compute and save it for this plan"
+            );
+        }
+        Ok(())
     }
 
     fn header(&self, len: usize) -> Vec<u8> {

@@ -1,0 +1,133 @@
+//! How a plan computes: window and grid, and the terms of off-resonance. Chosen before anything is made.
+
+use crate::backend::Backend;
+use crate::base::defaults;
+use crate::base::error::{bail, checked_product, ErrorKind, Result};
+use crate::base::options::{Method, Normal, Options};
+use crate::base::real::Real;
+use crate::base::scan_size::ScanSize;
+use crate::nufft::choice::{Choice, Wanted};
+use crate::nufft::segments::Segments;
+use crate::nufft::Nufft;
+use num_complex::Complex;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What serves a scan and its options.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Chosen {
+    /// Window and grid; none for exact sums.
+    pub window: Option<Choice>,
+    /// With off-resonance or decay.
+    pub terms: Option<Arc<Terms>>,
+}
+
+/// The terms by which off-resonance and decay are computed.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Terms {
+    /// Those of transforms; none for exact sums, which take both as they are.
+    pub segments: Option<Segments>,
+    /// How many of these are transformed at once, at most.
+    pub at_once: usize,
+    /// Those of E^H W E as a sum of convolutions; none where they would be too many, or are not wanted.
+    pub nodes: Option<Segments>,
+}
+
+/// Of a tolerance, what gridding may take where segments take some as well. Both errors add as squares.
+const SHARE: f64 = 0.8;
+
+impl Chosen {
+    /// Chooses for exact sums or the non-uniform FFT.
+    pub fn new<T: Real, B: Backend<T>>(b: &B, size: &ScanSize, options: &Options, exact: bool) -> Result<Self> {
+        let started = Instant::now();
+        let wanted = Wanted::from(options);
+        // Checked for exact sums as well: what is impossible is a mistake in any case.
+        wanted.check()?;
+        if exact && wanted.names_window() {
+            let name = if options.width != 0 { "width" } else { "oversampling" };
+            let cause =
+                if options.method == Method::Exact { "method exact has" } else { "a list of voxels is summed with" };
+            bail!(
+                InvalidArgument,
+                "a window's {name} was named, but {cause} no window: leave it out{}",
+                if options.method == Method::Exact { ", or use method nufft" } else { "" }
+            );
+        }
+        let choose = |wanted: Wanted| Nufft::<T, B>::choose(b, wanted, &size.dims, size.samples);
+        let named = if options.tolerance == 0.0 { defaults::TOLERANCE } else { options.tolerance };
+        let window = match (exact, &size.band) {
+            (true, _) => None,
+            (false, None) => Some(choose(wanted)?),
+            (false, Some(_)) => Some(match choose(Wanted { tolerance: SHARE * named, ..wanted }) {
+                Err(e) if e.kind() == ErrorKind::ToleranceOutOfRange => choose(wanted)?,
+                result => result?,
+            }),
+        };
+        let terms = match &size.band {
+            None => None,
+            Some(band) => {
+                // Where a named window errs by more than the tolerance, segments may as well.
+                let all = window.as_ref().map_or(options.tolerance, |window| named.max(window.error));
+                let left = window.as_ref().map_or(all, |window| (all * all - window.error.powi(2)).max(0.0).sqrt());
+                let rounding = T::EPSILON.max(2e-13);
+                let tolerance = left.max((1.0 - SHARE) * all).max(8.0 * rounding);
+                let segments = window.as_ref().map(|_| Segments::of_voxels(band, tolerance, T::EPSILON)).transpose()?;
+                let nodes = match options.normal {
+                    _ if size.listed.is_some() => None,
+                    Normal::Transforms => None,
+                    Normal::Toeplitz => Some(Segments::of_pairs(band, tolerance, T::EPSILON)?),
+                    Normal::Auto => match Segments::of_pairs(band, tolerance, T::EPSILON) {
+                        Err(e) if e.kind() == ErrorKind::Unsupported => {
+                            log::info!("E^H W E goes through transforms: {e}");
+                            None
+                        }
+                        result => Some(result?),
+                    },
+                };
+                let at_once = match (&segments, &window) {
+                    (Some(segments), Some(window)) => at_once::<T, B>(b, options, window, segments.len())?,
+                    _ => 1,
+                };
+                Some(Arc::new(Terms { segments, at_once, nodes }))
+            }
+        };
+        log::debug!("window and segments chosen in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
+        Ok(Chosen { window, terms })
+    }
+
+    /// Window and grid without off-resonance.
+    pub fn window(window: Choice) -> Self {
+        Chosen { window: Some(window), terms: None }
+    }
+
+    /// The segments of transforms.
+    pub fn segments(&self) -> Option<&Segments> {
+        self.terms.as_ref().and_then(|terms| terms.segments.as_ref())
+    }
+
+    /// The nodes of E^H W E.
+    pub fn nodes(&self) -> Option<&Segments> {
+        self.terms.as_ref().and_then(|terms| terms.nodes.as_ref())
+    }
+
+    /// Arrays that the non-uniform FFT transforms at once, where `batch` coils or frames are.
+    pub fn arrays(&self, batch: usize) -> usize {
+        match &self.terms {
+            Some(terms) if terms.segments.is_some() => terms.at_once,
+            _ => batch,
+        }
+    }
+
+    /// The relative l2 error expected of a transform.
+    pub fn error<T: Real>(&self) -> f64 {
+        let window = self.window.as_ref().map_or(T::EPSILON, |window| window.error);
+        window.hypot(self.segments().map_or(0.0, |segments| segments.error))
+    }
+}
+
+/// Groups of nearly equal size that stay in cache. One at a time under a memory limit.
+fn at_once<T: Real, B: Backend<T>>(b: &B, options: &Options, window: &Choice, segments: usize) -> Result<usize> {
+    let one = checked_product(&[&window.grid[..], &[size_of::<Complex<T>>()]].concat(), "the oversampled grid")?;
+    let most = if options.memory_limit.is_some() { 1 } else { (b.batch_bytes() / one.max(1)).clamp(1, segments) };
+    Ok(segments.div_ceil(segments.div_ceil(most)))
+}

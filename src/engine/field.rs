@@ -1,0 +1,130 @@
+//! Off-resonance and decay of a plan's voxels, in the memory of its backend.
+
+use super::chosen::Chosen;
+use crate::backend::Backend;
+use crate::base::checksum::Checksum;
+use crate::base::error::Result;
+use crate::base::memory::Aligned;
+use crate::base::off_resonance::{Band, Ends, OffResonance};
+use crate::base::real::Real;
+use crate::base::workers::{copied, fold, Workers};
+use crate::nufft::segmented::waves;
+use num_complex::Complex;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The maps of a plan, and what is made of them once.
+pub(crate) struct Field<T: Real, B: Backend<T>> {
+    /// What maps and times reach.
+    pub band: Band,
+    /// f in Hz.
+    frequencies: B::Array<T>,
+    /// R in 1/s, in the host's memory, where there is a map.
+    decay: Option<Aligned<T>>,
+    /// A checksum of both maps.
+    pub fingerprint: u64,
+    /// The factors of voxels for the segments, where transforms have some.
+    pub waves: Option<Arc<B::Array<Complex<T>>>>,
+}
+
+impl<T: Real, B: Backend<T>> Field<T, B> {
+    /// `before` may have the same maps and segments.
+    pub fn new(b: &B, maps: &OffResonance<'_, T>, band: Band, voxels: usize, chosen: &Chosen) -> Result<Self> {
+        const WHAT: &str = "the field map";
+        let frequencies = match maps.field_map {
+            Some(map) => b.upload(map, WHAT)?,
+            None => b.zeros(voxels, WHAT)?,
+        };
+        // Beyond the band no coil sees anything; what is there must stay a number.
+        let decay = maps.decay_map.map(|map| -> Result<Aligned<T>> {
+            let mut copy = copied(b.workers(), &[map], "the decay map")?.pop().expect("one copy");
+            let most = T::of(band.decay[1]);
+            copy.iter_mut().for_each(|r| *r = if *r > most { most } else { *r });
+            Ok(copy)
+        });
+        let decay = decay.transpose()?;
+        let fingerprint = fingerprint(b.workers(), maps);
+        let mut field = Field { band, frequencies, decay, fingerprint, waves: None };
+        if let Some(segments) = chosen.segments() {
+            field.waves = Some(Arc::new(field.waves_at(b, &segments.nodes)?));
+        }
+        Ok(field)
+    }
+
+    /// exp(-(R + i 2 pi f) tau) of all voxels for each node, [voxels, nodes].
+    pub fn waves_at(&self, b: &B, nodes: &[f64]) -> Result<B::Array<Complex<T>>> {
+        waves(b, nodes, b.view(&self.frequencies), self.decay.as_deref())
+    }
+
+    /// Whether these are its maps.
+    pub fn is_of(&self, b: &B, maps: &OffResonance<'_, T>) -> bool {
+        self.fingerprint == fingerprint(b.workers(), maps)
+    }
+
+    /// Bytes that it holds in the host's memory, wherever it computes.
+    pub fn host_bytes(&self) -> usize {
+        self.decay.as_ref().map_or(0, |decay| size_of_val(&**decay))
+    }
+
+    /// The mean over voxels and weighted samples of exp(-2 R t), 1 without decay: by how much decay lessens the
+    /// diagonal of E^H W E. `sample` tells a sample's weight and time.
+    pub fn mean_decay(&self, samples: usize, sample: impl Fn(usize) -> (f64, f64)) -> f64 {
+        let Some(decay) = &self.decay else { return 1.0 };
+        // It is smooth in both: of either 257 numbers do, at the nearest of which each counts by its distance.
+        let (mut rates, mut times) = (Histogram::new(self.band.decay), Histogram::new(self.band.time));
+        decay.iter().for_each(|r| rates.add(r.wide(), 1.0));
+        (0..samples).map(sample).for_each(|(weight, t)| times.add(t, weight));
+        let all: f64 = rates.counts.iter().sum::<f64>() * times.counts.iter().sum::<f64>();
+        let pairs = rates.values().flat_map(|(r, m)| times.values().map(move |(t, w)| m * w * (-2.0 * r * t).exp()));
+        let sum: f64 = pairs.sum();
+        if all > 0.0 {
+            sum / all
+        } else {
+            1.0
+        }
+    }
+}
+
+/// How many of some numbers there are.
+struct Histogram {
+    low: f64,
+    step: f64,
+    counts: [f64; Histogram::LEN],
+}
+
+impl Histogram {
+    const LEN: usize = 257;
+
+    fn new([low, high]: Ends) -> Self {
+        Histogram { low, step: (high - low) / (Self::LEN - 1) as f64, counts: [0.0; Self::LEN] }
+    }
+
+    /// Counts a number at both neighbours.
+    fn add(&mut self, value: f64, count: f64) {
+        let at = if self.step > 0.0 { ((value - self.low) / self.step).clamp(0.0, (Self::LEN - 1) as f64) } else { 0.0 };
+        let below = (at as usize).min(Self::LEN - 2);
+        self.counts[below] += count * (1.0 - (at - below as f64));
+        self.counts[below + 1] += count * (at - below as f64);
+    }
+
+    fn values(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
+        self.counts.iter().enumerate().map(|(i, count)| (self.low + self.step * i as f64, *count))
+    }
+}
+
+/// A checksum of both maps.
+pub(crate) fn fingerprint<T: Real>(workers: &dyn Workers, maps: &OffResonance<'_, T>) -> u64 {
+    let mut sum = Checksum::new();
+    for map in [maps.field_map, maps.decay_map] {
+        let part = |range: Range<usize>| {
+            let mut sum = Checksum::new();
+            map.iter().flat_map(|map| &map[range.clone()]).for_each(|x| sum.add(&x.wide().to_le_bytes()));
+            sum.0
+        };
+        let mut whole = |part: u64| sum.add(&part.to_le_bytes());
+        whole(map.is_some() as u64);
+        let chunks = fold(workers, map.map_or(0, <[T]>::len), 0u64, part, |all, one| all.rotate_left(17) ^ one);
+        whole(chunks);
+    }
+    sum.0
+}
