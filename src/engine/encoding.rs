@@ -204,7 +204,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     }
 
     fn exact(b: &B, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>, options: &Options) -> Result<Transform<T, B>> {
-        b.direct_sum(k, dims, voxels, options.tolerance).map(Transform::Exact)
+        b.direct_sum(k, dims, voxels, None, options.tolerance).map(Transform::Exact)
     }
 
     /// Coil maps in the backend's memory, where there will be room for Q and the vectors of conjugate gradients too.

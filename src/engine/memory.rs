@@ -134,7 +134,7 @@ impl Needs {
     pub fn new<T: Real, B: Backend<T>>(b: &B, size: &ScanSize, choice: Option<&Choice>, batch: usize) -> Result<Self> {
         let transform = match choice {
             Some(choice) => Nufft::<T, B>::bytes(b, choice, size.samples, batch)?,
-            None => b.direct_sum_bytes(size.samples, &size.dims, size.listed),
+            None => b.direct_sum_bytes(size.samples, &size.dims, size.listed, Default::default()),
         };
         let transform = transform.saturating_add(SMALL_THINGS);
         Ok(Needs { size: size.clone(), batch, real: size_of::<T>(), apart: b.is_gpu(), transform })
