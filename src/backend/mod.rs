@@ -11,7 +11,7 @@ pub mod cuda;
 mod direct_lists;
 
 use crate::base::error::Result;
-use crate::base::off_resonance::OffResonance;
+pub use crate::base::off_resonance::OffResonance;
 pub use crate::base::real::Element;
 use crate::base::real::Real;
 use crate::base::workers::Workers;
