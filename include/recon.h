@@ -322,6 +322,8 @@ typedef enum {
     RECON_WARNING_NOISE = 4,
     // Few virtual coils hold little of the data's energy.
     RECON_WARNING_COMPRESSION = 5,
+    // The times of samples are no readout's: perhaps in other units than seconds.
+    RECON_WARNING_TIMES = 7,
 } recon_warning;
 
 // What the weight of a prior is relative to.
@@ -396,10 +398,15 @@ typedef struct {
     uint64_t voxel_stride;
     // Voxels in the list; 0 without one.
     uint64_t voxel_count;
-    // Off-resonance in Hz: [nx, ny, nz] reals. Must be NULL: this version answers RECON_UNSUPPORTED otherwise.
+    // Off-resonance f in Hz: [nx, ny, nz] reals. The model then has the factor exp(-i 2 pi f t). It wants times. Or
+    // NULL.
     const void *field_map;
-    // Time of each sample in seconds, for the field map: [samples] reals. Must be NULL.
+    // Time t of each sample in seconds from the excitation or the echo, for field_map and decay_map: [samples] reals.
+    // Or NULL without these.
     const void *times;
+    // Decay rates R (R2*) in 1/s, none negative: [nx, ny, nz] reals. The model then has the factor exp(-R t). It wants
+    // times. Or NULL.
+    const void *decay_map;
 } recon_geometry;
 
 // Asked whether the running call is to end, by the thread that made the call and no other. Zero continues; anything
@@ -659,6 +666,12 @@ typedef struct {
     // The vector unit in use, ending in 0: "sse", "avx2", "avx512" or "avx512-256" (see RECON_SIMD_AUTO) on x86-64,
     // else "portable"; "none" on a GPU.
     char simd[32];
+    // With a field map or a decay map, the transforms without that make one transform with: their number follows from
+    // the tolerance. 0 without, and with exact sums.
+    uint32_t segments;
+    // With a field map or a decay map, the convolutions that E^H W E is the sum of; 0 without, and where it goes
+    // through transforms.
+    uint32_t nodes;
 } recon_plan_properties;
 
 // Bytes that a plan and its operations take, at their peaks, beyond the caller's arrays: see recon_plan_memory. Set it

@@ -1,6 +1,7 @@
 // Direct sums over lists: out(t) = sum over sources s of value(s) exp(+-i 2 pi p(s).q(t)), the kernel of Stone et al.
 // 2008. The sources are samples and the targets voxels, or the reverse with the other sign. Off-resonance is one more
-// axis: the voxel's frequency in Hz and the sample's time in seconds.
+// axis: the voxel's frequency in Hz and the sample's time in seconds. Decay multiplies each pair by 2^(e(s) e(t)): the
+// voxel's exponent and the sample's time.
 //
 // Targets stay in registers, V to a thread. Sources go through shared memory, RUN at a time; the sums of these are
 // added at the end, so that rounding errors are those of short sums. Sources are in polar form, |value| and phase: p.q
@@ -10,7 +11,7 @@
 // they are a few turns at most, for which f32 and the special functions are accurate enough whatever the size of the
 // image. The phase at that target is reduced axis by axis, without loss, once for each source and block.
 //
-// Macros: AXES, 1 to 4; V targets of a thread; POLY of the V use polynomials on the FMA units, while the others use the
+// Macros: AXES, 1 to 4; DECAY=1: with decay; V targets of a thread; POLY of the V use polynomials on the FMA units, while the others use the
 // special function units, which alone would limit the speed; UNROLL of the loop over sources; ACCURATE=1: all phases
 // are reduced without loss and all waves are accurate polynomials, whatever POLY and the order of the targets; f64
 // needs it. All may be changed together with the host's numbers.
@@ -28,24 +29,28 @@
 struct __align__(16) Source {
     real position[4];
     real phase, size;
-    real none[2];
+    real decay;
+    real none;
 };
 
 // Prepares the sources, and pads them with zeros to a multiple of RUN. `sign` is that of the exponent. The value of
 // position i is value order[i] or, where `order` is null, value i.
 extern "C" __global__ void __launch_bounds__(256)
-ready_sources(const real *p0, const real *p1, const real *p2, const real *p3, const cplx *values, const unsigned *order,
-              long long count, long long padded, real sign, Source *out)
+ready_sources(const real *p0, const real *p1, const real *p2, const real *p3, const real *decay, const cplx *values,
+              const unsigned *order, long long count, long long padded, real sign, Source *out)
 {
     long long i = blockIdx.x * 256LL + threadIdx.x;
     if (i >= padded)
         return;
-    Source s = {{0, 0, 0, 0}, 0, 0, {0, 0}};
+    Source s = {{0, 0, 0, 0}, 0, 0, 0, 0};
     if (i < count) {
         const real *p[4] = {p0, p1, p2, p3};
 #pragma unroll
         for (int a = 0; a < AXES; a++)
             s.position[a] = sign * p[a][i];
+#if DECAY
+        s.decay = decay[i];
+#endif
         cplx v = values[order ? order[i] : i];
         s.size = hypot(v.x, v.y);
         s.phase = atan2(v.y, v.x) * (real)0.15915494309189535;
@@ -59,8 +64,23 @@ ready_sources(const real *p0, const real *p1, const real *p2, const real *p3, co
     out[i] = s;
 }
 
+// |value| of a source at a target, after decay.
+__device__ __forceinline__ real decayed(Source const &s, real decay)
+{
+#if !DECAY
+    return s.size;
+#elif ACCURATE
+    return s.size * power_of_two(s.decay * decay);
+#else
+    // On the special function unit, with an error of 2^-22. Too small a power is 0; none is so large that sums overflow.
+    float power;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(fminf(s.decay * decay, 100.0f)));
+    return s.size * power;
+#endif
+}
+
 #if ACCURATE
-__device__ __forceinline__ void add_pair(Source const &s, real const (&at)[AXES], bool, cplx &sum)
+__device__ __forceinline__ void add_pair(Source const &s, real const (&at)[AXES], real decay, bool, cplx &sum)
 {
     real turns = s.phase;
 #pragma unroll
@@ -68,14 +88,15 @@ __device__ __forceinline__ void add_pair(Source const &s, real const (&at)[AXES]
         turns += fraction(s.position[a], at[a]);
     real halves = turns + HALF;
     cplx w = quarter_wave(turns - (halves - HALF));
-    real size = negate_if(s.size, low_word(halves) << 31);
+    real size = negate_if(decayed(s, decay), low_word(halves) << 31);
     sum.x = fma(size, w.x, sum.x);
     sum.y = fma(size, w.y, sum.y);
 }
 #else
-__device__ __forceinline__ void add_pair(Source const &s, real const (&at)[AXES], bool polynomial, cplx &sum)
+__device__ __forceinline__ void add_pair(Source const &s, real const (&at)[AXES], real decay, bool polynomial,
+                                         cplx &sum)
 {
-    float phase = s.phase;
+    float phase = s.phase, size = decayed(s, decay);
 #pragma unroll
     for (int a = 0; a < AXES; a++)
         phase = fma(s.position[a], at[a], phase);
@@ -83,7 +104,7 @@ __device__ __forceinline__ void add_pair(Source const &s, real const (&at)[AXES]
         float halves = fma(phase, 2.0f / UNIT, WHOLE);
         float rest = fma(halves - WHOLE, UNIT / -2.0f, phase);
         // An odd number of half turns flips the sign bit.
-        float size = __uint_as_float(__float_as_uint(halves) * 0x80000000u + __float_as_uint(s.size));
+        size = __uint_as_float(__float_as_uint(halves) * 0x80000000u + __float_as_uint(size));
         // Minimax polynomials between -1/4 and 1/4 of a turn; errors 6e-8 and 6e-7.
         float q = rest * rest;
         float c = fma(q, 2.30664481932763e-05f, -0.0013849835377186537f);
@@ -96,8 +117,8 @@ __device__ __forceinline__ void add_pair(Source const &s, real const (&at)[AXES]
         sum.x = fma(size, c, sum.x);
         sum.y = fma(size * rest, d, sum.y);
     } else {
-        sum.x = fma(s.size, __cosf(phase), sum.x);
-        sum.y = fma(s.size, __sinf(phase), sum.y);
+        sum.x = fma(size, __cosf(phase), sum.x);
+        sum.y = fma(size, __sinf(phase), sum.y);
     }
 }
 #endif
@@ -106,13 +127,13 @@ __device__ __forceinline__ void add_pair(Source const &s, real const (&at)[AXES]
 // order[t] or, where `order` is null, to t.
 extern "C" __global__ void __launch_bounds__(THREADS)
 list_sum(const Source *sources, long long runs, const real *q0, const real *q1, const real *q2, const real *q3,
-         const unsigned *order, long long count, cplx *out, long long part_stride)
+         const real *decay, const unsigned *order, long long count, cplx *out, long long part_stride)
 {
     __shared__ Source tile[RUN];
     const real *q[4] = {q0, q1, q2, q3};
     long long block = (long long)blockIdx.x * (THREADS * V), first = block + threadIdx.x;
     long long run = runs * blockIdx.y / gridDim.y, to = runs * (blockIdx.y + 1) / gridDim.y;
-    real at[V][AXES];
+    real at[V][AXES], at_decay[V];
     cplx total[V];
 #if !ACCURATE
     real origin[AXES];
@@ -130,6 +151,7 @@ list_sum(const Source *sources, long long runs, const real *q0, const real *q1, 
 #else
             at[v][a] = q[a][t] - origin[a];
 #endif
+        at_decay[v] = DECAY ? decay[t] : 0;
         total[v].x = total[v].y = 0;
     }
     for (; run < to; run++) {
@@ -156,7 +178,7 @@ list_sum(const Source *sources, long long runs, const real *q0, const real *q1, 
             Source s = tile[m];
 #pragma unroll
             for (int v = 0; v < V; v++)
-                add_pair(s, at[v], v * POLY % V < POLY, sum[v]);
+                add_pair(s, at[v], at_decay[v], v * POLY % V < POLY, sum[v]);
         }
 #pragma unroll
         for (int v = 0; v < V; v++) {

@@ -73,6 +73,38 @@ __device__ __forceinline__ cplx wave(real turns)
     return w;
 }
 
+// 2^x, in the CPU's range and with its polynomial, whose error is below that of rounding.
+__device__ __forceinline__ real power_of_two(real x)
+{
+#if DOUBLE
+    x = fmin(fmax(x, -1021.0), 900.0);
+    double shifted = x + WHOLE, rest = x - (shifted - WHOLE);
+    double p = fma(rest, 4.4352809446103363e-10, 7.074105626245659e-09);
+    p = fma(rest, p, 1.0178198033328528e-07);
+    p = fma(rest, p, 1.321543308959463e-06);
+    p = fma(rest, p, 1.5252733489960805e-05);
+    p = fma(rest, p, 0.00015403530462514614);
+    p = fma(rest, p, 0.001333355814678995);
+    p = fma(rest, p, 0.009618129107588335);
+    p = fma(rest, p, 0.055504108664819925);
+    p = fma(rest, p, 0.24022650695910155);
+    p = fma(rest, p, 0.6931471805599453);
+    p = fma(rest, p, 1.0);
+    // The low word of `shifted` is the whole number, which is added to p's exponent.
+    return __hiloint2double((int)((unsigned)__double2hiint(p) + (low_word(shifted) << 20)), __double2loint(p));
+#else
+    x = fminf(fmaxf(x, -125.0f), 100.0f);
+    float shifted = x + WHOLE, rest = x - (shifted - WHOLE);
+    float p = fma(rest, 0.0001534581242594868f, 0.0013399930903688073f);
+    p = fma(rest, p, 0.009618489071726799f);
+    p = fma(rest, p, 0.05550328642129898f);
+    p = fma(rest, p, 0.24022646248340607f);
+    p = fma(rest, p, 0.6931471824645996f);
+    p = fma(rest, p, 1.0f);
+    return __uint_as_float(__float_as_uint(p) + (low_word(shifted) << 23));
+#endif
+}
+
 __device__ __forceinline__ cplx times(cplx a, cplx b)
 {
     cplx c;

@@ -66,6 +66,7 @@ pub use backend::{Sink, Source};
 pub use base::error::{Error, ErrorKind, Result};
 pub use base::geometry::{Geometry, VoxelBasis};
 pub use base::interrupt::Interrupt;
+pub use base::off_resonance::Band;
 pub use base::options::{CudaStream, Device, Filter, LambdaUnit, Method, Normal, Options, Simd, Window};
 pub use base::real::Real;
 pub use base::rigid_motion::RigidMotion;

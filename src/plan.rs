@@ -88,6 +88,8 @@ struct Fixed {
     frames: usize,
     /// Coils are combined by coil maps.
     combined: bool,
+    /// Whether there is a field map, and whether there is a decay map.
+    off_resonance: [bool; 2],
 }
 
 impl Fixed {
@@ -103,6 +105,7 @@ impl Fixed {
             coils: geometry.coils,
             frames: geometry.frames,
             combined,
+            off_resonance: [geometry.field_map.is_some(), geometry.decay_map.is_some()],
         }
     }
 
@@ -142,6 +145,19 @@ impl Fixed {
                 self.basis
             );
         }
+        let given = [geometry.field_map.is_some(), geometry.decay_map.is_some()];
+        for (name, (given, own)) in ["field map", "decay map"].iter().zip(given.into_iter().zip(self.off_resonance)) {
+            if given != own {
+                let with = |there| if there { "a" } else { "no" };
+                bail!(
+                    InvalidArgument,
+                    "the geometry has {} {name}, the plan has {}: give one where the plan has one, with the times of \
+                     the new samples, or make a new plan",
+                    with(given),
+                    if own { "one" } else { "none" }
+                );
+            }
+        }
         if geometry.coil_maps.is_some() {
             self.check_combined()?;
         }
@@ -176,6 +192,21 @@ fn positions<T: Real>(lists: &[&[T]]) -> u64 {
     let mut sum = Checksum::new();
     lists.iter().flat_map(|r| r.iter()).for_each(|r| sum.add(&r.wide().to_le_bytes()));
     sum.0
+}
+
+/// Times in another unit than seconds would blur the image in another way.
+fn time_warning<T: Real>(geometry: &Geometry<'_, T>) -> Option<Warning> {
+    // Signals of protons in tissue are gone by then, and no readout is as long.
+    const LONGEST: f64 = 1.0;
+    let times = geometry.off_resonance()?.times;
+    let (m, t) = times.iter().map(|t| t.wide()).enumerate().find(|(_, t)| t.abs() > LONGEST)?;
+    Some(Warning {
+        kind: WarningKind::Times,
+        message: format!(
+            "sample {m} was taken at {t} s by the times given: are they in ms or us? Times are in seconds from the \
+             excitation or the echo"
+        ),
+    })
 }
 
 /// Where the default tolerance is not kept, what is.
@@ -401,7 +432,8 @@ impl<T: Real> Plan<T> {
     /// As [`Geometry::check`]; `ToleranceOutOfRange` when the window cannot reach the tolerance; `InvalidArgument` for
     /// a width or an oversampling that no window has, or that is named for exact sums; `NoDevice` for a GPU that is not
     /// there, `DriverIncomplete` for one whose kernels cannot be compiled; `MemoryLimit` with the bytes needed;
-    /// `Unsupported` for a list of voxels with method nufft, and for a vector unit that this processor lacks;
+    /// `Unsupported` for a list of voxels with method nufft, for a field map so steep that it takes more than 128
+    /// segments, and for a vector unit that this processor lacks;
     /// `UnknownValue` for an environment variable `RECON_SIMD` that names none.
     pub fn new(geometry: &Geometry<'_, T>, options: &Options) -> Result<Self> {
         Plan::logged(log::Level::Info, geometry, options)
@@ -427,7 +459,12 @@ impl<T: Real> Plan<T> {
         let state = State {
             samples: geometry.samples(),
             seconds: info.seconds,
-            warnings: geometry.extent_warning(&ends).into_iter().chain(tolerance_warning(&info, options)).collect(),
+            warnings: geometry
+                .extent_warning(&ends)
+                .into_iter()
+                .chain(tolerance_warning(&info, options))
+                .chain(time_warning(geometry))
+                .collect(),
             limits: Limits::new(&fixed, geometry.samples(), largest),
             engine,
             fixed: Arc::new(fixed),
@@ -435,8 +472,8 @@ impl<T: Real> Plan<T> {
         state.warnings.iter().for_each(|warning| log::warn!("{warning}"));
         log::log!(
             level,
-            "plan: {} on {} ({} threads, {}), {} window of width {}, oversampling {:.3}, grid {:?}, error {:.1e}, {} \
-             bytes, {:.1} ms",
+            "plan: {} on {} ({} threads, {}), {} window of width {}, oversampling {:.3}, grid {:?}, {} segments, {} \
+             nodes, error {:.1e}, {} bytes, {:.1} ms",
             info.method.name(),
             info.device,
             info.threads,
@@ -445,6 +482,8 @@ impl<T: Real> Plan<T> {
             info.width,
             info.oversampling,
             info.grid,
+            info.segments,
+            info.nodes,
             info.error,
             info.host_bytes,
             1e3 * info.seconds
@@ -548,7 +587,8 @@ impl<T: Real> Plan<T> {
     /// made: `MemoryLimit` counts both, but not what calls under way keep of earlier changes. `SizeMismatch` and
     /// `InvalidArgument` where the geometry has another image, list of voxels, voxel basis, number of coils or of
     /// frames, coil maps where the plan has none, or no weights where it has some: [`Plan::set_weights`] takes these
-    /// away. The plan is as it was then.
+    /// away. A plan with a field map or a decay map wants it again, which may have other numbers, and the times of the
+    /// new samples. The plan is as it was then.
     pub fn set_trajectory(&self, geometry: &Geometry<'_, T>) -> Result<()> {
         let started = Instant::now();
         let call = self.begin();
@@ -570,7 +610,8 @@ impl<T: Real> Plan<T> {
             let options = &now.fixed.options;
             let engine = now.engine.changed(Change::Trajectory(geometry), options)?;
             let tolerance = tolerance_warning(&engine.info(), options);
-            let warnings = geometry.extent_warning(&ends).into_iter().chain(tolerance).collect();
+            let warnings = geometry.extent_warning(&ends).into_iter().chain(tolerance).chain(time_warning(geometry));
+            let warnings = warnings.collect();
             let map = map.unwrap_or(now.limits.largest.map);
             Ok((engine, geometry.samples(), warnings, Largest { weight, map }))
         })

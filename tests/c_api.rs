@@ -1096,7 +1096,7 @@ fn null_and_misaligned_pointers_are_named() {
         let mut properties = init(recon_plan_properties_init);
         fails(recon_plan_info(null(), &raw mut properties), RECON_NULL_POINTER, &["plan"]);
         fails(recon_device_info(0, null_mut()), RECON_NULL_POINTER, &["properties"]);
-        fails(recon_geometry_init(null_mut(), 168), RECON_NULL_POINTER, &["recon_geometry"]);
+        fails(recon_geometry_init(null_mut(), 176), RECON_NULL_POINTER, &["recon_geometry"]);
         fails(recon_options_init(null_mut(), 56), RECON_NULL_POINTER, &["recon_options"]);
         fails(recon_cg_options_init(null_mut(), 104), RECON_NULL_POINTER, &["recon_cg_options"]);
         fails(recon_cg_report_init(null_mut(), 80), RECON_NULL_POINTER, &["recon_cg_report"]);
@@ -1361,7 +1361,9 @@ fn changes_that_make_no_sense_are_refused() {
     let coil_maps = s.maps.as_ptr().cast();
     refused(recon_geometry { coil_maps, ..g }, RECON_INVALID_ARGUMENT, &["without", "new plan"]);
     refused(recon_geometry { voxels: g.coordinates, voxel_count: 9, ..g }, RECON_INVALID_ARGUMENT, &["list of voxels"]);
-    refused(recon_geometry { field_map: s.weights.as_ptr().cast(), ..g }, RECON_UNSUPPORTED, &["field map"]);
+    let (map, times) = (vec![0.0f32; VOXELS], vec![0.0f32; SAMPLES]);
+    let with_map = recon_geometry { field_map: map.as_ptr().cast(), times: times.as_ptr().cast(), ..g };
+    refused(with_map, RECON_INVALID_ARGUMENT, &["a field map", "none"]);
     let mut odd = s.k[1].clone();
     odd[5] = 0.75;
     let coordinates = [g.coordinates[0], odd.as_ptr().cast(), null()];
@@ -1820,7 +1822,7 @@ fn memory_is_told_beforehand() {
         told
     };
     let wanted = Plan::<f32>::memory(
-        &recon::ScanSize::of(&s.rust()),
+        &recon::ScanSize::of(&s.rust()).unwrap(),
         &recon::Options { device: recon::Device::Cpu, threads: 2, ..Default::default() },
     );
     let (wanted, found) = (wanted.unwrap(), tell(&s.geometry(), &raw const on_cpu));
@@ -1901,13 +1903,9 @@ fn what_is_not_there_is_said() {
     let map = vec![0.0f32; VOXELS];
     let times = vec![0.0f32; SAMPLES];
     let with_map = recon_geometry { field_map: map.as_ptr().cast(), ..g };
-    create_fails(&with_map, &options(|_| ()), RECON_UNSUPPORTED, &["field map"]);
-    create_fails(
-        &recon_geometry { times: times.as_ptr().cast(), ..g },
-        &options(|_| ()),
-        RECON_UNSUPPORTED,
-        &["field_map"],
-    );
+    create_fails(&with_map, &options(|_| ()), RECON_INVALID_ARGUMENT, &["field map", "times"]);
+    let only_times = recon_geometry { times: times.as_ptr().cast(), ..g };
+    create_fails(&only_times, &options(|_| ()), RECON_INVALID_ARGUMENT, &["times", "field map"]);
 
     let plan = Handle::new(&g, &options(|o| o.method = 1));
     let mut out = poisoned::<f32>(VOXELS * FRAMES);

@@ -425,7 +425,7 @@ fn what_is_told_beforehand_is_what_a_gpu_holds() {
         let geometry = Geometry::new(dims, &k).coils(coils);
         let geometry = if maps { geometry.coil_maps(&all_maps).weights(&weights) } else { geometry };
         let options = Options { method, normal, ..cuda() };
-        let told = Plan::<f32>::memory(&ScanSize::of(&geometry), &options).unwrap().device;
+        let told = Plan::<f32>::memory(&ScanSize::of(&geometry).unwrap(), &options).unwrap().device;
         let data = random.complexes::<f32>(samples * coils);
         let mut image = poisoned::<f32>(voxels * if maps { 1 } else { coils });
         let x = random.complexes::<f32>(image.len());

@@ -8,6 +8,7 @@ use num_complex::Complex;
 use recon::backend::cuda::direct::DirectSum;
 use recon::backend::cuda::gpu::Gpu;
 use recon::backend::cuda::runtime;
+use recon::backend::OffResonance;
 use recon::Real;
 
 fn gpu(what: &str) -> Option<Gpu> {
@@ -23,10 +24,42 @@ fn points<T: Real>(random: &mut Random, ndim: usize, count: usize, scale: f64) -
     (0..ndim).map(|_| random.reals::<T>(count).iter().map(|x| T::of(x.wide() * scale)).collect()).collect()
 }
 
-/// The error of out(a) = sum_b values(b) exp(sign i 2 pi a.b) for some a, relative to the mean norm of these sums for
-/// random values.
-fn distance<T: Real>(out: &[Complex<T>], sign: f64, from: &[Vec<T>], values: &[Complex<T>], to: &[Vec<T>]) -> f64 {
-    let (mut error, mut checked) = (0.0, 0);
+/// Maps of off-resonance in Hz and of decay in 1/s, and times in seconds.
+struct Maps<T> {
+    field: Option<Vec<T>>,
+    decay: Option<Vec<T>>,
+    times: Vec<T>,
+}
+
+impl<T: Real> Maps<T> {
+    /// Times up to 0.05 s either way, f of 400 Hz, and R whose product with these times is at most `reach`.
+    fn random(random: &mut Random, [field, decay]: [bool; 2], reach: f64, samples: usize, voxels: usize) -> Self {
+        let mut some = |count: usize, of: &dyn Fn(f64) -> f64| -> Vec<T> {
+            random.reals::<T>(count).iter().map(|x| T::of(of(x.wide()))).collect()
+        };
+        Maps {
+            times: some(samples, &|x| 0.1 * x),
+            field: field.then(|| some(voxels, &|x| 400.0 * x)),
+            decay: decay.then(|| some(voxels, &|x| 2.0 * x.abs() * reach / 0.05)),
+        }
+    }
+
+    fn given(&self) -> OffResonance<'_, T> {
+        OffResonance { field_map: self.field.as_deref(), decay_map: self.decay.as_deref(), times: &self.times }
+    }
+}
+
+/// The error of out(a) = sum_b values(b) exp(sign i 2 pi a.b - d_a d_b) for some a, relative to the mean norm of these
+/// sums for random values. Where there is `decay`, it is d_b and d_a.
+fn distance<T: Real>(
+    out: &[Complex<T>],
+    sign: f64,
+    from: &[Vec<T>],
+    values: &[Complex<T>],
+    to: &[Vec<T>],
+    decay: Option<[&[T]; 2]>,
+) -> f64 {
+    let (mut error, mut norm) = (0.0, 0.0);
     for a in (0..out.len()).step_by(out.len() / 1000 + 1) {
         let mut sum = Complex::new(0.0, 0.0);
         for (b, value) in values.iter().enumerate() {
@@ -38,14 +71,15 @@ fn distance<T: Real>(out: &[Complex<T>], sign: f64, from: &[Vec<T>], values: &[C
                     (q * p - (q * p).round()) + q.mul_add(p, -(q * p))
                 })
                 .sum();
-            let wave = Complex::from_polar(1.0, sign * std::f64::consts::TAU * (turns - turns.round()));
-            sum += wave * Complex::new(value.re.wide(), value.im.wide());
+            let factor = decay.map_or(1.0, |[from, to]| (-from[b].wide() * to[a].wide()).exp());
+            let wave = Complex::from_polar(factor, sign * std::f64::consts::TAU * (turns - turns.round()));
+            let value = Complex::new(value.re.wide(), value.im.wide());
+            sum += wave * value;
+            norm += value.norm_sqr() * factor * factor;
         }
         error += (Complex::new(out[a].re.wide(), out[a].im.wide()) - sum).norm_sqr();
-        checked += 1;
     }
-    let norm: f64 = values.iter().map(|v| Complex::new(v.re.wide(), v.im.wide()).norm_sqr()).sum();
-    (error / (norm * f64::from(checked))).sqrt()
+    (error / norm).sqrt()
 }
 
 /// The voxels of a grid, as a list.
@@ -55,15 +89,35 @@ fn grid<T: Real>(dims: &[usize]) -> Vec<Vec<T>> {
     strides.zip(dims).map(|(s, n)| (0..total).map(|i| T::of((i / s % n) as f64 - (n / 2) as f64)).collect()).collect()
 }
 
+/// [`check_with_maps`] without maps.
+fn check<T: Real>(gpu: &Gpu, dims: &[usize], k: &[Vec<T>], list: Option<&[Vec<T>]>, bound: f64) {
+    check_with_maps(gpu, dims, k, list, None, 0.0, bound);
+}
+
 /// Computes both directions twice. Checks their errors, that all of the output is written, and that both times the bits
 /// are the same.
-fn check<T: Real>(gpu: &Gpu, dims: &[usize], k: &[Vec<T>], list: Option<&[Vec<T>]>, bound: f64) {
+fn check_with_maps<T: Real>(
+    gpu: &Gpu,
+    dims: &[usize],
+    k: &[Vec<T>],
+    list: Option<&[Vec<T>]>,
+    maps: Option<&Maps<T>>,
+    tolerance: f64,
+    bound: f64,
+) {
     let mut random = Random::fresh();
     let on_grid = if list.is_none() { grid(dims) } else { Vec::new() };
-    let voxels = list.unwrap_or(&on_grid);
-    let (d, x) = (random.complexes::<T>(k[0].len()), random.complexes::<T>(voxels[0].len()));
+    let (mut q, mut p) = (k.to_vec(), list.unwrap_or(&on_grid).to_vec());
+    let (d, x) = (random.complexes::<T>(q[0].len()), random.complexes::<T>(p[0].len()));
     let given = list.map(slices);
-    let sum = DirectSum::new(gpu, &slices(k), dims, given.as_deref(), 0.0).unwrap();
+    let off_resonance = maps.map(|maps| maps.given());
+    let sum = DirectSum::new(gpu, &slices(k), dims, given.as_deref(), off_resonance, tolerance).unwrap();
+    // Off-resonance is a further axis of the reference.
+    if let Some(Maps { field: Some(f), times, .. }) = maps {
+        q.push(times.clone());
+        p.push(f.clone());
+    }
+    let decay = maps.and_then(|maps| Some((&maps.times[..], maps.decay.as_deref()?)));
     let nan = Complex::new(T::of(f64::NAN), T::of(f64::NAN));
     let mut before: Option<[Vec<Complex<T>>; 2]> = None;
     for _ in 0..2 {
@@ -76,9 +130,19 @@ fn check<T: Real>(gpu: &Gpu, dims: &[usize], k: &[Vec<T>], list: Option<&[Vec<T>
         gpu.download(gv.view(), &mut values).unwrap();
         match &before {
             None => {
-                let errors = [distance(&image, 1.0, k, &d, voxels), distance(&values, -1.0, voxels, &x, k)];
-                let what = format!("{} {dims:?}, {} samples, list {}", T::NAME, k[0].len(), list.is_some());
-                assert!(errors.iter().all(|e| *e < bound), "{errors:?} {what}");
+                let errors = [
+                    distance(&image, 1.0, &q, &d, &p, decay.map(|(t, r)| [t, r])),
+                    distance(&values, -1.0, &p, &x, &q, decay.map(|(t, r)| [r, t])),
+                ];
+                let what = format!(
+                    "{} {dims:?}, {} samples, list {}, field {}, decay {}, tolerance {tolerance}",
+                    T::NAME,
+                    d.len(),
+                    list.is_some(),
+                    maps.is_some_and(|maps| maps.field.is_some()),
+                    decay.is_some()
+                );
+                assert!(errors.iter().all(|e| *e < bound), "{errors:?}, bound {bound:.1e}: {what}");
                 before = Some([image, values]);
             }
             Some(before) => assert!(before[0] == image && before[1] == values, "{} {dims:?}", T::NAME),
@@ -145,13 +209,70 @@ fn sums_over_lists() {
     check(&gpu, &dims, &k, Some(&r), 5e-6);
 }
 
+/// The bounds for f32 are those of the sums without maps, for the fast kernel and, where a tolerance asks for it, for the
+/// accurate one. Exponents are rounded twice: an error of as many roundings as R t is, at most, which is 60 in a plan.
+#[test]
+fn sums_with_off_resonance_and_decay() {
+    let Some(gpu) = gpu("direct sums with off-resonance and decay") else { return };
+    let mut random = Random::fresh();
+    let kinds =
+        [([true, false], 0.0), ([false, true], 3.0), ([false, true], 60.0), ([true, true], 3.0), ([true, true], 60.0)];
+    let shapes = [
+        (&[1, 1][..], None),
+        (&[31, 17], None),
+        (&[64, 48], Some(411)),
+        (&[7, 15, 10], None),
+        (&[40, 40, 40], Some(1500)),
+    ];
+    for (dims, list) in shapes {
+        for samples in [1, 3, 300, 1100] {
+            for (maps, reach) in kinds {
+                let ndim = dims.len();
+                let scale = if reach > 10.0 { 4.0 } else { 1.0 };
+                let voxels = list.unwrap_or(dims.iter().product());
+                let k = points::<f32>(&mut random, ndim, samples, 0.999);
+                let r = list.map(|_| points::<f32>(&mut random, ndim, voxels, 40.0));
+                let given = Maps::random(&mut random, maps, reach, samples, voxels);
+                check_with_maps(&gpu, dims, &k, r.as_deref(), Some(&given), 0.0, 1e-5 * scale);
+                check_with_maps(&gpu, dims, &k, r.as_deref(), Some(&given), 1e-7, 5e-6 * scale);
+                let k = points::<f64>(&mut random, ndim, samples, 0.999);
+                let r = list.map(|_| points::<f64>(&mut random, ndim, voxels, 40.0));
+                let given = Maps::random(&mut random, maps, reach, samples, voxels);
+                check_with_maps(&gpu, dims, &k, r.as_deref(), Some(&given), 0.0, 2e-14 * scale);
+            }
+        }
+    }
+}
+
+/// Where no coil sees a voxel its decay may be anything: no factor is NaN or infinite.
+#[test]
+fn decay_beyond_all_bounds_stays_finite() {
+    let Some(gpu) = gpu("direct sums with absurd decay") else { return };
+    let (rates, times) = ([0.0, 20.0, 1e9, f32::MAX], [0.0, -0.3, 0.3, 1e-30]);
+    let maps = OffResonance { field_map: None, decay_map: Some(&rates[..]), times: &times[..] };
+    for tolerance in [0.0, 1e-7] {
+        let k = [&[0.0f32; 4][..], &[0.0; 4]];
+        let sum = DirectSum::new(&gpu, &k, &[2, 2], None, Some(maps), tolerance).unwrap();
+        let image = gpu.upload(&[Complex::new(1.0f32, -1.0); 4], "image").unwrap();
+        let mut values = gpu.upload(&[Complex::new(f32::NAN, f32::NAN); 4], "values").unwrap();
+        sum.to_samples(&gpu, image.view(), values.view_mut());
+        let mut host = [Complex::default(); 4];
+        gpu.download(values.view(), &mut host).unwrap();
+        assert!(host.iter().all(|z| z.re.is_finite() && z.im.is_finite()), "{host:?}");
+        // At time 0 nothing has decayed; after 0.3 s the first two voxels are left.
+        for (got, want) in [(host[0], 4.0), (host[2], 1.0 + (-6.0f32).exp())] {
+            assert!((got - Complex::new(want, -want)).norm() < 1e-5, "{host:?}");
+        }
+    }
+}
+
 #[test]
 fn magnitudes_from_tiny_to_huge() {
     let Some(gpu) = gpu("direct sums of tiny and huge data") else { return };
     let mut random = Random::fresh();
     let dims = [32, 10];
     let k = points::<f32>(&mut random, 2, 500, 0.999);
-    let sum = DirectSum::new(&gpu, &slices(&k), &dims, None, 0.0).unwrap();
+    let sum = DirectSum::new(&gpu, &slices(&k), &dims, None, None, 0.0).unwrap();
     let d = random.complexes::<f32>(500);
     let image = |scale: f32| {
         let scaled: Vec<_> = d.iter().map(|d| d * scale).collect();
@@ -174,8 +295,10 @@ fn magnitudes_from_tiny_to_huge() {
 #[test]
 fn no_samples_make_an_empty_image() {
     let Some(gpu) = gpu("direct sums of nothing") else { return };
-    for list in [None, Some(vec![&[1.0f32, 2.0, 3.0, 4.0][..]; 2])] {
-        let sum = DirectSum::<f32>::new(&gpu, &[&[], &[]], &[2, 2], list.as_deref(), 0.0).unwrap();
+    let map = [1.0f32, 2.0, 3.0, 4.0];
+    let maps = OffResonance { field_map: Some(&map[..]), decay_map: Some(&map[..]), times: &[] };
+    for (list, maps) in [(None, None), (Some(vec![&map[..]; 2]), None), (None, Some(maps))] {
+        let sum = DirectSum::<f32>::new(&gpu, &[&[], &[]], &[2, 2], list.as_deref(), maps, 0.0).unwrap();
         let nan = Complex::new(f32::NAN, f32::NAN);
         let mut image = gpu.upload(&[nan; 4], "image").unwrap();
         let mut nothing = gpu.zeros::<Complex<f32>>(0, "no samples").unwrap();
@@ -198,9 +321,20 @@ fn times_of_a_whole_scan() {
     let voxels = grid::<f32>(&dims);
     let (d, x) = (random.complexes::<f32>(284_592), random.complexes::<f32>(1 << 21));
     let (d, x) = (gpu.upload(&d, "d").unwrap(), gpu.upload(&x, "x").unwrap());
-    for list in [None, Some(slices(&voxels))] {
+    let maps = [[true, false], [false, true], [true, true]]
+        .map(|kinds| Maps::<f32>::random(&mut random, kinds, 3.0, 284_592, 1 << 21));
+    let [field, decay, both] = &maps;
+    let cases = [
+        ("grid", None, None),
+        ("list", Some(slices(&voxels)), None),
+        ("off-resonance", None, Some(field)),
+        ("decay", None, Some(decay)),
+        ("off-resonance and decay", None, Some(both)),
+    ];
+    for (name, list, maps) in cases {
         let started = std::time::Instant::now();
-        let sum = DirectSum::new(&gpu, &slices(&k), &dims, list.as_deref(), 0.0).unwrap();
+        let maps = maps.map(|maps| maps.given());
+        let sum = DirectSum::new(&gpu, &slices(&k), &dims, list.as_deref(), maps, 0.0).unwrap();
         let plan = 1e3 * started.elapsed().as_secs_f64();
         let mut ms = [f64::INFINITY; 2];
         for _ in 0..4 {
@@ -217,11 +351,6 @@ fn times_of_a_whole_scan() {
                 *ms = ms.min(1e3 * started.elapsed().as_secs_f64());
             }
         }
-        say(&format!(
-            "list {}: plan {plan:.0} ms, to image {:.2} ms, to samples {:.2} ms",
-            list.is_some(),
-            ms[0],
-            ms[1]
-        ));
+        say(&format!("{name}: plan {plan:.0} ms, to image {:.2} ms, to samples {:.2} ms", ms[0], ms[1]));
     }
 }

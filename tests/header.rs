@@ -118,7 +118,7 @@ fn compile(compiler: &str, standard: &str, extension: &str, text: &str) {
 fn header_compiles_as_c_and_cpp() {
     // Twice, for the include guard; sizes are what the library's own assertions say.
     let text = "#include <recon.h>\n#include <recon.h>\n\
-        typedef char geometry_is_168[sizeof(recon_geometry) == 168 ? 1 : -1];\n\
+        typedef char geometry_is_176[sizeof(recon_geometry) == 176 ? 1 : -1];\n\
         typedef char options_is_104[sizeof(recon_options) == 104 ? 1 : -1];\n\
         typedef char cg_is_120[sizeof(recon_cg_options) == 120 ? 1 : -1];\n\
         typedef char propeller_is_32[sizeof(recon_propeller_options) == 32 ? 1 : -1];\n\

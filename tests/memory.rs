@@ -4,6 +4,10 @@
 mod common;
 
 use common::*;
+use recon::backend::cpu::direct::DirectSum;
+use recon::backend::cpu::simd::Level;
+use recon::backend::cpu::thread_pool::Threads;
+use recon::backend::{MapsGiven, OffResonance};
 use recon::{
     CgOptions, Density, Device, Filter, Geometry, Interrupt, Method, Normal, Options, Plan, Real, ScanSize, Trajectory,
 };
@@ -107,7 +111,7 @@ fn look<T: Real>(what: &str, case: Case, lines: &mut Vec<String>, faults: &mut u
         interrupt: interrupt.then(|| Interrupt::new(|| false)),
         ..Options::default()
     };
-    let told = Plan::<T>::memory(&ScanSize::of(&geometry), &options).unwrap();
+    let told = Plan::<T>::memory(&ScanSize::of(&geometry).unwrap(), &options).unwrap();
     assert_eq!(told.device, Default::default());
     let d = random.complexes::<T>(samples * coils * frames);
     let images = frames * if maps { 1 } else { coils };
@@ -144,10 +148,39 @@ fn look<T: Real>(what: &str, case: Case, lines: &mut Vec<String>, faults: &mut u
         }
         if coils > 1 {
             check("coil maps", told.host.coil_maps, &mut |p| drop(p.coil_maps(&d, 0).unwrap()));
-            let wide = Plan::<T>::memory(&ScanSize::with_calibration(&geometry, 64), &options).unwrap();
+            let wide = Plan::<T>::memory(&ScanSize::with_calibration(&geometry, 64).unwrap(), &options).unwrap();
             check("coil maps, wide", wide.host.coil_maps, &mut |p| drop(p.coil_maps(&d, 64).unwrap()));
         }
     }
+}
+
+/// Direct sums with maps of off-resonance and decay, against what the backend tells.
+fn look_at_maps(dims: &[usize], listed: bool, [field, decay]: [bool; 2], lines: &mut Vec<String>, faults: &mut usize) {
+    let mut random = Random::fresh();
+    let (samples, voxels) = (30_000, dims.iter().product::<usize>());
+    let k = random.trajectory::<f32>(dims.len(), samples);
+    let list = random.trajectory::<f32>(dims.len(), if listed { voxels } else { 0 });
+    let (map, times) = (vec![1.0f32; voxels], vec![0.01f32; samples]);
+    let maps = OffResonance { field_map: field.then_some(&map), decay_map: decay.then_some(&map), times: &times };
+    let threads = Threads::new(2).unwrap();
+    let level = Level::all()[0];
+    let list = listed.then(|| slices(&list));
+    let k = slices(&k);
+    let mut held = 0;
+    let found = peak(|| {
+        let before = HELD.load(Ordering::SeqCst);
+        let sum = DirectSum::new(&threads, level, &k, dims, list.as_deref(), Some(maps)).unwrap();
+        held = HELD.load(Ordering::SeqCst) - before;
+        drop(sum);
+    });
+    let listed = listed.then_some(voxels);
+    let told = DirectSum::<f32>::bytes(2, level, samples, dims, listed, MapsGiven { field, decay });
+    // Lists are what counts: besides them there are the addresses and lengths of these.
+    let good = told <= held && held <= found && found < told + 4096;
+    *faults += usize::from(!good);
+    let verdict = if good { "" } else { "  <--" };
+    let what = format!("exact, f {field}, R {decay}");
+    lines.push(format!("{what:28} {:16} {told:9} {found:9} bytes{verdict}", format!("list {}", listed.is_some())));
 }
 
 #[test]
@@ -167,6 +200,10 @@ fn what_is_told_beforehand_is_what_is_taken() {
     look::<f32>("3D, few samples", Case { coils: 1, shots: 100, ..deep }, all, &mut faults);
     let exact = Case { method: Method::Exact, coils: 1, shots: 60, ..PLAIN };
     look::<f32>("2D, exact", exact, all, &mut faults);
+    for maps in [[true, false], [false, true], [true, true]] {
+        look_at_maps(&[120, 90], false, maps, all, &mut faults);
+        look_at_maps(&[20, 30, 40], true, maps, all, &mut faults);
+    }
     say(&format!(
         "{:28} {:16} {:>9} {:>9} {:>6}\n{}",
         "scan",

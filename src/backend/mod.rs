@@ -8,12 +8,15 @@
 mod arrays;
 pub mod cpu;
 pub mod cuda;
+mod direct_lists;
 
 use crate::base::error::Result;
+pub use crate::base::off_resonance::OffResonance;
 pub use crate::base::real::Element;
 use crate::base::real::Real;
 use crate::base::workers::Workers;
 pub use arrays::{DevicePointer, DeviceSlice, DeviceSliceMut, Sink, Source, Span};
+pub use direct_lists::MapsGiven;
 use num_complex::Complex;
 
 /// The widest window that the gridding kernels take.
@@ -248,23 +251,26 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     fn convolve(&self, c: &Self::Convolver, x: Complexes<Self, T>, y: ComplexesMut<Self, T>);
 
     /// Plans direct sums between samples at `k` and voxels: the grid of `dims`, or the positions `voxels` (one slice an
-    /// axis) where given. Errors are those of rounding; a `tolerance` that is not 0 may ask for less than the usual
-    /// ones.
+    /// axis) where given. With `off_resonance`, whose maps have a number a voxel in the order of these, sums to samples
+    /// are of exp(-i 2 pi (k_m.r + f(r) t_m) - R(r) t_m), and sums to the image of the conjugate. Errors are those of
+    /// rounding; a `tolerance` that is not 0 may ask for less than the usual ones. Decay of R t adds an error of about
+    /// R t roundings, and its factors are kept between the smallest normal number and 2^100 (f32) or 2^900 (f64).
     fn direct_sum(
         &self,
         k: &[&[T]],
         dims: &[usize],
         voxels: Option<&[&[T]]>,
+        off_resonance: Option<OffResonance<'_, T>>,
         tolerance: f64,
     ) -> Result<Self::DirectSum>;
-    /// Bytes that direct sums hold, about, to the grid of `dims` or to a list of as many voxels.
-    fn direct_sum_bytes(&self, samples: usize, dims: &[usize], listed: Option<usize>) -> usize;
-    /// image(r) = sum_m values(m) exp(+i 2 pi k_m.r). Where that takes long it can end with `Cancelled`, the image
-    /// being half written.
+    /// Bytes that direct sums hold, about, to the grid of `dims` or to a list of as many voxels, with these maps.
+    fn direct_sum_bytes(&self, samples: usize, dims: &[usize], listed: Option<usize>, maps: MapsGiven) -> usize;
+    /// image(r) = sum_m values(m) exp(+i 2 pi k_m.r), with the maps of [`Backend::direct_sum`] where it has them. Where
+    /// that takes long it can end with `Cancelled`, the image being half written.
     fn sum_to_image(&self, d: &Self::DirectSum, values: Complexes<Self, T>, image: ComplexesMut<Self, T>)
         -> Result<()>;
-    /// values(m) = sum_r image(r) exp(-i 2 pi k_m.r). Where that takes long it can end with `Cancelled`, the values
-    /// being half written.
+    /// values(m) = sum_r image(r) exp(-i 2 pi k_m.r), with the same maps. Where that takes long it can end with
+    /// `Cancelled`, the values being half written.
     fn sum_to_samples(
         &self,
         d: &Self::DirectSum,

@@ -1,7 +1,7 @@
 //! The input of a plan: the trajectory, the image, the coils, and the model that relates samples to voxels.
 
 use crate::base::error::{bail, checked_product, Result};
-use crate::base::off_resonance::OffResonance;
+use crate::base::off_resonance::{Band, OffResonance};
 use crate::base::real::Real;
 use crate::base::warning::{Warning, WarningKind};
 use crate::base::workers::{collect, first, fold, Alone, Workers};
@@ -110,6 +110,11 @@ impl<'a, T: Real> Geometry<'a, T> {
         self
     }
 
+    /// What off-resonance, decay and times reach, where there is a map. Fails at numbers that make no sense.
+    pub(crate) fn band(&self) -> Result<Option<Band>> {
+        self.off_resonance().map(|maps| maps.band(&Alone, self.coil_maps)).transpose()
+    }
+
     /// Off-resonance and decay, where there is a map of either.
     pub(crate) fn off_resonance(&self) -> Option<OffResonance<'a, T>> {
         let Geometry { field_map, decay_map, times, .. } = *self;
@@ -177,6 +182,11 @@ impl<'a, T: Real> Geometry<'a, T> {
         if let Some(maps) = self.coil_maps {
             check_map_len(maps.len(), voxels * self.coils)?;
         }
+        self.check_off_resonance(voxels, samples)
+    }
+
+    /// Checks the sizes of what belongs to off-resonance.
+    pub(crate) fn check_off_resonance(&self, voxels: usize, samples: usize) -> Result<()> {
         if let Some(map) = self.field_map {
             check_len("off-resonance frequencies", map.len(), voxels, "one a voxel")?;
         }
@@ -185,6 +195,10 @@ impl<'a, T: Real> Geometry<'a, T> {
         }
         let maps = self.field_map.is_some() || self.decay_map.is_some();
         match self.times {
+            Some(_) if !maps => bail!(
+                InvalidArgument,
+                "times were given without a field map or a decay map: give one of these, or leave times out"
+            ),
             Some(times) => check_len("sample times", times.len(), samples, "one a sample")?,
             None if maps => bail!(
                 InvalidArgument,

@@ -24,10 +24,10 @@ pub type Ends = [f64; 2];
 /// What the maps and times of a scan reach.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Band {
-    /// Of f in Hz, in voxels that a coil sees.
-    pub frequency: Ends,
-    /// Of R in 1/s, in these voxels.
-    pub decay: Ends,
+    /// Of f in Hz, in voxels that a coil sees; none without a field map.
+    pub frequency: Option<Ends>,
+    /// Of R in 1/s, in these voxels; none without a decay map.
+    pub decay: Option<Ends>,
     /// Of t in seconds.
     pub time: Ends,
 }
@@ -50,11 +50,9 @@ impl<T: Real> OffResonance<'_, T> {
             let map = self.decay_map.expect("it was looked at");
             bail!(NotFinite, "decay rate of voxel {r} is {}: it must be a number of 1/s, 0 where unknown", map[r]);
         }
-        let ends = |found: Option<Found>| found.map_or([0.0; 2], |found| found.ends.unwrap_or([0.0; 2]));
-        let band = Band { frequency: ends(frequency), decay: ends(decay), time: ends(Some(time)) };
-        if band.decay[0] < 0.0 {
-            let map = self.decay_map.expect("it was looked at");
-            let r = map.iter().position(|r| r.wide() < 0.0).expect("there is one");
+        let ends = |found: Found| found.ends.unwrap_or([0.0; 2]);
+        let band = Band { frequency: frequency.map(ends), decay: decay.map(ends), time: ends(time) };
+        if let Some((map, r)) = self.decay_map.and_then(|map| Some((map, map.iter().position(|r| r.wide() < 0.0)?))) {
             bail!(
                 InvalidArgument,
                 "decay rate of voxel {r} is {} 1/s: rates must not be negative, as signals do not grow",

@@ -58,6 +58,7 @@ impl ScanSize {
 
     /// The sizes of a geometry's arrays, and what off-resonance reaches: of the numbers only those are looked at.
     pub(crate) fn with_band<T: Real>(workers: &dyn Workers, geometry: &Geometry<'_, T>) -> Result<Self> {
+        geometry.check_off_resonance(geometry.voxel_count(), geometry.samples())?;
         let band = geometry.off_resonance().map(|maps| maps.band(workers, geometry.coil_maps)).transpose()?;
         Ok(ScanSize { band, ..Self::lengths(geometry) })
     }

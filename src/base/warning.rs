@@ -18,6 +18,8 @@ pub enum WarningKind {
     Noise,
     /// Few virtual coils hold little of the data's energy.
     Compression,
+    /// The times of samples are no readout's: perhaps in other units than seconds.
+    Times,
 }
 
 /// A warning: its kind, and a sentence for a person that names the cause, the value and the remedy.

@@ -122,7 +122,8 @@ pub(crate) fn bytes<T: Real, B: Backend<T>>(backend: &B, size: &ScanSize) -> Res
     let weights = density::bytes::<T, B>(backend, samples, &low, Density::default())?;
     let choice = Nufft::<T, B>::choose(backend, wanted(), &low, samples)?;
     let scan = ScanSize { coils, weights: true, ..ScanSize::new(&low, samples) };
-    let [device, host] = Encoding::<T, B>::transform_bytes(backend, &scan, &Options::default(), &Chosen::window(choice))?;
+    let [device, host] =
+        Encoding::<T, B>::transform_bytes(backend, &scan, &Options::default(), &Chosen::window(choice))?;
     // The coils' images, those in double precision, and their maps; then the maps of the image, in double precision as
     // well.
     let small = product(&[product(&low), coils, complex + 2 * double]);

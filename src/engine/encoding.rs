@@ -734,13 +734,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         self.through_q
     }
 
-    pub(super) fn goes_through_q(
-        b: &B,
-        normal: Normal,
-        size: &ScanSize,
-        limit: &MemoryLimit,
-        chosen: &Chosen,
-    ) -> bool {
+    pub(super) fn goes_through_q(b: &B, normal: Normal, size: &ScanSize, limit: &MemoryLimit, chosen: &Chosen) -> bool {
         match normal {
             _ if size.listed.is_some() => false,
             Normal::Toeplitz => true,
@@ -824,7 +818,9 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let mut values = b.unwritten::<Complex<T>>(self.samples, "the weights of Q")?;
         // Sums without off-resonance, where the plan's own have it.
         let plain = match (&self.trajectory.transform, &self.field) {
-            (Transform::Exact(_), Some(_)) => Some(b.direct_sum(&self.trajectory.axes(), &self.dims, None, None, 0.0)?),
+            (Transform::Exact(_), Some(_)) => {
+                Some(b.direct_sum(&self.trajectory.axes(), &self.dims, None, None, 0.0)?)
+            }
             _ => None,
         };
         let mut of_node: Option<(usize, B::Array<T>)> = None;

@@ -38,7 +38,7 @@ impl<T: Real, B: Backend<T>> Field<T, B> {
         // Beyond the band no coil sees anything; what is there must stay a number.
         let decay = maps.decay_map.map(|map| -> Result<Aligned<T>> {
             let mut copy = copied(b.workers(), &[map], "the decay map")?.pop().expect("one copy");
-            let most = T::of(band.decay[1]);
+            let most = T::of(band.decay.map_or(0.0, |[_, most]| most));
             copy.iter_mut().for_each(|r| *r = if *r > most { most } else { *r });
             Ok(copy)
         });
@@ -69,9 +69,9 @@ impl<T: Real, B: Backend<T>> Field<T, B> {
     /// The mean over voxels and weighted samples of exp(-2 R t), 1 without decay: by how much decay lessens the
     /// diagonal of E^H W E. `sample` tells a sample's weight and time.
     pub fn mean_decay(&self, samples: usize, sample: impl Fn(usize) -> (f64, f64)) -> f64 {
-        let Some(decay) = &self.decay else { return 1.0 };
+        let (Some(decay), Some(ends)) = (&self.decay, self.band.decay) else { return 1.0 };
         // It is smooth in both: of either 257 numbers do, at the nearest of which each counts by its distance.
-        let (mut rates, mut times) = (Histogram::new(self.band.decay), Histogram::new(self.band.time));
+        let (mut rates, mut times) = (Histogram::new(ends), Histogram::new(self.band.time));
         decay.iter().for_each(|r| rates.add(r.wide(), 1.0));
         (0..samples).map(sample).for_each(|(weight, t)| times.add(t, weight));
         let all: f64 = rates.counts.iter().sum::<f64>() * times.counts.iter().sum::<f64>();
@@ -101,7 +101,8 @@ impl Histogram {
 
     /// Counts a number at both neighbours.
     fn add(&mut self, value: f64, count: f64) {
-        let at = if self.step > 0.0 { ((value - self.low) / self.step).clamp(0.0, (Self::LEN - 1) as f64) } else { 0.0 };
+        let at =
+            if self.step > 0.0 { ((value - self.low) / self.step).clamp(0.0, (Self::LEN - 1) as f64) } else { 0.0 };
         let below = (at as usize).min(Self::LEN - 2);
         self.counts[below] += count * (1.0 - (at - below as f64));
         self.counts[below + 1] += count * (at - below as f64);

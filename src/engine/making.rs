@@ -122,9 +122,8 @@ impl<T: Real> Task<T> for Making<'_, T> {
         let within = geometry.coordinates_within(first.workers(), &numbers.ends)?;
         let geometry = &Geometry { coordinates: within.iter().map(|k| &k[..]).collect(), ..geometry.clone() };
         log::debug!("geometry checked in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
-        let make = |backend, geometry: &Geometry<'_, T>| {
-            Encoding::new(backend, geometry, size.band, options, chosen.clone())
-        };
+        let make =
+            |backend, geometry: &Geometry<'_, T>| Encoding::new(backend, geometry, size.band, options, chosen.clone());
         if let Some(divided) = Divided::new(&backends, geometry, options, make, exact)? {
             return Ok((try_box(divided, "the plan")?, numbers));
         }

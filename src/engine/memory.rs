@@ -5,9 +5,10 @@
 
 use super::chosen::Chosen;
 use super::encoding::Encoding;
-use crate::backend::Backend;
+use crate::backend::{Backend, MapsGiven};
 use crate::base::error::Result;
 use crate::base::geometry::{ends, is_inside, Geometry, VoxelBasis};
+use crate::base::off_resonance::Band;
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
 use crate::base::sizes::{product, sum, Bytes};
@@ -150,7 +151,11 @@ impl Needs {
     pub fn new<T: Real, B: Backend<T>>(b: &B, size: &ScanSize, chosen: &Chosen, batch: usize) -> Result<Self> {
         let transform = match &chosen.window {
             Some(window) => Nufft::<T, B>::bytes(b, window, size.samples, chosen.arrays(batch))?,
-            None => b.direct_sum_bytes(size.samples, &size.dims, size.listed),
+            None => {
+                let given = |band: &Band| MapsGiven { field: band.frequency.is_some(), decay: band.decay.is_some() };
+                let maps = size.band.as_ref().map(given).unwrap_or_default();
+                b.direct_sum_bytes(size.samples, &size.dims, size.listed, maps)
+            }
         };
         let transform = transform.saturating_add(SMALL_THINGS);
         let (samples, voxels) = (size.samples, size.voxels());

@@ -489,6 +489,7 @@ fn warning_number(kind: WarningKind) -> u32 {
         WarningKind::Blades => WarningNumber::Blades,
         WarningKind::Noise => WarningNumber::Noise,
         WarningKind::Compression => WarningNumber::Compression,
+        WarningKind::Times => WarningNumber::Times,
     };
     kind.number()
 }
@@ -592,6 +593,8 @@ pub unsafe extern "C" fn recon_plan_info(
             host_bytes: info.host_bytes as u64,
             device_bytes: info.device_bytes as u64,
             seconds: info.seconds,
+            segments: info.segments as u32,
+            nodes: info.nodes as u32,
             ..recon_plan_properties::initial()
         };
         put_text(&mut out.value.device, &info.device);

@@ -7,6 +7,7 @@ use crate::backend::Element;
 use crate::base::error::{bail, checked_product, try_vec, Result};
 use crate::base::geometry::{Geometry, VoxelBasis};
 use crate::base::interrupt::Interrupt;
+use crate::base::off_resonance::Band;
 use crate::base::options::{CudaStream, Device, Options};
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
@@ -124,10 +125,33 @@ impl Scan {
         choice("basis", self.raw.basis)
     }
 
-    /// What memory depends on. Coordinates may be null, other arrays are not read.
+    /// What off-resonance reaches, in voxels that a coil sees.
     ///
     /// # Safety
-    /// As for [`Scan::coordinates`], of the coordinates.
+    /// As for [`Scan::coordinates`].
+    unsafe fn band<T: Real>(&self, arrays: &mut Arrays) -> Result<Option<Band>> {
+        let raw = &self.raw;
+        // SAFETY: the caller's promise.
+        unsafe {
+            let none: [&[T]; 3] = [&[]; 3];
+            let geometry = Geometry {
+                coils: self.coils,
+                coil_maps: arrays.optional("coil_maps", raw.coil_maps.cast(), self.voxels * self.coils)?,
+                field_map: arrays.optional("field_map", raw.field_map.cast(), self.voxels)?,
+                decay_map: arrays.optional("decay_map", raw.decay_map.cast(), self.voxels)?,
+                times: arrays.optional("times", raw.times.cast(), self.samples)?,
+                ..Geometry::new(&self.dims, &none[..self.dims.len()])
+            };
+            geometry.check_off_resonance(self.voxels, self.samples)?;
+            geometry.band()
+        }
+    }
+
+    /// What memory depends on. Coordinates may be null; with a field map or decay map these, times and coil maps are
+    /// read; other arrays are not.
+    ///
+    /// # Safety
+    /// As for [`Scan::coordinates`], of these arrays.
     pub unsafe fn size<T: Real>(&self, arrays: &mut Arrays, calibration: usize) -> Result<ScanSize> {
         let size = ScanSize {
             coils: self.coils,
@@ -137,6 +161,8 @@ impl Scan {
             listed: self.listed.then_some(self.voxels),
             basis: self.basis()?,
             calibration,
+            // SAFETY: the caller's promise.
+            band: unsafe { self.band::<T>(arrays) }?,
             ..ScanSize::new(&self.dims, self.samples)
         };
         if self.raw.coordinates.iter().all(|k| k.is_null()) {
@@ -179,7 +205,7 @@ impl Scan {
                 voxels: lists.as_ref().map(|lists| lists.iter().map(|r| &**r).collect()),
                 basis,
                 field_map: arrays.optional("field_map", raw.field_map.cast(), self.voxels)?,
-                decay_map: None,
+                decay_map: arrays.optional("decay_map", raw.decay_map.cast(), self.voxels)?,
                 times: arrays.optional("times", raw.times.cast(), self.samples)?,
             };
             then(&geometry)

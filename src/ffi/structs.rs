@@ -83,10 +83,15 @@ pub struct recon_geometry {
     pub voxel_stride: u64,
     /// Voxels in the list; 0 without one.
     pub voxel_count: u64,
-    /// Off-resonance in Hz: [nx, ny, nz] reals. Must be NULL: this version answers RECON_UNSUPPORTED otherwise.
+    /// Off-resonance f in Hz: [nx, ny, nz] reals. The model then has the factor exp(-i 2 pi f t). It wants times. Or
+    /// NULL.
     pub field_map: *const c_void,
-    /// Time of each sample in seconds, for the field map: [samples] reals. Must be NULL.
+    /// Time t of each sample in seconds from the excitation or the echo, for field_map and decay_map: [samples] reals.
+    /// Or NULL without these.
     pub times: *const c_void,
+    /// Decay rates R (R2*) in 1/s, none negative: [nx, ny, nz] reals. The model then has the factor exp(-R t). It wants
+    /// times. Or NULL.
+    pub decay_map: *const c_void,
 }
 
 /// How a plan computes. Set it up with recon_options_init.
@@ -200,6 +205,12 @@ pub struct recon_plan_properties {
     /// The vector unit in use, ending in 0: "sse", "avx2", "avx512" or "avx512-256" (see RECON_SIMD_AUTO) on x86-64,
     /// else "portable"; "none" on a GPU.
     pub simd: [c_char; 32],
+    /// With a field map or a decay map, the transforms without that make one transform with: their number follows from
+    /// the tolerance. 0 without, and with exact sums.
+    pub segments: u32,
+    /// With a field map or a decay map, the convolutions that E^H W E is the sum of; 0 without, and where it goes
+    /// through transforms.
+    pub nodes: u32,
 }
 
 /// Bytes that a plan and its operations take, at their peaks, beyond the caller's arrays: see recon_plan_memory. Set it
@@ -462,10 +473,11 @@ macro_rules! versioned {
     };
 }
 
-versioned!(recon_geometry, 168, {
+// Without decay_map: 168 bytes.
+versioned!(recon_geometry, 176, older [168], {
     precision: 0, ndim: 2, basis: 0, dims: [0; 3], samples: 0, coordinates: [null(); 3], coordinate_stride: 0,
     weights: null(), coils: 1, coil_maps: null(), frames: 1, voxels: [null(); 3], voxel_stride: 0, voxel_count: 0,
-    field_map: null(), times: null(),
+    field_map: null(), times: null(), decay_map: null(),
 });
 // Without simd: 56 bytes; without a stream: 64; without interrupt: 72; without oversampling and width: 88.
 versioned!(recon_options, 104, older [56, 64, 72, 88], {
@@ -473,10 +485,11 @@ versioned!(recon_options, 104, older [56, 64, 72, 88], {
     threads: 0, pointers_on_device: 0, tolerance: 0.0, memory_limit: 0, simd: 0, use_stream: 0, stream: null_mut(),
     interrupt: None, interrupt_data: null_mut(), oversampling: 0.0, width: 0, reserved: 0,
 });
-versioned!(recon_plan_properties, 224, {
+// Without segments and nodes: 224 bytes.
+versioned!(recon_plan_properties, 232, older [224], {
     precision: 0, method: 0, window: 0, width: 0, threads: 0, toeplitz: 0, ndim: 0, grid: [0; 3], oversampling: 0.0,
     error: 0.0, image_elements: 0, kspace_elements: 0, q_elements: 0, grid_elements: 0, host_bytes: 0,
-    device_bytes: 0, seconds: 0.0, device: [0; 64], simd: [0; 32],
+    device_bytes: 0, seconds: 0.0, device: [0; 64], simd: [0; 32], segments: 0, nodes: 0,
 });
 // Without host_combine: 152 bytes.
 versioned!(recon_memory, 176, older [152, 160], {

@@ -92,11 +92,6 @@ impl<T: Real, B: Backend<T>> Segmented<T, B> {
         product(&[segments.saturating_add(at_once), sum(&[samples, voxels]), size_of::<Complex<T>>()])
     }
 
-    /// c_l, [voxels, l].
-    pub fn waves(&self) -> &Arc<B::Array<Complex<T>>> {
-        &self.waves
-    }
-
     fn images(&self, backend: &B) -> Result<Lease<'_, B::Array<Complex<T>>>> {
         self.images.try_take(|| backend.unwritten(self.at_once * self.voxels, "images of segments"))
     }
@@ -121,7 +116,11 @@ impl<T: Real, B: Backend<T>> Segmented<T, B> {
                 let (s, v) = (0..terms.len() * self.samples, 0..terms.len() * self.voxels);
                 let weights = backend.view(&self.weights).part(terms.start * self.samples..terms.end * self.samples);
                 backend.multiply(weights, values, backend.view_mut(&mut weighted).part(s.clone()));
-                self.nufft.adjoint(backend, backend.view(&weighted).part(s), backend.view_mut(&mut images).part(v.clone()))?;
+                self.nufft.adjoint(
+                    backend,
+                    backend.view(&weighted).part(s),
+                    backend.view_mut(&mut images).part(v.clone()),
+                )?;
                 let waves = backend.view(&self.waves).part(terms.start * self.voxels..terms.end * self.voxels);
                 let image = B::reborrow(&mut image).part(i * self.voxels..(i + 1) * self.voxels);
                 backend.add_conj_products(waves, backend.view(&images).part(v), image);

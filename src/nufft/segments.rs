@@ -76,21 +76,18 @@ impl Segments {
     /// `count` is how many voxels' exponents are added.
     fn new(band: &Band, count: f64, tolerance: f64, epsilon: f64) -> Result<Self> {
         let time = half(band.time);
-        let range = Range {
-            frequency: count * half(band.frequency),
-            decay: count * half(band.decay),
-            time,
-            rate: count * middle(band.decay),
-        };
+        let (frequency, decay) = (band.frequency.unwrap_or([0.0; 2]), band.decay.unwrap_or([0.0; 2]));
+        let range =
+            Range { frequency: count * half(frequency), decay: count * half(decay), time, rate: count * middle(decay) };
         let furthest = band.time[0].abs().max(band.time[1].abs());
-        if count * band.decay[1] * furthest > MOST_DECAY * count {
+        if decay[1] * furthest > MOST_DECAY {
             bail!(
                 InvalidArgument,
                 "the largest decay rate is {} 1/s and sample times reach {furthest} s: signals would change by a \
                  factor of exp({:.0}). Rates are R2* in 1/s (1000 over T2* in ms), times in seconds. Limit the rates \
                  where the map is noise",
-                band.decay[1],
-                band.decay[1] * furthest
+                decay[1],
+                decay[1] * furthest
             );
         }
         let needed = needed(&range, tolerance);
@@ -116,7 +113,7 @@ impl Segments {
         if best <= tolerance {
             return Ok(Segments {
                 nodes: try_collect(terms, "off-resonance", fitted.nodes.iter().map(|s| s + middle(band.time)))?,
-                frequency: if count == 1.0 { middle(band.frequency) } else { 0.0 },
+                frequency: if count == 1.0 { middle(frequency) } else { 0.0 },
                 error: best,
                 rate: range.rate,
                 time: [middle(band.time), time],
@@ -133,8 +130,8 @@ impl Segments {
             "the field map reaches from {:.1} to {:.1} Hz and sample times from {:.4} to {:.4} s: that takes about \
              {needed} segments, and at most {MOST_SEGMENTS} are made; {remedy}. Is the map in Hz, and are times in \
              seconds? Limit the map's extremes where there is no object, or use method exact",
-            band.frequency[0],
-            band.frequency[1],
+            frequency[0],
+            frequency[1],
             band.time[0],
             band.time[1]
         );
@@ -388,7 +385,8 @@ impl LeastSquares {
         }
         for j in (0..columns).rev() {
             // A direction that the equations do not decide is left out.
-            let x = if self.diagonal[j].abs() > 1e-15 * self.diagonal[0].abs() { right[j] / self.diagonal[j] } else { 0.0 };
+            let x =
+                if self.diagonal[j].abs() > 1e-15 * self.diagonal[0].abs() { right[j] / self.diagonal[j] } else { 0.0 };
             right[j] = x;
             for (r, a) in right[..j].iter_mut().zip(column(j)) {
                 *r -= a * x;
@@ -408,22 +406,23 @@ mod tests {
     use num_complex::Complex;
 
     fn band(frequency: Ends, decay: Ends, time: Ends) -> Band {
-        Band { frequency, decay, time }
+        Band { frequency: Some(frequency), decay: Some(decay), time }
     }
 
     /// The largest error at points that the fit has not seen, over the size of a voxel's signal.
     fn error(segments: &Segments, band: &Band, pairs: bool) -> f64 {
+        let (frequency, decay) = (band.frequency.unwrap(), band.decay.unwrap());
         let count = if pairs { 2.0 } else { 1.0 };
         let between = |[low, high]: Ends, x: f64| low + (high - low) * x;
         let mut b = vec![0.0; segments.len()];
         let mut worst = 0f64;
         for i in 0..=57 {
             let f = match pairs {
-                false => between(band.frequency, i as f64 / 57.0),
-                true => (band.frequency[1] - band.frequency[0]) * (i as f64 / 28.5 - 1.0),
+                false => between(frequency, i as f64 / 57.0),
+                true => (frequency[1] - frequency[0]) * (i as f64 / 28.5 - 1.0),
             };
-            for j in 0..=if band.decay[1] > band.decay[0] { 11 } else { 0 } {
-                let r = count * between(band.decay, j as f64 / 11.0);
+            for j in 0..=if decay[1] > decay[0] { 11 } else { 0 } {
+                let r = count * between(decay, j as f64 / 11.0);
                 let signal = |t: f64| Complex::from_polar((-r * t).exp(), -TAU * f * t);
                 let all: Vec<f64> = (0..=111).map(|m| between(band.time, m as f64 / 111.0)).collect();
                 let size = (all.iter().map(|&t| signal(t).norm_sqr()).sum::<f64>() / all.len() as f64).sqrt();

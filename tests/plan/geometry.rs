@@ -56,7 +56,7 @@ fn geometries_that_make_no_sense_are_refused() {
     refuse(&Geometry::new(&[4, 4], &k).coils(2).coil_maps(&maps), &base, ErrorKind::SizeMismatch, &["31", "32"]);
     let mut field = Geometry::new(&[4, 4], &k);
     field.field_map = Some(&good);
-    refuse(&field, &base, ErrorKind::Unsupported, &["field map"]);
+    refuse(&field, &base, ErrorKind::SizeMismatch, &["3 off-resonance frequencies", "16"]);
     for tolerance in [-1e-3, 1.0, 7.0, f64::NAN, f64::INFINITY] {
         for method in [Method::Nufft, Method::Exact] {
             let options = Options { tolerance, method, ..base.clone() };

@@ -32,7 +32,7 @@ fn memory_that_was_told_serves_as_a_limit() {
             method,
             ..Default::default()
         };
-        let size = ScanSize::of(&geometry);
+        let size = ScanSize::of(&geometry).unwrap();
         let told = Plan::<f32>::memory(&size, &options(None)).unwrap().host;
         let data = random.complexes::<f32>(samples * coils);
         let mut image = poisoned::<f32>(voxels * if combined { 1 } else { coils });

@@ -3,84 +3,123 @@
 mod grid;
 mod list;
 mod phase;
+mod power;
 
 use super::simd::Level;
 use super::thread_pool::Threads;
 use crate::backend::cpu::simd::SimdReal;
+use crate::backend::direct_lists::{Lists, MapsGiven};
 use crate::backend::Sign;
 use crate::base::buffer_pool::Pool;
 use crate::base::error::{try_collect, Result};
 use crate::base::interrupt::Watch;
-use crate::base::sizes::three_axes;
+use crate::base::off_resonance::OffResonance;
+use crate::base::sizes::{product, sum, three_axes};
+use list::Points;
 use num_complex::Complex;
+use std::borrow::Cow;
 
 /// Direct sums between samples and voxels.
 pub struct DirectSum<T> {
     level: Level,
-    k: Vec<Vec<T>>,
-    voxels: Voxels<T>,
+    sums: Sums<T>,
     scratch: Pool<Vec<T>>,
 }
 
-enum Voxels<T> {
-    Grid([usize; 3]),
-    List(Vec<Vec<T>>),
+enum Sums<T> {
+    /// Between samples at k and the voxels of a grid, axis by axis.
+    Grid { k: Vec<Vec<T>>, dims: [usize; 3] },
+    /// Between any two lists; of a grid's voxels where there is a map.
+    Lists(Lists<Vec<T>>),
 }
 
 impl<T: SimdReal> DirectSum<T> {
     /// See [`crate::backend::Backend::direct_sum`].
-    pub fn new(threads: &Threads, level: Level, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>) -> Result<Self> {
-        let own = |lists: &[&[T]]| -> Result<Vec<Vec<T>>> {
-            lists.iter().map(|l| try_collect(l.len(), "coordinates", l.iter().copied())).collect()
+    pub fn new(
+        threads: &Threads,
+        level: Level,
+        k: &[&[T]],
+        dims: &[usize],
+        voxels: Option<&[&[T]]>,
+        off_resonance: Option<OffResonance<'_, T>>,
+    ) -> Result<Self> {
+        let own = |lists: Vec<Cow<[T]>>| -> Result<Vec<Vec<T>>> {
+            let own = |list: Cow<[T]>| match list {
+                Cow::Owned(list) => Ok(list),
+                Cow::Borrowed(list) => try_collect(list.len(), "coordinates", list.iter().copied()),
+            };
+            lists.into_iter().map(own).collect()
         };
-        let voxels = match voxels {
-            Some(lists) => Voxels::List(own(lists)?),
-            None => Voxels::Grid(three_axes(dims)),
-        };
-        let k = own(k)?;
+        if voxels.is_some() || MapsGiven::of(&off_resonance).any() {
+            let Lists { samples, voxels, axes, decays } = Lists::new(k, dims, voxels, off_resonance)?;
+            let lists = Lists { samples: own(samples)?, voxels: own(voxels)?, axes, decays };
+            return Ok(DirectSum { level, sums: Sums::Lists(lists), scratch: Pool::new() });
+        }
+        let k = own(k.iter().map(|k| Cow::Borrowed(*k)).collect())?;
+        let dims = three_axes(dims);
         // Allocated here, so that no sum fails for lack of memory.
-        let scratch = match &voxels {
-            Voxels::Grid(dims) => Pool::filled(1, || grid::scratch(threads, level, k[0].len(), *dims))?,
-            Voxels::List(_) => Pool::new(),
-        };
-        Ok(DirectSum { level, k, voxels, scratch })
+        let scratch = Pool::filled(1, || grid::scratch(threads, level, k[0].len(), dims))?;
+        Ok(DirectSum { level, sums: Sums::Grid { k, dims }, scratch })
     }
 
-    /// Bytes held: the coordinates, and the scratch of sums.
-    pub fn bytes(threads: usize, level: Level, samples: usize, dims: &[usize], listed: Option<usize>) -> usize {
-        let grid = three_axes(dims);
-        let work = match listed {
-            None => grid::scratch_len::<T>(threads, level, samples, grid) * size_of::<T>(),
-            Some(_) => 0,
-        };
-        samples.saturating_add(listed.unwrap_or(0)).saturating_mul(dims.len() * size_of::<T>()).saturating_add(work)
+    /// Bytes held: coordinates, maps and times, and the scratch of sums.
+    pub fn bytes(
+        threads: usize,
+        level: Level,
+        samples: usize,
+        dims: &[usize],
+        listed: Option<usize>,
+        maps: MapsGiven,
+    ) -> usize {
+        let [of_samples, of_voxels] = maps.lists(dims.len());
+        let samples_bytes = product(&[samples, of_samples, size_of::<T>()]);
+        if listed.is_some() || maps.any() {
+            let voxels = listed.unwrap_or_else(|| product(dims));
+            return sum(&[samples_bytes, product(&[voxels, of_voxels, size_of::<T>()])]);
+        }
+        let scratch = grid::scratch_len::<T>(threads, level, samples, three_axes(dims));
+        sum(&[samples_bytes, product(&[scratch, size_of::<T>()])])
     }
 
     /// See [`crate::backend::Backend::sum_to_image`].
     pub fn to_image(&self, threads: &Threads, values: &[Complex<T>], image: &mut [Complex<T>]) -> Result<()> {
-        let (level, k, watch) = (self.level, &self.k, Watch::new());
-        match &self.voxels {
-            Voxels::Grid(dims) => {
+        let (level, watch) = (self.level, Watch::new());
+        match &self.sums {
+            Sums::Grid { k, dims } => {
                 let mut scratch = self.scratch.take_or_wait(|| grid::scratch(threads, level, k[0].len(), *dims));
                 grid::to_image(threads, level, &watch, &mut scratch, k, *dims, values, image);
             }
-            Voxels::List(r) => list::sum(threads, level, &watch, Sign::Plus, k, values, r, image),
+            Sums::Lists(lists) => {
+                let [samples, voxels] = points(lists);
+                list::sum(threads, level, &watch, Sign::Plus, samples, values, voxels, image);
+            }
         }
         watch.check("exact sums")
     }
 
     /// See [`crate::backend::Backend::sum_to_samples`].
     pub fn to_samples(&self, threads: &Threads, image: &[Complex<T>], values: &mut [Complex<T>]) -> Result<()> {
-        let (level, k, watch) = (self.level, &self.k, Watch::new());
-        match &self.voxels {
-            Voxels::Grid(dims) => {
+        let (level, watch) = (self.level, Watch::new());
+        match &self.sums {
+            Sums::Grid { k, dims } => {
                 let mut scratch = self.scratch.take_or_wait(|| grid::scratch(threads, level, k[0].len(), *dims));
                 grid::to_samples(threads, level, &watch, &mut scratch, k, *dims, image, values);
             }
-            Voxels::List(r) => list::sum(threads, level, &watch, Sign::Minus, r, image, k, values),
+            Sums::Lists(lists) => {
+                let [samples, voxels] = points(lists);
+                list::sum(threads, level, &watch, Sign::Minus, voxels, image, samples, values);
+            }
         }
         watch.check("exact sums")
     }
+}
+
+/// Samples and voxels.
+fn points<T>(lists: &Lists<Vec<T>>) -> [Points<'_, T>; 2] {
+    [&lists.samples, &lists.voxels].map(|all| Points {
+        coordinates: &all[..lists.axes],
+        decay: all.last().filter(|_| lists.decays).map(|last| &last[..]),
+    })
 }
 
 #[cfg(test)]
@@ -104,19 +143,21 @@ mod tests {
         lists.iter().map(|l| &l[..]).collect()
     }
 
-    /// Distance from out(a) = sum_b values(b) exp(sign i 2 pi a.b), relative to the expected norm of these sums.
+    /// Distance from out(a) = sum_b values(b) exp(sign i 2 pi a.b - d_a d_b), relative to the expected norm of these
+    /// sums. The first lists of both, as many as `axes`, are a and b; where `decays`, the last ones are d.
     fn compare<T: SimdReal>(
         out: &[Complex<T>],
         sign: f64,
+        (axes, decays): (usize, bool),
         from: &[Vec<T>],
         values: &[Complex<T>],
         to: &[Vec<T>],
     ) -> f64 {
-        let mut error = 0.0;
+        let (mut error, mut norm) = (0.0, 0.0);
         for (a, out) in out.iter().enumerate() {
             let mut sum = Complex::new(0.0, 0.0);
             for (b, value) in values.iter().enumerate() {
-                let turns: f64 = from
+                let turns: f64 = from[..axes]
                     .iter()
                     .zip(to)
                     .map(|(from, to)| {
@@ -124,13 +165,18 @@ mod tests {
                         (q * p - (q * p).round()) + q.mul_add(p, -(q * p))
                     })
                     .sum();
-                let wave = Complex::from_polar(1.0, sign * std::f64::consts::TAU * (turns - turns.round()));
-                sum += wave * Complex::new(value.re.wide(), value.im.wide());
+                let decay = match decays {
+                    true => (-from[from.len() - 1][b].wide() * to[to.len() - 1][a].wide()).exp(),
+                    false => 1.0,
+                };
+                let wave = Complex::from_polar(decay, sign * std::f64::consts::TAU * (turns - turns.round()));
+                let value = Complex::new(value.re.wide(), value.im.wide());
+                sum += wave * value;
+                norm += value.norm_sqr() * decay * decay;
             }
             error += (Complex::new(out.re.wide(), out.im.wide()) - sum).norm_sqr();
         }
-        let norm: f64 = values.iter().map(|v| Complex::new(v.re.wide(), v.im.wide()).norm_sqr()).sum();
-        (error / (norm * out.len() as f64)).sqrt()
+        (error / norm).sqrt()
     }
 
     fn complexes<T: SimdReal>(state: &mut u64, count: usize) -> Vec<Complex<T>> {
@@ -140,11 +186,24 @@ mod tests {
     /// Both directions at every level: their errors, that all of the output is written, and that neither the number of
     /// threads nor an earlier call changes a bit.
     fn check<T: SimdReal>(dims: &[usize], samples: usize, list: Option<usize>, bound: f64) {
+        check_with_maps::<T>(dims, samples, list, MapsGiven::default(), 0.0, bound);
+    }
+
+    /// The same with maps of off-resonance, of 400 Hz, and of decay, which reaches the product `decay` with times of
+    /// either sign.
+    fn check_with_maps<T: SimdReal>(
+        dims: &[usize],
+        samples: usize,
+        list: Option<usize>,
+        maps: MapsGiven,
+        decay: f64,
+        bound: f64,
+    ) {
         let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
         let mut state = clock.as_nanos() as u64;
-        let what = format!("{} {dims:?} {samples} {list:?}, seed {state}", T::NAME);
-        let k = points::<T>(&mut state, dims.len(), samples, 0.999);
-        let voxels = match list {
+        let what = format!("{} {dims:?} {samples} {list:?} {maps:?} {decay}, seed {state}", T::NAME);
+        let mut k = points::<T>(&mut state, dims.len(), samples, 0.999);
+        let mut voxels = match list {
             Some(count) => points::<T>(&mut state, dims.len(), count, 200.0),
             None => {
                 let total: usize = dims.iter().product();
@@ -159,19 +218,44 @@ mod tests {
             }
         };
         let (d, x) = (complexes::<T>(&mut state, samples), complexes::<T>(&mut state, voxels[0].len()));
+        let times = points::<T>(&mut state, 1, samples, 0.1).remove(0);
+        let f = points::<T>(&mut state, 1, x.len(), 400.0).remove(0);
+        let rate = |r: &T| T::of(2.0 * r.magnitude().wide() * decay / 0.05);
+        let r: Vec<T> = points::<T>(&mut state, 1, x.len(), 1.0)[0].iter().map(rate).collect();
+        let off_resonance = OffResonance {
+            field_map: maps.field.then_some(&f[..]),
+            decay_map: maps.decay.then_some(&r[..]),
+            times: &times,
+        };
+        let off_resonance = Some(off_resonance).filter(|_| maps.any());
+        let kinds = (dims.len() + usize::from(maps.field), maps.decay);
+        let list = list.map(|_| voxels.clone());
+        let list = list.as_deref().map(slices);
+        let given = k.clone();
+        if maps.field {
+            k.push(times.clone());
+            voxels.push(f.clone());
+        }
+        if maps.decay {
+            k.push(times.clone());
+            voxels.push(r.clone());
+        }
         for level in Level::all() {
-            let list = list.map(|_| slices(&voxels));
             let mut before: Option<[Vec<Complex<T>>; 2]> = None;
             for count in [1, 2, 2, 5] {
                 let threads = Threads::new(count).unwrap();
-                let sum = DirectSum::new(&threads, level, &slices(&k), dims, list.as_deref()).unwrap();
+                let sum = DirectSum::new(&threads, level, &slices(&given), dims, list.as_deref(), off_resonance);
+                let sum = sum.unwrap();
                 let nan = Complex::new(T::of(f64::NAN), T::of(f64::NAN));
                 let (mut image, mut values) = (vec![nan; x.len()], vec![nan; d.len()]);
                 sum.to_image(&threads, &d, &mut image).unwrap();
                 sum.to_samples(&threads, &x, &mut values).unwrap();
                 match &before {
                     None => {
-                        let errors = [compare(&image, 1.0, &k, &d, &voxels), compare(&values, -1.0, &voxels, &x, &k)];
+                        let errors = [
+                            compare(&image, 1.0, kinds, &k, &d, &voxels),
+                            compare(&values, -1.0, kinds, &voxels, &x, &k),
+                        ];
                         assert!(errors.iter().all(|e| *e < bound), "{errors:?} {} {what}", level.name());
                         before = Some([image, values]);
                     }
@@ -222,16 +306,60 @@ mod tests {
         }
     }
 
+    // Times are up to 0.05 s either way, so that factors reach from exp(-decay) to its inverse. Decay of 60 is the most
+    // that a plan takes: its products and exponents are rounded twice, which is an error of 60 roundings at most.
+    #[test]
+    fn sums_with_off_resonance_and_decay() {
+        let [field, decay] = [true, false].map(|field| MapsGiven { field, decay: !field });
+        let both = MapsGiven { field: true, decay: true };
+        for (dims, list) in [
+            (&[1, 1][..], None),
+            (&[31, 17], None),
+            (&[16, 33], Some(411)),
+            (&[7, 15, 10], None),
+            (&[1, 5, 37], Some(50)),
+            (&[200, 200, 200], Some(1)),
+        ] {
+            for samples in [1, 3, 700] {
+                for (maps, reach) in [(field, 0.0), (decay, 3.0), (decay, 60.0), (both, 3.0), (both, 60.0)] {
+                    let scale = if reach > 10.0 { 4.0 } else { 1.0 };
+                    check_with_maps::<f32>(dims, samples, list, maps, reach, 5e-6 * scale);
+                    check_with_maps::<f64>(dims, samples, list, maps, reach, 2e-14 * scale);
+                }
+            }
+        }
+    }
+
+    /// Where no coil sees a voxel its decay may be anything: no factor is NaN or infinite.
+    #[test]
+    fn decay_beyond_all_bounds_stays_finite() {
+        let threads = Threads::new(1).unwrap();
+        let (rates, times) = ([0.0, 20.0, 1e9, f32::MAX], [0.0, -0.3, 0.3, 1e-30]);
+        let maps = OffResonance { field_map: None, decay_map: Some(&rates[..]), times: &times[..] };
+        for level in Level::all() {
+            let sum = DirectSum::new(&threads, level, &[&[0.0f32; 4], &[0.0; 4]], &[2, 2], None, Some(maps)).unwrap();
+            let mut values = [Complex::new(f32::NAN, f32::NAN); 4];
+            sum.to_samples(&threads, &[Complex::new(1.0, -1.0); 4], &mut values).unwrap();
+            assert!(values.iter().all(|z| z.re.is_finite() && z.im.is_finite()), "{values:?}");
+            // At time 0 nothing has decayed; after 0.3 s the first two voxels are left.
+            assert_eq!(values[0], Complex::new(4.0, -4.0));
+            assert!((values[2].re - (1.0 + (-6.0f32).exp())).abs() < 1e-6, "{values:?}");
+        }
+    }
+
     #[test]
     fn no_samples_make_an_empty_image() {
         let threads = Threads::new(2).unwrap();
-        for list in [None, Some(vec![&[1.0f32, 2.0, 3.0, 4.0][..]; 2])] {
+        let map = [1.0f32, 2.0, 3.0, 4.0];
+        let maps = OffResonance { field_map: Some(&map[..]), decay_map: Some(&map[..]), times: &[] };
+        for (list, maps) in [(None, None), (Some(vec![&map[..]; 2]), None), (None, Some(maps))] {
             let sum = DirectSum::<f32>::new(
                 &threads,
                 Level::choose(Default::default()).unwrap(),
                 &[&[], &[]],
                 &[2, 2],
                 list.as_deref(),
+                maps,
             )
             .unwrap();
             let mut image = vec![Complex::new(f32::NAN, f32::NAN); 4];

@@ -10,10 +10,11 @@ pub mod simd;
 pub mod thread_pool;
 mod vector;
 
-use super::{Backend, Csr, Element, Sink, Source, Spoke};
+use super::{Backend, Csr, Element, MapsGiven, Sink, Source, Spoke};
 use crate::base::error::{bail, Result};
 use crate::base::geometry::first_beyond;
 use crate::base::memory::{Aligned, ALWAYS_FRESH};
+use crate::base::off_resonance::OffResonance;
 use crate::base::real::narrow;
 use crate::base::workers::Workers;
 use backprojection::Backprojector;
@@ -213,11 +214,18 @@ impl<T: SimdReal> Backend<T> for Cpu {
         c.convolve(&self.threads, x, y);
     }
 
-    fn direct_sum(&self, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>, _tolerance: f64) -> Result<DirectSum<T>> {
-        DirectSum::new(&self.threads, self.level, k, dims, voxels)
+    fn direct_sum(
+        &self,
+        k: &[&[T]],
+        dims: &[usize],
+        voxels: Option<&[&[T]]>,
+        off_resonance: Option<OffResonance<'_, T>>,
+        _tolerance: f64,
+    ) -> Result<DirectSum<T>> {
+        DirectSum::new(&self.threads, self.level, k, dims, voxels, off_resonance)
     }
-    fn direct_sum_bytes(&self, samples: usize, dims: &[usize], listed: Option<usize>) -> usize {
-        DirectSum::<T>::bytes(self.threads.count(), self.level, samples, dims, listed)
+    fn direct_sum_bytes(&self, samples: usize, dims: &[usize], listed: Option<usize>, maps: MapsGiven) -> usize {
+        DirectSum::<T>::bytes(self.threads.count(), self.level, samples, dims, listed, maps)
     }
     fn sum_to_image(&self, d: &DirectSum<T>, values: &[Complex<T>], image: &mut [Complex<T>]) -> Result<()> {
         d.to_image(&self.threads, values, image)

@@ -55,6 +55,10 @@ pub trait Vector<T>: Copy {
     fn sub(self, b: Self) -> Self;
     /// self b.
     fn mul(self, b: Self) -> Self;
+    /// The larger of self and b, neither being NaN.
+    fn max(self, b: Self) -> Self;
+    /// The smaller of self and b, neither being NaN.
+    fn min(self, b: Self) -> Self;
     /// self b + c, rounded as the level does.
     fn fma(self, b: Self, c: Self) -> Self;
     /// c - self b, rounded as the level does.
@@ -63,6 +67,9 @@ pub trait Vector<T>: Copy {
     fn product_less(self, b: Self, c: Self) -> Self;
     /// Negated where the last bit of q's significand is one.
     fn negate_where_odd(self, q: Self) -> Self;
+    /// self 2^n, where q is the whole number n plus 1.5 / epsilon: the last bits of its significand are n. Self and the
+    /// result must be normal numbers.
+    fn times_power_of_two(self, q: Self) -> Self;
     /// The elements of self and b in turn: the first half of them, and the second.
     fn zip(self, b: Self) -> (Self, Self);
     /// The even elements of self and then of b, and the odd ones: [`Vector::zip`] undone.
@@ -380,8 +387,8 @@ mod x86 {
 
     macro_rules! vector {
         ($name:ident, $inner:ty, $t:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident, $add:ident, $sub:ident,
-         $mul:ident, |$a:ident, $b:ident, $c:ident| $fma:expr, $fnma:expr, $less:expr, $negate:expr, $zip:expr,
-         $unzip:expr, $sum:expr) => {
+         $mul:ident, $max:ident, $min:ident, |$a:ident, $b:ident, $c:ident| $fma:expr, $fnma:expr, $less:expr,
+         $negate:expr, $power:expr, $zip:expr, $unzip:expr, $sum:expr) => {
             #[derive(Clone, Copy)]
             pub struct $name($inner);
             impl Vector<$t> for $name {
@@ -417,6 +424,16 @@ mod x86 {
                     unsafe { $name($mul(self.0, b.0)) }
                 }
                 #[inline(always)]
+                fn max(self, b: Self) -> Self {
+                    // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
+                    unsafe { $name($max(self.0, b.0)) }
+                }
+                #[inline(always)]
+                fn min(self, b: Self) -> Self {
+                    // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
+                    unsafe { $name($min(self.0, b.0)) }
+                }
+                #[inline(always)]
                 fn fma(self, b: Self, c: Self) -> Self {
                     let ($a, $b, $c) = (self.0, b.0, c.0);
                     // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
@@ -439,6 +456,12 @@ mod x86 {
                     let ($a, $b) = (self.0, q.0);
                     // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
                     unsafe { $name($negate) }
+                }
+                #[inline(always)]
+                fn times_power_of_two(self, q: Self) -> Self {
+                    let ($a, $b) = (self.0, q.0);
+                    // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
+                    unsafe { $name($power) }
                 }
                 #[inline(always)]
                 fn zip(self, b: Self) -> (Self, Self) {
@@ -475,6 +498,8 @@ mod x86 {
         _mm_add_ps,
         _mm_sub_ps,
         _mm_mul_ps,
+        _mm_max_ps,
+        _mm_min_ps,
         |a, b, c| _mm_add_ps(_mm_mul_ps(a, b), c),
         _mm_sub_ps(c, _mm_mul_ps(a, b)),
         {
@@ -490,6 +515,10 @@ mod x86 {
             _mm_add_ps(rest, _mm_mul_ps(al, bl))
         },
         _mm_xor_ps(a, _mm_castsi128_ps(_mm_slli_epi32(_mm_castps_si128(b), 31))),
+        {
+            let power = _mm_slli_epi32(_mm_castps_si128(b), 23);
+            _mm_castsi128_ps(_mm_add_epi32(_mm_castps_si128(a), power))
+        },
         (_mm_unpacklo_ps(a, b), _mm_unpackhi_ps(a, b)),
         (_mm_shuffle_ps(a, b, 0x88), _mm_shuffle_ps(a, b, 0xdd)),
         pairs_f32x4(a)
@@ -505,6 +534,8 @@ mod x86 {
         _mm_add_pd,
         _mm_sub_pd,
         _mm_mul_pd,
+        _mm_max_pd,
+        _mm_min_pd,
         |a, b, c| _mm_add_pd(_mm_mul_pd(a, b), c),
         _mm_sub_pd(c, _mm_mul_pd(a, b)),
         {
@@ -520,6 +551,10 @@ mod x86 {
             _mm_add_pd(rest, _mm_mul_pd(al, bl))
         },
         _mm_xor_pd(a, _mm_castsi128_pd(_mm_slli_epi64(_mm_castpd_si128(b), 63))),
+        {
+            let power = _mm_slli_epi64(_mm_castpd_si128(b), 52);
+            _mm_castsi128_pd(_mm_add_epi64(_mm_castpd_si128(a), power))
+        },
         (_mm_unpacklo_pd(a, b), _mm_unpackhi_pd(a, b)),
         (_mm_unpacklo_pd(a, b), _mm_unpackhi_pd(a, b)),
         pairs_f64x2(a)
@@ -535,10 +570,16 @@ mod x86 {
         _mm256_add_ps,
         _mm256_sub_ps,
         _mm256_mul_ps,
+        _mm256_max_ps,
+        _mm256_min_ps,
         |a, b, c| _mm256_fmadd_ps(a, b, c),
         _mm256_fnmadd_ps(a, b, c),
         _mm256_fmsub_ps(a, b, c),
         _mm256_xor_ps(a, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(b), 31))),
+        {
+            let power = _mm256_slli_epi32(_mm256_castps_si256(b), 23);
+            _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a), power))
+        },
         {
             let (low, high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
             (_mm256_permute2f128_ps(low, high, 0x20), _mm256_permute2f128_ps(low, high, 0x31))
@@ -562,10 +603,16 @@ mod x86 {
         _mm256_add_pd,
         _mm256_sub_pd,
         _mm256_mul_pd,
+        _mm256_max_pd,
+        _mm256_min_pd,
         |a, b, c| _mm256_fmadd_pd(a, b, c),
         _mm256_fnmadd_pd(a, b, c),
         _mm256_fmsub_pd(a, b, c),
         _mm256_xor_pd(a, _mm256_castsi256_pd(_mm256_slli_epi64(_mm256_castpd_si256(b), 63))),
+        {
+            let power = _mm256_slli_epi64(_mm256_castpd_si256(b), 52);
+            _mm256_castsi256_pd(_mm256_add_epi64(_mm256_castpd_si256(a), power))
+        },
         {
             let (low, high) = (_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b));
             (_mm256_permute2f128_pd(low, high, 0x20), _mm256_permute2f128_pd(low, high, 0x31))
@@ -587,10 +634,16 @@ mod x86 {
         _mm512_add_ps,
         _mm512_sub_ps,
         _mm512_mul_ps,
+        _mm512_max_ps,
+        _mm512_min_ps,
         |a, b, c| _mm512_fmadd_ps(a, b, c),
         _mm512_fnmadd_ps(a, b, c),
         _mm512_fmsub_ps(a, b, c),
         _mm512_xor_ps(a, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(b), 31))),
+        {
+            let power = _mm512_slli_epi32(_mm512_castps_si512(b), 23);
+            _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a), power))
+        },
         {
             let first = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
             let second = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
@@ -618,10 +671,16 @@ mod x86 {
         _mm512_add_pd,
         _mm512_sub_pd,
         _mm512_mul_pd,
+        _mm512_max_pd,
+        _mm512_min_pd,
         |a, b, c| _mm512_fmadd_pd(a, b, c),
         _mm512_fnmadd_pd(a, b, c),
         _mm512_fmsub_pd(a, b, c),
         _mm512_xor_pd(a, _mm512_castsi512_pd(_mm512_slli_epi64(_mm512_castpd_si512(b), 63))),
+        {
+            let power = _mm512_slli_epi64(_mm512_castpd_si512(b), 52);
+            _mm512_castsi512_pd(_mm512_add_epi64(_mm512_castpd_si512(a), power))
+        },
         {
             let first = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
             let second = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
@@ -700,6 +759,14 @@ mod portable {
                     $name(from_fn(|i| self.0[i] * b.0[i]))
                 }
                 #[inline(always)]
+                fn max(self, b: Self) -> Self {
+                    $name(from_fn(|i| if self.0[i] > b.0[i] { self.0[i] } else { b.0[i] }))
+                }
+                #[inline(always)]
+                fn min(self, b: Self) -> Self {
+                    $name(from_fn(|i| if self.0[i] < b.0[i] { self.0[i] } else { b.0[i] }))
+                }
+                #[inline(always)]
                 fn fma(self, b: Self, c: Self) -> Self {
                     $name(from_fn(|i| {
                         let ($a, $b, $c) = (self.0[i], b.0[i], c.0[i]);
@@ -726,6 +793,12 @@ mod portable {
                     let last = if T::EPSILON > f64::EPSILON { 29 } else { 0 };
                     let odd = |i: usize| q.0[i].wide().to_bits() >> last & 1 == 1;
                     $name(from_fn(|i| if odd(i) { -self.0[i] } else { self.0[i] }))
+                }
+                #[inline(always)]
+                fn times_power_of_two(self, q: Self) -> Self {
+                    // An f64's exponent is in its bits 52 and higher, and 1023 for 1.
+                    let power = |i: usize| f64::from_bits(((q.0[i].wide() - 1.5 / T::EPSILON + 1023.0) as u64) << 52);
+                    $name(from_fn(|i| T::of(self.0[i].wide() * power(i))))
                 }
                 #[inline(always)]
                 fn zip(self, b: Self) -> (Self, Self) {
@@ -793,6 +866,15 @@ mod tests {
         let flipped = read(a.negate_where_odd(unsafe { V::load(steps.as_ptr()) }));
         for i in 0..n {
             assert_eq!(flipped[i], if i % 2 == 1 { -la[i] } else { la[i] }, "{i}");
+        }
+        each(&|a, b, _| a.wide().max(b.wide()), a.max(b));
+        each(&|a, b, _| a.wide().min(b.wide()), a.min(b));
+        let exponent = |i: usize| [0.0, 1.0, -1.0, 9.0, -9.0, 90.0, -100.0][i % 7];
+        let shifted: Vec<T> = (0..n).map(|i| T::of(1.5 / T::EPSILON + exponent(i))).collect();
+        // SAFETY: LANES elements.
+        let scaled = read(a.times_power_of_two(unsafe { V::load(shifted.as_ptr()) }));
+        for i in 0..n {
+            assert_eq!(scaled[i].wide(), la[i].wide() * exponent(i).exp2(), "{i}");
         }
         let (first, second) = a.zip(b);
         let zipped: Vec<T> = read(first).into_iter().chain(read(second)).collect();

@@ -6,8 +6,11 @@ mod work;
 
 use super::compile::Kernels;
 use super::gpu::Gpu;
+use crate::backend::direct_lists::{Lists, MapsGiven};
 use crate::base::error::Result;
+use crate::base::off_resonance::OffResonance;
 use crate::base::real::Real;
+use crate::base::sizes::product;
 use grid::Grid;
 use list::List;
 use std::sync::Mutex;
@@ -26,12 +29,20 @@ enum Voxels<T> {
 }
 
 impl<T: Real> DirectSum<T> {
-    /// See [`crate::backend::Backend::direct_sum`]. With a list, a further axis may stand for off-resonance: voxels'
-    /// frequencies and samples' times.
-    pub fn new(gpu: &Gpu, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>, tolerance: f64) -> Result<Self> {
-        let voxels = match voxels {
-            Some(voxels) => Voxels::List(Box::new(List::new(gpu, k, voxels, tolerance)?)),
-            None => Voxels::Grid(Box::new(Grid::new(gpu, k, dims)?)),
+    /// See [`crate::backend::Backend::direct_sum`].
+    pub fn new(
+        gpu: &Gpu,
+        k: &[&[T]],
+        dims: &[usize],
+        voxels: Option<&[&[T]]>,
+        off_resonance: Option<OffResonance<'_, T>>,
+        tolerance: f64,
+    ) -> Result<Self> {
+        let voxels = if voxels.is_some() || MapsGiven::of(&off_resonance).any() {
+            let lists = Lists::new(k, dims, voxels, off_resonance)?;
+            Voxels::List(Box::new(List::new(gpu, &lists, tolerance)?))
+        } else {
+            Voxels::Grid(Box::new(Grid::new(gpu, k, dims)?))
         };
         Ok(DirectSum { voxels, queueing: Mutex::new(()) })
     }
@@ -40,11 +51,12 @@ impl<T: Real> DirectSum<T> {
     ///
     /// # Errors
     /// `SizeOverflow` for images of more voxels than a GPU takes.
-    pub fn bytes(gpu: &Gpu, samples: usize, dims: &[usize], listed: Option<usize>) -> Result<usize> {
-        match listed {
-            Some(voxels) => Ok(List::<T>::bytes(gpu.properties(), samples, voxels, dims.len())),
-            None => Grid::<T>::bytes(gpu.properties(), samples, dims),
+    pub fn bytes(gpu: &Gpu, samples: usize, dims: &[usize], listed: Option<usize>, maps: MapsGiven) -> Result<usize> {
+        if listed.is_some() || maps.any() {
+            let voxels = listed.unwrap_or_else(|| product(dims));
+            return Ok(List::<T>::bytes(gpu.properties(), samples, voxels, dims.len(), maps));
         }
+        Grid::<T>::bytes(gpu.properties(), samples, dims)
     }
 
     /// See [`crate::backend::Backend::sum_to_image`].

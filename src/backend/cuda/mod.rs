@@ -20,9 +20,11 @@ mod transfer;
 mod vector;
 
 use super::{
-    Backend, Complexes, ComplexesMut, Csr, DeviceSlice, DeviceSliceMut, Element, Reals, Sink, Source, Span, Spoke,
+    Backend, Complexes, ComplexesMut, Csr, DeviceSlice, DeviceSliceMut, Element, MapsGiven, Reals, Sink, Source, Span,
+    Spoke,
 };
 use crate::base::error::Result;
+use crate::base::off_resonance::OffResonance;
 use crate::base::real::Real;
 use crate::base::workers::{Alone, Workers};
 use backprojection::Backprojector;
@@ -273,12 +275,19 @@ impl<T: Real> Backend<T> for Cuda<T> {
         c.convolve(&self.gpu, x, y);
     }
 
-    fn direct_sum(&self, k: &[&[T]], dims: &[usize], voxels: Option<&[&[T]]>, tolerance: f64) -> Result<DirectSum<T>> {
-        DirectSum::new(&self.gpu, k, dims, voxels, tolerance)
+    fn direct_sum(
+        &self,
+        k: &[&[T]],
+        dims: &[usize],
+        voxels: Option<&[&[T]]>,
+        off_resonance: Option<OffResonance<'_, T>>,
+        tolerance: f64,
+    ) -> Result<DirectSum<T>> {
+        DirectSum::new(&self.gpu, k, dims, voxels, off_resonance, tolerance)
     }
-    fn direct_sum_bytes(&self, samples: usize, dims: &[usize], listed: Option<usize>) -> usize {
+    fn direct_sum_bytes(&self, samples: usize, dims: &[usize], listed: Option<usize>, maps: MapsGiven) -> usize {
         // What is too large will be refused by the plan.
-        DirectSum::<T>::bytes(&self.gpu, samples, dims, listed).unwrap_or(usize::MAX)
+        DirectSum::<T>::bytes(&self.gpu, samples, dims, listed, maps).unwrap_or(usize::MAX)
     }
     fn sum_to_image(&self, d: &DirectSum<T>, values: Complexes<Self, T>, image: ComplexesMut<Self, T>) -> Result<()> {
         d.to_image(&self.gpu, values, image);

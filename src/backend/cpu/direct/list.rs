@@ -1,8 +1,9 @@
-//! Direct sums between any two lists of points.
+//! Direct sums between any two lists of points, with decay or without.
 
 use super::super::simd::{Arith, Kernel, Level, Vector};
 use super::super::thread_pool::Threads;
 use super::phase::{cos_sin, phases};
+use super::power::powers_of_two;
 use crate::backend::cpu::simd::SimdReal;
 use crate::backend::Sign;
 use crate::base::interrupt::Watch;
@@ -18,22 +19,38 @@ const BLOCKS_BETWEEN_CHECKS: usize = 16;
 /// Vectors of sums that share the loads of a point's coordinates and value.
 const GROUP: usize = 3;
 
-/// out(a) = sum_b values(b) exp(+-i 2 pi p_a.p_b), for any points a and b. The results are undefined when the watch
-/// says stop.
+/// Points of a sum, in lists of one length.
+#[derive(Clone, Copy)]
+pub struct Points<'a, T> {
+    /// p, an axis each.
+    pub coordinates: &'a [Vec<T>],
+    /// e: the exponents of two of decay or, of the points on the other side, the times that these are multiplied by.
+    pub decay: Option<&'a [T]>,
+}
+
+impl<T> Points<'_, T> {
+    fn check(&self, count: usize) {
+        assert!(self.coordinates.iter().all(|axis| axis.len() == count));
+        assert!(self.decay.is_none_or(|decay| decay.len() == count));
+    }
+}
+
+/// out(a) = sum_b values(b) 2^(e_a e_b) exp(+-i 2 pi p_a.p_b), for any points a and b; without decay the power is 1.
+/// The results are undefined when the watch says stop.
 #[allow(clippy::too_many_arguments)]
 pub fn sum<T: SimdReal>(
     threads: &Threads,
     level: Level,
     watch: &Watch,
     sign: Sign,
-    from: &[Vec<T>],
+    from: Points<T>,
     values: &[Complex<T>],
-    to: &[Vec<T>],
+    to: Points<T>,
     out: &mut [Complex<T>],
 ) {
-    assert!(from.len() == to.len());
-    assert!(from.iter().all(|axis| axis.len() == values.len()));
-    assert!(to.iter().all(|axis| axis.len() == out.len()));
+    assert!(from.coordinates.len() == to.coordinates.len() && from.decay.is_some() == to.decay.is_some());
+    from.check(values.len());
+    to.check(out.len());
     let total = out.len();
     let shared = Shared::new(out);
     threads.run(total.div_ceil(TO), |task| {
@@ -47,9 +64,9 @@ pub fn sum<T: SimdReal>(
 struct Sum<'a, T> {
     watch: &'a Watch,
     sign: Sign,
-    from: &'a [Vec<T>],
+    from: Points<'a, T>,
     values: &'a [Complex<T>],
-    to: &'a [Vec<T>],
+    to: Points<'a, T>,
     first: usize,
     out: &'a mut [Complex<T>],
 }
@@ -59,23 +76,33 @@ impl<T: SimdReal> Kernel for Sum<'_, T> {
 
     #[inline(always)]
     fn run<A: Arith>(self) {
-        match self.from.len() {
-            1 => self.of_dimension::<A, 1>(),
-            2 => self.of_dimension::<A, 2>(),
-            3 => self.of_dimension::<A, 3>(),
-            n => unreachable!("points of {n} coordinates"),
+        match (self.from.coordinates.len(), self.from.decay.is_some()) {
+            (1, false) => self.of_dimension::<A, 1, false>(),
+            (2, false) => self.of_dimension::<A, 2, false>(),
+            (3, false) => self.of_dimension::<A, 3, false>(),
+            (4, false) => self.of_dimension::<A, 4, false>(),
+            (1, true) => self.of_dimension::<A, 1, true>(),
+            (2, true) => self.of_dimension::<A, 2, true>(),
+            (3, true) => self.of_dimension::<A, 3, true>(),
+            (4, true) => self.of_dimension::<A, 4, true>(),
+            (n, _) => unreachable!("points of {n} coordinates"),
         }
     }
 }
 
 impl<T: SimdReal> Sum<'_, T> {
     #[inline(always)]
-    fn of_dimension<A: Arith, const D: usize>(self) {
+    fn of_dimension<A: Arith, const D: usize, const DECAYS: bool>(self) {
+        let own = self.first..self.first + self.out.len();
         let mut to = [[T::ZERO; TO]; D];
-        for (to, axis) in to.iter_mut().zip(self.to) {
-            for (to, p) in to.iter_mut().zip(&axis[self.first..][..self.out.len()]) {
+        for (to, axis) in to.iter_mut().zip(self.to.coordinates) {
+            for (to, p) in to.iter_mut().zip(&axis[own.clone()]) {
                 *to = if self.sign == Sign::Plus { *p } else { -*p };
             }
+        }
+        let mut to_decay = [T::ZERO; TO];
+        if let (true, Some(decay)) = (DECAYS, self.to.decay) {
+            to_decay[..self.out.len()].copy_from_slice(&decay[own]);
         }
         // Sums of a block in the precision of the data, sums of blocks in double precision.
         let mut total = [[0f64; TO]; 2];
@@ -86,13 +113,16 @@ impl<T: SimdReal> Sum<'_, T> {
             }
             let block = start..(start + FROM).min(self.values.len());
             let values = &self.values[block.clone()];
-            let from: [&[T]; D] = from_fn(|axis| &self.from[axis][block.clone()]);
+            let from: [&[T]; D] = from_fn(|axis| &self.from.coordinates[axis][block.clone()]);
+            let decay: &[T] = self.from.decay.map_or(&[], |decay| &decay[block.clone()]);
             for first in (0..self.out.len()).step_by(step) {
-                // SAFETY: a slice of GROUP vectors holds vector i; it ends within TO, a multiple of a group.
-                let p = to.each_ref().map(|axis| {
-                    from_fn(|i| unsafe { T::V::<A>::load(axis[first..first + step][i * T::V::<A>::LANES..].as_ptr()) })
-                });
-                let sums = block_sums::<T, T::V<A>, D>(from, values, p);
+                let group = |list: &[T; TO]| -> [T::V<A>; GROUP] {
+                    let list = &list[first..first + step];
+                    // SAFETY: a slice of GROUP vectors holds vector i; it ends within TO, a multiple of a group.
+                    from_fn(|i| unsafe { T::V::<A>::load(list[i * T::V::<A>::LANES..].as_ptr()) })
+                };
+                let p = to.each_ref().map(group);
+                let sums = block_sums::<T, T::V<A>, D, DECAYS>(from, decay, values, p, group(&to_decay));
                 for (total, sums) in total.iter_mut().zip(sums) {
                     for (total, sum) in total[first..first + step].chunks_exact_mut(T::V::<A>::LANES).zip(sums) {
                         let mut lanes = [T::ZERO; 16];
@@ -112,15 +142,18 @@ impl<T: SimdReal> Sum<'_, T> {
     }
 }
 
-/// Real and imaginary parts of the sums over a block of points, at the points `p`.
+/// Real and imaginary parts of the sums over a block of points, at the points `p` with the decay `e`.
 #[inline(always)]
-fn block_sums<T: SimdReal, V: Vector<T>, const D: usize>(
+fn block_sums<T: SimdReal, V: Vector<T>, const D: usize, const DECAYS: bool>(
     from: [&[T]; D],
+    decay: &[T],
     values: &[Complex<T>],
     p: [[V; GROUP]; D],
+    e: [V; GROUP],
 ) -> [[V; GROUP]; 2] {
     let mut sums = [[V::splat(T::ZERO); GROUP]; 2];
     let from = from.map(|axis| &axis[..values.len()]);
+    let decay = if DECAYS { &decay[..values.len()] } else { decay };
     // The phases of a point are computed while the point before is summed: more independent operations.
     let mut next = phases(from.map(|axis| V::splat(axis[0])), p);
     for (b, value) in values.iter().enumerate() {
@@ -128,7 +161,12 @@ fn block_sums<T: SimdReal, V: Vector<T>, const D: usize>(
         let after = (b + 1).min(values.len() - 1);
         next = phases(from.map(|axis| V::splat(axis[after])), p);
         let (re, im) = (V::splat(value.re), V::splat(value.im));
-        let (cos, sin) = cos_sin(current);
+        let (mut cos, mut sin) = cos_sin(current);
+        if DECAYS {
+            let power = powers_of_two(V::splat(decay[b]), e);
+            cos = from_fn(|i| cos[i].mul(power[i]));
+            sin = from_fn(|i| sin[i].mul(power[i]));
+        }
         sums[0] = from_fn(|i| im.fnma(sin[i], sums[0][i]));
         sums[1] = from_fn(|i| im.fma(cos[i], sums[1][i]));
         sums[0] = from_fn(|i| re.fma(cos[i], sums[0][i]));

@@ -78,8 +78,9 @@ pub fn cos_sin<T: SimdReal, V: Vector<T>, const N: usize>(phases: Phases<V, N>) 
     (from_fn(|i| cos[i].negate_where_odd(halves[i])), from_fn(|i| sin[i].negate_where_odd(halves[i])))
 }
 
+/// The polynomial of these coefficients, the lowest first, at a group of x.
 #[inline(always)]
-fn polynomial<T: SimdReal, V: Vector<T>, const N: usize>(coefficients: &[f64], x: [V; N]) -> [V; N] {
+pub fn polynomial<T: SimdReal, V: Vector<T>, const N: usize>(coefficients: &[f64], x: [V; N]) -> [V; N] {
     let mut sum = [V::splat(T::of(coefficients[coefficients.len() - 1])); N];
     for c in coefficients.iter().rev().skip(1) {
         let c = V::splat(T::of(*c));

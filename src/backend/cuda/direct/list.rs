@@ -1,15 +1,17 @@
-//! Sums over voxels anywhere: the kernels of exact_list.cu.
+//! Sums over voxels anywhere, with off-resonance or without: the kernels of exact_list.cu.
 
 use super::super::compile::Kernels;
 use super::super::gpu::{launch, Gpu};
 use super::super::memory::DeviceArray;
 use super::super::runtime::{Function, Properties};
 use super::work::{self, blocks, In, Out, Places, Work, PARTS_BYTES};
-use crate::backend::{DevicePointer, Span};
+use crate::backend::direct_lists::Lists;
+use crate::backend::{DevicePointer, MapsGiven, Span};
 use crate::base::error::{bail, try_collect, Result};
 use crate::base::real::Real;
 use crate::base::sizes::{product, sum};
 use num_complex::Complex;
+use std::borrow::Cow;
 
 const SOURCE: &str =
     concat!(include_str!("../../../../kernels/exact_wave.cuh"), include_str!("../../../../kernels/exact_list.cu"));
@@ -27,19 +29,25 @@ const TURNS: f64 = 32.0;
 /// The relative error of sums by special functions, at most: 3e-7 for each of the turns; 7e-7 to 2.1e-6 were measured.
 const FAST_ERROR: f64 = 3e-7 * TURNS;
 
-fn kernels(bytes: usize, axes: usize, accurate: bool) -> Kernels {
-    let fast = usize::from(!accurate);
-    let macros = [("AXES", axes), ("V", OWN), ("POLY", fast), ("UNROLL", 1 + fast), ("ACCURATE", 1 - fast)];
+fn kernels(bytes: usize, axes: usize, decays: bool, accurate: bool) -> Kernels {
+    let (fast, decay) = (usize::from(!accurate), usize::from(decays));
+    // Decay keeps the special function units busy, too, and leaves more of the sines to polynomials.
+    let poly = fast * (1 + decay);
+    let unroll = 1 + fast;
+    let macros =
+        [("AXES", axes), ("DECAY", decay), ("V", OWN), ("POLY", poly), ("UNROLL", unroll), ("ACCURATE", 1 - fast)];
     Kernels::new("exact_list", SOURCE, bytes, &macros)
 }
 
-/// Those of 2 and 3 axes, and one for off-resonance.
+/// Those of 2 and 3 axes and one for off-resonance, with decay and without.
 pub fn usual_kernels() -> Vec<Kernels> {
-    (2..=4).flat_map(|axes| [kernels(4, axes, false), kernels(4, axes, true), kernels(8, axes, true)]).collect()
+    let of = |axes, decays| [(4, false), (4, true), (8, true)].map(|(b, accurate)| kernels(b, axes, decays, accurate));
+    [false, true].into_iter().flat_map(|decays| (2..=4).flat_map(move |axes| of(axes, decays))).collect()
 }
 
 /// Samples or voxels, neighbours following one another.
 struct Points<T> {
+    /// Coordinates, and of decay the last, which may be a coordinate as well.
     at: Vec<DeviceArray<T>>,
     /// Which they are; none where they are in the caller's order.
     order: Option<DeviceArray<u32>>,
@@ -58,6 +66,8 @@ struct Sum {
 pub struct List<T> {
     samples: Points<T>,
     voxels: Points<T>,
+    axes: usize,
+    decays: bool,
     to_image: Sum,
     to_samples: Sum,
     work: Work,
@@ -66,18 +76,23 @@ pub struct List<T> {
 }
 
 impl<T: Real> List<T> {
-    /// For samples at `k` and voxels at `r`, a slice an axis. In f32 the GPU's special functions make sines, unless
-    /// `tolerance` is below their error (and not 0).
-    pub fn new(gpu: &Gpu, k: &[&[T]], r: &[&[T]], tolerance: f64) -> Result<Self> {
+    /// In f32 the GPU's special functions make sines and powers, unless `tolerance` is below their error (and not 0).
+    pub fn new(gpu: &Gpu, lists: &Lists<Cow<[T]>>, tolerance: f64) -> Result<Self> {
         let accurate = tolerance > 0.0 && tolerance < FAST_ERROR;
-        let axes = k.len();
-        if !(1..=4).contains(&axes) || r.len() != axes {
-            bail!(InvalidArgument, "direct sums between {axes} and {} axes: 1 to 4 of both are needed", r.len());
+        let (axes, decays) = (lists.axes, lists.decays);
+        let counts = [lists.samples.len(), lists.voxels.len()];
+        if !(1..=4).contains(&axes) || counts.iter().any(|count| *count < axes) {
+            bail!(
+                InvalidArgument,
+                "direct sums of {axes} axes between {} and {} lists: 1 to 4 axes, and a list of both for each, are needed",
+                counts[0],
+                counts[1]
+            );
         }
-        let (samples, near_samples) = points(gpu, k, r)?;
-        let (voxels, near_voxels) = points(gpu, r, k)?;
+        let (samples, near_samples) = points(gpu, &lists.samples, &lists.voxels[..axes])?;
+        let (voxels, near_voxels) = points(gpu, &lists.voxels, &lists.samples[..axes])?;
         let sum = |sources: &Points<T>, targets: &Points<T>, near: bool| -> Result<Sum> {
-            let kernels = kernels(size_of::<T>(), axes, accurate || !near);
+            let kernels = kernels(size_of::<T>(), axes, decays, accurate || !near);
             Ok(Sum {
                 ready_sources: gpu.function(&kernels, "ready_sources", 0)?,
                 list_sum: gpu.function(&kernels, "list_sum", 0)?,
@@ -89,7 +104,7 @@ impl<T: Real> List<T> {
         let to_samples = sum(&voxels, &samples, near_samples)?;
         let (places, [ready, partial]) = Self::places(gpu.properties(), samples.count, voxels.count);
         let work = Work::new(gpu, places.end)?;
-        Ok(List { samples, voxels, to_image, to_samples, work, ready, partial })
+        Ok(List { samples, voxels, axes, decays, to_image, to_samples, work, ready, partial })
     }
 
     /// In how many parts a sum is divided.
@@ -115,9 +130,11 @@ impl<T: Real> List<T> {
         (places, [ready, partial])
     }
 
-    /// Bytes that it holds: coordinates and order of both lists, and what kernels hand on.
-    pub fn bytes(properties: &Properties, samples: usize, voxels: usize, axes: usize) -> usize {
-        let points = product(&[samples.saturating_add(voxels), axes * size_of::<T>() + size_of::<u32>()]);
+    /// Bytes that it holds: coordinates, maps and order of both lists, and what kernels hand on.
+    pub fn bytes(properties: &Properties, samples: usize, voxels: usize, ndim: usize, maps: MapsGiven) -> usize {
+        let [of_samples, of_voxels] =
+            maps.lists(ndim).map(|lists| lists.saturating_mul(size_of::<T>()) + size_of::<u32>());
+        let points = sum(&[product(&[samples, of_samples]), product(&[voxels, of_voxels])]);
         sum(&[points, Self::places(properties, samples, voxels).0.end])
     }
 
@@ -141,14 +158,18 @@ impl<T: Real> List<T> {
         if to.count == 0 {
             return;
         }
-        let at =
-            |points: &Points<T>| [0, 1, 2, 3].map(|a| points.at.get(a).map_or(DevicePointer::NULL, |p| p.pointer()));
+        let at = |points: &Points<T>| {
+            [0, 1, 2, 3].map(|a| points.at[..self.axes].get(a).map_or(DevicePointer::NULL, |p| p.pointer()))
+        };
+        let decay = |points: &Points<T>| {
+            points.at.last().filter(|_| self.decays).map_or(DevicePointer::NULL, |last| last.pointer())
+        };
         let order = |points: &Points<T>| points.order.as_ref().map_or(DevicePointer::NULL, |o| o.pointer());
         let (p, q, from_order, to_order) = (at(from), at(to), order(from), order(to));
         let (ready, partial) = (self.work.at::<T>(self.ready), self.work.at::<Complex<T>>(self.partial));
         let padded = from.count.max(1).next_multiple_of(RUN);
         let (count, targets, runs) = (from.count as i64, to.count as i64, (padded / RUN) as i64);
-        let (values, sums) = (values.pointer(), sums.pointer());
+        let (values, sums, from_decay, to_decay) = (values.pointer(), sums.pointer(), decay(from), decay(to));
         let written = if sum.parts > 1 { partial } else { sums };
         let grid = [to.count.div_ceil(BLOCK) as u32, sum.parts as u32, 1];
         let block = [work::THREADS as u32, 1, 1];
@@ -156,9 +177,9 @@ impl<T: Real> List<T> {
         // are permutations, and `places` made room for the rest.
         unsafe {
             launch!(gpu, &sum.ready_sources, blocks(padded), block, 0;
-                p[0], p[1], p[2], p[3], values, from_order, count, padded as i64, sign, ready);
+                p[0], p[1], p[2], p[3], from_decay, values, from_order, count, padded as i64, sign, ready);
             launch!(gpu, &sum.list_sum, grid, [THREADS as u32, 1, 1], 0;
-                ready, runs, q[0], q[1], q[2], q[3], to_order, targets, written, targets);
+                ready, runs, q[0], q[1], q[2], q[3], to_decay, to_order, targets, written, targets);
             if sum.parts > 1 {
                 launch!(gpu, &sum.add_parts, blocks(to.count), block, 0;
                     partial, targets, sum.parts as i32, sums, targets);
@@ -167,8 +188,9 @@ impl<T: Real> List<T> {
     }
 }
 
-/// The points on the GPU, and whether each block of them is so small that phases to `others` differ by few turns.
-fn points<T: Real>(gpu: &Gpu, at: &[&[T]], others: &[&[T]]) -> Result<(Points<T>, bool)> {
+/// The points on the GPU, and whether each block of them is so small that phases to `others` differ by few turns. Of
+/// `others` there are coordinates only, and as many of `at`, which may have a list of decay besides.
+fn points<T: Real>(gpu: &Gpu, at: &[Cow<[T]>], others: &[Cow<[T]>]) -> Result<(Points<T>, bool)> {
     let count = at[0].len();
     // In f64 the accurate kernel serves, which takes targets in any order.
     if size_of::<T>() == 8 || u32::try_from(count).is_err() {
@@ -177,11 +199,13 @@ fn points<T: Real>(gpu: &Gpu, at: &[&[T]], others: &[&[T]]) -> Result<(Points<T>
     }
     // Of how many turns a unit along each axis is worth at most.
     let reach: Vec<f64> = others.iter().map(|o| o.iter().fold(0.0, |m: f64, o| m.max(o.wide().abs()))).collect();
-    let order = along_curve(at, &reach)?;
+    let coordinates: Vec<&[T]> = at[..reach.len()].iter().map(|at| &at[..]).collect();
+    let order = along_curve(&coordinates, &reach)?;
     let mut on_gpu = Vec::new();
     let mut squares = vec![0.0; count.div_ceil(BLOCK)];
-    for (at, reach) in at.iter().zip(&reach) {
+    for (axis, at) in at.iter().enumerate() {
         let sorted = try_collect(count, "coordinates", order.iter().map(|&i| at[i as usize]))?;
+        let reach = reach.get(axis).copied().unwrap_or(0.0);
         for (square, block) in squares.iter_mut().zip(sorted.chunks(BLOCK)) {
             let origin = origin(block).wide();
             let sum: f64 = block.iter().map(|p| (reach * (p.wide() - origin)).powi(2)).sum();

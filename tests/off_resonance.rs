@@ -1,0 +1,510 @@
+//! Off-resonance and decay: transforms, E^H W E and conjugate gradients with a field map against direct sums in double
+//! precision, the errors kept, the numbers of segments and nodes, and what is refused.
+
+mod common;
+
+use common::*;
+use recon::{
+    CgOptions, Complex, ErrorKind, Geometry, Method, Normal, Options, Plan, Real, ScanSize, Trajectory, VoxelBasis,
+};
+use std::f64::consts::TAU;
+
+/// A smooth field of about 169 Hz from its least to its largest number, as measured in a head at 3 T, and decay rates.
+struct Maps {
+    field: Vec<f64>,
+    decay: Vec<f64>,
+}
+
+impl Maps {
+    fn new(dims: &[usize], random: &mut Random) -> Self {
+        let r = voxels(dims);
+        let waves: Vec<([f64; 3], f64)> =
+            (0..4).map(|_| ([0.0; 3].map(|_| 3.0 * random.uniform()), TAU * random.uniform())).collect();
+        let at = |i: usize, (k, phase): &([f64; 3], f64)| {
+            (r.iter().zip(k).zip(dims).map(|((r, k), &n)| TAU * k * r[i] / n as f64).sum::<f64>() + phase).sin()
+        };
+        let sum: Vec<f64> = (0..r[0].len()).map(|i| waves.iter().map(|wave| at(i, wave)).sum()).collect();
+        let ends = |x: &[f64]| x.iter().fold((f64::MAX, f64::MIN), |(l, h): (f64, f64), &x| (l.min(x), h.max(x)));
+        let (low, high) = ends(&sum);
+        let field = sum.iter().map(|x| -40.6 + 169.0 * (x - low) / (high - low).max(1e-9)).collect();
+        let decay = (0..r[0].len()).map(|i| 20.0 * (1.0 + at(i, &waves[0]))).collect();
+        Maps { field, decay }
+    }
+}
+
+/// The direct sums of the model: sign -1 from voxels to samples, +1 the adjoint.
+struct Model<'a> {
+    k: &'a [Vec<f64>],
+    r: &'a [Vec<f64>],
+    times: &'a [f64],
+    field: Option<&'a [f64]>,
+    decay: Option<&'a [f64]>,
+}
+
+impl Model<'_> {
+    fn entry(&self, m: usize, i: usize) -> Complex<f64> {
+        let turns: f64 = self.k.iter().zip(self.r).map(|(k, r)| k[m] * r[i]).sum();
+        let turns = turns + self.field.map_or(0.0, |f| f[i] * self.times[m]);
+        let size = self.decay.map_or(1.0, |decay| (-decay[i] * self.times[m]).exp());
+        Complex::from_polar(size, -TAU * (turns - turns.round()))
+    }
+
+    fn forward(&self, x: &[Complex<f64>]) -> Vec<Complex<f64>> {
+        let seen: Vec<usize> = (0..x.len()).filter(|&i| x[i].norm_sqr() > 0.0).collect();
+        (0..self.times.len()).map(|m| seen.iter().map(|&i| self.entry(m, i) * x[i]).sum()).collect()
+    }
+
+    fn adjoint(&self, d: &[Complex<f64>]) -> Vec<Complex<f64>> {
+        (0..self.r[0].len()).map(|i| (0..d.len()).map(|m| self.entry(m, i).conj() * d[m]).sum()).collect()
+    }
+}
+
+/// A spiral's coordinates and times, of so many samples in all.
+fn spiral(dims: &[usize], shots: usize, per_shot: usize, seconds: f64) -> (Vec<Vec<f64>>, Vec<f64>) {
+    let trajectory = match dims.len() {
+        2 => Trajectory::spiral(shots, per_shot, dims[0] as f64 / (2 * shots) as f64, 1.0).unwrap(),
+        _ => Trajectory::radial3d(shots, per_shot).unwrap(),
+    };
+    let k: Vec<Vec<f64>> = (0..dims.len()).map(|a| trajectory.axis_as::<f64>(a)).collect();
+    let times = (0..k[0].len()).map(|m| 0.002 + seconds * (m % per_shot) as f64 / (per_shot - 1) as f64).collect();
+    (k, times)
+}
+
+fn reals<T: Real>(x: &[f64]) -> Vec<T> {
+    x.iter().map(|&x| T::of(x)).collect()
+}
+
+/// The errors of forward and adjoint, and of an image that is one voxel at either end of the field.
+fn check<T: Real>(dims: &[usize], tolerance: f64, decay: bool, field: bool, threads: usize, random: &mut Random) {
+    let maps = Maps::new(dims, random);
+    let (k, times) = spiral(dims, 4, 400, 0.02);
+    let (k, times) = (k.iter().map(|k| reals::<T>(k)).collect::<Vec<_>>(), reals::<T>(&times));
+    let (f, rates) = (reals::<T>(&maps.field), reals::<T>(&maps.decay));
+    let axes = slices(&k);
+    let mut geometry = Geometry::new(dims, &axes);
+    (geometry.field_map, geometry.decay_map) = (field.then_some(&f[..]), decay.then_some(&rates[..]));
+    geometry.times = Some(&times);
+    let options = Options { tolerance, threads, ..Options::default() };
+    let plan = Plan::new(&geometry, &options).unwrap();
+    let wide_of = |x: &[T]| x.iter().map(|x| x.wide()).collect::<Vec<f64>>();
+    let (k, r, times, f, rates) = (wide_lists(&k), voxels(dims), wide_of(&times), wide_of(&f), wide_of(&rates));
+    let model =
+        Model { k: &k, r: &r, times: &times, field: field.then_some(&f[..]), decay: decay.then_some(&rates[..]) };
+    let what = format!("{} {dims:?} {tolerance} field {field} decay {decay}, seed {}", T::NAME, random.seed);
+    let (d, x) = (random.complexes::<T>(times.len()), random.complexes::<T>(r[0].len()));
+    let (mut image, mut values) = (poisoned(x.len()), poisoned(d.len()));
+    plan.adjoint(&d, &mut image).unwrap();
+    plan.forward(&x, &mut values).unwrap();
+    let errors = [distance(&image, &model.adjoint(&wide(&d))), distance(&values, &model.forward(&wide(&x)))];
+    println!("{what}: {} segments, told {:.1e}, found {errors:?}", plan.info().segments, plan.info().error);
+    assert!(errors.iter().all(|e| *e <= tolerance), "{errors:?} {what}");
+    assert!(plan.info().error <= 1.05 * tolerance, "{what}");
+    // One voxel, where the field or the decay is at its end.
+    let of = if field { &f } else { &rates };
+    let least = |a: &usize, b: &usize| of[*a].total_cmp(&of[*b]);
+    for i in [(0..of.len()).min_by(least).unwrap(), (0..of.len()).max_by(least).unwrap()] {
+        let mut one = vec![Complex::new(T::ZERO, T::ZERO); x.len()];
+        one[i] = x[i];
+        let mut values = poisoned(d.len());
+        plan.forward(&one, &mut values).unwrap();
+        let error = distance(&values, &model.forward(&wide(&one)));
+        assert!(error <= 1.5 * tolerance, "voxel {i}: {error} {what}");
+    }
+}
+
+#[test]
+fn transforms_keep_the_tolerance() {
+    let mut random = Random::fresh();
+    for tolerance in [1e-2, 1e-3, 1e-4, 1e-5] {
+        for (dims, threads) in [(&[40, 36][..], 2), (&[12, 10, 9], 1)] {
+            for (decay, field) in [(false, true), (true, true), (true, false)] {
+                check::<f32>(dims, tolerance, decay, field, threads, &mut random);
+            }
+            check::<f64>(dims, tolerance, false, true, threads, &mut random);
+        }
+    }
+    check::<f64>(&[20, 21], 1e-9, true, true, 2, &mut random);
+}
+
+#[test]
+fn exact_sums_are_exact() {
+    let mut random = Random::fresh();
+    for dims in [&[24, 22][..], &[8, 9, 7]] {
+        let maps = Maps::new(dims, &mut random);
+        let (k, times) = spiral(dims, 3, 100, 0.02);
+        let axes = slices(&k);
+        let mut geometry = Geometry::new(dims, &axes).field_map(&maps.field, &times);
+        geometry.decay_map = Some(&maps.decay);
+        let plan = Plan::new(&geometry, &Options { method: Method::Exact, ..Options::default() }).unwrap();
+        let r = voxels(dims);
+        let model = Model { k: &k, r: &r, times: &times, field: Some(&maps.field), decay: Some(&maps.decay) };
+        let (d, x) = (random.complexes::<f64>(times.len()), random.complexes::<f64>(r[0].len()));
+        let (mut image, mut values) = (poisoned(x.len()), poisoned(d.len()));
+        plan.adjoint(&d, &mut image).unwrap();
+        plan.forward(&x, &mut values).unwrap();
+        let errors = [distance(&image, &model.adjoint(&d)), distance(&values, &model.forward(&x))];
+        assert!(errors.iter().all(|e| *e < 1e-13), "{errors:?}, seed {}", random.seed);
+        assert_eq!(plan.info().segments, 0);
+        // Its E^H E goes through nodes.
+        let mut y = poisoned(x.len());
+        plan.normal(&x, &mut y).unwrap();
+        let error = distance(&y, &model.adjoint(&model.forward(&x)));
+        assert!(plan.info().nodes > 0 && error < 1e-10, "{error} of {}, seed {}", plan.info().nodes, random.seed);
+    }
+}
+
+/// A scan with coils, weights, box voxels and both maps.
+#[test]
+fn all_features_together_and_the_normal_operator() {
+    let mut random = Random::fresh();
+    let (dims, coils) = (&[30, 27][..], 3);
+    let maps = Maps::new(dims, &mut random);
+    let (k, times) = spiral(dims, 4, 300, 0.02);
+    let (samples, voxel_count) = (times.len(), dims.iter().product::<usize>());
+    let weights: Vec<f64> = (0..samples).map(|_| random.uniform() + 0.6).collect();
+    let coil_maps = random.complexes::<f64>(voxel_count * coils);
+    let axes = slices(&k);
+    let r = voxels(dims);
+    let phi: Vec<f64> = (0..samples).map(|m| k.iter().map(|k| sinc(k[m])).product()).collect();
+    let data = random.complexes::<f64>(samples * coils);
+    for (decay, combined) in [(false, true), (true, true), (true, false)] {
+        let model =
+            Model { k: &k, r: &r, times: &times, field: Some(&maps.field), decay: decay.then_some(&maps.decay[..]) };
+        let mut geometry = Geometry::new(dims, &axes).weights(&weights).coils(coils).field_map(&maps.field, &times);
+        geometry.decay_map = model.decay;
+        geometry.coil_maps = combined.then_some(&coil_maps[..]);
+        geometry.basis = VoxelBasis::Box;
+        let images = if combined { 1 } else { coils };
+        let x = random.complexes::<f64>(voxel_count * images);
+        let coil = |c: usize| -> Vec<Complex<f64>> {
+            match combined {
+                true => (0..voxel_count).map(|i| coil_maps[c * voxel_count + i] * x[i]).collect(),
+                false => x[c * voxel_count..][..voxel_count].to_vec(),
+            }
+        };
+        let scaled = |values: &[Complex<f64>], by: &dyn Fn(usize) -> f64| -> Vec<Complex<f64>> {
+            values.iter().enumerate().map(|(m, z)| z * by(m)).collect()
+        };
+        let mut wanted = [vec![], vec![Complex::default(); x.len()], vec![Complex::default(); x.len()]];
+        for c in 0..coils {
+            let forward = scaled(&model.forward(&coil(c)), &|m| phi[m]);
+            wanted[0].extend_from_slice(&forward);
+            let back = [&data[c * samples..][..samples], &forward]
+                .map(|values| model.adjoint(&scaled(values, &|m| phi[m] * weights[m])));
+            for (wanted, image) in wanted[1..].iter_mut().zip(&back) {
+                for (i, z) in image.iter().enumerate() {
+                    match combined {
+                        true => wanted[i] += coil_maps[c * voxel_count + i].conj() * z,
+                        false => wanted[c * voxel_count + i] = *z,
+                    }
+                }
+            }
+        }
+        let mut bits: Option<Vec<Vec<Complex<f64>>>> = None;
+        for (normal, threads) in [(Normal::Toeplitz, 1), (Normal::Toeplitz, 3), (Normal::Transforms, 2)] {
+            for tolerance in [1e-2, 1e-3, 1e-4, 1e-5] {
+                let options = Options { tolerance, normal, threads, ..Options::default() };
+                let plan = Plan::new(&geometry, &options).unwrap();
+                let mut found = [poisoned(samples * coils), poisoned(x.len()), poisoned(x.len())];
+                plan.forward(&x, &mut found[0]).unwrap();
+                plan.weighted_adjoint(&data, &mut found[1]).unwrap();
+                plan.normal(&x, &mut found[2]).unwrap();
+                let errors: Vec<f64> = found.iter().zip(&wanted).map(|(f, w)| distance(f, w)).collect();
+                let info = plan.info();
+                assert_eq!(info.nodes > 0, normal == Normal::Toeplitz);
+                println!("{tolerance} {normal:?}: {} segments, {} nodes, {errors:?}", info.segments, info.nodes);
+                assert!(errors[0] <= tolerance && errors[1] <= tolerance, "{errors:?}, seed {}", random.seed);
+                assert!(errors[2] <= 3.0 * tolerance, "{errors:?} {normal:?}, seed {}", random.seed);
+                // Hermitian, and the same for any number of threads.
+                if tolerance == 1e-3 && normal == Normal::Toeplitz {
+                    let y = random.complexes::<f64>(x.len());
+                    let mut of_y = poisoned(x.len());
+                    plan.normal(&y, &mut of_y).unwrap();
+                    let dot = |a: &[Complex<f64>], b: &[Complex<f64>]| -> Complex<f64> {
+                        a.iter().zip(b).map(|(a, b)| a.conj() * b).sum()
+                    };
+                    let difference = (dot(&y, &found[2]) - dot(&of_y, &x)).norm();
+                    assert!(difference < 1e-12 * norm(&y) * norm(&found[2]), "{difference}");
+                    match &bits {
+                        None => bits = Some(found.to_vec()),
+                        Some(bits) => assert!(bits[..] == found[..], "threads change bits"),
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn sinc(k: f64) -> f64 {
+    let a = std::f64::consts::PI * k;
+    if a == 0.0 {
+        1.0
+    } else {
+        a.sin() / a
+    }
+}
+
+#[test]
+fn numbers_of_segments_and_nodes_are_the_least() {
+    let mut random = Random::fresh();
+    let dims = [64, 64];
+    let maps = Maps::new(&dims, &mut random);
+    for (seconds, segments) in [(0.02, [7, 9, 10, 11]), (0.005, [4, 5, 6, 6]), (0.05, [13, 15, 16, 18])] {
+        let (k, times) = spiral(&dims, 4, 500, seconds);
+        let axes = slices(&k);
+        let geometry = Geometry::new(&dims, &axes).field_map(&maps.field, &times);
+        for (i, tolerance) in [1e-2, 1e-3, 1e-4, 1e-5].into_iter().enumerate() {
+            let options = Options { tolerance, normal: Normal::Toeplitz, ..Options::default() };
+            let info = Plan::new(&geometry, &options).unwrap().info();
+            assert!(info.segments <= segments[i] + 1, "{seconds} {tolerance}: {} segments", info.segments);
+            if seconds == 0.02 {
+                let most = [12, 13, 15, 17][i] + 1;
+                assert!(info.nodes <= most, "{tolerance}: {} nodes", info.nodes);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_constant_map_moves_a_cartesian_readout() {
+    // A readout of 64 samples in 6.4 ms has 156.25 Hz a voxel's share: 64 voxels of 1 / (64 * 0.1 ms).
+    let n = 64;
+    let trajectory = Trajectory::cartesian(&[n, n]).unwrap();
+    let k: Vec<Vec<f32>> = (0..2).map(|a| trajectory.axis_as::<f32>(a)).collect();
+    let dwell = 1e-4;
+    let times: Vec<f32> = (0..n * n).map(|m| ((m % n) as f64 * dwell) as f32).collect();
+    let map = vec![(3.0 / (n as f64 * dwell)) as f32; n * n];
+    let axes = slices(&k);
+    let with = Plan::new(&Geometry::new(&[n, n], &axes).field_map(&map, &times), &Options::default()).unwrap();
+    let without = Plan::new(&Geometry::new(&[n, n], &axes), &Options::default()).unwrap();
+    let mut object = vec![Complex::new(0.0f32, 0.0); n * n];
+    object[30 * n + 20] = Complex::new(1.0, 0.0);
+    let (mut data, mut image) = (poisoned(n * n), poisoned(n * n));
+    with.forward(&object, &mut data).unwrap();
+    without.adjoint(&data, &mut image).unwrap();
+    let largest = |image: &[Complex<f32>]| {
+        (0..n * n).max_by(|a, b| image[*a].norm_sqr().total_cmp(&image[*b].norm_sqr())).unwrap()
+    };
+    // exp(-i 2 pi f t) with t growing as kx: the phase of an object further along x.
+    assert_eq!(largest(&image), 30 * n + 23);
+    with.adjoint(&data, &mut image).unwrap();
+    assert_eq!(largest(&image), 30 * n + 20);
+    assert_eq!(with.info().segments, 1);
+}
+
+/// The scan of the measured map: a spiral of 20 ms, an object with sharp borders.
+#[test]
+fn conjugate_gradients_with_the_map_are_at_least_10_db_better() {
+    let mut random = Random::fresh();
+    let n = 64;
+    let dims = [n, n];
+    let maps = Maps::new(&dims, &mut random);
+    let (k, times) = spiral(&dims, 8, 1600, 0.02);
+    let r = voxels(&dims);
+    let object: Vec<Complex<f64>> = (0..n * n)
+        .map(|i| {
+            let (x, y) = (r[0][i] / n as f64, r[1][i] / n as f64);
+            let inside = |a: f64, b: f64| f64::from((x / a).powi(2) + (y / b).powi(2) < 1.0);
+            Complex::new(inside(0.42, 0.36) - 0.6 * inside(0.2, 0.12) + 0.3 * inside(0.07, 0.09), 0.0)
+        })
+        .collect();
+    let model = Model { k: &k, r: &r, times: &times, field: Some(&maps.field), decay: None };
+    let data = model.forward(&object);
+    let axes = slices(&k);
+    let geometry = Geometry::new(&dims, &axes);
+    let cg = CgOptions { iterations: 20, ..CgOptions::default() };
+    let error = |geometry: &Geometry<'_, f64>, normal: Normal| {
+        let options = Options { tolerance: 1e-4, normal, ..Options::default() };
+        let mut image = poisoned(n * n);
+        Plan::new(geometry, &options).unwrap().cg(&data, &mut image, &cg).unwrap();
+        distance(&image, &object)
+    };
+    let without = error(&geometry, Normal::Auto);
+    let mapped = geometry.clone().field_map(&maps.field, &times);
+    let with = [Normal::Toeplitz, Normal::Transforms].map(|normal| error(&mapped, normal));
+    println!("without {without:.3}, with {with:.4?}");
+    for with in with {
+        assert!(20.0 * (without / with).log10() >= 10.0, "{without} {with}, seed {}", random.seed);
+    }
+}
+
+#[test]
+fn a_saved_q_refuses_another_map_and_other_times() {
+    let mut random = Random::fresh();
+    let dims = [20, 18];
+    let maps = Maps::new(&dims, &mut random);
+    let (k, times) = spiral(&dims, 2, 200, 0.02);
+    let axes = slices(&k);
+    let geometry = Geometry::new(&dims, &axes).field_map(&maps.field, &times);
+    let options = Options { tolerance: 1e-4, normal: Normal::Toeplitz, ..Options::default() };
+    let plan = Plan::new(&geometry, &options).unwrap();
+    let folder = std::env::temp_dir().join(format!("recon-q-{}", random.seed));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("q");
+    plan.save_q(&file).unwrap();
+    let x = random.complexes::<f64>(360);
+    let (mut computed, mut loaded) = (poisoned(360), poisoned(360));
+    plan.normal(&x, &mut computed).unwrap();
+    let again = Plan::new(&geometry, &options).unwrap();
+    again.load_q(&file).unwrap();
+    again.normal(&x, &mut loaded).unwrap();
+    assert!(computed == loaded);
+    let mut other = maps.field.clone();
+    other[100] += 1e-3;
+    let later: Vec<f64> = times.iter().map(|t| t + 1e-4).collect();
+    let no_map = Geometry::new(&dims, &axes);
+    let changed = [
+        (Geometry::new(&dims, &axes).field_map(&other, &times), &options),
+        (Geometry::new(&dims, &axes).field_map(&maps.field, &later), &options),
+        (Geometry { decay_map: Some(&maps.decay), ..geometry.clone() }, &options),
+        (geometry.clone(), &Options { tolerance: 1e-5, ..options.clone() }),
+        (no_map, &options),
+    ];
+    for (geometry, options) in changed {
+        let refused = Plan::new(&geometry, options).unwrap().load_q(&file).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::BadFile);
+        assert!(refused.to_string().contains("field map"), "{refused}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_new_trajectory_has_the_bits_of_a_new_plan() {
+    let mut random = Random::fresh();
+    let dims = [26, 24];
+    let maps = Maps::new(&dims, &mut random);
+    let other = Maps::new(&dims, &mut random);
+    let scans = [spiral(&dims, 2, 200, 0.02), spiral(&dims, 2, 200, 0.02), spiral(&dims, 3, 210, 0.03)];
+    for method in [Method::Nufft, Method::Exact] {
+        let options = Options { method, normal: Normal::Toeplitz, tolerance: 1e-4, threads: 2, ..Options::default() };
+        let mut plan: Option<Plan<f64>> = None;
+        for (i, (k, times)) in scans.iter().enumerate() {
+            let mut k = k.clone();
+            k.iter_mut().flatten().for_each(|k| *k *= 1.0 - 0.1 * i as f64);
+            let axes = slices(&k);
+            let field = if i == 1 { &other.field } else { &maps.field };
+            let geometry = Geometry::new(&dims, &axes).field_map(field, times);
+            let new = Plan::new(&geometry, &options).unwrap();
+            let plan = match &plan {
+                None => plan.insert(new.clone()),
+                Some(plan) => {
+                    plan.set_trajectory(&geometry).unwrap();
+                    plan
+                }
+            };
+            let x = random.complexes::<f64>(dims.iter().product());
+            let results = [plan, &new].map(|plan| {
+                let (mut values, mut y) = (poisoned(plan.kspace_len()), poisoned(x.len()));
+                plan.forward(&x, &mut values).unwrap();
+                plan.normal(&x, &mut y).unwrap();
+                (values, y)
+            });
+            assert!(results[0] == results[1], "{method:?} {i}, seed {}", random.seed);
+        }
+        let plan = plan.unwrap();
+        let axes = slices(&scans[0].0);
+        let refused = plan.set_trajectory(&Geometry::new(&dims, &axes)).unwrap_err();
+        assert!(refused.to_string().contains("field map"), "{refused}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_what_would_do() {
+    let dims = [16, 16];
+    let (k, times) = spiral(&dims, 2, 100, 0.05);
+    let axes = slices(&k);
+    let map: Vec<f64> = (0..256).map(|i| i as f64 - 128.0).collect();
+    let refused = |geometry: &Geometry<'_, f64>, options: &Options, kind: ErrorKind, words: &[&str]| {
+        for error in [
+            Plan::new(geometry, options).err(),
+            ScanSize::of(geometry).and_then(|size| Plan::<f64>::memory(&size, options)).err(),
+        ] {
+            let error = error.expect("a refusal");
+            assert_eq!(error.kind(), kind, "{error}");
+            assert!(words.iter().all(|word| error.to_string().contains(word)), "{words:?}: {error}");
+        }
+    };
+    let base = Options::default();
+    let plain = Geometry::new(&dims, &axes);
+    let with = plain.clone().field_map(&map, &times);
+    refused(&Geometry { times: None, ..with.clone() }, &base, ErrorKind::InvalidArgument, &["without times"]);
+    refused(
+        &Geometry { times: Some(&times), ..plain.clone() },
+        &base,
+        ErrorKind::InvalidArgument,
+        &["without a field"],
+    );
+    refused(&Geometry { times: Some(&times[1..]), ..with.clone() }, &base, ErrorKind::SizeMismatch, &["199", "200"]);
+    refused(&Geometry { field_map: Some(&map[1..]), ..with.clone() }, &base, ErrorKind::SizeMismatch, &["255", "256"]);
+    refused(&Geometry { decay_map: Some(&map[1..]), ..with.clone() }, &base, ErrorKind::SizeMismatch, &["255", "256"]);
+    for odd in [f64::NAN, f64::INFINITY] {
+        let (mut bad, mut late) = (map.clone(), times.clone());
+        (bad[77], late[55]) = (odd, odd);
+        refused(&plain.clone().field_map(&bad, &times), &base, ErrorKind::NotFinite, &["voxel 77"]);
+        refused(
+            &Geometry { decay_map: Some(&bad), ..with.clone() },
+            &base,
+            ErrorKind::NotFinite,
+            &["rate", "voxel 77"],
+        );
+        refused(&plain.clone().field_map(&map, &late), &base, ErrorKind::NotFinite, &["time", "sample 55"]);
+    }
+    let negative = Geometry { decay_map: Some(&map), ..with.clone() };
+    refused(&negative, &base, ErrorKind::InvalidArgument, &["voxel 0", "-128", "negative"]);
+    let steep: Vec<f64> = map.iter().map(|f| 30.0 * f).collect();
+    refused(&plain.clone().field_map(&steep, &times), &base, ErrorKind::Unsupported, &["segments", "128"]);
+    let milliseconds: Vec<f64> = times.iter().map(|t| 1e3 * t).collect();
+    let slow = vec![30.0; 256];
+    let decayed = Geometry { decay_map: Some(&slow), ..plain.clone().field_map(&slow, &milliseconds) };
+    refused(&decayed, &base, ErrorKind::InvalidArgument, &["R2*", "seconds"]);
+    // A limit that holds the plan without a map, and not with its segments.
+    let size =
+        |geometry: &Geometry<'_, f64>| Plan::<f64>::memory(&ScanSize::of(geometry).unwrap(), &base).unwrap().host.plan;
+    assert!(size(&with) > size(&plain) + 10 * 256 * 16);
+    let limited = Options { memory_limit: Some(size(&plain)), ..base.clone() };
+    Plan::new(&plain, &limited).unwrap();
+    assert_eq!(Plan::new(&with, &limited).err().unwrap().kind(), ErrorKind::MemoryLimit);
+    // What there is none of.
+    let plan = Plan::new(&with, &base).unwrap();
+    let data = vec![Complex::new(1.0, 0.0); plan.kspace_len()];
+    let mut image = vec![Complex::new(7.0, 0.0); 256];
+    let told = plan.fbp(recon::Filter::RamLak, &data, &mut image).unwrap_err();
+    assert!(told.kind() == ErrorKind::Unsupported && told.to_string().contains("field map"), "{told}");
+    assert!(image.iter().all(|z| z.re == 7.0));
+    let mut q = vec![Complex::new(7.0, 0.0); plan.q_len()];
+    let told = plan.q(&mut q).unwrap_err();
+    assert!(told.kind() == ErrorKind::Unsupported && told.to_string().contains("field map"), "{told}");
+    let grid: usize = plan.info().grid.iter().product();
+    let told = plan.grid_kspace(&data, &mut vec![Complex::default(); grid]).unwrap_err();
+    assert!(told.kind() == ErrorKind::Unsupported && told.to_string().contains("field map"), "{told}");
+    // Times that may be in milliseconds are used, and told.
+    let slow = vec![0.01; 256];
+    let plan = Plan::new(&plain.clone().field_map(&slow, &milliseconds), &base).unwrap();
+    assert!(plan.warnings().iter().any(|w| w.kind == recon::WarningKind::Times && w.message.contains("ms")));
+}
+
+#[test]
+fn voxels_that_no_coil_sees_do_not_count() {
+    let mut random = Random::fresh();
+    let dims = [24, 24];
+    let maps = Maps::new(&dims, &mut random);
+    let (k, times) = spiral(&dims, 2, 300, 0.02);
+    let axes = slices(&k);
+    let mut coil_maps = random.complexes::<f32>(2 * 576);
+    let (mut field, mut decay): (Vec<f32>, Vec<f32>) = (reals(&maps.field), reals(&maps.decay));
+    let (times, k) = (reals::<f32>(&times), axes.iter().map(|k| reals::<f32>(k)).collect::<Vec<_>>());
+    for i in 0..40 {
+        (coil_maps[i], coil_maps[576 + i]) = (Complex::default(), Complex::default());
+        (field[i], decay[i]) = (1e5, 1e6);
+    }
+    let axes = slices(&k);
+    let mut geometry = Geometry::new(&dims, &axes).coils(2).coil_maps(&coil_maps).field_map(&field, &times);
+    geometry.decay_map = Some(&decay);
+    let plan = Plan::new(&geometry, &Options::default()).unwrap();
+    assert!(plan.info().segments < 25);
+    let data = random.complexes::<f32>(plan.kspace_len());
+    let mut image = poisoned(576);
+    plan.cg(&data, &mut image, &CgOptions::default()).unwrap();
+    assert!(image.iter().all(|z| z.re.is_finite() && z.im.is_finite()));
+    assert!(image[..40].iter().all(|z| z.norm() == 0.0));
+}
