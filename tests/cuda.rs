@@ -139,6 +139,66 @@ fn lambda_of_the_noise_is_that_of_the_cpu() {
     assert!(error.message().contains("give lambda for data on the GPU"), "{error}");
 }
 
+/// Transforms, E^H W E and conjugate gradients through a field map and decay against the CPU's exact sums, and the same
+/// bytes again; a plan that is given another trajectory and map has those of a new one.
+#[test]
+fn off_resonance_is_that_of_the_cpus_exact_sums() {
+    let Some(_one) = alone("off-resonance on a GPU") else { return };
+    let mut random = Random::fresh();
+    for dims in [&[44usize, 40][..], &[16, 14, 12]] {
+        let scan = Scan::<f32>::new(dims, 3000);
+        let voxels = scan.image.len();
+        let positive = |x: Vec<f32>, most: f32| x.iter().map(|x| most * (x + 0.5)).collect::<Vec<f32>>();
+        let field: Vec<f32> = random.reals::<f32>(voxels).iter().map(|f| 169.0 * f + 40.0).collect();
+        let decay = positive(random.reals::<f32>(voxels), 40.0);
+        let times = positive(random.reals::<f32>(3000), 0.02);
+        let k = slices(&scan.k);
+        let mut geometry =
+            Geometry::new(dims, &k).coils(COILS).coil_maps(&scan.maps).weights(&scan.weights).field_map(&field, &times);
+        geometry.decay_map = Some(&decay);
+        let run = |plan: &Plan<f32>| {
+            let mut out = vec![poisoned::<f32>(voxels); 3];
+            let mut forward = poisoned::<f32>(scan.data.len());
+            plan.weighted_adjoint(&scan.data, &mut out[0]).unwrap();
+            plan.normal(&scan.image, &mut out[1]).unwrap();
+            let cg = CgOptions { iterations: 4, lambda: 0.1, ..CgOptions::default() };
+            plan.cg(&scan.data, &mut out[2], &cg).unwrap();
+            plan.forward(&scan.image, &mut forward).unwrap();
+            out.push(forward);
+            out
+        };
+        let exact = Options { method: Method::Exact, normal: Normal::Transforms, device: Device::Cpu, ..cuda() };
+        let wanted = run(&Plan::new(&geometry, &exact).unwrap());
+        for (method, normal) in [
+            (Method::Nufft, Normal::Toeplitz),
+            (Method::Nufft, Normal::Transforms),
+            (Method::Exact, Normal::Toeplitz),
+            (Method::Exact, Normal::Transforms),
+        ] {
+            let options = Options { method, normal, tolerance: 1e-5, ..cuda() };
+            let plan = Plan::new(&geometry, &options).unwrap();
+            let info = plan.info();
+            assert!(info.on_gpu && (info.segments > 1) == (method == Method::Nufft));
+            assert_eq!(info.nodes > 1, normal == Normal::Toeplitz);
+            let found = run(&plan);
+            for (i, name) in ["weighted", "normal", "cg", "forward"].iter().enumerate() {
+                let error = distance(&found[i], &wide(&wanted[i]));
+                let bound = if name == &"normal" || name == &"cg" { 3e-5 } else { 1e-5 };
+                println!("{dims:?} {method:?} {normal:?} {name}: {error:.1e}");
+                assert!(error <= bound, "{name} {dims:?} {method:?} {normal:?}: {error:e}, seed {}", random.seed);
+            }
+            let bits = |arrays: &[Vec<Complex<f32>>]| arrays.iter().map(|a| bytes(a)).collect::<Vec<_>>();
+            assert!(bits(&found) == bits(&run(&plan)));
+            let other: Vec<f32> = field.iter().map(|f| 0.9 * f).collect();
+            let near: Vec<Vec<f32>> = scan.k.iter().map(|k| k.iter().map(|k| 0.9 * k).collect()).collect();
+            let near = slices(&near);
+            let moved = Geometry { coordinates: near, field_map: Some(&other), ..geometry.clone() };
+            plan.set_trajectory(&moved).unwrap();
+            assert!(bits(&run(&plan)) == bits(&run(&Plan::new(&moved, &options).unwrap())));
+        }
+    }
+}
+
 /// Filtered backprojection against the CPU's, with more spokes than a launch takes, and the same bytes again.
 #[test]
 fn backprojections_are_those_of_the_cpu() {
@@ -528,6 +588,11 @@ fn several_gpus_share_the_work() {
         {
             let mut geometry = Geometry::new(dims, &k).coils(COILS).weights(&scan.weights);
             geometry.coil_maps = maps.then_some(&scan.maps);
+            let field: Vec<f32> = (0..voxels).map(|i| (i % 97) as f32).collect();
+            let times: Vec<f32> = (0..4000).map(|m| 1e-5 * (m % 1000) as f32).collect();
+            if maps {
+                geometry = geometry.field_map(&field, &times);
+            }
             let images = if maps { 1 } else { COILS };
             let image: Vec<_> = (0..images).flat_map(|_| scan.image.iter().copied()).collect();
             let run = |gpus: &[u32]| {

@@ -584,7 +584,7 @@ mod tests {
     }
 
     /// Every operation of a scan divided among three backends, beside the same on one.
-    fn check(dims: &[usize], coils: usize, maps: bool, listed: bool, exact: bool) {
+    fn check(dims: &[usize], coils: usize, maps: bool, listed: bool, exact: bool, field: bool) {
         let mut next = random(dims.iter().sum::<usize>() as u64 + coils as u64);
         let mut complexes = |n: usize| -> Vec<Complex<f64>> { (0..n).map(|_| Complex::new(next(), next())).collect() };
         let (samples, frames) = (150, 2);
@@ -601,6 +601,13 @@ mod tests {
         geometry.frames = frames;
         geometry.coil_maps = maps.then_some(&all_maps);
         geometry.voxels = listed.then(|| r.iter().map(|r| &r[..]).collect());
+        let frequencies: Vec<f64> = complexes(voxels).iter().map(|z| 100.0 * z.re).collect();
+        let rates: Vec<f64> = complexes(voxels).iter().map(|z| 20.0 * (z.re + 0.5)).collect();
+        let times: Vec<f64> = complexes(samples).iter().map(|z| 0.02 * (z.re + 0.5)).collect();
+        if field {
+            geometry = geometry.field_map(&frequencies, &times);
+            geometry.decay_map = Some(&rates);
+        }
         let options = Options { tolerance: if exact { 0.0 } else { 1e-9 }, ..Options::default() };
         let backends = [1, 1, 2].map(|threads| Arc::new(Cpu::new(threads, Simd::Auto).unwrap()));
         let size = ScanSize::with_band(&*backends[0], &geometry).unwrap();
@@ -666,12 +673,16 @@ mod tests {
 
     #[test]
     fn parts_make_the_whole() {
-        check(&[14, 11], 5, true, false, false);
-        check(&[14, 11], 4, false, false, false);
-        check(&[9, 8, 7], 3, true, false, false);
-        check(&[13, 10], 2, true, false, true);
-        check(&[6, 7, 8], 1, false, false, true);
-        check(&[6, 5, 11], 2, false, false, true);
-        check(&[20, 20], 2, true, true, true);
+        check(&[14, 11], 5, true, false, false, false);
+        check(&[14, 11], 4, false, false, false, false);
+        check(&[9, 8, 7], 3, true, false, false, false);
+        check(&[13, 10], 2, true, false, true, false);
+        check(&[6, 7, 8], 1, false, false, true, false);
+        check(&[6, 5, 11], 2, false, false, true, false);
+        check(&[20, 20], 2, true, true, true, false);
+        check(&[14, 11], 5, true, false, false, true);
+        check(&[14, 11], 4, false, false, false, true);
+        check(&[6, 5, 11], 2, true, false, true, true);
+        check(&[20, 20], 2, true, true, true, true);
     }
 }

@@ -428,8 +428,8 @@ mod tests {
                 let size = (all.iter().map(|&t| signal(t).norm_sqr()).sum::<f64>() / all.len() as f64).sqrt();
                 for (m, &t) in all.iter().enumerate() {
                     segments.weights(t, &mut b);
-                    let (l, size) = (m % b.len(), b.iter().fold(1.0, |m: f64, b| m.max(b.abs())));
-                    assert!((segments.weight(l, t) - b[l]).abs() <= 1e-13 * size);
+                    let (l, most) = (m % b.len(), b.iter().fold(1.0, |m: f64, b| m.max(b.abs())));
+                    assert!((segments.weight(l, t) - b[l]).abs() <= 1e-13 * most);
                     let term = |(&tau, b): (&f64, &f64)| {
                         signal(tau) * Complex::from_polar(*b, -TAU * segments.frequency * (t - tau))
                     };
