@@ -11,10 +11,10 @@
 // they are a few turns at most, for which f32 and the special functions are accurate enough whatever the size of the
 // image. The phase at that target is reduced axis by axis, without loss, once for each source and block.
 //
-// Macros: AXES, 1 to 4; DECAY=1: with decay; V targets of a thread; POLY of the V use polynomials on the FMA units, while the others use the
-// special function units, which alone would limit the speed; UNROLL of the loop over sources; ACCURATE=1: all phases
-// are reduced without loss and all waves are accurate polynomials, whatever POLY and the order of the targets; f64
-// needs it. All may be changed together with the host's numbers.
+// Macros: AXES, 1 to 4; DECAY=1: with decay; V targets of a thread; POLY of the V use polynomials on the FMA units,
+// while the others use the special function units, which alone would limit the speed; UNROLL of the loop over sources;
+// ACCURATE=1: all phases are reduced without loss and all waves and powers are accurate polynomials, whatever POLY and
+// the order of the targets; f64 needs it. All may be changed together with the host's numbers.
 
 #define RUN 256     // sources in shared memory at a time
 #ifndef THREADS
@@ -72,7 +72,7 @@ __device__ __forceinline__ real decayed(Source const &s, real decay)
 #elif ACCURATE
     return s.size * power_of_two(s.decay * decay);
 #else
-    // On the special function unit, with an error of 2^-22. Too small a power is 0; none is so large that sums overflow.
+    // On the special function units: an error of 2^-22. Too small a power is 0, and of large ones sums stay finite.
     float power;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(fminf(s.decay * decay, 100.0f)));
     return s.size * power;

@@ -209,8 +209,8 @@ fn sums_over_lists() {
     check(&gpu, &dims, &k, Some(&r), 5e-6);
 }
 
-/// The bounds for f32 are those of the sums without maps, for the fast kernel and, where a tolerance asks for it, for the
-/// accurate one. Exponents are rounded twice: an error of as many roundings as R t is, at most, which is 60 in a plan.
+/// In f32 first the fast kernel, then the accurate one, which a tolerance asks for. Exponents are rounded twice: that
+/// is an error of as many roundings as R t is, at most 60 in a plan.
 #[test]
 fn sums_with_off_resonance_and_decay() {
     let Some(gpu) = gpu("direct sums with off-resonance and decay") else { return };

@@ -84,7 +84,7 @@ impl<T: Real> List<T> {
         if !(1..=4).contains(&axes) || counts.iter().any(|count| *count < axes) {
             bail!(
                 InvalidArgument,
-                "direct sums of {axes} axes between {} and {} lists: 1 to 4 axes, and a list of both for each, are needed",
+                "direct sums of {axes} axes between {} and {} lists: 1 to 4 axes, and lists for each, are needed",
                 counts[0],
                 counts[1]
             );
