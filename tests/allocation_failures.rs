@@ -171,6 +171,9 @@ mod unix {
         kspace: Vec<Complex<f32>>,
         image: Vec<Complex<f32>>,
         voxels: Vec<Vec<f32>>,
+        field: Vec<f32>,
+        decay: Vec<f32>,
+        times: Vec<f32>,
     }
 
     const COILS: usize = 2;
@@ -209,6 +212,9 @@ mod unix {
                 kspace: complexes(samples * COILS),
                 image: complexes(voxels * COILS),
                 voxels: (0..dims.len()).map(|axis| numbers(voxels, axis + 2)).collect(),
+                field: numbers(voxels, 3).iter().map(|f| 150.0 * f).collect(),
+                decay: numbers(voxels, 5).iter().map(|r| 20.0 * r + 10.0).collect(),
+                times: (0..samples).map(|m| 0.02 * (m % 35) as f32 / 35.0).collect(),
             }
         }
         fn geometry(&self) -> recon_geometry {
@@ -225,6 +231,10 @@ mod unix {
         fn combined(&self) -> recon_geometry {
             let (weights, coil_maps) = (self.weights.as_ptr().cast(), self.maps.as_ptr().cast());
             recon_geometry { weights, coil_maps, ..self.geometry() }
+        }
+        fn mapped(&self) -> recon_geometry {
+            let (field_map, decay_map) = (self.field.as_ptr().cast(), self.decay.as_ptr().cast());
+            recon_geometry { field_map, decay_map, times: self.times.as_ptr().cast(), ..self.combined() }
         }
         fn listed(&self) -> recon_geometry {
             let mut g = self.geometry();
@@ -284,16 +294,19 @@ mod unix {
         const TRANSFORMS: u32 = recon_normal_operator::RECON_NORMAL_TRANSFORMS as u32;
         let mut all: Vec<(String, Operation<'static>)> = Vec::new();
         let file = CString::new(folder.join("q").to_str().unwrap()).unwrap();
-        let plans: [(&str, &[usize], u32, u32, fn(&Scene) -> recon_geometry); 6] = [
+        let plans: [(&str, &[usize], u32, u32, fn(&Scene) -> recon_geometry); 9] = [
             ("2D", &[24, 20], NUFFT, TOEPLITZ, Scene::geometry),
             ("2D with maps", &[24, 20], NUFFT, TRANSFORMS, Scene::combined),
             ("3D with maps", &[12, 10, 9], NUFFT, TOEPLITZ, Scene::combined),
             ("exact 2D", &[24, 20], EXACT, TOEPLITZ, Scene::geometry),
             ("exact 3D", &[12, 10, 9], EXACT, TRANSFORMS, Scene::combined),
+            ("2D with a field map", &[24, 20], NUFFT, TOEPLITZ, Scene::mapped),
+            ("2D with a field map, transforms", &[24, 20], NUFFT, TRANSFORMS, Scene::mapped),
+            ("exact 2D with a field map", &[24, 20], EXACT, TOEPLITZ, Scene::mapped),
             ("list", &[24, 20], EXACT, AUTO, Scene::listed),
         ];
         for (name, dims, method, normal, geometry) in plans {
-            let (file, listed) = (file.clone(), name == "list");
+            let (file, listed, mapped) = (file.clone(), name == "list", name.contains("field map"));
             let scene = std::rc::Rc::new(Scene::new(dims));
             let own = scene.clone();
             all.push((
@@ -507,6 +520,8 @@ mod unix {
                 ];
                 on_plan.extend(more);
             }
+            // With off-resonance there are none of these.
+            on_plan.retain(|(name, _)| !mapped || !["recon_q", "recon_fbp", "recon_grid_kspace"].contains(name));
             for (operation, run) in on_plan {
                 let (scene, file) = (scene.clone(), file.clone());
                 all.push((

@@ -72,6 +72,7 @@ struct Case {
     normal: Normal,
     method: Method,
     interrupt: bool,
+    field: bool,
 }
 
 const PLAIN: Case = Case {
@@ -84,10 +85,11 @@ const PLAIN: Case = Case {
     normal: Normal::Auto,
     method: Method::Auto,
     interrupt: false,
+    field: false,
 };
 
 fn look<T: Real>(what: &str, case: Case, lines: &mut Vec<String>, faults: &mut usize) {
-    let Case { dims, shots, coils, frames, weights, maps, normal, method, interrupt } = case;
+    let Case { dims, shots, coils, frames, weights, maps, normal, method, interrupt, field } = case;
     let readout = if method == Method::Exact { dims[0] / 2 } else { 2 * dims[0] };
     let trajectory = match dims.len() {
         2 => Trajectory::radial2d(shots, readout, recon::trajectory::SpokeOrder::Linear),
@@ -103,6 +105,13 @@ fn look<T: Real>(what: &str, case: Case, lines: &mut Vec<String>, faults: &mut u
     geometry.frames = frames;
     geometry.weights = weights.then_some(&w[..]);
     geometry.coil_maps = maps.then_some(&s[..]);
+    let frequencies: Vec<T> = (0..voxels).map(|i| T::of((i % 150) as f64)).collect();
+    let times: Vec<T> = (0..samples).map(|m| T::of(0.02 * (m % readout) as f64 / readout as f64)).collect();
+    let rates = vec![T::of(20.0); voxels];
+    if field {
+        geometry = geometry.field_map(&frequencies, &times);
+        geometry.decay_map = Some(&rates);
+    }
     let options = Options {
         device: Device::Cpu,
         threads: 2,
@@ -134,13 +143,13 @@ fn look<T: Real>(what: &str, case: Case, lines: &mut Vec<String>, faults: &mut u
         p.forward(&x, &mut values).unwrap();
     });
     check("grid", told.host.grid, &mut |p| p.grid(&d, &mut image).unwrap());
-    if dims.len() == 2 {
+    if dims.len() == 2 && !field {
         check("fbp", told.host.fbp, &mut |p| p.fbp(Filter::RamLak, &d, &mut image).unwrap());
     }
     check("normal", told.host.normal, &mut |p| p.normal(&x, &mut image).unwrap());
     let few = CgOptions { iterations: 2, ..CgOptions::default() };
     check("cg", told.host.cg, &mut |p| drop(p.cg(&d, &mut image, &few).unwrap()));
-    if method != Method::Exact {
+    if method != Method::Exact && !field {
         let few = Density::PipeMenon { iterations: 1, tolerance: 0.0 };
         check("density", told.host.density, &mut |p| drop(p.density(few).unwrap()));
         if dims.len() == 2 || coils == 1 {
@@ -197,6 +206,11 @@ fn what_is_told_beforehand_is_what_is_taken() {
     let transforms = Case { maps: true, weights: true, normal: Normal::Transforms, ..deep };
     look::<f32>("3D, maps, weights, no Q", transforms, all, &mut faults);
     look::<f64>("3D, f64, one coil", Case { coils: 1, ..deep }, all, &mut faults);
+    look::<f32>("2D, field map", Case { field: true, coils: 2, ..PLAIN }, all, &mut faults);
+    look::<f32>("2D, field map, maps", Case { field: true, maps: true, ..PLAIN }, all, &mut faults);
+    let field = Case { field: true, coils: 1, ..deep };
+    look::<f32>("3D, field map", field, all, &mut faults);
+    look::<f32>("3D, field map, no Q", Case { normal: Normal::Transforms, ..field }, all, &mut faults);
     look::<f32>("3D, few samples", Case { coils: 1, shots: 100, ..deep }, all, &mut faults);
     let exact = Case { method: Method::Exact, coils: 1, shots: 60, ..PLAIN };
     look::<f32>("2D, exact", exact, all, &mut faults);

@@ -301,7 +301,7 @@ impl Needs {
             true => sum(&[
                 convolver,
                 toeplitz::making_bytes::<T>(dims),
-                product(&[dims.len() + 2 * usize::from(self.nodes), reals]),
+                product(&[dims.len() + 3 * usize::from(self.nodes), reals]),
                 complexes,
             ]),
             false => 0,

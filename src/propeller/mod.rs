@@ -101,6 +101,13 @@ impl<T: Real> Corrected<T> {
                 geometry.dims.len()
             );
         }
+        if geometry.off_resonance().is_some() {
+            bail!(
+                Unsupported,
+                "blades are corrected without off-resonance: leave field_map and decay_map out, or give them to \
+                 conjugate gradients of the corrected scan"
+            );
+        }
         if geometry.voxels.is_some() {
             bail!(Unsupported, "blades are corrected for a grid of voxels: this geometry has a list");
         }
