@@ -97,7 +97,10 @@ impl Fixed {
         let combined = geometry.coil_maps.is_some();
         Fixed {
             options: options.clone(),
-            parts: method == Method::Exact || combined || geometry.coils.max(geometry.frames) > 1,
+            parts: method == Method::Exact
+                || combined
+                || geometry.off_resonance().is_some()
+                || geometry.coils.max(geometry.frames) > 1,
             dims: geometry.dims.clone(),
             voxels: geometry.voxel_count(),
             listed: geometry.voxels.as_ref().map(|lists| positions(lists)),

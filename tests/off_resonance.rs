@@ -5,9 +5,12 @@ mod common;
 
 use common::*;
 use recon::{
-    CgOptions, Complex, ErrorKind, Geometry, Method, Normal, Options, Plan, Real, ScanSize, Trajectory, VoxelBasis,
+    CgOptions, Complex, ErrorKind, Geometry, Interrupt, Method, Normal, Options, Plan, Real, ScanSize, Trajectory,
+    VoxelBasis,
 };
 use std::f64::consts::TAU;
+use std::sync::atomic::{AtomicIsize, Ordering};
+use std::sync::Arc;
 
 /// A smooth field of about 169 Hz from its least to its largest number, as measured in a head at 3 T, and decay rates.
 struct Maps {
@@ -507,4 +510,42 @@ fn voxels_that_no_coil_sees_do_not_count() {
     plan.cg(&data, &mut image, &CgOptions::default()).unwrap();
     assert!(image.iter().all(|z| z.re.is_finite() && z.im.is_finite()));
     assert!(image[..40].iter().all(|z| z.norm() == 0.0));
+}
+
+#[test]
+fn an_interrupted_call_leaves_its_output_as_it_was() {
+    let mut random = Random::fresh();
+    let dims = [24, 20];
+    let maps = Maps::new(&dims, &mut random);
+    let (k, times) = spiral(&dims, 2, 300, 0.02);
+    let axes = slices(&k);
+    let geometry = Geometry::new(&dims, &axes).field_map(&maps.field, &times);
+    let (data, x) = (random.complexes::<f64>(600), random.complexes::<f64>(480));
+    for normal in [Normal::Toeplitz, Normal::Transforms] {
+        // Stops at the first question, at the second, and so on.
+        for operation in 0..3 {
+            let mut cancelled = 0;
+            loop {
+                let left = Arc::new(AtomicIsize::new(isize::MAX));
+                let asked = left.clone();
+                let interrupt = Interrupt::new(move || asked.fetch_sub(1, Ordering::SeqCst) <= 0);
+                let options = Options { normal, interrupt: Some(interrupt), ..Options::default() };
+                let plan = Plan::new(&geometry, &options).unwrap();
+                // Q is made, and buffers.
+                plan.normal(&x, &mut poisoned(480)).unwrap();
+                left.store(cancelled, Ordering::SeqCst);
+                let mut out = vec![Complex::new(7.0, 8.0); if operation == 0 { 600 } else { 480 }];
+                let result = match operation {
+                    0 => plan.forward(&x, &mut out),
+                    1 => plan.adjoint(&data, &mut out),
+                    _ => plan.normal(&x, &mut out),
+                };
+                let Err(error) = result else { break };
+                assert_eq!(error.kind(), ErrorKind::Cancelled, "{error}");
+                assert!(out.iter().all(|z| *z == Complex::new(7.0, 8.0)), "{normal:?} {operation} {cancelled}");
+                cancelled += 1;
+            }
+            assert!(cancelled > 5, "asked {cancelled} times only");
+        }
+    }
 }

@@ -660,6 +660,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let (mut before, mut after) = (self.image()?, self.image()?);
         b.clear(B::reborrow(&mut y));
         for l in 0..toeplitz.len() {
+            interrupt::check("E^H W E")?;
             let wave = || b.view(waves).part(l * self.voxels..(l + 1) * self.voxels);
             b.multiply(wave(), B::shorten(x), b.view_mut(&mut before));
             self.convolve(&toeplitz, l, b.view(&before), b.view_mut(&mut after))?;

@@ -22,7 +22,7 @@ pub(crate) fn memory<T: Real, B: Backend<T>>(
     let limit = MemoryLimit { bytes: options.memory_limit, held: Encoding::<T, B>::bytes(&needs) };
     let q = Encoding::<T, B>::goes_through_q(b, options.normal, size, &limit, chosen);
     // As Plan::whole decides.
-    let several = chosen.window.is_none() || size.coil_maps || size.coils.max(size.frames) > 1;
+    let several = chosen.window.is_none() || size.coil_maps || size.band.is_some() || size.coils.max(size.frames) > 1;
     let maps = coil_maps::bytes::<T, B>(b, size)?;
     needs.peaks::<T, B>(b, q, options.interrupt.is_some() && several, maps)
 }
