@@ -25,3 +25,7 @@ pub const CALIBRATION: usize = 24;
 pub const DENSITY_ITERATIONS: usize = 30;
 /// The change of the weighted RMS of C w - 1 at which those iterations stop.
 pub const DENSITY_TOLERANCE: f64 = 1e-3;
+/// Field maps: the weight of differences between neighbours against that of a voxel of median signal.
+pub const FIELD_MAP_SMOOTHING: f64 = 0.1;
+/// Field maps: signal below this part of the largest counts as none.
+pub const FIELD_MAP_THRESHOLD: f64 = 0.1;

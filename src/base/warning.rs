@@ -18,6 +18,8 @@ pub enum WarningKind {
     Noise,
     /// Few virtual coils hold little of the data's energy.
     Compression,
+    /// The phase between echoes wraps: off-resonance is beyond what their spacing can tell.
+    Wraps,
 }
 
 /// A warning: its kind, and a sentence for a person that names the cause, the value and the remedy.
