@@ -25,7 +25,9 @@ pub const CALIBRATION: usize = 24;
 pub const DENSITY_ITERATIONS: usize = 30;
 /// The change of the weighted RMS of C w - 1 at which those iterations stop.
 pub const DENSITY_TOLERANCE: f64 = 1e-3;
-/// Field maps: the weight of differences between neighbours against that of a voxel of median signal.
-pub const FIELD_MAP_SMOOTHING: f64 = 0.1;
+/// Field maps: the weight of differences between neighbours against that of a voxel of median signal. Of those that were
+/// tried it had the least error over phantoms of signal to noise ratios from 10 to 200 (tests/field_map.rs), as a
+/// geometric mean.
+pub const FIELD_MAP_SMOOTHING: f64 = 0.3;
 /// Field maps: signal below this part of the largest counts as none.
 pub const FIELD_MAP_THRESHOLD: f64 = 0.1;

@@ -58,8 +58,7 @@ pub unsafe extern "C" fn recon_field_map(
         let dims = &axes[..ndim];
         let (coils, echoes) = (size("coils", coils)?, size("echoes", echoes)?);
         let times = arrays.input("echo_times", echo_times, echoes)?;
-        let raw =
-            if options.is_null() { recon_field_map_options::initial() } else { read("options", options)? };
+        let raw = if options.is_null() { recon_field_map_options::initial() } else { read("options", options)? };
         let options = FieldMapOptions {
             smoothing: raw.smoothing,
             threshold: raw.threshold,

@@ -36,16 +36,18 @@ const SAME_SPACING: f64 = 1e-3;
 const ACCURACY: f64 = 1e-8;
 /// More iterations than any map needs.
 const MOST_ITERATIONS: usize = 10_000;
+/// With more smoothing a map is one number.
+const MOST_SMOOTHING: f64 = 1e6;
 /// Smaller grids are solved for without a still smaller one.
 const SMALLEST_GRID: usize = 8;
 /// Noise alone has more power than counts as signal in one voxel of e^5 at most, by the bound on sums of squares of
-/// Laurent and Massart (Ann. Stat. 28:1302, 2000). Their bound is loose: it is one of some thousands.
+/// Laurent and Massart (Ann. Stat. 28:1302, 2000).
 const RARE: f64 = 5.0;
 /// The median of |n| of a normal variable of variance 1.
 const MEDIAN_OF_NORMAL: f64 = 0.6745;
-/// The standard deviation of noise over that of its magnitude in a coil, where there is nothing else (Rayleigh's
-/// distribution). Of several coils' magnitude it is less, and 1 where there is signal.
-const OVER_RAYLEIGH: f64 = 1.53;
+/// The standard deviation of noise over that of the magnitude: between 1, where there is signal, and 1.53, where there
+/// is none, in one coil (Rayleigh's distribution).
+const OVER_MAGNITUDE: f64 = 1.25;
 /// The mean square of an angle of which nothing is known.
 const UNKNOWN_ANGLE: f64 = PI * PI / 3.0;
 
@@ -192,8 +194,8 @@ pub fn estimate_field_map<T: Real>(
 
 fn check_options(options: &FieldMapOptions) -> Result<()> {
     let FieldMapOptions { smoothing, threshold, .. } = *options;
-    if !(smoothing.is_finite() && smoothing >= 0.0) {
-        bail!(InvalidArgument, "smoothing is {smoothing}: it must be a number from 0");
+    if !(0.0..=MOST_SMOOTHING).contains(&smoothing) {
+        bail!(InvalidArgument, "smoothing is {smoothing}: it must be from 0 to {MOST_SMOOTHING:e}");
     }
     if !(0.0..1.0).contains(&threshold) {
         bail!(
@@ -338,14 +340,16 @@ impl<'a, T: Real> Fit<'a, T> {
         let mut largest = [0.0f64; 2];
         for (k, echo) in echoes.images.chunks_exact(of_echo).enumerate() {
             let of_part = |range: std::ops::Range<usize>| {
-                let larger = |most: [f64; 2], z: &Complex<T>| {
-                    [most[0].max(z.re.wide().abs()), most[1].max(z.im.wide().abs())]
-                };
+                let larger =
+                    |most: [f64; 2], z: &Complex<T>| [most[0].max(z.re.wide().abs()), most[1].max(z.im.wide().abs())];
                 echo[range].iter().fold([0.0; 2], larger)
             };
             let most = fold(workers, of_echo, [0.0; 2], of_part, |a, b| [a[0].max(b[0]), a[1].max(b[1])]);
             if most == [0.0; 2] {
-                bail!(InvalidArgument, "the images of echo {k} are 0 everywhere: a field map needs signal in all echoes");
+                bail!(
+                    InvalidArgument,
+                    "the images of echo {k} are 0 everywhere: a field map needs signal in all echoes"
+                );
             }
             largest = [largest[0].max(most[0]), largest[1].max(most[1])];
         }
@@ -443,7 +447,7 @@ impl<'a, T: Real> Fit<'a, T> {
         })?;
         let middle = differences.len() / 2;
         let median = *differences.select_nth_unstable_by(middle, f64::total_cmp).1;
-        let level = OVER_RAYLEIGH * median / MEDIAN_OF_NORMAL;
+        let level = OVER_MAGNITUDE * median / MEDIAN_OF_NORMAL;
         let parts = 2.0 * self.echoes.coils as f64;
         Ok(level * level * (parts + 2.0 * (parts * RARE).sqrt() + 2.0 * RARE))
     }
