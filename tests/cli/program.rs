@@ -771,6 +771,7 @@ fn field_maps_of_images_and_raw_data() {
         left_out: Vec::new(),
     };
     write_dataset(dir.path("raw.h5"), &raw(&header));
+    assert!(dir.ok("info raw.h5").contains("4.6, 6.9 ms"));
     dir.ok("fieldmap raw.h5 -o of_raw.h5 --report report.json --decay decay.h5");
     assert!(error("of_raw.h5", &field) < 1.0 && error("decay.h5", &|_, _| 20.0) < 1.0);
     let maps = read_images(dir.path("of_raw.h5"));

@@ -169,7 +169,8 @@ impl Header {
         };
         let parameters = child(root, "sequenceParameters").into_iter().flat_map(|n| n.children());
         for node in parameters.filter(|c| c.is_element() && c.tag_name().name() == "TE") {
-            header.echo_times_ms.push(number(node)?);
+            // Only field maps need it, which refuse what is no number.
+            header.echo_times_ms.push(text(node).parse().unwrap_or(f64::NAN));
         }
         for node in root.children().filter(|c| c.is_element() && c.tag_name().name() == "encoding") {
             let kind = text(need(node, "trajectory")?).to_ascii_lowercase();
