@@ -857,10 +857,12 @@ fn calls_tell_what_they_warned_of() {
 #[test]
 fn field_maps_are_those_of_rust() {
     fn check<T: Number>() {
-        let mut random = Random::fresh();
         let (dims, times) = ([9u64, 8, 7], [0.002, 0.004]);
         let voxels = 9 * 8 * 7;
-        let images: Vec<Complex<T>> = random.complexes(voxels * 2 * 2);
+        // Phases that wrap.
+        let image = |i: usize| Complex::from_polar(1.0, ((i * i) % 97) as f64);
+        let images: Vec<Complex<T>> =
+            (0..voxels * 2 * 2).map(image).map(|z| Complex::new(T::of(z.re), T::of(z.im))).collect();
         let (mut field, mut decay) = (vec![T::of(f64::NAN); voxels], vec![T::of(f64::NAN); voxels]);
         let mut how = init(recon_field_map_options_init);
         assert_eq!((how.unwrap, how.smoothing, how.threshold, how.threads), (1, 0.3, 0.1, 0));
@@ -883,7 +885,7 @@ fn field_maps_are_those_of_rust() {
         let echoes = recon::Echoes { images: &images, dims: &[9, 8, 7], coils: 2, times: &times };
         let (mut rust, mut rust_decay) = (vec![T::ZERO; voxels], vec![T::ZERO; voxels]);
         let told = recon::estimate_field_map(&echoes, &rust_how, &mut rust, Some(&mut rust_decay)).unwrap();
-        assert!(rust == field && rust_decay == decay, "seed {}", random.seed);
+        assert!(rust == field && rust_decay == decay);
         let numbers = (report.limit, report.signal, report.change);
         assert_eq!(numbers, (told.limit, told.signal, told.change));
         let counts = [report.jumps, report.unwrapped, report.unresolved].map(|n| n as usize);
