@@ -226,7 +226,7 @@ fn wraps_are_found_and_undone() {
 fn decay_is_found_and_never_negative() {
     let mut random = Random::fresh();
     let object = Object::new(&mut random, &[64, 64], 4, 30.0);
-    for (times, bound) in [(&[0.003, 0.02][..], 1.5), (&[0.003, 0.012, 0.02, 0.03], 1.0)] {
+    for (times, bound) in [(&[0.003, 0.02][..], 2.5), (&[0.003, 0.012, 0.02, 0.03], 2.0)] {
         let images = object.images::<f32>(&mut random, times, 50.0);
         let options = FieldMapOptions { unwrap: false, ..Default::default() };
         let found = object.estimate(&images, times, &options);
