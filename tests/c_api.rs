@@ -865,7 +865,7 @@ fn field_maps_are_those_of_rust() {
             (0..voxels * 2 * 2).map(image).map(|z| Complex::new(T::of(z.re), T::of(z.im))).collect();
         let (mut field, mut decay) = (vec![T::of(f64::NAN); voxels], vec![T::of(f64::NAN); voxels]);
         let mut how = init(recon_field_map_options_init);
-        assert_eq!((how.unwrap, how.smoothing, how.threshold, how.threads), (1, 0.3, 0.1, 0));
+        assert_eq!((how.unwrap, how.smoothing, how.threshold, how.threads), (1, 0.2, 0.1, 0));
         (how.smoothing, how.threshold, how.threads) = (0.7, 0.0, 2);
         let mut report = init(recon_field_map_report_init);
         let call = |how: &recon_field_map_options, field: *mut c_void, decay: *mut c_void, report| {

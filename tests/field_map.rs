@@ -141,7 +141,7 @@ fn mean_error(random: &mut Random, echoes: usize, snr: f64, smoothing: &[f64]) -
 #[test]
 fn maps_are_near_the_truth_and_the_default_smoothing_near_the_best() {
     let mut random = Random::fresh();
-    let tried = [0.0, 0.03, 0.1, FieldMapOptions::DEFAULT.smoothing, 1.0, 3.0];
+    let tried = [0.0, 0.03, 0.1, FieldMapOptions::DEFAULT.smoothing, 0.4, 1.0];
     let (mut ratios, cases) =
         ([0.0; 6], [(2, 10.0), (2, 20.0), (2, 50.0), (2, 200.0), (3, 10.0), (3, 20.0), (3, 50.0)]);
     for (echoes, snr) in cases {
@@ -156,7 +156,7 @@ fn maps_are_near_the_truth_and_the_default_smoothing_near_the_best() {
     }
     println!("over the best, as geometric means: {:.3?}", ratios.map(f64::exp));
     let least = (0..tried.len()).min_by(|&a, &b| ratios[a].total_cmp(&ratios[b])).unwrap();
-    assert!(ratios[3] < ratios[least] + 0.1, "{ratios:?} for {tried:?}, seed {}", random.seed);
+    assert!(ratios[3] < ratios[least] + 0.15, "{ratios:?} for {tried:?}, seed {}", random.seed);
 }
 
 /// Without noise and smoothing the map is exact, in voxels with signal, with the sign of the model; so is decay.

@@ -11,7 +11,7 @@ function [map, decay, report] = fieldmap(images, dims, echo_times, varargin)
 %   f = recon.fieldmap(images, dims, echo_times, Name, Value, ...) sets options:
 %
 %       'Smoothing'  weight of differences between neighbouring voxels against that of a voxel of median signal; default
-%                    0.3. 0: voxels with signal keep what was measured
+%                    0.2. 0: voxels with signal keep what was measured
 %       'Threshold'  signal below this part of the largest counts as none, as that which noise alone may have does;
 %                    default 0.1. 0: all voxels count
 %       'Unwrap'     whether wraps of the phase are undone; default true. They are warned of in any case

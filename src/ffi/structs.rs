@@ -420,7 +420,7 @@ pub struct recon_field_map_options {
     /// Not 0 (default 1): wraps of the phase are undone. They are found, and warned of, in any case.
     pub unwrap: u32,
     /// The weight of squared differences between neighbouring voxels against that of a voxel of median signal; default
-    /// 0.3. 0: voxels with signal keep what was measured, and the others are filled.
+    /// 0.2. 0: voxels with signal keep what was measured, and the others are filled.
     pub smoothing: f64,
     /// Signal below this part of the largest, in [0, 1), counts as none, as that which noise alone may have does;
     /// default 0.1. 0: all voxels count.
