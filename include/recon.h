@@ -1385,8 +1385,8 @@ recon_status recon_virtual_coils(const void *matrix,
                                  uint64_t frames,
                                  void *to);
 
-// The field map of gradient-echo images: off-resonance f in Hz, for recon_geometry, with the sign of the model, in which
-// a voxel's signal at time t is multiplied by exp(-i 2 pi f t). From the phase that grows from echo to echo, whatever
+// The field map of gradient-echo images: off-resonance f in Hz, with the sign of the model, in which the signal of a voxel
+// at time t is multiplied by exp(-i 2 pi f t). From the phase that grows from echo to echo, whatever
 // the coils' phases; from three echoes on by a weighted fit. Where the phase wraps it is unwrapped along neighbours,
 // and recon_last_warning tells it (RECON_WARNING_WRAPS). The map is smoothed by weights, which fills voxels without
 // signal.

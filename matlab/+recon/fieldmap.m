@@ -15,7 +15,7 @@ function [map, decay, report] = fieldmap(images, dims, echo_times, varargin)
 %       'Threshold'  signal below this part of the largest counts as none, as that which noise alone may have does;
 %                    default 0.1. 0: all voxels count
 %       'Unwrap'     whether wraps of the phase are undone; default true. They are warned of in any case
-%       'Threads'    CPU threads; default 0: as many as the machine runs at once. The map has the same bits for any number
+%       'Threads'    CPU threads; default 0: as many as the machine runs at once. The bits are the same for any number
 %
 %   [f, decay, report] = recon.fieldmap(...) also returns the map of decay, R2* in 1/s, and a structure:
 %

@@ -328,8 +328,8 @@ end
 
 function anything_to_the_mex_file()
 commands = {'create', 'destroy', 'plans', 'info', 'set_trajectory', 'set_weights', 'set_maps', 'apply', 'cg', ...
-    'density', 'coil_maps', 'q', 'save_q', 'load_q', 'combine', 'field_map', 'trajectory', 'phantom_image', 'phantom_kspace', ...
-    'phantom_coil_maps', 'add_noise', 'metrics', 'devices', 'version', 'nonsense', 7};
+    'density', 'coil_maps', 'q', 'save_q', 'load_q', 'combine', 'field_map', 'trajectory', 'phantom_image', ...
+    'phantom_kspace', 'phantom_coil_maps', 'add_noise', 'metrics', 'devices', 'version', 'nonsense', 7};
 values = junk();
 P = recon.internal.Plan(struct('k', zeros(4, 2), 'dims', [8 8], 'precision', 'double'), struct());
 values = [values, {P.id, 'forward', 'double', [8 8], [4 1], ones(8), struct('precision', 'double', 'dims', [8 8])}];

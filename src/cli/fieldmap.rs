@@ -27,8 +27,8 @@ use std::path::{Path, PathBuf};
 /// Inputs are raw data of several echoes in one file (contrasts of ISMRMRD, whose header has the echo times): they are
 /// gridded on the encoded matrix, for which the commands that correct off-resonance want the map. Or complex images:
 /// a file for each echo, in the order of --echo-times; or one file of ISMRMRD images of several contrasts, or of BART's
-/// with echoes in dimension 5. Channels of images (BART's dimension 3) are coils, which need not be combined. Slices and
-/// repetitions have a map each.
+/// with echoes in dimension 5. Channels of images (BART's dimension 3) are coils, which need not be combined. Slices
+/// and repetitions have a map each.
 #[derive(clap::Args)]
 #[command(
     after_help = "Example: from raw data of two echoes, and from two images, 4.92 and 7.38 ms after excitation:\n  \

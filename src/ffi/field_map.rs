@@ -10,8 +10,8 @@ use crate::reconstruction::field_map::{estimate_field_map, Echoes, FieldMapOptio
 use crate::Complex;
 use std::ffi::c_void;
 
-/// The field map of gradient-echo images: off-resonance f in Hz, for recon_geometry, with the sign of the model, in which
-/// a voxel's signal at time t is multiplied by exp(-i 2 pi f t). From the phase that grows from echo to echo, whatever
+/// The field map of gradient-echo images: off-resonance f in Hz, with the sign of the model, in which the signal of a voxel
+/// at time t is multiplied by exp(-i 2 pi f t). From the phase that grows from echo to echo, whatever
 /// the coils' phases; from three echoes on by a weighted fit. Where the phase wraps it is unwrapped along neighbours,
 /// and recon_last_warning tells it (RECON_WARNING_WRAPS). The map is smoothed by weights, which fills voxels without
 /// signal.
