@@ -10,8 +10,8 @@ use crate::reconstruction::field_map::{estimate_field_map, Echoes, FieldMapOptio
 use crate::Complex;
 use std::ffi::c_void;
 
-/// The field map of gradient-echo images: off-resonance f in Hz, with the sign of the model, in which the signal of a voxel
-/// at time t is multiplied by exp(-i 2 pi f t). From the phase that grows from echo to echo, whatever
+/// The field map of gradient-echo images: off-resonance f in Hz, with the sign of the model, in which the signal at
+/// time t is multiplied by exp(-i 2 pi f t). From the phase that grows from echo to echo, whatever
 /// the coils' phases; from three echoes on by a weighted fit. Where the phase wraps it is unwrapped along neighbours,
 /// and recon_last_warning tells it (RECON_WARNING_WRAPS). The map is smoothed by weights, which fills voxels without
 /// signal.
@@ -28,8 +28,8 @@ use std::ffi::c_void;
 ///
 /// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE
 /// for sizes of 0, another ndim and fewer than two echoes; RECON_NOT_FINITE with the index; RECON_INVALID_ARGUMENT for
-/// echo times that do not increase or are beyond 1 s (milliseconds), for images that are real or without signal, and for
-/// options without sense; RECON_OUT_OF_HOST_MEMORY.
+/// echo times that do not increase or are beyond 1 s (milliseconds), for images that are real or without signal, and
+/// for options without sense; RECON_OUT_OF_HOST_MEMORY.
 #[no_mangle]
 pub unsafe extern "C" fn recon_field_map(
     precision: u32,
