@@ -306,7 +306,7 @@ fn times_of(args: &FieldMapArgs, echoes: &[Echo], header: Option<&Header>) -> Re
         bail!(InvalidArgument, "images have no echo times: give --echo-times, in seconds, such as 0.00492,0.00738");
     };
     let time = |echo: &Echo| match header.echo_times_ms.get(echo.contrast) {
-        Some(ms) => Ok(1e-3 * ms),
+        Some(ms) => Ok(ms / 1000.0),
         None => bail!(
             InvalidArgument,
             "{place}: the header of the file has {} echo times (sequenceParameters, TE), and none for contrast {}: \
