@@ -783,9 +783,12 @@ fn field_maps_of_images_and_raw_data() {
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     assert_eq!((report[1]["slice"].as_u64(), report[1]["jumps"].as_u64()), (Some(1), Some(0)));
     assert!((report[0]["limit_hz"].as_f64().unwrap() - 217.39).abs() < 0.01);
-    assert!((report[0]["signal"].as_f64().unwrap() - 0.5).abs() < 0.02 && report[0]["echo_times_s"][1] == 0.0069);
+    assert!((report[0]["signal"].as_f64().unwrap() - 0.5).abs() < 0.02);
+    assert!((report[0]["echo_times_s"][1].as_f64().unwrap() - 0.0069).abs() < 1e-12);
     dir.ok("fieldmap raw.h5 --slice 0 --echo-times 0.0046,0.0069 -o other.h5");
-    assert!(read_images(dir.path("other.h5"))[0] == maps[0]);
+    // Milliseconds over 1000 are rounded.
+    let other = read_images(dir.path("other.h5"));
+    assert!(other.len() == 1 && other[0].data.iter().zip(&maps[0].data).all(|(a, b)| (a - b).norm() < 1e-3));
     header.echo_times_ms.pop();
     write_dataset(dir.path("without.h5"), &raw(&header));
     dir.fails(1, "fieldmap without.h5 -o x.h5", &["1 echo times", "contrast 1", "--echo-times"]);
