@@ -8,8 +8,6 @@
 //! map. Times are medians of 5. "nodes" is conjugate gradients through convolutions, "transforms" through transforms,
 //! "no map" the same scan without a map. The bound of the time through nodes is that of (nodes + 3) plans without a map.
 
-mod common;
-
 use recon::{
     CgOptions, Complex, Device, Error, ErrorKind, Geometry, Method, Normal, Options, Plan, Result, Trajectory,
 };

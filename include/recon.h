@@ -322,6 +322,8 @@ typedef enum {
     RECON_WARNING_NOISE = 4,
     // Few virtual coils hold little of the data's energy.
     RECON_WARNING_COMPRESSION = 5,
+    // The phase between echoes wraps: off-resonance is beyond what their spacing can tell.
+    RECON_WARNING_WRAPS = 6,
     // The times of samples are no readout's: perhaps in other units than seconds.
     RECON_WARNING_TIMES = 7,
 } recon_warning;
@@ -623,6 +625,45 @@ typedef struct {
     void *kspace;
 } recon_propeller_report;
 
+// How recon_field_map makes a map. Set it up with recon_field_map_options_init.
+typedef struct {
+    // Set by recon_field_map_options_init.
+    uint32_t struct_size;
+    // Not 0 (default 1): wraps of the phase are undone. They are found, and warned of, in any case.
+    uint32_t unwrap;
+    // The weight of squared differences between neighbouring voxels against that of a voxel of median signal; default
+    // 0.2. 0: voxels with signal keep what was measured, and the others are filled.
+    double smoothing;
+    // Signal below this part of the largest, in [0, 1), counts as none, as that which noise alone may have does;
+    // default 0.1. 0: all voxels count.
+    double threshold;
+    // CPU threads, the caller's among them. 0 (default): as many as the machine runs at once. The map has the same
+    // bits for any number.
+    uint32_t threads;
+    // Zero.
+    uint32_t reserved;
+} recon_field_map_options;
+
+// What is known of a field map. Set it up with recon_field_map_report_init.
+typedef struct {
+    // Set by recon_field_map_report_init.
+    uint32_t struct_size;
+    // Zero.
+    uint32_t reserved;
+    // The largest |f| in Hz that the phase tells without a wrap: 1 / (2 shortest spacing of echoes).
+    double limit;
+    // The part of the voxels that has signal.
+    double signal;
+    // The RMS in Hz, weighted as the fit is, of what smoothing changed in voxels with signal.
+    double change;
+    // Pairs of neighbouring voxels with signal whose phases jumped by more than pi: wraps, where there are many.
+    uint64_t jumps;
+    // Voxels whose phase was unwrapped.
+    uint64_t unwrapped;
+    // Pairs that still jump by more than pi after that, or without it: there the map is wrong on one side.
+    uint64_t unresolved;
+} recon_field_map_report;
+
 // What a plan is. Set it up with recon_plan_properties_init.
 typedef struct {
     // Set by recon_plan_properties_init.
@@ -819,6 +860,12 @@ recon_status recon_propeller_options_init(recon_propeller_options *options, uint
 
 // An empty report, without room for anything. `struct_size` is sizeof(recon_propeller_report).
 recon_status recon_propeller_report_init(recon_propeller_report *report, uint32_t struct_size);
+
+// Defaults of recon_field_map. `struct_size` is sizeof(recon_field_map_options).
+recon_status recon_field_map_options_init(recon_field_map_options *options, uint32_t struct_size);
+
+// An empty report. `struct_size` is sizeof(recon_field_map_report).
+recon_status recon_field_map_report_init(recon_field_map_report *report, uint32_t struct_size);
 
 // Empty properties. `struct_size` is sizeof(recon_plan_properties).
 recon_status recon_plan_properties_init(recon_plan_properties *properties, uint32_t struct_size);
@@ -1350,6 +1397,38 @@ recon_status recon_virtual_coils(const void *matrix,
                                  uint64_t samples,
                                  uint64_t frames,
                                  void *to);
+
+// The field map of gradient-echo images: off-resonance f in Hz, with the sign of the model, in which the signal at
+// time t is multiplied by exp(-i 2 pi f t). From the phase that grows from echo to echo, whatever
+// the coils' phases; from three echoes on by a weighted fit. Where the phase wraps it is unwrapped along neighbours,
+// and recon_last_warning tells it (RECON_WARNING_WRAPS). The map is smoothed by weights, which fills voxels without
+// signal.
+//
+// precision: a recon_precision, of all arrays but echo_times.
+// ndim: 2 or 3. dims: voxels along x, y and, with ndim 3, z: [ndim], read.
+// coils: of the images, which are not combined; or 1.
+// echoes: 2 or more. echo_times: in seconds, increasing, [echoes] doubles, read. Only their differences matter.
+// images: complex [nx, ny, nz, coils, echoes], read.
+// options: may be NULL for the defaults.
+// field_map: [nx, ny, nz] reals, written: Hz.
+// decay_map: [nx, ny, nz] reals, written: R2* in 1/s from the magnitudes, none negative. Or NULL.
+// report: may be NULL.
+//
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE
+// for sizes of 0, another ndim and fewer than two echoes; RECON_NOT_FINITE with the index; RECON_INVALID_ARGUMENT for
+// echo times that do not increase or are beyond 1 s (milliseconds), for images that are real or without signal, and
+// for options without sense; RECON_OUT_OF_HOST_MEMORY.
+recon_status recon_field_map(uint32_t precision,
+                             uint32_t ndim,
+                             const uint64_t *dims,
+                             uint64_t coils,
+                             uint64_t echoes,
+                             const double *echo_times,
+                             const void *images,
+                             const recon_field_map_options *options,
+                             void *field_map,
+                             void *decay_map,
+                             recon_field_map_report *report);
 
 // The image of PROPELLER data in 2D (Pipe 1999) without the motion between blades, which is found from the centre of
 // k-space that each of them measures: phase, rotation up to 45 degrees, translation. What is corrected is then gridded

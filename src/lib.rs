@@ -59,7 +59,7 @@ pub use base::atomic_file;
 pub use base::{defaults, error, geometry, options, real, warning};
 pub use engine::memory;
 pub use nufft::window;
-pub use reconstruction::{cg, coil_matrix, coils, compression, density, prior, resize, whitening};
+pub use reconstruction::{cg, coil_matrix, coils, compression, density, field_map, prior, resize, whitening};
 pub use simulation::{metrics, phantom, trajectory};
 
 pub use backend::{Sink, Source};
@@ -82,6 +82,7 @@ pub use reconstruction::coil_matrix::CoilMatrix;
 pub use reconstruction::coils::{combine, Combine};
 pub use reconstruction::compression::{CoilEnergy, Compression, Keep};
 pub use reconstruction::density::Density;
+pub use reconstruction::field_map::{estimate_field_map, Echoes, FieldMapOptions, FieldMapReport};
 pub use reconstruction::prior::{Matrix, Prior};
 pub use reconstruction::resize::Resize;
 pub use reconstruction::whitening::{NoiseCovariance, NoiseSampling};

@@ -541,7 +541,7 @@ mod unix {
         let mut all: Vec<(String, Operation<'static>)> = Vec::new();
         let scene = std::rc::Rc::new(Scene::new(&[24, 20]));
         type OnScene = fn(&mut Attempt, &Scene);
-        let operations: [(&str, OnScene); 14] = [
+        let operations: [(&str, OnScene); 15] = [
             ("recon_combine, root sum of squares", |attempt, s| {
                 let (g, mut out) = (s.geometry(), s.image[..s.image_len()].to_vec());
                 // SAFETY: arrays have the lengths documented.
@@ -612,6 +612,19 @@ mod unix {
                 attempt.call(&[output(&mut out)], || unsafe {
                     let to = out.as_mut_ptr().cast();
                     recon_propeller(&raw const g, &options, &how, data.as_ptr().cast(), to, null_mut())
+                });
+            }),
+            ("recon_field_map", |attempt, _| {
+                // With wraps, whose undoing allocates too.
+                let image = |i: usize| Complex::from_polar(1f32, if i < 1600 { 0.0 } else { (i % 40) as f32 / 4.0 });
+                let images: Vec<_> = (0..3200).map(image).collect();
+                let [mut field, mut decay] = [(); 2].map(|()| vec![0f32; 1600]);
+                let options = recon_field_map_options { threads: 1, ..init(recon_field_map_options_init) };
+                // SAFETY: arrays have the lengths documented.
+                attempt.call(&[output(&mut field), output(&mut decay)], || unsafe {
+                    let (field, decay) = (field.as_mut_ptr().cast(), decay.as_mut_ptr().cast());
+                    let (dims, times, images) = ([40, 40].as_ptr(), [0.002, 0.004].as_ptr(), images.as_ptr().cast());
+                    recon_field_map(0, 2, dims, 1, 2, times, images, &raw const options, field, decay, null_mut())
                 });
             }),
             ("recon_trajectory_radial2d", |attempt, _| {

@@ -855,6 +855,86 @@ fn calls_tell_what_they_warned_of() {
 }
 
 #[test]
+fn field_maps_are_those_of_rust() {
+    fn check<T: Number>() {
+        let (dims, times) = ([9u64, 8, 7], [0.002, 0.004]);
+        let voxels = 9 * 8 * 7;
+        // Phases that wrap.
+        let image = |i: usize| Complex::from_polar(1.0, ((i * i) % 97) as f64);
+        let images: Vec<Complex<T>> =
+            (0..voxels * 2 * 2).map(image).map(|z| Complex::new(T::of(z.re), T::of(z.im))).collect();
+        let (mut field, mut decay) = (vec![T::of(f64::NAN); voxels], vec![T::of(f64::NAN); voxels]);
+        let mut how = init(recon_field_map_options_init);
+        assert_eq!((how.unwrap, how.smoothing, how.threshold, how.threads), (1, 0.2, 0.1, 0));
+        (how.smoothing, how.threshold, how.threads) = (0.7, 0.0, 2);
+        let mut report = init(recon_field_map_report_init);
+        let call = |how: &recon_field_map_options, field: *mut c_void, decay: *mut c_void, report| {
+            let from = images.as_ptr().cast();
+            // SAFETY: arrays have the lengths documented.
+            unsafe {
+                recon_field_map(T::PRECISION, 3, dims.as_ptr(), 2, 2, times.as_ptr(), from, how, field, decay, report)
+            }
+        };
+        ok(call(&how, field.as_mut_ptr().cast(), decay.as_mut_ptr().cast(), &raw mut report));
+        let found = warnings();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].0, recon_warning::RECON_WARNING_WRAPS as u32);
+        assert!(found[0].1.contains("250.0 Hz") && found[0].1.contains("2.0000 ms"), "{found:?}");
+        let rust_how =
+            recon::FieldMapOptions { smoothing: 0.7, threshold: 0.0, threads: 2, ..recon::FieldMapOptions::DEFAULT };
+        let echoes = recon::Echoes { images: &images, dims: &[9, 8, 7], coils: 2, times: &times };
+        let (mut rust, mut rust_decay) = (vec![T::ZERO; voxels], vec![T::ZERO; voxels]);
+        let told = recon::estimate_field_map(&echoes, &rust_how, &mut rust, Some(&mut rust_decay)).unwrap();
+        assert!(rust == field && rust_decay == decay);
+        let numbers = (report.limit, report.signal, report.change);
+        assert_eq!(numbers, (told.limit, told.signal, told.change));
+        let counts = [report.jumps, report.unwrapped, report.unresolved].map(|n| n as usize);
+        assert_eq!(counts, [told.jumps, told.unwrapped, told.unresolved]);
+        // Without what may be left out.
+        let mut again = vec![T::of(f64::NAN); voxels];
+        ok(call(&how, again.as_mut_ptr().cast(), null_mut(), null_mut()));
+        assert!(again == field);
+
+        let refused = |change: &dyn Fn(&mut recon_field_map_options), status, words: &[&str]| {
+            let mut bad = how;
+            change(&mut bad);
+            let mut out = vec![T::of(7.0); voxels];
+            let mut report = init(recon_field_map_report_init);
+            fails(call(&bad, out.as_mut_ptr().cast(), null_mut(), &raw mut report), status, words);
+            assert!(out.iter().all(|&v| v == T::of(7.0)) && report.limit == 0.0);
+        };
+        refused(&|o| o.struct_size = 24, RECON_UNKNOWN_STRUCT_SIZE, &["recon_field_map_options_init"]);
+        refused(&|o| o.smoothing = -1.0, RECON_INVALID_ARGUMENT, &["smoothing"]);
+        refused(&|o| o.threshold = 1.0, RECON_INVALID_ARGUMENT, &["threshold"]);
+        fails(call(&how, null_mut(), null_mut(), null_mut()), RECON_NULL_POINTER, &["field_map"]);
+        let at: *mut c_void = again.as_mut_ptr().cast();
+        fails(call(&how, at, at, null_mut()), RECON_INVALID_ARGUMENT, &["overlap"]);
+        let (none, from) = (null_mut(), images.as_ptr().cast());
+        // SAFETY: lengths are those of the arrays, or refused before anything is read.
+        unsafe {
+            let p = T::PRECISION;
+            let call = |p, ndim, dims: *const u64, coils, echoes, times: *const f64, from| {
+                recon_field_map(p, ndim, dims, coils, echoes, times, from, null(), at, none, null_mut())
+            };
+            let (d, t) = (dims.as_ptr(), times.as_ptr());
+            fails(call(9, 3, d, 2, 2, t, from), RECON_UNKNOWN_VALUE, &["precision"]);
+            fails(call(p, 1, d, 2, 2, t, from), RECON_INVALID_SIZE, &["ndim"]);
+            fails(call(p, 3, null(), 2, 2, t, from), RECON_NULL_POINTER, &["dims"]);
+            fails(call(p, 3, d, 2, 2, null(), from), RECON_NULL_POINTER, &["echo_times"]);
+            fails(call(p, 3, d, 2, 2, t, null()), RECON_NULL_POINTER, &["images"]);
+            fails(call(p, 3, d, 2, 1, t, from), RECON_INVALID_SIZE, &["two echoes"]);
+            fails(call(p, 3, d, 0, 2, t, from), RECON_INVALID_SIZE, &["coils"]);
+            fails(call(p, 3, [9, 0, 7].as_ptr(), 2, 2, t, from), RECON_INVALID_SIZE, &["axis 1"]);
+            fails(call(p, 3, [1 << 40; 3].as_ptr(), 2, 2, t, from), RECON_SIZE_OVERFLOW, &["image"]);
+            fails(call(p, 3, d, 2, 2, [2.0, 4.0].as_ptr(), from), RECON_INVALID_ARGUMENT, &["milliseconds"]);
+            fails(call(p, 3, d, 2, 2, [0.004, 0.002].as_ptr(), from), RECON_INVALID_ARGUMENT, &["increase"]);
+        }
+    }
+    check::<f32>();
+    check::<f64>();
+}
+
+#[test]
 fn coil_matrices_are_those_of_rust() {
     let s = Scene::<f32>::new();
     let (coils, samples, at) = (COILS as u64, SAMPLES as u64, s.kspace_at());
@@ -1103,6 +1183,8 @@ fn null_and_misaligned_pointers_are_named() {
         fails(recon_quality_init(null_mut(), 56), RECON_NULL_POINTER, &["recon_quality"]);
         fails(recon_propeller_options_init(null_mut(), 32), RECON_NULL_POINTER, &["recon_propeller_options"]);
         fails(recon_propeller_report_init(null_mut(), 80), RECON_NULL_POINTER, &["recon_propeller_report"]);
+        fails(recon_field_map_options_init(null_mut(), 32), RECON_NULL_POINTER, &["recon_field_map_options"]);
+        fails(recon_field_map_report_init(null_mut(), 56), RECON_NULL_POINTER, &["recon_field_map_report"]);
         recon_plan_destroy(null_mut());
     }
     let o = options(|_| ());
@@ -1748,6 +1830,8 @@ fn unknown_struct_sizes_are_refused() {
     check(recon_quality_init, "recon_quality");
     check(recon_propeller_options_init, "recon_propeller_options");
     check(recon_propeller_report_init, "recon_propeller_report");
+    check(recon_field_map_options_init, "recon_field_map_options");
+    check(recon_field_map_report_init, "recon_field_map_report");
 
     let s = Scene::<f32>::new();
     let (g, o) = (s.combined(), options(|_| ()));

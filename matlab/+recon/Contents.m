@@ -14,6 +14,7 @@
 %   recon.density   - Density compensation weights: Pipe-Menon, ramp, Jackson.
 %   recon.coilmaps  - Coil sensitivity maps from the data.
 %   recon.combine   - Combines the images of the coils into one image.
+%   recon.fieldmap  - A field map, in Hz, from images of two echoes or more.
 %   recon.show      - Shows images upright.
 %   recon.metrics   - Errors of an image against the truth.
 %   recon.devices   - The NVIDIA GPUs that recon can see.

@@ -62,6 +62,14 @@ uint64_t count_of(const mxArray *array, const char *what) {
     return whole_number(real_scalar(array, what), what);
 }
 
+uint32_t flag_of(const mxArray *array, const char *what) {
+    double value = real_scalar(array, what);
+    if (value != 0.0 && value != 1.0) {
+        fail(INVALID, "%s is %g: give true or false", what, value);
+    }
+    return value != 0.0;
+}
+
 void read_text(const mxArray *array, const char *what, char *text, size_t size) {
     if (!mxIsChar(array) || mxGetM(array) > 1 || mxGetNumberOfDimensions(array) > 2) {
         fail(INVALID, "%s is %s: give a text", what, describe(array));

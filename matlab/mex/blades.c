@@ -4,14 +4,6 @@
 /* Numbers of a blade in the library's report. */
 enum { NUMBERS = 6 };
 
-static uint32_t flag_of(const mxArray *array, const char *what) {
-    double value = real_scalar(array, what);
-    if (value != 0.0 && value != 1.0) {
-        fail(INVALID, "%s is %g: give true or false", what, value);
-    }
-    return value != 0.0;
-}
-
 static void read_propeller_options(recon_propeller_options *options, const mxArray *structure) {
     need_structure(structure, "the options of recon.propeller");
     check(recon_propeller_options_init(options, sizeof *options));

@@ -67,6 +67,8 @@ double real_scalar(const mxArray *array, const char *what);
 /* A number that must be an integer from 0 to 2^53: a double holds these exactly. */
 uint64_t whole_number(double value, const char *what);
 uint64_t count_of(const mxArray *array, const char *what);
+/* True or false, as 1 or 0. */
+uint32_t flag_of(const mxArray *array, const char *what);
 void read_text(const mxArray *array, const char *what, char *text, size_t size);
 /* The number in the C API of a word that an option of the library takes. */
 uint32_t option_value(const mxArray *array, const char *what, const char *option);
@@ -149,6 +151,7 @@ command estimate_coil_maps, combine_coils;                           /* coils.c 
 command noise_covariance, whitening_matrix;                          /* coil_matrices.c */
 command compression_matrix, make_virtual_coils;                      /* coil_matrices.c */
 command correct_blades;                                              /* blades.c */
+command make_field_map;                                              /* field_maps.c */
 command phantom_image, phantom_kspace, phantom_coil_maps, add_noise; /* phantom.c */
 command image_metrics;                                               /* metrics.c */
 command list_devices, library_version;                               /* library.c */

@@ -8,6 +8,7 @@ static const char *identifier_of(uint32_t kind) {
     case RECON_WARNING_BLADES: return "recon:Blades";
     case RECON_WARNING_NOISE: return "recon:Noise";
     case RECON_WARNING_COMPRESSION: return "recon:Compression";
+    case RECON_WARNING_WRAPS: return "recon:Wraps";
     case RECON_WARNING_TIMES: return "recon:Times";
     }
     return "recon:Warning";

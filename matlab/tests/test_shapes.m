@@ -103,6 +103,12 @@ for ndim = 2:3
         'E * x of listed voxels', @(x) recon.Encoding(k, n, 'Voxels', positions) * x, rand(10, 1), 'x', []
         'Maps of listed voxels', @(Maps) recon.fhd(k, y(:, :, :, 1), n, 'Voxels', positions, 'Maps', Maps), ...
             rand(10, 4), 'Maps', []
+        'recon.fieldmap', @(images) recon.fieldmap(images, n, [0.002 0.004], 'Threshold', 0), ...
+            complex(1 + rand([n 2]), rand([n 2])), 'images', []
+        'recon.fieldmap, coils', @(images) recon.fieldmap(images, n, [0.002 0.004], 'Threshold', 0), ...
+            complex(1 + rand([n 4 2]), rand([n 4 2])), 'images', []
+        'the size of recon.fieldmap', @(dims) recon.fieldmap(complex(1 + rand([n 2]), 1), dims, [0.002 0.004], ...
+            'Threshold', 0), n, '', []
         'recon.combine', @(images) recon.combine(images, n), coil_images, 'images', []
         'recon.whiten', @(d) recon.whiten(d, noise), y(:, :, :, 1), '', @(order) order
         'the noise of recon.whiten', @(noise) recon.whiten(y(:, :, :, 1), noise), noise, '', []
@@ -424,6 +430,7 @@ calls = {
     @(varargin) recon.density(k, n, varargin{:})
     @(varargin) recon.Encoding(k, n, varargin{:})
     @(varargin) recon.combine(ones([n 3]), n, varargin{:})
+    @(varargin) recon.fieldmap(complex(ones([n 2]), 1), n, [0.002 0.004], varargin{:})
     @(varargin) recon.metrics(ones(n), ones(n), varargin{:})
     @(varargin) recon.phantom.image(n, varargin{:})
     @(varargin) recon.phantom.kspace(k, n, varargin{:})

@@ -25,3 +25,8 @@ pub const CALIBRATION: usize = 24;
 pub const DENSITY_ITERATIONS: usize = 30;
 /// The change of the weighted RMS of C w - 1 at which those iterations stop.
 pub const DENSITY_TOLERANCE: f64 = 1e-3;
+/// Field maps: the weight of differences between neighbours against that of a voxel of median signal. 0.1 to 0.3 have
+/// the least errors at signal to noise ratios from 10 to 200, on phantoms (tests/field_map.rs) and on a measured map.
+pub const FIELD_MAP_SMOOTHING: f64 = 0.2;
+/// Field maps: signal below this part of the largest counts as none.
+pub const FIELD_MAP_THRESHOLD: f64 = 0.1;

@@ -18,6 +18,8 @@ pub enum WarningKind {
     Noise,
     /// Few virtual coils hold little of the data's energy.
     Compression,
+    /// The phase between echoes wraps: off-resonance is beyond what their spacing can tell.
+    Wraps,
     /// The times of samples are no readout's: perhaps in other units than seconds.
     Times,
 }

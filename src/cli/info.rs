@@ -123,6 +123,10 @@ fn raw(Dataset { header, scans, noise, left_out }: &Dataset) -> Result<()> {
     if let Some(hz) = header.h1_resonance_hz.filter(|&hz| hz > 0) {
         say(&format!("proton resonance        {} MHz", hz as f64 * 1e-6))?;
     }
+    if !header.echo_times_ms.is_empty() {
+        let times: Vec<String> = header.echo_times_ms.iter().map(f64::to_string).collect();
+        say(&format!("echo times              {} ms", times.join(", ")))?;
+    }
     for (number, encoding) in header.encodings.iter().enumerate() {
         let mine: Vec<&Scan> = scans.iter().filter(|s| s.index.encoding as usize == number).collect();
         say(&format!("encoding {number}: {}", kind_name(encoding.trajectory)))?;

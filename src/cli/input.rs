@@ -1,8 +1,8 @@
 //! Reading raw data.
 
 use crate::coils;
-use crate::io::ismrmrd::TrajectoryKind;
-use crate::io::{kspace_from_bart, read_cfl, trajectory_from_bart, Placement, Scan, ScanIndex};
+use crate::io::ismrmrd::{Header, TrajectoryKind};
+use crate::io::{kspace_from_bart, read_cfl, trajectory_from_bart, Noise, Placement, Scan, ScanIndex};
 use crate::options::{checked_sizes, InputArgs, Matrix};
 use crate::output::has_ending;
 use crate::reader::read_dataset;
@@ -16,7 +16,7 @@ pub fn read(args: &InputArgs) -> Result<Vec<Scan>> {
         bail!(InvalidArgument, "--every is 0: give 1 to keep all shots, or more");
     }
     let bart = has_ending(&args.input, &[".cfl", ".hdr"]);
-    let (mut scans, noise, header) = match (&args.trajectory, bart) {
+    let (scans, noise, header) = match (&args.trajectory, bart) {
         (Some(trajectory), true) => (vec![read_bart(&args.input, trajectory, args.matrix.as_ref())?], Vec::new(), None),
         (None, true) => {
             bail!(InvalidArgument, "{}: k-space in a .cfl file needs --trajectory and --matrix", args.input.display())
@@ -31,6 +31,11 @@ pub fn read(args: &InputArgs) -> Result<Vec<Scan>> {
             (dataset.scans, dataset.noise, Some(dataset.header))
         }
     };
+    select(args, scans, noise, header.as_ref())
+}
+
+/// Of the scans of a file those that the options select, whitened and compressed as they say.
+pub fn select(args: &InputArgs, mut scans: Vec<Scan>, noise: Vec<Noise>, header: Option<&Header>) -> Result<Vec<Scan>> {
     if scans.is_empty() {
         bail!(BadFile, "{}: all acquisitions are noise: there is no image data", args.input.display());
     }
@@ -57,7 +62,7 @@ pub fn read(args: &InputArgs) -> Result<Vec<Scan>> {
             *scan = scan.every_nth_shot(args.every);
         }
     }
-    coils::prepare(args, &mut scans, noise, header.as_ref())?;
+    coils::prepare(args, &mut scans, noise, header)?;
     Ok(scans)
 }
 

@@ -7,6 +7,7 @@ mod compare;
 mod defaults;
 mod fbp;
 mod fhd;
+mod fieldmap;
 mod frames;
 mod grid;
 mod info;
@@ -64,6 +65,7 @@ enum Command {
     Propeller(Box<propeller::PropellerArgs>),
     Fhd(Box<fhd::FhdArgs>),
     Cg(Box<cg::CgArgs>),
+    Fieldmap(Box<fieldmap::FieldMapArgs>),
     Compare(compare::CompareArgs),
     Bench(bench::BenchArgs),
     Precompile(precompile::PrecompileArgs),
@@ -93,6 +95,7 @@ fn main() -> ExitCode {
         Command::Propeller(args) => propeller::run(&args),
         Command::Fhd(args) => fhd::run(&args),
         Command::Cg(args) => cg::run(&args),
+        Command::Fieldmap(args) => fieldmap::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Precompile(args) => precompile::run(&args),

@@ -179,6 +179,7 @@ fn header(scans: &[Scan]) -> Header {
         receiver_channels: Some(scans[0].coils.min(u16::MAX as usize) as u16),
         noise_bandwidth: None,
         h1_resonance_hz: None,
+        echo_times_ms: Vec::new(),
     }
 }
 

@@ -454,7 +454,7 @@ macro_rules! structures {
 structures! {
     Dataset { header, scans, noise, left_out }
     Noise { coils, dwell, data }
-    Header { encodings, receiver_channels, noise_bandwidth, h1_resonance_hz }
+    Header { encodings, receiver_channels, noise_bandwidth, h1_resonance_hz, echo_times_ms }
     Encoding { encoded, recon, trajectory, steps }
     Space { matrix, fov_mm }
     Limits { minimum, maximum, center }

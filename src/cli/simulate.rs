@@ -424,6 +424,7 @@ fn write_ismrmrd(
         receiver_channels: Some(args.coils.min(u16::MAX as usize) as u16),
         noise_bandwidth: None,
         h1_resonance_hz: None,
+        echo_times_ms: Vec::new(),
     };
     let scan = Scan {
         index: ScanIndex::default(),

@@ -385,6 +385,8 @@ c_enum! {
         RECON_WARNING_NOISE = 4 is Noise, "noise";
         /// Few virtual coils hold little of the data's energy.
         RECON_WARNING_COMPRESSION = 5 is Compression, "compression";
+        /// The phase between echoes wraps: off-resonance is beyond what their spacing can tell.
+        RECON_WARNING_WRAPS = 6 is Wraps, "wraps";
         /// The times of samples are no readout's: perhaps in other units than seconds.
         RECON_WARNING_TIMES = 7 is Times, "times";
     }

@@ -10,6 +10,7 @@ mod arrays;
 mod coil_matrices;
 #[doc(hidden)]
 pub mod enumerations;
+mod field_map;
 mod logging;
 mod propeller;
 mod scan;
@@ -22,6 +23,7 @@ pub use enumerations::{
     recon_filter, recon_lambda_unit, recon_log_level, recon_method, recon_normal_operator, recon_part, recon_precision,
     recon_prior, recon_scale, recon_simd, recon_spoke_order, recon_stop, recon_warning, recon_window,
 };
+pub use field_map::*;
 pub use propeller::*;
 pub use status::recon_status;
 pub use structs::*;
@@ -323,6 +325,26 @@ pub unsafe extern "C" fn recon_propeller_report_init(
     call(|| unsafe { structs::init(report, struct_size) })
 }
 
+/// Defaults of recon_field_map. `struct_size` is sizeof(recon_field_map_options).
+#[no_mangle]
+pub unsafe extern "C" fn recon_field_map_options_init(
+    options: *mut recon_field_map_options,
+    struct_size: u32,
+) -> recon_status {
+    // SAFETY: the caller's structure has struct_size bytes.
+    call(|| unsafe { structs::init(options, struct_size) })
+}
+
+/// An empty report. `struct_size` is sizeof(recon_field_map_report).
+#[no_mangle]
+pub unsafe extern "C" fn recon_field_map_report_init(
+    report: *mut recon_field_map_report,
+    struct_size: u32,
+) -> recon_status {
+    // SAFETY: the caller's structure has struct_size bytes.
+    call(|| unsafe { structs::init(report, struct_size) })
+}
+
 /// Empty properties. `struct_size` is sizeof(recon_plan_properties).
 #[no_mangle]
 pub unsafe extern "C" fn recon_plan_properties_init(
@@ -489,6 +511,7 @@ fn warning_number(kind: WarningKind) -> u32 {
         WarningKind::Blades => WarningNumber::Blades,
         WarningKind::Noise => WarningNumber::Noise,
         WarningKind::Compression => WarningNumber::Compression,
+        WarningKind::Wraps => WarningNumber::Wraps,
         WarningKind::Times => WarningNumber::Times,
     };
     kind.number()

@@ -5,6 +5,7 @@ use super::enumerations::Enumeration;
 use crate::base::defaults;
 use crate::base::error::{bail, Result};
 use crate::propeller::PropellerOptions;
+use crate::reconstruction::field_map::FieldMapOptions;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
 
@@ -421,6 +422,49 @@ pub struct recon_propeller_report {
     pub kspace: *mut c_void,
 }
 
+/// How recon_field_map makes a map. Set it up with recon_field_map_options_init.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct recon_field_map_options {
+    /// Set by recon_field_map_options_init.
+    pub struct_size: u32,
+    /// Not 0 (default 1): wraps of the phase are undone. They are found, and warned of, in any case.
+    pub unwrap: u32,
+    /// The weight of squared differences between neighbouring voxels against that of a voxel of median signal; default
+    /// 0.2. 0: voxels with signal keep what was measured, and the others are filled.
+    pub smoothing: f64,
+    /// Signal below this part of the largest, in [0, 1), counts as none, as that which noise alone may have does;
+    /// default 0.1. 0: all voxels count.
+    pub threshold: f64,
+    /// CPU threads, the caller's among them. 0 (default): as many as the machine runs at once. The map has the same
+    /// bits for any number.
+    pub threads: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+/// What is known of a field map. Set it up with recon_field_map_report_init.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct recon_field_map_report {
+    /// Set by recon_field_map_report_init.
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// The largest |f| in Hz that the phase tells without a wrap: 1 / (2 shortest spacing of echoes).
+    pub limit: f64,
+    /// The part of the voxels that has signal.
+    pub signal: f64,
+    /// The RMS in Hz, weighted as the fit is, of what smoothing changed in voxels with signal.
+    pub change: f64,
+    /// Pairs of neighbouring voxels with signal whose phases jumped by more than pi: wraps, where there are many.
+    pub jumps: u64,
+    /// Voxels whose phase was unwrapped.
+    pub unwrapped: u64,
+    /// Pairs that still jump by more than pi after that, or without it: there the map is wrong on one side.
+    pub unresolved: u64,
+}
+
 /// The error e = scale x - t of an image x against the truth t. Set it up with recon_quality_init.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -523,6 +567,13 @@ versioned!(recon_propeller_options, 32, {
 versioned!(recon_propeller_report, 80, {
     reserved: 0, blades: 0, lines: 0, readout: 0, motion: null_mut(), motion_capacity: 0, coordinates: [null_mut(); 2],
     weights: null_mut(), kspace: null_mut(),
+});
+versioned!(recon_field_map_options, 32, {
+    unwrap: FieldMapOptions::DEFAULT.unwrap.into(), smoothing: FieldMapOptions::DEFAULT.smoothing,
+    threshold: FieldMapOptions::DEFAULT.threshold, threads: FieldMapOptions::DEFAULT.threads as u32, reserved: 0,
+});
+versioned!(recon_field_map_report, 56, {
+    reserved: 0, limit: 0.0, signal: 0.0, change: 0.0, jumps: 0, unwrapped: 0, unresolved: 0,
 });
 versioned!(recon_quality, 56, {
     reserved: 0, percent_error: 0.0, mse: 0.0, psnr_db: 0.0, snr_db: 0.0, scale_re: 0.0, scale_im: 0.0,

@@ -1,5 +1,5 @@
 //! Images from transforms: conjugate gradients and their priors, filtered backprojection, density compensation, coil
-//! sensitivities, whitening and compression of coils, image sizes.
+//! sensitivities, whitening and compression of coils, image sizes. Field maps from images of several echoes.
 
 pub mod cg;
 pub mod coil_matrix;
@@ -8,6 +8,7 @@ pub mod compression;
 pub mod density;
 pub(crate) mod discrepancy;
 pub(crate) mod fbp;
+pub mod field_map;
 pub(crate) mod gridding_scale;
 pub mod prior;
 pub mod resize;

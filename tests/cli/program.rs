@@ -20,6 +20,7 @@ use crate::io::{read_cfl, read_npy, Dataset, Image, Placement, Scan, ScanIndex};
 use num_complex::Complex;
 use recon::trajectory::SpokeOrder;
 use recon::Trajectory;
+use std::f64::consts::TAU;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -671,6 +672,162 @@ fn damaged_files() {
     dir.fails(1, "compare good.h5 image.h5", &["no images"]);
 }
 
+/// A disk in two coils with this off-resonance, at echo time `t`: [n, n, 2].
+fn echo(n: usize, t: f64, field: &dyn Fn(f64, f64) -> f64) -> Vec<Complex<f32>> {
+    let mut image = Vec::new();
+    for coil in [1.0, -1.0] {
+        for i in 0..n * n {
+            let [x, y] = [i % n, i / n].map(|j| (j as f64 - (n / 2) as f64) / n as f64);
+            let inside = if x * x + y * y < 0.16 { 1.0 + 0.5 * coil * x } else { 0.0 };
+            let z = Complex::from_polar(inside * (-20.0 * t).exp(), coil * 5.0 * y - TAU * field(x, y) * t);
+            image.push(Complex::new(z.re as f32, z.im as f32));
+        }
+    }
+    image
+}
+
+#[test]
+fn field_maps_of_images_and_raw_data() {
+    let dir = TempDir::new();
+    let n = 48;
+    let times = [0.0046, 0.0069];
+    let field = |x: f64, y: f64| 90.0 * x - 60.0 * (4.0 * y).sin();
+    let echoes = times.map(|t| echo(n, t, &field));
+    // The RMS difference from the truth in the disk, and the number of voxels.
+    let error = |name: &str, field: &dyn Fn(f64, f64) -> f64| -> f64 {
+        let image = &read_images(dir.path(name))[0];
+        assert_eq!((image.dims, image.channels), ([n, n, 1], 1));
+        let (mut sum, mut count) = (0.0, 0.0);
+        for (i, z) in image.data.iter().enumerate() {
+            assert!(z.re.is_finite() && z.im == 0.0);
+            let [x, y] = [i % n, i / n].map(|j| (j as f64 - (n / 2) as f64) / n as f64);
+            if x * x + y * y < 0.15 {
+                sum += (z.re as f64 - field(x, y)).powi(2);
+                count += 1.0;
+            }
+        }
+        f64::sqrt(sum / count)
+    };
+    for (name, data) in ["first", "second"].iter().zip(&echoes) {
+        write_cfl(dir.path(&format!("{name}.cfl")), &[n, n, 1, 2], data).unwrap();
+    }
+    let both = "fieldmap first.cfl second.cfl --echo-times 0.0046,0.0069";
+    for ending in ["h5", "cfl", "nii", "nii.gz"] {
+        dir.ok(&format!("{both} -o field.{ending}"));
+        assert!(error(&format!("field.{ending}"), &field) < 1.0, "{ending}");
+    }
+    dir.ok(&format!("{both} --precision f64 --smoothing 0 --threads 2 --decay decay.cfl -o exact.cfl"));
+    assert!(error("exact.cfl", &field) < 1e-3 && error("decay.cfl", &|_, _| 20.0) < 1e-3);
+    // Both echoes in one file of BART's.
+    write_cfl(dir.path("both.cfl"), &[n, n, 1, 2, 1, 2], &echoes.concat()).unwrap();
+    dir.ok("fieldmap both.cfl --echo-times 0.0046,0.0069 -o one.h5");
+    dir.ok(&format!("{both} -o again.h5"));
+    assert!(read_images(dir.path("one.h5")) == read_images(dir.path("again.h5")));
+
+    // Images of ISMRMRD, and raw data of two contrasts and slices, whose header has the echo times.
+    let index = |slice: u16, contrast: u16| ScanIndex { slice, contrast, ..Default::default() };
+    let trajectory = Trajectory::cartesian(&[n, n]).unwrap();
+    let k: Vec<Vec<f64>> = (0..2).map(|axis| trajectory.axis(axis).to_vec()).collect();
+    let geometry = recon::Geometry::new(&[n, n], &[&k[0], &k[1]]).coils(2);
+    let plan = recon::Plan::new(&geometry, &recon::Options::default()).unwrap();
+    let (mut images, mut scans) = (Vec::new(), Vec::new());
+    for slice in 0..2 {
+        for (contrast, data) in echoes.iter().enumerate() {
+            let mut image = Image::new([n, n, 1], 2, data.clone()).unwrap();
+            image.index = index(slice, contrast as u16);
+            images.push(image);
+            let wide: Vec<Complex<f64>> = data.iter().map(|z| Complex::new(z.re.into(), z.im.into())).collect();
+            let mut kspace = vec![Complex::default(); n * n * 2];
+            plan.forward(&wide, &mut kspace).unwrap();
+            scans.push(Scan {
+                index: index(slice, contrast as u16),
+                encoded_matrix: [n, n, 1],
+                recon_matrix: [n, n, 1],
+                encoded_fov_mm: [240.0, 240.0, 5.0],
+                recon_fov_mm: [240.0, 240.0, 5.0],
+                ndim: 2,
+                coordinates: k.iter().map(|k| k.iter().map(|&k| k as f32).collect()).collect(),
+                weights: None,
+                samples_per_shot: vec![n; n],
+                coils: 2,
+                data: kspace.iter().map(|z| Complex::new(z.re as f32, z.im as f32)).collect(),
+                times: (0..n * n).map(|m| (m % n) as f32 * 1e-5).collect(),
+                placement: Placement::default(),
+                coil_matrix: None,
+                noise_level: None,
+            });
+        }
+    }
+    alone(|| recon::atomic_file::whole(|f| crate::io::write_images(f, &dir.path("images.h5"), &images))).unwrap();
+    dir.ok("fieldmap images.h5 --echo-times 0.0046,0.0069 --slice 1 -o of_images.h5");
+    assert!(error("of_images.h5", &field) < 1.0);
+    let space = Space { matrix: [n, n, 1], fov_mm: [240.0, 240.0, 5.0] };
+    let encoding = Encoding { encoded: space, recon: space, trajectory: TrajectoryKind::Other, steps: [None; 2] };
+    let mut header = Header { encodings: vec![encoding], echo_times_ms: vec![4.6, 6.9], ..Default::default() };
+    let raw = |header: &Header| Dataset {
+        header: header.clone(),
+        scans: scans.clone(),
+        noise: Vec::new(),
+        left_out: Vec::new(),
+    };
+    write_dataset(dir.path("raw.h5"), &raw(&header));
+    assert!(dir.ok("info raw.h5").contains("4.6, 6.9 ms"));
+    dir.ok("fieldmap raw.h5 -o of_raw.h5 --report report.json --decay decay.h5");
+    assert!(error("of_raw.h5", &field) < 1.0 && error("decay.h5", &|_, _| 20.0) < 1.0);
+    let maps = read_images(dir.path("of_raw.h5"));
+    assert_eq!(
+        maps.iter().map(|m| (m.index, m.fov_mm[0])).collect::<Vec<_>>(),
+        [(index(0, 0), 240.0), (index(1, 0), 240.0)]
+    );
+    let report = fs::read_to_string(dir.path("report.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!((report[1]["slice"].as_u64(), report[1]["jumps"].as_u64()), (Some(1), Some(0)));
+    assert!((report[0]["limit_hz"].as_f64().unwrap() - 217.39).abs() < 0.01);
+    assert!((report[0]["signal"].as_f64().unwrap() - 0.5).abs() < 0.02);
+    assert!((report[0]["echo_times_s"][1].as_f64().unwrap() - 0.0069).abs() < 1e-12);
+    dir.ok("fieldmap raw.h5 --slice 0 --echo-times 0.0046,0.0069 -o other.h5");
+    // Milliseconds over 1000 are rounded.
+    let other = read_images(dir.path("other.h5"));
+    assert!(other.len() == 1 && other[0].data.iter().zip(&maps[0].data).all(|(a, b)| (a - b).norm() < 1e-3));
+    header.echo_times_ms.pop();
+    write_dataset(dir.path("without.h5"), &raw(&header));
+    dir.fails(1, "fieldmap without.h5 -o x.h5", &["1 echo times", "contrast 1", "--echo-times"]);
+
+    // Wraps are named in any case.
+    let steep = |x: f64, _: f64| 800.0 * x;
+    for (name, t) in ["first", "second"].iter().zip(times) {
+        write_cfl(dir.path(&format!("{name}.cfl")), &[n, n, 1, 2], &echo(n, t, &steep)).unwrap();
+    }
+    let out = dir.run(&format!("{both} -o wrapped.h5"));
+    assert!(out.status == Some(0) && out.stderr.contains("217.4 Hz") && out.stderr.contains("unwrapped"), "{out:?}");
+    assert!(error("wrapped.h5", &steep) < 3.0);
+    let out = dir.run(&format!("{both} --no-unwrap -o wrapped.h5"));
+    assert!(out.status == Some(0) && out.stderr.contains("not unwrapped"), "{out:?}");
+    assert!(error("wrapped.h5", &steep) > 50.0);
+
+    for (line, words) in [
+        ("fieldmap first.cfl second.cfl -o x.h5", &["--echo-times", "seconds"][..]),
+        ("fieldmap first.cfl second.cfl --echo-times 4.6,6.9 -o x.h5", &["milliseconds"]),
+        ("fieldmap first.cfl second.cfl --echo-times 0.0069,0.0046 -o x.h5", &["increase"]),
+        ("fieldmap first.cfl second.cfl --echo-times 0.0046 -o x.h5", &["1 times", "2 echoes"]),
+        ("fieldmap first.cfl --echo-times 0.0046,0.0069 -o x.h5", &["first.cfl", "echoes]"]),
+        ("fieldmap field.nii --echo-times 0.0046,0.0069 -o x.h5", &["field.nii", "one echo"]),
+        ("fieldmap field.nii field.nii --echo-times 0.0046,0.0069 -o x.h5", &["magnitudes"]),
+        ("fieldmap first.cfl field.nii --echo-times 0.0046,0.0069 -o x.h5", &["coils", "same"]),
+        ("fieldmap first.cfl second.cfl --echo-times 0.0046,0.0069 -o x.png", &["x.png", "sign"]),
+        ("fieldmap first.cfl second.cfl --echo-times 0.0046,0.0069 -o first.cfl", &["first.cfl"]),
+        ("fieldmap first.cfl second.cfl --echo-times 0.0046,0.0069 --smoothing -1 -o x.h5", &["smoothing"]),
+        ("fieldmap first.cfl second.cfl --echo-times 0.0046,0.0069 --threshold 1 -o x.h5", &["threshold"]),
+        ("fieldmap images.h5 -o x.h5", &["--echo-times"]),
+        ("fieldmap images.h5 --echo-times 0.0046,0.0069 --slice 7 -o x.h5", &["slice"]),
+        ("fieldmap raw.h5 --slice 7 -o x.h5", &["slice"]),
+    ] {
+        dir.fails(1, line, words);
+    }
+    dir.fails(2, "fieldmap -o x.h5", &["FILE"]);
+    dir.fails(2, "fieldmap first.cfl second.cfl --echo-times 1ms,2ms -o x.h5", &["1ms"]);
+}
+
 #[test]
 fn bad_arguments() {
     let dir = TempDir::new();
@@ -752,7 +909,7 @@ fn help_and_version() {
     let dir = TempDir::new();
     assert_eq!(dir.ok("--version").trim(), format!("recon {}", env!("CARGO_PKG_VERSION")));
     let help = dir.ok("--help");
-    for command in ["info", "simulate", "grid", "fbp", "propeller", "fhd", "cg", "compare", "bench"] {
+    for command in ["info", "simulate", "grid", "fbp", "propeller", "fhd", "cg", "fieldmap", "compare", "bench"] {
         assert!(help.contains(command));
         let long = dir.ok(&format!("{command} --help"));
         assert!(long.contains("Example") && long.contains(&format!("recon {command}")), "{long}");

@@ -72,7 +72,7 @@ switch option
         text = 'true, or a function of one structure';
     case 'Prior'
         text = '''identity'', ''differences'', ''anatomical'' or a sparse matrix';
-    case {'GpuArray', 'Rotation', 'Translation', 'Weighting'}
+    case {'GpuArray', 'Rotation', 'Translation', 'Weighting', 'Unwrap'}
         text = 'true or false';
     case 'Phase'
         text = '''smooth'', ''constant'' or ''none''';

@@ -15,8 +15,9 @@ const HEADER: usize = 348;
 /// The header, and four bytes for "no extension".
 const OFFSET: usize = 352;
 
-/// Writes, among `files`, the magnitudes of images in single precision, compressed when the name ends with `.gz`: a 3D
-/// file with one image, or a 4D file with all channels of all images, which have the same size.
+/// Writes, among `files`, the magnitudes of images in single precision, or their values where all are real,
+/// compressed when the name ends with `.gz`: a 3D file with one image, or a 4D file with all channels of all images,
+/// which have the same size.
 ///
 /// Voxel sizes are in mm. The position and directions of the first image become the affine transform of the file (the
 /// patient's coordinates of ISMRMRD have x to the left and y to the back, NIfTI's to the right and to the front). Where
@@ -47,8 +48,9 @@ pub fn write_nifti(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> Re
 
 fn write_body(out: &mut impl Write, header: &[u8], images: &[Image]) -> std::io::Result<()> {
     out.write_all(header)?;
+    let real = images.iter().all(|image| image.data.iter().all(|z| z.im == 0.0));
     for image in images {
-        write_blocks(out, &image.data, |z, block| block.extend(z.norm().to_le_bytes()))?;
+        write_blocks(out, &image.data, |z, block| block.extend(if real { z.re } else { z.norm() }.to_le_bytes()))?;
     }
     Ok(())
 }

@@ -89,6 +89,8 @@ pub struct Header {
     pub noise_bandwidth: Option<f64>,
     /// The resonance frequency of protons in Hz, where the header has it.
     pub h1_resonance_hz: Option<u64>,
+    /// The echo times in ms, one a contrast, where the header has them.
+    pub echo_times_ms: Vec<f64>,
 }
 
 fn child<'a>(node: Node<'a, 'a>, name: &str) -> Option<Node<'a, 'a>> {
@@ -163,7 +165,13 @@ impl Header {
                 child(root, "experimentalConditions").and_then(|n| child(n, "H1resonanceFrequency_Hz")),
             )?,
             encodings: Vec::new(),
+            echo_times_ms: Vec::new(),
         };
+        let parameters = child(root, "sequenceParameters").into_iter().flat_map(|n| n.children());
+        for node in parameters.filter(|c| c.is_element() && c.tag_name().name() == "TE") {
+            // Only field maps need it, which refuse what is no number.
+            header.echo_times_ms.push(text(node).parse().unwrap_or(f64::NAN));
+        }
         for node in root.children().filter(|c| c.is_element() && c.tag_name().name() == "encoding") {
             let kind = text(need(node, "trajectory")?).to_ascii_lowercase();
             let limits = |name: &str| -> Result<Option<Limits>> {
@@ -234,6 +242,13 @@ impl Header {
                 }
             }
             xml += &format!("  </encodingLimits>\n  <trajectory>{}</trajectory>\n </encoding>\n", e.trajectory.name());
+        }
+        if !self.echo_times_ms.is_empty() {
+            xml += " <sequenceParameters>\n";
+            for t in &self.echo_times_ms {
+                xml += &format!("  <TE>{t}</TE>\n");
+            }
+            xml += " </sequenceParameters>\n";
         }
         xml + "</ismrmrdHeader>\n"
     }

@@ -14,7 +14,13 @@ fn header(matrix: [usize; 3], trajectory: TrajectoryKind) -> Header {
     let space = Space { matrix, fov_mm: matrix.map(|n| 2.5 * n as f32) };
     let encoding = Encoding { encoded: space, recon: space, trajectory, steps: [None; 2] };
     let h1_resonance_hz = Some(127_740_000);
-    Header { encodings: vec![encoding], receiver_channels: Some(2), noise_bandwidth: None, h1_resonance_hz }
+    Header {
+        encodings: vec![encoding],
+        receiver_channels: Some(2),
+        noise_bandwidth: None,
+        h1_resonance_hz,
+        echo_times_ms: vec![4.92, 7.38],
+    }
 }
 
 /// An acquisition of `samples` samples, `dimensions` trajectory dimensions and `coils` coils.

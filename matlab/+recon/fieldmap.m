@@ -1,0 +1,66 @@
+function [map, decay, report] = fieldmap(images, dims, echo_times, varargin)
+%FIELDMAP  A field map, in Hz, from images of two echoes or more.
+%   f = recon.fieldmap(images, dims, echo_times) is off-resonance in Hz, of size dims, [nx ny] or [nx ny nz], from the
+%   phase that grows from echo to echo; from three echoes on by a weighted fit. images is complex, [dims echoes] or
+%   [dims coils echoes]: coils are not combined before. echo_times are in seconds and increase. The signal of a voxel at
+%   time t is multiplied by exp(-2i*pi*f*t).
+%
+%   The map is smoothed by weights, which fills voxels without signal. Where the phase wraps it is unwrapped along
+%   neighbours, and the warning recon:Wraps tells it.
+%
+%   f = recon.fieldmap(images, dims, echo_times, Name, Value, ...) sets options:
+%
+%       'Smoothing'  weight of differences between neighbouring voxels against that of a voxel of median signal; default
+%                    0.2. 0: voxels with signal keep what was measured
+%       'Threshold'  signal below this part of the largest counts as none, as that which noise alone may have does;
+%                    default 0.1. 0: all voxels count
+%       'Unwrap'     whether wraps of the phase are undone; default true. They are warned of in any case
+%       'Threads'    CPU threads; default 0: as many as the machine runs at once. The bits are the same for any number
+%
+%   [f, decay, report] = recon.fieldmap(...) also returns the map of decay, R2* in 1/s, and a structure:
+%
+%       limit       the largest |f| in Hz that the phase tells without a wrap: 1 / (2 shortest spacing of echoes)
+%       signal      the part of the voxels that has signal
+%       change      the RMS in Hz, weighted, of what smoothing changed in voxels with signal
+%       jumps       pairs of neighbouring voxels with signal whose phases jumped by more than pi
+%       unwrapped   voxels whose phase was unwrapped
+%       unresolved  pairs that still jump: there the map is wrong on one side
+%
+%   Example
+%       f = 60 * recon.phantom.image([64 64]);
+%       x = recon.phantom.image([64 64]);
+%       echo_times = [0.004 0.006];
+%       images = cat(3, x .* exp(-2i * pi * f * 0.004), x .* exp(-2i * pi * f * 0.006));
+%       map = recon.fieldmap(images, [64 64], echo_times);
+%
+%   See also recon.grid, recon.cg.
+recon.internal.need_arguments(nargin, 3, 'recon.fieldmap(images, dims, echo_times)');
+name = 'recon.fieldmap';
+recon.internal.need_numbers(images, [name ': the images']);
+own = recon.internal.options(name, varargin, {'Smoothing', 'Threshold', 'Unwrap', 'Threads'}, {});
+dims = recon.internal.image_size(dims, [], [name ': the image size']);
+if numel(dims) > 3
+    error('recon:InvalidSize', '%s: the image size is %s: give [nx ny] or [nx ny nz]', name, mat2str(dims));
+end
+recon.internal.need_numbers(echo_times, [name ': the echo times']);
+if ~isreal(echo_times) || ~isvector(echo_times)
+    error('recon:InvalidArgument', '%s: the echo times are %s: give a row of seconds', name, ...
+        recon.internal.size_text(size(echo_times)));
+end
+if any(~(dims >= 1)) || any(dims ~= fix(dims))
+    error('recon:InvalidSize', '%s: the image size is %s: give whole numbers from 1', name, mat2str(dims));
+end
+echoes = numel(echo_times);
+coils = max(1, floor(numel(images) / prod(dims) / echoes));
+if coils == 1 && isequal(size(images), [dims, 1, echoes])
+    images = reshape(images, recon.internal.full_size(dims, echoes));
+end
+following = [coils, echoes];
+if coils == 1
+    following = echoes;
+end
+recon.internal.check_size(images, dims, following, false, ...
+    {[name ': the images'], 'images', 'the image size, coils if there are several, and the echo times'});
+[map, decay, report, warnings] = recon_mex('field_map', images, dims, coils, echo_times, own, nargout > 1);
+recon.internal.warn(warnings);
+end
