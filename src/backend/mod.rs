@@ -18,6 +18,7 @@ use crate::base::workers::Workers;
 pub use arrays::{DevicePointer, DeviceSlice, DeviceSliceMut, Sink, Source, Span};
 pub use direct_lists::MapsGiven;
 use num_complex::Complex;
+use std::ops::Range;
 
 /// The widest window that the gridding kernels take.
 pub const MAX_WIDTH: usize = 16;
@@ -231,24 +232,25 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// as many grids.
     fn image_to_grid(&self, f: &Self::GridFft, image: Complexes<Self, T>, grid: ComplexesMut<Self, T>);
 
-    /// Plans the convolution of images of `dims` voxels with a kernel.
-    fn convolver(&self, dims: &[usize]) -> Result<Self::Convolver>;
+    /// Plans the convolution of images of `dims` voxels with so many kernels.
+    fn convolver(&self, dims: &[usize], kernels: usize) -> Result<Self::Convolver>;
     /// A zeroed array for one half of a Hermitian kernel q(-delta) = conj q(delta) on the doubled grid: displacements 0
     /// to n - 1 along x, and -n to n - 1 along the other axes.
     fn kernel_grid(&self, c: &Self::Convolver) -> Result<Self::Array<Complex<T>>>;
     /// Puts one part of the kernel, of the image's size, in its place on that grid: displacements 0 to n - 1 along each
     /// axis or, where `half` says so, which it does not along x, -n to -1.
     fn place_kernel(&self, c: &Self::Convolver, half: [bool; 3], q: Complexes<Self, T>, grid: ComplexesMut<Self, T>);
-    /// Makes the real spectrum of the kernel, whose grid is used as scratch.
-    fn set_kernel(&self, c: &mut Self::Convolver, grid: ComplexesMut<Self, T>);
+    /// Makes the real spectrum of the kernel of number `kernel`, whose grid is used as scratch.
+    fn set_kernel(&self, c: &mut Self::Convolver, kernel: usize, grid: ComplexesMut<Self, T>);
     /// The kernel's real spectrum on the doubled grid, x fastest, zero frequency first.
-    fn spectrum(&self, c: &Self::Convolver) -> Result<Vec<T>>;
+    fn spectrum(&self, c: &Self::Convolver, kernel: usize) -> Result<Vec<T>>;
     /// Sets a spectrum as [`Backend::spectrum`] gave it, of as many elements.
-    fn set_spectrum(&self, c: &mut Self::Convolver, spectrum: &[T]) -> Result<()>;
-    /// Bytes that a convolver for images of `dims` voxels holds.
-    fn convolver_bytes(&self, dims: &[usize]) -> usize;
-    /// y(r) = sum_s q(r - s) x(s). Several images may follow one another.
-    fn convolve(&self, c: &Self::Convolver, x: Complexes<Self, T>, y: ComplexesMut<Self, T>);
+    fn set_spectrum(&self, c: &mut Self::Convolver, kernel: usize, spectrum: &[T]) -> Result<()>;
+    /// Bytes that a convolver for images of `dims` voxels and so many kernels holds.
+    fn convolver_bytes(&self, dims: &[usize], kernels: usize) -> usize;
+    /// y(r) = sum_s q(r - s) x(s), for one or several images with each of these kernels: those with the first kernel
+    /// come first.
+    fn convolve(&self, c: &Self::Convolver, kernels: Range<usize>, x: Complexes<Self, T>, y: ComplexesMut<Self, T>);
 
     /// Plans direct sums between samples at `k` and voxels: the grid of `dims`, or the positions `voxels` (one slice an
     /// axis) where given. With `off_resonance`, whose maps have a number a voxel in the order of these, sums to samples

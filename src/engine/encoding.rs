@@ -60,6 +60,10 @@ pub(crate) struct Encoding<T: Real, B: Backend<T>> {
     chosen: Chosen,
     /// Whether E^H W E goes through Q.
     through_q: bool,
+    /// Of several nodes, how many are convolved at once, at most, with a batch of coils each.
+    nodes_at_once: usize,
+    node_images: Arc<Pool<B::Array<Complex<T>>>>,
+    node_coil_images: Arc<Pool<B::Array<Complex<T>>>>,
     limit: MemoryLimit,
     images: Arc<Pool<B::Array<Complex<T>>>>,
     /// Images and k-space of a batch.
@@ -214,6 +218,9 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             weighting: Arc::new(weighting),
             maps,
             field: field.map(Arc::new),
+            nodes_at_once: Self::nodes_at_once(&backend, &size, options, batch, &chosen),
+            node_images: Arc::default(),
+            node_coil_images: Arc::default(),
             chosen,
             through_q,
             limit,
@@ -227,7 +234,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     /// How many coils are transformed at once, and the caller's memory limit, which leaves room for the plan.
     pub fn counted(b: &B, size: &ScanSize, options: &Options, chosen: &Chosen) -> Result<(usize, MemoryLimit)> {
         let batch = Self::batch(b, size, options, chosen)?;
-        let held = Self::bytes(&Needs::new(b, size, chosen, batch)?);
+        let held = Self::bytes(&Needs::new(b, size, options, chosen, batch)?);
         let limit = MemoryLimit { bytes: options.memory_limit, held };
         limit.check(0, "the plan")?;
         Ok((batch, limit))
@@ -318,7 +325,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         }
         let (same_choice, same_count) = (chosen == self.chosen, size.samples == self.samples);
         let batch = if same_choice { self.batch } else { Self::batch(b, &size, options, &chosen)? };
-        let needs = Needs::new(b, &size, &chosen, batch)?;
+        let needs = Needs::new(b, &size, options, &chosen, batch)?;
         let new_maps = change.coil_maps();
         let maps_here = Self::bytes_of_maps(b, self.maps.as_deref());
         let mut limit =
@@ -380,6 +387,9 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             weighting,
             maps,
             field,
+            nodes_at_once: Self::nodes_at_once(b, &size, options, batch, &chosen),
+            node_images: Arc::default(),
+            node_coil_images: Arc::default(),
             chosen,
             through_q,
             limit,
@@ -436,6 +446,15 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         Ok(arrays.div_ceil(arrays.div_ceil(most)))
     }
 
+    /// How many nodes of E^H W E are convolved at once, with `batch` coils each: as many as stay in cache.
+    pub(super) fn nodes_at_once(b: &B, size: &ScanSize, options: &Options, batch: usize, chosen: &Chosen) -> usize {
+        let Some(nodes) = chosen.nodes().filter(|_| options.memory_limit.is_none()) else { return 1 };
+        let images = if size.coil_maps { batch } else { 1 };
+        let one = product(&[images, size.voxels(), 2 * size_of::<Complex<T>>()]);
+        let most = (b.batch_bytes() / one.max(1)).clamp(1, nodes.len());
+        nodes.len().div_ceil(nodes.len().div_ceil(most))
+    }
+
     /// Bytes that a plan holds and its transforms work in, before it is made. Maps that do not fit on a GPU are sent
     /// when they are wanted.
     pub(super) fn bytes(needs: &Needs) -> usize {
@@ -444,7 +463,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
 
     /// Bytes that a plan with what was chosen takes for transforms, where it computes and on the host.
     pub fn transform_bytes(b: &B, size: &ScanSize, options: &Options, chosen: &Chosen) -> Result<[usize; 2]> {
-        let needs = Needs::new(b, size, chosen, Self::batch(b, size, options, chosen)?)?;
+        let needs = Needs::new(b, size, options, chosen, Self::batch(b, size, options, chosen)?)?;
         Ok([Self::bytes(&needs), if b.is_gpu() { needs.kept() } else { 0 }])
     }
 
@@ -655,31 +674,11 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     pub fn apply_normal(&self, x: Complexes<B, T>, mut y: ComplexesMut<B, T>) -> Result<()> {
         let b = self.b();
         let Some(toeplitz) = self.toeplitz()? else { return self.normal_by_transforms(x, y) };
-        let Some(waves) = &toeplitz.waves else { return self.convolve(&toeplitz, 0, x, y) };
-        // With off-resonance: the sum over nodes of D_l* T_l D_l.
-        let (mut before, mut after) = (self.image()?, self.image()?);
-        b.clear(B::reborrow(&mut y));
-        for l in 0..toeplitz.len() {
-            interrupt::check("E^H W E")?;
-            let wave = || b.view(waves).part(l * self.voxels..(l + 1) * self.voxels);
-            b.multiply(wave(), B::shorten(x), b.view_mut(&mut before));
-            self.convolve(&toeplitz, l, b.view(&before), b.view_mut(&mut after))?;
-            b.add_conj_products(wave(), b.view(&after), B::reborrow(&mut y));
+        if toeplitz.waves.is_some() {
+            return self.convolve_nodes(&toeplitz, x, y);
         }
-        Ok(())
-    }
-
-    /// y = sum_c S_c* T_l S_c x, or T_l x without coil maps.
-    fn convolve(
-        &self,
-        toeplitz: &Toeplitz<T, B>,
-        l: usize,
-        x: Complexes<B, T>,
-        mut y: ComplexesMut<B, T>,
-    ) -> Result<()> {
-        let b = self.b();
         if self.maps.is_none() {
-            toeplitz.apply(b, l, x, y);
+            toeplitz.apply(b, 0..1, x, y);
             return Ok(());
         }
         let mut images = self.image_batch()?;
@@ -689,8 +688,65 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             interrupt::check("E^H W E")?;
             let voxels = 0..coils.len() * self.voxels;
             self.multiply_maps(coils.clone(), x, b.view_mut(&mut images).part(voxels.clone()))?;
-            toeplitz.apply(b, l, b.view(&images).part(voxels.clone()), b.view_mut(&mut products).part(voxels.clone()));
+            toeplitz.apply(
+                b,
+                0..1,
+                b.view(&images).part(voxels.clone()),
+                b.view_mut(&mut products).part(voxels.clone()),
+            );
             self.add_maps(coils, b.view(&products).part(voxels), B::reborrow(&mut y))?;
+        }
+        Ok(())
+    }
+
+    /// y = sum_l D_l^H sum_c S_c^H T_l S_c D_l x, with as many nodes l at once as there is room for.
+    fn convolve_nodes(&self, toeplitz: &Toeplitz<T, B>, x: Complexes<B, T>, mut y: ComplexesMut<B, T>) -> Result<()> {
+        let b = self.b();
+        let (n, at_once) = (self.voxels, self.nodes_at_once);
+        let image = || self.node_images.try_take(|| b.unwritten(at_once * n, "images of nodes"));
+        let coil_image = || {
+            let images = at_once * self.batch * n;
+            self.node_coil_images.try_take(|| b.unwritten(images, "coil images of nodes"))
+        };
+        let (mut before, mut after) = (image()?, image()?);
+        let mut coil_images = if self.combined() { Some((coil_image()?, coil_image()?)) } else { None };
+        let waves = toeplitz.waves.as_ref().expect("there are nodes");
+        b.clear(B::reborrow(&mut y));
+        for first in (0..toeplitz.len()).step_by(at_once) {
+            interrupt::check("E^H W E")?;
+            let nodes = first..(first + at_once).min(toeplitz.len());
+            let (waves, all) = (b.view(waves).part(nodes.start * n..nodes.end * n), 0..nodes.len() * n);
+            b.multiply(waves, B::shorten(x), b.view_mut(&mut before).part(all.clone()));
+            match &mut coil_images {
+                None => {
+                    let to = b.view_mut(&mut after).part(all.clone());
+                    toeplitz.apply(b, nodes, b.view(&before).part(all.clone()), to);
+                }
+                Some((images, products)) => {
+                    b.clear(b.view_mut(&mut after).part(all.clone()));
+                    for coils in self.batches(self.coils) {
+                        interrupt::check("E^H W E")?;
+                        // Images of one node, and of all of these nodes.
+                        let (count, every) = (coils.len() * n, 0..nodes.len() * coils.len() * n);
+                        let of = |i: usize| i * count..(i + 1) * count;
+                        self.with_maps(coils.clone(), |maps| {
+                            for i in 0..nodes.len() {
+                                let image = b.view(&before).part(i * n..(i + 1) * n);
+                                b.multiply(maps, image, b.view_mut(images).part(of(i)));
+                            }
+                        })?;
+                        let to = b.view_mut(products).part(every.clone());
+                        toeplitz.apply(b, nodes.clone(), b.view(images).part(every), to);
+                        self.with_maps(coils, |maps| {
+                            for i in 0..nodes.len() {
+                                let image = b.view_mut(&mut after).part(i * n..(i + 1) * n);
+                                b.add_conj_products(maps, b.view(products).part(of(i)), image);
+                            }
+                        })?;
+                    }
+                }
+            }
+            b.add_conj_products(waves, b.view(&after).part(all), B::reborrow(&mut y));
         }
         Ok(())
     }
@@ -784,7 +840,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     /// Bytes of Q once it is made: with off-resonance a spectrum and the factors of voxels for each node.
     pub(super) fn bytes_of_q(b: &B, size: &ScanSize, chosen: &Chosen) -> usize {
         let waves = product(&[chosen.nodes().map_or(0, Segments::len), size.voxels(), size_of::<Complex<T>>()]);
-        let spectra = product(&[chosen.nodes().map_or(1, Segments::len), b.convolver_bytes(&size.dims)]);
+        let spectra = b.convolver_bytes(&size.dims, chosen.nodes().map_or(1, Segments::len));
         spectra.saturating_add(waves)
     }
 

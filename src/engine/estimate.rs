@@ -18,7 +18,7 @@ pub(crate) fn memory<T: Real, B: Backend<T>>(
     chosen: &Chosen,
 ) -> Result<Memory> {
     let batch = Encoding::<T, B>::batch(b, size, options, chosen)?;
-    let needs = Needs::new(b, size, chosen, batch)?;
+    let needs = Needs::new(b, size, options, chosen, batch)?;
     let limit = MemoryLimit { bytes: options.memory_limit, held: Encoding::<T, B>::bytes(&needs) };
     let q = Encoding::<T, B>::goes_through_q(b, options.normal, size, &limit, chosen);
     // As Plan::whole decides.

@@ -9,6 +9,7 @@ use crate::backend::{Backend, MapsGiven};
 use crate::base::error::Result;
 use crate::base::geometry::{ends, is_inside, Geometry, VoxelBasis};
 use crate::base::off_resonance::Band;
+use crate::base::options::Options;
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
 use crate::base::sizes::{product, sum, Bytes};
@@ -144,11 +145,19 @@ pub(crate) struct Needs {
     q: usize,
     /// Whether it is of several nodes.
     nodes: bool,
+    /// Images in which some of them are convolved.
+    node_images: usize,
 }
 
 impl Needs {
     /// `chosen` and `batch` are those of the encoding.
-    pub fn new<T: Real, B: Backend<T>>(b: &B, size: &ScanSize, chosen: &Chosen, batch: usize) -> Result<Self> {
+    pub fn new<T: Real, B: Backend<T>>(
+        b: &B,
+        size: &ScanSize,
+        options: &Options,
+        chosen: &Chosen,
+        batch: usize,
+    ) -> Result<Self> {
         let transform = match &chosen.window {
             Some(window) => Nufft::<T, B>::bytes(b, window, size.samples, chosen.arrays(batch))?,
             None => {
@@ -177,6 +186,14 @@ impl Needs {
             making_field,
             q: Encoding::<T, B>::bytes_of_q(b, size, chosen),
             nodes: chosen.nodes().is_some(),
+            node_images: match chosen.nodes() {
+                None => 0,
+                Some(_) => {
+                    let nodes = Encoding::<T, B>::nodes_at_once(b, size, options, batch, chosen);
+                    let coils = if size.coil_maps { batch } else { 0 };
+                    product(&[2, nodes, 1 + coils, voxels, 2 * size_of::<T>()])
+                }
+            },
         })
     }
 
@@ -310,7 +327,8 @@ impl Needs {
         let caller = if self.apart { product(&[3, image]) } else { 0 };
         // With Q, beside its convolution.
         let normal = match q {
-            true => sum(&[product(&[2, batches]), product(&[2 * usize::from(self.nodes), image])]),
+            true if self.nodes => self.node_images,
+            true => product(&[2, batches]),
             false => sum(&[batches, self.sample_batch(), if self.weighed() { self.sample_batch() } else { 0 }]),
         };
         // Residual, direction, its image under the operator, the right-hand side of one frame, the solution of all, and

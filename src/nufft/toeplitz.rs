@@ -7,13 +7,14 @@
 use crate::backend::{Backend, Complexes, ComplexesMut};
 use crate::base::atomic_file::AtomicFiles;
 use crate::base::checksum::Checksum;
-use crate::base::error::{bail, try_reserve, Error, ErrorKind, Result};
+use crate::base::error::{bail, Error, ErrorKind, Result};
 use crate::base::fft_size::next_fast_size;
 use crate::base::interrupt;
 use crate::base::real::Real;
 use crate::base::sizes::product;
 use num_complex::Complex;
 use std::io::{Read, Write};
+use std::ops::Range;
 use std::path::Path;
 
 /// The halves of the doubled grid, axis by axis: displacements -n to -1 where true.
@@ -32,7 +33,8 @@ const BLOCK: usize = 1 << 14;
 
 /// The convolution with Q on a backend; with off-resonance the convolutions T_l of E^H W E = sum_l D_l* T_l D_l.
 pub(crate) struct Toeplitz<T: Real, B: Backend<T>> {
-    convolvers: Vec<B::Convolver>,
+    convolver: B::Convolver,
+    kernels: usize,
     /// The diagonals D_l, [voxels, l], with off-resonance.
     pub waves: Option<B::Array<Complex<T>>>,
 }
@@ -52,39 +54,33 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
         mut octant: impl FnMut(usize, [bool; 3], ComplexesMut<B, T>) -> Result<()>,
         waves: Option<B::Array<Complex<T>>>,
     ) -> Result<Self> {
-        let mut convolvers = try_reserve(count, "Q")?;
+        let mut convolver = backend.convolver(dims, count)?;
+        let mut grid = backend.kernel_grid(&convolver)?;
         let mut part = backend.unwritten::<Complex<T>>(dims.iter().product(), "a part of Q")?;
-        let mut grid = None;
         for l in 0..count {
-            let mut convolver = backend.convolver(dims)?;
-            // The grid of one kernel is scratch by the time of the next, which writes all that it reads of it.
-            let grid = match &mut grid {
-                Some(grid) => {
-                    backend.clear(backend.view_mut(grid));
-                    grid
-                }
-                none => none.insert(backend.kernel_grid(&convolver)?),
-            };
+            if l > 0 {
+                // The grid was scratch of the kernel before.
+                backend.clear(backend.view_mut(&mut grid));
+            }
             // Q(-delta) is the conjugate of Q(delta).
             for half in octants(dims.len()).filter(|half| !half[0]) {
                 octant(l, half, backend.view_mut(&mut part))?;
-                backend.place_kernel(&convolver, half, backend.view(&part), backend.view_mut(grid));
+                backend.place_kernel(&convolver, half, backend.view(&part), backend.view_mut(&mut grid));
             }
             interrupt::check("Q")?;
-            backend.set_kernel(&mut convolver, backend.view_mut(grid));
-            convolvers.push(convolver);
+            backend.set_kernel(&mut convolver, l, backend.view_mut(&mut grid));
         }
-        Ok(Toeplitz { convolvers, waves })
+        Ok(Toeplitz { convolver, kernels: count, waves })
     }
 
     /// How many kernels there are.
     pub fn len(&self) -> usize {
-        self.convolvers.len()
+        self.kernels
     }
 
-    /// y = T_l x.
-    pub fn apply(&self, backend: &B, l: usize, x: Complexes<B, T>, y: ComplexesMut<B, T>) {
-        backend.convolve(&self.convolvers[l], x, y);
+    /// y = T_l x, for one or several images with each of these kernels.
+    pub fn apply(&self, backend: &B, kernels: Range<usize>, x: Complexes<B, T>, y: ComplexesMut<B, T>) {
+        backend.convolve(&self.convolver, kernels, x, y);
     }
 
     /// Writes the spectra to one of `files`. `key` identifies the input of Q.
@@ -93,10 +89,10 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
         let failed = |e: std::io::Error| Error::new(ErrorKind::IO, format!("{}: {e}", path.display()));
         let mut file = std::fs::File::create(temporary).map_err(failed)?;
         let (mut sum, mut block, size) = (Checksum::new(), [0; BLOCK], size_of::<T>());
-        for (l, convolver) in self.convolvers.iter().enumerate() {
-            let spectrum = backend.spectrum(convolver)?;
+        for l in 0..self.kernels {
+            let spectrum = backend.spectrum(&self.convolver, l)?;
             if l == 0 {
-                file.write_all(&key.header(self.convolvers.len() * spectrum.len())).map_err(failed)?;
+                file.write_all(&key.header(self.kernels * spectrum.len())).map_err(failed)?;
             }
             for values in spectrum.chunks(BLOCK / size) {
                 for (bytes, value) in block.chunks_exact_mut(size).zip(values) {
@@ -131,11 +127,10 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
             _ => Error::new(ErrorKind::IO, format!("{name}: could not load Q: {e}")),
         };
         let mut file = std::fs::File::open(path).map_err(failed)?;
-        let mut convolvers = try_reserve(count, "Q")?;
+        let mut convolver = backend.convolver(dims, count)?;
         let (mut sum, mut block, size) = (Checksum::new(), [0; BLOCK], size_of::<T>());
         for l in 0..count {
-            let mut convolver = backend.convolver(dims)?;
-            let mut spectrum = backend.spectrum(&convolver)?;
+            let mut spectrum = backend.spectrum(&convolver, l)?;
             if l == 0 {
                 key.check(&mut file, count * spectrum.len(), path, failed)?;
             }
@@ -150,8 +145,7 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
                     };
                 }
             }
-            backend.set_spectrum(&mut convolver, &spectrum)?;
-            convolvers.push(convolver);
+            backend.set_spectrum(&mut convolver, l, &spectrum)?;
         }
         let mut wanted_sum = [0; 8];
         file.read_exact(&mut wanted_sum).map_err(failed)?;
@@ -161,7 +155,7 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
         if file.read(&mut [0]).map_err(failed)? > 0 {
             bail!(BadFile, "{name}: the file goes on after the end of Q: save Q again, or cut off what was appended");
         }
-        Ok(Toeplitz { convolvers, waves })
+        Ok(Toeplitz { convolver, kernels: count, waves })
     }
 }
 

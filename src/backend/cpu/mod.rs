@@ -25,6 +25,7 @@ use fft::GridFft;
 use gridding::Gridder;
 use num_complex::Complex;
 use simd::SimdReal;
+use std::ops::Range;
 use vector::each_chunk;
 
 fn on_device<A>() -> Result<A> {
@@ -188,8 +189,8 @@ impl<T: SimdReal> Backend<T> for Cpu {
         f.image_to_grid(&self.threads, image, grid);
     }
 
-    fn convolver(&self, dims: &[usize]) -> Result<Convolver<T>> {
-        Convolver::new(&self.threads, self.level, dims)
+    fn convolver(&self, dims: &[usize], kernels: usize) -> Result<Convolver<T>> {
+        Convolver::new(&self.threads, self.level, dims, kernels)
     }
     fn kernel_grid(&self, c: &Convolver<T>) -> Result<Aligned<Complex<T>>> {
         Backend::<T>::zeros(self, c.kernel_len(), "the doubled grid of Q")
@@ -197,21 +198,21 @@ impl<T: SimdReal> Backend<T> for Cpu {
     fn place_kernel(&self, c: &Convolver<T>, half: [bool; 3], q: &[Complex<T>], grid: &mut [Complex<T>]) {
         c.place_kernel(&self.threads, half, q, grid);
     }
-    fn set_kernel(&self, c: &mut Convolver<T>, grid: &mut [Complex<T>]) {
-        c.set_kernel(&self.threads, grid);
+    fn set_kernel(&self, c: &mut Convolver<T>, kernel: usize, grid: &mut [Complex<T>]) {
+        c.set_kernel(&self.threads, kernel, grid);
     }
-    fn spectrum(&self, c: &Convolver<T>) -> Result<Vec<T>> {
-        c.spectrum()
+    fn spectrum(&self, c: &Convolver<T>, kernel: usize) -> Result<Vec<T>> {
+        c.spectrum(kernel)
     }
-    fn set_spectrum(&self, c: &mut Convolver<T>, spectrum: &[T]) -> Result<()> {
-        c.set_spectrum(spectrum);
+    fn set_spectrum(&self, c: &mut Convolver<T>, kernel: usize, spectrum: &[T]) -> Result<()> {
+        c.set_spectrum(kernel, spectrum);
         Ok(())
     }
-    fn convolver_bytes(&self, dims: &[usize]) -> usize {
-        Convolver::<T>::bytes(dims, self.threads.count(), self.level)
+    fn convolver_bytes(&self, dims: &[usize], kernels: usize) -> usize {
+        Convolver::<T>::bytes(dims, kernels, self.threads.count(), self.level)
     }
-    fn convolve(&self, c: &Convolver<T>, x: &[Complex<T>], y: &mut [Complex<T>]) {
-        c.convolve(&self.threads, x, y);
+    fn convolve(&self, c: &Convolver<T>, kernels: Range<usize>, x: &[Complex<T>], y: &mut [Complex<T>]) {
+        c.convolve(&self.threads, kernels, x, y);
     }
 
     fn direct_sum(

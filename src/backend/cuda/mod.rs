@@ -36,6 +36,7 @@ use memory::DeviceArray;
 use num_complex::Complex;
 use std::ffi::c_void;
 use std::marker::PhantomData;
+use std::ops::Range;
 use transfer::{Input, Output};
 use vector::Vectors;
 
@@ -250,8 +251,8 @@ impl<T: Real> Backend<T> for Cuda<T> {
         f.image_to_grid(&self.gpu, image, grid);
     }
 
-    fn convolver(&self, dims: &[usize]) -> Result<Convolver<T>> {
-        Convolver::new(&self.gpu, dims)
+    fn convolver(&self, dims: &[usize], kernels: usize) -> Result<Convolver<T>> {
+        Convolver::new(&self.gpu, dims, kernels)
     }
     fn kernel_grid(&self, c: &Convolver<T>) -> Result<DeviceArray<Complex<T>>> {
         self.gpu.zeros(c.kernel_len(), "the doubled grid of Q")
@@ -259,20 +260,20 @@ impl<T: Real> Backend<T> for Cuda<T> {
     fn place_kernel(&self, c: &Convolver<T>, half: [bool; 3], q: Complexes<Self, T>, grid: ComplexesMut<Self, T>) {
         c.place_kernel(&self.gpu, half, q, grid);
     }
-    fn set_kernel(&self, c: &mut Convolver<T>, grid: ComplexesMut<Self, T>) {
-        c.set_kernel(&self.gpu, grid);
+    fn set_kernel(&self, c: &mut Convolver<T>, kernel: usize, grid: ComplexesMut<Self, T>) {
+        c.set_kernel(&self.gpu, kernel, grid);
     }
-    fn spectrum(&self, c: &Convolver<T>) -> Result<Vec<T>> {
-        c.spectrum(&self.gpu)
+    fn spectrum(&self, c: &Convolver<T>, kernel: usize) -> Result<Vec<T>> {
+        c.spectrum(&self.gpu, kernel)
     }
-    fn set_spectrum(&self, c: &mut Convolver<T>, spectrum: &[T]) -> Result<()> {
-        c.set_spectrum(&self.gpu, spectrum)
+    fn set_spectrum(&self, c: &mut Convolver<T>, kernel: usize, spectrum: &[T]) -> Result<()> {
+        c.set_spectrum(&self.gpu, kernel, spectrum)
     }
-    fn convolver_bytes(&self, dims: &[usize]) -> usize {
-        Convolver::<T>::bytes(dims)
+    fn convolver_bytes(&self, dims: &[usize], kernels: usize) -> usize {
+        Convolver::<T>::bytes(dims, kernels)
     }
-    fn convolve(&self, c: &Convolver<T>, x: Complexes<Self, T>, y: ComplexesMut<Self, T>) {
-        c.convolve(&self.gpu, x, y);
+    fn convolve(&self, c: &Convolver<T>, kernels: Range<usize>, x: Complexes<Self, T>, y: ComplexesMut<Self, T>) {
+        c.convolve(&self.gpu, kernels, x, y);
     }
 
     fn direct_sum(

@@ -24,7 +24,7 @@ pub struct Convolver<T> {
     level: Level,
     lanes: usize,
     axes: [Axis<T>; 3],
-    /// [x block][y][z][lane], divided by the number of grid points; lanes beyond the grid are zero.
+    /// [kernel][x block][y][z][lane], divided by the number of grid points; lanes beyond the grid are zero.
     spectrum: Aligned<T>,
     work: Pool<Work<T>>,
     /// A block with y transformed: cells (real, then imaginary parts of all lanes) of [y][z]. A row of z is a cell
@@ -88,7 +88,7 @@ fn make_block<T: SimdReal>(sizes: &Sizes) -> Result<Aligned<T>> {
 
 impl<T: SimdReal> Convolver<T> {
     /// See [`crate::backend::Backend::convolver`].
-    pub fn new(threads: &Threads, level: Level, dims: &[usize]) -> Result<Self> {
+    pub fn new(threads: &Threads, level: Level, dims: &[usize], kernels: usize) -> Result<Self> {
         let lanes = level.lanes::<T>();
         let grid = doubled(dims);
         checked_product(&grid, "the doubled grid")?;
@@ -101,7 +101,8 @@ impl<T: SimdReal> Convolver<T> {
         };
         let axes = [axis(0)?, axis(1)?, axis(2)?];
         // The largest first: where it does not fit, that is what the error names.
-        let spectrum = Aligned::zeros(sizes.spectrum, "the spectrum of Q")?;
+        let all = checked_product(&[sizes.spectrum, kernels], "the spectrum of Q")?;
+        let spectrum = Aligned::zeros(all, "the spectrum of Q")?;
         let mut blocks = room_of_blocks::<T>(threads.count(), &sizes)?;
         Ok(Convolver {
             level,
@@ -114,13 +115,13 @@ impl<T: SimdReal> Convolver<T> {
         })
     }
 
-    /// Bytes that a convolver for images of `dims` voxels holds, its scratch included.
-    pub fn bytes(dims: &[usize], threads: usize, level: Level) -> usize {
+    /// Bytes that a convolver for images of `dims` voxels and so many kernels holds, its scratch included.
+    pub fn bytes(dims: &[usize], kernels: usize, threads: usize, level: Level) -> usize {
         let real = std::mem::size_of::<T>();
         Sizes::new(dims, threads, level.lanes::<T>()).map_or(usize::MAX, |s| {
             let work = s.block.saturating_add(2 * s.line).saturating_mul(threads);
             let rows = s.rows.saturating_mul(2 * s.together);
-            s.spectrum.saturating_add(rows).saturating_add(work).saturating_mul(real)
+            s.spectrum.saturating_mul(kernels).saturating_add(rows).saturating_add(work).saturating_mul(real)
         })
     }
 
@@ -129,35 +130,42 @@ impl<T: SimdReal> Convolver<T> {
         self.axes.iter().map(|a| a.grid).product()
     }
 
-    /// The place in the spectrum of the grid points of a block at y and z.
+    /// Blocks of the spectrum of a kernel.
+    fn blocks_of_kernel(&self) -> usize {
+        self.axes[0].grid.div_ceil(self.lanes)
+    }
+
+    /// The place in the spectrum of the grid points of a block at y and z. The blocks of all kernels follow one another.
     fn place(&self, block: usize, y: usize, z: usize) -> usize {
         ((block * self.axes[1].grid + y) * self.axes[2].grid + z) * self.lanes
     }
 
-    /// Calls `f(place in the spectrum, first grid point, points)` for every row of every block.
-    fn each_run(&self, mut f: impl FnMut(usize, usize, usize)) {
+    /// Calls `f(place in the spectrum, first grid point, points)` for every row of every block of a kernel.
+    fn each_run(&self, kernel: usize, mut f: impl FnMut(usize, usize, usize)) {
+        let before = kernel * self.blocks_of_kernel();
         let [gx, gy, gz] = [0, 1, 2].map(|a| self.axes[a].grid);
         for (block, first) in (0..gx).step_by(self.lanes).enumerate() {
             for y in 0..gy {
                 for z in 0..gz {
-                    f(self.place(block, y, z), (z * gy + y) * gx + first, self.lanes.min(gx - first));
+                    f(self.place(before + block, y, z), (z * gy + y) * gx + first, self.lanes.min(gx - first));
                 }
             }
         }
     }
 
     /// See [`crate::backend::Backend::spectrum`].
-    pub fn spectrum(&self) -> Result<Vec<T>> {
+    pub fn spectrum(&self, kernel: usize) -> Result<Vec<T>> {
         let mut natural = try_vec(self.grid_len(), T::ZERO, "a copy of the spectrum of Q")?;
-        self.each_run(|place, point, n| natural[point..point + n].copy_from_slice(&self.spectrum[place..place + n]));
+        let copy = |place, point, n| natural[point..point + n].copy_from_slice(&self.spectrum[place..place + n]);
+        self.each_run(kernel, copy);
         Ok(natural)
     }
 
     /// See [`crate::backend::Backend::set_spectrum`].
-    pub fn set_spectrum(&mut self, natural: &[T]) {
+    pub fn set_spectrum(&mut self, kernel: usize, natural: &[T]) {
         assert_eq!(natural.len(), self.grid_len());
         let mut spectrum = std::mem::replace(&mut self.spectrum, Aligned::empty());
-        self.each_run(|place, point, n| spectrum[place..place + n].copy_from_slice(&natural[point..point + n]));
+        self.each_run(kernel, |place, point, n| spectrum[place..place + n].copy_from_slice(&natural[point..point + n]));
         self.spectrum = spectrum;
     }
 
@@ -193,7 +201,7 @@ impl<T: SimdReal> Convolver<T> {
     }
 
     /// See [`crate::backend::Backend::set_kernel`].
-    pub fn set_kernel(&mut self, threads: &Threads, grid: &mut [Complex<T>]) {
+    pub fn set_kernel(&mut self, threads: &Threads, kernel: usize, grid: &mut [Complex<T>]) {
         let [x, y, z] = &self.axes;
         assert_eq!(grid.len(), self.kernel_len());
         let grid = Shared::new(grid);
@@ -216,6 +224,7 @@ impl<T: SimdReal> Convolver<T> {
         let mut spectrum = std::mem::replace(&mut self.spectrum, Aligned::empty());
         let [x, y, z] = &self.axes;
         let lines_of_x = y.grid * z.grid;
+        let before = kernel * self.blocks_of_kernel();
         let out = Shared::new(&mut spectrum[..]);
         threads.run_with(
             lines_of_x.div_ceil(self.lanes),
@@ -233,7 +242,7 @@ impl<T: SimdReal> Convolver<T> {
                     let (iy, iz) = ((first + line) % y.grid, (first + line) / y.grid);
                     for (block, values) in values.chunks(2 * self.lanes).enumerate() {
                         // SAFETY: each task has its own y and z.
-                        let spectrum = unsafe { out.part(self.place(block, iy, iz), values.len() / 2) };
+                        let spectrum = unsafe { out.part(self.place(before + block, iy, iz), values.len() / 2) };
                         for (s, value) in spectrum.iter_mut().zip(values.chunks_exact(2)) {
                             *s = value[0] * scale;
                         }
@@ -250,21 +259,30 @@ impl<T: SimdReal> Convolver<T> {
     }
 
     /// See [`crate::backend::Backend::convolve`].
-    pub fn convolve(&self, threads: &Threads, input: &[Complex<T>], output: &mut [Complex<T>]) {
+    pub fn convolve(&self, threads: &Threads, kernels: Range<usize>, input: &[Complex<T>], output: &mut [Complex<T>]) {
         let voxels = self.voxels();
-        assert!(input.len() == output.len() && input.len().is_multiple_of(voxels));
+        assert!(input.len() == output.len() && input.len().is_multiple_of(voxels * kernels.len()));
+        // Of one kernel.
+        let images = input.len() / voxels / kernels.len();
+        assert!(
+            kernels.end * self.blocks_of_kernel() * self.axes[1].grid * self.axes[2].grid * self.lanes
+                <= self.spectrum.len()
+        );
         let mut transformed = self.rows.lock().unwrap_or_else(|e| e.into_inner());
         let rows = self.axes[0].grid.next_multiple_of(self.lanes) * voxels / self.axes[0].n;
         let group = transformed.len() / rows * voxels;
-        for (input, output) in input.chunks(group).zip(output.chunks_mut(group)) {
-            self.convolve_group(threads, input, &mut transformed[..input.len() / voxels * rows], output);
+        for (i, (input, output)) in input.chunks(group).zip(output.chunks_mut(group)).enumerate() {
+            let first = i * (group / voxels);
+            let kernel = |image: usize| kernels.start + (first + image) / images;
+            self.convolve_group(threads, kernel, input, &mut transformed[..input.len() / voxels * rows], output);
         }
     }
 
-    /// Convolves images together; `transformed` has room for their rows.
+    /// Convolves images together; `kernel` tells which kernel an image has, `transformed` has room for their rows.
     fn convolve_group(
         &self,
         threads: &Threads,
+        kernel: impl Fn(usize) -> usize + Sync,
         input: &[Complex<T>],
         transformed: &mut [Complex<T>],
         output: &mut [Complex<T>],
@@ -296,7 +314,7 @@ impl<T: SimdReal> Convolver<T> {
             let (image, block) = (task / columns, task % columns);
             let address = transformed.address(image * image_rows * width + block * self.lanes);
             // Each task has its own columns, all rows of them.
-            (block, Lines { address, along: width, across: 1, count: self.lanes })
+            (kernel(image) * columns + block, Lines { address, along: width, across: 1, count: self.lanes })
         };
         let tasks = all_rows / image_rows * columns;
         if z.grid == 1 {

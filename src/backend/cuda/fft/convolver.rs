@@ -13,6 +13,7 @@ use crate::base::error::{checked_product, try_vec, Result};
 use crate::base::real::Real;
 use crate::base::sizes::three_axes;
 use num_complex::Complex;
+use std::ops::Range;
 use std::sync::Mutex;
 
 /// Bytes of scratch up to which several images are worked on at once, so that small ones fill the GPU.
@@ -26,7 +27,7 @@ pub struct Convolver<T: Real> {
     /// As many as there are axes.
     ffts: Vec<LineFft<T>>,
     place: Function,
-    /// In natural order, divided by the number of grid points.
+    /// Those of all kernels, in natural order, divided by the number of grid points.
     spectrum: DeviceArray<T>,
     /// Whoever queues a convolution has it.
     scratch: Mutex<Scratch<T>>,
@@ -81,11 +82,12 @@ impl Sizes {
 
 impl<T: Real> Convolver<T> {
     /// See [`crate::backend::Backend::convolver`].
-    pub fn new(gpu: &Gpu, dims: &[usize]) -> Result<Self> {
+    pub fn new(gpu: &Gpu, dims: &[usize], kernels: usize) -> Result<Self> {
         let sizes = Sizes::new(dims, size_of::<T>())?;
         let [gx, gy, gz] = sizes.grid;
         // The largest piece first: what does not fit must not cost the time of the rest.
-        let spectrum = gpu.zeros(sizes.points(), "the spectrum of Q")?;
+        let points = checked_product(&[sizes.points(), kernels], "the spectrum of Q")?;
+        let spectrum = gpu.zeros(points, "the spectrum of Q")?;
         let scratch = Scratch {
             rows: gpu.array(sizes.images * sizes.rows, "the image's transformed rows")?,
             planes: gpu.array(sizes.images * sizes.planes, "the image's transformed planes")?,
@@ -102,13 +104,14 @@ impl<T: Real> Convolver<T> {
         Ok(Convolver { sizes, ffts, place, spectrum, scratch: Mutex::new(scratch) })
     }
 
-    /// Bytes that a convolver for images of `dims` voxels holds, its scratch included.
-    pub fn bytes(dims: &[usize]) -> usize {
+    /// Bytes that a convolver for images of `dims` voxels and so many kernels holds, its scratch included.
+    pub fn bytes(dims: &[usize], kernels: usize) -> usize {
         let real = size_of::<T>();
         Sizes::new(dims, real).map_or(usize::MAX, |s| {
             let scratch = s.images.saturating_mul(s.rows.saturating_add(s.planes)).saturating_mul(2 * real);
             let lines = (0..s.ndim).map(|a| LineFft::<T>::bytes(s.grid[a], s.lines(a).0));
-            lines.fold(s.points().saturating_mul(real).saturating_add(scratch), usize::saturating_add)
+            let spectra = s.points().saturating_mul(kernels).saturating_mul(real);
+            lines.fold(spectra.saturating_add(scratch), usize::saturating_add)
         })
     }
 
@@ -130,7 +133,7 @@ impl<T: Real> Convolver<T> {
     }
 
     /// See [`crate::backend::Backend::set_kernel`].
-    pub fn set_kernel(&mut self, gpu: &Gpu, mut grid: Out<T>) {
+    pub fn set_kernel(&mut self, gpu: &Gpu, kernel: usize, mut grid: Out<T>) {
         let ([nx, _, _], [gx, gy, gz]) = (self.sizes.n, self.sizes.grid);
         if let Some(fft) = self.ffts.get(2) {
             let z = Side::new([1, 0, 0], nx * gy, gz, 0);
@@ -141,20 +144,28 @@ impl<T: Real> Convolver<T> {
         let sides = [Side::new([nx, 0, 0], 1, nx, 0), Side::new([gx, 0, 0], 1, gx, 0)];
         let scale = 1.0 / self.sizes.points() as f64;
         let rows = Lines::new([gy * gz, 1, 1]);
-        self.ffts[0].real_parts(gpu, rows, grid.as_slice(), &self.spectrum.view_mut(), sides, scale);
+        let range = self.of(kernel);
+        self.ffts[0].real_parts(gpu, rows, grid.as_slice(), &self.spectrum.view_mut().part(range), sides, scale);
     }
 
     /// See [`crate::backend::Backend::spectrum`].
-    pub fn spectrum(&self, gpu: &Gpu) -> Result<Vec<T>> {
-        let mut natural = try_vec(self.spectrum.len(), T::ZERO, "a copy of the spectrum of Q")?;
-        gpu.download(self.spectrum.view(), &mut natural)?;
+    pub fn spectrum(&self, gpu: &Gpu, kernel: usize) -> Result<Vec<T>> {
+        let mut natural = try_vec(self.sizes.points(), T::ZERO, "a copy of the spectrum of Q")?;
+        gpu.download(self.spectrum.view().part(self.of(kernel)), &mut natural)?;
         Ok(natural)
     }
 
+    /// The spectrum of a kernel.
+    fn of(&self, kernel: usize) -> Range<usize> {
+        let points = self.sizes.points();
+        kernel * points..(kernel + 1) * points
+    }
+
     /// See [`crate::backend::Backend::set_spectrum`].
-    pub fn set_spectrum(&mut self, gpu: &Gpu, natural: &[T]) -> Result<()> {
+    pub fn set_spectrum(&mut self, gpu: &Gpu, kernel: usize, natural: &[T]) -> Result<()> {
         let copy = gpu.upload(natural, "the spectrum of Q")?;
-        gpu.copy(copy.view(), self.spectrum.view_mut());
+        let range = self.of(kernel);
+        gpu.copy(copy.view(), self.spectrum.view_mut().part(range));
         gpu.synchronize()
     }
 
@@ -163,23 +174,42 @@ impl<T: Real> Convolver<T> {
     }
 
     /// See [`crate::backend::Backend::convolve`].
-    pub fn convolve(&self, gpu: &Gpu, x: In<T>, mut y: Out<T>) {
+    pub fn convolve(&self, gpu: &Gpu, kernels: Range<usize>, x: In<T>, mut y: Out<T>) {
         let each = self.voxels();
-        let images = x.len() / each;
-        assert!(x.len() == images * each && y.len() == x.len());
+        // Of one kernel.
+        let images = x.len() / (each * kernels.len());
+        assert!(x.len() == images * kernels.len() * each && y.len() == x.len());
         // Kernels of two callers must not take turns on the scratch.
         let mut scratch = self.scratch.lock().unwrap_or_else(|e| e.into_inner());
         let lines = (0..self.sizes.ndim).map(|a| self.sizes.lines(a).1).max().unwrap_or(1);
         let most = self.sizes.images.min(arrays_at_once(lines));
-        for first in (0..images).step_by(most) {
-            let count = most.min(images - first);
-            let voxels = first * each..(first + count) * each;
-            self.convolve_at_once(gpu, count, x.part(voxels.clone()), y.reborrow().part(voxels), &mut scratch);
+        // Several kernels at once with all their images, or some images of one kernel.
+        let (kernels_at_once, images_at_once) = ((most / images.max(1)).max(1), most.min(images.max(1)));
+        for kernel in kernels.clone().step_by(kernels_at_once) {
+            let some = kernel..(kernel + kernels_at_once).min(kernels.end);
+            let before = (kernel - kernels.start) * images;
+            for first in (0..images).step_by(images_at_once) {
+                let count = images_at_once.min(images - first) * some.len();
+                let voxels = (before + first) * each..(before + first + count) * each;
+                let (x, y) = (x.part(voxels.clone()), y.reborrow().part(voxels));
+                self.convolve_at_once(gpu, some.clone(), count, x, y, &mut scratch);
+            }
         }
     }
 
-    fn convolve_at_once(&self, gpu: &Gpu, images: usize, x: In<T>, y: Out<T>, scratch: &mut Scratch<T>) {
+    /// `images` are those of all these kernels.
+    fn convolve_at_once(
+        &self,
+        gpu: &Gpu,
+        kernels: Range<usize>,
+        images: usize,
+        x: In<T>,
+        y: Out<T>,
+        scratch: &mut Scratch<T>,
+    ) {
         let ([nx, ny, nz], [gx, gy, gz]) = (self.sizes.n, self.sizes.grid);
+        let spectra = self.spectrum.view().part(self.of(kernels.start).start..self.of(kernels.end - 1).end);
+        let (points, each) = (self.sizes.points(), images / kernels.len());
         let Scratch { rows, planes } = scratch;
         let x_lines = Lines::new([ny * nz * images, 1, 1]);
         let (x_image, x_whole) = (Side::new([nx, 0, 0], 1, nx, 0), Side::new([gx, 0, 0], 1, gx, 0));
@@ -189,14 +219,16 @@ impl<T: Real> Convolver<T> {
             let (y_image, y_whole) = (Side::new([1, gx * ny, 0], gx, ny, 0), Side::new([1, gx * gy, 0], gx, gy, 0));
             self.ffts[1].up(gpu, y_lines, &Buffers::Two(rows.view(), planes.view_mut()), [y_image, y_whole], None);
             let plane = gx * gy;
-            let (image, whole) = (Side::new([1, plane * nz, 0], plane, nz, 0), Side::new([1, 0, 0], plane, gz, 0));
-            let lines = Lines::new([plane, images, 1]);
-            fft.convolve(gpu, lines, &planes.view_mut(), image, self.spectrum.view(), whole);
+            let image = Side::new([1, plane * nz, plane * nz * each], plane, nz, 0);
+            let whole = Side::new([1, 0, points], plane, gz, 0);
+            let lines = Lines::new([plane, each, kernels.len()]);
+            fft.convolve(gpu, lines, &planes.view_mut(), image, spectra, whole);
             self.ffts[1].down(gpu, y_lines, &Buffers::Two(planes.view(), rows.view_mut()), [y_whole, y_image], None);
         } else {
-            let (image, whole) = (Side::new([1, gx * ny, 0], gx, ny, 0), Side::new([1, 0, 0], gx, gy, 0));
-            let lines = Lines::new([gx, images, 1]);
-            self.ffts[1].convolve(gpu, lines, &rows.view_mut(), image, self.spectrum.view(), whole);
+            let image = Side::new([1, gx * ny, gx * ny * each], gx, ny, 0);
+            let whole = Side::new([1, 0, points], gx, gy, 0);
+            let lines = Lines::new([gx, each, kernels.len()]);
+            self.ffts[1].convolve(gpu, lines, &rows.view_mut(), image, spectra, whole);
         }
         self.ffts[0].down(gpu, x_lines, &Buffers::Two(rows.view(), y), [x_whole, x_image], None);
     }

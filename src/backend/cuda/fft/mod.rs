@@ -250,46 +250,60 @@ mod tests {
         let what = format!("{dims:?} x {arrays}");
         let cpu = Cpu::new(1, crate::Simd::Auto).unwrap();
         let voxels: usize = dims.iter().product();
-        let mut reference = Backend::<f64>::convolver(&cpu, dims).unwrap();
-        let mut reference_grid = Backend::<f64>::kernel_grid(&cpu, &reference).unwrap();
-        let mut convolver = Convolver::<T>::new(gpu, dims).unwrap();
-        let mut grid = gpu.zeros::<Complex<T>>(convolver.kernel_len(), "Q").unwrap();
-        for o in 0..1 << (dims.len() - 1) {
-            let half = [false, o & 1 != 0, o & 2 != 0];
-            let q = random::<T>(voxels);
-            let on_gpu = gpu.upload(&q, "q").unwrap();
-            convolver.place_kernel(gpu, half, on_gpu.view(), grid.view_mut());
-            cpu.place_kernel(&reference, half, &wide(&q), &mut reference_grid);
+        const KERNELS: usize = 3;
+        let mut reference = Backend::<f64>::convolver(&cpu, dims, KERNELS).unwrap();
+        let mut convolver = Convolver::<T>::new(gpu, dims, KERNELS).unwrap();
+        let mut spectra = Vec::new();
+        for kernel in 0..KERNELS {
+            let mut reference_grid = Backend::<f64>::kernel_grid(&cpu, &reference).unwrap();
+            let mut grid = gpu.zeros::<Complex<T>>(convolver.kernel_len(), "Q").unwrap();
+            for o in 0..1 << (dims.len() - 1) {
+                let half = [false, o & 1 != 0, o & 2 != 0];
+                let q = random::<T>(voxels);
+                let on_gpu = gpu.upload(&q, "q").unwrap();
+                convolver.place_kernel(gpu, half, on_gpu.view(), grid.view_mut());
+                cpu.place_kernel(&reference, half, &wide(&q), &mut reference_grid);
+            }
+            cpu.set_kernel(&mut reference, kernel, &mut reference_grid);
+            convolver.set_kernel(gpu, kernel, grid.view_mut());
+            let spectrum = convolver.spectrum(gpu, kernel).unwrap();
+            let complex = |r: &[f64]| r.iter().map(|&r| Complex::new(r, 0.0)).collect::<Vec<_>>();
+            let found: Vec<Complex<T>> = spectrum.iter().map(|&r| Complex::new(r, T::ZERO)).collect();
+            close(&found, &complex(&Backend::<f64>::spectrum(&cpu, &reference, kernel).unwrap()), &what);
+            spectra.push(spectrum);
         }
-        cpu.set_kernel(&mut reference, &mut reference_grid);
-        convolver.set_kernel(gpu, grid.view_mut());
-        let spectrum = convolver.spectrum(gpu).unwrap();
-        let complex = |r: &[f64]| r.iter().map(|&r| Complex::new(r, 0.0)).collect::<Vec<_>>();
-        let found: Vec<Complex<T>> = spectrum.iter().map(|&r| Complex::new(r, T::ZERO)).collect();
-        close(&found, &complex(&Backend::<f64>::spectrum(&cpu, &reference).unwrap()), &what);
 
-        let x = random::<T>(voxels * arrays);
-        let mut expected = Vec::new();
-        for x in x.chunks_exact(voxels) {
-            let mut y = poisoned(voxels);
-            cpu.convolve(&reference, &wide(x), &mut y);
-            expected.extend(y);
+        // With the last two kernels, then with the first.
+        for kernels in [1..KERNELS, 0..1] {
+            let x = random::<T>(voxels * arrays * kernels.len());
+            let mut expected = Vec::new();
+            for (i, x) in x.chunks_exact(voxels).enumerate() {
+                let mut y = poisoned(voxels);
+                let kernel = kernels.start + i / arrays;
+                cpu.convolve(&reference, kernel..kernel + 1, &wide(x), &mut y);
+                expected.extend(y);
+            }
+            let mut all = poisoned(x.len());
+            cpu.convolve(&reference, kernels.clone(), &wide(&x), &mut all);
+            assert!(all == expected, "{what}");
+            let on_gpu = gpu.upload(&x, "x").unwrap();
+            let run = |convolver: &Convolver<T>| {
+                let mut found = poisoned::<T>(x.len());
+                let mut y = gpu.upload(&found, "y").unwrap();
+                convolver.convolve(gpu, kernels.clone(), on_gpu.view(), y.view_mut());
+                gpu.download(y.view(), &mut found).unwrap();
+                found
+            };
+            let found = run(&convolver);
+            close(&found, &expected, &what);
+            assert!(found == run(&convolver), "{what}");
+            // Another one with these spectra.
+            let mut other = Convolver::<T>::new(gpu, dims, KERNELS).unwrap();
+            for (kernel, spectrum) in spectra.iter().enumerate() {
+                other.set_spectrum(gpu, kernel, spectrum).unwrap();
+            }
+            assert!(found == run(&other), "{what}");
         }
-        let on_gpu = gpu.upload(&x, "x").unwrap();
-        let run = |convolver: &Convolver<T>| {
-            let mut found = poisoned::<T>(x.len());
-            let mut y = gpu.upload(&found, "y").unwrap();
-            convolver.convolve(gpu, on_gpu.view(), y.view_mut());
-            gpu.download(y.view(), &mut found).unwrap();
-            found
-        };
-        let found = run(&convolver);
-        close(&found, &expected, &what);
-        assert!(found == run(&convolver), "{what}");
-        // Another one with this spectrum.
-        let mut other = Convolver::<T>::new(gpu, dims).unwrap();
-        other.set_spectrum(gpu, &spectrum).unwrap();
-        assert!(found == run(&other), "{what}");
     }
 
     #[test]
