@@ -1247,6 +1247,10 @@ recon_status recon_trajectory_propeller(uint32_t precision,
 // The k-space of a phantom of ellipses (2D) or ellipsoids (3D), from its analytic Fourier transform. Of the geometry,
 // precision, dims, samples, coordinates, coils and frames are used; all frames are alike.
 //
+// Where the geometry has field_map or decay_map, with times, the k-space has off-resonance and decay: direct sums over
+// small boxes of the phantom, 4 a voxel and axis in 2D and 2 in 3D, with maps interpolated linearly between voxels, on
+// the CPU. They take a time of samples times boxes. Their relative l2 error is below 1e-3.
+//
 // shapes: double [10, shape_count]: density, centre x y z, semi-axes, Euler angles phi theta psi in radians (turned by
 // Rz(phi) Ry(theta) Rz(psi)) of each; [-1, 1] spans the field of view. NULL and 0 for the head of Shepp and Logan,
 // with raised contrast.
@@ -1256,7 +1260,9 @@ recon_status recon_trajectory_propeller(uint32_t precision,
 //
 // Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE, RECON_INVALID_SIZE,
 // RECON_SIZE_OVERFLOW; RECON_SIZE_MISMATCH for several uniform coils; RECON_NOT_FINITE with the index;
-// RECON_INVALID_ARGUMENT for a shape that makes no sense; RECON_OUT_OF_HOST_MEMORY.
+// RECON_INVALID_ARGUMENT for a shape that makes no sense, for maps without times or times without maps, and for a
+// phantom that reaches out of the maps; RECON_UNSUPPORTED for maps of a list of voxels;
+// RECON_COORDINATE_OUT_OF_RANGE with maps; RECON_OUT_OF_HOST_MEMORY.
 recon_status recon_phantom_kspace(const recon_geometry *geometry,
                                   const double *shapes,
                                   uint64_t shape_count,

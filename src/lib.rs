@@ -52,6 +52,7 @@ pub mod nufft;
 pub mod plan;
 pub mod propeller;
 mod reconstruction;
+pub mod simulated_scan;
 mod simulation;
 
 #[doc(hidden)]

@@ -648,6 +648,17 @@ mod unix {
                     recon_phantom_kspace(&raw const g, null(), 0, 1, 2, out.as_mut_ptr().cast())
                 });
             }),
+            ("recon_phantom_kspace with maps", |attempt, s| {
+                let (g, mut out) = (s.geometry(), s.kspace.clone());
+                let map = vec![1f32; g.dims[..2].iter().product::<u64>() as usize];
+                let times = vec![0.01f32; g.samples as usize];
+                let field_map = map.as_ptr().cast();
+                let g = recon_geometry { field_map, decay_map: field_map, times: times.as_ptr().cast(), ..g };
+                // SAFETY: arrays have the lengths documented.
+                attempt.call(&[output(&mut out)], || unsafe {
+                    recon_phantom_kspace(&raw const g, null(), 0, 1, 2, out.as_mut_ptr().cast())
+                });
+            }),
             ("recon_phantom_image", |attempt, s| {
                 let (g, mut out) = (s.geometry(), s.image[..s.image_len()].to_vec());
                 // SAFETY: arrays have the lengths documented.

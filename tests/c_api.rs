@@ -567,6 +567,61 @@ fn generators_are_those_of_the_rust_api() {
     }
 }
 
+/// The k-space of a phantom with maps is that of the Rust API, in both precisions; what is refused leaves it alone.
+#[test]
+fn phantoms_with_off_resonance_are_those_of_the_rust_api() {
+    use recon::phantom::{CoilModel, Phantom};
+    use recon::simulated_scan::{phantom_kspace, subdivision};
+    use recon::{Device, Geometry, Options};
+    fn check<T: Number>(s: &Scene<T>, bound: f64) {
+        let of = |count: usize, scale: f64| -> Vec<T> { (0..count).map(|i| T::of(scale * (i % 17) as f64)).collect() };
+        let (field, decay, times) = (of(VOXELS, 5.0), of(VOXELS, 2.0), of(SAMPLES, 1e-3));
+        let wide = |x: &[T]| x.iter().map(|x| x.wide()).collect::<Vec<f64>>();
+        let g = recon_geometry { frames: 2, ..s.geometry() };
+        let with_maps = recon_geometry {
+            field_map: field.as_ptr().cast(),
+            decay_map: decay.as_ptr().cast(),
+            times: times.as_ptr().cast(),
+            ..g
+        };
+        let (k, f, r, t) = (s.k.iter().map(|k| wide(k)).collect::<Vec<_>>(), wide(&field), wide(&decay), wide(&times));
+        let axes = [&k[0][..], &k[1][..]];
+        let mut geometry = Geometry::new(&N, &axes).field_map(&f, &t);
+        geometry.decay_map = Some(&r);
+        let ring = CoilModel::ring(COILS, 2).unwrap();
+        let options = Options { device: Device::Cpu, ..Options::default() };
+        let phantom = Phantom::shepp_logan_2d();
+        let wanted = phantom_kspace(&phantom, &geometry, Some(&ring), subdivision(2), &options).unwrap();
+        let mut found = poisoned::<T>(2 * SAMPLES * COILS);
+        let at = found.as_mut_ptr().cast();
+        // SAFETY: arrays have the lengths documented.
+        unsafe { ok(recon_phantom_kspace(&raw const with_maps, null(), 0, 1, 2, at)) };
+        for frame in found.chunks_exact(wanted.len()) {
+            let error = frame.iter().zip(&wanted).map(|(z, w)| (Complex::new(z.re.wide(), z.im.wide()) - w).norm());
+            assert!(error.fold(0.0, f64::max) <= bound * wanted.iter().map(|w| w.norm()).fold(0.0, f64::max));
+        }
+        let refused = |g: recon_geometry, status: recon_status, words: &[&str]| {
+            let mut out = poisoned::<T>(2 * SAMPLES * COILS);
+            // SAFETY: as above.
+            fails(
+                unsafe { recon_phantom_kspace(&raw const g, null(), 0, 1, 0, out.as_mut_ptr().cast()) },
+                status,
+                words,
+            );
+            assert!(out.iter().all(|z| z.re == T::of(POISON)));
+        };
+        refused(recon_geometry { times: null(), ..with_maps }, RECON_INVALID_ARGUMENT, &["without times"]);
+        let only_times = recon_geometry { field_map: null(), decay_map: null(), ..with_maps };
+        refused(only_times, RECON_INVALID_ARGUMENT, &["without a field map"]);
+        let listed = recon_geometry { voxels: g.coordinates, voxel_count: SAMPLES as u64, ..with_maps };
+        let (field, decay) = (of(SAMPLES, 1.0), of(SAMPLES, 1.0));
+        let listed = recon_geometry { field_map: field.as_ptr().cast(), decay_map: decay.as_ptr().cast(), ..listed };
+        refused(listed, RECON_UNSUPPORTED, &["list of voxels"]);
+    }
+    check(&Scene::<f64>::new(), 0.0);
+    check(&Scene::<f32>::new(), 1e-6);
+}
+
 #[test]
 fn phantoms_and_metrics_are_those_of_the_rust_api() {
     use recon::metrics::{compare, compare_magnitude, Scale};

@@ -14,7 +14,7 @@ const LAYERS: [&[&str]; 8] = [
     &["reconstruction"],
     &["engine"],
     &["plan"],
-    &["propeller"],
+    &["propeller", "simulated_scan"],
     &["ffi", "cli"],
 ];
 

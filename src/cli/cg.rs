@@ -2,19 +2,20 @@
 
 use crate::frames;
 use crate::io::{Image, Scan};
+use crate::off_resonance::{OffResonance, OffResonanceArgs};
 use crate::options::{Combination, DensityArgs, InputArgs, LambdaUnitKind, PlanArgs, Precision, PriorKind};
 use crate::output::{check_outputs, image_files, place_of, write_with_report, STANDARD_OUTPUT};
 use crate::progress::Progress;
 use crate::reader::read_images;
 use crate::reconstruct::{
-    cast, channels, groups, order_hint, read_maps, read_scans, warn_of_weights, Finish, Kept, Sampling, Weights,
+    cast, channels, groups, read_maps, read_scans, warn_of_weights, Finish, Kept, Sampling, Weights,
 };
-use crate::resize::Resize;
+use crate::resize::{order_hint, Resize};
 use crate::{defaults, input};
 use clap::ValueEnum;
 use recon::atomic_file::AtomicFiles;
 use recon::bail;
-use recon::{CgOptions, CgReport, Complex, Normal, Plan, Prior, Real, Result, Stop};
+use recon::{CgOptions, CgReport, Complex, Normal, Plan, PlanInfo, Prior, Real, Result, Stop};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -136,6 +137,9 @@ pub struct CgArgs {
     report: Option<PathBuf>,
 
     #[command(flatten)]
+    off_resonance: OffResonanceArgs,
+
+    #[command(flatten)]
     plan: PlanArgs,
 }
 
@@ -207,6 +211,7 @@ impl CgArgs {
     /// Checks options before a file is read.
     fn check(&self) -> Result<()> {
         self.options()?;
+        self.off_resonance.check()?;
         if !(self.lambda >= 0.0 && self.lambda.is_finite()) {
             bail!(InvalidArgument, "--lambda is {}: it must be 0 or more", self.lambda);
         }
@@ -237,7 +242,7 @@ impl CgArgs {
         outputs.extend(self.report.clone().filter(|path| path != Path::new(STANDARD_OUTPUT)));
         outputs.extend(self.save_q.clone());
         let more = [&self.maps, &self.reference, &self.initial, &self.load_q];
-        check_outputs(&outputs, self.input.files().chain(more.into_iter().flatten()))
+        check_outputs(&outputs, self.input.files().chain(more.into_iter().flatten()).chain(self.off_resonance.files()))
     }
 }
 
@@ -252,12 +257,13 @@ pub fn run(args: &CgArgs) -> Result<()> {
 fn compute<T: Real>(args: &CgArgs) -> Result<()> {
     let (scans, frames, resizes) =
         read_scans(&args.input, Some(&args.output), |s| channels(args.images(s), args.combine))?;
-    let plans = groups(&scans, |_, _| frames.is_none());
+    let field = OffResonance::read(&args.off_resonance, &scans, &resizes)?;
+    let plans = groups(&scans, |a, b| frames.is_none() && field.same(&scans, a, b));
     if args.save_q.is_some() && plans.len() > 1 {
         bail!(
             InvalidArgument,
-            "--save-q writes one Q, but the scans have {} different trajectories: choose some by --slice and \
-             --repetition",
+            "--save-q writes one Q, but the scans have {} different trajectories or maps of off-resonance and decay: \
+             choose some by --slice and --repetition",
             plans.len()
         );
     }
@@ -303,7 +309,7 @@ fn compute<T: Real>(args: &CgArgs) -> Result<()> {
                     let here = match (kept.take(), frames) {
                         (Some(here), None) => here,
                         (before, _) => {
-                            let sampling = Sampling::<T>::of(&scan);
+                            let sampling = Sampling::<T>::with_maps(&scan, i, &field)?;
                             let mut geometry = sampling.geometry(&args.plan);
                             geometry.coil_maps = maps.as_deref();
                             let own = frames.map(|_| weights_of(&scan));
@@ -327,7 +333,7 @@ fn compute<T: Real>(args: &CgArgs) -> Result<()> {
                     progress.set(done);
                     let seconds = started.elapsed().as_secs_f64();
                     summary(&scan, &report, seconds);
-                    reports[i].push(describe(&scan, &report, plan.info().seconds, seconds));
+                    reports[i].push(describe(&scan, &report, field.is_there(), &plan.info(), seconds));
                     last = args.warm_start.then(|| solution.clone());
                     let finish = Finish { scan: &scan, resize: resizes[i], combine: args.combine };
                     images[i].push(finish.image(solution)?);
@@ -428,7 +434,8 @@ fn estimate<'a, T: Real>(
     let share = 1.0 / scans.len() as f64;
     mean.iter_mut().for_each(|z| *z = Complex::new(T::of(z.re.wide() * share), T::of(z.im.wide() * share)));
     let weights = Weights::of(scans[0], &args.density);
-    let geometry = sampling.geometry(&args.plan);
+    // Off-resonance is the same in all coils, and maps are what differs between these.
+    let geometry = sampling.without_maps(&args.plan);
     let started = Instant::now();
     let maps = Kept::new(None, &geometry, &weights, &args.plan.options()?)?.plan.coil_maps(&mean, args.calibration)?;
     log::info!(
@@ -518,7 +525,7 @@ fn summary(scan: &Scan, report: &CgReport, seconds: f64) {
     }
 }
 
-fn describe(scan: &Scan, report: &CgReport, plan_seconds: f64, seconds: f64) -> serde_json::Value {
+fn describe(scan: &Scan, report: &CgReport, off_resonance: bool, plan: &PlanInfo, seconds: f64) -> serde_json::Value {
     let runs: Vec<_> = report
         .runs
         .iter()
@@ -533,8 +540,12 @@ fn describe(scan: &Scan, report: &CgReport, plan_seconds: f64, seconds: f64) -> 
     let mut value = place_of(&scan.index);
     value["absolute_lambda"] = report.lambda.into();
     value["images"] = runs.into();
+    if off_resonance {
+        value["off_resonance"] =
+            serde_json::json!({ "segments": plan.segments, "nodes": plan.nodes, "error": plan.error });
+    }
     value["seconds"] = serde_json::json!({
-        "plan": plan_seconds,
+        "plan": plan.seconds,
         "q": report.q_seconds,
         "adjoint": report.adjoint_seconds,
         "iterations": report.iteration_seconds,

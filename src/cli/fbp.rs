@@ -2,6 +2,7 @@
 
 use crate::defaults;
 use crate::io::Scan;
+use crate::off_resonance::OffResonance;
 use crate::options::{Combination, FilterKind, InputArgs, PlanArgs, Precision};
 use crate::output::{check_outputs, image_files, write_images};
 use crate::reconstruct::{cast, channels, each_scan, read_scans, Finish, Kept, Sampling, Weights};
@@ -16,7 +17,8 @@ use std::path::PathBuf;
 /// voxel by linear interpolation (Schiwietz et al. 2006). Spokes pass the centre of k-space, and their samples are
 /// even and in the order of acquisition: other trajectories are refused. Each sample is weighed by the area of k-space
 /// that it stands for, and weights in the file are not used. Images come at the scale of the object. recon grid is
-/// faster, and errs less near the edge of k-space. Scans, files, coils and matrices are as for recon grid.
+/// faster, and errs less near the edge of k-space; it also corrects off-resonance, which backprojection cannot. Scans,
+/// files, coils and matrices are as for recon grid.
 #[derive(clap::Args)]
 #[command(after_help = "Example: with less noise than gridding:\n  \
     recon fbp scan.h5 --filter shepp-logan -o image.png")]
@@ -51,14 +53,21 @@ pub fn run(args: &FbpArgs) -> Result<()> {
 
 fn compute<T: Real>(args: &FbpArgs) -> Result<()> {
     let (scans, frames, resizes) = read_scans(&args.input, Some(&args.output), |s| channels(s.coils, args.combine))?;
-    let plan_of = |scan: &Scan, before| {
+    let plan_of = |scan: &Scan, _, before| {
         let sampling = Sampling::<T>::of(scan);
         Kept::new(before, &sampling.geometry(&args.plan), &Weights::Default, &args.plan.options()?)
     };
-    let images = each_scan(&scans, frames, "backprojection", plan_of, |Kept { plan, .. }, scan, i| {
-        let mut coils = zeros(plan.image_len())?;
-        plan.fbp(args.filter.into(), &cast::<T>(&scan.data)?, &mut coils)?;
-        Finish { scan, resize: resizes[i], combine: args.combine }.image(coils)
-    })?;
+    let images = each_scan(
+        &scans,
+        frames,
+        &OffResonance::default(),
+        "backprojection",
+        plan_of,
+        |Kept { plan, .. }, scan, i| {
+            let mut coils = zeros(plan.image_len())?;
+            plan.fbp(args.filter.into(), &cast::<T>(&scan.data)?, &mut coils)?;
+            Finish { scan, resize: resizes[i], combine: args.combine }.image(coils)
+        },
+    )?;
     whole(|files| write_images(files, &args.output, &images))
 }

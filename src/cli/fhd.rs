@@ -2,6 +2,7 @@
 
 use crate::defaults;
 use crate::io::Scan;
+use crate::off_resonance::{OffResonance, OffResonanceArgs};
 use crate::options::{Combination, InputArgs, PlanArgs, Precision};
 use crate::output::{check_outputs, image_files, write_images};
 use crate::reconstruct::{cast, channels, each_scan, read_maps, read_scans, Finish, Kept, Sampling, Weights};
@@ -35,12 +36,16 @@ pub struct FhdArgs {
     maps: Option<PathBuf>,
 
     #[command(flatten)]
+    off_resonance: OffResonanceArgs,
+
+    #[command(flatten)]
     plan: PlanArgs,
 }
 
 pub fn run(args: &FhdArgs) -> Result<()> {
     args.plan.options()?;
-    check_outputs(&image_files(&args.output)?, args.input.files().chain(&args.maps))?;
+    args.off_resonance.check()?;
+    check_outputs(&image_files(&args.output)?, args.input.files().chain(&args.maps).chain(args.off_resonance.files()))?;
     match args.plan.precision {
         Precision::F32 => compute::<f32>(args),
         Precision::F64 => compute::<f64>(args),
@@ -50,10 +55,11 @@ pub fn run(args: &FhdArgs) -> Result<()> {
 fn compute<T: Real>(args: &FhdArgs) -> Result<()> {
     let images_of = |s: &Scan| if args.maps.is_some() { 1 } else { channels(s.coils, args.combine) };
     let (scans, frames, resizes) = read_scans(&args.input, Some(&args.output), images_of)?;
+    let maps = OffResonance::read(&args.off_resonance, &scans, &resizes)?;
     // The maps of a scan's coils, which are read once for all of its frames.
     let mut known = None;
-    let plan_of = |scan: &Scan, before| {
-        let sampling = Sampling::<T>::of(scan);
+    let plan_of = |scan: &Scan, i: usize, before| {
+        let sampling = Sampling::<T>::with_maps(scan, i, &maps)?;
         let mut geometry = sampling.geometry(&args.plan);
         if let Some(path) = &args.maps {
             let of = (scan.encoded_matrix, scan.coils, scan.coil_matrix.clone());
@@ -64,7 +70,7 @@ fn compute<T: Real>(args: &FhdArgs) -> Result<()> {
         }
         Kept::new(before, &geometry, &Weights::Default, &args.plan.options()?)
     };
-    let images = each_scan(&scans, frames, "adjoint", plan_of, |Kept { plan, .. }, scan, i| {
+    let images = each_scan(&scans, frames, &maps, "adjoint", plan_of, |Kept { plan, .. }, scan, i| {
         let mut coils = zeros(plan.image_len())?;
         plan.adjoint(&cast::<T>(&scan.data)?, &mut coils)?;
         Finish { scan, resize: resizes[i], combine: args.combine }.image(coils)

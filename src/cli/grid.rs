@@ -2,6 +2,7 @@
 
 use crate::defaults;
 use crate::io::{Image, Scan};
+use crate::off_resonance::{OffResonance, OffResonanceArgs};
 use crate::options::{Combination, DensityArgs, InputArgs, PlanArgs, Precision};
 use crate::output::{check_outputs, has_ending, image_files, write_images};
 use crate::reconstruct::{cast, channels, each_scan, read_scans, warn_of_weights, Finish, Kept, Sampling, Weights};
@@ -53,6 +54,9 @@ pub struct GridArgs {
     kspace: bool,
 
     #[command(flatten)]
+    off_resonance: OffResonanceArgs,
+
+    #[command(flatten)]
     plan: PlanArgs,
 }
 
@@ -65,7 +69,8 @@ pub fn run(args: &GridArgs) -> Result<()> {
         );
     }
     args.plan.options()?;
-    check_outputs(&image_files(&args.output)?, args.input.files())?;
+    args.off_resonance.check()?;
+    check_outputs(&image_files(&args.output)?, args.input.files().chain(args.off_resonance.files()))?;
     match args.plan.precision {
         Precision::F32 => compute::<f32>(args),
         Precision::F64 => compute::<f64>(args),
@@ -76,15 +81,16 @@ fn compute<T: Real>(args: &GridArgs) -> Result<()> {
     // Gridded k-space has other sizes than images.
     let output = (!args.kspace).then_some(&*args.output);
     let (scans, frames, resizes) = read_scans(&args.input, output, |s| channels(s.coils, args.combine))?;
+    let maps = OffResonance::read(&args.off_resonance, &scans, &resizes)?;
     warn_of_weights(&scans, &args.density);
-    let plan_of = |scan: &Scan, before: Option<(Kept<T>, bool)>| {
+    let plan_of = |scan: &Scan, i: usize, before: Option<(Kept<T>, bool)>| {
         let weights = Weights::of(scan, &args.density);
-        let sampling = Sampling::<T>::of(scan);
+        let sampling = Sampling::<T>::with_maps(scan, i, &maps)?;
         let geometry = sampling.geometry(&args.plan);
         let plan = Kept::new(before.map(|(plan, _)| plan), &geometry, &weights, &args.plan.options()?)?;
         Ok((plan, matches!(weights, Weights::Volumes(_))))
     };
-    let images = each_scan(&scans, frames, "gridding", plan_of, |(Kept { plan, .. }, volumes), scan, i| {
+    let images = each_scan(&scans, frames, &maps, "gridding", plan_of, |(Kept { plan, .. }, volumes), scan, i| {
         let kspace = cast::<T>(&scan.data)?;
         if args.kspace {
             return gridded(plan, scan, &kspace);

@@ -155,6 +155,15 @@ fn raw(Dataset { header, scans, noise, left_out }: &Dataset) -> Result<()> {
         let shots = mine.iter().flat_map(|s| s.samples_per_shot.iter().copied());
         say(&format!("  samples a shot        {}", span(shots)))?;
         say(&format!("  samples an image      {}", span(mine.iter().map(|s| s.samples()))))?;
+        let mut dwells: Vec<f32> = mine.iter().map(|s| s.dwell()).collect();
+        dwells.sort_by(f32::total_cmp);
+        dwells.dedup();
+        let microseconds = |dwell: &f32| match *dwell {
+            dwell if dwell > 0.0 => format!("{:.3} microseconds", f64::from(dwell) * 1e6),
+            _ => "not in the file".to_owned(),
+        };
+        let dwells: Vec<_> = dwells.iter().map(microseconds).collect();
+        say(&format!("  sample time           {}", dwells.join(", ")))?;
         let weights = mine.iter().filter(|s| s.weights.is_some()).count();
         say(&format!(
             "  density weights       {}",

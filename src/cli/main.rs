@@ -14,6 +14,7 @@ mod info;
 mod input;
 mod interrupt;
 mod io;
+mod off_resonance;
 mod options;
 mod output;
 mod precompile;

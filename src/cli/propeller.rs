@@ -21,7 +21,8 @@ use std::path::{Path, PathBuf};
 /// are found (Pipe 1999, Magn. Reson. Med. 42:963). Blades that disagree with the others, as after motion through the
 /// plane, count less. What is corrected is gridded as by recon grid, with weights of Pipe and Menon; those in the file
 /// are not used. Blades are recognised from the trajectory: lines in the order of acquisition, parallel and evenly
-/// spaced. They are 2D, and voxels square. Scans, files, coils and matrices are as for recon grid.
+/// spaced. They are 2D, and voxels square. Off-resonance is not corrected: a map would move with the object. Scans,
+/// files, coils and matrices are as for recon grid.
 #[derive(clap::Args)]
 #[command(after_help = "Example: the image, and the motion of each blade:\n  \
     recon propeller scan.h5 --report motion.json -o image.png\n\

@@ -460,8 +460,8 @@ structures! {
     Limits { minimum, maximum, center }
     ScanIndex { encoding, slice, repetition, contrast, phase, set, average }
     Scan {
-        index, encoded_matrix, recon_matrix, encoded_fov_mm, recon_fov_mm, ndim, coordinates, weights, samples_per_shot,
-        coils, data, times, placement, coil_matrix,
+        index, encoded_matrix, recon_matrix, encoded_fov_mm, recon_fov_mm, trajectory, ndim, coordinates, weights,
+        samples_per_shot, skipped_per_shot, coils, data, times, placement, coil_matrix,
         noise_level,
     }
     Placement {

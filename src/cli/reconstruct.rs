@@ -6,30 +6,32 @@ use crate::frames::{self, Frames};
 use crate::input::name;
 use crate::io::cfl::MAX_DIMS;
 use crate::io::{read_cfl, Image, Scan};
+use crate::off_resonance::{OfScan, OffResonance};
 use crate::options::{Combination, DensityArgs, InputArgs, PlanArgs};
 use crate::output::{check_together, has_ending};
 use crate::progress::Progress;
 use crate::reader::read_image;
-use crate::resize::{zeros, Resize};
+use crate::resize::{order_hint, zeros, Resize};
 use recon::bail;
 use recon::{combine, Complex, Density, Geometry, Plan, Real, Result};
 use std::path::Path;
 use std::time::Instant;
 
-/// The scans of each plan, by position: scans with the same trajectory, weights, matrix and coils, for which `also` is
-/// true.
-pub fn groups(scans: &[Scan], also: impl Fn(&Scan, &Scan) -> bool) -> Vec<Vec<usize>> {
+/// The scans of each plan, by position: scans with the same trajectory, weights, matrix and coils, for whose positions
+/// `also` is true.
+pub fn groups(scans: &[Scan], also: impl Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (i, scan) in scans.iter().enumerate() {
-        let same = |other: &Scan| {
+        let same = |first: usize| {
+            let other = &scans[first];
             other.coils == scan.coils
                 && other.encoded_matrix == scan.encoded_matrix
                 && other.coordinates == scan.coordinates
                 && other.weights == scan.weights
                 && other.coil_matrix == scan.coil_matrix
-                && also(other, scan)
+                && also(first, i)
         };
-        match groups.iter_mut().find(|g| same(&scans[g[0]])) {
+        match groups.iter_mut().find(|g| same(g[0])) {
             Some(group) => group.push(i),
             None => groups.push(vec![i]),
         }
@@ -38,25 +40,26 @@ pub fn groups(scans: &[Scan], also: impl Fn(&Scan, &Scan) -> bool) -> Vec<Vec<us
 }
 
 /// One image a scan, or one a frame, in the order of the scans. `plan_of` makes the plan of a scan, or of the plan
-/// before where there is one, and `image_of` the image of a scan with that plan; it gets the scan's position as well.
+/// before where there is one, and `image_of` the image of a scan with that plan; both get the scan's position as well.
 pub fn each_scan<P>(
     scans: &[Scan],
     frames: Option<Frames>,
+    maps: &OffResonance<'_>,
     what: &str,
-    mut plan_of: impl FnMut(&Scan, Option<P>) -> Result<P>,
+    mut plan_of: impl FnMut(&Scan, usize, Option<P>) -> Result<P>,
     mut image_of: impl FnMut(&P, &Scan, usize) -> Result<Image>,
 ) -> Result<Vec<Image>> {
     let progress = Progress::new(scans.iter().map(|scan| frames::count(frames, scan)).sum(), what);
     let mut images: Vec<Vec<Image>> = vec![Vec::new(); scans.len()];
     let mut done = 0;
     let mut plan = None;
-    for group in groups(scans, |_, _| frames.is_none()) {
+    for group in groups(scans, |a, b| frames.is_none() && maps.same(scans, a, b)) {
         for &i in &group {
             for scan in frames::each(frames, &scans[i]) {
                 let started = Instant::now();
                 let here = match plan.take() {
                     Some(plan) if frames.is_none() && i != group[0] => plan,
-                    before => plan_of(&scan, before)?,
+                    before => plan_of(&scan, i, before)?,
                 };
                 images[i].push(image_of(&here, &scan, i)?);
                 plan = Some(here);
@@ -116,19 +119,38 @@ pub struct Sampling<T: Real> {
     pub dims: Vec<usize>,
     pub coordinates: Vec<Vec<T>>,
     pub coils: usize,
+    /// Off-resonance and decay, where there are maps.
+    pub maps: Option<OfScan<T>>,
 }
 
 impl<T: Real> Sampling<T> {
+    /// Without off-resonance.
     pub fn of(scan: &Scan) -> Self {
         let axis = |k: &Vec<f32>| k.iter().map(|&k| T::of(k as f64)).collect();
         Sampling {
             dims: scan.encoded_matrix[..scan.ndim].to_vec(),
             coordinates: scan.coordinates.iter().map(axis).collect(),
             coils: scan.coils,
+            maps: None,
         }
     }
 
+    /// Of scan number `i`, with the maps and times that it has.
+    pub fn with_maps(scan: &Scan, i: usize, maps: &OffResonance<'_>) -> Result<Self> {
+        Ok(Sampling { maps: maps.of(i, scan)?, ..Self::of(scan) })
+    }
+
     pub fn geometry(&self, plan: &PlanArgs) -> Geometry<'_, T> {
+        let mut geometry = self.without_maps(plan);
+        if let Some(OfScan { field_map, decay_map, times }) = &self.maps {
+            (geometry.field_map, geometry.decay_map) = (field_map.as_deref(), decay_map.as_deref());
+            geometry.times = Some(times);
+        }
+        geometry
+    }
+
+    /// The geometry without off-resonance and decay, for what does not depend on these.
+    pub fn without_maps(&self, plan: &PlanArgs) -> Geometry<'_, T> {
         let k: Vec<&[T]> = self.coordinates.iter().map(|k| &k[..]).collect();
         let mut geometry = Geometry::new(&self.dims, &k).coils(self.coils);
         geometry.basis = plan.basis();
@@ -177,7 +199,7 @@ impl<T: Real> Weights<T> {
     pub fn computed(self, sampling: &Sampling<T>, plan: &PlanArgs) -> Result<Self> {
         match self {
             Weights::Computed(density) => {
-                let plain = Plan::new(&sampling.geometry(plan), &plan.options()?)?;
+                let plain = Plan::new(&sampling.without_maps(plan), &plan.options()?)?;
                 plain.density(density).map(Weights::Relative)
             }
             other => Ok(other),
@@ -300,18 +322,6 @@ impl Finish<'_> {
         let mut image = self.scan.image(wanted, channels(count, self.combine), data)?;
         image.fov_mm = self.resize.fov_mm;
         Ok(image)
-    }
-}
-
-/// A remedy where sizes are the expected ones in another order, else empty.
-pub fn order_hint(found: [usize; 3], wanted: [usize; 3]) -> &'static str {
-    let sorted = |mut sizes: [usize; 3]| {
-        sizes.sort_unstable();
-        sizes
-    };
-    match found != wanted && sorted(found) == sorted(wanted) {
-        true => ": its axes are in another order; x comes first (in a NumPy array, last)",
-        false => "",
     }
 }
 

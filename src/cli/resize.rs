@@ -78,6 +78,11 @@ impl Resize {
         self.resize.to()
     }
 
+    /// Whether the voxels of the result are as large as the encoded ones.
+    pub fn keeps_voxels(&self) -> bool {
+        self.resize.scaled() == self.resize.from()
+    }
+
     /// Brings an image of the encoded matrix to the matrix of the result.
     pub fn apply<T: Real>(&self, image: Vec<Complex<T>>) -> Result<Vec<Complex<T>>> {
         if self.resize.is_nothing() {
@@ -102,4 +107,16 @@ impl Resize {
 /// As many zeros, or an error that says how much memory they need.
 pub fn zeros<T: Real>(count: usize) -> Result<Vec<Complex<T>>> {
     recon::error::try_vec(count, Complex::default(), "images")
+}
+
+/// A remedy where sizes are the expected ones in another order, else empty.
+pub fn order_hint(found: [usize; 3], wanted: [usize; 3]) -> &'static str {
+    let sorted = |mut sizes: [usize; 3]| {
+        sizes.sort_unstable();
+        sizes
+    };
+    match found != wanted && sorted(found) == sorted(wanted) {
+        true => ": its axes are in another order; x comes first (in a NumPy array, last)",
+        false => "",
+    }
 }

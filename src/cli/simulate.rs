@@ -3,6 +3,7 @@
 use crate::io::cfl::pair;
 use crate::io::ismrmrd::{Encoding, Header, Limits, Space, TrajectoryKind};
 use crate::io::{write_cfl, write_dataset, Dataset, Image, Noise, Placement, Scan, ScanIndex};
+use crate::off_resonance::{image_of, smooth_map, Quantity, TimeArgs};
 use crate::options::{checked_sizes, Matrix};
 use crate::output::{check_outputs, files_of, has_ending, image_files, write_images};
 use clap::ValueEnum;
@@ -10,6 +11,7 @@ use recon::atomic_file::{whole, AtomicFiles};
 use recon::bail;
 use recon::error::{checked_product, try_vec};
 use recon::phantom::{noise_deviation, uniform, white_noise, CoilModel, Phantom};
+use recon::simulated_scan::{phantom_kspace, subdivision};
 use recon::trajectory::SpokeOrder;
 use recon::{CoilMatrix, Complex, Density, Geometry, Method, Options, Plan, Result, RigidMotion, Trajectory};
 use std::f64::consts::PI;
@@ -20,6 +22,11 @@ use std::path::{Path, PathBuf};
 /// k-space is that of the continuous phantom (analytic Fourier transforms of its ellipses, or ellipsoids in 3D), seen
 /// by coils around the field of view, with white noise if wanted; the voxels are 1 mm wide. --matrix with two sizes
 /// makes a 2D scan, with three a 3D one.
+///
+/// With off-resonance or decay (--off-resonance, --field-map, --decay-map) k-space is a direct sum over small boxes of
+/// the phantom, 4 a voxel and axis in 2D and 2 in 3D, with maps interpolated between voxels. Times of samples are
+/// those of --dwell and --readout-start, and begin anew in each shot. It takes a time of samples times boxes: seconds
+/// in 2D, long in 3D.
 ///
 /// Defaults of shots and samples sample k-space fully. With n the largest size along x and y: radial and golden-angle
 /// pi/2 n spokes of 2 n samples; stack of stars the same in each of nz partitions; kooshball pi/2 n^2 spokes of 2 n;
@@ -103,6 +110,25 @@ pub struct SimulateArgs {
     #[arg(long)]
     weights: bool,
 
+    /// Off-resonance in Hz, a map of this matrix (.h5, .mrd, .cfl, .nii, .npy)
+    #[arg(long, value_name = "FILE", help_heading = "Off-resonance", conflicts_with = "off_resonance")]
+    field_map: Option<PathBuf>,
+
+    /// Off-resonance of a smooth map, so many Hz in a bump at the front and minus half as many far from it
+    #[arg(long, value_name = "HZ", allow_negative_numbers = true, help_heading = "Off-resonance")]
+    off_resonance: Option<f64>,
+
+    /// Decay rates R2* in 1/s, a map of this matrix (.h5, .mrd, .cfl, .nii, .npy)
+    #[arg(long, value_name = "FILE", help_heading = "Off-resonance")]
+    decay_map: Option<PathBuf>,
+
+    /// Write the map of --off-resonance, for --field-map of a reconstruction (.cfl, .h5 or .mrd)
+    #[arg(long, value_name = "FILE", help_heading = "Off-resonance", requires = "off_resonance")]
+    write_field_map: Option<PathBuf>,
+
+    #[command(flatten)]
+    times: TimeArgs,
+
     /// Write the true image: the phantom, times the root of the coils' sum of squares where there are several coils
     #[arg(long, value_name = "FILE")]
     truth: Option<PathBuf>,
@@ -162,10 +188,11 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
         ),
     };
     let mut outputs: Vec<PathBuf> = std::iter::once(&args.output).chain(&bart).flat_map(|p| files_of(p)).collect();
-    for path in args.truth.iter().chain(&args.maps) {
+    for path in args.truth.iter().chain(&args.maps).chain(&args.write_field_map) {
         outputs.extend(image_files(path)?);
     }
-    check_outputs(&outputs, [])?;
+    check_outputs(&outputs, args.field_map.iter().chain(&args.decay_map))?;
+    check_off_resonance(args, bart.is_some())?;
     if args.weights && bart.is_some() {
         bail!(InvalidArgument, "--weights: BART's files have no place for density weights: write an .h5 file");
     }
@@ -198,8 +225,23 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
         n => Some(CoilModel::ring(n, ndim)?),
     };
     log::info!("{} shots of {} samples", trajectory.shots(), trajectory.samples_per_shot());
+    let smooth = args.off_resonance.map(|hz| smooth_map(matrix, hz)).transpose()?;
     let mut kspace = match args.motion {
         Some(most) => moving(args, &phantom, sizes, &trajectory, coils.as_ref(), most)?,
+        None if args.has_maps() => {
+            let read = |path: &Option<PathBuf>, quantity: Quantity| -> Result<Option<Vec<f64>>> {
+                let map = path.as_ref().map(|path| quantity.read_one(path, matrix)).transpose()?;
+                Ok(map.map(|map| map.into_iter().map(f64::from).collect()))
+            };
+            let (field, decay) = (read(&args.field_map, Quantity::Field)?, read(&args.decay_map, Quantity::Decay)?);
+            let times: Vec<f64> = sample_times(args, &trajectory).map(|t| args.times.start() + t).collect();
+            let axes = trajectory.axes();
+            let mut geometry = Geometry::new(sizes, &axes);
+            geometry.field_map = field.as_deref().or(smooth.as_deref());
+            geometry.decay_map = decay.as_deref();
+            geometry.times = Some(&times);
+            phantom_kspace(&phantom, &geometry, coils.as_ref(), subdivision(ndim), &Options::default())?
+        }
         None => phantom.kspace(sizes, &trajectory.axes(), coils.as_ref(), 0)?,
     };
     let mut noise_scans = Vec::new();
@@ -232,12 +274,65 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
             let data = truth.iter().enumerate().map(|(i, t)| Complex::new((t * root(i)) as f32, 0.0)).collect();
             write_images(files, path, &[image(matrix, 1, data)?])?;
         }
+        if let (Some(path), Some(map)) = (&args.write_field_map, &smooth) {
+            let mut image = image_of(matrix, map)?;
+            image.fov_mm = matrix.map(|n| n as f32);
+            write_images(files, path, &[image])?;
+        }
         if let (Some(path), Some(maps)) = (&args.maps, &maps) {
             let maps = maps.iter().enumerate().map(|(i, s)| s / root(i % voxels));
             write_images(files, path, &[image(matrix, args.coils, single(&maps.collect::<Vec<_>>()))?])?;
         }
         Ok(())
     })
+}
+
+impl SimulateArgs {
+    /// Whether there is off-resonance or decay.
+    fn has_maps(&self) -> bool {
+        self.field_map.is_some() || self.off_resonance.is_some() || self.decay_map.is_some()
+    }
+}
+
+/// Refuses options of off-resonance that lack others, or contradict.
+fn check_off_resonance(args: &SimulateArgs, bart: bool) -> Result<()> {
+    args.times.check()?;
+    if let Some(hz) = args.off_resonance.filter(|hz| !hz.is_finite()) {
+        bail!(InvalidArgument, "--off-resonance is {hz}: it must be a number of Hz");
+    }
+    if let Some(path) = args.write_field_map.iter().find(|p| !has_ending(p, &[".cfl", ".h5", ".mrd"])) {
+        bail!(
+            InvalidArgument,
+            "{}: a map has negative numbers, which pictures and our NIfTI files lose: write a .cfl, .h5 or .mrd file",
+            path.display()
+        );
+    }
+    if !args.has_maps() {
+        if args.times.readout_start.is_some() {
+            bail!(InvalidArgument, "--readout-start goes with a map: give --off-resonance, --field-map or --decay-map");
+        }
+        if bart && args.times.dwell.is_some() {
+            bail!(InvalidArgument, "--dwell: BART's files have no place for a sample time: write an .h5 file");
+        }
+        return Ok(());
+    }
+    if args.times.dwell.is_none() {
+        bail!(
+            InvalidArgument,
+            "off-resonance and decay need the times of samples: give --dwell, the microseconds from one sample of a \
+             shot to the next"
+        );
+    }
+    if args.motion.is_some() {
+        bail!(InvalidArgument, "--motion: a phantom with off-resonance or decay is simulated at rest: leave one out");
+    }
+    Ok(())
+}
+
+/// Seconds from the first sample of its shot to each sample; zero where no --dwell is given.
+fn sample_times(args: &SimulateArgs, trajectory: &Trajectory) -> impl Iterator<Item = f64> {
+    let (dwell, per_shot) = (args.times.dwell().unwrap_or(0.0), trajectory.samples_per_shot());
+    (0..trajectory.samples()).map(move |m| dwell * (m % per_shot) as f64)
 }
 
 /// The k-space of a phantom that moves between the blades.
@@ -432,13 +527,15 @@ fn write_ismrmrd(
         recon_matrix: matrix,
         encoded_fov_mm: space.fov_mm,
         recon_fov_mm: space.fov_mm,
+        trajectory: header.encodings[0].trajectory,
         ndim,
         coordinates,
         weights,
+        skipped_per_shot: vec![0; shots],
         samples_per_shot: vec![trajectory.samples_per_shot(); shots],
         coils: args.coils,
         data,
-        times: vec![0.0; trajectory.samples()],
+        times: sample_times(args, trajectory).map(|t| t as f32).collect(),
         placement: Placement::default(),
         coil_matrix: None,
         noise_level: None,

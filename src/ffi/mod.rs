@@ -30,10 +30,13 @@ pub use structs::*;
 
 use crate::backend::cuda::runtime;
 use crate::base::error::{bail, checked_product, try_box, try_collect, try_vec, Result};
+use crate::base::geometry::Geometry;
+use crate::base::options::{Device, Options};
 use crate::base::real::{narrow, wide, Real};
 use crate::engine::interface::PlanInfo;
 use crate::plan::Plan;
 use crate::reconstruction::coils::combine_bytes;
+use crate::simulated_scan::{phantom_kspace, subdivision};
 use crate::simulation::phantom::{CoilModel, Ellipsoid, Phantom};
 use crate::simulation::trajectory::{SpokeOrder, Trajectory};
 use crate::{Combine, Complex, Density, Progress, Resize, Warning, WarningKind};
@@ -1445,6 +1448,10 @@ unsafe fn phantom(arrays: &mut Arrays, ndim: usize, shapes: *const f64, count: u
 /// The k-space of a phantom of ellipses (2D) or ellipsoids (3D), from its analytic Fourier transform. Of the geometry,
 /// precision, dims, samples, coordinates, coils and frames are used; all frames are alike.
 ///
+/// Where the geometry has field_map or decay_map, with times, the k-space has off-resonance and decay: direct sums over
+/// small boxes of the phantom, 4 a voxel and axis in 2D and 2 in 3D, with maps interpolated linearly between voxels, on
+/// the CPU. They take a time of samples times boxes. Their relative l2 error is below 1e-3.
+///
 /// shapes: double [10, shape_count]: density, centre x y z, semi-axes, Euler angles phi theta psi in radians (turned by
 /// Rz(phi) Ry(theta) Rz(psi)) of each; [-1, 1] spans the field of view. NULL and 0 for the head of Shepp and Logan,
 /// with raised contrast.
@@ -1454,7 +1461,9 @@ unsafe fn phantom(arrays: &mut Arrays, ndim: usize, shapes: *const f64, count: u
 ///
 /// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE, RECON_INVALID_SIZE,
 /// RECON_SIZE_OVERFLOW; RECON_SIZE_MISMATCH for several uniform coils; RECON_NOT_FINITE with the index;
-/// RECON_INVALID_ARGUMENT for a shape that makes no sense; RECON_OUT_OF_HOST_MEMORY.
+/// RECON_INVALID_ARGUMENT for a shape that makes no sense, for maps without times or times without maps, and for a
+/// phantom that reaches out of the maps; RECON_UNSUPPORTED for maps of a list of voxels;
+/// RECON_COORDINATE_OUT_OF_RANGE with maps; RECON_OUT_OF_HOST_MEMORY.
 #[no_mangle]
 pub unsafe extern "C" fn recon_phantom_kspace(
     geometry: *const recon_geometry,
@@ -1488,7 +1497,21 @@ pub unsafe extern "C" fn recon_phantom_kspace(
                 wide.push(axis);
             }
             let axes: Vec<&[f64]> = wide.iter().map(|k| &k[..]).collect();
-            let values = phantom.kspace(&scan.dims, &axes, coils.as_ref(), threads as usize)?;
+            let given = scan.off_resonance::<T>(&mut arrays)?;
+            let mut maps: [Option<Vec<f64>>; 3] = Default::default();
+            for (own, given) in maps.iter_mut().zip(given) {
+                let Some(given) = given else { continue };
+                *own = Some(try_collect(given.len(), "maps", given.iter().map(|x| x.wide()))?);
+            }
+            let mut geometry = Geometry::new(&scan.dims, &axes);
+            (geometry.field_map, geometry.decay_map) = (maps[0].as_deref(), maps[1].as_deref());
+            geometry.times = maps[2].as_deref();
+            if scan.listed && geometry.times.is_some() {
+                bail!(Unsupported, "maps of a list of voxels have no neighbours to interpolate between: leave it out");
+            }
+            let options = Options { device: Device::Cpu, threads: threads as usize, ..Options::default() };
+            let boxes = subdivision(scan.dims.len());
+            let values = phantom_kspace(&phantom, &geometry, coils.as_ref(), boxes, &options)?;
             for frame in kspace.chunks_exact_mut(values.len()) {
                 frame.iter_mut().zip(&values).for_each(|(to, from)| *to = narrow(*from));
             }

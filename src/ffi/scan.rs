@@ -125,6 +125,22 @@ impl Scan {
         choice("basis", self.raw.basis)
     }
 
+    /// The field map, the decay map and the times, where the geometry has them.
+    ///
+    /// # Safety
+    /// As for [`Scan::coordinates`].
+    pub unsafe fn off_resonance<'a, T: Real>(&self, arrays: &mut Arrays) -> Result<[Option<&'a [T]>; 3]> {
+        let raw = &self.raw;
+        // SAFETY: the caller's promise.
+        unsafe {
+            Ok([
+                arrays.optional("field_map", raw.field_map.cast(), self.voxels)?,
+                arrays.optional("decay_map", raw.decay_map.cast(), self.voxels)?,
+                arrays.optional("times", raw.times.cast(), self.samples)?,
+            ])
+        }
+    }
+
     /// What off-resonance reaches, in voxels that a coil sees.
     ///
     /// # Safety

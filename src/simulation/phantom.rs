@@ -276,17 +276,9 @@ impl Phantom {
                 let y = coordinate(iy * supersample + point % supersample, ny);
                 let z = if self.ndim == 3 { coordinate(iz * supersample + point / supersample, nz) } else { 0.0 };
                 for (shape, m) in self.shapes.iter().zip(&inverses) {
-                    // Along x the shape is an interval, whose ends solve |v + x d|^2 = 1 on the unit sphere.
-                    let v = apply(m, &[-shape.centre[0], y - shape.centre[1], z - shape.centre[2]]);
-                    let d = [m[0][0], m[1][0], m[2][0]];
-                    let (dd, dv) = (dot(&d, &d), dot(&d, &v));
-                    let discriminant = dv * dv - dd * (dot(&v, &v) - 1.0);
-                    if discriminant < 0.0 {
-                        continue;
-                    }
-                    let half = discriminant.sqrt() / dd;
-                    let first = index(-dv / dd - half).ceil().max(0.0) as usize;
-                    let past = index(-dv / dd + half).floor().min((nx * supersample) as f64 - 1.0) + 1.0;
+                    let Some([from, to]) = interval(shape, m, y, z) else { continue };
+                    let first = index(from).ceil().max(0.0) as usize;
+                    let past = index(to).floor().min((nx * supersample) as f64 - 1.0) + 1.0;
                     let past = past.max(0.0) as usize;
                     if first >= past {
                         continue;
@@ -302,6 +294,100 @@ impl Phantom {
             }
         }
         Ok(image)
+    }
+
+    /// The phantom as small boxes: each voxel of `dims` is cut into `subdivision` boxes an axis, and those that are not
+    /// empty are listed, x fastest.
+    ///
+    /// Integrals over a box are exact along x, and sums over eight lines an axis otherwise.
+    ///
+    /// Errors: as [`Phantom::image`]; `InvalidArgument` for a phantom that reaches out of the field of view.
+    pub(crate) fn boxes(&self, dims: &[usize], subdivision: usize) -> Result<Boxes> {
+        /// Lines along y and z in a box.
+        const LINES: usize = 8;
+
+        self.check_dims(dims)?;
+        if subdivision == 0 {
+            bail!(InvalidSize, "the number of boxes a voxel and axis is 0: give 1 or more");
+        }
+        let mut fine = [1; 3];
+        for (fine, &n) in fine.iter_mut().zip(dims) {
+            *fine = checked_product(&[n, subdivision], "the boxes of a phantom")?;
+        }
+        checked_product(&fine, "the boxes of a phantom")?;
+        self.check_inside(dims)?;
+        // Positions in boxes; a phantom coordinate is 2 / n of it.
+        let step = fine.map(|n| 2.0 / n as f64);
+        let first = fine.map(|n| -((n / 2) as f64));
+        let inverses = self.shapes.iter().map(|s| to_unit_sphere(s, self.ndim));
+        let inverses = try_collect(self.shapes.len(), "the phantom", inverses)?;
+        let lines_z = if self.ndim == 3 { LINES } else { 1 };
+        let share = 1.0 / (LINES * lines_z) as f64;
+        let offset = |line: usize| (line as f64 + 0.5) / LINES as f64 - 0.5;
+        // Of each box of a row, the integral of density, and those of density times place about its centre.
+        let mut row = try_vec(fine[0], [0.0; 4], "the boxes of a phantom")?;
+        let mut boxes = Boxes { positions: vec![Vec::new(); self.ndim], amounts: Vec::new() };
+        for (iz, iy) in (0..fine[2]).flat_map(|iz| (0..fine[1]).map(move |iy| (iz, iy))) {
+            row.fill([0.0; 4]);
+            for line in 0..LINES * lines_z {
+                let dy = offset(line % LINES);
+                let dz = if self.ndim == 3 { offset(line / LINES) } else { 0.0 };
+                let y = step[1] * (first[1] + iy as f64 + dy);
+                let z = if self.ndim == 3 { step[2] * (first[2] + iz as f64 + dz) } else { 0.0 };
+                for (shape, m) in self.shapes.iter().zip(&inverses) {
+                    let Some(ends) = interval(shape, m, y, z) else { continue };
+                    // In boxes from the left side of the first one.
+                    let [from, to] = ends.map(|x| (x / step[0] - first[0] + 0.5).clamp(0.0, fine[0] as f64));
+                    let past = (to.ceil() as usize).min(fine[0]);
+                    for (ix, sums) in row.iter_mut().enumerate().take(past).skip(from as usize) {
+                        let (left, right) = (from.max(ix as f64), to.min((ix + 1) as f64));
+                        let amount = shape.density * share * (right - left);
+                        let dx = 0.5 * (left + right) - (ix as f64 + 0.5);
+                        for (sum, place) in sums.iter_mut().zip([1.0, dx, dy, dz]) {
+                            *sum += amount * place;
+                        }
+                    }
+                }
+            }
+            for (ix, [amount, moments @ ..]) in row.iter().enumerate() {
+                // Densities that cancel leave what rounding does.
+                if amount.abs() < 1e-9 {
+                    continue;
+                }
+                let place = [ix, iy, iz];
+                for (axis, positions) in boxes.positions.iter_mut().enumerate() {
+                    // Densities of both signs may have their centre outside.
+                    let centre = (moments[axis] / amount).clamp(-0.5, 0.5);
+                    try_push(positions, (first[axis] + place[axis] as f64 + centre) / subdivision as f64)?;
+                }
+                try_push(&mut boxes.amounts, amount / (subdivision as f64).powi(self.ndim as i32))?;
+            }
+        }
+        Ok(boxes)
+    }
+
+    /// Refuses a phantom that reaches out of the voxels.
+    fn check_inside(&self, dims: &[usize]) -> Result<()> {
+        for (i, shape) in self.shapes.iter().enumerate() {
+            let r = rotation(shape.angles);
+            for (axis, &n) in dims.iter().enumerate() {
+                let reach = (0..self.ndim).map(|j| (shape.semi_axes[j] * r[axis][j]).powi(2)).sum::<f64>().sqrt();
+                let ends = [shape.centre[axis] - reach, shape.centre[axis] + reach].map(|x| 0.5 * x * n as f64);
+                let sides = [-((n / 2) as f64) - 0.5, n.div_ceil(2) as f64 - 0.5];
+                if ends[0] < sides[0] || ends[1] > sides[1] {
+                    bail!(
+                        InvalidArgument,
+                        "shape {i} reaches from {:.3} to {:.3} voxels on axis {axis}, but the voxels with maps from \
+                         {} to {}: give a phantom within the field of view",
+                        ends[0],
+                        ends[1],
+                        sides[0],
+                        sides[1]
+                    );
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The number of samples at the coordinates in `axes`, which are checked.
@@ -334,6 +420,25 @@ impl Phantom {
     }
 }
 
+/// What is in the boxes that a phantom was cut into.
+pub(crate) struct Boxes {
+    /// The centre of mass of each box in voxels from the origin, a list an axis.
+    pub positions: Vec<Vec<f64>>,
+    /// Density times volume in voxels.
+    pub amounts: Vec<f64>,
+}
+
+fn try_push(list: &mut Vec<f64>, value: f64) -> Result<()> {
+    if list.len() == list.capacity() {
+        let more = list.len().max(1 << 12);
+        if list.try_reserve(more).is_err() {
+            bail!(OutOfHostMemory, "the boxes of a phantom: no memory for {more} more: give fewer voxels");
+        }
+    }
+    list.push(value);
+    Ok(())
+}
+
 /// Coil sensitivities that are short Fourier series over the field of view, so that what a coil receives from a
 /// [`Phantom`] is a sum of a few shifted copies of its k-space (Guerquin-Kern et al. 2012, "sinusoidal model").
 ///
@@ -357,6 +462,7 @@ pub struct CoilModel {
 const PERIOD: f64 = 2.5;
 /// Terms of the series of a coil's sensitivity, at most: three for each axis.
 const MOST_TERMS: usize = 27;
+const ONE: Complex<f64> = Complex::new(1.0, 0.0);
 
 /// Fourier series with common frequencies: (cycles per voxel), and for each coil an amplitude a frequency.
 struct Series {
@@ -432,6 +538,22 @@ impl CoilModel {
                 let yz = y[row % y.len()] * z[row / y.len()];
                 for (voxel, x) in line.iter_mut().zip(&x) {
                     *voxel = x * yz;
+                }
+            }
+        }
+        Ok(maps)
+    }
+
+    /// The sensitivities at positions in voxels from the origin, a list an axis: [positions, coils].
+    pub(crate) fn at(&self, dims: &[usize], positions: &[Vec<f64>]) -> Result<Vec<Complex<f64>>> {
+        let count = positions[0].len();
+        let mut maps = try_vec(checked_product(&[count, self.coils()], "coil maps")?, ONE, "coil maps")?;
+        for (axis, (places, &n)) in positions.iter().zip(dims).enumerate() {
+            for (i, place) in places.iter().enumerate() {
+                let wave = Complex::cis(TAU / PERIOD * place / n as f64);
+                for (map, factor) in maps.chunks_exact_mut(count).zip(&self.factors) {
+                    let [minus, zero, plus] = factor[axis];
+                    map[i] *= minus * wave.conj() + zero + plus * wave;
                 }
             }
         }
@@ -537,6 +659,17 @@ fn rotation([phi, theta, psi]: [f64; 3]) -> [[f64; 3]; 3] {
 fn to_unit_sphere(shape: &Ellipsoid, ndim: usize) -> [[f64; 3]; 3] {
     let r = rotation(shape.angles);
     std::array::from_fn(|i| std::array::from_fn(|j| if i < ndim { r[j][i] / shape.semi_axes[i] } else { 0.0 }))
+}
+
+/// Where the line along x at y and z enters and leaves a shape whose [`to_unit_sphere`] is `m`.
+fn interval(shape: &Ellipsoid, m: &[[f64; 3]; 3], y: f64, z: f64) -> Option<[f64; 2]> {
+    // The ends solve |v + x d|^2 = 1 on the unit sphere.
+    let v = apply(m, &[-shape.centre[0], y - shape.centre[1], z - shape.centre[2]]);
+    let d = [m[0][0], m[1][0], m[2][0]];
+    let (dd, dv) = (dot(&d, &d), dot(&d, &v));
+    let discriminant = dv * dv - dd * (dot(&v, &v) - 1.0);
+    let half = discriminant.max(0.0).sqrt() / dd;
+    (discriminant >= 0.0).then_some([-dv / dd - half, -dv / dd + half])
 }
 
 fn dot(a: &[f64; 3], b: &[f64; 3]) -> f64 {

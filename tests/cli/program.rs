@@ -11,6 +11,7 @@ mod compare;
 mod damaged;
 mod files;
 mod frames;
+mod off_resonance;
 mod outputs;
 mod pictures;
 
@@ -175,10 +176,12 @@ fn scan(trajectory: &Trajectory, encoded: Space, recon: Space, coils: usize, dat
         recon_matrix: recon.matrix,
         encoded_fov_mm: encoded.fov_mm,
         recon_fov_mm: recon.fov_mm,
+        trajectory: TrajectoryKind::Other,
         ndim: trajectory.ndim(),
         coordinates: (0..trajectory.ndim()).map(|a| trajectory.axis_as(a)).collect(),
         weights: None,
         samples_per_shot: vec![trajectory.samples_per_shot(); trajectory.shots()],
+        skipped_per_shot: vec![0; trajectory.shots()],
         coils,
         data,
         times: vec![0.0; samples],

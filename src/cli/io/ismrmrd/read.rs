@@ -407,10 +407,12 @@ impl<'a> Builder<'a> {
             recon_matrix: encoding.recon.matrix,
             encoded_fov_mm: encoding.encoded.fov_mm,
             recon_fov_mm: encoding.recon.fov_mm,
+            trajectory: encoding.trajectory,
             ndim,
             coordinates: (0..ndim).map(|_| reserve()).collect::<Result<_>>()?,
             weights: if with_weights { Some(reserve()?) } else { None },
             samples_per_shot: Vec::with_capacity(members.len()),
+            skipped_per_shot: Vec::with_capacity(members.len()),
             coils,
             data: try_vec(checked_product(&[samples, coils], "the data")?, Complex::ZERO, "the data")?,
             times: reserve()?,
@@ -463,6 +465,7 @@ impl<'a> Builder<'a> {
         let dwell = checked_dwell(&h.head)?;
         self.scan.times.extend(kept.clone().map(|i| (i as f64 * dwell) as f32));
         self.scan.samples_per_shot.push(kept.len());
+        self.scan.skipped_per_shot.push(kept.start);
         self.filled += kept.len();
         Ok(())
     }

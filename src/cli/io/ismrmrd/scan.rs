@@ -1,6 +1,6 @@
 //! Raw data in memory: a dataset, and its scans of one image each.
 
-use super::header::Header;
+use super::header::{Header, TrajectoryKind};
 use crate::io::image::{Image, Placement, ScanIndex};
 use num_complex::Complex;
 use recon::error::{bail, checked_product, Result};
@@ -44,6 +44,8 @@ pub struct Scan {
     pub encoded_fov_mm: [f32; 3],
     /// The field of view of the reconstructed matrix in mm.
     pub recon_fov_mm: [f32; 3],
+    /// What the header says that the trajectory is.
+    pub trajectory: TrajectoryKind,
     /// 2 when the encoded matrix has one voxel along z, otherwise 3.
     pub ndim: usize,
     /// Per axis, the coordinates of all samples in cycles per voxel, [-0.5, 0.5).
@@ -52,6 +54,8 @@ pub struct Scan {
     pub weights: Option<Vec<f32>>,
     /// The samples of each acquisition; they may differ.
     pub samples_per_shot: Vec<usize>,
+    /// Of each acquisition, the samples before the first one that is kept.
+    pub skipped_per_shot: Vec<usize>,
     /// The receive channels.
     pub coils: usize,
     /// The measured data, `[samples, coils]`.
@@ -93,11 +97,12 @@ impl Scan {
 
     fn some_shots(&self, wanted: impl Fn(usize) -> bool) -> Scan {
         let samples = self.samples();
-        let mut ranges = Vec::new();
+        let (mut ranges, mut skipped) = (Vec::new(), Vec::new());
         let mut start = 0;
         for (shot, &count) in self.samples_per_shot.iter().enumerate() {
             if wanted(shot) {
                 ranges.push(start..start + count);
+                skipped.extend(self.skipped_per_shot.get(shot));
             }
             start += count;
         }
@@ -107,6 +112,7 @@ impl Scan {
             coordinates: self.coordinates.iter().map(|v| pick(v)).collect(),
             weights: self.weights.as_deref().map(pick),
             samples_per_shot: ranges.iter().map(|r| r.len()).collect(),
+            skipped_per_shot: skipped,
             data: (0..self.coils).flat_map(coil).collect(),
             times: pick(&self.times),
             coil_matrix: self.coil_matrix.clone(),
@@ -142,6 +148,9 @@ impl Scan {
         }
         if samples == 0 || self.coils == 0 || self.samples_per_shot.contains(&0) {
             bail!(InvalidSize, "a scan without samples, without coils, or with an empty shot");
+        }
+        if self.skipped_per_shot.len() != self.samples_per_shot.len() {
+            bail!(SizeMismatch, "{} shots need as many numbers of skipped samples", self.samples_per_shot.len());
         }
         if checked_product(&[samples, self.coils], "the data")? != self.data.len() {
             let n = self.data.len();

@@ -94,10 +94,12 @@ fn dataset() -> Dataset {
             recon_matrix: [8, 6, 1],
             encoded_fov_mm: [20.0, 15.0, 2.5],
             recon_fov_mm: [20.0, 15.0, 2.5],
+            trajectory: header.encodings[0].trajectory,
             ndim: 2,
             coordinates: vec![axis(0), axis(1)],
             weights: weights.then(|| axis(2).iter().map(|w| w + 0.5).collect()),
             samples_per_shot: shots.to_vec(),
+            skipped_per_shot: vec![0; shots.len()],
             coils: 3,
             data: ramp(3 * samples),
             times: shots.iter().flat_map(|&n| (0..n).map(|i| (i as f64 * 4e-6) as f32)).collect(),
@@ -179,7 +181,8 @@ fn wrong_datasets_are_not_written() {
         attempt(&|d| {
             let n = 70_000;
             let s = &mut d.scans[0];
-            (s.samples_per_shot, s.coordinates) = (vec![n], vec![vec![0.0; n]; 2]);
+            (s.samples_per_shot, s.skipped_per_shot) = (vec![n], vec![0]);
+            s.coordinates = vec![vec![0.0; n]; 2];
             (s.data, s.times) = (ramp(3 * n), vec![0.0; n]);
         }),
         ErrorKind::Unsupported
@@ -212,7 +215,7 @@ fn discarded_samples_and_times() {
     let a = with(acquisition(8, 2, 2), |h| (h.discard_pre, h.discard_post) = (2, 1));
     let (traj, data) = (a.traj.to_vec(), a.data.to_vec());
     let scan = &read_back(&header([8, 8, 1], TrajectoryKind::Other), vec![a, acquisition(3, 2, 2)]).unwrap().scans[0];
-    assert_eq!(scan.samples_per_shot, [5, 3]);
+    assert_eq!((&scan.samples_per_shot[..], &scan.skipped_per_shot[..]), (&[5, 3][..], &[2, 0][..]));
     assert_eq!(scan.coordinates[0][0], traj[4]);
     assert_eq!(scan.data[8 + 4], Complex::new(data[2 * (8 + 6)], data[2 * (8 + 6) + 1]));
     assert_eq!(scan.times[0], 1e-5);

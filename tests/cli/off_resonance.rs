@@ -1,0 +1,277 @@
+//! Off-resonance and decay: simulated, and taken out of images by their maps.
+
+use crate::io::ismrmrd::TrajectoryKind;
+use crate::io::Image;
+use crate::{alone, read_images, write_dataset, TempDir};
+use num_complex::Complex;
+use std::fs;
+
+/// A spiral of 5 ms with twice the turns that are needed, and off-resonance of -50 to 100 Hz; its map is in map.h5.
+const SPIRAL: &str = "simulate --matrix 48,48 --trajectory spiral --shots 12 --turns 4 --samples 1000 --dwell 5";
+const FIELD: &str = "--off-resonance 100 --write-field-map map.h5";
+
+fn read_dataset(dir: &TempDir, name: &str) -> crate::io::Dataset {
+    alone(|| crate::io::ismrmrd::read_dataset(dir.path(name), None)).unwrap()
+}
+
+fn write_map(dir: &TempDir, name: &str, dims: [usize; 3], channels: usize, of: impl Fn(usize) -> Complex<f32>) {
+    let data = (0..dims.iter().product::<usize>() * channels).map(of).collect();
+    let image = Image::new(dims, channels, data).unwrap();
+    alone(|| crate::io::tests::write_images(dir.path(name), &[image])).unwrap();
+}
+
+/// The file of a NumPy array of f4.
+fn write_npy(dir: &TempDir, name: &str, shape: &str, data: &[f32]) {
+    let mut text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({shape}), }}");
+    while (10 + text.len() + 1) % 64 != 0 {
+        text.push(' ');
+    }
+    text.push('\n');
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend((text.len() as u16).to_le_bytes());
+    file.extend(text.as_bytes());
+    data.iter().for_each(|x| file.extend(x.to_le_bytes()));
+    fs::write(dir.path(name), file).unwrap();
+}
+
+fn error_of(dir: &TempDir, line: &str) -> f64 {
+    dir.ok(&format!("--quiet {line} -o image.h5"));
+    dir.error("image.h5 reference.h5 --complex --scale best")
+}
+
+/// The image with the map is at least 10 dB nearer to that of a scan without off-resonance than the one without it, and
+/// about as near to the truth.
+#[test]
+fn maps_take_off_resonance_out_of_images() {
+    let dir = TempDir::new();
+    dir.ok(&format!("{SPIRAL} --truth truth.h5 -o plain.h5"));
+    dir.ok(&format!("{SPIRAL} {FIELD} -o scan.h5"));
+    for line in ["cg FILE --iterations 12", "grid FILE", "cg FILE --iterations 12 --weighted --normal transforms"] {
+        dir.ok(&format!("{} -o reference.h5", line.replace("FILE", "plain.h5")));
+        let error = |options: &str| {
+            dir.ok(&format!("{} {options} -o image.h5", line.replace("FILE", "scan.h5")));
+            ["reference.h5", "truth.h5"].map(|of| dir.error(&format!("image.h5 {of} --complex --scale best")))
+        };
+        let plain = dir.error("reference.h5 truth.h5 --complex --scale best");
+        let (without, with) = (error(""), error("--field-map map.h5"));
+        println!("{line}: {plain} % without off-resonance, {without:?} % with it, {with:?} % by its map");
+        let better = 20.0 * (without[0] / with[0]).log10();
+        assert!(better > 10.0 && with[1] < 1.1 * plain, "{line}: {better} dB, {with:?} {plain}");
+    }
+    // The adjoint by exact sums, the same by segments.
+    dir.ok("fhd scan.h5 --field-map map.h5 --method exact -o exact.h5");
+    dir.ok("fhd scan.h5 --field-map map.h5 --tolerance 1e-4 -o image.h5");
+    assert!(dir.error("image.h5 exact.h5 --complex") < 0.02);
+    dir.ok("fhd scan.h5 -o image.h5");
+    let without = dir.error("image.h5 exact.h5 --complex");
+    assert!(without > 3.0, "{without}");
+}
+
+/// Several coils, whose maps are estimated; decay; a report with the numbers of segments and nodes; Q in a file.
+#[test]
+fn coils_decay_report_and_q() {
+    let dir = TempDir::new();
+    let rates: Vec<f32> = (0..48 * 48).map(|i| 50.0 + 100.0 * (i % 48) as f32 / 48.0).collect();
+    write_npy(&dir, "decay.npy", "48, 48", &rates);
+    dir.ok(&format!("{SPIRAL} --coils 4 --truth truth.h5 --maps coils.h5 -o plain.h5"));
+    dir.ok(&format!("{SPIRAL} {FIELD} --decay-map decay.npy --coils 4 -o scan.h5"));
+    let both = "--field-map map.h5 --decay-map decay.npy --maps coils.h5";
+    let cg = "cg scan.h5 --iterations 12 --tolerance 1e-4 --normal toeplitz";
+    dir.ok(&format!("{} --maps coils.h5 -o reference.h5", cg.replace("scan", "plain")));
+    let with = error_of(&dir, &format!("{cg} {both} --report report.json --save-q q.bin"));
+    let without = error_of(&dir, &format!("{cg} --maps coils.h5"));
+    let field_only = error_of(&dir, &format!("{cg} --maps coils.h5 --field-map map.h5"));
+    println!("{without} % without maps, {field_only} % with the field, {with} % with both");
+    assert!(20.0 * (without / with).log10() > 10.0 && with < 0.8 * field_only, "{without} {field_only} {with}");
+    let report: serde_json::Value = serde_json::from_slice(&fs::read(dir.path("report.json")).unwrap()).unwrap();
+    let told = &report[0]["off_resonance"];
+    assert!(told["segments"].as_u64().unwrap() > 2 && told["nodes"].as_u64().unwrap() > 2, "{report}");
+    assert!(told["error"].as_f64().unwrap() < 1.1e-4, "{report}");
+    let verbose = dir.run(&format!("-v {cg} {both} -o image.h5")).stderr;
+    assert!(verbose.contains("segments") && verbose.contains("off-resonance from -49.9"), "{verbose}");
+    // Q belongs to its maps.
+    dir.ok(&format!("{cg} {both} -o first.h5"));
+    dir.ok(&format!("{cg} {both} --load-q q.bin -o image.h5"));
+    assert_eq!(read_images(dir.path("first.h5"))[0].data, read_images(dir.path("image.h5"))[0].data);
+    dir.fails(1, &format!("{cg} --maps coils.h5 --field-map map.h5 --load-q q.bin -o no.h5"), &["q.bin"]);
+    dir.fails(1, &format!("{cg} --maps coils.h5 --load-q q.bin -o no.h5"), &["q.bin"]);
+    // Without a field there is no such key.
+    dir.ok(&format!("{cg} --report report.json -o image.h5"));
+    assert!(!fs::read_to_string(dir.path("report.json")).unwrap().contains("off_resonance"));
+    // Coil maps that are estimated serve as well.
+    let magnitude = |file: &str, options: &str| {
+        dir.ok(&format!("cg {file} --iterations 12 {options} -o image.h5"));
+        dir.error("image.h5 truth.h5 --magnitude --scale best")
+    };
+    let plain = magnitude("plain.h5", "");
+    let with = magnitude("scan.h5", "--field-map map.h5 --decay-map decay.npy");
+    let without = magnitude("scan.h5", "");
+    println!("estimated coil maps: {plain} % without off-resonance, {without} % with it, {with} % by its maps");
+    assert!(with < 1.2 * plain && without > 1.5 * with, "{plain} {without} {with}");
+}
+
+/// Times of the file, of --dwell, and of BART's files with --dwell are the same; the file tells its own.
+#[test]
+fn times_come_from_the_file_or_from_dwell() {
+    let dir = TempDir::new();
+    dir.ok(&format!("{SPIRAL} {FIELD} -o scan.h5"));
+    assert!(dir.ok("info scan.h5").contains("sample time           5.000"), "{}", dir.ok("info scan.h5"));
+    let scan = &read_dataset(&dir, "scan.h5").scans[0];
+    assert!((scan.times[999] - 0.004995).abs() < 1e-7 && scan.times[1000] == 0.0, "{:?}", &scan.times[998..1001]);
+    dir.ok("fhd scan.h5 --field-map map.h5 -o own.h5");
+    dir.ok("fhd scan.h5 --field-map map.h5 --dwell 5 -o given.h5");
+    assert!(dir.error("given.h5 own.h5 --complex") < 1e-3);
+    dir.ok("fhd scan.h5 --field-map map.h5 --dwell 2.5 -o half.h5");
+    assert!(dir.error("half.h5 own.h5 --complex") > 1.0);
+    // BART's files, in which there are no times.
+    dir.ok(&format!("{SPIRAL} {FIELD} -o scan.cfl").replace("map.h5", "map.cfl"));
+    let bart = "fhd scan.cfl --trajectory scan_traj.cfl --matrix 48,48 --field-map map.cfl";
+    dir.ok(&format!("{bart} --dwell 5 -o bart.h5"));
+    assert!(dir.error("bart.h5 own.h5 --complex") < 1e-2);
+    dir.fails(1, &format!("{bart} -o no.h5"), &["no sample time", "--dwell"]);
+    // Another moment is a phase of each voxel, exp(2 pi i f t).
+    dir.ok("fhd scan.h5 --field-map map.h5 --readout-start -3 -o other.h5");
+    let (own, other) = (&read_images(dir.path("own.h5"))[0], &read_images(dir.path("other.h5"))[0]);
+    let map = &read_images(dir.path("map.h5"))[0];
+    let turned: Vec<_> =
+        own.data.iter().zip(&map.data).map(|(z, f)| z * Complex::cis(-std::f32::consts::TAU * f.re * 3e-3)).collect();
+    let far = |a: &[Complex<f32>], b: &[Complex<f32>]| {
+        let error: f32 = a.iter().zip(b).map(|(a, b)| (a - b).norm_sqr()).sum();
+        (error / b.iter().map(|b| b.norm_sqr()).sum::<f32>()).sqrt()
+    };
+    assert!(far(&other.data, &turned) < 1e-3 && far(&other.data, &own.data) > 0.1);
+    dir.ok(&format!("{SPIRAL} {FIELD} --readout-start 5 -o later.h5"));
+    dir.ok("fhd later.h5 --field-map map.h5 --readout-start 5 -o image.h5");
+    dir.ok("simulate --matrix 48,48 --trajectory spiral --shots 12 --samples 1000 -o no_times.h5");
+    assert!(dir.ok("info no_times.h5").contains("sample time           not in the file"));
+    dir.fails(1, "grid no_times.h5 --field-map map.h5 -o no.h5", &["no sample time", "--dwell"]);
+    dir.ok("grid no_times.h5 --field-map map.h5 --dwell 5 -o image.h5");
+    // The lines of an echo train have no time since the excitation.
+    let mut dataset = read_dataset(&dir, "scan.h5");
+    dataset.header.encodings[0].trajectory = TrajectoryKind::Epi;
+    write_dataset(dir.path("epi.h5"), &dataset);
+    dir.fails(1, "grid epi.h5 --field-map map.h5 -o no.h5", &["echo-planar"]);
+}
+
+/// Frames have the bits of files that hold their shots alone; slices have maps of their own.
+#[test]
+fn frames_and_slices() {
+    let dir = TempDir::new();
+    dir.ok(&format!("{SPIRAL} {FIELD} --coils 2 --maps coils.h5 -o scan.h5"));
+    let whole = read_dataset(&dir, "scan.h5");
+    let mut part = whole.clone();
+    part.scans[0] = whole.scans[0].shots(4..10);
+    write_dataset(dir.path("part.h5"), &part);
+    for line in [
+        "grid FILE --density ramp",
+        "fhd FILE --maps coils.h5",
+        "cg FILE --maps coils.h5 --iterations 4 --memory-limit 1G",
+    ] {
+        let line = format!("{line} --field-map map.h5");
+        dir.ok(&format!("--quiet {} --frame-shots 6 -o part_image.h5", line.replace("FILE", "part.h5")));
+        dir.ok(&format!("{} --frame-shots 6 --frame-step 2 -o frames.h5", line.replace("FILE", "scan.h5")));
+        let (frames, alone) = (read_images(dir.path("frames.h5")), read_images(dir.path("part_image.h5")));
+        assert!(frames.len() == 4 && frames[2].data == alone[0].data, "{line}");
+        assert_ne!(frames[2].data, frames[1].data, "{line}");
+    }
+    // Two slices, whose maps have opposite signs.
+    let map = read_images(dir.path("map.h5"))[0].data.clone();
+    let mut slices = whole.clone();
+    slices.scans.push(whole.scans[0].clone());
+    slices.scans[1].index.slice = 1;
+    slices.scans[1].index.repetition = 0;
+    write_dataset(dir.path("slices.h5"), &slices);
+    write_map(&dir, "two.cfl", [48, 48, 1], 2, |i| if i < 48 * 48 { map[i] } else { -map[i - 48 * 48] });
+    write_map(&dir, "minus.cfl", [48, 48, 1], 1, |i| -map[i]);
+    for line in ["grid FILE", "cg FILE --maps coils.h5 --iterations 4", "cg FILE --iterations 4"] {
+        dir.ok(&format!("{} --field-map two.cfl -o slices_image.h5", line.replace("FILE", "slices.h5")));
+        dir.ok(&format!("{} --field-map map.h5 -o a.h5", line.replace("FILE", "scan.h5")));
+        dir.ok(&format!("{} --field-map minus.cfl -o b.h5", line.replace("FILE", "scan.h5")));
+        let both = read_images(dir.path("slices_image.h5"));
+        assert_eq!(both[0].data, read_images(dir.path("a.h5"))[0].data, "{line}");
+        assert_eq!(both[1].data, read_images(dir.path("b.h5"))[0].data, "{line}");
+    }
+    let cg = "cg slices.h5 --maps coils.h5 --field-map two.cfl";
+    dir.fails(1, &format!("{cg} --save-q q.bin -o no.h5"), &["2 different trajectories or maps"]);
+    write_map(&dir, "three.cfl", [48, 48, 1], 3, |_| Complex::default());
+    dir.fails(1, "grid slices.h5 --field-map three.cfl -o no.h5", &["3 maps", "2 slices"]);
+}
+
+/// Maps on the reconstructed matrix, where the encoded one is larger and its voxels are the same.
+#[test]
+fn maps_on_the_reconstructed_matrix() {
+    let dir = TempDir::new();
+    dir.ok(&format!("{SPIRAL} {FIELD} -o scan.h5"));
+    let mut dataset = read_dataset(&dir, "scan.h5");
+    let recon = &mut dataset.header.encodings[0].recon;
+    (recon.matrix, recon.fov_mm) = ([48, 40, 1], [48.0, 40.0, 1.0]);
+    (dataset.scans[0].recon_matrix, dataset.scans[0].recon_fov_mm) = (recon.matrix, recon.fov_mm);
+    write_dataset(dir.path("cut.h5"), &dataset);
+    let map = read_images(dir.path("map.h5"))[0].data.clone();
+    // Four rows on either side are cut away.
+    write_map(&dir, "small.cfl", [48, 40, 1], 1, |i| map[i + 4 * 48]);
+    write_map(&dir, "padded.cfl", [48, 48, 1], 1, |i| {
+        if (4..44).contains(&(i / 48)) {
+            map[i]
+        } else {
+            Complex::default()
+        }
+    });
+    dir.ok("grid cut.h5 --field-map small.cfl -o small.h5");
+    dir.ok("grid cut.h5 --field-map padded.cfl -o padded.h5");
+    assert_eq!(read_images(dir.path("small.h5"))[0].data, read_images(dir.path("padded.h5"))[0].data);
+    dataset.header.encodings[0].recon.fov_mm = [48.0, 48.0, 1.0];
+    write_dataset(dir.path("scaled.h5"), &dataset);
+    dir.fails(1, "grid scaled.h5 --field-map small.cfl -o no.h5", &["[48, 40, 1]", "[48, 48, 1]", "encoded matrix"]);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let dir = TempDir::new();
+    dir.ok(&format!("{SPIRAL} {FIELD} -o scan.h5"));
+    dir.ok("simulate --matrix 48,40 --trajectory radial --shots 20 -o other.h5");
+    write_map(&dir, "complex.cfl", [48, 48, 1], 1, |i| Complex::new(1.0, if i == 7 { 2.0 } else { 0.0 }));
+    write_map(&dir, "nan.cfl", [48, 48, 1], 1, |i| Complex::new(if i == 9 { f32::NAN } else { 1.0 }, 0.0));
+    write_map(&dir, "minus.cfl", [48, 48, 1], 1, |_| Complex::new(-2.0, 0.0));
+    write_map(&dir, "turned.cfl", [40, 48, 1], 1, |_| Complex::new(1.0, 0.0));
+    for command in ["grid", "fhd", "cg"] {
+        for (options, words) in [
+            ("scan.h5 --field-map complex.cfl", &["complex.cfl", "voxel 7", "complex", "Hz"][..]),
+            ("scan.h5 --field-map nan.cfl", &["nan.cfl", "voxel 9", "NaN"]),
+            ("scan.h5 --decay-map minus.cfl", &["minus.cfl", "-2", "1/s", "negative"]),
+            ("scan.h5 --field-map turned.cfl", &["turned.cfl", "[40, 48, 1]", "[48, 48, 1]"]),
+            ("other.h5 --dwell 5 --field-map turned.cfl", &["[40, 48, 1]", "[48, 40, 1]", "another order"]),
+            ("scan.h5 --dwell 5", &["--dwell goes with a map", "--field-map"]),
+            ("scan.h5 --readout-start 5", &["--readout-start goes with a map"]),
+            ("scan.h5 --field-map map.h5 --dwell 0", &["--dwell is 0"]),
+            ("scan.h5 --field-map map.h5 --dwell NaN", &["--dwell is NaN"]),
+            ("scan.h5 --field-map map.h5 --readout-start inf", &["--readout-start is inf"]),
+            ("scan.h5 --field-map none.h5", &["none.h5"]),
+        ] {
+            dir.fails(1, &format!("{command} {options} -o no.h5"), words);
+        }
+        dir.fails(1, &format!("{command} scan.h5 --field-map map.h5 -o map.h5"), &["map.h5", "to be read"]);
+    }
+    dir.fails(1, "grid scan.h5 --kspace --field-map map.h5 -o no.h5", &["no gridded k-space"]);
+    for command in ["fbp", "propeller"] {
+        dir.fails(2, &format!("{command} scan.h5 --field-map map.h5 -o no.h5"), &["--field-map"]);
+    }
+    let simulate = "simulate --matrix 48,40 --trajectory radial";
+    for (options, words) in [
+        ("--off-resonance 50", &["--dwell"][..]),
+        ("--off-resonance inf --dwell 5", &["--off-resonance is inf"]),
+        ("--readout-start 5", &["--readout-start goes with a map"]),
+        ("--field-map map.h5 --dwell 5", &["[48, 48, 1]", "[48, 40, 1]"]),
+        ("--field-map turned.cfl --dwell 5", &["[40, 48, 1]", "another order"]),
+        ("--decay-map minus.cfl --dwell 5", &["negative"]),
+        ("--off-resonance 50 --dwell 5 --write-field-map no.nii", &["negative numbers", ".cfl"]),
+        ("--dwell -5", &["--dwell is -5"]),
+    ] {
+        dir.fails(1, &format!("{simulate} {options} -o no.h5"), words);
+    }
+    dir.fails(1, &format!("{simulate} --dwell 5 -o no.cfl"), &["BART", "sample time"]);
+    dir.fails(2, &format!("{simulate} --field-map map.h5 --off-resonance 5 -o no.h5"), &["--off-resonance"]);
+    dir.fails(2, &format!("{simulate} --write-field-map map.h5 -o no.h5"), &["--off-resonance"]);
+    let moving = "simulate --matrix 48,48 --trajectory propeller --motion 5,2 --off-resonance 50 --dwell 5 -o no.h5";
+    dir.fails(1, moving, &["--motion", "at rest"]);
+}
