@@ -169,6 +169,7 @@ Samples gather(const std::vector<Shot> &all, const Spaces &spaces) {
                      shot->samples == front.samples && shot->data == front.data + out.count &&
                      shot->trajectory == front.trajectory + out.count * given;
         out.starts.push_back(out.count);
+        out.times.push_back({h.discard_pre, h.sample_time_us});
         out.count += shot->samples;
     }
 
@@ -236,6 +237,7 @@ Samples join(const std::vector<const Samples *> &parts) {
         for (const std::size_t start : part->starts) {
             out.starts.push_back(out.count + start);
         }
+        out.times.insert(out.times.end(), part->times.begin(), part->times.end());
         out.weighted = out.weighted || part->weighted;
         out.count += part->count;
         out.shots += part->shots;
@@ -266,9 +268,29 @@ Samples Samples::with_coils(std::vector<Complex> other, std::size_t count_of_coi
     out.first = first;
     out.last = last;
     out.starts = starts;
+    out.times = times;
     out.own_kspace_ = std::move(other);
     out.kspace = out.own_kspace_.data();
     return out;
+}
+
+std::vector<float> sample_times(const Samples &samples) {
+    std::vector<float> times;
+    times.reserve(samples.count);
+    for (std::size_t shot = 0; shot < samples.starts.size(); ++shot) {
+        const std::size_t from = samples.starts[shot];
+        const std::size_t to = shot + 1 < samples.starts.size() ? samples.starts[shot + 1] : samples.count;
+        const ShotTimes &of = samples.times[shot];
+        if (!positive(of.sample_us)) {
+            throw Error("sample_time_us is " + number_text(of.sample_us) + " in shot " + std::to_string(shot) +
+                        ": maps of off-resonance and decay need the time from sample to sample: set it in the "
+                        "acquisitions' headers, or set properties field_map and decay_map to none");
+        }
+        for (std::size_t i = 0; i < to - from; ++i) {
+            times.push_back(float(double(of.skipped + i) * of.sample_us * 1e-6));
+        }
+    }
+    return times;
 }
 
 std::size_t zero_shots(const Samples &samples) {

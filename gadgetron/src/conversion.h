@@ -69,6 +69,14 @@ Shot shot(const ISMRMRD::AcquisitionHeader &header, const Complex *data, std::si
 // 3 where the encoded matrix has several voxels along z, else 2.
 unsigned dimensions(const Spaces &spaces);
 
+// When the samples of a shot were taken.
+struct ShotTimes {
+    std::size_t skipped = 0;  // samples discarded before the first
+    float sample_us = 0;      // sample_time_us of the header: from one sample to the next
+
+    bool operator==(const ShotTimes &other) const { return skipped == other.skipped && sample_us == other.sample_us; }
+};
+
 // The samples of one image: a view of the buffer where every row was acquired, else a copy.
 class Samples {
 public:
@@ -86,6 +94,7 @@ public:
     const Complex *kspace = nullptr;             // [count, coils]
     ISMRMRD::AcquisitionHeader first{}, last{};  // headers of the first and last shot
     std::vector<std::size_t> starts;             // the first sample of each shot
+    std::vector<ShotTimes> times;                // of each shot
 
     // "sample 3 of shot 17".
     std::string where(std::size_t sample) const;
@@ -107,6 +116,10 @@ Samples gather(const std::vector<Shot> &shots, const Spaces &spaces);
 
 // The samples of several buffers, for a sliding window.
 Samples join(const std::vector<const Samples *> &parts);
+
+// The time of each sample in seconds, from the first sample of its readout, discarded ones included. Ends with an error
+// where the headers do not say how far samples are apart.
+std::vector<float> sample_times(const Samples &samples);
 
 // The number of shots with zeros only, in all coils.
 std::size_t zero_shots(const Samples &samples);

@@ -29,9 +29,9 @@ classdef Encoding
 %                      recon.grid 'pipe-menon'
 %       'FieldMap'     off-resonance f in Hz, of the image's size: the model then has the factor exp(-2i*pi*f*t)
 %       'DecayMap'     decay rates R2* in 1/s, of the image's size: the factor exp(-R2*t). With it or without FieldMap
-%       'Times'        for these maps: the time t of each sample in seconds from the excitation, or from the echo, in the
-%                      shape of the samples, or a column for all of them. Where all shots have the same times, a column of
-%                      one readout's will do, [readout 1], unless k has another dimension of that length
+%       'Times'        for these maps: the time t of each sample in seconds from the excitation, or from the echo, in
+%                      the shape of the samples, or a column for all of them. Where all shots have the same times, a
+%                      column of one readout's will do, [readout 1], unless k has another dimension of that length
 %       'Precision'    precision of the computation, 'single' or 'double'. Default: single if k, Maps or Weights are
 %                      single. Results have the class of the data
 %       'Tolerance'    relative l2 error of a transform against the exact sums; default 1e-5, which 0 also means
@@ -288,8 +288,8 @@ classdef Encoding
         %   are those of other samples, it is an error: E.setweights([]) takes them away.
         %   E.settrajectory(k, 'Weights', w, 'Maps', S) gives both, or one of them. Weights may also be 'ramp',
         %   'jackson' or 'pipe-menon'.
-        %   E.settrajectory(k, 'Times', t) is for an operator with a FieldMap or DecayMap, which it keeps; 'FieldMap' and
-        %   'DecayMap' beside it give others.
+        %   E.settrajectory(k, 'Times', t) is for an operator with a FieldMap or DecayMap, which it keeps; 'FieldMap'
+        %   and 'DecayMap' beside it give others.
             recon.internal.need_arguments(nargin, 2, 'E.settrajectory(k)');
             names = {'Weights', 'Maps', 'Times', 'FieldMap', 'DecayMap'};
             o = recon.internal.options('E.settrajectory', varargin, names, {});
@@ -334,8 +334,8 @@ classdef Encoding
 
         function s = info(E)
         %INFO  Device, vector unit, threads, method, width of the window, grid, expected error, and memory in bytes.
-        %   With FieldMap or DecayMap: segments, the transforms without off-resonance that make one with it (0 with exact
-        %   sums), and nodes, the convolutions that E.normal is the sum of (0 where it goes through transforms).
+        %   With FieldMap or DecayMap: segments, the transforms without off-resonance that make one with it (0 with
+        %   exact sums), and nodes, the convolutions that E.normal is the sum of (0 where it goes through transforms).
             s = recon_mex('info', E.plan.id);
         end
 
@@ -496,8 +496,8 @@ classdef Encoding
         function refuse_off_resonance(E, name)
         %REFUSE_OFF_RESONANCE  Ends with an error where the operator has a map of off-resonance or decay.
             if ~isempty(E.geometry.times)
-                error('recon:Unsupported', ['%s: this is computed without off-resonance and decay: leave out FieldMap, ' ...
-                    'DecayMap and Times, or use recon.grid or recon.cg'], name);
+                error('recon:Unsupported', ['%s: this is computed without off-resonance and decay: leave out ' ...
+                    'FieldMap, DecayMap and Times, or use recon.grid or recon.cg'], name);
             end
         end
 
@@ -505,8 +505,8 @@ classdef Encoding
         %WITH_OWN_MAPS  Options of settrajectory, with the maps of off-resonance and decay that the operator has.
             names = {'FieldMap', 'DecayMap'};
             if ~isempty(E.geometry.times) && ~isfield(own, 'Times')
-                error('recon:InvalidArgument', ['the operator has a FieldMap or DecayMap: give the times of the new ' ...
-                    'samples, E.settrajectory(k, ''Times'', t)']);
+                error('recon:InvalidArgument', ['the operator has a FieldMap or DecayMap: give the times of the ' ...
+                    'new samples, E.settrajectory(k, ''Times'', t)']);
             end
             maps = {E.geometry.field_map, E.geometry.decay_map};
             for i = 1:2

@@ -8,7 +8,8 @@ function image = fhd(k, d, varargin)
 %   frames]. With 'Maps' the coils are combined, [dims frames].
 %
 %   x = recon.fhd(k, d, dims, Name, Value, ...) sets options of the operator, for example 'Maps', 'FieldMap', 'Method',
-%   'Tolerance' and 'Device': see recon.Encoding. 'Maps', 'data' estimates coil sensitivity maps from d: see recon.coilmaps.
+%   'Tolerance' and 'Device': see recon.Encoding. 'Maps', 'data' estimates coil sensitivity maps from d: see
+%   recon.coilmaps.
 %
 %   x = recon.fhd(E, d) uses the operator E.
 %

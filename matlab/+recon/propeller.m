@@ -22,8 +22,8 @@ function [image, motion] = propeller(k, d, varargin)
 %
 %   'Weights' are an error, and those of an operator are not used: the corrected samples have weights of their own.
 %   'Maps' combine the coils, and need another 'Phase' than 'smooth', which takes the coils' phases away. 'Maps', 'data'
-%   are estimated before the correction. 'FieldMap' and 'DecayMap' are an error. The other options are those of the operator, for example 'Precision' and
-%   'Threads': see recon.Encoding.
+%   are estimated before the correction. 'FieldMap' and 'DecayMap' are an error. The other options are those of
+%   the operator, for example 'Precision' and 'Threads': see recon.Encoding.
 %
 %   [x, motion] = recon.propeller(...) also returns a structure:
 %

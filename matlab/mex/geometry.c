@@ -1,5 +1,5 @@
-/* Geometry: trajectory, image size, weights, coil maps, and maps of off-resonance and decay, from a MATLAB structure to a
- * recon_geometry. */
+/* Geometry: trajectory, image size, weights, coil maps, and maps of off-resonance and decay, from a MATLAB structure to
+ * a recon_geometry. */
 #include "plans.h"
 
 /* `k` is [samples, ndim] and real, or complex, kx + 1i*ky. */

@@ -48,7 +48,8 @@ shots = prod(samples(2:end));
 readout = samples(1);
 if shots > 1 && isequal(sort(size(times)), sort([readout, 1]))
     if size(times, 2) > 1
-        error('recon:SizeMismatch', 'Times: the size is %s, those of one readout are a column: permute(Times, [2 1])', ...
+        error('recon:SizeMismatch', ...
+            'Times: the size is %s, those of one readout are a column: permute(Times, [2 1])', ...
             recon.internal.size_text(size(times)));
     end
     if any(samples(2:end) == readout)

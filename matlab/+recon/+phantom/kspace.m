@@ -8,8 +8,8 @@ function d = kspace(k, dims, varargin)
 %       'Coils'      number of coils, with the sensitivity maps of recon.phantom.coilmaps; they are the last dimension
 %                    of d. Default: one coil of uniform sensitivity
 %       'Shapes'     [shapes 10], see recon.phantom.image; default: the head phantom of Shepp and Logan
-%       'FieldMap'   off-resonance in Hz, of size dims, with 'Times' as in recon.Encoding: the data are those of an object
-%                    with that off-resonance. Likewise 'DecayMap', decay rates in 1/s
+%       'FieldMap'   off-resonance in Hz, of size dims, with 'Times' as in recon.Encoding: the data are those of an
+%                    object with that off-resonance. Likewise 'DecayMap', decay rates in 1/s
 %       'Times'      the time of each sample in seconds, for these maps
 %       'Threads'    CPU threads; default: all
 %       'Precision'  'double' or 'single'; default: the class of k
