@@ -274,20 +274,21 @@ Samples Samples::with_coils(std::vector<Complex> other, std::size_t count_of_coi
     return out;
 }
 
-std::vector<float> sample_times(const Samples &samples) {
+std::vector<float> sample_times(const Samples &samples, double dwell_us, double start_ms) {
     std::vector<float> times;
     times.reserve(samples.count);
     for (std::size_t shot = 0; shot < samples.starts.size(); ++shot) {
         const std::size_t from = samples.starts[shot];
         const std::size_t to = shot + 1 < samples.starts.size() ? samples.starts[shot + 1] : samples.count;
         const ShotTimes &of = samples.times[shot];
-        if (!positive(of.sample_us)) {
-            throw Error("sample_time_us is " + number_text(of.sample_us) + " in shot " + std::to_string(shot) +
-                        ": maps of off-resonance and decay need the time from sample to sample: set it in the "
-                        "acquisitions' headers, or set properties field_map and decay_map to none");
+        const double dwell = dwell_us > 0 ? dwell_us : double(of.sample_us);
+        if (!positive(dwell)) {
+            throw Error("sample_time_us is " + number_text(dwell) + " in shot " + std::to_string(shot) +
+                        ": maps of off-resonance and decay need the time from sample to sample: set property dwell, or "
+                        "sample_time_us in the acquisitions' headers");
         }
         for (std::size_t i = 0; i < to - from; ++i) {
-            times.push_back(float(double(of.skipped + i) * of.sample_us * 1e-6));
+            times.push_back(float(1e-3 * start_ms + 1e-6 * dwell * double(of.skipped + i)));
         }
     }
     return times;

@@ -29,6 +29,7 @@ struct Error : std::runtime_error {
 struct Spaces {
     std::array<std::size_t, 3> encoded_matrix{}, recon_matrix{};
     std::array<double, 3> encoded_fov{}, recon_fov{};  // mm
+    bool echo_planar = false;
     std::size_t step2_centre = 0;                      // kspace_encode_step_2 at the centre of k-space
     ExpectedShots expected;
 };
@@ -117,9 +118,10 @@ Samples gather(const std::vector<Shot> &shots, const Spaces &spaces);
 // The samples of several buffers, for a sliding window.
 Samples join(const std::vector<const Samples *> &parts);
 
-// The time of each sample in seconds, from the first sample of its readout, discarded ones included. Ends with an error
-// where the headers do not say how far samples are apart.
-std::vector<float> sample_times(const Samples &samples);
+// The time of each sample in seconds. The first sample of each readout, discarded ones included, was taken at
+// `start_ms`; the others follow by `dwell_us`, or where it is 0 by the headers' sample_time_us. Ends with an error
+// where neither is there.
+std::vector<float> sample_times(const Samples &samples, double dwell_us, double start_ms);
 
 // The number of shots with zeros only, in all coils.
 std::size_t zero_shots(const Samples &samples);

@@ -87,32 +87,40 @@ void Engine::add_voxel_map(MapKind kind, unsigned slice, const std::array<std::s
     voxel_maps_.add(kind, slice, dims, std::move(values));
 }
 
-const VoxelMap *Engine::voxel_map(MapKind kind, const Samples &samples, const Grid &grid) const {
+void Engine::check_voxel_map(MapKind kind, const Samples &samples, const Spaces &spaces) {
     if (!source(kind)) {
-        return nullptr;
+        return;
+    }
+    const std::string property = property_of(kind);
+    if (spaces.echo_planar) {
+        throw Error("property " + property +
+                    " is set, and the trajectory is echo-planar: the lines of an echo train begin at different times "
+                    "after the excitation, which the file does not say; set it to none");
     }
     const unsigned slice = samples.first.idx.slice;
-    const VoxelMap *map = voxel_maps_.find(kind, slice, grid);
-    if (map == nullptr) {
-        const std::string property = property_of(kind), number = std::to_string(slice);
-        if (source(kind).images) {
-            throw Error("property " + property + " is images, and none with the attribute " + MAP_ATTRIBUTE + " = " +
-                        property + " came for slice " + number +
-                        " before its data: send it first, or set the property to none");
-        }
-        throw Error("property " + property + " names a file with maps of " + std::to_string(voxel_maps_.count(kind)) +
-                    " slices, and none of slice " + number + ": each slice needs its own, with its "
-                    "number in the header");
+    if (voxel_maps_.fit(kind, slice, layout(spaces, samples.ndim), spaces) != nullptr) {
+        return;
     }
-    return map;
+    const std::string number = std::to_string(slice);
+    if (source(kind).images) {
+        throw Error("property " + property + " is images, and none with the attribute " + MAP_ATTRIBUTE + " = " +
+                    property + " came for slice " + number +
+                    " before its data: send it first, or set the property to none");
+    }
+    throw Error("property " + property + " names a file with maps of " + std::to_string(voxel_maps_.count(kind)) +
+                " slices, and none of slice " + number +
+                ": give one map for all slices, or one for each with its number in the header");
 }
 
-Engine::OffResonance Engine::off_resonance(const Samples &samples, const Grid &grid) const {
+Engine::OffResonance Engine::off_resonance(const Samples &samples) const {
+    const auto map = [&](MapKind kind) {
+        return source(kind) ? voxel_maps_.find(kind, samples.first.idx.slice) : nullptr;
+    };
     OffResonance found;
-    found.field = voxel_map(MapKind::Field, samples, grid);
-    found.decay = voxel_map(MapKind::Decay, samples, grid);
+    found.field = map(MapKind::Field);
+    found.decay = map(MapKind::Decay);
     if (found.field != nullptr || found.decay != nullptr) {
-        found.times = sample_times(samples);
+        found.times = sample_times(samples, settings_.dwell, settings_.readout_start);
     }
     return found;
 }
@@ -400,7 +408,7 @@ std::uint64_t Engine::memory_needed(const Samples &samples, const Coordinates &k
         return estimate(g, tolerance);
     };
     const bool maps = uses_maps(coils), cg = settings_.method == Method::Cg;
-    const OffResonance field = off_resonance(samples, grid);
+    const OffResonance field = off_resonance(samples);
     // The plan that images are made with. Which voxels the coils see is not known before their maps are made: all.
     const auto memory_of_images = [&](bool weights) {
         auto g = geometry(k, grid, coils);
@@ -738,7 +746,10 @@ Result Engine::reconstruct_coils(const Samples &samples, const Spaces &spaces, c
     // A kept plan needs no more memory than for the image before.
     const auto known = maps_.find(slice_key(samples.first));
     const std::size_t id = uses_maps(coils) && known != maps_.end() ? known->second.id : 0;
-    const OffResonance field = off_resonance(samples, grid);
+    for (const MapKind kind : {MapKind::Field, MapKind::Decay}) {
+        check_voxel_map(kind, samples, spaces);
+    }
+    const OffResonance field = off_resonance(samples);
     const auto same = [&](const KeptPlan &plan) { return is_kept(plan, samples, grid, id, field); };
     if (std::none_of(plans_.begin(), plans_.end(), same)) {
         result.memory = check_memory(samples, spaces, settings_.maps == Maps::Reference ? reference : nullptr, pending);

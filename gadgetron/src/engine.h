@@ -139,9 +139,9 @@ private:
     const MapSource &source(MapKind kind) const {
         return kind == MapKind::Field ? settings_.field_map : settings_.decay_map;
     }
-    const VoxelMap *voxel_map(MapKind kind, const Samples &samples, const Grid &grid) const;
     // Ends with an error where a map is wanted and not there, or does not fit.
-    OffResonance off_resonance(const Samples &samples, const Grid &grid) const;
+    void check_voxel_map(MapKind kind, const Samples &samples, const Spaces &spaces);
+    OffResonance off_resonance(const Samples &samples) const;
     void add_warning(Cause cause, std::string text);
     // Adds the warnings of a plan to those of the image.
     void add_warnings(const recon_plan *plan);

@@ -209,6 +209,8 @@ Settings ReconGadgetBase::settings() const {
     s.field_map = parse_map_source(MapKind::Field, field_map);
     s.decay_map = parse_map_source(MapKind::Decay, decay_map);
     s.map_series = map_series.value;
+    s.dwell = dwell.value;
+    s.readout_start = readout_start.value;
     check_voxel_maps(s);
     add_settings(s);
     return s;
@@ -248,6 +250,7 @@ Spaces ReconGadgetBase::spaces(std::size_t encoding, const Gadgetron::SamplingDe
     Spaces s;
     const auto size = [](const ISMRMRD::MatrixSize &m) { return std::array<std::size_t, 3>{m.x, m.y, m.z}; };
     const auto fov = [](const ISMRMRD::FieldOfView_mm &f) { return std::array<double, 3>{f.x, f.y, f.z}; };
+    s.echo_planar = e.trajectory == ISMRMRD::TrajectoryType::EPI;
     s.encoded_matrix = size(e.encodedSpace.matrixSize);
     s.recon_matrix = size(e.reconSpace.matrixSize);
     s.encoded_fov = fov(e.encodedSpace.fieldOfView_mm);

@@ -18,6 +18,9 @@ struct Fraction {  // from 0 to 1
 struct NonNegative {
     double value;
 };
+struct Milliseconds {  // of any sign
+    double value;
+};
 struct Count {
     std::size_t value;
 };
@@ -46,6 +49,8 @@ protected:
             return Fraction{properties_.number(name, fallback, 0, 1)};
         } else if constexpr (std::is_same_v<T, NonNegative>) {
             return NonNegative{properties_.number(name, fallback, 0, 1e30)};
+        } else if constexpr (std::is_same_v<T, Milliseconds>) {
+            return Milliseconds{properties_.number(name, fallback, -1e6, 1e6)};
         } else if constexpr (std::is_same_v<T, Count>) {
             return Count{properties_.count(name, fallback, 1000000000)};
         } else if constexpr (std::is_same_v<T, bool>) {
@@ -86,11 +91,18 @@ public:
                   "Number of images of a slice after which its coil maps are estimated again; 0: never", 0);
     NODE_PROPERTY(field_map, std::string,
                   "Off-resonance in Hz: none, images (those of the chain with the attribute recon_map = field_map that "
-                  "come before the data), or an ISMRMRD file with an image for each slice",
+                  "come before the data), or an ISMRMRD file with one image, or one for each slice",
                   "none");
     NODE_PROPERTY(decay_map, std::string,
                   "Decay rates R2* in 1/s: none, images (with recon_map = decay_map), or an ISMRMRD file", "none");
     NODE_PROPERTY(map_series, Count, "Which series of these files: the images of dataset/image_N", 0);
+    NODE_PROPERTY(dwell, NonNegative,
+                  "With a map: microseconds from one sample of a shot to the next; 0: sample_time_us of the headers",
+                  0);
+    NODE_PROPERTY(readout_start, Milliseconds,
+                  "With a map: milliseconds from the moment whose image is wanted (the excitation, or the echo) to the "
+                  "first sample of each shot; negative where that moment comes later",
+                  0);
     NODE_PROPERTY(compress, std::string,
                   "Virtual coils that are made of the coils: none, a number, or a percentage of the energy such as 99%",
                   "none");

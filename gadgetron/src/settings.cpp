@@ -58,6 +58,10 @@ void check_voxel_maps(const Settings &s) {
                     " is set, and " + without +
                     " no off-resonance and no decay: set it to none, or use ReconGridGadget or ReconCGGadget");
     }
+    if (!s.field_map && !s.decay_map && (s.dwell > 0 || s.readout_start != 0)) {
+        throw Error(std::string("property ") + (s.dwell > 0 ? "dwell" : "readout_start") +
+                    " goes with a map: set field_map or decay_map, or leave it out");
+    }
 }
 
 Compress parse_compress(const std::string &value) {

@@ -54,7 +54,8 @@ struct Settings {
     Maps maps = Maps::None;
     std::size_t calibration = 0, maps_every = 0;
     MapSource field_map, decay_map;
-    std::size_t map_series = 0;  // of files
+    std::size_t map_series = 0;           // of files
+    double dwell = 0, readout_start = 0;  // us, 0: the headers' sample_time_us; ms
     Compress compress;
     Combine combine = Combine::Auto;
     Output output = Output::Magnitude;
@@ -89,7 +90,7 @@ std::uint32_t parse_phase(const std::string &value);
 // Ends with an error where the other settings do not go with those of blades.
 void check_blades(const Settings &settings);
 
-// Ends with an error where a method without off-resonance has a map of it.
+// Ends with an error where a method without off-resonance has a map of it, or times have no map.
 void check_voxel_maps(const Settings &settings);
 
 // The property compress: none, a number of coils, or a percentage such as 99%.

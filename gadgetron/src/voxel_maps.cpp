@@ -3,7 +3,9 @@
 #include <ismrmrd/dataset.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
+#include <set>
 
 namespace recon_gadgets {
 
@@ -11,6 +13,18 @@ namespace {
 
 std::string size_text(const std::array<std::size_t, 3> &n) {
     return std::to_string(n[0]) + " x " + std::to_string(n[1]) + " x " + std::to_string(n[2]);
+}
+
+// Whether voxels of reconSpace are as large as those of encodedSpace, as the program and recon_resize take it.
+bool keeps_voxels(const Grid &grid, const Spaces &spaces) {
+    for (unsigned axis = 0; axis < grid.ndim; ++axis) {
+        const double encoded = spaces.encoded_fov[axis], recon = spaces.recon_fov[axis];
+        if (encoded > 0 && recon > 0 &&
+            std::llround(double(grid.image[axis]) * encoded / recon) != (long long)(grid.dims[axis])) {
+            return false;
+        }
+    }
+    return true;
 }
 
 }  // namespace
@@ -49,6 +63,7 @@ void VoxelMaps::read(MapKind kind, const std::string &file, std::size_t series) 
         throw Error(where + "there is no such file; it must be none, images, or an ISMRMRD file");
     }
     std::uint32_t count = 0;
+    std::set<unsigned> slices;
     try {
         ISMRMRD::Dataset images(file.c_str(), "dataset", false);
         count = images.getNumberOfImages(group);
@@ -63,7 +78,12 @@ void VoxelMaps::read(MapKind kind, const std::string &file, std::size_t series) 
                             " is no map: a map has one channel of real numbers in single precision");
             }
             const float *values = image.getDataPtr();
-            add(kind, head.slice, dims, std::vector<float>(values, values + dims[0] * dims[1] * dims[2]));
+            if (!slices.insert(head.slice).second) {
+                throw Error(where + "dataset/" + group + " has several images of slice " + std::to_string(head.slice) +
+                            ": give one map for all slices, or one for each");
+            }
+            add(kind, count == 1 ? ALL_SLICES : head.slice, dims,
+                std::vector<float>(values, values + dims[0] * dims[1] * dims[2]));
         }
     } catch (const Error &) {
         throw;
@@ -76,19 +96,47 @@ void VoxelMaps::read(MapKind kind, const std::string &file, std::size_t series) 
     }
 }
 
-const VoxelMap *VoxelMaps::find(MapKind kind, unsigned slice, const Grid &grid) const {
-    const auto found = maps_.find({kind, slice});
+const VoxelMap *VoxelMaps::find(MapKind kind, unsigned slice) const {
+    auto found = maps_.find({kind, slice});
+    if (found == maps_.end()) {
+        found = maps_.find({kind, ALL_SLICES});
+    }
+    return found == maps_.end() ? nullptr : &found->second;
+}
+
+const VoxelMap *VoxelMaps::fit(MapKind kind, unsigned slice, const Grid &grid, const Spaces &spaces) {
+    auto found = maps_.find({kind, slice});
+    if (found == maps_.end()) {
+        found = maps_.find({kind, ALL_SLICES});
+    }
     if (found == maps_.end()) {
         return nullptr;
     }
-    const VoxelMap &map = found->second;
-    if (map.dims != grid.dims) {
-        const bool smaller = map.dims == grid.image;
-        throw Error(std::string("the map of property ") + property_of(kind) + " has " + size_text(map.dims) +
-                    " voxels, and the image is computed on the " + size_text(grid.dims) + " of encodedSpace" +
-                    (smaller ? ", before it is brought to reconSpace" : "") +
-                    ": make the map with that matrix and field of view");
+    VoxelMap &map = found->second;
+    if (map.dims == grid.dims) {
+        return &map;
     }
+    if (map.dims != grid.image || !keeps_voxels(grid, spaces)) {
+        throw Error(std::string("the map of property ") + property_of(kind) + " has " + size_text(map.dims) +
+                    " voxels, and the image is computed on the " + size_text(grid.dims) +
+                    " of encodedSpace: make the map with that matrix and field of view, or with those of reconSpace (" +
+                    size_text(grid.image) + ") where its voxels are as large");
+    }
+    // The voxel with index floor(n/2) stays where it is.
+    std::vector<float> values(grid.voxels());
+    const auto place = [&](std::size_t i, unsigned axis) {
+        return std::ptrdiff_t(i) - std::ptrdiff_t(grid.image[axis] / 2) + std::ptrdiff_t(grid.dims[axis] / 2);
+    };
+    const auto inside = [&](std::ptrdiff_t i, unsigned axis) { return i >= 0 && std::size_t(i) < grid.dims[axis]; };
+    for (std::size_t from = 0; from < map.values.size(); ++from) {
+        const std::ptrdiff_t x = place(from % map.dims[0], 0), y = place(from / map.dims[0] % map.dims[1], 1),
+                             z = place(from / (map.dims[0] * map.dims[1]), 2);
+        if (inside(x, 0) && inside(y, 1) && inside(z, 2)) {
+            values[std::size_t(x) + grid.dims[0] * (std::size_t(y) + grid.dims[1] * std::size_t(z))] = map.values[from];
+        }
+    }
+    map.values = std::move(values);
+    map.dims = grid.dims;
     return &map;
 }
 

@@ -36,14 +36,19 @@ struct VoxelMap {
 // The maps of all slices. A map belongs to all contrasts, phases, sets and repetitions of its slice.
 class VoxelMaps {
 public:
+    // In place of a slice's number: a map that serves all slices that have none of their own.
+    static constexpr unsigned ALL_SLICES = ~0u;
+
     // Takes a map of a slice, in place of one before. It keeps its id where the numbers are the same.
     void add(MapKind kind, unsigned slice, const std::array<std::size_t, 3> &dims, std::vector<float> values);
     // The images of group dataset/image_SERIES in an ISMRMRD file, real numbers in single precision, as the program
-    // writes them. Ends with an error that names the file.
+    // writes them: one for all slices, or one for each. Ends with an error that names the file.
     void read(MapKind kind, const std::string &file, std::size_t series);
-    // The map for an image of this size, or null where there is none of its slice. Ends with an error where it has
-    // another size.
-    const VoxelMap *find(MapKind kind, unsigned slice, const Grid &grid) const;
+    // The map of a slice, or null.
+    const VoxelMap *find(MapKind kind, unsigned slice) const;
+    // The same on the matrix of encodedSpace, on which images are computed. One on that of reconSpace is surrounded by
+    // zeros, where its voxels are as large. Ends with an error where it has another matrix.
+    const VoxelMap *fit(MapKind kind, unsigned slice, const Grid &grid, const Spaces &spaces);
     std::size_t count(MapKind kind) const;
 
 private:

@@ -136,14 +136,22 @@ void times() {
         return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                           [](float x, float y) { return std::fabs(x - y) < 1e-12f; });
     };
-    CHECK(close(sample_times(samples), wanted));
+    CHECK(close(sample_times(samples, 0, 0), wanted));
+    // Other times than the headers', and from another moment.
+    const std::vector<float> other{-2e-3f, -1.999e-3f, -1.998e-3f, -1.997e-3f, -1.998e-3f,
+                                   -1.997e-3f, -2e-3f, -1.999e-3f, -1.998e-3f, -1.997e-3f};
+    const auto found = sample_times(samples, 1, -2);
+    CHECK(std::equal(found.begin(), found.end(), other.begin(), other.end(),
+                     [](float x, float y) { return std::fabs(x - y) < 1e-9f; }));
     std::vector<float> twice = wanted;
     twice.insert(twice.end(), wanted.begin(), wanted.end());
-    CHECK(close(sample_times(join({&samples, &samples})), twice));
-    CHECK(close(sample_times(samples.with_coils(std::vector<Complex>(samples.count), 1)), wanted));
+    CHECK(close(sample_times(join({&samples, &samples}), 0, 0), twice));
+    CHECK(close(sample_times(samples.with_coils(std::vector<Complex>(samples.count), 1), 0, 0), wanted));
     for (const float wrong : {0.0f, -1.0f, std::numeric_limits<float>::quiet_NaN()}) {
         b.headers[1].sample_time_us = wrong;
-        CHECK_ERROR([&] { sample_times(b.gather(space(8, 8))); }, "sample_time_us is ", "in shot 1", "field_map");
+        CHECK_ERROR([&] { sample_times(b.gather(space(8, 8)), 0, 0); }, "sample_time_us is ", "in shot 1",
+                    "property dwell");
+        CHECK(sample_times(b.gather(space(8, 8)), 3, 0).size() == 10);
     }
 }
 

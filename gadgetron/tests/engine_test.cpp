@@ -1126,6 +1126,21 @@ void off_resonance() {
     scan.slice(2);
     CHECK_ERROR([&] { image(of_file, scan); }, "maps of 2 slices, and none of slice 2");
     scan.slice(0);
+    // One map serves all slices.
+    write_maps(file, "image_0", {other}, n);
+    Engine of_all(s);
+    of_all.read_voxel_maps();
+    for (const unsigned slice : {5u, 0u}) {
+        scan.slice(slice);
+        CHECK(image(of_all, scan) == wanted(Method::Fhd, other.data(), nullptr, nullptr));
+    }
+    CHECK(of_all.plans_made() == 1);
+    {
+        ISMRMRD::Dataset out(file.c_str(), "dataset", false);
+        out.appendImage("image_0", ISMRMRD::Image<float>(n, n, 1, 1));
+    }
+    CHECK_ERROR([&] { of_all.read_voxel_maps(); }, "several images of slice 0");
+    write_maps(file, "image_0", {field}, n);
     s.map_series = 3;
     Engine of_series(s);
     CHECK_ERROR([&] { of_series.read_voxel_maps(); }, "property field_map is", "image_3", "map_series");
@@ -1171,6 +1186,45 @@ void off_resonance() {
     const Result result = wrong.reconstruct(scan.gathered(), scan.spaces, nullptr, out.data());
     CHECK(result.warnings.size() == 1 && result.warnings[0].cause == Cause::Times);
 
+    // Times of the properties, in place of those of the headers.
+    for (auto &h : scan.headers) {
+        h.sample_time_us = 0;
+    }
+    s.dwell = 100;
+    Engine timed(s);
+    timed.add_voxel_map(MapKind::Field, 0, dims, field);
+    CHECK(image(timed, scan) == wanted(Method::Fhd, field.data(), nullptr, nullptr));
+    s.readout_start = 2;
+    Engine later(s);
+    later.add_voxel_map(MapKind::Field, 0, dims, field);
+    for (auto &t : times) {
+        t = float(double(t) + 2e-3);
+    }
+    CHECK(distance(image(later, scan), wanted(Method::Fhd, field.data(), nullptr, nullptr)) < 1e-4);
+    Scan planar = scan;
+    planar.spaces.echo_planar = true;
+    CHECK_ERROR([&] { image(later, planar); }, "property field_map is set", "echo-planar");
+
+    // A map on the matrix of reconSpace: its voxels are as large, or are not.
+    Scan cropped = scan;
+    cropped.spaces.recon_matrix = {n / 2, n - 4, 1};
+    cropped.spaces.recon_fov = {n / 2.0, n - 4.0, 5};
+    Engine padded(s), whole(s);
+    std::vector<float> middle((n / 2) * (n - 4)), surrounded(n * n);
+    for (std::size_t y = 0; y < n - 4; ++y) {
+        for (std::size_t x = 0; x < n / 2; ++x) {
+            const float value = field[(x + n / 4) + n * (y + 2)];
+            middle[x + (n / 2) * y] = surrounded[(x + n / 4) + n * (y + 2)] = value;
+        }
+    }
+    padded.add_voxel_map(MapKind::Field, 0, {n / 2, n - 4, 1}, middle);
+    whole.add_voxel_map(MapKind::Field, 0, dims, surrounded);
+    CHECK(image(padded, cropped) == image(whole, cropped));
+    cropped.spaces.recon_fov = cropped.spaces.encoded_fov;
+    Engine unlike(s);
+    unlike.add_voxel_map(MapKind::Field, 0, {n / 2, n - 4, 1}, middle);
+    CHECK_ERROR([&] { image(unlike, cropped); }, "has 32 x 60 x 1 voxels", "64 x 64 x 1 of encodedSpace");
+
     // Methods without off-resonance.
     for (const Method method : {Method::Fbp, Method::Propeller}) {
         Settings refused = settings(method);
@@ -1179,6 +1233,10 @@ void off_resonance() {
         CHECK_ERROR([&] { check_voxel_maps(refused); }, "property decay_map is set", "ReconCGGadget");
     }
     check_voxel_maps(s);
+    s.field_map = {};
+    CHECK_ERROR([&] { check_voxel_maps(s); }, "property dwell goes with a map");
+    s.dwell = 0;
+    CHECK_ERROR([&] { check_voxel_maps(s); }, "property readout_start goes with a map");
 
     // Images of the chain.
     ISMRMRD::MetaContainer meta;
