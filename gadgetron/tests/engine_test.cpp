@@ -1110,6 +1110,11 @@ void off_resonance() {
     CHECK_ERROR([&] { image(cg, scan); }, "property decay_map is images");
     cg.add_voxel_map(MapKind::Decay, 0, dims, decay);
     CHECK(image(cg, scan) == wanted(Method::Cg, field.data(), decay.data(), maps.data()));
+    const Samples samples = scan.gathered();
+    const auto bytes = [&](const Engine &of) {
+        return of.memory_needed(samples, coordinates(samples), scan.spaces, nullptr);
+    };
+    CHECK(bytes(cg) > bytes(Engine(settings(Method::Cg))));
 
     // Files, as the program writes them.
     const char *folder = std::getenv("TMPDIR");
