@@ -169,6 +169,7 @@ Samples gather(const std::vector<Shot> &all, const Spaces &spaces) {
                      shot->samples == front.samples && shot->data == front.data + out.count &&
                      shot->trajectory == front.trajectory + out.count * given;
         out.starts.push_back(out.count);
+        out.times.push_back({h.discard_pre, h.sample_time_us});
         out.count += shot->samples;
     }
 
@@ -236,6 +237,7 @@ Samples join(const std::vector<const Samples *> &parts) {
         for (const std::size_t start : part->starts) {
             out.starts.push_back(out.count + start);
         }
+        out.times.insert(out.times.end(), part->times.begin(), part->times.end());
         out.weighted = out.weighted || part->weighted;
         out.count += part->count;
         out.shots += part->shots;
@@ -266,9 +268,30 @@ Samples Samples::with_coils(std::vector<Complex> other, std::size_t count_of_coi
     out.first = first;
     out.last = last;
     out.starts = starts;
+    out.times = times;
     out.own_kspace_ = std::move(other);
     out.kspace = out.own_kspace_.data();
     return out;
+}
+
+std::vector<float> sample_times(const Samples &samples, double dwell_us, double start_ms) {
+    std::vector<float> times;
+    times.reserve(samples.count);
+    for (std::size_t shot = 0; shot < samples.starts.size(); ++shot) {
+        const std::size_t from = samples.starts[shot];
+        const std::size_t to = shot + 1 < samples.starts.size() ? samples.starts[shot + 1] : samples.count;
+        const ShotTimes &of = samples.times[shot];
+        const double dwell = dwell_us > 0 ? dwell_us : double(of.sample_us);
+        if (!positive(dwell)) {
+            throw Error("sample_time_us is " + number_text(dwell) + " in shot " + std::to_string(shot) +
+                        ": maps of off-resonance and decay need the time from sample to sample: set property dwell, or "
+                        "sample_time_us in the acquisitions' headers");
+        }
+        for (std::size_t i = 0; i < to - from; ++i) {
+            times.push_back(float(1e-3 * start_ms + 1e-6 * dwell * double(of.skipped + i)));
+        }
+    }
+    return times;
 }
 
 std::size_t zero_shots(const Samples &samples) {

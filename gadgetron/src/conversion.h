@@ -29,6 +29,7 @@ struct Error : std::runtime_error {
 struct Spaces {
     std::array<std::size_t, 3> encoded_matrix{}, recon_matrix{};
     std::array<double, 3> encoded_fov{}, recon_fov{};  // mm
+    bool echo_planar = false;
     std::size_t step2_centre = 0;                      // kspace_encode_step_2 at the centre of k-space
     ExpectedShots expected;
 };
@@ -69,6 +70,14 @@ Shot shot(const ISMRMRD::AcquisitionHeader &header, const Complex *data, std::si
 // 3 where the encoded matrix has several voxels along z, else 2.
 unsigned dimensions(const Spaces &spaces);
 
+// When the samples of a shot were taken.
+struct ShotTimes {
+    std::size_t skipped = 0;  // samples discarded before the first
+    float sample_us = 0;      // sample_time_us of the header: from one sample to the next
+
+    bool operator==(const ShotTimes &other) const { return skipped == other.skipped && sample_us == other.sample_us; }
+};
+
 // The samples of one image: a view of the buffer where every row was acquired, else a copy.
 class Samples {
 public:
@@ -86,6 +95,7 @@ public:
     const Complex *kspace = nullptr;             // [count, coils]
     ISMRMRD::AcquisitionHeader first{}, last{};  // headers of the first and last shot
     std::vector<std::size_t> starts;             // the first sample of each shot
+    std::vector<ShotTimes> times;                // of each shot
 
     // "sample 3 of shot 17".
     std::string where(std::size_t sample) const;
@@ -107,6 +117,11 @@ Samples gather(const std::vector<Shot> &shots, const Spaces &spaces);
 
 // The samples of several buffers, for a sliding window.
 Samples join(const std::vector<const Samples *> &parts);
+
+// The time of each sample in seconds. The first sample of each readout, discarded ones included, was taken at
+// `start_ms`; the others follow by `dwell_us`, or where it is 0 by the headers' sample_time_us. Ends with an error
+// where neither is there.
+std::vector<float> sample_times(const Samples &samples, double dwell_us, double start_ms);
 
 // The number of shots with zeros only, in all coils.
 std::size_t zero_shots(const Samples &samples);

@@ -74,6 +74,57 @@ SliceKey slice_key(const ISMRMRD::AcquisitionHeader &h) {
 
 Engine::Engine(Settings settings) : settings_(std::move(settings)) {}
 
+void Engine::read_voxel_maps() {
+    for (const MapKind kind : {MapKind::Field, MapKind::Decay}) {
+        if (!source(kind).file.empty()) {
+            voxel_maps_.read(kind, source(kind).file, settings_.map_series);
+        }
+    }
+}
+
+void Engine::add_voxel_map(MapKind kind, unsigned slice, const std::array<std::size_t, 3> &dims,
+                           std::vector<float> values) {
+    voxel_maps_.add(kind, slice, dims, std::move(values));
+}
+
+void Engine::check_voxel_map(MapKind kind, const Samples &samples, const Spaces &spaces) {
+    if (!source(kind)) {
+        return;
+    }
+    const std::string property = property_of(kind);
+    if (spaces.echo_planar) {
+        throw Error("property " + property +
+                    " is set, and the trajectory is echo-planar: the lines of an echo train begin at different times "
+                    "after the excitation, which the file does not say; set it to none");
+    }
+    const unsigned slice = samples.first.idx.slice;
+    if (voxel_maps_.fit(kind, slice, layout(spaces, samples.ndim), spaces) != nullptr) {
+        return;
+    }
+    const std::string number = std::to_string(slice);
+    if (source(kind).images) {
+        throw Error("property " + property + " is images, and none with the attribute " + MAP_ATTRIBUTE + " = " +
+                    property + " came for slice " + number +
+                    " before its data: send it first, or set the property to none");
+    }
+    throw Error("property " + property + " names a file with maps of " + std::to_string(voxel_maps_.count(kind)) +
+                " slices, and none of slice " + number +
+                ": give one map for all slices, or one for each with its number in the header");
+}
+
+Engine::OffResonance Engine::off_resonance(const Samples &samples) const {
+    const auto map = [&](MapKind kind) {
+        return source(kind) ? voxel_maps_.find(kind, samples.first.idx.slice) : nullptr;
+    };
+    OffResonance found;
+    found.field = map(MapKind::Field);
+    found.decay = map(MapKind::Decay);
+    if (found.field != nullptr || found.decay != nullptr) {
+        found.times = sample_times(samples, settings_.dwell, settings_.readout_start);
+    }
+    return found;
+}
+
 Grid Engine::layout(const Spaces &spaces, unsigned ndim) const {
     return grid(spaces, ndim);
 }
@@ -156,6 +207,7 @@ void Engine::add_warnings(const recon_plan *plan) {
     for (std::uint64_t i = 0; check(recon_plan_warning(plan, i, &kind, &text)), text != nullptr; ++i) {
         add_warning(kind == RECON_WARNING_EXTENT      ? Cause::Extent
                     : kind == RECON_WARNING_TOLERANCE ? Cause::Tolerance
+                    : kind == RECON_WARNING_TIMES     ? Cause::Times
                                                       : Cause::Plan,
                     text);
     }
@@ -231,11 +283,12 @@ void Engine::compute_weights(recon_plan *plan, std::size_t samples) const {
 }
 
 Engine::Plan Engine::weighted_plan(const Samples &samples, const Grid &grid, Weights weights, const CoilMaps *maps,
-                                   double tolerance) {
+                                   const OffResonance &field, double tolerance) {
     const Coordinates k = coordinates(samples);
     auto g = geometry(k, grid, samples.coils);
     g.weights = weights == Weights::Given ? k.weights.data() : nullptr;
     g.coil_maps = maps == nullptr ? nullptr : maps->maps.data();
+    field.add_to(g);
     Plan plan = make_plan(samples, g, tolerance);
     if (weights == Weights::Computed) {
         compute_weights(plan.get(), samples.count);
@@ -243,11 +296,12 @@ Engine::Plan Engine::weighted_plan(const Samples &samples, const Grid &grid, Wei
     return plan;
 }
 
-void Engine::update_plan(KeptPlan &kept, const Samples &samples, const Grid &grid) {
+void Engine::update_plan(KeptPlan &kept, const Samples &samples, const Grid &grid, const OffResonance &field) {
     const Coordinates k = coordinates(samples);
     const Weights wanted = weights(samples);
     auto g = geometry(k, grid, samples.coils);
     g.weights = wanted == Weights::Given ? k.weights.data() : nullptr;
+    field.add_to(g);
     if (wanted == Weights::Computed) {
         // Those of the old trajectory: a plan with weights takes no trajectory without.
         check(recon_plan_set_weights(kept.plan.get(), nullptr, 0));
@@ -275,14 +329,22 @@ void Engine::drop_plans() {
     }
 }
 
-bool Engine::is_alike(const KeptPlan &plan, const Samples &samples, const Grid &grid, std::size_t maps) const {
+bool Engine::is_alike(const KeptPlan &plan, const Samples &samples, const Grid &grid, std::size_t maps,
+                      const OffResonance &field) const {
+    // A plan may be given other maps, but none where it has none.
+    const auto [frequencies, rates] = field.ids();
+    if ((plan.voxel_maps.first != 0) != (frequencies != 0) || (plan.voxel_maps.second != 0) != (rates != 0)) {
+        return false;
+    }
     return plan.coils == samples.coils && plan.components == samples.components && plan.weighted == samples.weighted &&
            plan.maps == maps && plan.dims == grid.dims;
 }
 
-bool Engine::is_kept(const KeptPlan &plan, const Samples &samples, const Grid &grid, std::size_t maps) const {
+bool Engine::is_kept(const KeptPlan &plan, const Samples &samples, const Grid &grid, std::size_t maps,
+                     const OffResonance &field) const {
     const std::size_t numbers = samples.count * samples.components;
-    return is_alike(plan, samples, grid, maps) && plan.trajectory.size() == numbers &&
+    const bool same_maps = plan.voxel_maps == field.ids() && (field.times.empty() || plan.times == samples.times);
+    return same_maps && is_alike(plan, samples, grid, maps, field) && plan.trajectory.size() == numbers &&
            std::memcmp(plan.trajectory.data(), samples.trajectory, numbers * sizeof(float)) == 0;
 }
 
@@ -346,6 +408,16 @@ std::uint64_t Engine::memory_needed(const Samples &samples, const Coordinates &k
         return estimate(g, tolerance);
     };
     const bool maps = uses_maps(coils), cg = settings_.method == Method::Cg;
+    const OffResonance field = off_resonance(samples);
+    // The plan that images are made with. Which voxels the coils see is not known before their maps are made: all.
+    const auto memory_of_images = [&](bool weights) {
+        auto g = geometry(k, grid, coils);
+        g.weights = weights ? &any : nullptr;
+        field.add_to(g);
+        const std::vector<Complex> ones(maps && !field.times.empty() ? voxels * coils : 1, Complex(1));
+        g.coil_maps = maps ? ones.data() : nullptr;
+        return estimate(g, settings_.tolerance);
+    };
     const bool given = settings_.density == Density::Auto && samples.weighted;
     const bool computed = settings_.density == Density::Jackson || settings_.density == Density::Ramp;
     const bool weighting = settings_.method == Method::Grid || (cg && settings_.weighted);
@@ -356,7 +428,8 @@ std::uint64_t Engine::memory_needed(const Samples &samples, const Coordinates &k
     const std::uint64_t blade_bytes = samples.count * (100 * sought + 2 * z * coils);
     const bool weights = (weighting && (given || computed || cg)) || blades;
     // Coordinates axis by axis and weights, which a plan is made from; and the trajectory, which is kept with the plan.
-    const std::uint64_t coordinate_bytes = samples.count * (grid.ndim + 1) * sizeof(float);
+    const std::uint64_t coordinate_bytes =
+        samples.count * (grid.ndim + 1 + (field.times.empty() ? 0 : 1)) * sizeof(float);
     const std::uint64_t kept = samples.count * samples.components * sizeof(float);
 
     std::uint64_t most = 0, maps_bytes = 0;
@@ -377,13 +450,13 @@ std::uint64_t Engine::memory_needed(const Samples &samples, const Coordinates &k
         }
     }
     if (weighting && !given && (computed || cg)) {
-        stage(maps_bytes + coordinate_bytes + density(memory(coils, false, maps, k, settings_.tolerance)));
+        stage(maps_bytes + coordinate_bytes + density(memory_of_images(false)));
     }
     if (blades) {
         stage(maps_bytes + coordinate_bytes + blade_bytes +
               memory(1, false, false, k, settings_.tolerance).host_density);
     }
-    const auto plan = memory(coils, weights, maps, k, settings_.tolerance);
+    const auto plan = memory_of_images(weights);
     const std::uint64_t count = maps ? 1 : coils;
     const bool combine = count > 1 && settings_.output != Output::Coils;
     const bool resize = grid.dims != grid.image || spaces.encoded_fov != spaces.recon_fov;
@@ -465,11 +538,12 @@ void Engine::not_finite(const Samples &samples) const {
     throw Error(message);
 }
 
-bool Engine::came_before(const Samples &samples, std::size_t maps) {
+bool Engine::came_before(const Samples &samples, std::size_t maps, const OffResonance &field) {
     const auto *bytes = reinterpret_cast<const char *>(samples.trajectory);
     const std::string_view numbers(bytes, samples.count * samples.components * sizeof(float));
     // Two trajectories of one hash cost a plan, no more.
-    const std::size_t hash = std::hash<std::string_view>()(numbers) + maps;
+    const auto [frequencies, rates] = field.ids();
+    const std::size_t hash = std::hash<std::string_view>()(numbers) + maps + 1000003 * frequencies + 1000000007 * rates;
     const auto found = std::find(trajectories_.begin(), trajectories_.end(), hash);
     const bool before = found != trajectories_.end();
     if (before) {
@@ -483,28 +557,29 @@ bool Engine::came_before(const Samples &samples, std::size_t maps) {
 }
 
 std::list<Engine::KeptPlan>::iterator Engine::find_free_plan(const Samples &samples, const Grid &grid,
-                                                             std::size_t maps) {
+                                                             std::size_t maps, const OffResonance &field) {
     return std::find_if(plans_.begin(), plans_.end(), [&](const KeptPlan &plan) {
-        return !plan.recurs && is_alike(plan, samples, grid, maps);
+        return !plan.recurs && is_alike(plan, samples, grid, maps, field);
     });
 }
 
-Engine::KeptPlan &Engine::find_or_make_plan(const Samples &samples, const Grid &grid, const CoilMaps *maps) {
+Engine::KeptPlan &Engine::find_or_make_plan(const Samples &samples, const Grid &grid, const CoilMaps *maps,
+                                            const OffResonance &field) {
     const std::size_t numbers = samples.count * samples.components, id = maps == nullptr ? 0 : maps->id;
     // The content is compared, since any frame may have another trajectory.
-    const auto same = [&](const KeptPlan &plan) { return is_kept(plan, samples, grid, id); };
+    const auto same = [&](const KeptPlan &plan) { return is_kept(plan, samples, grid, id, field); };
     const auto kept = std::find_if(plans_.begin(), plans_.end(), same);
-    const bool recurs = came_before(samples, id);
+    const bool recurs = came_before(samples, id, field);
     if (kept != plans_.end()) {
         kept->recurs = true;
         plans_.splice(plans_.begin(), plans_, kept);
         return plans_.front();
     }
     // A trajectory that comes again gets a plan of its own.
-    auto plan = recurs ? plans_.end() : find_free_plan(samples, grid, id);
+    auto plan = recurs ? plans_.end() : find_free_plan(samples, grid, id, field);
     if (plan == plans_.end()) {
         KeptPlan made;
-        made.plan = weighted_plan(samples, grid, weights(samples), maps, settings_.tolerance);
+        made.plan = weighted_plan(samples, grid, weights(samples), maps, field, settings_.tolerance);
         made.components = samples.components;
         made.coils = samples.coils;
         made.weighted = samples.weighted;
@@ -514,7 +589,7 @@ Engine::KeptPlan &Engine::find_or_make_plan(const Samples &samples, const Grid &
     } else {
         try {
             plan->trajectory.clear();
-            update_plan(*plan, samples, grid);
+            update_plan(*plan, samples, grid, field);
         } catch (...) {
             // It may be without its weights by now.
             plans_.erase(plan);
@@ -523,6 +598,8 @@ Engine::KeptPlan &Engine::find_or_make_plan(const Samples &samples, const Grid &
         plans_.splice(plans_.begin(), plans_, plan);
     }
     plan->recurs = recurs;
+    plan->voxel_maps = field.ids();
+    plan->times = field.times.empty() ? std::vector<ShotTimes>() : samples.times;
     plan->trajectory.assign(samples.trajectory, samples.trajectory + numbers);
     plan->bytes = bytes(plan->plan.get());
     drop_plans();
@@ -544,7 +621,9 @@ const Engine::CoilMaps &Engine::coil_maps(const Samples &samples, const Grid &gr
     made.coils = coils;
     made.dims = grid.dims;
     made.images = 1;
-    const Plan plan = weighted_plan(samples, grid, weights(samples, true, false), nullptr, tolerance_of_maps());
+    // The library estimates coil maps without off-resonance, whatever the plan has.
+    const Plan plan =
+        weighted_plan(samples, grid, weights(samples, true, false), nullptr, OffResonance(), tolerance_of_maps());
     made.maps.resize(grid.voxels() * coils);
     check_data(samples, recon_coil_maps(plan.get(), samples.kspace, settings_.calibration, made.maps.data()));
     ++maps_made_;
@@ -667,7 +746,11 @@ Result Engine::reconstruct_coils(const Samples &samples, const Spaces &spaces, c
     // A kept plan needs no more memory than for the image before.
     const auto known = maps_.find(slice_key(samples.first));
     const std::size_t id = uses_maps(coils) && known != maps_.end() ? known->second.id : 0;
-    const auto same = [&](const KeptPlan &plan) { return is_kept(plan, samples, grid, id); };
+    for (const MapKind kind : {MapKind::Field, MapKind::Decay}) {
+        check_voxel_map(kind, samples, spaces);
+    }
+    const OffResonance field = off_resonance(samples);
+    const auto same = [&](const KeptPlan &plan) { return is_kept(plan, samples, grid, id, field); };
     if (std::none_of(plans_.begin(), plans_.end(), same)) {
         result.memory = check_memory(samples, spaces, settings_.maps == Maps::Reference ? reference : nullptr, pending);
     }
@@ -685,7 +768,7 @@ Result Engine::reconstruct_coils(const Samples &samples, const Spaces &spaces, c
     }
     // Corrected blades have another trajectory in each image.
     KeptPlan *const kept =
-        settings_.method == Method::Propeller ? nullptr : &find_or_make_plan(samples, grid, maps);
+        settings_.method == Method::Propeller ? nullptr : &find_or_make_plan(samples, grid, maps, field);
     const Complex *kspace = samples.kspace;
     if (kept != nullptr) {
         watch.stage("plan");

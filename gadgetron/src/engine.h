@@ -37,6 +37,13 @@ public:
 
     const Settings &settings() const { return settings_; }
 
+    // Reads the maps that are files. Ends with an error where one cannot be read.
+    void read_voxel_maps();
+    // A map from the chain, for the images of its slice that come after it.
+    void add_voxel_map(MapKind kind, unsigned slice, const std::array<std::size_t, 3> &dims, std::vector<float> values);
+    // Whether images in the chain are looked for.
+    bool takes_voxel_maps(MapKind kind) const { return source(kind).images; }
+
     // The matrices of an image, and its number of channels.
     Grid layout(const Spaces &spaces, unsigned ndim) const;
     std::size_t channels(std::size_t coils) const;
@@ -85,11 +92,30 @@ private:
         std::vector<std::complex<double>> entries;
     };
 
+    // The maps of off-resonance and decay for an image, and the times of its samples; null and empty where there are
+    // none.
+    struct OffResonance {
+        const VoxelMap *field = nullptr, *decay = nullptr;
+        std::vector<float> times;
+
+        // Which maps there are, by their ids.
+        std::pair<std::size_t, std::size_t> ids() const {
+            return {field == nullptr ? 0 : field->id, decay == nullptr ? 0 : decay->id};
+        }
+        void add_to(recon_geometry &geometry) const {
+            geometry.field_map = field == nullptr ? nullptr : field->values.data();
+            geometry.decay_map = decay == nullptr ? nullptr : decay->values.data();
+            geometry.times = times.empty() ? nullptr : times.data();
+        }
+    };
+
     // A plan, and what it was made from.
     struct KeptPlan {
         std::vector<float> trajectory;
         std::size_t components = 0, coils = 0, maps = 0;
         bool weighted = false;
+        std::pair<std::size_t, std::size_t> voxel_maps;  // their ids
+        std::vector<ShotTimes> times;                    // with voxel maps
         std::array<std::size_t, 3> dims{};
         bool recurs = false;  // the trajectory came again
         Plan plan;
@@ -110,6 +136,12 @@ private:
     // Of the plans that coil maps are estimated by.
     double tolerance_of_maps() const;
     recon_geometry geometry(const Coordinates &k, const Grid &grid, std::size_t coils) const;
+    const MapSource &source(MapKind kind) const {
+        return kind == MapKind::Field ? settings_.field_map : settings_.decay_map;
+    }
+    // Ends with an error where a map is wanted and not there, or does not fit.
+    void check_voxel_map(MapKind kind, const Samples &samples, const Spaces &spaces);
+    OffResonance off_resonance(const Samples &samples) const;
     void add_warning(Cause cause, std::string text);
     // Adds the warnings of a plan to those of the image.
     void add_warnings(const recon_plan *plan);
@@ -126,13 +158,15 @@ private:
     void compute_weights(recon_plan *plan, std::size_t samples) const;
     // A plan for the samples.
     Plan weighted_plan(const Samples &samples, const Grid &grid, Weights weights, const CoilMaps *maps,
-                       double tolerance);
-    KeptPlan &find_or_make_plan(const Samples &samples, const Grid &grid, const CoilMaps *maps);
+                       const OffResonance &field, double tolerance);
+    KeptPlan &find_or_make_plan(const Samples &samples, const Grid &grid, const CoilMaps *maps,
+                                const OffResonance &field);
     // A kept plan that may be given the trajectory, since its own has not come again; or the end.
-    std::list<KeptPlan>::iterator find_free_plan(const Samples &samples, const Grid &grid, std::size_t maps);
-    void update_plan(KeptPlan &kept, const Samples &samples, const Grid &grid);
+    std::list<KeptPlan>::iterator find_free_plan(const Samples &samples, const Grid &grid, std::size_t maps,
+                                                 const OffResonance &field);
+    void update_plan(KeptPlan &kept, const Samples &samples, const Grid &grid, const OffResonance &field);
     // Whether a trajectory is one of the last that new plans or new trajectories for plans were made of.
-    bool came_before(const Samples &samples, std::size_t maps);
+    bool came_before(const Samples &samples, std::size_t maps, const OffResonance &field);
     const CoilMaps &coil_maps(const Samples &samples, const Grid &grid, std::size_t coils, const SliceKey &key);
     // The matrix of a slice, from the data of its first image: images of a slice can be compared, and share maps.
     const CoilMatrix &compression(const Samples &samples);
@@ -148,8 +182,10 @@ private:
     // with an error.
     std::uint64_t check_memory(const Samples &samples, const Spaces &spaces, const Samples *reference,
                                std::uint64_t pending);
-    bool is_alike(const KeptPlan &plan, const Samples &samples, const Grid &grid, std::size_t maps) const;
-    bool is_kept(const KeptPlan &plan, const Samples &samples, const Grid &grid, std::size_t maps) const;
+    bool is_alike(const KeptPlan &plan, const Samples &samples, const Grid &grid, std::size_t maps,
+                  const OffResonance &field) const;
+    bool is_kept(const KeptPlan &plan, const Samples &samples, const Grid &grid, std::size_t maps,
+                 const OffResonance &field) const;
     // The image that iterations start from, or null where there is none of this shape.
     const Complex *initial_image(const SliceKey &key, const Grid &grid, std::size_t images);
     // Ends with an error unless a call that took the samples succeeded.
@@ -161,6 +197,7 @@ private:
     Settings settings_;
     std::list<KeptPlan> plans_;  // the last used plan is the first
     std::map<SliceKey, CoilMaps> maps_;
+    VoxelMaps voxel_maps_;
     std::map<SliceKey, CoilMatrix> compressions_;
     std::map<SliceKey, std::deque<Samples>> windows_;
     std::map<SliceKey, LastImage> last_images_;

@@ -206,6 +206,12 @@ Settings ReconGadgetBase::settings() const {
                     ", as image_series_index has 16 bits and each encoding has a series of its own");
     }
     s.timing = timing;
+    s.field_map = parse_map_source(MapKind::Field, field_map);
+    s.decay_map = parse_map_source(MapKind::Decay, decay_map);
+    s.map_series = map_series.value;
+    s.dwell = dwell.value;
+    s.readout_start = readout_start.value;
+    check_voxel_maps(s);
     add_settings(s);
     return s;
 }
@@ -244,6 +250,7 @@ Spaces ReconGadgetBase::spaces(std::size_t encoding, const Gadgetron::SamplingDe
     Spaces s;
     const auto size = [](const ISMRMRD::MatrixSize &m) { return std::array<std::size_t, 3>{m.x, m.y, m.z}; };
     const auto fov = [](const ISMRMRD::FieldOfView_mm &f) { return std::array<double, 3>{f.x, f.y, f.z}; };
+    s.echo_planar = e.trajectory == ISMRMRD::TrajectoryType::EPI;
     s.encoded_matrix = size(e.encodedSpace.matrixSize);
     s.recon_matrix = size(e.reconSpace.matrixSize);
     s.encoded_fov = fov(e.encodedSpace.fieldOfView_mm);
@@ -464,6 +471,65 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Acq
     return out;
 }
 
+namespace {
+
+// Adds an image to the engine's maps, where its attributes say that it is one and the engine looks for it.
+template <class Values>
+void take_map(Engine &engine, const ISMRMRD::ImageHeader &header, const ISMRMRD::MetaContainer &meta,
+              const std::array<std::size_t, 3> &dims, std::size_t channels, const Values &values) {
+    const auto kind = map_kind(meta);
+    if (!kind || !engine.takes_voxel_maps(*kind)) {
+        return;
+    }
+    if (channels != 1) {
+        throw Error("an image with the attribute " + std::string(MAP_ATTRIBUTE) + " has " + std::to_string(channels) +
+                    " channels: a map has one");
+    }
+    engine.add_voxel_map(*kind, header.slice, dims, values());
+}
+
+std::string describe(const ISMRMRD::ImageHeader &h) {
+    return "an image of series " + std::to_string(h.image_series_index) + ", slice " + std::to_string(h.slice);
+}
+
+}  // namespace
+
+void ReconGadgetBase::take_maps(Engine &engine, const IsmrmrdImageArray &images) const {
+    const auto &data = images.data_;
+    const std::array<std::size_t, 3> dims{data.get_size(0), data.get_size(1), data.get_size(2)};
+    const std::size_t channels = data.get_size(3), voxels = dims[0] * dims[1] * dims[2];
+    const std::size_t count =
+        std::min<std::size_t>(images.meta_.size(), images.headers_.get_number_of_elements());
+    for (std::size_t i = 0; i < count; ++i) {
+        const ISMRMRD::ImageHeader &header = images.headers_[i];
+        std::vector<std::string> problems;
+        attempt(problems, [&] {
+            if ((i + 1) * channels * voxels > data.get_number_of_elements()) {
+                throw Error("an image array has more headers than images");
+            }
+            const auto values = [&] { return real_parts(data.get_data_ptr() + i * channels * voxels, voxels); };
+            take_map(engine, header, images.meta_[i], dims, channels, values);
+        });
+        log_errors(describe(header), problems, 0);
+    }
+}
+
+void ReconGadgetBase::take_maps(Engine &engine, const Gadgetron::Core::Image<float> &image) const {
+    const auto &header = std::get<ISMRMRD::ImageHeader>(image);
+    const auto &data = std::get<Gadgetron::hoNDArray<float>>(image);
+    const auto &meta = std::get<Gadgetron::Core::optional<ISMRMRD::MetaContainer>>(image);
+    std::vector<std::string> problems;
+    attempt(problems, [&] {
+        if (meta) {
+            const std::array<std::size_t, 3> dims{data.get_size(0), data.get_size(1), data.get_size(2)};
+            const float *from = data.get_data_ptr();
+            const auto values = [&] { return std::vector<float>(from, from + dims[0] * dims[1] * dims[2]); };
+            take_map(engine, header, *meta, dims, data.get_size(3), values);
+        }
+    });
+    log_errors(describe(header), problems, 0);
+}
+
 void ReconGadgetBase::process(Gadgetron::Core::InputChannel<Input> &in, Gadgetron::Core::OutputChannel &out) {
     log_properties();
     Engine engine(settings());
@@ -471,13 +537,31 @@ void ReconGadgetBase::process(Gadgetron::Core::InputChannel<Input> &in, Gadgetro
     if (const auto bad = engine.bad_property()) {
         throw Error("property " + bad->first + " is \"" + properties_.given(bad->first) + "\": " + bad->second);
     }
+    engine.read_voxel_maps();
     bool any = false;
     for (auto message : in) {
-        any = true;
-        auto made = Gadgetron::Core::visit([&](const auto &data) { return images(engine, data); }, message);
-        for (auto &array : made) {
-            out.push(std::move(array));
-        }
+        const auto on_image = [&](auto &image) {
+            take_maps(engine, image);
+            out.push(std::move(image));
+        };
+        const auto on_data = [&](const auto &data) {
+            any = true;
+            for (auto &array : images(engine, data)) {
+                out.push(std::move(array));
+            }
+        };
+        Gadgetron::Core::visit(
+            [&](auto &input) {
+                using Type = std::decay_t<decltype(input)>;
+                constexpr bool is_data =
+                    std::is_same_v<Type, IsmrmrdReconData> || std::is_same_v<Type, AcquisitionBucket>;
+                if constexpr (is_data) {
+                    on_data(input);
+                } else {
+                    on_image(input);
+                }
+            },
+            message);
     }
     for (const auto &collector : collectors_) {
         warn_once("the last images", collector.second.end());

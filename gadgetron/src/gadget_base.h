@@ -18,13 +18,18 @@ struct Fraction {  // from 0 to 1
 struct NonNegative {
     double value;
 };
+struct Milliseconds {  // of any sign
+    double value;
+};
 struct Count {
     std::size_t value;
 };
 
 // A buffer (IsmrmrdReconData), or a bucket of acquisitions without a buffer (AcquisitionBucket). All shots of a bucket
-// are used, with any kspace_encode_step_1. They may differ in length.
-using Input = Gadgetron::Core::variant<Gadgetron::IsmrmrdReconData, Gadgetron::AcquisitionBucket>;
+// are used, with any kspace_encode_step_1. They may differ in length. Images may be maps of off-resonance or decay; all
+// of them go on to the next gadget.
+using Input = Gadgetron::Core::variant<Gadgetron::IsmrmrdReconData, Gadgetron::AcquisitionBucket,
+                                       Gadgetron::IsmrmrdImageArray, Gadgetron::Core::Image<float>>;
 
 struct Images;
 
@@ -44,6 +49,8 @@ protected:
             return Fraction{properties_.number(name, fallback, 0, 1)};
         } else if constexpr (std::is_same_v<T, NonNegative>) {
             return NonNegative{properties_.number(name, fallback, 0, 1e30)};
+        } else if constexpr (std::is_same_v<T, Milliseconds>) {
+            return Milliseconds{properties_.number(name, fallback, -1e6, 1e6)};
         } else if constexpr (std::is_same_v<T, Count>) {
             return Count{properties_.count(name, fallback, 1000000000)};
         } else if constexpr (std::is_same_v<T, bool>) {
@@ -82,6 +89,20 @@ public:
                   "Width of the centre of k-space that coil maps are estimated from, in Cartesian samples; 0: 24", 0);
     NODE_PROPERTY(coil_maps_every, Count,
                   "Number of images of a slice after which its coil maps are estimated again; 0: never", 0);
+    NODE_PROPERTY(field_map, std::string,
+                  "Off-resonance in Hz: none, images (those of the chain with the attribute recon_map = field_map that "
+                  "come before the data), or an ISMRMRD file with one image, or one for each slice",
+                  "none");
+    NODE_PROPERTY(decay_map, std::string,
+                  "Decay rates R2* in 1/s: none, images (with recon_map = decay_map), or an ISMRMRD file", "none");
+    NODE_PROPERTY(map_series, Count, "Which series of these files: the images of dataset/image_N", 0);
+    NODE_PROPERTY(dwell, NonNegative,
+                  "With a map: microseconds from one sample of a shot to the next; 0: sample_time_us of the headers",
+                  0);
+    NODE_PROPERTY(readout_start, Milliseconds,
+                  "With a map: milliseconds from the moment whose image is wanted (the excitation, or the echo) to the "
+                  "first sample of each shot; negative where that moment comes later",
+                  0);
     NODE_PROPERTY(compress, std::string,
                   "Virtual coils that are made of the coils: none, a number, or a percentage of the energy such as 99%",
                   "none");
@@ -109,6 +130,9 @@ private:
     void warn_once(const std::string &where, const std::optional<Warning> &warning);
     Spaces spaces(std::size_t encoding, const Gadgetron::SamplingDescription *sampling) const;
 
+    // Images of the chain that may be maps.
+    void take_maps(Engine &engine, const Gadgetron::IsmrmrdImageArray &images) const;
+    void take_maps(Engine &engine, const Gadgetron::Core::Image<float> &image) const;
     std::vector<Gadgetron::IsmrmrdImageArray> images(Engine &engine, const Gadgetron::IsmrmrdReconData &data);
     std::vector<Gadgetron::IsmrmrdImageArray> images(Engine &engine, const Gadgetron::AcquisitionBucket &bucket);
     // Reconstructs frame `frame` of `images`.

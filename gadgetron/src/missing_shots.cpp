@@ -118,6 +118,7 @@ std::vector<std::string> WarningCounter::summary() const {
             case Cause::ZeroShots: what = "with shots that are zero"; break;
             case Cause::Extent: what = "with a trajectory that reaches too little of k-space"; break;
             case Cause::Tolerance: what = "that miss the tolerance"; break;
+            case Cause::Times: what = "with times that are no readout's"; break;
             case Cause::Blades: what = "whose blades do not agree"; break;
             case Cause::Noise: what = "whose noise is another than was said"; break;
             case Cause::Compression: what = "whose virtual coils lose signal"; break;

@@ -31,6 +31,7 @@ enum class Cause {
     ZeroShots,
     Extent,
     Tolerance,
+    Times,
     Plan,
     Blades,
     Noise,

@@ -49,6 +49,21 @@ void check_blades(const Settings &s) {
     }
 }
 
+void check_voxel_maps(const Settings &s) {
+    const char *without = s.method == Method::Fbp         ? "filtered backprojection takes"
+                          : s.method == Method::Propeller ? "the correction of blades takes"
+                                                          : nullptr;
+    if (without != nullptr && (s.field_map || s.decay_map)) {
+        throw Error(std::string("property ") + property_of(s.field_map ? MapKind::Field : MapKind::Decay) +
+                    " is set, and " + without +
+                    " no off-resonance and no decay: set it to none, or use ReconGridGadget or ReconCGGadget");
+    }
+    if (!s.field_map && !s.decay_map && (s.dwell > 0 || s.readout_start != 0)) {
+        throw Error(std::string("property ") + (s.dwell > 0 ? "dwell" : "readout_start") +
+                    " goes with a map: set field_map or decay_map, or leave it out");
+    }
+}
+
 Compress parse_compress(const std::string &value) {
     if (value == "none") {
         return {};

@@ -1,7 +1,7 @@
 // The settings of a gadget: its properties, read from text, and checked before any data come.
 #pragma once
 
-#include "conversion.h"
+#include "voxel_maps.h"
 
 #include <map>
 #include <set>
@@ -53,6 +53,9 @@ struct Settings {
     Density density = Density::Auto;
     Maps maps = Maps::None;
     std::size_t calibration = 0, maps_every = 0;
+    MapSource field_map, decay_map;
+    std::size_t map_series = 0;           // of files
+    double dwell = 0, readout_start = 0;  // us, 0: the headers' sample_time_us; ms
     Compress compress;
     Combine combine = Combine::Auto;
     Output output = Output::Magnitude;
@@ -86,6 +89,9 @@ std::uint32_t parse_phase(const std::string &value);
 
 // Ends with an error where the other settings do not go with those of blades.
 void check_blades(const Settings &settings);
+
+// Ends with an error where a method without off-resonance has a map of it, or times have no map.
+void check_voxel_maps(const Settings &settings);
 
 // The property compress: none, a number of coils, or a percentage such as 99%.
 Compress parse_compress(const std::string &value);

@@ -2,8 +2,11 @@
 // data. In a file of several repetitions, only the second one becomes wrong.
 //
 //     alter IN OUT WHAT [NUMBER | NXxNYxNZ]
+//
+// WHAT = field-map makes a map of off-resonance of so many Hz, for each slice of the file.
 #include <ismrmrd/dataset.h>
 #include <ismrmrd/ismrmrd.h>
+#include <ismrmrd/meta.h>
 #include <ismrmrd/xml.h>
 
 #include <algorithm>
@@ -21,6 +24,28 @@
 namespace {
 
 using ISMRMRD::Acquisition;
+
+// 20 ms a readout of 1000 samples.
+constexpr float SAMPLE_US = 20;
+
+// A map of one frequency for each slice, as images on the matrix of encodedSpace.
+void write_field_map(ISMRMRD::Dataset &target, const ISMRMRD::Encoding &encoding, float hertz) {
+    const auto size = encoding.encodedSpace.matrixSize;
+    const auto &slices = encoding.encodingLimits.slice;
+    const unsigned last = slices.is_present() ? slices->maximum : 0;
+    for (unsigned slice = 0; slice <= last; ++slice) {
+        ISMRMRD::Image<float> map(size.x, size.y, size.z, 1);
+        map.setSlice(std::uint16_t(slice));
+        map.setImageSeriesIndex(77);
+        ISMRMRD::MetaContainer meta;
+        meta.set("recon_map", "field_map");
+        std::ostringstream attributes;
+        ISMRMRD::serialize(meta, attributes);
+        map.setAttributeString(attributes.str());
+        std::fill(map.begin(), map.end(), hertz);
+        target.appendImage("image_0", map);
+    }
+}
 
 // The acquisition with another number of samples or of trajectory components.
 Acquisition resized(Acquisition &from, unsigned samples, unsigned dimensions) {
@@ -86,6 +111,9 @@ void alter(const char *in, const char *out, const std::string &what, const std::
     ISMRMRD::serialize(header, text);
     target.writeHeader(text.str());
 
+    if (what == "field-map") {
+        return write_field_map(target, header.encoding[0], float(std::atof(value.c_str())));
+    }
     const std::uint32_t count = source.getNumberOfAcquisitions();
     std::vector<Acquisition> all(count);
     bool several = false;
@@ -141,6 +169,17 @@ void alter(const char *in, const char *out, const std::string &what, const std::
                     a.data(i, c) *= std::complex<float>(std::polar(1.0, -2 * std::acos(-1.0) * cycles));
                 }
             }
+        } else if (what == "off-resonance") {
+            // All of the object, by so many Hz.
+            a.sample_time_us() = SAMPLE_US;
+            for (std::uint16_t i = 0; i < a.number_of_samples(); ++i) {
+                const double cycles = std::atof(value.c_str()) * double(i) * SAMPLE_US * 1e-6;
+                for (std::uint16_t c = 0; c < a.active_channels(); ++c) {
+                    a.data(i, c) *= std::complex<float>(std::polar(1.0, -2 * std::acos(-1.0) * cycles));
+                }
+            }
+        } else if (what == "no-sample-time") {
+            a.sample_time_us() = 0;
         } else if (what == "oblique") {
             // Orthogonal directions, and another position for each slice.
             const float s = std::sqrt(0.5f);

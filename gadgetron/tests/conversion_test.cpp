@@ -122,6 +122,39 @@ void missing_shots() {
     CHECK_ERROR([&] { b.gather(space(8, 8)); }, "no shot was acquired");
 }
 
+// Times count from the first sample of a readout, discarded ones included.
+void times() {
+    Buffer b(4, 3, 1, 2, 1, 1, 1, 2);
+    for (auto &h : b.headers) {
+        h.sample_time_us = 2.5f;
+    }
+    b.headers[1].discard_pre = 2;
+    b.headers[2].sample_time_us = 5;
+    const Samples samples = b.gather(space(8, 8));
+    const std::vector<float> wanted{0, 2.5e-6f, 5e-6f, 7.5e-6f, 5e-6f, 7.5e-6f, 0, 5e-6f, 10e-6f, 15e-6f};
+    const auto close = [](const std::vector<float> &a, const std::vector<float> &b) {
+        return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                          [](float x, float y) { return std::fabs(x - y) < 1e-12f; });
+    };
+    CHECK(close(sample_times(samples, 0, 0), wanted));
+    // Other times than the headers', and from another moment.
+    const std::vector<float> other{-2e-3f, -1.999e-3f, -1.998e-3f, -1.997e-3f, -1.998e-3f,
+                                   -1.997e-3f, -2e-3f, -1.999e-3f, -1.998e-3f, -1.997e-3f};
+    const auto found = sample_times(samples, 1, -2);
+    CHECK(std::equal(found.begin(), found.end(), other.begin(), other.end(),
+                     [](float x, float y) { return std::fabs(x - y) < 1e-9f; }));
+    std::vector<float> twice = wanted;
+    twice.insert(twice.end(), wanted.begin(), wanted.end());
+    CHECK(close(sample_times(join({&samples, &samples}), 0, 0), twice));
+    CHECK(close(sample_times(samples.with_coils(std::vector<Complex>(samples.count), 1), 0, 0), wanted));
+    for (const float wrong : {0.0f, -1.0f, std::numeric_limits<float>::quiet_NaN()}) {
+        b.headers[1].sample_time_us = wrong;
+        CHECK_ERROR([&] { sample_times(b.gather(space(8, 8)), 0, 0); }, "sample_time_us is ", "in shot 1",
+                    "property dwell");
+        CHECK(sample_times(b.gather(space(8, 8)), 3, 0).size() == 10);
+    }
+}
+
 // Acquisitions of a bucket: different lengths, and samples to discard.
 void acquisitions() {
     std::vector<Complex> data(2 * 6), more(2 * 4);
@@ -468,6 +501,9 @@ void properties() {
     for (const char *wrong : {"0", "0%", "101%", "1.5", "-3", "nan", "5x", "%", "", "auto"}) {
         CHECK_ERROR([&] { parse_compress(wrong); }, "property compress", "99%");
     }
+    CHECK(!parse_map_source(MapKind::Field, "none") && parse_map_source(MapKind::Field, "images").images);
+    CHECK(parse_map_source(MapKind::Decay, "/a/map.h5").file == "/a/map.h5");
+    CHECK_ERROR([&] { parse_map_source(MapKind::Decay, ""); }, "property decay_map is \"\"", "none, images");
     CHECK(parse_device("auto").kind == 0 && parse_device("cpu").kind == 1 && parse_device("cuda").kind == 2);
     CHECK((parse_device("cuda:0,3").indices == std::vector<std::uint32_t>{0, 3}));
     for (const char *wrong : {"gpu", "cuda:", "cuda:a", "cuda:0,", "cuda:,1", "cuda:-1", "cuda0", ""}) {
@@ -480,6 +516,7 @@ void properties() {
 int main() {
     layouts();
     missing_shots();
+    times();
     acquisitions();
     components();
     coordinates_and_weights();

@@ -2,8 +2,12 @@
 #include "engine.h"
 #include "check.h"
 
+#include <ismrmrd/dataset.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <random>
 #include <utility>
 
@@ -1014,6 +1018,243 @@ void named_window() {
     CHECK(error > 1e-5 && error < 0.05);
 }
 
+// A smooth map of random shape.
+std::vector<float> smooth_map(std::size_t n, float middle, float range) {
+    std::mt19937 random{std::random_device{}()};
+    const float phase = std::uniform_real_distribution<float>(0, 6.28f)(random);
+    std::vector<float> map(n * n);
+    for (std::size_t i = 0; i < map.size(); ++i) {
+        const float x = 2 * float(i % n) / float(n) - 1, y = 2 * float(i / n) / float(n) - 1;
+        map[i] = middle + range * std::sin(2 * x + phase) * std::cos(y);
+    }
+    return map;
+}
+
+// Writes maps of slices 0, 1, ... as the program does.
+void write_maps(const std::string &file, const std::string &series, const std::vector<std::vector<float>> &maps,
+                std::uint16_t n) {
+    std::remove(file.c_str());
+    ISMRMRD::Dataset out(file.c_str(), "dataset", true);
+    for (std::size_t slice = 0; slice < maps.size(); ++slice) {
+        ISMRMRD::Image<float> one(n, n, 1, 1);
+        one.setSlice(std::uint16_t(slice));
+        std::copy(maps[slice].begin(), maps[slice].end(), one.getDataPtr());
+        out.appendImage(series, one);
+    }
+}
+
+// Maps of off-resonance and decay, from the chain and from files, against the C API; which plans are kept; errors.
+void off_resonance() {
+    const std::size_t n = 64;
+    Scan scan(n, 60, 128, 3);
+    for (auto &h : scan.headers) {
+        h.sample_time_us = 100;  // 12.8 ms a readout
+    }
+    const auto field = smooth_map(n, 20, 80), other = smooth_map(n, -40, 60), decay = smooth_map(n, 20, 15);
+    std::vector<float> times(scan.samples());
+    for (std::size_t m = 0; m < times.size(); ++m) {
+        times[m] = float(double(m % scan.readout) * 100e-6);
+    }
+    const auto wanted = [&](Method method, const float *f, const float *r, const Complex *maps) {
+        recon_geometry g = scan.geometry();
+        g.field_map = f, g.decay_map = r, g.times = times.data(), g.coil_maps = maps;
+        recon_plan *p = plan(g, method == Method::Cg ? 1e-5 : 1e-4);
+        std::vector<Complex> out(n * n * (maps == nullptr ? 3 : 1));
+        switch (method) {
+            case Method::Grid: must(recon_grid(p, scan.kspace.data(), out.data())); break;
+            case Method::Cg: must(recon_cg(p, scan.kspace.data(), out.data(), nullptr, nullptr)); break;
+            default: must(recon_fhd(p, scan.kspace.data(), out.data()));
+        }
+        recon_plan_destroy(p);
+        return out;
+    };
+    const std::array<std::size_t, 3> dims{n, n, 1};
+    for (const Method method : {Method::Grid, Method::Fhd}) {
+        Settings s = settings(method);
+        s.output = Output::Coils;
+        s.field_map = parse_map_source(MapKind::Field, "images");
+        Engine engine(s);
+        CHECK(engine.takes_voxel_maps(MapKind::Field) && !engine.takes_voxel_maps(MapKind::Decay));
+        CHECK_ERROR([&] { image(engine, scan); }, "property field_map is images", "slice 0 before its data");
+        engine.add_voxel_map(MapKind::Field, 0, dims, field);
+        const auto with = image(engine, scan);
+        CHECK(with == wanted(method, field.data(), nullptr, nullptr));
+        s.field_map = {};
+        Engine without(s);
+        CHECK(distance(with, image(without, scan)) > 0.1);
+        // The same map again is no other map; another is given to the plan.
+        engine.add_voxel_map(MapKind::Field, 0, dims, field);
+        CHECK(image(engine, scan) == with && engine.plans_made() == 1 && engine.plans_updated() == 0);
+        Scan two = scan;
+        two.slice(1);
+        CHECK_ERROR([&] { image(engine, two); }, "slice 1 before its data");
+        engine.add_voxel_map(MapKind::Field, 1, dims, other);
+        CHECK(image(engine, two) == wanted(method, other.data(), nullptr, nullptr));
+        CHECK(image(engine, scan) == with && image(engine, two) == wanted(method, other.data(), nullptr, nullptr));
+        CHECK(engine.plans_made() <= 2);
+        const std::size_t made = engine.plans_made();
+        CHECK(image(engine, scan) == with && engine.plans_made() == made);
+    }
+
+    // CG-SENSE with both maps, whose coil maps are estimated without them.
+    std::vector<Complex> maps(n * n * 3);
+    recon_geometry g = scan.geometry();
+    recon_plan *p = plan(g, 1e-4);
+    must(recon_coil_maps(p, scan.kspace.data(), 0, maps.data()));
+    recon_plan_destroy(p);
+    Settings s = settings(Method::Cg);
+    s.field_map = parse_map_source(MapKind::Field, "images");
+    s.decay_map = parse_map_source(MapKind::Decay, "images");
+    Engine cg(s);
+    cg.add_voxel_map(MapKind::Field, 0, dims, field);
+    CHECK_ERROR([&] { image(cg, scan); }, "property decay_map is images");
+    cg.add_voxel_map(MapKind::Decay, 0, dims, decay);
+    CHECK(image(cg, scan) == wanted(Method::Cg, field.data(), decay.data(), maps.data()));
+    const Samples samples = scan.gathered();
+    const auto bytes = [&](const Engine &of) {
+        return of.memory_needed(samples, coordinates(samples), scan.spaces, nullptr);
+    };
+    CHECK(bytes(cg) > bytes(Engine(settings(Method::Cg))));
+
+    // Files, as the program writes them.
+    const char *folder = std::getenv("TMPDIR");
+    const std::string file = std::string(folder == nullptr ? "." : folder) + "/engine_test_maps.h5";
+    write_maps(file, "image_0", {field, other}, n);
+    s = settings(Method::Fhd);
+    s.output = Output::Coils;
+    s.field_map = parse_map_source(MapKind::Field, file);
+    Engine of_file(s);
+    of_file.read_voxel_maps();
+    CHECK(image(of_file, scan) == wanted(Method::Fhd, field.data(), nullptr, nullptr));
+    scan.slice(1);
+    CHECK(image(of_file, scan) == wanted(Method::Fhd, other.data(), nullptr, nullptr));
+    scan.slice(2);
+    CHECK_ERROR([&] { image(of_file, scan); }, "maps of 2 slices, and none of slice 2");
+    scan.slice(0);
+    // One map serves all slices.
+    write_maps(file, "image_0", {other}, n);
+    Engine of_all(s);
+    of_all.read_voxel_maps();
+    for (const unsigned slice : {5u, 0u}) {
+        scan.slice(slice);
+        CHECK(image(of_all, scan) == wanted(Method::Fhd, other.data(), nullptr, nullptr));
+    }
+    CHECK(of_all.plans_made() == 1);
+    {
+        ISMRMRD::Dataset out(file.c_str(), "dataset", false);
+        out.appendImage("image_0", ISMRMRD::Image<float>(n, n, 1, 1));
+    }
+    CHECK_ERROR([&] { of_all.read_voxel_maps(); }, "several images of slice 0");
+    write_maps(file, "image_0", {field}, n);
+    s.map_series = 3;
+    Engine of_series(s);
+    CHECK_ERROR([&] { of_series.read_voxel_maps(); }, "property field_map is", "image_3", "map_series");
+    s.map_series = 0;
+    s.decay_map = parse_map_source(MapKind::Decay, file + ".not");
+    Engine of_nothing(s);
+    CHECK_ERROR([&] { of_nothing.read_voxel_maps(); }, "property decay_map is", "no such file");
+    s.decay_map = {};
+    {
+        std::remove(file.c_str());
+        ISMRMRD::Dataset out(file.c_str(), "dataset", true);
+        out.appendImage("image_0", ISMRMRD::Image<Complex>(4, 4, 1, 1));
+    }
+    CHECK_ERROR([&] { of_file.read_voxel_maps(); }, "image 0 of dataset/image_0 is no map");
+    std::FILE *text = std::fopen(file.c_str(), "w");
+    std::fputs("no HDF5", text);
+    std::fclose(text);
+    CHECK_ERROR([&] { of_file.read_voxel_maps(); }, "cannot be read");
+    std::remove(file.c_str());
+
+    // Maps that do not fit, and times that are not there.
+    s.field_map = parse_map_source(MapKind::Field, "images");
+    Engine wrong(s);
+    wrong.add_voxel_map(MapKind::Field, 0, {n, n - 1, 1}, std::vector<float>(n * (n - 1)));
+    CHECK_ERROR([&] { image(wrong, scan); }, "property field_map has 64 x 63 x 1 voxels",
+                "64 x 64 x 1 of encodedSpace");
+    auto bad = field;
+    bad[77] = NAN;
+    wrong.add_voxel_map(MapKind::Field, 0, dims, bad);
+    CHECK_ERROR([&] { image(wrong, scan); }, "voxel 77");
+    wrong.add_voxel_map(MapKind::Field, 0, dims, field);
+    CHECK(image(wrong, scan) == wanted(Method::Fhd, field.data(), nullptr, nullptr));
+    for (auto &h : scan.headers) {
+        h.sample_time_us = 0;
+    }
+    CHECK_ERROR([&] { image(wrong, scan); }, "sample_time_us is 0 in shot 0");
+    // Milliseconds in place of microseconds would be 128 s.
+    for (auto &h : scan.headers) {
+        h.sample_time_us = 1e6f;
+    }
+    wrong.add_voxel_map(MapKind::Field, 0, dims, std::vector<float>(n * n, 0.001f));
+    std::vector<Complex> out(n * n * 3);
+    const Result result = wrong.reconstruct(scan.gathered(), scan.spaces, nullptr, out.data());
+    CHECK(result.warnings.size() == 1 && result.warnings[0].cause == Cause::Times);
+
+    // Times of the properties, in place of those of the headers.
+    for (auto &h : scan.headers) {
+        h.sample_time_us = 0;
+    }
+    s.dwell = 100;
+    Engine timed(s);
+    timed.add_voxel_map(MapKind::Field, 0, dims, field);
+    CHECK(image(timed, scan) == wanted(Method::Fhd, field.data(), nullptr, nullptr));
+    s.readout_start = 2;
+    Engine later(s);
+    later.add_voxel_map(MapKind::Field, 0, dims, field);
+    for (auto &t : times) {
+        t = float(double(t) + 2e-3);
+    }
+    CHECK(distance(image(later, scan), wanted(Method::Fhd, field.data(), nullptr, nullptr)) < 1e-4);
+    Scan planar = scan;
+    planar.spaces.echo_planar = true;
+    CHECK_ERROR([&] { image(later, planar); }, "property field_map is set", "echo-planar");
+
+    // A map on the matrix of reconSpace: its voxels are as large, or are not.
+    Scan cropped = scan;
+    cropped.spaces.recon_matrix = {n / 2, n - 4, 1};
+    cropped.spaces.recon_fov = {n / 2.0, n - 4.0, 5};
+    Engine padded(s), whole(s);
+    std::vector<float> middle((n / 2) * (n - 4)), surrounded(n * n);
+    for (std::size_t y = 0; y < n - 4; ++y) {
+        for (std::size_t x = 0; x < n / 2; ++x) {
+            const float value = field[(x + n / 4) + n * (y + 2)];
+            middle[x + (n / 2) * y] = surrounded[(x + n / 4) + n * (y + 2)] = value;
+        }
+    }
+    padded.add_voxel_map(MapKind::Field, 0, {n / 2, n - 4, 1}, middle);
+    whole.add_voxel_map(MapKind::Field, 0, dims, surrounded);
+    CHECK(image(padded, cropped) == image(whole, cropped));
+    cropped.spaces.recon_fov = cropped.spaces.encoded_fov;
+    Engine unlike(s);
+    unlike.add_voxel_map(MapKind::Field, 0, {n / 2, n - 4, 1}, middle);
+    CHECK_ERROR([&] { image(unlike, cropped); }, "has 32 x 60 x 1 voxels", "64 x 64 x 1 of encodedSpace");
+
+    // Methods without off-resonance.
+    for (const Method method : {Method::Fbp, Method::Propeller}) {
+        Settings refused = settings(method);
+        check_voxel_maps(refused);
+        refused.decay_map = parse_map_source(MapKind::Decay, "images");
+        CHECK_ERROR([&] { check_voxel_maps(refused); }, "property decay_map is set", "ReconCGGadget");
+    }
+    check_voxel_maps(s);
+    s.field_map = {};
+    CHECK_ERROR([&] { check_voxel_maps(s); }, "property dwell goes with a map");
+    s.dwell = 0;
+    CHECK_ERROR([&] { check_voxel_maps(s); }, "property readout_start goes with a map");
+
+    // Images of the chain.
+    ISMRMRD::MetaContainer meta;
+    CHECK(!map_kind(meta));
+    meta.set(MAP_ATTRIBUTE, "decay_map");
+    CHECK(map_kind(meta) == MapKind::Decay);
+    meta.set(MAP_ATTRIBUTE, "field");
+    CHECK_ERROR([&] { map_kind(meta); }, "recon_map = \"field\"", "field_map (Hz)");
+    const std::vector<Complex> numbers{{1, 0}, {-2, 0}}, with_phase{{1, 0}, {1, 1}};
+    CHECK((real_parts(numbers.data(), 2) == std::vector<float>{1, -2}));
+    CHECK_ERROR([&] { real_parts(with_phase.data(), 2); }, "complex numbers");
+}
+
 // The estimated memory grows with the task. An image that needs more than the free memory is an error with the numbers.
 void memory() {
     Scan scan(64, 40, 128, 4);
@@ -1056,6 +1297,7 @@ int main() {
     errors();
     bad_properties();
     named_window();
+    off_resonance();
     memory();
     return result("engine");
 }

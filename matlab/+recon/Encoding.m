@@ -27,6 +27,11 @@ classdef Encoding
 %       'Weights'      density weights in the shape of the samples, or 'ramp', 'jackson', 'pipe-menon'. They are the W
 %                      of E.normal, E.rhs, recon.cg and recon.grid. E and E' have no weights. Default: 1, in
 %                      recon.grid 'pipe-menon'
+%       'FieldMap'     off-resonance f in Hz, of the image's size: the model then has the factor exp(-2i*pi*f*t)
+%       'DecayMap'     decay rates R2* in 1/s, of the image's size: the factor exp(-R2*t). With it or without FieldMap
+%       'Times'        for these maps: the time t of each sample in seconds from the excitation, or from the echo, in
+%                      the shape of the samples, or a column for all of them. Where all shots have the same times, a
+%                      column of one readout's will do, [readout 1], unless k has another dimension of that length
 %       'Precision'    precision of the computation, 'single' or 'double'. Default: single if k, Maps or Weights are
 %                      single. Results have the class of the data
 %       'Tolerance'    relative l2 error of a transform against the exact sums; default 1e-5, which 0 also means
@@ -60,7 +65,8 @@ classdef Encoding
 %       size(E)        the size of the operator as a matrix
 %       delete(E)      frees the plan now
 %
-%       E.settrajectory(k)   gives E another trajectory, for scans whose trajectory changes from frame to frame
+%       E.settrajectory(k)   gives E another trajectory, for scans whose trajectory changes from frame to frame. An E
+%                            with FieldMap or DecayMap keeps it, and needs the new times: E.settrajectory(k, 'Times', t)
 %       E.setweights(w)      gives E other density weights
 %       E.setmaps(S)         gives E other coil maps
 %
@@ -69,9 +75,10 @@ classdef Encoding
 %   E.settrajectory(k, 'Weights', w, 'Maps', S) gives both. After an error E is as it was.
 %
 %   Every error has an identifier, for example recon:InvalidArgument, recon:SizeMismatch or recon:CoordinateOutOfRange.
-%   There are two warnings, each given once, when the operator is made. recon:Extent: k reaches less than a quarter of
+%   There are three warnings, each given once, when the operator is made. recon:Extent: k reaches less than a quarter of
 %   what dims could resolve, which may be a wrong unit. recon:Tolerance: the default tolerance cannot be reached, for
-%   example in single precision, or with the 'Width' and the 'Oversampling' that were named.
+%   example in single precision, or with the 'Width' and the 'Oversampling' that were named. recon:Times: Times beyond a
+%   second, which may be milliseconds.
 %   Ctrl-C ends long computations with the error recon:Cancelled. The operator can be used again.
 %   load makes a saved operator again from its arguments (in MATLAB; Octave cannot save objects).
 %
@@ -144,8 +151,9 @@ classdef Encoding
             g.weights = weights;
             g.voxels = voxels;
             g.basis = take(o, 'Basis', 'point');
-            E.options = rmfield(o, intersect(fieldnames(o), ...
-                {'Maps', 'Weights', 'Coils', 'Frames', 'Basis', 'Voxels', 'Precision'}));
+            g = recon.internal.off_resonance(g, o, E.imageSize, samples);
+            E.options = rmfield(o, intersect(fieldnames(o), {'Maps', 'Weights', 'FieldMap', 'DecayMap', 'Times', ...
+                'Coils', 'Frames', 'Basis', 'Voxels', 'Precision'}));
             if ~isfield(o, 'GpuArray') && (isa(k, 'gpuArray') || isa(maps, 'gpuArray'))
                 E.options.GpuArray = true;
             end
@@ -280,8 +288,11 @@ classdef Encoding
         %   are those of other samples, it is an error: E.setweights([]) takes them away.
         %   E.settrajectory(k, 'Weights', w, 'Maps', S) gives both, or one of them. Weights may also be 'ramp',
         %   'jackson' or 'pipe-menon'.
+        %   E.settrajectory(k, 'Times', t) is for an operator with a FieldMap or DecayMap, which it keeps; 'FieldMap'
+        %   and 'DecayMap' beside it give others.
             recon.internal.need_arguments(nargin, 2, 'E.settrajectory(k)');
-            o = recon.internal.options('E.settrajectory', varargin, {'Weights', 'Maps'}, {});
+            names = {'Weights', 'Maps', 'Times', 'FieldMap', 'DecayMap'};
+            o = recon.internal.options('E.settrajectory', varargin, names, {});
             [samples, ndim] = recon.internal.trajectory(k);
             if ndim ~= numel(E.geometry.dims)
                 error('recon:SizeMismatch', 'the trajectory has %d dimensions, the operator''s image %d', ndim, ...
@@ -295,6 +306,7 @@ classdef Encoding
             if ~isempty(g.maps)
                 E.check_maps(g.maps);
             end
+            g = recon.internal.off_resonance(g, E.with_own_maps(o), E.imageSize, samples);
             g = on_host(g);
             g.weights = E.computed_weights(g, samples);
             g.kspace_shape = recon.internal.full_size(samples, E.coils, E.frames);
@@ -322,6 +334,8 @@ classdef Encoding
 
         function s = info(E)
         %INFO  Device, vector unit, threads, method, width of the window, grid, expected error, and memory in bytes.
+        %   With FieldMap or DecayMap: segments, the transforms without off-resonance that make one with it (0 with
+        %   exact sums), and nodes, the convolutions that E.normal is the sum of (0 where it goes through transforms).
             s = recon_mex('info', E.plan.id);
         end
 
@@ -368,10 +382,23 @@ classdef Encoding
             if E.combines
                 fprintf(' with maps');
             end
+            if ~isempty(E.geometry.field_map)
+                fprintf(', field map');
+            end
+            if ~isempty(E.geometry.decay_map)
+                fprintf(', decay map');
+            end
             fprintf('\n  %s precision, %s', E.precision, s.method);
             if strcmp(s.method, 'nufft')
-                fprintf(' (error %.1g, window of %d cells, grid %s)', s.error, s.width, ...
+                fprintf(' (error %.1g, window of %d cells, grid %s', s.error, s.width, ...
                     recon.internal.size_text(s.grid));
+                if s.segments
+                    fprintf(', %d segments', s.segments);
+                end
+                fprintf(')');
+            end
+            if s.nodes
+                fprintf(', E.normal by %d convolutions', s.nodes);
             end
             fprintf(', on %s', s.device);
             if ~strcmp(s.simd, 'none')
@@ -466,6 +493,31 @@ classdef Encoding
                 {'Maps', 'Maps', 'the operator''s image and coils'});
         end
 
+        function refuse_off_resonance(E, name)
+        %REFUSE_OFF_RESONANCE  Ends with an error where the operator has a map of off-resonance or decay.
+            if ~isempty(E.geometry.times)
+                error('recon:Unsupported', ['%s: this is computed without off-resonance and decay: leave out ' ...
+                    'FieldMap, DecayMap and Times, or use recon.grid or recon.cg'], name);
+            end
+        end
+
+        function own = with_own_maps(E, own)
+        %WITH_OWN_MAPS  Options of settrajectory, with the maps of off-resonance and decay that the operator has.
+            names = {'FieldMap', 'DecayMap'};
+            if ~isempty(E.geometry.times) && ~isfield(own, 'Times')
+                error('recon:InvalidArgument', ['the operator has a FieldMap or DecayMap: give the times of the ' ...
+                    'new samples, E.settrajectory(k, ''Times'', t)']);
+            end
+            maps = {E.geometry.field_map, E.geometry.decay_map};
+            for i = 1:2
+                if isempty(maps{i}) && isfield(own, names{i})
+                    error('recon:InvalidArgument', 'the operator was made without %s: make it again with it', names{i});
+                elseif ~isempty(maps{i}) && ~isfield(own, names{i})
+                    own.(names{i}) = maps{i};
+                end
+            end
+        end
+
         function weights = computed_weights(E, g, samples)
         %COMPUTED_WEIGHTS  The weights of a geometry; those that it names are computed, by a plan without all the rest.
             weights = g.weights;
@@ -474,6 +526,9 @@ classdef Encoding
                 g.coils = 1;
                 g.frames = 1;
                 g.maps = [];
+                g.field_map = [];
+                g.decay_map = [];
+                g.times = [];
                 first = recon.internal.Plan(g, E.options);
                 weights = recon_mex('density', first.id, weights, 0, 0, recon.internal.full_size(samples));
                 first.release();
@@ -501,6 +556,15 @@ classdef Encoding
             if ~isempty(g.voxels)
                 list = [list, {'Voxels', g.voxels}];
             end
+            if ~isempty(g.field_map)
+                list = [list, {'FieldMap', g.field_map}];
+            end
+            if ~isempty(g.decay_map)
+                list = [list, {'DecayMap', g.decay_map}];
+            end
+            if ~isempty(g.times)
+                list = [list, {'Times', g.times}];
+            end
             names = fieldnames(s.options);
             for i = 1:numel(names)
                 list(end + 1:end + 2) = {names{i}, s.options.(names{i})};
@@ -526,7 +590,7 @@ end
 
 function g = on_host(g)
 % Arrays of a geometry in the host's memory.
-names = intersect(fieldnames(g), {'k', 'maps', 'weights', 'voxels'});
+names = intersect(fieldnames(g), {'k', 'maps', 'weights', 'voxels', 'field_map', 'decay_map', 'times'});
 for i = 1:numel(names)
     if isa(g.(names{i}), 'gpuArray')
         g.(names{i}) = gather(g.(names{i}));

@@ -33,7 +33,8 @@ function [image, report] = cg(k, d, varargin)
 %                     p is a structure: image, images, iteration, iterations, residual. An error in f ends the
 %                     solution. Ctrl-C ends it too, with the error recon:Cancelled, and frees everything
 %
-%   The options of the operator, for example 'Tolerance', 'Device' and 'Threads', are in help recon.Encoding. Many
+%   The options of the operator, for example 'Tolerance', 'Device' and 'Threads', are in help recon.Encoding. Among them
+%   are 'FieldMap', 'DecayMap' and 'Times', for the image without the blur of off-resonance and decay. Many
 %   iterations without a prior amplify the errors of the transforms: leave 'Tolerance' at its default or below.
 %
 %   [x, report] = recon.cg(...) also returns a structure. stop is 'iterations', 'tolerance' or 'exact'. iterations and

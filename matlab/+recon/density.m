@@ -34,7 +34,8 @@ if isa(k, 'recon.Encoding')
     E = k;
 else
     [dims, varargin] = recon.internal.leading_size(varargin);
-    others = setdiff(recon.internal.plan_options(), {'Method', 'Weights', 'Maps', 'Coils', 'Frames'});
+    others = setdiff(recon.internal.plan_options(), ...
+        {'Method', 'Weights', 'Maps', 'FieldMap', 'DecayMap', 'Times', 'Coils', 'Frames'});
     [own, others] = recon.internal.options('recon.density', varargin, names, others);
     E = recon.Encoding(k, dims, others{:});
 end

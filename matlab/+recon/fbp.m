@@ -16,8 +16,8 @@ function image = fbp(k, d, varargin)
 %                  'hamming', 'hann': each with less noise and less detail than the one before
 %
 %   'Weights' are an error, and those of an operator are not used: each sample is weighed by the area of k-space that
-%   it stands for. The other options are those of the operator, for example 'Maps', 'Precision' and 'Threads': see
-%   recon.Encoding.
+%   it stands for. 'FieldMap' and 'DecayMap' are an error: recon.grid and recon.cg take them. The other options are
+%   those of the operator, for example 'Maps', 'Precision' and 'Threads': see recon.Encoding.
 %
 %   x = recon.fbp(E, d, ...) uses the operator E.
 %
@@ -33,6 +33,7 @@ if isfield(own, 'Weights')
     error('recon:InvalidArgument', ['recon.fbp: backprojection weighs each sample by the area of k-space that it ' ...
         'stands for: leave out Weights, or use recon.grid']);
 end
+E.refuse_off_resonance('recon.fbp');
 values = recon.internal.defaults(struct('Filter', 'ram-lak'), own);
 image = E.transform('fbp', d, values.Filter);
 end

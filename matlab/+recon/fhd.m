@@ -7,8 +7,9 @@ function image = fhd(k, d, varargin)
 %   of the trajectory's samples, then coils, then frames. Without coil maps each coil has one image, [dims coils
 %   frames]. With 'Maps' the coils are combined, [dims frames].
 %
-%   x = recon.fhd(k, d, dims, Name, Value, ...) sets options of the operator, for example 'Maps', 'Method', 'Tolerance'
-%   and 'Device': see recon.Encoding. 'Maps', 'data' estimates coil sensitivity maps from d: see recon.coilmaps.
+%   x = recon.fhd(k, d, dims, Name, Value, ...) sets options of the operator, for example 'Maps', 'FieldMap', 'Method',
+%   'Tolerance' and 'Device': see recon.Encoding. 'Maps', 'data' estimates coil sensitivity maps from d: see
+%   recon.coilmaps.
 %
 %   x = recon.fhd(E, d) uses the operator E.
 %

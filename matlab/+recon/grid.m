@@ -9,7 +9,8 @@ function image = grid(k, d, varargin)
 %   frames]. With 'Maps' the coils are combined, [dims frames]. 'Maps', 'data' estimates coil sensitivity maps from d
 %   (Walsh et al. 2000): see recon.coilmaps.
 %
-%   x = recon.grid(k, d, dims, Name, Value, ...) sets further options: see recon.Encoding.
+%   x = recon.grid(k, d, dims, Name, Value, ...) sets further options: see recon.Encoding. With 'FieldMap' and 'Times'
+%   this is conjugate-phase reconstruction (Maeda et al. 1988).
 %
 %   x = recon.grid(E, d) uses the operator E.
 %

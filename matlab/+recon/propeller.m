@@ -22,8 +22,8 @@ function [image, motion] = propeller(k, d, varargin)
 %
 %   'Weights' are an error, and those of an operator are not used: the corrected samples have weights of their own.
 %   'Maps' combine the coils, and need another 'Phase' than 'smooth', which takes the coils' phases away. 'Maps', 'data'
-%   are estimated before the correction. The other options are those of the operator, for example 'Precision' and
-%   'Threads': see recon.Encoding.
+%   are estimated before the correction. 'FieldMap' and 'DecayMap' are an error. The other options are those of
+%   the operator, for example 'Precision' and 'Threads': see recon.Encoding.
 %
 %   [x, motion] = recon.propeller(...) also returns a structure:
 %
@@ -62,6 +62,7 @@ if isfield(own, 'Weights')
     error('recon:InvalidArgument', ['%s: the corrected samples have density weights of their own, which motion.w ' ...
         'returns: leave out Weights'], name);
 end
+E.refuse_off_resonance(name);
 if isa(d, 'gpuArray') || isfield(E.options, 'GpuArray') && E.options.GpuArray
     error('recon:Unsupported', '%s: blades are corrected in the host''s memory: gather k, d and Maps', name);
 end

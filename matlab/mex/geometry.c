@@ -1,4 +1,5 @@
-/* Geometry: trajectory, image size, weights and coil maps, from a MATLAB structure to a recon_geometry. */
+/* Geometry: trajectory, image size, weights, coil maps, and maps of off-resonance and decay, from a MATLAB structure to
+ * a recon_geometry. */
 #include "plans.h"
 
 /* `k` is [samples, ndim] and real, or complex, kx + 1i*ky. */
@@ -91,6 +92,22 @@ static void set_voxels(recon_geometry *geometry, const mxArray *voxels) {
     }
 }
 
+void set_off_resonance(recon_geometry *geometry, const mxArray *structure) {
+    const mxArray *value;
+    if ((value = field(structure, "field_map"))) {
+        need_count(value, need_voxels(geometry), "FieldMap (one number a voxel)");
+        geometry->field_map = real_data(value, geometry->precision, "FieldMap");
+    }
+    if ((value = field(structure, "decay_map"))) {
+        need_count(value, need_voxels(geometry), "DecayMap (one number a voxel)");
+        geometry->decay_map = real_data(value, geometry->precision, "DecayMap");
+    }
+    if ((value = field(structure, "times"))) {
+        need_count(value, geometry->samples, "Times (one number a sample of the trajectory)");
+        geometry->times = real_data(value, geometry->precision, "Times");
+    }
+}
+
 void read_geometry(recon_geometry *geometry, const mxArray *structure) {
     read_image_geometry(geometry, structure);
     const mxArray *value;
@@ -109,4 +126,5 @@ void read_geometry(recon_geometry *geometry, const mxArray *structure) {
         need_count(value, need_voxels(geometry) * geometry->coils, "Maps ([nx ny coils] or [nx ny nz coils])");
         geometry->coil_maps = complex_data(value, geometry->precision, "Maps");
     }
+    set_off_resonance(geometry, structure);
 }

@@ -47,6 +47,7 @@ void phantom_kspace(mxArray **out, const mxArray **in) {
     uint64_t count;
     read_image_geometry(&geometry, in[0]);
     set_trajectory(&geometry, need_field(in[0], "k"));
+    set_off_resonance(&geometry, in[0]);
     const double *shapes = shapes_of(in[1], &count);
     uint32_t model = option_value(in[2], "the coils' model", "coil_model");
     uint64_t threads = count_of(in[3], "Threads");

@@ -184,8 +184,9 @@ void plan_info(mxArray **out, const mxArray **in) {
     plan_entry *e = need_plan(in[0]);
     check(recon_plan_info(e->plan, &e->properties));
     const recon_plan_properties *p = &e->properties;
-    const char *names[] = {"device",       "simd",     "threads", "precision",  "method",       "width", "grid",
-                           "oversampling", "toeplitz", "error",   "host_bytes", "device_bytes", "seconds"};
+    const char *names[] = {"device",       "simd",     "threads", "precision",  "method",       "width",   "grid",
+                           "oversampling", "toeplitz", "error",   "host_bytes", "device_bytes", "seconds", "segments",
+                           "nodes"};
     out[0] = mxCreateStructMatrix(1, 1, sizeof names / sizeof *names, names);
     set_text(out[0], "device", p->device);
     set_text(out[0], "simd", p->simd);
@@ -204,4 +205,6 @@ void plan_info(mxArray **out, const mxArray **in) {
     set_number(out[0], "host_bytes", (double)p->host_bytes);
     set_number(out[0], "device_bytes", (double)p->device_bytes);
     set_number(out[0], "seconds", p->seconds);
+    set_number(out[0], "segments", p->segments);
+    set_number(out[0], "nodes", p->nodes);
 }

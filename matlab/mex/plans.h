@@ -39,6 +39,8 @@ void read_image_geometry(recon_geometry *geometry, const mxArray *structure);
 /* All of the structure. */
 void read_geometry(recon_geometry *geometry, const mxArray *structure);
 void set_trajectory(recon_geometry *geometry, const mxArray *k);
+/* The structure's field_map, decay_map and times, behind its trajectory. */
+void set_off_resonance(recon_geometry *geometry, const mxArray *structure);
 /* Voxels of an image, 0 where the product is 0 or too large. */
 uint64_t voxels_of(const recon_geometry *geometry);
 uint64_t need_voxels(const recon_geometry *geometry);

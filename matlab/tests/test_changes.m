@@ -103,7 +103,7 @@ bad(3) = NaN;
 check_error(@() E.settrajectory(bad), 'recon:NotFinite');
 check_error(@() E.settrajectory(rand(5, 3) - 0.5), 'recon:SizeMismatch', '3 dimensions');
 check_error(@() E.settrajectory(), 'recon:InvalidArgument', 'E.settrajectory(k)');
-check_error(@() E.settrajectory(k, 'Coils', 2), 'recon:UnknownOption', 'Weights, Maps');
+check_error(@() E.settrajectory(k, 'Coils', 2), 'recon:UnknownOption', 'Weights, Maps, Times, FieldMap');
 check_error(@() E.settrajectory(k, 'Weights', ones(3, 1)), 'recon:SizeMismatch', 'Weights');
 check_error(@() E.settrajectory(k, 'Weights', -ones(16, 10)), 'recon:InvalidArgument', 'negative');
 check_error(@() E.settrajectory(rand(40, 2) - 0.5, 'Weights', 'ramp'), 'recon:InvalidArgument');

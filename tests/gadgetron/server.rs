@@ -139,11 +139,17 @@ impl Gadgetron {
 
     /// Sends a file through a chain, without sockets. Returns the log.
     fn stream(&self, input: &str, chain: &Path, output: &str) -> String {
-        let (from, to) = (self.file(&format!("{input}.mrd")), self.file(&format!("{output}.mrd")));
+        let from = self.file(&format!("{input}.mrd"));
         run(self.command("ismrmrd_hdf5_to_stream").arg("-i").arg(input).arg("-o").arg(&from));
+        self.stream_of(&from, chain, output)
+    }
+
+    /// The same of a file of messages.
+    fn stream_of(&self, from: &Path, chain: &Path, output: &str) -> String {
+        let to = self.file(&format!("{output}.mrd"));
         let mut server = self.command("gadgetron");
         server.args(["--disable_storage", "1", "--from_stream", "-W"]).arg(&self.folder).arg("-c").arg(chain);
-        let done = server.arg("-i").arg(&from).arg("-o").arg(&to).output().unwrap();
+        let done = server.arg("-i").arg(from).arg("-o").arg(&to).output().unwrap();
         let log = printed(&done);
         let _ = fs::remove_file(self.file(output));
         if fs::metadata(&to).is_ok_and(|m| m.len() > 0) {
@@ -205,6 +211,7 @@ fn in_a_real_gadgetron() {
     }
     images_equal_the_programs(&g);
     moved_blades(&g);
+    off_resonance(&g);
     volumes(&g);
     matrices(&g);
     orientation(&g);
@@ -298,6 +305,85 @@ fn moved_blades(g: &Gadgetron) {
     let log = g.stream("moved.h5", &constant, "constant.h5");
     assert!(errors(&log).is_empty() && log.contains("turned by up to 0.00 degrees"), "{log}");
     assert_eq!(g.count("constant.h5"), 1, "{log}");
+}
+
+/// An object that is off resonance by one frequency, and a map of it: from a file, and from an image that comes before
+/// the data.
+fn off_resonance(g: &Gadgetron) {
+    g.recon("simulate --matrix 96,96 --trajectory spiral --coils 4 --snr 1000 -o on.h5");
+    g.alter("on.h5", "off.h5", "off-resonance 90");
+    g.alter("on.h5", "map.h5", "field-map 90");
+    let map = g.file("map.h5");
+    let map = map.to_str().unwrap();
+    // Coil maps from the data are estimated without the field map, and those of the two files differ a little.
+    let no_maps = ("coil_maps", "none");
+    for (program, gadget) in [("grid", "ReconGridGadget"), ("cg --no-maps", "ReconCGGadget")] {
+        g.recon(&format!("{program} on.h5 -o truth.h5"));
+        let log = g.stream("off.h5", &g.chain_of("recon_grid.xml", gadget, &[no_maps]), "without.h5");
+        let without = g.errors("without.h5", "truth.h5", "");
+        let log_with =
+            g.stream("off.h5", &g.chain_of("recon_grid.xml", gadget, &[no_maps, ("field_map", map)]), "with.h5");
+        let with = g.errors("with.h5", "truth.h5", "");
+        assert!(without.len() == 1 && without[0] > 10.0, "{program}: {without:?} percent\n{log}");
+        assert!(with.len() == 1 && with[0] < 0.5, "{program}: {with:?} percent\n{log_with}");
+    }
+    // The chain of gadgetron/config, and two slices of which each has its map.
+    g.alter("off.h5", "two.h5", "slices 2");
+    g.alter("two.h5", "two-maps.h5", "field-map 90");
+    let two_maps = g.file("two-maps.h5");
+    let two_maps = ("field_map", two_maps.to_str().unwrap());
+    let log = g.stream("two.h5", &g.chain("recon_off_resonance.xml", &[no_maps, two_maps]), "with.h5");
+    let found = g.errors("with.h5", "truth.h5", "--scale best");
+    assert!(found.len() == 2 && found.iter().all(|&e| e < 0.5), "{found:?} percent\n{log}");
+    // With coil maps from the data too it is far better than without the map.
+    g.recon("cg on.h5 -o truth-maps.h5");
+    let log = g.stream("two.h5", &g.chain("recon_off_resonance.xml", &[two_maps]), "with.h5");
+    let found = g.errors("with.h5", "truth-maps.h5", "--scale best");
+    assert!(found.len() == 2 && found.iter().all(|&e| e < 10.0), "{found:?} percent\n{log}");
+    // One map serves both. A slice without a map makes no image, the other is made.
+    let log = g.stream("two.h5", &g.chain("recon_off_resonance.xml", &[("field_map", map)]), "with.h5");
+    assert_eq!((g.count("with.h5"), errors(&log).len()), (2, 0), "{log}");
+    g.alter("off.h5", "three.h5", "slices 3");
+    let maps_of_two = g.chain("recon_off_resonance.xml", &[two_maps]);
+    let log = g.stream("three.h5", &maps_of_two, "with.h5");
+    assert!(errors(&log).len() == 1 && log.contains("maps of 2 slices, and none of slice 2"), "{log}");
+    assert_eq!(g.count("with.h5"), 2, "{log}");
+    for (file, properties, wanted) in [
+        ("off.h5", [("field_map", "not.h5")], "no such file"),
+        ("off.h5", [("field_map", "off.h5")], "map_series"),
+        ("off.h5", [("decay_map", "images")], "recon_map = decay_map came for slice 0"),
+        ("untimed.h5", [("field_map", map)], "sample_time_us is 0 in shot 0"),
+    ] {
+        g.alter("off.h5", "untimed.h5", "no-sample-time");
+        let log = g.stream(file, &g.chain("recon_cg.xml", &properties), "none.h5");
+        assert!(errors(&log).len() == 1 && log.contains(wanted), "{properties:?}: {log}");
+        assert_eq!(g.count("none.h5"), 0, "{log}");
+    }
+    let log = g.stream("off.h5", &g.chain("recon_fbp.xml", &[("field_map", map)]), "none.h5");
+    assert!(errors(&log).len() == 1 && log.contains("property field_map is set"), "{log}");
+
+    // The map as a message of its own, between the header and the acquisitions.
+    let chain = g.chain("recon_off_resonance.xml", &[no_maps, ("field_map", "images")]);
+    let text = fs::read_to_string(&chain).unwrap();
+    let reader = "<reader><slot>1022</slot><dll>gadgetron_mricore</dll><classname>MRIImageReader</classname></reader>";
+    fs::write(&chain, text.replace("</readers>", &format!("{reader}</readers>"))).unwrap();
+    run(g.command("ismrmrd_hdf5_to_stream").args(["-i", "map.h5", "-o", "map.mrd", "-s", "image_0"]));
+    run(g.command("ismrmrd_hdf5_to_stream").args(["-i", "off.h5", "-o", "off.mrd"]));
+    let (map, data) = (fs::read(g.file("map.mrd")).unwrap(), fs::read(g.file("off.mrd")).unwrap());
+    // A message: its number in two bytes, 3 of the header; then its length in four. The stream's end is another number.
+    let header = |stream: &[u8]| {
+        assert_eq!(stream[..2], 3u16.to_le_bytes());
+        6 + u32::from_le_bytes(stream[2..6].try_into().unwrap()) as usize
+    };
+    let image = &map[header(&map)..map.len() - 2];
+    assert_eq!(image[..2], 1022u16.to_le_bytes());
+    let (before, after) = data.split_at(header(&data));
+    fs::write(g.file("both.mrd"), [before, image, after].concat()).unwrap();
+    let log = g.stream_of(&g.file("both.mrd"), &chain, "with.h5");
+    let found = g.errors("with.h5", "truth.h5", "");
+    // The map goes on to the client.
+    assert_eq!(found.len(), 2, "{found:?} percent\n{log}");
+    assert!(found.iter().filter(|&&e| e < 0.5).count() == 1, "{found:?} percent\n{log}");
 }
 
 fn volumes(g: &Gadgetron) {

@@ -51,6 +51,12 @@ switch option
         text = 'a matrix, [virtual coils, coils]';
     case 'Weights'
         text = 'weights in the shape of the trajectory''s samples, or ''pipe-menon'', ''ramp'', ''jackson''';
+    case 'FieldMap'
+        text = 'off-resonance in Hz, [nx ny] or [nx ny nz]';
+    case 'DecayMap'
+        text = 'decay rates in 1/s, [nx ny] or [nx ny nz]';
+    case 'Times'
+        text = 'seconds, in the shape of the trajectory''s samples';
     case 'Voxels'
         text = 'positions, [voxels 2] or [voxels 3]';
     case 'Method'

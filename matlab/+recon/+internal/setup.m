@@ -43,7 +43,7 @@ if estimate
     others{2 * found} = recon.coilmaps(estimator, data);
     delete(estimator);
     % The first operator gave the warnings of this trajectory already.
-    quiet = [warning('off', 'recon:Extent'), warning('off', 'recon:Tolerance')];
+    quiet = [warning('off', 'recon:Extent'), warning('off', 'recon:Tolerance'), warning('off', 'recon:Times')];
     restore = onCleanup(@() warning(quiet));
 end
 encoding = recon.Encoding(first, dims, others{:});

@@ -1,0 +1,174 @@
+#include "voxel_maps.h"
+
+#include <ismrmrd/dataset.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <set>
+
+namespace recon_gadgets {
+
+namespace {
+
+std::string size_text(const std::array<std::size_t, 3> &n) {
+    return std::to_string(n[0]) + " x " + std::to_string(n[1]) + " x " + std::to_string(n[2]);
+}
+
+// Whether voxels of reconSpace are as large as those of encodedSpace, as the program and recon_resize take it.
+bool keeps_voxels(const Grid &grid, const Spaces &spaces) {
+    for (unsigned axis = 0; axis < grid.ndim; ++axis) {
+        const double encoded = spaces.encoded_fov[axis], recon = spaces.recon_fov[axis];
+        if (encoded > 0 && recon > 0 &&
+            std::llround(double(grid.image[axis]) * encoded / recon) != (long long)(grid.dims[axis])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+}  // namespace
+
+const char *property_of(MapKind kind) {
+    return kind == MapKind::Field ? "field_map" : "decay_map";
+}
+
+MapSource parse_map_source(MapKind kind, const std::string &value) {
+    if (value.empty()) {
+        throw Error(std::string("property ") + property_of(kind) +
+                    " is \"\": it must be none, images, or the name of an ISMRMRD file");
+    }
+    MapSource source;
+    source.images = value == "images";
+    if (!source.images && value != "none") {
+        source.file = value;
+    }
+    return source;
+}
+
+void VoxelMaps::add(MapKind kind, unsigned slice, const std::array<std::size_t, 3> &dims, std::vector<float> values) {
+    auto &kept = maps_[{kind, slice}];
+    if (kept.id != 0 && kept.dims == dims && kept.values == values) {
+        return;
+    }
+    kept.id = ++last_id_;
+    kept.dims = dims;
+    kept.values = std::move(values);
+}
+
+void VoxelMaps::read(MapKind kind, const std::string &file, std::size_t series) {
+    const std::string group = "image_" + std::to_string(series);
+    const std::string where = std::string("property ") + property_of(kind) + " is \"" + file + "\": ";
+    if (!std::ifstream(file)) {
+        throw Error(where + "there is no such file; it must be none, images, or an ISMRMRD file");
+    }
+    std::uint32_t count = 0;
+    std::set<unsigned> slices;
+    try {
+        ISMRMRD::Dataset images(file.c_str(), "dataset", false);
+        count = images.getNumberOfImages(group);
+        for (std::uint32_t i = 0; i < count; ++i) {
+            ISMRMRD::Image<float> image;
+            images.readImage(group, i, image);
+            // The library does not compare the file's type of numbers with that of the image.
+            const ISMRMRD::ImageHeader head = image.getHead();
+            const std::array<std::size_t, 3> dims{head.matrix_size[0], head.matrix_size[1], head.matrix_size[2]};
+            if (head.data_type != ISMRMRD::ISMRMRD_FLOAT || head.channels != 1) {
+                throw Error(where + "image " + std::to_string(i) + " of dataset/" + group +
+                            " is no map: a map has one channel of real numbers in single precision");
+            }
+            const float *values = image.getDataPtr();
+            if (!slices.insert(head.slice).second) {
+                throw Error(where + "dataset/" + group + " has several images of slice " + std::to_string(head.slice) +
+                            ": give one map for all slices, or one for each");
+            }
+            add(kind, count == 1 ? ALL_SLICES : head.slice, dims,
+                std::vector<float>(values, values + dims[0] * dims[1] * dims[2]));
+        }
+    } catch (const Error &) {
+        throw;
+    } catch (const std::exception &e) {
+        throw Error(where + "it cannot be read as an ISMRMRD file with images in dataset/" + group +
+                    "; property map_series names another series");
+    }
+    if (count == 0) {
+        throw Error(where + "it has no images in dataset/" + group + "; property map_series names another series");
+    }
+}
+
+const VoxelMap *VoxelMaps::find(MapKind kind, unsigned slice) const {
+    auto found = maps_.find({kind, slice});
+    if (found == maps_.end()) {
+        found = maps_.find({kind, ALL_SLICES});
+    }
+    return found == maps_.end() ? nullptr : &found->second;
+}
+
+const VoxelMap *VoxelMaps::fit(MapKind kind, unsigned slice, const Grid &grid, const Spaces &spaces) {
+    auto found = maps_.find({kind, slice});
+    if (found == maps_.end()) {
+        found = maps_.find({kind, ALL_SLICES});
+    }
+    if (found == maps_.end()) {
+        return nullptr;
+    }
+    VoxelMap &map = found->second;
+    if (map.dims == grid.dims) {
+        return &map;
+    }
+    if (map.dims != grid.image || !keeps_voxels(grid, spaces)) {
+        throw Error(std::string("the map of property ") + property_of(kind) + " has " + size_text(map.dims) +
+                    " voxels, and the image is computed on the " + size_text(grid.dims) +
+                    " of encodedSpace: make the map with that matrix and field of view, or with those of reconSpace (" +
+                    size_text(grid.image) + ") where its voxels are as large");
+    }
+    // The voxel with index floor(n/2) stays where it is.
+    std::vector<float> values(grid.voxels());
+    const auto place = [&](std::size_t i, unsigned axis) {
+        return std::ptrdiff_t(i) - std::ptrdiff_t(grid.image[axis] / 2) + std::ptrdiff_t(grid.dims[axis] / 2);
+    };
+    const auto inside = [&](std::ptrdiff_t i, unsigned axis) { return i >= 0 && std::size_t(i) < grid.dims[axis]; };
+    for (std::size_t from = 0; from < map.values.size(); ++from) {
+        const std::ptrdiff_t x = place(from % map.dims[0], 0), y = place(from / map.dims[0] % map.dims[1], 1),
+                             z = place(from / (map.dims[0] * map.dims[1]), 2);
+        if (inside(x, 0) && inside(y, 1) && inside(z, 2)) {
+            values[std::size_t(x) + grid.dims[0] * (std::size_t(y) + grid.dims[1] * std::size_t(z))] = map.values[from];
+        }
+    }
+    map.values = std::move(values);
+    map.dims = grid.dims;
+    return &map;
+}
+
+std::size_t VoxelMaps::count(MapKind kind) const {
+    const auto same = [&](const auto &map) { return map.first.first == kind; };
+    return std::size_t(std::count_if(maps_.begin(), maps_.end(), same));
+}
+
+std::vector<float> real_parts(const Complex *values, std::size_t count) {
+    std::vector<float> real(count);
+    for (std::size_t i = 0; i < count; ++i) {
+        if (values[i].imag() != 0) {
+            throw Error(std::string("an image with the attribute ") + MAP_ATTRIBUTE +
+                        " has complex numbers: maps are real");
+        }
+        real[i] = values[i].real();
+    }
+    return real;
+}
+
+std::optional<MapKind> map_kind(const ISMRMRD::MetaContainer &meta) {
+    if (meta.length(MAP_ATTRIBUTE) == 0) {
+        return {};
+    }
+    const std::string value = meta.as_str(MAP_ATTRIBUTE);
+    for (const MapKind kind : {MapKind::Field, MapKind::Decay}) {
+        if (value == property_of(kind)) {
+            return kind;
+        }
+    }
+    throw Error(std::string("an image has the attribute ") + MAP_ATTRIBUTE + " = \"" + value +
+                "\": it must be field_map (Hz) or decay_map (1/s)");
+}
+
+}  // namespace recon_gadgets
