@@ -6,6 +6,7 @@ use crate::base::error::{bail, checked_product, ErrorKind, Result};
 use crate::base::options::{Method, Normal, Options};
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
+use crate::base::sizes::product;
 use crate::nufft::choice::{Choice, Wanted};
 use crate::nufft::segments::Segments;
 use crate::nufft::Nufft;
@@ -116,6 +117,28 @@ impl Chosen {
             Some(terms) if terms.segments.is_some() => terms.at_once,
             _ => batch,
         }
+    }
+
+    /// How many nodes of E^H W E are convolved at once, with `batch` coils each: as many as stay in cache.
+    pub fn nodes_at_once<T: Real, B: Backend<T>>(
+        &self,
+        b: &B,
+        size: &ScanSize,
+        options: &Options,
+        batch: usize,
+    ) -> usize {
+        let Some(nodes) = self.nodes().filter(|_| options.memory_limit.is_none()) else { return 1 };
+        let images = if size.coil_maps { batch } else { 1 };
+        let one = product(&[images, size.voxels(), 2 * size_of::<Complex<T>>()]);
+        let most = (b.batch_bytes() / one.max(1)).clamp(1, nodes.len());
+        nodes.len().div_ceil(nodes.len().div_ceil(most))
+    }
+
+    /// Bytes of Q once it is made: with off-resonance a spectrum and the factors of voxels for each node.
+    pub fn bytes_of_q<T: Real, B: Backend<T>>(&self, b: &B, size: &ScanSize) -> usize {
+        let nodes = self.nodes().map_or(0, Segments::len);
+        let waves = product(&[nodes, size.voxels(), size_of::<Complex<T>>()]);
+        b.convolver_bytes(&size.dims, nodes.max(1)).saturating_add(waves)
     }
 
     /// The relative l2 error expected of a transform.

@@ -15,7 +15,6 @@ use crate::base::off_resonance::Band;
 use crate::base::options::{Normal, Options};
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
-use crate::base::sizes::product;
 use crate::base::workers::{collect, copied, fold, Workers};
 use crate::nufft::choice::Choice;
 use crate::nufft::segmented::Segmented;
@@ -218,7 +217,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             weighting: Arc::new(weighting),
             maps,
             field: field.map(Arc::new),
-            nodes_at_once: Self::nodes_at_once(&backend, &size, options, batch, &chosen),
+            nodes_at_once: chosen.nodes_at_once::<T, B>(&backend, &size, options, batch),
             node_images: Arc::default(),
             node_coil_images: Arc::default(),
             chosen,
@@ -387,7 +386,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             weighting,
             maps,
             field,
-            nodes_at_once: Self::nodes_at_once(b, &size, options, batch, &chosen),
+            nodes_at_once: chosen.nodes_at_once::<T, B>(b, &size, options, batch),
             node_images: Arc::default(),
             node_coil_images: Arc::default(),
             chosen,
@@ -446,15 +445,6 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         Ok(arrays.div_ceil(arrays.div_ceil(most)))
     }
 
-    /// How many nodes of E^H W E are convolved at once, with `batch` coils each: as many as stay in cache.
-    pub(super) fn nodes_at_once(b: &B, size: &ScanSize, options: &Options, batch: usize, chosen: &Chosen) -> usize {
-        let Some(nodes) = chosen.nodes().filter(|_| options.memory_limit.is_none()) else { return 1 };
-        let images = if size.coil_maps { batch } else { 1 };
-        let one = product(&[images, size.voxels(), 2 * size_of::<Complex<T>>()]);
-        let most = (b.batch_bytes() / one.max(1)).clamp(1, nodes.len());
-        nodes.len().div_ceil(nodes.len().div_ceil(most))
-    }
-
     /// Bytes that a plan holds and its transforms work in, before it is made. Maps that do not fit on a GPU are sent
     /// when they are wanted.
     pub(super) fn bytes(needs: &Needs) -> usize {
@@ -485,7 +475,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     /// Bytes that the plan holds where it computes, Q included once it is made.
     fn bytes_held(&self) -> usize {
         let q = self.weighting.toeplitz.lock().unwrap_or_else(|e| e.into_inner()).is_some();
-        self.limit.held + if q { Self::bytes_of_q(self.b(), &self.size(), &self.chosen) } else { 0 }
+        self.limit.held + if q { self.chosen.bytes_of_q::<T, B>(self.b(), &self.size()) } else { 0 }
     }
 
     /// Whether coils are combined into one image, by coil maps.
@@ -834,14 +824,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
 
     /// Bytes of Q and, while it is made, of one half of the doubled grid and a part of it.
     fn q_bytes(b: &B, size: &ScanSize, chosen: &Chosen) -> usize {
-        Self::bytes_of_q(b, size, chosen).saturating_add(making_bytes::<T>(&size.dims))
-    }
-
-    /// Bytes of Q once it is made: with off-resonance a spectrum and the factors of voxels for each node.
-    pub(super) fn bytes_of_q(b: &B, size: &ScanSize, chosen: &Chosen) -> usize {
-        let waves = product(&[chosen.nodes().map_or(0, Segments::len), size.voxels(), size_of::<Complex<T>>()]);
-        let spectra = b.convolver_bytes(&size.dims, chosen.nodes().map_or(1, Segments::len));
-        spectra.saturating_add(waves)
+        chosen.bytes_of_q::<T, B>(b, size).saturating_add(making_bytes::<T>(&size.dims))
     }
 
     /// Convolutions that E^H W E is the sum of.

@@ -4,7 +4,6 @@
 //! density weights and coil maps in their files, sorted samples, transforms and Q in the backend.
 
 use super::chosen::Chosen;
-use super::encoding::Encoding;
 use crate::backend::{Backend, MapsGiven};
 use crate::base::error::Result;
 use crate::base::geometry::{ends, is_inside, Geometry, VoxelBasis};
@@ -184,12 +183,12 @@ impl Needs {
             transform,
             field,
             making_field,
-            q: Encoding::<T, B>::bytes_of_q(b, size, chosen),
+            q: chosen.bytes_of_q::<T, B>(b, size),
             nodes: chosen.nodes().is_some(),
             node_images: match chosen.nodes() {
                 None => 0,
                 Some(_) => {
-                    let nodes = Encoding::<T, B>::nodes_at_once(b, size, options, batch, chosen);
+                    let nodes = chosen.nodes_at_once::<T, B>(b, size, options, batch);
                     let coils = if size.coil_maps { batch } else { 0 };
                     product(&[2, nodes, 1 + coils, voxels, 2 * size_of::<T>()])
                 }

@@ -392,7 +392,8 @@ pub unsafe extern "C" fn recon_quality_init(quality: *mut recon_quality, struct_
 /// RECON_SIZE_OVERFLOW; RECON_NOT_FINITE and RECON_COORDINATE_OUT_OF_RANGE with the index;
 /// RECON_TOLERANCE_OUT_OF_RANGE; RECON_MEMORY_LIMIT with the bytes needed; RECON_OUT_OF_HOST_MEMORY; RECON_NO_DEVICE;
 /// RECON_OUT_OF_DEVICE_MEMORY; RECON_DRIVER_INCOMPLETE where the GPU's kernels are neither kept nor can be compiled;
-/// RECON_UNSUPPORTED for a field map, a voxel list with RECON_METHOD_NUFFT, or a vector unit that the processor lacks.
+/// RECON_UNSUPPORTED for a field map that takes more than 128 segments, a voxel list with RECON_METHOD_NUFFT, or a vector
+/// unit that the processor lacks.
 #[no_mangle]
 pub unsafe extern "C" fn recon_plan_create(
     geometry: *const recon_geometry,
@@ -433,8 +434,8 @@ pub unsafe extern "C" fn recon_plan_create(
 /// on spokes it may be more. The caller's arrays are not counted, nor what a GPU's driver takes for itself. Window,
 /// grid and device are chosen as recon_plan_create does.
 ///
-/// geometry: its sizes count, and whether weights and coil_maps are NULL: what other addresses lead to is not read.
-/// With coordinates, which may be NULL, memory->host_coil_maps counts the samples in the centre of k-space, without
+/// geometry: its sizes count, and whether weights and coil_maps are NULL. With a field map or decay map these, times and
+/// coil_maps are read, since their range decides. What other addresses lead to is not read. With coordinates, which may be NULL, memory->host_coil_maps counts the samples in the centre of k-space, without
 /// them all. options: as for recon_plan_create, or NULL. A memory_limit is heeded only where it decides what a plan
 /// does: that the plan exceeds it is no error here.
 /// memory: written, but for its calibration, which is read.

@@ -147,6 +147,9 @@ impl Scan {
     /// As for [`Scan::coordinates`].
     unsafe fn band<T: Real>(&self, arrays: &mut Arrays) -> Result<Option<Band>> {
         let raw = &self.raw;
+        if raw.field_map.is_null() && raw.decay_map.is_null() && raw.times.is_null() {
+            return Ok(None);
+        }
         // SAFETY: the caller's promise.
         unsafe {
             let none: [&[T]; 3] = [&[]; 3];
