@@ -887,8 +887,11 @@ recon_status recon_quality_init(recon_quality *quality, uint32_t struct_size);
 // RECON_SIZE_OVERFLOW; RECON_NOT_FINITE and RECON_COORDINATE_OUT_OF_RANGE with the index;
 // RECON_TOLERANCE_OUT_OF_RANGE; RECON_MEMORY_LIMIT with the bytes needed; RECON_OUT_OF_HOST_MEMORY; RECON_NO_DEVICE;
 // RECON_OUT_OF_DEVICE_MEMORY; RECON_DRIVER_INCOMPLETE where the GPU's kernels are neither kept nor can be compiled;
-// RECON_UNSUPPORTED for a field map, a voxel list with RECON_METHOD_NUFFT, or a vector unit that the processor lacks.
-recon_status recon_plan_create(const recon_geometry *geometry, const recon_options *options, recon_plan **plan);
+// RECON_UNSUPPORTED for a field map that takes more than 128 segments, a voxel list with RECON_METHOD_NUFFT, or a vector
+// unit that the processor lacks.
+recon_status recon_plan_create(const recon_geometry *geometry,
+                               const recon_options *options,
+                               recon_plan **plan);
 
 // Tells the bytes that a plan of this geometry and its operations will take, before it is made: upper estimates,
 // within a fifth of the peaks on the CPU and a quarter on a GPU where these are beyond some MiB. On the CPU each is
@@ -897,8 +900,8 @@ recon_status recon_plan_create(const recon_geometry *geometry, const recon_optio
 // on spokes it may be more. The caller's arrays are not counted, nor what a GPU's driver takes for itself. Window,
 // grid and device are chosen as recon_plan_create does.
 //
-// geometry: its sizes count, and whether weights and coil_maps are NULL: what other addresses lead to is not read.
-// With coordinates, which may be NULL, memory->host_coil_maps counts the samples in the centre of k-space, without
+// geometry: its sizes count, and whether weights and coil_maps are NULL. With a field map or decay map these, times and
+// coil_maps are read, since their range decides. What other addresses lead to is not read. With coordinates, which may be NULL, memory->host_coil_maps counts the samples in the centre of k-space, without
 // them all. options: as for recon_plan_create, or NULL. A memory_limit is heeded only where it decides what a plan
 // does: that the plan exceeds it is no error here.
 // memory: written, but for its calibration, which is read.
@@ -906,7 +909,9 @@ recon_status recon_plan_create(const recon_geometry *geometry, const recon_optio
 // Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE; RECON_INVALID_ARGUMENT for a calibration
 // that is wider than k-space; RECON_INVALID_SIZE for a size of zero;
 // RECON_SIZE_OVERFLOW; RECON_TOLERANCE_OUT_OF_RANGE; RECON_NO_DEVICE; RECON_DRIVER_INCOMPLETE; RECON_UNSUPPORTED.
-recon_status recon_plan_memory(const recon_geometry *geometry, const recon_options *options, recon_memory *memory);
+recon_status recon_plan_memory(const recon_geometry *geometry,
+                               const recon_options *options,
+                               recon_memory *memory);
 
 // What may make the result of this thread's last call other than the one wanted: the warning `index`, from 0. Each was
 // also logged, at RECON_LOG_WARNING. Those of a plan are told by recon_plan_warning.

@@ -1890,7 +1890,7 @@ fn unknown_struct_sizes_are_refused() {
 
     let s = Scene::<f32>::new();
     let (g, o) = (s.combined(), options(|_| ()));
-    for bad in [0, 100, 176] {
+    for bad in [0, 100, 184] {
         create_fails(
             &recon_geometry { struct_size: bad, ..g },
             &o,

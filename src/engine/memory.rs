@@ -326,7 +326,8 @@ impl Needs {
         let caller = if self.apart { product(&[3, image]) } else { 0 };
         // With Q, beside its convolution.
         let normal = match q {
-            true if self.nodes => self.node_images,
+            // The right-hand side has taken the images of a batch.
+            true if self.nodes => sum(&[self.node_images, batches]),
             true => product(&[2, batches]),
             false => sum(&[batches, self.sample_batch(), if self.weighed() { self.sample_batch() } else { 0 }]),
         };
