@@ -80,7 +80,7 @@ deps:
 # The program is looked at where its HDF5 library is.
 packages := $(shell pkg-config --exists hdf5 2>/dev/null && echo --workspace)
 # Words that are right as they are: names in the literature, and what a test misspells.
-WORDS := reson,iteratons
+WORDS := reson,iteratons,te
 spelling := $(CARGO_TARGET_DIR)/spelling
 
 $(spelling)/ready: Makefile

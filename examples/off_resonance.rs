@@ -1,12 +1,12 @@
 //! Off-resonance: segments, nodes, errors and times of a spiral of 20 ms through a field map, with and without.
 //!
 //! cargo run --release --example off_resonance -- [device: cpu or cuda] [threads, 0 for all] [coils] [a field map in
-//! Hz: a file .npy of float32, square, Fortran order or C]
+//! Hz: a square file .npy of float32]
 //!
 //! Without a file the map is a smooth one of 169 Hz on 128 x 128 voxels. Errors are relative l2 errors against exact
 //! sums in double precision, of random data, and of the worst of two images that are one voxel, at either end of the
 //! map. Times are medians of 5. "nodes" is conjugate gradients through convolutions, "transforms" through transforms,
-//! "no map" the same scan without a map. The bound of the time through nodes is that of (nodes + 3) plans without a map.
+//! "no map" the same scan without a map. The bound of the time through nodes is (nodes + 3) times that without a map.
 
 use recon::{
     CgOptions, Complex, Device, Error, ErrorKind, Geometry, Method, Normal, Options, Plan, Result, Trajectory,

@@ -135,7 +135,7 @@ impl<T: SimdReal> Convolver<T> {
         self.axes[0].grid.div_ceil(self.lanes)
     }
 
-    /// The place in the spectrum of the grid points of a block at y and z. The blocks of all kernels follow one another.
+    /// The place in the spectrum of the grid points of a block at y and z. Blocks of all kernels follow one another.
     fn place(&self, block: usize, y: usize, z: usize) -> usize {
         ((block * self.axes[1].grid + y) * self.axes[2].grid + z) * self.lanes
     }
