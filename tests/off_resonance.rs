@@ -4,6 +4,7 @@
 mod common;
 
 use common::*;
+use recon::phantom::{CoilModel, Phantom};
 use recon::{
     CgOptions, Complex, Device, ErrorKind, Geometry, Interrupt, Method, Normal, Options, Plan, Real, ScanSize,
     Trajectory, VoxelBasis,
@@ -558,4 +559,27 @@ fn an_interrupted_call_leaves_its_output_as_it_was() {
             assert!(cancelled > 0, "{normal:?} {operation} was never asked");
         }
     }
+}
+
+#[test]
+fn coil_maps_from_the_data_see_the_field_map() {
+    let mut random = Random::fresh();
+    let (n, coils) = (64, 4);
+    let (k, times) = spiral(&[n, n], 4, 2000, 0.018);
+    let axes = slices(&k);
+    let ring = CoilModel::ring(coils, 2).unwrap();
+    let data = Phantom::shepp_logan_2d().kspace(&[n, n], &axes, Some(&ring), 2).unwrap();
+    let frequency = 80.0 + 20.0 * random.uniform();
+    let map = vec![frequency; n * n];
+    let turn = |(m, z): (usize, &Complex<f64>)| z * Complex::from_polar(1.0, -TAU * frequency * times[m % times.len()]);
+    let turned: Vec<Complex<f64>> = data.iter().enumerate().map(turn).collect();
+    let geometry = Geometry::new(&[n, n], &axes).coils(coils);
+    let maps = |geometry: &Geometry<'_, f64>, data: &[Complex<f64>]| {
+        Plan::new(geometry, &Options::default()).unwrap().coil_maps(data, 0).unwrap()
+    };
+    let wanted = maps(&geometry, &data);
+    let seen = distance(&maps(&geometry.clone().field_map(&map, &times), &turned), &wanted);
+    let unseen = distance(&maps(&geometry, &turned), &wanted);
+    println!("with the map {seen:.1e}, without {unseen:.1e}");
+    assert!(seen < 1e-3 && unseen > 10.0 * seen, "{seen} {unseen}, seed {}", random.seed);
 }

@@ -4,6 +4,7 @@ use crate::defaults;
 use crate::input::{self, name};
 use crate::io::ismrmrd::Header;
 use crate::io::{read_cfl, Dataset, Image, Scan, ScanIndex};
+use crate::off_resonance::OffResonance;
 use crate::options::{DensityArgs, InputArgs, Matrix, PlanArgs, Precision, Whiten};
 use crate::output::{
     check_outputs, has_ending, image_files, place_of, write_images, write_with_report, STANDARD_OUTPUT,
@@ -195,14 +196,16 @@ fn gridded<T: Real>(args: &FieldMapArgs, dataset: Dataset) -> Result<(Vec<Echo>,
     };
     let scans = input::select(&input, dataset.scans, dataset.noise, Some(&dataset.header))?;
     warn_of_weights(&scans, &args.density);
-    let plan_of = |scan: &Scan, before: Option<(Kept<T>, bool)>| {
+    let plan_of = |scan: &Scan, _: usize, before: Option<(Kept<T>, bool)>| {
         let weights = Weights::of(scan, &args.density);
         let sampling = Sampling::<T>::of(scan);
         let geometry = sampling.geometry(&args.plan);
         let plan = Kept::new(before.map(|(plan, _)| plan), &geometry, &weights, &args.plan.options()?)?;
         Ok((plan, matches!(weights, Weights::Volumes(_))))
     };
-    let images = each_scan(&scans, None, "gridding", plan_of, |(Kept { plan, .. }, volumes), scan, _| {
+    // The images of echoes have no map yet.
+    let none = OffResonance::default();
+    let images = each_scan(&scans, None, &none, "gridding", plan_of, |(Kept { plan, .. }, volumes), scan, _| {
         grid(plan, scan, *volumes).map_err(|e| e.within(name(scan)))
     })?;
     let echo = |image: Image| Echo { contrast: image.index.contrast.into(), image };

@@ -96,11 +96,6 @@ impl Chosen {
         Ok(Chosen { window, terms })
     }
 
-    /// Window and grid without off-resonance.
-    pub fn window(window: Choice) -> Self {
-        Chosen { window: Some(window), terms: None }
-    }
-
     /// The segments of transforms.
     pub fn segments(&self) -> Option<&Segments> {
         self.terms.as_ref().and_then(|terms| terms.segments.as_ref())

@@ -6,14 +6,12 @@ use super::encoding::Encoding;
 use super::interface::Engine;
 use crate::backend::Backend;
 use crate::base::defaults;
-use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
+use crate::base::error::{bail, checked_product, try_collect, try_vec, ErrorKind, Result};
 use crate::base::geometry::Geometry;
-use crate::base::options::{Options, Window};
+use crate::base::options::{Normal, Options};
 use crate::base::real::{narrow, wide, Real};
 use crate::base::scan_size::ScanSize;
 use crate::base::sizes::{product, sum, Bytes};
-use crate::nufft::choice::Wanted;
-use crate::nufft::Nufft;
 use crate::reconstruction::coils::{interpolate, low_dims, normalise, radius, walsh, width_or_default};
 use crate::reconstruction::density::{self, Density, Weighting};
 use num_complex::Complex;
@@ -21,9 +19,9 @@ use num_complex::Complex;
 /// How accurate the calibration images are.
 const TOLERANCE: f64 = 1e-4;
 
-/// The window of the small plan, whatever that of the scan's is.
-fn wanted() -> Wanted {
-    Wanted::new(Window::default(), TOLERANCE)
+/// Options of the small plan, whatever those of the scan's are.
+fn options() -> Options {
+    Options { tolerance: TOLERANCE, normal: Normal::Transforms, ..Options::default() }
 }
 
 /// Estimates the sensitivities of `coils` coils from k-space data [samples, coils, frames] of an encoding's trajectory.
@@ -81,8 +79,21 @@ pub(crate) fn estimate<T: Real, B: Backend<T>>(
         try_collect(checked_product(&[coils, inside.len()], "the calibration data")?, "the calibration data", data)?;
 
     let geometry = Geometry::new(&low, &k).weights(&weights).coils(coils);
-    let choice = Nufft::<T, B>::choose(encoding.b(), wanted(), &low, inside.len())?;
-    let small = Encoding::new(encoding.backend.clone(), &geometry, None, &Options::default(), Chosen::window(choice))?;
+    let field = low_field(encoding, &low)?;
+    let times = match &encoding.trajectory.times {
+        Some(times) => try_collect(inside.len(), "the calibration samples", inside.iter().map(|&m| times[m]))?,
+        None => Vec::new(),
+    };
+    // Off-resonance turns the centre of k-space as well, later in a readout than earlier; decay is left out.
+    let mapped = field.as_ref().map(|field| geometry.clone().field_map(field, &times));
+    let small = match mapped.map(|geometry| small_plan(encoding, &geometry)) {
+        Some(Err(e)) if e.kind() == ErrorKind::Unsupported => {
+            log::warn!("coil sensitivities are estimated without the field map: {e}");
+            small_plan(encoding, &geometry)?
+        }
+        Some(made) => made?,
+        None => small_plan(encoding, &geometry)?,
+    };
     let mut images = try_vec(small.voxels * coils, Complex::default(), "calibration images")?;
     small.adjoint(Weighting::Given, (&data).into(), (&mut images).into())?;
 
@@ -91,6 +102,31 @@ pub(crate) fn estimate<T: Real, B: Backend<T>>(
     let mut maps = interpolate(&low_maps, &low, dims, coils)?;
     normalise(&mut maps, dims.iter().product());
     try_collect(maps.len(), "the coil maps", maps.iter().map(|&z| narrow(z)))
+}
+
+/// The plan of calibration images.
+fn small_plan<T: Real, B: Backend<T>>(encoding: &Encoding<T, B>, geometry: &Geometry<'_, T>) -> Result<Encoding<T, B>> {
+    let size = ScanSize::with_band(encoding.b().workers(), geometry)?;
+    let chosen = Chosen::new::<T, B>(encoding.b(), &size, &options(), false)?;
+    Encoding::new(encoding.backend.clone(), geometry, size.band, &options(), chosen)
+}
+
+/// The field map at the voxels of calibration images.
+fn low_field<T: Real, B: Backend<T>>(encoding: &Encoding<T, B>, low: &[usize]) -> Result<Option<Vec<T>>> {
+    let Some(field) = encoding.field.as_ref().filter(|field| field.band.frequency.is_some()) else { return Ok(None) };
+    let map = field.frequencies(encoding.b(), encoding.voxels)?;
+    let nearest = |mut i: usize| {
+        let (mut voxel, mut stride) = (0, 1);
+        for (&few, &all) in low.iter().zip(&encoding.dims) {
+            let from_middle = (i % few) as f64 - (few / 2) as f64;
+            let place = (from_middle * all as f64 / few as f64).round() + (all / 2) as f64;
+            voxel += stride * (place.max(0.0) as usize).min(all - 1);
+            (i, stride) = (i / few, stride * all);
+        }
+        map[voxel]
+    };
+    let voxels = product(low);
+    try_collect(voxels, "the field map", (0..voxels).map(nearest)).map(Some)
 }
 
 /// The width of the centre of k-space, that of the default where it is 0.
@@ -120,14 +156,20 @@ pub(crate) fn bytes<T: Real, B: Backend<T>>(backend: &B, size: &ScanSize) -> Res
     let inside = product(&[samples, size_of::<usize>() + (size.dims.len() + 2) * real]);
     let inside = sum(&[inside, product(&[samples, coils, complex])]);
     let weights = density::bytes::<T, B>(backend, samples, &low, Density::default())?;
-    let choice = Nufft::<T, B>::choose(backend, wanted(), &low, samples)?;
-    let scan = ScanSize { coils, weights: true, ..ScanSize::new(&low, samples) };
-    let [device, host] =
-        Encoding::<T, B>::transform_bytes(backend, &scan, &Options::default(), &Chosen::window(choice))?;
+    // With the field map, where it is not so steep that there are too many segments.
+    let scan = ScanSize { coils, weights: true, band: size.band, ..ScanSize::new(&low, samples) };
+    let plain = ScanSize { band: None, ..scan.clone() };
+    let chosen = match Chosen::new::<T, B>(backend, &scan, &options(), false) {
+        Err(e) if e.kind() == ErrorKind::Unsupported => Chosen::new::<T, B>(backend, &plain, &options(), false)?,
+        result => result?,
+    };
+    let scan = if chosen.terms.is_some() { scan } else { plain };
+    let map = if scan.band.is_some() { product(&[size.voxels(), real]) } else { 0 };
+    let [device, host] = Encoding::<T, B>::transform_bytes(backend, &scan, &options(), &chosen)?;
     // The coils' images, those in double precision, and their maps; then the maps of the image, in double precision as
     // well.
     let small = product(&[product(&low), coils, complex + 2 * double]);
     let large = product(&[product(&size.dims), coils, complex + double]);
-    let last = sum(&[inside, host, small, large]);
+    let last = sum(&[inside, map, host, small, large]);
     Ok(Bytes { device: device.max(weights.device), host: last.max(sum(&[inside, weights.host])) })
 }

@@ -55,7 +55,7 @@ pub(crate) struct Encoding<T: Real, B: Backend<T>> {
     pub weighting: Arc<Weighed<T, B>>,
     maps: Option<Arc<Maps<T, B>>>,
     /// Off-resonance and decay, where there are.
-    field: Option<Arc<Field<T, B>>>,
+    pub(super) field: Option<Arc<Field<T, B>>>,
     chosen: Chosen,
     /// Whether E^H W E goes through Q.
     through_q: bool,
@@ -76,7 +76,7 @@ pub(crate) struct Along<T: Real, B: Backend<T>> {
     /// k, one array an axis.
     pub coordinates: Vec<Aligned<T>>,
     /// t, where there is off-resonance.
-    times: Option<Aligned<T>>,
+    pub(super) times: Option<Aligned<T>>,
     /// phi, where it is not 1.
     pub(super) phi: Option<B::Array<T>>,
     /// Made when it is first wanted.

@@ -3,7 +3,7 @@
 use super::chosen::Chosen;
 use crate::backend::Backend;
 use crate::base::checksum::Checksum;
-use crate::base::error::Result;
+use crate::base::error::{try_vec, Result};
 use crate::base::memory::Aligned;
 use crate::base::off_resonance::{Band, Ends, OffResonance};
 use crate::base::real::Real;
@@ -49,6 +49,13 @@ impl<T: Real, B: Backend<T>> Field<T, B> {
             field.waves = Some(Arc::new(field.waves_at(b, &segments.nodes)?));
         }
         Ok(field)
+    }
+
+    /// f of all voxels.
+    pub fn frequencies(&self, b: &B, voxels: usize) -> Result<Vec<T>> {
+        let mut host = try_vec(voxels, T::ZERO, "the field map")?;
+        b.download(b.view(&self.frequencies), &mut host)?;
+        Ok(host)
     }
 
     /// exp(-(R + i 2 pi f) tau) of all voxels for each node, [voxels, nodes].
