@@ -621,7 +621,7 @@ const Engine::CoilMaps &Engine::coil_maps(const Samples &samples, const Grid &gr
     made.coils = coils;
     made.dims = grid.dims;
     made.images = 1;
-    // The library estimates coil maps without off-resonance, whatever the plan has.
+    // Without off-resonance: a calibration scan has other times, and the memory for it is counted so.
     const Plan plan =
         weighted_plan(samples, grid, weights(samples, true, false), nullptr, OffResonance(), tolerance_of_maps());
     made.maps.resize(grid.voxels() * coils);

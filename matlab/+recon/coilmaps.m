@@ -19,7 +19,7 @@ function maps = coilmaps(k, d, varargin)
 %
 %       'Calibration'  width of the centre of k-space that is used, in samples of a Cartesian scan; default 24
 %
-%   The options of the operator are in help recon.Encoding. Maps are estimated without regard to 'FieldMap' and
+%   The options of the operator are in help recon.Encoding. Maps are estimated with 'FieldMap' and without
 %   'DecayMap'.
 %
 %   Example

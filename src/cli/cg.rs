@@ -298,7 +298,10 @@ fn compute<T: Real>(args: &CgArgs) -> Result<()> {
         for group in if estimated { by_slice(&scans, same_trajectory) } else { vec![same_trajectory] } {
             let maps = match (&args.maps, estimated) {
                 (Some(path), _) => Some(read_maps::<T>(path, first)?),
-                (None, true) => Some(estimate(args, &sampling, group.iter().map(|&i| &scans[i]))?),
+                (None, true) => {
+                    let sampling = Sampling::<T>::with_maps(&scans[group[0]], group[0], &field)?;
+                    Some(estimate(args, &sampling, group.iter().map(|&i| &scans[i]))?)
+                }
                 (None, false) => None,
             };
             let mut kept: Option<Kept<T>> = None;
@@ -434,8 +437,7 @@ fn estimate<'a, T: Real>(
     let share = 1.0 / scans.len() as f64;
     mean.iter_mut().for_each(|z| *z = Complex::new(T::of(z.re.wide() * share), T::of(z.im.wide() * share)));
     let weights = Weights::of(scans[0], &args.density);
-    // Off-resonance is the same in all coils, and maps are what differs between these.
-    let geometry = sampling.without_maps(&args.plan);
+    let geometry = sampling.geometry(&args.plan);
     let started = Instant::now();
     let maps = Kept::new(None, &geometry, &weights, &args.plan.options()?)?.plan.coil_maps(&mean, args.calibration)?;
     log::info!(
