@@ -642,7 +642,7 @@ impl<T: Real> Plan<T> {
     ///
     /// # Errors
     /// As [`Plan::set_trajectory`]; `SizeMismatch` for maps of another length; `InvalidArgument` where the plan was
-    /// made without maps.
+    /// made without maps, and where they see voxels whose off-resonance or decay is beyond what the maps before saw.
     pub fn set_coil_maps(&self, maps: &[Complex<T>]) -> Result<()> {
         let started = Instant::now();
         let call = self.begin();

@@ -513,6 +513,20 @@ fn voxels_that_no_coil_sees_do_not_count() {
     plan.cg(&data, &mut image, &CgOptions::default()).unwrap();
     assert!(image.iter().all(|z| z.re.is_finite() && z.im.is_finite()));
     assert!(image[..40].iter().all(|z| z.norm() == 0.0));
+    // Nor with another trajectory and the coil maps that the plan has; but with maps that see them.
+    let near: Vec<Vec<f32>> = k.iter().map(|k| k.iter().map(|k| 0.9 * k).collect()).collect();
+    let near = slices(&near);
+    let moved = Geometry { coordinates: near, ..geometry.clone() };
+    plan.set_trajectory(&Geometry { coil_maps: None, ..moved.clone() }).unwrap();
+    let mut again = [poisoned(576), poisoned(576)];
+    plan.adjoint(&data, &mut again[0]).unwrap();
+    Plan::new(&moved, &Options::default()).unwrap().adjoint(&data, &mut again[1]).unwrap();
+    assert!(again[0] == again[1]);
+    let every = random.complexes::<f32>(2 * 576);
+    let refused = plan.set_coil_maps(&every).unwrap_err();
+    assert!(refused.to_string().contains("100000") && refused.to_string().contains("new plan"), "{refused}");
+    let fewer: Vec<Complex<f32>> = coil_maps.iter().map(|s| 0.5 * s).collect();
+    plan.set_coil_maps(&fewer).unwrap();
 }
 
 #[test]

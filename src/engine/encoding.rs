@@ -291,14 +291,30 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
 
     /// The band, and what serves after a change: chosen anew where the number of samples is another, or the band is.
     pub fn chosen_after(&self, change: Change<'_, T>, options: &Options) -> Result<(Option<Band>, Chosen)> {
-        if let Change::Trajectory(geometry) = change {
-            let ScanSize { samples, band, .. } = ScanSize::with_band(self.b().workers(), geometry)?;
-            let size = ScanSize { samples, band, ..self.size() };
-            if (samples != self.samples && self.chosen.window.is_some()) || band != self.band() {
-                return Ok((band, Chosen::new::<T, B>(self.b(), &size, options, self.chosen.window.is_none())?));
+        match (change, &self.field) {
+            (Change::Trajectory(geometry), _) => {
+                let ScanSize { samples, band, .. } = ScanSize::with_band(self.b().workers(), geometry)?;
+                let band = self.band_with_kept_maps(geometry, band);
+                let size = ScanSize { samples, band, ..self.size() };
+                if (samples != self.samples && self.chosen.window.is_some()) || band != self.band() {
+                    return Ok((band, Chosen::new::<T, B>(self.b(), &size, options, self.chosen.window.is_none())?));
+                }
             }
+            (Change::CoilMaps(maps), Some(field)) => field.check_seen(self.b(), maps, self.voxels)?,
+            _ => {}
         }
         Ok((self.band(), self.chosen.clone()))
+    }
+
+    /// The band of a new trajectory's geometry: where that has no coil maps, those of the plan stay, and with the same
+    /// field map so does what they see of it.
+    fn band_with_kept_maps(&self, geometry: &Geometry<'_, T>, band: Option<Band>) -> Option<Band> {
+        match (geometry.off_resonance(), &self.field) {
+            (Some(maps), Some(field)) if geometry.coil_maps.is_none() && field.is_of(self.b(), &maps) => {
+                band.map(|band| Band { time: band.time, ..field.band })
+            }
+            _ => band,
+        }
     }
 
     fn band(&self) -> Option<Band> {

@@ -3,7 +3,7 @@
 use super::chosen::Chosen;
 use crate::backend::Backend;
 use crate::base::checksum::Checksum;
-use crate::base::error::{try_vec, Result};
+use crate::base::error::{bail, try_vec, Result};
 use crate::base::memory::Aligned;
 use crate::base::off_resonance::{Band, Ends, OffResonance};
 use crate::base::real::Real;
@@ -21,6 +21,8 @@ pub(crate) struct Field<T: Real, B: Backend<T>> {
     frequencies: B::Array<T>,
     /// R in 1/s, in the host's memory, where there is a map.
     decay: Option<Aligned<T>>,
+    /// The largest R that counts.
+    most: f64,
     /// A checksum of both maps.
     pub fingerprint: u64,
     /// The factors of voxels for the segments, where transforms have some.
@@ -35,20 +37,40 @@ impl<T: Real, B: Backend<T>> Field<T, B> {
             Some(map) => b.upload(map, WHAT)?,
             None => b.zeros(voxels, WHAT)?,
         };
-        // Beyond the band no coil sees anything; what is there must stay a number.
-        let decay = maps.decay_map.map(|map| -> Result<Aligned<T>> {
-            let mut copy = copied(b.workers(), &[map], "the decay map")?.pop().expect("one copy");
-            let most = T::of(band.decay.map_or(0.0, |[_, most]| most));
-            copy.iter_mut().for_each(|r| *r = if *r > most { most } else { *r });
-            Ok(copy)
-        });
-        let decay = decay.transpose()?;
+        let decay = maps.decay_map.map(|map| copied(b.workers(), &[map], "the decay map")).transpose()?;
+        let decay = decay.and_then(|mut copies| copies.pop());
+        let most = band.decay.map_or(0.0, |[_, most]| most);
         let fingerprint = fingerprint(b.workers(), maps);
-        let mut field = Field { band, frequencies, decay, fingerprint, waves: None };
+        let mut field = Field { band, frequencies, decay, most, fingerprint, waves: None };
         if let Some(segments) = chosen.segments() {
             field.waves = Some(Arc::new(field.waves_at(b, &segments.nodes)?));
         }
         Ok(field)
+    }
+
+    /// Refuses coil maps that see voxels whose numbers the segments were not made for.
+    pub fn check_seen(&self, b: &B, coil_maps: &[Complex<T>], voxels: usize) -> Result<()> {
+        let frequencies = self.frequencies(b, voxels)?;
+        let maps = OffResonance {
+            field_map: self.band.frequency.map(|_| &frequencies[..]),
+            decay_map: self.decay.as_deref(),
+            times: &[],
+        };
+        let seen = maps.band(b.workers(), Some(coil_maps))?;
+        for (what, unit, now, before) in [
+            ("the off-resonance", "Hz", seen.frequency, self.band.frequency),
+            ("the decay", "1/s", seen.decay, self.band.decay),
+        ] {
+            let (Some([low, high]), Some([least, most])) = (now, before) else { continue };
+            if low < least || high > most {
+                bail!(
+                    InvalidArgument,
+                    "{what} of voxels that the new coil maps see is {low} to {high} {unit}, and the plan is made for \
+                     {least} to {most}, as the maps before saw: make a new plan"
+                );
+            }
+        }
+        Ok(())
     }
 
     /// f of all voxels.
@@ -60,7 +82,7 @@ impl<T: Real, B: Backend<T>> Field<T, B> {
 
     /// exp(-(R + i 2 pi f) tau) of all voxels for each node, [voxels, nodes].
     pub fn waves_at(&self, b: &B, nodes: &[f64]) -> Result<B::Array<Complex<T>>> {
-        waves(b, nodes, b.view(&self.frequencies), self.decay.as_deref())
+        waves(b, nodes, b.view(&self.frequencies), self.decay.as_deref(), self.most)
     }
 
     /// Whether these are its maps.
@@ -79,7 +101,7 @@ impl<T: Real, B: Backend<T>> Field<T, B> {
         let (Some(decay), Some(ends)) = (&self.decay, self.band.decay) else { return 1.0 };
         // It is smooth in both: of either 257 numbers do, at the nearest of which each counts by its distance.
         let (mut rates, mut times) = (Histogram::new(ends), Histogram::new(self.band.time));
-        decay.iter().for_each(|r| rates.add(r.wide(), 1.0));
+        decay.iter().for_each(|r| rates.add(r.wide().min(self.most), 1.0));
         (0..samples).map(sample).for_each(|(weight, t)| times.add(t, weight));
         let all: f64 = rates.counts.iter().sum::<f64>() * times.counts.iter().sum::<f64>();
         let pairs = rates.values().flat_map(|(r, m)| times.values().map(move |(t, w)| m * w * (-2.0 * r * t).exp()));

@@ -725,7 +725,8 @@ pub unsafe extern "C" fn recon_plan_set_weights(
 /// count: how many complex numbers there are: voxels times coils.
 ///
 /// Errors: RECON_NULL_POINTER; RECON_INVALID_ARGUMENT where the plan was made without maps, which decide how many
-/// images there are: make a new plan; RECON_SIZE_MISMATCH for another count; RECON_NOT_FINITE with the index;
+/// images there are: make a new plan; and where the maps see voxels whose off-resonance or decay is beyond what those
+/// before saw; RECON_SIZE_MISMATCH for another count; RECON_NOT_FINITE with the index;
 /// RECON_MEMORY_LIMIT where old and new maps exceed the limit together; RECON_OUT_OF_HOST_MEMORY;
 /// RECON_OUT_OF_DEVICE_MEMORY; RECON_CANCELLED. The plan is as it was then.
 #[no_mangle]

@@ -14,13 +14,14 @@ use num_complex::Complex;
 use std::f64::consts::TAU;
 use std::sync::Arc;
 
-/// The c_l of all voxels, [voxels, l]; the phases of `frequencies` and the sizes of `decay`. `decay` is in the host's
-/// memory.
+/// The c_l of all voxels, [voxels, l]; the phases of `frequencies` and the sizes of `decay`, which is in the host's
+/// memory. Rates above `most` are those of voxels that no coil sees: they count as `most`, so that all are numbers.
 pub(crate) fn waves<T: Real, B: Backend<T>>(
     backend: &B,
     nodes: &[f64],
     frequencies: Reals<B, T>,
     decay: Option<&[T]>,
+    most: f64,
 ) -> Result<B::Array<Complex<T>>> {
     const WHAT: &str = "off-resonance of voxels";
     let voxels = frequencies.len();
@@ -33,7 +34,10 @@ pub(crate) fn waves<T: Real, B: Backend<T>>(
             each_chunk(backend.workers(), decay.len(), |_, range| {
                 // SAFETY: each chunk has its own voxels.
                 let sizes = unsafe { own.part(range.start, range.len()) };
-                sizes.iter_mut().zip(&decay[range]).for_each(|(size, r)| *size = T::of((-r.wide() * tau).exp()));
+                sizes
+                    .iter_mut()
+                    .zip(&decay[range])
+                    .for_each(|(size, r)| *size = T::of((-r.wide().min(most) * tau).exp()));
             });
         }
         let sizes = sizes.as_ref().map(|sizes| backend.upload(sizes, WHAT)).transpose()?;
