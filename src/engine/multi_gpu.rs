@@ -222,6 +222,7 @@ impl<T: Real, B: Backend<T>> Divided<T, B> {
             (Change::Trajectory(geometry), maps) => {
                 let mut of_part = Geometry { coil_maps: maps, ..geometry.clone() };
                 if self.share == Share::Voxels {
+                    of_part.dims = part.encoding.dims.clone();
                     of_part.voxels = lists_of(geometry, &part.range);
                     of_part.field_map = geometry.field_map.map(|map| &map[part.range.clone()]);
                     of_part.decay_map = geometry.decay_map.map(|map| &map[part.range.clone()]);
