@@ -6,8 +6,8 @@ mod common;
 use common::*;
 use recon::phantom::{CoilModel, Phantom};
 use recon::{
-    CgOptions, Complex, Device, ErrorKind, Geometry, Interrupt, Method, Normal, Options, Plan, Real, ScanSize,
-    Trajectory, VoxelBasis,
+    CgOptions, Complex, Device, ErrorKind, Geometry, Interrupt, LambdaUnit, Method, Normal, Options, Plan, Real,
+    ScanSize, Trajectory, VoxelBasis,
 };
 use std::f64::consts::TAU;
 use std::sync::atomic::{AtomicIsize, Ordering};
@@ -379,15 +379,18 @@ fn a_new_trajectory_has_the_bits_of_a_new_plan() {
     let maps = Maps::new(&dims, &mut random);
     let other = Maps::new(&dims, &mut random);
     let scans = [spiral(&dims, 2, 200, 0.02), spiral(&dims, 2, 200, 0.02), spiral(&dims, 3, 210, 0.03)];
-    for method in [Method::Nufft, Method::Exact] {
-        let options = Options { method, normal: Normal::Toeplitz, tolerance: 1e-4, threads: 2, ..Options::default() };
+    for (method, normal) in
+        [(Method::Nufft, Normal::Toeplitz), (Method::Exact, Normal::Toeplitz), (Method::Exact, Normal::Transforms)]
+    {
+        let options = Options { method, normal, tolerance: 1e-4, threads: 2, ..Options::default() };
         let mut plan: Option<Plan<f64>> = None;
         for (i, (k, times)) in scans.iter().enumerate() {
             let mut k = k.clone();
             k.iter_mut().flatten().for_each(|k| *k *= 1.0 - 0.1 * i as f64);
             let axes = slices(&k);
             let field = if i == 1 { &other.field } else { &maps.field };
-            let geometry = Geometry::new(&dims, &axes).field_map(field, times);
+            let mut geometry = Geometry::new(&dims, &axes).field_map(field, times);
+            geometry.decay_map = Some(&maps.decay);
             let new = Plan::new(&geometry, &options).unwrap();
             let plan = match &plan {
                 None => plan.insert(new.clone()),
@@ -401,9 +404,14 @@ fn a_new_trajectory_has_the_bits_of_a_new_plan() {
                 let (mut values, mut y) = (poisoned(plan.kspace_len()), poisoned(x.len()));
                 plan.forward(&x, &mut values).unwrap();
                 plan.normal(&x, &mut y).unwrap();
-                (values, y)
+                // Relative to the mean diagonal, which decay over the new times decides.
+                let cg =
+                    CgOptions { iterations: 2, lambda: 0.1, lambda_unit: LambdaUnit::Relative, ..Default::default() };
+                let mut image = poisoned(x.len());
+                let report = plan.cg(&values, &mut image, &cg).unwrap();
+                (values, y, image, report.lambda)
             });
-            assert!(results[0] == results[1], "{method:?} {i}, seed {}", random.seed);
+            assert!(results[0] == results[1], "{method:?} {normal:?} {i}, seed {}", random.seed);
         }
         let plan = plan.unwrap();
         let axes = slices(&scans[0].0);

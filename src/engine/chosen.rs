@@ -86,7 +86,9 @@ impl Chosen {
                     },
                 };
                 let at_once = match (&segments, &window) {
-                    (Some(segments), Some(window)) => at_once::<T, B>(b, options, window, segments.len())?,
+                    (Some(segments), Some(window)) => {
+                        at_once::<T, B>(b, options, segments.len(), grid_bytes::<T>(window)?)
+                    }
                     _ => 1,
                 };
                 Some(Arc::new(Terms { segments, at_once, nodes }))
@@ -122,11 +124,10 @@ impl Chosen {
         options: &Options,
         batch: usize,
     ) -> usize {
-        let Some(nodes) = self.nodes().filter(|_| options.memory_limit.is_none()) else { return 1 };
+        let Some(nodes) = self.nodes() else { return 1 };
         let images = if size.coil_maps { batch } else { 1 };
         let one = product(&[images, size.voxels(), 2 * size_of::<Complex<T>>()]);
-        let most = (b.batch_bytes() / one.max(1)).clamp(1, nodes.len());
-        nodes.len().div_ceil(nodes.len().div_ceil(most))
+        at_once::<T, B>(b, options, nodes.len(), one)
     }
 
     /// Bytes of Q once it is made: with off-resonance a spectrum and the factors of voxels for each node.
@@ -143,9 +144,14 @@ impl Chosen {
     }
 }
 
-/// Groups of nearly equal size that stay in cache. One at a time under a memory limit.
-fn at_once<T: Real, B: Backend<T>>(b: &B, options: &Options, window: &Choice, segments: usize) -> Result<usize> {
-    let one = checked_product(&[&window.grid[..], &[size_of::<Complex<T>>()]].concat(), "the oversampled grid")?;
-    let most = if options.memory_limit.is_some() { 1 } else { (b.batch_bytes() / one.max(1)).clamp(1, segments) };
-    Ok(segments.div_ceil(segments.div_ceil(most)))
+/// How many of `count` arrays, `bytes` each, are worked on at once: groups of nearly equal size that stay in cache. Under
+/// a memory limit one at a time: a group must not take what a later operation will need.
+pub(crate) fn at_once<T: Real, B: Backend<T>>(b: &B, options: &Options, count: usize, bytes: usize) -> usize {
+    let most = if options.memory_limit.is_some() { 1 } else { (b.batch_bytes() / bytes.max(1)).clamp(1, count) };
+    count.div_ceil(count.div_ceil(most))
+}
+
+/// Bytes of an oversampled grid.
+pub(crate) fn grid_bytes<T: Real>(window: &Choice) -> Result<usize> {
+    checked_product(&[&window.grid[..], &[size_of::<Complex<T>>()]].concat(), "the oversampled grid")
 }

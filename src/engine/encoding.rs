@@ -1,13 +1,13 @@
 //! The encoding operator E of an MR scan, its adjoint and E^H W E, in the memory of a backend: coils, weights and voxel
 //! basis around the transform between k-space and one image. Written once, over the backend's primitives.
 
-use super::chosen::Chosen;
+use super::chosen::{at_once, grid_bytes, Chosen};
 use super::field::Field;
 use super::interface::{Change, CHANGING, MAKING};
 use super::memory::Needs;
 use crate::backend::{Backend, Complexes, ComplexesMut, Reals, Source, Span};
 use crate::base::buffer_pool::{Lease, Pool};
-use crate::base::error::{bail, checked_product, try_collect, try_vec, ErrorKind, Result};
+use crate::base::error::{bail, try_collect, try_vec, ErrorKind, Result};
 use crate::base::geometry::{Geometry, VoxelBasis};
 use crate::base::interrupt;
 use crate::base::memory::Aligned;
@@ -309,8 +309,9 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     /// The band of a new trajectory's geometry: where that has no coil maps, those of the plan stay, and with the same
     /// field map so does what they see of it.
     fn band_with_kept_maps(&self, geometry: &Geometry<'_, T>, band: Option<Band>) -> Option<Band> {
+        let keeps = self.combined() && geometry.coil_maps.is_none();
         match (geometry.off_resonance(), &self.field) {
-            (Some(maps), Some(field)) if geometry.coil_maps.is_none() && field.is_of(self.b(), &maps) => {
+            (Some(maps), Some(field)) if keeps && field.is_of(self.b(), &maps) => {
                 band.map(|band| Band { time: band.time, ..field.band })
             }
             _ => band,
@@ -415,7 +416,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         })
     }
 
-    /// The field of a new trajectory's geometry: this one where maps and terms are the same.
+    /// The field of a new trajectory's geometry: this one where maps, what they and times reach, and terms are the same.
     fn field_after(
         &self,
         geometry: &Geometry<'_, T>,
@@ -423,7 +424,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         chosen: &Chosen,
     ) -> Result<Option<Arc<Field<T, B>>>> {
         if let (Some(maps), Some(field)) = (geometry.off_resonance(), &self.field) {
-            if chosen.terms == self.chosen.terms && field.is_of(self.b(), &maps) {
+            if chosen.terms == self.chosen.terms && band == Some(field.band) && field.is_of(self.b(), &maps) {
                 return Ok(Some(field.clone()));
             }
         }
@@ -454,11 +455,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     pub(super) fn batch(b: &B, size: &ScanSize, options: &Options, chosen: &Chosen) -> Result<usize> {
         let Some(choice) = &chosen.window else { return Ok(1) };
         let arrays = if size.coil_maps { size.coils } else { size.coils.saturating_mul(size.frames) };
-        let one = checked_product(&[&choice.grid[..], &[size_of::<Complex<T>>()]].concat(), "the oversampled grid")?;
-        // Under a memory limit one at a time: a batch must not take what a later operation will need. Else batches of
-        // equal size.
-        let most = if options.memory_limit.is_some() { 1 } else { (b.batch_bytes() / one.max(1)).clamp(1, arrays) };
-        Ok(arrays.div_ceil(arrays.div_ceil(most)))
+        Ok(at_once::<T, B>(b, options, arrays, grid_bytes::<T>(choice)?))
     }
 
     /// Bytes that a plan holds and its transforms work in, before it is made. Maps that do not fit on a GPU are sent

@@ -21,8 +21,6 @@ pub(crate) struct Field<T: Real, B: Backend<T>> {
     frequencies: B::Array<T>,
     /// R in 1/s, in the host's memory, where there is a map.
     decay: Option<Aligned<T>>,
-    /// The largest R that counts.
-    most: f64,
     /// A checksum of both maps.
     pub fingerprint: u64,
     /// The factors of voxels for the segments, where transforms have some.
@@ -39,9 +37,8 @@ impl<T: Real, B: Backend<T>> Field<T, B> {
         };
         let decay = maps.decay_map.map(|map| copied(b.workers(), &[map], "the decay map")).transpose()?;
         let decay = decay.and_then(|mut copies| copies.pop());
-        let most = band.decay.map_or(0.0, |[_, most]| most);
         let fingerprint = fingerprint(b.workers(), maps);
-        let mut field = Field { band, frequencies, decay, most, fingerprint, waves: None };
+        let mut field = Field { band, frequencies, decay, fingerprint, waves: None };
         if let Some(segments) = chosen.segments() {
             field.waves = Some(Arc::new(field.waves_at(b, &segments.nodes)?));
         }
@@ -82,7 +79,12 @@ impl<T: Real, B: Backend<T>> Field<T, B> {
 
     /// exp(-(R + i 2 pi f) tau) of all voxels for each node, [voxels, nodes].
     pub fn waves_at(&self, b: &B, nodes: &[f64]) -> Result<B::Array<Complex<T>>> {
-        waves(b, nodes, b.view(&self.frequencies), self.decay.as_deref(), self.most)
+        waves(b, nodes, b.view(&self.frequencies), self.decay.as_deref(), self.most())
+    }
+
+    /// The largest R that counts.
+    fn most(&self) -> f64 {
+        self.band.decay.map_or(0.0, |[_, most]| most)
     }
 
     /// Whether these are its maps.
@@ -101,7 +103,7 @@ impl<T: Real, B: Backend<T>> Field<T, B> {
         let (Some(decay), Some(ends)) = (&self.decay, self.band.decay) else { return 1.0 };
         // It is smooth in both: of either 257 numbers do, at the nearest of which each counts by its distance.
         let (mut rates, mut times) = (Histogram::new(ends), Histogram::new(self.band.time));
-        decay.iter().for_each(|r| rates.add(r.wide().min(self.most), 1.0));
+        decay.iter().for_each(|r| rates.add(r.wide().min(self.most()), 1.0));
         (0..samples).map(sample).for_each(|(weight, t)| times.add(t, weight));
         let all: f64 = rates.counts.iter().sum::<f64>() * times.counts.iter().sum::<f64>();
         let pairs = rates.values().flat_map(|(r, m)| times.values().map(move |(t, w)| m * w * (-2.0 * r * t).exp()));
