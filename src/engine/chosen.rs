@@ -144,8 +144,8 @@ impl Chosen {
     }
 }
 
-/// How many of `count` arrays, `bytes` each, are worked on at once: groups of nearly equal size that stay in cache. Under
-/// a memory limit one at a time: a group must not take what a later operation will need.
+/// How many of `count` arrays, `bytes` each, are worked on at once: groups of nearly equal size that stay in cache.
+/// Under a memory limit one at a time: a group must not take what a later operation will need.
 pub(crate) fn at_once<T: Real, B: Backend<T>>(b: &B, options: &Options, count: usize, bytes: usize) -> usize {
     let most = if options.memory_limit.is_some() { 1 } else { (b.batch_bytes() / bytes.max(1)).clamp(1, count) };
     count.div_ceil(count.div_ceil(most))

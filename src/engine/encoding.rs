@@ -416,7 +416,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         })
     }
 
-    /// The field of a new trajectory's geometry: this one where maps, what they and times reach, and terms are the same.
+    /// The field of a new trajectory's geometry: this one where maps, band and terms are the same.
     fn field_after(
         &self,
         geometry: &Geometry<'_, T>,
