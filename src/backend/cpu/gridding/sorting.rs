@@ -17,6 +17,8 @@ const BATCH: usize = 8192;
 const PADDING: usize = 16;
 /// Samples that are located at once.
 const SOME: usize = 32;
+/// Samples in a row that are copied at once where they follow one another in the caller's order too.
+const ROW: usize = 16;
 /// No axis has so many cells: see [`TileOf`].
 const LIMIT: f64 = (1 << 27) as f64;
 /// Samples whose tiles one task finds, at least, and the most such tasks.
@@ -330,11 +332,6 @@ fn sort_parts<T: SimdReal>(
                 local[len..].fill(0);
                 let (cell, local) = (&mut cell[..len], &mut local[..len]);
                 vectors.sort(keys.each_mut().map(|keys| &mut keys[..len]), cell);
-                for (cell, local) in cell.iter_mut().zip(&mut *local) {
-                    let place;
-                    (*cell, place) = of_key(*cell);
-                    *local = place as u16;
-                }
                 let unsorted = unsorted.each_ref().map(|t| &t[..]);
                 let mut t = t.each_ref().map(|t| {
                     let [start, len] = if t.len() > 0 { [start, len + behind] } else { [0, 0] };
@@ -342,10 +339,9 @@ fn sort_parts<T: SimdReal>(
                     unsafe { t.part(start, len) }
                 });
                 t.iter_mut().filter(|t| !t.is_empty()).for_each(|t| t[len..].fill(T::ZERO));
-                let places = local.iter().map(|&place| place as usize);
                 match axes {
-                    2 => reorder::<_, 2>(unsorted, t, places),
-                    _ => reorder::<_, 3>(unsorted, t, places),
+                    2 => reorder::<_, 2>(cell, local, unsorted, t),
+                    _ => reorder::<_, 3>(cell, local, unsorted, t),
                 }
             }
         },
@@ -353,22 +349,38 @@ fn sort_parts<T: SimdReal>(
     Ok(())
 }
 
-/// Writes to the first AXES of `to` the elements of `from` in this order.
-#[inline(always)]
-fn reorder<T: Copy, const AXES: usize>(
-    from: [&[T]; 3],
-    mut to: [&mut [T]; 3],
-    order: impl ExactSizeIterator<Item = usize>,
-) {
-    // Equal lengths, so that one comparison is enough for all axes.
-    let (len, all) = (order.len(), from[0].len());
-    let from: [&[T]; AXES] = std::array::from_fn(|axis| &from[axis][..all]);
-    to[..AXES].iter_mut().for_each(|to| *to = &mut std::mem::take(to)[..len]);
-    for (i, place) in order.enumerate() {
+/// Takes the sorted keys in `cell` apart into cells and places, and brings the offsets of the first AXES axes into their
+/// order.
+fn reorder<T: Copy, const AXES: usize>(cell: &mut [u32], local: &mut [u16], unsorted: [&[T]; 3], mut t: [&mut [T]; 3]) {
+    let len = cell.len();
+    let local = &mut local[..len];
+    t[..AXES].iter_mut().for_each(|t| *t = &mut std::mem::take(t)[..len]);
+    assert!(unsorted[..AXES].iter().all(|unsorted| unsorted.len() >= len));
+    for i in 0..len {
+        let place;
+        (cell[i], place) = of_key(cell[i]);
+        local[i] = place as u16;
+        assert!(place < len);
         for axis in 0..AXES {
-            to[axis][i] = from[axis][place];
+            // SAFETY: there are as many, as asserted.
+            t[axis][i] = unsafe { *unsorted[axis].get_unchecked(place) };
         }
     }
+}
+
+/// Brings what the samples of `order`, which increases, have one after the other. Those of a readout mostly are already.
+#[inline(always)]
+fn gather<T: Copy>(from: &[T], order: &[u32], to: &mut [T]) {
+    let (rows, rest) = order.as_chunks::<ROW>();
+    let (to, to_rest) = to[..order.len()].as_chunks_mut::<ROW>();
+    let one_by_one = |order: &[u32], to: &mut [T]| to.iter_mut().zip(order).for_each(|(to, &m)| *to = from[m as usize]);
+    for (row, to) in rows.iter().zip(to) {
+        match from[row[0] as usize..].first_chunk::<ROW>() {
+            Some(from) if row[ROW - 1] - row[0] == ROW as u32 - 1 => *to = *from,
+            _ => one_by_one(row, to),
+        }
+    }
+    one_by_one(rest, to_rest);
 }
 
 /// Writes keys and offsets of a batch's samples to the scratch memory.
@@ -391,12 +403,7 @@ impl<T: SimdReal> Kernel for Locate<'_, T> {
         let strides = [1, row as u32, (row * rows) as u32];
         let mut first = [0; SOME];
         let Scratch { t, keys: [keys, _] } = self.scratch;
-        let (gathered, places) = (t.each_mut().map(|t| &mut t[..]), self.order.iter().map(|&m| m as usize));
-        match *windows.k {
-            [x, y] => reorder::<_, 2>([x, y, &[]], gathered, places),
-            [x, y, z] => reorder::<_, 3>([x, y, z], gathered, places),
-            _ => unreachable!("a trajectory has two or three axes"),
-        }
+        windows.k.iter().zip(&mut *t).for_each(|(k, t)| gather(k, self.order, t));
         for axis in 0..windows.k.len() {
             let (origin, stride) = (self.origin[axis], strides[axis]);
             // The last samples are located with some that are none: there is room for them.
@@ -455,15 +462,33 @@ impl Vectors {
         let shift = self.lowest + which * self.bits;
         // The compiler sees that this is an index of the counts.
         let digit = |key: u32| (key >> shift) as usize & ((1 << self.bits) - 1) & (Self::MOST - 1);
-        let mut counts = [0u32; Self::MOST];
-        keys.iter().for_each(|&key| counts[digit(key)] += 1);
+        // Two halves side by side: samples that follow one another mostly share a vector, and where they do, each waits
+        // for the count that the one before has written. Counts of the halves are no power of two apart, since a
+        // processor takes such addresses for the same.
+        let mut counts = [[0u32; Self::MOST + 16]; 2];
+        let halves = keys.split_at(keys.len() / 2);
+        let last = keys.last().filter(|_| keys.len() % 2 == 1);
+        for (&one, &other) in halves.0.iter().zip(halves.1) {
+            counts[0][digit(one)] += 1;
+            counts[1][digit(other)] += 1;
+        }
+        last.iter().for_each(|&&key| counts[1][digit(key)] += 1);
         let mut sum = 0;
-        counts[..1 << self.bits].iter_mut().for_each(|count| sum += std::mem::replace(count, sum));
-        for &key in keys {
-            let next = &mut counts[digit(key)];
+        for digit in 0..1 << self.bits {
+            for counts in &mut counts {
+                sum += std::mem::replace(&mut counts[digit & (Self::MOST - 1)], sum);
+            }
+        }
+        let mut put = |half: usize, key: u32| {
+            let next = &mut counts[half][digit(key)];
             sorted[*next as usize] = key;
             *next += 1;
+        };
+        for (&one, &other) in halves.0.iter().zip(halves.1) {
+            put(0, one);
+            put(1, other);
         }
+        last.iter().for_each(|&&key| put(1, key));
     }
 }
 
