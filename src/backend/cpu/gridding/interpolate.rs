@@ -2,7 +2,7 @@
 
 use super::gridder::{Gridder, Work};
 use super::schedule::{Part, Place};
-use super::sorting::batches;
+use super::sorting::{batches, of_key};
 use super::taps::{with_vectors, Taps, CHUNK};
 use super::tiling::{Window, PREFETCHED_ROWS};
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, SimdReal, Vector};
@@ -60,15 +60,14 @@ impl<T: SimdReal> Kernel for Interpolate<'_, T> {
                     let taps = g.taps(first, count, false, &mut self.work.taps);
                     for array in 0..self.arrays {
                         let sums = &mut self.work.values[array * batch.len()..][..batch.len()];
-                        let samples = first..first + count;
-                        let places = g.samples.cell[samples.clone()].iter().zip(&g.samples.local[samples]);
-                        for (i, (&cell, &local)) in places.enumerate() {
+                        for (i, &key) in g.samples.keys[first..first + count].iter().enumerate() {
+                            let (cell, place) = of_key(key);
                             // SAFETY: the taps have been written, and sorting.rs placed the sample inside the buffer.
                             let sum = unsafe {
                                 let cells = cells.add(2 * (array * buffer + cell as usize));
                                 window_sum::<T, A, N>(window, taps.from(i, layout.x_len), cells)
                             };
-                            sums[local as usize] = sum;
+                            sums[place] = sum;
                         }
                     }
                 }

@@ -29,10 +29,8 @@ const BLOCKS: usize = 128;
 pub struct SortedSamples<T> {
     /// The sample's offset in the first cell of its window as the polynomials' variable, for each axis.
     pub t: [Aligned<T>; 3],
-    /// The cell of its tile's buffer in which its window starts.
-    pub cell: Aligned<u32>,
-    /// Its place among the samples of its batch, before they were sorted by cell.
-    pub local: Aligned<u16>,
+    /// The cell of its tile's buffer in which its window starts, and its place in its batch: see [`of_key`].
+    pub keys: Aligned<u32>,
     /// The samples of each tile in the caller's order. A batch is a part of it.
     pub order: Aligned<u32>,
     pub schedule: Schedule,
@@ -66,8 +64,7 @@ impl<T: SimdReal> SortedSamples<T> {
         let mut room = Room::unwritten(Self::bytes_of_arrays(samples, axes), "the sorted samples")?;
         Ok(SortedSamples {
             t: [0, 1, 2].map(|axis| room.array(if axis < axes { padded } else { 0 })),
-            cell: room.array(padded),
-            local: room.array(padded),
+            keys: room.array(padded),
             order: room.array(samples),
             schedule: Schedule::empty(),
         })
@@ -77,7 +74,7 @@ impl<T: SimdReal> SortedSamples<T> {
     fn bytes_of_arrays(samples: usize, axes: usize) -> usize {
         let padded = samples + PADDING;
         let offsets = product(&[axes, Room::bytes::<T>(padded)]);
-        sum(&[offsets, Room::bytes::<u32>(padded), Room::bytes::<u16>(padded), Room::bytes::<u32>(samples)])
+        sum(&[offsets, Room::bytes::<u32>(padded), Room::bytes::<u32>(samples)])
     }
 
     /// Bytes held for so many samples on a grid so cut.
@@ -176,7 +173,7 @@ fn sort_by_tile<T: SimdReal>(
     let blocks = samples.div_ceil(block);
     let range = |i: usize| i * block..((i + 1) * block).min(samples);
     // The tile of each sample, until its cell is known.
-    let keys = &mut sorted.cell[..samples];
+    let keys = &mut sorted.keys[..samples];
     let mut counts = Aligned::<u32>::zeros(checked_product(&[blocks, tiles], "the tile order")?, "the tile order")?;
     {
         let (keys, counts) = (Shared::new(keys), Shared::new(&mut counts));
@@ -291,9 +288,9 @@ fn key(cell: u32, place: usize) -> u32 {
     cell << PLACE_BITS | place as u32
 }
 
-/// The cell and the place of a key.
+/// The cell of a key, and the sample's place among those of its batch before they were sorted by cell.
 #[inline(always)]
-fn of_key(key: u32) -> (u32, usize) {
+pub fn of_key(key: u32) -> (u32, usize) {
     (key >> PLACE_BITS, key as usize & (BATCH - 1))
 }
 
@@ -306,13 +303,13 @@ fn sort_parts<T: SimdReal>(
     sorted: &mut SortedSamples<T>,
 ) -> Result<()> {
     let (samples, axes) = (windows.samples(), windows.k.len());
-    let SortedSamples { t, cell, local, order, schedule } = sorted;
+    let SortedSamples { t, keys: sorted, order, schedule } = sorted;
     let scratch = || Scratch::new(axes, BATCH.min(samples.next_multiple_of(SOME)));
     // Each thread makes its own, unless there is no memory: then threads wait for one another.
     let pool = Pool::filled(1, scratch)?;
     let vectors = Vectors::new(tiling.extent.iter().product(), tiling.layout.cells);
     let t = t.each_mut().map(|t| Shared::new(t));
-    let (cell, local) = (Shared::new(cell), Shared::new(local));
+    let sorted = Shared::new(sorted);
     threads.run_with(
         schedule.parts.len(),
         || pool.take_or_wait(scratch),
@@ -327,11 +324,10 @@ fn sort_parts<T: SimdReal>(
                 // Whoever has the last samples writes what is behind them.
                 let behind = if batch.end == samples { PADDING } else { 0 };
                 // SAFETY: batches do not overlap.
-                let (cell, local) = unsafe { (cell.part(start, len + behind), local.part(start, len + behind)) };
-                cell[len..].fill(0);
-                local[len..].fill(0);
-                let (cell, local) = (&mut cell[..len], &mut local[..len]);
-                vectors.sort(keys.each_mut().map(|keys| &mut keys[..len]), cell);
+                let sorted = unsafe { sorted.part(start, len + behind) };
+                sorted[len..].fill(0);
+                let sorted = &mut sorted[..len];
+                vectors.sort(keys.each_mut().map(|keys| &mut keys[..len]), sorted);
                 let unsorted = unsorted.each_ref().map(|t| &t[..]);
                 let mut t = t.each_ref().map(|t| {
                     let [start, len] = if t.len() > 0 { [start, len + behind] } else { [0, 0] };
@@ -340,8 +336,8 @@ fn sort_parts<T: SimdReal>(
                 });
                 t.iter_mut().filter(|t| !t.is_empty()).for_each(|t| t[len..].fill(T::ZERO));
                 match axes {
-                    2 => reorder::<_, 2>(cell, local, unsorted, t),
-                    _ => reorder::<_, 3>(cell, local, unsorted, t),
+                    2 => reorder::<_, 2>(sorted, unsorted, t),
+                    _ => reorder::<_, 3>(sorted, unsorted, t),
                 }
             }
         },
@@ -349,21 +345,15 @@ fn sort_parts<T: SimdReal>(
     Ok(())
 }
 
-/// Takes the sorted keys in `cell` apart into cells and places, and brings the offsets of the first AXES axes into their
-/// order.
-fn reorder<T: Copy, const AXES: usize>(cell: &mut [u32], local: &mut [u16], unsorted: [&[T]; 3], mut t: [&mut [T]; 3]) {
-    let len = cell.len();
-    let local = &mut local[..len];
-    t[..AXES].iter_mut().for_each(|t| *t = &mut std::mem::take(t)[..len]);
-    assert!(unsorted[..AXES].iter().all(|unsorted| unsorted.len() >= len));
-    for i in 0..len {
-        let place;
-        (cell[i], place) = of_key(cell[i]);
-        local[i] = place as u16;
-        assert!(place < len);
+/// Brings the offsets of a batch's samples on the first AXES axes into the order of its keys.
+fn reorder<T: Copy, const AXES: usize>(keys: &[u32], unsorted: [&[T]; 3], mut t: [&mut [T]; 3]) {
+    // Equal lengths, so that one comparison is enough for all axes.
+    let unsorted: [&[T]; AXES] = std::array::from_fn(|axis| &unsorted[axis][..keys.len()]);
+    t[..AXES].iter_mut().for_each(|t| *t = &mut std::mem::take(t)[..keys.len()]);
+    for (i, &key) in keys.iter().enumerate() {
+        let (_, place) = of_key(key);
         for axis in 0..AXES {
-            // SAFETY: there are as many, as asserted.
-            t[axis][i] = unsafe { *unsorted[axis].get_unchecked(place) };
+            t[axis][i] = unsorted[axis][place];
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::gridder::{Gridder, Work};
 use super::schedule::{Part, Place};
-use super::sorting::batches;
+use super::sorting::{batches, of_key};
 use super::taps::{with_vectors, Taps, CHUNK};
 use super::tiling::{Window, PREFETCHED_ROWS};
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, SimdReal, Vector};
@@ -152,8 +152,8 @@ impl<T: SimdReal> Spread<'_, T> {
         for first in range.clone().step_by(CHUNK) {
             let count = CHUNK.min(range.end - first);
             let taps = g.taps(first, count, true, &mut self.work.taps);
-            let local = &g.samples.local[first..first + count];
-            let (vectors, whole) = (&g.samples.cell[first..first + count], !(layout.cells - 1));
+            let (keys, whole) = (&g.samples.keys[first..first + count], !(layout.cells - 1));
+            let vector = |key: u32| of_key(key).0 as usize & whole;
             for array in 0..self.arrays {
                 let values = &self.work.values[array * batch.len()..][..batch.len()];
                 // SAFETY: each array has `len` cells, as asserted.
@@ -161,22 +161,22 @@ impl<T: SimdReal> Spread<'_, T> {
                 let x_len = layout.x_len;
                 let mut i = 0;
                 while i < count {
-                    let at = vectors[i] as usize & whole;
-                    let others = vectors[i + 1..count.min(i + GROUP)].iter();
-                    let meeting = 1 + others.take_while(|&&cell| cell as usize & whole == at).count();
+                    let at = vector(keys[i]);
+                    let others = keys[i + 1..count.min(i + GROUP)].iter();
+                    let meeting = 1 + others.take_while(|&&key| vector(key) == at).count();
                     // The largest power of two of them: fewer sizes mean less code.
                     let together = 1 << meeting.ilog2();
                     let at = if block { 0 } else { at };
-                    let local = &local[i..i + together];
+                    let keys = &keys[i..i + together];
                     // SAFETY: the taps have been written; sorting.rs placed the samples inside the buffer, and a
                     // block has room for a window.
                     unsafe {
                         let (taps, cells) = (taps.from(i, x_len), cells.add(2 * at));
                         match together {
-                            1 => add::<T, A, N, 1>(window, x_len, taps, local, values, cells),
-                            2 => add::<T, A, N, 2>(window, x_len, taps, local, values, cells),
-                            4 => add::<T, A, N, 4>(window, x_len, taps, local, values, cells),
-                            _ => add::<T, A, N, GROUP>(window, x_len, taps, local, values, cells),
+                            1 => add::<T, A, N, 1>(window, x_len, taps, keys, values, cells),
+                            2 => add::<T, A, N, 2>(window, x_len, taps, keys, values, cells),
+                            4 => add::<T, A, N, 4>(window, x_len, taps, keys, values, cells),
+                            _ => add::<T, A, N, GROUP>(window, x_len, taps, keys, values, cells),
                         }
                     }
                     i += together;
@@ -189,19 +189,19 @@ impl<T: SimdReal> Spread<'_, T> {
 /// The cell of the tile's buffer at the start of the vector in which a sample's window starts.
 #[inline(always)]
 fn vector<T: SimdReal>(g: &Gridder<T>, i: usize) -> usize {
-    g.samples.cell[i] as usize & !(g.layout().cells - 1)
+    of_key(g.samples.keys[i]).0 as usize & !(g.layout().cells - 1)
 }
 
 /// Adds `S` samples whose windows start in the same vector to rows of `N` vectors.
 ///
 /// # Safety
-/// `taps` must be theirs, `local` their places in `values`, and the window's rows from `first` on must be writable.
+/// `taps` and `keys` must be theirs, `values` those of their batch, and the window's rows from `first` on must be writable.
 #[inline(always)]
 unsafe fn add<T: SimdReal, A: Arith, const N: usize, const S: usize>(
     window: Window,
     x_len: usize,
     taps: Taps<T>,
-    local: &[u16],
+    keys: &[u32],
     values: &[Complex<T>],
     first: *mut T,
 ) {
@@ -211,7 +211,7 @@ unsafe fn add<T: SimdReal, A: Arith, const N: usize, const S: usize>(
     unsafe {
         let mut x = [[zero; N]; S];
         for s in 0..S {
-            let value = values[local[s] as usize];
+            let value = values[of_key(keys[s]).1];
             let (value, _) = T::V::<A>::splat(value.re).zip(T::V::<A>::splat(value.im));
             for (v, x) in x[s].iter_mut().enumerate() {
                 *x = T::V::<A>::load(taps.x.add(s * x_len + v * lanes)).mul(value);

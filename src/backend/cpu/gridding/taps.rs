@@ -5,7 +5,7 @@
 //! even and odd parts. The taps along y and z stay as they come, [tap][sample]: their readers take one value at a time.
 //! Those along x are transposed to a row for each sample.
 
-use super::sorting::SortedSamples;
+use super::sorting::{of_key, SortedSamples};
 use super::tiling::{Layout, Tiling};
 use crate::backend::cpu::simd::{transpose, Arith, Kernel, Level, SimdReal, Vector, MOST_LANES};
 use crate::backend::{MAX_DEGREE, MAX_WIDTH};
@@ -201,7 +201,7 @@ impl<T: SimdReal> WriteTaps<'_, T> {
         let Layout { x_len, row_vectors, .. } = self.tiling.layout;
         // A vector in which a window starts has LANES / 2 cells.
         let within = lanes as u32 / 2 - 1;
-        let cells = self.samples.cell.as_ptr().wrapping_add(self.first);
+        let keys = self.samples.keys.as_ptr().wrapping_add(self.first);
         for start in (0..self.count).step_by(lanes) {
             for block in 0..self.tiling.taps[0].div_ceil(lanes / 2) {
                 let mut rows = [zero; MOST_LANES];
@@ -214,11 +214,11 @@ impl<T: SimdReal> WriteTaps<'_, T> {
                 transpose::<T, _>(&mut rows);
                 for (i, row) in rows[..lanes].iter().enumerate() {
                     // SAFETY: a record has x_len reals, enough for row_vectors, and for whole vectors of taps after the
-                    // shift, which is less than a vector where records are moved. The cells are followed by room for a
+                    // shift, which is less than a vector where records are moved. The keys are followed by room for a
                     // vector.
                     unsafe {
                         let record = self.taps.add((start + i) * x_len);
-                        let shift = if self.moved { 2 * (*cells.add(start + i) & within) as usize } else { 0 };
+                        let shift = if self.moved { 2 * (of_key(*keys.add(start + i)).0 & within) as usize } else { 0 };
                         if self.moved && block == 0 {
                             zero.store(record);
                             zero.store(record.add((row_vectors - 1) * lanes));
