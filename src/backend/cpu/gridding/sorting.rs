@@ -358,7 +358,7 @@ fn reorder<T: Copy, const AXES: usize>(keys: &[u32], unsorted: [&[T]; 3], mut t:
     }
 }
 
-/// Brings what the samples of `order`, which increases, have one after the other. Those of a readout mostly are already.
+/// Brings what the samples of `order`, which increases, have together. Those of a readout mostly are already.
 #[inline(always)]
 fn gather<T: Copy>(from: &[T], order: &[u32], to: &mut [T]) {
     let (rows, rest) = order.as_chunks::<ROW>();

@@ -195,7 +195,7 @@ fn vector<T: SimdReal>(g: &Gridder<T>, i: usize) -> usize {
 /// Adds `S` samples whose windows start in the same vector to rows of `N` vectors.
 ///
 /// # Safety
-/// `taps` and `keys` must be theirs, `values` those of their batch, and the window's rows from `first` on must be writable.
+/// `taps` and `keys` must be theirs, `values` those of their batch, and the window's rows from `first` on writable.
 #[inline(always)]
 unsafe fn add<T: SimdReal, A: Arith, const N: usize, const S: usize>(
     window: Window,
