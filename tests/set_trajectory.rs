@@ -462,8 +462,8 @@ fn the_memory_limit_counts_both_trajectories() {
     let data = random.complexes(20_000);
     plan.adjoint(&data, &mut before).unwrap();
     let both = needed(plan.set_trajectory(&other.geometry()).unwrap_err());
-    // Points, their order, and two coordinates.
-    assert!(both >= least + 20_000 * (4 * 5 + 4 + 2 * 4), "{both} bytes with both, {least} with one");
+    // Two offsets, a key, the order, and two coordinates.
+    assert!(both >= least + 20_000 * (2 * 4 + 4 + 4 + 2 * 4), "{both} bytes with both, {least} with one");
     let mut after = poisoned(32 * 32);
     plan.adjoint(&data, &mut after).unwrap();
     assert!(before == after);
