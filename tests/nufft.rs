@@ -212,9 +212,9 @@ fn sweep<T: Real>(cases: usize, smallest: f64) {
                 // Errors of equal data may have the same phase where the data themselves cancel. They are compared with
                 // the largest values that such data can have.
                 _ if !at_random => (error / (from as f64).sqrt() * share, 1.0),
-                // Few values, or the same one at many samples, have no mean.
+                // Few values, or samples at few positions, have no mean.
                 _ if to < 50 => (error, 2.0),
-                "forward" if !matches!(kind, "anywhere" | "spokes" | "centre") => (error, 2.0),
+                _ if !matches!(kind, "anywhere" | "spokes" | "centre") => (error, 2.0),
                 _ => (error, 1.0),
             };
             let share_of_bound = error / tolerance / few / excess(window, info.width);
