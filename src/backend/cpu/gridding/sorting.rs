@@ -110,24 +110,21 @@ impl<T: SimdReal> Windows<'_, T> {
         self.k[0].len()
     }
 
-    /// The first cells of the windows of some samples at `k` on an axis, and the polynomials' variables. In double
-    /// precision: a grid position in single precision would cost two digits of the offset.
+    /// The first cell of the window of a sample at `k` on an axis, and the polynomials' variable. In double precision: a
+    /// grid position in single precision would cost two digits of the offset.
     #[inline(always)]
-    fn locate(&self, axis: usize, k: &[T; SOME], cells: &mut [u32; SOME], t: &mut [T; SOME]) {
+    fn locate(&self, axis: usize, k: T) -> (u32, T) {
         let (size, half) = (self.size[axis] as f64, 0.5 * self.width as f64);
-        let period = self.size[axis] as i32;
-        for i in 0..SOME {
-            let position = k[i].wide() * size - half;
-            // Comparisons that the compiler makes vectors of, and that a NaN passes as a number.
-            let position = if position > -LIMIT { position } else { -LIMIT };
-            let position = if position < LIMIT { position } else { LIMIT };
-            // SAFETY: between the limits, which an i32 holds.
-            let truncated: i32 = unsafe { position.to_int_unchecked() };
-            let first = truncated + i32::from((truncated as f64) < position);
-            t[i] = T::of(2.0 * (first as f64 - position) - 1.0);
-            // A grid is at least two windows long, so that one period brings any start inside.
-            cells[i] = (if first < 0 { first + period } else { first }) as u32;
-        }
+        let position = k.wide() * size - half;
+        // Comparisons that the compiler makes vectors of, and that a NaN passes as a number.
+        let position = if position > -LIMIT { position } else { -LIMIT };
+        let position = if position < LIMIT { position } else { LIMIT };
+        // SAFETY: between the limits, which an i32 holds.
+        let truncated: i32 = unsafe { position.to_int_unchecked() };
+        let first = truncated + i32::from((truncated as f64) < position);
+        // A grid is at least two windows long, so that one period brings any start inside.
+        let cell = if first < 0 { first + self.size[axis] as i32 } else { first };
+        (cell as u32, T::of(2.0 * (first as f64 - position) - 1.0))
     }
 }
 
@@ -238,16 +235,13 @@ impl<T: SimdReal> Kernel for FindTiles<'_, T> {
 
     #[inline(always)]
     fn run<A: Arith>(self) {
-        let windows = self.windows;
-        let mut t = [T::ZERO; SOME];
-        for (axis, k) in windows.k.iter().enumerate() {
-            let tile_of = self.tile_of[axis];
-            let mut add = |keys: &mut [u32; SOME], k: &[T; SOME]| {
-                let mut cells = [0; SOME];
-                windows.locate(axis, k, &mut cells, &mut t);
-                for (key, cell) in keys.iter_mut().zip(cells) {
-                    let before = if axis == 0 { 0 } else { *key };
-                    *key = before + tile_of.number(cell);
+        for (axis, k) in self.windows.k.iter().enumerate() {
+            let (windows, tile_of) = (*self.windows, self.tile_of[axis]);
+            let add = |keys: &mut [u32; SOME], k: &[T; SOME]| {
+                for i in 0..SOME {
+                    let (cell, _) = windows.locate(axis, k[i]);
+                    let before = if axis == 0 { 0 } else { keys[i] };
+                    keys[i] = before + tile_of.number(cell);
                 }
             };
             let k = &k[self.start..][..self.keys.len()];
@@ -388,26 +382,25 @@ impl<T: SimdReal> Kernel for Locate<'_, T> {
 
     #[inline(always)]
     fn run<A: Arith>(self) {
-        let windows = self.windows;
+        let windows = *self.windows;
         let [row, rows, _] = self.tiling.extent;
         let strides = [1, row as u32, (row * rows) as u32];
-        let mut first = [0; SOME];
         let Scratch { t, keys: [keys, _] } = self.scratch;
         windows.k.iter().zip(&mut *t).for_each(|(k, t)| gather(k, self.order, t));
         for axis in 0..windows.k.len() {
-            let (origin, stride) = (self.origin[axis], strides[axis]);
+            let (origin, stride) = (self.origin[axis], key(strides[axis], 0));
             // The last samples are located with some that are none: there is room for them.
             let chunks = self.order.len().div_ceil(SOME);
-            let (t, cells) = (t[axis].as_chunks_mut().0.iter_mut(), keys.as_chunks_mut::<SOME>().0);
-            for (t, cells) in t.zip(cells).take(chunks) {
-                windows.locate(axis, &t.clone(), &mut first, t);
-                for (cell, first) in cells.iter_mut().zip(first) {
-                    let before = if axis == 0 { 0 } else { *cell };
-                    *cell = before.wrapping_add(first.wrapping_sub(origin).wrapping_mul(stride));
+            let (t, keys) = (t[axis].as_chunks_mut::<SOME>().0.iter_mut(), keys.as_chunks_mut::<SOME>().0);
+            for (chunk, (t, keys)) in t.zip(keys).take(chunks).enumerate() {
+                for i in 0..SOME {
+                    let (cell, offset) = windows.locate(axis, t[i]);
+                    let before = if axis == 0 { key(0, chunk * SOME + i) } else { keys[i] };
+                    keys[i] = before.wrapping_add(cell.wrapping_sub(origin).wrapping_mul(stride));
+                    t[i] = offset;
                 }
             }
         }
-        keys[..self.order.len()].iter_mut().enumerate().for_each(|(place, cell)| *cell = key(*cell, place));
     }
 }
 
