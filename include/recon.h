@@ -642,6 +642,11 @@ typedef struct {
     uint32_t threads;
     // Zero.
     uint32_t reserved;
+    // Called now and then, by the thread that makes the call; less often where wraps of a large volume are undone.
+    // Once it returns another number than 0 the call ends, and outputs are untouched. Or NULL (default).
+    recon_interrupt_callback interrupt;
+    // Handed to interrupt.
+    void *interrupt_data;
 } recon_field_map_options;
 
 // What is known of a field map. Set it up with recon_field_map_report_init.
@@ -1429,7 +1434,7 @@ recon_status recon_virtual_coils(const void *matrix,
 // Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE
 // for sizes of 0, another ndim and fewer than two echoes; RECON_NOT_FINITE with the index; RECON_INVALID_ARGUMENT for
 // echo times that do not increase or are beyond 1 s (milliseconds), for images that are real or without signal, and
-// for options without sense; RECON_OUT_OF_HOST_MEMORY.
+// for options without sense; RECON_OUT_OF_HOST_MEMORY; RECON_CANCELLED by an interrupt callback in the options.
 recon_status recon_field_map(uint32_t precision,
                              uint32_t ndim,
                              const uint64_t *dims,

@@ -950,6 +950,19 @@ fn field_maps_are_those_of_rust() {
         ok(call(&how, again.as_mut_ptr().cast(), null_mut(), null_mut()));
         assert!(again == field);
 
+        let caller = Caller::default();
+        let (interrupt, interrupt_data) = (Some(answer as _), (&raw const caller).cast_mut().cast());
+        let asking = recon_field_map_options { interrupt, interrupt_data, ..how };
+        let mut out = vec![T::of(7.0); voxels];
+        caller.stops(1, "the field map", || call(&asking, out.as_mut_ptr().cast(), null_mut(), null_mut()));
+        caller.was_asked_here();
+        assert!(out.iter().all(|&v| v == T::of(7.0)));
+        // A caller whose header has no callback: what is behind its structure is not read.
+        caller.stop_at(1);
+        let older = recon_field_map_options { struct_size: 32, ..asking };
+        ok(call(&older, out.as_mut_ptr().cast(), null_mut(), null_mut()));
+        assert!(out == field);
+
         let refused = |change: &dyn Fn(&mut recon_field_map_options), status, words: &[&str]| {
             let mut bad = how;
             change(&mut bad);
@@ -1238,7 +1251,7 @@ fn null_and_misaligned_pointers_are_named() {
         fails(recon_quality_init(null_mut(), 56), RECON_NULL_POINTER, &["recon_quality"]);
         fails(recon_propeller_options_init(null_mut(), 32), RECON_NULL_POINTER, &["recon_propeller_options"]);
         fails(recon_propeller_report_init(null_mut(), 80), RECON_NULL_POINTER, &["recon_propeller_report"]);
-        fails(recon_field_map_options_init(null_mut(), 32), RECON_NULL_POINTER, &["recon_field_map_options"]);
+        fails(recon_field_map_options_init(null_mut(), 48), RECON_NULL_POINTER, &["recon_field_map_options"]);
         fails(recon_field_map_report_init(null_mut(), 56), RECON_NULL_POINTER, &["recon_field_map_report"]);
         recon_plan_destroy(null_mut());
     }

@@ -5,8 +5,10 @@ mod common;
 
 use common::*;
 use recon::field_map::Echoes;
-use recon::{estimate_field_map, Complex, ErrorKind, FieldMapOptions, FieldMapReport, Real};
+use recon::{estimate_field_map, Complex, ErrorKind, FieldMapOptions, FieldMapReport, Interrupt, Real};
 use std::f64::consts::TAU;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
 
 /// Echo times in seconds, which tell off-resonance up to 217 Hz.
 const TIMES: [f64; 3] = [0.004, 0.0063, 0.0109];
@@ -264,6 +266,43 @@ fn bits_are_the_same_for_any_threads() {
 }
 
 #[test]
+fn an_interrupted_map_leaves_its_output_as_it_was() {
+    let mut random = Random::fresh();
+    // Wraps in a volume: this takes many times as long as the time between two questions.
+    let object = Object::new(&mut random, &[60, 56, 52], 2, 900.0);
+    let images = object.images::<f32>(&mut random, &TIMES, 100.0);
+    let echoes = Echoes { images: &images, dims: &object.dims, coils: 2, times: &TIMES };
+    let voxels = object.field.len();
+    // Questions that are answered with no, before one that is answered with yes.
+    let left = Arc::new(AtomicUsize::new(0));
+    let asked = left.clone();
+    let decrease = |n: usize| n.checked_sub(1);
+    let stop = move || asked.fetch_update(Ordering::SeqCst, Ordering::SeqCst, decrease).is_err();
+    let options = FieldMapOptions { interrupt: Some(Interrupt::new(stop)), ..Default::default() };
+    let make = |questions: usize| {
+        left.store(questions, Ordering::SeqCst);
+        let (mut field, mut decay) = (vec![7f32; voxels], vec![7f32; voxels]);
+        let made = estimate_field_map(&echoes, &options, &mut field, Some(&mut decay));
+        (made, field, decay)
+    };
+    let (made, field, decay) = make(usize::MAX);
+    assert!(made.unwrap().unwrapped > 0, "seed {}", random.seed);
+    let mut stopped = 0;
+    for questions in [0, 1, 2, 3, 5, 8, 13] {
+        let (made, some, more) = make(questions);
+        match made {
+            Ok(_) => assert!(some == field && more == decay, "seed {}", random.seed),
+            Err(e) => {
+                assert_eq!(e.kind(), ErrorKind::Cancelled, "{e}");
+                assert!(some.iter().chain(&more).all(|&v| v == 7.0), "{questions} questions, seed {}", random.seed);
+                stopped += 1;
+            }
+        }
+    }
+    assert!(stopped >= 2, "{stopped} of the calls were stopped");
+}
+
+#[test]
 fn what_makes_no_map_is_refused() {
     let mut random = Random::fresh();
     let object = Object::new(&mut random, &[12, 10], 2, 20.0);
@@ -275,52 +314,52 @@ fn what_makes_no_map_is_refused() {
         assert!(words.iter().all(|w| e.message().contains(w)), "{words:?} are not all in {e}");
         assert!(field.iter().chain(&decay).all(|&v| v == 7.0));
     };
-    let usual = FieldMapOptions::DEFAULT;
+    const USUAL: FieldMapOptions = FieldMapOptions::DEFAULT;
     let good = Echoes { images: &images, dims: &[12, 10], coils: 2, times: &[0.002, 0.004] };
     use ErrorKind::*;
-    refused(Echoes { times: &[0.002], ..good }, usual, InvalidSize, &["two echoes"]);
-    refused(Echoes { times: &[], ..good }, usual, InvalidSize, &["0 echo times"]);
-    refused(Echoes { times: &[0.002, 0.002], ..good }, usual, InvalidArgument, &["increase", "each time once"]);
-    refused(Echoes { times: &[0.004, 0.002], ..good }, usual, InvalidArgument, &["0.002 s after 0.004 s"]);
-    refused(Echoes { times: &[4.92, 7.38], ..good }, usual, InvalidArgument, &["4.92", "milliseconds", "1000"]);
-    refused(Echoes { times: &[0.002, f64::NAN], ..good }, usual, NotFinite, &["echo time 1"]);
-    refused(Echoes { dims: &[12], ..good }, usual, InvalidSize, &["2 or 3"]);
-    refused(Echoes { dims: &[12, 0], ..good }, usual, InvalidSize, &["axis 1"]);
-    refused(Echoes { coils: 0, ..good }, usual, InvalidSize, &["0 coils"]);
-    refused(Echoes { coils: 3, ..good }, usual, SizeMismatch, &["480", "720"]);
-    refused(Echoes { dims: &[12, 11], ..good }, usual, SizeMismatch, &["voxels"]);
+    refused(Echoes { times: &[0.002], ..good }, USUAL, InvalidSize, &["two echoes"]);
+    refused(Echoes { times: &[], ..good }, USUAL, InvalidSize, &["0 echo times"]);
+    refused(Echoes { times: &[0.002, 0.002], ..good }, USUAL, InvalidArgument, &["increase", "each time once"]);
+    refused(Echoes { times: &[0.004, 0.002], ..good }, USUAL, InvalidArgument, &["0.002 s after 0.004 s"]);
+    refused(Echoes { times: &[4.92, 7.38], ..good }, USUAL, InvalidArgument, &["4.92", "milliseconds", "1000"]);
+    refused(Echoes { times: &[0.002, f64::NAN], ..good }, USUAL, NotFinite, &["echo time 1"]);
+    refused(Echoes { dims: &[12], ..good }, USUAL, InvalidSize, &["2 or 3"]);
+    refused(Echoes { dims: &[12, 0], ..good }, USUAL, InvalidSize, &["axis 1"]);
+    refused(Echoes { coils: 0, ..good }, USUAL, InvalidSize, &["0 coils"]);
+    refused(Echoes { coils: 3, ..good }, USUAL, SizeMismatch, &["480", "720"]);
+    refused(Echoes { dims: &[12, 11], ..good }, USUAL, SizeMismatch, &["voxels"]);
     for smoothing in [-1.0, f64::NAN, f64::INFINITY] {
-        refused(good, FieldMapOptions { smoothing, ..usual }, InvalidArgument, &["smoothing"]);
+        refused(good, FieldMapOptions { smoothing, ..USUAL }, InvalidArgument, &["smoothing"]);
     }
     for threshold in [-0.1, 1.0, f64::NAN] {
-        refused(good, FieldMapOptions { threshold, ..usual }, InvalidArgument, &["threshold"]);
+        refused(good, FieldMapOptions { threshold, ..USUAL }, InvalidArgument, &["threshold"]);
     }
-    refused(good, FieldMapOptions { threads: 1 << 20, ..usual }, InvalidArgument, &["threads"]);
+    refused(good, FieldMapOptions { threads: 1 << 20, ..USUAL }, InvalidArgument, &["threads"]);
     let with = |change: &dyn Fn(usize, &mut Complex<f32>)| {
         let mut images = images.clone();
         images.iter_mut().enumerate().for_each(|(i, z)| change(i, z));
         images
     };
     let changed = with(&|i, z| z.re = if i == 2 * 240 - 1 { f32::NAN } else { z.re });
-    refused(Echoes { images: &changed, ..good }, usual, NotFinite, &["voxel 119 of coil 1 and echo 1"]);
+    refused(Echoes { images: &changed, ..good }, USUAL, NotFinite, &["voxel 119 of coil 1 and echo 1"]);
     let changed = with(&|_, z| *z = Complex::default());
-    refused(Echoes { images: &changed, ..good }, usual, InvalidArgument, &["echo 0", "0 everywhere"]);
+    refused(Echoes { images: &changed, ..good }, USUAL, InvalidArgument, &["echo 0", "0 everywhere"]);
     let changed = with(&|i, z| *z = if i >= 240 { Complex::default() } else { *z });
-    refused(Echoes { images: &changed, ..good }, usual, InvalidArgument, &["echo 1", "0 everywhere"]);
+    refused(Echoes { images: &changed, ..good }, USUAL, InvalidArgument, &["echo 1", "0 everywhere"]);
     let changed = with(&|_, z| *z = Complex::new(z.norm(), 0.0));
-    refused(Echoes { images: &changed, ..good }, usual, InvalidArgument, &["magnitudes"]);
+    refused(Echoes { images: &changed, ..good }, USUAL, InvalidArgument, &["magnitudes"]);
     // Objects that do not meet.
     let changed = with(&|i, z| *z = if (i % 120 < 60) == (i < 240) { *z } else { Complex::default() });
-    refused(Echoes { images: &changed, ..good }, usual, InvalidArgument, &["no voxel has signal in two echoes"]);
+    refused(Echoes { images: &changed, ..good }, USUAL, InvalidArgument, &["no voxel has signal in two echoes"]);
     // Noise alone.
     let large: Vec<Complex<f32>> =
         (0..4 * 64 * 64).map(|_| Complex::new(normal(&mut random) as f32, normal(&mut random) as f32)).collect();
     let mut map = vec![7f32; 64 * 64];
     let of_noise = Echoes { images: &large, dims: &[64, 64], coils: 2, times: &[0.002, 0.004] };
-    match estimate_field_map(&of_noise, &usual, &mut map, None) {
+    match estimate_field_map(&of_noise, &USUAL, &mut map, None) {
         Err(e) => assert!(e.kind() == InvalidArgument && e.message().contains("noise"), "{e}"),
         Ok(report) => assert!(report.signal < 0.02, "{report:?}, seed {}", random.seed),
     }
-    let all = FieldMapOptions { threshold: 0.0, ..usual };
+    let all = FieldMapOptions { threshold: 0.0, ..USUAL };
     assert_eq!(estimate_field_map(&of_noise, &all, &mut map, None).unwrap().signal, 1.0);
 }

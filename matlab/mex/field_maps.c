@@ -1,5 +1,5 @@
 /* Field maps from images of several echoes. */
-#include "recon_mex.h"
+#include "plans.h"
 
 static void read_field_map_options(recon_field_map_options *options, const mxArray *structure) {
     need_structure(structure, "the options of recon.fieldmap");
@@ -18,6 +18,7 @@ static void read_field_map_options(recon_field_map_options *options, const mxArr
         uint64_t threads = count_of(value, "Threads");
         options->threads = threads > UINT32_MAX ? UINT32_MAX : (uint32_t)threads;
     }
+    options->interrupt = on_interrupt;
 }
 
 /* [map, decay, report, warnings] = field_map(images, dims, coils, echo times, options, whether decay is wanted)

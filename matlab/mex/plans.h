@@ -1,4 +1,5 @@
-/* Plans, and what commands with a plan share: its geometry and options, Ctrl-C, and the arrays of a transform. */
+/* Plans, and what commands with a plan share: its geometry and options, Ctrl-C (which ends a field map too), and the
+ * arrays of a transform. */
 #ifndef RECON_MEX_PLANS_H
 #define RECON_MEX_PLANS_H
 

@@ -150,6 +150,7 @@ fn compute<T: Real>(args: &FieldMapArgs) -> Result<()> {
         threshold: args.threshold,
         unwrap: !args.no_unwrap,
         threads: args.plan.threads,
+        ..FieldMapOptions::DEFAULT
     };
     let (mut fields, mut decays, mut reports) = (Vec::new(), Vec::new(), Vec::new());
     for (index, echoes) in maps {

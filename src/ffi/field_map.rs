@@ -2,7 +2,7 @@
 
 use super::arrays::{size, Arrays};
 use super::enumerations::{choice, Precision};
-use super::scan::with_precision;
+use super::scan::{interrupt, with_precision};
 use super::status::{call, recon_status};
 use super::structs::*;
 use crate::base::error::{bail, checked_product};
@@ -29,7 +29,7 @@ use std::ffi::c_void;
 /// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE
 /// for sizes of 0, another ndim and fewer than two echoes; RECON_NOT_FINITE with the index; RECON_INVALID_ARGUMENT for
 /// echo times that do not increase or are beyond 1 s (milliseconds), for images that are real or without signal, and
-/// for options without sense; RECON_OUT_OF_HOST_MEMORY.
+/// for options without sense; RECON_OUT_OF_HOST_MEMORY; RECON_CANCELLED by an interrupt callback in the options.
 #[no_mangle]
 pub unsafe extern "C" fn recon_field_map(
     precision: u32,
@@ -64,6 +64,7 @@ pub unsafe extern "C" fn recon_field_map(
             threshold: raw.threshold,
             unwrap: raw.unwrap != 0,
             threads: raw.threads as usize,
+            interrupt: interrupt(raw.interrupt, raw.interrupt_data),
         };
         let out = match report.is_null() {
             true => None,

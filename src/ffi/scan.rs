@@ -246,6 +246,18 @@ impl CallersData {
     }
 }
 
+/// A caller's function that says whether to stop.
+///
+/// # Safety
+/// The callback is as its type says, and `data` is what it may be handed for as long as it is asked.
+pub(super) unsafe fn interrupt(callback: recon_interrupt_callback, data: *mut c_void) -> Option<Interrupt> {
+    callback.map(|callback| {
+        let data = CallersData(data);
+        // SAFETY: the caller's promise; only a thread that is in a call of this library's asks.
+        Interrupt::new(move || unsafe { callback(data.pointer()) } != 0)
+    })
+}
+
 /// Options of a plan; null means the defaults.
 ///
 /// # Safety
@@ -294,11 +306,8 @@ pub(super) unsafe fn options(options: *const recon_options) -> Result<Options> {
         simd: choice("simd", raw.simd)?,
         // SAFETY: the caller's promise.
         stream: (raw.use_stream != 0).then(|| unsafe { CudaStream::new(raw.stream) }),
-        interrupt: raw.interrupt.map(|callback| {
-            let data = CallersData(raw.interrupt_data);
-            // SAFETY: the caller's promise; only a thread that is in a call of this library's asks.
-            Interrupt::new(move || unsafe { callback(data.pointer()) } != 0)
-        }),
+        // SAFETY: the caller's promise.
+        interrupt: unsafe { interrupt(raw.interrupt, raw.interrupt_data) },
     })
 }
 

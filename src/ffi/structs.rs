@@ -441,6 +441,11 @@ pub struct recon_field_map_options {
     pub threads: u32,
     /// Zero.
     pub reserved: u32,
+    /// Called now and then, by the thread that makes the call; less often where wraps of a large volume are undone.
+    /// Once it returns another number than 0 the call ends, and outputs are untouched. Or NULL (default).
+    pub interrupt: recon_interrupt_callback,
+    /// Handed to interrupt.
+    pub interrupt_data: *mut c_void,
 }
 
 /// What is known of a field map. Set it up with recon_field_map_report_init.
@@ -568,9 +573,11 @@ versioned!(recon_propeller_report, 80, {
     reserved: 0, blades: 0, lines: 0, readout: 0, motion: null_mut(), motion_capacity: 0, coordinates: [null_mut(); 2],
     weights: null_mut(), kspace: null_mut(),
 });
-versioned!(recon_field_map_options, 32, {
+// Without interrupt: 32 bytes.
+versioned!(recon_field_map_options, 48, older [32], {
     unwrap: FieldMapOptions::DEFAULT.unwrap.into(), smoothing: FieldMapOptions::DEFAULT.smoothing,
     threshold: FieldMapOptions::DEFAULT.threshold, threads: FieldMapOptions::DEFAULT.threads as u32, reserved: 0,
+    interrupt: None, interrupt_data: null_mut(),
 });
 versioned!(recon_field_map_report, 56, {
     reserved: 0, limit: 0.0, signal: 0.0, change: 0.0, jumps: 0, unwrapped: 0, unresolved: 0,

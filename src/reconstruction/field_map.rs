@@ -19,15 +19,18 @@ use crate::base::defaults;
 use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
 use crate::base::float_mode::FloatMode;
 use crate::base::geometry::{check_dims, check_len, first_beyond};
+use crate::base::interrupt::{self, ActiveInterrupt, Interrupt};
 use crate::base::options::Simd;
 use crate::base::real::{wide, Real};
 use crate::base::sizes::three_axes;
 use crate::base::warning::{raise, WarningKind};
 use crate::base::workers::{collect, each_chunk, fold, Shared, Workers};
 use num_complex::Complex;
+use std::cmp::Ordering;
 use std::f64::consts::{PI, TAU};
 
 const WHAT: &str = "the field map";
+const UNWRAPPING: &str = "the unwrapping of the field map";
 /// Echo times are seconds; larger numbers are milliseconds.
 const LATEST: f64 = 1.0;
 /// Spacings that differ by less are the same.
@@ -52,7 +55,7 @@ const OVER_MAGNITUDE: f64 = 1.25;
 const UNKNOWN_ANGLE: f64 = PI * PI / 3.0;
 
 /// How a field map is made of images.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct FieldMapOptions {
     /// The weight of differences between neighbouring voxels against that of a voxel of median signal. 0: voxels with
     /// signal keep what was measured, and the others are filled.
@@ -65,6 +68,8 @@ pub struct FieldMapOptions {
     /// CPU threads, the calling one among them; 0: as many as the machine runs at once. The map has the same bits for
     /// any number.
     pub threads: usize,
+    /// Asked now and then whether to end the call, by the thread that made it.
+    pub interrupt: Option<Interrupt>,
 }
 
 impl FieldMapOptions {
@@ -74,6 +79,7 @@ impl FieldMapOptions {
         threshold: defaults::FIELD_MAP_THRESHOLD,
         unwrap: true,
         threads: 0,
+        interrupt: None,
     };
 }
 
@@ -128,8 +134,8 @@ pub struct Echoes<'a, T: Real> {
 /// # Errors
 /// `InvalidSize` for sizes of 0, another number of axes than 2 or 3, and fewer than two echoes; `SizeMismatch`;
 /// `NotFinite` with the index; `InvalidArgument` for echo times that do not increase or are not seconds, images that
-/// have lost their phase, echoes without signal, and options without sense; `OutOfHostMemory`. Outputs are untouched
-/// then.
+/// have lost their phase, echoes without signal, and options without sense; `OutOfHostMemory`; `Cancelled`. Outputs are
+/// untouched then.
 pub fn estimate_field_map<T: Real>(
     echoes: &Echoes<'_, T>,
     options: &FieldMapOptions,
@@ -137,6 +143,7 @@ pub fn estimate_field_map<T: Real>(
     decay_map: Option<&mut [T]>,
 ) -> Result<FieldMapReport> {
     let _mode = FloatMode::standard();
+    let _interrupt = ActiveInterrupt::new(options.interrupt.clone());
     check_options(options)?;
     let voxels = echoes.check()?;
     check_len("voxels of the field map", field_map.len(), voxels, "one a voxel")?;
@@ -144,8 +151,11 @@ pub fn estimate_field_map<T: Real>(
         check_len("voxels of the decay map", map.len(), voxels, "one a voxel")?;
     }
     let workers = &Cpu::new(options.threads, Simd::Auto)?;
+    interrupt::check(WHAT)?;
     let fit = Fit::new(echoes, voxels, workers)?;
+    interrupt::check(WHAT)?;
     let mut base = collect(workers, voxels, WHAT, |i| fit.base(i))?;
+    interrupt::check(WHAT)?;
     let mut weights = fit.weights(workers, options.threshold)?;
     let counted = weights.iter().filter(|&&w| w > 0.0).count();
     let grid = Grid { dims: three_axes(echoes.dims), weights: &weights };
@@ -162,6 +172,7 @@ pub fn estimate_field_map<T: Real>(
         report.unwrapped = grid.unwrap(&mut base, counted)?;
         report.unresolved = grid.jumps(workers, &base);
     }
+    interrupt::check(WHAT)?;
     // In units of the median, so that smoothing means the same for all images.
     let mut sorted = try_collect(counted, WHAT, weights.iter().copied().filter(|&w| w > 0.0))?;
     let median = *sorted.select_nth_unstable_by(counted / 2, f64::total_cmp).1;
@@ -171,6 +182,7 @@ pub fn estimate_field_map<T: Real>(
 
     let measured = collect(workers, voxels, WHAT, |i| if weights[i] > 0.0 { fit.frequency(i, base[i]) } else { 0.0 })?;
     drop(base);
+    interrupt::check(WHAT)?;
     let frequencies = grid.smoothed(workers, &measured, options.smoothing)?;
     report.change = grid.distance(workers, &measured, &frequencies);
     let decay = match &decay_map {
@@ -549,11 +561,12 @@ impl Grid<'_> {
     /// Undoes wraps along neighbours, those first about whose difference their own neighbours leave least doubt. Each
     /// connected object of `counted` voxels in all gets the median nearest 0. Returns how many voxels have changed.
     fn unwrap(&self, phase: &mut [f64], counted: usize) -> Result<usize> {
-        const WHAT: &str = "the unwrapping of the field map";
+        /// Pairs of neighbours between two questions whether to go on.
+        const EDGES: usize = 1 << 16;
         let voxels = phase.len();
         let turned = |a: f64, b: f64| nearest(b - a, 0.0);
         // Second differences of the phase, after Abdul-Rahman et al.: small where it is sure.
-        let mut doubt = try_vec(voxels, 0.0f64, WHAT)?;
+        let mut doubt = try_vec(voxels, 0.0f64, UNWRAPPING)?;
         let mut pairs = 0;
         each_voxel(self.dims, 0..voxels, |i, at| {
             for axis in (0..3).filter(|&a| self.dims[a] > 1) {
@@ -567,7 +580,7 @@ impl Grid<'_> {
                 };
             }
         });
-        let mut edges = crate::base::error::try_reserve::<(f64, usize, usize)>(pairs, WHAT)?;
+        let mut edges = crate::base::error::try_reserve::<(f64, usize, usize)>(pairs, UNWRAPPING)?;
         each_voxel(self.dims, 0..voxels, |i, at| {
             for axis in 0..3 {
                 if let Some(next) = self.pair(i, at, axis) {
@@ -576,13 +589,16 @@ impl Grid<'_> {
             }
         });
         drop(doubt);
-        edges.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+        sort(&mut edges, &|a, b| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2))))?;
 
         // Trees of voxels that have been joined: each has its parent, and the turns that it is ahead of it.
-        let mut parent = try_collect(voxels, WHAT, 0..voxels)?;
-        let mut turns = try_vec(voxels, 0i32, WHAT)?;
-        let mut size = try_vec(voxels, 1u32, WHAT)?;
-        for (_, a, b) in edges {
+        let mut parent = try_collect(voxels, UNWRAPPING, 0..voxels)?;
+        let mut turns = try_vec(voxels, 0i32, UNWRAPPING)?;
+        let mut size = try_vec(voxels, 1u32, UNWRAPPING)?;
+        for (number, (_, a, b)) in edges.into_iter().enumerate() {
+            if number % EDGES == 0 {
+                interrupt::check(UNWRAPPING)?;
+            }
             let ((root_a, turns_a), (root_b, turns_b)) =
                 (root(&mut parent, &mut turns, a), root(&mut parent, &mut turns, b));
             if root_a == root_b {
@@ -600,12 +616,12 @@ impl Grid<'_> {
             }
         }
         // Objects one after the other, each in the order of its phases.
-        let mut all = crate::base::error::try_reserve::<(usize, f64, usize, i32)>(counted, WHAT)?;
+        let mut all = crate::base::error::try_reserve::<(usize, f64, usize, i32)>(counted, UNWRAPPING)?;
         for i in (0..voxels).filter(|&i| self.weights[i] > 0.0) {
             let (object, turns) = root(&mut parent, &mut turns, i);
             all.push((object, phase[i] + TAU * f64::from(turns), i, turns));
         }
-        all.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2)));
+        sort(&mut all, &|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2)))?;
         let mut changed = 0;
         for object in all.chunk_by(|a, b| a.0 == b.0) {
             let total: f64 = object.iter().map(|v| self.weights[v.2]).sum();
@@ -692,6 +708,20 @@ impl Grid<'_> {
     }
 }
 
+/// Sorts, and asks meanwhile whether to go on: a volume has tens of millions of pairs of neighbours.
+fn sort<E>(values: &mut [E], order: &impl Fn(&E, &E) -> Ordering) -> Result<()> {
+    /// Sorted at once, in a tenth of a second.
+    const PART: usize = 1 << 20;
+    interrupt::check(UNWRAPPING)?;
+    if values.len() <= PART {
+        values.sort_unstable_by(order);
+        return Ok(());
+    }
+    let (low, _, high) = values.select_nth_unstable_by(values.len() / 2, order);
+    sort(low, order)?;
+    sort(high, order)
+}
+
 /// The root of a voxel's tree, and the turns that the voxel is ahead of it. Shortens the way there.
 fn root(parent: &mut [usize], turns: &mut [i32], i: usize) -> (usize, i32) {
     let (mut at, mut ahead) = (i, 0);
@@ -775,6 +805,7 @@ impl System<'_> {
             (energy, size)
         };
         for _ in 0..MOST_ITERATIONS {
+            interrupt::check(WHAT)?;
             if energy.is_nan() || energy <= ACCURACY * ACCURACY * size {
                 break;
             }
