@@ -14,7 +14,7 @@ use std::ops::Range;
 /// Samples that are added to the same cells at once, at most: a power of two.
 const GROUP: usize = 8;
 /// So many samples ahead a value is asked for: where a stretch of samples ends, the next is far away.
-const FETCHED_AHEAD: usize = 32;
+const FETCHED_AHEAD: usize = 256;
 /// So many samples of a batch whose windows start in one vector, or more, are summed in blocks of so many at most.
 const MANY: usize = 32;
 const BLOCK: usize = 128;
@@ -112,11 +112,12 @@ impl<T: SimdReal> Spread<'_, T> {
     #[inline(always)]
     fn fetch(&mut self, batch: Range<usize>) {
         let g = self.gridder;
+        let later = &g.samples.order[(batch.start + FETCHED_AHEAD).min(g.count())..];
         let order = &g.samples.order[batch];
         for (array, values) in self.values.chunks_exact(g.count()).enumerate() {
             let fetched = &mut self.work.values[array * order.len()..][..order.len()];
             for (i, (fetched, &m)) in fetched.iter_mut().zip(order).enumerate() {
-                if let Some(&later) = order.get(i + FETCHED_AHEAD) {
+                if let Some(&later) = later.get(i) {
                     prefetch(values.as_ptr().wrapping_add(later as usize));
                 }
                 *fetched = values[m as usize];
