@@ -865,3 +865,26 @@ impl System<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lists that are sorted at once, and those that are sorted in parts.
+    #[test]
+    fn long_lists_are_sorted_as_short_ones() {
+        let mut state = 1u32;
+        for len in [0, 1, 2, 3, 1000, 1 << 20, (1 << 20) + 1, 2_500_000] {
+            // Few enough values for many to be equal.
+            let next = |_| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                state >> 12
+            };
+            let mut values: Vec<u32> = (0..len).map(next).collect();
+            let mut sorted = values.clone();
+            sorted.sort();
+            sort(&mut values, &u32::cmp).unwrap();
+            assert!(values == sorted, "{len} values");
+        }
+    }
+}
