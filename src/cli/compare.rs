@@ -57,7 +57,8 @@ pub struct CompareArgs {
     #[arg(long)]
     transpose: bool,
 
-    /// Write truth and images side by side, upright, at one grey scale, the middle slice of volumes
+    /// Write truth and images side by side, at one grey scale, the middle slice of volumes. Their orientation is that
+    /// of the truth, or of the first image that has one
     #[arg(long, value_name = "FILE.png")]
     picture: Option<PathBuf>,
 
@@ -108,6 +109,13 @@ impl Volume {
         Ok(Volume { dims, data, placement: Placement::default() })
     }
 
+    /// Returns the slice that pictures show.
+    fn middle_slice(&self) -> Volume {
+        let [nx, ny, nz] = self.dims;
+        let data = self.data[nz / 2 * nx * ny..][..nx * ny].to_vec();
+        Volume { dims: [nx, ny, 1], data, placement: self.placement }
+    }
+
     fn placed(self, dims: [usize; 3]) -> Result<Volume> {
         let mut data = zeros(checked_product(&dims, "an image")?)?;
         recentre(&self.data, &self.dims, &mut data, &dims);
@@ -138,8 +146,8 @@ pub fn run(args: &CompareArgs) -> Result<()> {
     if args.transpose {
         truths = truths.iter().map(Volume::transposed).collect::<Result<_>>()?;
     }
-    // All panels have one orientation: the truth's, or the first image's, where it is known.
-    let (mut panels, mut placement) = (Vec::new(), None);
+    // The slices of the picture, each with its factor.
+    let mut slices: Vec<(Volume, f64)> = Vec::new();
     for path in image_paths {
         let images = volumes(path)?;
         if truths.len() != 1 && truths.len() != images.len() {
@@ -162,19 +170,23 @@ pub fn run(args: &CompareArgs) -> Result<()> {
                 continue;
             }
             let Comparison { image, truth, metrics, .. } = &compared;
-            let placement = placement.get_or_insert_with(|| {
-                [truth, image].map(|v| v.placement).into_iter().find(|p| p.is_known()).unwrap_or_default()
-            });
-            let panel = |v: &Volume, scale: f64| Tile::of(v.dims, placement, |i| (v.data[i].norm() * scale) as f32);
-            if panels.is_empty() {
-                panels.push(panel(truth, 1.0));
+            if slices.is_empty() {
+                slices.push((truth.middle_slice(), 1.0));
             }
-            panels.push(panel(image, metrics.scale.norm()));
+            slices.push((image.middle_slice(), metrics.scale.norm()));
         }
     }
     match &args.picture {
         None => Ok(()),
         Some(picture) => {
+            // All panels have one orientation: that of the truth if it is known, else that of the first image that has
+            // one.
+            let placements = slices.iter().map(|(slice, _)| slice.placement);
+            let placement = placements.into_iter().find(|p| p.is_known()).unwrap_or_default();
+            let panel = |(slice, scale): &(Volume, f64)| {
+                Tile::of(slice.dims, &placement, |i| (slice.data[i].norm() * scale) as f32)
+            };
+            let panels: Vec<Tile> = slices.iter().map(panel).collect();
             let largest = panels[0].pixels.iter().copied().fold(0.0, f32::max);
             whole(|files| write_png_row(files, picture, &panels, (largest > 0.0).then_some(largest)))
         }

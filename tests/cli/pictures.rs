@@ -1,6 +1,7 @@
 //! Pictures stand upright.
 
-use crate::TempDir;
+use crate::io::{write_images, Image, Placement};
+use crate::{alone, TempDir};
 use recon::phantom::Phantom;
 use std::fs::File;
 use std::io::BufReader;
@@ -72,4 +73,56 @@ fn the_middle_of_a_volume_stands_upright() {
     assert!(likeness(&picture, slice, [40, 48]) > 0.99);
     let turned: Vec<f64> = picture.chunks_exact(40).rev().flatten().copied().collect();
     assert!(likeness(&turned, slice, [40, 48]) < likeness(&picture, slice, [40, 48]) - 0.01);
+}
+
+/// The same images draw the same picture, whichever format they are read from and whichever comes first: the file says
+/// how they lie in the patient, or none does.
+#[test]
+fn one_orientation_for_all_formats() {
+    let dims = [12, 16, 1];
+    // No symmetry: every orientation draws another picture.
+    let data: Vec<_> = (0..192).map(|i| num_complex::Complex::new(1.0 + (i % 12 + i * i / 40) as f32, 0.0)).collect();
+    let (left, back, head) = ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]);
+    let minus = |v: [f32; 3]| v.map(|v| -v);
+    for (read_dir, phase_dir, slice_dir) in
+        [(left, back, head), (left, minus(back), head), (back, minus(left), minus(head)), (left, minus(head), back)]
+    {
+        let dir = TempDir::new();
+        let mut image = Image::new(dims, 1, data.clone()).unwrap();
+        image.fov_mm = [24.0, 32.0, 2.0];
+        image.placement =
+            Placement { read_dir, phase_dir, slice_dir, position: [3.0, -5.0, 7.0], ..Default::default() };
+        for name in ["a.h5", "a.nii", "a.nii.gz", "a.png"] {
+            alone(|| recon::atomic_file::whole(|f| write_images(f, &dir.path(name), std::slice::from_ref(&image))))
+                .unwrap();
+        }
+        // Neither says how it lies.
+        image.placement = Placement::default();
+        alone(|| recon::atomic_file::whole(|f| write_images(f, &dir.path("u.cfl"), std::slice::from_ref(&image))))
+            .unwrap();
+        let picture = |files: &str| {
+            dir.ok(&format!("compare {files} --picture row.png"));
+            read(&dir.path("row.png"))
+        };
+        let wanted = picture("a.h5 a.h5");
+        for files in ["a.nii a.nii", "a.nii.gz a.nii", "a.h5 a.nii", "a.nii a.h5", "u.cfl a.nii", "a.nii u.cfl"] {
+            assert_eq!(picture(files), wanted, "{files}, {read_dir:?} {phase_dir:?}");
+        }
+        // The orientation does not depend on the order of the images.
+        let (width, height, row) = picture("u.cfl a.h5 u.cfl");
+        assert_eq!((width / 3 * 2, height), (wanted.0, wanted.1));
+        let own = wanted.0 / 2;
+        let panel = |pixels: &[f64], width: usize, at: usize| -> Vec<f64> {
+            pixels.chunks_exact(width).flat_map(|line| line[at * own..][..own].to_vec()).collect()
+        };
+        for at in 0..3 {
+            assert_eq!(panel(&row, width, at), panel(&wanted.2, wanted.0, 0), "panel {at}");
+        }
+        // And it is that of the picture which a reconstruction writes.
+        let (width, _, single) = read(&dir.path("a.png"));
+        assert_eq!(width, wanted.0 / 2);
+        // White is the maximum in one of them, and a percentile in the other.
+        let apart: f64 = single.iter().zip(panel(&wanted.2, wanted.0, 0)).map(|(a, b)| (a - b).abs()).sum();
+        assert!(apart / (single.len() as f64) < 0.02, "{apart}");
+    }
 }

@@ -2,7 +2,7 @@
 //! file are checked before memory is allocated for them.
 
 use super::bytes::{read_up_to, write_blocks, Bytes};
-use super::image::Image;
+use super::image::{Image, Placement};
 use flate2::{read::MultiGzDecoder, write::GzEncoder, Compression};
 use num_complex::Complex;
 use recon::atomic_file::AtomicFiles;
@@ -155,7 +155,8 @@ fn quaternion(mut columns: [[f64; 3]; 3]) -> ([f64; 3], f32) {
 }
 
 /// Reads a NIfTI-1 file, compressed or not, of real or complex numbers: `[x, y, z]`, all further dimensions as
-/// channels. The voxel size becomes the field of view; the affine transform is not read.
+/// channels. The voxel size becomes the field of view, and the affine transform the [`Placement`]: the sform, or else
+/// the qform. Directions that are not perpendicular, or that the file does not have, leave the placement unknown.
 ///
 /// # Errors
 /// `IO` when the file cannot be read; `BadFile` when it is not NIfTI-1 or shorter than it says; `Unsupported` for
@@ -205,7 +206,74 @@ fn parse(mut file: Vec<u8>) -> Result<Image> {
         .collect();
     let mut image = Image::new([dims[0], dims[1], dims[2]], dims[3..].iter().product(), data)?;
     image.fov_mm = std::array::from_fn(|i| n.f32(80 + 4 * i) * dims[i] as f32);
+    image.placement = placement(&n, image.dims);
     Ok(image)
+}
+
+/// Returns the position and directions that the header gives an image of `dims` voxels.
+fn placement(header: &Bytes, dims: [usize; 3]) -> Placement {
+    let candidates = [(254, sform(header)), (252, qform(header))];
+    let known = |(code, affine): (usize, Affine)| {
+        let placement = affine.placement(dims);
+        (header.i16(code) > 0 && placement.is_known()).then_some(placement)
+    };
+    candidates.into_iter().find_map(known).unwrap_or_default()
+}
+
+/// The map from voxel indices to millimetres in NIfTI's coordinates: x to the right, y to the front, z to the head.
+struct Affine {
+    /// One column for each axis of the image: the vector from one voxel to the next.
+    columns: [[f64; 3]; 3],
+    /// The position of the first voxel.
+    origin: [f64; 3],
+}
+
+impl Affine {
+    /// Converts to the patient's coordinates of ISMRMRD, with the position of the voxel with index floor(n/2).
+    fn placement(&self, dims: [usize; 3]) -> Placement {
+        let patient = |[x, y, z]: [f64; 3]| [-x as f32, -y as f32, z as f32];
+        let centre = std::array::from_fn(|row| {
+            self.origin[row] + (0..3).map(|axis| self.columns[axis][row] * (dims[axis] / 2) as f64).sum::<f64>()
+        });
+        let direction = |axis: usize| {
+            let column = self.columns[axis];
+            let length = column.iter().map(|v| v * v).sum::<f64>().sqrt();
+            patient(column.map(|v| v / length))
+        };
+        Placement {
+            position: patient(centre),
+            read_dir: direction(0),
+            phase_dir: direction(1),
+            slice_dir: direction(2),
+            ..Placement::default()
+        }
+    }
+}
+
+/// Reads the rows of the sform.
+fn sform(header: &Bytes) -> Affine {
+    let entry = |row: usize, column: usize| f64::from(header.f32(280 + 16 * row + 4 * column));
+    Affine {
+        columns: std::array::from_fn(|axis| std::array::from_fn(|row| entry(row, axis))),
+        origin: std::array::from_fn(|row| entry(row, 3)),
+    }
+}
+
+/// Reads the quaternion, the voxel sizes and the offset of the qform.
+fn qform(header: &Bytes) -> Affine {
+    let [b, c, d] = std::array::from_fn(|i| f64::from(header.f32(256 + 4 * i)));
+    let a = (1.0 - b * b - c * c - d * d).max(0.0).sqrt();
+    let rotation = [
+        [a * a + b * b - c * c - d * d, 2.0 * (b * c + a * d), 2.0 * (b * d - a * c)],
+        [2.0 * (b * c - a * d), a * a + c * c - b * b - d * d, 2.0 * (c * d + a * b)],
+        [2.0 * (b * d + a * c), 2.0 * (c * d - a * b), a * a + d * d - b * b - c * c],
+    ];
+    let handedness = if header.f32(76) < 0.0 { -1.0 } else { 1.0 };
+    let scale = |axis: usize| f64::from(header.f32(80 + 4 * axis)) * if axis == 2 { handedness } else { 1.0 };
+    Affine {
+        columns: std::array::from_fn(|axis| rotation[axis].map(|v| v * scale(axis))),
+        origin: std::array::from_fn(|i| f64::from(header.f32(268 + 4 * i))),
+    }
 }
 
 fn inflate(packed: &[u8], limit: usize) -> Result<Vec<u8>> {
@@ -293,6 +361,44 @@ mod tests {
         let q =
             std::array::from_fn(|i| std::array::from_fn(|j| if j < 3 { r[i][j] * size[j] } else { f(268 + 4 * i) }));
         [q, std::array::from_fn(|i| std::array::from_fn(|j| f(280 + 16 * i + 4 * j)))]
+    }
+
+    /// The placement that was written is read: from the sform, or from the qform if that is all there is.
+    #[test]
+    fn placement_is_read() {
+        let dir = TempDir::new();
+        let path = dir.path("a.nii");
+        let mut image = Image::new([4, 5, 6], 1, ramp(120)).unwrap();
+        image.fov_mm = [8.0, 15.0, 24.0];
+        let (s, c) = 0.7f32.sin_cos();
+        let near = |a: [f32; 3], b: [f32; 3]| (0..3).all(|i| (a[i] - b[i]).abs() < 1e-4);
+        for slice_dir in [[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]] {
+            let position = [10.0, -20.0, 30.0];
+            let (read_dir, phase_dir) = ([c, s, 0.0], [-s, c, 0.0]);
+            image.placement = Placement { position, read_dir, phase_dir, slice_dir, ..Default::default() };
+            write_nifti(&path, std::slice::from_ref(&image)).unwrap();
+            let good = std::fs::read(&path).unwrap();
+            let of = |change: &dyn Fn(&mut Vec<u8>)| {
+                let mut file = good.clone();
+                change(&mut file);
+                parse(file).unwrap().placement
+            };
+            let no_sform = |file: &mut Vec<u8>| file[254..256].fill(0);
+            // A sheared sform has no directions: its second column is the first.
+            let sheared = |file: &mut Vec<u8>| {
+                for row in 0..3 {
+                    let first: [u8; 4] = file[280 + 16 * row..][..4].try_into().unwrap();
+                    file[284 + 16 * row..][..4].copy_from_slice(&first);
+                }
+            };
+            for found in [of(&|_| ()), of(&no_sform), of(&sheared)] {
+                assert!(found.is_known(), "{found:?}");
+                assert!(near(found.position, position) && near(found.read_dir, read_dir), "{found:?}");
+                assert!(near(found.phase_dir, phase_dir) && near(found.slice_dir, slice_dir), "{found:?}");
+            }
+            let neither = of(&|file| file[252..256].fill(0));
+            assert_eq!(neither, Placement::default());
+        }
     }
 
     #[test]
