@@ -12,7 +12,7 @@ use crate::output::has_ending;
 use clap::ValueEnum;
 use num_complex::Complex;
 use recon::{bail, CoilMatrix, Error, ErrorKind, Result};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{BufReader, BufWriter, ErrorKind as IoKind, Read, Result as IoResult, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
@@ -81,7 +81,7 @@ fn read_in_process(wanted: ContentKind, path: &Path, group: &str) -> Result<Cont
     let possible = wanted.to_possible_value();
     let name = possible.as_ref().map_or("", |v| v.get_name());
     let level = log::max_level().to_string();
-    let mut command = Command::new(this_program()?);
+    let mut command = this_program()?;
     command.args([super::READER, "--", name, group, &level].map(OsStr::new)).arg(path);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     // Ctrl-C goes to this process only. The reader ends when its standard input is closed, for any reason.
@@ -89,7 +89,11 @@ fn read_in_process(wanted: ContentKind, path: &Path, group: &str) -> Result<Cont
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let mut child = match command.spawn() {
         Ok(child) => child,
-        Err(e) => bail!(IO, "{shown}: the process that reads HDF5 files could not be started: {e}"),
+        Err(e) => bail!(
+            IO,
+            "{shown}: the process that reads HDF5 files could not be started: {}: {e}: {RESTART}",
+            command.get_program().display()
+        ),
     };
     let Some(pipe) = child.stdout.take() else {
         bail!(Internal, "{shown}: the reader has no output");
@@ -105,15 +109,25 @@ fn read_in_process(wanted: ContentKind, path: &Path, group: &str) -> Result<Cont
     let status = child.wait();
     match (answer, status) {
         (Ok(answer), _) => answer,
-        (Err(e), Ok(status)) if e.kind() == IoKind::UnexpectedEof => Err(death(status, path).within(shown)),
+        (Err(e), Ok(status)) if e.kind() == IoKind::UnexpectedEof => {
+            Err(death(status, path, command.get_program()).within(shown))
+        }
         (Err(e), _) => bail!(BadFile, "{shown}: the process that reads it sent what makes no sense: {e}: {DAMAGED}"),
     }
 }
 
+/// The remedy if the program cannot start itself again.
+const RESTART: &str =
+    "recon starts itself again to read HDF5 files: mount /proc, or start recon by its full name and not \
+                       through the dynamic loader";
+
+/// The exit status of a Rust program that has panicked.
+const PANICKED: i32 = 101;
+
 const DAMAGED: &str = "the file is damaged: copy it anew, or see what h5dump finds in it";
 
 /// The error for a reader that ended before it answered.
-fn death(status: ExitStatus, path: &Path) -> Error {
+fn death(status: ExitStatus, path: &Path, program: &OsStr) -> Error {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
         let text = match signal {
@@ -130,21 +144,87 @@ fn death(status: ExitStatus, path: &Path) -> Error {
         return Error::new(ErrorKind::BadFile, text);
     }
     let _ = path;
-    Error::new(ErrorKind::Internal, format!("the process that reads it ended with {status}"))
+    match status.code() {
+        Some(PANICKED) | None => {
+            Error::new(ErrorKind::Internal, format!("the process that reads it ended with {status}"))
+        }
+        Some(_) => Error::new(
+            ErrorKind::IO,
+            format!(
+                "the process that reads HDF5 files, started as {}, ended with {status} before it read anything: \
+                 {RESTART}",
+                program.display()
+            ),
+        ),
+    }
 }
 
-/// The file of this program, even where its name now leads to another file.
-fn this_program() -> Result<PathBuf> {
+/// Returns a command that starts this program again, from the same file even if its name now leads to another one.
+#[cfg(target_os = "linux")]
+fn this_program() -> Result<Command> {
     let own = Path::new("/proc/self/exe");
     if own.exists() {
-        return Ok(own.into());
+        let mut command = Command::new(own);
+        if started_by_loader() {
+            command.args(loader_arguments()?);
+        }
+        return Ok(command);
     }
+    match executed_file() {
+        Some(path) => Ok(Command::new(path)),
+        None => bail!(
+            IO,
+            "the program, which starts itself again to read HDF5 files, does not know its own name: mount /proc"
+        ),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn this_program() -> Result<Command> {
     match std::env::current_exe() {
-        Ok(path) => Ok(path),
+        Ok(path) => Ok(Command::new(path)),
         Err(e) => {
             bail!(IO, "the program, which starts itself again to read HDF5 files, does not know its own name: {e}")
         }
     }
+}
+
+/// Returns whether this program was started as an argument of the dynamic loader, as in `ld-linux-x86-64.so.2 ./recon`.
+/// Then the kernel has executed the loader, and no interpreter has a base address.
+#[cfg(target_os = "linux")]
+fn started_by_loader() -> bool {
+    // SAFETY: the call takes no address.
+    !cfg!(target_feature = "crt-static") && unsafe { libc::getauxval(libc::AT_BASE) } == 0
+}
+
+/// Returns the arguments of the dynamic loader that this process was started with: its options, then the name of this
+/// program.
+#[cfg(target_os = "linux")]
+fn loader_arguments() -> Result<Vec<OsString>> {
+    use std::os::unix::ffi::OsStringExt;
+    let line = match std::fs::read("/proc/self/cmdline") {
+        Ok(line) => line,
+        Err(e) => bail!(IO, "/proc/self/cmdline, by which the program starts itself again, cannot be read: {e}"),
+    };
+    let all: Vec<&[u8]> = line.strip_suffix(b"\0").unwrap_or(&line).split(|&byte| byte == 0).collect();
+    // The loader has removed itself and its options from the arguments of the program.
+    let removed = all.len().saturating_sub(std::env::args_os().len());
+    let words = all.iter().take(removed + 1).skip(1);
+    Ok(words.map(|word| OsString::from_vec(word.to_vec())).collect())
+}
+
+/// Returns the file that was executed, by the name that the kernel or the loader passed on.
+#[cfg(target_os = "linux")]
+fn executed_file() -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStrExt;
+    // SAFETY: the call takes no address.
+    let name = unsafe { libc::getauxval(libc::AT_EXECFN) } as *const libc::c_char;
+    if name.is_null() {
+        return None;
+    }
+    // SAFETY: the address is that of a string that ends with 0 and lives as long as the process.
+    let name = unsafe { std::ffi::CStr::from_ptr(name) };
+    Some(OsStr::from_bytes(name.to_bytes()).into())
 }
 
 /// The seconds of computing that a file may take: hundreds of times what HDF5 needs.

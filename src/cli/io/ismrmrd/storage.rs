@@ -110,16 +110,96 @@ pub fn open(path: &Path) -> Result<hdf5::File> {
         bail!(BadFile, "the file is empty");
     }
     // The signature is at the beginning or, after a user block, at a power of two.
-    let signature = |at: u64| {
+    let mut has_signature = |at: &u64| {
         let mut start = [0; 8];
-        file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(&mut start)).is_ok()
+        file.seek(SeekFrom::Start(*at)).and_then(|_| file.read_exact(&mut start)).is_ok()
             && &start == b"\x89HDF\r\n\x1a\n"
     };
-    if !std::iter::once(0).chain((9..=20).map(|b| 1 << b)).any(signature) {
+    let Some(start) = std::iter::once(0).chain((9..=20).map(|b| 1 << b)).find(&mut has_signature) else {
         bail!(BadFile, "this is not an HDF5 file");
+    };
+    hdf5::File::open(name_for_hdf5(path, &file)).map_err(|e| {
+        let (kind, cause) = match open_failure(&mut file, start) {
+            OpenFailure::Locked { by } => (
+                ErrorKind::IO,
+                format!(
+                    "{by} has locked the file, as programs do that write it: wait until it is closed, or set \
+                     HDF5_USE_FILE_LOCKING=FALSE to read it all the same"
+                ),
+            ),
+            OpenFailure::NoLocks(e) => (
+                ErrorKind::IO,
+                format!(
+                    "the file system cannot lock the file ({e}): set HDF5_USE_FILE_LOCKING=FALSE to read it without a \
+                     lock"
+                ),
+            ),
+            OpenFailure::MarkedAsOpen => (
+                ErrorKind::BadFile,
+                "the file is marked as open for writing: wait until the program that writes it has closed it, or, if \
+                 that program was ended early, remove the mark with `h5clear -s`"
+                    .to_owned(),
+            ),
+            OpenFailure::Damaged => (ErrorKind::BadFile, "the file is truncated or damaged".to_owned()),
+        };
+        let describe = hdf5_error(kind, &cause);
+        describe(e)
+    })
+}
+
+/// The reason why HDF5 does not open a file that begins as an HDF5 file does.
+enum OpenFailure {
+    /// Another process holds an exclusive lock.
+    Locked {
+        by: String,
+    },
+    /// The file system refuses locks, with this error.
+    NoLocks(std::io::Error),
+    /// The superblock says that a program has the file open for writing.
+    MarkedAsOpen,
+    Damaged,
+}
+
+/// Finds the reason in the file itself, whose superblock begins at `start`. HDF5 reports it in text only.
+fn open_failure(file: &mut File, start: u64) -> OpenFailure {
+    #[cfg(unix)]
+    if std::env::var_os("HDF5_USE_FILE_LOCKING").is_none_or(|v| v != "FALSE" && v != "0") {
+        use std::os::fd::AsRawFd;
+        // SAFETY: the calls take no address, and the descriptor is open.
+        let locked = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_SH | libc::LOCK_NB) };
+        let error = std::io::Error::last_os_error();
+        if locked == 0 {
+            // SAFETY: as above. If it fails, the lock ends with the descriptor.
+            unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_UN) };
+        } else if error.kind() == std::io::ErrorKind::WouldBlock {
+            return OpenFailure::Locked { by: lock_holder(file) };
+        } else {
+            return OpenFailure::NoLocks(error);
+        }
     }
-    let damaged = hdf5_error(ErrorKind::BadFile, "the file is truncated, damaged or locked");
-    hdf5::File::open(name_for_hdf5(path, &file)).map_err(damaged)
+    // From version 3 on, byte 11 of the superblock has the marks: bit 0 for writing, bit 2 for single-writer access.
+    let mut superblock = [0; 12];
+    let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(&mut superblock));
+    if read.is_ok() && superblock[8] >= 3 && superblock[11] & 0b101 != 0 {
+        return OpenFailure::MarkedAsOpen;
+    }
+    OpenFailure::Damaged
+}
+
+/// Returns `process N`, by the kernel's list of locks, or `another process`.
+#[cfg(unix)]
+fn lock_holder(file: &File) -> String {
+    use std::os::unix::fs::MetadataExt;
+    let inode: u64 = file.metadata().map_or(0, |about| about.ino());
+    let list = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    // A line: number, kind, ADVISORY, READ or WRITE, process, device:device:inode, first byte, last byte.
+    let holder = list.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let &[_, "FLOCK", _, "WRITE", process, place, ..] = &words[..] else { return None };
+        let process: u32 = process.parse().ok()?;
+        (process != 0 && place.rsplit(':').next()?.parse() == Ok(inode)).then_some(process)
+    });
+    holder.map_or("another process".to_owned(), |process| format!("process {process}"))
 }
 
 /// Creates a file in place of an empty one.
