@@ -217,7 +217,11 @@ fn tolerance_warning(info: &PlanInfo, options: &Options) -> Option<Warning> {
     if options.tolerance != 0.0 || info.error <= defaults::TOLERANCE {
         return None;
     }
-    let (mut named, mut remedy) = (String::new(), "Use the minimax window or double precision");
+    let other_window = info.window != Some(Window::Minimax);
+    let (mut named, mut remedy) = (
+        String::new(),
+        if other_window { "Use the minimax window or double precision" } else { "Use double precision" },
+    );
     if options.width != 0 || options.oversampling != 0.0 {
         named = format!("of {} cells at an oversampling of {} ", info.width, four_places(info.oversampling));
         remedy = match (options.width, options.oversampling) {

@@ -97,8 +97,9 @@ impl Wanted {
         }
     }
 
-    /// What would keep a tolerance that is out of reach of what was named.
-    fn remedies(&self, dims: &[usize], epsilon: f64) -> String {
+    /// Returns, as a sentence, the changes that would meet a tolerance that this request cannot meet in a precision of
+    /// machine epsilon `epsilon`, where it reaches `reached`. Nothing that is in use already is among them.
+    fn remedies(&self, dims: &[usize], epsilon: f64, reached: f64) -> String {
         let keeps = |width: usize, sigma: f64| {
             let wanted = Wanted { width, oversampling: sigma, ..*self };
             narrowest(&wanted, dims, sigma, self.tolerance, epsilon)
@@ -113,11 +114,36 @@ impl Wanted {
         let finer = all_sigmas().filter(|&s| s > sigma).find(|&s| self.widths(2).any(|w| keeps(w, s).is_some()));
         remedies.extend(finer.map(|sigma| format!("an oversampling of {sigma}")));
         if remedies.is_empty() {
-            return "no width or oversampling alone would keep it: ask for more, use the minimax window, double \
-                    precision, or method exact"
-                .into();
+            remedies = self.other_windows_and_precisions(dims, epsilon);
         }
-        format!("{} would keep it", remedies.join(" or "))
+        format!("{} would keep it, or name a tolerance of {} or more", remedies.join(" or "), rounded_up(reached))
+    }
+
+    /// Returns the remedies that name no width and no oversampling.
+    fn other_windows_and_precisions(&self, dims: &[usize], epsilon: f64) -> Vec<String> {
+        let reaches = |wanted: Wanted, epsilon: f64| {
+            let mut all = wanted.sigmas().into_iter();
+            all.any(|sigma| narrowest(&wanted, dims, sigma, self.tolerance, epsilon).is_some())
+        };
+        let minimax = Wanted { window: Window::Minimax, ..*self };
+        let (single, double) = (epsilon > f64::EPSILON, f64::EPSILON);
+        let mut remedies = Vec::new();
+        if self.names_window() && reaches(Wanted::new(self.window, self.tolerance), epsilon) {
+            remedies.push("no width and no oversampling".to_owned());
+        }
+        let other_window = self.window != Window::Minimax && reaches(minimax, epsilon);
+        if other_window {
+            remedies.push("the minimax window".to_owned());
+        }
+        if single && reaches(*self, double) {
+            remedies.push("double precision".to_owned());
+        } else if single && !other_window && self.window != Window::Minimax && reaches(minimax, double) {
+            remedies.push("the minimax window in double precision".to_owned());
+        }
+        if remedies.is_empty() {
+            remedies.push(if single { "method exact in double precision" } else { "method exact" }.to_owned());
+        }
+        remedies
     }
 }
 
@@ -177,15 +203,21 @@ pub fn choose(wanted: Wanted, dims: &[usize], epsilon: f64, cost: impl Fn(&[usiz
             window.name(),
             closest.shape.width(),
             four_places(closest.oversampling(dims)),
-            wanted.remedies(dims, epsilon)
+            wanted.remedies(dims, epsilon, reached)
         )
     }
     bail!(
         ToleranceOutOfRange,
-        "tolerance {tolerance:e} is below what the {} window reaches here ({reached:.1e}): ask for more, use the \
-         minimax window, double precision, or method exact",
-        window.name()
+        "tolerance {tolerance:e} is below what the {} window reaches here ({reached:.1e}): {}",
+        window.name(),
+        wanted.remedies(dims, epsilon, reached)
     )
+}
+
+/// Returns a positive number in words, rounded up to two digits: a tolerance as large is met.
+fn rounded_up(number: f64) -> String {
+    let unit = 10f64.powi(number.log10().floor() as i32 - 1);
+    format!("{:.1e}", (number / unit).ceil() * unit)
 }
 
 /// A number rounded for messages.
@@ -366,6 +398,35 @@ mod tests {
         let wanted = Wanted::new(Window::Bilinear, 1e-6);
         let e = choose(wanted, &[64, 64], f64::EPSILON, |_, _| 0.0).unwrap_err();
         assert_eq!(e.kind(), crate::ErrorKind::ToleranceOutOfRange);
-        assert!(e.message().contains("minimax"));
+        assert!(e.message().contains("the minimax window would keep it"), "{e}");
+        assert!(!e.message().contains("double precision"), "{e}");
+    }
+
+    /// Each remedy is a change, it works, and so does the tolerance that the message names.
+    #[test]
+    fn remedies_work_and_are_not_in_use() {
+        let dims = [64, 64];
+        let (single, double) = (f64::from(f32::EPSILON), f64::EPSILON);
+        for (wanted, epsilon, expected, missing) in [
+            (Wanted::new(Window::Minimax, 1e-12), single, "double precision would keep it", "minimax window w"),
+            (Wanted::new(Window::Minimax, 1e-16), single, "method exact in double precision would", "minimax window w"),
+            (Wanted::new(Window::Minimax, 1e-16), double, "method exact would keep it", "precision"),
+            (Wanted::new(Window::Gaussian, 1e-5), single, "the minimax window would keep it", "double"),
+            (Wanted::new(Window::Bilinear, 1e-12), single, "the minimax window in double precision would", "exact"),
+            (Wanted { width: 4, ..Wanted::new(Window::Minimax, 1e-12) }, single, "method exact in double", "or double"),
+            (
+                Wanted { width: 4, oversampling: 1.25, ..Wanted::new(Window::Minimax, 1e-5) },
+                single,
+                "a width of 9 would keep it",
+                "exact",
+            ),
+        ] {
+            let e = choose(wanted, &dims, epsilon, |_, _| 0.0).unwrap_err();
+            assert!(e.message().contains(expected) && !e.message().contains(missing), "{wanted:?}: {e}");
+            let tolerance = e.message().rsplit_once("a tolerance of ").unwrap().1.split(' ').next().unwrap();
+            let larger = Wanted { tolerance: tolerance.parse().unwrap(), ..wanted };
+            choose(larger, &dims, epsilon, |_, _| 0.0).unwrap_or_else(|e| panic!("{larger:?}: {e}"));
+        }
+        assert!(choose(Wanted::new(Window::Minimax, 1e-12), &dims, double, |_, _| 0.0).is_ok());
     }
 }

@@ -53,18 +53,21 @@ impl Spokes {
         };
         let at = |m: usize| [unwrapped(kx, m), unwrapped(ky, m)];
         let readout = first_turn(kx.len(), at);
-        if readout < 2 || kx.len() % readout != 0 {
-            bail!(
-                InvalidArgument,
-                "{} samples are not spokes of {readout} each, which is where the first line of samples ends: {REMEDY}",
-                kx.len()
-            );
+        if readout < 2 {
+            bail!(InvalidArgument, "a spoke needs two samples, but the trajectory has {}: {REMEDY}", kx.len());
         }
         let nyquist = 1.0 / dims.iter().copied().fold(1, usize::max) as f64;
-        let count = kx.len() / readout;
+        let (count, rest) = (kx.len() / readout, kx.len() % readout);
         let mut all = try_reserve(count, "the spokes")?;
         for spoke in 0..count {
-            all.push(line(spoke, readout, nyquist, at)?);
+            all.push(line(spoke, readout, nyquist, at).map_err(|e| e.within("the trajectory is not radial"))?);
+        }
+        if rest != 0 {
+            bail!(
+                InvalidArgument,
+                "sample {readout} is the first that is not on the line of sample 0, so spokes have {readout} samples, \
+                 but after {count} spokes {rest} samples are left: give whole spokes of the same length; {REMEDY}"
+            );
         }
         let rings = rings(&all, readout)?;
         Ok(Spokes { all, readout, rings })
@@ -333,7 +336,9 @@ mod tests {
         let message = |points: &[[f64; 2]]| found(points, 64).err().expect("an error").to_string();
         let full: Vec<[f64; 2]> = (0..8).flat_map(|s| spoke(PI * s as f64 / 8.0, -0.5, 1.0 / 32.0, 32)).collect();
         assert_eq!(found(&full, 64).unwrap().all.len(), 8);
-        assert!(message(&full[..250]).contains("not spokes of 32 each"));
+        let cut = message(&full[..250]);
+        assert!(cut.contains("after 7 spokes 26 samples are left") && cut.contains("whole spokes"), "{cut}");
+        assert!(!cut.contains("not radial"), "{cut}");
         let mut bent = full.clone();
         bent[40][0] += 0.01;
         assert!(message(&bent).contains("sample 40 lies 0.32 steps off"), "{}", message(&bent));
@@ -349,7 +354,16 @@ mod tests {
         assert!(message(&cartesian).contains("passes the centre"), "{}", message(&cartesian));
         let spiral: Vec<[f64; 2]> =
             (0..512).map(|m| m as f64).map(|m| [0.001 * m * (0.1 * m).cos(), 0.001 * m * (0.1 * m).sin()]).collect();
-        message(&spiral);
-        message(&[[0.1, 0.2]]);
+        // Whether or not the number of samples can be divided by the first "spoke", the cause is the same.
+        let readout = first_turn(spiral.len(), |m| spiral[m]);
+        for samples in [spiral.len(), spiral.len() / readout * readout] {
+            let text = message(&spiral[..samples]);
+            for part in ["the trajectory is not radial: sample ", " steps off the even line of spoke", "use gridding"] {
+                assert!(text.contains(part), "{text}");
+            }
+        }
+        for few in [&[][..], &[[0.1, 0.2]]] {
+            assert!(message(few).contains("a spoke needs two samples"), "{}", message(few));
+        }
     }
 }
