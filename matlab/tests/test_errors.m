@@ -1,7 +1,7 @@
 function tests = test_errors()
 %TEST_ERRORS  Wrong arguments end with an error that has an identifier of recon, and never end the process.
-tests = {@wrong_trajectories, @wrong_sizes, @wrong_data, @wrong_maps_and_weights, @wrong_options, @wrong_cg_options, ...
-    @wrong_operators, @deleted_operators, @wrong_helpers, @anything_anywhere, @anything_to_the_mex_file};
+tests = {@wrong_trajectories, @wrong_sizes, @wrong_data, @wrong_maps_and_weights, @wrong_options, @options_given_twice, ...
+    @wrong_cg_options, @wrong_operators, @deleted_operators, @wrong_helpers, @anything_anywhere, @anything_to_the_mex_file};
 end
 
 function wrong_trajectories()
@@ -132,6 +132,40 @@ if isempty(recon.devices())
     check_error(f('Gpus', 1), 'recon:NoDevice');
 end
 check_error(f('Method', 'nufft', 'Voxels', ones(3, 2)), 'recon:Unsupported');
+end
+
+function options_given_twice()
+n = [8 8];
+k = recon.trajectory.radial(5, 12);
+d = complex(randn(12, 5), randn(12, 5));
+E = recon.Encoding(k, n);
+x = complex(randn(n), randn(n));
+images = complex(randn([n 1 2]), randn([n 1 2]));
+twice = {
+    'Tolerance', @(o) recon.Encoding(k, n, o{:}), 1e-4
+    'Threads', @(o) recon.fhd(k, d, n, o{:}), 1
+    'Precision', @(o) recon.fhd(k, d, n, o{:}), 'double'
+    'Coils', @(o) recon.grid(k, d, n, o{:}), 1
+    'Iterations', @(o) recon.cg(k, d, n, o{:}), 2
+    'Iterations', @(o) recon.cg(E, d, o{:}), 2
+    'Calibration', @(o) recon.coilmaps(k, d, n, o{:}), 8
+    'Filter', @(o) recon.fbp(k, d, n, o{:}), 'hann'
+    'Change', @(o) recon.density(k, n, o{:}), 1e-2
+    'Method', @(o) recon.combine(x, n, o{:}), 'rss'
+    'Scale', @(o) recon.metrics(x, x, o{:}), 'best'
+    'Threshold', @(o) recon.fieldmap(images, n, [0.001 0.002], o{:}), 0
+    'Weights', @(o) E.settrajectory(k, o{:}), ones(12, 5)
+    'Order', @(o) recon.trajectory.radial(5, 12, o{:}), 'golden'
+    'Supersample', @(o) recon.phantom.image(n, o{:}), 2
+    'Coils', @(o) recon.phantom.kspace(k, n, o{:}), 2
+};
+for i = 1:size(twice, 1)
+    [name, f, value] = twice{i, :};
+    check_error(@() f({name, value, name, value}), 'recon:InvalidArgument', ['''' name ''' is given twice']);
+    check_error(@() f({name, value, lower(name), value}), 'recon:InvalidArgument', ['''' name ''' is given twice']);
+    f({name, value});
+end
+check_error(@() recon.cg(k, d, n, struct('Iterations', 2, 'iterations', 3)), 'recon:InvalidArgument', 'given twice');
 end
 
 function wrong_cg_options()

@@ -1,13 +1,14 @@
 function [own, others] = options(name, list, own_names, other_names)
 %OPTIONS  Sorts name-value arguments. For internal use.
 %   Options in own_names go into the structure own, options in other_names into the list others. The case of names does
-%   not matter. The list may also be one structure of options. No value may be empty.
+%   not matter. The list may also be one structure of options. No value may be empty, and no option may be given twice.
 if numel(list) == 1 && isstruct(list{1}) && numel(list{1}) == 1
     list = reshape([fieldnames(list{1}), struct2cell(list{1})].', 1, []);
 end
 own = struct();
 others = {};
 known = [own_names, other_names];
+seen = false(size(known));
 for i = 1:2:numel(list)
     given = list{i};
     if isstring(given) && isscalar(given)
@@ -22,6 +23,11 @@ for i = 1:2:numel(list)
         error('recon:UnknownOption', '%s: there is no option ''%s''. Options are: %s', name, given, ...
             strjoin(known, ', '));
     end
+    if seen(match)
+        error('recon:InvalidArgument', '%s: the option ''%s'' is given twice: leave one of the two out', name, ...
+            known{match});
+    end
+    seen(match) = true;
     if i == numel(list)
         error('recon:InvalidArgument', '%s: the option ''%s'' has no value', name, given);
     end

@@ -34,7 +34,13 @@ if ~isempty(coils)
 end
 rest = [coils, recon.internal.check_data_size(data, samples, coils, what, 'd')];
 sizes = [rest, 1, 1];
-others = [{'Coils', sizes(1), 'Frames', prod(sizes(2:end)), 'Precision', recon.internal.number_class(data)}, others];
+% Options that are not given follow from the data.
+from_data = {'Coils', sizes(1), 'Frames', prod(sizes(2:end)), 'Precision', recon.internal.number_class(data)};
+for i = 1:2:numel(from_data)
+    if ~any(strcmp(from_data{i}, others(1:2:end)))
+        others(end + 1:end + 2) = from_data(i:i + 1);
+    end
+end
 if estimate
     found = find(strcmp(others(1:2:end), 'Maps'), 1, 'last');
     plain = others;
