@@ -23,8 +23,9 @@ BUILT ?= $(CARGO_TARGET_DIR)/$(PROFILE)
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 ABI := $(firstword $(subst ., ,$(VERSION)))
-# What the static library needs of the system (rustc --print native-static-libs).
-PRIVATE_LIBS := -lgcc_s -lutil -lrt -lpthread -lm -ldl -lc
+# The libraries that librecon.a requires (rustc --print native-static-libs), except the unwinder: compilers add it
+# themselves, as -lgcc_s, or with -static as -lgcc_eh.
+PRIVATE_LIBS := -lutil -lrt -lpthread -lm -ldl -lc
 
 lib := $(DESTDIR)$(LIBDIR)
 include := $(DESTDIR)$(INCLUDEDIR)

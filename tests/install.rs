@@ -142,6 +142,16 @@ fn installed_copy_serves_c_and_cpp() {
         check_output(&program, None);
     }
 
+    // A program without any shared library, by the same pkg-config file.
+    for (compiler, standard, source) in PROGRAMS {
+        let program = folder.join(format!("no-shared-{compiler}"));
+        let mut command = Command::new(compiler);
+        command.arg("-static").arg(standard).args(warnings).arg(root().join(source)).arg("-o").arg(&program);
+        run(command.args(pkg_config(&prefix, &["--static", "--cflags", "--libs"])));
+        assert_eq!(needed(&program), Vec::<String>::new());
+        check_output(&program, None);
+    }
+
     cmake(&folder, &prefix);
 
     // A stage for packagers, and the way back.
