@@ -1,13 +1,13 @@
 //! include/recon.h is what src/ffi says, and compiles as C99 and C++11.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
+mod common;
+use common::documents::{blocks_in, documents};
+use common::{root, run};
 
 /// The header as cbindgen makes it now.
 fn generate() -> String {
@@ -143,21 +143,211 @@ fn example_in_the_header_compiles() {
     compile("c++", "-std=c++11", "example.cpp", &text);
 }
 
-/// The blocks of docs/c.md in a language, which its fences name.
-fn blocks_of_the_page(language: &str) -> Vec<String> {
-    let page = std::fs::read_to_string(root().join("docs/c.md")).unwrap();
-    let fence = format!("```{language}\n");
-    page.split(&fence).skip(1).map(|block| block.split("```").next().unwrap().to_owned()).collect()
+/// Compiles a program with the warnings of a vendor's build, links it with the static library of this build, and runs
+/// it. Returns what it printed.
+fn build_and_run(compiler: &str, standard: &str, name: &str, text: &str) -> String {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("documents");
+    std::fs::create_dir_all(&folder).unwrap();
+    let (source, program) = (folder.join(name), folder.join(format!("{name}.program")));
+    std::fs::write(&source, text).unwrap();
+    let library = std::env::current_exe().unwrap().parent().unwrap().join("librecon.a");
+    assert!(library.exists(), "no {}", library.display());
+    let mut command = Command::new(compiler);
+    command.arg(standard).args(WARNINGS).arg("-I").arg(root().join("include")).arg(&source).arg(library);
+    run(command.args(["-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc", "-o"]).arg(&program));
+    run(Command::new(&program).current_dir(&folder))
+}
+
+fn is_program(text: &str) -> bool {
+    text.contains("int main(")
 }
 
 #[test]
 fn blocks_of_the_page_on_c_compile() {
     for (language, compiler, standard) in [("c", "cc", "-std=c99"), ("cpp", "c++", "-std=c++11")] {
-        let blocks = blocks_of_the_page(language);
-        assert!(blocks.iter().any(|block| block.contains("recon_grid(")), "the {language} program is gone");
+        let blocks = blocks_in("docs/c.md", language);
+        assert!(blocks.iter().any(|block| block.text().contains("recon_grid(")), "the {language} program is gone");
         for (i, block) in blocks.iter().enumerate() {
-            compile(compiler, standard, &format!("page-{i}.{language}"), &format!("#include <recon.h>\n{block}"));
+            let text = format!("#include <recon.h>\n{}", block.text());
+            compile(compiler, standard, &format!("page-{i}.{language}"), &text);
         }
+    }
+}
+
+/// C and C++ blocks are in the documents that the other tests of this file read.
+#[test]
+fn blocks_in_c_have_a_test() {
+    for document in documents().iter().filter(|d| !["docs/c.md", "README.md"].contains(&d.as_str())) {
+        for block in ["c", "cpp"].iter().flat_map(|language| blocks_in(document, language)) {
+            panic!("{}: no test runs this block", block.place);
+        }
+    }
+}
+
+/// Whole programs print what the page says. Figures may differ in the last digit with the processor.
+#[test]
+fn programs_of_the_page_on_c_run() {
+    let blocks = blocks_in("docs/c.md", "c");
+    let programs: Vec<_> = blocks.iter().map(|block| block.text()).filter(|text| is_program(text)).collect();
+    let shown = &blocks_in("docs/c.md", "text")[0];
+    assert_eq!(programs.len(), 1, "tell which output belongs to which program");
+    let printed = build_and_run("cc", "-std=c99", "program.c", &programs[0]);
+    let numbers = |text: &str| -> Vec<f64> {
+        text.split(|c: char| !c.is_ascii_digit() && c != '.').filter_map(|word| word.parse().ok()).collect()
+    };
+    let (found, wanted) = (numbers(&printed), numbers(&shown.text()));
+    assert_eq!((found.len(), wanted.len()), (4, 4), "{printed}");
+    for (a, b) in found.iter().zip(&wanted) {
+        assert!((a - b).abs() < 0.15, "the page shows {}, and the program printed {printed}", shown.text());
+    }
+}
+
+/// Calls every function that the page on C defines.
+const CALLS: &str = r#"
+enum { N = 64, SPOKES = 48, READOUT = 128, SAMPLES = SPOKES * READOUT, COILS = 4, NOISES = 500 };
+static float kx[SAMPLES], ky[SAMPLES], times[SAMPLES], weights[SAMPLES], field[N * N], found[N * N];
+static float kspace[2 * SAMPLES * COILS], fewer[2 * SAMPLES * 2], noise[2 * NOISES * COILS];
+static float image[2 * N * N], echoes[4 * N * N];
+
+#define CHECK(call)                                                        \
+    if ((call) != RECON_OK) {                                              \
+        fprintf(stderr, "%s: %s\n", #call, recon_last_error_message());    \
+        return 1;                                                          \
+    }
+#define REQUIRE(condition)                          \
+    if (!(condition)) {                             \
+        fprintf(stderr, "not so: %s\n", #condition); \
+        return 1;                                   \
+    }
+
+static int is_image(void) {
+    double sum = 0;
+    for (int i = 0; i < 2 * N * N; i++) sum += (double)image[i] * (double)image[i];
+    return sum > 0 && sum < 1e30;
+}
+
+int main(void) {
+    recon_geometry g;
+    recon_options options;
+    recon_plan *plan = NULL;
+    recon_plan_properties properties;
+    recon_status status;
+    uint64_t bytes = 0;
+    uint32_t random = 1;
+    int i;
+
+    CHECK(start_log());
+    CHECK(recon_geometry_init(&g, sizeof g));
+    g.dims[0] = g.dims[1] = N;
+    g.samples = SAMPLES;
+    g.coordinates[0] = kx;
+    g.coordinates[1] = ky;
+    CHECK(recon_trajectory_radial2d(RECON_F32, SPOKES, READOUT, RECON_SPOKES_LINEAR, kx, ky));
+    CHECK(recon_phantom_kspace(&g, NULL, 0, RECON_COILS_UNIFORM, 0, kspace));
+    CHECK(bytes_of_cg(&g, NULL, &bytes));
+    REQUIRE(bytes > N * N);
+
+    CHECK(recon_options_init(&options, sizeof options));
+    options.normal = RECON_NORMAL_TOEPLITZ;
+    options.device = RECON_DEVICE_CPU;
+    CHECK(recon_plan_create(&g, &options, &plan));
+    CHECK(describe(plan, &properties));
+    REQUIRE(properties.image_elements == N * N);
+    CHECK(print_warnings(plan));
+    remove("q.bin");
+    CHECK(q_from_file(plan, "q.bin"));
+    CHECK(q_from_file(plan, "q.bin"));
+    for (i = 0; i < SAMPLES; i++) weights[i] = 1;
+    CHECK(next_frame(plan, &g, ky, kx, weights, SAMPLES, kspace, image));
+    REQUIRE(is_image());
+    recon_plan_destroy(plan);
+
+    g.coordinates[0] = kx;
+    g.coordinates[1] = ky;
+    g.weights = NULL;
+    for (i = 0; i < N * N; i++) field[i] = 30.0f;
+    CHECK(plan_with_field_map(&g, field, times, READOUT, 0.001f, 5e-6f, &plan));
+    REQUIRE(times[READOUT] == 0.001f);
+    CHECK(recon_grid(plan, kspace, image));
+    REQUIRE(is_image());
+    recon_plan_destroy(plan);
+    g.field_map = NULL;
+    g.times = NULL;
+
+    for (i = 0; i < 2 * NOISES * COILS; i++) {
+        random = random * 1664525u + 1013904223u;
+        noise[i] = (float)(random >> 8) / 16777216.0f - 0.5f;
+    }
+    g.coils = COILS;
+    CHECK(recon_phantom_kspace(&g, NULL, 0, RECON_COILS_RING, 0, kspace));
+    g.coils = 1;
+    CHECK(prepare(noise, NOISES, kspace, SAMPLES, COILS, 2, fewer));
+    REQUIRE(fewer[0] != 0);
+
+    /* A field of 40 Hz: between the echoes, 2.46 ms apart, the phase turns by -2 pi 40 0.00246. */
+    for (i = 0; i < N * N; i++) {
+        echoes[2 * i] = 1;
+        echoes[2 * (N * N + i)] = 0.81486f;
+        echoes[2 * (N * N + i) + 1] = -0.57967f;
+    }
+    CHECK(field_of_two_echoes(echoes, N, N, 1, found));
+    REQUIRE(found[N * N / 2] > 39.9f && found[N * N / 2] < 40.1f);
+
+    g.samples = 8 * 12 * N;
+    CHECK(recon_trajectory_propeller(RECON_F32, 8, 12, N, kx, ky));
+    CHECK(recon_phantom_kspace(&g, NULL, 0, RECON_COILS_UNIFORM, 0, kspace));
+    CHECK(still_image(&g, 8, kspace, image));
+    REQUIRE(is_image());
+
+    status = plan_on_gpu(&g, NULL, &plan);
+    REQUIRE(status == RECON_OK || status == RECON_NO_DEVICE || status == RECON_DRIVER_INCOMPLETE);
+    if (status == RECON_OK) recon_plan_destroy(plan);
+    printf("all functions were called\n");
+    return 0;
+}
+"#;
+
+#[test]
+fn functions_of_the_page_on_c_run() {
+    let blocks = blocks_in("docs/c.md", "c");
+    let parts: String = blocks.iter().map(|block| block.text()).filter(|text| !is_program(text)).collect();
+    // Every function that a block defines is called.
+    for line in parts.lines().filter(|line| line.starts_with("recon_status ")) {
+        let name = line["recon_status ".len()..].split('(').next().unwrap();
+        assert!(CALLS.contains(&format!("{name}(")), "docs/c.md: nothing calls {name}");
+    }
+    let text = format!("#include <recon.h>\n#include <stdio.h>\n{parts}{CALLS}");
+    let printed = build_and_run("cc", "-std=c99", "functions.c", &text);
+    assert!(printed.contains("all functions were called") && printed.contains("blade 7: "), "{printed}");
+}
+
+#[test]
+fn blocks_of_readme_in_c_run() {
+    let blocks = blocks_in("README.md", "c");
+    assert_eq!(blocks.len(), 1, "this test makes the data of one block");
+    let (includes, body): (Vec<String>, Vec<String>) =
+        blocks[0].lines.iter().cloned().partition(|line| line.starts_with("#include"));
+    let text = format!(
+        "{}\n#include <stdint.h>\n#include <stdio.h>\n\
+         enum {{ N = 256, SPOKES = 96, READOUT = 512, SAMPLES = SPOKES * READOUT }};\n\
+         static float kx[SAMPLES], ky[SAMPLES], kspace[2 * SAMPLES], image[2 * N * N];\n\
+         int main(void) {{\n\
+         const uint64_t samples = SAMPLES;\nrecon_geometry scan;\ndouble sum = 0;\nrecon_geometry_init(&scan, sizeof scan);\n\
+         scan.dims[0] = scan.dims[1] = N;\nscan.samples = SAMPLES;\nscan.coordinates[0] = kx;\nscan.coordinates[1] = ky;\n\
+         if (recon_trajectory_radial2d(RECON_F32, SPOKES, READOUT, RECON_SPOKES_GOLDEN_ANGLE, kx, ky) != RECON_OK) return 2;\n\
+         if (recon_phantom_kspace(&scan, NULL, 0, RECON_COILS_UNIFORM, 0, kspace) != RECON_OK) return 3;\n\
+         {}\n\
+         for (int i = 0; i < 2 * N * N; i++) sum += (double)image[i] * (double)image[i];\n\
+         printf(\"sum of squares %.0f\\n\", sum);\nreturn sum > 0 && sum < 1e30 ? 0 : 4;\n}}\n",
+        includes.join("\n"),
+        body.join("\n")
+    );
+    let printed = build_and_run("cc", "-std=c99", "readme.c", &text);
+    assert!(printed.starts_with("sum of squares "), "{printed}");
+    // The C++ block shows lines of an example, which tests/install.rs builds and runs.
+    let example = std::fs::read_to_string(root().join("examples/cpp/recon.cpp")).unwrap();
+    for line in blocks_in("README.md", "cpp").iter().flat_map(|block| block.lines.clone()) {
+        assert!(example.lines().any(|l| l.trim() == line.trim()), "{line:?} is not in examples/cpp/recon.cpp");
     }
 }
 

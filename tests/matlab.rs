@@ -9,6 +9,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 mod common;
+use common::documents::{blocks_in, documents, Block};
 use common::{printed, root, run, say};
 
 fn found(program: &str) -> bool {
@@ -84,7 +85,7 @@ fn reference() -> &'static Path {
         let mut command = Command::new("cc");
         command.args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-I"]).arg(root().join("include"));
         command.arg(root().join("matlab/tests/reference.c")).arg(library());
-        run(command.args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc", "-o"]).arg(&program));
+        run(command.args(["-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc", "-o"]).arg(&program));
         let seed = std::env::var("RECON_TEST_SEED")
             .unwrap_or_else(|_| SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos().to_string());
         run(Command::new(&program).arg(&files).arg(&seed));
@@ -243,6 +244,81 @@ fn examples_draw() {
         count += 1;
     }
     assert!(count >= 3, "{count} examples");
+}
+
+/// Blocks of the documents that this test does not run, by their first lines, and what runs them.
+const NOT_RUN_HERE: [(&str, &str); 8] = [
+    ("addpath matlab", "mex_file of this file builds by the same function, recon.build"),
+    ("x = lsqr(@(x, flag) E.afun", "MATLAB only: Octave 7.3 has no lsqr; afun is tested in matlab/tests"),
+    ("E = parallel.pool.Constant(", "MATLAB only: the Parallel Computing Toolbox"),
+    ("radial_coils('docs/matlab')", "examples_draw"),
+    ("spiral('docs/matlab')", "examples_draw"),
+    ("propeller('docs/matlab')", "examples_draw"),
+    ("realtime('docs/matlab')", "examples_draw"),
+    ("offresonance('docs/matlab')", "examples_draw"),
+];
+
+/// Blocks that show lines of an example, by their first lines, and the example, which examples_draw runs.
+const EXCERPTS: [(&str, &str); 4] = [
+    ("gridding = recon.combine(recon.grid(k, d, n), n);", "radial_coils.m"),
+    ("none = recon.grid(k, d, n, 'Weights', ones(size(d)));", "spiral.m"),
+    ("gradient = E.normal(x) / L - b;", "propeller.m"),
+    ("with = recon.cg(k, d, n, 'Iterations', 12, 'FieldMap', f, 'Times', t);", "offresonance.m"),
+];
+
+/// Checks that every line of an excerpt is a line of the example.
+fn check_excerpt(block: &Block, example: &str) {
+    let text = std::fs::read_to_string(root().join("matlab/examples").join(example)).unwrap();
+    for line in block.lines.iter().map(|line| line.trim()) {
+        assert!(text.lines().any(|l| l.trim() == line), "{}: {line:?} is not in {example}", block.place);
+    }
+}
+
+/// Returns the functions at the end of a block, which Octave requires before their use, and the statements.
+fn functions_first(block: &Block) -> [String; 2] {
+    let text = block.text();
+    match text.find("\nfunction ") {
+        Some(at) => [text[at..].to_owned(), text[..at + 1].to_owned()],
+        None => [String::new(), text],
+    }
+}
+
+/// The blocks of each document run in their order, in one session that begins in an empty folder.
+#[test]
+fn blocks_of_the_documents_run() {
+    let mut unused: Vec<&str> = NOT_RUN_HERE.iter().chain(&EXCERPTS).map(|(start, _)| *start).collect();
+    for document in documents() {
+        let mut script = "1;\nset(0, 'defaultfigurevisible', 'off');\n".to_owned();
+        let mut count = 0;
+        for block in blocks_in(&document, "matlab") {
+            let starts = |(start, _): &&(&str, &str)| block.first_line().starts_with(start);
+            if let Some((start, example)) = EXCERPTS.iter().find(starts) {
+                check_excerpt(&block, example);
+                unused.retain(|u| u != start);
+            } else if let Some((start, _)) = NOT_RUN_HERE.iter().find(starts) {
+                unused.retain(|u| u != start);
+            } else {
+                let [functions, statements] = functions_first(&block);
+                script += &format!("{functions}fdisp(stderr, 'block {}');\n{statements}", block.place);
+                count += 1;
+            }
+        }
+        if count == 0 || !octave() {
+            continue;
+        }
+        let files = folder(&format!("documents/{}", document.replace('/', "-")));
+        std::fs::remove_dir_all(&files).unwrap();
+        std::fs::create_dir_all(&files).unwrap();
+        script += "fdisp(stderr, 'all blocks ran');\n";
+        let path = folder("documents").join("blocks.m");
+        std::fs::write(&path, script).unwrap();
+        let mut command = octave_command(&mex_file(false), &format!("source('{}')", path.display()));
+        let printed = run(command.current_dir(&files));
+        assert!(printed.contains("all blocks ran"), "{document}:\n{printed}");
+        let warns = |line: &str| line.starts_with("warning: ") && !line.contains("gnuplot");
+        assert!(!printed.lines().any(warns), "{document} has examples that warn:\n{printed}");
+    }
+    assert!(unused.is_empty(), "no document has the blocks that begin so: {unused:?}");
 }
 
 #[test]

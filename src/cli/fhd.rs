@@ -11,14 +11,15 @@ use recon::atomic_file::whole;
 use recon::{Real, Result};
 use std::path::PathBuf;
 
-/// The plain adjoint transform E^H d, without density weights and not scaled
+/// The adjoint transform E^H d, without density weights and not scaled
 ///
-/// F^H d of Stone et al. 2008: x(r) = sum over samples of d(k) exp(+i 2 pi k.r), a coil at a time; several coils are
-/// then combined by --combine, or, with --maps, by sum_c conj(S_c) x_c. Scans, files and matrices are as for recon
-/// grid.
+/// F^H d of Stone et al. 2008: x(r) = sum over samples of d(k) exp(+i 2 pi k.r), for each coil. Several coils then
+/// become one image: by default the root of their sum of squares, a magnitude. --combine none writes the complex
+/// adjoint of each coil, one channel a coil; --maps writes the adjoint of the model with coils, sum_c conj(S_c) x_c.
+/// Scans, files and matrices are as for recon grid.
 #[derive(clap::Args)]
-#[command(after_help = "Example: by the exact sums, in double precision:\n  \
-    recon fhd scan.h5 --method exact --precision f64 -o image.h5")]
+#[command(after_help = "Example: the complex adjoint of each coil, by the exact sums, in double precision:\n  \
+    recon fhd scan.h5 --combine none --method exact --precision f64 -o coils.h5")]
 pub struct FhdArgs {
     #[command(flatten)]
     input: InputArgs,

@@ -2,7 +2,7 @@
 
 use crate::input::kind_name;
 use crate::io::{read_cfl, read_images, Dataset, Image, Scan};
-use crate::output::{has_ending, say};
+use crate::output::{counted_images, has_ending, say};
 use crate::reader::{read_either, Contents};
 use recon::backend::cuda::{compile, library, runtime};
 use recon::{Device, Geometry, Method, Options, Plan, Result};
@@ -105,7 +105,7 @@ fn counted(values: impl Iterator<Item = usize>) -> String {
 }
 
 fn raw(Dataset { header, scans, noise, left_out }: &Dataset) -> Result<()> {
-    say(&format!("ISMRMRD raw data of {} images", scans.len()))?;
+    say(&format!("ISMRMRD raw data of {}", counted_images(scans.len())))?;
     if !left_out.is_empty() {
         let list: Vec<_> = left_out.iter().map(|(why, n)| format!("{n} {why}")).collect();
         say(&format!("acquisitions of no image {}", list.join(", ")))?;
@@ -170,7 +170,7 @@ fn raw(Dataset { header, scans, noise, left_out }: &Dataset) -> Result<()> {
             match weights {
                 0 => "no".to_owned(),
                 n if n == mine.len() => "yes".to_owned(),
-                n => format!("in {n} of {} images", mine.len()),
+                n => format!("in {n} of {}", counted_images(mine.len())),
             }
         ))?;
         for axis in 0..mine[0].ndim {
@@ -185,7 +185,7 @@ fn raw(Dataset { header, scans, noise, left_out }: &Dataset) -> Result<()> {
 }
 
 fn images(images: &[Image]) -> Result<()> {
-    say(&format!("{} {}", images.len(), if images.len() == 1 { "image" } else { "images" }))?;
+    say(&counted_images(images.len()))?;
     // One image of each size, in the order of the file.
     let alike = |a: &Image, b: &Image| (a.dims, a.channels) == (b.dims, b.channels);
     for same in images.chunk_by(alike) {

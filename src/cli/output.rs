@@ -97,14 +97,15 @@ pub fn check_together(path: &Path, mut shapes: impl Iterator<Item = ([usize; 3],
     Ok(())
 }
 
+/// Returns `1 image`, or `n images`.
+pub fn counted_images(n: usize) -> String {
+    format!("{n} {}", if n == 1 { "image" } else { "images" })
+}
+
 /// Writes images to one of `files`.
 pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> Result<()> {
     crate::io::write_images(files, path, images)?;
-    log::info!(
-        "{}: {} written",
-        path.display(),
-        if images.len() == 1 { "1 image".into() } else { format!("{} images", images.len()) }
-    );
+    log::info!("{}: {} written", path.display(), counted_images(images.len()));
     Ok(())
 }
 

@@ -122,12 +122,19 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "FILE", help_heading = "Off-resonance")]
     decay_map: Option<PathBuf>,
 
-    /// Write the map of --off-resonance, for --field-map of a reconstruction (.cfl, .h5 or .mrd)
-    #[arg(long, value_name = "FILE", help_heading = "Off-resonance", requires = "off_resonance")]
+    /// Write the field map of the scan, that of --off-resonance or of --field-map, on its matrix, for --field-map of a
+    /// reconstruction (.cfl, .h5 or .mrd)
+    #[arg(long, value_name = "FILE", help_heading = "Off-resonance")]
     write_field_map: Option<PathBuf>,
 
     #[command(flatten)]
     times: TimeArgs,
+
+    /// Echo times in seconds: a scan of several contrasts, of which each has all shots, and whose readouts begin at
+    /// these times after the excitation (ISMRMRD only)
+    #[arg(long, value_name = "S,S[,S...]", value_delimiter = ',', allow_negative_numbers = true)]
+    #[arg(help_heading = "Off-resonance", conflicts_with = "readout_start")]
+    echo_times: Vec<f64>,
 
     /// Write the true image: the phantom, times the root of the coils' sum of squares where there are several coils
     #[arg(long, value_name = "FILE")]
@@ -225,31 +232,39 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
         n => Some(CoilModel::ring(n, ndim)?),
     };
     log::info!("{} shots of {} samples", trajectory.shots(), trajectory.samples_per_shot());
-    let smooth = args.off_resonance.map(|hz| smooth_map(matrix, hz)).transpose()?;
-    let mut kspace = match args.motion {
-        Some(most) => moving(args, &phantom, sizes, &trajectory, coils.as_ref(), most)?,
+    let read = |path: &PathBuf, quantity: Quantity| -> Result<Vec<f64>> {
+        Ok(quantity.read_one(path, matrix)?.into_iter().map(f64::from).collect())
+    };
+    let field = match (args.off_resonance, &args.field_map) {
+        (Some(hz), _) => Some(smooth_map(matrix, hz)?),
+        (None, path) => path.as_ref().map(|path| read(path, Quantity::Field)).transpose()?,
+    };
+    let decay = args.decay_map.as_ref().map(|path| read(path, Quantity::Decay)).transpose()?;
+    let simulate = |start: f64| match args.motion {
+        Some(most) => moving(args, &phantom, sizes, &trajectory, coils.as_ref(), most),
         None if args.has_maps() => {
-            let read = |path: &Option<PathBuf>, quantity: Quantity| -> Result<Option<Vec<f64>>> {
-                let map = path.as_ref().map(|path| quantity.read_one(path, matrix)).transpose()?;
-                Ok(map.map(|map| map.into_iter().map(f64::from).collect()))
-            };
-            let (field, decay) = (read(&args.field_map, Quantity::Field)?, read(&args.decay_map, Quantity::Decay)?);
-            let times: Vec<f64> = sample_times(args, &trajectory).map(|t| args.times.start() + t).collect();
+            let times: Vec<f64> = sample_times(args, &trajectory).map(|t| start + t).collect();
             let axes = trajectory.axes();
             let mut geometry = Geometry::new(sizes, &axes);
-            geometry.field_map = field.as_deref().or(smooth.as_deref());
+            geometry.field_map = field.as_deref();
             geometry.decay_map = decay.as_deref();
             geometry.times = Some(&times);
-            phantom_kspace(&phantom, &geometry, coils.as_ref(), subdivision(ndim), &Options::default())?
+            phantom_kspace(&phantom, &geometry, coils.as_ref(), subdivision(ndim), &Options::default())
         }
-        None => phantom.kspace(sizes, &trajectory.axes(), coils.as_ref(), 0)?,
+        None => phantom.kspace(sizes, &trajectory.axes(), coils.as_ref(), 0),
     };
+    let starts = if args.echo_times.is_empty() { vec![args.times.start()] } else { args.echo_times.clone() };
+    let mut echoes = starts.into_iter().map(simulate).collect::<Result<Vec<_>>>()?;
     let mut noise_scans = Vec::new();
     if let Some(snr) = args.snr {
-        let deviation = noise_deviation(&kspace, snr)?;
+        let deviation = noise_deviation(&echoes[0], snr)?;
         log::info!("noise of standard deviation {deviation:.6e}");
-        let noise = array_noise(kspace.len() / args.coils, deviation, args.seed, args)?;
-        kspace.iter_mut().zip(noise).for_each(|(z, noise)| *z += noise);
+        for (echo, kspace) in (0u64..).zip(&mut echoes) {
+            // Echoes have different noise.
+            let seed = args.seed ^ (echo << 32);
+            let noise = array_noise(kspace.len() / args.coils, deviation, seed, args)?;
+            kspace.iter_mut().zip(noise).for_each(|(z, noise)| *z += noise);
+        }
         if args.noise_samples > 0 {
             let data = single(&array_noise(args.noise_samples, deviation, !args.seed, args)?);
             noise_scans.push(Noise { coils: args.coils, dwell: 0.0, data });
@@ -261,11 +276,10 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
         _ => None,
     };
 
-    let data = single(&kspace);
-    drop(kspace);
+    let mut data: Vec<_> = echoes.into_iter().map(|kspace| single(&kspace)).collect();
     whole(|files| {
         match &bart {
-            Some(path) => write_bart(files, args, path, matrix, &trajectory, data)?,
+            Some(path) => write_bart(files, args, path, matrix, &trajectory, data.remove(0))?,
             None => write_ismrmrd(files, args, matrix, ndim, &trajectory, data, noise_scans)?,
         }
         let voxels = matrix.iter().product();
@@ -274,7 +288,7 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
             let data = truth.iter().enumerate().map(|(i, t)| Complex::new((t * root(i)) as f32, 0.0)).collect();
             write_images(files, path, &[image(matrix, 1, data)?])?;
         }
-        if let (Some(path), Some(map)) = (&args.write_field_map, &smooth) {
+        if let (Some(path), Some(map)) = (&args.write_field_map, &field) {
             let mut image = image_of(matrix, map)?;
             image.fov_mm = matrix.map(|n| n as f32);
             write_images(files, path, &[image])?;
@@ -307,7 +321,25 @@ fn check_off_resonance(args: &SimulateArgs, bart: bool) -> Result<()> {
             path.display()
         );
     }
+    if args.write_field_map.is_some() && args.off_resonance.is_none() && args.field_map.is_none() {
+        bail!(
+            InvalidArgument,
+            "--write-field-map: there is no field map to write: give --off-resonance or --field-map"
+        );
+    }
+    if let Some(time) = args.echo_times.iter().find(|t| !t.is_finite()) {
+        bail!(InvalidArgument, "--echo-times: {time} is not a number of seconds");
+    }
+    if args.echo_times.len() > usize::from(u16::MAX) {
+        bail!(InvalidArgument, "--echo-times: {} echoes are more than a file can number", args.echo_times.len());
+    }
+    if bart && !args.echo_times.is_empty() {
+        bail!(InvalidArgument, "--echo-times: BART's files have no place for echo times: write an .h5 file");
+    }
     if !args.has_maps() {
+        if !args.echo_times.is_empty() {
+            bail!(InvalidArgument, "--echo-times goes with a map: give --off-resonance, --field-map or --decay-map");
+        }
         if args.times.readout_start.is_some() {
             bail!(InvalidArgument, "--readout-start goes with a map: give --off-resonance, --field-map or --decay-map");
         }
@@ -483,7 +515,7 @@ fn write_ismrmrd(
     matrix: [usize; 3],
     ndim: usize,
     trajectory: &Trajectory,
-    data: Vec<Complex<f32>>,
+    echoes: Vec<Vec<Complex<f32>>>,
     noise: Vec<Noise>,
 ) -> Result<()> {
     let coordinates: Vec<Vec<f32>> = (0..ndim).map(|axis| trajectory.axis_as::<f32>(axis)).collect();
@@ -519,18 +551,18 @@ fn write_ismrmrd(
         receiver_channels: Some(args.coils.min(u16::MAX as usize) as u16),
         noise_bandwidth: None,
         h1_resonance_hz: None,
-        echo_times_ms: Vec::new(),
+        echo_times_ms: args.echo_times.iter().map(|t| 1e3 * t).collect(),
     };
-    let scan = Scan {
-        index: ScanIndex::default(),
+    let scan = |(contrast, data): (u16, Vec<Complex<f32>>)| Scan {
+        index: ScanIndex { contrast, ..ScanIndex::default() },
         encoded_matrix: matrix,
         recon_matrix: matrix,
         encoded_fov_mm: space.fov_mm,
         recon_fov_mm: space.fov_mm,
         trajectory: header.encodings[0].trajectory,
         ndim,
-        coordinates,
-        weights,
+        coordinates: coordinates.clone(),
+        weights: weights.clone(),
         skipped_per_shot: vec![0; shots],
         samples_per_shot: vec![trajectory.samples_per_shot(); shots],
         coils: args.coils,
@@ -540,7 +572,8 @@ fn write_ismrmrd(
         coil_matrix: None,
         noise_level: None,
     };
-    write_dataset(files, &args.output, &Dataset { header, scans: vec![scan], noise, left_out: Vec::new() })
+    let scans = (0..).zip(echoes).map(scan).collect();
+    write_dataset(files, &args.output, &Dataset { header, scans, noise, left_out: Vec::new() })
 }
 
 /// NAME_traj.cfl beside NAME.cfl.

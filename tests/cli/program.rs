@@ -9,11 +9,14 @@ mod io;
 mod common;
 mod compare;
 mod damaged;
+mod documents;
 mod files;
 mod frames;
+mod messages;
 mod off_resonance;
 mod outputs;
 mod pictures;
+mod reader;
 
 use crate::io::ismrmrd::{Encoding, Header, Limits, Space, TrajectoryKind};
 use crate::io::tests::{test_data, write_cfl};

@@ -1,0 +1,174 @@
+//! The commands in README and docs, run in their order, for each document from an empty folder.
+
+use crate::common::documents::{blocks, documents, Block};
+use crate::common::say;
+use crate::{alone, Outcome, TempDir};
+use std::process::Command;
+
+/// Other commands of shell blocks, by their first words, and what runs them.
+const ELSEWHERE: [(&str, &str); 19] = [
+    ("make demo", "by hand: it builds the release profile; its commands run in the tests of the program"),
+    ("make test", "this test is part of it"),
+    ("make matlab", "tests/matlab.rs builds the MEX file by the same function, recon.build"),
+    ("make bench", "by hand, as it measures; benches/test_benches.py in make check"),
+    ("make && sudo make install", "tests/install.rs, without root"),
+    ("make && make install PREFIX=", "tests/install.rs"),
+    ("make install PREFIX=", "tests/install.rs"),
+    ("cargo build --release", "make demo; tests build the same packages in their own profile"),
+    ("RECON_UPDATE_HEADER=1 cargo test", "tests/header.rs, without the variable"),
+    ("cc scan.c $(pkg-config", "tests/install.rs"),
+    ("cc -static scan.c $(pkg-config", "tests/install.rs"),
+    ("cmake -S gadgetron", "tests/gadgetron/server.rs, where Gadgetron is installed"),
+    ("cmake --build build", "tests/gadgetron/server.rs, where Gadgetron is installed"),
+    ("cmake --install build", "tests/gadgetron/server.rs, where Gadgetron is installed"),
+    ("ismrmrd_hdf5_to_stream", "tests/gadgetron/server.rs, where Gadgetron is installed"),
+    ("ismrmrd_stream_to_hdf5", "tests/gadgetron/server.rs, where Gadgetron is installed"),
+    ("gadgetron --disable_storage 1", "tests/gadgetron/server.rs, where Gadgetron is installed"),
+    ("gadgetron_ismrmrd_client", "tests/gadgetron/server.rs, where Gadgetron is installed"),
+    ("export GADGETRON_REMOTE_WORKER_COMMAND=", "tests/gadgetron/server.rs, where Gadgetron is installed"),
+];
+
+/// Languages of blocks that are not commands, and what runs them.
+const OTHER_LANGUAGES: [(&str, &str); 7] = [
+    ("matlab", "tests/matlab.rs"),
+    ("c", "tests/header.rs"),
+    ("cpp", "tests/header.rs"),
+    ("rust", "the example at the head of src/lib.rs, by cargo test --doc"),
+    ("cmake", "tests/install.rs"),
+    ("text", "nothing: formulas, output and drawings"),
+    ("xml", "tests/gadgetron/server.rs, where Gadgetron is installed"),
+];
+
+/// Warnings that examples are meant to show: part of the command, and of the warning.
+const WARNINGS: [(&str, &str); 1] = [("scan.h5 --compress 8", "whiten the data")];
+
+/// A command, and the output that the document shows.
+struct Shown {
+    place: String,
+    command: String,
+    output: Vec<String>,
+}
+
+/// Returns the command without the comment at its end.
+fn without_comment(line: &str) -> &str {
+    let comment = line.find(" #").unwrap_or(line.len());
+    if line.starts_with('#') {
+        return "";
+    }
+    line[..comment].trim_end()
+}
+
+/// Returns the commands of a block. In a console block they begin with `$ `, and other lines are output.
+fn commands(block: &Block) -> Vec<Shown> {
+    let mut all: Vec<Shown> = Vec::new();
+    let mut continues = false;
+    for line in &block.lines {
+        let command = match block.language.as_str() {
+            "console" => match line.strip_prefix("$ ") {
+                Some(command) => command,
+                None => {
+                    all.last_mut()
+                        .unwrap_or_else(|| panic!("{}: output before a command", block.place))
+                        .output
+                        .push(line.clone());
+                    continue;
+                }
+            },
+            _ => without_comment(line),
+        };
+        let (command, more) = match command.strip_suffix('\\') {
+            Some(command) => (command.trim(), true),
+            None => (command.trim(), false),
+        };
+        if continues {
+            let last = all.last_mut().unwrap();
+            last.command = format!("{} {command}", last.command);
+        } else if !command.is_empty() {
+            all.push(Shown { place: block.place.clone(), command: command.to_owned(), output: Vec::new() });
+        }
+        continues = more;
+    }
+    all
+}
+
+/// Replaces every word that has a digit, since figures depend on the machine.
+fn without_figures(line: &str) -> String {
+    let words = line.split_whitespace().map(|w| if w.contains(|c: char| c.is_ascii_digit()) { "#" } else { w });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Checks that the lines which the document shows come in this order; `...` stands for lines that are left out.
+fn check_output(shown: &Shown, printed: &str) {
+    let mut lines = printed.lines().map(without_figures);
+    for wanted in shown.output.iter().filter(|line| line.trim() != "...") {
+        let wanted = without_figures(wanted);
+        assert!(lines.any(|line| line == wanted), "{}: {:?} is not in:\n{printed}", shown.place, wanted);
+    }
+}
+
+fn run(dir: &TempDir, command: &str) -> Outcome {
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_recon")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).current_dir(&dir.0).env("PATH", path).env_remove("RUST_LOG").env_remove("RECON_SIMD");
+    let output = alone(|| shell.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn());
+    let output = output.unwrap().wait_with_output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    Outcome { line: command.to_owned(), status: output.status.code(), stdout, stderr }
+}
+
+fn run_document(document: &str) {
+    let dir = TempDir::new();
+    let mut count = 0;
+    for shown in blocks(document).iter().filter(|b| ["sh", "console"].contains(&&*b.language)).flat_map(commands) {
+        let command = &shown.command;
+        if ELSEWHERE.iter().any(|(start, _)| command.starts_with(start)) {
+            continue;
+        }
+        let place = &shown.place;
+        if command.starts_with("recon precompile ") && run(&dir, "recon info").stdout.contains("NVRTC        none") {
+            say(&format!("skipped: {command} of {document}, because there is no NVRTC here"));
+            continue;
+        }
+        assert!(
+            command.starts_with("recon "),
+            "{place}: nothing runs this line, and no list says what does: {command}"
+        );
+        let out = run(&dir, command);
+        assert_eq!(out.status, Some(0), "{place}: {out:?}");
+        let meant = |line: &str| WARNINGS.iter().any(|(of, words)| command.contains(of) && line.contains(words));
+        let unexpected: Vec<&str> = out.stderr.lines().filter(|line| !meant(line)).collect();
+        assert!(unexpected.is_empty(), "{place}: an example that warns: {out:?}");
+        check_output(&shown, &out.stdout);
+        count += 1;
+    }
+    println!("{document}: {count} commands");
+}
+
+#[test]
+fn commands_of_readme_run() {
+    run_document("README.md");
+}
+
+#[test]
+fn commands_of_the_page_on_the_program_run() {
+    run_document("docs/program.md");
+}
+
+#[test]
+fn commands_of_other_documents_run() {
+    for document in documents().iter().filter(|d| !["README.md", "docs/program.md"].contains(&d.as_str())) {
+        run_document(document);
+    }
+}
+
+#[test]
+fn every_block_has_a_language_that_something_runs() {
+    for block in documents().iter().flat_map(|document| blocks(document)) {
+        let known = ["sh", "console"].contains(&&*block.language)
+            || OTHER_LANGUAGES.iter().any(|(language, _)| *language == block.language);
+        assert!(known, "{}: nothing runs blocks in {}", block.place, block.language);
+        assert!(!block.first_line().is_empty(), "{}: the block is empty", block.place);
+    }
+}
