@@ -9,9 +9,10 @@
 use crate::backend::cpu::fft::any_length::LineFft;
 use crate::backend::cpu::simd::Level;
 use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
-use crate::base::geometry::{check_finite, check_len, check_overflow};
+use crate::base::geometry::{check_finite, check_len};
 use crate::base::options::Simd;
 use crate::base::real::{narrow, wide, Real};
+use crate::base::results::check_results;
 use num_complex::Complex;
 
 /// The most voxels of an axis.
@@ -171,7 +172,7 @@ fn wider<T: Real>(image: &[Complex<T>]) -> Result<Vec<Complex<f64>>> {
 /// Writes an image in its precision, all or nothing.
 fn put<T: Real>(image: &[Complex<f64>], out: &mut [Complex<T>]) -> Result<()> {
     let image = try_collect(image.len(), "an image", image.iter().map(|z| narrow(*z)))?;
-    check_overflow("voxel of the image wanted", &image)?;
+    check_results("voxel of the image wanted", &image)?;
     out.copy_from_slice(&image);
     Ok(())
 }
