@@ -336,6 +336,81 @@ fn what_cannot_be_corrected_is_refused_and_nothing_is_found_in_zeros() {
     assert_eq!(plan.image_len(), image.len());
 }
 
+/// Shifts of up to half a field of view, as of a patient who was moved on the table: of one blade, of several in one
+/// direction, and of all at random.
+#[test]
+fn shifts_of_half_a_field_of_view_are_found() {
+    let mut random = Random::fresh();
+    for (n, shape) in [(96, [14, 20, 120]), (128, [16, 24, 128])] {
+        let half = 0.5 * n as f64;
+        let still = random_motion(&mut random, shape[0], 4.0, 2.0);
+        let moved = |by: &dyn Fn(usize) -> [f64; 2]| {
+            let add = |(b, m): (usize, &RigidMotion)| {
+                let [x, y] = by(b);
+                RigidMotion { translation: [m.translation[0] + x, m.translation[1] + y], ..*m }
+            };
+            still.iter().enumerate().map(add).collect::<Vec<_>>()
+        };
+        let anywhere: Vec<[f64; 2]> = (0..shape[0]).map(|_| [0, 1].map(|_| 2.0 * half * random.uniform())).collect();
+        let cases = [
+            ("one blade", moved(&|b| if b == 3 { [half, 0.0] } else { [0.0; 2] })),
+            ("one blade, the other way", moved(&|b| if b == 6 { [0.0, -half] } else { [0.0; 2] })),
+            ("a third, diagonally", moved(&|b| if b % 3 == 1 { [half, -half] } else { [0.0; 2] })),
+            ("every blade", moved(&|b| anywhere[b])),
+        ];
+        for (name, motion) in cases {
+            let scan = Blades::new(n, shape, motion);
+            let data = scan.data(&head(), None);
+            for phase in [BladePhase::Smooth, BladePhase::Constant, BladePhase::None] {
+                let how = PropellerOptions { phase, ..Default::default() };
+                let corrected = scan.corrected(&data, &how);
+                let k = scan.k();
+                let k = [&k[0][..], &k[1][..]];
+                let geometry = Geometry::new(&[n, n], &k);
+                let mut image = vec![Complex::new(f32::NAN, f32::NAN); n * n];
+                corrected.grid(&geometry, &options(), &mut image).unwrap();
+                let least = corrected.motion.iter().map(|m| m.correlation).fold(1.0, f64::min);
+                let weight = corrected.motion.iter().map(|m| m.weight).fold(1.0, f64::min);
+                let wrong = wrong_phase(&scan, &corrected.motion);
+                println!(
+                    "{n}, {name}, {phase:?}: least correlation {least:.4}, weight {weight:.3}, wrong by {wrong:.4}"
+                );
+                let context = format!("seed {}, {n}, {name}, {phase:?}", random.seed);
+                assert!(least > 0.97 && weight > 0.5, "{context}: {least} {weight}");
+                assert!(wrong < 0.05, "{context}: {wrong}");
+            }
+        }
+    }
+}
+
+/// Returns the largest relative error of the correction of a blade's central samples, except for a common motion. A
+/// shift by the inverse distance of a blade's lines does not change its samples, so translations are not compared.
+fn wrong_phase(scan: &Blades, found: &[BladeMotion]) -> f64 {
+    let (n, k) = (scan.n, scan.trajectory.axes());
+    // The object at rest, as the correction of each blade has it.
+    let central = |m: &usize| k[0][*m].hypot(k[1][*m]) * (n as f64) < 6.0;
+    let error = |mean: &RigidMotion| {
+        let mut worst: f64 = 0.0;
+        for (b, (t, f)) in scan.motion.iter().zip(found).enumerate() {
+            let own = RigidMotion { angle: f.rotation.to_radians(), translation: f.translation };
+            let (mut square, mut total) = (0.0, 0.0);
+            for m in scan.part(b).filter(central) {
+                let at = [k[0][m], k[1][m]];
+                let seen = own.back(at);
+                let turn = |t: [f64; 2], k: [f64; 2]| TAU * (k[0] * t[0] + k[1] * t[1]);
+                let left = turn(f.translation, at) - turn(t.translation, at) + turn(mean.translation, seen);
+                square += (Complex::from_polar(1.0, left) - 1.0).norm_sqr();
+                total += 1.0;
+            }
+            worst = worst.max((square / total).sqrt());
+        }
+        worst
+    };
+    // The common motion is that which the first blades have left.
+    let (rests, _) = scan.missing(found);
+    rests.iter().map(error).fold(f64::INFINITY, f64::min)
+}
+
 /// Sizes of 1, 2 and 3: an error that says why, or blades as large as these.
 #[test]
 fn the_smallest_blades_are_corrected_or_refused() {
