@@ -406,7 +406,9 @@ impl<T: Real> State<T> {
             samples: data.len(),
         };
         let sought = floor.sought(options.noise_level)?;
-        let relative = discrepancy::lambda(options.noise_level, |lambda| Ok(distance(data, lambda)? / sought))?;
+        let level = options.noise_level;
+        let (relative, reached) = discrepancy::lambda(level, |lambda| Ok(distance(data, lambda)? / sought))?;
+        floor.warn(level, reached, options.iterations)?;
         log::info!("lambda {relative:.4} by a noise level of {}", options.noise_level);
         Ok(relative * mean)
     }
