@@ -361,14 +361,10 @@ fn shifts_of_half_a_field_of_view_are_found() {
         for (name, motion) in cases {
             let scan = Blades::new(n, shape, motion);
             let data = scan.data(&head(), None);
-            for phase in [BladePhase::Smooth, BladePhase::Constant, BladePhase::None] {
+            let phases = [BladePhase::Smooth, BladePhase::Constant, BladePhase::None];
+            for &phase in if n == 96 { &phases[..] } else { &phases[..1] } {
                 let how = PropellerOptions { phase, ..Default::default() };
                 let corrected = scan.corrected(&data, &how);
-                let k = scan.k();
-                let k = [&k[0][..], &k[1][..]];
-                let geometry = Geometry::new(&[n, n], &k);
-                let mut image = vec![Complex::new(f32::NAN, f32::NAN); n * n];
-                corrected.grid(&geometry, &options(), &mut image).unwrap();
                 let least = corrected.motion.iter().map(|m| m.correlation).fold(1.0, f64::min);
                 let weight = corrected.motion.iter().map(|m| m.weight).fold(1.0, f64::min);
                 let wrong = wrong_phase(&scan, &corrected.motion);

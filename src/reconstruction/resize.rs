@@ -571,7 +571,7 @@ mod tests {
             let square = |z: &Complex<f64>| z.norm_sqr();
             (a.iter().zip(b).map(|(a, b)| (a - b).norm_sqr()).sum::<f64>() / b.iter().map(square).sum::<f64>()).sqrt()
         };
-        for (to, fov, to_fov) in [(75, 384.0, 256.0), (97, 300.0, 288.3), (64, 300.0, 217.7)] {
+        for (to, fov, to_fov) in [(75, 384.0, 256.0), (97, 300.0, 290.0), (64, 300.0, 217.7)] {
             let resize = Resize::new(&[96, 96], &[fov; 2], &[to; 2], &[to_fov; 2]).unwrap();
             let size = 96.0 / resize.scaled[0];
             assert!((size - to_fov / to as f64 / (fov / 96.0)).abs() < 1e-12);
