@@ -379,6 +379,67 @@ fn shifts_of_half_a_field_of_view_are_found() {
     }
 }
 
+/// One lost line of 208: the blade is left out, and the others make the image.
+#[test]
+fn a_lost_line_costs_its_blade_and_not_the_image() {
+    let mut random = Random::fresh();
+    let (n, [blades, lines, readout], coils) = (64, [13, 16, 80], 2);
+    let scan = Blades::new(n, [blades, lines, readout], random_motion(&mut random, blades, 6.0, 3.0));
+    let model = CoilModel::ring(coils, 2).unwrap();
+    let data = [scan.data(&head(), Some(&model)), scan.at_rest().data(&head(), Some(&model))].concat();
+    let samples = scan.trajectory.samples();
+    let image_of = |lost: Option<usize>| {
+        let stays = |m: &usize| lost.is_none_or(|line| m / readout != line);
+        let k: Vec<Vec<f32>> = scan.k().iter().map(|k| (0..samples).filter(stays).map(|m| k[m]).collect()).collect();
+        let data: Vec<Complex<f32>> = data
+            .chunks_exact(samples)
+            .flat_map(|array| (0..samples).filter(stays).map(|m| array[m]))
+            .map(|z| Complex::new(z.re as f32, z.im as f32))
+            .collect();
+        let k = [&k[0][..], &k[1][..]];
+        let mut geometry = Geometry::new(&[n, n], &k).coils(coils);
+        geometry.frames = 2;
+        let corrected = Corrected::new(&geometry, &options(), &PropellerOptions::default(), &data).unwrap();
+        let mut image = vec![Complex::new(f32::NAN, f32::NAN); n * n * coils * 2];
+        corrected.grid(&geometry, &options(), &mut image).unwrap();
+        (image, corrected)
+    };
+    let truth = head().image(&[n, n], 4).unwrap();
+    // The second frame is at rest.
+    let error = |image: &[Complex<f32>]| {
+        let coil_images = &image[n * n * coils..];
+        let root = |i: usize| (0..coils).map(|c| coil_images[c * n * n + i].norm_sqr()).sum::<f32>().sqrt();
+        let weight: Vec<f64> = {
+            let maps = model.maps(&[n, n]).unwrap();
+            (0..n * n).map(|i| (0..coils).map(|c| maps[c * n * n + i].norm_sqr()).sum::<f64>().sqrt()).collect()
+        };
+        let truth: Vec<f64> = truth.iter().zip(weight).map(|(x, w)| x * w).collect();
+        percent(n, &(0..n * n).map(|i| Complex::new(root(i), 0.0)).collect::<Vec<_>>(), &truth)
+    };
+    let whole = error(&image_of(None).0);
+    // The first line of the scan, lines within blades, the last line of the scan.
+    for lost in [0, 57, 100, blades * lines - 1] {
+        let (image, corrected) = image_of(Some(lost));
+        let found = error(&image);
+        println!("line {lost} lost: {found:.2} %, {whole:.2} % with all lines");
+        assert!(found < 1.3 * whole, "seed {}, line {lost}: {found} against {whole}", random.seed);
+        let damaged = lost / lines;
+        assert_eq!((corrected.blades, corrected.lines, corrected.motion.len()), (blades, lines, 2 * blades));
+        for (b, motion) in corrected.motion.iter().enumerate() {
+            match b % blades == damaged {
+                true => assert_eq!(*motion, BladeMotion::default()),
+                false => assert!(motion.correlation > 0.9 && motion.weight > 0.3, "{b}: {motion:?}"),
+            }
+        }
+        let of_blade = damaged * lines * readout..((damaged + 1) * lines - 1) * readout;
+        let kept = samples - readout;
+        assert_eq!(corrected.weights.len(), 2 * kept);
+        for (m, weight) in corrected.weights.iter().enumerate() {
+            assert!(weight.is_finite() && (of_blade.contains(&(m % kept)) == (*weight == 0.0)) || *weight == 0.0);
+        }
+    }
+}
+
 /// Returns the largest relative error of the correction of a blade's central samples, except for a common motion. A
 /// shift by the inverse distance of a blade's lines does not change its samples, so translations are not compared.
 fn wrong_phase(scan: &Blades, found: &[BladeMotion]) -> f64 {
