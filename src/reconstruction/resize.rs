@@ -26,6 +26,8 @@ const MOST: usize = 1 << 24;
 /// Relative distance from a whole number of voxels that counts as rounding: files store fields of view in single
 /// precision. It moves the edge of a field of view of 1000 voxels by 1e-4 voxel.
 const ROUNDING: f64 = 2.5e-7;
+/// No larger part of a voxel counts as rounding, however long the axis.
+const MOST_ROUNDING: f64 = 1e-2;
 
 /// The way of an image from its matrix to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -71,7 +73,7 @@ impl Resize {
             }
             (resize.from[axis], resize.to[axis]) = (from[axis], to[axis]);
             let whole = exact.round();
-            let is_whole = whole >= 1.0 && (exact - whole).abs() <= ROUNDING * whole;
+            let is_whole = whole >= 1.0 && (exact - whole).abs() <= (ROUNDING * whole).min(MOST_ROUNDING);
             resize.scaled[axis] = if is_whole { whole } else { exact };
             if !is_whole && longest_chirp(from[axis], exact, to[axis]) > MOST {
                 bail!(
