@@ -56,7 +56,7 @@ pub mod simulated_scan;
 mod simulation;
 
 #[doc(hidden)]
-pub use base::atomic_file;
+pub use base::{atomic_file, results};
 pub use base::{defaults, error, geometry, options, real, warning};
 pub use engine::memory;
 pub use nufft::window;

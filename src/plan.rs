@@ -8,13 +8,14 @@ use crate::base::defaults;
 use crate::base::error::{bail, checked_product, try_collect, try_reserve, try_vec, Result};
 use crate::base::float_mode::FloatMode;
 use crate::base::geometry::{
-    check_below, check_coil_maps, check_finite, check_len, check_map_len, check_overflow, check_weight_count,
-    check_weights, Geometry, Numbers, VoxelBasis,
+    check_below, check_coil_maps, check_finite, check_len, check_map_len, check_weight_count, check_weights, Geometry,
+    Numbers, VoxelBasis,
 };
 use crate::base::interrupt::{self, ActiveInterrupt};
 use crate::base::memory::Aligned;
 use crate::base::options::{Filter, LambdaUnit, Method, Options, Window};
 use crate::base::real::{narrow, wide, Real};
+use crate::base::results::{check_result, check_results};
 use crate::base::scan_size::ScanSize;
 use crate::base::sizes::product;
 use crate::base::warning::{Warning, WarningKind};
@@ -345,13 +346,13 @@ impl<T: Real> State<T> {
         match out {
             Sink::Host(host) => self.apart(host, |own| {
                 work(own.into())?;
-                check_overflow(result, own)
+                check_results(result, own)
             }),
             // Computed once to be looked at, and once more in place.
             Sink::Device(_) => {
                 let mut trial = Aligned::zeros(out.len(), "a result that may overflow")?;
                 work((&mut trial[..]).into())?;
-                check_overflow(result, &trial)?;
+                check_results(result, &trial)?;
                 self.whole(out, work)
             }
         }
@@ -409,7 +410,9 @@ impl<T: Real> State<T> {
             samples: data.len(),
         };
         let sought = floor.sought(options.noise_level)?;
-        let relative = discrepancy::lambda(options.noise_level, |lambda| Ok(distance(data, lambda)? / sought))?;
+        let level = options.noise_level;
+        let (relative, reached) = discrepancy::lambda(level, |lambda| Ok(distance(data, lambda)? / sought))?;
+        floor.warn(level, reached, options.iterations)?;
         log::info!("lambda {relative:.4} by a noise level of {}", options.noise_level);
         Ok(relative * mean)
     }
@@ -789,7 +792,7 @@ impl<T: Real> Plan<T> {
             interrupt::check("gridding")?;
             call.engine.grid_kspace(values, &mut result[i * cells..(i + 1) * cells])?;
         }
-        check_overflow("cell of gridded k-space", &result)?;
+        check_results("cell of gridded k-space", &result)?;
         grid.copy_from_slice(&result);
         call.done(())
     }
@@ -854,7 +857,7 @@ impl<T: Real> Plan<T> {
         } else {
             call.apart(q, |q| {
                 call.engine.q(q)?;
-                check_overflow("element of Q", q)
+                check_results("element of Q", q)
             })?;
         }
         call.done(())
@@ -940,6 +943,7 @@ impl<T: Real> Plan<T> {
             LambdaUnit::Relative if options.lambda > 0.0 => options.lambda * call.engine.mean_diagonal()?,
             _ => options.lambda,
         };
+        check_result("lambda", report.lambda)?;
         let options = CgOptions { lambda: report.lambda, lambda_unit: LambdaUnit::Absolute, ..*options };
         call.engine.cg(kspace, image, &options, &mut report, &mut progress)?;
         call.done(report)
@@ -952,6 +956,7 @@ impl<T: Real> Plan<T> {
     pub fn density(&self, method: Density) -> Result<Vec<T>> {
         let call = self.begin();
         let weights = call.engine.density(method, None)?;
+        check_results("density weight", &weights)?;
         call.done(weights)
     }
 
@@ -961,6 +966,7 @@ impl<T: Real> Plan<T> {
         let call = self.begin();
         check_len("weights to begin with", start.len(), call.samples, "one a sample")?;
         let weights = call.engine.density(method, Some(start))?;
+        check_results("density weight", &weights)?;
         call.done(weights)
     }
 
@@ -975,7 +981,7 @@ impl<T: Real> Plan<T> {
         let call = self.begin();
         call.check_kspace(kspace.into())?;
         let maps = call.engine.coil_maps(kspace, call.fixed.frames, calibration)?;
-        check_overflow("coil sensitivity", &maps)?;
+        check_results("coil sensitivity", &maps)?;
         call.done(maps)
     }
 }

@@ -932,8 +932,10 @@ fn field_maps_are_those_of_rust() {
         };
         ok(call(&how, field.as_mut_ptr().cast(), decay.as_mut_ptr().cast(), &raw mut report));
         let found = warnings();
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!(found[0].0, recon_warning::RECON_WARNING_WRAPS as u32);
+        // These phases have a median close to half the period, which is the second warning.
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found.iter().all(|warning| warning.0 == recon_warning::RECON_WARNING_WRAPS as u32));
+        assert!(found[1].1.contains("period of 500.0 Hz") && report.period == 500.0, "{found:?}");
         assert!(found[0].1.contains("250.0 Hz") && found[0].1.contains("2.0000 ms"), "{found:?}");
         let rust_how =
             recon::FieldMapOptions { smoothing: 0.7, threshold: 0.0, threads: 2, ..recon::FieldMapOptions::DEFAULT };
@@ -943,8 +945,14 @@ fn field_maps_are_those_of_rust() {
         assert!(rust == field && rust_decay == decay);
         let numbers = (report.limit, report.signal, report.change);
         assert_eq!(numbers, (told.limit, told.signal, told.change));
-        let counts = [report.jumps, report.unwrapped, report.unresolved].map(|n| n as usize);
-        assert_eq!(counts, [told.jumps, told.unwrapped, told.unresolved]);
+        let counts = [report.jumps, report.unwrapped, report.unresolved, report.pieces, report.undecided];
+        let expected = [told.jumps, told.unwrapped, told.unresolved, told.pieces, told.undecided];
+        assert_eq!(counts.map(|n| n as usize), expected);
+        assert_eq!(report.period, told.period);
+        // A caller whose header has no period: what is behind its structure is not written.
+        let mut older = recon_field_map_report { struct_size: 56, period: -7.0, ..init(recon_field_map_report_init) };
+        ok(call(&how, field.as_mut_ptr().cast(), decay.as_mut_ptr().cast(), &raw mut older));
+        assert_eq!((older.unresolved, older.period, older.struct_size), (report.unresolved, -7.0, 56));
         // Without what may be left out.
         let mut again = vec![T::of(f64::NAN); voxels];
         ok(call(&how, again.as_mut_ptr().cast(), null_mut(), null_mut()));

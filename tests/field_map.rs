@@ -227,6 +227,63 @@ fn wraps_are_found_and_undone() {
     }
 }
 
+/// Two discs of different off-resonance, one above the other.
+fn two_pieces(fields: [f64; 2]) -> Object {
+    let dims = [40, 64];
+    let place = |i: usize| [(i % dims[0]) as f64 - 20.0, (i / dims[0]) as f64 - 32.0];
+    let piece = |i: usize| {
+        let [x, y] = place(i);
+        (0..2).find(|&p| x * x + (y + [16.0, -16.0][p]).powi(2) < 144.0)
+    };
+    let voxels = dims[0] * dims[1];
+    Object {
+        dims: dims.to_vec(),
+        coils: 1,
+        magnitude: (0..voxels).map(|i| if piece(i).is_some() { 1.0 } else { 0.0 }).collect(),
+        field: (0..voxels).map(|i| piece(i).map_or(0.0, |p| fields[p] + place(i)[0])).collect(),
+        decay: vec![0.0; voxels],
+        maps: vec![Complex::new(1.0, 0.0); voxels],
+    }
+}
+
+#[test]
+fn the_ambiguity_of_pieces_is_reported_and_uneven_echoes_decide_on_it() {
+    let mut random = Random::fresh();
+    let options = FieldMapOptions { smoothing: 0.0, ..FieldMapOptions::DEFAULT };
+    let object = two_pieces([450.0, -30.0]);
+    let off = |map: &[f64], by: [f64; 2]| {
+        let moved = |(i, f): (usize, &f64)| f + if i < 40 * 32 { by[0] } else { by[1] };
+        object.error(map, &object.field.iter().enumerate().map(moved).collect::<Vec<f64>>()).1
+    };
+    // Evenly spaced echoes, 2.5 ms apart: 450 Hz and 50 Hz have the same phases.
+    for times in [&[0.004, 0.0065][..], &[0.004, 0.0065, 0.009], &[0.004, 0.0065, 0.0115]] {
+        let images = object.images::<f32>(&mut random, times, 100.0);
+        let Found { field, report, .. } = object.estimate(&images, times, &options);
+        let error = off(&field, [-400.0, 0.0]);
+        assert!(error < 20.0, "{times:?}: {error}, seed {}", random.seed);
+        assert!((report.period - 400.0).abs() < 1e-6 && (report.limit - 200.0).abs() < 1e-6, "{report:?}");
+        assert_eq!((report.pieces, report.undecided, report.unresolved), (2, 0, 0), "seed {}", random.seed);
+    }
+    // A spacing of 1.35 times the shortest one: frequencies are told apart within 1200 Hz.
+    let times = [0.004, 0.0065, 0.009875];
+    for fields in [[450.0, -30.0], [-520.0, 390.0], [0.0, 550.0]] {
+        let object = two_pieces(fields);
+        for snr in [1000.0, 20.0] {
+            let images = object.images::<f32>(&mut random, &times, snr);
+            let Found { field, report, .. } = object.estimate(&images, &times, &options);
+            let (rms, _) = object.error(&field, &object.field);
+            assert!(rms < 6.0, "{fields:?}, SNR {snr}: {rms}, seed {}", random.seed);
+            assert!((report.period - 1200.0).abs() < 1e-6, "{report:?}");
+            assert_eq!((report.pieces, report.undecided), (2, 0), "{fields:?}, seed {}", random.seed);
+        }
+    }
+    // Without unwrapping nothing is added.
+    let images = object.images::<f32>(&mut random, &times, 100.0);
+    let off_options = FieldMapOptions { unwrap: false, ..options };
+    let Found { field, .. } = object.estimate(&images, &times, &off_options);
+    assert!(object.error(&field, &object.field).1 > 100.0);
+}
+
 #[test]
 fn decay_is_found_and_never_negative() {
     let mut random = Random::fresh();

@@ -124,7 +124,7 @@ fn header_compiles_as_c_and_cpp() {
         typedef char propeller_is_32[sizeof(recon_propeller_options) == 32 ? 1 : -1];\n\
         typedef char propeller_report_is_80[sizeof(recon_propeller_report) == 80 ? 1 : -1];\n\
         typedef char field_map_is_48[sizeof(recon_field_map_options) == 48 ? 1 : -1];\n\
-        typedef char field_map_report_is_56[sizeof(recon_field_map_report) == 56 ? 1 : -1];\n\
+        typedef char field_map_report_is_80[sizeof(recon_field_map_report) == 80 ? 1 : -1];\n\
         int main(void) { recon_geometry g; return recon_geometry_init(&g, sizeof g) == RECON_OK ? 0 : 1; }\n";
     compile("cc", "-std=c99", "c", text);
     compile("c++", "-std=c++11", "cpp", text);

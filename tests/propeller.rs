@@ -336,6 +336,138 @@ fn what_cannot_be_corrected_is_refused_and_nothing_is_found_in_zeros() {
     assert_eq!(plan.image_len(), image.len());
 }
 
+/// Shifts of up to half a field of view, as of a patient who was moved on the table: of one blade, of several in one
+/// direction, and of all at random.
+#[test]
+fn shifts_of_half_a_field_of_view_are_found() {
+    let mut random = Random::fresh();
+    for (n, shape) in [(96, [14, 20, 120]), (128, [16, 24, 128])] {
+        let half = 0.5 * n as f64;
+        let still = random_motion(&mut random, shape[0], 4.0, 2.0);
+        let moved = |by: &dyn Fn(usize) -> [f64; 2]| {
+            let add = |(b, m): (usize, &RigidMotion)| {
+                let [x, y] = by(b);
+                RigidMotion { translation: [m.translation[0] + x, m.translation[1] + y], ..*m }
+            };
+            still.iter().enumerate().map(add).collect::<Vec<_>>()
+        };
+        let anywhere: Vec<[f64; 2]> = (0..shape[0]).map(|_| [0, 1].map(|_| 2.0 * half * random.uniform())).collect();
+        let cases = [
+            ("one blade", moved(&|b| if b == 3 { [half, 0.0] } else { [0.0; 2] })),
+            ("one blade, the other way", moved(&|b| if b == 6 { [0.0, -half] } else { [0.0; 2] })),
+            ("a third, diagonally", moved(&|b| if b % 3 == 1 { [half, -half] } else { [0.0; 2] })),
+            ("every blade", moved(&|b| anywhere[b])),
+        ];
+        for (name, motion) in cases {
+            let scan = Blades::new(n, shape, motion);
+            let data = scan.data(&head(), None);
+            let phases = [BladePhase::Smooth, BladePhase::Constant, BladePhase::None];
+            for &phase in if n == 96 { &phases[..] } else { &phases[..1] } {
+                let how = PropellerOptions { phase, ..Default::default() };
+                let corrected = scan.corrected(&data, &how);
+                let least = corrected.motion.iter().map(|m| m.correlation).fold(1.0, f64::min);
+                let weight = corrected.motion.iter().map(|m| m.weight).fold(1.0, f64::min);
+                let wrong = wrong_phase(&scan, &corrected.motion);
+                println!(
+                    "{n}, {name}, {phase:?}: least correlation {least:.4}, weight {weight:.3}, wrong by {wrong:.4}"
+                );
+                let context = format!("seed {}, {n}, {name}, {phase:?}", random.seed);
+                assert!(least > 0.97 && weight > 0.5, "{context}: {least} {weight}");
+                assert!(wrong < 0.05, "{context}: {wrong}");
+            }
+        }
+    }
+}
+
+/// One lost line of 208: the blade is left out, and the others make the image.
+#[test]
+fn a_lost_line_costs_its_blade_and_not_the_image() {
+    let mut random = Random::fresh();
+    let (n, [blades, lines, readout], coils) = (64, [13, 16, 80], 2);
+    let scan = Blades::new(n, [blades, lines, readout], random_motion(&mut random, blades, 6.0, 3.0));
+    let model = CoilModel::ring(coils, 2).unwrap();
+    let data = [scan.data(&head(), Some(&model)), scan.at_rest().data(&head(), Some(&model))].concat();
+    let samples = scan.trajectory.samples();
+    let image_of = |lost: Option<usize>| {
+        let stays = |m: &usize| lost.is_none_or(|line| m / readout != line);
+        let k: Vec<Vec<f32>> = scan.k().iter().map(|k| (0..samples).filter(stays).map(|m| k[m]).collect()).collect();
+        let data: Vec<Complex<f32>> = data
+            .chunks_exact(samples)
+            .flat_map(|array| (0..samples).filter(stays).map(|m| array[m]))
+            .map(|z| Complex::new(z.re as f32, z.im as f32))
+            .collect();
+        let k = [&k[0][..], &k[1][..]];
+        let mut geometry = Geometry::new(&[n, n], &k).coils(coils);
+        geometry.frames = 2;
+        let corrected = Corrected::new(&geometry, &options(), &PropellerOptions::default(), &data).unwrap();
+        let mut image = vec![Complex::new(f32::NAN, f32::NAN); n * n * coils * 2];
+        corrected.grid(&geometry, &options(), &mut image).unwrap();
+        (image, corrected)
+    };
+    let truth = head().image(&[n, n], 4).unwrap();
+    // The second frame is at rest.
+    let error = |image: &[Complex<f32>]| {
+        let coil_images = &image[n * n * coils..];
+        let root = |i: usize| (0..coils).map(|c| coil_images[c * n * n + i].norm_sqr()).sum::<f32>().sqrt();
+        let weight: Vec<f64> = {
+            let maps = model.maps(&[n, n]).unwrap();
+            (0..n * n).map(|i| (0..coils).map(|c| maps[c * n * n + i].norm_sqr()).sum::<f64>().sqrt()).collect()
+        };
+        let truth: Vec<f64> = truth.iter().zip(weight).map(|(x, w)| x * w).collect();
+        percent(n, &(0..n * n).map(|i| Complex::new(root(i), 0.0)).collect::<Vec<_>>(), &truth)
+    };
+    let whole = error(&image_of(None).0);
+    // The first line of the scan, lines within blades, the last line of the scan.
+    for lost in [0, 57, 100, blades * lines - 1] {
+        let (image, corrected) = image_of(Some(lost));
+        let found = error(&image);
+        println!("line {lost} lost: {found:.2} %, {whole:.2} % with all lines");
+        assert!(found < 1.3 * whole, "seed {}, line {lost}: {found} against {whole}", random.seed);
+        let damaged = lost / lines;
+        assert_eq!((corrected.blades, corrected.lines, corrected.motion.len()), (blades, lines, 2 * blades));
+        for (b, motion) in corrected.motion.iter().enumerate() {
+            match b % blades == damaged {
+                true => assert_eq!(*motion, BladeMotion::default()),
+                false => assert!(motion.correlation > 0.9 && motion.weight > 0.3, "{b}: {motion:?}"),
+            }
+        }
+        let of_blade = damaged * lines * readout..((damaged + 1) * lines - 1) * readout;
+        let kept = samples - readout;
+        assert_eq!(corrected.weights.len(), 2 * kept);
+        for (m, weight) in corrected.weights.iter().enumerate() {
+            assert!(weight.is_finite() && (of_blade.contains(&(m % kept)) == (*weight == 0.0)) || *weight == 0.0);
+        }
+    }
+}
+
+/// Returns the largest relative error of the correction of a blade's central samples, except for a common motion. A
+/// shift by the inverse distance of a blade's lines does not change its samples, so translations are not compared.
+fn wrong_phase(scan: &Blades, found: &[BladeMotion]) -> f64 {
+    let (n, k) = (scan.n, scan.trajectory.axes());
+    // The object at rest, as the correction of each blade has it.
+    let central = |m: &usize| k[0][*m].hypot(k[1][*m]) * (n as f64) < 6.0;
+    let error = |mean: &RigidMotion| {
+        let mut worst: f64 = 0.0;
+        for (b, (t, f)) in scan.motion.iter().zip(found).enumerate() {
+            let own = RigidMotion { angle: f.rotation.to_radians(), translation: f.translation };
+            let (mut square, mut total) = (0.0, 0.0);
+            for m in scan.part(b).filter(central) {
+                let at = [k[0][m], k[1][m]];
+                let seen = own.back(at);
+                let turn = |t: [f64; 2], k: [f64; 2]| TAU * (k[0] * t[0] + k[1] * t[1]);
+                let left = turn(f.translation, at) - turn(t.translation, at) + turn(mean.translation, seen);
+                square += (Complex::from_polar(1.0, left) - 1.0).norm_sqr();
+                total += 1.0;
+            }
+            worst = worst.max((square / total).sqrt());
+        }
+        worst
+    };
+    // The common motion is that which the first blades have left.
+    let (rests, _) = scan.missing(found);
+    rests.iter().map(error).fold(f64::INFINITY, f64::min)
+}
+
 /// Sizes of 1, 2 and 3: an error that says why, or blades as large as these.
 #[test]
 fn the_smallest_blades_are_corrected_or_refused() {

@@ -6,7 +6,9 @@ function [map, decay, report] = fieldmap(images, dims, echo_times, varargin)
 %   time t is multiplied by exp(-2i*pi*f*t).
 %
 %   The map is smoothed by weights, which fills voxels without signal. Where the phase wraps it is unwrapped along
-%   neighbours, and the warning recon:Wraps tells it.
+%   neighbours, with the warning recon:Wraps. Each connected piece of the object may be off by a multiple of
+%   report.period, which changes no phase: the median nearest 0 Hz is taken. An object at 450 Hz, measured by echoes
+%   2.5 ms apart, comes out at 50 Hz.
 %
 %   f = recon.fieldmap(images, dims, echo_times, Name, Value, ...) sets options:
 %
@@ -25,6 +27,9 @@ function [map, decay, report] = fieldmap(images, dims, echo_times, varargin)
 %       jumps       pairs of neighbouring voxels with signal whose phases jumped by more than pi
 %       unwrapped   voxels whose phase was unwrapped
 %       unresolved  pairs that still jump: there the map is wrong on one side
+%       period      the ambiguity of each piece in Hz: 1 / spacing of evenly spaced echoes
+%       pieces      separate pieces of voxels with signal
+%       undecided   voxels in pieces for which noise hides the multiple of 1 / (shortest spacing) within the period
 %
 %   Example
 %       f = 60 * recon.phantom.image([64 64]);

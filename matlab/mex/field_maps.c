@@ -57,7 +57,7 @@ void make_field_map(mxArray **out, const mxArray **in) {
     out[3] = warnings_of_call();
     out[0] = map;
     out[1] = decay;
-    const char *names[] = {"limit", "signal", "change", "jumps", "unwrapped", "unresolved"};
+    const char *names[] = {"limit", "signal", "change", "jumps", "unwrapped", "unresolved", "period", "pieces", "undecided"};
     out[2] = mxCreateStructMatrix(1, 1, sizeof names / sizeof *names, names);
     set_number(out[2], "limit", report.limit);
     set_number(out[2], "signal", report.signal);
@@ -65,4 +65,7 @@ void make_field_map(mxArray **out, const mxArray **in) {
     set_number(out[2], "jumps", (double)report.jumps);
     set_number(out[2], "unwrapped", (double)report.unwrapped);
     set_number(out[2], "unresolved", (double)report.unresolved);
+    set_number(out[2], "period", report.period);
+    set_number(out[2], "pieces", (double)report.pieces);
+    set_number(out[2], "undecided", (double)report.undecided);
 }

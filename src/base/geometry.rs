@@ -432,13 +432,3 @@ pub(crate) fn check_below<T: Real>(
 pub(crate) fn check_finite<T: Real>(what: &str, values: &[Complex<T>]) -> Result<()> {
     check_below(what, T::of(f64::INFINITY), |limit| Ok(first_beyond(&Alone, values, limit))).map(|_| ())
 }
-
-/// Refuses results that overflow.
-pub(crate) fn check_overflow<T: Real>(what: &str, values: &[Complex<T>]) -> Result<()> {
-    match first_beyond(&Alone, values, T::of(f64::INFINITY)) {
-        None => Ok(()),
-        Some((i, _)) => {
-            bail!(NotFinite, "{what} {i} overflows {}: scale the input down, or use double precision", T::NAME)
-        }
-    }
-}

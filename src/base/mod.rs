@@ -13,6 +13,7 @@ pub(crate) mod memory;
 pub mod off_resonance;
 pub mod options;
 pub mod real;
+pub mod results;
 pub mod rigid_motion;
 pub mod scan_size;
 pub(crate) mod sizes;

@@ -18,6 +18,43 @@ impl Element for u32 {}
 impl Element for u64 {}
 impl<T: Real> Element for Complex<T> {}
 
+/// A number of a result.
+pub trait ResultNumber: Copy {
+    /// The precision, for messages.
+    const PRECISION_NAME: &'static str;
+    /// Returns whether no part is NaN or infinite.
+    fn is_finite_number(&self) -> bool;
+    /// Returns the number as text.
+    fn text(&self) -> String;
+}
+
+macro_rules! real_results {
+    ($($t:ty)+) => {$(
+        impl ResultNumber for $t {
+            const PRECISION_NAME: &'static str = <$t as Real>::NAME;
+            #[inline(always)]
+            fn is_finite_number(&self) -> bool {
+                self.is_finite()
+            }
+            fn text(&self) -> String {
+                self.to_string()
+            }
+        }
+    )+};
+}
+real_results!(f32 f64);
+
+impl<T: Real> ResultNumber for Complex<T> {
+    const PRECISION_NAME: &'static str = T::NAME;
+    #[inline(always)]
+    fn is_finite_number(&self) -> bool {
+        self.re.finite() & self.im.finite()
+    }
+    fn text(&self) -> String {
+        format!("{} + {}i", self.re, self.im)
+    }
+}
+
 /// Work in either precision whose code is not generic: it is compiled once, in this crate, and not again in each crate
 /// that uses it.
 #[doc(hidden)]
@@ -41,6 +78,7 @@ pub trait Real:
     + num_traits::NumAssign
     + std::ops::Neg<Output = Self>
     + Element
+    + ResultNumber
     + std::iter::Sum
 {
     /// Zero.

@@ -21,9 +21,11 @@ use std::path::{Path, PathBuf};
 
 /// Field maps, in Hz, from images of two echoes or more
 ///
-/// From the phase that grows from echo to echo; from three echoes on by a weighted fit. Where the phase wraps it is
-/// unwrapped along neighbouring voxels, and a warning tells it. The map is smoothed by weights, which fills voxels
-/// without signal. With the sign of the model: the signal at time t is multiplied by exp(-i 2 pi f t).
+/// From the phase that grows from echo to echo; from three echoes on by a weighted fit. If the phase wraps, it is
+/// unwrapped along neighbouring voxels, with a warning. Each connected piece of the object may be off by a multiple
+/// of 1 / spacing of the echoes, which changes no phase: the median nearest 0 Hz is taken. The map is smoothed by
+/// weights, which fills voxels without signal. With the sign of the model: the signal at time t is multiplied by
+/// exp(-i 2 pi f t).
 ///
 /// Inputs are raw data of several echoes in one file (contrasts of ISMRMRD, whose header has the echo times): they are
 /// gridded on the encoded matrix, for which the commands that correct off-resonance want the map. Or complex images:
@@ -368,5 +370,8 @@ fn describe(index: &ScanIndex, times: &[f64], report: &FieldMapReport) -> serde_
     value["jumps"] = report.jumps.into();
     value["unwrapped"] = report.unwrapped.into();
     value["unresolved"] = report.unresolved.into();
+    value["period_hz"] = report.period.into();
+    value["pieces"] = report.pieces.into();
+    value["undecided"] = report.undecided.into();
     value
 }

@@ -57,11 +57,11 @@ impl Resize {
                     fov[axis]
                 );
             }
-            if 2 * resize.scaled()[axis] <= encoded[axis] {
+            if 2.0 * resize.scaled()[axis] <= encoded[axis] as f64 {
                 log::warn!(
                     "the reconstructed voxels are {:.3} times as long along {name} as the encoded ones: details are \
                      averaged; if the header is wrong, use --matrix encoded",
-                    encoded[axis] as f64 / resize.scaled()[axis] as f64
+                    encoded[axis] as f64 / resize.scaled()[axis]
                 );
             }
         }
@@ -78,9 +78,11 @@ impl Resize {
         self.resize.to()
     }
 
-    /// Whether the voxels of the result are as large as the encoded ones.
+    /// Returns whether the voxels of the result are as large as the encoded ones, to half a voxel over the field of
+    /// view: enough for a smooth map.
     pub fn keeps_voxels(&self) -> bool {
-        self.resize.scaled() == self.resize.from()
+        let rounded = self.resize.scaled().map(|n| n.round() as usize);
+        rounded == self.resize.from()
     }
 
     /// Brings an image of the encoded matrix to the matrix of the result.

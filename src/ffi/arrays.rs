@@ -2,6 +2,8 @@
 
 use crate::backend::{Sink, Source};
 use crate::base::error::{bail, Result};
+use crate::base::real::ResultNumber;
+use crate::base::results::check_results;
 use std::ops::Range;
 
 /// No array is larger: the address space of a process on today's 64-bit machines.
@@ -70,6 +72,37 @@ impl Arrays {
         Ok(Some(unsafe { self.output(name, pointer, len) }?))
     }
 
+    /// An array of `len` numbers that is written through [`Results`].
+    ///
+    /// # Safety
+    /// As for [`Arrays::output`].
+    pub unsafe fn results<'a, N: ResultNumber>(
+        &mut self,
+        name: &'static str,
+        pointer: *mut N,
+        len: usize,
+    ) -> Result<Results<'a, N>> {
+        // SAFETY: the caller's promise is the same.
+        Ok(Results { name, to: unsafe { self.output(name, pointer, len) }? })
+    }
+
+    /// As [`Arrays::results`], or `None` for a null pointer.
+    ///
+    /// # Safety
+    /// As for [`Arrays::output`], unless the pointer is null.
+    pub unsafe fn optional_results<'a, N: ResultNumber>(
+        &mut self,
+        name: &'static str,
+        pointer: *mut N,
+        len: usize,
+    ) -> Result<Option<Results<'a, N>>> {
+        if pointer.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: the caller's promise.
+        Ok(Some(unsafe { self.results(name, pointer, len) }?))
+    }
+
     /// An array that is read, in the host's memory or, where `on_device`, in the GPU's.
     ///
     /// # Safety
@@ -126,6 +159,57 @@ impl Arrays {
         }
         self.seen.push((name, range, output));
         Ok(())
+    }
+}
+
+/// An output array of numbers. It is written as a whole, and only with numbers that are finite.
+pub(super) struct Results<'a, N> {
+    name: &'static str,
+    to: &'a mut [N],
+}
+
+impl<'a, N: ResultNumber> Results<'a, N> {
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.to.len()
+    }
+
+    /// The numbers that an input and output array holds before the call.
+    pub fn before(&self) -> &[N] {
+        self.to
+    }
+
+    /// Checks the results of a call that has several arrays, before any of them is written. Results that are
+    /// shorter than the array are for its beginning.
+    ///
+    /// # Errors
+    /// `NotFinite` with the array's name and the index.
+    pub fn accept<'b>(self, results: &'b [N]) -> Result<Accepted<'a, 'b, N>> {
+        check_results(self.name, results)?;
+        Ok(Accepted { to: &mut self.to[..results.len()], from: results })
+    }
+
+    /// Checks and writes results.
+    ///
+    /// # Errors
+    /// `NotFinite` with the array's name and the index.
+    pub fn deliver(self, results: &[N]) -> Result<()> {
+        self.accept(results)?.write();
+        Ok(())
+    }
+}
+
+/// Results that are finite, and their array.
+#[must_use]
+pub(super) struct Accepted<'a, 'b, N> {
+    to: &'a mut [N],
+    from: &'b [N],
+}
+
+impl<N: Copy> Accepted<'_, '_, N> {
+    /// Writes the array.
+    pub fn write(self) {
+        self.to.copy_from_slice(self.from);
     }
 }
 

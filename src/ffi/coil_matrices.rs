@@ -1,6 +1,6 @@
 //! Coils before a reconstruction: the covariance of their noise, whitening and compression, and virtual coils.
 
-use super::arrays::{size, Arrays};
+use super::arrays::{size, Arrays, Results};
 use super::enumerations::{choice, Precision};
 use super::scan::with_precision;
 use super::status::{call, recon_status};
@@ -20,7 +20,8 @@ use std::ffi::c_void;
 /// covariance: complex double [coils, coils], a running fastest, written.
 ///
 /// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE for fewer samples than
-/// coils; RECON_NOT_FINITE with the index; RECON_INVALID_ARGUMENT for times and bandwidths that make no sense;
+/// coils; RECON_NOT_FINITE with the index, also for variances that overflow; RECON_INVALID_ARGUMENT for times and
+/// bandwidths that make no sense, or whose ratio overflows;
 /// RECON_OUT_OF_HOST_MEMORY.
 #[no_mangle]
 pub unsafe extern "C" fn recon_noise_covariance(
@@ -49,7 +50,7 @@ pub unsafe extern "C" fn recon_noise_covariance(
         let len = checked_product(&[samples, coils], "the noise")?;
         with_precision!(choice("precision", precision)?, T => {
             let noise = arrays.input::<Complex<T>>("noise", noise.cast(), len)?;
-            covariance.copy_from_slice(NoiseCovariance::of(noise, coils, sampling)?.entries());
+            covariance.deliver(NoiseCovariance::of(noise, coils, sampling)?.entries())?;
         });
         Ok(())
     })
@@ -63,9 +64,9 @@ unsafe fn coil_matrix_output<'a>(
     matrix: *mut c_void,
     rows: usize,
     coils: usize,
-) -> Result<&'a mut [Complex<f64>]> {
+) -> Result<Results<'a, Complex<f64>>> {
     // SAFETY: the caller's promise.
-    unsafe { arrays.output(name, matrix.cast(), checked_product(&[rows, coils], name)?) }
+    unsafe { arrays.results(name, matrix.cast(), checked_product(&[rows, coils], name)?) }
 }
 
 /// The matrix M that whitens noise: M covariance M^H = 1, so that the noise of all virtual coils is independent and of
@@ -88,8 +89,7 @@ pub unsafe extern "C" fn recon_whitening(covariance: *const c_void, coils: u64, 
         let covariance = arrays.input::<Complex<f64>>("covariance", covariance.cast(), entries)?;
         let matrix = coil_matrix_output(&mut arrays, "matrix", matrix, coils, coils)?;
         let covariance = try_collect(entries, "the noise covariance", covariance.iter().copied())?;
-        matrix.copy_from_slice(NoiseCovariance::new(coils, covariance)?.whitening()?.entries());
-        Ok(())
+        matrix.deliver(NoiseCovariance::new(coils, covariance)?.whitening()?.entries())
     })
 }
 
@@ -108,8 +108,9 @@ pub unsafe extern "C" fn recon_whitening(covariance: *const c_void, coils: u64, 
 /// Or NULL.
 ///
 /// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE for no coils or samples,
-/// and for more virtual coils than coils; RECON_NOT_FINITE with the index; RECON_INVALID_ARGUMENT for both or none of
-/// keep and energy, for an energy outside (0, 1], and where all data are 0; RECON_OUT_OF_HOST_MEMORY.
+/// and for more virtual coils than coils; RECON_NOT_FINITE with the index, also for an energy that overflows;
+/// RECON_INVALID_ARGUMENT for both or none of keep and energy, for an energy outside (0, 1], and if all data are 0;
+/// RECON_OUT_OF_HOST_MEMORY.
 #[no_mangle]
 pub unsafe extern "C" fn recon_compression(
     precision: u32,
@@ -141,7 +142,7 @@ pub unsafe extern "C" fn recon_compression(
         let mut arrays = Arrays::default();
         let matrix = coil_matrix_output(&mut arrays, "matrix", matrix, rows, coils)?;
         let kept = arrays.output("kept", kept, 1)?;
-        let energies = if energies.is_null() { None } else { Some(arrays.output("energies", energies, coils)?) };
+        let energies = arrays.optional_results("energies", energies, coils)?;
         let len = checked_product(&[samples, coils, frames], "the data")?;
         let made = with_precision!(choice("precision", precision)?, T => {
             let data = arrays.input::<Complex<T>>("data", data.cast(), len)?;
@@ -149,12 +150,12 @@ pub unsafe extern "C" fn recon_compression(
             energy.add(samples, data)?;
             energy.compression(keep)?
         });
-        let entries = made.matrix.entries();
-        matrix[..entries.len()].copy_from_slice(entries);
-        kept[0] = made.matrix.virtual_coils() as u64;
+        let matrix = matrix.accept(made.matrix.entries())?;
         if let Some(energies) = energies {
-            energies.copy_from_slice(&made.energies);
+            energies.deliver(&made.energies)?;
         }
+        matrix.write();
+        kept[0] = made.matrix.virtual_coils() as u64;
         Ok(())
     })
 }

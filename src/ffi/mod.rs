@@ -40,7 +40,7 @@ use crate::simulated_scan::{phantom_kspace, subdivision};
 use crate::simulation::phantom::{CoilModel, Ellipsoid, Phantom};
 use crate::simulation::trajectory::{SpokeOrder, Trajectory};
 use crate::{Combine, Complex, Density, Progress, Resize, Warning, WarningKind};
-use arrays::{check_pointer, size, Arrays};
+use arrays::{check_pointer, size, Accepted, Arrays, Results};
 use enumerations::{choice, CoilKind, DensityKind, Enumeration, Part, Precision, WarningNumber};
 use scan::{precision, with_precision, Scan};
 use status::{call, call_about_the_last};
@@ -862,13 +862,12 @@ pub unsafe extern "C" fn recon_window_correction(
         let Some(&n) = plan.dims.get(axis as usize) else {
             bail!(InvalidArgument, "axis is {axis}, but the image has {} axes, counted from 0", plan.dims.len());
         };
-        let factors = Arrays::default().output("factors", factors, n)?;
+        let factors = Arrays::default().results("factors", factors, n)?;
         let correction = with_plan!(plan, p => p.window_correction(axis as usize))?;
         if correction.is_empty() {
             bail!(Unsupported, "there is no window with exact sums: create the plan with RECON_METHOD_NUFFT");
         }
-        factors.copy_from_slice(&correction);
-        Ok(())
+        factors.deliver(&correction)
     })
 }
 
@@ -1078,10 +1077,9 @@ pub unsafe extern "C" fn recon_density(
             DensityKind::Jackson => Density::Jackson,
         };
         with_plan!(plan, p => {
-            let weights = Arrays::default().output("weights", weights.cast(), p.samples())?;
-            weights.copy_from_slice(&p.density(method)?);
-        });
-        Ok(())
+            let weights = Arrays::default().results("weights", weights.cast(), p.samples())?;
+            weights.deliver(&p.density(method)?)
+        })
     })
 }
 
@@ -1113,10 +1111,9 @@ pub unsafe extern "C" fn recon_coil_maps(
         with_plan!(plan, p => {
             let mut arrays = Arrays::default();
             let kspace = arrays.input("kspace", kspace.cast(), p.kspace_len())?;
-            let maps = arrays.output("maps", maps.cast(), plan.voxels * plan.coils)?;
-            maps.copy_from_slice(&p.coil_maps(kspace, calibration)?);
-        });
-        Ok(())
+            let maps = arrays.results("maps", maps.cast(), plan.voxels * plan.coils)?;
+            maps.deliver(&p.coil_maps(kspace, calibration)?)
+        })
     })
 }
 
@@ -1152,7 +1149,7 @@ unsafe fn combine<T: Real>(scan: &Scan, method: Combine, coil_images: *const c_v
     // SAFETY: the caller's promise; the largest product was checked when the scan was read.
     let (coil_images, image) = unsafe {
         let coil_images = arrays.input::<Complex<T>>("coil_images", coil_images.cast(), voxels * coils * frames)?;
-        (coil_images, arrays.output::<Complex<T>>("image", image.cast(), voxels * frames)?)
+        (coil_images, arrays.results::<Complex<T>>("image", image.cast(), voxels * frames)?)
     };
     if scan.listed && method == Combine::Adaptive {
         bail!(Unsupported, "voxels of a list have no neighbours: use RECON_COMBINE_ROOT_SUM_OF_SQUARES");
@@ -1165,13 +1162,13 @@ unsafe fn combine<T: Real>(scan: &Scan, method: Combine, coil_images: *const c_v
     for (from, to) in coil_images.chunks_exact(voxels * coils).zip(result.chunks_exact_mut(voxels)) {
         crate::combine(from, dims, coils, method, to)?;
     }
-    image.copy_from_slice(&result);
-    Ok(())
+    image.deliver(&result)
 }
 
-/// Brings images to another matrix and field of view: from the encoded matrix, on which they are reconstructed, to the
-/// one wanted. Where voxels are to have another size, the image is interpolated by Fourier; then its middle is cut out,
-/// or surrounded by zeros. The voxel with index floor(n/2) stays where it is, and the object keeps its scale. Of the
+/// Brings images to a different matrix and field of view: from the encoded matrix, on which they are reconstructed,
+/// to the requested one. If the new voxels have a different size, the image is interpolated by Fourier to exactly
+/// that size. The field of view need not contain a whole number of new voxels. Then the middle is cut out, or
+/// surrounded by zeros. The voxel with index floor(n/2) stays where it is, and the object keeps its scale. Of the
 /// geometry, precision, ndim, dims, coils and frames are used.
 ///
 /// fov: [ndim], the field of view that dims cover, in any unit. dims: [ndim], the matrix wanted. dims_fov: [ndim], the
@@ -1209,7 +1206,7 @@ pub unsafe extern "C" fn recon_resize(
         with_precision!(scan.precision, T => {
             let count = scan.coils * scan.frames;
             let images = arrays.input::<Complex<T>>("images", images.cast(), scan.voxels * count)?;
-            let resized = arrays.output::<Complex<T>>("resized", resized.cast(), voxels * count)?;
+            let resized = arrays.results::<Complex<T>>("resized", resized.cast(), voxels * count)?;
             if count == 0 {
                 bail!(InvalidSize, "{} frames of {} coils: there are no images", scan.frames, scan.coils);
             }
@@ -1217,9 +1214,8 @@ pub unsafe extern "C" fn recon_resize(
             for (from, to) in images.chunks_exact(scan.voxels).zip(result.chunks_exact_mut(voxels)) {
                 resize.apply(from, to)?;
             }
-            resized.copy_from_slice(&result);
-        });
-        Ok(())
+            resized.deliver(&result)
+        })
     })
 }
 
@@ -1245,15 +1241,19 @@ unsafe fn write_trajectory(
     let samples = checked_product(&counts, "a trajectory")?;
     with_precision!(precision, T => {
         let mut arrays = Arrays::default();
-        let mut outputs: Vec<&mut [T]> = Vec::new();
+        let mut outputs: Vec<Results<'_, T>> = Vec::new();
         for (name, pointer) in axes {
             // SAFETY: the caller's promise.
-            outputs.push(unsafe { arrays.output(name, pointer.cast(), samples) }?);
+            outputs.push(unsafe { arrays.results(name, pointer.cast(), samples) }?);
         }
         let trajectory = make(&counts)?;
-        for (axis, out) in outputs.into_iter().enumerate() {
-            out.iter_mut().zip(trajectory.axis(axis)).for_each(|(to, &k)| *to = T::coordinate(k));
+        let mut axes = Vec::new();
+        for axis in 0..outputs.len() {
+            let k = trajectory.axis(axis).iter().map(|&k| T::coordinate(k));
+            axes.push(try_collect(samples, "a trajectory", k)?);
         }
+        let accepted = outputs.into_iter().zip(&axes).map(|(out, k)| out.accept(k)).collect::<Result<Vec<_>>>()?;
+        accepted.into_iter().for_each(Accepted::write);
         Ok(())
     })
 }
@@ -1491,7 +1491,7 @@ pub unsafe extern "C" fn recon_phantom_kspace(
         with_precision!(scan.precision, T => {
             let k = scan.coordinates::<T>(&mut arrays)?;
             let len = scan.samples * scan.coils * scan.frames;
-            let kspace = arrays.output::<Complex<T>>("kspace", kspace.cast(), len)?;
+            let kspace = arrays.results::<Complex<T>>("kspace", kspace.cast(), len)?;
             let mut wide = Vec::new();
             for k in &k {
                 let mut axis = try_vec(k.len(), 0.0, "coordinates")?;
@@ -1514,11 +1514,10 @@ pub unsafe extern "C" fn recon_phantom_kspace(
             let options = Options { device: Device::Cpu, threads: threads as usize, ..Options::default() };
             let boxes = subdivision(scan.dims.len());
             let values = phantom_kspace(&phantom, &geometry, coils.as_ref(), boxes, &options)?;
-            for frame in kspace.chunks_exact_mut(values.len()) {
-                frame.iter_mut().zip(&values).for_each(|(to, from)| *to = narrow(*from));
-            }
-        });
-        Ok(())
+            let frames = values.iter().cycle().take(len).map(|&z| narrow(z));
+            let frames = try_collect(len, "the k-space of a phantom", frames)?;
+            kspace.deliver(&frames)
+        })
     })
 }
 
@@ -1545,11 +1544,11 @@ pub unsafe extern "C" fn recon_phantom_image(
         let phantom = phantom(&mut arrays, scan.dims.len(), shapes, shape_count)?;
         with_precision!(scan.precision, T => {
             let voxels = scan.dims.iter().product();
-            let image = arrays.output::<Complex<T>>("image", image.cast(), voxels)?;
+            let image = arrays.results::<Complex<T>>("image", image.cast(), voxels)?;
             let values = phantom.image(&scan.dims, supersample)?;
-            image.iter_mut().zip(&values).for_each(|(to, v)| *to = Complex::new(T::of(*v), T::ZERO));
-        });
-        Ok(())
+            let values = values.iter().map(|&v| Complex::new(T::of(v), T::ZERO));
+            image.deliver(&try_collect(voxels, "the image of a phantom", values)?)
+        })
     })
 }
 
@@ -1565,11 +1564,10 @@ pub unsafe extern "C" fn recon_phantom_coil_maps(geometry: *const recon_geometry
         let scan = Scan::read(geometry)?;
         with_precision!(scan.precision, T => {
             let elements = checked_product(&[&scan.dims[..], &[scan.coils]].concat(), "coil maps")?;
-            let maps = Arrays::default().output::<Complex<T>>("maps", maps.cast(), elements)?;
+            let maps = Arrays::default().results::<Complex<T>>("maps", maps.cast(), elements)?;
             let values = CoilModel::ring(scan.coils, scan.dims.len())?.maps(&scan.dims)?;
-            maps.iter_mut().zip(&values).for_each(|(to, from)| *to = narrow(*from));
-        });
-        Ok(())
+            maps.deliver(&try_collect(elements, "coil maps", values.iter().map(|&z| narrow(z)))?)
+        })
     })
 }
 
@@ -1596,20 +1594,18 @@ pub unsafe extern "C" fn recon_add_noise(
         let mut arrays = Arrays::default();
         with_precision!(scan.precision, T => {
             let len = scan.samples * scan.coils * scan.frames;
-            let kspace = arrays.output::<Complex<T>>("kspace", kspace.cast(), len)?;
-            let deviation = match deviation.is_null() {
-                true => None,
-                false => Some(&mut arrays.output("deviation", deviation, 1)?[0]),
-            };
-            let mut noisy = try_vec(len, Complex::default(), "noisy data")?;
-            noisy.iter_mut().zip(&*kspace).for_each(|(to, from)| *to = wide(*from));
+            let kspace = arrays.results::<Complex<T>>("kspace", kspace.cast(), len)?;
+            let deviation = arrays.optional_results("deviation", deviation, 1)?;
+            let mut noisy = try_collect(len, "noisy data", kspace.before().iter().map(|&z| wide(z)))?;
             let sigma = crate::simulation::phantom::add_noise(&mut noisy, snr, seed)?;
-            kspace.iter_mut().zip(&noisy).for_each(|(to, from)| *to = narrow(*from));
+            let noisy = try_collect(len, "noisy data", noisy.iter().map(|&z| narrow(z)))?;
+            let kspace = kspace.accept(&noisy)?;
             if let Some(deviation) = deviation {
-                *deviation = sigma;
+                deviation.deliver(&[sigma])?;
             }
-        });
-        Ok(())
+            kspace.write();
+            Ok(())
+        })
     })
 }
 

@@ -1,11 +1,11 @@
 //! PROPELLER: the motion of blades, and the image without it.
 
-use super::arrays::{size, Arrays};
+use super::arrays::{size, Arrays, Results};
 use super::enumerations::{choice, Precision};
 use super::scan::{self, with_precision, Scan};
 use super::status::{call, recon_status};
 use super::structs::*;
-use crate::base::error::{bail, checked_product};
+use crate::base::error::{bail, checked_product, try_collect, Result};
 use crate::{BladeMotion, Complex, Corrected, PropellerOptions};
 use std::ffi::c_void;
 
@@ -28,12 +28,15 @@ const NUMBERS: usize = 6;
 /// image: complex [nx, ny, images, frames], written, at the scale of the object. Or NULL: motion is found only.
 /// report: may be NULL.
 ///
-/// recon_last_warning tells when blades do not agree (RECON_WARNING_BLADES).
+/// A blade that has lost lines is left out: its samples have weight 0, and its motion, correlation and weight are 0.
+///
+/// recon_last_warning returns a warning if blades do not agree, are incomplete, or are moved by more than a quarter
+/// of the field of view (RECON_WARNING_BLADES).
 ///
 /// Errors: as recon_plan_create and recon_grid; RECON_UNSUPPORTED in 3D, for a list of voxels, for pointers_on_device,
 /// and for coil maps with RECON_BLADE_PHASE_SMOOTH; RECON_INVALID_ARGUMENT for a trajectory that is not of blades, or
-/// of blades of different sizes, with the blade, and where image and report are NULL; RECON_SIZE_MISMATCH when motion
-/// has too little room.
+/// of which fewer than half of the blades, or fewer than two, are complete, with the blade, and where image and report
+/// are NULL; RECON_SIZE_MISMATCH when motion has too little room.
 #[no_mangle]
 pub unsafe extern "C" fn recon_propeller(
     geometry: *const recon_geometry,
@@ -84,16 +87,16 @@ pub unsafe extern "C" fn recon_propeller(
                     bail!(InvalidArgument, "one of coordinates[0] and coordinates[1] is NULL: give both, or none");
                 }
                 room = Room {
-                    x: arrays.optional_output("coordinates[0]", x.cast(), of_coil)?,
-                    y: arrays.optional_output("coordinates[1]", y.cast(), of_coil)?,
-                    weights: arrays.optional_output("weights", out.value.weights.cast(), of_coil)?,
-                    kspace: arrays.optional_output("kspace of the report", out.value.kspace.cast(), kspace.len())?,
+                    x: arrays.optional_results("coordinates[0]", x.cast(), of_coil)?,
+                    y: arrays.optional_results("coordinates[1]", y.cast(), of_coil)?,
+                    weights: arrays.optional_results("weights", out.value.weights.cast(), of_coil)?,
+                    kspace: arrays.optional_results("kspace of the report", out.value.kspace.cast(), kspace.len())?,
                     motion: None,
                 };
                 // Its length follows from the data; room is checked once that is known.
                 let capacity = size("motion_capacity", out.value.motion_capacity)?;
                 if !out.value.motion.is_null() {
-                    room.motion = Some(arrays.output("motion", out.value.motion, capacity)?);
+                    room.motion = Some(arrays.results("motion", out.value.motion, capacity)?);
                 }
             }
             let corrected = scan.with_geometry::<T, Corrected<T>>(&mut arrays, |geometry| {
@@ -113,7 +116,7 @@ pub unsafe extern "C" fn recon_propeller(
                 }
                 Ok(corrected)
             })?;
-            room.fill(&corrected);
+            room.fill(&corrected)?;
             if let Some(mut out) = out {
                 out.value = recon_propeller_report {
                     blades: corrected.blades as u64,
@@ -129,37 +132,38 @@ pub unsafe extern "C" fn recon_propeller(
 }
 
 /// The caller's arrays that the report leads to.
-struct Room<'a, T> {
-    x: Option<&'a mut [T]>,
-    y: Option<&'a mut [T]>,
-    weights: Option<&'a mut [T]>,
-    kspace: Option<&'a mut [Complex<T>]>,
-    motion: Option<&'a mut [f64]>,
+struct Room<'a, T: crate::Real> {
+    x: Option<Results<'a, T>>,
+    y: Option<Results<'a, T>>,
+    weights: Option<Results<'a, T>>,
+    kspace: Option<Results<'a, Complex<T>>>,
+    motion: Option<Results<'a, f64>>,
 }
 
-impl<T> Default for Room<'_, T> {
+impl<T: crate::Real> Default for Room<'_, T> {
     fn default() -> Self {
         Room { x: None, y: None, weights: None, kspace: None, motion: None }
     }
 }
 
 impl<T: crate::Real> Room<'_, T> {
-    fn fill(self, corrected: &Corrected<T>) {
+    /// Writes the arrays. [`Corrected::new`] has checked the numbers.
+    fn fill(self, corrected: &Corrected<T>) -> Result<()> {
         let [x, y] = &corrected.coordinates;
         for (to, from) in [(self.x, x), (self.y, y), (self.weights, &corrected.weights)] {
             if let Some(to) = to {
-                to.copy_from_slice(from);
+                to.deliver(from)?;
             }
         }
         if let Some(to) = self.kspace {
-            to.copy_from_slice(&corrected.kspace);
+            to.deliver(&corrected.kspace)?;
         }
         if let Some(to) = self.motion {
             let numbers =
                 |m: &BladeMotion| [m.rotation, m.translation[0], m.translation[1], m.phase, m.correlation, m.weight];
-            for (to, of_blade) in to.chunks_exact_mut(NUMBERS).zip(&corrected.motion) {
-                to.copy_from_slice(&numbers(of_blade));
-            }
+            let numbers = corrected.motion.iter().flat_map(numbers);
+            to.deliver(&try_collect(NUMBERS * corrected.motion.len(), "the motion of blades", numbers)?)?;
         }
+        Ok(())
     }
 }

@@ -468,6 +468,14 @@ pub struct recon_field_map_report {
     pub unwrapped: u64,
     /// Pairs that still jump by more than pi after that, or without it: there the map is wrong on one side.
     pub unresolved: u64,
+    /// Ambiguity in Hz: f and f + period have the same phases at all echo times. With evenly spaced echoes it is
+    /// 1 / spacing. Of each piece of the object the median nearest 0 Hz is taken, to which a multiple of the period may
+    /// have to be added.
+    pub period: f64,
+    /// Separate pieces of voxels with signal. Nothing links the off-resonance of two pieces.
+    pub pieces: u64,
+    /// Voxels in pieces for which noise hides which f within the period is the right one.
+    pub undecided: u64,
 }
 
 /// The error e = scale x - t of an image x against the truth t. Set it up with recon_quality_init.
@@ -579,8 +587,9 @@ versioned!(recon_field_map_options, 48, older [32], {
     threshold: FieldMapOptions::DEFAULT.threshold, threads: FieldMapOptions::DEFAULT.threads as u32, reserved: 0,
     interrupt: None, interrupt_data: null_mut(),
 });
-versioned!(recon_field_map_report, 56, {
-    reserved: 0, limit: 0.0, signal: 0.0, change: 0.0, jumps: 0, unwrapped: 0, unresolved: 0,
+versioned!(recon_field_map_report, 80, older [56], {
+    reserved: 0, limit: 0.0, signal: 0.0, change: 0.0, jumps: 0, unwrapped: 0, unresolved: 0, period: 0.0, pieces: 0,
+    undecided: 0,
 });
 versioned!(recon_quality, 56, {
     reserved: 0, percent_error: 0.0, mse: 0.0, psnr_db: 0.0, snr_db: 0.0, scale_re: 0.0, scale_im: 0.0,

@@ -1,13 +1,17 @@
 //! The blades of a PROPELLER trajectory, recognised from the coordinates in their order of acquisition.
 
-use crate::base::error::{bail, try_reserve, Result};
+use crate::base::error::{bail, try_collect, try_reserve, Result};
 use crate::base::real::Real;
+use crate::base::warning::{raise, WarningKind};
 use crate::reconstruction::spokes::{first_turn, unwrapped};
+use std::ops::Range;
 
 /// How far a sample may lie from where it is taken to be, in steps along its line, and a line in distances of lines.
 const UNEVEN: f64 = 0.1;
 /// Directions that differ by less are parallel: over a line of 1000 samples that is one step.
 const PARALLEL: f64 = 1e-3;
+/// The part of the blades that may be incomplete: with more, the trajectory is hardly of blades.
+const MOST_INCOMPLETE: f64 = 0.5;
 /// The least radius of the blades' common centre, in distances of lines and in those of Nyquist: with less there is
 /// next to nothing to compare.
 const LEAST_RADIUS: f64 = 3.0;
@@ -25,9 +29,15 @@ pub(super) struct Blade {
     alternate: bool,
 }
 
-/// The blades of a trajectory, of as many lines each, one after the other.
+/// The complete blades of a trajectory, of the same number of lines each, one after the other.
 pub(super) struct Blades {
     pub all: Vec<Blade>,
+    /// First line of each blade in the trajectory. Incomplete blades are between these.
+    pub first_lines: Vec<usize>,
+    /// Place of each blade among all blades of the scan, incomplete ones included.
+    pub numbers: Vec<usize>,
+    /// Number of blades of the scan, incomplete ones included.
+    pub count: usize,
     /// Lines of a blade.
     pub lines: usize,
     /// Samples of a line.
@@ -131,34 +141,17 @@ impl Blades {
         for line in 0..count {
             all_lines.push(straight(line, readout, at)?);
         }
-        let found = lines_of_first(&all_lines);
-        let lines = match lines {
-            0 => found,
-            given if count % given != 0 => {
-                bail!(InvalidArgument, "{count} lines are not blades of {given} lines: give the lines of a blade")
-            }
-            given => given,
-        };
-        if lines < 2 {
-            bail!(
-                InvalidArgument,
-                "the first two lines are not side by side, so that a blade would have one line: {REMEDY}"
-            );
-        }
-        let mut all = try_reserve(count / lines, "the blades")?;
-        for (b, own) in all_lines.chunks(lines).enumerate() {
-            // Another blade can begin too early, or lines be missing.
-            let alike = lines_of_first(own);
-            if alike != lines || own.len() != lines {
-                bail!(
-                    InvalidArgument,
-                    "blade {b} (lines {} to {}) has {alike} lines side by side, and should have {lines}, as blade 0 \
-                     or as was said: {REMEDY}; all blades have as many lines",
-                    b * lines,
-                    b * lines + own.len() - 1
-                );
-            }
-            all.push(blade(b, own, readout)?);
+        let Groups { lines, complete, incomplete } = Groups::of(&all_lines, lines)?;
+        let blade_count = complete.len() + incomplete.len();
+        let mut all = try_reserve(complete.len(), "the blades")?;
+        let mut first_lines = try_reserve(complete.len(), "the blades")?;
+        let mut numbers = try_reserve(complete.len(), "the blades")?;
+        for &first in &complete {
+            let number = complete.iter().filter(|&&other| other < first).count()
+                + incomplete.iter().filter(|group| group.start < first).count();
+            all.push(blade(number, &all_lines[first..first + lines], readout)?);
+            first_lines.push(first);
+            numbers.push(number);
         }
         let radius = all.iter().map(|b| b.radius(lines, readout)).fold(f64::INFINITY, f64::min);
         let spacing = all.iter().map(|b| b.steps()[0]).fold(0.0, f64::max);
@@ -176,13 +169,116 @@ impl Blades {
         if all.len() < 2 {
             bail!(InvalidArgument, "there is one blade of {lines} lines, and no other to compare it with: {REMEDY}");
         }
-        Ok(Blades { all, lines, readout, radius })
+        for group in &incomplete {
+            let number = complete.iter().filter(|&&other| other < group.start).count()
+                + incomplete.iter().filter(|other| other.start < group.start).count();
+            let side_by_side = lines_of_first(&all_lines[group.clone()]);
+            let gap = match side_by_side < group.len() {
+                true => format!("; the gap follows line {}", group.start + side_by_side - 1),
+                false => String::new(),
+            };
+            let message = format!(
+                "blade {number} (lines {} to {} of the scan) has {} of {lines} lines{gap}: the blade is left out, with \
+                 weight 0; measure it again if the image has streaks",
+                group.start,
+                group.end - 1,
+                group.len()
+            );
+            raise(WarningKind::Blades, message);
+        }
+        Ok(Blades { all, first_lines, numbers, count: blade_count, lines, readout, radius })
     }
 
     /// Samples of a blade.
     pub fn samples(&self) -> usize {
         self.lines * self.readout
     }
+}
+
+/// The lines of a scan, divided into blades.
+struct Groups {
+    /// Lines of a complete blade.
+    lines: usize,
+    /// First line of each complete blade.
+    complete: Vec<usize>,
+    /// Lines of each blade that has lost some.
+    incomplete: Vec<Range<usize>>,
+}
+
+impl Groups {
+    /// Divides lines into runs that are side by side. `lines` is the number of lines of a blade; 0 for the most
+    /// frequent one.
+    fn of(all: &[Line], lines: usize) -> Result<Groups> {
+        const WHAT: &str = "the blades";
+        let mut runs: Vec<Range<usize>> = try_reserve(all.len(), WHAT)?;
+        let mut first = 0;
+        while first < all.len() {
+            let length = lines_of_first(&all[first..]).max(1);
+            runs.push(first..first + length);
+            first += length;
+        }
+        let usual = usual_length(&runs)?;
+        if lines == 0 && usual < 2 {
+            bail!(
+                InvalidArgument,
+                "most lines are not side by side with the next one, so that a blade would have one line: {REMEDY}"
+            );
+        }
+        if lines == 1 {
+            bail!(InvalidArgument, "blades of one line have no direction across: {REMEDY}");
+        }
+        let lines = if lines == 0 { usual } else { lines };
+        let mut groups = Groups {
+            lines,
+            complete: try_reserve(all.len() / lines, WHAT)?,
+            incomplete: try_reserve(runs.len(), WHAT)?,
+        };
+        for run in runs {
+            if run.len() >= lines && run.len() % lines == 0 {
+                groups.complete.extend(run.step_by(lines));
+                continue;
+            }
+            // A line that is lost within a blade leaves two runs of one direction.
+            match groups.incomplete.last_mut() {
+                Some(last) if last.end == run.start && is_one_direction(&all[last.start], &all[run.start]) => {
+                    last.end = run.end;
+                }
+                _ => groups.incomplete.push(run),
+            }
+        }
+        let blades = groups.complete.len() + groups.incomplete.len();
+        let too_long = groups.incomplete.iter().find(|group| group.len() >= lines);
+        let too_few = groups.incomplete.len() as f64 > MOST_INCOMPLETE * blades as f64 || groups.complete.len() < 2;
+        let bad = too_long.or(groups.incomplete.first().filter(|_| too_few));
+        if let Some(bad) = bad {
+            let number = groups.complete.iter().filter(|&&first| first < bad.start).count()
+                + groups.incomplete.iter().filter(|other| other.start < bad.start).count();
+            bail!(
+                InvalidArgument,
+                "blade {number} (lines {} to {}) has {} lines side by side: these are not blades of {lines} lines, which \
+                 most have or which were requested; {} of {blades} blades have that number, and at least half of them \
+                 and two must: {REMEDY}",
+                bad.start,
+                bad.end - 1,
+                lines_of_first(&all[bad.clone()]),
+                groups.complete.len()
+            );
+        }
+        Ok(groups)
+    }
+}
+
+/// The most frequent length of runs; of equally frequent ones the largest.
+fn usual_length(runs: &[Range<usize>]) -> Result<usize> {
+    let mut lengths = try_collect(runs.len(), "the blades", runs.iter().map(ExactSizeIterator::len))?;
+    lengths.sort_unstable();
+    let of_equals = lengths.chunk_by(|a, b| a == b).max_by_key(|equal| equal.len());
+    Ok(of_equals.map_or(0, |equal| equal[0]))
+}
+
+/// Returns whether two lines are parallel, measured in one direction or in opposite ones.
+fn is_one_direction(a: &Line, b: &Line) -> bool {
+    a.is_parallel(b) || a.is_parallel(&b.turned())
 }
 
 /// How many lines from the first on are parallel and evenly spaced.
@@ -294,21 +390,60 @@ mod tests {
         assert_eq!((blades.all[2].index(3, 7, 64), blades.all[2].index(4, 7, 64)), (3 * 64 + 56, 4 * 64 + 7));
     }
 
+    /// The trajectory without some lines.
+    fn without(t: &Trajectory, lost: &[usize]) -> Trajectory {
+        let readout = t.samples_per_shot();
+        let stays = |m: &usize| !lost.contains(&(m / readout));
+        let axis = |a: usize| (0..t.samples()).filter(stays).map(|m| t.axis(a)[m]).collect::<Vec<f64>>();
+        Trajectory::new(vec![axis(0), axis(1)], readout).unwrap()
+    }
+
+    #[test]
+    fn incomplete_blades_are_left_out_with_a_warning() {
+        let t = Trajectory::propeller(8, 12, 64).unwrap();
+        let complete = [0, 12, 24, 36, 48, 60, 72, 84];
+        // The first, the second, a middle and the last line of a blade; two lines; lines of three blades.
+        for lost in [&[0][..], &[24], &[25], &[30], &[35], &[95], &[26, 27], &[26, 29], &[3, 40, 95]] {
+            let of = |line: usize| line / 12;
+            let short = without(&t, lost);
+            for given in [0, 12] {
+                let (blades, warnings) = crate::base::warning::during(|| found(&short, given).unwrap());
+                assert_eq!((blades.count, blades.lines, blades.readout), (8, 12, 64), "{lost:?}");
+                let left: Vec<usize> = (0..8).filter(|b| lost.iter().all(|&line| of(line) != *b)).collect();
+                assert_eq!(blades.numbers, left, "{lost:?}");
+                let first = |&b: &usize| complete[b] - lost.iter().filter(|&&line| line < complete[b]).count();
+                assert_eq!(blades.first_lines, left.iter().map(first).collect::<Vec<_>>(), "{lost:?}");
+                let mut damaged: Vec<usize> = lost.iter().map(|&line| of(line)).collect();
+                damaged.dedup();
+                assert_eq!(warnings.len(), damaged.len(), "{warnings:?}");
+                for (b, warning) in damaged.iter().zip(&warnings) {
+                    let text = &warning.message;
+                    assert!(text.contains(&format!("blade {b} (lines ")) && text.contains("of 12 lines"), "{text}");
+                }
+            }
+        }
+        // Lines in alternating directions.
+        let turned = |m: usize| if m / 64 % 2 == 1 { m / 64 * 64 + 63 - m % 64 } else { m };
+        let axis = |a: usize| (0..t.samples()).map(|m| t.axis(a)[turned(m)]).collect::<Vec<f64>>();
+        let alternating = without(&Trajectory::new(vec![axis(0), axis(1)], 64).unwrap(), &[41]);
+        assert_eq!(found(&alternating, 0).unwrap().numbers, [0, 1, 2, 4, 5, 6, 7]);
+    }
+
     #[test]
     fn what_is_no_propeller_is_refused() {
         let t = Trajectory::propeller(8, 12, 64).unwrap();
-        assert!(message(&t, 5).contains("96 lines are not blades of 5"));
-        assert!(message(&t, 24).contains("blade 0 (lines 0 to 23) has 12 lines side by side, and should have 24"));
+        assert!(message(&t, 5).contains("blade 0 (lines 0 to 11) has 12 lines side by side: these are not blades of 5"));
+        assert!(
+            message(&t, 24).contains("blade 0 (lines 0 to 11) has 12 lines side by side: these are not blades of 24")
+        );
         assert!(message(&t, 6).contains("centre of k-space"), "{}", message(&t, 6));
         let radial = Trajectory::radial2d(20, 64, SpokeOrder::Linear).unwrap();
         assert!(message(&radial, 0).contains("one line"));
         let cartesian = Trajectory::cartesian(&[64, 64]).unwrap();
         assert!(message(&cartesian, 0).contains("one blade of 64 lines"));
-        // A blade of another size: two lines of the third have gone.
-        let part = |m: usize| !(26 * 64..28 * 64).contains(&m);
-        let axis = |a: usize| (0..t.samples()).filter(|&m| part(m)).map(|m| t.axis(a)[m]).collect::<Vec<f64>>();
-        let short = Trajectory::new(vec![axis(0), axis(1)], 64).unwrap();
-        assert!(message(&short, 0).contains("blade 2 (lines 24 to 35)"), "{}", message(&short, 0));
+        // All blades but two have lost lines.
+        let short = without(&t, &[0, 17, 30, 40, 52, 63]);
+        assert!(message(&short, 12).contains("2 of 8 blades have that number"), "{}", message(&short, 12));
         let bent = changed(&t, |m, k| if m == 700 { [k[0] + 0.01, k[1]] } else { k });
         assert!(message(&bent, 0).contains("sample 700"), "{}", message(&bent, 0));
         let thin = Trajectory::propeller(8, 4, 64).unwrap();

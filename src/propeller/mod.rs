@@ -18,18 +18,23 @@ use crate::base::geometry::{check_finite, check_len, Geometry};
 use crate::base::interrupt::{self, ActiveInterrupt};
 use crate::base::options::Options;
 use crate::base::real::{narrow, wide, Real};
+use crate::base::results::check_results;
 use crate::base::warning::{raise, WarningKind};
 use crate::plan::Plan;
 use crate::reconstruction::density::Density;
 use crate::reconstruction::spokes::unwrapped;
 use blades::Blades;
-use motion::{Data, Found};
+use motion::{Data, Found, Motion};
 use num_complex::Complex;
 use phase::PhaseCorrection;
 
 pub use options::{BladePhase, PropellerOptions};
 
 const WHAT: &str = "the corrected blades";
+/// A blade with less weight has lost most of its influence on the image.
+const LEAST_WEIGHT: f64 = 0.5;
+/// The part of the field of view from which on a translation is warned of: the object may have left the image.
+const WIDE_TRANSLATION: f64 = 0.25;
 /// A blade of less correlation with the others tells of more than motion in the plane.
 const LEAST_CORRELATION: f64 = 0.8;
 /// Squares of larger samples, and sums of these, may overflow.
@@ -84,7 +89,9 @@ impl<T: Real> Corrected<T> {
     /// # Errors
     /// As [`Geometry::check`]; `SizeMismatch` for data of another length; `NotFinite` with the index; `Unsupported` in
     /// 3D, for a list of voxels, and for coil maps with [`BladePhase::Smooth`], which takes the coils' phases from the
-    /// data; `InvalidArgument` for a trajectory that is not of blades, or of blades of different sizes.
+    /// data; `InvalidArgument` for a trajectory that is not of blades, or of which fewer than half of the blades, or
+    /// fewer than two, are complete. Incomplete blades are left out with a warning: their motion, correlation and
+    /// weight are 0.
     pub fn new(
         geometry: &Geometry<'_, T>,
         options: &Options,
@@ -130,6 +137,9 @@ impl<T: Real> Corrected<T> {
             );
         }
         let blades = Blades::of(&geometry.coordinates, &geometry.dims, propeller.lines)?;
+        if blades.all.len() < blades.count {
+            return Corrected::without_incomplete(&blades, geometry, options, propeller, kspace);
+        }
         let mut corrected = Corrected {
             blades: blades.all.len(),
             lines: blades.lines,
@@ -142,7 +152,59 @@ impl<T: Real> Corrected<T> {
         for frame in 0..frames {
             corrected.frame(frame, &blades, geometry, options, propeller)?;
         }
-        corrected.warn(propeller);
+        corrected.check_results()?;
+        corrected.warn(propeller, &geometry.dims);
+        Ok(corrected)
+    }
+
+    /// Corrects the complete blades. The samples of incomplete ones stay as they are, with weight 0.
+    fn without_incomplete(
+        blades: &Blades,
+        geometry: &Geometry<'_, T>,
+        options: &Options,
+        propeller: &PropellerOptions,
+        kspace: &[Complex<T>],
+    ) -> Result<Self> {
+        let (samples, of_blade) = (geometry.samples(), blades.samples());
+        let complete = || blades.first_lines.iter().map(|line| line * blades.readout);
+        let kept = blades.all.len() * of_blade;
+        let places = || complete().flat_map(|first| first..first + of_blade);
+        let axis = |k: &&[T]| try_collect(kept, WHAT, places().map(|m| k[m]));
+        let coordinates = geometry.coordinates.iter().map(axis).collect::<Result<Vec<_>>>()?;
+        let arrays = kspace.len() / samples;
+        let of_array = |i: usize| places().map(move |m| kspace[i * samples + m]);
+        let data = try_collect(kept * arrays, WHAT, (0..arrays).flat_map(of_array))?;
+        let part =
+            Geometry { coordinates: coordinates.iter().map(|k| &k[..]).collect(), weights: None, ..geometry.clone() };
+        let lines = PropellerOptions { lines: blades.lines, ..*propeller };
+        let found = Corrected::new(&part, options, &lines, &data)?;
+        let frames = geometry.frames;
+        let mut corrected = Corrected {
+            blades: blades.count,
+            lines: blades.lines,
+            readout: blades.readout,
+            motion: try_vec(blades.count * frames, BladeMotion::default(), WHAT)?,
+            coordinates: [try_vec(samples * frames, T::ZERO, WHAT)?, try_vec(samples * frames, T::ZERO, WHAT)?],
+            weights: try_vec(samples * frames, T::ZERO, WHAT)?,
+            kspace: try_collect(kspace.len(), WHAT, kspace.iter().copied())?,
+        };
+        for frame in 0..frames {
+            let (all, few) = (frame * samples, frame * kept);
+            for (axis, (to, from)) in corrected.coordinates.iter_mut().zip(&found.coordinates).enumerate() {
+                for m in 0..samples {
+                    to[all + m] = T::coordinate(unwrapped(geometry.coordinates[axis], m).clamp(-0.5, 0.5));
+                }
+                places().enumerate().for_each(|(i, m)| to[all + m] = from[few + i]);
+            }
+            places().enumerate().for_each(|(i, m)| corrected.weights[all + m] = found.weights[few + i]);
+            for (i, &number) in blades.numbers.iter().enumerate() {
+                corrected.motion[frame * blades.count + number] = found.motion[frame * found.blades + i];
+            }
+        }
+        for array in 0..arrays {
+            let (all, few) = (array * samples, array * kept);
+            places().enumerate().for_each(|(i, m)| corrected.kspace[all + m] = found.kspace[few + i]);
+        }
         Ok(corrected)
     }
 
@@ -163,6 +225,21 @@ impl<T: Real> Corrected<T> {
         let values = &mut self.kspace[own];
         let motion = &mut self.motion[frame * self.blades..(frame + 1) * self.blades];
         let mut phases = try_vec(self.blades, Complex::default(), WHAT)?;
+        let k = |m: usize| [0, 1].map(|a| unwrapped(geometry.coordinates[a], m));
+        // An object far from the middle would leave the small images that motion is found by, and come back at the
+        // other end of a blade's image: its centre is moved to the middle first.
+        let mut centres = try_vec(self.blades, Motion::default(), WHAT)?;
+        if propeller.translation {
+            for (b, centre) in centres.iter_mut().enumerate() {
+                centre.rigid.translation = motion::centre_of_energy(blades, b, values, samples, &k);
+            }
+            for m in 0..samples {
+                let factor = centres[m / of_blade].factor(k(m));
+                for value in values[m..].iter_mut().step_by(samples) {
+                    *value = narrow(wide(*value) * factor);
+                }
+            }
+        }
         if smooth {
             let mut correction = PhaseCorrection::new(Level::choose(options.simd)?, blades)?;
             for coil in values.chunks_exact_mut(samples) {
@@ -177,15 +254,17 @@ impl<T: Real> Corrected<T> {
         let channel =
             |i: usize| -> Complex<f64> { values[i..].iter().step_by(channels * samples).map(|&z| wide(z)).sum() };
         let channels = try_collect(channels * samples, WHAT, (0..channels * samples).map(channel))?;
-        let k = |m: usize| [0, 1].map(|a| unwrapped(geometry.coordinates[a], m));
         let data = Data { blades, k: &k, channels: &channels, dims, options };
-        let Found { motions, correlations, weights } = motion::find(&data, propeller)?;
+        let Found { mut motions, correlations, weights } = motion::find(&data, propeller)?;
+        if propeller.translation {
+            motion::add_translations(&mut motions, &centres)?;
+        }
         // Where the samples are now.
         let first = frame * samples;
         let mut inside = try_vec(samples, true, WHAT)?;
         for m in 0..samples {
             let motion = &motions[m / of_blade];
-            let factor = motion.factor(k(m));
+            let factor = motion.after(&centres[m / of_blade]).factor(k(m));
             for value in values[m..].iter_mut().step_by(samples) {
                 *value = narrow(wide(*value) * factor);
             }
@@ -219,17 +298,41 @@ impl<T: Real> Corrected<T> {
         Ok(())
     }
 
+    /// Refuses results that are not finite.
+    fn check_results(&self) -> Result<()> {
+        check_results("coordinate of the corrected scan", &self.coordinates[0])?;
+        check_results("coordinate of the corrected scan", &self.coordinates[1])?;
+        check_results("weight of the corrected scan", &self.weights)?;
+        check_results("sample of the corrected scan", &self.kspace)?;
+        for m in &self.motion {
+            let [x, y] = m.translation;
+            check_results("motion of a blade: number", &[m.rotation, x, y, m.phase, m.correlation, m.weight])?;
+        }
+        Ok(())
+    }
+
     /// Says what may be wrong.
-    fn warn(&self, propeller: &PropellerOptions) {
-        let poor = self.motion.iter().filter(|m| m.correlation < LEAST_CORRELATION).count();
+    fn warn(&self, propeller: &PropellerOptions, dims: &[usize]) {
+        let poor = self.motion.iter().filter(|m| m.correlation < LEAST_CORRELATION || m.weight < LEAST_WEIGHT);
+        let poor = poor.count();
         let wide = self.motion.iter().filter(|m| m.rotation.abs() > NEAR_WIDEST * motion::WIDEST.to_degrees()).count();
         let all = self.motion.len();
         if poor > 0 {
             let message = format!(
-                "{poor} of {all} blades correlate by less than {LEAST_CORRELATION} with the others about the centre of \
-                 k-space: the object moved through the plane, or the phase of blades is not smooth, or the lines of a \
-                 blade are others than assumed ({})",
+                "{poor} of {all} blades disagree with the others about the centre of k-space (a correlation of less than \
+                 {LEAST_CORRELATION}, or a weight of less than {LEAST_WEIGHT}): the object moved through the plane, or the \
+                 phase of blades is not smooth, or the lines of a blade are others than assumed ({}); leave these blades \
+                 out, or measure them again",
                 self.lines
+            );
+            raise(WarningKind::Blades, message);
+        }
+        let far = |m: &&BladeMotion| (0..2).any(|a| m.translation[a].abs() > WIDE_TRANSLATION * dims[a] as f64);
+        let far = self.motion.iter().filter(far).count();
+        if far > 0 {
+            let message = format!(
+                "{far} of {all} blades are moved by more than a quarter of the field of view: the image shows the object at \
+                 its mean position, and parts of it may be outside; leave these blades out, or measure them again"
             );
             raise(WarningKind::Blades, message);
         }

@@ -13,6 +13,7 @@ use super::options::PropellerOptions;
 use crate::base::error::{try_collect, try_reserve, try_vec, Result};
 use crate::base::geometry::Geometry;
 use crate::base::options::{Device, LambdaUnit, Options};
+use crate::base::real::{wide, Real};
 use crate::base::rigid_motion::RigidMotion;
 use crate::plan::Plan;
 use crate::reconstruction::cg::CgOptions;
@@ -63,11 +64,75 @@ impl Motion {
         Motion { rigid: RigidMotion { angle, ..RigidMotion::default() }, phase: 0.0 }
     }
 
+    /// This motion, for data whose translation `centre` was removed before.
+    pub fn after(&self, centre: &Motion) -> Motion {
+        let [from, own] = [centre, self].map(|m| m.rigid.translation);
+        let rigid = RigidMotion { translation: [own[0] - from[0], own[1] - from[1]], ..self.rigid };
+        Motion { rigid, ..*self }
+    }
+
     /// What the sample at k is multiplied by for the object at rest.
     pub fn factor(&self, k: [f64; 2]) -> Complex<f64> {
         let [x, y] = self.rigid.translation;
         Complex::from_polar(1.0, TAU * (k[0] * x + k[1] * y) - self.phase)
     }
+}
+
+/// Returns the centre of the energy in the image of blade `b`, in voxels along x and y. Each channel of `data` has
+/// `samples` samples.
+///
+/// A product of neighbouring samples d(k + step) conj(d(k)), summed over the blade, is the mean of exp(-i 2 pi step.r)
+/// weighted by the energy at r, whatever the phase of the image. A position beyond half the field of view of the lines
+/// comes out one field of view off, which changes no sample of the blade.
+pub(super) fn centre_of_energy<T: Real>(
+    blades: &Blades,
+    b: usize,
+    data: &[Complex<T>],
+    samples: usize,
+    k: &dyn Fn(usize) -> [f64; 2],
+) -> [f64; 2] {
+    let (blade, of_blade) = (&blades.all[b], blades.samples());
+    let at = |line: usize, sample: usize| b * of_blade + blade.index(line, sample, blades.readout);
+    let [u, v] = blade.centre();
+    let steps = blade.steps();
+    let inside = |line: usize, sample: usize| {
+        ((line as f64 - u) * steps[0]).hypot((sample as f64 - v) * steps[1]) <= blades.radius
+    };
+    let mut sums = [Complex::<f64>::default(); 2];
+    for channel in data.chunks_exact(samples) {
+        for line in 0..blades.lines {
+            for sample in (0..blades.readout).filter(|&sample| inside(line, sample)) {
+                let own = wide(channel[at(line, sample)]).conj();
+                if line + 1 < blades.lines {
+                    sums[0] += wide(channel[at(line + 1, sample)]) * own;
+                }
+                if sample + 1 < blades.readout {
+                    sums[1] += wide(channel[at(line, sample + 1)]) * own;
+                }
+            }
+        }
+    }
+    // The steps across and along the lines are at a right angle.
+    let mut centre = [0.0; 2];
+    for (sum, [line, sample]) in sums.iter().zip([[1, 0], [0, 1]]) {
+        let (from, to) = (k(at(0, 0)), k(at(line, sample)));
+        let step = [to[0] - from[0], to[1] - from[1]];
+        let square = step[0] * step[0] + step[1] * step[1];
+        let turns = -sum.arg() / TAU;
+        (0..2).for_each(|a| centre[a] += turns * step[a] / square);
+    }
+    centre
+}
+
+/// Adds the translations that were removed from the data before, and takes the mean of all.
+pub(super) fn add_translations(motions: &mut [Motion], centres: &[Motion]) -> Result<()> {
+    for (motion, centre) in motions.iter_mut().zip(centres) {
+        (0..2).for_each(|a| motion.rigid.translation[a] += centre.rigid.translation[a]);
+    }
+    let mut rigid = try_collect(motions.len(), WHAT, motions.iter().map(|m| m.rigid))?;
+    RigidMotion::centre(&mut rigid);
+    motions.iter_mut().zip(rigid).for_each(|(motion, rigid)| motion.rigid = rigid);
+    Ok(())
 }
 
 /// What was found.

@@ -7,6 +7,7 @@ use crate::base::error::{bail, try_reserve, Result};
 use crate::base::interrupt;
 use crate::base::options::LambdaUnit;
 use crate::base::real::Real;
+use crate::base::results::check_results;
 use crate::reconstruction::density::Weighting;
 use crate::reconstruction::prior::{Prior, PriorOperator};
 use num_complex::Complex;
@@ -355,6 +356,9 @@ impl<T: Real, B: Backend<T>, E> Equations<'_, T, B, E> {
                 report.runs.push(run);
             }
             report.iteration_seconds += started.elapsed().as_secs_f64();
+        }
+        for run in &report.runs {
+            check_results("relative residual", &run.residuals)?;
         }
         if b.first_beyond(b.view(&solution), T::of(f64::INFINITY))?.is_some() {
             bail!(NotFinite, "the image overflows {}: scale the data or the weights down", T::NAME);

@@ -1,9 +1,10 @@
 //! Matrices that make virtual coils of coils: whitening (whitening.rs) and compression (compression.rs).
 
 use crate::base::error::{bail, checked_product, try_vec, Result};
-use crate::base::geometry::{check_finite, check_len, check_overflow};
+use crate::base::geometry::{check_finite, check_len};
 use crate::base::interrupt;
 use crate::base::real::{narrow, wide, Real};
+use crate::base::results::check_results;
 use num_complex::Complex;
 
 /// Samples whose virtual coils are summed at once: they stay in the first cache.
@@ -100,7 +101,7 @@ impl CoilMatrix {
                 }
             }
         }
-        check_overflow("number of the virtual coils", &result)?;
+        check_results("number of the virtual coils", &result)?;
         to.copy_from_slice(&result);
         Ok(())
     }

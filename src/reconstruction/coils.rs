@@ -12,9 +12,10 @@
 
 use crate::base::defaults;
 use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
-use crate::base::geometry::{check_finite, check_len, check_overflow};
+use crate::base::geometry::{check_finite, check_len};
 use crate::base::interrupt;
 use crate::base::real::{narrow, wide, Real};
+use crate::base::results::check_results;
 use crate::base::sizes::{product, sum, three_axes};
 use num_complex::Complex;
 
@@ -80,7 +81,7 @@ pub fn combine<T: Real>(
             }
         }
     }
-    check_overflow("voxel of the combined image", &combined)?;
+    check_results("voxel of the combined image", &combined)?;
     out.copy_from_slice(&combined);
     Ok(())
 }

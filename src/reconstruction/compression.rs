@@ -8,6 +8,7 @@ use super::coil_matrix::{frame_len, CoilMatrix, Covariance};
 use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
 use crate::base::geometry::check_finite;
 use crate::base::real::Real;
+use crate::base::results::check_results;
 use crate::base::warning::{raise, WarningKind};
 use num_complex::Complex;
 
@@ -73,7 +74,7 @@ impl CoilEnergy {
     ///
     /// # Errors
     /// `InvalidSize` for none, and for more than there are coils; `InvalidArgument` for an energy that is not in (0,
-    /// 1], and where all data are 0; `OutOfHostMemory`.
+    /// 1], and where all data are 0; `NotFinite` for an energy that overflows; `OutOfHostMemory`.
     pub fn compression(&self, keep: Keep) -> Result<Compression> {
         let coils = self.covariance.coils;
         match keep {
@@ -86,10 +87,14 @@ impl CoilEnergy {
             }
             _ => {}
         }
+        check_results("energy of coils", &self.covariance.entries)?;
         let Eigen { values, vectors } = Eigen::of(&self.covariance)?;
         let total: f64 = values.iter().sum();
         if !(total > 0.0) {
-            bail!(InvalidArgument, "all data are 0: there is no energy to make virtual coils by");
+            bail!(
+                InvalidArgument,
+                "all data are 0, or so small that their squares are: there is no energy to make virtual coils by"
+            );
         }
         let what = "the virtual coils";
         let energies = try_collect(coils, what, values.iter().map(|value| value.max(0.0) / total))?;
@@ -124,7 +129,7 @@ impl CoilEnergy {
     }
 }
 
-/// Eigenvalues, the largest first, and unit eigenvectors, one after the other.
+/// Eigenvalues in units of the matrix's largest entry, the largest first, and unit eigenvectors, one after the other.
 struct Eigen {
     values: Vec<f64>,
     vectors: Vec<Complex<f64>>,
@@ -136,7 +141,10 @@ impl Eigen {
     fn of(matrix: &Covariance) -> Result<Eigen> {
         let (n, what) = (matrix.coils, "the covariance of coils");
         let at = |a: usize, b: usize| b * n + a;
-        let mut m = try_collect(n * n, what, matrix.entries.iter().copied())?;
+        // In units of the largest entry, so that squares neither overflow nor vanish. Its division cannot overflow.
+        let largest = matrix.entries.iter().fold(0.0, |most: f64, z| most.max(z.re.abs()).max(z.im.abs()));
+        let unit = if largest > 0.0 { largest } else { 1.0 };
+        let mut m = try_collect(n * n, what, matrix.entries.iter().map(|z| z / unit))?;
         let mut v = try_vec(n * n, Complex::default(), what)?;
         (0..n).for_each(|i| v[at(i, i)] = Complex::new(1.0, 0.0));
         let norm: f64 = m.iter().map(|z| z.norm_sqr()).sum();

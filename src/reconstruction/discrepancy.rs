@@ -10,6 +10,7 @@
 //! 3/4 g N sigma^2: the prior has suppressed noise, and not yet signal.
 
 use crate::base::error::{bail, Result};
+use crate::base::results::check_result;
 use crate::base::warning::{raise, WarningKind};
 
 /// lambda is sought between these, relative to the mean of the diagonal of E^H W E.
@@ -29,6 +30,8 @@ const MOST: usize = 12;
 const BACK: f64 = 0.75;
 /// The data's own noise may be this much of the level, or one over it, before the level or the model must be wrong.
 const APART: f64 = 2.0;
+/// The part of noise that images must leave in the data, so that the noise of the data can be measured.
+const TELLING: f64 = 0.05;
 /// Such a difference is told.
 const TOLD: f64 = 1.1;
 
@@ -53,7 +56,7 @@ impl Floor {
         let samples = self.samples as f64;
         let taken = (samples - self.noise).max(0.0);
         // Where the image can take up almost any noise, the data do not tell their own.
-        if self.noise > 0.05 * samples {
+        if self.noise > TELLING * samples {
             let own = (self.data / self.noise).sqrt();
             if own > APART * level {
                 bail!(
@@ -69,6 +72,28 @@ impl Floor {
                      high; it is the root of the mean |noise|^2 of a sample, in the unit of the data"
                 );
             }
+        }
+        Ok(self.data + BACK * taken * level * level)
+    }
+
+    /// Warns if the image of the lambda found is not as far from the data as noise of this level is. `reached` is its
+    /// |E x - d|^2 over what is sought, `iterations` the number of iterations of each solution.
+    pub fn warn(&self, level: f64, reached: f64, iterations: usize) -> Result<()> {
+        let samples = self.samples as f64;
+        let sought = self.sought(level)?;
+        let ratio = (sought / samples).sqrt() * reached.sqrt() / level;
+        check_result("distance of the image from the data", ratio)?;
+        if ratio > TOLD || reached.sqrt() > TOLD || reached.sqrt() * TOLD < 1.0 {
+            let message = format!(
+                "the image stays {ratio:.2} times the noise level of {level} from the data, and no lambda reaches the \
+                 level: {iterations} iterations are too few, or the level is too low, or the coil maps or the field of \
+                 view do not fit; raise the iterations, or give lambda"
+            );
+            raise(WarningKind::Noise, message);
+            return Ok(());
+        }
+        if self.noise > TELLING * samples {
+            let own = (self.data / self.noise).sqrt();
             if own > TOLD * level || own * TOLD < level {
                 let message = format!(
                     "images stay {own:.4} in a sample from the data, where the noise level is {level}: lambda is as \
@@ -77,16 +102,16 @@ impl Floor {
                 raise(WarningKind::Noise, message);
             }
         }
-        Ok(self.data + BACK * taken * level * level)
+        Ok(())
     }
 }
 
-/// The lambda whose misfit is 1. `misfit` is |E x - d|^2 over what is sought, for the image of a lambda; it grows with
-/// lambda.
+/// Returns the lambda whose misfit is closest to 1, and its misfit. `misfit` is |E x - d|^2 for the image of a lambda,
+/// relative to the sought one; it grows with lambda.
 ///
 /// # Errors
 /// `InvalidArgument` where no lambda of the range does; those of `misfit`.
-pub(crate) fn lambda(level: f64, mut misfit: impl FnMut(f64) -> Result<f64>) -> Result<f64> {
+pub(crate) fn lambda(level: f64, mut misfit: impl FnMut(f64) -> Result<f64>) -> Result<(f64, f64)> {
     // Below and above the level: the logarithms of lambda and of its misfit.
     let (mut below, mut above): (Option<[f64; 2]>, Option<[f64; 2]>) = (None, None);
     let mut next = FIRST;
@@ -148,7 +173,7 @@ pub(crate) fn lambda(level: f64, mut misfit: impl FnMut(f64) -> Result<f64>) -> 
         }
         last = side;
     }
-    Ok(best[0].exp())
+    Ok((best[0].exp(), best[1].exp()))
 }
 
 #[cfg(test)]
@@ -161,17 +186,37 @@ mod tests {
         for (floor, at) in [(0.9, 0.03), (0.98, 1.0), (0.7, 4.0), (0.95, 1e-5), (0.5, 300.0)] {
             let mut count = 0;
             let misfit = |lambda: f64| floor + (1.0 - floor) * (lambda / at) * (1.0 + lambda / at) / 2.0;
-            let found = lambda(1.0, |lambda| {
+            let (found, reached) = lambda(1.0, |lambda| {
                 count += 1;
                 Ok(misfit(lambda))
             })
             .unwrap();
+            assert!((reached / misfit(found) - 1.0).abs() < 1e-9);
             assert!(
                 (misfit(found).ln()).abs() <= CLOSE || (found / at).ln().abs() < NARROW.ln(),
                 "{floor} {at} {found}"
             );
             assert!(count <= 14, "{count} solutions for {floor} at {at}");
         }
+    }
+
+    #[test]
+    fn a_level_that_is_not_reached_is_told() {
+        use crate::base::warning::during;
+        let warnings = |floor: &Floor, reached: f64| during(|| floor.warn(2.0, reached, 16).unwrap()).1;
+        // The image takes up all of the noise, and the data stay 1.54 levels away.
+        let few = Floor { data: 1.54f64.powi(2) * 4.0 * 100.0 - 300.0, noise: 0.0, samples: 100 };
+        let told = warnings(&few, 1.0);
+        assert!(told.len() == 1 && told[0].kind == WarningKind::Noise, "{told:?}");
+        assert!(told[0].message.contains("1.54 times") && told[0].message.contains("16 iterations"), "{told:?}");
+        // Data at their level, reached and missed.
+        let usual = Floor { data: 240.0, noise: 60.0, samples: 100 };
+        assert_eq!(warnings(&usual, 1.0), []);
+        assert!(warnings(&usual, 0.5)[0].message.contains("no lambda reaches"));
+        assert!(warnings(&usual, 1.5)[0].message.contains("no lambda reaches"));
+        // Reached, but the data's own noise is not that of the level.
+        let other = Floor { data: 170.0, noise: 60.0, samples: 100 };
+        assert!(warnings(&other, 1.0)[0].message.contains("images stay 1.6833"), "{:?}", warnings(&other, 1.0));
     }
 
     #[test]

@@ -22,6 +22,7 @@ use crate::base::geometry::{check_dims, check_len, first_beyond};
 use crate::base::interrupt::{self, ActiveInterrupt, Interrupt};
 use crate::base::options::Simd;
 use crate::base::real::{wide, Real};
+use crate::base::results::{check_result, check_results};
 use crate::base::sizes::three_axes;
 use crate::base::warning::{raise, WarningKind};
 use crate::base::workers::{collect, each_chunk, fold, Shared, Workers};
@@ -33,8 +34,20 @@ const WHAT: &str = "the field map";
 const UNWRAPPING: &str = "the unwrapping of the field map";
 /// Echo times are seconds; larger numbers are milliseconds.
 const LATEST: f64 = 1.0;
+/// Scanners need longer for a sample than this between two echoes.
+const LEAST_SPACING: f64 = 1e-8;
 /// Spacings that differ by less are the same.
 const SAME_SPACING: f64 = 1e-3;
+/// Turns of the shortest spacing that are tried for a piece, and the longest period that is searched for.
+const MOST_TURNS: usize = 16;
+/// Two frequencies are told apart if some echo sees a difference of this part of a turn.
+const TOLD_APART: f64 = 0.1;
+/// The part of the power that the misfit of the next best number of turns must exceed that of the best by.
+const DECIDED: f64 = 0.05;
+/// A smaller part of the voxels with signal is not worth a warning.
+const LEAST_PIECE: f64 = 0.01;
+/// A median beyond this part of half a period is close to it.
+const NEAR_LIMIT: f64 = 0.75;
 /// The residual of the smoothed map at which iterations end, relative to the map.
 const ACCURACY: f64 = 1e-8;
 /// More iterations than any map needs.
@@ -106,6 +119,14 @@ pub struct FieldMapReport {
     /// Pairs of neighbours that still jump by more than pi after that, or without it: there the map is wrong, or the
     /// field changes by more within a voxel.
     pub unresolved: usize,
+    /// Ambiguity in Hz: f and f + `period` have the same phases at all echo times. With evenly spaced echoes it is
+    /// 1 / (spacing), twice `limit`. Of each piece of the object the median nearest 0 Hz is taken, to which
+    /// such a multiple may have to be added.
+    pub period: f64,
+    /// Separate pieces of voxels with signal. Each has its own ambiguity: nothing links the f of two pieces.
+    pub pieces: usize,
+    /// Voxels in pieces for which noise hides which of the f within `period` is the right one.
+    pub undecided: usize,
 }
 
 /// Images of several echoes.
@@ -126,8 +147,12 @@ pub struct Echoes<'a, T: Real> {
 ///
 /// The coils' phases cancel, so no coil maps are needed. What makes the phase grow otherwise from echo to echo is taken
 /// for off-resonance: fat, flow, and the direction of the readout where it alternates. Where the phase wraps there is a
-/// warning (`WarningKind::Wraps`). That an object's whole map is off by a multiple of the inverse spacing cannot be
-/// seen: of each connected object with wraps the median nearest 0 Hz is taken.
+/// warning (`WarningKind::Wraps`).
+///
+/// Of each connected piece of the object the whole map may be off by a multiple of [`FieldMapReport::period`], which
+/// changes no phase: the multiple with the median nearest 0 Hz is taken. An object at 450 Hz, measured by echoes
+/// 2.5 ms apart (period 400 Hz), comes out at 50 Hz. Unevenly spaced echoes have a longer period. If the median of a
+/// piece is close to half a period, or if noise hides the multiple, there is a warning.
 ///
 /// It takes about 100 bytes a voxel, and 150 more where the phase wraps.
 ///
@@ -166,6 +191,9 @@ pub fn estimate_field_map<T: Real>(
         jumps: grid.jumps(workers, &base),
         unwrapped: 0,
         unresolved: 0,
+        period: 0.0,
+        pieces: 0,
+        undecided: 0,
     };
     report.unresolved = report.jumps;
     if report.jumps > 0 && options.unwrap {
@@ -173,6 +201,23 @@ pub fn estimate_field_map<T: Real>(
         report.unresolved = grid.jumps(workers, &base);
     }
     interrupt::check(WHAT)?;
+    let turns = fit.period();
+    report.period = turns as f64 / fit.unit;
+    check_result("period of the echoes", report.period)?;
+    let voxels_of_pieces = grid.pieces(counted)?;
+    let mut near_limit = NearLimit::default();
+    for piece in voxels_of_pieces.chunk_by(|a, b| a.0 == b.0) {
+        interrupt::check(WHAT)?;
+        report.pieces += 1;
+        if options.unwrap && turns > 1 {
+            let (turn, decided) = fit.choose_turn(piece, &base, turns);
+            piece.iter().for_each(|&(_, i)| base[i] += TAU * turn as f64);
+            report.unwrapped += if turn != 0 { piece.len() } else { 0 };
+            report.undecided += if decided { 0 } else { piece.len() };
+        }
+        near_limit.look(piece, &base, counted, turns)?;
+    }
+    drop(voxels_of_pieces);
     // In units of the median, so that smoothing means the same for all images.
     let mut sorted = try_collect(counted, WHAT, weights.iter().copied().filter(|&w| w > 0.0))?;
     let median = *sorted.select_nth_unstable_by(counted / 2, f64::total_cmp).1;
@@ -193,15 +238,22 @@ pub fn estimate_field_map<T: Real>(
             Some(grid.smoothed(workers, &measured, options.smoothing)?)
         }
     };
-    check_result("off-resonance", &frequencies, T::LARGEST)?;
-    if let Some(decay) = &decay {
-        check_result("decay rate", decay, T::LARGEST)?;
+    // Rounded to the precision of the maps, which may overflow.
+    let field = try_collect(voxels, WHAT, frequencies.iter().map(|&f| T::of(f)))?;
+    check_results("off-resonance of voxel", &field)?;
+    // Signals do not grow: where noise says so, it is noise.
+    let rates = |decay: &Vec<f64>| try_collect(voxels, "the decay map", decay.iter().map(|r| T::of(r.max(0.0))));
+    let rates = decay.as_ref().map(rates).transpose()?;
+    if let (Some(decay), Some(rates)) = (&decay, &rates) {
+        check_results("decay rate of voxel", decay)?;
+        check_results("decay rate of voxel", rates)?;
     }
+    check_result("change of the field map by smoothing", report.change)?;
     warn(&report, counted, fit.unit);
-    field_map.iter_mut().zip(&frequencies).for_each(|(to, f)| *to = T::of(*f));
-    if let (Some(map), Some(decay)) = (decay_map, decay) {
-        // Signals do not grow: where noise says so, it is noise.
-        map.iter_mut().zip(&decay).for_each(|(to, r)| *to = T::of(r.max(0.0)));
+    warn_of_turns(&report, counted, &near_limit, fit.unit);
+    field_map.copy_from_slice(&field);
+    if let (Some(map), Some(rates)) = (decay_map, rates) {
+        map.copy_from_slice(&rates);
     }
     Ok(report)
 }
@@ -220,10 +272,55 @@ fn check_options(options: &FieldMapOptions) -> Result<()> {
     Ok(())
 }
 
-fn check_result(what: &str, values: &[f64], largest: f64) -> Result<()> {
-    match values.iter().position(|v| v.is_nan() || v.abs() > largest) {
-        None => Ok(()),
-        Some(i) => bail!(NotFinite, "{what} of voxel {i} is {}: are the echo times in seconds?", values[i]),
+/// The largest piece whose median is close to half a period.
+#[derive(Default)]
+struct NearLimit {
+    voxels: usize,
+    /// Phase that grows in a unit of time.
+    median: f64,
+}
+
+impl NearLimit {
+    fn look(&mut self, piece: &[(usize, usize)], base: &[f64], counted: usize, turns: usize) -> Result<()> {
+        if piece.len() <= self.voxels || (piece.len() as f64) < LEAST_PIECE * counted as f64 {
+            return Ok(());
+        }
+        let mut phases = try_collect(piece.len(), WHAT, piece.iter().map(|&(_, i)| base[i]))?;
+        let median = *phases.select_nth_unstable_by(piece.len() / 2, f64::total_cmp).1;
+        if median.abs() > NEAR_LIMIT * PI * turns as f64 {
+            *self = NearLimit { voxels: piece.len(), median };
+        }
+        Ok(())
+    }
+}
+
+/// Warns of pieces whose multiple of the period is a guess.
+fn warn_of_turns(report: &FieldMapReport, counted: usize, near_limit: &NearLimit, unit: f64) {
+    let period = report.period;
+    let remedy = "compare with a map of echoes closer together, or with another piece, and add the multiple to the map";
+    if near_limit.voxels > 0 {
+        let median = -near_limit.median / (TAU * unit);
+        let other = median - period * median.signum();
+        raise(
+            WarningKind::Wraps,
+            format!(
+                "a piece of {} of {counted} voxels with signal has a median off-resonance of {median:.1} Hz, close to \
+                 half the period of {period:.1} Hz that these echo times leave open: {other:.1} Hz fits the data as well; \
+                 {remedy}",
+                near_limit.voxels
+            ),
+        );
+    }
+    if report.undecided as f64 > LEAST_PIECE * counted as f64 {
+        raise(
+            WarningKind::Wraps,
+            format!(
+                "for {} of {counted} voxels with signal noise hides which multiple of {:.1} Hz the off-resonance has, \
+                 within the period of {period:.1} Hz of these echo times: the one nearest 0 Hz is taken; {remedy}",
+                report.undecided,
+                1.0 / unit
+            ),
+        );
     }
 }
 
@@ -274,6 +371,15 @@ impl<T: Real> Echoes<'_, T> {
                      to be divided by 1000"
                 );
             }
+        }
+        if let Some(k) = self.times.windows(2).position(|t| t[1] > t[0] && t[1] - t[0] < LEAST_SPACING) {
+            bail!(
+                InvalidArgument,
+                "echo time {} is {:e} s after the one before: echo times are given in seconds, and echoes are at least \
+                 {LEAST_SPACING:e} s apart",
+                k + 1,
+                self.times[k + 1] - self.times[k]
+            );
         }
         if let Some(k) = self.times.windows(2).position(|t| t[0] >= t[1]) {
             bail!(
@@ -404,6 +510,44 @@ impl<'a, T: Real> Fit<'a, T> {
     /// The phase that has grown in a unit of time, within half a turn.
     fn base(&self, i: usize) -> f64 {
         self.shortest.iter().map(|&k| self.product(i, k)).sum::<Complex<f64>>().arg()
+    }
+
+    /// Distance between neighbouring echoes in units of the shortest one.
+    fn gap(&self, echo: usize) -> f64 {
+        self.time(echo + 1) - self.time(echo)
+    }
+
+    /// Number of turns of the shortest spacing that no pair of neighbouring echoes sees, at most [`MOST_TURNS`].
+    fn period(&self) -> usize {
+        let gaps = self.echoes.times.len() - 1;
+        let is_seen = |turns: usize| {
+            (0..gaps).map(|k| turns as f64 * self.gap(k)).any(|turns| (turns - turns.round()).abs() > TOLD_APART)
+        };
+        (1..MOST_TURNS).find(|&turns| !is_seen(turns)).unwrap_or(MOST_TURNS)
+    }
+
+    /// Number of turns of the shortest spacing to add to a piece's phases so that they fit all echoes best, and whether
+    /// no other number within the period fits almost as well. If several do, 0 is preferred.
+    fn choose_turn(&self, piece: &[(usize, usize)], base: &[f64], period: usize) -> (i32, bool) {
+        let mut misfits = [0.0; MOST_TURNS];
+        let mut power = 0.0;
+        // Numbers of turns in the order 0, 1, -1, 2, -2.
+        let turns_of = |number: usize| if number % 2 == 1 { number.div_ceil(2) as i32 } else { -(number as i32 / 2) };
+        for &(_, i) in piece {
+            for k in (0..self.echoes.times.len() - 1).filter(|k| !self.shortest.contains(k)) {
+                let (product, gap) = (self.product(i, k), self.gap(k));
+                power += product.norm();
+                for (number, misfit) in misfits.iter_mut().enumerate().take(period) {
+                    let wanted = gap * (base[i] + TAU * f64::from(turns_of(number)));
+                    *misfit += product.norm() - (product * Complex::from_polar(1.0, -wanted)).re;
+                }
+            }
+        }
+        let best = (0..period).fold(0, |best, number| if misfits[number] < misfits[best] { number } else { best });
+        let next = (0..period).filter(|&n| n != best).map(|n| misfits[n]).fold(f64::INFINITY, f64::min);
+        let is_decided = next - misfits[best] > DECIDED * power;
+        let is_better = misfits[0] - misfits[best] > DECIDED * power;
+        (if is_better { turns_of(best) } else { 0 }, is_decided)
     }
 
     /// How well each voxel tells its off-resonance: the inverse of its variance; 0 without signal.
@@ -556,6 +700,34 @@ impl Grid<'_> {
             jumps
         };
         fold(workers, phase.len(), 0, of_part, |a, b| a + b)
+    }
+
+    /// Pieces of the object: the voxels with signal, `counted` in all, as pairs of their piece and their index, sorted.
+    fn pieces(&self, counted: usize) -> Result<Vec<(usize, usize)>> {
+        let voxels = self.weights.len();
+        let mut parent = try_collect(voxels, UNWRAPPING, 0..voxels)?;
+        let find = |parent: &mut [usize], mut i: usize| {
+            while parent[i] != i {
+                parent[i] = parent[parent[i]];
+                i = parent[i];
+            }
+            i
+        };
+        each_voxel(self.dims, 0..voxels, |i, at| {
+            for axis in 0..3 {
+                if let Some(next) = self.pair(i, at, axis) {
+                    let (a, b) = (find(&mut parent, i), find(&mut parent, next));
+                    // The smaller index is the root: it does not depend on the order.
+                    parent[a.max(b)] = a.min(b);
+                }
+            }
+        });
+        let mut all = crate::base::error::try_reserve(counted, UNWRAPPING)?;
+        for i in (0..voxels).filter(|&i| self.weights[i] > 0.0) {
+            all.push((find(&mut parent, i), i));
+        }
+        sort(&mut all, &|a: &(usize, usize), b| a.cmp(b))?;
+        Ok(all)
     }
 
     /// Undoes wraps along neighbours, those first about whose difference their own neighbours leave least doubt. Each
@@ -869,6 +1041,35 @@ impl System<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_multiple_that_is_a_guess_is_warned_of() {
+        // One piece of constant off-resonance; echoes 2.5 ms apart have a period of 400 Hz.
+        let warnings = |f: f64, times: &[f64]| {
+            let image = |t: &f64| vec![Complex::from_polar(1.0, -TAU * f * t); 12 * 12];
+            let images: Vec<Complex<f64>> = times.iter().flat_map(image).collect();
+            let echoes = Echoes { images: &images, dims: &[12, 12], coils: 1, times };
+            let mut map = vec![f64::NAN; 144];
+            let options = FieldMapOptions { threads: 1, ..FieldMapOptions::DEFAULT };
+            let estimate = || estimate_field_map(&echoes, &options, &mut map, None).unwrap();
+            let (report, warnings) = crate::base::warning::during(estimate);
+            let kinds = warnings.iter().map(|w| w.kind).all(|kind| kind == WarningKind::Wraps);
+            assert!(kinds && report.pieces == 1 && report.jumps == 0, "{report:?}");
+            (map[70], warnings.into_iter().map(|w| w.message).collect::<Vec<_>>())
+        };
+        let even = [0.004, 0.0065];
+        let (f, told) = warnings(50.0, &even);
+        assert!((f - 50.0).abs() < 1e-6 && told.is_empty(), "{f} {told:?}");
+        for (sign, there) in [(1.0, "170.0 Hz"), (-1.0, "-170.0 Hz")] {
+            let (f, told) = warnings(170.0 * sign, &even);
+            assert!((f - 170.0 * sign).abs() < 1e-6 && told.len() == 1, "{f} {told:?}");
+            let other = if sign > 0.0 { "-230.0 Hz" } else { "230.0 Hz" };
+            assert!(told[0].contains(there) && told[0].contains(other) && told[0].contains("400.0 Hz"), "{told:?}");
+        }
+        // Uneven echoes have a period of 1200 Hz.
+        let (f, told) = warnings(170.0, &[0.004, 0.0065, 0.009875]);
+        assert!((f - 170.0).abs() < 1e-6 && told.is_empty(), "{f} {told:?}");
+    }
 
     /// Lists that are sorted at once, and those that are sorted in parts.
     #[test]

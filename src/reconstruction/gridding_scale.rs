@@ -155,7 +155,14 @@ pub(crate) fn gridding_scale<T: Real>(
             1.0 / sum
         );
     }
-    Ok(1.0 / sum / largest)
+    let scale = 1.0 / sum / largest;
+    if !scale.is_finite() {
+        bail!(
+            InvalidArgument,
+            "the largest density weight is {largest:e}, so small that its inverse overflows: scale the weights up"
+        );
+    }
+    Ok(scale)
 }
 
 #[cfg(test)]

@@ -1,28 +1,40 @@
 //! Images on another matrix and field of view: from the encoded matrix, on which they are reconstructed, to the matrix
 //! of the result.
 //!
-//! Where the new voxels have another size, the image is interpolated to that size over its whole field of view: zeros
-//! are appended to its spectrum, or the ends of the spectrum cut off. Then its middle is cut out, or surrounded by
-//! zeros. Readout oversampling (a larger field of view at equal voxels) is thus only cut off. The voxel with index
-//! floor(n/2) stays where it is, and the object keeps its scale.
+//! If the new voxels have a different size, the image is interpolated by its Fourier series, without the frequencies
+//! that the new voxels cannot represent. Then its middle is cut out, or surrounded by zeros. Readout oversampling (a
+//! larger field of view at equal voxels) is thus only cut off. The voxel with index floor(n/2) stays where it is, and
+//! the object keeps its scale.
+//!
+//! The new voxels have exactly the requested size. If a whole number of them fills the field of view, the series is
+//! evaluated by an inverse FFT of that length (`PaddedSpectrum`), otherwise by a chirp z-transform (`ChirpSeries`;
+//! Rabiner, Schafer and Rader, Bell Syst. Tech. J. 48:1249, 1969).
 
 use crate::backend::cpu::fft::any_length::LineFft;
 use crate::backend::cpu::simd::Level;
 use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
-use crate::base::geometry::{check_finite, check_len, check_overflow};
+use crate::base::fft_size::next_fast_size;
+use crate::base::geometry::{check_finite, check_len};
 use crate::base::options::Simd;
 use crate::base::real::{narrow, wide, Real};
+use crate::base::results::check_results;
 use num_complex::Complex;
+use std::f64::consts::PI;
 
 /// The most voxels of an axis.
 const MOST: usize = 1 << 24;
+/// Relative distance from a whole number of voxels that counts as rounding: files store fields of view in single
+/// precision. It moves the edge of a field of view of 1000 voxels by 1e-4 voxel.
+const ROUNDING: f64 = 2.5e-7;
+/// No larger part of a voxel counts as rounding, however long the axis.
+const MOST_ROUNDING: f64 = 1e-2;
 
 /// The way of an image from its matrix to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Resize {
     from: [usize; 3],
     /// The field of view of `from`, in new voxels.
-    scaled: [usize; 3],
+    scaled: [f64; 3],
     to: [usize; 3],
 }
 
@@ -44,7 +56,7 @@ impl Resize {
         check_len("sizes of the image wanted", to.len(), ndim, "as many as the image has")?;
         check_len("fields of view", fov.len(), ndim, "one an axis")?;
         check_len("fields of view wanted", to_fov.len(), ndim, "one an axis")?;
-        let mut resize = Resize { from: [1; 3], scaled: [1; 3], to: [1; 3] };
+        let mut resize = Resize { from: [1; 3], scaled: [1.0; 3], to: [1; 3] };
         for axis in 0..ndim {
             let known = fov[axis] > 0.0 && to_fov[axis] > 0.0 && (fov[axis] / to_fov[axis]).is_finite();
             let exact = if known { fov[axis] / to_fov[axis] * to[axis] as f64 } else { from[axis] as f64 };
@@ -60,10 +72,16 @@ impl Resize {
                 );
             }
             (resize.from[axis], resize.to[axis]) = (from[axis], to[axis]);
-            resize.scaled[axis] = (exact.round() as usize).max(1);
-            let rounding = (resize.scaled[axis] as f64 / exact - 1.0).abs();
-            if rounding > 2e-3 {
-                log::info!("axis {axis}: voxels come out {:.1} % off the size asked for", 100.0 * rounding);
+            let whole = exact.round();
+            let is_whole = whole >= 1.0 && (exact - whole).abs() <= (ROUNDING * whole).min(MOST_ROUNDING);
+            resize.scaled[axis] = if is_whole { whole } else { exact };
+            if !is_whole && longest_chirp(from[axis], exact, to[axis]) > MOST {
+                bail!(
+                    SizeOverflow,
+                    "axis {axis}: {exact:.6} new voxels fill the field of view of {} voxels, and an image this long is \
+                     only resized to a whole number of new voxels: change the fields of view",
+                    from[axis]
+                );
             }
         }
         Ok(resize)
@@ -74,8 +92,8 @@ impl Resize {
         self.from
     }
 
-    /// The matrix of new voxels that covers the field of view of the given images.
-    pub fn scaled(&self) -> [usize; 3] {
+    /// The number of new voxels, whole or not, that the field of view of the given images contains.
+    pub fn scaled(&self) -> [f64; 3] {
         self.scaled
     }
 
@@ -86,7 +104,7 @@ impl Resize {
 
     /// Whether images stay as they are.
     pub fn is_nothing(&self) -> bool {
-        self.from == self.scaled && self.scaled == self.to
+        !self.any_interpolates() && self.from == self.to
     }
 
     /// Brings an image to the new matrix.
@@ -106,19 +124,16 @@ impl Resize {
         recentre(image, &self.from, &mut steps, &cut);
         let mut steps = Intermediate { dims: cut, voxels: wider(&steps)? };
         for axis in (0..3).filter(|&axis| self.interpolates(axis)) {
-            let (scaled, to) = (self.scaled[axis], self.to[axis]);
-            let mut resample = Resample::new(self.from[axis], scaled)?;
-            let mut whole = try_vec(scaled * resample.most_lines(), Complex::default(), LINES)?;
-            steps.along(axis, to, resample.most_lines(), |count, lines, new| {
-                let whole = &mut whole[..scaled * count];
-                resample.run(lines, whole);
-                recentre(whole, &[scaled, count, 1], new, &[to, count, 1]);
-            })?;
+            let mut resample = Resample::new(self.from[axis], self.scaled[axis], self.to[axis])?;
+            steps.along(axis, self.to[axis], resample.most_lines(), |lines, new| resample.run(lines, new))?;
         }
         put(&steps.voxels, out)
     }
 
     /// The reverse: brings an image of the new matrix to the matrix that images are reconstructed on.
+    ///
+    /// If the field of view does not contain a whole number of new voxels, the image is taken to be zero near its
+    /// edges: its Fourier series has the period of the next whole number.
     ///
     /// # Errors
     /// The same as of [`Resize::apply`].
@@ -130,13 +145,17 @@ impl Resize {
         }
         let mut steps = Intermediate { dims: self.to, voxels: wider(image)? };
         for axis in (0..3).filter(|&axis| self.interpolates(axis)) {
-            let (scaled, to) = (self.scaled[axis], self.to[axis]);
-            let mut resample = Resample::new(scaled, self.from[axis])?;
-            let mut whole = try_vec(scaled * resample.most_lines(), Complex::default(), LINES)?;
-            steps.along(axis, self.from[axis], resample.most_lines(), |count, lines, new| {
-                let whole = &mut whole[..scaled * count];
-                recentre(lines, &[to, count, 1], whole, &[scaled, count, 1]);
-                resample.run(whole, new);
+            let (to, from) = (self.to[axis], self.from[axis]);
+            // The whole number of new voxels that contains the field of view, and the given voxels in their length.
+            let period = self.scaled[axis].ceil() as usize;
+            let scaled = period as f64 * from as f64 / self.scaled[axis];
+            let mut resample = Resample::new(period, scaled, from)?;
+            let mut padded = try_vec(period * resample.most_lines(), Complex::default(), LINES)?;
+            steps.along(axis, from, resample.most_lines(), |lines, new| {
+                let count = lines.len() / to;
+                let padded = &mut padded[..period * count];
+                recentre(lines, &[to, count, 1], padded, &[period, count, 1]);
+                resample.run(padded, new);
             })?;
         }
         let mut all = try_vec(out.len(), Complex::default(), "an image")?;
@@ -145,11 +164,11 @@ impl Resize {
     }
 
     fn interpolates(&self, axis: usize) -> bool {
-        self.from[axis] != self.scaled[axis]
+        self.from[axis] as f64 != self.scaled[axis]
     }
 
     fn any_interpolates(&self) -> bool {
-        self.from != self.scaled
+        (0..3).any(|axis| self.interpolates(axis))
     }
 }
 
@@ -171,7 +190,7 @@ fn wider<T: Real>(image: &[Complex<T>]) -> Result<Vec<Complex<f64>>> {
 /// Writes an image in its precision, all or nothing.
 fn put<T: Real>(image: &[Complex<f64>], out: &mut [Complex<T>]) -> Result<()> {
     let image = try_collect(image.len(), "an image", image.iter().map(|z| narrow(*z)))?;
-    check_overflow("voxel of the image wanted", &image)?;
+    check_results("voxel of the image wanted", &image)?;
     out.copy_from_slice(&image);
     Ok(())
 }
@@ -206,14 +225,13 @@ struct Intermediate {
 }
 
 impl Intermediate {
-    /// Replaces the lines along an axis by lines of `size` voxels, up to `most` at a time: `f(count, lines, new
-    /// lines)`.
+    /// Replaces the lines along an axis by lines of `size` voxels, up to `most` at a time: `f(lines, new lines)`.
     fn along(
         &mut self,
         axis: usize,
         size: usize,
         most: usize,
-        mut f: impl FnMut(usize, &mut [Complex<f64>], &mut [Complex<f64>]),
+        mut f: impl FnMut(&mut [Complex<f64>], &mut [Complex<f64>]),
     ) -> Result<()> {
         let n = self.dims[axis];
         let stride: usize = self.dims[..axis].iter().product();
@@ -230,7 +248,7 @@ impl Intermediate {
                 let voxels = self.voxels[start(line, n)..].iter().step_by(stride);
                 from.iter_mut().zip(voxels).for_each(|(z, voxel)| *z = *voxel);
             }
-            f(lines.len(), &mut from[..n * lines.len()], &mut to[..size * lines.len()]);
+            f(&mut from[..n * lines.len()], &mut to[..size * lines.len()]);
             for (line, to) in lines.zip(to.chunks_exact(size)) {
                 let voxels = out[start(line, size)..].iter_mut().step_by(stride);
                 to.iter().zip(voxels).for_each(|(z, voxel)| *voxel = *z);
@@ -244,36 +262,157 @@ impl Intermediate {
 /// The array's name in the message when memory runs out.
 const LINES: &str = "lines of an image";
 
-/// The interpolation of lines to another number of voxels over the same length.
-struct Resample {
-    n: usize,
-    size: usize,
-    down: LineFft,
-    up: LineFft,
+/// Interpolation of lines of `n` voxels at `to` new voxels, of which `scaled` fill the length of a line. New voxels
+/// beyond the ends of the line are zero.
+enum Resample {
+    Padded(PaddedSpectrum),
+    Chirp(ChirpSeries),
 }
 
 impl Resample {
-    fn new(n: usize, size: usize) -> Result<Self> {
+    fn new(n: usize, scaled: f64, to: usize) -> Result<Self> {
         let level = Level::choose(Simd::Auto)?;
-        Ok(Resample { n, size, down: LineFft::new(level, n)?, up: LineFft::new(level, size)? })
+        if scaled.fract() == 0.0 {
+            return PaddedSpectrum::new(level, n, scaled as usize, to).map(Resample::Padded);
+        }
+        ChirpSeries::new(level, n, scaled, to).map(Resample::Chirp)
     }
 
     /// The most lines of one call.
     fn most_lines(&self) -> usize {
-        self.down.most_lines()
+        match self {
+            Resample::Padded(padded) => padded.down.most_lines(),
+            Resample::Chirp(chirp) => chirp.down.most_lines().min(chirp.convolution.most_lines()),
+        }
     }
 
     /// Writes `new`, and overwrites `lines`.
     fn run(&mut self, lines: &mut [Complex<f64>], new: &mut [Complex<f64>]) {
-        let (n, size) = (self.n, self.size);
+        match self {
+            Resample::Padded(padded) => padded.run(lines, new),
+            Resample::Chirp(chirp) => chirp.run(lines, new),
+        }
+    }
+}
+
+/// A line's spectrum with zeros appended, or its ends cut off: for a whole number of new voxels.
+struct PaddedSpectrum {
+    n: usize,
+    size: usize,
+    to: usize,
+    down: LineFft,
+    up: LineFft,
+    /// Lines of `size` voxels.
+    whole: Vec<Complex<f64>>,
+}
+
+impl PaddedSpectrum {
+    fn new(level: Level, n: usize, size: usize, to: usize) -> Result<Self> {
+        let (down, up) = (LineFft::new(level, n)?, LineFft::new(level, size)?);
+        let whole = try_vec(size * down.most_lines(), Complex::default(), LINES)?;
+        Ok(PaddedSpectrum { n, size, to, down, up, whole })
+    }
+
+    fn run(&mut self, lines: &mut [Complex<f64>], new: &mut [Complex<f64>]) {
+        let (n, size, count) = (self.n, self.size, lines.len() / self.n);
+        let whole = &mut self.whole[..size * count];
         lines.chunks_exact_mut(n).for_each(|line| line.rotate_left(n / 2));
         self.down.run(false, lines);
-        for (line, new) in lines.chunks_exact(n).zip(new.chunks_exact_mut(size)) {
-            move_frequencies(line, new);
+        for (line, whole) in lines.chunks_exact(n).zip(whole.chunks_exact_mut(size)) {
+            move_frequencies(line, whole);
         }
-        self.up.run(true, new);
-        new.iter_mut().for_each(|z| *z *= 1.0 / n as f64);
-        new.chunks_exact_mut(size).for_each(|new| new.rotate_right(size / 2));
+        self.up.run(true, whole);
+        whole.iter_mut().for_each(|z| *z *= 1.0 / n as f64);
+        whole.chunks_exact_mut(size).for_each(|whole| whole.rotate_right(size / 2));
+        recentre(whole, &[size, count, 1], new, &[self.to, count, 1]);
+    }
+}
+
+/// A line's Fourier series at equidistant places, as a convolution with a chirp. With alpha = 1 / scaled:
+/// - f m = (f^2 + m^2 - (m - f)^2) / 2,
+/// - y(m) = sum_f c(f) exp(i 2 pi f m alpha),
+/// - y(m) = exp(i pi alpha m^2) sum_f [c(f) exp(i pi alpha f^2)] exp(-i pi alpha (m - f)^2).
+struct ChirpSeries {
+    n: usize,
+    to: usize,
+    /// Frequencies -highest .. highest are retained.
+    highest: usize,
+    down: LineFft,
+    convolution: LineFft,
+    /// For each frequency its weight times exp(i pi alpha f^2) / n.
+    before: Vec<Complex<f64>>,
+    /// For each new voxel exp(i pi alpha m^2), 0 beyond the ends of the line.
+    after: Vec<Complex<f64>>,
+    /// Transform of exp(-i pi alpha d^2).
+    kernel: Vec<Complex<f64>>,
+    /// Lines of the convolution.
+    work: Vec<Complex<f64>>,
+}
+
+/// The length of the convolution of [`ChirpSeries`].
+fn chirp_length(highest: usize, to: usize) -> usize {
+    next_fast_size(to + 2 * highest)
+}
+
+/// An upper bound of the lengths of [`Resize::apply`] and [`Resize::undo`] along an axis.
+fn longest_chirp(from: usize, scaled: f64, to: usize) -> usize {
+    chirp_length(from.max(scaled.ceil() as usize) / 2, to.max(from))
+}
+
+impl ChirpSeries {
+    fn new(level: Level, n: usize, scaled: f64, to: usize) -> Result<Self> {
+        let alpha = 1.0 / scaled;
+        let limit = 0.5 * scaled.min(n as f64);
+        let highest = limit as usize;
+        let length = chirp_length(highest, to);
+        let (down, mut convolution) = (LineFft::new(level, n)?, LineFft::new(level, length)?);
+        // The square is exact; the turns are subtracted before the multiplication with pi.
+        let chirp = |d: i64| Complex::from_polar(1.0, PI * ((d * d) as f64 * alpha % 2.0));
+        let (reach, middle) = (highest as i64, (to / 2) as i64);
+        let weight = |f: i64| {
+            // At the limit the frequency and its opposite share the value.
+            let half = f.unsigned_abs() as usize == highest && highest as f64 == limit;
+            chirp(f) * (if half && highest > 0 { 0.5 } else { 1.0 } / n as f64)
+        };
+        let place = |m: i64| {
+            let inside = -0.5 * scaled <= m as f64 && (m as f64) < 0.5 * scaled;
+            if inside {
+                chirp(m)
+            } else {
+                Complex::default()
+            }
+        };
+        let before = try_collect(2 * highest + 1, LINES, (-reach..=reach).map(weight))?;
+        let after = try_collect(to, LINES, (-middle..to as i64 - middle).map(place))?;
+        let mut kernel = try_vec(length, Complex::default(), LINES)?;
+        // Entry q - p of the kernel takes frequency p - highest to voxel q - middle.
+        for d in -2 * reach..to as i64 {
+            let at = d.rem_euclid(length as i64) as usize;
+            kernel[at] = chirp(d + reach - middle).conj() / length as f64;
+        }
+        convolution.run(false, &mut kernel);
+        let lines = down.most_lines().min(convolution.most_lines());
+        let work = try_vec(length * lines, Complex::default(), LINES)?;
+        Ok(ChirpSeries { n, to, highest, down, convolution, before, after, kernel, work })
+    }
+
+    fn run(&mut self, lines: &mut [Complex<f64>], new: &mut [Complex<f64>]) {
+        let (n, length) = (self.n, self.kernel.len());
+        let work = &mut self.work[..length * (lines.len() / n)];
+        lines.chunks_exact_mut(n).for_each(|line| line.rotate_left(n / 2));
+        self.down.run(false, lines);
+        work.fill(Complex::default());
+        for (line, work) in lines.chunks_exact(n).zip(work.chunks_exact_mut(length)) {
+            for (p, (to, factor)) in work.iter_mut().zip(&self.before).enumerate() {
+                *to = line[(p + n - self.highest) % n] * factor;
+            }
+        }
+        self.convolution.run(false, work);
+        work.chunks_exact_mut(length).for_each(|w| w.iter_mut().zip(&self.kernel).for_each(|(w, k)| *w *= k));
+        self.convolution.run(true, work);
+        for (work, new) in work.chunks_exact(length).zip(new.chunks_exact_mut(self.to)) {
+            new.iter_mut().zip(work).zip(&self.after).for_each(|((new, w), after)| *new = w * after);
+        }
     }
 }
 
@@ -314,31 +453,35 @@ mod tests {
         }
     }
 
-    /// The image of `from` voxels as a sum of its frequencies, at the new voxels. Of an even number of frequencies the
-    /// lowest counts half as itself and half as its opposite.
-    fn slow(image: &[Complex<f64>], from: [usize; 3], scaled: [usize; 3], to: [usize; 3]) -> Vec<Complex<f64>> {
+    /// The image of `from` voxels as a sum of its frequencies, at the new voxels. A frequency at the limit counts half,
+    /// and so does its opposite. The sizes of fields of view and matrices are as they were requested.
+    fn slow(image: &[Complex<f64>], [from, to]: [&[usize]; 2], [fov, to_fov]: [&[f64]; 2]) -> Vec<Complex<f64>> {
         let tau = std::f64::consts::TAU;
+        let sizes = |n: &[usize]| [0, 1, 2].map(|axis| n.get(axis).copied().unwrap_or(1));
+        let (from, to) = (sizes(from), sizes(to));
         // The contribution of voxel `j` of a line to voxel `i` of the new line.
         let weight = |axis: usize, i: usize, j: usize| -> f64 {
-            let (n, s) = (from[axis], scaled[axis]);
+            let n = from[axis] as f64;
+            let s = if axis < fov.len() { to[axis] as f64 * fov[axis] / to_fov[axis] } else { 1.0 };
+            let s = if (s - s.round()).abs() < 1e-9 { s.round() } else { s };
             let x = i as f64 - (to[axis] / 2) as f64;
             // Beyond the field of view are zeros.
-            let place = x + (s / 2) as f64;
-            if place < 0.0 || place >= s as f64 {
+            let inside = if s.fract() == 0.0 {
+                x >= -(s / 2.0).floor() && x < s - (s / 2.0).floor()
+            } else {
+                x >= -s / 2.0 && x < s / 2.0
+            };
+            let d = x / s - (j as f64 - (from[axis] / 2) as f64) / n;
+            if !inside {
                 return 0.0;
             }
             if n == s {
-                return if x == j as f64 - (n / 2) as f64 { 1.0 } else { 0.0 };
+                return if d.abs() < 1e-9 { 1.0 } else { 0.0 };
             }
-            let d = x / s as f64 - (j as f64 - (n / 2) as f64) / n as f64;
-            let most = n.min(s);
-            (-(most as i64 / 2)..=(most as i64 / 2))
-                .map(|f| {
-                    let half = most % 2 == 0 && f.unsigned_abs() as usize == most / 2;
-                    (if half { 0.5 } else { 1.0 }) * (tau * f as f64 * d).cos()
-                })
-                .sum::<f64>()
-                / n as f64
+            let limit = 0.5 * n.min(s);
+            let highest = limit as i64;
+            let half = |f: i64| if f != 0 && f.abs() as f64 == limit { 0.5 } else { 1.0 };
+            (-highest..=highest).map(|f| half(f) * (tau * f as f64 * d).cos()).sum::<f64>() / n
         };
         let mut out = vec![Complex::default(); to.iter().product()];
         for (o, out) in out.iter_mut().enumerate() {
@@ -361,17 +504,18 @@ mod tests {
     fn images_equal_the_sums_over_their_frequencies() {
         let mut random = random(0x12_0011);
         let mut pick = |choices: &[f64]| choices[((random() + 0.5) * choices.len() as f64) as usize];
-        for case in 0..60 {
+        for case in 0..120 {
             let ndim = if case % 2 == 0 { 2 } else { 3 };
-            let mut size = || (0..ndim).map(|_| pick(&[1.0, 4.0, 5.0, 7.0, 8.0, 11.0]) as usize).collect::<Vec<_>>();
+            let sizes = [1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 8.0, 11.0];
+            let mut size = || (0..ndim).map(|_| pick(&sizes) as usize).collect::<Vec<_>>();
             let (from, to) = (size(), size());
             let fov: Vec<f64> = from.iter().map(|&n| n as f64 * pick(&[1.0, 1.5, 2.0])).collect();
-            let to_fov: Vec<f64> = fov.iter().map(|f| f * pick(&[0.5, 1.0, 1.3])).collect();
+            let to_fov: Vec<f64> = fov.iter().map(|f| f * pick(&[0.5, 0.61803, 1.0, 1.3])).collect();
             let resize = Resize::new(&from, &fov, &to, &to_fov).unwrap();
             let count = from.iter().product();
             let image: Vec<Complex<f64>> =
                 (0..count).map(|_| Complex::new(pick(&[0.3, -1.2, 2.0]), pick(&[-0.7, 0.4]))).collect();
-            let (got, want) = (apply(&resize, &image), slow(&image, resize.from, resize.scaled, resize.to));
+            let (got, want) = (apply(&resize, &image), slow(&image, [&from, &to], [&fov, &to_fov]));
             let error = got.iter().zip(&want).map(|(a, b)| (a - b).norm()).fold(0.0, f64::max);
             assert!(error < 1e-12, "{resize:?}: {error:e}");
         }
@@ -406,13 +550,54 @@ mod tests {
         // Finer voxels and zeros around: no information is lost with an odd number of frequencies. (With an even number
         // the lowest is.)
         let resize = Resize::new(&[7, 5, 4], &[7.0, 5.0, 4.0], &[16, 12, 6], &[8.0, 6.0, 6.0]).unwrap();
-        assert_eq!((resize.scaled, resize.from(), resize.to()), ([14, 10, 4], [7, 5, 4], [16, 12, 6]));
+        assert_eq!((resize.scaled, resize.from(), resize.to()), ([14.0, 10.0, 4.0], [7, 5, 4], [16, 12, 6]));
         let image: Vec<Complex<f64>> = (0..140).map(|_| Complex::new(random(), random())).collect();
         let mut back = vec![Complex::new(f64::NAN, 0.0); 140];
         resize.undo(&apply(&resize, &image), &mut back).unwrap();
         let error =
             |a: &[Complex<f64>], b: &[Complex<f64>]| a.iter().zip(b).map(|(a, b)| (a - b).norm()).fold(0.0, f64::max);
         assert!(error(&back, &image) < 1e-12, "{:e}", error(&back, &image));
+    }
+
+    /// A Gaussian about `centre`, in voxels of width `size` from the middle voxel.
+    fn blob(n: usize, size: f64, centre: [f64; 2]) -> Vec<Complex<f64>> {
+        let place = |i: usize, axis: usize| ((i as f64 - (n / 2) as f64) * size - centre[axis]) / 4.0;
+        let value = |i: usize| (-0.5 * (place(i % n, 0).powi(2) + place(i / n, 1).powi(2))).exp();
+        (0..n * n).map(|i| Complex::new(value(i), 0.0)).collect()
+    }
+
+    #[test]
+    fn objects_stay_where_they_are_whatever_the_ratio_of_voxels() {
+        // Voxels of the result as long as 256 / 300 of the given ones: 112.5 of them fill the field of view of 96.
+        let relative = |a: &[Complex<f64>], b: &[Complex<f64>]| {
+            let square = |z: &Complex<f64>| z.norm_sqr();
+            (a.iter().zip(b).map(|(a, b)| (a - b).norm_sqr()).sum::<f64>() / b.iter().map(square).sum::<f64>()).sqrt()
+        };
+        for (to, fov, to_fov) in [(75, 384.0, 256.0), (97, 300.0, 290.0), (64, 300.0, 217.7)] {
+            let resize = Resize::new(&[96, 96], &[fov; 2], &[to; 2], &[to_fov; 2]).unwrap();
+            let size = 96.0 / resize.scaled[0];
+            assert!((size - to_fov / to as f64 / (fov / 96.0)).abs() < 1e-12);
+            let centre = [14.3, -11.8];
+            let made = apply(&resize, &blob(96, 1.0, centre));
+            let error = relative(&made, &blob(to, size, centre));
+            assert!(error < 1e-6, "{to} {to_fov}: {error:e}");
+            // With voxels of rounded size the object would be off by more than a percent.
+            let rounded = relative(&blob(to, 96.0 / resize.scaled[0].round(), centre), &blob(to, size, centre));
+            assert!(rounded > 3e-3, "{to} {to_fov}: {rounded:e}");
+            // Where the result contains the object, the reverse gives it back.
+            let mut back = vec![Complex::new(f64::NAN, 0.0); 96 * 96];
+            resize.undo(&made, &mut back).unwrap();
+            let error = relative(&back, &blob(96, 1.0, centre));
+            assert!(error < 2e-4, "{to} {to_fov}: {error:e} back");
+        }
+        // Fields of view in single precision: 333.3 mm with 128 voxels and its half with 64 are equal voxels.
+        let fov = f64::from(333.3f32);
+        let half = f64::from(333.3f32 / 2.0);
+        assert_eq!(Resize::new(&[128], &[fov], &[64], &[half]).unwrap().scaled[0], 128.0);
+        assert_eq!(Resize::new(&[128], &[f64::from(0.1f32)], &[96], &[f64::from(0.3f32)]).unwrap().scaled[0], 32.0);
+        // Long lines that no chirp is planned for.
+        let long = Resize::new(&[(1 << 23) + 1], &[1.0], &[1 << 23], &[1.0 + 1e-5]).unwrap_err();
+        assert!(long.kind() == ErrorKind::SizeOverflow && long.message().contains("whole number"), "{long}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::coil_matrix::{CoilMatrix, Covariance};
 use crate::base::error::{bail, checked_product, try_vec, Result};
 use crate::base::geometry::{check_finite, check_len};
 use crate::base::real::Real;
+use crate::base::results::check_results;
 use crate::base::warning::{raise, WarningKind};
 use num_complex::Complex;
 
@@ -35,7 +36,8 @@ impl NoiseSampling {
     /// band, and the less noise in it.
     ///
     /// # Errors
-    /// `InvalidArgument` for times that are not above 0, and a bandwidth that is not in (0, 1].
+    /// `InvalidArgument` for times that are not above 0, a bandwidth that is not in (0, 1], and a ratio that
+    /// overflows or vanishes.
     pub fn variance_ratio(&self) -> Result<f64> {
         let NoiseSampling { noise_dwell, dwell, receiver_bandwidth } = *self;
         let positive = |x: f64| x > 0.0 && x.is_finite();
@@ -52,7 +54,15 @@ impl NoiseSampling {
                  at most 1"
             );
         }
-        Ok(noise_dwell / (dwell * receiver_bandwidth))
+        let ratio = noise_dwell / dwell / receiver_bandwidth;
+        if !positive(ratio) {
+            bail!(
+                InvalidArgument,
+                "dwell times of {noise_dwell} and {dwell} with a noise bandwidth of {receiver_bandwidth} make the variance \
+                 of the scan's noise {ratio} times that of the noise samples: check their units"
+            );
+        }
+        Ok(ratio)
     }
 }
 
@@ -68,8 +78,8 @@ impl NoiseCovariance {
     ///
     /// # Errors
     /// `InvalidSize` for fewer samples than coils, `SizeMismatch` for a length that is no multiple of the coils,
-    /// `NotFinite` for a NaN, with its index, `InvalidArgument` for times as [`NoiseSampling::variance_ratio`] refuses,
-    /// `OutOfHostMemory`.
+    /// `NotFinite` for a NaN, with its index, and for variances that overflow, `InvalidArgument` for times as
+    /// [`NoiseSampling::variance_ratio`] refuses, `OutOfHostMemory`.
     pub fn of<T: Real>(noise: &[Complex<T>], coils: usize, sampling: NoiseSampling) -> Result<Self> {
         let ratio = sampling.variance_ratio()?;
         if coils == 0 || noise.is_empty() {
@@ -104,6 +114,7 @@ impl NoiseCovariance {
         let mut sums = Covariance::zero(coils)?;
         sums.add(samples, noise)?;
         sums.entries.iter_mut().for_each(|z| *z *= ratio / samples as f64);
+        check_results("noise covariance's entry", &sums.entries)?;
         Ok(NoiseCovariance { coils, entries: sums.entries })
     }
 
@@ -131,7 +142,7 @@ impl NoiseCovariance {
         }
         for b in 0..coils {
             for a in 0..=b {
-                if (at(a, b) - at(b, a).conj()).norm() > HERMITIAN * (at(a, a).re * at(b, b).re).sqrt() {
+                if (at(a, b) - at(b, a).conj()).norm() > HERMITIAN * at(a, a).re.sqrt() * at(b, b).re.sqrt() {
                     bail!(
                         InvalidArgument,
                         "the noise covariance is not Hermitian: its entry ({a}, {b}) is {}, and ({b}, {a}) is {}: each \

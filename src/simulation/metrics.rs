@@ -118,10 +118,11 @@ fn measure<T: Real>(
 
     let mse = error_energy / count as f64;
     Ok(Metrics {
-        percent_error: 100.0 * (error_energy / truth_energy).sqrt(),
+        // Roots and logarithms first: quotients of squares may overflow.
+        percent_error: 100.0 * (error_energy.sqrt() / truth_energy.sqrt()),
         mse,
-        psnr_db: 20.0 * (peak / mse.sqrt()).log10(),
-        snr_db: 10.0 * (truth_energy / error_energy).log10(),
+        psnr_db: 20.0 * peak.log10() - 10.0 * mse.log10(),
+        snr_db: 10.0 * (truth_energy.log10() - error_energy.log10()),
         scale,
     })
 }

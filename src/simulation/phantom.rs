@@ -18,6 +18,7 @@
 //! centre of voxel r (an integer; index - floor(n / 2)) is at 2 r / n. k is in cycles per voxel.
 
 use crate::base::error::{bail, checked_product, try_collect, try_reserve, try_vec, Result};
+use crate::base::results::{check_result, check_results};
 use crate::base::rigid_motion::RigidMotion;
 use num_complex::Complex;
 use std::f64::consts::{PI, TAU};
@@ -242,6 +243,7 @@ impl Phantom {
             }
             work();
         });
+        check_results("k-space sample of the phantom", &kspace)?;
         Ok(kspace)
     }
 
@@ -293,6 +295,7 @@ impl Phantom {
                 }
             }
         }
+        check_results("voxel of the phantom", &image)?;
         Ok(image)
     }
 
@@ -699,7 +702,10 @@ fn check_dims(what: &str, ndim: usize, dims: &[usize]) -> Result<()> {
 /// are all zero; `NotFinite`, with the index. The data are then unchanged.
 pub fn add_noise(data: &mut [Complex<f64>], snr: f64, seed: u64) -> Result<f64> {
     let deviation = noise_deviation(data, snr)?;
-    data.iter_mut().zip(white_noise(deviation, seed)).for_each(|(z, noise)| *z += noise);
+    let noisy = data.iter().zip(white_noise(deviation, seed)).map(|(z, noise)| z + noise);
+    let noisy = try_collect(data.len(), "noisy data", noisy)?;
+    check_results("noisy sample", &noisy)?;
+    data.copy_from_slice(&noisy);
     Ok(deviation)
 }
 
@@ -716,8 +722,12 @@ pub fn noise_deviation(data: &[Complex<f64>], snr: f64) -> Result<f64> {
     }
     let deviation = (data.iter().map(|z| z.norm_sqr()).sum::<f64>() / data.len() as f64).sqrt() / snr;
     if deviation == 0.0 {
-        bail!(InvalidArgument, "the samples are all zero: noise relative to them is undefined");
+        bail!(
+            InvalidArgument,
+            "the samples are all zero, or so small that their squares are: noise relative to them is undefined"
+        );
     }
+    check_result("standard deviation of the noise", deviation)?;
     Ok(deviation)
 }
 

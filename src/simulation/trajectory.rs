@@ -15,6 +15,7 @@
 use crate::base::error::{bail, checked_product, try_vec, Result};
 use crate::base::geometry::in_range;
 use crate::base::real::Real;
+use crate::base::results::check_results;
 use std::f64::consts::{PI, TAU};
 
 /// The golden ratio conjugate, (sqrt(5) - 1) / 2.
@@ -309,6 +310,9 @@ where
                 axis[p * samples_per_shot + j] = k_j.clamp(-0.5, f64::below_half());
             }
         }
+    }
+    for axis in &k {
+        check_results("coordinate of sample", axis)?;
     }
     Ok(Trajectory { k, samples_per_shot, shots })
 }

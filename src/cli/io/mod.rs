@@ -21,6 +21,7 @@ pub use png::{write_png, PngOptions};
 use num_complex::Complex;
 use recon::atomic_file::AtomicFiles;
 use recon::error::{bail, Result};
+use recon::results::check_results;
 use std::path::Path;
 
 /// The kinds of files, by their endings.
@@ -81,7 +82,7 @@ pub fn check_image_path(path: impl AsRef<Path>) -> Result<()> {
 ///
 /// # Errors
 /// `InvalidArgument` for another ending and for no images, `SizeMismatch` when images that share a file other than
-/// ISMRMRD differ in size, `IO` when the file cannot be written.
+/// ISMRMRD differ in size, `NotFinite` for a voxel that is not finite, `IO` when the file cannot be written.
 pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> Result<()> {
     let format = Format::of(path, &[Format::Hdf5, Format::Cfl, NIFTI[0], NIFTI[1], Format::Png])?;
     let Some(first) = images.first() else {
@@ -96,6 +97,10 @@ pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> R
              or one file an image",
             path.display()
         );
+    }
+    for image in images {
+        // In single precision, in which a result in double precision may overflow.
+        check_results("voxel of the image", &image.data).map_err(|e| e.within(path.display()))?;
     }
     match format {
         Format::Hdf5 => ismrmrd::write_images(files, path, images),
