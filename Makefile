@@ -3,6 +3,7 @@
 #   make demo                                   a 3D scan, simulated and reconstructed: errors, and demo/demo.png
 #   make check                                  in two minutes, without root: formatting, lints, documentation, fast tests
 #   make test                                   everything that can be checked on this machine
+#   make mutants                                one-line changes of the source, each with the test that must catch it: an hour or more
 #   make bench                                  speed beside DUCC0, FINUFFT and BART: docs/benchmarks, 20 minutes or more
 #   make bench-bundle                           what was built, packed so that `make bench` runs on another machine
 #   make bench-gpu                              the same on an NVIDIA GPU, beside cuFINUFFT: docs/benchmarks, in 3 minutes
@@ -32,7 +33,7 @@ include := $(DESTDIR)$(INCLUDEDIR)
 fill := sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
 	-e 's|@VERSION@|$(VERSION)|g' -e 's|@ABI@|$(ABI)|g' -e 's|@PRIVATE_LIBS@|$(PRIVATE_LIBS)|g'
 
-.PHONY: build header install uninstall matlab deps check test demo bench bench-bundle bench-gpu bench-matlab
+.PHONY: build header install uninstall matlab deps check test mutants demo bench bench-bundle bench-gpu bench-matlab
 
 build:
 	$(CARGO) build --lib $(CARGO_FLAGS)
@@ -97,6 +98,7 @@ check:
 	else echo "skipped: spelling (no python3-venv, or no network)"; fi
 	python3 benches/test_benches.py --quiet
 	python3 benches/index.py --check
+	python3 tests/mutants/run.py --check
 	$(CARGO) test --locked --lib --test layers --test header
 
 # The GPU's kernels are compiled by the tests, which needs no GPU but NVRTC: the one that RECON_NVRTC names, or PyPI's.
@@ -116,6 +118,7 @@ OTHER_SYSTEMS := x86_64-pc-windows-gnu aarch64-apple-darwin aarch64-unknown-linu
 test: PACKAGES += python3-venv libismrmrd-dev octave octave-dev ghostscript fonts-freefont-otf
 test: PACKAGES += $(shell command -v gnuplot >/dev/null || echo gnuplot-nox)
 test: deps
+	python3 tests/mutants/run.py --check
 	@if [ -z "$$RECON_NVRTC" ]; then $(MAKE) --no-print-directory $(nvrtc)/ready; fi
 	@found=$$(ls $(abspath $(nvrtc))/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.[0-9]* 2>/dev/null | head -n 1); \
 	RECON_NVRTC=$${RECON_NVRTC:-$$found} $(CARGO) test --locked --workspace --no-fail-fast
@@ -124,6 +127,10 @@ test: deps
 			echo "checking the library for $$target"; $(CARGO) check --locked --lib --target $$target || exit 1; \
 		else echo "skipped: checking the library for $$target (no rustup, or no network)"; fi; \
 	done
+
+# By hand only. For example: make mutants MUTANTS="--switched", which builds once for all changes.
+mutants: deps
+	CARGO="$(CARGO)" python3 tests/mutants/run.py $(MUTANTS)
 
 program := $(CARGO_TARGET_DIR)/release/recon
 # The demo's scan is as large as that of Stone et al. 2008: 284,592 samples on 1,176 spokes, an image of 128^3.

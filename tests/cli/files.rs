@@ -211,6 +211,7 @@ fn lines(k: &Trajectory, numbers: impl Fn(&[f32], usize) -> Vec<f32>) -> Vec<bar
             dimensions: (trajectory.len() / samples) as u16,
             trajectory,
             data: noise(samples, shot as u64 + 1).iter().flat_map(|z| [z.re, z.im]).collect(),
+            ..Default::default()
         }
     };
     (0..k.shots()).map(line).collect()

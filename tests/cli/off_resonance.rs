@@ -2,8 +2,9 @@
 
 use crate::io::ismrmrd::TrajectoryKind;
 use crate::io::Image;
-use crate::{alone, read_images, write_dataset, TempDir};
+use crate::{alone, bare, distance, read_images, write_dataset, TempDir};
 use num_complex::Complex;
+use std::f64::consts::TAU;
 use std::fs;
 
 /// A spiral of 5 ms with twice the turns that are needed, and off-resonance of -50 to 100 Hz; its map is in map.h5.
@@ -151,6 +152,48 @@ fn times_come_from_the_file_or_from_dwell() {
     dataset.header.encodings[0].trajectory = TrajectoryKind::Epi;
     write_dataset(dir.path("epi.h5"), &dataset);
     dir.fails(1, "grid epi.h5 --field-map map.h5 -o no.h5", &["echo-planar"]);
+}
+
+/// Discarded samples count for the times of the samples after them: the adjoint is the direct sum with these times, by
+/// the file's sample time and by --dwell.
+#[test]
+fn discarded_samples_count_for_the_times() {
+    let dir = TempDir::new();
+    dir.ok(&format!("{SPIRAL} {FIELD} -o scan.h5"));
+    let dataset = read_dataset(&dir, "scan.h5");
+    let (scan, discarded, per_shot) = (&dataset.scans[0], 300, 1000);
+    let lines: Vec<bare::Line> = (0..scan.samples_per_shot.len() * per_shot)
+        .step_by(per_shot)
+        .map(|first| bare::Line {
+            dimensions: 2,
+            trajectory: (first..first + per_shot).flat_map(|m| [0, 1].map(|a| scan.coordinates[a][m])).collect(),
+            data: scan.data[first..first + per_shot].iter().flat_map(|z| [z.re, z.im]).collect(),
+            discard_pre: discarded as u16,
+            sample_time: 5.0,
+            ..Default::default()
+        })
+        .collect();
+    alone(|| bare::write(&dir.path("late.h5"), &dataset.header.to_xml(), &lines));
+    let kept: Vec<usize> = (0..scan.data.len()).filter(|m| m % per_shot >= discarded).collect();
+    let map = &read_images(dir.path("map.h5"))[0].data;
+    let exact: Vec<Complex<f64>> = (0..48 * 48)
+        .map(|i| {
+            let place = [i % 48, i / 48].map(|r| r as f64 - 24.0);
+            let term = |&m: &usize| {
+                let k = [0, 1].map(|a| f64::from(scan.coordinates[a][m]));
+                let time = 5e-6 * (m % per_shot) as f64;
+                let turns = k[0] * place[0] + k[1] * place[1] + f64::from(map[i].re) * time;
+                let value = scan.data[m];
+                Complex::new(f64::from(value.re), f64::from(value.im)) * Complex::from_polar(1.0, TAU * turns)
+            };
+            kept.iter().map(term).sum()
+        })
+        .collect();
+    for options in ["", "--dwell 5"] {
+        dir.ok(&format!("fhd late.h5 --field-map map.h5 --tolerance 1e-4 {options} -o image.h5"));
+        let error = distance(&read_images(dir.path("image.h5"))[0].data, &exact);
+        assert!(error < 1e-3, "{options:?}: {error}");
+    }
 }
 
 /// Frames have the bits of files that hold their shots alone; slices have maps of their own.

@@ -543,6 +543,10 @@ mod bare {
         pub trajectory: Vec<f32>,
         /// Real and imaginary parts.
         pub data: Vec<f32>,
+        /// Samples at the beginning that are not used.
+        pub discard_pre: u16,
+        /// Microseconds from one sample to the next; 0 means unknown.
+        pub sample_time: f32,
     }
 
     pub fn write(path: &std::path::Path, xml: &str, lines: &[Line]) {
@@ -560,6 +564,8 @@ mod bare {
                     active_channels: 1,
                     center_sample: (line.data.len() / 4) as u16,
                     trajectory_dimensions: line.dimensions,
+                    discard_pre: line.discard_pre,
+                    sample_time_us: line.sample_time,
                     idx: Counters {
                         kspace_encode_step_1: line.steps[0],
                         kspace_encode_step_2: line.steps[1],

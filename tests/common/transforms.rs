@@ -100,6 +100,25 @@ impl<T: Real> Scan<T> {
         Plan::new(&geometry, options).unwrap()
     }
 
+    /// Computes E^H W E x with coil maps by direct sums, frame by frame.
+    pub fn direct_normal(&self, x: &[Complex<T>]) -> Vec<Complex<f64>> {
+        let (k, r, phi) = (wide_lists(&self.k), voxels(&self.dims), self.phi());
+        let maps = wide(&self.maps);
+        let mut y = Vec::new();
+        for image in wide(x).chunks_exact(r[0].len()) {
+            let mut sum = vec![Complex::default(); image.len()];
+            for map in maps.chunks_exact(image.len()) {
+                let coil: Vec<_> = map.iter().zip(image).map(|(s, x)| s * x).collect();
+                let mut values = direct(-1.0, &r, &coil, &k);
+                values.iter_mut().enumerate().for_each(|(m, z)| *z *= phi[m].powi(2) * self.weights[m].wide());
+                let back = direct(1.0, &k, &values, &r);
+                sum.iter_mut().zip(map.iter().zip(back)).for_each(|(y, (s, z))| *y += s.conj() * z);
+            }
+            y.extend(sum);
+        }
+        y
+    }
+
     /// phi, the Fourier transform of a voxel, at each sample.
     pub fn phi(&self) -> Vec<f64> {
         let sinc = |k: f64| if k == 0.0 { 1.0 } else { (std::f64::consts::PI * k).sin() / (std::f64::consts::PI * k) };
