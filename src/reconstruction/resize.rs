@@ -23,6 +23,8 @@ use std::f64::consts::PI;
 
 /// The most voxels of an axis.
 const MOST: usize = 1 << 24;
+/// The least part of a new voxel that the field of view of the given images may be.
+const LEAST: f64 = 1e-3;
 /// Relative distance from a whole number of voxels that counts as rounding: files store fields of view in single
 /// precision. It moves the edge of a field of view of 1000 voxels by 1e-4 voxel.
 const ROUNDING: f64 = 2.5e-7;
@@ -60,10 +62,10 @@ impl Resize {
         for axis in 0..ndim {
             let known = fov[axis] > 0.0 && to_fov[axis] > 0.0 && (fov[axis] / to_fov[axis]).is_finite();
             let exact = if known { fov[axis] / to_fov[axis] * to[axis] as f64 } else { from[axis] as f64 };
-            if exact >= MOST as f64 || to[axis] > MOST {
+            if !(LEAST..MOST as f64).contains(&exact) || to[axis] > MOST {
                 bail!(
                     SizeOverflow,
-                    "axis {axis}: an image that covers {} with {} voxels, wanted to cover {} with {}, needs {exact:.0} \
+                    "axis {axis}: an image that covers {} with {} voxels, wanted to cover {} with {}, needs {exact:.3e} \
                      voxels in between: correct the fields of view",
                     fov[axis],
                     from[axis],
