@@ -198,6 +198,7 @@ pub fn estimate_field_map<T: Real>(
         check_result("decay rate", decay, T::LARGEST)?;
     }
     warn(&report, counted, fit.unit);
+    workers.warning().into_iter().for_each(|warning| raise(warning.kind, warning.message));
     field_map.iter_mut().zip(&frequencies).for_each(|(to, f)| *to = T::of(*f));
     if let (Some(map), Some(decay)) = (decay_map, decay) {
         // Signals do not grow: where noise says so, it is noise.
