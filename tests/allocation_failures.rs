@@ -32,7 +32,7 @@ mod unix {
 
     /// The smallest allocation that fails.
     const LEAST: usize = 1024;
-    /// What the library allocates and frees at once, to see whether there is room for small things.
+    /// Size of the allocation with which the library checks that there is room for small allocations.
     const HEADROOM: usize = recon::HEADROOM;
 
     /// The system's allocator, which fails when it is told to, and counts the bytes in use.
@@ -132,7 +132,7 @@ mod unix {
     /// While it lives, the process has few free bytes, and the system gives it no more.
     struct Scarcity {
         before: libc::rlimit,
-        /// Allocations that take what is free: each begins with the address of the one before.
+        /// Allocations that take the free memory: each begins with the address of the previous one.
         taken: *mut *mut c_void,
     }
 
@@ -172,7 +172,7 @@ mod unix {
 
     impl Drop for Scarcity {
         fn drop(&mut self) {
-            // SAFETY: each block begins with the address of the one before, and the last was the first.
+            // SAFETY: each block begins with the address of the previous one, and the first with null.
             unsafe {
                 libc::setrlimit(libc::RLIMIT_AS, &raw const self.before);
                 while !self.taken.is_null() {
@@ -767,8 +767,8 @@ mod unix {
         all
     }
 
-    /// Runs an operation whose allocation number `n` fails (0 for none), or with few bytes left, in a process. Returns the exit code of the process, or the
-    /// signal that ended it.
+    /// Runs an operation whose allocation number `n` fails (0 for none), or with few bytes left, in a process. Returns
+    /// the exit code of the process, or the signal that ended it.
     fn attempt(operation: &Operation<'_>, n: usize, left: Option<usize>) -> Result<i32, i32> {
         // SAFETY: this process has one thread.
         let child = unsafe { libc::fork() };

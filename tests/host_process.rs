@@ -33,7 +33,7 @@ mod linux {
     struct Watched;
     static WATCHES: AtomicBool = AtomicBool::new(false);
     static LARGE: AtomicUsize = AtomicUsize::new(0);
-    /// From this size on glibc maps an array by itself, and raises its thresholds when the array is freed.
+    /// By default glibc maps arrays from this size on, and raises its thresholds when they are freed.
     const MAPPED_BY_GLIBC: usize = 128 << 10;
 
     fn watch(bytes: usize) {
@@ -170,7 +170,7 @@ mod linux {
         assert_eq!(large, 0, "{large} allocations of {MAPPED_BY_GLIBC} bytes or more");
     }
 
-    /// Memory that one plan has left serves the next, whichever thread makes it.
+    /// A new plan reuses the memory of the previous one, also in another thread.
     fn plans_of_other_threads_take_no_fresh_pages() {
         fn faults() -> i64 {
             // SAFETY: zeros are a valid rusage, and getrusage writes it.

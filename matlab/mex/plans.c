@@ -16,7 +16,7 @@ static void remove_all_plans(void) {
     }
 }
 
-/* At `clear mex` the library is unloaded: nobody could give back what it keeps for the next plan. */
+/* `clear mex` unloads the library, so the memory that it keeps for the next plan must go first. */
 static void remove_everything(void) {
     remove_all_plans();
     recon_release_memory();

@@ -139,7 +139,7 @@ pub fn try_vec<E: Clone>(count: usize, value: E, what: &str) -> Result<Vec<E>> {
 /// An empty vector with room for `count` elements, or an error that says how many bytes were wanted.
 pub fn try_reserve<E>(count: usize, what: &str) -> Result<Vec<E>> {
     let mut v = Vec::new();
-    // What is cached may be what is missing.
+    // Cached memory is given back before an allocation fails.
     let is_refused =
         v.try_reserve_exact(count).is_err() && (mapped::release() == 0 || v.try_reserve_exact(count).is_err());
     // Without room for small allocations the vector goes back, which leaves some for the message.

@@ -1,8 +1,8 @@
 //! Room for small allocations.
 //!
-//! Names, messages and lists of axes are ordinary Rust values: if their allocation fails, Rust ends the process, and the
-//! library cannot prevent it without replacing the host's allocator. So it makes sure in advance that they succeed. At
-//! the start of each C call, and after each allocation whose failure is an error, the allocator must still have
+//! Names, messages and lists of axes are ordinary Rust values. If their allocation fails, Rust ends the process. The
+//! library cannot prevent that without replacing the host's allocator, so it makes sure in advance that they succeed.
+//! At the start of each C call, and after each allocation whose failure is an error, the allocator must still have
 //! [`BYTES`] bytes in one piece. If it does not, the call ends with an error while there is memory for its message.
 
 use super::mapped;

@@ -2,8 +2,8 @@
 //!
 //! A host's allocator is the host's. glibc has an arena for each thread, and each arena keeps what was freed there: 16
 //! threads that make plans would leave 16 times the memory of one. It also raises its thresholds for the whole process
-//! when a large array is freed. Blocks of at least [`SMALLEST`] bytes are therefore mapped here. Unused blocks stay in a
-//! cache that all threads share, so that a plan after another needs no fresh pages. The cache is bounded by
+//! when a large array is freed. Blocks of at least [`SMALLEST`] bytes are therefore mapped here. Unused blocks stay in
+//! a cache that all threads share, so that a plan after another needs no fresh pages. The cache is bounded by
 //! [`IDLE_BYTES`] when no block is in use, and [`release`] empties it.
 //!
 //! Without `mmap` there are no blocks, and the allocator of the C library is used.
@@ -13,7 +13,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Smallest block in bytes: from this size on glibc would by default map an array by itself.
+/// Smallest block in bytes. By default glibc itself maps arrays from this size on.
 pub const SMALLEST: usize = 128 << 10;
 /// Blocks of this size or larger are never cached: they always consist of fresh pages of zeros.
 pub const ALWAYS_FRESH: usize = 32 << 20;
@@ -118,7 +118,7 @@ pub fn take(used: usize) -> Option<(Block, bool)> {
     let cached = if bytes < ALWAYS_FRESH { with_cache(|cache| cache.take(bytes)) } else { None };
     let (mut block, is_fresh) = match cached {
         Some(block) => (block, false),
-        // What is cached may be what is missing.
+        // Cached memory is given back before an allocation fails.
         None => (map(bytes).or_else(|| (trim(0) > 0).then(|| map(bytes)).flatten())?, true),
     };
     block.used = used;
@@ -225,7 +225,7 @@ impl Drop for Block {
     }
 }
 
-/// Unmaps what is cached when the library is unloaded, for nobody could find it afterwards.
+/// Unmaps the cached blocks when the library is unloaded: afterwards they could not be found.
 #[cfg(all(target_os = "linux", not(test)))]
 #[used]
 #[link_section = ".fini_array"]

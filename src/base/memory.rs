@@ -1,4 +1,4 @@
-//! Arrays at addresses that suit vectors and caches, in huge pages where they are large. Those of 128 KiB or more are
+//! Arrays at addresses that suit vectors and caches, in huge pages where they are large. Arrays of 128 KiB or more are
 //! mapped (mapped.rs) and leave the host's allocator alone.
 //!
 //! An array that is written before it is read need not be cleared: that would be what a plan with many threads waits
@@ -137,13 +137,13 @@ fn of_any_numbers(layout: Layout) -> *mut u8 {
     start
 }
 
-/// Whether the compiler can be told that bytes are written, without writing them.
+/// Whether bytes can be declared as written to the compiler without writing them.
 const HAS_ASSEMBLY: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
 
 /// Makes bytes numbers for the compiler, whatever they are. In debug builds they are NaN.
 ///
 /// # Safety
-/// So many bytes there may be written. Without assembly they are initialised.
+/// `bytes` bytes at `start` may be written. Without assembly they are initialised.
 unsafe fn set_any_numbers(start: *mut u8, bytes: usize) {
     if cfg!(debug_assertions) {
         // SAFETY: the caller's promise.

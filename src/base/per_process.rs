@@ -1,9 +1,9 @@
 //! Global values of which each process has its own: a forked child never meets a lock of its parent.
 //!
-//! A child has its parent's memory but only the thread that forked. If another thread of the parent holds a lock at that
-//! moment, nobody unlocks the child's copy of it. Every lock and every one-time initialisation of the library that is
-//! global is therefore a [`PerProcess`]. The child recognises by the process id that a value is its parent's, and
-//! makes its own.
+//! A child has its parent's memory but only the thread that forked. If another thread of the parent holds a lock at
+//! that moment, the child's copy of the lock stays locked. Every lock and every one-time initialisation of the library
+//! that is global is therefore a [`PerProcess`]. The child recognises by the process id that a value is its parent's,
+//! and makes its own.
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -14,7 +14,7 @@ pub struct PerProcess<T: 'static> {
     first: T,
     /// Process id of the owner of `first`; 0 before the first use.
     owner: AtomicU32,
-    /// The value of the latest forked process that uses it; null if there is none.
+    /// The value of the latest forked process that uses it; null before the first.
     forked: AtomicPtr<Slot<T>>,
     /// Makes the value of a forked process from its parent's. A lock in the parent's value may be locked for ever.
     inherit: fn(&'static T) -> T,

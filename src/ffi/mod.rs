@@ -582,9 +582,10 @@ pub unsafe extern "C" fn recon_plan_destroy(plan: *mut recon_plan) {
     }
 }
 
-/// Gives memory back to the system that the library keeps for the next plan: at most 32 MiB when no plan exists, and
-/// while plans exist at most as much as these hold and at most 1 GiB. Plans that exist lose nothing. On Linux with glibc
-/// it also calls malloc_trim(0). Useful after the last plan, and before the library is unloaded. It cannot fail.
+/// Gives the memory that the library keeps for the next plan back to the system. Without plans this is at most 32 MiB.
+/// With plans it is at most as much as the plans hold (at least 32 MiB, at most 1 GiB). Plans that exist lose nothing.
+/// On Linux with glibc it also calls malloc_trim(0). Call it after the last plan, or before the library is unloaded. It
+/// cannot fail.
 #[no_mangle]
 pub extern "C" fn recon_release_memory() {
     call_that_frees(release_memory);

@@ -74,7 +74,7 @@ fn words(status: cu::CUresult) -> String {
 /// Loads the driver and starts it, once; NoDevice says what is missing, DeviceFailed why this process cannot use it any
 /// more.
 pub fn driver() -> Result<()> {
-    /// What became of the driver in one process.
+    /// State of the driver in one process.
     struct Start {
         /// This process, or one that it was forked from, has begun to start the driver.
         begun: AtomicBool,
