@@ -43,6 +43,13 @@ mod unix {
     static IN_USE: AtomicIsize = AtomicIsize::new(0);
 
     impl Failing {
+        /// Adds bytes to those in use, if the system has given them.
+        fn counted(address: *mut u8, bytes: isize) -> *mut u8 {
+            if !address.is_null() {
+                IN_USE.fetch_add(bytes, SeqCst);
+            }
+            address
+        }
         fn fails(bytes: usize) -> bool {
             if bytes < LEAST || bytes == HEADROOM || LEFT.load(SeqCst) == 0 || LEFT.fetch_sub(1, SeqCst) != 1 {
                 return false;
@@ -61,25 +68,22 @@ mod unix {
             if Failing::fails(layout.size()) {
                 return null_mut();
             }
-            IN_USE.fetch_add(layout.size() as isize, SeqCst);
             // SAFETY: the caller's promise is the same.
-            unsafe { System.alloc(layout) }
+            Failing::counted(unsafe { System.alloc(layout) }, layout.size() as isize)
         }
         unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
             if Failing::fails(layout.size()) {
                 return null_mut();
             }
-            IN_USE.fetch_add(layout.size() as isize, SeqCst);
             // SAFETY: the caller's promise is the same.
-            unsafe { System.alloc_zeroed(layout) }
+            Failing::counted(unsafe { System.alloc_zeroed(layout) }, layout.size() as isize)
         }
         unsafe fn realloc(&self, address: *mut u8, layout: Layout, size: usize) -> *mut u8 {
             if size > layout.size() && Failing::fails(size) {
                 return null_mut();
             }
-            IN_USE.fetch_add(size as isize - layout.size() as isize, SeqCst);
             // SAFETY: the caller's promise is the same.
-            unsafe { System.realloc(address, layout, size) }
+            Failing::counted(unsafe { System.realloc(address, layout, size) }, size as isize - layout.size() as isize)
         }
         unsafe fn dealloc(&self, address: *mut u8, layout: Layout) {
             IN_USE.fetch_sub(layout.size() as isize, SeqCst);
@@ -149,11 +153,13 @@ mod unix {
             // SAFETY: the structure is written and read; what malloc returned has room for an address and is freed once.
             unsafe {
                 assert_eq!(libc::getrlimit(libc::RLIMIT_AS, &raw mut before), 0);
-                let limit = pages * libc::sysconf(libc::_SC_PAGESIZE) as u64;
+                // Room for what is kept, and for what the heap grows by at a time.
+                let limit = pages * libc::sysconf(libc::_SC_PAGESIZE) as u64 + left as u64 + (1 << 20);
                 let limit = libc::rlimit { rlim_cur: limit, ..before };
                 assert_eq!(libc::setrlimit(libc::RLIMIT_AS, &raw const limit), 0);
                 // In one piece, if there is such a piece.
                 let kept = libc::malloc(left.max(1));
+                assert!(!kept.is_null());
                 let mut size = 1usize << 20;
                 while size >= 16 {
                     let block: *mut *mut c_void = libc::malloc(size).cast();
@@ -743,8 +749,8 @@ mod unix {
                 let g = s.geometry();
                 let mask = vec![1u8; s.image_len().max(2 * LEAST)];
                 // SAFETY: arrays have the lengths documented.
+                let mut quality = init(recon_quality_init);
                 attempt.call(&[], || unsafe {
-                    let mut quality = init(recon_quality_init);
                     let (image, truth) = (s.image(), s.maps.as_ptr().cast());
                     recon_metrics(&raw const g, image, truth, mask.as_ptr(), 0, 0, &raw mut quality)
                 });
