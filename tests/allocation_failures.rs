@@ -153,7 +153,7 @@ mod unix {
             // SAFETY: the structure is written and read; what malloc returned has room for an address and is freed once.
             unsafe {
                 assert_eq!(libc::getrlimit(libc::RLIMIT_AS, &raw mut before), 0);
-                // Room for what is kept, and for what the heap grows by at a time.
+                // Room for the bytes that are left, and for one step by which the heap grows.
                 let limit = pages * libc::sysconf(libc::_SC_PAGESIZE) as u64 + left as u64 + (1 << 20);
                 let limit = libc::rlimit { rlim_cur: limit, ..before };
                 assert_eq!(libc::setrlimit(libc::RLIMIT_AS, &raw const limit), 0);

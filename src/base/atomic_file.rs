@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The temporary files of this process. Whoever creates, renames or removes a file holds the lock. A parent process
-/// removes its own files.
+/// The temporary files of this process. A thread that creates, renames or removes one of them holds the lock. A
+/// parent process removes its own files.
 static TEMPORARY: PerProcess<Mutex<Vec<PathBuf>>> = PerProcess::new(Mutex::new(Vec::new()), |_| Mutex::new(Vec::new()));
 
 fn temporary_files() -> MutexGuard<'static, Vec<PathBuf>> {
