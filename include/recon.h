@@ -326,6 +326,8 @@ typedef enum {
     RECON_WARNING_WRAPS = 6,
     // The times of samples are no readout's: perhaps in other units than seconds.
     RECON_WARNING_TIMES = 7,
+    // The system refused threads: fewer compute than were asked for.
+    RECON_WARNING_THREADS = 8,
 } recon_warning;
 
 // What the weight of a prior is relative to.
@@ -689,7 +691,7 @@ typedef struct {
     uint32_t window;
     // Width of the window in grid cells; 0 with exact sums.
     uint32_t width;
-    // CPU threads.
+    // Number of CPU threads that compute, the caller's included: fewer than asked for if the system refused some.
     uint32_t threads;
     // 1 when E^H W E goes through Q, else 0.
     uint32_t toeplitz;
@@ -948,6 +950,12 @@ recon_status recon_plan_warning(const recon_plan *plan, uint64_t index, uint32_t
 
 // Gives back all that a plan holds, its threads included. NULL is allowed. No call with this plan may be running.
 void recon_plan_destroy(recon_plan *plan);
+
+// Gives the memory that the library keeps for the next plan back to the system. Without plans this is at most 32 MiB.
+// With plans it is at most as much as the plans hold (at least 32 MiB, at most 1 GiB). Plans that exist lose nothing.
+// On Linux with glibc it also calls malloc_trim(0). Call it after the last plan, or before the library is unloaded. It
+// cannot fail.
+void recon_release_memory(void);
 
 // Describes a plan: what was chosen, the lengths of its arrays, the bytes it holds.
 //

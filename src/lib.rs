@@ -57,6 +57,10 @@ mod simulation;
 
 #[doc(hidden)]
 pub use base::{atomic_file, results};
+#[doc(hidden)]
+pub use base::headroom::BYTES as HEADROOM;
+#[doc(hidden)]
+pub use base::memory::mapped_bytes_in_use;
 pub use base::{defaults, error, geometry, options, real, warning};
 pub use engine::memory;
 pub use nufft::window;
@@ -67,6 +71,7 @@ pub use backend::{Sink, Source};
 pub use base::error::{Error, ErrorKind, Result};
 pub use base::geometry::{Geometry, VoxelBasis};
 pub use base::interrupt::Interrupt;
+pub use base::memory::release_memory;
 pub use base::off_resonance::Band;
 pub use base::options::{CudaStream, Device, Filter, LambdaUnit, Method, Normal, Options, Simd, Window};
 pub use base::real::Real;

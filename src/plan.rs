@@ -5,14 +5,14 @@ use crate::backend::{Sink, Source};
 use crate::base::atomic_file::{whole, AtomicFiles};
 use crate::base::checksum::Checksum;
 use crate::base::defaults;
-use crate::base::error::{bail, checked_product, try_collect, try_reserve, try_vec, Result};
+use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
 use crate::base::float_mode::FloatMode;
 use crate::base::geometry::{
     check_below, check_coil_maps, check_finite, check_len, check_map_len, check_weight_count, check_weights, Geometry,
     Numbers, VoxelBasis,
 };
 use crate::base::interrupt::{self, ActiveInterrupt};
-use crate::base::memory::Aligned;
+use crate::base::memory::{check_available, Aligned};
 use crate::base::options::{Filter, LambdaUnit, Method, Options, Window};
 use crate::base::real::{narrow, wide, Real};
 use crate::base::results::{check_result, check_results};
@@ -461,7 +461,7 @@ impl<T: Real> Plan<T> {
         geometry.check_sizes()?;
         // Coordinates and weights, which every plan keeps: those of billions take a minute to be read.
         let arrays = geometry.dims.len() + usize::from(geometry.weights.is_some());
-        drop(try_reserve::<u8>(product(&[arrays, geometry.samples(), size_of::<T>()]), "the trajectory")?);
+        check_available(product(&[arrays, geometry.samples(), size_of::<T>()]), "the trajectory")?;
         let (engine, Numbers { ends, weight, map }) = making::engine(geometry, options)?;
         let info = PlanInfo { seconds: started.elapsed().as_secs_f64(), ..engine.info() };
         let fixed = Fixed::new(geometry, options, info.method);
@@ -474,6 +474,7 @@ impl<T: Real> Plan<T> {
                 .into_iter()
                 .chain(tolerance_warning(&info, options))
                 .chain(time_warning(geometry))
+                .chain(engine.warning())
                 .collect(),
             limits: Limits::new(&fixed, geometry.samples(), largest),
             engine,
@@ -621,7 +622,7 @@ impl<T: Real> Plan<T> {
             let engine = now.engine.changed(Change::Trajectory(geometry), options)?;
             let tolerance = tolerance_warning(&engine.info(), options);
             let warnings = geometry.extent_warning(&ends).into_iter().chain(tolerance).chain(time_warning(geometry));
-            let warnings = warnings.collect();
+            let warnings = warnings.chain(engine.warning()).collect();
             let map = map.unwrap_or(now.limits.largest.map);
             Ok((engine, geometry.samples(), warnings, Largest { weight, map }))
         })

@@ -3,8 +3,10 @@
 //! no memory is lost, and the same call succeeds when it is repeated. Each attempt is a process of its own. One that
 //! aborts is therefore counted, and the test goes on.
 //!
-//! Smaller allocations do not fail here. They are names, messages and lists of axes, which do not grow with the
-//! problem.
+//! Smaller allocations do not fail one by one: they are names, messages and lists of axes, which do not grow with the
+//! problem, and Rust ends the process if one fails. The library makes sure in advance that there is room for them.
+//! Therefore each call is also made with few free bytes left in the process, from none to more than it needs, while the
+//! system gives no more. It must return RECON_OUT_OF_HOST_MEMORY or succeed, at every number of bytes.
 //!
 //! RECON_TEST_BACKTRACE=1 prints a backtrace of each allocation that is made to fail.
 
@@ -30,6 +32,8 @@ mod unix {
 
     /// The smallest allocation that fails.
     const LEAST: usize = 1024;
+    /// Size of the allocation with which the library checks that there is room for small allocations.
+    const HEADROOM: usize = recon::HEADROOM;
 
     /// The system's allocator, which fails when it is told to, and counts the bytes in use.
     struct Failing;
@@ -39,8 +43,15 @@ mod unix {
     static IN_USE: AtomicIsize = AtomicIsize::new(0);
 
     impl Failing {
+        /// Adds bytes to those in use, if the system has given them.
+        fn counted(address: *mut u8, bytes: isize) -> *mut u8 {
+            if !address.is_null() {
+                IN_USE.fetch_add(bytes, SeqCst);
+            }
+            address
+        }
         fn fails(bytes: usize) -> bool {
-            if bytes < LEAST || LEFT.load(SeqCst) == 0 || LEFT.fetch_sub(1, SeqCst) != 1 {
+            if bytes < LEAST || bytes == HEADROOM || LEFT.load(SeqCst) == 0 || LEFT.fetch_sub(1, SeqCst) != 1 {
                 return false;
             }
             FAILED.store(bytes, SeqCst);
@@ -57,25 +68,22 @@ mod unix {
             if Failing::fails(layout.size()) {
                 return null_mut();
             }
-            IN_USE.fetch_add(layout.size() as isize, SeqCst);
             // SAFETY: the caller's promise is the same.
-            unsafe { System.alloc(layout) }
+            Failing::counted(unsafe { System.alloc(layout) }, layout.size() as isize)
         }
         unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
             if Failing::fails(layout.size()) {
                 return null_mut();
             }
-            IN_USE.fetch_add(layout.size() as isize, SeqCst);
             // SAFETY: the caller's promise is the same.
-            unsafe { System.alloc_zeroed(layout) }
+            Failing::counted(unsafe { System.alloc_zeroed(layout) }, layout.size() as isize)
         }
         unsafe fn realloc(&self, address: *mut u8, layout: Layout, size: usize) -> *mut u8 {
             if size > layout.size() && Failing::fails(size) {
                 return null_mut();
             }
-            IN_USE.fetch_add(size as isize - layout.size() as isize, SeqCst);
             // SAFETY: the caller's promise is the same.
-            unsafe { System.realloc(address, layout, size) }
+            Failing::counted(unsafe { System.realloc(address, layout, size) }, size as isize - layout.size() as isize)
         }
         unsafe fn dealloc(&self, address: *mut u8, layout: Layout) {
             IN_USE.fetch_sub(layout.size() as isize, SeqCst);
@@ -86,6 +94,9 @@ mod unix {
 
     #[global_allocator]
     static ALLOCATOR: Failing = Failing;
+
+    /// KiB that are left to a process.
+    const SCARCE: [usize; 10] = [0, 16, 63, 64, 66, 72, 96, 160, 320, 1024];
 
     // Exit codes: what became of an attempt.
     const NO_FAILURE: i32 = 10;
@@ -116,8 +127,67 @@ mod unix {
     /// How an operation is called: first without a failure, to know the right outputs, then with one.
     struct Attempt {
         fails: usize,
+        /// Bytes that are left to the process during the call; `None` for all that there are.
+        left: Option<usize>,
         right: Option<Vec<Vec<u8>>>,
         code: i32,
+    }
+
+    /// While it lives, the process has few free bytes, and the system gives it no more.
+    struct Scarcity {
+        before: libc::rlimit,
+        /// Allocations that take the free memory: each begins with the address of the previous one.
+        taken: *mut *mut c_void,
+    }
+
+    impl Scarcity {
+        fn new(left: usize) -> Self {
+            // A call may need more of the stack than this thread has touched, and the stack must not grow then.
+            std::hint::black_box([0u8; 1 << 20]);
+            recon::release_memory();
+            let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+            let pages: u64 = statm.split_whitespace().next().and_then(|pages| pages.parse().ok()).unwrap_or(0);
+            drop(statm);
+            let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            let mut taken: *mut *mut c_void = null_mut();
+            // SAFETY: the structure is written and read; what malloc returned has room for an address and is freed once.
+            unsafe {
+                assert_eq!(libc::getrlimit(libc::RLIMIT_AS, &raw mut before), 0);
+                // Room for the bytes that are left, and for one step by which the heap grows.
+                let limit = pages * libc::sysconf(libc::_SC_PAGESIZE) as u64 + left as u64 + (1 << 20);
+                let limit = libc::rlimit { rlim_cur: limit, ..before };
+                assert_eq!(libc::setrlimit(libc::RLIMIT_AS, &raw const limit), 0);
+                // In one piece, if there is such a piece.
+                let kept = libc::malloc(left.max(1));
+                assert!(!kept.is_null());
+                let mut size = 1usize << 20;
+                while size >= 16 {
+                    let block: *mut *mut c_void = libc::malloc(size).cast();
+                    if block.is_null() {
+                        size /= 2;
+                        continue;
+                    }
+                    *block = taken.cast();
+                    taken = block;
+                }
+                libc::free(kept);
+            }
+            Scarcity { before, taken }
+        }
+    }
+
+    impl Drop for Scarcity {
+        fn drop(&mut self) {
+            // SAFETY: each block begins with the address of the previous one, and the first with null.
+            unsafe {
+                libc::setrlimit(libc::RLIMIT_AS, &raw const self.before);
+                while !self.taken.is_null() {
+                    let before = (*self.taken).cast();
+                    libc::free(self.taken.cast());
+                    self.taken = before;
+                }
+            }
+        }
     }
 
     fn message() -> String {
@@ -134,9 +204,11 @@ mod unix {
                 return;
             };
             let is_right = || outputs.iter().zip(right).all(|(out, right)| out.bytes() == right);
+            let scarce = self.left.map(Scarcity::new);
             LEFT.store(self.fails, SeqCst);
             let status = call();
             LEFT.store(0, SeqCst);
+            drop(scarce);
             let failed = FAILED.load(SeqCst);
             self.code = match status {
                 RECON_OK if !is_right() => WRONG,
@@ -677,8 +749,8 @@ mod unix {
                 let g = s.geometry();
                 let mask = vec![1u8; s.image_len().max(2 * LEAST)];
                 // SAFETY: arrays have the lengths documented.
+                let mut quality = init(recon_quality_init);
                 attempt.call(&[], || unsafe {
-                    let mut quality = init(recon_quality_init);
                     let (image, truth) = (s.image(), s.maps.as_ptr().cast());
                     recon_metrics(&raw const g, image, truth, mask.as_ptr(), 0, 0, &raw mut quality)
                 });
@@ -701,17 +773,17 @@ mod unix {
         all
     }
 
-    /// Runs an operation whose allocation number `n` fails, in a process. Returns the exit code of the process, or the
-    /// signal that ended it.
-    fn attempt(operation: &Operation<'_>, n: usize) -> Result<i32, i32> {
+    /// Runs an operation whose allocation number `n` fails (0 for none), or with few bytes left, in a process. Returns
+    /// the exit code of the process, or the signal that ended it.
+    fn attempt(operation: &Operation<'_>, n: usize, left: Option<usize>) -> Result<i32, i32> {
         // SAFETY: this process has one thread.
         let child = unsafe { libc::fork() };
         assert!(child >= 0, "no process could be started");
         if child == 0 {
             // What a process allocates once and keeps is no leak.
-            let mut first = Attempt { fails: 0, right: None, code: WRONG };
+            let mut first = Attempt { fails: 0, left: None, right: None, code: WRONG };
             operation(&mut first);
-            let mut attempt = Attempt { fails: n, right: first.right.clone(), code: WRONG };
+            let mut attempt = Attempt { fails: n, left, right: first.right.clone(), code: WRONG };
             let before = IN_USE.load(SeqCst);
             operation(&mut attempt);
             let lost = IN_USE.load(SeqCst) - before;
@@ -745,7 +817,7 @@ mod unix {
             let (mut reported, mut without, mut faults) = (0, 0, Vec::new());
             let mut n = 1;
             loop {
-                match attempt(&operation, n) {
+                match attempt(&operation, n, None) {
                     Ok(NO_FAILURE) => break,
                     Ok(REPORTED) => reported += 1,
                     Ok(DONE_WITHOUT) => without += 1,
@@ -756,8 +828,22 @@ mod unix {
                 n += 1;
                 assert!(n < 5000, "{name}: there is no end to its allocations");
             }
+            // As much as the system gives in one piece when the process begins to lack memory: 0 to 1 MiB.
+            let (mut ended, mut scarce) = (0, 0);
+            for left in SCARCE.iter().map(|kib| kib << 10).filter(|_| cfg!(target_os = "linux")) {
+                match attempt(&operation, 0, Some(left)) {
+                    Ok(NO_FAILURE) => ended += 1,
+                    Ok(REPORTED) => scarce += 1,
+                    Ok(code) => faults.push(format!("with {left} bytes left: wrong ({code})")),
+                    Err(signal) => faults.push(format!("with {left} bytes left: signal {signal}")),
+                }
+            }
             let verdict = if faults.is_empty() { "ok" } else { "FAILED" };
-            println!("test {name}: {} failures, {reported} reported, {without} done without ... {verdict}", n - 1);
+            println!(
+                "test {name}: {} failures, {reported} reported, {without} done without; few bytes left: {scarce} \
+                 reported, {ended} done ... {verdict}",
+                n - 1
+            );
             faults.iter().take(12).for_each(|fault| println!("    allocation {fault}"));
             attempts += n - 1;
             all_reported += reported;

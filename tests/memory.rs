@@ -21,7 +21,8 @@ static MOST: AtomicUsize = AtomicUsize::new(0);
 
 fn took(bytes: usize) {
     let held = HELD.fetch_add(bytes, Ordering::Relaxed) + bytes;
-    MOST.fetch_max(held, Ordering::Relaxed);
+    // Each large array that does not come from an allocator is followed by a small one that does.
+    MOST.fetch_max(held + recon::mapped_bytes_in_use(), Ordering::Relaxed);
 }
 
 // SAFETY: every call goes to the system's allocator unchanged.
@@ -52,9 +53,14 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
+/// Bytes in use, those of large arrays that do not come from the allocator included.
+fn held() -> usize {
+    HELD.load(Ordering::SeqCst) + recon::mapped_bytes_in_use()
+}
+
 /// The most bytes in use at once during a call, less the bytes in use before it.
 fn peak(call: impl FnOnce()) -> usize {
-    let before = HELD.load(Ordering::SeqCst);
+    let before = held();
     MOST.store(before, Ordering::SeqCst);
     call();
     MOST.load(Ordering::SeqCst) - before
@@ -177,9 +183,9 @@ fn look_at_maps(dims: &[usize], listed: bool, [field, decay]: [bool; 2], lines: 
     let k = slices(&k);
     let mut held = 0;
     let found = peak(|| {
-        let before = HELD.load(Ordering::SeqCst);
+        let before = self::held();
         let sum = DirectSum::new(&threads, level, &k, dims, list.as_deref(), Some(maps)).unwrap();
-        held = HELD.load(Ordering::SeqCst) - before;
+        held = self::held() - before;
         drop(sum);
     });
     let listed = listed.then_some(voxels);

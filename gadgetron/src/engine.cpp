@@ -2,10 +2,6 @@
 
 #include "free_memory.h"
 
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -500,10 +496,8 @@ std::uint64_t Engine::check_memory(const Samples &samples, const Spaces &spaces,
     FreeMemory left = free_memory();
     while (bytes > left.bytes && !plans_.empty()) {
         plans_.pop_back();
-#ifdef __GLIBC__
         // Gives freed memory back to the system.
-        malloc_trim(0);
-#endif
+        recon_release_memory();
         left = free_memory();
     }
     if (bytes > left.bytes) {

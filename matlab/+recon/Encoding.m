@@ -75,10 +75,10 @@ classdef Encoding
 %   E.settrajectory(k, 'Weights', w, 'Maps', S) gives both. After an error E is as it was.
 %
 %   Every error has an identifier, for example recon:InvalidArgument, recon:SizeMismatch or recon:CoordinateOutOfRange.
-%   There are three warnings, each given once, when the operator is made. recon:Extent: k reaches less than a quarter of
+%   There are four warnings, each given once, when the operator is made. recon:Extent: k reaches less than a quarter of
 %   what dims could resolve, which may be a wrong unit. recon:Tolerance: the default tolerance cannot be reached, for
 %   example in single precision, or with the 'Width' and the 'Oversampling' that were named. recon:Times: Times beyond a
-%   second, which may be milliseconds.
+%   second, which may be milliseconds. recon:Threads: the system refused threads, so fewer compute.
 %   Ctrl-C ends long computations with the error recon:Cancelled. The operator can be used again.
 %   load makes a saved operator again from its arguments (in MATLAB; Octave cannot save objects).
 %

@@ -16,6 +16,12 @@ static void remove_all_plans(void) {
     }
 }
 
+/* `clear mex` unloads the library, so the memory that it keeps for the next plan must go first. */
+static void remove_everything(void) {
+    remove_all_plans();
+    recon_release_memory();
+}
+
 void initialise_plans(void) {
     if (plans.last_id != 0) {
         return;
@@ -27,7 +33,7 @@ void initialise_plans(void) {
 #endif
     /* After `clear mex` the ids are new, so that no old handle names a new plan. */
     plans.last_id = ((uint64_t)time(NULL) << 24) ^ ((uint64_t)(uintptr_t)&plans << 4);
-    mexAtExit(remove_all_plans);
+    mexAtExit(remove_everything);
 }
 
 plan_entry *find_plan(uint64_t id) {

@@ -14,6 +14,7 @@ use crate::base::error::Result;
 pub use crate::base::off_resonance::OffResonance;
 pub use crate::base::real::Element;
 use crate::base::real::Real;
+use crate::base::warning::Warning;
 use crate::base::workers::Workers;
 pub use arrays::{DevicePointer, DeviceSlice, DeviceSliceMut, Sink, Source, Span};
 pub use direct_lists::MapsGiven;
@@ -182,8 +183,12 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     fn first_beyond(&self, values: Complexes<Self, T>, limit: T) -> Result<Option<(usize, Complex<T>)>>;
     /// Whether it is a GPU, whose memory is not the host's.
     fn is_gpu(&self) -> bool;
-    /// CPU threads at work.
+    /// Returns the number of CPU threads that compute.
     fn threads(&self) -> usize;
+    /// Returns what to warn the user of, if anything: fewer threads than were asked for.
+    fn warning(&self) -> Option<Warning> {
+        None
+    }
     /// Who does loops over arrays in the host's memory.
     fn workers(&self) -> &dyn Workers;
     /// The kind of device, `cpu` or `cuda`, and after a space which one where there are several kinds.

@@ -8,17 +8,19 @@
 //! Why not the crate tempfile: it replaces one file at a time, and does not remove files at a signal.
 
 use crate::base::error::{bail, Result};
+use crate::base::per_process::PerProcess;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The temporary files of this process. While the lock is held, none is created, renamed or removed.
-static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+/// The temporary files of this process. A thread that creates, renames or removes one of them holds the lock. A
+/// parent process removes its own files.
+static TEMPORARY: PerProcess<Mutex<Vec<PathBuf>>> = PerProcess::new(Mutex::new(Vec::new()), |_| Mutex::new(Vec::new()));
 
 fn temporary_files() -> MutexGuard<'static, Vec<PathBuf>> {
-    TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner)
+    TEMPORARY.get().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Removes the temporary files of a process that is about to end at a signal. While the result lives, none is created

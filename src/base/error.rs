@@ -1,6 +1,7 @@
 //! The error type of the crate: a kind that callers can match on, and a message that names the cause, the value and
 //! the remedy. A new kind is a new row of `error_kinds`, and `make header`: texts and MATLAB's identifiers follow.
 
+use super::{headroom, mapped};
 use std::fmt;
 
 /// All that there is to say of each kind of error: what it means, its number and name in the C API, and its text.
@@ -138,7 +139,12 @@ pub fn try_vec<E: Clone>(count: usize, value: E, what: &str) -> Result<Vec<E>> {
 /// An empty vector with room for `count` elements, or an error that says how many bytes were wanted.
 pub fn try_reserve<E>(count: usize, what: &str) -> Result<Vec<E>> {
     let mut v = Vec::new();
-    if v.try_reserve_exact(count).is_err() {
+    // Cached memory is given back before an allocation fails.
+    let is_refused =
+        v.try_reserve_exact(count).is_err() && (mapped::release() == 0 || v.try_reserve_exact(count).is_err());
+    // Without room for small allocations the vector goes back, which leaves some for the message.
+    if is_refused || !headroom::is_there() {
+        drop(v);
         let bytes = count as u128 * std::mem::size_of::<E>() as u128;
         bail!(OutOfHostMemory, "could not allocate {bytes} bytes for {what}: free memory, or use a smaller problem");
     }

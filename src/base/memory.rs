@@ -1,24 +1,24 @@
-//! Arrays at addresses that suit vectors and caches, in huge pages where they are large.
+//! Arrays at addresses that suit vectors and caches, in huge pages where they are large. Arrays of 128 KiB or more are
+//! mapped (mapped.rs) and leave the host's allocator alone.
 //!
 //! An array that is written before it is read need not be cleared: that would be what a plan with many threads waits
 //! for. In debug builds such an array is full of NaN, so that tests find who reads it too early.
 
-use crate::base::error::{bail, Result};
+use crate::base::error::{bail, try_reserve, Error, ErrorKind, Result};
+use crate::base::headroom;
+use crate::base::mapped::{self, Block};
 use crate::base::real::Element;
 use std::alloc::{alloc, alloc_zeroed, dealloc, Layout};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+pub(crate) use crate::base::mapped::ALWAYS_FRESH;
+
 /// A cache line, and the widest vector.
 const ALIGNMENT: usize = 64;
 /// What the system's allocator aligns to by itself. Only then does it hand out fresh zero pages without touching them.
 const BY_ITSELF: usize = 2 * size_of::<usize>();
-/// Arrays of so many bytes ask for huge pages: transforms along y and z touch a page a row.
-const LARGE: usize = 4 << 20;
-/// Allocations of so many bytes are fresh pages of zeros, also where others have been given back: the most that glibc
-/// keeps (DEFAULT_MMAP_THRESHOLD_MAX).
-pub const ALWAYS_FRESH: usize = 32 << 20;
 
 /// What memory holds at first.
 #[derive(Clone, Copy, PartialEq)]
@@ -32,9 +32,18 @@ enum Contents {
 struct Memory {
     /// The first cache line.
     address: NonNull<u8>,
-    /// The allocation around it.
-    start: NonNull<u8>,
-    layout: Layout,
+    source: Source,
+}
+
+/// The allocation that memory is from.
+enum Source {
+    Mapped(Block),
+    Allocator {
+        start: NonNull<u8>,
+        layout: Layout,
+    },
+    /// Given back already.
+    None,
 }
 
 // SAFETY: it owns its bytes, and says nothing but where they are.
@@ -45,82 +54,118 @@ unsafe impl Sync for Memory {}
 impl Memory {
     /// `bytes`, not zero, for `what`.
     fn new(bytes: usize, contents: Contents, what: &str) -> Result<Self> {
-        keep_what_is_freed();
+        let mapped = if bytes >= mapped::SMALLEST { mapped::take(bytes) } else { None };
+        if let Some((block, is_fresh)) = mapped {
+            let address = block.address();
+            if contents == Contents::Zeros && !is_fresh {
+                // SAFETY: the block has so many bytes, and nobody else has it.
+                unsafe { address.write_bytes(0, bytes) };
+            } else if contents == Contents::Any {
+                // SAFETY: as above.
+                unsafe { set_any_numbers(address.as_ptr(), bytes) };
+            }
+            return Ok(Memory { address, source: Source::Mapped(block) });
+        }
         let layout = Layout::from_size_align(bytes + ALIGNMENT - BY_ITSELF, BY_ITSELF).expect("below isize::MAX");
         let start = match contents {
             // SAFETY: the size is not zero.
             Contents::Zeros => unsafe { alloc_zeroed(layout) },
             Contents::Any => of_any_numbers(layout),
         };
-        let Some(start) = NonNull::new(start) else {
-            bail!(
-                OutOfHostMemory,
-                "could not allocate {bytes} bytes for {what}: free memory, or use a smaller problem"
-            );
-        };
+        let Some(start) = NonNull::new(start) else { return Err(out_of_memory(bytes, what)) };
+        if !headroom::is_there() {
+            // SAFETY: allocated just now with this layout.
+            unsafe { dealloc(start.as_ptr(), layout) };
+            return Err(out_of_memory(bytes, what));
+        }
         // SAFETY: the address is a multiple of BY_ITSELF, so that the next cache line begins at most
         // ALIGNMENT - BY_ITSELF bytes on, by which the allocation is longer.
         let address = unsafe { start.add(start.as_ptr().align_offset(ALIGNMENT)) };
-        #[cfg(target_os = "linux")]
-        if bytes >= LARGE {
-            // SAFETY: whole pages inside the allocation; the advice changes no contents, and may be refused.
-            unsafe {
-                let page = libc::sysconf(libc::_SC_PAGESIZE) as usize;
-                let inside = address.as_ptr().align_offset(page);
-                libc::madvise(address.as_ptr().add(inside).cast(), bytes - inside, libc::MADV_HUGEPAGE);
-            }
-        }
-        Ok(Memory { address, start, layout })
+        Ok(Memory { address, source: Source::Allocator { start, layout } })
     }
 }
 
-/// Has the C library keep up to 64 MiB of freed memory for the next allocation, as it does in a process that has ever
-/// freed an array of 32 MiB. Before that, glibc gives what is freed back to the system beyond twice the largest array
-/// freed so far (mallopt(3), M_MMAP_THRESHOLD), and each plan that follows another pays for fresh pages: up to three
-/// times what the plan itself takes. The first call allocates such an array, touches none of its pages, and frees it.
-/// Options that the user gives glibc (mallopt, GLIBC_TUNABLES) stay in force.
-fn keep_what_is_freed() {
+/// Returns the error of an allocation that was refused.
+fn out_of_memory(bytes: usize, what: &str) -> Error {
+    let message = format!("could not allocate {bytes} bytes for {what}: free memory, or use a smaller problem");
+    Error::new(ErrorKind::OutOfHostMemory, message)
+}
+
+/// Checks that the system would now give `bytes` bytes for `what`, without touching them.
+///
+/// # Errors
+/// `OutOfHostMemory` if it would not.
+pub(crate) fn check_available(bytes: usize, what: &str) -> Result<()> {
+    match mapped::is_available(bytes) {
+        Some(true) => Ok(()),
+        Some(false) => Err(out_of_memory(bytes, what)),
+        None => try_reserve::<u8>(bytes, what).map(drop),
+    }
+}
+
+/// Gives the memory back to the system that the library keeps for the next plan. Plans that exist lose nothing. On
+/// glibc the free memory of the process's heap is given back too (malloc_trim).
+pub fn release_memory() {
+    mapped::release();
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    {
-        static ONCE: std::sync::Once = std::sync::Once::new();
-        /// The largest page of any processor: glibc adds less to an array of its own mapping.
-        const PAGE: usize = 1 << 16;
-        // SAFETY: what malloc returned is freed once. Null, where there is no memory, may be freed too.
-        ONCE.call_once(|| unsafe { libc::free(std::hint::black_box(libc::malloc(ALWAYS_FRESH - PAGE))) });
+    // SAFETY: gives back free pages only.
+    unsafe {
+        libc::malloc_trim(0);
     }
 }
 
-/// An allocation of what the allocator has left there, for a size that is not zero. Null where there is no memory.
+/// Bytes of the arrays in use that do not come from the allocator, for tests that count memory.
+#[doc(hidden)]
+pub fn mapped_bytes_in_use() -> usize {
+    mapped::bytes_in_use()
+}
+
+/// Returns an allocation of any numbers, for a size that is not zero. Null if there is no memory.
 fn of_any_numbers(layout: Layout) -> *mut u8 {
-    if cfg!(debug_assertions) {
-        // SAFETY: the size is not zero.
-        let start = unsafe { alloc(layout) };
-        if !start.is_null() {
-            // SAFETY: the allocation has so many bytes.
-            unsafe { start.write_bytes(0xff, layout.size()) };
+    // SAFETY: the size is not zero.
+    let start = unsafe {
+        if HAS_ASSEMBLY || cfg!(debug_assertions) {
+            alloc(layout)
+        } else {
+            alloc_zeroed(layout)
         }
-        return start;
+    };
+    if !start.is_null() {
+        // SAFETY: the allocation has so many bytes; without assembly they are zeros.
+        unsafe { set_any_numbers(start, layout.size()) };
+    }
+    start
+}
+
+/// Whether bytes can be declared as written to the compiler without writing them.
+const HAS_ASSEMBLY: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
+
+/// Makes bytes numbers for the compiler, whatever they are. In debug builds they are NaN.
+///
+/// # Safety
+/// `bytes` bytes at `start` may be written. Without assembly they are initialised.
+unsafe fn set_any_numbers(start: *mut u8, bytes: usize) {
+    if cfg!(debug_assertions) {
+        // SAFETY: the caller's promise.
+        unsafe { start.write_bytes(0xff, bytes) };
+        return;
     }
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    {
-        // SAFETY: the size is not zero.
-        let start = unsafe { alloc(layout) };
-        // SAFETY: nothing is done. For all that the compiler knows the bytes are written here: they are numbers from
-        // here on, and not uninitialised.
-        unsafe { std::arch::asm!("/* {0} */", in(reg) start, options(nostack, preserves_flags)) };
-        start
-    }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    // SAFETY: the size is not zero.
+    // SAFETY: nothing is done. For all that the compiler knows the bytes are written here: they are numbers from here
+    // on, and not uninitialised.
     unsafe {
-        alloc_zeroed(layout)
-    }
+        std::arch::asm!("/* {0} */", in(reg) start, options(nostack, preserves_flags))
+    };
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: `new` allocated it with this layout.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+        match std::mem::replace(&mut self.source, Source::None) {
+            Source::Mapped(block) => mapped::give_back(block),
+            // SAFETY: `new` allocated it with this layout.
+            Source::Allocator { start, layout } => unsafe { dealloc(start.as_ptr(), layout) },
+            Source::None => {}
+        }
     }
 }
 

@@ -22,6 +22,8 @@ pub enum WarningKind {
     Wraps,
     /// The times of samples are no readout's: perhaps in other units than seconds.
     Times,
+    /// The system refused threads: fewer compute than were asked for.
+    Threads,
 }
 
 /// A warning: its kind, and a sentence for a person that names the cause, the value and the remedy.

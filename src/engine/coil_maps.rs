@@ -44,8 +44,9 @@ pub(crate) fn estimate<T: Real, B: Backend<T>>(
     // small image sees them.
     let all = encoding.trajectory.axes();
     let radius = |m: usize| radius(&all, dims, calibration, m);
-    let mut inside = try_collect(samples, "the calibration samples", (0..samples).filter(|&m| radius(m) < 1.0))?;
-    inside.shrink_to_fit();
+    let is_inside = |&m: &usize| radius(m) < 1.0;
+    let count = (0..samples).filter(is_inside).count();
+    let inside = try_collect(count, "the calibration samples", (0..samples).filter(is_inside))?;
     if inside.is_empty() {
         bail!(
             InvalidArgument,

@@ -6,6 +6,7 @@ use crate::base::error::Result;
 use crate::base::geometry::Geometry;
 use crate::base::options::{Method, Options, Window};
 use crate::base::real::Real;
+use crate::base::warning::Warning;
 use crate::base::workers::Workers;
 use crate::reconstruction::cg::{CgOptions, CgReport, Progress};
 use crate::reconstruction::density::{Density, Weighting};
@@ -52,7 +53,7 @@ pub struct PlanInfo {
     pub device: String,
     /// The vector unit in use: `sse`, `avx2` or `avx512` on x86-64, else `portable`; `none` on a GPU.
     pub simd: &'static str,
-    /// CPU threads.
+    /// Number of CPU threads that compute, the caller's included. Fewer than asked for if the system refused some.
     pub threads: usize,
     /// The gridding window; none with exact sums.
     pub window: Option<Window>,
@@ -84,6 +85,8 @@ pub struct PlanInfo {
 #[allow(missing_docs, private_interfaces)]
 pub trait Engine<T: Real>: Send + Sync {
     fn info(&self) -> PlanInfo;
+    /// Returns what the backend warns of.
+    fn warning(&self) -> Option<Warning>;
     /// The engine after a change, which shares with this one what the change leaves as it is. `options` are the plan's.
     fn changed(&self, change: Change<'_, T>, options: &Options) -> Result<Box<dyn Engine<T>>>;
     /// Who does loops over arrays in the host's memory.

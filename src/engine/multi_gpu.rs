@@ -23,6 +23,7 @@ use crate::base::off_resonance::Band;
 use crate::base::options::Options;
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
+use crate::base::warning::Warning;
 use crate::base::workers::Workers;
 use crate::reconstruction::cg::{CgOptions, CgReport, Equations, Progress};
 use crate::reconstruction::density::{Density, Weighting};
@@ -398,6 +399,9 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
             device_bytes: infos.iter().map(|i| i.device_bytes).sum(),
             ..self.undivided().info()
         }
+    }
+    fn warning(&self) -> Option<Warning> {
+        self.undivided().warning()
     }
     fn changed(&self, change: Change<'_, T>, options: &Options) -> Result<Box<dyn Engine<T>>> {
         let chosen = self.undivided().chosen_after(change, options)?;

@@ -11,6 +11,7 @@ use crate::base::interrupt;
 use crate::base::options::{Method, Options};
 use crate::base::real::Real;
 use crate::base::sizes::three_axes;
+use crate::base::warning::Warning;
 use crate::base::workers::Workers;
 use crate::nufft::segments::Segments;
 use crate::nufft::toeplitz::{octants, Toeplitz};
@@ -42,6 +43,10 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
             device_bytes: self.b().device_bytes(),
             seconds: 0.0,
         }
+    }
+
+    fn warning(&self) -> Option<Warning> {
+        self.b().warning()
     }
 
     fn changed(&self, change: Change<'_, T>, options: &Options) -> Result<Box<dyn Engine<T>>> {

@@ -389,6 +389,8 @@ c_enum! {
         RECON_WARNING_WRAPS = 6 is Wraps, "wraps";
         /// The times of samples are no readout's: perhaps in other units than seconds.
         RECON_WARNING_TIMES = 7 is Times, "times";
+        /// The system refused threads: fewer compute than were asked for.
+        RECON_WARNING_THREADS = 8 is Threads, "threads";
     }
 }
 

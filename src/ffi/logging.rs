@@ -2,11 +2,13 @@
 
 use super::structs::recon_log_callback;
 use crate::base::error::{bail, Result};
+use crate::base::per_process::PerProcess;
 use log::{LevelFilter, Log, Metadata, Record};
 use std::cell::Cell;
 use std::ffi::{c_void, CString};
-use std::sync::{OnceLock, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock, TryLockError};
 
+#[derive(Clone, Copy)]
 struct Target {
     callback: unsafe extern "C" fn(u32, *const std::ffi::c_char, *mut c_void),
     user_data: *mut c_void,
@@ -19,14 +21,24 @@ unsafe impl Send for Target {}
 // SAFETY: the caller promised a function for several threads at once.
 unsafe impl Sync for Target {}
 
-static TARGET: RwLock<Option<Target>> = RwLock::new(None);
+/// A forked process has its parent's callback, unless it was just being replaced: then it has none.
+static TARGET: PerProcess<RwLock<Option<Target>>> = PerProcess::new(RwLock::new(None), |parent| {
+    RwLock::new(match parent.try_read() {
+        Ok(target) => *target,
+        Err(TryLockError::Poisoned(target)) => *target.into_inner(),
+        Err(TryLockError::WouldBlock) => None,
+    })
+});
 
 thread_local! {
     /// This thread is inside the callback, and holds the lock.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-struct Forward;
+/// The logger. It has an address of its own, by which it is recognised.
+struct Forward(#[allow(dead_code)] u8);
+
+static FORWARD: Forward = Forward(0);
 
 impl Log for Forward {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
@@ -39,7 +51,7 @@ impl Log for Forward {
             return;
         }
         // Reading while the callback runs: it is not called any more once another thread has replaced it.
-        let target = TARGET.read().unwrap_or_else(PoisonError::into_inner);
+        let target = TARGET.get().read().unwrap_or_else(PoisonError::into_inner);
         let Some(target) = target.as_ref().filter(|t| record.level() <= t.level) else { return };
         let text: Vec<u8> = record.args().to_string().bytes().filter(|&b| b != 0).collect();
         let text = CString::new(text).unwrap_or_default();
@@ -54,16 +66,15 @@ impl Log for Forward {
 
 /// Installs, replaces or (None) removes the callback.
 pub(super) fn set(callback: recon_log_callback, user_data: *mut c_void, level: u32) -> Result<()> {
-    static INSTALLED: OnceLock<bool> = OnceLock::new();
     if INSIDE.get() {
         bail!(InvalidArgument, "the log callback cannot replace itself: call recon_set_log_callback from outside it");
     }
     let level = super::enumerations::choice("level", level)?;
-    // Several threads may come here at once: the first installs, the others wait for it.
-    if !INSTALLED.get_or_init(|| log::set_logger(&Forward).is_ok()) {
+    // It is installed once, and any later attempt fails.
+    if log::set_logger(&FORWARD).is_err() && !std::ptr::addr_eq(log::logger(), &raw const FORWARD) {
         bail!(Unsupported, "this program has a logger of the Rust crate log already: recon's messages go there");
     }
-    let mut target = TARGET.write().unwrap_or_else(PoisonError::into_inner);
+    let mut target = TARGET.get().write().unwrap_or_else(PoisonError::into_inner);
     *target = callback.map(|callback| Target { callback, user_data, level });
     log::set_max_level(target.as_ref().map_or(LevelFilter::Off, |t| t.level));
     Ok(())

@@ -2,12 +2,13 @@
 
 use crate::base::error::{error_kinds, Error, ErrorKind, Result};
 use crate::base::float_mode::FloatMode;
+use crate::base::headroom;
 use crate::base::warning::{self, Warning, WarningKind};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString};
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Defines what follows, and its text.
 macro_rules! with_source {
@@ -108,10 +109,33 @@ fn fail(error: &Error) -> recon_status {
     error.kind().into()
 }
 
+/// Reports that there is no memory even for small things, without allocating any.
+fn fail_without_memory() -> recon_status {
+    const TEXT: &str = "less than 64 KiB of the host's memory are free: free memory, or use a smaller problem";
+    let _ = MESSAGE.try_with(|m| {
+        let mut place = m.borrow_mut();
+        place[..TEXT.len()].copy_from_slice(TEXT.as_bytes());
+        place[TEXT.len()] = 0;
+    });
+    RECON_OUT_OF_HOST_MEMORY
+}
+
 /// Runs the body of a C function: its errors and panics become a status and a message, and the caller's floating-point
 /// mode returns with it.
 pub(super) fn call(body: impl FnOnce() -> Result<()>) -> recon_status {
+    if !headroom::is_there() {
+        keep(&[]);
+        return fail_without_memory();
+    }
     call_that(true, body)
+}
+
+/// As [`call`], for functions that give memory back and need none.
+pub(super) fn call_that_frees(body: impl FnOnce()) {
+    call_that(true, || {
+        body();
+        Ok(())
+    });
 }
 
 /// As [`call`]; the warnings of the call before stay, to be read.
@@ -150,11 +174,12 @@ fn defect(payload: Box<dyn Any + Send>) -> Error {
 
 /// Keeps panics that [`call`] will report from being printed as well; all others go the way they went before.
 fn silence_panics() {
-    static ONCE: Once = Once::new();
-    if ONCE.is_completed() || std::thread::panicking() {
+    // No lock, which a forked process could find held. A thread that comes meanwhile does not wait for the hook.
+    static IS_SET: AtomicBool = AtomicBool::new(false);
+    if IS_SET.load(Ordering::Relaxed) || std::thread::panicking() {
         return;
     }
-    ONCE.call_once(|| {
+    if !IS_SET.swap(true, Ordering::Relaxed) {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
             let ours = INSIDE.try_with(Cell::get).unwrap_or(false);
@@ -166,7 +191,7 @@ fn silence_panics() {
             let place = info.location().map(|l| format!(" ({}:{})", l.file(), l.line())).unwrap_or_default();
             let _ = PLACE.try_with(|p| *p.borrow_mut() = place);
         }));
-    });
+    }
 }
 
 #[cfg(test)]

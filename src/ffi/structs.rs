@@ -175,7 +175,7 @@ pub struct recon_plan_properties {
     pub window: u32,
     /// Width of the window in grid cells; 0 with exact sums.
     pub width: u32,
-    /// CPU threads.
+    /// Number of CPU threads that compute, the caller's included: fewer than asked for if the system refused some.
     pub threads: u32,
     /// 1 when E^H W E goes through Q, else 0.
     pub toeplitz: u32,

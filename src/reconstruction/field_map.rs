@@ -251,6 +251,7 @@ pub fn estimate_field_map<T: Real>(
     check_result("change of the field map by smoothing", report.change)?;
     warn(&report, counted, fit.unit);
     warn_of_turns(&report, counted, &near_limit, fit.unit);
+    workers.warning().into_iter().for_each(|warning| raise(warning.kind, warning.message));
     field_map.copy_from_slice(&field);
     if let (Some(map), Some(rates)) = (decay_map, rates) {
         map.copy_from_slice(&rates);

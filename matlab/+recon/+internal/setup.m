@@ -49,7 +49,8 @@ if estimate
     others{2 * found} = recon.coilmaps(estimator, data);
     delete(estimator);
     % The first operator gave the warnings of this trajectory already.
-    quiet = [warning('off', 'recon:Extent'), warning('off', 'recon:Tolerance'), warning('off', 'recon:Times')];
+    quiet = [warning('off', 'recon:Extent'), warning('off', 'recon:Tolerance'), warning('off', 'recon:Times'), ...
+        warning('off', 'recon:Threads')];
     restore = onCleanup(@() warning(quiet));
 end
 encoding = recon.Encoding(first, dims, others{:});

@@ -4,6 +4,7 @@ use super::simd::Level;
 use super::thread_pool::Threads;
 use crate::base::error::Result;
 use crate::base::options::Simd;
+use crate::base::warning::Warning;
 
 /// The CPU, with a plan's own threads.
 pub struct Cpu {
@@ -20,6 +21,11 @@ impl Cpu {
     pub fn new(threads: usize, simd: Simd) -> Result<Self> {
         let level = Level::choose(simd)?;
         Ok(Cpu { threads: Threads::new(threads)?, level })
+    }
+
+    /// Returns a warning if the system refused threads.
+    pub(crate) fn warning(&self) -> Option<Warning> {
+        self.threads.warning()
     }
 
     /// The vector unit in use.

@@ -16,6 +16,7 @@ use crate::base::geometry::first_beyond;
 use crate::base::memory::{Aligned, ALWAYS_FRESH};
 use crate::base::off_resonance::OffResonance;
 use crate::base::real::narrow;
+use crate::base::warning::Warning;
 use crate::base::workers::Workers;
 use backprojection::Backprojector;
 pub use device::Cpu;
@@ -134,7 +135,10 @@ impl<T: SimdReal> Backend<T> for Cpu {
         self
     }
     fn threads(&self) -> usize {
-        self.threads.count()
+        self.threads.at_work()
+    }
+    fn warning(&self) -> Option<Warning> {
+        Cpu::warning(self)
     }
     fn device_name(&self) -> String {
         "cpu".into()

@@ -5,6 +5,8 @@
 
 use crate::base::error::{bail, Result};
 use crate::base::options::Simd;
+#[cfg(target_arch = "x86_64")]
+use crate::base::per_process::PerProcess;
 use crate::base::real::Real;
 use num_complex::Complex;
 use std::marker::PhantomData;
@@ -271,8 +273,8 @@ impl Level {
         #[cfg(target_arch = "x86_64")]
         if self == Level(Unit::Avx512) {
             // Asked once: in a virtual machine the question leaves it.
-            static IS_HALVED: OnceLock<bool> = OnceLock::new();
-            if *IS_HALVED.get_or_init(is_of_zen_3_and_4) {
+            static IS_HALVED: PerProcess<OnceLock<bool>> = PerProcess::new(OnceLock::new(), |_| OnceLock::new());
+            if *IS_HALVED.get().get_or_init(is_of_zen_3_and_4) {
                 return Level(Unit::Avx512Halved);
             }
         }

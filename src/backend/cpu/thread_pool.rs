@@ -10,10 +10,12 @@
 
 use crate::base::error::{bail, Result};
 use crate::base::float_mode::FloatMode;
+use crate::base::per_process::PerProcess;
+use crate::base::warning::{Warning, WarningKind};
 use std::any::Any;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -22,8 +24,6 @@ const MOST_THREADS: usize = 4096;
 /// How long a thread spins before it sleeps: most regions follow one another faster than a thread wakes, which takes 20
 /// to 200 microseconds.
 const SPIN_TIME: Duration = Duration::from_micros(200);
-/// How long a plan waits for a lock that is held while threads start or end, if its holder lives.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The calling thread and up to `count - 1` of the process's workers.
 pub struct Threads {
@@ -31,15 +31,18 @@ pub struct Threads {
     count: usize,
 }
 
-/// The team of this process, while there is a plan.
-static SHARED: Mutex<Weak<Team>> = Mutex::new(Weak::new());
+/// The team of this process, while there is a plan. The lock is held while a plan comes or goes. A forked process has
+/// its parent's memory but not its threads, so it begins without a team.
+static SHARED: PerProcess<Mutex<Weak<Team>>> = PerProcess::new(Mutex::new(Weak::new()), |_| Mutex::new(Weak::new()));
 
 /// The workers of a process.
 struct Team {
-    /// A forked process has its parent's memory, but not its threads.
+    /// Id of the process whose threads they are.
     process: u32,
     pool: Arc<Pool>,
     members: Mutex<Members>,
+    /// Signals that no worker is starting others any more.
+    started: Condvar,
 }
 
 #[derive(Default)]
@@ -49,34 +52,35 @@ struct Members {
     asked: Vec<usize>,
     /// A worker is starting others.
     starting: bool,
+    /// Why the system refused the last thread that it refused: an error number.
+    refusal: Option<i32>,
 }
 
 impl Team {
     fn new() -> Arc<Team> {
-        Arc::new(Team { process: std::process::id(), pool: Arc::new(Pool::new()), members: Mutex::default() })
+        Arc::new(Team {
+            process: std::process::id(),
+            pool: Arc::new(Pool::new()),
+            members: Mutex::default(),
+            started: Condvar::new(),
+        })
     }
 
-    /// The process's team, or a new one, and the lock under which plans come and go.
-    fn shared() -> (Option<Registry>, Arc<Team>) {
-        let Some(mut registry) = registry() else { return (None, Team::new()) };
-        let team = match registry.upgrade().filter(|team| team.process == std::process::id()) {
-            Some(team) => team,
-            None => {
-                let team = Team::new();
-                // Another process's team is not touched: its locks may be held for ever.
-                std::mem::forget(std::mem::replace(&mut *registry, Arc::downgrade(&team)));
-                team
-            }
-        };
-        (Some(registry), team)
+    /// Returns the process's team, or a new one, and the lock under which plans come and go.
+    fn shared() -> (Registry, Arc<Team>) {
+        let mut registry = registry();
+        let team = registry.upgrade().unwrap_or_else(|| {
+            let team = Team::new();
+            *registry = Arc::downgrade(&team);
+            team
+        });
+        (registry, team)
     }
 
     /// Forgets the team once it has no plan.
-    fn leave(self: &Arc<Self>, registry: Option<Registry>) {
-        if let Some(mut registry) = registry {
-            if self.members().asked.is_empty() && Weak::ptr_eq(&registry, &Arc::downgrade(self)) {
-                *registry = Weak::new();
-            }
+    fn leave(self: &Arc<Self>, mut registry: Registry) {
+        if self.members().asked.is_empty() && Weak::ptr_eq(&registry, &Arc::downgrade(self)) {
+            *registry = Weak::new();
         }
     }
 
@@ -85,7 +89,7 @@ impl Team {
     }
 
     /// A plan comes that asks for `count` threads: starts the first of the workers that are missing. It starts the
-    /// others.
+    /// others. If the system refuses threads, the plan computes with those that there are: see `Threads::at_work`.
     fn admit(self: &Arc<Self>, count: usize) -> Result<()> {
         let mut members = self.members();
         if members.asked.try_reserve(1).is_err() || members.workers.try_reserve(count).is_err() {
@@ -93,17 +97,14 @@ impl Team {
         }
         members.asked.push(count);
         if !members.starting && members.workers.len() < members.wanted() {
-            if let Err(e) = self.start_one(&mut members, true) {
-                drop(members);
-                self.dismiss(count);
-                bail!(OutOfHostMemory, "could not start {count} threads ({e}): ask for fewer, or free memory");
-            }
+            self.start_one(&mut members, true);
         }
         Ok(())
     }
 
-    /// Starts the next worker. It starts the others if it is the first of those that are missing.
-    fn start_one(self: &Arc<Self>, members: &mut Members, first: bool) -> std::io::Result<()> {
+    /// Starts the next worker, and returns whether the system allowed it. The first of the workers that are missing
+    /// starts the others.
+    fn start_one(self: &Arc<Self>, members: &mut Members, first: bool) -> bool {
         let index = members.workers.len();
         self.pool.keep(index + 1);
         let (pool, team) = (self.pool.clone(), first.then(|| self.clone()));
@@ -115,30 +116,27 @@ impl Team {
                 team.start_the_others();
             }
             pool.serve(index);
-        })?;
-        members.workers.push(worker);
-        members.starting |= first;
-        Ok(())
+        });
+        match worker {
+            Ok(worker) => {
+                members.workers.push(worker);
+                members.starting |= first;
+                true
+            }
+            Err(e) => {
+                members.refusal = e.raw_os_error();
+                false
+            }
+        }
     }
 
-    /// Starts workers until there are as many as plans ask for: plans may come and go meanwhile.
+    /// Starts workers until there are as many as plans ask for, or the system refuses: plans may come and go meanwhile.
     fn start_the_others(self: &Arc<Self>) {
         loop {
             let mut members = self.members();
-            let (there, wanted) = (members.workers.len(), members.wanted());
-            if there >= wanted {
+            if members.workers.len() >= members.wanted() || !self.start_one(&mut members, false) {
                 members.starting = false;
-                return;
-            }
-            if let Err(e) = self.start_one(&mut members, false) {
-                members.starting = false;
-                // Not under the lock: a log callback may make or destroy plans.
-                drop(members);
-                let (there, wanted) = (there + 1, wanted + 1);
-                log::warn!(
-                    "could not start more than {there} of {wanted} threads ({e}): computing with these; ask for fewer, \
-                     or free memory"
-                );
+                self.started.notify_all();
                 return;
             }
         }
@@ -176,18 +174,9 @@ impl Members {
 
 type Registry = MutexGuard<'static, Weak<Team>>;
 
-/// The lock of the process's team. None where it cannot be had: in a forked process the thread that held it may be
-/// missing. Then a plan has a team of its own.
-fn registry() -> Option<Registry> {
-    let started = Instant::now();
-    loop {
-        match SHARED.try_lock() {
-            Ok(registry) => return Some(registry),
-            Err(TryLockError::Poisoned(registry)) => return Some(registry.into_inner()),
-            Err(TryLockError::WouldBlock) if started.elapsed() < PATIENCE => std::thread::yield_now(),
-            Err(TryLockError::WouldBlock) => return None,
-        }
-    }
+/// Locks the process's team.
+fn registry() -> Registry {
+    SHARED.get().lock().unwrap_or_else(|e| e.into_inner())
 }
 
 impl Threads {
@@ -209,9 +198,47 @@ impl Threads {
         admitted.map(|()| Threads { team, count })
     }
 
-    /// The number of threads, the calling one included.
+    /// Returns the number of threads that was asked for, the calling one included.
     pub fn count(&self) -> usize {
         self.count
+    }
+
+    /// Returns the number of threads that compute, the calling one included, and the error number of the system's
+    /// refusal if there are fewer than were asked for. Waits for threads that are being started.
+    fn counted(&self) -> (usize, Option<i32>) {
+        if self.count == 1 || self.team.process != std::process::id() {
+            return (1, None);
+        }
+        let mut members = self.team.members();
+        while members.starting {
+            members = self.team.started.wait(members).unwrap_or_else(|e| e.into_inner());
+        }
+        (self.count.min(members.workers.len() + 1), members.refusal)
+    }
+
+    /// Returns the number of threads that compute, the calling one included: fewer than [`Threads::count`] if the
+    /// system refused some. Waits for threads that are being started.
+    pub fn at_work(&self) -> usize {
+        self.counted().0
+    }
+
+    /// Returns a warning if the system refused threads.
+    pub fn warning(&self) -> Option<Warning> {
+        let (at_work, refusal) = self.counted();
+        if at_work == self.count {
+            return None;
+        }
+        let reason =
+            refusal.map_or(String::new(), |number| format!(" ({})", std::io::Error::from_raw_os_error(number)));
+        Some(Warning {
+            kind: WarningKind::Threads,
+            message: format!(
+                "{at_work} of {} threads compute, as the system refused to start more{reason}. Images are the same, \
+                 but take longer: allow more threads (ulimit -u, or pids.max of the cgroup), free memory, or ask for \
+                 fewer threads",
+                self.count
+            ),
+        })
     }
 
     /// Runs `task(0..tasks)` in parallel. They are begun in this order, so that a task may wait for one before it. Each
@@ -246,11 +273,14 @@ impl Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        // A forked process has no workers to end, and its parent's locks may be held for ever.
         if self.team.process == std::process::id() {
             let registry = registry();
             self.team.dismiss(self.count);
             self.team.leave(registry);
+        } else {
+            // A forked process has no workers to end, and its parent's locks may be held for ever. The handles of the
+            // parent's threads must not be dropped: their threads do not exist here.
+            std::mem::forget(self.team.clone());
         }
     }
 }

@@ -1,11 +1,12 @@
 //! What of CUDA this machine has: the driver and NVRTC, loaded when they are first asked for.
 
 use crate::base::error::{bail, Error, ErrorKind, Result};
+use crate::base::per_process::PerProcess;
 use cudarc::driver::sys as cu;
 use cudarc::nvrtc::sys as rtc;
 use std::ffi::CStr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::OnceLock;
 
 /// The oldest CUDA version that a driver must know, as the driver counts: 11.4.
@@ -73,12 +74,30 @@ fn words(status: cu::CUresult) -> String {
 /// Loads the driver and starts it, once; NoDevice says what is missing, DeviceFailed why this process cannot use it any
 /// more.
 pub fn driver() -> Result<()> {
-    static DRIVER: OnceLock<(u32, Result<()>)> = OnceLock::new();
-    let process = std::process::id();
-    let (started_in, result) = DRIVER.get_or_init(|| (process, start_driver()));
-    if result.is_ok() && *started_in != process {
-        return Err(forked());
+    /// State of the driver in one process.
+    struct Start {
+        /// This process, or one that it was forked from, has begun to start the driver.
+        begun: AtomicBool,
+        result: OnceLock<Result<()>>,
     }
+    impl Start {
+        const fn not_begun() -> Self {
+            Start { begun: AtomicBool::new(false), result: OnceLock::new() }
+        }
+    }
+    static DRIVER: PerProcess<Start> = PerProcess::new(Start::not_begun(), |parent| match parent.result.get() {
+        Some(Err(e)) => Start { begun: AtomicBool::new(true), result: OnceLock::from(Err(e.clone())) },
+        // Started, or another thread of the parent was starting it.
+        _ if parent.begun.load(Ordering::SeqCst) => {
+            Start { begun: AtomicBool::new(true), result: OnceLock::from(Err(forked())) }
+        }
+        _ => Start::not_begun(),
+    });
+    let start = DRIVER.get();
+    let result = start.result.get_or_init(|| {
+        start.begun.store(true, Ordering::SeqCst);
+        start_driver()
+    });
     if FATAL.load(Ordering::Relaxed) != 0 {
         bail!(
             DeviceFailed,

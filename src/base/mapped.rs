@@ -1,0 +1,295 @@
+//! Large blocks of memory that come from the system and not from the C library.
+//!
+//! A host's allocator is the host's. glibc has an arena for each thread, and each arena keeps what was freed there: 16
+//! threads that make plans would leave 16 times the memory of one. It also raises its thresholds for the whole process
+//! when a large array is freed. Blocks of at least [`SMALLEST`] bytes are therefore mapped here. Unused blocks stay in
+//! a cache that all threads share, so that a plan after another needs no fresh pages. The cache is bounded by
+//! [`IDLE_BYTES`] when no block is in use, and [`release`] empties it.
+//!
+//! Without `mmap` there are no blocks, and the allocator of the C library is used.
+
+use super::per_process::PerProcess;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Smallest block in bytes. By default glibc itself maps arrays from this size on.
+pub const SMALLEST: usize = 128 << 10;
+/// Blocks of this size or larger are never cached: they always consist of fresh pages of zeros.
+pub const ALWAYS_FRESH: usize = 32 << 20;
+/// Maximum number of unused bytes that stay cached when no block is in use.
+pub const IDLE_BYTES: usize = 32 << 20;
+/// Maximum number of unused bytes that stay cached while blocks are in use; at most as many as are in use.
+const IDLE_BYTES_IN_USE: usize = 1 << 30;
+/// Maximum number of cached blocks, which bounds the time of a search.
+const IDLE_BLOCKS: usize = 1024;
+/// Size and alignment of a huge page. Blocks from [`HUGE_PAGES`] on begin at a multiple of it.
+const HUGE_PAGE: usize = 2 << 20;
+/// Blocks of at least this size ask for huge pages: transforms along y and z touch a page per row.
+const HUGE_PAGES: usize = 4 << 20;
+
+/// A block of mapped pages, unmapped when dropped.
+pub struct Block {
+    address: NonNull<u8>,
+    /// Size in bytes, whole pages.
+    bytes: usize,
+    /// Bytes that the present user asked for.
+    used: usize,
+}
+
+// SAFETY: the block owns its pages.
+unsafe impl Send for Block {}
+// SAFETY: as above.
+unsafe impl Sync for Block {}
+
+impl Block {
+    /// Returns the address of the first byte, which begins a page.
+    pub fn address(&self) -> NonNull<u8> {
+        self.address
+    }
+}
+
+/// Unused blocks, the one that was returned first at the front.
+#[derive(Default)]
+struct Cache {
+    blocks: Vec<Block>,
+    bytes: usize,
+}
+
+impl Cache {
+    const EMPTY: Cache = Cache { blocks: Vec::new(), bytes: 0 };
+
+    /// Removes the smallest block of at least `bytes` bytes that is larger by at most 1/32.
+    fn take(&mut self, bytes: usize) -> Option<Block> {
+        let fits = |block: &Block| block.bytes >= bytes && block.bytes - bytes <= bytes / 32;
+        let (index, _) = self.blocks.iter().enumerate().filter(|(_, b)| fits(b)).min_by_key(|(_, b)| b.bytes)?;
+        let block = self.blocks.remove(index);
+        self.bytes -= block.bytes;
+        Some(block)
+    }
+
+    /// Adds a block. Returns it if there is no memory for the list.
+    fn put(&mut self, block: Block) -> Result<(), Block> {
+        if self.blocks.try_reserve(1).is_err() {
+            return Err(block);
+        }
+        self.bytes += block.bytes;
+        self.blocks.push(block);
+        Ok(())
+    }
+
+    /// Removes the oldest block if there are too many blocks or more than `most` bytes.
+    fn evict(&mut self, most: usize) -> Option<Block> {
+        if self.bytes <= most && self.blocks.len() <= IDLE_BLOCKS || self.blocks.is_empty() {
+            return None;
+        }
+        let block = self.blocks.remove(0);
+        self.bytes -= block.bytes;
+        Some(block)
+    }
+}
+
+/// The cache of this process. A forked child takes over the parent's blocks, unless another thread was using the cache
+/// at that moment: then they are lost to the child.
+static CACHE: PerProcess<Mutex<Cache>> = PerProcess::new(Mutex::new(Cache::EMPTY), |parent| {
+    Mutex::new(parent.try_lock().map(|mut cache| std::mem::take(&mut *cache)).unwrap_or_default())
+});
+/// Bytes that the users of blocks asked for.
+static IN_USE: AtomicUsize = AtomicUsize::new(0);
+
+fn with_cache<R>(f: impl FnOnce(&mut Cache) -> R) -> R {
+    f(&mut CACHE.get().lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Unmaps the oldest cached blocks until at most `most` bytes are left. Returns the number of bytes unmapped.
+fn trim(most: usize) -> usize {
+    let mut unmapped = 0;
+    // Unmapped without the lock: it takes milliseconds per GiB.
+    while let Some(block) = with_cache(|cache| cache.evict(most)) {
+        unmapped += block.bytes;
+    }
+    unmapped
+}
+
+/// Returns a block of at least `used` bytes, and whether all its bytes are 0. `None` if the system refuses, or if
+/// there is no `mmap`.
+pub fn take(used: usize) -> Option<(Block, bool)> {
+    let bytes = used.checked_next_multiple_of(page_size())?;
+    let cached = if bytes < ALWAYS_FRESH { with_cache(|cache| cache.take(bytes)) } else { None };
+    let (mut block, is_fresh) = match cached {
+        Some(block) => (block, false),
+        // Cached memory is given back before an allocation fails.
+        None => (map(bytes).or_else(|| (trim(0) > 0).then(|| map(bytes)).flatten())?, true),
+    };
+    block.used = used;
+    IN_USE.fetch_add(used, Ordering::Relaxed);
+    Some((block, is_fresh))
+}
+
+/// Takes back a block that is no longer used.
+pub fn give_back(block: Block) {
+    let in_use = IN_USE.fetch_sub(block.used, Ordering::Relaxed) - block.used;
+    if block.bytes < ALWAYS_FRESH {
+        // A block that the cache does not accept is unmapped after the lock is released.
+        drop(with_cache(|cache| cache.put(block)));
+    }
+    trim(in_use.clamp(IDLE_BYTES, IDLE_BYTES_IN_USE));
+}
+
+/// Gives all unused blocks back to the system. Returns the number of bytes.
+pub fn release() -> usize {
+    trim(0)
+}
+
+/// Returns the bytes that the users of blocks asked for, for tests that count memory.
+pub fn bytes_in_use() -> usize {
+    IN_USE.load(Ordering::Relaxed)
+}
+
+/// Returns whether the system would now give `bytes` bytes in one block.
+pub fn is_available(bytes: usize) -> Option<bool> {
+    if cfg!(not(unix)) {
+        return None;
+    }
+    // Without the pages of alignment, and never through the cache, which would keep it.
+    let bytes = bytes.checked_next_multiple_of(page_size())?;
+    Some(map_pages(bytes).map(|address| unmap(address, bytes)).is_some())
+}
+
+#[cfg(unix)]
+fn page_size() -> usize {
+    // SAFETY: asked for a number.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+}
+
+#[cfg(not(unix))]
+fn page_size() -> usize {
+    4096
+}
+
+/// Maps fresh pages of zeros.
+#[cfg(unix)]
+fn map_pages(bytes: usize) -> Option<NonNull<u8>> {
+    let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANON);
+    // SAFETY: a new mapping anywhere; no existing one is changed.
+    let address = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, -1, 0) };
+    if address == libc::MAP_FAILED {
+        return None;
+    }
+    NonNull::new(address.cast())
+}
+
+#[cfg(not(unix))]
+fn map_pages(_bytes: usize) -> Option<NonNull<u8>> {
+    None
+}
+
+/// Unmaps pages that `map_pages` returned, all or some.
+fn unmap(_address: NonNull<u8>, _bytes: usize) {
+    #[cfg(unix)]
+    // SAFETY: callers own these pages and use them no longer. If the system refuses to split a mapping, they stay.
+    unsafe {
+        libc::munmap(_address.as_ptr().cast(), _bytes);
+    }
+}
+
+/// Maps a block of `bytes` bytes, whole pages.
+fn map(bytes: usize) -> Option<Block> {
+    if bytes < HUGE_PAGES {
+        return map_pages(bytes).map(|address| Block { address, bytes, used: 0 });
+    }
+    let block = map_aligned(bytes).or_else(|| map_pages(bytes).map(|address| Block { address, bytes, used: 0 }))?;
+    #[cfg(target_os = "linux")]
+    // SAFETY: the block's own pages. The advice changes no contents, and may be refused.
+    unsafe {
+        libc::madvise(block.address.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE);
+    }
+    Some(block)
+}
+
+/// Maps a block that begins at a multiple of a huge page, of which it can then have the most.
+fn map_aligned(bytes: usize) -> Option<Block> {
+    let mapped = bytes.checked_add(HUGE_PAGE - page_size())?;
+    let start = map_pages(mapped)?;
+    let before = start.as_ptr().align_offset(HUGE_PAGE);
+    // SAFETY: inside the mapping, which is longer than the block by as much as alignment can take.
+    let (address, end) = unsafe { (start.add(before), start.add(before + bytes)) };
+    let after = mapped - before - bytes;
+    [(start, before), (end, after)].into_iter().filter(|part| part.1 > 0).for_each(|(at, bytes)| unmap(at, bytes));
+    Some(Block { address, bytes, used: 0 })
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        unmap(self.address, self.bytes);
+    }
+}
+
+/// Unmaps the cached blocks when the library is unloaded: afterwards they could not be found.
+#[cfg(all(target_os = "linux", not(test)))]
+#[used]
+#[link_section = ".fini_array"]
+static AT_UNLOADING: extern "C" fn() = {
+    extern "C" fn unmap_all() {
+        // Other threads may still run at the end of a process: no lock is waited for.
+        if let Ok(mut cache) = CACHE.get().try_lock() {
+            cache.blocks.clear();
+            cache.bytes = 0;
+        }
+    }
+    unmap_all
+};
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    fn block(bytes: usize) -> Block {
+        Block { address: map_pages(bytes).unwrap(), bytes, used: 0 }
+    }
+
+    #[test]
+    fn the_cache_returns_the_smallest_block_that_fits() {
+        let mut cache = Cache::EMPTY;
+        let page = page_size();
+        for pages in [64, 80, 72, 200] {
+            assert!(cache.put(block(pages * page)).is_ok());
+        }
+        assert_eq!(cache.bytes, 416 * page);
+        assert!(cache.take(201 * page).is_none());
+        // 72 pages are too many for 69.
+        assert!(cache.take(69 * page).is_none());
+        assert_eq!(cache.take(70 * page).unwrap().bytes, 72 * page);
+        assert!(cache.take(70 * page).is_none());
+        assert_eq!(cache.take(63 * page).unwrap().bytes, 64 * page);
+        assert_eq!(cache.bytes, 280 * page);
+        // The oldest goes first.
+        assert_eq!(cache.evict(279 * page).unwrap().bytes, 80 * page);
+        assert!(cache.evict(200 * page).is_none());
+        assert_eq!(cache.evict(0).unwrap().bytes, 200 * page);
+        assert!(cache.evict(0).is_none() && cache.bytes == 0);
+    }
+
+    #[test]
+    fn large_blocks_are_fresh_zeros_and_aligned() {
+        for bytes in [SMALLEST, HUGE_PAGES, HUGE_PAGES + 1, ALWAYS_FRESH] {
+            let (block, _) = take(bytes).unwrap();
+            assert!(block.bytes >= bytes);
+            if bytes >= HUGE_PAGES {
+                assert_eq!(block.address.as_ptr() as usize % HUGE_PAGE, 0);
+            }
+            // SAFETY: the block has so many bytes, and nobody else uses them.
+            let all = unsafe { std::slice::from_raw_parts_mut(block.address.as_ptr(), bytes) };
+            all.fill(7);
+            give_back(block);
+            let (again, is_fresh) = take(bytes).unwrap();
+            // SAFETY: as above.
+            let all = unsafe { std::slice::from_raw_parts(again.address.as_ptr(), bytes) };
+            // Other tests may have taken the block meanwhile.
+            assert!(!is_fresh || all.iter().all(|&b| b == 0));
+            assert!(is_fresh || bytes < ALWAYS_FRESH);
+            give_back(again);
+        }
+        assert!(take(usize::MAX).is_none() && take(1 << 60).is_none());
+    }
+}
