@@ -60,7 +60,7 @@ pub use base::atomic_file;
 pub use base::{acquisition, defaults, error, geometry, options, real, warning};
 pub use engine::memory;
 pub use nufft::window;
-pub use reconstruction::{cg, coil_matrix, coils, compression, density, field_map, prior, resize, whitening};
+pub use reconstruction::{cg, coil_matrix, coils, compression, coverage, density, field_map, prior, resize, whitening};
 pub use simulation::{metrics, phantom, trajectory};
 
 pub use backend::{Sink, Source};

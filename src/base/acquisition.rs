@@ -64,6 +64,22 @@ const UNUSED: [(u32, UnusedReason); 8] = [
 ];
 
 impl AcquisitionUse {
+    /// All uses, in their order.
+    pub const ALL: [AcquisitionUse; 12] = [
+        AcquisitionUse::Image,
+        AcquisitionUse::Calibration,
+        AcquisitionUse::ImageAndCalibration,
+        AcquisitionUse::Noise,
+        AcquisitionUse::Unused(UnusedReason::Navigation),
+        AcquisitionUse::Unused(UnusedReason::PhaseCorrection),
+        AcquisitionUse::Unused(UnusedReason::HpFeedback),
+        AcquisitionUse::Unused(UnusedReason::RtFeedback),
+        AcquisitionUse::Unused(UnusedReason::Dummy),
+        AcquisitionUse::Unused(UnusedReason::SurfaceCoilCorrection),
+        AcquisitionUse::Unused(UnusedReason::PhaseStabilisationReference),
+        AcquisitionUse::Unused(UnusedReason::PhaseStabilisation),
+    ];
+
     /// Returns the use of an acquisition with these ISMRMRD flags.
     ///
     /// Noise comes first: a noise acquisition has no signal, so that it is nothing else. Next come the flags of data
@@ -169,7 +185,8 @@ mod tests {
         let all = names.len();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), all);
+        assert_eq!((names.len(), AcquisitionUse::ALL.len()), (all, all));
+        assert!(AcquisitionUse::ALL.is_sorted());
         assert!(names.iter().all(|name| !name.is_empty() && !name.contains('\0')));
     }
 }

@@ -22,6 +22,8 @@ pub enum WarningKind {
     Wraps,
     /// The times of samples are no readout's: perhaps in other units than seconds.
     Times,
+    /// Gaps between samples narrow the centre of k-space that coil maps are estimated from.
+    Calibration,
 }
 
 /// A warning: its kind, and a sentence for a person that names the cause, the value and the remedy.

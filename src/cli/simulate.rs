@@ -515,6 +515,7 @@ fn write_ismrmrd(
                 Some(Limits { minimum: 0, maximum: last, center: (shots / 2).min(last as usize) as u16 }),
                 Some(Limits { minimum: 0, maximum: 0, center: 0 }),
             ],
+            parallel: None,
         }],
         receiver_channels: Some(args.coils.min(u16::MAX as usize) as u16),
         noise_bandwidth: None,
@@ -540,7 +541,11 @@ fn write_ismrmrd(
         coil_matrix: None,
         noise_level: None,
     };
-    write_dataset(files, &args.output, &Dataset { header, scans: vec![scan], noise, left_out: Vec::new() })
+    write_dataset(
+        files,
+        &args.output,
+        &Dataset { header, scans: vec![scan], noise, calibration: Vec::new(), uses: Vec::new() },
+    )
 }
 
 /// NAME_traj.cfl beside NAME.cfl.

@@ -390,6 +390,8 @@ c_enum! {
         RECON_WARNING_WRAPS = 6 is Wraps, "wraps";
         /// The times of samples are no readout's: perhaps in other units than seconds.
         RECON_WARNING_TIMES = 7 is Times, "times";
+        /// Gaps between samples narrow the centre of k-space that coil maps are estimated from.
+        RECON_WARNING_CALIBRATION = 8 is Calibration, "calibration";
     }
 }
 

@@ -521,6 +521,7 @@ fn warning_number(kind: WarningKind) -> u32 {
         WarningKind::Compression => WarningNumber::Compression,
         WarningKind::Wraps => WarningNumber::Wraps,
         WarningKind::Times => WarningNumber::Times,
+        WarningKind::Calibration => WarningNumber::Calibration,
     };
     kind.number()
 }
