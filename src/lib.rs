@@ -61,10 +61,10 @@ pub use base::{atomic_file, results};
 pub use base::headroom::BYTES as HEADROOM;
 #[doc(hidden)]
 pub use base::memory::mapped_bytes_in_use;
-pub use base::{defaults, error, geometry, options, real, warning};
+pub use base::{acquisition, defaults, error, geometry, options, real, warning};
 pub use engine::memory;
 pub use nufft::window;
-pub use reconstruction::{cg, coil_matrix, coils, compression, density, field_map, prior, resize, whitening};
+pub use reconstruction::{cg, coil_matrix, coils, compression, coverage, density, field_map, prior, resize, whitening};
 pub use simulation::{metrics, phantom, trajectory};
 
 pub use backend::{Sink, Source};

@@ -446,15 +446,24 @@ impl<T: Real> Plan<T> {
     /// segments, and for a vector unit that this processor lacks;
     /// `UnknownValue` for an environment variable `RECON_SIMD` that names none.
     pub fn new(geometry: &Geometry<'_, T>, options: &Options) -> Result<Self> {
-        Plan::logged(log::Level::Info, geometry, options)
+        Plan::logged(log::Level::Info, true, geometry, options)
+    }
+
+    /// [`Plan::new`] for calibration data, from which [`Plan::coil_maps`] estimates maps. Does not warn that k reaches
+    /// less far than the image's size suggests ([`WarningKind::Extent`]): maps need the centre of k-space only.
+    ///
+    /// # Errors
+    /// As [`Plan::new`].
+    pub fn for_coil_maps(geometry: &Geometry<'_, T>, options: &Options) -> Result<Self> {
+        Plan::logged(log::Level::Info, false, geometry, options)
     }
 
     /// [`Plan::new`] for a step of something larger, which the log tells to those who want everything.
     pub(crate) fn of_step(geometry: &Geometry<'_, T>, options: &Options) -> Result<Self> {
-        Plan::logged(log::Level::Debug, geometry, options)
+        Plan::logged(log::Level::Debug, true, geometry, options)
     }
 
-    fn logged(level: log::Level, geometry: &Geometry<'_, T>, options: &Options) -> Result<Self> {
+    fn logged(level: log::Level, warn_of_extent: bool, geometry: &Geometry<'_, T>, options: &Options) -> Result<Self> {
         let started = Instant::now();
         let _mode = FloatMode::standard();
         let _interrupt = ActiveInterrupt::new(options.interrupt.clone());
@@ -471,6 +480,7 @@ impl<T: Real> Plan<T> {
             seconds: info.seconds,
             warnings: geometry
                 .extent_warning(&ends)
+                .filter(|_| warn_of_extent)
                 .into_iter()
                 .chain(tolerance_warning(&info, options))
                 .chain(time_warning(geometry))

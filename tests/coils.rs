@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use recon::phantom::{CoilModel, Phantom};
 use recon::trajectory::SpokeOrder;
-use recon::{combine, Combine, Complex, ErrorKind, Geometry, Options, Plan, Trajectory};
+use recon::{combine, Combine, Complex, ErrorKind, Geometry, Options, Plan, Real, Trajectory};
 
 #[test]
 fn coil_maps_come_from_the_data() {
@@ -52,6 +52,148 @@ fn coil_maps_come_from_the_data() {
         assert!(worst_norm < 1e-5, "maps are not normalised: {worst_norm}");
         assert!(worst_angle < 0.12, "{dims:?}: sine of the worst angle {worst_angle}");
         assert!((difference / power).sqrt() < 0.05, "adaptive and RSS differ by {}", (difference / power).sqrt());
+    }
+}
+
+/// A phantom of 8 coils on a Cartesian grid, of which `keep` selects samples by their place in units of 1/FOV.
+struct Cartesian {
+    dims: Vec<usize>,
+    k: Vec<Vec<f64>>,
+    data: Vec<Complex<f64>>,
+    sensitivities: Vec<Complex<f64>>,
+    object: Vec<f64>,
+}
+
+const CARTESIAN_COILS: usize = 8;
+
+fn cartesian(dims: &[usize], keep: impl Fn(&[isize]) -> bool) -> Cartesian {
+    let mut k = vec![Vec::new(); dims.len()];
+    for i in 0..dims.iter().product::<usize>() {
+        let mut rest = i;
+        let place = |&n: &usize| {
+            let at = (rest % n) as isize - (n / 2) as isize;
+            rest /= n;
+            at
+        };
+        let u: Vec<isize> = dims.iter().map(place).collect();
+        if keep(&u) {
+            (0..dims.len()).for_each(|a| k[a].push(u[a] as f64 / dims[a] as f64));
+        }
+    }
+    let model = CoilModel::ring(CARTESIAN_COILS, dims.len()).unwrap();
+    let phantom = if dims.len() == 2 { Phantom::shepp_logan_2d() } else { Phantom::shepp_logan_3d() };
+    let data = phantom.kspace(dims, &slices(&k), Some(&model), 1).unwrap();
+    let sensitivities = model.maps(dims).unwrap();
+    Cartesian { dims: dims.to_vec(), k, data, sensitivities, object: phantom.image(dims, 2).unwrap() }
+}
+
+impl Cartesian {
+    fn maps<T: Real>(&self, calibration: usize) -> recon::Result<Vec<Complex<T>>> {
+        let k: Vec<Vec<T>> = self.k.iter().map(|k| k.iter().map(|&k| T::of(k)).collect()).collect();
+        let data: Vec<Complex<T>> = self.data.iter().map(|z| Complex::new(T::of(z.re), T::of(z.im))).collect();
+        let geometry = Geometry::new(&self.dims, &slices(&k)).coils(CARTESIAN_COILS);
+        let plan = Plan::for_coil_maps(&geometry, &Options::default()).unwrap();
+        assert_eq!(plan.warnings().len(), 0);
+        plan.coil_maps(&data, calibration)
+    }
+
+    /// Sine of the angle between maps and true sensitivities, root mean square over the voxels with signal.
+    fn angle<T: Real>(&self, maps: &[Complex<T>]) -> f64 {
+        let voxels: usize = self.dims.iter().product();
+        let (mut sum, mut count) = (0.0, 0.0);
+        for i in (0..voxels).filter(|&i| self.object[i] > 0.15) {
+            let of = |at: &dyn Fn(usize) -> Complex<f64>| (0..CARTESIAN_COILS).map(at).collect::<Vec<_>>();
+            let s = of(&|c| self.sensitivities[c * voxels + i]);
+            let m = of(&|c| wide(&maps[c * voxels + i..][..1])[0]);
+            sum += 1.0 - (inner(&m, &s).norm() / (norm(&m) * norm(&s))).powi(2);
+            count += 1.0;
+        }
+        (sum / count).sqrt()
+    }
+}
+
+/// Every factor-th line of a grid, and a block of complete lines in the middle.
+fn undersampled(dims: &[usize], axis: usize, factor: isize, lines: isize) -> Cartesian {
+    cartesian(dims, |u| u[axis].rem_euclid(factor) == 0 || (-lines / 2..lines - lines / 2).contains(&u[axis]))
+}
+
+#[test]
+fn maps_of_calibration_lines_are_those_of_the_complete_scan() {
+    for (dims, axes) in [(vec![64usize, 56], 0..2), (vec![32, 30, 28], 1..3)] {
+        let complete = cartesian(&dims, |_| true);
+        let least = complete.angle(&complete.maps::<f32>(0).unwrap());
+        assert!(least < 0.06, "{dims:?}: {least}");
+        for axis in axes {
+            for factor in [2, 3, 4] {
+                // The lines alone, as a separate calibration scan; and lines within the undersampled scan.
+                let alone = cartesian(&dims, |u| (-12..12).contains(&u[axis]));
+                let within = undersampled(&dims, axis, factor, 26);
+                for (name, scan) in [("alone", alone), ("within", within)] {
+                    let found = scan.angle(&scan.maps::<f32>(0).unwrap());
+                    assert!(found < least + 0.01, "{name}, {dims:?}, axis {axis}, factor {factor}: {found}, {least}");
+                }
+            }
+        }
+    }
+}
+
+/// Without samples that maps need the call fails; where they are missing further out the region is narrowed.
+#[test]
+fn maps_of_gaps_are_refused() {
+    let refused = |scan: &Cartesian, calibration: usize| {
+        let error = scan.maps::<f32>(calibration).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert_eq!(scan.maps::<f64>(calibration).unwrap_err().message(), error.message());
+        error.message().to_owned()
+    };
+    for (dims, axis) in [(vec![64usize, 56], 0), (vec![64, 56], 1), (vec![20, 24, 26], 2)] {
+        for factor in [2, 3, 4] {
+            for lines in [0, 2, 6] {
+                let text = refused(&undersampled(&dims, axis, factor, lines), 0);
+                assert!(text.contains("gaps wider than 1/FOV") && text.contains("calibration lines"), "{text}");
+            }
+            let narrow = undersampled(&dims, axis, factor, 16);
+            let maps = narrow.maps::<f32>(0).unwrap();
+            // Those of the narrower region, and not far from the truth.
+            assert!(narrow.angle(&maps) < 0.1, "{dims:?} {factor}: {}", narrow.angle(&maps));
+            assert!((10..=18).any(|width| narrow.maps::<f32>(width).unwrap() == maps), "{dims:?} {factor}");
+        }
+    }
+    // One missing line through the middle.
+    assert!(refused(&cartesian(&[64, 56], |u| u[1] != 0), 0).contains("gaps"));
+    // Lines of one half of k-space only, and too few lines.
+    assert!(refused(&cartesian(&[64, 56], |u| u[1] >= 3), 0).contains("gaps"));
+    assert!(refused(&cartesian(&[64, 56], |u| (-2..2).contains(&u[1])), 0).contains("axis 1"));
+    // Fewer are enough where the caller asks for fewer, or the image has fewer.
+    cartesian(&[64, 56], |u| (-2..2).contains(&u[1])).maps::<f32>(4).unwrap();
+    for dims in [vec![1usize, 1], vec![2, 1], vec![3, 2], vec![40, 3], vec![2, 30], vec![12, 10, 1], vec![16, 3, 2]] {
+        let scan = cartesian(&dims, |_| true);
+        let maps = scan.maps::<f64>(0).unwrap();
+        assert!(maps.iter().all(|z| z.is_finite()), "{dims:?}");
+    }
+}
+
+/// Undersampled spokes narrow the region only as far as their distances grow, and a warning says so.
+#[test]
+fn spokes_narrow_the_region() {
+    let dims = [128usize, 128];
+    let model = CoilModel::ring(4, 2).unwrap();
+    let maps = |spokes: usize, order: SpokeOrder| {
+        let trajectory = Trajectory::radial2d(spokes, 256, order).unwrap();
+        let data = Phantom::shepp_logan_2d().kspace(&dims, &trajectory.axes(), Some(&model), 1).unwrap();
+        let k: Vec<Vec<f64>> = (0..2).map(|a| trajectory.axis_as(a)).collect();
+        let plan = Plan::new(&Geometry::new(&dims, &slices(&k)).coils(4), &Options::default()).unwrap();
+        [0, 24, 8].map(|width| plan.coil_maps(&data, width))
+    };
+    for order in [SpokeOrder::Linear, SpokeOrder::GoldenAngle] {
+        // Those of a real-time frame are narrowed, those of 24 spokes or more are not.
+        for spokes in [13, 24, 48] {
+            let [default, wide, narrow] = maps(spokes, order).map(|maps| maps.unwrap());
+            assert_eq!(default, wide);
+            assert_ne!(default, narrow);
+        }
+        let [refused, _, _] = maps(4, order);
+        assert!(refused.unwrap_err().message().contains("gaps wider than 1/FOV"));
     }
 }
 

@@ -24,6 +24,8 @@ pub enum WarningKind {
     Times,
     /// The system refused threads: fewer compute than were asked for.
     Threads,
+    /// Gaps between samples narrow the centre of k-space that coil maps are estimated from.
+    Calibration,
 }
 
 /// A warning: its kind, and a sentence for a person that names the cause, the value and the remedy.

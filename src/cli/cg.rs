@@ -1,5 +1,6 @@
 //! `recon cg`.
 
+use crate::calibration;
 use crate::frames;
 use crate::io::{Image, Scan};
 use crate::off_resonance::{OffResonance, OffResonanceArgs};
@@ -8,7 +9,7 @@ use crate::output::{check_outputs, image_files, place_of, write_with_report, STA
 use crate::progress::Progress;
 use crate::reader::read_images;
 use crate::reconstruct::{
-    cast, channels, groups, read_maps, read_scans, warn_of_weights, Finish, Kept, Sampling, Weights,
+    cast, channels, groups, read_maps, read_scans, warn_of_weights, Finish, Input, Kept, Sampling, Weights,
 };
 use crate::resize::{order_hint, Resize};
 use crate::{defaults, input};
@@ -23,15 +24,19 @@ use std::time::Instant;
 /// Regularised least squares by conjugate gradients
 ///
 /// Solves (E^H W E + lambda R^H R) x = E^H W d. Several coils are combined through coil maps: those of --maps, or else
-/// a Walsh estimate (Walsh et al. 2000, Magn. Reson. Med. 43:682) from the centre of the data's own k-space (one set
-/// for all repetitions and phases of a slice that share their trajectory), scaled so that the image has the magnitude
-/// of the root of the sum of squares. With --no-maps each coil is solved for on its own, and the images are combined by
+/// a Walsh estimate (Walsh et al. 2000, Magn. Reson. Med. 43:682), scaled so that the image has the magnitude of the
+/// root of the sum of squares. With --no-maps each coil is solved for on its own, and the images are combined by
 /// --combine.
 ///
-/// The estimate fails where the centre of k-space was not sampled or holds no signal, where the object is larger than
-/// the field of view (one map a coil cannot say what is folded), and where there is only noise: maps are arbitrary
-/// there. With too small a --calibration maps miss how the coils vary; with too large a one they take in noise, and
-/// aliasing where spokes are far apart. Give --maps then, or --no-maps.
+/// Maps are estimated from the calibration acquisitions of the file (embedded, separate, or of another encoding;
+/// `recon info` lists them), else from the centre of the scan's own k-space, one set for all repetitions and phases of a
+/// slice that share their trajectory. If samples of the centre are missing there, as in an undersampled Cartesian scan
+/// without calibration lines, the program stops with an error. Spokes that are too far apart narrow the centre, with a
+/// warning.
+///
+/// The estimate is wrong if the object is larger than the field of view (one map per coil cannot say what is folded).
+/// It is arbitrary where there is only noise. With too small a --calibration maps miss how the coils vary; with too
+/// large a one they take in noise. Give --maps then, or --no-maps.
 ///
 /// W is 1 (--unweighted), or the density weights (--weighted), with which fewer iterations do but noise is a little
 /// stronger.
@@ -255,7 +260,7 @@ pub fn run(args: &CgArgs) -> Result<()> {
 }
 
 fn compute<T: Real>(args: &CgArgs) -> Result<()> {
-    let (scans, frames, resizes) =
+    let Input { scans, calibration, frames, resizes } =
         read_scans(&args.input, Some(&args.output), |s| channels(args.images(s), args.combine))?;
     let field = OffResonance::read(&args.off_resonance, &scans, &resizes)?;
     let plans = groups(&scans, |a, b| frames.is_none() && field.same(&scans, a, b));
@@ -298,10 +303,7 @@ fn compute<T: Real>(args: &CgArgs) -> Result<()> {
         for group in if estimated { by_slice(&scans, same_trajectory) } else { vec![same_trajectory] } {
             let maps = match (&args.maps, estimated) {
                 (Some(path), _) => Some(read_maps::<T>(path, first)?),
-                (None, true) => {
-                    let sampling = Sampling::<T>::with_maps(&scans[group[0]], group[0], &field)?;
-                    Some(estimate(args, &sampling, group.iter().map(|&i| &scans[i]))?)
-                }
+                (None, true) => Some(estimate_of_group(args, &scans, &group, &calibration, &field)?),
                 (None, false) => None,
             };
             let mut kept: Option<Kept<T>> = None;
@@ -421,6 +423,37 @@ fn by_slice(scans: &[Scan], members: Vec<usize>) -> Vec<Vec<usize>> {
     groups
 }
 
+/// Estimates the coil maps of scans of one trajectory and slice: from the calibration data of the slice, or else from
+/// the mean of the scans.
+fn estimate_of_group<T: Real>(
+    args: &CgArgs,
+    scans: &[Scan],
+    group: &[usize],
+    calibration: &[Scan],
+    field: &OffResonance<'_>,
+) -> Result<Vec<Complex<T>>> {
+    let first = &scans[group[0]];
+    let estimated = match calibration::of_scan(calibration, first) {
+        Some(lines) => {
+            let lines = calibration::on_matrix_of(lines, first).map_err(|e| e.within(input::name(first)))?;
+            field.check(&lines)?;
+            let sampling = Sampling::<T>::with_maps(&lines, group[0], field)?;
+            estimate(args, &sampling, std::iter::once(&lines))
+        }
+        None => {
+            if !calibration.is_empty() {
+                log::warn!(
+                    "{}: the calibration acquisitions of the file are of other slices: coil maps come from the scan",
+                    input::name(first)
+                );
+            }
+            let sampling = Sampling::<T>::with_maps(first, group[0], field)?;
+            estimate(args, &sampling, group.iter().map(|&i| &scans[i]))
+        }
+    };
+    estimated.map_err(|e| e.within(input::name(first)))
+}
+
 /// Coil maps from the mean of scans that share their trajectory.
 fn estimate<'a, T: Real>(
     args: &CgArgs,
@@ -439,12 +472,12 @@ fn estimate<'a, T: Real>(
     let weights = Weights::of(scans[0], &args.density);
     let geometry = sampling.geometry(&args.plan);
     let started = Instant::now();
-    let maps = Kept::new(None, &geometry, &weights, &args.plan.options()?)?.plan.coil_maps(&mean, args.calibration)?;
+    let maps = Kept::for_coil_maps(&geometry, &weights, &args.plan.options()?)?.coil_maps(&mean, args.calibration)?;
     log::info!(
-        "{}: maps of {} coils from the central {} samples, {:.3} s",
+        "{}: maps of {} coils from {} shots, {:.3} s",
         input::name(scans[0]),
         sampling.coils,
-        args.calibration,
+        scans[0].samples_per_shot.len(),
         started.elapsed().as_secs_f64()
     );
     Ok(maps)

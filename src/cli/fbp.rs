@@ -5,7 +5,7 @@ use crate::io::Scan;
 use crate::off_resonance::OffResonance;
 use crate::options::{Combination, FilterKind, InputArgs, PlanArgs, Precision};
 use crate::output::{check_outputs, image_files, write_images};
-use crate::reconstruct::{cast, channels, each_scan, read_scans, Finish, Kept, Sampling, Weights};
+use crate::reconstruct::{cast, channels, each_scan, read_scans, Finish, Input, Kept, Sampling, Weights};
 use crate::resize::zeros;
 use recon::atomic_file::whole;
 use recon::{Real, Result};
@@ -52,7 +52,8 @@ pub fn run(args: &FbpArgs) -> Result<()> {
 }
 
 fn compute<T: Real>(args: &FbpArgs) -> Result<()> {
-    let (scans, frames, resizes) = read_scans(&args.input, Some(&args.output), |s| channels(s.coils, args.combine))?;
+    let Input { scans, frames, resizes, .. } =
+        read_scans(&args.input, Some(&args.output), |s| channels(s.coils, args.combine))?;
     let plan_of = |scan: &Scan, _, before| {
         let sampling = Sampling::<T>::of(scan);
         Kept::new(before, &sampling.geometry(&args.plan), &Weights::Default, &args.plan.options()?)

@@ -5,7 +5,7 @@ use crate::io::Scan;
 use crate::off_resonance::{OffResonance, OffResonanceArgs};
 use crate::options::{Combination, InputArgs, PlanArgs, Precision};
 use crate::output::{check_outputs, image_files, write_images};
-use crate::reconstruct::{cast, channels, each_scan, read_maps, read_scans, Finish, Kept, Sampling, Weights};
+use crate::reconstruct::{cast, channels, each_scan, read_maps, read_scans, Finish, Input, Kept, Sampling, Weights};
 use crate::resize::zeros;
 use recon::atomic_file::whole;
 use recon::{Real, Result};
@@ -55,7 +55,7 @@ pub fn run(args: &FhdArgs) -> Result<()> {
 
 fn compute<T: Real>(args: &FhdArgs) -> Result<()> {
     let images_of = |s: &Scan| if args.maps.is_some() { 1 } else { channels(s.coils, args.combine) };
-    let (scans, frames, resizes) = read_scans(&args.input, Some(&args.output), images_of)?;
+    let Input { scans, frames, resizes, .. } = read_scans(&args.input, Some(&args.output), images_of)?;
     let maps = OffResonance::read(&args.off_resonance, &scans, &resizes)?;
     // The maps of a scan's coils, which are read once for all of its frames.
     let mut known = None;

@@ -16,14 +16,15 @@ pub struct Frames {
     step: usize,
 }
 
-/// The scans that the options select, and the frames that they are cut into, if any.
-pub fn read(args: &InputArgs) -> Result<(Vec<Scan>, Option<Frames>)> {
+/// Reads the scans that the options select. Returns them, the calibration data of the file, and the frames that the
+/// scans are cut into, if any.
+pub fn read(args: &InputArgs) -> Result<(Vec<Scan>, Vec<Scan>, Option<Frames>)> {
     let frames = Frames::of(args)?;
-    let scans = input::read(args)?;
+    let (scans, calibration) = input::read(args)?;
     if let Some(frames) = frames {
         frames.check(&scans)?;
     }
-    Ok((scans, frames))
+    Ok((scans, calibration, frames))
 }
 
 impl Frames {

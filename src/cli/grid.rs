@@ -5,7 +5,9 @@ use crate::io::{Image, Scan};
 use crate::off_resonance::{OffResonance, OffResonanceArgs};
 use crate::options::{Combination, DensityArgs, InputArgs, PlanArgs, Precision};
 use crate::output::{check_outputs, has_ending, image_files, write_images};
-use crate::reconstruct::{cast, channels, each_scan, read_scans, warn_of_weights, Finish, Kept, Sampling, Weights};
+use crate::reconstruct::{
+    cast, channels, each_scan, read_scans, warn_of_gaps, warn_of_weights, Finish, Input, Kept, Sampling, Weights,
+};
 use crate::resize::zeros;
 use recon::atomic_file::whole;
 use recon::bail;
@@ -80,9 +82,10 @@ pub fn run(args: &GridArgs) -> Result<()> {
 fn compute<T: Real>(args: &GridArgs) -> Result<()> {
     // Gridded k-space has other sizes than images.
     let output = (!args.kspace).then_some(&*args.output);
-    let (scans, frames, resizes) = read_scans(&args.input, output, |s| channels(s.coils, args.combine))?;
+    let Input { scans, frames, resizes, .. } = read_scans(&args.input, output, |s| channels(s.coils, args.combine))?;
     let maps = OffResonance::read(&args.off_resonance, &scans, &resizes)?;
     warn_of_weights(&scans, &args.density);
+    warn_of_gaps(&scans, frames)?;
     let plan_of = |scan: &Scan, i: usize, before: Option<(Kept<T>, bool)>| {
         let weights = Weights::of(scan, &args.density);
         let sampling = Sampling::<T>::with_maps(scan, i, &maps)?;

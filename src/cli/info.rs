@@ -4,6 +4,7 @@ use crate::input::kind_name;
 use crate::io::{read_cfl, read_images, Dataset, Image, Scan};
 use crate::output::{counted_images, has_ending, say};
 use crate::reader::{read_either, Contents};
+use recon::acquisition::AcquisitionUse;
 use recon::backend::cuda::{compile, library, runtime};
 use recon::{Device, Geometry, Method, Options, Plan, Result};
 use std::path::PathBuf;
@@ -12,8 +13,8 @@ use std::path::PathBuf;
 ///
 /// Without FILE: version, vector unit, threads, GPUs, NVRTC, the folder of compiled kernels. With FILE: encodings,
 /// matrices and fields of view (mm), coils, shots, samples, slices and the range of the trajectory (cycles per voxel)
-/// of raw data, and what is no image data (noise scans, calibration), or the sizes of images. Nothing is
-/// reconstructed.
+/// of raw data, and the use of each kind of acquisition (images, coil maps, whitening, or none), or the sizes of images.
+/// Nothing is reconstructed.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  recon info scan.h5")]
 pub struct InfoArgs {
@@ -104,12 +105,25 @@ fn counted(values: impl Iterator<Item = usize>) -> String {
     format!("{} ({})", all.len(), if gaps && all.len() <= 12 { list() } else { range })
 }
 
-fn raw(Dataset { header, scans, noise, left_out }: &Dataset) -> Result<()> {
-    say(&format!("ISMRMRD raw data of {}", counted_images(scans.len())))?;
-    if !left_out.is_empty() {
-        let list: Vec<_> = left_out.iter().map(|(why, n)| format!("{n} {why}")).collect();
-        say(&format!("acquisitions of no image {}", list.join(", ")))?;
+/// Says how many acquisitions serve each purpose, and which are not used.
+fn uses(uses: &[(AcquisitionUse, usize)]) -> Result<()> {
+    say(&format!("acquisitions            {}", uses.iter().map(|(_, n)| n).sum::<usize>()))?;
+    for (of, n) in uses {
+        let purpose = match of {
+            AcquisitionUse::Image => "images",
+            AcquisitionUse::Calibration => "coil maps",
+            AcquisitionUse::ImageAndCalibration => "images and coil maps",
+            AcquisitionUse::Noise => "whitening",
+            AcquisitionUse::Unused(_) => "nothing",
+        };
+        say(&format!("  used for {purpose:<12} {n} {}", of.name()))?;
     }
+    Ok(())
+}
+
+fn raw(Dataset { header, scans, noise, calibration, uses: used }: &Dataset) -> Result<()> {
+    say(&format!("ISMRMRD raw data of {}", counted_images(scans.len())))?;
+    uses(used)?;
     for n in noise {
         let time = if n.dwell > 0.0 { format!(", {} microseconds each", n.dwell * 1e6) } else { String::new() };
         say(&format!("noise                   {} samples of {} coils{time}", n.data.len() / n.coils, n.coils))?;
@@ -133,6 +147,18 @@ fn raw(Dataset { header, scans, noise, left_out }: &Dataset) -> Result<()> {
         for (name, space) in [("encoded", &encoding.encoded), ("reconstructed", &encoding.recon)] {
             let (matrix, fov) = (sizes(&space.matrix), sizes(&space.fov_mm));
             say(&format!("  {name:<21} {matrix} voxels, {fov} mm"))?;
+        }
+        if let Some(parallel) = encoding.parallel {
+            let [first, second] = parallel.acceleration;
+            let mode = parallel.calibration.map_or(String::new(), |mode| format!(", {} calibration", mode.name()));
+            say(&format!("  parallel imaging      factors {first} and {second}{mode}"))?;
+        }
+        let lines: Vec<&Scan> = calibration.iter().filter(|s| s.index.encoding as usize == number).collect();
+        if !lines.is_empty() {
+            let slices = counted(lines.iter().map(|s| s.index.slice as usize));
+            let shots = span(lines.iter().map(|s| s.samples_per_shot.len()));
+            let samples = span(lines.iter().flat_map(|s| s.samples_per_shot.iter().copied()));
+            say(&format!("  calibration           {shots} shots of {samples} samples; slices {slices}"))?;
         }
         if mine.is_empty() {
             say("  images                none")?;

@@ -10,14 +10,17 @@ use recon::bail;
 use recon::Result;
 use std::path::Path;
 
-/// The scans that the options select, whitened and compressed as they say.
-pub fn read(args: &InputArgs) -> Result<Vec<Scan>> {
+/// Reads the scans that the options select, whitened and compressed as they say. Returns the calibration data of the
+/// file as well, as they were measured.
+pub fn read(args: &InputArgs) -> Result<(Vec<Scan>, Vec<Scan>)> {
     if args.every == 0 {
         bail!(InvalidArgument, "--every is 0: give 1 to keep all shots, or more");
     }
     let bart = has_ending(&args.input, &[".cfl", ".hdr"]);
-    let (scans, noise, header) = match (&args.trajectory, bart) {
-        (Some(trajectory), true) => (vec![read_bart(&args.input, trajectory, args.matrix.as_ref())?], Vec::new(), None),
+    let (scans, calibration, noise, header) = match (&args.trajectory, bart) {
+        (Some(trajectory), true) => {
+            (vec![read_bart(&args.input, trajectory, args.matrix.as_ref())?], Vec::new(), Vec::new(), None)
+        }
         (None, true) => {
             bail!(InvalidArgument, "{}: k-space in a .cfl file needs --trajectory and --matrix", args.input.display())
         }
@@ -28,16 +31,16 @@ pub fn read(args: &InputArgs) -> Result<Vec<Scan>> {
         ),
         (None, false) => {
             let dataset = read_dataset(&args.input, &args.group)?;
-            (dataset.scans, dataset.noise, Some(dataset.header))
+            (dataset.scans, dataset.calibration, dataset.noise, Some(dataset.header))
         }
     };
-    select(args, scans, noise, header.as_ref())
+    Ok((select(args, scans, noise, header.as_ref())?, calibration))
 }
 
 /// Of the scans of a file those that the options select, whitened and compressed as they say.
 pub fn select(args: &InputArgs, mut scans: Vec<Scan>, noise: Vec<Noise>, header: Option<&Header>) -> Result<Vec<Scan>> {
     if scans.is_empty() {
-        bail!(BadFile, "{}: all acquisitions are noise: there is no image data", args.input.display());
+        bail!(BadFile, "{}: there is no image data: all acquisitions are noise or calibration", args.input.display());
     }
     if args.slice.is_some() || args.repetition.is_some() {
         let list = |of: &dyn Fn(&Scan) -> u16| {

@@ -1,6 +1,7 @@
 //! The program `recon`: reconstructs MR images from files, simulates scans, compares images, measures speed.
 
 mod bench;
+mod calibration;
 mod cg;
 mod coils;
 mod compare;

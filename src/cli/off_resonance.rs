@@ -278,6 +278,11 @@ impl<'a> OffResonance<'a> {
         })
     }
 
+    /// Checks that calibration data have times, if there are maps.
+    pub fn check(&self, calibration: &Scan) -> Result<()> {
+        self.times.filter(|_| self.is_there()).map_or(Ok(()), |args| check_times(calibration, args))
+    }
+
     fn maps(&self) -> impl Iterator<Item = &Maps> {
         self.field.iter().chain(&self.decay)
     }

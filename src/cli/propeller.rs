@@ -7,7 +7,7 @@ use crate::io::{write_dataset, Dataset, Scan};
 use crate::options::{BladePhaseKind, Combination, InputArgs, PlanArgs, Precision};
 use crate::output::{check_outputs, has_ending, image_files, write_with_report, STANDARD_OUTPUT};
 use crate::progress::Progress;
-use crate::reconstruct::{cast, channels, read_scans, Finish, Sampling};
+use crate::reconstruct::{cast, channels, read_scans, Finish, Input, Sampling};
 use crate::resize::zeros;
 use crate::{defaults, output};
 use recon::atomic_file::AtomicFiles;
@@ -88,7 +88,8 @@ pub fn run(args: &PropellerArgs) -> Result<()> {
 }
 
 fn compute<T: Real>(args: &PropellerArgs) -> Result<()> {
-    let (scans, frames, resizes) = read_scans(&args.input, Some(&args.output), |s| channels(s.coils, args.combine))?;
+    let Input { scans, frames, resizes, .. } =
+        read_scans(&args.input, Some(&args.output), |s| channels(s.coils, args.combine))?;
     let how = PropellerOptions {
         lines: args.lines,
         phase: args.phase.into(),
@@ -134,7 +135,8 @@ fn compute<T: Real>(args: &PropellerArgs) -> Result<()> {
     let mut files = AtomicFiles::new();
     if let Some(path) = &args.corrected {
         let header = header(&still);
-        write_dataset(&mut files, path, &Dataset { header, scans: still, noise: Vec::new(), left_out: Vec::new() })?;
+        let dataset = Dataset { header, scans: still, noise: Vec::new(), calibration: Vec::new(), uses: Vec::new() };
+        write_dataset(&mut files, path, &dataset)?;
         log::info!("{}: the corrected scan written", path.display());
     }
     write_with_report(files, (&args.output, &images), (args.report.as_deref(), reports))
@@ -173,6 +175,7 @@ fn header(scans: &[Scan]) -> Header {
             recon: Space { matrix: scan.recon_matrix, fov_mm: scan.recon_fov_mm },
             trajectory: TrajectoryKind::Other,
             steps: [None, None],
+            parallel: None,
         }
     };
     Header {

@@ -6,11 +6,14 @@
 //! would have to know every layout of groups, chunks, heaps and filters that HDF5 has had. The cost is that a scan is
 //! in memory twice for a moment, and is copied once through the pipe.
 
-use crate::io::ismrmrd::{self, Encoding, Header, Limits, Noise, Space, TrajectoryKind};
+use crate::io::ismrmrd::{
+    self, CalibrationMode, Encoding, Header, Limits, Noise, ParallelImaging, Space, TrajectoryKind,
+};
 use crate::io::{self, Dataset, Image, Placement, Scan, ScanIndex};
 use crate::output::has_ending;
 use clap::ValueEnum;
 use num_complex::Complex;
+use recon::acquisition::AcquisitionUse;
 use recon::{bail, CoilMatrix, Error, ErrorKind, Result};
 use std::ffi::{OsStr, OsString};
 use std::io::{BufReader, BufWriter, ErrorKind as IoKind, Read, Result as IoResult, Write};
@@ -516,6 +519,25 @@ impl Transfer for TrajectoryKind {
     }
 }
 
+impl Transfer for CalibrationMode {
+    fn put(&self, out: &mut impl Write) -> IoResult<()> {
+        (*self as u8).put(out)
+    }
+    fn take(from: &mut impl Read) -> IoResult<Self> {
+        let mode = CalibrationMode::NAMES.get(u8::take(from)? as usize);
+        mode.map(|(mode, _)| *mode).ok_or_else(|| senseless("an unknown calibration mode"))
+    }
+}
+
+impl Transfer for AcquisitionUse {
+    fn put(&self, out: &mut impl Write) -> IoResult<()> {
+        AcquisitionUse::ALL.iter().position(|of| of == self).expect("it is one of all").put(out)
+    }
+    fn take(from: &mut impl Read) -> IoResult<Self> {
+        AcquisitionUse::ALL.get(usize::take(from)?).copied().ok_or_else(|| senseless("an unknown use"))
+    }
+}
+
 /// Structures: one field after the other.
 macro_rules! structures {
     ($($name:ident { $($field:ident),+ $(,)? })+) => {$(
@@ -532,10 +554,11 @@ macro_rules! structures {
 }
 
 structures! {
-    Dataset { header, scans, noise, left_out }
+    Dataset { header, scans, noise, calibration, uses }
     Noise { coils, dwell, data }
     Header { encodings, receiver_channels, noise_bandwidth, h1_resonance_hz, echo_times_ms }
-    Encoding { encoded, recon, trajectory, steps }
+    Encoding { encoded, recon, trajectory, steps, parallel }
+    ParallelImaging { acceleration, calibration }
     Space { matrix, fov_mm }
     Limits { minimum, maximum, center }
     ScanIndex { encoding, slice, repetition, contrast, phase, set, average }

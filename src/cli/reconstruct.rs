@@ -13,6 +13,8 @@ use crate::progress::Progress;
 use crate::reader::read_image;
 use crate::resize::{order_hint, zeros, Resize};
 use recon::bail;
+use recon::coverage::missing_share;
+use recon::error::try_vec;
 use recon::{combine, Complex, Density, Geometry, Plan, Real, Result};
 use std::path::Path;
 use std::time::Instant;
@@ -106,11 +108,24 @@ impl<T: Real> Kept<T> {
             }
             None => Plan::new(&geometry, options)?,
         };
-        if let Weights::Computed(density) = weights {
-            plan.set_weights(Some(&plan.density(*density)?))?;
-        }
+        weights.compute(&plan)?;
         let (dims, coils, combined) = (geometry.dims.clone(), geometry.coils, geometry.coil_maps.is_some());
         Ok(Kept { plan, dims, coils, combined })
+    }
+}
+
+impl<T: Real> Kept<T> {
+    /// Makes a plan with these weights that estimates coil maps.
+    pub fn for_coil_maps(
+        geometry: &Geometry<'_, T>,
+        weights: &Weights<T>,
+        options: &recon::Options,
+    ) -> Result<Plan<T>> {
+        let mut geometry = geometry.clone();
+        geometry.weights = weights.given();
+        let plan = Plan::for_coil_maps(&geometry, options)?;
+        weights.compute(&plan)?;
+        Ok(plan)
     }
 }
 
@@ -171,6 +186,14 @@ pub enum Weights<T: Real> {
 }
 
 impl<T: Real> Weights<T> {
+    /// Computes the weights of a plan, if they are to be computed.
+    fn compute(&self, plan: &Plan<T>) -> Result<()> {
+        match self {
+            Weights::Computed(density) => plan.set_weights(Some(&plan.density(*density)?)),
+            Weights::Volumes(_) | Weights::Relative(_) | Weights::Default => Ok(()),
+        }
+    }
+
     fn given(&self) -> Option<&[T]> {
         match self {
             Weights::Volumes(w) | Weights::Relative(w) => Some(w),
@@ -222,34 +245,117 @@ pub fn warn_of_weights(scans: &[Scan], density: &DensityArgs) {
     }
 }
 
+/// Warns of gaps between samples that alias gridded images, once for all scans.
+///
+/// Counted are the points of a Cartesian grid that were not measured, and of other trajectories the gaps in the centre
+/// of k-space: radial scans of fewer spokes than the edge of k-space would take have few of these, and only streaks.
+pub fn warn_of_gaps(scans: &[Scan], frames: Option<Frames>) -> Result<()> {
+    /// Shares that are tolerated: single missing lines; the irregular gaps of few spokes.
+    const TOLERATED: [f64; 2] = [0.01, 0.1];
+    const REMEDY: &str = "gridding cannot undo that; recon cg can, with coil maps from calibration lines or --maps";
+    let mut tested: Option<&[Vec<f32>]> = None;
+    for scan in scans {
+        if tested.replace(&scan.coordinates).is_some_and(|before| before == scan.coordinates) {
+            continue;
+        }
+        let Some(scan) = frames::each(frames, scan).next() else { continue };
+        if let Some(missing) = missing_of_grid(&scan)? {
+            if missing > TOLERATED[0] {
+                log::warn!(
+                    "{}: {:.0} % of the points of the Cartesian grid were not measured, as in parallel imaging: the \
+                     image is aliased; {REMEDY}",
+                    name(&scan),
+                    100.0 * missing
+                );
+                return Ok(());
+            }
+            continue;
+        }
+        let k: Vec<&[f32]> = scan.coordinates.iter().map(|k| &k[..]).collect();
+        let missing = missing_share(&k, &scan.encoded_matrix[..scan.ndim])?;
+        if missing > TOLERATED[1] {
+            log::warn!(
+                "{}: in {:.0} % of the centre of k-space, gaps between the samples are wider than 1/FOV: the image is \
+                 aliased; {REMEDY}, or measure more shots",
+                name(&scan),
+                100.0 * missing
+            );
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Returns the share of a Cartesian grid's points that was not measured, within the ellipsoid that the samples span:
+/// corners may be left out on purpose. `None` if samples lie between the points.
+fn missing_of_grid(scan: &Scan) -> Result<Option<f64>> {
+    let Some(Grid { low, size, points }) = Grid::of(scan) else { return Ok(None) };
+    let dims = &scan.encoded_matrix[..scan.ndim];
+    let mut measured = try_vec(points, false, "the points of the grid")?;
+    (0..scan.samples()).for_each(|m| measured[Grid::place(scan, dims, &low, &size, m)] = true);
+    let (mut all, mut missing) = (0usize, 0usize);
+    for (i, measured) in measured.iter().enumerate() {
+        let mut rest = i;
+        let from_middle = |&n: &usize| {
+            let at = (rest % n) as f64 - (n - 1) as f64 / 2.0;
+            rest /= n;
+            (2.0 * at / n as f64).powi(2)
+        };
+        if size.iter().map(from_middle).sum::<f64>() <= 1.0 {
+            all += 1;
+            missing += usize::from(!measured);
+        }
+    }
+    Ok(Some(missing as f64 / all.max(1) as f64))
+}
+
+/// The box of a Cartesian grid that samples span.
+struct Grid {
+    low: [isize; 3],
+    size: Vec<usize>,
+    points: usize,
+}
+
+impl Grid {
+    /// Returns the box, or `None` if samples lie between the points of the encoded matrix' grid.
+    fn of(scan: &Scan) -> Option<Grid> {
+        let dims = &scan.encoded_matrix[..scan.ndim];
+        let (mut low, mut high) = ([isize::MAX; 3], [isize::MIN; 3]);
+        for (axis, &n) in dims.iter().enumerate() {
+            for &k in &scan.coordinates[axis] {
+                let step = k as f64 * n as f64;
+                if (step - step.round()).abs() > 1e-3 {
+                    return None;
+                }
+                low[axis] = low[axis].min(step.round() as isize);
+                high[axis] = high[axis].max(step.round() as isize);
+            }
+        }
+        let size: Vec<usize> = (0..dims.len()).map(|a| (high[a] - low[a] + 1) as usize).collect();
+        let points = size.iter().try_fold(1usize, |p, &n| p.checked_mul(n))?;
+        Some(Grid { low, size, points })
+    }
+
+    /// Returns the position of a sample in the box.
+    fn place(scan: &Scan, dims: &[usize], low: &[isize; 3], size: &[usize], m: usize) -> usize {
+        (0..dims.len()).rev().fold(0, |at, axis| {
+            let step = (scan.coordinates[axis][m] as f64 * dims[axis] as f64).round() as isize;
+            at * size[axis] + (step - low[axis]) as usize
+        })
+    }
+}
+
 /// The weights with which the adjoint is the inverse discrete Fourier transform, where the samples are exactly the
 /// points of a box of the encoded matrix' Cartesian grid. A point that was measured n times counts 1/n each time.
 fn whole_grid(scan: &Scan) -> Option<Vec<f64>> {
     let dims = &scan.encoded_matrix[..scan.ndim];
     let voxels = dims.iter().try_fold(1usize, |p, &n| p.checked_mul(n))?;
-    let (mut low, mut high) = ([isize::MAX; 3], [isize::MIN; 3]);
-    for (axis, &n) in dims.iter().enumerate() {
-        for &k in &scan.coordinates[axis] {
-            let step = k as f64 * n as f64;
-            if (step - step.round()).abs() > 1e-3 {
-                return None;
-            }
-            low[axis] = low[axis].min(step.round() as isize);
-            high[axis] = high[axis].max(step.round() as isize);
-        }
-    }
-    let size: Vec<usize> = (0..dims.len()).map(|a| (high[a] - low[a] + 1) as usize).collect();
-    let points = size.iter().try_fold(1usize, |p, &n| p.checked_mul(n))?;
+    let Grid { low, size, points } = Grid::of(scan)?;
     // Fewer samples cannot fill the box.
     if points > scan.samples() {
         return None;
     }
-    let place = |m: usize| {
-        (0..dims.len()).rev().fold(0, |at, axis| {
-            let step = (scan.coordinates[axis][m] as f64 * dims[axis] as f64).round() as isize;
-            at * size[axis] + (step - low[axis]) as usize
-        })
-    };
+    let place = |m: usize| Grid::place(scan, dims, &low, &size, m);
     let mut times = vec![0u32; points];
     (0..scan.samples()).for_each(|m| times[place(m)] += 1);
     if times.contains(&0) {
@@ -274,19 +380,27 @@ pub struct Finish<'a> {
     pub combine: Combination,
 }
 
-/// What a reconstruction begins with: the scans, the frames that they are cut into, and the way of each scan's images to
-/// the matrix wanted. Images of so many channels a scan that cannot share the output file are refused, if there is one.
-pub fn read_scans(
-    args: &InputArgs,
-    output: Option<&Path>,
-    channels: impl Fn(&Scan) -> usize,
-) -> Result<(Vec<Scan>, Option<Frames>, Vec<Resize>)> {
-    let (scans, frames) = frames::read(args)?;
+/// The input of a reconstruction.
+pub struct Input {
+    /// The scans that the options select.
+    pub scans: Vec<Scan>,
+    /// Calibration data of the file, from which coil maps are estimated.
+    pub calibration: Vec<Scan>,
+    /// The frames that the scans are cut into.
+    pub frames: Option<Frames>,
+    /// Of each scan, the way of its images to the requested matrix.
+    pub resizes: Vec<Resize>,
+}
+
+/// Reads the input of a reconstruction. Images of `channels` channels per scan that cannot share the output file are
+/// refused, if there is one.
+pub fn read_scans(args: &InputArgs, output: Option<&Path>, channels: impl Fn(&Scan) -> usize) -> Result<Input> {
+    let (scans, calibration, frames) = frames::read(args)?;
     let resizes = scans.iter().map(|s| Resize::of(s, args.matrix.as_ref())).collect::<Result<Vec<_>>>()?;
     if let Some(output) = output {
         check_together(output, scans.iter().zip(&resizes).map(|(s, r)| (r.wanted(), channels(s))))?;
     }
-    Ok((scans, frames, resizes))
+    Ok(Input { scans, calibration, frames, resizes })
 }
 
 /// The channels of a finished image of `images` coil images.

@@ -547,6 +547,7 @@ fn write_ismrmrd(
                 Some(Limits { minimum: 0, maximum: last, center: (shots / 2).min(last as usize) as u16 }),
                 Some(Limits { minimum: 0, maximum: 0, center: 0 }),
             ],
+            parallel: None,
         }],
         receiver_channels: Some(args.coils.min(u16::MAX as usize) as u16),
         noise_bandwidth: None,
@@ -573,7 +574,8 @@ fn write_ismrmrd(
         noise_level: None,
     };
     let scans = (0..).zip(echoes).map(scan).collect();
-    write_dataset(files, &args.output, &Dataset { header, scans, noise, left_out: Vec::new() })
+    let dataset = Dataset { header, scans, noise, calibration: Vec::new(), uses: Vec::new() };
+    write_dataset(files, &args.output, &dataset)
 }
 
 /// NAME_traj.cfl beside NAME.cfl.

@@ -12,7 +12,10 @@ use crate::base::options::{Normal, Options};
 use crate::base::real::{narrow, wide, Real};
 use crate::base::scan_size::ScanSize;
 use crate::base::sizes::{product, sum, Bytes};
-use crate::reconstruction::coils::{interpolate, low_dims, normalise, radius, walsh, width_or_default};
+use crate::reconstruction::coils::{
+    central_samples, complete_calibration, interpolate, low_dims, normalise, radius, walsh, width_or_default,
+};
+use crate::reconstruction::coverage;
 use crate::reconstruction::density::{self, Density, Weighting};
 use num_complex::Complex;
 
@@ -38,22 +41,23 @@ pub(crate) fn estimate<T: Real, B: Backend<T>>(
     let samples = encoding.samples;
     let dims = &encoding.dims;
     let calibration = width(dims, calibration)?;
-    let low = low_dims(dims, calibration);
-
-    // Samples within the ellipsoid of the calibration's width, their distance from its centre, and coordinates as the
-    // small image sees them.
     let all = encoding.trajectory.axes();
-    let radius = |m: usize| radius(&all, dims, calibration, m);
-    let is_inside = |&m: &usize| radius(m) < 1.0;
-    let count = (0..samples).filter(is_inside).count();
-    let inside = try_collect(count, "the calibration samples", (0..samples).filter(is_inside))?;
-    if inside.is_empty() {
+    if central_samples(&all, dims, calibration) == 0 {
         bail!(
             InvalidArgument,
             "no sample lies within the central {calibration} samples of k-space: ask for a wider calibration region, \
              or give coil maps"
         );
     }
+    let calibration = complete_calibration(&all, dims, calibration)?;
+    let low = low_dims(dims, calibration);
+
+    // Samples within the ellipsoid of the calibration's width, their distance from its centre, and coordinates as the
+    // small image sees them.
+    let radius = |m: usize| radius(&all, dims, calibration, m);
+    let is_inside = |&m: &usize| radius(m) < 1.0;
+    let count = (0..samples).filter(is_inside).count();
+    let inside = try_collect(count, "the calibration samples", (0..samples).filter(is_inside))?;
     let zoomed = |a: usize| {
         let zoom = dims[a] as f64 / low[a] as f64;
         let k = inside.iter().map(|&m| T::coordinate(encoding.trajectory.coordinates[a][m].wide() * zoom));
@@ -150,7 +154,8 @@ pub(crate) fn bytes<T: Real, B: Backend<T>>(backend: &B, size: &ScanSize) -> Res
     if size.listed.is_some() {
         return Ok(Bytes { device: 0, host: 0 });
     }
-    let low = low_dims(&size.dims, width(&size.dims, size.calibration)?);
+    let calibration = width(&size.dims, size.calibration)?;
+    let low = low_dims(&size.dims, calibration);
     let (samples, coils) = (size.central_samples.clamp(1, size.samples), size.coils);
     let (real, complex, double) = (size_of::<T>(), size_of::<Complex<T>>(), size_of::<Complex<f64>>());
     // Their numbers, coordinates, weights twice, and data.
@@ -172,5 +177,8 @@ pub(crate) fn bytes<T: Real, B: Backend<T>>(backend: &B, size: &ScanSize) -> Res
     let small = product(&[product(&low), coils, complex + 2 * double]);
     let large = product(&[product(&size.dims), coils, complex + double]);
     let last = sum(&[inside, map, host, small, large]);
-    Ok(Bytes { device: device.max(weights.device), host: last.max(sum(&[inside, weights.host])) })
+    Ok(Bytes {
+        device: device.max(weights.device),
+        host: last.max(sum(&[inside, weights.host])).max(coverage::bytes(&size.dims, calibration)),
+    })
 }

@@ -2,7 +2,8 @@
 //!
 //! A raw dataset becomes one [`Scan`] an image: the acquisitions of one encoding, slice, contrast, phase, repetition
 //! and set. Acquisitions that differ only in their average, segment or encoding steps are samples of the same image and
-//! stay together, so that averages are averaged by the reconstruction.
+//! stay together, so that averages are averaged by the reconstruction. Calibration acquisitions for parallel imaging
+//! become scans of their own.
 //!
 //! Counts, sizes and field layouts in a file are checked before they are used. Older versions of the HDF5 library
 //! (1.10, for example) do not survive every damaged file: the program reads files in a separate process (reader.rs).
@@ -14,7 +15,7 @@ mod scan;
 mod storage;
 mod write;
 
-pub use header::{Encoding, Header, Limits, Space, TrajectoryKind};
+pub use header::{CalibrationMode, Encoding, Header, Limits, ParallelImaging, Space, TrajectoryKind};
 pub use images::{read_images, write_images};
 pub use read::read_dataset;
 pub use scan::{Dataset, Noise, Scan};

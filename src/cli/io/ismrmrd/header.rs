@@ -38,6 +38,46 @@ impl TrajectoryKind {
     }
 }
 
+/// The relation of calibration lines for parallel imaging to the undersampled scan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CalibrationMode {
+    /// Lines in the centre of the scan itself.
+    Embedded,
+    /// Calibration from undersampled images that together are complete.
+    Interleaved,
+    /// Lines of a separate acquisition of the same encoding.
+    Separate,
+    /// Lines of a different scan.
+    External,
+    /// Anything else.
+    Other,
+}
+
+impl CalibrationMode {
+    /// All modes, in their order, with their names.
+    pub const NAMES: [(CalibrationMode, &'static str); 5] = [
+        (CalibrationMode::Embedded, "embedded"),
+        (CalibrationMode::Interleaved, "interleaved"),
+        (CalibrationMode::Separate, "separate"),
+        (CalibrationMode::External, "external"),
+        (CalibrationMode::Other, "other"),
+    ];
+
+    /// Returns the name in ISMRMRD.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize].1
+    }
+}
+
+/// Parallel imaging of an encoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ParallelImaging {
+    /// Acceleration factors along `kspace_encode_step_1` and `kspace_encode_step_2`.
+    pub acceleration: [u16; 2],
+    /// The calibration mode; `None` if the header does not have one.
+    pub calibration: Option<CalibrationMode>,
+}
+
 /// A grid of voxels.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Space {
@@ -76,6 +116,8 @@ pub struct Encoding {
     pub trajectory: TrajectoryKind,
     /// The range of `kspace_encode_step_1` and `kspace_encode_step_2`, where the header has them.
     pub steps: [Option<Limits>; 2],
+    /// Parallel imaging; `None` if the header does not have it.
+    pub parallel: Option<ParallelImaging>,
 }
 
 /// The XML header of a dataset.
@@ -142,6 +184,19 @@ fn space(encoding: Node, name: &str) -> Result<Space> {
     Ok(space)
 }
 
+fn parallel_imaging(encoding: Node) -> Result<Option<ParallelImaging>> {
+    let Some(node) = child(encoding, "parallelImaging") else { return Ok(None) };
+    let factor = |name: &str| optional(child(node, "accelerationFactor").and_then(|n| child(n, name)));
+    let mode = child(node, "calibrationMode").map(|n| text(n).to_ascii_lowercase());
+    Ok(Some(ParallelImaging {
+        acceleration: [factor("kspace_encoding_step_1")?.unwrap_or(1), factor("kspace_encoding_step_2")?.unwrap_or(1)],
+        calibration: mode.map(|mode| {
+            let known = CalibrationMode::NAMES.iter().find(|(_, name)| *name == mode);
+            known.map_or(CalibrationMode::Other, |known| known.0)
+        }),
+    }))
+}
+
 impl Header {
     /// Reads the XML text of a header.
     ///
@@ -190,6 +245,7 @@ impl Header {
                     .find(|(_, n)| *n == kind)
                     .map_or_else(Default::default, |k| k.0),
                 steps: [limits("kspace_encoding_step_1")?, limits("kspace_encoding_step_2")?],
+                parallel: parallel_imaging(node)?,
             });
         }
         if header.encodings.is_empty() {
@@ -241,7 +297,19 @@ impl Header {
                     );
                 }
             }
-            xml += &format!("  </encodingLimits>\n  <trajectory>{}</trajectory>\n </encoding>\n", e.trajectory.name());
+            xml += &format!("  </encodingLimits>\n  <trajectory>{}</trajectory>\n", e.trajectory.name());
+            if let Some(ParallelImaging { acceleration: [first, second], calibration }) = e.parallel {
+                xml += &format!(
+                    "  <parallelImaging>\n   <accelerationFactor><kspace_encoding_step_1>{first}\
+                     </kspace_encoding_step_1><kspace_encoding_step_2>{second}</kspace_encoding_step_2>\
+                     </accelerationFactor>\n"
+                );
+                if let Some(mode) = calibration {
+                    xml += &format!("   <calibrationMode>{}</calibrationMode>\n", mode.name());
+                }
+                xml += "  </parallelImaging>\n";
+            }
+            xml += " </encoding>\n";
         }
         if !self.echo_times_ms.is_empty() {
             xml += " <sequenceParameters>\n";

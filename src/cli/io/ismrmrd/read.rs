@@ -1,12 +1,13 @@
 //! Reads ISMRMRD raw data.
 
-use super::header::{Encoding, Header, TrajectoryKind};
+use super::header::{CalibrationMode, Encoding, Header, TrajectoryKind};
 use super::scan::{Dataset, Noise, Scan};
 use super::storage::{check_stored, checked_type, flag, hdf5_error, open, Acquisition, AcquisitionHead};
 use crate::io::bytes::wrap_coordinate;
 use crate::io::image::{Placement, ScanIndex};
 use hdf5::types::{FixedAscii, FixedUnicode, TypeDescriptor, VarLenArray, VarLenAscii, VarLenUnicode};
 use num_complex::Complex;
+use recon::acquisition::{AcquisitionPurpose, AcquisitionUse};
 use recon::error::{bail, checked_product, try_vec, ErrorKind, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -36,9 +37,9 @@ struct Body {
 
 /// Reads the raw data of the group `group`, or of `dataset` when none is named.
 ///
-/// Acquisitions flagged as noise are read as such. Those flagged as calibration only, navigation, phase correction,
-/// feedback, dummies, surface coil correction or phase stabilisation are left out; a line in the log counts them, and
-/// noise. Samples marked to be discarded are dropped. A file may have noise and no image.
+/// [`AcquisitionUse`] decides from an acquisition's flags whether it is image, calibration or noise; a line in the log
+/// counts them. Where the header says that calibration is embedded, its lines are part of the image as well. Samples
+/// marked to be discarded are dropped. A file may have noise and no image.
 ///
 /// The image is 2D when the encoded matrix has one voxel along z, otherwise 3D. With as many trajectory dimensions as
 /// the image has, these are the coordinates; with one more, the last is the density weight. Three dimensions of a 2D
@@ -83,13 +84,15 @@ fn read(path: &Path, group: &str) -> Result<Dataset> {
     checked_type::<Acquisition>(&set, "data")?;
     check_stored(&set, "data")?;
 
-    let Heads { images: heads, noise, left_out } = read_heads(&set)?;
-    let list = left_out.iter().map(|(why, n)| format!("{n} {why}")).collect::<Vec<_>>().join(", ");
-    if heads.is_empty() && noise.is_empty() {
+    let (mut heads, noise, mut uses) = read_heads(&set)?;
+    share_embedded_lines(&header, &mut heads, &mut uses);
+    let list = uses.iter().map(|(of, n)| format!("{n} {}", of.name())).collect::<Vec<_>>().join(", ");
+    let is_image = |h: &Head| h.of.has(AcquisitionPurpose::Image);
+    if !heads.iter().any(is_image) && noise.is_empty() {
         bail!(BadFile, "none of the {} acquisitions is image data: {list}", set.size());
     }
-    if !left_out.is_empty() {
-        log::info!("{}: {} acquisitions, of which no image data: {list}", path.display(), set.size());
+    if uses.keys().any(|of| *of != AcquisitionUse::Image) {
+        log::info!("{}: {} acquisitions: {list}", path.display(), set.size());
     }
     // The samples are stored without compression, so that the file's length bounds them.
     let length = std::fs::metadata(path).map(|m| m.len()).unwrap_or(u64::MAX);
@@ -101,24 +104,103 @@ fn read(path: &Path, group: &str) -> Result<Dataset> {
         bail!(BadFile, "the acquisitions announce {announced} bytes of data in a file of {length}: it is damaged");
     }
 
-    let mut groups: BTreeMap<ScanIndex, usize> = BTreeMap::new();
-    for h in &heads {
-        groups.entry(h.index()).or_default();
+    let (images, image_of) = groups(&heads, AcquisitionPurpose::Image);
+    let (lines, calibration_of) = groups(&heads, AcquisitionPurpose::Calibration);
+    let mut builders = images.iter().map(|m| Builder::new(&header, m)).collect::<Result<Vec<_>>>()?;
+    let mut calibration: Vec<Option<Builder>> = Vec::with_capacity(lines.len());
+    for members in &lines {
+        let made = Builder::new(&header, members);
+        calibration.push(match made {
+            Ok(made) => Some(made),
+            // A reconstruction without coil maps does not need it.
+            Err(e) => {
+                log::warn!("{}: calibration acquisitions are not used: {e}", path.display());
+                None
+            }
+        });
     }
-    for (position, number) in groups.values_mut().enumerate() {
+    read_bodies(&set, &heads, |i, h, body| {
+        if let Some(builder) = image_of[i].and_then(|scan| builders.get_mut(scan)) {
+            builder.add(h, &body.traj, &body.data)?;
+        }
+        if let Some(Some(builder)) = calibration_of[i].and_then(|scan| calibration.get_mut(scan)) {
+            builder.add(h, &body.traj, &body.data)?;
+        }
+        Ok(())
+    })?;
+    let scans = builders.into_iter().zip(&images).map(|(builder, m)| builder.finish(m)).collect::<Result<_>>()?;
+    let calibration = calibration.into_iter().flatten().map(Builder::finish_calibration).collect::<Result<_>>()?;
+    let noise = read_noise(&set, &noise)?;
+    Ok(Dataset { header, scans, noise, calibration, uses: uses.into_iter().collect() })
+}
+
+/// Groups the heads of one purpose by the image that they belong to. Returns the members of each group, and the group
+/// of each head.
+fn groups(heads: &[Head], purpose: AcquisitionPurpose) -> (Vec<Vec<&Head>>, Vec<Option<usize>>) {
+    let mut numbers: BTreeMap<ScanIndex, usize> = BTreeMap::new();
+    for h in heads.iter().filter(|h| h.of.has(purpose)) {
+        numbers.entry(h.index()).or_default();
+    }
+    for (position, number) in numbers.values_mut().enumerate() {
         *number = position;
     }
-    let mut members = vec![Vec::new(); groups.len()];
-    let scan_of: Vec<usize> = heads.iter().map(|h| groups[&h.index()]).collect();
-    for (h, &scan) in heads.iter().zip(&scan_of) {
-        members[scan].push(h);
+    let mut members = vec![Vec::new(); numbers.len()];
+    let group = |h: &Head| numbers.get(&h.index()).copied().filter(|_| h.of.has(purpose));
+    let of_head: Vec<Option<usize>> = heads.iter().map(group).collect();
+    for (h, group) in heads.iter().zip(&of_head) {
+        if let Some(group) = group {
+            members[*group].push(h);
+        }
     }
-    let mut builders = members.iter().map(|m| Builder::new(&header, m)).collect::<Result<Vec<_>>>()?;
+    (members, of_head)
+}
 
-    read_bodies(&set, &heads, |i, h, body| builders[scan_of[i]].add(h, &body.traj, &body.data))?;
-    let scans = builders.into_iter().zip(&members).map(|(builder, m)| builder.finish(m)).collect::<Result<_>>()?;
-    let noise = read_noise(&set, &noise)?;
-    Ok(Dataset { header, scans, noise, left_out })
+/// Lets image and calibration share the lines of a Cartesian encoding whose header says that calibration is embedded.
+///
+/// Calibration lines then belong to the image as well, unless the image has an acquisition of the same encoding steps:
+/// a line that was measured for both purposes is not to count twice. Image lines between the first and the last
+/// calibration line are used for calibration as well: some converters flag only the lines that parallel imaging would
+/// leave out.
+fn share_embedded_lines(header: &Header, heads: &mut [Head], uses: &mut BTreeMap<AcquisitionUse, usize>) {
+    let is_embedded = |h: &Head| {
+        let encoding = header.encodings.get(h.head.encoding_space_ref as usize);
+        h.head.trajectory_dimensions == 0
+            && encoding.and_then(|e| e.parallel).is_some_and(|p| p.calibration == Some(CalibrationMode::Embedded))
+    };
+    let steps = |h: &Head| [h.head.idx.kspace_encode_step_1, h.head.idx.kspace_encode_step_2];
+    let mut images: BTreeMap<ScanIndex, BTreeSet<[u16; 2]>> = BTreeMap::new();
+    // The first and last calibration steps.
+    let mut ranges: BTreeMap<ScanIndex, [[u16; 2]; 2]> = BTreeMap::new();
+    for h in heads.iter().filter(|h| is_embedded(h)) {
+        let here = steps(h);
+        if h.of.has(AcquisitionPurpose::Image) {
+            images.entry(h.index()).or_default().insert(here);
+        }
+        if h.of.has(AcquisitionPurpose::Calibration) {
+            let [first, last] = ranges.entry(h.index()).or_insert([here; 2]);
+            for which in 0..2 {
+                (first[which], last[which]) = (first[which].min(here[which]), last[which].max(here[which]));
+            }
+        }
+    }
+    for h in heads.iter_mut().filter(|h| is_embedded(h)) {
+        let (index, here) = (h.index(), steps(h));
+        let shared = match h.of {
+            AcquisitionUse::Calibration => images.get(&index).is_some_and(|image| !image.contains(&here)),
+            AcquisitionUse::Image => {
+                ranges.get(&index).is_some_and(|[first, last]| (0..2).all(|i| (first[i]..=last[i]).contains(&here[i])))
+            }
+            _ => false,
+        };
+        if shared {
+            if let Some(count) = uses.get_mut(&h.of) {
+                *count -= 1;
+            }
+            h.of = AcquisitionUse::ImageAndCalibration;
+            *uses.entry(h.of).or_default() += 1;
+        }
+    }
+    uses.retain(|_, count| *count > 0);
 }
 
 /// Calls `use_body` with each acquisition, and its position in `heads`.
@@ -217,6 +299,7 @@ struct Head {
     /// The position in the file.
     number: usize,
     head: AcquisitionHead,
+    of: AcquisitionUse,
 }
 
 impl Head {
@@ -245,54 +328,26 @@ impl Head {
     }
 }
 
-/// The purpose of noise acquisitions.
-const NOISE: &str = "noise";
-
-/// The purpose of an acquisition that is not image data.
-fn purpose(flags: u64) -> Option<&'static str> {
-    let kinds = [
-        (flag::NOISE, NOISE),
-        (flag::NAVIGATION, "navigation"),
-        (flag::PHASE_CORRECTION, "phase correction"),
-        (flag::HP_FEEDBACK, "feedback"),
-        (flag::DUMMY, "dummy"),
-        (flag::SURFACE_COIL, "surface coil correction"),
-        (flag::STABILIZATION_REFERENCE, "phase stabilisation"),
-        (flag::STABILIZATION, "phase stabilisation"),
-    ];
-    let has = |f| flags & flag::bit(f) != 0;
-    let calibration = has(flag::CALIBRATION) && !has(flag::CALIBRATION_AND_IMAGING);
-    kinds.iter().find(|k| has(k.0)).map(|k| k.1).or(calibration.then_some("calibration"))
-}
-
-/// The heads of image data and of noise, and the numbers of all but image data by their purpose.
-struct Heads {
-    images: Vec<Head>,
-    noise: Vec<Head>,
-    left_out: Vec<(String, usize)>,
-}
-
-fn read_heads(set: &hdf5::Dataset) -> Result<Heads> {
+/// Reads the heads of all acquisitions. Returns those of images and calibration, those of noise, and the numbers of
+/// acquisitions by their use.
+fn read_heads(set: &hdf5::Dataset) -> Result<(Vec<Head>, Vec<Head>, BTreeMap<AcquisitionUse, usize>)> {
     let count = set.size();
-    let (mut images, mut noise, mut left_out) = (Vec::new(), Vec::new(), BTreeMap::<&str, usize>::new());
+    let (mut heads, mut noise, mut uses) = (Vec::new(), Vec::new(), BTreeMap::new());
     for start in (0..count).step_by(HEADS) {
         let end = (start + HEADS).min(count);
         let what = format!("the heads of acquisitions {start} to {} cannot be read: the file is damaged", end - 1);
         let part = set.read_slice_1d::<HeadOnly, _>(start..end);
         for (i, HeadOnly { head }) in part.map_err(hdf5_error(ErrorKind::BadFile, &what))?.iter().enumerate() {
-            let purpose = purpose(head.flags);
-            if let Some(why) = purpose {
-                *left_out.entry(why).or_default() += 1;
-            }
-            match purpose {
-                None => images.push(Head { number: start + i, head: *head }),
-                Some(NOISE) => noise.push(Head { number: start + i, head: *head }),
-                Some(_) => {}
+            let of = AcquisitionUse::of_flags(head.flags);
+            *uses.entry(of).or_default() += 1;
+            match of {
+                AcquisitionUse::Noise => noise.push(Head { number: start + i, head: *head, of }),
+                AcquisitionUse::Unused(_) => {}
+                _ => heads.push(Head { number: start + i, head: *head, of }),
             }
         }
     }
-    let left_out = left_out.into_iter().map(|(why, n)| (why.to_owned(), n)).collect();
-    Ok(Heads { images, noise, left_out })
+    Ok((heads, noise, uses))
 }
 
 /// The source of a scan's coordinates.
@@ -564,6 +619,14 @@ impl<'a> Builder<'a> {
         match self.source {
             Source::File { weights } => self.check_trajectory(weights)?,
             Source::Stack | Source::Grid => {}
+        }
+        Ok(self.scan)
+    }
+
+    /// Finishes calibration data. Its counters are its own: what is missing is found when maps are estimated.
+    fn finish_calibration(mut self) -> Result<Scan> {
+        if let Source::File { weights } = self.source {
+            self.check_trajectory(weights)?;
         }
         Ok(self.scan)
     }

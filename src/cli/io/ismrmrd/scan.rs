@@ -3,6 +3,7 @@
 use super::header::{Header, TrajectoryKind};
 use crate::io::image::{Image, Placement, ScanIndex};
 use num_complex::Complex;
+use recon::acquisition::AcquisitionUse;
 use recon::error::{bail, checked_product, Result};
 use recon::CoilMatrix;
 use std::ops::Range;
@@ -16,8 +17,10 @@ pub struct Dataset {
     pub scans: Vec<Scan>,
     /// The samples of noise acquisitions, those of the same coils and sample time together.
     pub noise: Vec<Noise>,
-    /// The kinds of acquisitions that belong to no image, with their numbers; those of noise among them.
-    pub left_out: Vec<(String, usize)>,
+    /// Calibration data for parallel imaging, from which coil maps are estimated, in ascending order of their index.
+    pub calibration: Vec<Scan>,
+    /// The number of acquisitions of each use, in the order of [`AcquisitionUse`].
+    pub uses: Vec<(AcquisitionUse, usize)>,
 }
 
 /// Samples without signal.

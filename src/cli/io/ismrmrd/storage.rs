@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Bits of the flags of an acquisition, counted from 1 as ISMRMRD does.
+/// Bits of the flags of an acquisition, counted from 1 as in ISMRMRD. `recon::acquisition` decides on its use.
 pub mod flag {
     pub const FIRST_IN_SLICE: u32 = 7;
     pub const LAST_IN_SLICE: u32 = 8;
@@ -14,16 +14,8 @@ pub mod flag {
     pub const LAST_IN_REPETITION: u32 = 14;
     pub const NOISE: u32 = 19;
     pub const CALIBRATION: u32 = 20;
-    pub const CALIBRATION_AND_IMAGING: u32 = 21;
     pub const REVERSE: u32 = 22;
-    pub const NAVIGATION: u32 = 23;
-    pub const PHASE_CORRECTION: u32 = 24;
     pub const LAST_IN_MEASUREMENT: u32 = 25;
-    pub const HP_FEEDBACK: u32 = 26;
-    pub const DUMMY: u32 = 27;
-    pub const SURFACE_COIL: u32 = 29;
-    pub const STABILIZATION_REFERENCE: u32 = 30;
-    pub const STABILIZATION: u32 = 31;
 
     pub fn bit(flag: u32) -> u64 {
         1 << (flag - 1)

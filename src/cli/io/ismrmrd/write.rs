@@ -13,8 +13,8 @@ const CHUNK: usize = 64;
 /// Samples of a noise acquisition.
 const NOISE_SAMPLES: usize = 512;
 
-/// Writes a raw dataset, among `files`, in ISMRMRD's layout, into the group `dataset`: the XML header, noise, and one
-/// acquisition a shot with its trajectory (and its density weights as a last dimension, where the scan has them).
+/// Writes a raw dataset, among `files`, in ISMRMRD's layout, into the group `dataset`: the XML header, noise, calibration,
+/// and one acquisition a shot with its trajectory (and its density weights as a last dimension, where the scan has them).
 ///
 /// The sample time of a shot is the difference of its first two times. Shots are numbered by `kspace_encode_step_1`,
 /// and where there are more than 65536 of them, by `kspace_encode_step_2` in multiples of that.
@@ -31,9 +31,15 @@ pub fn write_dataset(files: &mut AtomicFiles, path: &Path, dataset: &Dataset) ->
     for (i, scan) in dataset.scans.iter().enumerate() {
         check(scan, dataset).map_err(|e| e.within(format_args!("{}: scan {i}", path.display())))?;
     }
+    for (i, scan) in dataset.calibration.iter().enumerate() {
+        check(scan, dataset).map_err(|e| e.within(format_args!("{}: calibration scan {i}", path.display())))?;
+    }
     let noise = dataset.noise.iter().flat_map(noise_acquisitions);
-    let total = noise.clone().count() + dataset.scans.iter().map(|s| s.samples_per_shot.len()).sum::<usize>();
-    let mut acquisitions = noise.chain(dataset.scans.iter().flat_map(acquisitions)).enumerate().map(|(i, mut a)| {
+    let calibration = dataset.calibration.iter().map(|scan| (scan, flag::bit(flag::CALIBRATION)));
+    let scans = calibration.chain(dataset.scans.iter().map(|scan| (scan, 0)));
+    let total = noise.clone().count() + scans.clone().map(|(s, _)| s.samples_per_shot.len()).sum::<usize>();
+    let all = noise.chain(scans.flat_map(|(scan, flags)| acquisitions(scan, flags)));
+    let mut acquisitions = all.enumerate().map(|(i, mut a)| {
         a.head.scan_counter = i as u32;
         if i + 1 == total {
             a.head.flags |= flag::bit(flag::LAST_IN_MEASUREMENT);
@@ -99,7 +105,8 @@ fn channel_mask(coils: usize) -> [u64; 16] {
     mask
 }
 
-fn acquisitions(scan: &Scan) -> impl Iterator<Item = Acquisition> + '_ {
+/// The acquisitions of a scan, all with these flags.
+fn acquisitions(scan: &Scan, purpose: u64) -> impl Iterator<Item = Acquisition> + '_ {
     let (samples, shots) = (scan.samples(), scan.samples_per_shot.len());
     let mut start = 0;
     scan.samples_per_shot.iter().enumerate().map(move |(shot, &count)| {
@@ -110,7 +117,7 @@ fn acquisitions(scan: &Scan) -> impl Iterator<Item = Acquisition> + '_ {
         let coil = |c: usize| scan.data[c * samples..][range.clone()].iter().flat_map(|z| [z.re, z.im]);
         let data: Vec<f32> = (0..scan.coils).flat_map(coil).collect();
         let dwell = if count > 1 { scan.times[range.start + 1] - scan.times[range.start] } else { 0.0 };
-        let mut flags = 0;
+        let mut flags = purpose;
         for (here, bits) in [
             (shot == 0, [flag::FIRST_IN_SLICE, flag::FIRST_IN_REPETITION]),
             (shot + 1 == shots, [flag::LAST_IN_SLICE, flag::LAST_IN_REPETITION]),

@@ -1,0 +1,127 @@
+//! Calibration data for parallel imaging: the acquisitions from which a scan's coil maps are estimated.
+
+use crate::input::name;
+use crate::io::Scan;
+use crate::resize::zeros;
+use recon::bail;
+use recon::error::try_vec;
+use recon::{Complex, Result};
+
+/// Returns the calibration data of the slice of a scan: those that share most of its other counters. `None` if there
+/// are none.
+pub fn of_scan<'a>(calibration: &'a [Scan], scan: &Scan) -> Option<&'a Scan> {
+    let shared = |other: &Scan| {
+        let (a, b) = (&other.index, &scan.index);
+        let equal = [a.encoding == b.encoding, a.contrast == b.contrast, a.set == b.set, a.repetition == b.repetition];
+        (equal, a.phase == b.phase)
+    };
+    let candidates = calibration.iter().filter(|other| other.index.slice == scan.index.slice);
+    // The first of equals.
+    candidates.rev().max_by_key(|other| shared(other))
+}
+
+/// Returns calibration data as samples of a scan's encoded matrix, in its virtual coils. Samples beyond the k-space of
+/// that matrix are left out.
+///
+/// # Errors
+/// `SizeMismatch` for a different number of coils or dimensions; `Unsupported` for a different position or orientation;
+/// `InvalidArgument` if no samples remain.
+pub fn on_matrix_of(calibration: &Scan, scan: &Scan) -> Result<Scan> {
+    const REMEDY: &str = "give coil maps by --maps, or solve without by --no-maps";
+    if calibration.ndim != scan.ndim {
+        bail!(SizeMismatch, "the calibration data are {}D and the scan is {}D: {REMEDY}", calibration.ndim, scan.ndim);
+    }
+    let coils = scan.coil_matrix.as_ref().map_or(scan.coils, |matrix| matrix.coils());
+    if calibration.coils != coils {
+        bail!(SizeMismatch, "the calibration data have {} coils and the scan {coils}: {REMEDY}", calibration.coils);
+    }
+    check_position(calibration, scan, REMEDY)?;
+
+    let mut factors = [1.0; 3];
+    for (axis, factor) in factors.iter_mut().enumerate().take(scan.ndim) {
+        let voxel = |s: &Scan| f64::from(s.encoded_fov_mm[axis]) / s.encoded_matrix[axis] as f64;
+        let (own, wanted) = (voxel(calibration), voxel(scan));
+        let same = calibration.encoded_matrix[axis] == scan.encoded_matrix[axis]
+            && calibration.encoded_fov_mm[axis] == scan.encoded_fov_mm[axis];
+        if !same && !(own > 0.0 && wanted > 0.0) {
+            bail!(
+                InvalidArgument,
+                "the calibration data are on another matrix, and the header has no field of view: correct it, or \
+                 {REMEDY}"
+            );
+        }
+        // Exactly 1 for equal spaces.
+        *factor = if same { 1.0 } else { wanted / own };
+    }
+    let samples = calibration.samples();
+    let inside = |m: usize| {
+        (0..scan.ndim).all(|a| (-0.5..0.5).contains(&(f64::from(calibration.coordinates[a][m]) * factors[a])))
+    };
+    let mut kept = try_vec(samples, false, "the calibration data")?;
+    kept.iter_mut().enumerate().for_each(|(m, kept)| *kept = inside(m));
+    let count = kept.iter().filter(|&&kept| kept).count();
+    if count == 0 {
+        bail!(InvalidArgument, "the calibration data have no samples within the scan's k-space: {REMEDY}");
+    }
+    let pick = |values: &[f32], factor: f64| -> Vec<f32> {
+        let chosen = values.iter().zip(&kept).filter(|(_, &kept)| kept);
+        chosen.map(|(&value, _)| if factor == 1.0 { value } else { (f64::from(value) * factor) as f32 }).collect()
+    };
+    let mut data: Vec<Complex<f32>> = zeros(count * coils)?;
+    let chosen = calibration.data.iter().enumerate().filter(|(i, _)| kept[i % samples]);
+    data.iter_mut().zip(chosen).for_each(|(to, (_, from))| *to = *from);
+    if let Some(matrix) = &scan.coil_matrix {
+        let mut virtual_data = zeros(count * scan.coils)?;
+        matrix.apply(count, &data, &mut virtual_data)?;
+        data = virtual_data;
+    }
+    let (mut samples_per_shot, mut skipped_per_shot, mut start) = (Vec::new(), Vec::new(), 0);
+    for (&shot, &skipped) in calibration.samples_per_shot.iter().zip(&calibration.skipped_per_shot) {
+        let here = &kept[start..start + shot];
+        let first = here.iter().position(|&kept| kept);
+        if let Some(first) = first {
+            samples_per_shot.push(here.iter().filter(|&&kept| kept).count());
+            skipped_per_shot.push(skipped + first);
+        }
+        start += shot;
+    }
+    Ok(Scan {
+        encoded_matrix: scan.encoded_matrix,
+        encoded_fov_mm: scan.encoded_fov_mm,
+        recon_matrix: scan.recon_matrix,
+        recon_fov_mm: scan.recon_fov_mm,
+        coordinates: calibration.coordinates.iter().zip(factors).map(|(k, factor)| pick(k, factor)).collect(),
+        weights: calibration.weights.as_ref().map(|weights| pick(weights, 1.0)),
+        samples_per_shot,
+        skipped_per_shot,
+        coils: scan.coils,
+        data,
+        times: pick(&calibration.times, 1.0),
+        coil_matrix: scan.coil_matrix.clone(),
+        ..calibration.clone()
+    })
+}
+
+/// Refuses calibration data whose field of view lies elsewhere: their maps would be shifted or turned.
+fn check_position(calibration: &Scan, scan: &Scan, remedy: &str) -> Result<()> {
+    let (a, b) = (&calibration.placement, &scan.placement);
+    let distance = |a: [f32; 3], b: [f32; 3]| {
+        a.iter().zip(b).map(|(&a, b)| (f64::from(a) - f64::from(b)).powi(2)).sum::<f64>().sqrt()
+    };
+    let voxel = (0..scan.ndim).map(|i| f64::from(scan.encoded_fov_mm[i]) / scan.encoded_matrix[i] as f64);
+    let shift = distance(a.position, b.position) + distance(a.table_position, b.table_position);
+    if shift > voxel.fold(0.5, f64::max) {
+        bail!(
+            Unsupported,
+            "{}: the calibration data are measured {shift:.1} mm away from the scan: {remedy}",
+            name(scan)
+        );
+    }
+    let is_set = |v: [f32; 3]| v != [0.0; 3];
+    for (axis, a, b) in [("readout", a.read_dir, b.read_dir), ("phase", a.phase_dir, b.phase_dir)] {
+        if is_set(a) && is_set(b) && distance(a, b) > 0.02 {
+            bail!(Unsupported, "{}: the calibration data have another {axis} direction: {remedy}", name(scan));
+        }
+    }
+    Ok(())
+}
