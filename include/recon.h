@@ -306,6 +306,16 @@ typedef enum {
     RECON_LOG_TRACE = 5,
 } recon_log_level;
 
+// What an acquisition is used for: bits of the number that recon_acquisition_use writes.
+typedef enum {
+    // Samples of an image.
+    RECON_PURPOSE_IMAGE = 1,
+    // Samples from which coil maps are estimated.
+    RECON_PURPOSE_CALIBRATION = 2,
+    // Noise without signal, which whitens the coils.
+    RECON_PURPOSE_NOISE = 4,
+} recon_acquisition_purpose;
+
 // What a plan or a call warns of: see recon_plan_warning and recon_last_warning.
 typedef enum {
     // Nothing.
@@ -814,7 +824,8 @@ const char *recon_status_name(int32_t status);
 // "window", word "gaussian": RECON_WINDOW_GAUSSIAN. Options are "precision" (words "single" and "double"), "basis",
 // "method", "normal", "device", "simd", "window", "filter", "prior", "lambda_unit", "stop", "density", "combine"
 // ("rss" and
-// "adaptive"), "order" ("linear" and "golden"), "coil_model", "part", "scale", "warning" and "level". Other words are
+// "adaptive"), "order" ("linear" and "golden"), "coil_model", "part", "scale", "warning", "purpose"
+// and "level". Other words are
 // the ends of the constants' names in lower case, with - for _.
 //
 // Errors: RECON_NULL_POINTER; RECON_UNKNOWN_VALUE for an option or a word that this version does not know, with those
@@ -1332,6 +1343,23 @@ recon_status recon_metrics(const recon_geometry *geometry,
                            uint32_t part,
                            uint32_t scale,
                            recon_quality *quality);
+
+// Tells what an acquisition is used for, from its ISMRMRD flags. The program and the gadgets decide by it.
+//
+// Image data are everything without one of the flags below. Acquisitions for parallel imaging are for calibration, or
+// for calibration and image (IS_PARALLEL_CALIBRATION_AND_IMAGING). Noise measurements are noise and nothing else.
+// Navigators, phase correction, feedback, dummies, surface coil correction and phase stabilisation are not used,
+// whatever other flags they have.
+//
+// ismrmrd_flags: `flags` of the ISMRMRD acquisition header.
+// use: written: the sum of the recon_acquisition_purpose that apply; 0 for an acquisition that is not used.
+//
+// Errors: RECON_NULL_POINTER.
+recon_status recon_acquisition_use(uint64_t ismrmrd_flags, uint32_t *use);
+
+// Returns the use of an acquisition in words, from its ISMRMRD flags: "image", "calibration", "image and calibration",
+// "noise", or the kind of data that is not used ("navigation", "phase correction", ...). Never NULL; not to be freed.
+const char *recon_acquisition_use_name(uint64_t ismrmrd_flags);
 
 // The covariance of coils' noise, from samples without signal: the mean of n_a conj(n_b), in the samples of the scan.
 //

@@ -57,7 +57,7 @@ mod simulation;
 
 #[doc(hidden)]
 pub use base::atomic_file;
-pub use base::{defaults, error, geometry, options, real, warning};
+pub use base::{acquisition, defaults, error, geometry, options, real, warning};
 pub use engine::memory;
 pub use nufft::window;
 pub use reconstruction::{cg, coil_matrix, coils, compression, density, field_map, prior, resize, whitening};

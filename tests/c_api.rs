@@ -2615,6 +2615,39 @@ fn statuses_have_names_and_options_have_words() {
     }
 }
 
+/// The use of acquisitions, by ISMRMRD's numbers of flags (counted from 1).
+#[test]
+fn acquisitions_have_uses() {
+    let [image, calibration, noise] = [1, 2, 4];
+    let cases: [(&[u32], u32, &str); 12] = [
+        (&[], image, "image"),
+        (&[1, 7, 22, 25, 64], image, "image"),
+        (&[20], calibration, "calibration"),
+        (&[20, 22], calibration, "calibration"),
+        (&[21], image + calibration, "image and calibration"),
+        (&[20, 21], image + calibration, "image and calibration"),
+        (&[19], noise, "noise"),
+        (&[19, 20], noise, "noise"),
+        (&[23], 0, "navigation"),
+        (&[20, 24], 0, "phase correction"),
+        (&[28], 0, "real-time feedback"),
+        (&[31], 0, "phase stabilisation"),
+    ];
+    for (flags, purposes, name) in cases {
+        let bits: u64 = flags.iter().map(|flag| 1u64 << (flag - 1)).sum();
+        let mut found = 77;
+        // SAFETY: a number to write; a static C string.
+        unsafe {
+            ok(recon_acquisition_use(bits, &mut found));
+            assert_eq!(CStr::from_ptr(recon_acquisition_use_name(bits)).to_str().unwrap(), name);
+        }
+        assert_eq!(found, purposes, "{flags:?}");
+    }
+    assert_eq!(recon_acquisition_purpose::RECON_PURPOSE_NOISE as u32, noise);
+    // SAFETY: null is what is tried.
+    fails(unsafe { recon_acquisition_use(0, null_mut()) }, RECON_NULL_POINTER, &["use"]);
+}
+
 // ------------------------------------------------------------------------------------------------------ faults
 
 /// Numbers that make no sense end in an error that says which numbers do: no panic, no hang.

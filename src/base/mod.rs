@@ -1,5 +1,6 @@
 //! The lowest layer: options, geometry, errors, precisions, interruption, buffers, files. No mathematics.
 
+pub mod acquisition;
 pub mod atomic_file;
 pub(crate) mod buffer_pool;
 pub(crate) mod checksum;

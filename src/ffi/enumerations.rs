@@ -3,6 +3,7 @@
 //!
 //! A new value is a new row, and `make header`: the checks of numbers and MATLAB's words follow.
 
+use crate::base::acquisition::AcquisitionPurpose;
 use crate::base::error::{bail, Result};
 use crate::base::geometry::VoxelBasis;
 use crate::base::options::{Filter, LambdaUnit, Method, Normal, Simd, Window};
@@ -393,6 +394,18 @@ c_enum! {
 }
 
 c_enum! {
+    /// What an acquisition is used for: bits of the number that recon_acquisition_use writes.
+    pub enum recon_acquisition_purpose "purpose" for AcquisitionPurpose {
+        /// Samples of an image.
+        RECON_PURPOSE_IMAGE = 1 is Image, "image";
+        /// Samples from which coil maps are estimated.
+        RECON_PURPOSE_CALIBRATION = 2 is Calibration, "calibration";
+        /// Noise without signal, which whitens the coils.
+        RECON_PURPOSE_NOISE = 4 is Noise, "noise";
+    }
+}
+
+c_enum! {
     /// How much the log callback hears: messages of this level and those above it in this list.
     pub enum recon_log_level "level" for LevelFilter {
         /// Nothing.
@@ -411,7 +424,7 @@ c_enum! {
 }
 
 /// In the order of the header.
-static ALL: [&Table; 20] = [
+static ALL: [&Table; 21] = [
     &<Precision as Enumeration>::TABLE,
     &<VoxelBasis as Enumeration>::TABLE,
     &<Method as Enumeration>::TABLE,
@@ -431,6 +444,7 @@ static ALL: [&Table; 20] = [
     &<Scale as Enumeration>::TABLE,
     &<WarningNumber as Enumeration>::TABLE,
     &<BladePhase as Enumeration>::TABLE,
+    &<AcquisitionPurpose as Enumeration>::TABLE,
     &<LevelFilter as Enumeration>::TABLE,
 ];
 
@@ -459,7 +473,9 @@ mod tests {
     fn words_and_numbers_lead_to_one_another() {
         for table in ALL {
             for (i, row) in table.rows.iter().enumerate() {
-                assert_eq!((row.number as usize, number_of(table.option, row.word()).unwrap()), (i, row.number));
+                // Purposes are bits, everything else is counted from 0.
+                let number = if table.option == "purpose" { 1 << i } else { i };
+                assert_eq!((row.number as usize, number_of(table.option, row.word()).unwrap()), (number, row.number));
                 assert_eq!(word_of(table.option, row.number).to_str().unwrap(), row.word());
             }
         }

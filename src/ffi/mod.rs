@@ -6,6 +6,7 @@
 // What callers must keep to is the same for every function, and said once at the top of the header.
 #![allow(clippy::missing_safety_doc)]
 
+mod acquisition;
 mod arrays;
 mod coil_matrices;
 #[doc(hidden)]
@@ -17,11 +18,13 @@ mod scan;
 mod status;
 mod structs;
 
+pub use acquisition::*;
 pub use coil_matrices::*;
 pub use enumerations::{
-    recon_basis, recon_blade_phase, recon_coil_model, recon_combine_method, recon_density_method, recon_device,
-    recon_filter, recon_lambda_unit, recon_log_level, recon_method, recon_normal_operator, recon_part, recon_precision,
-    recon_prior, recon_scale, recon_simd, recon_spoke_order, recon_stop, recon_warning, recon_window,
+    recon_acquisition_purpose, recon_basis, recon_blade_phase, recon_coil_model, recon_combine_method,
+    recon_density_method, recon_device, recon_filter, recon_lambda_unit, recon_log_level, recon_method,
+    recon_normal_operator, recon_part, recon_precision, recon_prior, recon_scale, recon_simd, recon_spoke_order,
+    recon_stop, recon_warning, recon_window,
 };
 pub use field_map::*;
 pub use propeller::*;
@@ -192,7 +195,8 @@ pub extern "C" fn recon_status_name(status: i32) -> *const c_char {
 /// "window", word "gaussian": RECON_WINDOW_GAUSSIAN. Options are "precision" (words "single" and "double"), "basis",
 /// "method", "normal", "device", "simd", "window", "filter", "prior", "lambda_unit", "stop", "density", "combine"
 /// ("rss" and
-/// "adaptive"), "order" ("linear" and "golden"), "coil_model", "part", "scale", "warning" and "level". Other words are
+/// "adaptive"), "order" ("linear" and "golden"), "coil_model", "part", "scale", "warning", "purpose"
+/// and "level". Other words are
 /// the ends of the constants' names in lower case, with - for _.
 ///
 /// Errors: RECON_NULL_POINTER; RECON_UNKNOWN_VALUE for an option or a word that this version does not know, with those
