@@ -105,10 +105,13 @@ impl Gadgetron {
         run(self.command(self.build.join("alter")).args([from, to]).args(what.split_whitespace()));
     }
 
-    /// A chain of gadgetron/config with the gadgets built here. The properties given replace its own.
+    /// A chain of gadgetron/config with the gadgets built here. The properties given replace those of the gadget that
+    /// reconstructs.
     fn chain(&self, name: &str, properties: &[(&str, &str)]) -> PathBuf {
         let text = fs::read_to_string(root().join("gadgetron/config").join(name)).unwrap();
-        let (before, after) = text.split_once("<dll>recon_gadgetron</dll>").unwrap();
+        let dll = self.build.join("recon_gadgetron");
+        let text = text.replace("<dll>recon_gadgetron</dll>", &format!("<dll>{}</dll>", dll.display()));
+        let (before, after) = text.split_once("<name>Recon</name>").unwrap();
         let (own, rest) = after.split_once("</gadget>").unwrap();
         let mut own = own.to_owned();
         for (key, value) in properties {
@@ -116,9 +119,8 @@ impl Gadgetron {
             own = own.lines().filter(|line| !line.contains(&start)).collect::<Vec<_>>().join("\n");
             own += &format!("\n{start} value=\"{value}\"/>\n");
         }
-        let dll = self.build.join("recon_gadgetron");
         let path = self.file(&format!("chain-{name}"));
-        fs::write(&path, format!("{before}<dll>{}</dll>{own}</gadget>{rest}", dll.display())).unwrap();
+        fs::write(&path, format!("{before}<name>Recon</name>{own}</gadget>{rest}")).unwrap();
         path
     }
 
@@ -126,9 +128,10 @@ impl Gadgetron {
     fn chain_of(&self, name: &str, class: &str, properties: &[(&str, &str)]) -> PathBuf {
         let path = self.chain(name, &[]);
         let text = fs::read_to_string(&path).unwrap();
-        let (before, after) = ["<classname>ReconCGGadget</classname>", "<classname>ReconGridGadget</classname>"]
+        let (before, after) = ["ReconCGGadget", "ReconGridGadget"]
+            .map(|own| format!("<classname>{own}</classname>"))
             .iter()
-            .find_map(|own| text.split_once(own))
+            .find_map(|own| text.split_once(&own[..]))
             .unwrap();
         let rest = after.split_once("</gadget>").unwrap().1;
         let all: Vec<_> = properties.iter().chain(&[("timing", "true")]).collect();
@@ -442,7 +445,13 @@ fn orientation(g: &Gadgetron) {
     assert_eq!(g.count("ours.h5"), 3, "{log}");
     let text = fs::read_to_string(g.chain_of("recon_grid.xml", "SimpleReconGadget", &[])).unwrap();
     let ours = g.build.join("recon_gadgetron");
-    fs::write(&chain, text.replace(&format!("<dll>{}</dll>", ours.display()), "<dll>gadgetron_mricore</dll>")).unwrap();
+    // Only the gadget that reconstructs is Gadgetron's. It sends arrays of images.
+    let (before, after) = text.split_once("<name>Recon</name>").unwrap();
+    let after = after.replacen(&format!("<dll>{}</dll>", ours.display()), "<dll>gadgetron_mricore</dll>", 1);
+    let split = "</gadget>\n<gadget><name>Split</name><dll>gadgetron_mricore</dll>\
+                 <classname>ImageArraySplitGadget</classname></gadget>";
+    let text = format!("{before}<name>Recon</name>{}", after.replacen("</gadget>", split, 1));
+    fs::write(&chain, text).unwrap();
     let log = g.stream("oblique.h5", &chain, "theirs.h5");
     assert_eq!(g.count("theirs.h5"), 3, "{log}");
     let (ours, theirs) = (headers("ours.h5", "1"), headers("theirs.h5", "0"));
@@ -666,7 +675,7 @@ fn lying_files(g: &Gadgetron) {
     }
     g.alter("radial.h5", "lie.h5", "zero-matrix");
     let log = g.stream("lie.h5", &g.chain("recon_grid.xml", &[]), "lie-images.h5");
-    assert!(errors(&log).len() == 1 && log.contains("encodedSpace has the matrix 0 x 0 x 0"), "{log}");
+    assert!(errors(&log).len() == 1 && log.contains("matrixSize.x of encodedSpace is 0"), "{log}");
     g.alter("radial.h5", "lie.h5", "huge-matrix");
     let log = g.stream("lie.h5", &g.chain("recon_grid.xml", &[]), "lie-images.h5");
     assert!(errors(&log).len() == 1 && log.contains("correct the matrices in the XML header"), "{log}");
