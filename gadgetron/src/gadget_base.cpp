@@ -530,7 +530,7 @@ void ReconGadgetBase::send_images(Engine &engine, const AcquisitionBucket &bucke
             warn_once("a bucket",
                       Warning{Cause::UnusedNoise,
                               std::to_string(noise) + " noise acquisitions are not used: the data are not whitened by "
-                                                      "them. Put ReconNoiseGadget before the gadget that makes buckets"});
+                                                      "them. Put ReconNoiseGadget before the gadget that makes them"});
         }
         for (const auto &reference : references) {
             keep_reference(reference.second);
