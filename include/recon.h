@@ -306,6 +306,16 @@ typedef enum {
     RECON_LOG_TRACE = 5,
 } recon_log_level;
 
+// What an acquisition is used for: bits of the number that recon_acquisition_use writes.
+typedef enum {
+    // Samples of an image.
+    RECON_PURPOSE_IMAGE = 1,
+    // Samples from which coil maps are estimated.
+    RECON_PURPOSE_CALIBRATION = 2,
+    // Noise without signal, which whitens the coils.
+    RECON_PURPOSE_NOISE = 4,
+} recon_acquisition_purpose;
+
 // What a plan or a call warns of: see recon_plan_warning and recon_last_warning.
 typedef enum {
     // Nothing.

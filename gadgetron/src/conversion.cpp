@@ -1,5 +1,7 @@
 #include "conversion.h"
 
+#include "library.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -34,19 +36,34 @@ bool positive(double x) {
 
 }  // namespace
 
-bool is_image_data(const ISMRMRD::AcquisitionHeader &h) {
-    for (const auto flag : {ISMRMRD::ISMRMRD_ACQ_IS_NOISE_MEASUREMENT, ISMRMRD::ISMRMRD_ACQ_IS_NAVIGATION_DATA,
-                            ISMRMRD::ISMRMRD_ACQ_IS_PHASECORR_DATA, ISMRMRD::ISMRMRD_ACQ_IS_HPFEEDBACK_DATA,
-                            ISMRMRD::ISMRMRD_ACQ_IS_DUMMYSCAN_DATA, ISMRMRD::ISMRMRD_ACQ_IS_RTFEEDBACK_DATA,
-                            ISMRMRD::ISMRMRD_ACQ_IS_SURFACECOILCORRECTIONSCAN_DATA}) {
-        if (h.flags & (std::uint64_t(1) << (flag - 1))) {
-            return false;
-        }
-    }
-    return true;
+std::uint32_t acquisition_use(const ISMRMRD::AcquisitionHeader &h) {
+    std::uint32_t use = 0;
+    check(recon_acquisition_use(h.flags, &use));
+    return use;
 }
 
-std::vector<Shot> shots(const BufferView &b, std::size_t n, std::size_t s, std::size_t loc) {
+namespace {
+
+// The place in a row of the first sample that is not discarded.
+std::size_t first_in_row(const BufferView &b, const ISMRMRD::AcquisitionHeader &h, std::size_t samples) {
+    if (!b.cartesian_centre) {
+        return 0;
+    }
+    const bool centred = h.center_sample == h.number_of_samples / 2 || h.center_sample >= h.number_of_samples;
+    const long start = h.number_of_samples == b.e0 && centred ? long(h.discard_pre)
+                                                              : *b.cartesian_centre - long(h.center_sample);
+    if (start < 0 || std::size_t(start) + samples > b.e0) {
+        throw Error("a readout of " + std::to_string(samples) + " samples whose centre is sample " +
+                    std::to_string(h.center_sample) + " does not fit the rows of the buffer, " +
+                    std::to_string(b.e0) + " samples long: correct center_sample, or leave BucketToBufferGadget out");
+    }
+    return std::size_t(start);
+}
+
+}  // namespace
+
+std::vector<Shot> shots(const BufferView &b, std::size_t n, std::size_t s, std::size_t loc,
+                        recon_acquisition_purpose purpose) {
     std::vector<Shot> found;
     const std::size_t rows = b.e1 * b.e2, frame = n + b.n * (s + b.s * loc);
     found.reserve(rows);
@@ -54,14 +71,15 @@ std::vector<Shot> shots(const BufferView &b, std::size_t n, std::size_t s, std::
         const auto &header = b.headers[row + rows * frame];
         // A row without an acquisition has a header without samples.
         const std::size_t samples = std::min(kept_samples(header), b.e0);
-        if (samples == 0 || !is_image_data(header)) {
+        if (samples == 0 || (acquisition_use(header) & purpose) == 0) {
             continue;
         }
         Shot shot;
         shot.header = &header;
         shot.step = {row % b.e1, row / b.e1};
         shot.samples = samples;
-        shot.data = b.data + b.e0 * (row + rows * b.coils * frame);
+        const std::size_t start = first_in_row(b, header, samples);
+        shot.data = b.data + start + b.e0 * (row + rows * b.coils * frame);
         shot.coil_stride = b.e0 * rows;
         if (b.trajectory != nullptr) {
             // With another number of components, rows of the buffer overlap.
@@ -71,10 +89,10 @@ std::vector<Shot> shots(const BufferView &b, std::size_t n, std::size_t s, std::
                             std::to_string(b.trajectory_size) +
                             ": all acquisitions of an encoding need the same number");
             }
-            shot.trajectory = b.trajectory + b.trajectory_size * b.e0 * (row + rows * frame);
+            shot.trajectory = b.trajectory + b.trajectory_size * (start + b.e0 * (row + rows * frame));
         }
         if (b.density != nullptr) {
-            shot.density = b.density + b.e0 * (row + rows * frame);
+            shot.density = b.density + start + b.e0 * (row + rows * frame);
         }
         found.push_back(shot);
     }
@@ -274,6 +292,61 @@ Samples Samples::with_coils(std::vector<Complex> other, std::size_t count_of_coi
     return out;
 }
 
+Samples Samples::scaled(const std::array<double, 3> &factors) const {
+    Samples out;
+    out.ndim = ndim;
+    out.weighted = weighted;
+    out.components = components;
+    out.coils = coils;
+    out.first = first;
+    out.last = last;
+    const auto scaled_value = [&](std::size_t m, unsigned axis) {
+        const float k = trajectory[m * components + axis];
+        return factors[axis] == 1 ? double(k) : double(k) * factors[axis];
+    };
+    std::vector<std::size_t> kept;
+    for (std::size_t shot = 0; shot < starts.size(); ++shot) {
+        const std::size_t to = shot + 1 < starts.size() ? starts[shot + 1] : count;
+        const std::size_t before = kept.size();
+        for (std::size_t m = starts[shot]; m < to; ++m) {
+            bool inside = true;
+            for (unsigned axis = 0; axis < ndim; ++axis) {
+                const double k = scaled_value(m, axis);
+                // Without a factor, a coordinate of 0.5 counts as the edge, and NaN is an error of the plan.
+                inside = inside && (factors[axis] == 1 || (k >= -0.5 && k < 0.5));
+            }
+            if (inside) {
+                if (kept.size() == before) {
+                    out.starts.push_back(before);
+                    out.times.push_back({times[shot].skipped + (m - starts[shot]), times[shot].sample_us});
+                }
+                kept.push_back(m);
+            }
+        }
+    }
+    if (kept.empty()) {
+        throw Error("the calibration data have no samples within the scan's k-space: correct the encodings of the XML "
+                    "header, or set property coil_maps to none");
+    }
+    out.count = kept.size();
+    out.shots = out.starts.size();
+    out.own_trajectory_.reserve(kept.size() * components);
+    out.own_kspace_.reserve(kept.size() * coils);
+    for (const std::size_t m : kept) {
+        for (unsigned c = 0; c < components; ++c) {
+            out.own_trajectory_.push_back(c < ndim ? float(scaled_value(m, c)) : trajectory[m * components + c]);
+        }
+    }
+    for (std::size_t coil = 0; coil < coils; ++coil) {
+        for (const std::size_t m : kept) {
+            out.own_kspace_.push_back(kspace[coil * count + m]);
+        }
+    }
+    out.trajectory = out.own_trajectory_.data();
+    out.kspace = out.own_kspace_.data();
+    return out;
+}
+
 std::vector<float> sample_times(const Samples &samples, double dwell_us, double start_ms) {
     std::vector<float> times;
     times.reserve(samples.count);
@@ -309,23 +382,45 @@ std::size_t zero_shots(const Samples &samples) {
     return found;
 }
 
+namespace {
+
+// Ends with an error if a space of the XML header has an impossible matrix or field of view.
+void check_space(const char *name, const std::array<std::size_t, 3> &matrix, const std::array<double, 3> &fov,
+                 unsigned ndim) {
+    // The ISMRMRD library reads -96 as 65440.
+    const std::size_t most = 32767;
+    for (unsigned axis = 0; axis < 3; ++axis) {
+        const bool used = axis < ndim;
+        if (used && (matrix[axis] == 0 || matrix[axis] > most)) {
+            const std::string negative =
+                matrix[axis] > most ? " (or " + std::to_string(long(matrix[axis]) - 65536) + ")" : "";
+            throw Error(std::string("matrixSize.") + AXES[axis] + " of " + name + " is " +
+                        std::to_string(matrix[axis]) + negative + " in the XML header, of the matrix " +
+                        size_text(matrix) + ": it must be a number from 1 to " + std::to_string(most) +
+                        "; correct the matrices in the XML header");
+        }
+        // The thickness of a slice may be unknown.
+        if (!positive(fov[axis]) && (used || fov[axis] != 0)) {
+            throw Error(std::string("fieldOfView_mm.") + AXES[axis] + " of " + name + " is " + number_text(fov[axis]) +
+                        " in the XML header: it must be a number above 0, in mm");
+        }
+    }
+}
+
+}  // namespace
+
 Grid grid(const Spaces &spaces, unsigned ndim) {
+    check_space("encodedSpace", spaces.encoded_matrix, spaces.encoded_fov, ndim);
+    check_space("reconSpace", spaces.recon_matrix, spaces.recon_fov, ndim);
     Grid grid;
     grid.ndim = ndim;
     for (unsigned axis = 0; axis < 3; ++axis) {
-        const std::size_t encoded = spaces.encoded_matrix[axis], recon = spaces.recon_matrix[axis];
         grid.fov[axis] = positive(spaces.recon_fov[axis]) ? spaces.recon_fov[axis] : spaces.encoded_fov[axis];
-        // A 2D image has one voxel along z. Some headers have another number there.
-        if (axis >= ndim) {
-            continue;
+        // A 2D image has one voxel along z. Some headers have a different number there.
+        if (axis < ndim) {
+            grid.dims[axis] = spaces.encoded_matrix[axis];
+            grid.image[axis] = spaces.recon_matrix[axis];
         }
-        if (encoded == 0 || recon == 0) {
-            throw Error(std::string(encoded == 0 ? "encodedSpace" : "reconSpace") + " has the matrix " +
-                        size_text(encoded == 0 ? spaces.encoded_matrix : spaces.recon_matrix) +
-                        ": correct it in the XML header");
-        }
-        grid.dims[axis] = encoded;
-        grid.image[axis] = recon;
     }
     return grid;
 }

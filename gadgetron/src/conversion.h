@@ -7,11 +7,13 @@
 
 #include <ismrmrd/ismrmrd.h>
 #include <ismrmrd/meta.h>
+#include <recon.h>
 
 #include <array>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -30,6 +32,7 @@ struct Spaces {
     std::array<std::size_t, 3> encoded_matrix{}, recon_matrix{};
     std::array<double, 3> encoded_fov{}, recon_fov{};  // mm
     bool echo_planar = false;
+    std::size_t slices = 0;                            // in encodingLimits; 0 if unknown
     std::size_t step2_centre = 0;                      // kspace_encode_step_2 at the centre of k-space
     ExpectedShots expected;
 };
@@ -42,10 +45,12 @@ struct BufferView {
     const float *trajectory = nullptr;                    // [TRAJ, E0, E1, E2, N, S, LOC], or null
     const float *density = nullptr;                       // [E0, E1, E2, N, S, LOC], or null
     const ISMRMRD::AcquisitionHeader *headers = nullptr;  // [E1, E2, N, S, LOC]
+    // The readout's centre in a row, for Cartesian and echo-planar encodings: BucketToBufferGadget shifts rows to it.
+    std::optional<long> cartesian_centre;
 };
 
-// Whether an acquisition is part of an image: not noise, navigation, phase correction, feedback or a dummy.
-bool is_image_data(const ISMRMRD::AcquisitionHeader &header);
+// Returns the library's use of an acquisition: the sum of some recon_acquisition_purpose, 0 for none.
+std::uint32_t acquisition_use(const ISMRMRD::AcquisitionHeader &header);
 
 // One readout: the samples that are not discarded.
 struct Shot {
@@ -58,9 +63,10 @@ struct Shot {
     Step step{};                        // its row in a buffer, or its counters in a bucket
 };
 
-// The acquired shots of frame (n, s, loc), in the order of the buffer. Rows without an acquisition are left out: their
-// zeros were not measured.
-std::vector<Shot> shots(const BufferView &buffer, std::size_t n, std::size_t s, std::size_t loc);
+// The acquired shots of frame (n, s, loc) that are used for a purpose, in the order of the buffer. Rows without an
+// acquisition are left out: their zeros were not measured.
+std::vector<Shot> shots(const BufferView &buffer, std::size_t n, std::size_t s, std::size_t loc,
+                        recon_acquisition_purpose purpose = RECON_PURPOSE_IMAGE);
 
 // An acquisition as a shot. `data`: [number_of_samples, active_channels]. `trajectory`: [trajectory_dimensions,
 // number_of_samples], or null. The numbers of elements are checked against the header.
@@ -103,6 +109,10 @@ public:
     // The same samples of other coils, [count, coils]. They refer to the trajectory of these.
     Samples with_coils(std::vector<Complex> kspace, std::size_t coils) const;
 
+    // A copy whose coordinates are multiplied by one factor per axis, without the samples that are then outside
+    // [-0.5, 0.5). Ends with an error if none remain.
+    Samples scaled(const std::array<double, 3> &factors) const;
+
 private:
     friend Samples gather(const std::vector<Shot> &, const Spaces &);
     friend Samples join(const std::vector<const Samples *> &);
@@ -138,7 +148,8 @@ struct Grid {
 };
 
 // The program `recon` does the same: images, weights and coil maps are computed on the matrix of encodedSpace, since
-// the trajectory is made for it. Then the library resizes images to the matrix and field of view of reconSpace.
+// the trajectory is made for it. Then the library resizes images to the matrix and field of view of reconSpace. Ends
+// with an error that names the field of the XML header if a matrix or field of view is impossible.
 Grid grid(const Spaces &spaces, unsigned ndim);
 
 // Coordinates axis by axis, and density weights.

@@ -1,6 +1,8 @@
 #include "engine.h"
 
+#include "calibration.h"
 #include "free_memory.h"
+#include "library.h"
 
 #include <algorithm>
 #include <chrono>
@@ -14,13 +16,6 @@
 namespace recon_gadgets {
 
 namespace {
-
-void check(recon_status status) {
-    if (status != RECON_OK) {
-        const char *message = recon_last_error_message();
-        throw Error(*message != '\0' ? message : recon_status_string(status));
-    }
-}
 
 template <class S>
 S initialised(recon_status (*init)(S *, std::uint32_t)) {
@@ -94,10 +89,15 @@ void Engine::check_voxel_map(MapKind kind, const Samples &samples, const Spaces 
                     "after the excitation, which the file does not say; set it to none");
     }
     const unsigned slice = samples.first.idx.slice;
+    const std::string number = std::to_string(slice);
+    // An older map of the slice is not used in place of the refused one.
+    if (const std::string *reason = voxel_maps_.refusal(kind, slice)) {
+        throw Error("property " + property + " is images, and the map that came for slice " + number +
+                    " was refused: " + *reason);
+    }
     if (voxel_maps_.fit(kind, slice, layout(spaces, samples.ndim), spaces) != nullptr) {
         return;
     }
-    const std::string number = std::to_string(slice);
     if (source(kind).images) {
         throw Error("property " + property + " is images, and none with the attribute " + MAP_ATTRIBUTE + " = " +
                     property + " came for slice " + number +
@@ -129,7 +129,7 @@ std::size_t Engine::channels(std::size_t coils) const {
     return settings_.output == Output::Coils ? coils : 1;
 }
 
-Samples Engine::add_to_window(Samples samples) {
+Samples Engine::add_to_window(Samples samples, std::optional<Warning> *warning) {
     if (settings_.window <= 1) {
         return samples;
     }
@@ -138,6 +138,16 @@ Samples Engine::add_to_window(Samples samples) {
         return old.components != samples.components || old.coils != samples.coils;
     };
     if (!window.empty() && unlike(window.back())) {
+        const auto shape = [](const Samples &of) {
+            return std::to_string(of.coils) + " coils and " + std::to_string(of.components) + " trajectory components";
+        };
+        if (warning != nullptr) {
+            *warning = Warning{Cause::WindowRestart,
+                               "the sliding window starts again: this frame has " + shape(samples) +
+                                   ", the previous frame of the slice " + shape(window.back()) +
+                                   ". The image is made of this frame alone, and the next ones of few frames: is a "
+                                   "coil missing? Property window is " + std::to_string(settings_.window)};
+        }
         window.clear();
     }
     // join copies the samples: the buffer is freed before the next image.
@@ -197,10 +207,13 @@ void Engine::add_warning(Cause cause, std::string text) {
     }
 }
 
-void Engine::add_warnings(const recon_plan *plan) {
+void Engine::add_warnings(const recon_plan *plan, bool for_maps) {
     std::uint32_t kind = RECON_WARNING_NONE;
     const char *text = nullptr;
     for (std::uint64_t i = 0; check(recon_plan_warning(plan, i, &kind, &text)), text != nullptr; ++i) {
+        if (for_maps && kind == RECON_WARNING_EXTENT) {
+            continue;
+        }
         add_warning(kind == RECON_WARNING_EXTENT      ? Cause::Extent
                     : kind == RECON_WARNING_TOLERANCE ? Cause::Tolerance
                     : kind == RECON_WARNING_TIMES     ? Cause::Times
@@ -210,18 +223,7 @@ void Engine::add_warnings(const recon_plan *plan) {
 }
 
 void Engine::add_warnings_of_call(const std::string &of) {
-    std::map<Cause, std::string> texts;
-    std::uint32_t kind = RECON_WARNING_NONE;
-    const char *text = nullptr;
-    for (std::uint64_t i = 0; check(recon_last_warning(i, &kind, &text)), text != nullptr; ++i) {
-        const Cause cause = kind == RECON_WARNING_BLADES        ? Cause::Blades
-                            : kind == RECON_WARNING_NOISE       ? Cause::Noise
-                            : kind == RECON_WARNING_COMPRESSION ? Cause::Compression
-                                                                : Cause::Plan;
-        auto &all = texts[cause];
-        all += (all.empty() ? of : "; ") + text;
-    }
-    for (auto &[cause, all] : texts) {
+    for (auto &[cause, all] : warnings_of_call(of)) {
         add_warning(cause, std::move(all));
     }
 }
@@ -241,7 +243,8 @@ void Engine::check_coordinates(const Samples &samples, recon_status status) cons
     }
 }
 
-Engine::Plan Engine::make_plan(const Samples &samples, const recon_geometry &geometry, double tolerance) {
+Engine::Plan Engine::make_plan(const Samples &samples, const recon_geometry &geometry, double tolerance,
+                               bool for_maps) {
     const auto asked = options(tolerance);
     recon_plan *made = nullptr;
     const recon_status status = recon_plan_create(&geometry, &asked, &made);
@@ -249,7 +252,7 @@ Engine::Plan Engine::make_plan(const Samples &samples, const recon_geometry &geo
     check(status);
     Plan plan(made);
     ++plans_made_;
-    add_warnings(made);
+    add_warnings(made, for_maps);
     return plan;
 }
 
@@ -600,6 +603,22 @@ Engine::KeptPlan &Engine::find_or_make_plan(const Samples &samples, const Grid &
     return plans_.front();
 }
 
+Engine::Plan Engine::plan_of_maps(const Samples &samples, const Grid &grid) {
+    const Coordinates k = coordinates(samples);
+    const Weights wanted = weights(samples, true, false);
+    // Without off-resonance: a calibration scan has other times, and the memory for it is counted so.
+    auto g = geometry(k, grid, samples.coils);
+    // Lines of a Cartesian grid have equal weights, as in the program.
+    const bool any = settings_.density == Density::Auto && wanted == Weights::None;
+    const std::vector<float> equal = any ? grid_weights(samples, grid) : std::vector<float>();
+    g.weights = wanted == Weights::Given ? k.weights.data() : equal.empty() ? nullptr : equal.data();
+    Plan plan = make_plan(samples, g, tolerance_of_maps(), true);
+    if (wanted == Weights::Computed) {
+        compute_weights(plan.get(), samples.count);
+    }
+    return plan;
+}
+
 const Engine::CoilMaps &Engine::coil_maps(const Samples &samples, const Grid &grid, std::size_t coils,
                                           const SliceKey &key) {
     need_coils(samples, coils);
@@ -615,11 +634,10 @@ const Engine::CoilMaps &Engine::coil_maps(const Samples &samples, const Grid &gr
     made.coils = coils;
     made.dims = grid.dims;
     made.images = 1;
-    // Without off-resonance: a calibration scan has other times, and the memory for it is counted so.
-    const Plan plan =
-        weighted_plan(samples, grid, weights(samples, true, false), nullptr, OffResonance(), tolerance_of_maps());
+    const Plan plan = plan_of_maps(samples, grid);
     made.maps.resize(grid.voxels() * coils);
     check_data(samples, recon_coil_maps(plan.get(), samples.kspace, settings_.calibration, made.maps.data()));
+    add_warnings_of_call();
     ++maps_made_;
     kept = std::move(made);
     // Plans with the old maps are not used any more.
@@ -746,7 +764,7 @@ Result Engine::reconstruct_coils(const Samples &samples, const Spaces &spaces, c
     const OffResonance field = off_resonance(samples);
     const auto same = [&](const KeptPlan &plan) { return is_kept(plan, samples, grid, id, field); };
     if (std::none_of(plans_.begin(), plans_.end(), same)) {
-        result.memory = check_memory(samples, spaces, settings_.maps == Maps::Reference ? reference : nullptr, pending);
+        result.memory = check_memory(samples, spaces, reference, pending);
     }
 
     const CoilMaps *maps = nullptr;
@@ -756,7 +774,7 @@ Result Engine::reconstruct_coils(const Samples &samples, const Spaces &spaces, c
                 "property coil_maps is reference, but the data have none: set it to data, or flag calibration "
                 "acquisitions in the file");
         }
-        const Samples &calibration = settings_.maps == Maps::Reference ? *reference : samples;
+        const Samples &calibration = reference != nullptr ? *reference : samples;
         maps = &coil_maps(calibration, grid, coils, slice_key(samples.first));
         watch.stage("coil maps");
     }

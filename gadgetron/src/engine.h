@@ -41,6 +41,10 @@ public:
     void read_voxel_maps();
     // A map from the chain, for the images of its slice that come after it.
     void add_voxel_map(MapKind kind, unsigned slice, const std::array<std::size_t, 3> &dims, std::vector<float> values);
+    // Remembers why an image of the chain cannot be a map, for the error of its slice.
+    void refuse_voxel_map(MapKind kind, unsigned slice, std::string reason) {
+        voxel_maps_.refuse(kind, slice, std::move(reason));
+    }
     // Whether images in the chain are looked for.
     bool takes_voxel_maps(MapKind kind) const { return source(kind).images; }
 
@@ -48,12 +52,14 @@ public:
     Grid layout(const Spaces &spaces, unsigned ndim) const;
     std::size_t channels(std::size_t coils) const;
 
-    // Adds samples to the sliding window, and returns all samples of the window.
-    Samples add_to_window(Samples samples);
+    // Adds samples to the sliding window, and returns all samples of the window. If the new samples do not fit the
+    // older ones, it removes these from the window and sets `warning`.
+    Samples add_to_window(Samples samples, std::optional<Warning> *warning = nullptr);
     // Removes the newest samples of a window again. Called where their reconstruction failed.
     void remove_from_window(const Samples &samples);
 
-    // `image`: [grid.image, channels], written. `reference`: calibration data of the same encoding, or null. `pending`:
+    // `image`: [grid.image, channels], written. `reference`: calibration data that coil maps are estimated from, or
+    // null: then they are estimated from `samples`. `pending`:
     // bytes of images that are allocated, but not written yet.
     Result reconstruct(const Samples &samples, const Spaces &spaces, const Samples *reference, Complex *image,
                        std::uint64_t pending = 0);
@@ -144,12 +150,13 @@ private:
     OffResonance off_resonance(const Samples &samples) const;
     void add_warning(Cause cause, std::string text);
     // Adds the warnings of a plan to those of the image.
-    void add_warnings(const recon_plan *plan);
+    void add_warnings(const recon_plan *plan, bool for_maps = false);
     // The warnings of the library's last call. `of` goes before their texts.
     void add_warnings_of_call(const std::string &of = "");
     // Ends with an error that names the shot where a call refused the coordinates.
     void check_coordinates(const Samples &samples, recon_status status) const;
-    Plan make_plan(const Samples &samples, const recon_geometry &geometry, double tolerance);
+    // `for_maps`: the plan estimates coil maps, for which k may reach a small part of k-space only.
+    Plan make_plan(const Samples &samples, const recon_geometry &geometry, double tolerance, bool for_maps = false);
     // The weights of plans for gridding, or for conjugate gradients. The library computes Pipe and Menon's for gridding
     // itself.
     Weights weights(const Samples &samples, bool use_weights, bool explicitly) const;
@@ -159,6 +166,8 @@ private:
     // A plan for the samples.
     Plan weighted_plan(const Samples &samples, const Grid &grid, Weights weights, const CoilMaps *maps,
                        const OffResonance &field, double tolerance);
+    // A plan that estimates coil maps.
+    Plan plan_of_maps(const Samples &samples, const Grid &grid);
     KeptPlan &find_or_make_plan(const Samples &samples, const Grid &grid, const CoilMaps *maps,
                                 const OffResonance &field);
     // A kept plan that may be given the trajectory, since its own has not come again; or the end.

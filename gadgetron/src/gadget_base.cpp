@@ -49,10 +49,19 @@ struct Images {
     std::size_t image_elements() const { return array.data_.get_number_of_elements() / is_made.size(); }
     Complex *image(std::size_t frame) { return array.data_.get_data_ptr() + frame * image_elements(); }
 
-    // One array where all images were made. Else one array for each image: its header says which image it is.
-    void append_to(std::vector<IsmrmrdImageArray> &out) {
+    // Sends the image of frame 0 by itself. Only for a batch of one image, whose array is moved.
+    void send_image(Gadgetron::Core::OutputChannel &out) {
+        std::vector<std::size_t> dims;
+        array.data_.get_dimensions(dims);
+        dims.resize(4);  // [x, y, z, channels]
+        array.data_.reshape(dims);
+        out.push(Gadgetron::Core::Image<Complex>(array.headers_[0], std::move(array.data_), std::move(array.meta_[0])));
+    }
+
+    // Sends one array if all images were made, else one array for each image: its header says which image it is.
+    void send_arrays(Gadgetron::Core::OutputChannel &out) {
         if (std::find(is_made.begin(), is_made.end(), char(0)) == is_made.end()) {
-            out.push_back(std::move(array));
+            out.push(std::move(array));
             return;
         }
         std::vector<std::size_t> dims;
@@ -67,7 +76,7 @@ struct Images {
                 one.headers_.create(std::vector<std::size_t>{1, 1, 1});
                 one.headers_[0] = array.headers_[frame];
                 one.meta_.push_back(array.meta_[frame]);
-                out.push_back(std::move(one));
+                out.push(std::move(one));
             }
         }
     }
@@ -75,8 +84,12 @@ struct Images {
 
 namespace {
 
-BufferView view(const IsmrmrdDataBuffered &b) {
+// `shifted`: a Cartesian or echo-planar encoding, whose rows BucketToBufferGadget shifts.
+BufferView view(const IsmrmrdDataBuffered &b, bool shifted) {
     BufferView v;
+    if (shifted) {
+        v.cartesian_centre = long(b.sampling_.sampling_limits_[0].center_);
+    }
     v.e0 = b.data_.get_size(0);
     v.e1 = b.data_.get_size(1);
     v.e2 = b.data_.get_size(2);
@@ -107,16 +120,20 @@ BufferView view(const IsmrmrdDataBuffered &b) {
     return v;
 }
 
-std::vector<Shot> shots(const Gadgetron::Core::Acquisition &acquisition) {
+// The acquisition of a bucket as a shot.
+Shot shot_of(const Gadgetron::Core::Acquisition &acquisition) {
     const auto &header = std::get<ISMRMRD::AcquisitionHeader>(acquisition);
-    if (!is_image_data(header)) {
-        return {};
-    }
     const auto &data = std::get<Gadgetron::hoNDArray<Complex>>(acquisition);
     const auto &trajectory = std::get<Gadgetron::Core::optional<Gadgetron::hoNDArray<float>>>(acquisition);
-    return {shot(header, data.get_data_ptr(), data.get_number_of_elements(),
-                 trajectory ? trajectory->get_data_ptr() : nullptr,
-                 trajectory ? trajectory->get_number_of_elements() : 0)};
+    return shot(header, data.get_data_ptr(), data.get_number_of_elements(),
+                trajectory ? trajectory->get_data_ptr() : nullptr,
+                trajectory ? trajectory->get_number_of_elements() : 0);
+}
+
+// Whether Gadgetron's buckets and buffers have an acquisition among the calibration data only: those with
+// IS_PARALLEL_CALIBRATION, also if IS_PARALLEL_CALIBRATION_AND_IMAGING is set.
+bool is_only_in_reference(const ISMRMRD::AcquisitionHeader &header) {
+    return header.flags & (std::uint64_t(1) << (ISMRMRD::ISMRMRD_ACQ_IS_PARALLEL_CALIBRATION - 1));
 }
 
 std::string describe(const ISMRMRD::AcquisitionHeader &h) {
@@ -185,6 +202,7 @@ Settings ReconGadgetBase::settings() const {
         {{"auto", Combine::Auto}, {"rss", Combine::RootSumOfSquares}, {"adaptive", Combine::Adaptive}});
     s.output = parse_choice<Output>(
         "output", output, {{"magnitude", Output::Magnitude}, {"complex", Output::Complex}, {"coils", Output::Coils}});
+    s.send = parse_choice<Send>("send", send, {{"images", Send::Images}, {"arrays", Send::Arrays}});
     s.compress = parse_compress(compress);
     if (s.compress && s.output == Output::Coils) {
         throw Error("property compress is \"" + std::string(compress) +
@@ -251,6 +269,9 @@ Spaces ReconGadgetBase::spaces(std::size_t encoding, const Gadgetron::SamplingDe
     const auto size = [](const ISMRMRD::MatrixSize &m) { return std::array<std::size_t, 3>{m.x, m.y, m.z}; };
     const auto fov = [](const ISMRMRD::FieldOfView_mm &f) { return std::array<double, 3>{f.x, f.y, f.z}; };
     s.echo_planar = e.trajectory == ISMRMRD::TrajectoryType::EPI;
+    if (const auto &slices = e.encodingLimits.slice; slices.is_present()) {
+        s.slices = std::size_t(std::max(slices->maximum, slices->minimum) - slices->minimum) + 1;
+    }
     s.encoded_matrix = size(e.encodedSpace.matrixSize);
     s.recon_matrix = size(e.reconSpace.matrixSize);
     s.encoded_fov = fov(e.encodedSpace.fieldOfView_mm);
@@ -259,8 +280,15 @@ Spaces ReconGadgetBase::spaces(std::size_t encoding, const Gadgetron::SamplingDe
         // The sizes of a buffer differ from those of the header where a gadget before this one changed them.
         std::copy(sampling->encoded_matrix_.begin(), sampling->encoded_matrix_.end(), s.encoded_matrix.begin());
         std::copy(sampling->recon_matrix_.begin(), sampling->recon_matrix_.end(), s.recon_matrix.begin());
+        if (e.trajectory == ISMRMRD::TrajectoryType::CARTESIAN) {
+            // BucketToBufferGadget writes reconSpace here along x, but trajectories are made for encodedSpace.
+            s.encoded_matrix[0] = e.encodedSpace.matrixSize.x;
+        }
         std::copy(sampling->encoded_FOV_.begin(), sampling->encoded_FOV_.end(), s.encoded_fov.begin());
         std::copy(sampling->recon_FOV_.begin(), sampling->recon_FOV_.end(), s.recon_fov.begin());
+        if (e.trajectory == ISMRMRD::TrajectoryType::CARTESIAN) {
+            s.encoded_fov[0] = e.encodedSpace.fieldOfView_mm.x;
+        }
     }
     const auto &step1 = e.encodingLimits.kspace_encoding_step_1, &step2 = e.encodingLimits.kspace_encoding_step_2;
     s.step2_centre = step2.is_present() ? step2.get().center : s.encoded_matrix[2] / 2;
@@ -281,8 +309,14 @@ Spaces ReconGadgetBase::spaces(std::size_t encoding, const Gadgetron::SamplingDe
     return s;
 }
 
-void ReconGadgetBase::image(Engine &engine, const std::vector<Shot> &shots, const std::vector<Shot> &reference,
-                            const Spaces &spaces, Images &images, std::size_t frame) {
+void ReconGadgetBase::keep_reference(const std::vector<Shot> &shots) {
+    const auto &head = *shots.front().header;
+    const Spaces own = spaces(head.encoding_space_ref, nullptr);
+    calibration_data_.add(gather(shots, own), own);
+}
+
+void ReconGadgetBase::image(Engine &engine, const std::vector<Shot> &shots, const Spaces &spaces, Images &images,
+                            std::size_t frame) {
     const auto start = std::chrono::steady_clock::now();
     Samples own = gather(shots, spaces);
     if (!spaces.expected.known) {
@@ -291,15 +325,23 @@ void ReconGadgetBase::image(Engine &engine, const std::vector<Shot> &shots, cons
     if (engine.settings().window <= 1) {
         check_spread(own, engine.layout(spaces, own.ndim));
     }
-    const Samples samples = engine.add_to_window(std::move(own));
-    std::optional<Samples> calibration;
-    if (engine.settings().maps == Maps::Reference && !reference.empty()) {
-        calibration = gather(reference, spaces);
+    std::optional<Warning> restarted;
+    const Samples samples = engine.add_to_window(std::move(own), &restarted);
+    warn_once(describe(samples.last), restarted);
+    std::optional<Samples> reference;
+    if (engine.settings().maps != Maps::None && !calibration_data_.empty()) {
+        reference = calibration_data_.of_scan(samples, spaces);
+        if (!reference) {
+            warn_once(describe(samples.last),
+                      Warning{Cause::OtherCalibration,
+                              "the calibration acquisitions that came are of other slices: coil maps come from the "
+                              "data of this slice"});
+        }
     }
     const auto gathered = std::chrono::steady_clock::now();
     Result result;
     try {
-        result = engine.reconstruct(samples, spaces, calibration ? &*calibration : nullptr, images.image(frame),
+        result = engine.reconstruct(samples, spaces, reference ? &*reference : nullptr, images.image(frame),
                                     images.pending_bytes());
     } catch (...) {
         engine.remove_from_window(samples);
@@ -350,9 +392,33 @@ void ReconGadgetBase::image(Engine &engine, const std::vector<Shot> &shots, cons
     }
 }
 
-std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const IsmrmrdReconData &data) {
-    std::vector<IsmrmrdImageArray> out;
+void ReconGadgetBase::send_images(Engine &engine, const IsmrmrdReconData &data, Gadgetron::Core::OutputChannel &out) {
     bool empty = true;
+    const auto is_shifted = [&](std::size_t e) {
+        using ISMRMRD::TrajectoryType;
+        const auto kind = e < header.encoding.size() ? header.encoding[e].trajectory : TrajectoryType::OTHER;
+        return kind == TrajectoryType::CARTESIAN || kind == TrajectoryType::EPI;
+    };
+    const auto reference_view = [&](const Gadgetron::IsmrmrdReconBit &bit, std::size_t e) {
+        const bool any = bit.ref_ && bit.ref_->data_.get_number_of_elements() > 0;
+        return any ? std::optional<BufferView>(view(*bit.ref_, is_shifted(e))) : std::nullopt;
+    };
+    // Calibration data of all encodings: those of one may be for the images of another.
+    for (std::size_t e = 0; e < data.rbit_.size(); ++e) {
+        std::vector<std::string> problems;
+        attempt(problems, [&] {
+            const auto r = reference_view(data.rbit_[e], e);
+            for (std::size_t frame = 0; r && frame < r->n * r->s * r->loc; ++frame) {
+                const std::size_t n = frame % r->n, s = frame / r->n % r->s, loc = frame / (r->n * r->s);
+                const auto acquired = recon_gadgets::shots(*r, n, s, loc, RECON_PURPOSE_CALIBRATION);
+                if (!acquired.empty()) {
+                    keep_reference(acquired);
+                    empty = false;
+                }
+            }
+        });
+        log_errors("calibration data of encoding " + std::to_string(e), problems, 0);
+    }
     for (std::size_t e = 0; e < data.rbit_.size(); ++e) {
         const auto &bit = data.rbit_[e];
         if (bit.data_.data_.get_number_of_elements() == 0) {
@@ -363,13 +429,11 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Ism
         std::string where = "encoding " + std::to_string(e);
         std::size_t made = 0;
         attempt(problems, [&] {
-            const BufferView v = view(bit.data_);
-            std::optional<BufferView> r;
-            if (engine.settings().maps == Maps::Reference && bit.ref_ && bit.ref_->data_.get_number_of_elements() > 0) {
-                r = view(*bit.ref_);
-            }
+            const BufferView v = view(bit.data_, is_shifted(e));
+            const std::optional<BufferView> r = reference_view(bit, e);
+            const bool arrays = engine.settings().send == Send::Arrays;
             std::optional<Images> images;
-            std::size_t without = 0;
+            FilledFrames filled{v.n, v.s, v.loc, std::vector<char>(v.n * v.s * v.loc), 0};
             for (std::size_t loc = 0; loc < v.loc; ++loc) {
                 for (std::size_t s = 0; s < v.s; ++s) {
                     for (std::size_t n = 0; n < v.n; ++n) {
@@ -381,25 +445,35 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Ism
                             where = describe(*written);
                         }
                         attempt(problems, [&] {
-                            const auto acquired = recon_gadgets::shots(v, n, s, loc);
-                            if (acquired.empty()) {
-                                ++without;  // logged below
-                                return;
+                            auto acquired = recon_gadgets::shots(v, n, s, loc);
+                            if (r && n < r->n && s < r->s && loc < r->loc) {
+                                for (const Shot &shot : recon_gadgets::shots(*r, n, s, loc)) {
+                                    if (is_only_in_reference(*shot.header)) {
+                                        acquired.push_back(shot);
+                                    }
+                                }
                             }
+                            if (acquired.empty()) {
+                                return;  // logged below
+                            }
+                            filled.has_shots[frame] = 1;
                             const std::size_t encoding = acquired.front().header->encoding_space_ref;
                             const Spaces sp = spaces(encoding, &bit.data_.sampling_);
                             warn_once(describe(*acquired.front().header), missing_rows(v, sp.expected, acquired));
-                            if (!images) {
-                                const Grid grid = engine.layout(sp, dimensions(sp));
+                            filled.slices = sp.slices;
+                            const Grid grid = engine.layout(sp, dimensions(sp));
+                            if (!arrays) {
+                                images.emplace(grid, engine.channels(v.coils), 1, 1, 1);
+                            } else if (!images) {
                                 images.emplace(grid, engine.channels(v.coils), v.n, v.s, v.loc);
                             }
-                            std::vector<Shot> reference;
-                            if (r) {
-                                reference = recon_gadgets::shots(*r, std::min(n, r->n - 1), std::min(s, r->s - 1),
-                                                                 std::min(loc, r->loc - 1));
-                            }
-                            image(engine, acquired, reference, sp, *images, frame);
+                            image(engine, acquired, sp, *images, arrays ? frame : 0);
                             ++made;
+                            if (!arrays) {
+                                // The next image is made when the memory of this one is that of the next gadget.
+                                images->send_image(out);
+                                images.reset();
+                            }
                         });
                     }
                 }
@@ -407,14 +481,11 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Ism
             if (made == 0 && problems.empty()) {
                 throw Error("no shot was acquired: there is nothing to reconstruct");
             }
-            if (made > 0 && without > 0) {
-                const std::string all = std::to_string(v.n * v.s * v.loc);
-                warn_once(where, Warning{Cause::EmptyImages,
-                                         "no shot was acquired for " + std::to_string(without) + " of " + all +
-                                             " images, which are left out: was the measurement cut short?"});
-            }
             if (made > 0) {
-                images->append_to(out);
+                warn_once(where, empty_frames(filled));
+                if (arrays) {
+                    images->send_arrays(out);
+                }
             }
         });
         log_errors(where, problems, made);
@@ -422,10 +493,10 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Ism
     if (empty) {
         log_errors("a buffer", {"it has no acquisitions: there is nothing to reconstruct"}, 0);
     }
-    return out;
 }
 
-std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const AcquisitionBucket &bucket) {
+void ReconGadgetBase::send_images(Engine &engine, const AcquisitionBucket &bucket,
+                                  Gadgetron::Core::OutputChannel &out) {
     // Not the average: all averages go into one image.
     using Key = std::tuple<std::size_t, unsigned, unsigned, unsigned, unsigned, unsigned>;
     const auto key = [](const ISMRMRD::AcquisitionHeader &h) {
@@ -434,18 +505,38 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Acq
     };
     std::map<Key, std::vector<Shot>> groups;
     std::map<SliceKey, std::vector<Shot>> references;
-    std::vector<IsmrmrdImageArray> out;
     std::vector<std::string> damaged;
     attempt(damaged, [&] {
+        std::size_t noise = 0;
         for (const auto &acquisition : bucket.data_) {
-            for (const auto &shot : shots(acquisition)) {
+            const std::uint32_t use = acquisition_use(std::get<ISMRMRD::AcquisitionHeader>(acquisition));
+            noise += use & RECON_PURPOSE_NOISE ? 1 : 0;
+            if (use & RECON_PURPOSE_IMAGE) {
+                const Shot shot = shot_of(acquisition);
                 groups[key(*shot.header)].push_back(shot);
             }
         }
         for (const auto &acquisition : bucket.ref_) {
-            for (const auto &shot : shots(acquisition)) {
-                references[slice_key(*shot.header)].push_back(shot);
+            const auto &head = std::get<ISMRMRD::AcquisitionHeader>(acquisition);
+            const std::uint32_t use = acquisition_use(head);
+            if (use & RECON_PURPOSE_CALIBRATION) {
+                references[slice_key(head)].push_back(shot_of(acquisition));
             }
+            if (use & RECON_PURPOSE_IMAGE && is_only_in_reference(head)) {
+                groups[key(head)].push_back(shot_of(acquisition));
+            }
+        }
+        if (noise > 0) {
+            warn_once("a bucket",
+                      Warning{Cause::UnusedNoise,
+                              std::to_string(noise) + " noise acquisitions are not used: the data are not whitened by "
+                                                      "them. Put ReconNoiseGadget before the gadget that makes them"});
+        }
+        for (const auto &reference : references) {
+            keep_reference(reference.second);
+        }
+        if (groups.empty() && !references.empty()) {
+            return;  // calibration for the next buckets
         }
         if (groups.empty()) {
             throw Error("it has no acquisitions: there is nothing to reconstruct");
@@ -453,7 +544,7 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Acq
     });
     log_errors("a bucket", damaged, 0);
     if (!damaged.empty()) {
-        return out;
+        return;
     }
     for (const auto &group : groups) {
         const auto &first = *group.second.front().header;
@@ -463,12 +554,15 @@ std::vector<IsmrmrdImageArray> ReconGadgetBase::images(Engine &engine, const Acq
             const auto steps = steps_of(group.second, sp.expected);
             warn_once(describe(first), collectors_[slice_key(first)].add(sp.expected, first.idx.repetition, steps));
             Images one(engine.layout(sp, dimensions(sp)), engine.channels(first.active_channels), 1, 1, 1);
-            image(engine, group.second, references[slice_key(first)], sp, one, 0);
-            one.append_to(out);
+            image(engine, group.second, sp, one, 0);
+            if (engine.settings().send == Send::Arrays) {
+                one.send_arrays(out);
+            } else {
+                one.send_image(out);
+            }
         });
         log_errors(describe(first), problems, 0);
     }
-    return out;
 }
 
 namespace {
@@ -481,11 +575,30 @@ void take_map(Engine &engine, const ISMRMRD::ImageHeader &header, const ISMRMRD:
     if (!kind || !engine.takes_voxel_maps(*kind)) {
         return;
     }
-    if (channels != 1) {
-        throw Error("an image with the attribute " + std::string(MAP_ATTRIBUTE) + " has " + std::to_string(channels) +
-                    " channels: a map has one");
+    try {
+        if (channels != 1) {
+            throw Error("an image with the attribute " + std::string(MAP_ATTRIBUTE) + " has " +
+                        std::to_string(channels) + " channels: a map has one");
+        }
+        engine.add_voxel_map(*kind, header.slice, dims, values());
+    } catch (const Error &e) {
+        engine.refuse_voxel_map(*kind, header.slice, e.what());
+        throw;
     }
-    engine.add_voxel_map(*kind, header.slice, dims, values());
+}
+
+// The numbers of an image that is a map. Ends with an error that names both types if they are not real floats.
+template <class T>
+std::vector<float> map_values(const T *from, std::size_t count) {
+    if constexpr (std::is_same_v<T, float>) {
+        return std::vector<float>(from, from + count);
+    } else if constexpr (std::is_same_v<T, Complex>) {
+        return real_parts(from, count);
+    } else {
+        throw Error("an image with the attribute " + std::string(MAP_ATTRIBUTE) + " has " +
+                    type_text(ISMRMRD::get_data_type<T>()) + ", and a map has " + type_text(ISMRMRD::ISMRMRD_FLOAT) +
+                    ": convert it before it is sent");
+    }
 }
 
 std::string describe(const ISMRMRD::ImageHeader &h) {
@@ -514,16 +627,16 @@ void ReconGadgetBase::take_maps(Engine &engine, const IsmrmrdImageArray &images)
     }
 }
 
-void ReconGadgetBase::take_maps(Engine &engine, const Gadgetron::Core::Image<float> &image) const {
+template <class T>
+void ReconGadgetBase::take_maps(Engine &engine, const Gadgetron::Core::Image<T> &image) const {
     const auto &header = std::get<ISMRMRD::ImageHeader>(image);
-    const auto &data = std::get<Gadgetron::hoNDArray<float>>(image);
+    const auto &data = std::get<Gadgetron::hoNDArray<T>>(image);
     const auto &meta = std::get<Gadgetron::Core::optional<ISMRMRD::MetaContainer>>(image);
     std::vector<std::string> problems;
     attempt(problems, [&] {
         if (meta) {
             const std::array<std::size_t, 3> dims{data.get_size(0), data.get_size(1), data.get_size(2)};
-            const float *from = data.get_data_ptr();
-            const auto values = [&] { return std::vector<float>(from, from + dims[0] * dims[1] * dims[2]); };
+            const auto values = [&] { return map_values(data.get_data_ptr(), dims[0] * dims[1] * dims[2]); };
             take_map(engine, header, *meta, dims, data.get_size(3), values);
         }
     });
@@ -546,9 +659,7 @@ void ReconGadgetBase::process(Gadgetron::Core::InputChannel<Input> &in, Gadgetro
         };
         const auto on_data = [&](const auto &data) {
             any = true;
-            for (auto &array : images(engine, data)) {
-                out.push(std::move(array));
-            }
+            send_images(engine, data, out);
         };
         Gadgetron::Core::visit(
             [&](auto &input) {

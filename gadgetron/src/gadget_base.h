@@ -1,6 +1,7 @@
 // The base class of the gadgets: properties, images from a buffer or bucket, and errors as lines of the log.
 #pragma once
 
+#include "calibration.h"
 #include "engine.h"
 
 #include <Node.h>
@@ -27,9 +28,13 @@ struct Count {
 
 // A buffer (IsmrmrdReconData), or a bucket of acquisitions without a buffer (AcquisitionBucket). All shots of a bucket
 // are used, with any kspace_encode_step_1. They may differ in length. Images may be maps of off-resonance or decay; all
-// of them go on to the next gadget.
-using Input = Gadgetron::Core::variant<Gadgetron::IsmrmrdReconData, Gadgetron::AcquisitionBucket,
-                                       Gadgetron::IsmrmrdImageArray, Gadgetron::Core::Image<float>>;
+// of them go on to the next gadget. Images of other numbers than float are read so that a map of them is an error.
+using Input = Gadgetron::Core::variant<
+    Gadgetron::IsmrmrdReconData, Gadgetron::AcquisitionBucket, Gadgetron::IsmrmrdImageArray,
+    Gadgetron::Core::Image<float>, Gadgetron::Core::Image<double>, Gadgetron::Core::Image<std::complex<float>>,
+    Gadgetron::Core::Image<std::complex<double>>, Gadgetron::Core::Image<std::int16_t>,
+    Gadgetron::Core::Image<std::uint16_t>, Gadgetron::Core::Image<std::int32_t>,
+    Gadgetron::Core::Image<std::uint32_t>>;
 
 struct Images;
 
@@ -82,8 +87,8 @@ public:
         "auto");
     NODE_PROPERTY(
         coil_maps, std::string,
-        "Coil sensitivity maps that combine the coils: none, data (from the first data of a slice), or reference (from "
-        "its calibration acquisitions)",
+        "Coil sensitivity maps that combine the coils: none, data (from the calibration acquisitions of a slice, or "
+        "from its first data if there are none), or reference (from its calibration acquisitions, which must be there)",
         method_ == Method::Cg ? "data" : "none");
     NODE_PROPERTY(calibration, Count,
                   "Width of the centre of k-space that coil maps are estimated from, in Cartesian samples; 0: 24", 0);
@@ -112,6 +117,10 @@ public:
         "auto");
     NODE_PROPERTY(output, std::string, "Images: magnitude, complex, or coils (complex, one channel for each coil)",
                   "magnitude");
+    NODE_PROPERTY(send, std::string,
+                  "Messages to the next gadget: images (each image by itself, as soon as it is made), or arrays (all "
+                  "images of a buffer in one IsmrmrdImageArray, for gadgets that require it)",
+                  "images");
     NODE_PROPERTY(window, Count, "Length of the sliding window: number of newest buffers that an image is made of", 1);
     NODE_PROPERTY(device, std::string, "Where to compute: auto, cpu, cuda, or a list of GPUs, for example cuda:0,1",
                   "auto");
@@ -132,15 +141,19 @@ private:
 
     // Images of the chain that may be maps.
     void take_maps(Engine &engine, const Gadgetron::IsmrmrdImageArray &images) const;
-    void take_maps(Engine &engine, const Gadgetron::Core::Image<float> &image) const;
-    std::vector<Gadgetron::IsmrmrdImageArray> images(Engine &engine, const Gadgetron::IsmrmrdReconData &data);
-    std::vector<Gadgetron::IsmrmrdImageArray> images(Engine &engine, const Gadgetron::AcquisitionBucket &bucket);
+    template <class T>
+    void take_maps(Engine &engine, const Gadgetron::Core::Image<T> &image) const;
+    // Reconstruct the images of a buffer or bucket, and send them to the next gadget.
+    void send_images(Engine &engine, const Gadgetron::IsmrmrdReconData &data, Gadgetron::Core::OutputChannel &out);
+    void send_images(Engine &engine, const Gadgetron::AcquisitionBucket &bucket, Gadgetron::Core::OutputChannel &out);
+    // Keeps a copy of calibration data, for the coil maps of its slice.
+    void keep_reference(const std::vector<Shot> &shots);
     // Reconstructs frame `frame` of `images`.
-    void image(Engine &engine, const std::vector<Shot> &shots, const std::vector<Shot> &reference, const Spaces &spaces,
-               Images &images, std::size_t frame);
+    void image(Engine &engine, const std::vector<Shot> &shots, const Spaces &spaces, Images &images, std::size_t frame);
 
     std::map<std::size_t, std::size_t> counts_;      // images of each encoding so far
     std::map<SliceKey, ShotCollector> collectors_;   // shots of images that come in several buckets
+    CalibrationData calibration_data_;
     std::map<std::size_t, std::size_t> most_shots_;  // largest number of shots of an image, for each encoding
     WarningCounter warnings_;
 };

@@ -87,6 +87,36 @@ std::optional<Warning> missing_shots(const ExpectedShots &expected, const std::v
     return Warning{Cause::MissingShots, text + ". The image is made of the shots there are"};
 }
 
+std::optional<Warning> empty_frames(const FilledFrames &frames) {
+    const auto filled = std::size_t(std::count(frames.has_shots.begin(), frames.has_shots.end(), char(1)));
+    const std::size_t all = frames.has_shots.size();
+    if (filled == 0 || filled == all) {
+        return {};
+    }
+    bool only_first_n = frames.n > 1, only_first_s = frames.s > 1;
+    for (std::size_t frame = 0; frame < all; ++frame) {
+        only_first_n = only_first_n && (!frames.has_shots[frame] || frame % frames.n == 0);
+        only_first_s = only_first_s && (!frames.has_shots[frame] || frame / frames.n % frames.s == 0);
+    }
+    std::string text = "no shot was acquired for " + std::to_string(all - filled) + " of " + std::to_string(all) +
+                       " images, which are left out: ";
+    // BucketToBufferGadget makes as many frames as there are slices, and puts all shots into the first.
+    const auto of_slices = [&](std::size_t count) { return frames.slices == 0 || count <= frames.slices; };
+    const char *property = only_first_n && of_slices(frames.n)   ? "N_dimension"
+                           : only_first_s && of_slices(frames.s) ? "S_dimension"
+                                                                 : nullptr;
+    if (property == nullptr) {
+        return Warning{Cause::EmptyImages, text + "was the measurement cut short?"};
+    }
+    const std::size_t count = property[0] == 'N' ? frames.n : frames.s;
+    text += std::string("only the first of ") + std::to_string(count) + " frames along " + property[0] +
+            " has shots. Is property " + property +
+            " of BucketToBufferGadget slice? It contradicts split_slices and the slices of a buffer, which already "
+            "separate slices: set " + property +
+            " to none, contrast or set. If it is not slice, the measurement was cut short";
+    return Warning{Cause::EmptyImages, text};
+}
+
 std::optional<Warning> fewer_shots(std::size_t count, std::size_t &most) {
     if (count >= most) {
         most = count;
@@ -120,9 +150,13 @@ std::vector<std::string> WarningCounter::summary() const {
             case Cause::Tolerance: what = "that miss the tolerance"; break;
             case Cause::Times: what = "with times that are no readout's"; break;
             case Cause::Blades: what = "whose blades do not agree"; break;
+            case Cause::NoiseTimes: what = "without sample times of noise or data"; break;
+            case Cause::OtherCalibration: what = "of slices without calibration acquisitions"; break;
+            case Cause::UnusedNoise: what = "with noise that is not used"; break;
             case Cause::Noise: what = "whose noise is another than was said"; break;
             case Cause::Compression: what = "whose virtual coils lose signal"; break;
             case Cause::ColdStart: what = "of another shape than the last one"; break;
+            case Cause::WindowRestart: what = "whose sliding window was restarted"; break;
             case Cause::ImageNumbers: what = "beyond what image_index can number"; break;
             case Cause::Plan: what = "with a warning of the library's"; break;
         }

@@ -35,8 +35,12 @@ enum class Cause {
     Plan,
     Blades,
     Noise,
+    NoiseTimes,
+    UnusedNoise,
+    OtherCalibration,
     Compression,
     ColdStart,
+    WindowRestart,
     ImageNumbers
 };
 struct Warning {
@@ -49,6 +53,17 @@ struct Warning {
 // have the same step. There is no warning where shots are missing by design, if the last shots came: shots at equal
 // distances, or as many as parallelImaging says.
 std::optional<Warning> missing_shots(const ExpectedShots &expected, const std::vector<Step> &steps, std::size_t count);
+
+// The frames [N, S, LOC] of a buffer that have shots.
+struct FilledFrames {
+    std::size_t n = 1, s = 1, loc = 1;
+    std::vector<char> has_shots;  // [N, S, LOC]
+    std::size_t slices = 0;       // the number of slices in encodingLimits; 0 if unknown
+};
+
+// Warns of frames without a shot beside others with shots. The text distinguishes a contradiction in
+// BucketToBufferGadget's properties from a measurement that was cut short.
+std::optional<Warning> empty_frames(const FilledFrames &frames);
 
 // Used without encodingLimits: warns where an image has fewer shots than one before. `most` keeps the largest number.
 std::optional<Warning> fewer_shots(std::size_t count, std::size_t &most);

@@ -13,6 +13,7 @@ enum class Method { Grid, Fbp, Propeller, Fhd, Cg };
 enum class Maps { None, Data, Reference };
 enum class Combine { Auto, RootSumOfSquares, Adaptive };
 enum class Output { Magnitude, Complex, Coils };
+enum class Send { Images, Arrays };
 enum class Density { Auto, PipeMenon, Jackson, Ramp };
 enum class Prior { None, Identity, Differences };
 
@@ -59,6 +60,7 @@ struct Settings {
     Compress compress;
     Combine combine = Combine::Auto;
     Output output = Output::Magnitude;
+    Send send = Send::Images;
     std::size_t window = 1;
     Device device;
     std::uint32_t threads = 0;

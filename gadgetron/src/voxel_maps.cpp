@@ -47,6 +47,7 @@ MapSource parse_map_source(MapKind kind, const std::string &value) {
 }
 
 void VoxelMaps::add(MapKind kind, unsigned slice, const std::array<std::size_t, 3> &dims, std::vector<float> values) {
+    refused_.erase({kind, slice});
     auto &kept = maps_[{kind, slice}];
     if (kept.id != 0 && kept.dims == dims && kept.values == values) {
         return;
@@ -74,8 +75,10 @@ void VoxelMaps::read(MapKind kind, const std::string &file, std::size_t series) 
             const ISMRMRD::ImageHeader head = image.getHead();
             const std::array<std::size_t, 3> dims{head.matrix_size[0], head.matrix_size[1], head.matrix_size[2]};
             if (head.data_type != ISMRMRD::ISMRMRD_FLOAT || head.channels != 1) {
-                throw Error(where + "image " + std::to_string(i) + " of dataset/" + group +
-                            " is no map: a map has one channel of real numbers in single precision");
+                throw Error(where + "image " + std::to_string(i) + " of dataset/" + group + " has " +
+                            std::to_string(head.channels) + (head.channels == 1 ? " channel of " : " channels of ") +
+                            type_text(head.data_type) + ": a map has one channel of " +
+                            type_text(ISMRMRD::ISMRMRD_FLOAT));
             }
             const float *values = image.getDataPtr();
             if (!slices.insert(head.slice).second) {
@@ -143,6 +146,25 @@ const VoxelMap *VoxelMaps::fit(MapKind kind, unsigned slice, const Grid &grid, c
 std::size_t VoxelMaps::count(MapKind kind) const {
     const auto same = [&](const auto &map) { return map.first.first == kind; };
     return std::size_t(std::count_if(maps_.begin(), maps_.end(), same));
+}
+
+const std::string *VoxelMaps::refusal(MapKind kind, unsigned slice) const {
+    const auto found = refused_.find({kind, slice});
+    return found == refused_.end() ? nullptr : &found->second;
+}
+
+std::string type_text(std::uint16_t data_type) {
+    switch (data_type) {
+        case ISMRMRD::ISMRMRD_USHORT: return "16-bit unsigned integers (unsigned short)";
+        case ISMRMRD::ISMRMRD_SHORT: return "16-bit integers (short)";
+        case ISMRMRD::ISMRMRD_UINT: return "32-bit unsigned integers (unsigned int)";
+        case ISMRMRD::ISMRMRD_INT: return "32-bit integers (int)";
+        case ISMRMRD::ISMRMRD_FLOAT: return "32-bit real numbers (float)";
+        case ISMRMRD::ISMRMRD_DOUBLE: return "64-bit real numbers (double)";
+        case ISMRMRD::ISMRMRD_CXFLOAT: return "32-bit complex numbers (complex float)";
+        case ISMRMRD::ISMRMRD_CXDOUBLE: return "64-bit complex numbers (complex double)";
+        default: return "an unknown type of numbers (" + std::to_string(data_type) + ")";
+    }
 }
 
 std::vector<float> real_parts(const Complex *values, std::size_t count) {

@@ -51,10 +51,19 @@ public:
     const VoxelMap *fit(MapKind kind, unsigned slice, const Grid &grid, const Spaces &spaces);
     std::size_t count(MapKind kind) const;
 
+    // Remembers why an image that should be the map of a slice was refused. A later map of the slice clears it.
+    void refuse(MapKind kind, unsigned slice, std::string reason) { refused_[{kind, slice}] = std::move(reason); }
+    // The reason, or null.
+    const std::string *refusal(MapKind kind, unsigned slice) const;
+
 private:
     std::map<std::pair<MapKind, unsigned>, VoxelMap> maps_;
+    std::map<std::pair<MapKind, unsigned>, std::string> refused_;
     std::size_t last_id_ = 0;
 };
+
+// The name of an ISMRMRD data type for messages: "64-bit real numbers (double)".
+std::string type_text(std::uint16_t data_type);
 
 // An image's real numbers, from complex ones whose imaginary parts are zero.
 std::vector<float> real_parts(const Complex *values, std::size_t count);

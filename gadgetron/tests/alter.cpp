@@ -3,7 +3,8 @@
 //
 //     alter IN OUT WHAT [NUMBER | NXxNYxNZ]
 //
-// WHAT = field-map makes a map of off-resonance of so many Hz, for each slice of the file.
+// WHAT = field-map makes a map of off-resonance of so many Hz, for each slice of the file. WHAT = noise adds so many noise
+// acquisitions before the data, and late-noise adds them at the end.
 #include <ismrmrd/dataset.h>
 #include <ismrmrd/ismrmrd.h>
 #include <ismrmrd/meta.h>
@@ -16,6 +17,7 @@
 #include <cstdlib>
 #include <exception>
 #include <limits>
+#include <random>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -44,6 +46,26 @@ void write_field_map(ISMRMRD::Dataset &target, const ISMRMRD::Encoding &encoding
         map.setAttributeString(attributes.str());
         std::fill(map.begin(), map.end(), hertz);
         target.appendImage("image_0", map);
+    }
+}
+
+// Noise acquisitions of correlated coils of different variance, sampled at twice the rate of the data.
+void append_noise(ISMRMRD::Dataset &target, unsigned count, unsigned coils) {
+    std::mt19937 generator(29);
+    std::normal_distribution<float> normal;
+    for (unsigned n = 0; n < count; ++n) {
+        const std::uint16_t samples = 256;
+        Acquisition noise(samples, std::uint16_t(coils), 0);
+        noise.setFlag(ISMRMRD::ISMRMRD_ACQ_IS_NOISE_MEASUREMENT);
+        noise.sample_time_us() = SAMPLE_US / 2;
+        for (std::uint16_t i = 0; i < samples; ++i) {
+            const std::complex<float> shared(normal(generator), normal(generator));
+            for (std::uint16_t c = 0; c < coils; ++c) {
+                const std::complex<float> own(normal(generator), normal(generator));
+                noise.data(i, c) = 1e-3f * (float(c + 1) * own + std::complex<float>(0.5f, float(c)) * shared);
+            }
+        }
+        target.appendAcquisition(noise);
     }
 }
 
@@ -101,6 +123,17 @@ void alter(const char *in, const char *out, const std::string &what, const std::
             space.fieldOfView_mm.z *= float(z) / float(before.z);
         }
     }
+    if (what == "negative-matrix") {
+        header.encoding[0].encodedSpace.matrixSize.y = std::uint16_t(-96);
+    }
+    if (what == "field-of-view") {
+        header.encoding[0].encodedSpace.fieldOfView_mm.x = std::strtof(value.c_str(), nullptr);
+    }
+    if (what == "noise" || what == "late-noise") {
+        ISMRMRD::AcquisitionSystemInformation system;
+        system.relativeReceiverNoiseBandwidth = 0.8f;
+        header.acquisitionSystemInformation = system;
+    }
     if (what == "no-limits") {
         header.encoding[0].encodingLimits = ISMRMRD::EncodingLimits();
     }
@@ -122,6 +155,28 @@ void alter(const char *in, const char *out, const std::string &what, const std::
         several = several || all[i].idx().repetition > 0;
     }
     if (what == "empty") {
+        return;
+    }
+    if (what == "noise" || what == "late-noise") {
+        if (what == "noise") {
+            append_noise(target, number, all[0].active_channels());
+        }
+        for (auto a : all) {
+            a.sample_time_us() = SAMPLE_US;
+            target.appendAcquisition(a);
+        }
+        if (what == "late-noise") {
+            append_noise(target, number, all[0].active_channels());
+        }
+        return;
+    }
+    if (what == "contrasts") {
+        for (unsigned c = 0; c < number; ++c) {
+            for (auto a : all) {
+                a.idx().contrast = std::uint16_t(c);
+                target.appendAcquisition(a);
+            }
+        }
         return;
     }
     if (what == "repetitions" || what == "slices") {
@@ -178,6 +233,14 @@ void alter(const char *in, const char *out, const std::string &what, const std::
                     a.data(i, c) *= std::complex<float>(std::polar(1.0, -2 * std::acos(-1.0) * cycles));
                 }
             }
+        } else if (here && what == "missing-coil") {
+            Acquisition fewer(a.number_of_samples(), std::uint16_t(a.active_channels() - 1), a.trajectory_dimensions());
+            ISMRMRD::AcquisitionHeader h = a.getHead();
+            h.active_channels = fewer.active_channels();
+            fewer.setHead(h);
+            std::copy(a.traj_begin(), a.traj_end(), fewer.traj_begin());
+            std::copy(a.data_begin(), a.data_begin() + fewer.getNumberOfDataElements(), fewer.data_begin());
+            a = fewer;
         } else if (what == "no-sample-time") {
             a.sample_time_us() = 0;
         } else if (what == "oblique") {

@@ -181,12 +181,54 @@ void acquisitions() {
     const std::vector<Shot> unlike{all[0], shot(other, more.data(), 4, more_k.data(), 8)};
     CHECK_ERROR([&] { gather(unlike, space(8, 8)); }, "1 coils", "2");
 
-    for (const auto flag : {ISMRMRD::ISMRMRD_ACQ_IS_NOISE_MEASUREMENT, ISMRMRD::ISMRMRD_ACQ_IS_DUMMYSCAN_DATA}) {
-        Header none;
-        none.setFlag(flag);
-        CHECK(!is_image_data(none));
+    const std::uint32_t image = RECON_PURPOSE_IMAGE, calibration = RECON_PURPOSE_CALIBRATION;
+    const auto use = [](std::initializer_list<std::uint64_t> flags) {
+        Header header;
+        for (const auto flag : flags) {
+            header.flags |= std::uint64_t(1) << (flag - 1);
+        }
+        return acquisition_use(header);
+    };
+    CHECK(use({}) == image && use({ISMRMRD::ISMRMRD_ACQ_IS_REVERSE}) == image);
+    CHECK(use({ISMRMRD::ISMRMRD_ACQ_IS_NOISE_MEASUREMENT}) == std::uint32_t(RECON_PURPOSE_NOISE));
+    CHECK(use({ISMRMRD::ISMRMRD_ACQ_IS_DUMMYSCAN_DATA}) == 0);
+    CHECK(use({ISMRMRD::ISMRMRD_ACQ_IS_PARALLEL_CALIBRATION}) == calibration);
+    CHECK(use({ISMRMRD::ISMRMRD_ACQ_IS_PARALLEL_CALIBRATION_AND_IMAGING}) == image + calibration);
+
+    // Rows of a buffer by their use.
+    Buffer b(4, 4, 1, 2, 1, 1, 1, 2);
+    b.headers[0].setFlag(ISMRMRD::ISMRMRD_ACQ_IS_PARALLEL_CALIBRATION);
+    b.headers[1].setFlag(ISMRMRD::ISMRMRD_ACQ_IS_PARALLEL_CALIBRATION_AND_IMAGING);
+    b.headers[2].setFlag(ISMRMRD::ISMRMRD_ACQ_IS_NAVIGATION_DATA);
+    const auto rows = [&](recon_acquisition_purpose purpose) {
+        std::vector<std::size_t> found;
+        for (const auto &s : shots(b.view(), 0, 0, 0, purpose)) {
+            found.push_back(s.step[0]);
+        }
+        return found;
+    };
+    CHECK((rows(RECON_PURPOSE_IMAGE) == std::vector<std::size_t>{1, 3}));
+    CHECK((rows(RECON_PURPOSE_CALIBRATION) == std::vector<std::size_t>{0, 1}));
+    CHECK(rows(RECON_PURPOSE_NOISE).empty());
+}
+
+// BucketToBufferGadget shifts the samples of a Cartesian row.
+void cartesian_rows() {
+    Buffer b(8, 2, 1, 2, 1, 1, 1, 2);
+    BufferView v = b.view();
+    const auto first = [&](std::size_t row) { return shots(v, 0, 0, 0)[row].data - (v.data + row * v.e0); };
+    for (auto &h : b.headers) {
+        h.discard_pre = 2, h.center_sample = 4;
     }
-    CHECK(is_image_data(Header()));
+    CHECK(first(0) == 0);  // not Cartesian
+    v.cartesian_centre = 4;
+    CHECK(first(0) == 2 && first(1) == 2);
+    CHECK(shots(v, 0, 0, 0)[1].trajectory == v.trajectory + 2 * (8 + 2) && shots(v, 0, 0, 0)[1].samples == 6);
+    // A shorter row whose centre comes earlier.
+    b.headers[1].number_of_samples = 6, b.headers[1].discard_pre = 0, b.headers[1].center_sample = 2;
+    CHECK(first(0) == 2 && first(1) == 2);
+    b.headers[1].center_sample = 5;
+    CHECK_ERROR([&] { first(1); }, "row", "does not fit");
 }
 
 // The meaning of the trajectory's components.
@@ -279,15 +321,65 @@ void grids() {
     // A 2D image has one voxel along z.
     s.recon_matrix[2] = 7;
     CHECK(grid(s, 2).image[2] == 1 && grid(s, 3).image[2] == 7);
-    // Without a field of view in reconSpace it is the encoded one.
-    s.recon_fov[0] = 0, s.recon_fov[1] = std::nan("");
-    CHECK(grid(s, 2).fov[0] == 512 && grid(s, 2).fov[1] == 128);
+    // The thickness of a slice may be unknown. Then it is that of encodedSpace.
+    s.recon_fov[2] = 0;
+    CHECK(grid(s, 2).fov[2] == 5);
+    s.encoded_fov[2] = 0;
+    CHECK(grid(s, 2).fov[2] == 0);
+    CHECK_ERROR([&] { grid(s, 3); }, "fieldOfView_mm.z of encodedSpace is 0 in the XML header", "above 0");
 
     s = space(0, 0, 0);
-    CHECK_ERROR([&] { grid(s, 2); }, "encodedSpace has the matrix 0 x 0 x 0", "XML header");
+    CHECK_ERROR([&] { grid(s, 2); }, "matrixSize.x of encodedSpace is 0 in the XML header", "0 x 0 x 0");
+    // The ISMRMRD library reads a negative number as a large one.
+    s = space(8, 8);
+    s.encoded_matrix[1] = std::uint16_t(-96);
+    CHECK_ERROR([&] { grid(s, 2); }, "matrixSize.y of encodedSpace is 65440 (or -96)", "from 1 to 32767");
     s = space(8, 8);
     s.recon_matrix[1] = 0;
-    CHECK_ERROR([&] { grid(s, 2); }, "reconSpace has the matrix 8 x 0 x 1");
+    CHECK_ERROR([&] { grid(s, 2); }, "matrixSize.y of reconSpace is 0", "8 x 0 x 1");
+    const double infinite = std::numeric_limits<double>::infinity();
+    using Case = std::pair<double, std::string>;
+    for (const auto &[value, text] :
+         {Case{0, "is 0 in"}, Case{-96, "is -96 in"}, Case{std::nan(""), "is nan in"}, Case{infinite, "is inf in"}}) {
+        s = space(8, 8);
+        s.encoded_fov[0] = value;
+        CHECK_ERROR([&] { grid(s, 2); }, "fieldOfView_mm.x of encodedSpace", text.c_str());
+        s = space(8, 8);
+        s.recon_fov[1] = value;
+        CHECK_ERROR([&] { grid(s, 2); }, "fieldOfView_mm.y of reconSpace", text.c_str());
+        s = space(8, 8);
+        s.recon_fov[2] = value;
+        if (value == 0) {
+            CHECK(grid(s, 2).fov[2] == 5);
+        } else {
+            CHECK_ERROR([&] { grid(s, 2); }, "fieldOfView_mm.z of reconSpace", text.c_str());
+        }
+    }
+}
+
+// Frames of a buffer without shots: the text depends on which frames are empty.
+void frames_without_shots() {
+    const auto text = [](std::size_t n, std::size_t s, std::size_t loc, std::vector<char> has, std::size_t slices) {
+        const auto warning = empty_frames({n, s, loc, std::move(has), slices});
+        CHECK(!warning || warning->cause == Cause::EmptyImages);
+        return warning ? warning->text : std::string("no warning");
+    };
+    const auto contains = [](const std::string &all, const char *part) { return all.find(part) != std::string::npos; };
+    CHECK(text(3, 1, 1, {1, 1, 1}, 3) == "no warning" && text(1, 1, 1, {1}, 0) == "no warning");
+    CHECK(text(3, 1, 1, {0, 0, 0}, 3) == "no warning");  // an error of its own
+    const std::string cut =
+        "no shot was acquired for 1 of 3 images, which are left out: was the measurement cut short?";
+    CHECK(text(3, 1, 1, {1, 1, 0}, 3) == cut && text(1, 3, 1, {1, 0, 1}, 3) == cut);
+    CHECK(text(1, 1, 3, {1, 0, 1}, 3) == cut);
+    // N_dimension = slice: one buffer for each slice, or one frame for each slice of a buffer.
+    for (const std::string &slice : {text(3, 1, 1, {1, 0, 0}, 3), text(3, 1, 1, {1, 0, 0}, 0),
+                                     text(3, 1, 3, {1, 0, 0, 1, 0, 0, 1, 0, 0}, 3)}) {
+        CHECK(contains(slice, "only the first of 3 frames along N has shots"));
+        CHECK(contains(slice, "Is property N_dimension of BucketToBufferGadget slice? It contradicts split_slices"));
+    }
+    CHECK(contains(text(1, 2, 1, {1, 0}, 2), "only the first of 2 frames along S has shots. Is property S_dimension"));
+    // There are fewer slices than frames, so that these are not slices.
+    CHECK(contains(text(3, 1, 1, {1, 0, 0}, 1), "2 of 3 images, which are left out: was the measurement cut short?"));
 }
 
 // Warnings of missing shots.
@@ -518,10 +610,12 @@ int main() {
     missing_shots();
     times();
     acquisitions();
+    cartesian_rows();
     components();
     coordinates_and_weights();
     grids();
     missing();
+    frames_without_shots();
     useless_shots();
     headers();
     joined();

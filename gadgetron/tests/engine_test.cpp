@@ -306,6 +306,16 @@ void sliding_window() {
     engine.remove_from_window(with_bad);
     const Samples after = engine.add_to_window(Scan(64, 20, 128, 2, 80).gathered());
     CHECK(after.shots == 60 && with_bad.shots == 60 && std::isfinite(after.kspace[after.count / 3 * 2 + 7].real()));
+    // A frame with a missing coil restarts the window, with a warning.
+    std::optional<Warning> warning;
+    CHECK(engine.add_to_window(Scan(64, 20, 128, 2, 100).gathered(), &warning).shots == 60 && !warning);
+    const Samples alone = engine.add_to_window(Scan(64, 20, 128, 1, 120).gathered(), &warning);
+    CHECK(alone.shots == 20 && alone.coils == 1);
+    CHECK(warning && warning->cause == Cause::WindowRestart &&
+          warning->text.find("this frame has 1 coils") != std::string::npos &&
+          warning->text.find("the previous frame of the slice 2 coils") != std::string::npos);
+    warning.reset();
+    CHECK(engine.add_to_window(Scan(64, 20, 128, 1, 140).gathered(), &warning).shots == 40 && !warning);
 }
 
 // A plan that is given another trajectory makes the bits of a new plan: any method and weights, and other numbers of
@@ -651,7 +661,7 @@ void propeller() {
     other.spaces.encoded_fov[1] *= 1.01;
     CHECK_ERROR([&] { image(engine, other); }, "1 mm wide and 1.019", "square voxels", "ReconGridGadget");
     other.spaces.encoded_fov = {0, 0, 0};
-    CHECK_ERROR([&] { image(engine, other); }, "square voxels");
+    CHECK_ERROR([&] { image(engine, other); }, "fieldOfView_mm.x of encodedSpace is 0");
 
     other = blades.scan;
     other.trajectory[2 * (2 * Blades::readout + 5)] = 0.7f;
@@ -779,7 +789,7 @@ void matrices() {
         {{64, 32, 1}, {32, 32, 1}, {480, 240, 5}, {240, 240, 5}},  // an oversampled readout
         {{64, 32, 1}, {64, 64, 1}, {480, 240, 5}, {240, 240, 5}},  // oversampled, and filled with zeros
         {{32, 32, 1}, {24, 20, 1}, {240, 240, 5}, {240, 240, 5}},  // larger voxels
-        {{32, 32, 1}, {20, 24, 1}, {0, 0, 0}, {0, 0, 0}},          // unknown fields of view
+        {{32, 32, 1}, {20, 24, 1}, {240, 240, 0}, {150, 180, 0}},  // unknown thickness of the slice
         {{16, 16, 12}, {16, 16, 12}, {160, 160, 120}, {160, 160, 120}},
         {{16, 16, 12}, {10, 16, 12}, {160, 160, 120}, {100, 160, 120}},
         {{16, 16, 12}, {12, 10, 7}, {160, 160, 120}, {120, 100, 70}},
@@ -914,6 +924,9 @@ void references() {
     CHECK(distance(with, image(data, scan), true) < 0.2 && with != image(data, scan));
     Engine without(s);
     CHECK_ERROR([&] { image(without, scan); }, "coil_maps is reference", "set it to data");
+    // Calibration data are also used where coil maps may come from the data.
+    Engine automatic(settings(Method::Cg));
+    CHECK(image(automatic, scan, &reference) == with);
     const Scan other(64, 40, 128, 2);
     const Samples fewer = other.gathered();
     CHECK_ERROR([&] { image(without, scan, &fewer); }, "reference has 2 coils", "3");
@@ -1159,7 +1172,9 @@ void off_resonance() {
         ISMRMRD::Dataset out(file.c_str(), "dataset", true);
         out.appendImage("image_0", ISMRMRD::Image<Complex>(4, 4, 1, 1));
     }
-    CHECK_ERROR([&] { of_file.read_voxel_maps(); }, "image 0 of dataset/image_0 is no map");
+    CHECK_ERROR([&] { of_file.read_voxel_maps(); },
+                "image 0 of dataset/image_0 has 1 channel of 32-bit complex numbers (complex float)",
+                "a map has one channel of 32-bit real numbers (float)");
     std::FILE *text = std::fopen(file.c_str(), "w");
     std::fputs("no HDF5", text);
     std::fclose(text);
@@ -1176,6 +1191,9 @@ void off_resonance() {
     bad[77] = NAN;
     wrong.add_voxel_map(MapKind::Field, 0, dims, bad);
     CHECK_ERROR([&] { image(wrong, scan); }, "voxel 77");
+    // The error of the slice has the reason why its map was refused, even if an older map exists.
+    wrong.refuse_voxel_map(MapKind::Field, 0, "it has " + type_text(ISMRMRD::ISMRMRD_DOUBLE));
+    CHECK_ERROR([&] { image(wrong, scan); }, "the map that came for slice 0 was refused", "64-bit real numbers");
     wrong.add_voxel_map(MapKind::Field, 0, dims, field);
     CHECK(image(wrong, scan) == wanted(Method::Fhd, field.data(), nullptr, nullptr));
     for (auto &h : scan.headers) {

@@ -105,10 +105,13 @@ impl Gadgetron {
         run(self.command(self.build.join("alter")).args([from, to]).args(what.split_whitespace()));
     }
 
-    /// A chain of gadgetron/config with the gadgets built here. The properties given replace its own.
+    /// A chain of gadgetron/config with the gadgets built here. The properties given replace those of the gadget that
+    /// reconstructs.
     fn chain(&self, name: &str, properties: &[(&str, &str)]) -> PathBuf {
         let text = fs::read_to_string(root().join("gadgetron/config").join(name)).unwrap();
-        let (before, after) = text.split_once("<dll>recon_gadgetron</dll>").unwrap();
+        let dll = self.build.join("recon_gadgetron");
+        let text = text.replace("<dll>recon_gadgetron</dll>", &format!("<dll>{}</dll>", dll.display()));
+        let (before, after) = text.split_once("<name>Recon</name>").unwrap();
         let (own, rest) = after.split_once("</gadget>").unwrap();
         let mut own = own.to_owned();
         for (key, value) in properties {
@@ -116,9 +119,8 @@ impl Gadgetron {
             own = own.lines().filter(|line| !line.contains(&start)).collect::<Vec<_>>().join("\n");
             own += &format!("\n{start} value=\"{value}\"/>\n");
         }
-        let dll = self.build.join("recon_gadgetron");
         let path = self.file(&format!("chain-{name}"));
-        fs::write(&path, format!("{before}<dll>{}</dll>{own}</gadget>{rest}", dll.display())).unwrap();
+        fs::write(&path, format!("{before}<name>Recon</name>{own}</gadget>{rest}")).unwrap();
         path
     }
 
@@ -126,9 +128,10 @@ impl Gadgetron {
     fn chain_of(&self, name: &str, class: &str, properties: &[(&str, &str)]) -> PathBuf {
         let path = self.chain(name, &[]);
         let text = fs::read_to_string(&path).unwrap();
-        let (before, after) = ["<classname>ReconCGGadget</classname>", "<classname>ReconGridGadget</classname>"]
+        let (before, after) = ["ReconCGGadget", "ReconGridGadget"]
+            .map(|own| format!("<classname>{own}</classname>"))
             .iter()
-            .find_map(|own| text.split_once(own))
+            .find_map(|own| text.split_once(&own[..]))
             .unwrap();
         let rest = after.split_once("</gadget>").unwrap().1;
         let all: Vec<_> = properties.iter().chain(&[("timing", "true")]).collect();
@@ -210,6 +213,9 @@ fn in_a_real_gadgetron() {
         return say("skipped: the gadgets in a real Gadgetron (no ismrmrd_hdf5_to_stream beside it)");
     }
     images_equal_the_programs(&g);
+    noise(&g);
+    messages(&g);
+    images_one_at_a_time(&g);
     moved_blades(&g);
     off_resonance(&g);
     volumes(&g);
@@ -276,6 +282,108 @@ fn images_equal_the_programs(g: &Gadgetron) {
     let log = g.stream("radial.h5", &g.chain("recon_grid.xml", &[("output", "coils")]), "coils.h5");
     g.recon("grid radial.h5 --combine none -o truth.h5");
     g.assert_same("coils.h5", "truth.h5", 3, &log);
+}
+
+/// Noise acquisitions whiten the data in the gadgets as in the program.
+fn noise(g: &Gadgetron) {
+    g.alter("spiral.h5", "noisy.h5", "noise 20");
+    for (chain, program) in [("recon_grid.xml", "grid"), ("recon_cg.xml", "cg"), ("recon_3d.xml", "cg")] {
+        let log = g.stream("noisy.h5", &g.chain(chain, &[]), "white.h5");
+        g.recon(&format!("{program} noisy.h5 -o truth.h5"));
+        g.assert_same("white.h5", "truth.h5", 1, &log);
+        assert!(log.contains("whitened by 5120 samples of noise of 4 coils, of variance times 0.6250"), "{log}");
+        assert!(
+            log.contains("images are in units of the noise's standard deviation") && errors(&log).is_empty(),
+            "{log}"
+        );
+        // Whitening changes the image, and is left out on request.
+        let plain = fs::read_to_string(g.chain(chain, &[])).unwrap();
+        fs::write(g.file("plain.xml"), plain.replace("\"whiten\" value=\"auto\"", "\"whiten\" value=\"none\""))
+            .unwrap();
+        let log = g.stream("noisy.h5", &g.file("plain.xml"), "plain.h5");
+        g.recon(&format!("{program} noisy.h5 --whiten none -o truth.h5"));
+        g.assert_same("plain.h5", "truth.h5", 1, &log);
+        assert!(log.contains("property whiten is none: 20 noise acquisitions have no effect"), "{log}");
+        assert!(g.errors("white.h5", "plain.h5", "")[0] > 100.0, "{log}");
+    }
+    // Noise after the data has no effect, with a warning.
+    g.alter("spiral.h5", "late.h5", "late-noise 20");
+    let log = g.stream("late.h5", &g.chain("recon_grid.xml", &[]), "late-images.h5");
+    g.recon("grid late.h5 --whiten none -o truth.h5");
+    g.assert_same("late-images.h5", "truth.h5", 1, &log);
+    let lines = warnings(&log);
+    assert!(lines.len() == 1 && lines[0].contains("20 noise acquisitions came after the first data"), "{log}");
+}
+
+/// Causes that the log names.
+fn messages(g: &Gadgetron) {
+    // N_dimension = slice, which makes frames without shots.
+    g.alter("radial.h5", "three-slices.h5", "slices 3");
+    let text = fs::read_to_string(g.chain("recon_grid.xml", &[])).unwrap();
+    let text = text.replace("\"N_dimension\" value=\"contrast\"", "\"N_dimension\" value=\"slice\"");
+    let unsorted = text.replace("\"sorting_dimension\" value=\"slice\"", "\"sorting_dimension\" value=\"none\"");
+    fs::write(g.file("slices.xml"), unsorted).unwrap();
+    let log = g.stream("three-slices.h5", &g.file("slices.xml"), "slices-images.h5");
+    assert!(g.count("slices-images.h5") == 3 && errors(&log).is_empty(), "{log}");
+    assert!(
+        log.contains("Is property N_dimension of BucketToBufferGadget slice? It contradicts split_slices"),
+        "{log}"
+    );
+    // A frame with a missing coil restarts a sliding window.
+    g.alter("radial.h5", "series-of-5.h5", "repetitions 5");
+    g.alter("series-of-5.h5", "coil.h5", "missing-coil");
+    let log = g.stream("coil.h5", &g.chain("recon_grid.xml", &[("window", "3")]), "coil-images.h5");
+    assert!(g.count("coil-images.h5") == 5 && errors(&log).is_empty(), "{log}");
+    assert!(log.contains("the sliding window starts again: this frame has 2 coils"), "{log}");
+    // Impossible sizes in the XML header.
+    for (what, wanted) in [
+        ("negative-matrix", "matrixSize.y of encodedSpace is 65440 (or -96)"),
+        ("field-of-view 0", "fieldOfView_mm.x of encodedSpace is 0"),
+        ("field-of-view -96", "fieldOfView_mm.x of encodedSpace is -96"),
+        ("field-of-view nan", "fieldOfView_mm.x of encodedSpace is nan"),
+    ] {
+        g.alter("radial.h5", "space.h5", what);
+        for chain in ["recon_grid.xml", "recon_3d.xml"] {
+            let log = g.stream("space.h5", &g.chain(chain, &[]), "none.h5");
+            assert!(errors(&log).len() == 1 && log.contains(wanted), "{what}: {log}");
+            assert_eq!(g.count("none.h5"), 0, "{log}");
+        }
+    }
+}
+
+/// A buffer of ten large images, under limits of memory: either all images are made, or the log has an error. The
+/// process is never killed.
+fn images_one_at_a_time(g: &Gadgetron) {
+    g.recon("simulate --matrix 1000,1000 --trajectory radial --shots 30 --samples 200 --coils 1 -o large.h5");
+    g.alter("large.h5", "ten.h5", "contrasts 10");
+    let chain = g.chain("recon_grid.xml", &[]);
+    let (all, log, _) = peak(g, "ten.h5", &chain, "");
+    run(g.command("ismrmrd_stream_to_hdf5").args(["-i", "peak-out.mrd", "-o", "ten-images.h5"]));
+    assert!(g.count("ten-images.h5") == 10 && errors(&log).is_empty(), "{log}");
+    let arrays = g.chain("recon_grid.xml", &[("send", "arrays")]);
+    let (in_arrays, _, _) = peak(g, "ten.h5", &arrays, "");
+    let mib = |bytes: u64| bytes >> 20;
+    say(&format!("ten images of 1000 x 1000: a peak of {} MiB, in an array {} MiB", mib(all), mib(in_arrays)));
+    assert!(all + (60 << 20) < in_arrays, "{all}, {in_arrays}");
+    for limit in (120..=400).step_by(20) {
+        let Some(group) = control_group(limit << 20) else {
+            return say("skipped: ten images in control groups of little memory (none can be made here)");
+        };
+        let before = format!("echo $$ > {}/cgroup.procs &&", group.display());
+        let (_, log, status) = peak(g, "ten.h5", &chain, &before);
+        fs::remove_dir(&group).unwrap();
+        assert!(status.success(), "{limit} MiB: {status}\n{log}");
+        let _ = fs::remove_file(g.file("ten-images.h5"));
+        let images = match fs::metadata(g.file("peak-out.mrd")).map(|m| m.len()) {
+            Ok(1..) => {
+                let _ =
+                    g.command("ismrmrd_stream_to_hdf5").args(["-i", "peak-out.mrd", "-o", "ten-images.h5"]).output();
+                g.count("ten-images.h5")
+            }
+            _ => 0,
+        };
+        assert!(images == 10 || !errors(&log).is_empty(), "{limit} MiB: {images} images\n{log}");
+    }
 }
 
 /// The motion of PROPELLER blades, found, told and corrected.
@@ -442,7 +550,13 @@ fn orientation(g: &Gadgetron) {
     assert_eq!(g.count("ours.h5"), 3, "{log}");
     let text = fs::read_to_string(g.chain_of("recon_grid.xml", "SimpleReconGadget", &[])).unwrap();
     let ours = g.build.join("recon_gadgetron");
-    fs::write(&chain, text.replace(&format!("<dll>{}</dll>", ours.display()), "<dll>gadgetron_mricore</dll>")).unwrap();
+    // Only the gadget that reconstructs is Gadgetron's. It sends arrays of images.
+    let (before, after) = text.split_once("<name>Recon</name>").unwrap();
+    let after = after.replacen(&format!("<dll>{}</dll>", ours.display()), "<dll>gadgetron_mricore</dll>", 1);
+    let split = "</gadget>\n<gadget><name>Split</name><dll>gadgetron_mricore</dll>\
+                 <classname>ImageArraySplitGadget</classname></gadget>";
+    let text = format!("{before}<name>Recon</name>{}", after.replacen("</gadget>", split, 1));
+    fs::write(&chain, text).unwrap();
     let log = g.stream("oblique.h5", &chain, "theirs.h5");
     assert_eq!(g.count("theirs.h5"), 3, "{log}");
     let (ours, theirs) = (headers("ours.h5", "1"), headers("theirs.h5", "0"));
@@ -666,7 +780,7 @@ fn lying_files(g: &Gadgetron) {
     }
     g.alter("radial.h5", "lie.h5", "zero-matrix");
     let log = g.stream("lie.h5", &g.chain("recon_grid.xml", &[]), "lie-images.h5");
-    assert!(errors(&log).len() == 1 && log.contains("encodedSpace has the matrix 0 x 0 x 0"), "{log}");
+    assert!(errors(&log).len() == 1 && log.contains("matrixSize.x of encodedSpace is 0"), "{log}");
     g.alter("radial.h5", "lie.h5", "huge-matrix");
     let log = g.stream("lie.h5", &g.chain("recon_grid.xml", &[]), "lie-images.h5");
     assert!(errors(&log).len() == 1 && log.contains("correct the matrices in the XML header"), "{log}");

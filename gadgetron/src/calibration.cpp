@@ -1,0 +1,151 @@
+#include "calibration.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+namespace recon_gadgets {
+
+namespace {
+
+const char *const REMEDY =
+    "set property coil_maps to none, or measure them with the scan's coils, slice and orientation";
+
+using Direction = std::array<float, 3>;
+
+// Headers are packed, so that their float arrays may be unaligned.
+Direction direction(const void *from) {
+    Direction v;
+    std::memcpy(v.data(), from, sizeof v);
+    return v;
+}
+
+double distance(const Direction &a, const Direction &b) {
+    return std::sqrt(std::pow(double(a[0]) - b[0], 2) + std::pow(double(a[1]) - b[1], 2) +
+                     std::pow(double(a[2]) - b[2], 2));
+}
+
+// Maps of a field of view that lies elsewhere would be shifted or turned.
+void check_position(const ISMRMRD::AcquisitionHeader &a, const ISMRMRD::AcquisitionHeader &b, double voxel) {
+    const double shift = distance(direction(a.position), direction(b.position)) +
+                         distance(direction(a.patient_table_position), direction(b.patient_table_position));
+    if (shift > std::max(0.5, voxel)) {
+        char number[32];
+        std::snprintf(number, sizeof number, "%.1f", shift);
+        throw Error(std::string("the calibration data are measured ") + number + " mm away from the scan: " + REMEDY);
+    }
+    const auto differ = [](const Direction &one, const Direction &other) {
+        return one != Direction{} && other != Direction{} && distance(one, other) > 0.02;
+    };
+    for (const auto &[name, one, other] :
+         {std::tuple("readout", direction(a.read_dir), direction(b.read_dir)),
+          std::tuple("phase", direction(a.phase_dir), direction(b.phase_dir))}) {
+        if (differ(one, other)) {
+            throw Error(std::string("the calibration data have a different ") + name + " direction: " + REMEDY);
+        }
+    }
+}
+
+}  // namespace
+
+void CalibrationData::add(const Samples &samples, const Spaces &spaces) {
+    const auto &own = samples.first;
+    const auto same = std::find_if(all_.begin(), all_.end(), [&](const Entry &entry) {
+        const auto &h = entry.samples.first;
+        return h.encoding_space_ref == own.encoding_space_ref && h.idx.slice == own.idx.slice &&
+               h.idx.contrast == own.idx.contrast && h.idx.phase == own.idx.phase && h.idx.set == own.idx.set;
+    });
+    // Joining copies the samples: those of the buffer or bucket are freed.
+    if (same != all_.end()) {
+        same->samples = join({&samples});
+        same->spaces = spaces;
+    } else {
+        all_.push_back({join({&samples}), spaces});
+    }
+}
+
+std::optional<Samples> CalibrationData::of_scan(const Samples &scan, const Spaces &spaces) const {
+    const auto &own = scan.first;
+    const Entry *found = nullptr;
+    std::array<bool, 4> most{};
+    for (const Entry &entry : all_) {
+        const auto &h = entry.samples.first;
+        const std::array<bool, 4> shared{h.encoding_space_ref == own.encoding_space_ref,
+                                         h.idx.contrast == own.idx.contrast, h.idx.set == own.idx.set,
+                                         h.idx.phase == own.idx.phase};
+        if (h.idx.slice == own.idx.slice && (found == nullptr || most < shared)) {
+            found = &entry;
+            most = shared;
+        }
+    }
+    if (found == nullptr) {
+        return {};
+    }
+    const Samples &from = found->samples;
+    if (from.ndim != scan.ndim) {
+        throw Error("the calibration data are " + std::to_string(from.ndim) + "D and the scan is " +
+                    std::to_string(scan.ndim) + "D: " + REMEDY);
+    }
+    if (from.coils != scan.coils) {
+        throw Error("the calibration data have " + std::to_string(from.coils) + " coils and the scan " +
+                    std::to_string(scan.coils) + ": " + REMEDY);
+    }
+    std::array<double, 3> factors{1, 1, 1};
+    double largest = 0;
+    for (unsigned axis = 0; axis < scan.ndim; ++axis) {
+        const double wanted = spaces.encoded_fov[axis] / double(spaces.encoded_matrix[axis]);
+        const double given = found->spaces.encoded_fov[axis] / double(found->spaces.encoded_matrix[axis]);
+        largest = std::max(largest, wanted);
+        // Exactly 1 for equal spaces.
+        const bool same = found->spaces.encoded_matrix[axis] == spaces.encoded_matrix[axis] &&
+                          found->spaces.encoded_fov[axis] == spaces.encoded_fov[axis];
+        factors[axis] = same ? 1 : wanted / given;
+    }
+    check_position(from.first, own, largest);
+    return from.scaled(factors);
+}
+
+std::vector<float> grid_weights(const Samples &samples, const Grid &grid) {
+    std::array<long, 3> low{}, high{};
+    const auto step = [&](std::size_t m, unsigned axis) {
+        return double(samples.trajectory[m * samples.components + axis]) * double(grid.dims[axis]);
+    };
+    std::size_t points = 1;
+    for (unsigned axis = 0; axis < grid.ndim; ++axis) {
+        for (std::size_t m = 0; m < samples.count; ++m) {
+            const double at = step(m, axis);
+            if (!(std::fabs(at - std::round(at)) <= 1e-3)) {
+                return {};
+            }
+            low[axis] = m == 0 ? std::lround(at) : std::min(low[axis], std::lround(at));
+            high[axis] = m == 0 ? std::lround(at) : std::max(high[axis], std::lround(at));
+        }
+        points *= std::size_t(high[axis] - low[axis] + 1);
+        // Fewer samples cannot fill the box.
+        if (points > samples.count) {
+            return {};
+        }
+    }
+    const auto place = [&](std::size_t m) {
+        std::size_t at = 0;
+        for (unsigned axis = grid.ndim; axis-- > 0;) {
+            at = at * std::size_t(high[axis] - low[axis] + 1) + std::size_t(std::lround(step(m, axis)) - low[axis]);
+        }
+        return at;
+    };
+    std::vector<unsigned> times(points);
+    for (std::size_t m = 0; m < samples.count; ++m) {
+        ++times[place(m)];
+    }
+    if (std::find(times.begin(), times.end(), 0u) != times.end()) {
+        return {};
+    }
+    std::vector<float> weights(samples.count);
+    for (std::size_t m = 0; m < samples.count; ++m) {
+        weights[m] = float(1.0 / (double(grid.voxels()) * double(times[place(m)])));
+    }
+    return weights;
+}
+
+}  // namespace recon_gadgets
