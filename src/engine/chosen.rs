@@ -72,12 +72,12 @@ impl Chosen {
                 let left = window.as_ref().map_or(all, |window| (all * all - window.error.powi(2)).max(0.0).sqrt());
                 let rounding = T::EPSILON.max(2e-13);
                 let tolerance = left.max((1.0 - SHARE) * all).max(8.0 * rounding);
-                let segments = window.as_ref().map(|_| Segments::of_voxels(band, tolerance, T::EPSILON)).transpose()?;
+                let segments = window.as_ref().map(|_| Segments::of_voxels::<T>(band, tolerance)).transpose()?;
                 let nodes = match options.normal {
                     _ if size.listed.is_some() => None,
                     Normal::Transforms => None,
-                    Normal::Toeplitz => Some(Segments::of_pairs(band, tolerance, T::EPSILON)?),
-                    Normal::Auto => match Segments::of_pairs(band, tolerance, T::EPSILON) {
+                    Normal::Toeplitz => Some(Segments::of_pairs::<T>(band, tolerance)?),
+                    Normal::Auto => match Segments::of_pairs::<T>(band, tolerance) {
                         Err(e) if e.kind() == ErrorKind::Unsupported => {
                             log::info!("E^H W E goes through transforms: {e}");
                             None
