@@ -96,11 +96,8 @@ impl Segments {
         let decay = usable_rates::<T>(band)?;
         let count = if exponents == Exponents::Pairs { 2.0 } else { 1.0 };
         let frequency = band.frequency.unwrap_or([0.0; 2]);
-        let range = Range {
-            frequency: count * half(frequency),
-            decay: decay.map(|rate| count * rate),
-            time: half(band.time),
-        };
+        let range =
+            Range { frequency: count * half(frequency), decay: decay.map(|rate| count * rate), time: half(band.time) };
         let make = |fit: &Fit, error: f64| -> Result<Self> {
             let mut made = Segments {
                 nodes: try_collect(fit.nodes.len(), "off-resonance", fit.nodes.iter().map(|s| s + middle(band.time)))?,
@@ -183,9 +180,7 @@ impl Segments {
         for (row, &(f, r)) in waves.chunks_exact_mut(terms).zip(&points) {
             for (wave, tau) in row.iter_mut().zip(&self.nodes) {
                 let factor = match exponents {
-                    Exponents::Voxels => {
-                        wide(narrow::<T>(turned((-r * tau).exp(), f + self.frequency, *tau)))
-                    }
+                    Exponents::Voxels => wide(narrow::<T>(turned((-r * tau).exp(), f + self.frequency, *tau))),
                     Exponents::Pairs => {
                         let one = |f| wide(narrow::<T>(turned((-0.5 * r * tau).exp(), 0.5 * f, *tau)));
                         one(-f).conj() * one(f)
@@ -444,7 +439,8 @@ impl Fit {
             if let Some(rounding) = rounding.get_mut(l) {
                 let largest = own.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
                 // In the mean over all times, as the fastest signals are compared.
-                *rounding = 1.5 * epsilon * (points.len() as f64).sqrt() * largest * range.log_size(range.decay[1]).exp();
+                *rounding =
+                    1.5 * epsilon * (points.len() as f64).sqrt() * largest * range.log_size(range.decay[1]).exp();
             }
         }
         Ok(Fit { solver: LeastSquares::new(matrix, rows, terms)?, nodes, points })
@@ -766,7 +762,8 @@ mod tests {
             assert!(error.contains("R2*") && words.iter().all(|word| error.contains(word)), "{error}");
         }
         // Of a map with both, the voxels at the ends are named.
-        let voxels = Band { frequency_voxels: [7, 8], decay_voxels: [3, 5], ..band([-2e3, 2e3], [0.0, 9.0], [0.0, 0.05]) };
+        let voxels =
+            Band { frequency_voxels: [7, 8], decay_voxels: [3, 5], ..band([-2e3, 2e3], [0.0, 9.0], [0.0, 0.05]) };
         let error = Segments::of_voxels::<f32>(&voxels, 1e-4).unwrap_err().to_string();
         for words in ["-2000.0 (voxel 7)", "2000.0 Hz (voxel 8)", "voxel 5 is 9 1/s"] {
             assert!(error.contains(words), "{error}");
@@ -818,9 +815,14 @@ mod tests {
                             true => Segments::of_pairs::<T>(&band, tolerance),
                         };
                         let made = made.unwrap();
-                        let [error, largest] = stored_error::<T>(&made, [decay[0], decay[1].min(made.fastest)], time, pairs);
+                        let [error, largest] =
+                            stored_error::<T>(&made, [decay[0], decay[1].min(made.fastest)], time, pairs);
                         let what = format!("{} {decay:?} {time:?} {tolerance} pairs {pairs}", T::NAME);
-                        println!("{what}: {} terms, {error:.1e} {:.1e}, weights to {largest:.1}", made.len(), made.error);
+                        println!(
+                            "{what}: {} terms, {error:.1e} {:.1e}, weights to {largest:.1}",
+                            made.len(),
+                            made.error
+                        );
                         assert!(error <= tolerance && made.error <= tolerance, "{what}: {error}");
                         assert!(largest < 5.0 && made.len() < 55, "{what}: {largest} {}", made.len());
                     }

@@ -119,7 +119,8 @@ pub fn compare<T: Real>(scan: &Scan, options: &Options, random: &mut Random) -> 
         Err(e) => {
             let told = e.to_string();
             assert!(told.contains("voxel ") && told.contains("1/s"), "{told}");
-            let voxel: usize = told.split("voxel ").nth(1).and_then(|s| s.split([' ', ':', ',']).next()?.parse().ok()).unwrap();
+            let voxel: usize =
+                told.split("voxel ").nth(1).and_then(|s| s.split([' ', ':', ',']).next()?.parse().ok()).unwrap();
             assert!(told.contains(&format!("{}", T::of(scan.decay[voxel]))), "voxel {voxel}: {told}");
             return None;
         }
