@@ -49,8 +49,8 @@ impl Band {
 pub const MOST_TURNS: f64 = (1u32 << 17) as f64;
 
 impl<'a, T: Real> OffResonance<'a, T> {
-    /// Returns the field map such that all phases are finite: voxels that no coil sees may have any frequency. What
-    /// they get is still beyond [`MOST_TURNS`].
+    /// Returns the field map such that all phases are finite: voxels that no coil sees may have any frequency.
+    /// Their frequencies are limited to twice [`MOST_TURNS`] at the latest time.
     pub(crate) fn finite_field_map(&self, workers: &dyn Workers) -> Result<Option<Cow<'a, [T]>>> {
         let Some(map) = self.field_map else { return Ok(None) };
         let latest = self.times.iter().fold(0.0, |m: f64, t| m.max(t.wide().abs()));

@@ -94,7 +94,7 @@ pub struct recon_geometry {
     pub times: *const c_void,
     /// Decay rates R (R2*) in 1/s, none negative: [nx, ny, nz] reals. The model then has the factor exp(-R t). It wants
     /// times. Or NULL. Single voxels may decay as fast as noise in a map makes them, up to R of 5,000 over the duration
-    /// of the readout. If even the slowest voxel has R t above 60, the plan is refused: the message names voxel and rate.
+    /// of the readout. If even the slowest voxel has R t above 60, plan creation fails and names voxel and rate.
     pub decay_map: *const c_void,
 }
 

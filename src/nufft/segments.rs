@@ -8,8 +8,7 @@
 //! are denser towards both ends, as those of Chebyshev, but less so: with them the number of terms is that of the
 //! singular value decomposition, or one more. The frequencies' range is taken symmetric about its middle, so that the
 //! b_l are real. With decay, the nodes may also be the pivots of a QR decomposition of the signals by times (Cheng et
-//! al., SIAM J. Sci. Comput. 26:1389, 2005): the b_l are then near 1 or below, so that terms do not cancel, whatever the
-//! decay.
+//! al., SIAM J. Sci. Comput. 26:1389, 2005). The b_l are then near 1 or below, and terms do not cancel at any decay.
 
 use crate::base::error::{bail, try_collect, try_vec, Error, ErrorKind, Result};
 use crate::base::off_resonance::{Band, Ends};
@@ -17,7 +16,7 @@ use crate::base::real::{narrow, wide, Real};
 use num_complex::Complex;
 use std::f64::consts::{PI, TAU};
 
-/// Maximum number of terms. A transform takes as many times the time of one without off-resonance.
+/// Maximum number of terms. The time of a transform is proportional to the number of terms.
 pub const MOST_SEGMENTS: usize = 128;
 
 /// Maximum of rate times time in the slowest voxel: if all signals change by more than exp(60), the units are wrong.
@@ -48,8 +47,8 @@ pub struct Segments {
     series: Vec<f64>,
 }
 
-/// The exponents that are to be fitted: half the range of frequencies in Hz about their middle, the range of decay rates
-/// in 1/s, and half the range of times.
+/// The exponents to be fitted: half the range of frequencies in Hz about their middle, the range of decay rates in 1/s,
+/// and half the range of times.
 #[derive(Clone, Copy)]
 struct Range {
     frequency: f64,
@@ -110,7 +109,7 @@ impl Segments {
             made.error = error.max(made.measured_error::<T>(&range, band.time[0], exponents)?);
             Ok(made)
         };
-        // The best sum of nodes of each kind, and the smallest error if none is within the tolerance.
+        // The sum with the fewest nodes of either kind, and the smallest error of all attempts.
         let (mut best, mut least): (Option<Self>, f64) = (None, f64::INFINITY);
         let needed = needed(&range, tolerance);
         let mut attempt = |expected: usize, most: usize, nodes: &dyn Fn(usize) -> Result<Vec<f64>>| -> Result<()> {
@@ -276,7 +275,7 @@ fn limited<T: Real>(rate: f64, first_time: f64) -> f64 {
 /// Returns the error for a map whose sum would exceed the tolerance. `least` is the smallest error reached.
 fn refusal(band: &Band, needed: usize, least: f64, precision: &str) -> Error {
     let remedy = match least {
-        // A little more, for what the error of gridding takes.
+        // Twice as much, since gridding has a share of the tolerance.
         least if least < 0.3 => format!("a tolerance of {:.0e} would do", 2.0 * least),
         _ => "no tolerance would do".to_string(),
     };
@@ -761,7 +760,7 @@ mod tests {
             let error = Segments::of_voxels::<f64>(&band, 1e-4).unwrap_err().to_string();
             assert!(error.contains("R2*") && words.iter().all(|word| error.contains(word)), "{error}");
         }
-        // Of a map with both, the voxels at the ends are named.
+        // The message lists the voxels at the ends of both maps.
         let voxels =
             Band { frequency_voxels: [7, 8], decay_voxels: [3, 5], ..band([-2e3, 2e3], [0.0, 9.0], [0.0, 0.05]) };
         let error = Segments::of_voxels::<f32>(&voxels, 1e-4).unwrap_err().to_string();
