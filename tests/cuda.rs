@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::decay::sweep;
 use common::scans::RingScan;
 use common::*;
 use recon::backend::cuda::gpu::Gpu;
@@ -137,6 +138,17 @@ fn lambda_of_the_noise_is_that_of_the_cpu() {
     let error = plan.cg(source, sink, &options).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     assert!(error.message().contains("give lambda for data on the GPU"), "{error}");
+}
+
+/// Strong decay against direct sums in double precision: the tolerance is met, or the plan is refused.
+#[test]
+fn decay_of_any_strength_meets_the_tolerance() {
+    let Some(_alone) = alone("strong decay") else { return };
+    let mut random = Random::fresh();
+    let device = Device::Cuda(vec![0]);
+    let (mut beyond, _) = sweep::<f32>(&device, &[1e-3, 1e-5], &mut random);
+    beyond.extend(sweep::<f64>(&device, &[1e-5, 1e-9], &mut random).0);
+    assert!(beyond.is_empty(), "{} cases\n{}", beyond.len(), beyond.join("\n"));
 }
 
 /// Transforms, E^H W E and conjugate gradients through a field map and decay against the CPU's exact sums, and the same

@@ -231,8 +231,19 @@ impl<'a, T: Real> Geometry<'a, T> {
         }
         let weight = self.weights.map(|w| check_weights(workers, w)).transpose()?;
         for (axis, r) in self.voxels.iter().flatten().enumerate() {
-            if let Some(i) = r.iter().position(|r| !r.finite()) {
-                bail!(NotFinite, "position of voxel {i} on axis {axis} is {}: it must be a number", r[i]);
+            let most = 1.0 / (32.0 * T::EPSILON);
+            if let Some(i) = r.iter().position(|r| !(r.magnitude().wide() <= most)) {
+                if !r[i].finite() {
+                    bail!(NotFinite, "position of voxel {i} on axis {axis} is {}: it must be a number", r[i]);
+                }
+                bail!(
+                    InvalidArgument,
+                    "position of voxel {i} on axis {axis} is {}: {} determines the phase k.r of positions up to {most:.0} \
+                     voxels. Positions are in voxels from the centre of the field of view{}",
+                    r[i],
+                    T::NAME,
+                    if T::EPSILON > f64::EPSILON { "; double precision takes larger ones" } else { "" }
+                );
             }
         }
         let map = self.coil_maps.map(|maps| check_coil_maps(workers, maps)).transpose()?;

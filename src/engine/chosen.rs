@@ -3,6 +3,7 @@
 use crate::backend::Backend;
 use crate::base::defaults;
 use crate::base::error::{bail, checked_product, ErrorKind, Result};
+use crate::base::off_resonance::Band;
 use crate::base::options::{Method, Normal, Options};
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
@@ -37,6 +38,13 @@ pub(crate) struct Terms {
 /// Of a tolerance, what gridding may take where segments take some as well. Both errors add as squares.
 const SHARE: f64 = 0.8;
 
+/// The share of gridding with strong decay. Few samples then make the result, and the error of gridding is not averaged
+/// over many positions in a cell.
+const SHARE_WITH_STRONG_DECAY: f64 = 0.4;
+
+/// Rate times duration from which decay is strong in that sense.
+const STRONG_DECAY: f64 = 15.0;
+
 impl Chosen {
     /// Chooses for exact sums or the non-uniform FFT.
     pub fn new<T: Real, B: Backend<T>>(b: &B, size: &ScanSize, options: &Options, exact: bool) -> Result<Self> {
@@ -59,7 +67,7 @@ impl Chosen {
         let window = match (exact, &size.band) {
             (true, _) => None,
             (false, None) => Some(choose(wanted)?),
-            (false, Some(_)) => Some(match choose(Wanted { tolerance: SHARE * named, ..wanted }) {
+            (false, Some(band)) => Some(match choose(Wanted { tolerance: share(band) * named, ..wanted }) {
                 Err(e) if e.kind() == ErrorKind::ToleranceOutOfRange => choose(wanted)?,
                 result => result?,
             }),
@@ -72,12 +80,12 @@ impl Chosen {
                 let left = window.as_ref().map_or(all, |window| (all * all - window.error.powi(2)).max(0.0).sqrt());
                 let rounding = T::EPSILON.max(2e-13);
                 let tolerance = left.max((1.0 - SHARE) * all).max(8.0 * rounding);
-                let segments = window.as_ref().map(|_| Segments::of_voxels(band, tolerance, T::EPSILON)).transpose()?;
+                let segments = window.as_ref().map(|_| Segments::of_voxels::<T>(band, tolerance)).transpose()?;
                 let nodes = match options.normal {
                     _ if size.listed.is_some() => None,
                     Normal::Transforms => None,
-                    Normal::Toeplitz => Some(Segments::of_pairs(band, tolerance, T::EPSILON)?),
-                    Normal::Auto => match Segments::of_pairs(band, tolerance, T::EPSILON) {
+                    Normal::Toeplitz => Some(Segments::of_pairs::<T>(band, tolerance)?),
+                    Normal::Auto => match Segments::of_pairs::<T>(band, tolerance) {
                         Err(e) if e.kind() == ErrorKind::Unsupported => {
                             log::info!("E^H W E goes through transforms: {e}");
                             None
@@ -149,6 +157,14 @@ impl Chosen {
 pub(crate) fn at_once<T: Real, B: Backend<T>>(b: &B, options: &Options, count: usize, bytes: usize) -> usize {
     let most = if options.memory_limit.is_some() { 1 } else { (b.batch_bytes() / bytes.max(1)).clamp(1, count) };
     count.div_ceil(count.div_ceil(most))
+}
+
+/// Returns what gridding may take of a tolerance, see [`SHARE`].
+fn share(band: &Band) -> f64 {
+    match band.decay {
+        Some([_, fastest]) if fastest * (band.time[1] - band.time[0]) > STRONG_DECAY => SHARE_WITH_STRONG_DECAY,
+        _ => SHARE,
+    }
 }
 
 /// Bytes of an oversampled grid.

@@ -11,7 +11,7 @@ use crate::base::error::{bail, try_collect, try_vec, ErrorKind, Result};
 use crate::base::geometry::{Geometry, VoxelBasis};
 use crate::base::interrupt;
 use crate::base::memory::Aligned;
-use crate::base::off_resonance::Band;
+use crate::base::off_resonance::{Band, OffResonance};
 use crate::base::options::{Normal, Options};
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
@@ -241,7 +241,10 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
 
     fn exact(b: &B, geometry: &Geometry<'_, T>, options: &Options) -> Result<Transform<T, B>> {
         let (k, dims, voxels) = (&geometry.coordinates, &geometry.dims, geometry.voxels.as_deref());
-        b.direct_sum(k, dims, voxels, geometry.off_resonance(), options.tolerance).map(Transform::Exact)
+        let maps = geometry.off_resonance();
+        let field = maps.map(|maps| maps.finite_field_map(b.workers())).transpose()?.flatten();
+        let maps = maps.map(|maps| OffResonance { field_map: field.as_deref(), ..maps });
+        b.direct_sum(k, dims, voxels, maps, options.tolerance).map(Transform::Exact)
     }
 
     fn new_field(
@@ -848,7 +851,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     /// The factors of voxels for the nodes of E^H W E.
     pub(super) fn waves(&self) -> Result<Option<B::Array<Complex<T>>>> {
         match (&self.field, self.chosen.nodes()) {
-            (Some(field), Some(nodes)) => field.waves_at(self.b(), &nodes.nodes).map(Some),
+            (Some(field), Some(nodes)) => field.waves_at(self.b(), nodes).map(Some),
             _ => Ok(None),
         }
     }

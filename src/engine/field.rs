@@ -9,6 +9,7 @@ use crate::base::off_resonance::{Band, Ends, OffResonance};
 use crate::base::real::Real;
 use crate::base::workers::{copied, fold, Workers};
 use crate::nufft::segmented::waves;
+use crate::nufft::segments::Segments;
 use num_complex::Complex;
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,8 +32,8 @@ impl<T: Real, B: Backend<T>> Field<T, B> {
     /// `before` may have the same maps and segments.
     pub fn new(b: &B, maps: &OffResonance<'_, T>, band: Band, voxels: usize, chosen: &Chosen) -> Result<Self> {
         const WHAT: &str = "the field map";
-        let frequencies = match maps.field_map {
-            Some(map) => b.upload(map, WHAT)?,
+        let frequencies = match maps.finite_field_map(b.workers())? {
+            Some(map) => b.upload(&map, WHAT)?,
             None => b.zeros(voxels, WHAT)?,
         };
         let decay = maps.decay_map.map(|map| copied(b.workers(), &[map], "the decay map")).transpose()?;
@@ -40,7 +41,7 @@ impl<T: Real, B: Backend<T>> Field<T, B> {
         let fingerprint = fingerprint(b.workers(), maps);
         let mut field = Field { band, frequencies, decay, fingerprint, waves: None };
         if let Some(segments) = chosen.segments() {
-            field.waves = Some(Arc::new(field.waves_at(b, &segments.nodes)?));
+            field.waves = Some(Arc::new(field.waves_at(b, segments)?));
         }
         Ok(field)
     }
@@ -78,8 +79,8 @@ impl<T: Real, B: Backend<T>> Field<T, B> {
     }
 
     /// exp(-(R + i 2 pi f) tau) of all voxels for each node, [voxels, nodes].
-    pub fn waves_at(&self, b: &B, nodes: &[f64]) -> Result<B::Array<Complex<T>>> {
-        waves(b, nodes, b.view(&self.frequencies), self.decay.as_deref(), self.most())
+    pub fn waves_at(&self, b: &B, segments: &Segments) -> Result<B::Array<Complex<T>>> {
+        waves(b, &segments.nodes, b.view(&self.frequencies), self.decay.as_deref(), segments.fastest)
     }
 
     /// The largest R that counts.
@@ -101,8 +102,11 @@ impl<T: Real, B: Backend<T>> Field<T, B> {
     /// diagonal of E^H W E. `sample` tells a sample's weight and time.
     pub fn mean_decay(&self, samples: usize, sample: impl Fn(usize) -> (f64, f64)) -> f64 {
         let (Some(decay), Some(ends)) = (&self.decay, self.band.decay) else { return 1.0 };
-        // It is smooth in both: of either 257 numbers do, at the nearest of which each counts by its distance.
-        let (mut rates, mut times) = (Histogram::new(ends), Histogram::new(self.band.time));
+        // The mean is smooth in the logarithms of both: 257 numbers of each suffice. Each rate and each time counts at
+        // both neighbours by its distance.
+        let [first, last] = self.band.time;
+        let mut rates = Histogram::new(ends, 2.0 * first.abs().max(last.abs()));
+        let mut times = Histogram::new(self.band.time, 2.0 * self.most());
         decay.iter().for_each(|r| rates.add(r.wide().min(self.most()), 1.0));
         (0..samples).map(sample).for_each(|(weight, t)| times.add(t, weight));
         let all: f64 = rates.counts.iter().sum::<f64>() * times.counts.iter().sum::<f64>();
@@ -119,6 +123,9 @@ impl<T: Real, B: Backend<T>> Field<T, B> {
 /// How many of some numbers there are.
 struct Histogram {
     low: f64,
+    /// Distances from `low` in this unit are small: numbers are even there, and in powers beyond.
+    per_unit: f64,
+    /// The distance of the numbers, as logarithms.
     step: f64,
     counts: [f64; Histogram::LEN],
 }
@@ -126,21 +133,26 @@ struct Histogram {
 impl Histogram {
     const LEN: usize = 257;
 
-    fn new([low, high]: Ends) -> Self {
-        Histogram { low, step: (high - low) / (Self::LEN - 1) as f64, counts: [0.0; Self::LEN] }
+    fn new([low, high]: Ends, per_unit: f64) -> Self {
+        let step = ((high - low) * per_unit).ln_1p() / (Self::LEN - 1) as f64;
+        Histogram { low, per_unit, step, counts: [0.0; Self::LEN] }
     }
 
     /// Counts a number at both neighbours.
     fn add(&mut self, value: f64, count: f64) {
-        let at =
-            if self.step > 0.0 { ((value - self.low) / self.step).clamp(0.0, (Self::LEN - 1) as f64) } else { 0.0 };
+        let distance = ((value - self.low) * self.per_unit).max(0.0).ln_1p();
+        let at = if self.step > 0.0 { (distance / self.step).clamp(0.0, (Self::LEN - 1) as f64) } else { 0.0 };
         let below = (at as usize).min(Self::LEN - 2);
         self.counts[below] += count * (1.0 - (at - below as f64));
         self.counts[below + 1] += count * (at - below as f64);
     }
 
     fn values(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
-        self.counts.iter().enumerate().map(|(i, count)| (self.low + self.step * i as f64, *count))
+        let value = |i: usize| match self.step {
+            step if step > 0.0 => self.low + (step * i as f64).exp_m1() / self.per_unit,
+            _ => self.low,
+        };
+        self.counts.iter().enumerate().map(move |(i, count)| (value(i), *count))
     }
 }
 

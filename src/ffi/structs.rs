@@ -78,20 +78,23 @@ pub struct recon_geometry {
     /// Frames measured on this trajectory, reconstructed independently; default 1.
     pub frames: u64,
     /// Positions of voxels in place of the grid, in voxels from its origin: [voxel_count] reals for each axis. Or NULL.
-    /// Then nx ny nz is voxel_count in all shapes here, and only exact sums are possible.
+    /// Then nx ny nz is voxel_count in all shapes here, and only exact sums are possible. Positions are at most 262,144
+    /// voxels from the origin with f32, 1.4e14 with f64: beyond, the numbers do not determine the phase.
     pub voxels: [*const c_void; 3],
     /// As coordinate_stride, for voxels.
     pub voxel_stride: u64,
     /// Voxels in the list; 0 without one.
     pub voxel_count: u64,
     /// Off-resonance f in Hz: [nx, ny, nz] reals. The model then has the factor exp(-i 2 pi f t). It wants times. Or
-    /// NULL.
+    /// NULL. f t is at most 131,072 turns, and a map whose range takes too many terms is refused, in voxels that a coil
+    /// sees: the message names voxel and frequency.
     pub field_map: *const c_void,
     /// Time t of each sample in seconds from the excitation or the echo, for field_map and decay_map: [samples] reals.
     /// Or NULL without these.
     pub times: *const c_void,
     /// Decay rates R (R2*) in 1/s, none negative: [nx, ny, nz] reals. The model then has the factor exp(-R t). It wants
-    /// times. Or NULL.
+    /// times. Or NULL. Single voxels may decay as fast as noise in a map makes them, up to R of 5,000 over the duration
+    /// of the readout. If even the slowest voxel has R t above 60, plan creation fails and names voxel and rate.
     pub decay_map: *const c_void,
 }
 

@@ -15,7 +15,8 @@ use std::f64::consts::TAU;
 use std::sync::Arc;
 
 /// The c_l of all voxels, [voxels, l]; the phases of `frequencies` and the sizes of `decay`, which is in the host's
-/// memory. Rates above `most` are those of voxels that no coil sees: they count as `most`, so that all are numbers.
+/// memory. Rates above `most` belong to voxels that no coil sees, or whose signal is 0. They count as `most`, so that
+/// all factors are finite.
 pub(crate) fn waves<T: Real, B: Backend<T>>(
     backend: &B,
     nodes: &[f64],

@@ -1,6 +1,7 @@
 //! What the test programs share: random numbers, the direct sums in double precision, distances, vector units.
 #![allow(dead_code)]
 
+pub mod decay;
 pub mod documents;
 pub mod scans;
 pub mod transforms;
