@@ -9,8 +9,9 @@ pub const WINDOW: Window = Window::Minimax;
 /// (docs/method.md).
 pub const TOLERANCE: f64 = 1e-5;
 /// Iterations of conjugate gradients, at most. Without a prior more iterations fit noise and the errors of coil maps:
-/// 16 had the least mean error over phantoms with noise and the in-vivo brain. Scans with little noise gain from more.
-pub const ITERATIONS: usize = 16;
+/// 12 had the least mean error over phantoms with noise (docs/benchmarks/defaults.md). Scans with little noise gain from
+/// more.
+pub const ITERATIONS: usize = 12;
 /// The relative residual at which conjugate gradients stop: 0 never does.
 pub const RESIDUAL: f64 = 0.0;
 /// The weight of the prior.

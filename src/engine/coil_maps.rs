@@ -12,7 +12,7 @@ use crate::base::options::{Normal, Options};
 use crate::base::real::{narrow, wide, Real};
 use crate::base::scan_size::ScanSize;
 use crate::base::sizes::{product, sum, Bytes};
-use crate::reconstruction::coils::{interpolate, low_dims, normalise, radius, walsh, width_or_default};
+use crate::reconstruction::coils::{clear_outside_object, interpolate, low_dims, normalise, radius, walsh, width_or_default};
 use crate::reconstruction::density::{self, Density, Weighting};
 use num_complex::Complex;
 
@@ -101,6 +101,7 @@ pub(crate) fn estimate<T: Real, B: Backend<T>>(
     let low_maps = walsh(&images, &low, coils)?;
     let mut maps = interpolate(&low_maps, &low, dims, coils)?;
     normalise(&mut maps, dims.iter().product());
+    clear_outside_object(&mut maps, dims, &images, &low)?;
     try_collect(maps.len(), "the coil maps", maps.iter().map(|&z| narrow(z)))
 }
 

@@ -19,8 +19,12 @@ use crate::base::sizes::{product, sum, three_axes};
 use num_complex::Complex;
 
 /// Standard deviation of the Gaussian neighbourhood, in voxels of the calibration images, which are at twice their
-/// resolution.
-const NEIGHBOURHOOD: f64 = 1.5;
+/// resolution. Of 0.5, 0.75, 1 and 1.5 this has the least mean error on phantoms with noise (docs/benchmarks/defaults.md):
+/// a wider one smooths the sensitivities themselves.
+const NEIGHBOURHOOD: f64 = 0.75;
+/// Maps are 0 where the signal of all coils together is below this part of its largest in the calibration images: there is
+/// no object, and voxels without an object would take up noise and aliasing.
+const LEAST_SIGNAL: f64 = 0.01;
 /// Where there is signal one eigenvalue of the covariance is much larger than the others: a few steps suffice.
 const POWER_ITERATIONS: usize = 8;
 
@@ -173,6 +177,30 @@ pub(crate) fn walsh(images: &[Complex<f64>], dims: &[usize], coils: usize) -> Re
         normalise(&mut maps, voxels);
     }
     Ok(maps)
+}
+
+/// Sets maps [voxels, coils] of an image of `dims` voxels to 0 where the calibration images [low, coils] have no signal:
+/// see [`LEAST_SIGNAL`].
+pub(crate) fn clear_outside_object(
+    maps: &mut [Complex<f64>],
+    dims: &[usize],
+    images: &[Complex<f64>],
+    low: &[usize],
+) -> Result<()> {
+    let what = "the object's support";
+    let voxels = low.iter().product::<usize>();
+    let mut signal = try_vec(voxels, Complex::default(), what)?;
+    for image in images.chunks_exact(voxels) {
+        signal.iter_mut().zip(image).for_each(|(sum, z)| *sum += z.norm_sqr());
+    }
+    smooth(&mut signal, low, NEIGHBOURHOOD)?;
+    signal.iter_mut().for_each(|sum| *sum = sum.re.sqrt().into());
+    let least = LEAST_SIGNAL * signal.iter().fold(0.0, |most: f64, z| most.max(z.re));
+    let signal = interpolate(&signal, low, dims, 1)?;
+    for map in maps.chunks_exact_mut(signal.len()) {
+        map.iter_mut().zip(&signal).filter(|(_, signal)| signal.re < least).for_each(|(s, _)| *s = Complex::default());
+    }
+    Ok(())
 }
 
 /// Convolves an image with a Gaussian of standard deviation `sigma` voxels.
