@@ -120,6 +120,76 @@ cg_step(const double *rr, const double *pq, const cplx *p, const cplx *q, cplx *
     grid_sum(sum, partial, ticket, out);
 }
 
+// At most this many arrays are projected on at once; the host's number too.
+#define MOST_PROJECTIONS 4
+
+// out[2 k], out[2 k + 1] = <v_k, x> for each of `count` arrays v_k of n. `partial` has room for as many numbers a block.
+extern "C" __global__ void __launch_bounds__(THREADS)
+projections(const cplx *v, const cplx *x, u64 n, u32 count, double *partial, u32 *ticket, double *out) {
+    __shared__ bool last;
+    double sums[2 * MOST_PROJECTIONS] = {};
+    for EACH(i, n) {
+        cplx b = x[i];
+#pragma unroll
+        for (u32 k = 0; k < MOST_PROJECTIONS; k++) {
+            if (k >= count) break;
+            cplx a = v[k * n + i];
+            sums[2 * k] += (double)a.x * b.x + (double)a.y * b.y;
+            sums[2 * k + 1] += (double)a.x * b.y - (double)a.y * b.x;
+        }
+    }
+#pragma unroll
+    for (u32 j = 0; j < 2 * MOST_PROJECTIONS; j++) {
+        if (j >= 2 * count) break;
+        double sum = block_sum(sums[j]);
+        if (threadIdx.x == 0) partial[j * gridDim.x + blockIdx.x] = sum;
+        // Before the next sum overwrites this one.
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) {
+        __threadfence();
+        last = atomicAdd(ticket, 1u) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (!last) return;
+    __threadfence();
+    for (u32 j = 0; j < 2 * count; j++) {
+        double sum = 0;
+        for (u32 b = threadIdx.x; b < gridDim.x; b += THREADS) sum += ((volatile double *)partial)[j * gridDim.x + b];
+        sum = block_sum(sum);
+        if (threadIdx.x == 0) out[j] = sum;
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) *ticket = 0;
+}
+
+// x = x - sum_k v_k products_k inverse_k, out = <x, x>. inverse_k is 1 / <v_k, v_k>, in a, b, c and d.
+extern "C" __global__ void __launch_bounds__(THREADS)
+subtract_projections(const cplx *v, cplx *x, u64 n, u32 count, const double *products, double a, double b, double c,
+                     double d, double *partial, u32 *ticket, double *out) {
+    const double inverse[MOST_PROJECTIONS] = {a, b, c, d};
+    cplx factor[MOST_PROJECTIONS];
+#pragma unroll
+    for (u32 k = 0; k < MOST_PROJECTIONS; k++) {
+        factor[k].x = k < count ? (real)(products[2 * k] * inverse[k]) : 0;
+        factor[k].y = k < count ? (real)(products[2 * k + 1] * inverse[k]) : 0;
+    }
+    double sum = 0;
+    for EACH(i, n) {
+        cplx rest = x[i];
+#pragma unroll
+        for (u32 k = 0; k < MOST_PROJECTIONS; k++) {
+            if (k >= count) break;
+            cplx w = v[k * n + i];
+            rest.x -= factor[k].x * w.x - factor[k].y * w.y;
+            rest.y -= factor[k].x * w.y + factor[k].y * w.x;
+        }
+        x[i] = rest;
+        sum += (double)rest.x * rest.x + (double)rest.y * rest.y;
+    }
+    grid_sum(sum, partial, ticket, out);
+}
+
 // p = r + (rr_new / rr) p.
 extern "C" __global__ void __launch_bounds__(THREADS)
 cg_direction(const double *rr_new, const double *rr, const cplx *r, cplx *p, u64 n) {

@@ -56,12 +56,12 @@ pub mod simulated_scan;
 mod simulation;
 
 #[doc(hidden)]
-pub use base::{atomic_file, results};
-#[doc(hidden)]
 pub use base::headroom::BYTES as HEADROOM;
 #[doc(hidden)]
 pub use base::memory::mapped_bytes_in_use;
 pub use base::{acquisition, defaults, error, geometry, options, real, warning};
+#[doc(hidden)]
+pub use base::{atomic_file, results};
 pub use engine::memory;
 pub use nufft::window;
 pub use reconstruction::{cg, coil_matrix, coils, compression, coverage, density, field_map, prior, resize, whitening};

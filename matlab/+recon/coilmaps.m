@@ -9,7 +9,8 @@ function maps = coilmaps(k, d, varargin)
 %   S is an estimate by the adaptive method of Walsh et al., MRM 43:682, 2000, from images of low resolution. In each
 %   voxel it is the dominant eigenvector of the coils' covariance around that voxel. It is relative: the sum of |S|^2
 %   over the coils is 1, and its phase is that of the combined coils. So an image with these maps is the object times
-%   the root sum of squares of the true sensitivities. Where there is only noise, as outside the object, S is arbitrary.
+%   the root sum of squares of the true sensitivities. S is 0 where the signal is below 1 % of its largest: there is no
+%   object.
 %
 %   The estimate fails where the centre of k-space has no signal or few samples, where the object is larger than the
 %   field of view, and where the phase of the image varies strongly. It also fails where 'Calibration' is too small for
@@ -17,7 +18,8 @@ function maps = coilmaps(k, d, varargin)
 %
 %   S = recon.coilmaps(k, d, dims, Name, Value, ...) sets options:
 %
-%       'Calibration'  width of the centre of k-space that is used, in samples of a Cartesian scan; default 24
+%       'Calibration'  width of the centre of k-space that is used, in samples of a Cartesian scan. Default: 24,
+%                      and in a plane up to 48 if k-space is sampled without gaps so far out
 %
 %   The options of the operator are in help recon.Encoding. Maps are estimated with 'FieldMap' and without
 %   'DecayMap'.
@@ -34,7 +36,7 @@ recon.internal.need_arguments(nargin, 2, 'recon.coilmaps(k, d, dims)');
 if E.combines
     error('recon:InvalidArgument', 'recon.coilmaps: the operator has coil maps already: leave Maps out');
 end
-calibration = 24;
+calibration = 0;
 if isfield(own, 'Calibration')
     calibration = own.Calibration;
 end

@@ -113,6 +113,9 @@ impl Spoke {
     }
 }
 
+/// The largest number of arrays of [`Backend::subtract_projections`].
+pub(crate) const MOST_PROJECTIONS: usize = 4;
+
 /// The primitives of one device in one precision. Sizes of views are the caller's duty, and checked.
 pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// Memory that the backend owns.
@@ -339,6 +342,16 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
         x: ComplexesMut<Self, T>,
         r: ComplexesMut<Self, T>,
         rr_new: Self::ViewMut<'_, f64>,
+    );
+    /// Subtracts from x its projections on the arrays v_k of x's length in `v`, at most [`MOST_PROJECTIONS`]:
+    /// x = x - sum_k v_k <v_k, x> / norms[k], with norms[k] = <v_k, v_k>. Then sets xx(0) = <x, x>. Sums are in double
+    /// precision in a fixed order.
+    fn subtract_projections(
+        &self,
+        v: Complexes<Self, T>,
+        norms: &[f64],
+        x: ComplexesMut<Self, T>,
+        xx: Self::ViewMut<'_, f64>,
     );
     /// p = r + (rr_new(0) / rr(0)) p.
     fn cg_direction(

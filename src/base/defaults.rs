@@ -9,8 +9,9 @@ pub const WINDOW: Window = Window::Minimax;
 /// (docs/method.md).
 pub const TOLERANCE: f64 = 1e-5;
 /// Iterations of conjugate gradients, at most. Without a prior more iterations fit noise and the errors of coil maps:
-/// 16 had the least mean error over phantoms with noise and the in-vivo brain. Scans with little noise gain from more.
-pub const ITERATIONS: usize = 16;
+/// 12 had the least mean error over phantoms with noise (docs/benchmarks/defaults.md). Scans with little noise gain from
+/// more.
+pub const ITERATIONS: usize = 12;
 /// The relative residual at which conjugate gradients stop: 0 never does.
 pub const RESIDUAL: f64 = 0.0;
 /// The weight of the prior.
@@ -19,8 +20,12 @@ pub const LAMBDA: f64 = 0.0;
 pub const LAMBDA_UNIT: LambdaUnit = LambdaUnit::Relative;
 /// The difference that counts as a border, as a fraction of the reference image's largest magnitude.
 pub const EDGE: f64 = 0.1;
-/// The width of the centre of k-space that coil maps are estimated from, in samples of a Cartesian scan.
+/// The width of the centre of k-space that coil maps are estimated from, in samples of a Cartesian scan. If less than this
+/// is sampled without gaps there is a warning.
 pub const CALIBRATION: usize = 24;
+/// The largest width that is used in a plane if none is requested and k-space is sampled without gaps so far out: maps from
+/// 48 samples had 10 to 20 % less error in the image than maps from 24.
+pub const CALIBRATION_IN_A_PLANE: usize = 48;
 /// Iterations of Pipe and Menon's density weights, at most.
 pub const DENSITY_ITERATIONS: usize = 30;
 /// The change of the weighted RMS of C w - 1 at which those iterations stop.

@@ -117,9 +117,10 @@ pub struct CgArgs {
     #[arg(long, help_heading = "Coils")]
     no_maps: bool,
 
-    /// Width of the centre of k-space that maps are estimated from, in samples of a Cartesian scan
-    #[arg(long, value_name = "N", default_value_t = defaults::CALIBRATION, help_heading = "Coils")]
-    calibration: usize,
+    /// Width of the centre of k-space that maps are estimated from, in samples of a Cartesian scan [default: 24, and in a
+    /// plane up to 48 if k-space is sampled without gaps so far out]
+    #[arg(long, value_name = "N", help_heading = "Coils")]
+    calibration: Option<usize>,
 
     /// How coil images become one, with --no-maps
     #[arg(long, value_enum, default_value_t = defaults::COMBINE, help_heading = "Coils")]
@@ -472,7 +473,8 @@ fn estimate<'a, T: Real>(
     let weights = Weights::of(scans[0], &args.density);
     let geometry = sampling.geometry(&args.plan);
     let started = Instant::now();
-    let maps = Kept::for_coil_maps(&geometry, &weights, &args.plan.options()?)?.coil_maps(&mean, args.calibration)?;
+    let maps = Kept::for_coil_maps(&geometry, &weights, &args.plan.options()?)?
+        .coil_maps(&mean, args.calibration.unwrap_or(0))?;
     log::info!(
         "{}: maps of {} coils from {} shots, {:.3} s",
         input::name(scans[0]),

@@ -13,7 +13,8 @@ use crate::base::real::{narrow, wide, Real};
 use crate::base::scan_size::ScanSize;
 use crate::base::sizes::{product, sum, Bytes};
 use crate::reconstruction::coils::{
-    central_samples, complete_calibration, interpolate, low_dims, normalise, radius, walsh, width_or_default,
+    central_samples, clear_outside_object, complete_calibration, interpolate, low_dims, normalise, radius, walsh,
+    widest_calibration,
 };
 use crate::reconstruction::coverage;
 use crate::reconstruction::density::{self, Density, Weighting};
@@ -40,12 +41,12 @@ pub(crate) fn estimate<T: Real, B: Backend<T>>(
     }
     let samples = encoding.samples;
     let dims = &encoding.dims;
-    let calibration = width(dims, calibration)?;
+    let widest = width(dims, calibration)?;
     let all = encoding.trajectory.axes();
     if central_samples(&all, dims, calibration) == 0 {
         bail!(
             InvalidArgument,
-            "no sample lies within the central {calibration} samples of k-space: ask for a wider calibration region, \
+            "no sample lies within the central {widest} samples of k-space: ask for a wider calibration region, \
              or give coil maps"
         );
     }
@@ -106,6 +107,7 @@ pub(crate) fn estimate<T: Real, B: Backend<T>>(
     let low_maps = walsh(&images, &low, coils)?;
     let mut maps = interpolate(&low_maps, &low, dims, coils)?;
     normalise(&mut maps, dims.iter().product());
+    clear_outside_object(&mut maps, dims, &images, &low)?;
     try_collect(maps.len(), "the coil maps", maps.iter().map(|&z| narrow(z)))
 }
 
@@ -134,7 +136,7 @@ fn low_field<T: Real, B: Backend<T>>(encoding: &Encoding<T, B>, low: &[usize]) -
     try_collect(voxels, "the field map", (0..voxels).map(nearest)).map(Some)
 }
 
-/// The width of the centre of k-space, that of the default where it is 0.
+/// Returns the largest width of the centre of k-space: see [`widest_calibration`].
 fn width(dims: &[usize], calibration: usize) -> Result<usize> {
     // Twice the image's size: past the corners of k-space nothing is added.
     let widest = 2 * dims.iter().copied().max().unwrap_or(1).max(defaults::CALIBRATION);
@@ -143,10 +145,10 @@ fn width(dims: &[usize], calibration: usize) -> Result<usize> {
             InvalidArgument,
             "a calibration region of {calibration} samples is wider than k-space: at most {widest} make sense for an \
              image of {dims:?} voxels, 0 means {}",
-            defaults::CALIBRATION
+            widest_calibration(0, dims)
         );
     }
-    Ok(width_or_default(calibration))
+    Ok(widest_calibration(calibration, dims))
 }
 
 /// Bytes that [`estimate`] takes.

@@ -21,6 +21,7 @@ use crate::nufft::segmented::Segmented;
 use crate::nufft::segments::Segments;
 use crate::nufft::toeplitz::{making_bytes, octant_shift, Key, Toeplitz};
 use crate::nufft::Nufft;
+use crate::reconstruction::cg;
 use crate::reconstruction::density::{self, Density, Weighting};
 use crate::reconstruction::fbp::{self, FilteredBackprojection};
 use crate::reconstruction::gridding_scale::gridding_scale;
@@ -279,7 +280,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         limit: &MemoryLimit,
         chosen: &Chosen,
     ) -> Result<Arc<Maps<T, B>>> {
-        let vectors = size.voxels().saturating_mul((4 + size.frames) * size_of::<Complex<T>>());
+        let vectors = size.voxels().saturating_mul((cg::VECTORS + 1 + size.frames) * size_of::<Complex<T>>());
         let q = if size.listed.is_some() { 0 } else { Self::q_bytes(b, size, chosen) };
         Maps::new(b, maps, limit, q.saturating_add(vectors)).map(Arc::new)
     }

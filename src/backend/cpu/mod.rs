@@ -310,6 +310,9 @@ impl<T: SimdReal> Backend<T> for Cpu {
         let step = if pq > 0.0 { rr / pq } else { 0.0 };
         rr_new[0] = vector::cg_step(self, step, p, q, x, r);
     }
+    fn subtract_projections(&self, v: &[Complex<T>], norms: &[f64], x: &mut [Complex<T>], xx: &mut [f64]) {
+        xx[0] = vector::subtract_projections(self, v, norms, x);
+    }
     fn cg_direction(&self, rr_new: &[f64], rr: &[f64], r: &[Complex<T>], p: &mut [Complex<T>]) {
         let (new, old) = (rr_new[0], rr[0]);
         let beta = if old > 0.0 { new / old } else { 0.0 };

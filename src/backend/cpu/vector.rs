@@ -6,6 +6,8 @@ use super::device::Cpu;
 use super::simd::{Arith, Kernel, Level};
 use super::thread_pool::Threads;
 use crate::backend::cpu::simd::SimdReal;
+use crate::backend::MOST_PROJECTIONS;
+use crate::base::real::narrow;
 use crate::base::workers::{chunk_len, fold, Shared, Workers};
 use num_complex::Complex;
 use std::ops::Range;
@@ -157,6 +159,81 @@ pub fn cg_step<T: SimdReal>(
         cpu.level.run(Combine { a: T::of(step), x: flat(p), b: T::ONE, y: flat_mut(x) });
         cpu.level.run(Combine { a: T::of(-step), x: flat(q), b: T::ONE, y: flat_mut(r) });
         dot_chunk(cpu.level, r, r)
+    })
+}
+
+/// Im <x, y>.
+struct Cross<'a, T> {
+    x: &'a [T],
+    y: &'a [T],
+}
+
+impl<T: SimdReal> Kernel for Cross<'_, T> {
+    type Output = f64;
+    #[inline(always)]
+    fn run<A: Arith>(self) -> f64 {
+        const LANES: usize = 8;
+        let mut sums = [0f64; LANES];
+        let (x, y) = (self.x.chunks_exact(2 * LANES), self.y.chunks_exact(2 * LANES));
+        let mut rest = 0.0;
+        for (x, y) in x.remainder().chunks_exact(2).zip(y.remainder().chunks_exact(2)) {
+            rest += x[0].wide() * y[1].wide() - x[1].wide() * y[0].wide();
+        }
+        for (x, y) in x.zip(y) {
+            for j in 0..LANES {
+                let product = A::fma(x[2 * j].wide(), y[2 * j + 1].wide(), sums[j]);
+                sums[j] = A::fma(-x[2 * j + 1].wide(), y[2 * j].wide(), product);
+            }
+        }
+        sums.iter().sum::<f64>() + rest
+    }
+}
+
+/// y = y - a x, a being complex.
+struct Subtract<'a, T> {
+    a: Complex<T>,
+    x: &'a [T],
+    y: &'a mut [T],
+}
+
+impl<T: SimdReal> Kernel for Subtract<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<A: Arith>(self) {
+        let Complex { re, im } = self.a;
+        for (x, y) in self.x.chunks_exact(2).zip(self.y.chunks_exact_mut(2)) {
+            let (real, imaginary) = (A::fma(im, x[1], y[0]), A::fma(-im, x[0], y[1]));
+            y[0] = A::fma(-re, x[0], real);
+            y[1] = A::fma(-re, x[1], imaginary);
+        }
+    }
+}
+
+/// See [`crate::backend::Backend::subtract_projections`].
+pub fn subtract_projections<T: SimdReal>(cpu: &Cpu, v: &[Complex<T>], norms: &[f64], x: &mut [Complex<T>]) -> f64 {
+    let n = x.len();
+    assert!(norms.len() <= MOST_PROJECTIONS && v.len() == n * norms.len());
+    let products = |elements: Range<usize>| {
+        let mut sums = [Complex::default(); MOST_PROJECTIONS];
+        let x = &x[elements.clone()];
+        for (sum, v) in sums.iter_mut().zip(v.chunks_exact(n.max(1))) {
+            let v = &v[elements.clone()];
+            *sum = Complex::new(dot_chunk(cpu.level, v, x), cpu.level.run(Cross { x: flat(v), y: flat(x) }));
+        }
+        sums
+    };
+    let add =
+        |a: [Complex<f64>; MOST_PROJECTIONS], b: [Complex<f64>; MOST_PROJECTIONS]| std::array::from_fn(|k| a[k] + b[k]);
+    let sums = fold(cpu, n, [Complex::default(); MOST_PROJECTIONS], products, add);
+    let x = Shared::new(x);
+    sum_chunks(cpu, n, |elements| {
+        // SAFETY: chunks do not overlap.
+        let x = unsafe { x.part(elements.start, elements.len()) };
+        for ((v, sum), norm) in v.chunks_exact(n.max(1)).zip(sums).zip(norms) {
+            let a = if *norm > 0.0 { narrow(sum / norm) } else { Complex::new(T::ZERO, T::ZERO) };
+            cpu.level.run(Subtract { a, x: flat(&v[elements.clone()]), y: flat_mut(x) });
+        }
+        dot_chunk(cpu.level, x, x)
     })
 }
 

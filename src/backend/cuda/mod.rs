@@ -360,6 +360,15 @@ impl<T: Real> Backend<T> for Cuda<T> {
     ) {
         self.vectors.cg_step(&self.gpu, [rr, pq], [p, q], [x, r], rr_new);
     }
+    fn subtract_projections(
+        &self,
+        v: Complexes<Self, T>,
+        norms: &[f64],
+        x: ComplexesMut<Self, T>,
+        xx: DeviceSliceMut<'_, f64>,
+    ) {
+        self.vectors.subtract_projections(&self.gpu, v, norms, x, xx);
+    }
     fn cg_direction(
         &self,
         rr_new: DeviceSlice<'_, f64>,

@@ -4,6 +4,7 @@ use super::compile::Kernels;
 use super::gpu::{launch, Gpu};
 use super::memory::DeviceArray;
 use super::runtime::Function;
+use crate::backend::MOST_PROJECTIONS;
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Span};
 use crate::base::error::Result;
 use crate::base::real::Real;
@@ -25,6 +26,8 @@ pub struct Vectors {
     axpy: Function,
     dot: Function,
     cg_step: Function,
+    projections: Function,
+    subtract_projections: Function,
     cg_direction: Function,
     add_differences: Function,
     csr_multiply: Function,
@@ -34,6 +37,8 @@ pub struct Vectors {
     blocks: usize,
     /// Sums of blocks, and how many are done; used by one kernel after the other.
     partial: DeviceArray<f64>,
+    /// Real and imaginary parts of products with at most [`MOST_PROJECTIONS`] arrays.
+    products: DeviceArray<f64>,
     ticket: DeviceArray<u32>,
 }
 
@@ -55,13 +60,16 @@ impl Vectors {
             axpy: function("axpy")?,
             dot: function("dot")?,
             cg_step: function("cg_step")?,
+            projections: function("projections")?,
+            subtract_projections: function("subtract_projections")?,
             cg_direction: function("cg_direction")?,
             add_differences: function("add_differences")?,
             csr_multiply: function("csr_multiply")?,
             ramp: function("ramp")?,
             first_beyond: function("first_beyond")?,
             blocks,
-            partial: gpu.zeros(blocks, "sums of vectors")?,
+            partial: gpu.zeros(2 * MOST_PROJECTIONS * blocks, "sums of vectors")?,
+            products: gpu.zeros(2 * MOST_PROJECTIONS, "sums of vectors")?,
             ticket: gpu.zeros(1, "sums of vectors")?,
         })
     }
@@ -151,6 +159,31 @@ impl Vectors {
             launch!(gpu, &self.cg_step, self.grid(n), BLOCK, 0;
                 rr.pointer(), pq.pointer(), p.pointer(), q.pointer(), x.pointer(), r.pointer(), n, partial, ticket,
                 rr_new.pointer())
+        };
+    }
+
+    /// x = x - sum_k v_k <v_k, x> / norms[k], see [`crate::backend::Backend::subtract_projections`].
+    pub fn subtract_projections<T: Real>(
+        &self,
+        gpu: &Gpu,
+        v: In<T>,
+        norms: &[f64],
+        x: Out<T>,
+        xx: DeviceSliceMut<'_, f64>,
+    ) {
+        let n = x.len() as u64;
+        assert!(norms.len() <= MOST_PROJECTIONS && v.len() == x.len() * norms.len() && xx.len() >= 1);
+        let inverse = |k: usize| norms.get(k).filter(|&&norm| norm > 0.0).map_or(0.0, |norm| 1.0 / norm);
+        let [a, b, c, d]: [f64; MOST_PROJECTIONS] = std::array::from_fn(inverse);
+        let count = norms.len() as u32;
+        let (partial, ticket, products) = (self.partial.pointer(), self.ticket.pointer(), self.products.pointer());
+        // SAFETY: the kernels' parameters are these; they read `count` arrays of n elements, write n elements, the
+        // products, a scalar, and the sums of each block.
+        unsafe {
+            launch!(gpu, &self.projections, self.grid(n), BLOCK, 0;
+                v.pointer(), x.pointer(), n, count, partial, ticket, products);
+            launch!(gpu, &self.subtract_projections, self.grid(n), BLOCK, 0;
+                v.pointer(), x.pointer(), n, count, products, a, b, c, d, partial, ticket, xx.pointer())
         };
     }
 
