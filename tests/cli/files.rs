@@ -194,7 +194,7 @@ fn maps_and_companions_of_another_order_are_errors() {
 /// The XML header of one encoding.
 fn xml(matrix: [usize; 3], trajectory: TrajectoryKind, steps: [Option<Limits>; 2]) -> String {
     let whole = Space { matrix, fov_mm: matrix.map(|n| n as f32) };
-    let encoding = Encoding { encoded: whole, recon: whole, trajectory, steps };
+    let encoding = Encoding { encoded: whole, recon: whole, trajectory, steps, parallel: None };
     Header { encodings: vec![encoding], ..Header::default() }.to_xml()
 }
 
@@ -211,6 +211,7 @@ fn lines(k: &Trajectory, numbers: impl Fn(&[f32], usize) -> Vec<f32>) -> Vec<bar
             dimensions: (trajectory.len() / samples) as u16,
             trajectory,
             data: noise(samples, shot as u64 + 1).iter().flat_map(|z| [z.re, z.im]).collect(),
+            ..Default::default()
         }
     };
     (0..k.shots()).map(line).collect()
