@@ -251,7 +251,7 @@ pub fn warn_of_weights(scans: &[Scan], density: &DensityArgs) {
 /// of k-space: radial scans of fewer spokes than the edge of k-space would take have few of these, and only streaks.
 pub fn warn_of_gaps(scans: &[Scan], frames: Option<Frames>) -> Result<()> {
     /// Shares that are tolerated: single missing lines; the irregular gaps of few spokes.
-    const TOLERATED: [f64; 2] = [0.01, 0.1];
+    const TOLERATED: [f64; 2] = [0.01, 0.2];
     const REMEDY: &str = "gridding cannot undo that; recon cg can, with coil maps from calibration lines or --maps";
     let mut tested: Option<&[Vec<f32>]> = None;
     for scan in scans {

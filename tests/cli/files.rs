@@ -194,7 +194,7 @@ fn maps_and_companions_of_another_order_are_errors() {
 /// The XML header of one encoding.
 fn xml(matrix: [usize; 3], trajectory: TrajectoryKind, steps: [Option<Limits>; 2]) -> String {
     let whole = Space { matrix, fov_mm: matrix.map(|n| n as f32) };
-    let encoding = Encoding { encoded: whole, recon: whole, trajectory, steps };
+    let encoding = Encoding { encoded: whole, recon: whole, trajectory, steps, parallel: None };
     Header { encodings: vec![encoding], ..Header::default() }.to_xml()
 }
 

@@ -5,6 +5,7 @@
 #[path = "../../src/cli/io/mod.rs"]
 mod io;
 
+mod calibration;
 #[path = "../common/mod.rs"]
 mod common;
 mod compare;
@@ -192,9 +193,9 @@ fn scan(trajectory: &Trajectory, encoded: Space, recon: Space, coils: usize, dat
         coil_matrix: None,
         noise_level: None,
     };
-    let encoding = Encoding { encoded, recon, trajectory: TrajectoryKind::Other, steps: [None, None] };
+    let encoding = Encoding { encoded, recon, trajectory: TrajectoryKind::Other, ..Default::default() };
     let header = Header { encodings: vec![encoding], ..Header::default() };
-    Dataset { header, scans: vec![scan], noise: Vec::new(), left_out: Vec::new() }
+    Dataset { header, scans: vec![scan], noise: Vec::new(), calibration: Vec::new(), uses: Vec::new() }
 }
 
 fn only_image(path: &Path) -> Image {
@@ -533,9 +534,17 @@ mod bare {
         data: VarLenArray<f32>,
     }
 
-    /// An acquisition of one coil.
+    /// An acquisition.
     #[derive(Clone, Default)]
     pub struct Line {
+        /// Flags of ISMRMRD, bit by bit.
+        pub flags: u64,
+        /// The encoding.
+        pub encoding: u16,
+        /// The number of coils; 0 means 1.
+        pub coils: u16,
+        /// The slice.
+        pub slice: u16,
         /// Encoding steps 1 and 2.
         pub steps: [u16; 2],
         /// How many numbers of the trajectory a sample has, and the numbers of all samples.
@@ -559,16 +568,19 @@ mod bare {
             .map(|line| Acquisition {
                 head: Head {
                     version: 1,
-                    number_of_samples: (line.data.len() / 2) as u16,
-                    available_channels: 1,
-                    active_channels: 1,
-                    center_sample: (line.data.len() / 4) as u16,
+                    flags: line.flags,
+                    encoding_space_ref: line.encoding,
+                    number_of_samples: (line.data.len() / 2) as u16 / line.coils.max(1),
+                    available_channels: line.coils.max(1),
+                    active_channels: line.coils.max(1),
+                    center_sample: (line.data.len() / 4) as u16 / line.coils.max(1),
                     trajectory_dimensions: line.dimensions,
                     discard_pre: line.discard_pre,
                     sample_time_us: line.sample_time,
                     idx: Counters {
                         kspace_encode_step_1: line.steps[0],
                         kspace_encode_step_2: line.steps[1],
+                        slice: line.slice,
                         ..Counters::default()
                     },
                     ..Head::default()
@@ -589,8 +601,13 @@ fn cartesian_data_without_trajectory() {
     let data = noise(nx * ny, 4);
     let matrix = space([nx, ny, 1], [60.0, 34.0, 5.0]);
     let limits = Limits { minimum: 0, maximum: ny as u16 - 1, center: ny as u16 / 2 };
-    let encoding =
-        Encoding { encoded: matrix, recon: matrix, trajectory: TrajectoryKind::Cartesian, steps: [Some(limits), None] };
+    let encoding = Encoding {
+        encoded: matrix,
+        recon: matrix,
+        trajectory: TrajectoryKind::Cartesian,
+        steps: [Some(limits), None],
+        parallel: None,
+    };
     let xml = Header { encodings: vec![encoding], ..Header::default() }.to_xml();
     let line = |y: usize| bare::Line {
         steps: [y as u16, 0],
@@ -776,13 +793,14 @@ fn field_maps_of_images_and_raw_data() {
     dir.ok("fieldmap images.h5 --echo-times 0.0046,0.0069 --slice 1 -o of_images.h5");
     assert!(error("of_images.h5", &field) < 1.0);
     let space = Space { matrix: [n, n, 1], fov_mm: [240.0, 240.0, 5.0] };
-    let encoding = Encoding { encoded: space, recon: space, trajectory: TrajectoryKind::Other, steps: [None; 2] };
+    let encoding = Encoding { encoded: space, recon: space, trajectory: TrajectoryKind::Other, ..Default::default() };
     let mut header = Header { encodings: vec![encoding], echo_times_ms: vec![4.6, 6.9], ..Default::default() };
     let raw = |header: &Header| Dataset {
         header: header.clone(),
         scans: scans.clone(),
         noise: Vec::new(),
-        left_out: Vec::new(),
+        calibration: Vec::new(),
+        uses: Vec::new(),
     };
     write_dataset(dir.path("raw.h5"), &raw(&header));
     assert!(dir.ok("info raw.h5").contains("4.6, 6.9 ms"));
@@ -1077,7 +1095,10 @@ fn brain_radial_undersampled() {
     for (every, gridding, cg) in [(1, 2.0, 3.0), (2, 5.0, 4.7), (4, 12.0, 10.9)] {
         // Backprojection is gridding with ramp weights, and the angles that are measured.
         for (command, bound) in [("grid", gridding), ("fbp", 1.5 * gridding), ("cg", cg)] {
-            dir.ok(&format!("{command} {} --every {every} -o image.h5", scan.display()));
+            let out = dir.run(&format!("{command} {} --every {every} -o image.h5", scan.display()));
+            // 24 spokes leave gaps in the centre of k-space: gridding says so.
+            let is_warned = (command, every) == ("grid", 4);
+            assert_eq!((out.status, out.stderr.contains("the image is aliased")), (Some(0), is_warned), "{out:?}");
             let truth = truth.display();
             let error = dir.error(&format!("image.h5 {truth} --transpose --magnitude --scale best --mask 0.1"));
             println!("{command}, every {every}: {error:.2} %");

@@ -5,6 +5,7 @@ use super::*;
 use crate::io::{Image, Placement, ScanIndex};
 use hdf5::types::{TypeDescriptor, VarLenArray};
 use num_complex::Complex;
+use recon::acquisition::AcquisitionUse;
 use recon::atomic_file::whole;
 use recon::error::{ErrorKind, Result};
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// A header of one encoding.
 fn header(matrix: [usize; 3], trajectory: TrajectoryKind) -> Header {
     let space = Space { matrix, fov_mm: matrix.map(|n| 2.5 * n as f32) };
-    let encoding = Encoding { encoded: space, recon: space, trajectory, steps: [None; 2] };
+    let encoding = Encoding { encoded: space, recon: space, trajectory, ..Default::default() };
     let h1_resonance_hz = Some(127_740_000);
     Header {
         encodings: vec![encoding],
@@ -118,7 +119,7 @@ fn dataset() -> Dataset {
         }
     };
     let scans = vec![scan(0, &[5, 4, 6, 1, 7], false), scan(1, &[3; 200], true)];
-    Dataset { header, scans, noise: Vec::new(), left_out: Vec::new() }
+    Dataset { header, scans, noise: Vec::new(), calibration: Vec::new(), uses: vec![(AcquisitionUse::Image, 205)] }
 }
 
 #[test]
@@ -126,12 +127,14 @@ fn round_trip() {
     let dir = TempDir::new();
     let (path, mut wanted) = (dir.path("raw.h5"), dataset());
     wanted.noise = vec![Noise { coils: 3, dwell: 2e-6, data: ramp(3 * 1100) }];
-    wanted.left_out = vec![("noise".to_owned(), 3)];
+    wanted.calibration = vec![wanted.scans[0].shots(1..4)];
+    wanted.uses = vec![(AcquisitionUse::Image, 205), (AcquisitionUse::Calibration, 3), (AcquisitionUse::Noise, 3)];
     wanted.header.noise_bandwidth = Some(0.793);
     write_dataset(&path, &wanted).unwrap();
     assert_eq!(dir.count(), 1);
     let mut found = read_dataset(&path, None).unwrap();
-    for (a, b) in found.scans.iter_mut().zip(&mut wanted.scans) {
+    let scans = found.scans.iter_mut().chain(&mut found.calibration);
+    for (a, b) in scans.zip(wanted.scans.iter_mut().chain(&mut wanted.calibration)) {
         assert!(a.times.iter().zip(&b.times).all(|(a, b)| (a - b).abs() < 1e-9));
         a.times.clear();
         b.times.clear();
@@ -222,31 +225,68 @@ fn discarded_samples_and_times() {
     assert_eq!(scan.times[5], 0.0);
 }
 
+/// Flags of ISMRMRD, counted from 1, of acquisitions that are not used: navigation, phase correction, feedback, dummy,
+/// real-time feedback, surface coil correction.
+const UNUSED: [u32; 6] = [23, 24, 26, 27, 28, 29];
+const CALIBRATION_AND_IMAGING: u32 = 21;
+
 #[test]
 fn acquisitions_that_are_not_images() {
-    for flag in [
-        flag::NOISE,
-        flag::CALIBRATION,
-        flag::NAVIGATION,
-        flag::PHASE_CORRECTION,
-        flag::HP_FEEDBACK,
-        flag::DUMMY,
-        flag::SURFACE_COIL,
-    ] {
+    for flag in UNUSED.into_iter().chain([flag::NOISE]) {
         // Their counts need not agree with the rest.
         let odd = with(acquisition(9, 1, 5), |h| h.flags = flag::bit(flag));
         let h = header([8, 8, 1], TrajectoryKind::Other);
-        let scans = read_back(&h, vec![odd, acquisition(4, 2, 2)]).unwrap().scans;
+        let found = read_back(&h, vec![odd, acquisition(4, 2, 2)]).unwrap();
+        let scans = &found.scans;
         assert_eq!((scans.len(), scans[0].samples(), scans[0].coils), (1, 4, 2));
+        assert_eq!((found.calibration.len(), found.uses.len()), (0, 2));
         if flag != flag::NOISE {
             let only = with(acquisition(4, 2, 2), |h| h.flags = flag::bit(flag));
             expect(vec![only], [8, 8, 1], ErrorKind::BadFile, &["none of the 1 acquisitions is image data"]);
         }
     }
-    let both = with(acquisition(4, 2, 2), |h| {
-        h.flags = flag::bit(flag::CALIBRATION) | flag::bit(flag::CALIBRATION_AND_IMAGING);
-    });
-    assert!(read_back(&header([8, 8, 1], TrajectoryKind::Other), vec![both]).is_ok());
+    let only = with(acquisition(4, 2, 2), |h| h.flags = flag::bit(flag::CALIBRATION));
+    expect(vec![only], [8, 8, 1], ErrorKind::BadFile, &["none of the 1 acquisitions is image data: 1 calibration"]);
+}
+
+/// Lines of a Cartesian scan of 8 x 8 with these flags at these encoding steps, in the mode `mode`.
+fn lines(mode: Option<CalibrationMode>, all: &[(u16, &[u32])]) -> Dataset {
+    let mut h = header([8, 8, 1], TrajectoryKind::Cartesian);
+    h.encodings[0].parallel = Some(ParallelImaging { acceleration: [2, 1], calibration: mode });
+    let line = |&(step, flags): &(u16, &[u32])| {
+        with(acquisition(8, 0, 2), |h| {
+            h.idx.kspace_encode_step_1 = step;
+            h.flags = flags.iter().map(|&f| flag::bit(f)).sum();
+        })
+    };
+    read_back(&h, all.iter().map(line).collect()).unwrap()
+}
+
+/// The encoding steps of the lines of a scan.
+fn steps(scan: &Scan) -> Vec<i32> {
+    scan.coordinates[1].iter().step_by(8).map(|k| (k * 8.0) as i32 + 4).collect()
+}
+
+#[test]
+fn calibration_lines_are_read_apart() {
+    use AcquisitionUse::*;
+    const C: &[u32] = &[flag::CALIBRATION];
+    const B: &[u32] = &[CALIBRATION_AND_IMAGING];
+    // In the header's words embedded: the line between two image lines is an image line as well. The line 4 that is
+    // measured twice counts once, and the image line 2 within the calibration lines is used for both.
+    let all: &[(u16, &[u32])] = &[(0, &[]), (2, &[]), (4, B), (6, &[]), (1, C), (3, C), (4, C), (5, C)];
+    let found = lines(Some(CalibrationMode::Embedded), all);
+    assert_eq!(steps(&found.scans[0]), [0, 2, 4, 6, 1, 3, 5]);
+    assert_eq!(steps(&found.calibration[0]), [2, 4, 1, 3, 4, 5]);
+    assert_eq!(found.uses, [(Image, 2), (Calibration, 1), (ImageAndCalibration, 5)]);
+    // Otherwise flags alone decide.
+    for mode in [None, Some(CalibrationMode::Separate), Some(CalibrationMode::External)] {
+        let found = lines(mode, all);
+        assert_eq!(steps(&found.scans[0]), [0, 2, 4, 6], "{mode:?}");
+        assert_eq!(steps(&found.calibration[0]), [4, 1, 3, 4, 5], "{mode:?}");
+        assert_eq!(found.uses, [(Image, 3), (Calibration, 4), (ImageAndCalibration, 1)], "{mode:?}");
+        assert_eq!(found.header.encodings[0].parallel.unwrap().calibration, mode);
+    }
 }
 
 #[test]
@@ -260,7 +300,7 @@ fn noise_is_read_apart() {
     let (first, second) = (numbers(0), numbers(2));
     let (coils, times) = (numbers(3), numbers(4));
     let found = read_back(&h, all).unwrap();
-    assert_eq!((found.scans.len(), found.left_out), (1, vec![("noise".to_owned(), 4)]));
+    assert_eq!((found.scans.len(), found.uses), (1, vec![(AcquisitionUse::Image, 1), (AcquisitionUse::Noise, 4)]));
     let of = |coils: usize, dwell: f32| found.noise.iter().find(|n| (n.coils, n.dwell) == (coils, dwell)).unwrap();
     assert_eq!(found.noise.len(), 3);
     assert_eq!(of(2, 5e-6).data, [&first[..4], &second[..3], &first[4..], &second[3..]].concat());

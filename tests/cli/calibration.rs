@@ -1,0 +1,221 @@
+//! Calibration lines for parallel imaging: the image is as good wherever they are in the file; without them the
+//! program says what to do.
+
+use crate::io::ismrmrd::{CalibrationMode, Encoding, Header, Limits, ParallelImaging, Space, TrajectoryKind};
+use crate::{alone, bare, inverse_fft, only_image, space, TempDir};
+use num_complex::Complex;
+use recon::phantom::{CoilModel, Phantom};
+
+const DIMS: [usize; 2] = [64, 56];
+const COILS: usize = 8;
+/// Calibration lines around the centre.
+const LINES: isize = 24;
+/// Flags of ISMRMRD: calibration, calibration and imaging, noise, navigation.
+const CALIBRATION: u64 = 1 << 19;
+const BOTH: u64 = 1 << 20;
+const NOISE: u64 = 1 << 18;
+const NAVIGATION: u64 = 1 << 22;
+
+/// K-space of a phantom on a Cartesian grid, [samples, coils] a line: exact values, which no transform has made.
+fn line(dims: [usize; 2], step: usize) -> Vec<f32> {
+    let axis = |i: usize, n: usize| (i as f64 - (n / 2) as f64) / n as f64;
+    let kx: Vec<f64> = (0..dims[0]).map(|i| axis(i, dims[0])).collect();
+    let ky = vec![axis(step, dims[1]); dims[0]];
+    let model = CoilModel::ring(COILS, 2).unwrap();
+    let data = Phantom::shepp_logan_2d().kspace(&dims, &[&kx, &ky], Some(&model), 1).unwrap();
+    data.iter().flat_map(|z| [z.re as f32, z.im as f32]).collect()
+}
+
+/// A line of the scan, or of a calibration scan of a smaller matrix, encoding 1.
+fn acquisition(flags: u64, step: usize) -> bare::Line {
+    bare::Line { flags, coils: COILS as u16, steps: [step as u16, 0], data: line(DIMS, step), ..Default::default() }
+}
+
+/// The matrix of an external calibration scan.
+const SMALL: [usize; 2] = [32, 24];
+
+fn external(step: usize) -> bare::Line {
+    let mut data = line(SMALL, step);
+    // The k-space of a smaller matrix is that of larger voxels.
+    let voxels = (DIMS[0] * DIMS[1]) as f32 / (SMALL[0] * SMALL[1]) as f32;
+    data.iter_mut().for_each(|x| *x *= voxels);
+    bare::Line {
+        flags: CALIBRATION,
+        encoding: 1,
+        coils: COILS as u16,
+        steps: [step as u16, 0],
+        data,
+        ..Default::default()
+    }
+}
+
+fn header(factor: usize, calibration: Option<CalibrationMode>) -> String {
+    let encoding = |dims: [usize; 2]| {
+        let matrix: Space = space([dims[0], dims[1], 1], [DIMS[0] as f32 * 3.0, DIMS[1] as f32 * 3.0, 5.0]);
+        let limits = Limits { minimum: 0, maximum: dims[1] as u16 - 1, center: dims[1] as u16 / 2 };
+        Encoding {
+            encoded: matrix,
+            recon: matrix,
+            trajectory: TrajectoryKind::Cartesian,
+            steps: [Some(limits), None],
+            parallel: Some(ParallelImaging { acceleration: [factor as u16, 1], calibration }),
+        }
+    };
+    Header { encodings: vec![encoding(DIMS), encoding(SMALL)], ..Header::default() }.to_xml()
+}
+
+fn is_central(step: usize) -> bool {
+    (-LINES / 2..LINES / 2).contains(&(step as isize - (DIMS[1] / 2) as isize))
+}
+
+/// The root of the sum of squares of the coils' inverse Fourier transforms.
+fn truth() -> Vec<f64> {
+    let lines: Vec<Vec<f32>> = (0..DIMS[1]).map(|step| line(DIMS, step)).collect();
+    let mut squares = vec![0.0; DIMS[0] * DIMS[1]];
+    for coil in 0..COILS {
+        let of_line = |line: &Vec<f32>| -> Vec<Complex<f32>> {
+            let own = &line[2 * coil * DIMS[0]..2 * (coil + 1) * DIMS[0]];
+            own.chunks_exact(2).map(|pair| Complex::new(pair[0], pair[1])).collect()
+        };
+        let kspace: Vec<Complex<f32>> = lines.iter().flat_map(of_line).collect();
+        squares.iter_mut().zip(inverse_fft(&kspace, DIMS)).for_each(|(s, z)| *s += z.norm_sqr());
+    }
+    squares.iter().map(|s| s.sqrt()).collect()
+}
+
+/// Percent error of the magnitude, after the best scale.
+fn error(dir: &TempDir, file: &str, truth: &[f64]) -> f64 {
+    let image: Vec<f64> = only_image(&dir.path(file)).data.iter().map(|z| f64::from(z.norm())).collect();
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let scale = dot(&image, truth) / dot(&image, &image);
+    let wrong: f64 = image.iter().zip(truth).map(|(a, b)| (scale * a - b).powi(2)).sum();
+    100.0 * (wrong / dot(truth, truth)).sqrt()
+}
+
+#[test]
+fn calibration_lines_make_coil_maps_wherever_they_are() {
+    let dir = TempDir::new();
+    let write = |name: &str, xml: &str, lines: &[bare::Line]| alone(|| bare::write(&dir.path(name), xml, lines));
+    let truth = truth();
+    let all = 0..DIMS[1];
+    // Maps from the complete scan, by which the others are judged.
+    write("whole.h5", &header(1, None), &all.clone().map(|s| acquisition(0, s)).collect::<Vec<_>>());
+    dir.ok("cg whole.h5 -o whole_image.h5");
+    assert!(error(&dir, "whole_image.h5", &truth) < 2.0);
+    for (factor, bound) in [(2, 5.0), (3, 15.0), (4, 40.0)] {
+        let image = || all.clone().step_by(factor).map(|s| acquisition(0, s));
+        let central = || all.clone().filter(|&s| is_central(s));
+        let cases: [(&str, Option<CalibrationMode>, Vec<bare::Line>); 6] = [
+            // As Siemens' converter flags them.
+            ("embedded", Some(CalibrationMode::Embedded), {
+                let of = |s: usize| match (s % factor == 0, is_central(s)) {
+                    (true, true) => Some(acquisition(BOTH, s)),
+                    (true, false) => Some(acquisition(0, s)),
+                    (false, true) => Some(acquisition(CALIBRATION, s)),
+                    (false, false) => None,
+                };
+                all.clone().filter_map(of).collect()
+            }),
+            // Only the lines between are flagged.
+            (
+                "between",
+                Some(CalibrationMode::Embedded),
+                image().chain(central().filter(|s| s % factor != 0).map(|s| acquisition(CALIBRATION, s))).collect(),
+            ),
+            ("both", None, {
+                let rest = image().filter(|line| !is_central(line.steps[0] as usize));
+                rest.chain(central().map(|s| acquisition(BOTH, s))).collect()
+            }),
+            // All lines once more, before and after the scan.
+            (
+                "separate",
+                Some(CalibrationMode::Separate),
+                central().map(|s| acquisition(CALIBRATION, s)).chain(image()).collect(),
+            ),
+            ("unnamed", None, image().chain(central().map(|s| acquisition(CALIBRATION, s))).collect()),
+            ("external", Some(CalibrationMode::External), (0..SMALL[1]).map(external).chain(image()).collect()),
+        ];
+        for (name, mode, lines) in &cases {
+            write("scan.h5", &header(factor, *mode), lines);
+            dir.ok("cg scan.h5 -o image.h5");
+            let found = error(&dir, "image.h5", &truth);
+            println!("factor {factor}, {name}: {found:.2} %");
+            assert!(found < bound, "factor {factor}, {name}: {found} %");
+        }
+        // A line that is there for both purposes does not count twice.
+        let (_, mode, lines) = &cases[0];
+        let again = central().map(|s| acquisition(CALIBRATION, s));
+        write("twice.h5", &header(factor, *mode), &lines.iter().cloned().chain(again).collect::<Vec<_>>());
+        write("scan.h5", &header(factor, *mode), lines);
+        dir.ok("cg scan.h5 -o once_image.h5");
+        dir.ok("cg twice.h5 -o twice_image.h5");
+        assert!(dir.error("twice_image.h5 once_image.h5") < 1e-2);
+    }
+}
+
+#[test]
+fn without_calibration_lines_the_program_says_what_to_do() {
+    let dir = TempDir::new();
+    let write = |name: &str, xml: &str, lines: &[bare::Line]| alone(|| bare::write(&dir.path(name), xml, lines));
+    let truth = truth();
+    dir.ok("simulate --matrix 64,56 --coils 8 --maps maps.cfl -o whole.h5");
+    for factor in [2, 3, 4] {
+        let image: Vec<_> = (0..DIMS[1]).step_by(factor).map(|s| acquisition(0, s)).collect();
+        write("scan.h5", &header(factor, None), &image);
+        dir.fails(1, "cg scan.h5 -o image.h5", &["slice 0", "gaps wider than 1/FOV", "calibration lines", "coil maps"]);
+        // Fewer iterations, a wider region and fewer coils do not help.
+        dir.fails(1, "cg scan.h5 --calibration 48 --compress 4 -o image.h5", &["gaps wider than 1/FOV"]);
+        // A narrower region than one missing line does.
+        dir.ok("cg scan.h5 --maps maps.cfl -o image.h5");
+        assert!(error(&dir, "image.h5", &truth) < 15.0);
+        dir.ok("cg scan.h5 --no-maps -o image.h5");
+        let grid = dir.run("grid scan.h5 -o image.h5");
+        assert_eq!((grid.status, grid.stderr.matches('\n').count()), (Some(0), 1), "{grid:?}");
+        for word in ["aliased", "coil maps", "% of the points of the Cartesian grid"] {
+            assert!(grid.stderr.contains(word), "no {word} in {grid:?}");
+        }
+
+        // Lines of another coil array, and too few lines.
+        let mut wrong = external(0);
+        (wrong.coils, wrong.data) = (4, wrong.data[..wrong.data.len() / 2].to_vec());
+        write("wrong.h5", &header(factor, None), &[image.clone(), vec![wrong]].concat());
+        dir.fails(1, "cg wrong.h5 -o a.h5", &["calibration data have 4 coils", "scan 8", "--maps"]);
+        let few = (27..30).map(|s| acquisition(CALIBRATION, s)).collect();
+        write("few.h5", &header(factor, None), &[image.clone(), few].concat());
+        dir.fails(1, "cg few.h5 -o a.h5", &["axis 1", "central 8"]);
+        // A complete scan of another slice.
+        let mut other: Vec<_> = (0..DIMS[1]).map(|s| acquisition(CALIBRATION, s)).collect();
+        other.iter_mut().for_each(|line| line.slice = 1);
+        write("other.h5", &header(factor, None), &[image, other].concat());
+        let out = dir.run("cg other.h5 -o a.h5");
+        assert!(out.status == Some(1) && out.stderr.contains("of other slices"), "{out:?}");
+    }
+}
+
+#[test]
+fn uses_of_acquisitions_are_told() {
+    let dir = TempDir::new();
+    let of = |flags: u64, steps: std::ops::Range<usize>| steps.map(move |s| acquisition(flags, s));
+    let lines: Vec<_> = of(0, 0..20)
+        .chain(of(BOTH, 20..30))
+        .chain(of(CALIBRATION, 30..36))
+        .chain(of(NOISE, 0..3))
+        .chain(of(NAVIGATION, 0..2))
+        .chain((0..24).map(external))
+        .collect();
+    alone(|| bare::write(&dir.path("scan.h5"), &header(2, Some(CalibrationMode::Separate)), &lines));
+    let info = dir.ok("info scan.h5");
+    for line in [
+        "acquisitions            65",
+        "used for images       20 image",
+        "used for coil maps    30 calibration",
+        "used for images and coil maps 10 image and calibration",
+        "used for whitening    3 noise",
+        "used for nothing      2 navigation",
+        "parallel imaging      factors 2 and 1, separate calibration",
+        "calibration           16 shots of 64 samples; slices 1 (0)",
+        "calibration           24 shots of 32 samples; slices 1 (0)",
+    ] {
+        assert!(info.contains(line), "no {line:?} in {info}");
+    }
+}
