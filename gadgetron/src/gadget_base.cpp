@@ -26,7 +26,9 @@ struct Images {
         const std::vector<std::size_t> dims{grid.image[0], grid.image[1], grid.image[2], channels, n, s, loc};
         // Linux kills the process when it uses memory that is not there. So a wrong matrix in the XML header is refused
         // here. Two images of the grid are added; the memory of the plan is checked when the plan is made.
-        const double bytes = double(grid.image_voxels()) * double(channels * n * s * loc) * sizeof(Complex) +
+        // ImageArraySplitGadget makes two copies of an array, and its images are a further one.
+        const double copies = n * s * loc > 1 ? 4 : 1;
+        const double bytes = copies * double(grid.image_voxels()) * double(channels * n * s * loc) * sizeof(Complex) +
                              2.0 * double(grid.voxels()) * sizeof(Complex);
         const FreeMemory left = free_memory();
         if (bytes > double(left.bytes)) {
@@ -46,6 +48,9 @@ struct Images {
     std::uint64_t pending_bytes() const {
         return std::uint64_t(std::count(is_made.begin(), is_made.end(), char(0))) * image_elements() * sizeof(Complex);
     }
+    // Bytes of the copies of an image that the next gadgets make, ComplexToFloatGadget and the writer, while the next
+    // image is computed.
+    std::uint64_t next_gadgets_bytes() const { return 2 * image_elements() * sizeof(Complex); }
     std::size_t image_elements() const { return array.data_.get_number_of_elements() / is_made.size(); }
     Complex *image(std::size_t frame) { return array.data_.get_data_ptr() + frame * image_elements(); }
 
@@ -342,7 +347,7 @@ void ReconGadgetBase::image(Engine &engine, const std::vector<Shot> &shots, cons
     Result result;
     try {
         result = engine.reconstruct(samples, spaces, reference ? &*reference : nullptr, images.image(frame),
-                                    images.pending_bytes());
+                                    images.pending_bytes() + images.next_gadgets_bytes());
     } catch (...) {
         engine.remove_from_window(samples);
         throw;

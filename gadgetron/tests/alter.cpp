@@ -3,8 +3,8 @@
 //
 //     alter IN OUT WHAT [NUMBER | NXxNYxNZ]
 //
-// WHAT = field-map makes a map of off-resonance of so many Hz, for each slice of the file. WHAT = noise adds so many noise
-// acquisitions before the data, and late-noise adds them at the end.
+// WHAT = field-map makes an off-resonance map of NUMBER Hz, for each slice of the file. WHAT = noise adds NUMBER noise
+// acquisitions before the data, late-noise after them.
 #include <ismrmrd/dataset.h>
 #include <ismrmrd/ismrmrd.h>
 #include <ismrmrd/meta.h>
