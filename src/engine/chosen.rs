@@ -40,7 +40,7 @@ const SHARE: f64 = 0.8;
 
 /// The share of gridding with strong decay. Few samples then make the result, and the error of gridding is not averaged
 /// over many positions in a cell.
-const SHARE_WITH_STRONG_DECAY: f64 = 0.4;
+const SHARE_WITH_STRONG_DECAY: f64 = 0.25;
 
 /// Rate times duration from which decay is strong in that sense.
 const STRONG_DECAY: f64 = 15.0;
