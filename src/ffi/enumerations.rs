@@ -410,18 +410,6 @@ c_enum! {
 }
 
 c_enum! {
-    /// What an acquisition is used for: bits of the number that recon_acquisition_use writes.
-    pub enum recon_acquisition_purpose "purpose" for AcquisitionPurpose {
-        /// Samples of an image.
-        RECON_PURPOSE_IMAGE = 1 is Image, "image";
-        /// Samples from which coil maps are estimated.
-        RECON_PURPOSE_CALIBRATION = 2 is Calibration, "calibration";
-        /// Noise without signal, which whitens the coils.
-        RECON_PURPOSE_NOISE = 4 is Noise, "noise";
-    }
-}
-
-c_enum! {
     /// How much the log callback hears: messages of this level and those above it in this list.
     pub enum recon_log_level "level" for LevelFilter {
         /// Nothing.
