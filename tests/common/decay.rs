@@ -129,8 +129,8 @@ pub fn compare<T: Real>(scan: &Scan, options: &Options, random: &mut Random) -> 
     let fastest = (0..voxels).max_by(|a, b| scan.decay[*a].total_cmp(&scan.decay[*b])).unwrap();
     let d = random.complexes::<T>(scan.times.len());
     // All voxels alike, the fastest one bright, and this one alone.
-    // With a mean, as objects have: if all signals are gone after a few samples near the centre of k-space, little else is
-    // measured, and the result for an image without a mean is small beside what was added up.
+    // With a mean, as objects have. If all signals are gone after a few samples near the centre of k-space, an image
+    // without a mean gives a result that is far smaller than the terms of its sums.
     let mut alike = random.complexes::<T>(voxels);
     alike.iter_mut().for_each(|z| z.re += T::of(0.6));
     let (mut bright, mut alone) = (alike.clone(), vec![Complex::new(T::ZERO, T::ZERO); voxels]);
