@@ -26,7 +26,7 @@
 //
 //     g.coil_maps = maps;
 //     recon_plan_create(&g, NULL, &plan);                   // with maps: one image
-//     recon_cg(plan, kspace, image, NULL, NULL);            // 16 iterations of conjugate gradients
+//     recon_cg(plan, kspace, image, NULL, NULL);            // 12 iterations of conjugate gradients
 //     recon_plan_destroy(plan);
 //
 // The model. Of a coil c, voxels r (integer coordinates, the origin at index floor(n/2) of each axis) and samples m:
@@ -306,16 +306,6 @@ typedef enum {
     RECON_LOG_TRACE = 5,
 } recon_log_level;
 
-// What an acquisition is used for: bits of the number that recon_acquisition_use writes.
-typedef enum {
-    // Samples of an image.
-    RECON_PURPOSE_IMAGE = 1,
-    // Samples from which coil maps are estimated.
-    RECON_PURPOSE_CALIBRATION = 2,
-    // Noise without signal, which whitens the coils.
-    RECON_PURPOSE_NOISE = 4,
-} recon_acquisition_purpose;
-
 // What a plan or a call warns of: see recon_plan_warning and recon_last_warning.
 typedef enum {
     // Nothing.
@@ -338,6 +328,8 @@ typedef enum {
     RECON_WARNING_TIMES = 7,
     // The system refused threads: fewer compute than were asked for.
     RECON_WARNING_THREADS = 8,
+    // Gaps between samples narrow the centre of k-space that coil maps are estimated from.
+    RECON_WARNING_CALIBRATION = 9,
 } recon_warning;
 
 // What the weight of a prior is relative to.
@@ -534,7 +526,7 @@ typedef struct {
     uint32_t struct_size;
     // A recon_prior; default RECON_PRIOR_IDENTITY. While lambda is 0 it is checked, but has no effect.
     uint32_t prior;
-    // At most so many iterations for each image; default 16.
+    // At most so many iterations for each image; default 12.
     uint64_t iterations;
     // Stop when the residual's norm falls to this part of the norm of E^H W d, in [0, 1); 0 (default) never does.
     double tolerance;
@@ -887,7 +879,7 @@ recon_status recon_geometry_init(recon_geometry *geometry, uint32_t struct_size)
 // Defaults of a plan's options: everything chosen by the library. `struct_size` is sizeof(recon_options).
 recon_status recon_options_init(recon_options *options, uint32_t struct_size);
 
-// Defaults of recon_cg: 16 iterations, no prior. `struct_size` is sizeof(recon_cg_options).
+// Defaults of recon_cg: 12 iterations, no prior. `struct_size` is sizeof(recon_cg_options).
 recon_status recon_cg_options_init(recon_cg_options *options, uint32_t struct_size);
 
 // An empty report, without room for residuals. `struct_size` is sizeof(recon_cg_report).
@@ -1163,18 +1155,25 @@ recon_status recon_density(const recon_plan *plan,
 // Coil sensitivities estimated from the data's own centre of k-space: in each voxel the dominant eigenvector of the
 // coils' covariance in a neighbourhood (Walsh et al. 2000), scaled to sum_c |S_c|^2 = 1; frames are averaged.
 //
-// It is an estimate. Its phase is that of a virtual coil, not that of the object. It means nothing where there is only
-// noise. It is wrong where sensitivities change faster than the central samples resolve, where the scan has few
-// samples in the centre, and where the object is larger than the field of view: measure the maps then, and give them
-// to the plan.
+// Maps are 0 in voxels where the signal of all coils at low resolution is below 1 % of its largest: there is no object.
+//
+// It is an estimate. Its phase is that of a virtual coil, not that of the object. It is wrong where sensitivities change
+// faster than the central samples resolve, and where the object is larger than the field of view: measure the maps
+// then, and give them to the plan. If gaps between samples narrow the centre below 24 samples, recon_last_warning
+// returns RECON_WARNING_CALIBRATION with the width used.
 //
 // kspace: complex [samples, coils, frames], read.
-// calibration: the width of that centre in samples of a Cartesian scan; 0 for 24. A wider one resolves more, with more
-// noise. maps: complex [nx, ny, nz, coils], written; to be given to a new plan.
+// calibration: the width of that centre in samples of a Cartesian scan; 0 for 24, and in a plane up to 48 if k-space is
+// sampled without gaps so far out. A wider one resolves more, with more noise.
+// maps: complex [nx, ny, nz, coils], written; to be given to a new plan.
 //
 // Errors: as recon_fhd; RECON_UNSUPPORTED for a voxel list; RECON_INVALID_ARGUMENT when no sample lies in the centre,
-// and for a centre wider than k-space (twice the image's largest size).
-recon_status recon_coil_maps(const recon_plan *plan, const void *kspace, uint64_t calibration, void *maps);
+// if samples are missing from the central 8 (of a Cartesian scan of every second line: estimate maps by a plan over its
+// calibration lines), and for a centre wider than k-space (twice the image's largest size).
+recon_status recon_coil_maps(const recon_plan *plan,
+                             const void *kspace,
+                             uint64_t calibration,
+                             void *maps);
 
 // Combines the images of coils into one, for each frame. Of the geometry, precision, dims (or the voxel list's
 // length), coils and frames are used.

@@ -12,7 +12,7 @@ function [image, report] = cg(k, d, varargin)
 %
 %       'Maps'        coil sensitivity maps, [dims coils], or 'data': estimated from d (Walsh et al. 2000), relative
 %                     to the coils' root sum of squares. help recon.coilmaps says when the estimate fails
-%       'Iterations'  maximum number of iterations for each image; default 16
+%       'Iterations'  maximum number of iterations for each image; default 12
 %       'Residual'    stop when the norm of the residual falls to this fraction of its first value; default 0: never
 %       'Lambda'      weight of the prior, relative to the mean diagonal of E^H W E. This mean is the sum of the
 %                     density weights where coil maps have unit norm. Default 0: no prior, whatever 'Prior' is

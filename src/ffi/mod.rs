@@ -298,7 +298,7 @@ pub unsafe extern "C" fn recon_options_init(options: *mut recon_options, struct_
     call(|| unsafe { structs::init(options, struct_size) })
 }
 
-/// Defaults of recon_cg: 16 iterations, no prior. `struct_size` is sizeof(recon_cg_options).
+/// Defaults of recon_cg: 12 iterations, no prior. `struct_size` is sizeof(recon_cg_options).
 #[no_mangle]
 pub unsafe extern "C" fn recon_cg_options_init(options: *mut recon_cg_options, struct_size: u32) -> recon_status {
     // SAFETY: the caller's structure has struct_size bytes.
@@ -1099,18 +1099,21 @@ pub unsafe extern "C" fn recon_density(
 /// Coil sensitivities estimated from the data's own centre of k-space: in each voxel the dominant eigenvector of the
 /// coils' covariance in a neighbourhood (Walsh et al. 2000), scaled to sum_c |S_c|^2 = 1; frames are averaged.
 ///
-/// It is an estimate. Its phase is that of a virtual coil, not that of the object. It means nothing where there is only
-/// noise. It is wrong where sensitivities change faster than the central samples resolve, where the scan has few
-/// samples in the centre, and where the object is larger than the field of view: measure the maps then, and give them
-/// to the plan.
+/// Maps are 0 in voxels where the signal of all coils at low resolution is below 1 % of its largest: there is no object.
+///
+/// It is an estimate. Its phase is that of a virtual coil, not that of the object. It is wrong where sensitivities change
+/// faster than the central samples resolve, and where the object is larger than the field of view: measure the maps
+/// then, and give them to the plan. If gaps between samples narrow the centre below 24 samples, recon_last_warning
+/// returns RECON_WARNING_CALIBRATION with the width used.
 ///
 /// kspace: complex [samples, coils, frames], read.
-/// calibration: the width of that centre in samples of a Cartesian scan; 0 for 24, and in a plane up to 48
-/// if k-space is sampled without gaps so far out. A wider one resolves more, with more
-/// noise. maps: complex [nx, ny, nz, coils], written; to be given to a new plan.
+/// calibration: the width of that centre in samples of a Cartesian scan; 0 for 24, and in a plane up to 48 if k-space is
+/// sampled without gaps so far out. A wider one resolves more, with more noise.
+/// maps: complex [nx, ny, nz, coils], written; to be given to a new plan.
 ///
 /// Errors: as recon_fhd; RECON_UNSUPPORTED for a voxel list; RECON_INVALID_ARGUMENT when no sample lies in the centre,
-/// and for a centre wider than k-space (twice the image's largest size).
+/// if samples are missing from the central 8 (of a Cartesian scan of every second line: estimate maps by a plan over its
+/// calibration lines), and for a centre wider than k-space (twice the image's largest size).
 #[no_mangle]
 pub unsafe extern "C" fn recon_coil_maps(
     plan: *const recon_plan,
