@@ -8,16 +8,21 @@
 //! Therefore each call is also made with few free bytes left in the process, from none to more than it needs, while the
 //! system gives no more. It must return RECON_OUT_OF_HOST_MEMORY or succeed, at every number of bytes.
 //!
-//! RECON_TEST_BACKTRACE=1 prints a backtrace of each allocation that is made to fail.
+//! RECON_TEST_BACKTRACE=1 prints a backtrace of each allocation that is made to fail, and of each abort.
+
+#![cfg_attr(unix, no_main)]
 
 #[cfg(not(unix))]
 fn main() {
     println!("skipped: failing allocations (no fork on this system)");
 }
 
+/// The main function of a C program. A Rust program's gives each new thread a stack for signals, and aborts if there is
+/// no memory for it.
 #[cfg(unix)]
-fn main() {
-    std::process::exit(unix::main());
+#[no_mangle]
+extern "C" fn main(_count: i32, _words: *const *const std::ffi::c_char) -> i32 {
+    unix::main()
 }
 
 #[cfg(unix)]
@@ -158,7 +163,8 @@ mod unix {
                 let limit = libc::rlimit { rlim_cur: limit, ..before };
                 assert_eq!(libc::setrlimit(libc::RLIMIT_AS, &raw const limit), 0);
                 // In one piece, if there is such a piece.
-                let kept = libc::malloc(left.max(1));
+                // Hidden from the compiler, which would drop an allocation that is only freed.
+                let kept = std::hint::black_box(libc::malloc(left.max(1)));
                 assert!(!kept.is_null());
                 let mut size = 1usize << 20;
                 while size >= 16 {
@@ -773,6 +779,20 @@ mod unix {
         all
     }
 
+    #[cfg(target_env = "gnu")]
+    extern "C" fn print_abort(_signal: i32) {
+        let all = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+        // SAFETY: the structure is read.
+        unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const all) };
+        // Rust's own backtrace may be locked by the message that comes before the abort.
+        let mut frames = [null_mut(); 64];
+        // SAFETY: the array has so many elements, and all that are counted are written.
+        unsafe {
+            let count = libc::backtrace(frames.as_mut_ptr(), 64);
+            libc::backtrace_symbols_fd(frames.as_ptr(), count, 2);
+        }
+    }
+
     /// Runs an operation whose allocation number `n` fails (0 for none), or with few bytes left, in a process. Returns
     /// the exit code of the process, or the signal that ended it.
     fn attempt(operation: &Operation<'_>, n: usize, left: Option<usize>) -> Result<i32, i32> {
@@ -780,6 +800,11 @@ mod unix {
         let child = unsafe { libc::fork() };
         assert!(child >= 0, "no process could be started");
         if child == 0 {
+            #[cfg(target_env = "gnu")]
+            if std::env::var_os("RECON_TEST_BACKTRACE").is_some() {
+                // SAFETY: the process is ending anyway.
+                unsafe { libc::signal(libc::SIGABRT, print_abort as *const () as libc::sighandler_t) };
+            }
             // What a process allocates once and keeps is no leak.
             let mut first = Attempt { fails: 0, left: None, right: None, code: WRONG };
             operation(&mut first);

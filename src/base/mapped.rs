@@ -156,6 +156,21 @@ pub fn is_available(bytes: usize) -> Option<bool> {
     Some(map_pages(bytes).map(|address| unmap(address, bytes)).is_some())
 }
 
+/// Returns whether `bytes` more bytes of addresses can be mapped, without any memory behind them.
+pub fn has_addresses(_bytes: usize) -> bool {
+    #[cfg(unix)]
+    // SAFETY: a new mapping anywhere, of its own, is unmapped at once.
+    unsafe {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANON;
+        let address = libc::mmap(std::ptr::null_mut(), _bytes, libc::PROT_NONE, flags, -1, 0);
+        if address == libc::MAP_FAILED {
+            return false;
+        }
+        libc::munmap(address, _bytes);
+    }
+    true
+}
+
 #[cfg(unix)]
 fn page_size() -> usize {
     // SAFETY: asked for a number.

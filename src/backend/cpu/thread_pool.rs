@@ -10,6 +10,7 @@
 
 use crate::base::error::{bail, Result};
 use crate::base::float_mode::FloatMode;
+use crate::base::mapped;
 use crate::base::per_process::PerProcess;
 use crate::base::warning::{Warning, WarningKind};
 use std::any::Any;
@@ -21,6 +22,11 @@ use std::time::{Duration, Instant};
 
 /// More than any machine has; a negative number from C must not start four billion.
 const MOST_THREADS: usize = 4096;
+/// Bytes of addresses that must be free before a thread is started: its stack of 2 MiB, and 128 MiB that glibc maps for
+/// its allocations. A thread that does not get these aborts inside of glibc when it starts.
+const ADDRESSES_OF_A_THREAD: usize = 136 << 20;
+/// The error number for too little memory (ENOMEM).
+const OUT_OF_MEMORY: i32 = 12;
 /// How long a thread spins before it sleeps: most regions follow one another faster than a thread wakes, which takes 20
 /// to 200 microseconds.
 const SPIN_TIME: Duration = Duration::from_micros(200);
@@ -105,6 +111,10 @@ impl Team {
     /// Starts the next worker, and returns whether the system allowed it. The first of the workers that are missing
     /// starts the others.
     fn start_one(self: &Arc<Self>, members: &mut Members, first: bool) -> bool {
+        if !mapped::has_addresses(ADDRESSES_OF_A_THREAD) {
+            members.refusal = Some(OUT_OF_MEMORY);
+            return false;
+        }
         let index = members.workers.len();
         self.pool.keep(index + 1);
         let (pool, team) = (self.pool.clone(), first.then(|| self.clone()));
