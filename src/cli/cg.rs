@@ -117,8 +117,8 @@ pub struct CgArgs {
     #[arg(long, help_heading = "Coils")]
     no_maps: bool,
 
-    /// Width of the centre of k-space that maps are estimated from, in samples of a Cartesian scan [default: 24, and in a
-    /// plane up to 48 if k-space is sampled without gaps so far out]
+    /// Width of the centre of k-space that maps are estimated from, in samples of a Cartesian scan [default: 24, and in
+    /// a plane up to 48 if k-space is sampled without gaps so far out]
     #[arg(long, value_name = "N", help_heading = "Coils")]
     calibration: Option<usize>,
 

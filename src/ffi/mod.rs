@@ -1099,21 +1099,22 @@ pub unsafe extern "C" fn recon_density(
 /// Coil sensitivities estimated from the data's own centre of k-space: in each voxel the dominant eigenvector of the
 /// coils' covariance in a neighbourhood (Walsh et al. 2000), scaled to sum_c |S_c|^2 = 1; frames are averaged.
 ///
-/// Maps are 0 in voxels where the signal of all coils at low resolution is below 1 % of its largest: there is no object.
+/// Maps are 0 in voxels where the signal of all coils at low resolution is below 1 % of its largest: there is no
+/// object.
 ///
-/// It is an estimate. Its phase is that of a virtual coil, not that of the object. It is wrong where sensitivities change
-/// faster than the central samples resolve, and where the object is larger than the field of view: measure the maps
-/// then, and give them to the plan. If gaps between samples narrow the centre below 24 samples, recon_last_warning
+/// It is an estimate. Its phase is that of a virtual coil, not that of the object. It is wrong where sensitivities
+/// change faster than the central samples resolve, and where the object is larger than the field of view: measure the
+/// maps then, and give them to the plan. If gaps between samples narrow the centre below 24 samples, recon_last_warning
 /// returns RECON_WARNING_CALIBRATION with the width used.
 ///
 /// kspace: complex [samples, coils, frames], read.
-/// calibration: the width of that centre in samples of a Cartesian scan; 0 for 24, and in a plane up to 48 if k-space is
-/// sampled without gaps so far out. A wider one resolves more, with more noise.
+/// calibration: the width of that centre in samples of a Cartesian scan; 0 for 24, and in a plane up to 48 if k-space
+/// is sampled without gaps so far out. A wider one resolves more, with more noise.
 /// maps: complex [nx, ny, nz, coils], written; to be given to a new plan.
 ///
 /// Errors: as recon_fhd; RECON_UNSUPPORTED for a voxel list; RECON_INVALID_ARGUMENT when no sample lies in the centre,
-/// if samples are missing from the central 8 (of a Cartesian scan of every second line: estimate maps by a plan over its
-/// calibration lines), and for a centre wider than k-space (twice the image's largest size).
+/// if samples are missing from the central 8 (of a Cartesian scan of every second line: estimate maps by a plan over
+/// its calibration lines), and for a centre wider than k-space (twice the image's largest size).
 #[no_mangle]
 pub unsafe extern "C" fn recon_coil_maps(
     plan: *const recon_plan,

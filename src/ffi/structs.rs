@@ -303,7 +303,7 @@ pub struct recon_cg_options {
     pub struct_size: u32,
     /// A recon_prior; default RECON_PRIOR_IDENTITY. While lambda is 0 it is checked, but has no effect.
     pub prior: u32,
-    /// At most so many iterations for each image; default 12.
+    /// Maximum number of iterations for each image. Default: 12.
     pub iterations: u64,
     /// Stop when the residual's norm falls to this part of the norm of E^H W d, in [0, 1); 0 (default) never does.
     pub tolerance: f64,

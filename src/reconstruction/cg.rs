@@ -17,17 +17,17 @@ use std::time::Instant;
 /// Residuals that memory is allocated for beforehand, at most.
 const MOST_RESIDUALS: usize = 10_000;
 
-/// Number of residuals, from the first, that later ones are kept orthogonal to. The first residuals span the directions of
-/// the largest eigenvalues of E^H W E: for spokes these are the centre of k-space, with hundreds of times the mean. Their
-/// orthogonality is what rounding destroys first (Paige 1980), and conjugate gradients then go through these directions
-/// again. In single precision 16 iterations on 24 spokes were 1.1 % off exact iterations, and are 0.002 % off with this.
+/// Number of residuals, from the first, that later residuals are kept orthogonal to. The first residuals span the
+/// directions of the largest eigenvalues of E^H W E: for spokes these are the centre of k-space, with hundreds of times
+/// the mean. Rounding destroys orthogonality to these directions first (Paige 1980), and conjugate gradients then go
+/// through them again. In single precision 16 iterations on 24 spokes were 1.1 % off exact iterations, and are 0.002 %
+/// off with this.
 const FIRST_RESIDUALS: usize = MOST_PROJECTIONS;
 
 /// Number of iterations after which residuals are made orthogonal to the first ones.
 const ORTHOGONAL_ITERATIONS: usize = 16;
 
-/// Number of vectors of an image's size that a solution has besides the solution itself and the right-hand side:
-/// residual, direction, its product with the operator, and the first residuals.
+/// Number of vectors of an image's size in a solver, without the solution and the right-hand side: residual, direction, its product with the operator, and the first residuals.
 pub(crate) const VECTORS: usize = 3 + FIRST_RESIDUALS;
 
 /// The options of a solution, with its prior.
@@ -240,8 +240,8 @@ impl<'s, T: Real, B: Backend<T>, E> Solver<'s, T, B, E> {
         Ok((square, if scale > 0.0 { scale } else { square.sqrt() }))
     }
 
-    /// Performs an iteration, the first being number 1, from a residual of squared norm `square`. Returns the residual's
-    /// squared norm after it.
+    /// Performs an iteration, the first being number 1, from a residual of squared norm `square`. Returns the new
+    /// residual's squared norm.
     fn step(
         &mut self,
         options: &CgOptions<'_, T>,
@@ -270,7 +270,7 @@ impl<'s, T: Real, B: Backend<T>, E> Solver<'s, T, B, E> {
             b.view_mut(&mut self.r),
             b.view_mut(rr_new),
         );
-        // The step itself makes the new residual orthogonal to the one before.
+        // The step itself makes the new residual orthogonal to the previous one.
         let count = (iteration - 1).min(FIRST_RESIDUALS);
         if iteration <= ORTHOGONAL_ITERATIONS && count > 0 {
             let first = b.view(&self.first).part(0..count * voxels);

@@ -22,11 +22,10 @@ use crate::base::warning::{raise, WarningKind};
 use num_complex::Complex;
 
 /// Standard deviation of the Gaussian neighbourhood, in voxels of the calibration images, which are at twice their
-/// resolution. Of 0.5, 0.75, 1 and 1.5 this has the least mean error on phantoms with noise (docs/benchmarks/defaults.md):
-/// a wider one smooths the sensitivities themselves.
+/// resolution. A wider one smooths the sensitivities themselves, a narrower one takes in more noise.
 const NEIGHBOURHOOD: f64 = 0.75;
-/// Maps are 0 where the signal of all coils together is below this part of its largest in the calibration images: there is
-/// no object, and voxels without an object would take up noise and aliasing.
+/// Maps are 0 where the signal of all coils in the calibration images is below this part of its largest. No object is
+/// there, and voxels without an object would take up noise and aliasing.
 const LEAST_SIGNAL: f64 = 0.01;
 /// Where there is signal one eigenvalue of the covariance is much larger than the others: a few steps suffice.
 const POWER_ITERATIONS: usize = 8;
@@ -112,8 +111,8 @@ pub(crate) fn radius<T: Real>(k: &[&[T]], dims: &[usize], calibration: usize, m:
     k.map(|(k, &n)| (k[m].wide() * n as f64 * 2.0 / calibration as f64).powi(2)).sum::<f64>().sqrt()
 }
 
-/// Returns the largest width of the centre of k-space that maps may be estimated from, for a requested width or, if that is
-/// 0, by default: wider in a plane, where maps cost little.
+/// Returns the largest width of the centre of k-space that maps may be estimated from: the requested width, or the default
+/// if that is 0. It is wider in a plane, where maps cost little.
 pub(crate) fn widest_calibration(requested: usize, dims: &[usize]) -> usize {
     match (requested, dims.iter().filter(|&&n| n > 1).count()) {
         (0, ..=2) => defaults::CALIBRATION_IN_A_PLANE,
@@ -130,9 +129,9 @@ const LEAST_CALIBRATION: usize = 8;
 const NO_CALIBRATION: &str = "acquire calibration lines and estimate the maps from these (an ISMRMRD file and \
                               Gadgetron: acquisitions flagged as parallel calibration), or give coil maps";
 
-/// Returns the width of the centre of k-space that coil maps are estimated from: the requested width or, if that is 0, as
-/// much as is sampled, up to [`widest_calibration`]. It is narrowed if gaps between samples are wider than 1/FOV further
-/// out, with a warning if less than the requested width or [`defaults::CALIBRATION`] is left.
+/// Returns the width of the centre of k-space that coil maps are estimated from: the requested width, or, if that is 0,
+/// what is sampled, up to [`widest_calibration`]. It is narrowed if gaps between samples further out are wider than 1/FOV,
+/// with a warning if less than the requested width or [`defaults::CALIBRATION`] remains.
 ///
 /// # Errors
 /// `InvalidArgument` if samples are missing from the central [`LEAST_CALIBRATION`] samples.
@@ -235,8 +234,7 @@ pub(crate) fn walsh(images: &[Complex<f64>], dims: &[usize], coils: usize) -> Re
     Ok(maps)
 }
 
-/// Sets maps [voxels, coils] of an image of `dims` voxels to 0 where the calibration images [low, coils] have no signal:
-/// see [`LEAST_SIGNAL`].
+/// Sets maps [voxels, coils] of an image of `dims` voxels to 0 where the calibration images [low, coils] are dark: see [`LEAST_SIGNAL`].
 pub(crate) fn clear_outside_object(
     maps: &mut [Complex<f64>],
     dims: &[usize],

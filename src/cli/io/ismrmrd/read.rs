@@ -186,7 +186,8 @@ fn share_embedded_lines(header: &Header, heads: &mut [Head], uses: &mut BTreeMap
     for h in heads.iter_mut().filter(|h| is_embedded(h)) {
         let (index, here) = (h.index(), steps(h));
         let shared = match h.of {
-            AcquisitionUse::Calibration => images.get(&index).is_some_and(|image| !image.contains(&here)),
+            // The first of several, if the image does not have the line.
+            AcquisitionUse::Calibration => images.get_mut(&index).is_some_and(|image| image.insert(here)),
             AcquisitionUse::Image => {
                 ranges.get(&index).is_some_and(|[first, last]| (0..2).all(|i| (first[i]..=last[i]).contains(&here[i])))
             }
