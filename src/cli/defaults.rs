@@ -3,9 +3,7 @@
 use crate::options::{BladePhaseKind, Combination, DensityKind, FilterKind, LambdaUnitKind, PriorKind};
 use recon::{BladePhase, LambdaUnit, PropellerOptions};
 
-pub use recon::defaults::{
-    CALIBRATION, EDGE, FIELD_MAP_SMOOTHING, FIELD_MAP_THRESHOLD, ITERATIONS, LAMBDA, RESIDUAL, TOLERANCE,
-};
+pub use recon::defaults::{EDGE, FIELD_MAP_SMOOTHING, FIELD_MAP_THRESHOLD, ITERATIONS, LAMBDA, RESIDUAL, TOLERANCE};
 
 /// Density weights, where the file has none and the samples are not a whole Cartesian grid.
 pub const DENSITY: DensityKind = DensityKind::PipeMenon;

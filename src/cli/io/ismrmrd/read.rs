@@ -164,8 +164,9 @@ fn groups(heads: &[Head], purpose: AcquisitionPurpose) -> (Vec<Vec<&Head>>, Vec<
 fn share_embedded_lines(header: &Header, heads: &mut [Head], uses: &mut BTreeMap<AcquisitionUse, usize>) {
     let is_embedded = |h: &Head| {
         let encoding = header.encodings.get(h.head.encoding_space_ref as usize);
-        h.head.trajectory_dimensions == 0
-            && encoding.and_then(|e| e.parallel).is_some_and(|p| p.calibration == Some(CalibrationMode::Embedded))
+        let has_lines = |e: &Encoding| h.head.trajectory_dimensions == 0 || e.trajectory == TrajectoryKind::Cartesian;
+        encoding.filter(|e| has_lines(e)).and_then(|e| e.parallel).map(|p| p.calibration)
+            == Some(Some(CalibrationMode::Embedded))
     };
     let steps = |h: &Head| [h.head.idx.kspace_encode_step_1, h.head.idx.kspace_encode_step_2];
     let mut images: BTreeMap<ScanIndex, BTreeSet<[u16; 2]>> = BTreeMap::new();
