@@ -40,7 +40,10 @@ fn coil_maps_come_from_the_data() {
             let of = |maps: &dyn Fn(usize) -> Complex<f64>| (0..coils).map(maps).collect::<Vec<_>>();
             let s = of(&|c| sensitivities[c * voxel_count + i]);
             let m = of(&|c| wide(&maps[c * voxel_count + i..][..1])[0]);
-            worst_norm = worst_norm.max((norm(&m) - 1.0).abs());
+            // 0 outside the object.
+            if truth[i] > 0.15 || norm(&m) > 0.0 {
+                worst_norm = worst_norm.max((norm(&m) - 1.0).abs());
+            }
             if truth[i] > 0.15 {
                 let cosine = inner(&m, &s).norm() / (norm(&m) * norm(&s));
                 worst_angle = worst_angle.max((1.0 - cosine * cosine).max(0.0).sqrt());
@@ -148,7 +151,7 @@ fn maps_of_gaps_are_refused() {
     };
     for (dims, axis) in [(vec![64usize, 56], 0), (vec![64, 56], 1), (vec![20, 24, 26], 2)] {
         for factor in [2, 3, 4] {
-            for lines in [0, 2, 6] {
+            for lines in [0, 2] {
                 let text = refused(&undersampled(&dims, axis, factor, lines), 0);
                 assert!(text.contains("gaps wider than 1/FOV") && text.contains("calibration lines"), "{text}");
             }
@@ -189,7 +192,8 @@ fn spokes_narrow_the_region() {
         // Those of a real-time frame are narrowed, those of 24 spokes or more are not.
         for spokes in [13, 24, 48] {
             let [default, wide, narrow] = maps(spokes, order).map(|maps| maps.unwrap());
-            assert_eq!(default, wide);
+            // 48 spokes have no gaps even further out.
+            assert_eq!(default == wide, spokes < 48, "{spokes} {order:?}");
             assert_ne!(default, narrow);
         }
         let [refused, _, _] = maps(4, order);

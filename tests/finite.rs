@@ -18,7 +18,9 @@ const SAMPLES: usize = SPOKES * READOUT;
 const COILS: usize = 2;
 
 /// Functions that write no numbers of an image: texts, enumerations, handles, defaults, properties of a plan.
-const WITHOUT_NUMBERS: [&str; 17] = [
+const WITHOUT_NUMBERS: [&str; 19] = [
+    "recon_release_memory",
+    "recon_acquisition_use",
     "recon_choice",
     "recon_set_log_callback",
     "recon_device_count",
@@ -234,7 +236,9 @@ fn operations<T: Number>(g: &recon_geometry, method: u32, images: usize, scale: 
             }
         }
         // A saved Q can be loaded; a Q that is not finite is not saved.
-        let file = std::env::temp_dir().join(format!("recon-finite-{}.q", std::process::id()));
+        static FILES: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        let number = FILES.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let file = std::env::temp_dir().join(format!("recon-finite-{}-{number}.q", std::process::id()));
         let path = std::ffi::CString::new(file.to_str().unwrap()).unwrap();
         let status = recon_plan_save_q(plan, path.as_ptr());
         check("recon_plan_save_q", context, status, &[]);

@@ -259,7 +259,7 @@ static void scan(uint32_t ndim, const uint64_t *n, uint64_t readout, uint64_t sh
     PUT("plain_grid", 1, out_image, n[0], n[1], nz, coils, frames);
     check(recon_cg(plan, kspace, out_image, NULL, NULL));
     PUT("plain_cg", 1, out_image, n[0], n[1], nz, coils, frames);
-    check(recon_coil_maps(plan, kspace, 8, out_image));
+    check(recon_coil_maps(plan, kspace, 2, out_image));
     PUT("estimated_maps", 1, out_image, n[0], n[1], nz, coils);
     static const struct {
         const char *name;

@@ -144,8 +144,8 @@ for i = 1:size(priors, 1)
 end
 
 % Coil maps, combined coils, metrics and phantoms.
-same(recon.coilmaps(k, d, dims, 'Calibration', 8, t{:}), 'estimated_maps');
-same(recon.coilmaps(P, d, 'Calibration', 8), 'estimated_maps');
+same(recon.coilmaps(k, d, dims, 'Calibration', 2, t{:}), 'estimated_maps');
+same(recon.coilmaps(P, d, 'Calibration', 2), 'estimated_maps');
 methods = {'pipe-menon', 'jackson'};
 for i = 1:2
     same(recon.density(k, dims, 'Method', methods{i}, 'Iterations', 7, 'Change', 1e-9, t{:}), methods{i});

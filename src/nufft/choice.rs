@@ -411,7 +411,7 @@ mod tests {
             (Wanted::new(Window::Minimax, 1e-12), single, "double precision would keep it", "minimax window w"),
             (Wanted::new(Window::Minimax, 1e-16), single, "method exact in double precision would", "minimax window w"),
             (Wanted::new(Window::Minimax, 1e-16), double, "method exact would keep it", "precision"),
-            (Wanted::new(Window::Gaussian, 1e-5), single, "the minimax window would keep it", "double"),
+            (Wanted::new(Window::Bilinear, 1e-4), single, "the minimax window would keep it", "double"),
             (Wanted::new(Window::Bilinear, 1e-12), single, "the minimax window in double precision would", "exact"),
             (Wanted { width: 4, ..Wanted::new(Window::Minimax, 1e-12) }, single, "method exact in double", "or double"),
             (

@@ -35,6 +35,8 @@ const WHAT: &str = "the corrected blades";
 const LEAST_WEIGHT: f64 = 0.5;
 /// The part of the field of view from which on a translation is warned of: the object may have left the image.
 const WIDE_TRANSLATION: f64 = 0.25;
+/// The part of the field of view within which the centre of an object is near the middle.
+const NEAR_MIDDLE: f64 = 0.2;
 /// A blade of less correlation with the others tells of more than motion in the plane.
 const LEAST_CORRELATION: f64 = 0.8;
 /// Squares of larger samples, and sums of these, may overflow.
@@ -232,6 +234,11 @@ impl<T: Real> Corrected<T> {
         if propeller.translation {
             for (b, centre) in centres.iter_mut().enumerate() {
                 centre.rigid.translation = motion::centre_of_energy(blades, b, values, samples, &k);
+            }
+            // Centres are less exact than the search for motion, which needs none if all objects are near the middle.
+            let is_near = |c: &Motion| (0..2).all(|a| c.rigid.translation[a].abs() < NEAR_MIDDLE * dims[a] as f64);
+            if centres.iter().all(is_near) {
+                centres.iter_mut().for_each(|centre| *centre = Motion::default());
             }
             for m in 0..samples {
                 let factor = centres[m / of_blade].factor(k(m));

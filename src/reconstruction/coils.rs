@@ -10,7 +10,7 @@
 //! is wrong where sensitivities change faster than the central samples resolve, and where the object is larger than the
 //! field of view. Where samples of the centre are missing the region is narrowed, or the call fails.
 
-use super::coverage::Coverage;
+use super::coverage::{Coverage, STRICT_REACH};
 use crate::base::defaults;
 use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
 use crate::base::geometry::{check_finite, check_len};
@@ -138,7 +138,7 @@ const NO_CALIBRATION: &str = "acquire calibration lines and estimate the maps fr
 pub(crate) fn complete_calibration<T: Real>(k: &[&[T]], dims: &[usize], requested: usize) -> Result<usize> {
     let widest = widest_calibration(requested, dims);
     let expected = if requested == 0 { defaults::CALIBRATION } else { requested };
-    let coverage = Coverage::new(k, dims, widest, WHAT)?;
+    let coverage = Coverage::new(k, dims, expected, WHAT)?;
     for (axis, (&extent, &n)) in coverage.extent.iter().zip(dims).enumerate() {
         let least = LEAST_CALIBRATION.min(expected).min(n);
         if extent < least as f64 - 0.5 {
@@ -149,12 +149,15 @@ pub(crate) fn complete_calibration<T: Real>(k: &[&[T]], dims: &[usize], requeste
             );
         }
     }
-    let sampled = coverage.extent.iter().fold(widest as f64, |a: f64, &b| a.min(b)) as usize;
-    let width = if requested == 0 { sampled.max(expected) } else { requested };
-    let Some(complete) = coverage.complete else { return Ok(width) };
-    if complete >= expected {
-        return Ok(complete.min(width));
-    }
+    let Some(complete) = coverage.complete else {
+        if widest == expected {
+            return Ok(expected);
+        }
+        // Beyond what is needed, samples must leave no gaps at all.
+        let wide = Coverage::within(k, dims, widest, STRICT_REACH, WHAT)?;
+        let sampled = wide.extent.iter().fold(wide.complete.unwrap_or(widest) as f64, |a: f64, &b| a.min(b));
+        return Ok((sampled as usize).max(expected));
+    };
     let largest = coverage.extent.iter().fold(0.0, |a: f64, &b| a.max(b)) as usize;
     if complete < LEAST_CALIBRATION.min(expected).min(largest) {
         bail!(

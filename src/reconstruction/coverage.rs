@@ -17,6 +17,8 @@ use crate::base::sizes::product;
 const STEPS: usize = 4;
 /// Distance along an axis, in test points, within which a sample covers a test point.
 const REACH: usize = 3;
+/// The same distance if gaps wider than 1/FOV count.
+pub(crate) const STRICT_REACH: usize = 2;
 /// Share of uncovered test points that is tolerated, for irregular trajectories. One missing line of 24 has 2 %.
 const TOLERATED: f64 = 0.005;
 /// Width of the centre that [`missing_share`] tests, in units of 1/FOV.
@@ -71,6 +73,17 @@ impl Coverage {
     /// Measures the sampling of the centre of k-space, a ball of this diameter in units of 1/FOV. `k` is in cycles per
     /// voxel of an image of `dims` voxels; `what` names the step for an interruption.
     pub fn new<T: Real>(k: &[&[T]], dims: &[usize], width: usize, what: &'static str) -> Result<Coverage> {
+        Self::within(k, dims, width, REACH, what)
+    }
+
+    /// As [`Coverage::new`], with samples that cover `reach` test points along an axis, at most [`REACH`].
+    pub fn within<T: Real>(
+        k: &[&[T]],
+        dims: &[usize],
+        width: usize,
+        reach: usize,
+        what: &'static str,
+    ) -> Result<Coverage> {
         let radius = 0.5 * tested_width(dims.len(), width) as f64;
         let position = |a: usize, m: usize| k[a][m].wide() * dims[a] as f64;
         let samples = k.first().map_or(0, |k| k.len());
@@ -96,7 +109,7 @@ impl Coverage {
                 covered[at] = 1;
             }
         }
-        widen(&mut covered, &axes, what)?;
+        widen(&mut covered, &axes, reach, what)?;
 
         // Tested points, and those that are not covered, by diameter.
         let diameters = (2.0 * radius).ceil() as usize + 1;
@@ -142,8 +155,8 @@ pub(crate) fn bytes(dims: &[usize], width: usize) -> usize {
     product(&points).saturating_add(line).saturating_add(2 * (width + 2) * size_of::<u64>())
 }
 
-/// Marks the points within REACH of a marked one along every axis.
-fn widen(covered: &mut [u8], axes: &[Axis], what: &'static str) -> Result<()> {
+/// Marks the points within `reach` of a marked one along every axis.
+fn widen(covered: &mut [u8], axes: &[Axis], reach: usize, what: &'static str) -> Result<()> {
     let longest = axes.iter().map(|axis| axis.points).max().unwrap_or(0);
     let mut line = try_vec(longest, 0u8, "the test points of k-space")?;
     let mut stride = 1;
@@ -159,8 +172,8 @@ fn widen(covered: &mut [u8], axes: &[Axis], what: &'static str) -> Result<()> {
                 let (mut up, mut down) = (0, 0);
                 for i in 0..n {
                     let j = n - 1 - i;
-                    up = if line[i] == 1 { REACH + 1 } else { usize::saturating_sub(up, 1) };
-                    down = if line[j] == 1 { REACH + 1 } else { usize::saturating_sub(down, 1) };
+                    up = if line[i] == 1 { reach + 1 } else { usize::saturating_sub(up, 1) };
+                    down = if line[j] == 1 { reach + 1 } else { usize::saturating_sub(down, 1) };
                     covered[start + i * stride] |= u8::from(up > 0);
                     covered[start + j * stride] |= u8::from(down > 0);
                 }

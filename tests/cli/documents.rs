@@ -6,7 +6,7 @@ use crate::{alone, Outcome, TempDir};
 use std::process::Command;
 
 /// Other commands of shell blocks, by their first words, and what runs them.
-const ELSEWHERE: [(&str, &str); 19] = [
+const ELSEWHERE: [(&str, &str); 21] = [
     ("make demo", "by hand: it builds the release profile; its commands run in the tests of the program"),
     ("make test", "this test is part of it"),
     ("make matlab", "tests/matlab.rs builds the MEX file by the same function, recon.build"),
@@ -25,6 +25,8 @@ const ELSEWHERE: [(&str, &str); 19] = [
     ("ismrmrd_stream_to_hdf5", "tests/gadgetron/server.rs, where Gadgetron is installed"),
     ("gadgetron --disable_storage 1", "tests/gadgetron/server.rs, where Gadgetron is installed"),
     ("gadgetron_ismrmrd_client", "tests/gadgetron/server.rs, where Gadgetron is installed"),
+    ("until grep -q 'Running on port'", "by hand, with Gadgetron's server"),
+    ("timeout 600 gadgetron_ismrmrd_client", "tests/gadgetron/server.rs, where Gadgetron is installed"),
     ("export GADGETRON_REMOTE_WORKER_COMMAND=", "tests/gadgetron/server.rs, where Gadgetron is installed"),
 ];
 

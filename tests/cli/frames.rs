@@ -56,7 +56,7 @@ fn frames_are_images_of_their_shots() {
     assert_eq!(fs::read(dir.path("next.nii")).unwrap(), fs::read(dir.path("same.nii")).unwrap());
     let volumes: usize = read_images(dir.path("next.nii")).iter().map(|i| i.data.len() / (32 * 32)).sum();
     assert_eq!(volumes, 2);
-    dir.ok("grid plain.h5 --frame-shots 10 --frame-step 15 -o frames.png");
+    dir.ok("--quiet grid plain.h5 --frame-shots 10 --frame-step 15 -o frames.png");
 }
 
 /// Every slice has its frames, and all of its shots make its coil maps.
@@ -147,7 +147,7 @@ fn what_has_no_frames() {
         dir.fails(1, &format!("cg scan.h5 --frame-shots 10 {option} q.bin -o x.h5"), &[option, "own"]);
     }
     // One repetition is a series of shots, and all partitions are an image.
-    dir.ok("grid two.h5 --repetition 1 --frame-shots 10 -o frames.h5");
+    dir.ok("--quiet grid two.h5 --repetition 1 --frame-shots 10 -o frames.h5");
     assert_eq!(read_images(dir.path("frames.h5")).len(), 2);
     dir.ok("grid stack.h5 --frame-shots 24 -o frames.h5");
     dir.ok("grid cartesian.h5 --frame-shots 16 -o frames.h5");

@@ -97,15 +97,17 @@ fn echoes_have_the_phase_of_the_field() {
     assert_eq!(images.len(), 2);
     assert_eq!(images.iter().map(|i| i.index.contrast).collect::<Vec<_>>(), [0, 1]);
     let largest = images[0].data.iter().map(|z| z.norm()).fold(0.0, f32::max);
-    let mut checked = 0;
+    let mut errors = Vec::new();
     for ((a, b), f) in images[0].data.iter().zip(&images[1].data).zip(&field.data) {
         if a.norm() > 0.3 * largest {
             let turn = (a.conj() * b).arg() / std::f32::consts::TAU;
-            assert!((turn + f.re * 0.00246).abs() < 0.01, "{turn} turns at {} Hz", f.re);
-            checked += 1;
+            errors.push((turn + f.re * 0.00246).abs());
         }
     }
-    assert!(checked > 50, "{checked} voxels");
+    errors.sort_by(f32::total_cmp);
+    // At the object's edges voxels of different fields are mixed.
+    let [median, most] = [errors.len() / 2, errors.len() * 9 / 10].map(|i| errors[i]);
+    assert!(errors.len() > 50 && median < 0.01 && most < 0.05, "{} voxels: {median} {most} turns", errors.len());
     dir.ok("fieldmap echoes.h5 -o found.h5");
     for (options, words) in [
         ("--echo-times 0.001,0.002", "goes with a map"),

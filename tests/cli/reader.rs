@@ -145,5 +145,5 @@ fn what_keeps_a_file_from_being_opened() {
     assert!(status == Some(1) && text.contains("marked as open for writing") && text.contains("h5clear"), "{text}");
     fs::write(dir.path("cut.h5"), &fs::read(dir.path("scan.h5")).unwrap()[..3000]).unwrap();
     let (status, text) = message("info cut.h5", None);
-    assert!(status == Some(1) && text.contains("truncated or damaged") && !text.contains("lock"), "{text}");
+    assert!(status == Some(1) && text.contains("truncated or damaged") && !text.contains("locked"), "{text}");
 }
