@@ -526,7 +526,7 @@ typedef struct {
     uint32_t struct_size;
     // A recon_prior; default RECON_PRIOR_IDENTITY. While lambda is 0 it is checked, but has no effect.
     uint32_t prior;
-    // At most so many iterations for each image; default 12.
+    // Maximum number of iterations for each image. Default: 12.
     uint64_t iterations;
     // Stop when the residual's norm falls to this part of the norm of E^H W d, in [0, 1); 0 (default) never does.
     double tolerance;
@@ -1155,25 +1155,23 @@ recon_status recon_density(const recon_plan *plan,
 // Coil sensitivities estimated from the data's own centre of k-space: in each voxel the dominant eigenvector of the
 // coils' covariance in a neighbourhood (Walsh et al. 2000), scaled to sum_c |S_c|^2 = 1; frames are averaged.
 //
-// Maps are 0 in voxels where the signal of all coils at low resolution is below 1 % of its largest: there is no object.
+// Maps are 0 in voxels where the signal of all coils at low resolution is below 1 % of its largest: there is no
+// object.
 //
-// It is an estimate. Its phase is that of a virtual coil, not that of the object. It is wrong where sensitivities change
-// faster than the central samples resolve, and where the object is larger than the field of view: measure the maps
-// then, and give them to the plan. If gaps between samples narrow the centre below 24 samples, recon_last_warning
+// It is an estimate. Its phase is that of a virtual coil, not that of the object. It is wrong where sensitivities
+// change faster than the central samples resolve, and where the object is larger than the field of view: measure the
+// maps then, and give them to the plan. If gaps between samples narrow the centre below 24 samples, recon_last_warning
 // returns RECON_WARNING_CALIBRATION with the width used.
 //
 // kspace: complex [samples, coils, frames], read.
-// calibration: the width of that centre in samples of a Cartesian scan; 0 for 24, and in a plane up to 48 if k-space is
-// sampled without gaps so far out. A wider one resolves more, with more noise.
+// calibration: the width of that centre in samples of a Cartesian scan; 0 for 24, and in a plane up to 48 if k-space
+// is sampled without gaps so far out. A wider one resolves more, with more noise.
 // maps: complex [nx, ny, nz, coils], written; to be given to a new plan.
 //
 // Errors: as recon_fhd; RECON_UNSUPPORTED for a voxel list; RECON_INVALID_ARGUMENT when no sample lies in the centre,
-// if samples are missing from the central 8 (of a Cartesian scan of every second line: estimate maps by a plan over its
-// calibration lines), and for a centre wider than k-space (twice the image's largest size).
-recon_status recon_coil_maps(const recon_plan *plan,
-                             const void *kspace,
-                             uint64_t calibration,
-                             void *maps);
+// if samples are missing from the central 8 (of a Cartesian scan of every second line: estimate maps by a plan over
+// its calibration lines), and for a centre wider than k-space (twice the image's largest size).
+recon_status recon_coil_maps(const recon_plan *plan, const void *kspace, uint64_t calibration, void *maps);
 
 // Combines the images of coils into one, for each frame. Of the geometry, precision, dims (or the voxel list's
 // length), coils and frames are used.

@@ -273,14 +273,18 @@ mod unix {
             let complexes =
                 |n: usize| (0..n).map(|i| Complex::new(number(3 * i + 1), number(7 * i + 2))).collect::<Vec<_>>();
             let voxels = dims.iter().product::<usize>();
-            // 20 spokes in two dimensions, points anywhere in three.
+            // 20 spokes in two dimensions. In three the central 8 samples along each axis, which coil maps need, and
+            // points anywhere.
             let spoke = |m: usize, axis: usize| {
                 let (sin, cos) = (std::f32::consts::PI * (m / 35) as f32 / 20.0).sin_cos();
                 [cos, sin][axis] * ((m % 35) as f32 - 17.0) / 35.0
             };
             let axis = |axis: usize| match dims.len() {
                 2 => (0..samples).map(|m| spoke(m, axis)).collect(),
-                _ => numbers(samples, 2 * axis + 1),
+                _ => {
+                    let central = |m: usize| ((m / 8usize.pow(axis as u32) % 8) as f32 - 4.0) / dims[axis] as f32;
+                    (0..512).map(central).chain(numbers(samples - 512, 2 * axis + 1)).collect()
+                }
             };
             Scene {
                 dims: dims.to_vec(),
@@ -567,7 +571,7 @@ mod unix {
                         let mut out = s.maps.clone();
                         // SAFETY: arrays have the lengths documented.
                         attempt.call(&[output(&mut out)], || unsafe {
-                            recon_coil_maps(plan.0, s.kspace(), 12, out.as_mut_ptr().cast())
+                            recon_coil_maps(plan.0, s.kspace(), 6, out.as_mut_ptr().cast())
                         });
                     }),
                 ];

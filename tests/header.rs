@@ -178,9 +178,8 @@ fn blocks_of_the_page_on_c_compile() {
 #[test]
 fn blocks_in_c_have_a_test() {
     for document in documents().iter().filter(|d| !["docs/c.md", "README.md"].contains(&d.as_str())) {
-        for block in ["c", "cpp"].iter().flat_map(|language| blocks_in(document, language)) {
-            panic!("{}: no test runs this block", block.place);
-        }
+        let first = ["c", "cpp"].iter().flat_map(|language| blocks_in(document, language)).next();
+        assert!(first.is_none(), "{}: no test runs this block", first.unwrap().place);
     }
 }
 

@@ -283,12 +283,11 @@ impl Dense {
             .collect();
         // The matrix is Hermitian and positive definite: no pivots are needed.
         for i in 0..n {
-            for row in i + 1..n {
-                let f = a[row][i] / a[i][i];
-                for column in i..=n {
-                    let above = a[i][column];
-                    a[row][column] -= f * above;
-                }
+            let (above, below) = a.split_at_mut(i + 1);
+            let pivot = &above[i];
+            for row in below {
+                let f = row[i] / pivot[i];
+                row[i..].iter_mut().zip(&pivot[i..]).for_each(|(z, above)| *z -= f * above);
             }
         }
         let mut x = vec![Complex::default(); n];

@@ -43,7 +43,8 @@ pub fn on_matrix_of(calibration: &Scan, scan: &Scan) -> Result<Scan> {
         let (own, wanted) = (voxel(calibration), voxel(scan));
         let same = calibration.encoded_matrix[axis] == scan.encoded_matrix[axis]
             && calibration.encoded_fov_mm[axis] == scan.encoded_fov_mm[axis];
-        if !same && !(own > 0.0 && wanted > 0.0) {
+        let is_known = same || (own > 0.0 && wanted > 0.0);
+        if !is_known {
             bail!(
                 InvalidArgument,
                 "the calibration data are on another matrix, and the header has no field of view: correct it, or \

@@ -174,7 +174,7 @@ fn a_named_tolerance_out_of_reach_is_refused_with_what_would_keep_it() {
     }
     // Nothing that is named would help: a Gaussian has half the digits.
     let options = Options { tolerance: 1e-12, ..named(Window::Gaussian, 16, 2.5) };
-    refused(&options, ErrorKind::ToleranceOutOfRange, &["Gaussian", "no width or oversampling", "minimax"]);
+    refused(&options, ErrorKind::ToleranceOutOfRange, &["Gaussian", "the minimax window would keep it"]);
 }
 
 #[test]
