@@ -2007,12 +2007,12 @@ fn memory_is_told_beforehand() {
     let plain = tell(&one, &raw const on_cpu);
     let mapped = tell(&recon_geometry { coil_maps: nowhere, weights: nowhere, ..one }, &raw const on_cpu);
     assert!(mapped.host_plan > plain.host_plan && mapped.host_plan < 100 * plain.host_plan);
-    // A wider centre has more samples. A centre wider than k-space is refused, as by recon_coil_maps.
+    // A narrower centre has fewer samples. A centre wider than k-space is refused, as by recon_coil_maps.
     let mut wide = init(recon_memory_init);
-    wide.calibration = 40;
+    wide.calibration = 8;
     // SAFETY: structures and arrays are alive.
     ok(unsafe { recon_plan_memory(&s.geometry(), &raw const on_cpu, &raw mut wide) });
-    assert!(wide.host_coil_maps > found.host_coil_maps && wide.host_cg == found.host_cg && wide.calibration == 40);
+    assert!(wide.host_coil_maps < found.host_coil_maps && wide.host_cg == found.host_cg && wide.calibration == 8);
     wide.calibration = u32::MAX;
     // SAFETY: structures and arrays are alive.
     let status = unsafe { recon_plan_memory(&s.geometry(), &raw const on_cpu, &raw mut wide) };

@@ -159,7 +159,7 @@ fn maps_of_gaps_are_refused() {
             let maps = narrow.maps::<f32>(0).unwrap();
             // Those of the narrower region, and not far from the truth.
             assert!(narrow.angle(&maps) < 0.1, "{dims:?} {factor}: {}", narrow.angle(&maps));
-            assert!((10..=18).any(|width| narrow.maps::<f32>(width).unwrap() == maps), "{dims:?} {factor}");
+            assert!((8..=24).any(|width| narrow.maps::<f32>(width).unwrap() == maps), "{dims:?} {factor}");
         }
     }
     // One missing line through the middle.

@@ -417,7 +417,7 @@ mod tests {
             (
                 Wanted { width: 4, oversampling: 1.25, ..Wanted::new(Window::Minimax, 1e-5) },
                 single,
-                "a width of 9 would keep it",
+                "no width and no oversampling would keep it",
                 "exact",
             ),
         ] {
