@@ -163,6 +163,19 @@ static void scan(uint32_t ndim, const uint64_t *n, uint64_t readout, uint64_t sh
     snprintf(prefix, sizeof prefix, "%uD_%s_", (unsigned)ndim, precision == RECON_F64 ? "double" : "single");
 
     char *k = random_reals(ndim * samples, -0.5, 0.4999);
+    /* The first samples are the centre of k-space, which coil maps need. */
+    const uint64_t central = ndim == 3 ? 27 : 9;
+    for (uint64_t m = 0; m < central && m < samples; m++) {
+        uint64_t rest = m;
+        for (uint32_t d = 0; d < ndim; d++, rest /= 3) {
+            const double place = ((double)(rest % 3) - 1.0) / (double)n[d];
+            if (precision == RECON_F64) {
+                ((double *)k)[d * samples + m] = place;
+            } else {
+                ((float *)k)[d * samples + m] = (float)place;
+            }
+        }
+    }
     void *weights = random_reals(samples, 0.5, 1.5), *maps = random_reals(2 * voxels * coils, -1.0, 1.0);
     void *kspace = random_reals(2 * samples * coils * frames, -1.0, 1.0);
     void *image = random_reals(2 * voxels * frames, -1.0, 1.0);

@@ -136,8 +136,8 @@ end
 
 function options_given_twice()
 n = [8 8];
-k = recon.trajectory.radial(5, 12);
-d = complex(randn(12, 5), randn(12, 5));
+k = recon.trajectory.radial(16, 12);
+d = complex(randn(12, 16), randn(12, 16));
 E = recon.Encoding(k, n);
 x = complex(randn(n), randn(n));
 images = complex(randn([n 1 2]), randn([n 1 2]));
@@ -154,7 +154,7 @@ twice = {
     'Method', @(o) recon.combine(x, n, o{:}), 'rss'
     'Scale', @(o) recon.metrics(x, x, o{:}), 'best'
     'Threshold', @(o) recon.fieldmap(images, n, [0.001 0.002], o{:}), 0
-    'Weights', @(o) E.settrajectory(k, o{:}), ones(12, 5)
+    'Weights', @(o) E.settrajectory(k, o{:}), ones(12, 16)
     'Order', @(o) recon.trajectory.radial(5, 12, o{:}), 'golden'
     'Supersample', @(o) recon.phantom.image(n, o{:}), 2
     'Coils', @(o) recon.phantom.kspace(k, n, o{:}), 2
