@@ -273,7 +273,7 @@ for i = 1:numel(calls)
     check_error(@() g('DecayMap', -R - 40), 'recon:InvalidArgument', 'DecayMap: element 1');
     check_error(@() g(), 'recon:InvalidArgument', 'Times was given without a map');
 end
-check_error(@() recon.Encoding(k, n, 'FieldMap', 1e7 * f, 'Times', t, 'Method', 'nufft'), 'recon:Unsupported');
+check_error(@() recon.Encoding(k, n, 'FieldMap', 1e7 * f, 'Times', t, 'Method', 'nufft'), 'recon:InvalidArgument');
 end
 
 function wrong_times()

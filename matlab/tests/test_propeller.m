@@ -201,7 +201,7 @@ check(warnings_of(@() recon.propeller(k, d, [48 48])) == 0, 'an object at rest i
 state = warning('error', 'recon:Blades'); %#ok<CTPCT>
 restore = onCleanup(@() warning(state));
 before = recon_mex('plans');
-check_error(@() recon.propeller(k, noise, [48 48], 'Phase', 'none'), 'recon:Blades', 'correlate');
+check_error(@() recon.propeller(k, noise, [48 48], 'Phase', 'none'), 'recon:Blades', 'disagree');
 check(recon_mex('plans') == before, 'where the warning is an error, no plan is left');
 end
 

@@ -16,6 +16,13 @@ for ndim = 2:3
     n = [9 8 6];
     n = n(1:ndim);
     k = rand(13, 5, ndim) - 0.5;
+    % The first samples are the centre of k-space, which coil maps need.
+    [x, y, z] = ndgrid(-1:1, -1:1, -1:1);
+    places = [x(:), y(:), z(:)];
+    places = places(1:3 ^ ndim, 1:ndim);
+    k = reshape(k, 65, ndim);
+    k(1:3 ^ ndim, :) = places ./ n;
+    k = reshape(k, 13, 5, ndim);
     S = complex(randn([n 4]), randn([n 4]));
     noise = complex(randn(1600, 4), randn(1600, 4));
     w = rand(13, 5) + 0.1;
@@ -74,7 +81,7 @@ for ndim = 2:3
         'recon.cg(E, d), maps', @(d) recon.cg(M, d, 'Iterations', 1), y(:, :, :, 1), 'd', []
         'recon.fhd(E, d)', @(d) recon.fhd(E, d), z, 'd', []
         'recon.grid(E, d)', @(d) recon.grid(E, d), z, 'd', []
-        'recon.coilmaps(E, d)', @(d) recon.coilmaps(C, d, 'Calibration', 4), y, 'd', []
+        'recon.coilmaps(E, d)', @(d) recon.coilmaps(C, d, 'Calibration', 2), y, 'd', []
         'recon.Encoding(k, n)', @(k) recon.Encoding(k, n, exact{:}) * x, k, 'k', @keeps_coordinates
         'recon.Encoding(k, n), one shot', @(k) recon.Encoding(k, n, exact{:}) * x, reshape(k, [], ndim), 'k', []
         'recon.density(k, n)', @(k) recon.density(k, n, 'Iterations', 1), k, 'k', @keeps_coordinates
@@ -132,7 +139,7 @@ for ndim = 2:3
         'recon.compress', @(d) recon.compress(d, 2), randn(65, 4), 'd', []
         'recon.combine, frames', @(images) recon.combine(images, n), randn([n 4 7]), '', ...
             @(order) coils_or_frames(order, ndim)
-        'recon.coilmaps, frames', @(d) recon.coilmaps(k, d, n, 'Calibration', 4, exact{:}), y, '', ...
+        'recon.coilmaps, frames', @(d) recon.coilmaps(k, d, n, 'Calibration', 2, exact{:}), y, '', ...
             @(order) coils_or_frames(order, 2)
         'recon.combine, adaptive', @(images) recon.combine(images, n, 'Method', 'adaptive'), coil_images, 'images', []
         'the image of recon.metrics', @(image) recon.metrics(image, x), x + 1, 'image', []
@@ -183,13 +190,13 @@ list = {
     name('k of recon.fhd'), @(k) recon.fhd(k, d, n, t{:}), k, 'k', []
     name('k of recon.grid'), @(k) recon.grid(k, d, n, t{:}), k, 'k', []
     name('k of recon.cg'), @(k) recon.cg(k, d, n, 'Iterations', 1, t{:}), k, 'k', []
-    name('k of recon.coilmaps'), @(k) recon.coilmaps(k, d, n, 'Calibration', 4, t{:}), k, 'k', []
+    name('k of recon.coilmaps'), @(k) recon.coilmaps(k, d, n, 'Calibration', 2, t{:}), k, 'k', []
     };
 if leading == 1
     % Data with one dimension of samples fit a trajectory of any shape.
     list = list(1:3, :);
 elseif ndims(d) == 3
-    list(end + 1, :) = {name('recon.coilmaps'), @(d) recon.coilmaps(k, d, n, 'Calibration', 4, t{:}), d, 'd', []};
+    list(end + 1, :) = {name('recon.coilmaps'), @(d) recon.coilmaps(k, d, n, 'Calibration', 2, t{:}), d, 'd', []};
 end
 end
 
@@ -371,26 +378,26 @@ end
 
 function both_are_named()
 % Either the trajectory or the data are in another order: the error has both sizes, and a remedy for each.
-k = permute(recon.trajectory.radial(5, 12), [2 1 3]);
-d = ones(12, 5, 3);
+k = permute(recon.trajectory.radial(16, 12), [2 1 3]);
+d = ones(12, 16, 3);
 functions = {@recon.fhd, @recon.grid, @recon.cg, @recon.coilmaps};
 for i = 1:numel(functions)
     f = functions{i};
-    words = {'12 x 5 x 3', '5 x 12', 'permute(d, [2 1 3])', 'permute(k, [2 1 3]) where the trajectory'};
+    words = {'12 x 16 x 3', '16 x 12', 'permute(d, [2 1 3])', 'permute(k, [2 1 3]) where the trajectory'};
     for j = 1:numel(words)
         check_error(@() f(k, d, [8 8]), 'recon:SizeMismatch', words{j});
     end
     f(permute(k, [2 1 3]), d, [8 8]);
     f(k, permute(d, [2 1 3]), [8 8]);
 end
-check_error(@() recon.fhd(k, d, [8 8], 'Maps', ones(8, 8, 4)), 'recon:SizeMismatch', '5 x 12 x 4');
-check_error(@() recon.fhd(k, ones(5, 11), [8 8]), 'recon:SizeMismatch', '5 x 11');
+check_error(@() recon.fhd(k, d, [8 8], 'Maps', ones(8, 8, 4)), 'recon:SizeMismatch', '16 x 12 x 4');
+check_error(@() recon.fhd(k, ones(16, 11), [8 8]), 'recon:SizeMismatch', '16 x 11');
 check_error(@() recon.Encoding(k, [8 8 8]), 'recon:SizeMismatch', 'k has 2 coordinates');
 % A known number of coils tells coils from frames.
 S = ones(8, 8, 3);
-check_error(@() recon.fhd(k, ones(5, 12, 4, 3), [8 8], 'Maps', S), 'recon:SizeMismatch', 'permute(d, [1 2 4 3])');
-check_error(@() recon.fhd(k, ones(5, 12, 4, 3), [8 8], 'Coils', 3), 'recon:SizeMismatch', 'permute(d, [1 2 4 3])');
-check_error(@() recon.Encoding(k, [8 8], 'Coils', 3)' * ones(5, 12, 2), 'recon:SizeMismatch', '5 x 12 x 3');
+check_error(@() recon.fhd(k, ones(16, 12, 4, 3), [8 8], 'Maps', S), 'recon:SizeMismatch', 'permute(d, [1 2 4 3])');
+check_error(@() recon.fhd(k, ones(16, 12, 4, 3), [8 8], 'Coils', 3), 'recon:SizeMismatch', 'permute(d, [1 2 4 3])');
+check_error(@() recon.Encoding(k, [8 8], 'Coils', 3)' * ones(16, 12, 2), 'recon:SizeMismatch', '16 x 12 x 3');
 end
 
 function square_arrays_are_taken_as_they_are()

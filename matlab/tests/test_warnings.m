@@ -30,9 +30,6 @@ list = {
     @() recon.Encoding(k, n, 'Weights', 'jackson')
     @() recon.Encoding(k, [], 'Maps', maps)
     @() recon.density(k, n)
-    @() recon.coilmaps(k, d, n)
-    @() recon.cg(k, d, n, 'Iterations', 1, 'Maps', 'data')
-    @() recon.grid(k, d, n, 'Maps', 'data')
     };
 end
 

