@@ -343,7 +343,7 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
         r: ComplexesMut<Self, T>,
         rr_new: Self::ViewMut<'_, f64>,
     );
-    /// Subtracts from x its projections on the arrays v_k of x's length in `v`, at most [`MOST_PROJECTIONS`]:
+    /// Subtracts from x its projections on the arrays v_k of x's length in `v`, at most four:
     /// x = x - sum_k v_k <v_k, x> / norms[k], with norms[k] = <v_k, v_k>. Then sets xx(0) = <x, x>. Sums are in double
     /// precision in a fixed order.
     fn subtract_projections(
