@@ -237,7 +237,8 @@ pub(crate) fn walsh(images: &[Complex<f64>], dims: &[usize], coils: usize) -> Re
     Ok(maps)
 }
 
-/// Sets maps [voxels, coils] of an image of `dims` voxels to 0 where the calibration images [low, coils] are dark: see [`LEAST_SIGNAL`].
+/// Sets maps [voxels, coils] of an image of `dims` voxels to 0 where the calibration images [low, coils] are dark:
+/// see [`LEAST_SIGNAL`].
 pub(crate) fn clear_outside_object(
     maps: &mut [Complex<f64>],
     dims: &[usize],
