@@ -19,6 +19,7 @@ use crate::base::interrupt::{self, ActiveInterrupt};
 use crate::base::options::Options;
 use crate::base::real::{narrow, wide, Real};
 use crate::base::results::check_results;
+use crate::base::rigid_motion::RigidMotion;
 use crate::base::warning::{raise, WarningKind};
 use crate::plan::Plan;
 use crate::reconstruction::density::Density;
@@ -35,8 +36,10 @@ const WHAT: &str = "the corrected blades";
 const LEAST_WEIGHT: f64 = 0.5;
 /// The part of the field of view from which on a translation is warned of: the object may have left the image.
 const WIDE_TRANSLATION: f64 = 0.25;
-/// The part of the field of view within which the centre of an object is near the middle.
-const NEAR_MIDDLE: f64 = 0.2;
+/// The part of the field of view from which on a translation may be a wider one, which the small images cannot show.
+const NOTABLE_TRANSLATION: f64 = 0.125;
+/// Blades of less correlation may be of an object that is outside the small images.
+const DOUBTFUL_CORRELATION: f64 = 0.97;
 /// A blade of less correlation with the others tells of more than motion in the plane.
 const LEAST_CORRELATION: f64 = 0.8;
 /// Squares of larger samples, and sums of these, may overflow.
@@ -152,7 +155,7 @@ impl<T: Real> Corrected<T> {
             kspace: try_collect(kspace.len(), WHAT, kspace.iter().copied())?,
         };
         for frame in 0..frames {
-            corrected.frame(frame, &blades, geometry, options, propeller)?;
+            corrected.frame(frame, &blades, geometry, options, propeller, kspace)?;
         }
         corrected.check_results()?;
         corrected.warn(propeller, &geometry.dims);
@@ -218,54 +221,42 @@ impl<T: Real> Corrected<T> {
         geometry: &Geometry<'_, T>,
         options: &Options,
         propeller: &PropellerOptions,
+        kspace: &[Complex<T>],
     ) -> Result<()> {
         let smooth = propeller.phase == BladePhase::Smooth;
+        let of_blade = blades.samples();
         let dims = [geometry.dims[0], geometry.dims[1]];
         let (samples, coils) = (geometry.samples(), geometry.coils);
-        let of_blade = blades.samples();
         let own = frame * samples * coils..(frame + 1) * samples * coils;
-        let values = &mut self.kspace[own];
-        let motion = &mut self.motion[frame * self.blades..(frame + 1) * self.blades];
-        let mut phases = try_vec(self.blades, Complex::default(), WHAT)?;
         let k = |m: usize| [0, 1].map(|a| unwrapped(geometry.coordinates[a], m));
-        // An object far from the middle would leave the small images that motion is found by, and come back at the
-        // other end of a blade's image: its centre is moved to the middle first.
-        let mut centres = try_vec(self.blades, Motion::default(), WHAT)?;
-        if propeller.translation {
+        let search = Search { blades, k: &k, dims, options, propeller };
+        let measured = &kspace[own.clone()];
+        let mut best = search.run(measured, try_vec(self.blades, Motion::default(), WHAT)?)?;
+        if propeller.translation && best.is_doubtful(&dims) {
+            // An object far from the middle leaves the small images that motion is found by, and comes back at the
+            // other end of a blade's image. Its centre is moved to the middle first, or to where most blades have it:
+            // the centre of an object as wide as the field of view is uncertain.
+            let mut centres = try_vec(self.blades, Motion::default(), WHAT)?;
             for (b, centre) in centres.iter_mut().enumerate() {
-                centre.rigid.translation = motion::centre_of_energy(blades, b, values, samples, &k);
+                centre.rigid.translation = motion::centre_of_energy(blades, b, measured, samples, &k);
             }
-            // Centres are less exact than the search for motion, which needs none if all objects are near the middle.
-            let is_near = |c: &Motion| (0..2).all(|a| c.rigid.translation[a].abs() < NEAR_MIDDLE * dims[a] as f64);
-            if centres.iter().all(is_near) {
-                centres.iter_mut().for_each(|centre| *centre = Motion::default());
-            }
-            for m in 0..samples {
-                let factor = centres[m / of_blade].factor(k(m));
-                for value in values[m..].iter_mut().step_by(samples) {
-                    *value = narrow(wide(*value) * factor);
+            let common = motion::common_translation(&centres)?;
+            for origin in [common, [0.0; 2]] {
+                let relative = |c: &Motion| {
+                    let [x, y] = c.rigid.translation;
+                    let rigid = RigidMotion { translation: [x - origin[0], y - origin[1]], ..c.rigid };
+                    Motion { rigid, ..*c }
+                };
+                let other = search.run(measured, try_collect(self.blades, WHAT, centres.iter().map(relative))?)?;
+                if other.agreement() > best.agreement() {
+                    best = other;
                 }
             }
         }
-        if smooth {
-            let mut correction = PhaseCorrection::new(Level::choose(options.simd)?, blades)?;
-            for coil in values.chunks_exact_mut(samples) {
-                for ((blade, data), phase) in blades.all.iter().zip(coil.chunks_exact_mut(of_blade)).zip(&mut phases) {
-                    interrupt::check("the phase of blades")?;
-                    *phase += correction.remove(blade, blades.radius, data);
-                }
-            }
-        }
-        // Without their phases coils add up to one that sees all of the object.
-        let channels = if smooth { 1 } else { coils };
-        let channel =
-            |i: usize| -> Complex<f64> { values[i..].iter().step_by(channels * samples).map(|&z| wide(z)).sum() };
-        let channels = try_collect(channels * samples, WHAT, (0..channels * samples).map(channel))?;
-        let data = Data { blades, k: &k, channels: &channels, dims, options };
-        let Found { mut motions, correlations, weights } = motion::find(&data, propeller)?;
-        if propeller.translation {
-            motion::add_translations(&mut motions, &centres)?;
-        }
+        let Attempt { centres, values: found_values, phases, found: Found { motions, correlations, weights } } = best;
+        let values = &mut self.kspace[own];
+        values.copy_from_slice(&found_values);
+        let motion = &mut self.motion[frame * self.blades..(frame + 1) * self.blades];
         // Where the samples are now.
         let first = frame * samples;
         let mut inside = try_vec(samples, true, WHAT)?;
@@ -320,9 +311,12 @@ impl<T: Real> Corrected<T> {
 
     /// Says what may be wrong.
     fn warn(&self, propeller: &PropellerOptions, dims: &[usize]) {
-        let poor = self.motion.iter().filter(|m| m.correlation < LEAST_CORRELATION || m.weight < LEAST_WEIGHT);
-        let poor = poor.count();
-        let wide = self.motion.iter().filter(|m| m.rotation.abs() > NEAR_WIDEST * motion::WIDEST.to_degrees()).count();
+        let disagrees = |m: &&BladeMotion| m.correlation < LEAST_CORRELATION || m.weight < LEAST_WEIGHT;
+        let poor = self.motion.iter().filter(disagrees).count();
+        // The motion of a blade that disagrees says nothing.
+        let agreeing = || self.motion.iter().filter(|m| !disagrees(m));
+        let is_wide = |m: &&BladeMotion| m.rotation.abs() > NEAR_WIDEST * motion::WIDEST.to_degrees();
+        let wide = agreeing().filter(is_wide).count();
         let all = self.motion.len();
         if poor > 0 {
             let message = format!(
@@ -335,7 +329,7 @@ impl<T: Real> Corrected<T> {
             raise(WarningKind::Blades, message);
         }
         let far = |m: &&BladeMotion| (0..2).any(|a| m.translation[a].abs() > WIDE_TRANSLATION * dims[a] as f64);
-        let far = self.motion.iter().filter(far).count();
+        let far = agreeing().filter(far).count();
         if far > 0 {
             let message = format!(
                 "{far} of {all} blades are moved by more than a quarter of the field of view: the image shows the object at \
@@ -380,5 +374,81 @@ impl<T: Real> Corrected<T> {
         }
         image.copy_from_slice(&whole);
         Ok(())
+    }
+}
+
+/// The search for the motion of the blades of one frame.
+struct Search<'a> {
+    blades: &'a Blades,
+    k: &'a dyn Fn(usize) -> [f64; 2],
+    dims: [usize; 2],
+    options: &'a Options,
+    propeller: &'a PropellerOptions,
+}
+
+/// What a search found.
+struct Attempt<T: Real> {
+    /// The translations that were removed from the data before the search.
+    centres: Vec<Motion>,
+    /// The data without these and without the smooth phase of each blade: [samples, coils].
+    values: Vec<Complex<T>>,
+    /// The sum of each blade's image, for its mean phase.
+    phases: Vec<Complex<f64>>,
+    /// Motion of the data as measured.
+    found: Found,
+}
+
+impl Search<'_> {
+    /// Searches the data, [samples, coils], from which the translations `centres` are removed first.
+    fn run<T: Real>(&self, measured: &[Complex<T>], centres: Vec<Motion>) -> Result<Attempt<T>> {
+        let (blades, of_blade) = (self.blades, self.blades.samples());
+        let samples = blades.all.len() * of_blade;
+        let mut values = try_collect(measured.len(), WHAT, measured.iter().copied())?;
+        for (m, centre) in (0..samples).map(|m| (m, &centres[m / of_blade])) {
+            if centre.rigid.translation != [0.0; 2] {
+                let factor = centre.factor((self.k)(m));
+                for value in values[m..].iter_mut().step_by(samples) {
+                    *value = narrow(wide(*value) * factor);
+                }
+            }
+        }
+        let smooth = self.propeller.phase == BladePhase::Smooth;
+        let mut phases = try_vec(blades.all.len(), Complex::default(), WHAT)?;
+        if smooth {
+            let mut correction = PhaseCorrection::new(Level::choose(self.options.simd)?, blades)?;
+            for coil in values.chunks_exact_mut(samples) {
+                for ((blade, data), phase) in blades.all.iter().zip(coil.chunks_exact_mut(of_blade)).zip(&mut phases) {
+                    interrupt::check("the phase of blades")?;
+                    *phase += correction.remove(blade, blades.radius, data);
+                }
+            }
+        }
+        // Without their phases coils add up to one that sees all of the object.
+        let channels = if smooth { 1 } else { values.len() / samples };
+        let channel =
+            |i: usize| -> Complex<f64> { values[i..].iter().step_by(channels * samples).map(|&z| wide(z)).sum() };
+        let channels = try_collect(channels * samples, WHAT, (0..channels * samples).map(channel))?;
+        let data = Data { blades, k: self.k, channels: &channels, dims: self.dims, options: self.options };
+        let mut found = motion::find(&data, self.propeller)?;
+        if self.propeller.translation {
+            motion::add_translations(&mut found.motions, &centres)?;
+        }
+        Ok(Attempt { centres, values, phases, found })
+    }
+}
+
+impl<T: Real> Attempt<T> {
+    /// The sum of the blades' correlations.
+    fn agreement(&self) -> f64 {
+        self.found.correlations.iter().sum()
+    }
+
+    /// Whether the object may have been outside the small images.
+    fn is_doubtful(&self, dims: &[usize; 2]) -> bool {
+        let Found { motions, correlations, weights } = &self.found;
+        let is_far = |m: &Motion| (0..2).any(|a| m.rigid.translation[a].abs() > NOTABLE_TRANSLATION * dims[a] as f64);
+        correlations.iter().any(|&c| c < DOUBTFUL_CORRELATION)
+            || weights.iter().any(|&w| w < LEAST_WEIGHT)
+            || motions.iter().any(is_far)
     }
 }

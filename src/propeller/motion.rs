@@ -124,6 +124,18 @@ pub(super) fn centre_of_energy<T: Real>(
     centre
 }
 
+/// Returns the median of the translations along x and along y.
+pub(super) fn common_translation(motions: &[Motion]) -> Result<[f64; 2]> {
+    let mut common = [0.0; 2];
+    for (axis, common) in common.iter_mut().enumerate() {
+        let of_axis = motions.iter().map(|m| m.rigid.translation[axis]);
+        let mut all = try_collect(motions.len(), WHAT, of_axis)?;
+        all.sort_unstable_by(f64::total_cmp);
+        *common = all[all.len() / 2];
+    }
+    Ok(common)
+}
+
 /// Adds the translations that were removed from the data before, and takes the mean of all.
 pub(super) fn add_translations(motions: &mut [Motion], centres: &[Motion]) -> Result<()> {
     for (motion, centre) in motions.iter_mut().zip(centres) {
