@@ -50,12 +50,12 @@ pub(crate) fn estimate<T: Real, B: Backend<T>>(
              or give coil maps"
         );
     }
-    let calibration = complete_calibration(&all, dims, calibration)?;
-    let low = low_dims(dims, calibration);
+    let widths = complete_calibration(&all, dims, calibration)?;
+    let low = low_dims(dims, &widths);
 
     // Samples within the ellipsoid of the calibration's width, their distance from its centre, and coordinates as the
     // small image sees them.
-    let radius = |m: usize| radius(&all, dims, calibration, m);
+    let radius = |m: usize| radius(&all, dims, &widths, m);
     let is_inside = |&m: &usize| radius(m) < 1.0;
     let count = (0..samples).filter(is_inside).count();
     let inside = try_collect(count, "the calibration samples", (0..samples).filter(is_inside))?;
@@ -157,7 +157,7 @@ pub(crate) fn bytes<T: Real, B: Backend<T>>(backend: &B, size: &ScanSize) -> Res
         return Ok(Bytes { device: 0, host: 0 });
     }
     let calibration = width(&size.dims, size.calibration)?;
-    let low = low_dims(&size.dims, calibration);
+    let low = low_dims(&size.dims, &[calibration; 3]);
     let (samples, coils) = (size.central_samples.clamp(1, size.samples), size.coils);
     let (real, complex, double) = (size_of::<T>(), size_of::<Complex<T>>(), size_of::<Complex<f64>>());
     // Their numbers, coordinates, weights twice, and data.

@@ -23,7 +23,7 @@ use num_complex::Complex;
 
 /// Standard deviation of the Gaussian neighbourhood, in voxels of the calibration images, which are at twice their
 /// resolution. A wider one smooths the sensitivities themselves, a narrower one takes in more noise.
-const NEIGHBOURHOOD: f64 = 0.75;
+const NEIGHBOURHOOD: f64 = 0.5;
 /// Maps are 0 where the signal of all coils in the calibration images is below this part of its largest. No object is
 /// there, and voxels without an object would take up noise and aliasing.
 const LEAST_SIGNAL: f64 = 0.01;
@@ -72,7 +72,7 @@ pub fn combine<T: Real>(
             }
         }
         Combine::Adaptive => {
-            let low = low_dims(dims, defaults::CALIBRATION);
+            let low = low_dims(dims, &[defaults::CALIBRATION; 3]);
             let low_voxels = low.iter().product::<usize>();
             let mut small = try_vec(low_voxels * coils, Complex::default(), "calibration images")?;
             for (image, small) in images.chunks_exact(voxels).zip(small.chunks_exact_mut(low_voxels)) {
@@ -94,7 +94,7 @@ pub fn combine<T: Real>(
 /// Bytes that [`combine`] allocates.
 pub(crate) fn combine_bytes<T: Real>(dims: &[usize], coils: usize, how: Combine) -> usize {
     let combined = product(&[product(dims), size_of::<Complex<T>>()]);
-    let low = product(&low_dims(dims, defaults::CALIBRATION));
+    let low = product(&low_dims(dims, &[defaults::CALIBRATION; 3]));
     match how {
         Combine::RootSumOfSquares => combined,
         // Images of low resolution, their maps, and the maps of the image, all in double precision.
@@ -105,10 +105,10 @@ pub(crate) fn combine_bytes<T: Real>(dims: &[usize], coils: usize, how: Combine)
     }
 }
 
-/// A sample's distance from the centre of k-space; 1 on the ellipsoid of the calibration's width.
-pub(crate) fn radius<T: Real>(k: &[&[T]], dims: &[usize], calibration: usize, m: usize) -> f64 {
-    let k = k.iter().zip(dims);
-    k.map(|(k, &n)| (k[m].wide() * n as f64 * 2.0 / calibration as f64).powi(2)).sum::<f64>().sqrt()
+/// A sample's distance from the centre of k-space; 1 on the ellipsoid of the calibration's width along each axis.
+pub(crate) fn radius<T: Real>(k: &[&[T]], dims: &[usize], widths: &[usize], m: usize) -> f64 {
+    let k = k.iter().zip(dims).zip(widths);
+    k.map(|((k, &n), &width)| (k[m].wide() * n as f64 * 2.0 / width as f64).powi(2)).sum::<f64>().sqrt()
 }
 
 /// Returns the largest width of the centre of k-space that maps may be estimated from: the requested width, or the default
@@ -129,13 +129,15 @@ const LEAST_CALIBRATION: usize = 8;
 const NO_CALIBRATION: &str = "acquire calibration lines and estimate the maps from these (an ISMRMRD file and \
                               Gadgetron: acquisitions flagged as parallel calibration), or give coil maps";
 
-/// Returns the width of the centre of k-space that coil maps are estimated from: the requested width, or, if that is 0,
-/// what is sampled, up to [`widest_calibration`]. It is narrowed if gaps between samples further out are wider than 1/FOV,
-/// with a warning if less than the requested width or [`defaults::CALIBRATION`] remains.
+/// Returns the width of the centre of k-space along each axis, from which coil maps are estimated: the requested width,
+/// or, if that is 0, what is sampled, up to [`widest_calibration`]. Along an axis that is sampled less far, it is the
+/// sampled extent: calibration lines of a Cartesian scan are few, and each is long. It is narrowed if gaps between
+/// samples further out are wider than 1/FOV, with a warning if less than the requested width or
+/// [`defaults::CALIBRATION`] remains.
 ///
 /// # Errors
 /// `InvalidArgument` if samples are missing from the central [`LEAST_CALIBRATION`] samples.
-pub(crate) fn complete_calibration<T: Real>(k: &[&[T]], dims: &[usize], requested: usize) -> Result<usize> {
+pub(crate) fn complete_calibration<T: Real>(k: &[&[T]], dims: &[usize], requested: usize) -> Result<Vec<usize>> {
     let widest = widest_calibration(requested, dims);
     let expected = if requested == 0 { defaults::CALIBRATION } else { requested };
     let coverage = Coverage::new(k, dims, expected, WHAT)?;
@@ -149,14 +151,17 @@ pub(crate) fn complete_calibration<T: Real>(k: &[&[T]], dims: &[usize], requeste
             );
         }
     }
+    let within = |coverage: &Coverage, width: usize| {
+        let of_axis = coverage.extent.iter().map(|&extent| width.min(extent as usize).max(1));
+        try_collect(dims.len(), "the width of the calibration region", of_axis)
+    };
     let Some(complete) = coverage.complete else {
         if widest == expected {
-            return Ok(expected);
+            return within(&coverage, expected);
         }
         // Beyond what is needed, samples must leave no gaps at all.
         let wide = Coverage::within(k, dims, widest, STRICT_REACH, WHAT)?;
-        let sampled = wide.extent.iter().fold(wide.complete.unwrap_or(widest) as f64, |a: f64, &b| a.min(b));
-        return Ok((sampled as usize).max(expected));
+        return within(&wide, wide.complete.unwrap_or(widest).max(expected));
     };
     let largest = coverage.extent.iter().fold(0.0, |a: f64, &b| a.max(b)) as usize;
     if complete < LEAST_CALIBRATION.min(expected).min(largest) {
@@ -173,18 +178,18 @@ pub(crate) fn complete_calibration<T: Real>(k: &[&[T]], dims: &[usize], requeste
              between samples are wider than 1/FOV. Measure more shots, or {NO_CALIBRATION}"
         ),
     );
-    Ok(complete)
+    within(&coverage, complete)
 }
 
 /// The number of samples in the centre, from which maps are estimated.
 pub(crate) fn central_samples<T: Real>(k: &[&[T]], dims: &[usize], calibration: usize) -> usize {
-    let calibration = widest_calibration(calibration, dims);
-    (0..k.first().map_or(0, |k| k.len())).filter(|&m| radius(k, dims, calibration, m) < 1.0).count()
+    let widths = [widest_calibration(calibration, dims); 3];
+    (0..k.first().map_or(0, |k| k.len())).filter(|&m| radius(k, dims, &widths, m) < 1.0).count()
 }
 
 /// The size of calibration images: twice the resolution of the calibration region, but no larger than the image.
-pub(crate) fn low_dims(dims: &[usize], calibration: usize) -> Vec<usize> {
-    dims.iter().map(|&n| n.min(2 * calibration)).collect()
+pub(crate) fn low_dims(dims: &[usize], widths: &[usize]) -> Vec<usize> {
+    dims.iter().zip(widths).map(|(&n, &width)| n.min(2 * width)).collect()
 }
 
 /// Means of an image over blocks, one a voxel of the smaller grid `low`, added to `sums`.
