@@ -27,7 +27,7 @@ PHANTOMS = {
     "radial 200 of 128^2, 1 coil": "--matrix 128,128 --trajectory radial --shots 200 --samples 256 --snr 15",
     "spiral 6 of 128^2, 8 coils":
         "--matrix 128,128 --trajectory spiral --shots 6 --samples 2048 --turns 8 --coils 8 --snr 40",
-    "rosette 24 of 96^2, 8 coils": "--matrix 96,96 --trajectory rosette --shots 24 --samples 600 --coils 8 --snr 30",
+    "rosette 24 of 96^2, 8 coils": "--matrix 96,96 --trajectory rosette --shots 24 --samples 1600 --coils 8 --snr 30",
     "PROPELLER 9 x 14 of 128^2, 4 coils":
         "--matrix 128,128 --trajectory propeller --shots 9 --lines 14 --samples 192 --coils 4 --snr 30",
     "kooshball 700 x 160 to 80^3": "--matrix 80,80,80 --trajectory kooshball --shots 700 --samples 160 --snr 600",

@@ -13,8 +13,8 @@ use crate::base::real::{narrow, wide, Real};
 use crate::base::scan_size::ScanSize;
 use crate::base::sizes::{product, sum, Bytes};
 use crate::reconstruction::coils::{
-    central_samples, clear_outside_object, complete_calibration, interpolate, low_dims, normalise, radius, walsh,
-    widest_calibration,
+    central_samples, clear_outside_object, complete_calibration, interpolate, low_dims, narrower_calibration,
+    normalise, radius, walsh, warn_of_aliasing, widest_calibration,
 };
 use crate::reconstruction::coverage;
 use crate::reconstruction::density::{self, Density, Weighting};
@@ -22,6 +22,16 @@ use num_complex::Complex;
 
 /// How accurate the calibration images are.
 const TOLERANCE: f64 = 1e-4;
+/// Radius of the main lobe of the taper's point spread function, in voxels of the calibration images.
+const LOBE: f64 = 8.0;
+/// Part of the field of view within which aliases are looked for. A complete Cartesian scan has copies at 1.
+const WITHIN: f64 = 0.9;
+/// Energy of aliases, relative to that of the main lobe, from which on the calibration region is narrowed, and down to
+/// which. Spirals with gaps of 1.33/FOV have 1.7; with maps from 24 samples the image of a phantom is 33 % wrong, from
+/// the central 8 samples 18 %, with the true maps 15 %. With gaps of 1.14/FOV it is 0.6, and 33 %, 14 % and 11 %. 12
+/// spokes of an in-vivo brain have 0.26, and maps from fewer samples make its image worse.
+const MOST_ALIASED: f64 = 0.4;
+const LITTLE_ALIASED: f64 = 0.1;
 
 /// Options of the small plan, whatever those of the scan's are.
 fn options() -> Options {
@@ -50,32 +60,21 @@ pub(crate) fn estimate<T: Real, B: Backend<T>>(
              or give coil maps"
         );
     }
-    let widths = complete_calibration(&all, dims, calibration)?;
-    let low = low_dims(dims, &widths);
-
-    // Samples within the ellipsoid of the calibration's width, their distance from its centre, and coordinates as the
-    // small image sees them.
-    let radius = |m: usize| radius(&all, dims, &widths, m);
-    let is_inside = |&m: &usize| radius(m) < 1.0;
-    let count = (0..samples).filter(is_inside).count();
-    let inside = try_collect(count, "the calibration samples", (0..samples).filter(is_inside))?;
-    let zoomed = |a: usize| {
-        let zoom = dims[a] as f64 / low[a] as f64;
-        let k = inside.iter().map(|&m| T::coordinate(encoding.trajectory.coordinates[a][m].wide() * zoom));
-        try_collect(inside.len(), "the calibration samples", k)
-    };
-    let k = (0..dims.len()).map(zoomed).collect::<Result<Vec<_>>>()?;
+    let mut widths = complete_calibration(&all, dims, calibration)?;
+    let mut centre = Centre::new(encoding, &widths)?;
+    let aliased = centre.aliased_energy(encoding)?;
+    if aliased > MOST_ALIASED {
+        while let Some(narrower) = narrower_calibration(&widths) {
+            widths = narrower;
+            centre = Centre::new(encoding, &widths)?;
+            if centre.aliased_energy(encoding)? <= LITTLE_ALIASED {
+                break;
+            }
+        }
+        warn_of_aliasing(&widths, aliased);
+    }
+    let Centre { low, inside, k, weights } = centre;
     let k: Vec<&[T]> = k.iter().map(|k| &k[..]).collect();
-    let weights = match &encoding.weighting.weights {
-        Some(w) => try_collect(inside.len(), "the calibration samples", inside.iter().map(|&m| w[m]))?,
-        None => density::weights(encoding.b(), &k, &low, Density::default(), None)?,
-    };
-    // A taper keeps the truncation of k-space from ringing through the maps.
-    let tapered = weights
-        .iter()
-        .zip(&inside)
-        .map(|(w, &m)| T::of(w.wide() * (0.5 * std::f64::consts::PI * radius(m)).cos().powi(2)));
-    let weights = try_collect(inside.len(), "the calibration samples", tapered)?;
     let mean = |i: usize| {
         let sum: Complex<f64> = (0..frames).map(|f| wide(kspace[f * samples * coils + i])).sum();
         narrow(sum / frames as f64)
@@ -109,6 +108,78 @@ pub(crate) fn estimate<T: Real, B: Backend<T>>(
     normalise(&mut maps, dims.iter().product());
     clear_outside_object(&mut maps, dims, &images, &low)?;
     try_collect(maps.len(), "the coil maps", maps.iter().map(|&z| narrow(z)))
+}
+
+/// The samples in the centre of k-space, from which calibration images are made.
+struct Centre<T: Real> {
+    /// Voxels of the calibration images.
+    low: Vec<usize>,
+    /// Numbers of the samples among all.
+    inside: Vec<usize>,
+    /// Their coordinates as the calibration images see them.
+    k: Vec<Vec<T>>,
+    /// Their density weights with the taper.
+    weights: Vec<T>,
+}
+
+impl<T: Real> Centre<T> {
+    /// Takes the samples within the ellipsoid of these widths.
+    fn new<B: Backend<T>>(encoding: &Encoding<T, B>, widths: &[usize]) -> Result<Self> {
+        const WHAT: &str = "the calibration samples";
+        let (all, dims) = (encoding.trajectory.axes(), &encoding.dims);
+        let low = low_dims(dims, widths);
+        let radius = |m: usize| radius(&all, dims, widths, m);
+        let is_inside = |&m: &usize| radius(m) < 1.0;
+        let count = (0..encoding.samples).filter(is_inside).count();
+        let inside = try_collect(count, WHAT, (0..encoding.samples).filter(is_inside))?;
+        let zoomed = |a: usize| {
+            let zoom = dims[a] as f64 / low[a] as f64;
+            let k = inside.iter().map(|&m| T::coordinate(encoding.trajectory.coordinates[a][m].wide() * zoom));
+            try_collect(inside.len(), WHAT, k)
+        };
+        let k = (0..dims.len()).map(zoomed).collect::<Result<Vec<_>>>()?;
+        let axes: Vec<&[T]> = k.iter().map(|k| &k[..]).collect();
+        let weights = match &encoding.weighting.weights {
+            Some(w) => try_collect(inside.len(), WHAT, inside.iter().map(|&m| w[m]))?,
+            None => density::weights(encoding.b(), &axes, &low, Density::default(), None)?,
+        };
+        // A taper keeps the truncation of k-space from ringing through the maps.
+        let tapered = weights
+            .iter()
+            .zip(&inside)
+            .map(|(w, &m)| T::of(w.wide() * (0.5 * std::f64::consts::PI * radius(m)).cos().powi(2)));
+        let weights = try_collect(inside.len(), WHAT, tapered)?;
+        Ok(Centre { low, inside, k, weights })
+    }
+
+    /// Returns the energy of the point spread function's aliases, relative to that of its main lobe: of what lies up to
+    /// [`WITHIN`] from a point.
+    fn aliased_energy<B: Backend<T>>(&self, encoding: &Encoding<T, B>) -> Result<f64> {
+        const WHAT: &str = "the point spread function of calibration images";
+        // It reaches as far as two voxels are apart.
+        let dims = try_collect(self.low.len(), WHAT, self.low.iter().map(|n| 2 * n))?;
+        let k: Vec<&[T]> = self.k.iter().map(|k| &k[..]).collect();
+        let plan = small_plan(encoding, &Geometry::new(&dims, &k).weights(&self.weights))?;
+        let ones = try_vec(self.inside.len(), Complex::new(T::ONE, T::ZERO), WHAT)?;
+        let mut spread = try_vec(plan.voxels, Complex::default(), WHAT)?;
+        plan.adjoint(Weighting::Given, (&ones).into(), (&mut spread).into())?;
+        let (mut main, mut aliases) = (0.0, 0.0);
+        for (i, z) in spread.iter().enumerate() {
+            let (mut rest, mut of_field, mut of_lobe) = (i, 0.0, 0.0);
+            for &n in &dims {
+                let voxels = (rest % n) as f64 - (n / 2) as f64;
+                rest /= n;
+                of_field += (2.0 * voxels / n as f64).powi(2);
+                of_lobe += (voxels / LOBE).powi(2);
+            }
+            if of_lobe <= 1.0 {
+                main += wide(*z).norm_sqr();
+            } else if of_field < WITHIN * WITHIN {
+                aliases += wide(*z).norm_sqr();
+            }
+        }
+        Ok(if main > 0.0 { aliases / main } else { 0.0 })
+    }
 }
 
 /// The plan of calibration images.
@@ -179,8 +250,15 @@ pub(crate) fn bytes<T: Real, B: Backend<T>>(backend: &B, size: &ScanSize) -> Res
     let small = product(&[product(&low), coils, complex + 2 * double]);
     let large = product(&[product(&size.dims), coils, complex + double]);
     let last = sum(&[inside, map, host, small, large]);
+    // The point spread function, of twice as many voxels along each axis.
+    let double = try_collect(low.len(), "the calibration images", low.iter().map(|n| 2 * n))?;
+    let spread = ScanSize { weights: true, ..ScanSize::new(&double, samples) };
+    let chosen = Chosen::new::<T, B>(backend, &spread, &options(), false)?;
+    let [spread_device, spread_host] = Encoding::<T, B>::transform_bytes(backend, &spread, &options(), &chosen)?;
+    let last =
+        last.max(sum(&[inside, product(&[samples, complex]), spread_host, product(&[product(&double), complex])]));
     Ok(Bytes {
-        device: device.max(weights.device),
+        device: device.max(spread_device).max(weights.device),
         host: last.max(sum(&[inside, weights.host])).max(coverage::bytes(&size.dims, calibration)),
     })
 }

@@ -181,6 +181,27 @@ pub(crate) fn complete_calibration<T: Real>(k: &[&[T]], dims: &[usize], requeste
     within(&coverage, complete)
 }
 
+/// Returns the next narrower calibration region, or `None` if this one is the narrowest.
+pub(crate) fn narrower_calibration(widths: &[usize]) -> Option<Vec<usize>> {
+    let narrower: Vec<usize> = widths.iter().map(|&w| (w * 3 / 4).max(w.min(LEAST_CALIBRATION))).collect();
+    (narrower != widths).then_some(narrower)
+}
+
+/// Warns that maps are estimated from a narrower calibration region, as images of the whole are aliased: `aliased` is
+/// the energy of the aliases of a point, relative to its own.
+pub(crate) fn warn_of_aliasing(widths: &[usize], aliased: f64) {
+    let width = widths.iter().copied().max().unwrap_or(0);
+    raise(
+        WarningKind::Calibration,
+        format!(
+            "coil maps are estimated from the central {width} samples: further out the scan is undersampled, and maps \
+             would be aliased (the aliases of a point have {:.0} % of its energy). Measure more shots, or \
+             {NO_CALIBRATION}",
+            100.0 * aliased
+        ),
+    );
+}
+
 /// The number of samples in the centre, from which maps are estimated.
 pub(crate) fn central_samples<T: Real>(k: &[&[T]], dims: &[usize], calibration: usize) -> usize {
     let widths = [widest_calibration(calibration, dims); 3];
