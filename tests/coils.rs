@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use recon::phantom::{CoilModel, Phantom};
 use recon::trajectory::SpokeOrder;
-use recon::{combine, Combine, Complex, ErrorKind, Geometry, Options, Plan, Real, Trajectory};
+use recon::{combine, CgOptions, Combine, Complex, ErrorKind, Geometry, Options, Plan, Real, Trajectory};
 
 #[test]
 fn coil_maps_come_from_the_data() {
@@ -219,4 +219,61 @@ fn combining_checks_its_sizes() {
 #[test]
 fn every_level_of_the_vector_unit_passes() {
     again_at_other_levels();
+}
+
+/// Spirals with gaps wider than 1/FOV: maps come from as much of the centre as is not aliased, so that the image is not much worse than with the true maps. Density weights that are all equal change nothing in that.
+#[test]
+fn undersampled_spirals_narrow_the_region() {
+    let (n, coils) = (96usize, 8);
+    let dims = [n, n];
+    let model = CoilModel::ring(coils, 2).unwrap();
+    let truth = Phantom::shepp_logan_2d().image(&dims, 4).unwrap();
+    let magnitude: Vec<f64> = {
+        let maps = model.maps(&dims).unwrap();
+        let root = |i: usize| (0..coils).map(|c| maps[c * n * n + i].norm_sqr()).sum::<f64>().sqrt();
+        truth.iter().enumerate().map(|(i, x)| x * root(i)).collect()
+    };
+    let unit = {
+        let mut maps = model.maps(&dims).unwrap();
+        for i in 0..n * n {
+            let root = (0..coils).map(|c| maps[c * n * n + i].norm_sqr()).sum::<f64>().sqrt();
+            (0..coils).for_each(|c| maps[c * n * n + i] /= root);
+        }
+        maps
+    };
+    for (interleaves, narrowed) in [(5usize, true), (8, false)] {
+        // Gaps of 48 / 8 / interleaves of 1/FOV.
+        let trajectory = Trajectory::spiral(interleaves, 1536, 8.0, 1.0).unwrap();
+        let data = Phantom::shepp_logan_2d().kspace(&dims, &trajectory.axes(), Some(&model), 1).unwrap();
+        let k: Vec<Vec<f64>> = (0..2).map(|a| trajectory.axis_as(a)).collect();
+        let geometry = Geometry::new(&dims, &slices(&k)).coils(coils);
+        let error = |maps: &[Complex<f64>]| {
+            let mut with_maps = geometry.clone();
+            with_maps.coil_maps = Some(maps);
+            let mut image = vec![Complex::new(f64::NAN, f64::NAN); n * n];
+            Plan::new(&with_maps, &Options::default()).unwrap().cg(&data, &mut image, &CgOptions::default()).unwrap();
+            let found: Vec<f64> = image.iter().map(|z| z.norm()).collect();
+            let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+            let scale = dot(&found, &magnitude) / dot(&found, &found);
+            let wrong: f64 = found.iter().zip(&magnitude).map(|(a, b)| (scale * a - b).powi(2)).sum();
+            (wrong / dot(&magnitude, &magnitude)).sqrt()
+        };
+        let equal = vec![1.0; trajectory.samples()];
+        for weights in [None, Some(&equal[..])] {
+            let mut own = geometry.clone();
+            own.weights = weights;
+            let plan = Plan::for_coil_maps(&own, &Options::default()).unwrap();
+            let maps = plan.coil_maps(&data, 0).unwrap();
+            assert_eq!(maps == plan.coil_maps(&data, 8).unwrap(), narrowed, "{interleaves}");
+            if weights.is_none() {
+                let (found, least) = (error(&maps), error(&unit));
+                println!(
+                    "{interleaves} interleaves: {:.2} %, with the true maps {:.2} %",
+                    100.0 * found,
+                    100.0 * least
+                );
+                assert!(found < 1.5 * least, "{interleaves}: {found} {least}");
+            }
+        }
+    }
 }

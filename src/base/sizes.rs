@@ -19,3 +19,16 @@ pub(crate) struct Bytes {
     pub device: usize,
     pub host: usize,
 }
+
+impl Bytes {
+    /// Returns the most that steps take one after the other. Where a device has no memory of its own, the sum of both
+    /// counts, and not the most of each.
+    pub fn peak(steps: &[Bytes], own_memory: bool) -> Bytes {
+        let most = |of: &dyn Fn(&Bytes) -> usize| steps.iter().map(of).max().unwrap_or(0);
+        if own_memory {
+            return Bytes { device: most(&|step| step.device), host: most(&|step| step.host) };
+        }
+        let largest = steps.iter().copied().max_by_key(|step| sum(&[step.device, step.host]));
+        largest.unwrap_or(Bytes { device: 0, host: 0 })
+    }
+}

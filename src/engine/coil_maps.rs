@@ -73,7 +73,7 @@ pub(crate) fn estimate<T: Real, B: Backend<T>>(
         }
         warn_of_aliasing(&widths, aliased);
     }
-    let Centre { low, inside, k, weights } = centre;
+    let Centre { low, inside, k, weights, .. } = centre;
     let k: Vec<&[T]> = k.iter().map(|k| &k[..]).collect();
     let mean = |i: usize| {
         let sum: Complex<f64> = (0..frames).map(|f| wide(kspace[f * samples * coils + i])).sum();
@@ -118,7 +118,9 @@ struct Centre<T: Real> {
     inside: Vec<usize>,
     /// Their coordinates as the calibration images see them.
     k: Vec<Vec<T>>,
-    /// Their density weights with the taper.
+    /// Falls to 0 at the edge, which keeps the truncation of k-space from ringing through the maps.
+    taper: Vec<f64>,
+    /// Their density weights, or those of the scan, with the taper.
     weights: Vec<T>,
 }
 
@@ -138,18 +140,26 @@ impl<T: Real> Centre<T> {
             try_collect(inside.len(), WHAT, k)
         };
         let k = (0..dims.len()).map(zoomed).collect::<Result<Vec<_>>>()?;
-        let axes: Vec<&[T]> = k.iter().map(|k| &k[..]).collect();
-        let weights = match &encoding.weighting.weights {
-            Some(w) => try_collect(inside.len(), WHAT, inside.iter().map(|&m| w[m]))?,
-            None => density::weights(encoding.b(), &axes, &low, Density::default(), None)?,
+        let mut centre = Centre { low, inside, k, taper: Vec::new(), weights: Vec::new() };
+        let taper = centre.inside.iter().map(|&m| (0.5 * std::f64::consts::PI * radius(m)).cos().powi(2));
+        centre.taper = try_collect(count, WHAT, taper)?;
+        centre.weights = match &encoding.weighting.weights {
+            Some(w) => centre.tapered(centre.inside.iter().map(|&m| w[m]))?,
+            None => centre.density(encoding)?,
         };
-        // A taper keeps the truncation of k-space from ringing through the maps.
-        let tapered = weights
-            .iter()
-            .zip(&inside)
-            .map(|(w, &m)| T::of(w.wide() * (0.5 * std::f64::consts::PI * radius(m)).cos().powi(2)));
-        let weights = try_collect(inside.len(), WHAT, tapered)?;
-        Ok(Centre { low, inside, k, weights })
+        Ok(centre)
+    }
+
+    fn tapered(&self, weights: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>> {
+        let tapered = weights.zip(&self.taper).map(|(w, taper)| T::of(w.wide() * taper));
+        try_collect(self.inside.len(), "the calibration samples", tapered)
+    }
+
+    /// Returns density weights with the taper.
+    fn density<B: Backend<T>>(&self, encoding: &Encoding<T, B>) -> Result<Vec<T>> {
+        let k: Vec<&[T]> = self.k.iter().map(|k| &k[..]).collect();
+        let weights = density::weights(encoding.b(), &k, &self.low, Density::default(), None)?;
+        self.tapered(weights.into_iter())
     }
 
     /// Returns the energy of the point spread function's aliases, relative to that of its main lobe: of what lies up to
@@ -159,7 +169,13 @@ impl<T: Real> Centre<T> {
         // It reaches as far as two voxels are apart.
         let dims = try_collect(self.low.len(), WHAT, self.low.iter().map(|n| 2 * n))?;
         let k: Vec<&[T]> = self.k.iter().map(|k| &k[..]).collect();
-        let plan = small_plan(encoding, &Geometry::new(&dims, &k).weights(&self.weights))?;
+        // The scan's own weights may be those of the noise, or all equal: aliases tell of where samples lie.
+        let density = match encoding.weighting.weights {
+            Some(_) => self.density(encoding)?,
+            None => Vec::new(),
+        };
+        let weights = if density.is_empty() { &self.weights } else { &density };
+        let plan = small_plan(encoding, &Geometry::new(&dims, &k).weights(weights))?;
         let ones = try_vec(self.inside.len(), Complex::new(T::ONE, T::ZERO), WHAT)?;
         let mut spread = try_vec(plan.voxels, Complex::default(), WHAT)?;
         plan.adjoint(Weighting::Given, (&ones).into(), (&mut spread).into())?;
@@ -231,8 +247,8 @@ pub(crate) fn bytes<T: Real, B: Backend<T>>(backend: &B, size: &ScanSize) -> Res
     let low = low_dims(&size.dims, &[calibration; 3]);
     let (samples, coils) = (size.central_samples.clamp(1, size.samples), size.coils);
     let (real, complex, double) = (size_of::<T>(), size_of::<Complex<T>>(), size_of::<Complex<f64>>());
-    // Their numbers, coordinates, weights twice, and data.
-    let inside = product(&[samples, size_of::<usize>() + (size.dims.len() + 2) * real]);
+    // Their numbers, taper, coordinates, weights twice, and data.
+    let inside = product(&[samples, size_of::<usize>() + size_of::<f64>() + (size.dims.len() + 2) * real]);
     let inside = sum(&[inside, product(&[samples, coils, complex])]);
     let weights = density::bytes::<T, B>(backend, samples, &low, Density::default())?;
     // With the field map, where it is not so steep that there are too many segments.
@@ -249,16 +265,15 @@ pub(crate) fn bytes<T: Real, B: Backend<T>>(backend: &B, size: &ScanSize) -> Res
     // well.
     let small = product(&[product(&low), coils, complex + 2 * double]);
     let large = product(&[product(&size.dims), coils, complex + double]);
-    let last = sum(&[inside, map, host, small, large]);
+    let images = Bytes { device, host: sum(&[inside, map, host, small, large]) };
     // The point spread function, of twice as many voxels along each axis.
-    let double = try_collect(low.len(), "the calibration images", low.iter().map(|n| 2 * n))?;
-    let spread = ScanSize { weights: true, ..ScanSize::new(&double, samples) };
+    let double_dims = try_collect(low.len(), "the calibration images", low.iter().map(|n| 2 * n))?;
+    let spread = ScanSize { weights: true, ..ScanSize::new(&double_dims, samples) };
     let chosen = Chosen::new::<T, B>(backend, &spread, &options(), false)?;
-    let [spread_device, spread_host] = Encoding::<T, B>::transform_bytes(backend, &spread, &options(), &chosen)?;
-    let last =
-        last.max(sum(&[inside, product(&[samples, complex]), spread_host, product(&[product(&double), complex])]));
-    Ok(Bytes {
-        device: device.max(spread_device).max(weights.device),
-        host: last.max(sum(&[inside, weights.host])).max(coverage::bytes(&size.dims, calibration)),
-    })
+    let [device, host] = Encoding::<T, B>::transform_bytes(backend, &spread, &options(), &chosen)?;
+    let ones = product(&[samples, complex]);
+    let spread = Bytes { device, host: sum(&[inside, ones, host, product(&[product(&double_dims), complex])]) };
+    let weights = Bytes { host: sum(&[inside, weights.host]), ..weights };
+    let gaps = Bytes { device: 0, host: coverage::bytes(&size.dims, calibration) };
+    Ok(Bytes::peak(&[gaps, weights, spread, images], backend.is_gpu()))
 }

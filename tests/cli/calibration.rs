@@ -196,6 +196,20 @@ fn without_calibration_lines_the_program_says_what_to_do() {
     }
 }
 
+/// Gaps between 1 and 1.5/FOV everywhere, which no single gap tells.
+#[test]
+fn undersampled_spirals_are_warned_of() {
+    let dir = TempDir::new();
+    for (interleaves, warned) in [(4, true), (5, true), (8, false)] {
+        let options = "--matrix 96,96 --trajectory spiral --samples 1536 --turns 8 --coils 8";
+        dir.ok(&format!("simulate {options} --shots {interleaves} -o scan.h5"));
+        let out = dir.run("cg scan.h5 -o image.h5");
+        assert_eq!(out.status, Some(0), "{out:?}");
+        let text = "coil maps are estimated from the central 8 samples: further out the scan is undersampled";
+        assert_eq!(out.stderr.contains(text), warned, "{out:?}");
+    }
+}
+
 #[test]
 fn uses_of_acquisitions_are_told() {
     let dir = TempDir::new();
