@@ -16,6 +16,12 @@ const BOTH: u64 = 1 << 20;
 const NOISE: u64 = 1 << 18;
 const NAVIGATION: u64 = 1 << 22;
 
+/// Percent error of BART 0.8 on these data by factor: `ecalib -m1 -r24`, `pics -p pattern -l2 -r 0 -i 12`, with the
+/// calibration lines in the image and without. Of the complete scan it is 2.78 %.
+const BART_MAPS: [(usize, f64, f64); 3] = [(2, 4.53, 5.19), (3, 9.91, 32.83), (4, 16.41, 45.35)];
+/// The same with the true maps and without the calibration lines.
+const BART_TRUE_MAPS: [(usize, f64); 3] = [(2, 3.16), (3, 13.85), (4, 34.66)];
+
 /// K-space of a phantom on a Cartesian grid, [samples, coils] a line: exact values, which no transform has made.
 fn line(dims: [usize; 2], step: usize) -> Vec<f32> {
     let axis = |i: usize, n: usize| (i as f64 - (n / 2) as f64) / n as f64;
@@ -103,8 +109,8 @@ fn calibration_lines_make_coil_maps_wherever_they_are() {
     dir.ok("cg whole.h5 -o whole_image.h5");
     let whole = error(&dir, "whole_image.h5", &truth);
     println!("the complete scan: {whole:.2} %");
-    assert!(whole < 6.0, "{whole} %");
-    for (factor, bound) in [(2, 8.0), (3, 45.0), (4, 75.0)] {
+    assert!(whole < 5.5, "{whole} %");
+    for (factor, within, apart) in BART_MAPS {
         let image = || all.clone().step_by(factor).map(|s| acquisition(0, s));
         let central = || all.clone().filter(|&s| is_central(s));
         let cases: [(&str, Option<CalibrationMode>, Vec<bare::Line>); 6] = [
@@ -141,8 +147,9 @@ fn calibration_lines_make_coil_maps_wherever_they_are() {
             write("scan.h5", &header(factor, *mode), lines);
             dir.ok("cg scan.h5 -o image.h5");
             let found = error(&dir, "image.h5", &truth);
-            println!("factor {factor}, {name}: {found:.2} %");
-            assert!(found < bound, "factor {factor}, {name}: {found} %");
+            let bart = if ["embedded", "between", "both"].contains(name) { within } else { apart };
+            println!("factor {factor}, {name}: {found:.2} %, BART {bart} %");
+            assert!(found < 1.2 * bart, "factor {factor}, {name}: {found} %, BART {bart} %");
         }
         // A line that is there for both purposes does not count twice.
         let (_, mode, lines) = &cases[0];
@@ -151,7 +158,7 @@ fn calibration_lines_make_coil_maps_wherever_they_are() {
         write("scan.h5", &header(factor, *mode), lines);
         dir.ok("cg scan.h5 -o once_image.h5");
         dir.ok("cg twice.h5 -o twice_image.h5");
-        assert!(dir.error("twice_image.h5 once_image.h5") < 0.5);
+        assert!(dir.error("twice_image.h5 once_image.h5") < 1e-2);
     }
 }
 
@@ -161,7 +168,7 @@ fn without_calibration_lines_the_program_says_what_to_do() {
     let write = |name: &str, xml: &str, lines: &[bare::Line]| alone(|| bare::write(&dir.path(name), xml, lines));
     let truth = truth();
     dir.ok("simulate --matrix 64,56 --coils 8 --maps maps.cfl -o whole.h5");
-    for factor in [2, 3, 4] {
+    for (factor, bart) in BART_TRUE_MAPS {
         let image: Vec<_> = (0..DIMS[1]).step_by(factor).map(|s| acquisition(0, s)).collect();
         write("scan.h5", &header(factor, None), &image);
         dir.fails(1, "cg scan.h5 -o image.h5", &["slice 0", "gaps wider than 1/FOV", "calibration lines", "coil maps"]);
@@ -170,8 +177,8 @@ fn without_calibration_lines_the_program_says_what_to_do() {
         // A narrower region than one missing line does.
         dir.ok("cg scan.h5 --maps maps.cfl -o image.h5");
         let found = error(&dir, "image.h5", &truth);
-        println!("factor {factor}, the true maps: {found:.2} %");
-        assert!(found < 60.0, "factor {factor}: {found} %");
+        println!("factor {factor}, the true maps: {found:.2} %, BART {bart} %");
+        assert!((found - bart).abs() < 0.02 * bart, "factor {factor}: {found} %, BART {bart} %");
         dir.ok("cg scan.h5 --no-maps -o image.h5");
         let grid = dir.run("grid scan.h5 -o image.h5");
         assert_eq!((grid.status, grid.stderr.matches('\n').count()), (Some(0), 1), "{grid:?}");
