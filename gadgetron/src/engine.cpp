@@ -214,11 +214,7 @@ void Engine::add_warnings(const recon_plan *plan, bool for_maps) {
         if (for_maps && kind == RECON_WARNING_EXTENT) {
             continue;
         }
-        add_warning(kind == RECON_WARNING_EXTENT      ? Cause::Extent
-                    : kind == RECON_WARNING_TOLERANCE ? Cause::Tolerance
-                    : kind == RECON_WARNING_TIMES     ? Cause::Times
-                                                      : Cause::Plan,
-                    text);
+        add_warning(cause_of(kind), text);
     }
 }
 

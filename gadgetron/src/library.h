@@ -5,6 +5,7 @@
 
 #include <recon.h>
 
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -12,6 +13,9 @@ namespace recon_gadgets {
 
 // Throws an Error with the library's text if a call failed.
 void check(recon_status status);
+
+// Returns the cause of a warning of the library, by its kind.
+Cause cause_of(std::uint32_t kind);
 
 // Returns the warnings of the last call on this thread, joined for each cause. `prefix` begins each text.
 std::map<Cause, std::string> warnings_of_call(const std::string &prefix = "");

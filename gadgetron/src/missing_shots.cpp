@@ -151,6 +151,8 @@ std::vector<std::string> WarningCounter::summary() const {
             case Cause::Times: what = "with times that are no readout's"; break;
             case Cause::Blades: what = "whose blades do not agree"; break;
             case Cause::NoiseTimes: what = "without sample times of noise or data"; break;
+            case Cause::Calibration: what = "with coil maps from a narrower centre of k-space"; break;
+            case Cause::Threads: what = "computed by fewer threads than asked for"; break;
             case Cause::OtherCalibration: what = "of slices without calibration acquisitions"; break;
             case Cause::UnusedNoise: what = "with noise that is not used"; break;
             case Cause::Noise: what = "whose noise is another than was said"; break;

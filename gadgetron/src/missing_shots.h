@@ -38,6 +38,8 @@ enum class Cause {
     NoiseTimes,
     UnusedNoise,
     OtherCalibration,
+    Calibration,
+    Threads,
     Compression,
     ColdStart,
     WindowRestart,

@@ -798,7 +798,9 @@ void matrices() {
     };
     for (const Case &c : cases) {
         const unsigned ndim = c.encoded[2] > 1 ? 3 : 2;
-        const std::size_t spokes = ndim == 2 ? 100 : 600, readout = 32, coils = 2, count = spokes * readout;
+        const std::size_t spokes = ndim == 2 ? 100 : 600, coils = 2;
+        // At most 1/FOV apart: with gaps coil maps come from less, with a warning.
+        const std::size_t readout = std::max<std::size_t>(32, c.encoded[0]), count = spokes * readout;
         std::array<std::vector<float>, 3> k{std::vector<float>(count), std::vector<float>(count),
                                             std::vector<float>(count)};
         must(ndim == 2 ? recon_trajectory_radial2d(RECON_F32, spokes, readout, RECON_SPOKES_GOLDEN_ANGLE, k[0].data(),
