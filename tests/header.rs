@@ -206,7 +206,7 @@ const CALLS: &str = r#"
 enum { N = 64, SPOKES = 48, READOUT = 128, SAMPLES = SPOKES * READOUT, COILS = 4, NOISES = 500 };
 static float kx[SAMPLES], ky[SAMPLES], times[SAMPLES], weights[SAMPLES], field[N * N], found[N * N];
 static float kspace[2 * SAMPLES * COILS], fewer[2 * SAMPLES * 2], noise[2 * NOISES * COILS];
-static float image[2 * N * N], echoes[4 * N * N];
+static float maps[2 * N * N * COILS], image[2 * N * N], echoes[4 * N * N];
 
 #define CHECK(call)                                                        \
     if ((call) != RECON_OK) {                                              \
@@ -279,6 +279,8 @@ int main(void) {
     }
     g.coils = COILS;
     CHECK(recon_phantom_kspace(&g, NULL, 0, RECON_COILS_RING, 0, kspace));
+    CHECK(maps_of_calibration(&g, kspace, maps));
+    REQUIRE(maps[2 * (N * N / 2 + N / 2)] != 0 || maps[2 * (N * N / 2 + N / 2) + 1] != 0);
     g.coils = 1;
     CHECK(prepare(noise, NOISES, kspace, SAMPLES, COILS, 2, fewer));
     REQUIRE(fewer[0] != 0);
