@@ -157,7 +157,7 @@ fn maps_of_gaps_are_refused() {
             }
             let narrow = undersampled(&dims, axis, factor, 16);
             let maps = narrow.maps::<f32>(0).unwrap();
-            // Those of the narrower region, and not far from the truth.
+            // Maps of the narrower region, not far from the truth.
             assert!(narrow.angle(&maps) < 0.1, "{dims:?} {factor}: {}", narrow.angle(&maps));
             assert!((8..=24).any(|width| narrow.maps::<f32>(width).unwrap() == maps), "{dims:?} {factor}");
         }
@@ -189,7 +189,7 @@ fn spokes_narrow_the_region() {
         [0, 24, 8].map(|width| plan.coil_maps(&data, width))
     };
     for order in [SpokeOrder::Linear, SpokeOrder::GoldenAngle] {
-        // Those of a real-time frame are narrowed, those of 24 spokes or more are not.
+        // Spokes of a real-time frame are narrowed, those of 24 spokes or more are not.
         for spokes in [13, 24, 48] {
             let [default, wide, narrow] = maps(spokes, order).map(|maps| maps.unwrap());
             // 48 spokes have no gaps even further out.
@@ -221,7 +221,8 @@ fn every_level_of_the_vector_unit_passes() {
     again_at_other_levels();
 }
 
-/// Spirals with gaps wider than 1/FOV: maps come from as much of the centre as is not aliased, so that the image is not much worse than with the true maps. Density weights that are all equal change nothing in that.
+/// Spirals with gaps wider than 1/FOV: maps come from as much of the centre as is not aliased, so that the image is not
+/// much worse than with the true maps. Equal density weights change nothing in that.
 #[test]
 fn undersampled_spirals_narrow_the_region() {
     let (n, coils) = (96usize, 8);

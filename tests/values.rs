@@ -108,7 +108,8 @@ fn gridded_box_voxels_are_the_inverse_transform_with_phi() {
     }
 }
 
-/// Sums `image` over a Gaussian neighbourhood of half a voxel, which ends after two voxels and at the edge of the image.
+/// Sums `image` over a Gaussian neighbourhood of half a voxel, which ends after two voxels and at the edge of the
+/// image.
 fn neighbourhood(image: &[Complex<f64>], dims: &[usize; 2]) -> Vec<Complex<f64>> {
     let weight = |d: isize| if d.abs() <= 2 { (-0.5 * (d as f64 / 0.5).powi(2)).exp() } else { 0.0 };
     let at = |i: usize| [(i % dims[0]) as isize, (i / dims[0]) as isize];

@@ -13,8 +13,8 @@ use std::path::PathBuf;
 ///
 /// Without FILE: version, vector unit, threads, GPUs, NVRTC, the folder of compiled kernels. With FILE: encodings,
 /// matrices and fields of view (mm), coils, shots, samples, slices and the range of the trajectory (cycles per voxel)
-/// of raw data, and the use of each kind of acquisition (images, coil maps, whitening, or none), or the sizes of images.
-/// Nothing is reconstructed.
+/// of raw data, and the use of each kind of acquisition (images, coil maps, whitening, or none), or the sizes of
+/// images. Nothing is reconstructed.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  recon info scan.h5")]
 pub struct InfoArgs {
@@ -105,7 +105,7 @@ fn counted(values: impl Iterator<Item = usize>) -> String {
     format!("{} ({})", all.len(), if gaps && all.len() <= 12 { list() } else { range })
 }
 
-/// Says how many acquisitions serve each purpose, and which are not used.
+/// Says how many acquisitions are used for each purpose, and which are not used.
 fn uses(uses: &[(AcquisitionUse, usize)]) -> Result<()> {
     say(&format!("acquisitions            {}", uses.iter().map(|(_, n)| n).sum::<usize>()))?;
     for (of, n) in uses {

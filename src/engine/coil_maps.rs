@@ -169,7 +169,7 @@ impl<T: Real> Centre<T> {
         // It reaches as far as two voxels are apart.
         let dims = try_collect(self.low.len(), WHAT, self.low.iter().map(|n| 2 * n))?;
         let k: Vec<&[T]> = self.k.iter().map(|k| &k[..]).collect();
-        // The scan's own weights may be those of the noise, or all equal: aliases tell of where samples lie.
+        // The scan's own weights may be those of the noise, or all equal: aliases depend on where samples lie alone.
         let density = match encoding.weighting.weights {
             Some(_) => self.density(encoding)?,
             None => Vec::new(),

@@ -398,7 +398,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// What an acquisition is used for: bits of the number that recon_acquisition_use writes.
+    /// Uses of an acquisition: bits of the number that recon_acquisition_use writes.
     pub enum recon_acquisition_purpose "purpose" for AcquisitionPurpose {
         /// Samples of an image.
         RECON_PURPOSE_IMAGE = 1 is Image, "image";

@@ -195,10 +195,8 @@ pub extern "C" fn recon_status_name(status: i32) -> *const c_char {
 /// The number of an option's value by its word, for hosts whose users write words as MATLAB's do. For example option
 /// "window", word "gaussian": RECON_WINDOW_GAUSSIAN. Options are "precision" (words "single" and "double"), "basis",
 /// "method", "normal", "device", "simd", "window", "filter", "prior", "lambda_unit", "stop", "density", "combine"
-/// ("rss" and
-/// "adaptive"), "order" ("linear" and "golden"), "coil_model", "part", "scale", "warning", "purpose"
-/// and "level". Other words are
-/// the ends of the constants' names in lower case, with - for _.
+/// ("rss" and "adaptive"), "order" ("linear" and "golden"), "coil_model", "part", "scale", "warning", "purpose" and
+/// "level". Other words are the ends of the constants' names in lower case, with - for _.
 ///
 /// Errors: RECON_NULL_POINTER; RECON_UNKNOWN_VALUE for an option or a word that this version does not know, with those
 /// it does.

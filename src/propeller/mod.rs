@@ -386,7 +386,7 @@ struct Search<'a> {
     propeller: &'a PropellerOptions,
 }
 
-/// What a search found.
+/// Result of a search.
 struct Attempt<T: Real> {
     /// The translations that were removed from the data before the search.
     centres: Vec<Motion>,

@@ -27,7 +27,8 @@ const FIRST_RESIDUALS: usize = MOST_PROJECTIONS;
 /// Number of iterations after which residuals are made orthogonal to the first ones.
 const ORTHOGONAL_ITERATIONS: usize = 16;
 
-/// Number of vectors of an image's size in a solver, without the solution and the right-hand side: residual, direction, its product with the operator, and the first residuals.
+/// Number of vectors of an image's size in a solver, without the solution and the right-hand side: residual, direction,
+/// its product with the operator, and the first residuals.
 pub(crate) const VECTORS: usize = 3 + FIRST_RESIDUALS;
 
 /// The options of a solution, with its prior.

@@ -111,8 +111,8 @@ pub(crate) fn radius<T: Real>(k: &[&[T]], dims: &[usize], widths: &[usize], m: u
     k.map(|((k, &n), &width)| (k[m].wide() * n as f64 * 2.0 / width as f64).powi(2)).sum::<f64>().sqrt()
 }
 
-/// Returns the largest width of the centre of k-space that maps may be estimated from: the requested width, or the default
-/// if that is 0. It is wider in a plane, where maps cost little.
+/// Returns the largest width of the centre of k-space that maps may be estimated from: the requested width, or the
+/// default if that is 0. It is wider in a plane, where maps cost little.
 pub(crate) fn widest_calibration(requested: usize, dims: &[usize]) -> usize {
     match (requested, dims.iter().filter(|&&n| n > 1).count()) {
         (0, ..=2) => defaults::CALIBRATION_IN_A_PLANE,

@@ -64,7 +64,7 @@ impl Axis {
     }
 }
 
-/// Returns the width of the centre that is tested: a wider one would take more memory than it tells.
+/// Returns the width of the centre that is tested: a wider one would take memory and find nothing more.
 fn tested_width(ndim: usize, width: usize) -> usize {
     width.min(if ndim < 3 { 512 } else { 64 })
 }

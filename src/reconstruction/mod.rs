@@ -1,5 +1,6 @@
 //! Images from transforms: conjugate gradients and their priors, filtered backprojection, density compensation, coil
-//! sensitivities, gaps in the sampling, whitening and compression of coils, image sizes. Field maps from images of several echoes.
+//! sensitivities, gaps in the sampling, whitening and compression of coils, image sizes. Field maps from images of
+//! several echoes.
 
 pub mod cg;
 pub mod coil_matrix;

@@ -151,7 +151,7 @@ fn calibration_lines_make_coil_maps_wherever_they_are() {
             println!("factor {factor}, {name}: {found:.2} %, BART {bart} %");
             assert!(found < 1.2 * bart, "factor {factor}, {name}: {found} %, BART {bart} %");
         }
-        // A line that is there for both purposes does not count twice.
+        // A line of both purposes does not count twice.
         let (_, mode, lines) = &cases[0];
         let again = central().map(|s| acquisition(CALIBRATION, s));
         write("twice.h5", &header(factor, *mode), &lines.iter().cloned().chain(again).collect::<Vec<_>>());
@@ -203,7 +203,7 @@ fn without_calibration_lines_the_program_says_what_to_do() {
     }
 }
 
-/// Gaps between 1 and 1.5/FOV everywhere, which no single gap tells.
+/// Gaps between 1 and 1.5/FOV everywhere, which the test for missing lines does not find.
 #[test]
 fn undersampled_spirals_are_warned_of() {
     let dir = TempDir::new();
