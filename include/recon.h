@@ -716,7 +716,9 @@ typedef struct {
     uint64_t grid[3];
     // Grid size over image size, of the axis where it is least.
     double oversampling;
-    // The relative l2 error expected of a transform.
+    // The relative l2 error expected of a transform: at most the tolerance where the window is chosen by it. Of a
+    // window of a given width and oversampling it is that of samples spread evenly; samples at the edge of k-space alone
+    // err up to 3.3 times as much.
     double error;
     // Complex elements of an image array: voxels times images times frames.
     uint64_t image_elements;

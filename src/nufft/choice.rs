@@ -11,6 +11,9 @@ use std::ops::RangeInclusive;
 /// The factor by which the expected error must stay below the tolerance: few or unevenly spread samples can err more
 /// than the mean over all positions.
 const MARGIN: f64 = 1.1;
+/// The same for the bilinear window, whose error depends more on where samples lie: 1.46 times the expected error was
+/// found in 520 random cases.
+const BILINEAR_MARGIN: f64 = 1.5;
 
 /// The chosen window and grid.
 #[derive(Debug, Clone, PartialEq)]
@@ -194,7 +197,7 @@ pub fn choose(wanted: Wanted, dims: &[usize], epsilon: f64, cost: impl Fn(&[usiz
     if by_default {
         return Ok(closest);
     }
-    let reached = MARGIN * closest.error;
+    let reached = margin(wanted.window) * closest.error;
     if wanted.names_window() {
         bail!(
             ToleranceOutOfRange,
@@ -242,6 +245,14 @@ fn sigmas() -> impl Iterator<Item = f64> {
     all_sigmas().take_while(|sigma| *sigma <= 2.0)
 }
 
+fn margin(window: Window) -> f64 {
+    if window == Window::Bilinear {
+        BILINEAR_MARGIN
+    } else {
+        MARGIN
+    }
+}
+
 /// The widths of a window, from `first` on.
 fn widths(window: Window, first: usize) -> RangeInclusive<usize> {
     if window == Window::Bilinear {
@@ -263,7 +274,7 @@ fn narrowest(wanted: &Wanted, dims: &[usize], sigma: f64, tolerance: f64, epsilo
     let mut all = wanted
         .widths(least_width(wanted.window, tolerance, sigma))
         .flat_map(|width| Choice::all(wanted.window, dims, width, sigma, epsilon));
-    let keeps = |choice: &Choice| MARGIN * choice.error <= tolerance;
+    let keeps = |choice: &Choice| margin(wanted.window) * choice.error <= tolerance;
     if wanted.width != 0 && wanted.oversampling != 0.0 {
         return all.last().filter(keeps);
     }
