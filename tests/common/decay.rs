@@ -139,7 +139,11 @@ pub fn compare<T: Real>(scan: &Scan, options: &Options, random: &mut Random) -> 
     let mut found = Vec::new();
     let mut image = poisoned(voxels);
     plan.adjoint(&d, &mut image).unwrap();
-    found.push(distance(&image, &adjoint(&matrix, &wide(&d))));
+    // For the same reason the adjoint's error is relative to the norm that random samples have on average, if the result
+    // is smaller.
+    let exact = adjoint(&matrix, &wide(&d));
+    let average = norm(&matrix) * norm(&wide(&d)) / (d.len() as f64).sqrt();
+    found.push(distance(&image, &exact) * norm(&exact) / norm(&exact).max(average));
     for x in [&alike, &bright, &alone] {
         let (mut values, mut y) = (poisoned(d.len()), poisoned(voxels));
         plan.forward(x, &mut values).unwrap();
