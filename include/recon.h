@@ -716,9 +716,9 @@ typedef struct {
     uint64_t grid[3];
     // Grid size over image size, of the axis where it is least.
     double oversampling;
-    // The relative l2 error expected of a transform: at most the tolerance where the window is chosen by it. Of a
-    // window of a given width and oversampling it is that of samples spread evenly; samples at the edge of k-space alone
-    // err up to 3.3 times as much.
+    // The relative l2 error expected of a transform. It is at most the tolerance if that chose the window. For a
+    // window of a given width and oversampling it is the error for evenly spread samples. If all samples are at the
+    // edge of k-space, the error is up to 3.3 times as large.
     double error;
     // Complex elements of an image array: voxels times images times frames.
     uint64_t image_elements;

@@ -123,8 +123,8 @@ cg_step(const double *rr, const double *pq, const cplx *p, const cplx *q, cplx *
 // At most this many arrays are projected on at once; the host's number too.
 #define MOST_PROJECTIONS 4
 
-// out[2 k], out[2 k + 1] = <v_k, x> for each of `count` arrays v_k of n. `partial` has room for as many numbers a
-// block.
+// out[2 k], out[2 k + 1] = <v_k, x> for each of `count` arrays v_k of n. `partial` has room for
+// 2 MOST_PROJECTIONS numbers per block.
 extern "C" __global__ void __launch_bounds__(THREADS)
 projections(const cplx *v, const cplx *x, u64 n, u32 count, double *partial, u32 *ticket, double *out) {
     __shared__ bool last;

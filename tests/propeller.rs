@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{narrow, Random};
+use common::{head, narrow, Random};
 use recon::metrics::{compare, Scale};
 use recon::phantom::{add_noise, CoilModel, Ellipsoid, Phantom};
 use recon::{
@@ -13,18 +13,6 @@ use std::f64::consts::TAU;
 
 fn options() -> Options {
     Options { device: Device::Cpu, tolerance: 1e-4, ..Options::default() }
-}
-
-/// A head that is like none of its mirror images.
-fn head() -> Phantom {
-    let mut shapes = Phantom::shepp_logan_2d().shapes().to_vec();
-    shapes.push(Ellipsoid {
-        density: 0.3,
-        centre: [0.3, -0.25, 0.0],
-        semi_axes: [0.2, 0.08, 1.0],
-        angles: [0.6, 0.0, 0.0],
-    });
-    Phantom::new(2, shapes).unwrap()
 }
 
 /// Blades of a phantom, each of which sees it moved.

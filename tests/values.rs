@@ -605,14 +605,7 @@ fn noise_has_the_power_of_its_definition() {
 fn blades_of_a_turned_and_moved_phantom_are_brought_back() {
     let mut random = Random::fresh();
     let (n, blades, lines, readout) = (96usize, 12, 16, 96);
-    let mut shapes = Phantom::shepp_logan_2d().shapes().to_vec();
-    shapes.push(Ellipsoid {
-        density: 0.3,
-        centre: [0.3, -0.25, 0.0],
-        semi_axes: [0.2, 0.08, 1.0],
-        angles: [0.6, 0.0, 0.0],
-    });
-    let phantom = Phantom::new(2, shapes).unwrap();
+    let phantom = head();
     let trajectory = Trajectory::propeller(blades, lines, readout).unwrap();
     let k: Vec<Vec<f64>> = (0..2).map(|a| trajectory.axis(a).to_vec()).collect();
     let of_blade = lines * readout;

@@ -8,9 +8,9 @@ pub const WINDOW: Window = Window::Minimax;
 /// Relative l2 error of a transform against the exact sums. Without a prior conjugate gradients amplify it
 /// (docs/method.md).
 pub const TOLERANCE: f64 = 1e-5;
-/// Iterations of conjugate gradients, at most. Without a prior more iterations fit noise and the errors of coil maps.
-/// 12 are the fewest whose errors are within 2 % of the best over nine phantoms (docs/benchmarks/defaults.md). Scans
-/// with little noise gain from more.
+/// Maximum number of iterations of conjugate gradients. Without a prior more iterations fit noise and the errors of
+/// coil maps. 12 are the fewest whose errors are within 2 % of the best over nine phantoms
+/// (docs/benchmarks/defaults.md). Scans with little noise gain from more.
 pub const ITERATIONS: usize = 12;
 /// The relative residual at which conjugate gradients stop: 0 never does.
 pub const RESIDUAL: f64 = 0.0;

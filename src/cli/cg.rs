@@ -28,11 +28,11 @@ use std::time::Instant;
 /// root of the sum of squares. With --no-maps each coil is solved for on its own, and the images are combined by
 /// --combine.
 ///
-/// Maps are estimated from the calibration acquisitions of the file (embedded, separate, or of another encoding; `recon
-/// info` lists them), else from the centre of the scan's own k-space, one set for all repetitions and phases of a slice
-/// that share their trajectory. If samples of the centre are missing there, as in an undersampled Cartesian scan
-/// without calibration lines, the program stops with an error. Spokes that are too far apart narrow the centre, with a
-/// warning.
+/// Maps are estimated from the calibration acquisitions of the file (embedded, separate, or of another encoding).
+/// `recon info` lists them. Without them maps come from the centre of the scan's own k-space. All repetitions and
+/// phases of a slice that share their trajectory have one set of maps. If samples of the centre are missing there, as
+/// in an undersampled Cartesian scan without calibration lines, the program stops with an error. Spokes that are too
+/// far apart narrow the centre, with a warning.
 ///
 /// The estimate is wrong if the object is larger than the field of view (one map per coil cannot say what is folded).
 /// It is arbitrary where there is only noise. With too small a --calibration maps miss how the coils vary; with too

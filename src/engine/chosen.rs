@@ -145,9 +145,9 @@ impl Chosen {
         b.convolver_bytes(&size.dims, nodes.max(1)).saturating_add(waves)
     }
 
-    /// The relative l2 error expected of a transform: at most the tolerance where the window is chosen by it. Of a
-    /// window of a given width and oversampling it is that of samples spread evenly; samples at the edge of k-space alone
-    /// err up to 3.3 times as much.
+    /// The relative l2 error expected of a transform. It is at most the tolerance if that chose the window. For a
+    /// window of a given width and oversampling it is the error for evenly spread samples. If all samples are at the
+    /// edge of k-space, the error is up to 3.3 times as large.
     pub fn error<T: Real>(&self) -> f64 {
         let window = self.window.as_ref().map_or(T::EPSILON, |window| window.error);
         window.hypot(self.segments().map_or(0.0, |segments| segments.error))

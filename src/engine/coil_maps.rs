@@ -266,7 +266,7 @@ pub(crate) fn bytes<T: Real, B: Backend<T>>(backend: &B, size: &ScanSize) -> Res
     let small = product(&[product(&low), coils, complex + 2 * double]);
     let large = product(&[product(&size.dims), coils, complex + double]);
     let images = Bytes { device, host: sum(&[inside, map, host, small, large]) };
-    // The point spread function, of twice as many voxels along each axis.
+    // The point spread function, over twice the voxels along each axis.
     let double_dims = try_collect(low.len(), "the calibration images", low.iter().map(|n| 2 * n))?;
     let spread = ScanSize { weights: true, ..ScanSize::new(&double_dims, samples) };
     let chosen = Chosen::new::<T, B>(backend, &spread, &options(), false)?;

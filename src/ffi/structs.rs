@@ -188,9 +188,9 @@ pub struct recon_plan_properties {
     pub grid: [u64; 3],
     /// Grid size over image size, of the axis where it is least.
     pub oversampling: f64,
-    /// The relative l2 error expected of a transform: at most the tolerance where the window is chosen by it. Of a
-    /// window of a given width and oversampling it is that of samples spread evenly; samples at the edge of k-space alone
-    /// err up to 3.3 times as much.
+    /// The relative l2 error expected of a transform. It is at most the tolerance if that chose the window. For a
+    /// window of a given width and oversampling it is the error for evenly spread samples. If all samples are at the
+    /// edge of k-space, the error is up to 3.3 times as large.
     pub error: f64,
     /// Complex elements of an image array: voxels times images times frames.
     pub image_elements: u64,

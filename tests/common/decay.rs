@@ -139,8 +139,8 @@ pub fn compare<T: Real>(scan: &Scan, options: &Options, random: &mut Random) -> 
     let mut found = Vec::new();
     let mut image = poisoned(voxels);
     plan.adjoint(&d, &mut image).unwrap();
-    // For the same reason the adjoint's error is relative to the norm that random samples have on average, if the result
-    // is smaller.
+    // For the same reason the adjoint's error is relative to the norm that random samples have on average, if the
+    // result is smaller.
     let exact = adjoint(&matrix, &wide(&d));
     let average = norm(&matrix) * norm(&wide(&d)) / (d.len() as f64).sqrt();
     found.push(distance(&image, &exact) * norm(&exact) / norm(&exact).max(average));

@@ -6,10 +6,23 @@ pub mod documents;
 pub mod scans;
 pub mod transforms;
 
+use recon::phantom::{Ellipsoid, Phantom};
 use recon::{Complex, ErrorKind, Geometry, Options, Plan, Real, Simd};
 use std::f64::consts::TAU;
 use std::path::Path;
 use std::sync::OnceLock;
+
+/// A head that is like none of its mirror images.
+pub fn head() -> Phantom {
+    let mut shapes = Phantom::shepp_logan_2d().shapes().to_vec();
+    shapes.push(Ellipsoid {
+        density: 0.3,
+        centre: [0.3, -0.25, 0.0],
+        semi_axes: [0.2, 0.08, 1.0],
+        angles: [0.6, 0.0, 0.0],
+    });
+    Phantom::new(2, shapes).unwrap()
+}
 
 /// Random numbers from a seed that no earlier run has seen; print `seed` in failures.
 pub struct Random {

@@ -13,9 +13,9 @@ const CHUNK: usize = 64;
 /// Samples of a noise acquisition.
 const NOISE_SAMPLES: usize = 512;
 
-/// Writes a raw dataset, among `files`, in ISMRMRD's layout, into the group `dataset`: the XML header, noise,
-/// calibration, and one acquisition a shot with its trajectory (and its density weights as a last dimension, where the
-/// scan has them).
+/// Writes a raw dataset, among `files`, in ISMRMRD's layout, into the group `dataset`. It has the XML header, noise,
+/// calibration, and one acquisition per shot with its trajectory. If the scan has density weights, they are the last
+/// dimension of the trajectory.
 ///
 /// The sample time of a shot is the difference of its first two times. Shots are numbered by `kspace_encode_step_1`,
 /// and where there are more than 65536 of them, by `kspace_encode_step_2` in multiples of that.
