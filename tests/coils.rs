@@ -221,7 +221,7 @@ fn every_level_of_the_vector_unit_passes() {
     again_at_other_levels();
 }
 
-/// Spirals with gaps wider than 1/FOV: maps come from as much of the centre as is not aliased, so that the image is not
+/// Spirals with gaps of 1/FOV and wider: maps come from as much of the centre as is not aliased, so that the image is not
 /// much worse than with the true maps. Equal density weights change nothing in that.
 #[test]
 fn undersampled_spirals_narrow_the_region() {
@@ -242,8 +242,8 @@ fn undersampled_spirals_narrow_the_region() {
         }
         maps
     };
-    for (interleaves, narrowed) in [(5usize, true), (8, false)] {
-        // Gaps of 48 / 8 / interleaves of 1/FOV.
+    for (interleaves, narrowed) in [(5usize, true), (6, true), (7, false), (8, false)] {
+        // Gaps of 48 / 8 / interleaves of 1/FOV: of exactly 1/FOV for 6.
         let trajectory = Trajectory::spiral(interleaves, 1536, 8.0, 1.0).unwrap();
         let data = Phantom::shepp_logan_2d().kspace(&dims, &trajectory.axes(), Some(&model), 1).unwrap();
         let k: Vec<Vec<f64>> = (0..2).map(|a| trajectory.axis_as(a)).collect();

@@ -292,23 +292,22 @@ fn smooth(image: &mut [Complex<f64>], dims: &[usize], sigma: f64) -> Result<()> 
     let reach = (3.0 * sigma).ceil() as usize;
     let kernel: Vec<f64> = (0..=reach).map(|i| (-0.5 * (i as f64 / sigma).powi(2)).exp()).collect();
     let mut stride = 1;
-    for &n in dims {
+    for &n in dims.iter().filter(|&&n| n > 1) {
         let mut line = try_vec(n, Complex::default(), "a line of the coil maps")?;
-        for start in (0..image.len()).filter(|i| i / stride % n == 0) {
-            for (i, z) in line.iter_mut().enumerate() {
-                *z = image[start + i * stride];
-            }
-            for i in 0..n {
-                let mut sum = line[i] * kernel[0];
-                for (d, k) in kernel.iter().enumerate().skip(1) {
-                    if i >= d {
-                        sum += line[i - d] * k;
-                    }
-                    if i + d < n {
-                        sum += line[i + d] * k;
+        for plane in image.chunks_exact_mut(n * stride) {
+            for start in 0..stride {
+                line.iter_mut().zip(plane[start..].iter().step_by(stride)).for_each(|(z, own)| *z = *own);
+                for (i, out) in plane[start..].iter_mut().step_by(stride).enumerate() {
+                    *out = line[i] * kernel[0];
+                    for (d, k) in kernel.iter().enumerate().skip(1) {
+                        if i >= d {
+                            *out += line[i - d] * k;
+                        }
+                        if i + d < n {
+                            *out += line[i + d] * k;
+                        }
                     }
                 }
-                image[start + i * stride] = sum;
             }
         }
         stride *= n;
@@ -372,22 +371,17 @@ pub(crate) fn interpolate(
     let mut out = try_vec(voxels * coils, Complex::default(), "the coil maps")?;
     for (coil, out) in maps.chunks_exact(l.iter().product()).zip(out.chunks_exact_mut(voxels)) {
         interrupt::check(WHAT)?;
-        for (i, out) in out.iter_mut().enumerate() {
-            let place = [places[0][i % n[0]], places[1][i / n[0] % n[1]], places[2][i / (n[0] * n[1])]];
-            let mut sum = Complex::default();
-            for corner in 0..8usize {
-                let (mut index, mut weight) = ([0; 3], 1.0);
-                for a in 0..3 {
-                    let (lower, upper, w) = place[a];
-                    let up = corner >> a & 1 == 1;
-                    index[a] = if up { upper } else { lower };
-                    weight *= if up { w } else { 1.0 - w };
-                }
-                if weight > 0.0 {
-                    sum += coil[(index[2] * l[1] + index[1]) * l[0] + index[0]] * weight;
+        for (i, row) in out.chunks_exact_mut(n[0]).enumerate() {
+            // The rows of the low resolution around this one, and their weights.
+            let (y, z) = (places[1][i % n[1]], places[2][i / n[1]]);
+            let at_z = |z: usize, weight: f64| [(y.0, z, weight * (1.0 - y.2)), (y.1, z, weight * y.2)];
+            let rows = [at_z(z.0, 1.0 - z.2), at_z(z.1, z.2)];
+            for &(y, z, weight) in rows.as_flattened().iter().filter(|row| row.2 > 0.0) {
+                let low = &coil[(z * l[1] + y) * l[0]..][..l[0]];
+                for (out, &(lower, upper, w)) in row.iter_mut().zip(&places[0]) {
+                    *out += (low[lower] * (1.0 - w) + low[upper] * w) * weight;
                 }
             }
-            *out = sum;
         }
     }
     Ok(out)

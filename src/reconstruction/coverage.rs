@@ -8,7 +8,7 @@
 //!
 //! Only the sampled extent is tested: the end of the sampling is a limit of resolution and not a gap.
 
-use crate::base::error::{try_vec, Result};
+use crate::base::error::{try_collect, try_vec, Result};
 use crate::base::interrupt;
 use crate::base::real::Real;
 use crate::base::sizes::product;
@@ -98,15 +98,14 @@ impl Coverage {
         let points = product(&axes.iter().map(|axis| axis.points).collect::<Vec<_>>());
         let mut covered = try_vec(points, 0u8, "the test points of k-space")?;
         for m in 0..samples {
-            let mut place = Some((0, 1));
-            for (a, axis) in axes.iter().enumerate() {
-                place = place.zip(axis.nearest(position(a, m))).map(|((at, stride), i)| {
-                    // The stride of the next axis.
-                    (at + i * stride, stride * axis.points)
-                });
+            let (mut row, mut stride) = (Some(0), axes[0].points);
+            for (a, axis) in axes.iter().enumerate().skip(1) {
+                row = row.zip(axis.nearest(position(a, m))).map(|(row, i)| row + i * stride);
+                stride *= axis.points;
             }
-            if let Some((at, _)) = place {
-                covered[at] = 1;
+            if let Some((row, i)) = row.zip(axes[0].nearest(position(0, m))) {
+                // The points along the first axis that it covers. The other axes follow.
+                covered[row + i.saturating_sub(reach)..row + axes[0].points.min(i + reach + 1)].fill(1);
             }
         }
         widen(&mut covered, &axes, reach, what)?;
@@ -115,18 +114,29 @@ impl Coverage {
         let diameters = (2.0 * radius).ceil() as usize + 1;
         let mut tested = try_vec(diameters, 0u64, "the test points of k-space")?;
         let mut uncovered = try_vec(diameters, 0u64, "the test points of k-space")?;
-        for (i, &covered) in covered.iter().enumerate() {
+        let squares = |axis: &Axis, point: usize| {
+            let (position, of_extent) = axis.position(point);
+            (position * position, of_extent * of_extent)
+        };
+        let first = axes[0].points;
+        let along = try_collect(first, "the test points of k-space", (0..first).map(|i| squares(&axes[0], i)))?;
+        for (i, row) in covered.chunks_exact(first).enumerate() {
             let (mut rest, mut square, mut relative) = (i, 0.0, 0.0);
-            for axis in &axes {
-                let (position, of_extent) = axis.position(rest % axis.points);
-                square += position * position;
-                relative += of_extent * of_extent;
+            for axis in &axes[1..] {
+                let own = squares(axis, rest % axis.points);
+                (square, relative) = (square + own.0, relative + own.1);
                 rest /= axis.points;
             }
-            if relative <= 1.0 + 1e-9 && square < radius * radius {
-                let diameter = (2.0 * square.sqrt()).ceil() as usize;
-                tested[diameter] += 1;
-                uncovered[diameter] += u64::from(covered == 0);
+            if relative > 1.0 + 1e-9 || square >= radius * radius {
+                continue;
+            }
+            for (&covered, own) in row.iter().zip(&along) {
+                let (square, relative) = (square + own.0, relative + own.1);
+                if relative <= 1.0 + 1e-9 && square < radius * radius {
+                    let diameter = (2.0 * square.sqrt()).ceil() as usize;
+                    tested[diameter] += 1;
+                    uncovered[diameter] += u64::from(covered == 0);
+                }
             }
         }
         let (mut all, mut holes, mut complete) = (0, 0, 0);
@@ -151,35 +161,41 @@ pub(crate) fn bytes(dims: &[usize], width: usize) -> usize {
     let width = tested_width(dims.len(), width);
     let along = |n: &usize| STEPS * width.min(*n) + 2 + 2 * REACH;
     let points: Vec<usize> = dims.iter().map(along).collect();
-    let line = points.iter().copied().max().unwrap_or(0);
-    product(&points).saturating_add(line).saturating_add(2 * (width + 2) * size_of::<u64>())
+    let (largest_row, first) = (product(&points[..points.len() - 1]), points[0] * size_of::<[f64; 2]>());
+    product(&points).saturating_add(largest_row).saturating_add(first + 2 * (width + 2) * size_of::<u64>())
 }
 
-/// Marks the points within `reach` of a marked one along every axis.
+/// Marks the points within `reach` of a marked one along every axis but the first.
 fn widen(covered: &mut [u8], axes: &[Axis], reach: usize, what: &'static str) -> Result<()> {
-    let longest = axes.iter().map(|axis| axis.points).max().unwrap_or(0);
-    let mut line = try_vec(longest, 0u8, "the test points of k-space")?;
-    let mut stride = 1;
-    for axis in axes {
-        let n = axis.points;
+    /// A point within reach of a marked one before it.
+    const WITHIN: u8 = 2;
+    let largest = covered.len() / axes.last().map_or(1, |axis| axis.points);
+    // Of each point of a row, for how many more rows it is within reach of the last marked one.
+    let mut left = try_vec(largest, 0u8, "the test points of k-space")?;
+    let mut stride = axes[0].points;
+    for axis in &axes[1..] {
         interrupt::check(what)?;
-        for block in (0..covered.len()).step_by(stride * n) {
-            for start in block..block + stride {
-                for (i, point) in line[..n].iter_mut().enumerate() {
-                    *point = covered[start + i * stride];
+        let left = &mut left[..stride];
+        let step = |point: u8, left: &mut u8| {
+            *left = if point == 1 { reach as u8 + 1 } else { left.saturating_sub(1) };
+            *left > 0
+        };
+        for block in covered.chunks_exact_mut(stride * axis.points) {
+            left.fill(0);
+            for row in block.chunks_exact_mut(stride) {
+                for (point, left) in row.iter_mut().zip(&mut *left) {
+                    let is_within = step(*point, left);
+                    *point = if is_within && *point == 0 { WITHIN } else { *point };
                 }
-                // The points that are still within reach of the last marked one, on the way up and down.
-                let (mut up, mut down) = (0, 0);
-                for i in 0..n {
-                    let j = n - 1 - i;
-                    up = if line[i] == 1 { reach + 1 } else { usize::saturating_sub(up, 1) };
-                    down = if line[j] == 1 { reach + 1 } else { usize::saturating_sub(down, 1) };
-                    covered[start + i * stride] |= u8::from(up > 0);
-                    covered[start + j * stride] |= u8::from(down > 0);
+            }
+            left.fill(0);
+            for row in block.chunks_exact_mut(stride).rev() {
+                for (point, left) in row.iter_mut().zip(&mut *left) {
+                    *point = u8::from(step(*point, left) | (*point == WITHIN));
                 }
             }
         }
-        stride *= n;
+        stride *= axis.points;
     }
     Ok(())
 }
