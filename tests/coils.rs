@@ -221,8 +221,8 @@ fn every_level_of_the_vector_unit_passes() {
     again_at_other_levels();
 }
 
-/// Spirals with gaps of 1/FOV and wider: maps come from as much of the centre as is not aliased, so that the image is not
-/// much worse than with the true maps. Equal density weights change nothing in that.
+/// Spirals with gaps of 1/FOV and wider. Maps come from as much of the centre as is not aliased, and are 0 where
+/// aliases lie. The image is then hardly worse than with the true maps. Equal density weights change nothing in that.
 #[test]
 fn undersampled_spirals_narrow_the_region() {
     let (n, coils) = (96usize, 8);
@@ -242,7 +242,7 @@ fn undersampled_spirals_narrow_the_region() {
         }
         maps
     };
-    for (interleaves, narrowed) in [(5usize, true), (6, true), (7, false), (8, false)] {
+    for (interleaves, narrowed, without_corners) in [(5usize, true, true), (6, false, true), (7, false, false)] {
         // Gaps of 48 / 8 / interleaves of 1/FOV: of exactly 1/FOV for 6.
         let trajectory = Trajectory::spiral(interleaves, 1536, 8.0, 1.0).unwrap();
         let data = Phantom::shepp_logan_2d().kspace(&dims, &trajectory.axes(), Some(&model), 1).unwrap();
@@ -266,6 +266,8 @@ fn undersampled_spirals_narrow_the_region() {
             let plan = Plan::for_coil_maps(&own, &Options::default()).unwrap();
             let maps = plan.coil_maps(&data, 0).unwrap();
             assert_eq!(maps == plan.coil_maps(&data, 8).unwrap(), narrowed, "{interleaves}");
+            // A corner, and the end of an axis.
+            assert_eq!(maps[0] == Complex::default(), without_corners, "{interleaves}");
             if weights.is_none() {
                 let (found, least) = (error(&maps), error(&unit));
                 println!(
@@ -273,7 +275,7 @@ fn undersampled_spirals_narrow_the_region() {
                     100.0 * found,
                     100.0 * least
                 );
-                assert!(found < 1.5 * least, "{interleaves}: {found} {least}");
+                assert!(found < 1.3 * least, "{interleaves}: {found} {least}");
             }
         }
     }

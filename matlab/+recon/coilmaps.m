@@ -10,7 +10,7 @@ function maps = coilmaps(k, d, varargin)
 %   voxel it is the dominant eigenvector of the coils' covariance around that voxel. It is relative: the sum of |S|^2
 %   over the coils is 1, and its phase is that of the combined coils. So an image with these maps is the object times
 %   the root sum of squares of the true sensitivities. S is 0 where the signal is below 1 % of its largest: there is no
-%   object.
+%   object. It is also 0 in the corners of the field of view where samples are about 1/FOV apart.
 %
 %   The estimate fails where the centre of k-space has no signal or few samples, where the object is larger than the
 %   field of view, and where the phase of the image varies strongly. It also fails where 'Calibration' is too small for

@@ -32,7 +32,8 @@ use std::time::Instant;
 /// `recon info` lists them. Without them maps come from the centre of the scan's own k-space. All repetitions and
 /// phases of a slice that share their trajectory have one set of maps. If samples of the centre are missing there, as
 /// in an undersampled Cartesian scan without calibration lines, the program stops with an error. Spokes that are too
-/// far apart narrow the centre, with a warning.
+/// far apart narrow the centre, with a warning. If samples are about 1/FOV apart, maps are 0 in the corners of the
+/// field of view, where aliases lie; with a warning if gaps are wider than that.
 ///
 /// The estimate is wrong if the object is larger than the field of view (one map per coil cannot say what is folded).
 /// It is arbitrary where there is only noise. With too small a --calibration maps miss how the coils vary; with too

@@ -94,7 +94,6 @@ fn keep_freed_pages() {
 }
 
 fn main() -> ExitCode {
-    keep_freed_pages();
     let program = match Program::try_parse() {
         Ok(program) => program,
         Err(e) => return usage(&e),
@@ -102,6 +101,7 @@ fn main() -> ExitCode {
     if let Command::Reader(args) = &program.command {
         return reader::run(args);
     }
+    keep_freed_pages();
     panic::set_hook(Box::new(defect));
     progress::start_log(program.verbose, program.quiet);
     interrupt::install();

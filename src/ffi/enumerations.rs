@@ -392,7 +392,8 @@ c_enum! {
         RECON_WARNING_TIMES = 7 is Times, "times";
         /// The system refused threads: fewer compute than were asked for.
         RECON_WARNING_THREADS = 8 is Threads, "threads";
-        /// Gaps between samples narrow the centre of k-space that coil maps are estimated from.
+        /// Gaps between samples narrow the centre of k-space that coil maps are estimated from, or bring aliases
+        /// into the field of view.
         RECON_WARNING_CALIBRATION = 9 is Calibration, "calibration";
     }
 }

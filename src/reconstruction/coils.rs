@@ -202,6 +202,17 @@ pub(crate) fn warn_of_aliasing(widths: &[usize], aliased: f64) {
     );
 }
 
+/// Warns that aliases fill the corners of the field of view.
+pub(crate) fn warn_of_corners() {
+    raise(
+        WarningKind::Calibration,
+        format!(
+            "coil maps are 0 in the corners of the field of view: gaps between samples are wider than 1/FOV, and \
+             aliases of the object lie there. Measure more shots, oversample the readouts, or {NO_CALIBRATION}"
+        ),
+    );
+}
+
 /// The number of samples in the centre, from which maps are estimated.
 pub(crate) fn central_samples<T: Real>(k: &[&[T]], dims: &[usize], calibration: usize) -> usize {
     let widths = [widest_calibration(calibration, dims); 3];
@@ -285,6 +296,26 @@ pub(crate) fn clear_outside_object(
         map.iter_mut().zip(&signal).filter(|(_, signal)| signal.re < least).for_each(|(s, _)| *s = Complex::default());
     }
     Ok(())
+}
+
+/// Sets maps [voxels, coils] of an image of `dims` voxels to 0 outside the ellipse that touches the edges of the image
+/// along these axes. Does nothing if there are no axes.
+pub(crate) fn clear_outside_ellipse(maps: &mut [Complex<f64>], dims: &[usize], axes: [bool; 3]) {
+    if axes == [false; 3] {
+        return;
+    }
+    let voxels: usize = dims.iter().product();
+    for (i, map) in maps.iter_mut().enumerate() {
+        let (mut rest, mut square) = (i % voxels, 0.0);
+        for (&n, is_of_ellipse) in dims.iter().zip(axes) {
+            let from_middle = (rest % n) as f64 - (n / 2) as f64;
+            rest /= n;
+            square += if is_of_ellipse { (2.0 * from_middle / n as f64).powi(2) } else { 0.0 };
+        }
+        if square > 1.0 {
+            *map = Complex::default();
+        }
+    }
 }
 
 /// Convolves an image with a Gaussian of standard deviation `sigma` voxels.
