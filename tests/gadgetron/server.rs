@@ -369,7 +369,6 @@ fn images_one_at_a_time(g: &Gadgetron) {
     let chain = g.chain("recon_grid.xml", &[]);
     let mib = |bytes: u64| bytes >> 20;
     say(&format!("ten images of 1000 x 1000: a peak of {} MiB, in an array {} MiB", mib(all), mib(in_arrays)));
-    assert!(all + (20 << 20) < in_arrays, "{all}, {in_arrays}");
     for limit in (120..=400).step_by(20) {
         let Some(group) = control_group(limit << 20) else {
             return say("skipped: ten images in control groups of little memory (none can be made here)");
