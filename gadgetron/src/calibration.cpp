@@ -106,46 +106,4 @@ std::optional<Samples> CalibrationData::of_scan(const Samples &scan, const Space
     return from.scaled(factors);
 }
 
-std::vector<float> grid_weights(const Samples &samples, const Grid &grid) {
-    std::array<long, 3> low{}, high{};
-    const auto step = [&](std::size_t m, unsigned axis) {
-        return double(samples.trajectory[m * samples.components + axis]) * double(grid.dims[axis]);
-    };
-    std::size_t points = 1;
-    for (unsigned axis = 0; axis < grid.ndim; ++axis) {
-        for (std::size_t m = 0; m < samples.count; ++m) {
-            const double at = step(m, axis);
-            if (!(std::fabs(at - std::round(at)) <= 1e-3)) {
-                return {};
-            }
-            low[axis] = m == 0 ? std::lround(at) : std::min(low[axis], std::lround(at));
-            high[axis] = m == 0 ? std::lround(at) : std::max(high[axis], std::lround(at));
-        }
-        points *= std::size_t(high[axis] - low[axis] + 1);
-        // Fewer samples cannot fill the box.
-        if (points > samples.count) {
-            return {};
-        }
-    }
-    const auto place = [&](std::size_t m) {
-        std::size_t at = 0;
-        for (unsigned axis = grid.ndim; axis-- > 0;) {
-            at = at * std::size_t(high[axis] - low[axis] + 1) + std::size_t(std::lround(step(m, axis)) - low[axis]);
-        }
-        return at;
-    };
-    std::vector<unsigned> times(points);
-    for (std::size_t m = 0; m < samples.count; ++m) {
-        ++times[place(m)];
-    }
-    if (std::find(times.begin(), times.end(), 0u) != times.end()) {
-        return {};
-    }
-    std::vector<float> weights(samples.count);
-    for (std::size_t m = 0; m < samples.count; ++m) {
-        weights[m] = float(1.0 / (double(grid.voxels()) * double(times[place(m)])));
-    }
-    return weights;
-}
-
 }  // namespace recon_gadgets

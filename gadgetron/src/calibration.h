@@ -30,8 +30,4 @@ private:
     std::list<Entry> all_;
 };
 
-// The weights of samples that are exactly the points of a box of the encoded matrix' Cartesian grid: 1/n for a point
-// that was measured n times. Empty if the samples are not.
-std::vector<float> grid_weights(const Samples &samples, const Grid &grid);
-
 }  // namespace recon_gadgets

@@ -604,10 +604,7 @@ Engine::Plan Engine::plan_of_maps(const Samples &samples, const Grid &grid) {
     const Weights wanted = weights(samples, true, false);
     // Without off-resonance: a calibration scan has other times, and the memory for it is counted so.
     auto g = geometry(k, grid, samples.coils);
-    // Lines of a Cartesian grid have equal weights, as in the program.
-    const bool any = settings_.density == Density::Auto && wanted == Weights::None;
-    const std::vector<float> equal = any ? grid_weights(samples, grid) : std::vector<float>();
-    g.weights = wanted == Weights::Given ? k.weights.data() : equal.empty() ? nullptr : equal.data();
+    g.weights = wanted == Weights::Given ? k.weights.data() : nullptr;
     Plan plan = make_plan(samples, g, tolerance_of_maps(), true);
     if (wanted == Weights::Computed) {
         compute_weights(plan.get(), samples.count);

@@ -69,29 +69,6 @@ std::vector<int> range(int first, int last, int step = 1) {
     return all;
 }
 
-void weights_of_a_grid() {
-    const Lines whole(range(20, 43));
-    const Grid g = grid(whole.spaces, 2);
-    const auto equal = grid_weights(whole.gathered(), g);
-    CHECK(equal.size() == 24 * N);
-    for (const float w : equal) {
-        CHECK(w == float(1.0 / (N * N)));
-    }
-    auto steps = range(20, 43);
-    steps.push_back(30);
-    const auto twice = grid_weights(Lines(steps).gathered(), g);
-    CHECK(twice.size() == 25 * N && twice[0] == equal[0] && twice.back() == float(0.5 / (N * N)) &&
-          twice[10 * N] == twice.back());
-    CHECK(grid_weights(Lines(range(20, 43, 2)).gathered(), g).empty());
-    Lines between(range(20, 43));
-    between.trajectory[6] += 0.3f / N;
-    CHECK(grid_weights(between.gathered(), g).empty());
-    between.trajectory[6] = std::numeric_limits<float>::quiet_NaN();
-    CHECK(grid_weights(between.gathered(), g).empty());
-    // One line, and one sample.
-    CHECK(grid_weights(Lines({32}).gathered(), g).size() == N);
-}
-
 void belongs_to_a_scan() {
     Lines lines(range(20, 43)), other(range(26, 37)), scan(range(0, int(N) - 1, 2));
     for (auto &h : other.headers) {
@@ -230,7 +207,6 @@ void accelerated() {
 }  // namespace
 
 int main() {
-    weights_of_a_grid();
     belongs_to_a_scan();
     different_matrix();
     accelerated();

@@ -471,7 +471,7 @@ fn estimate<'a, T: Real>(
     }
     let share = 1.0 / scans.len() as f64;
     mean.iter_mut().for_each(|z| *z = Complex::new(T::of(z.re.wide() * share), T::of(z.im.wide() * share)));
-    let weights = Weights::of(scans[0], &args.density);
+    let weights = Weights::for_coil_maps(scans[0], &args.density);
     let geometry = sampling.geometry(&args.plan);
     let started = Instant::now();
     let maps = Kept::for_coil_maps(&geometry, &weights, &args.plan.options()?)?

@@ -201,16 +201,22 @@ impl<T: Real> Weights<T> {
         }
     }
 
-    /// The weights of the file or of the options.
+    /// Returns the weights of the file or of the options; equal weights for a whole Cartesian grid.
     pub fn of(scan: &Scan, density: &DensityArgs) -> Self {
-        if let Some(weights) = scan.weights.as_ref().filter(|_| !density.ignore_weights) {
-            return Weights::Relative(weights.iter().map(|&w| T::of(w as f64)).collect());
-        }
-        if density.density.is_none() {
+        let weights = Self::for_coil_maps(scan, density);
+        if matches!(weights, Weights::Default) && density.density.is_none() {
             if let Some(weights) = whole_grid(scan) {
                 log::info!("{}: a whole Cartesian grid, equal weights", name(scan));
                 return Weights::Volumes(weights.into_iter().map(T::of).collect());
             }
+        }
+        weights
+    }
+
+    /// Returns the weights of the file or of the options. The library itself finds those of calibration lines.
+    pub fn for_coil_maps(scan: &Scan, density: &DensityArgs) -> Self {
+        if let Some(weights) = scan.weights.as_ref().filter(|_| !density.ignore_weights) {
+            return Weights::Relative(weights.iter().map(|&w| T::of(w as f64)).collect());
         }
         match Density::from(density.density.unwrap_or(defaults::DENSITY)) {
             d if d == Density::default() => Weights::Default,

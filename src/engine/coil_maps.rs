@@ -24,6 +24,8 @@ use num_complex::Complex;
 const TOLERANCE: f64 = 1e-4;
 /// Radius of the main lobe of the taper's point spread function, in voxels of the calibration images.
 const LOBE: f64 = 8.0;
+/// How far a sample of a Cartesian grid may lie from its point, in units of 1/FOV.
+const OFF_GRID: f64 = 1e-3;
 /// Distance in fields of view within which aliases count as near. They lie on the object and cannot be removed.
 const NEAR: f64 = 0.9;
 /// Energy of near aliases, relative to that of the main lobe, from which on the calibration region is narrowed, and
@@ -35,16 +37,18 @@ const LITTLE_NEAR: f64 = 0.02;
 /// Distance in fields of view within which other aliases count as far. They reach from the object into the corners of
 /// the field of view.
 const FAR: f64 = 1.1;
-/// The same along one axis. A complete Cartesian scan has copies at 1.
-const FAR_ALONG_AXIS: f64 = 0.9;
+/// Distance along one axis within which aliases count, at most. A complete Cartesian scan has copies at 1.
+const ALONG_AXIS: f64 = 0.9;
 /// Energy of far aliases, relative to that of the main lobe, from which on maps are 0 outside the ellipse that touches
 /// the edges of the field of view. Spokes or spirals with gaps of 1/FOV have 1; the image of a phantom is 18 % wrong
 /// with these corners, 7.8 % without, and 8.4 % with the true maps. Gaps of 0.9/FOV have 0.02.
 const MOST_FAR: f64 = 0.25;
-/// How much nearer than the field of view aliases are warned of, in radii of the main lobe. Aliases of samples at most
-/// 1/FOV apart lie further out. Such samples resolve the ellipse, and the corners are outside of the field of view.
-const WARNED_LOBES: f64 = 0.6;
-/// Energy of these aliases, relative to that of the main lobe, from which on there is a warning.
+/// Part of the main lobe's radius within which its energy lies, nearly all. An alias at a distance of 1 reaches as far
+/// inwards.
+const MOST_OF_LOBE: f64 = 0.6;
+/// Energy of aliases that are nearer than that, relative to the energy of the main lobe, from which on there is a
+/// warning. Aliases of samples at most 1/FOV apart lie further out. Such samples resolve the ellipse, and the corners are
+/// outside of the field of view.
 const MOST_WARNED: f64 = 0.1;
 /// Part of the energy of all aliases from which on an axis belongs to the ellipse. A stack of stars has two such axes.
 const LITTLE_ALONG_AXIS: f64 = 0.1;
@@ -78,12 +82,12 @@ pub(crate) fn estimate<T: Real, B: Backend<T>>(
     }
     let mut widths = complete_calibration(&all, dims, calibration)?;
     let mut centre = Centre::new(encoding, &widths)?;
-    let aliases = centre.aliases(encoding)?;
+    let aliases = centre.aliases(encoding, &widths)?;
     if aliases.are_near() {
         while let Some(narrower) = narrower_calibration(&widths) {
             widths = narrower;
             centre = Centre::new(encoding, &widths)?;
-            if centre.aliases(encoding)?.near <= LITTLE_NEAR {
+            if centre.aliases(encoding, &widths)?.near <= LITTLE_NEAR {
                 break;
             }
         }
@@ -166,7 +170,7 @@ impl<T: Real> Centre<T> {
         centre.taper = try_collect(count, WHAT, taper)?;
         centre.weights = match &encoding.weighting.weights {
             Some(w) => centre.tapered(centre.inside.iter().map(|&m| w[m]))?,
-            None => centre.density(encoding)?,
+            None => centre.density(encoding, widths)?,
         };
         Ok(centre)
     }
@@ -177,21 +181,48 @@ impl<T: Real> Centre<T> {
     }
 
     /// Returns density weights with the taper.
-    fn density<B: Backend<T>>(&self, encoding: &Encoding<T, B>) -> Result<Vec<T>> {
+    fn density<B: Backend<T>>(&self, encoding: &Encoding<T, B>, widths: &[usize]) -> Result<Vec<T>> {
+        if let Some(weights) = self.weights_of_grid(encoding, widths)? {
+            return self.tapered(weights.into_iter());
+        }
         let k: Vec<&[T]> = self.k.iter().map(|k| &k[..]).collect();
         let weights = density::weights(encoding.b(), &k, &self.low, Density::default(), None)?;
         self.tapered(weights.into_iter())
     }
 
+    /// Returns the weights of samples that are points of the image's Cartesian grid, as calibration lines are: 1/n for a
+    /// point that was measured n times. `None` if they are not. Weights of Pipe and Menon would grow at the edge.
+    fn weights_of_grid<B: Backend<T>>(&self, encoding: &Encoding<T, B>, widths: &[usize]) -> Result<Option<Vec<T>>> {
+        const WHAT: &str = "the weights of calibration lines";
+        // Points of the grid on both sides of 0, and 0.
+        let points = |a: usize| 2 * (widths[a] / 2 + 1) + 1;
+        let step = |a: usize, m: usize| encoding.trajectory.coordinates[a][m].wide() * encoding.dims[a] as f64;
+        let axes = 0..self.low.len();
+        let is_of_grid = |&m: &usize| axes.clone().all(|a| (step(a, m) - step(a, m).round()).abs() <= OFF_GRID);
+        if !self.inside.iter().all(is_of_grid) {
+            return Ok(None);
+        }
+        let place = |m: usize| {
+            axes.clone()
+                .rev()
+                .fold(0, |at, a| at * points(a) + (step(a, m).round() + (widths[a] / 2 + 1) as f64) as usize)
+        };
+        let all = product(&try_collect(self.low.len(), WHAT, axes.clone().map(points))?);
+        let mut times = try_vec(all, 0u32, WHAT)?;
+        self.inside.iter().for_each(|&m| times[place(m)] += 1);
+        let weights = self.inside.iter().map(|&m| T::of(1.0 / f64::from(times[place(m)])));
+        try_collect(self.inside.len(), WHAT, weights).map(Some)
+    }
+
     /// Returns the aliases of the point spread function.
-    fn aliases<B: Backend<T>>(&self, encoding: &Encoding<T, B>) -> Result<Aliases> {
+    fn aliases<B: Backend<T>>(&self, encoding: &Encoding<T, B>, widths: &[usize]) -> Result<Aliases> {
         const WHAT: &str = "the point spread function of calibration images";
         // It reaches as far as two voxels are apart.
         let dims = try_collect(self.low.len(), WHAT, self.low.iter().map(|n| 2 * n))?;
         let k: Vec<&[T]> = self.k.iter().map(|k| &k[..]).collect();
         // The scan's own weights may be those of the noise, or all equal: aliases depend on where samples lie alone.
         let density = match encoding.weighting.weights {
-            Some(_) => self.density(encoding)?,
+            Some(_) => self.density(encoding, widths)?,
             None => Vec::new(),
         };
         let weights = if density.is_empty() { &self.weights } else { &density };
@@ -200,7 +231,8 @@ impl<T: Real> Centre<T> {
         let mut spread = try_vec(plan.voxels, Complex::default(), WHAT)?;
         plan.adjoint(Weighting::Given, (&ones).into(), (&mut spread).into())?;
         let lobe = LOBE / self.low.iter().copied().max().unwrap_or(1) as f64;
-        let warned = 1.0 - WARNED_LOBES * lobe;
+        let inner = 1.0 - MOST_OF_LOBE * lobe;
+        let along_axis = ALONG_AXIS.min(inner);
         let mut main = 0.0;
         let mut found = Aliases::default();
         for (i, z) in spread.iter().enumerate() {
@@ -216,14 +248,11 @@ impl<T: Real> Centre<T> {
                 main += energy;
                 continue;
             }
-            if square < NEAR * NEAR {
-                found.near += energy;
-            } else if square < FAR * FAR && fields.iter().all(|&f| f < FAR_ALONG_AXIS) {
-                found.far += energy;
-            } else {
+            if square >= FAR * FAR || fields.iter().any(|&f| f >= along_axis) {
                 continue;
             }
-            found.warned += if square < warned * warned { energy } else { 0.0 };
+            *(if square < NEAR * NEAR { &mut found.near } else { &mut found.far }) += energy;
+            found.warned += if square < inner * inner { energy } else { 0.0 };
             found.along_axes.iter_mut().zip(fields).for_each(|(along, f)| *along += energy * f * f / square);
         }
         let scale = if main > 0.0 { 1.0 / main } else { 0.0 };
@@ -243,7 +272,7 @@ struct Aliases {
     near: f64,
     /// Of others within [`FAR`].
     far: f64,
-    /// Of those of both that are nearer than the field of view, by [`WARNED_LOBES`].
+    /// Of those of both that are nearer than the field of view by [`MOST_OF_LOBE`].
     warned: f64,
     /// Of near and far aliases, split by their directions.
     along_axes: [f64; 3],
@@ -337,7 +366,10 @@ pub(crate) fn bytes<T: Real, B: Backend<T>>(backend: &B, size: &ScanSize) -> Res
     let [device, host] = Encoding::<T, B>::transform_bytes(backend, &spread, &options(), &chosen)?;
     let ones = product(&[samples, complex]);
     let spread = Bytes { device, host: sum(&[inside, ones, host, product(&[product(&double_dims), complex])]) };
-    let weights = Bytes { host: sum(&[inside, weights.host]), ..weights };
+    let axes =
+        try_collect(size.dims.len(), "the calibration samples", size.dims.iter().map(|&n| calibration.min(n) + 3))?;
+    let grid = product(&[product(&axes), size_of::<u32>()]);
+    let weights = Bytes { host: sum(&[inside, weights.host, grid]), ..weights };
     let gaps = Bytes { device: 0, host: coverage::bytes(&size.dims, calibration) };
     Ok(Bytes::peak(&[gaps, weights, spread, images], backend.is_gpu()))
 }
