@@ -299,7 +299,7 @@ fn undersampled_spirals_narrow_the_region() {
             own.weights = weights;
             let plan = Plan::for_coil_maps(&own, &Options::default()).unwrap();
             let maps = plan.coil_maps(&data, 0).unwrap();
-            // Those of the central 8 samples, but for the corners.
+            // Apart from the corners, these are the maps of the central 8 samples.
             let of_eight = plan.coil_maps(&data, 8).unwrap();
             let are_equal = maps.iter().zip(&of_eight).all(|(a, b)| a == b || *a == Complex::default());
             assert_eq!(are_equal, narrowed, "{interleaves}");

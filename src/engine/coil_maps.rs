@@ -47,8 +47,8 @@ const MOST_FAR: f64 = 0.25;
 /// inwards.
 const MOST_OF_LOBE: f64 = 0.6;
 /// Energy of aliases that are nearer than that, relative to the energy of the main lobe, from which on there is a
-/// warning. Aliases of samples at most 1/FOV apart lie further out. Such samples resolve the ellipse, and the corners are
-/// outside of the field of view.
+/// warning. Aliases of samples at most 1/FOV apart lie further out. Such samples resolve the ellipse, and the corners
+/// are outside of the field of view.
 const MOST_WARNED: f64 = 0.1;
 /// Part of the energy of all aliases from which on an axis belongs to the ellipse. A stack of stars has two such axes.
 const LITTLE_ALONG_AXIS: f64 = 0.1;
@@ -190,8 +190,8 @@ impl<T: Real> Centre<T> {
         self.tapered(weights.into_iter())
     }
 
-    /// Returns the weights of samples that are points of the image's Cartesian grid, as calibration lines are: 1/n for a
-    /// point that was measured n times. `None` if they are not. Weights of Pipe and Menon would grow at the edge.
+    /// Returns the weights of samples that are points of the image's Cartesian grid, as calibration lines are: 1/n for
+    /// a point that was measured n times. `None` if they are not. Weights of Pipe and Menon would grow at the edge.
     fn weights_of_grid<B: Backend<T>>(&self, encoding: &Encoding<T, B>, widths: &[usize]) -> Result<Option<Vec<T>>> {
         const WHAT: &str = "the weights of calibration lines";
         // Points of the grid on both sides of 0, and 0.
