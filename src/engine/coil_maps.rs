@@ -37,7 +37,7 @@ const LITTLE_NEAR: f64 = 0.02;
 /// Distance in fields of view within which other aliases count as far. They reach from the object into the corners of
 /// the field of view.
 const FAR: f64 = 1.1;
-/// Distance along one axis within which aliases count, at most. A complete Cartesian scan has copies at 1.
+/// Maximum distance along one axis within which aliases count. A complete Cartesian scan has copies at 1.
 const ALONG_AXIS: f64 = 0.9;
 /// Energy of far aliases, relative to that of the main lobe, from which on maps are 0 outside the ellipse that touches
 /// the edges of the field of view. Spokes or spirals with gaps of 1/FOV have 1; the image of a phantom is 18 % wrong
