@@ -92,11 +92,18 @@ fn read_in_process(wanted: ContentKind, path: &Path, group: &str) -> Result<Cont
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let mut child = match command.spawn() {
         Ok(child) => child,
-        Err(e) => bail!(
-            IO,
-            "{shown}: the process that reads HDF5 files could not be started: {}: {e}: {RESTART}",
-            command.get_program().display()
-        ),
+        Err(e) => {
+            let remedy = match e.kind() {
+                // Too many processes, or too little memory for one more.
+                IoKind::WouldBlock | IoKind::OutOfMemory => REFUSED,
+                _ => RESTART,
+            };
+            bail!(
+                IO,
+                "{shown}: the process that reads HDF5 files could not be started: {}: {e}: {remedy}",
+                command.get_program().display()
+            )
+        }
     };
     let Some(pipe) = child.stdout.take() else {
         bail!(Internal, "{shown}: the reader has no output");
@@ -119,6 +126,8 @@ fn read_in_process(wanted: ContentKind, path: &Path, group: &str) -> Result<Cont
     }
 }
 
+/// The remedy if the system refuses another process.
+const REFUSED: &str = "allow more processes (ulimit -u, or pids.max of the cgroup), or free memory";
 /// The remedy if the program cannot start itself again.
 const RESTART: &str =
     "recon starts itself again to read HDF5 files: mount /proc, or start recon by its full name and not \

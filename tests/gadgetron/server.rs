@@ -848,10 +848,16 @@ fn memory_counted(g: &Gadgetron) {
             ("ReconCGGadget", &[("iterations", "2"), ("coil_maps", "none")]),
         ] {
             let chain = g.chain_of("recon_3d.xml", gadget, properties);
-            let (idle, log, _) = peak(g, "idle.h5", &chain, "");
-            assert_eq!(errors(&log).len(), 1, "{log}");
-            let (all, log, _) = peak(g, input, &chain, "");
-            assert!(errors(&log).is_empty(), "{log}");
+            // The peak of the server itself depends on how much of what came in still waits: of two runs the least
+            // without an image and the most with one.
+            let twice = |file: &str| [(); 2].map(|()| peak(g, file, &chain, ""));
+            let idle = twice("idle.h5").map(|(bytes, log, _)| {
+                assert_eq!(errors(&log).len(), 1, "{log}");
+                bytes
+            });
+            let [(first, log, _), (second, second_log, _)] = twice(input);
+            assert!(errors(&log).is_empty() && errors(&second_log).is_empty(), "{log}{second_log}");
+            let (idle, all) = (idle[0].min(idle[1]), first.max(second));
             let counted = log.split(", counted ").nth(1).unwrap_or_else(|| panic!("{log}"));
             let counted: f64 = counted.split(' ').next().unwrap().parse().unwrap();
             let found = mib(all - idle);
@@ -863,7 +869,6 @@ fn memory_counted(g: &Gadgetron) {
                 mib(idle),
                 counted / found
             ));
-            // The peak of the server itself varies by some MiB.
             let room = 0.2 * found + 16.0;
             assert!((counted - found).abs() < room, "counted {counted} MiB, found {found}");
             needed = all;
