@@ -251,26 +251,36 @@ mod linux {
             times.sort();
             times[times.len() / 2]
         };
-        let usual = median((0..FORKS).map(|_| fork().1).collect());
-        let stop = AtomicBool::new(false);
-        let outcomes: Vec<_> = std::thread::scope(|scope| {
-            for threads in [2, 5, 9] {
-                let (stop, k) = (&stop, &k);
-                scope.spawn(move || {
-                    while !stop.load(SeqCst) {
-                        drop(plan_of(&[32, 32], k, threads));
-                        set_log(threads == 2);
-                    }
-                });
-            }
-            let outcomes = (0..FORKS).map(|_| fork()).collect();
-            stop.store(true, SeqCst);
-            outcomes
+        // Forks while three threads do some work again and again.
+        let mut forks_beside = |work: &(dyn Fn(usize) + Sync)| -> Vec<(bool, Duration)> {
+            let stop = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                for threads in [2, 5, 9] {
+                    let stop = &stop;
+                    scope.spawn(move || {
+                        while !stop.load(SeqCst) {
+                            work(threads);
+                        }
+                    });
+                }
+                let outcomes = (0..FORKS).map(|_| fork()).collect();
+                stop.store(true, SeqCst);
+                outcomes
+            })
+        };
+        // A child shares the processors with those threads, whatever they do.
+        let busy = forks_beside(&|_| (0..1000).for_each(|_| std::hint::spin_loop()));
+        let outcomes = forks_beside(&|threads| {
+            drop(plan_of(&[32, 32], &k, threads));
+            set_log(threads == 2);
         });
         let slow = outcomes.iter().filter(|outcome| outcome.0).count();
-        let loaded = median(outcomes.iter().map(|outcome| outcome.1).collect());
+        let times = |outcomes: &[(bool, Duration)]| median(outcomes.iter().map(|outcome| outcome.1).collect());
         println!(
-            "    a child takes {usual:.1?}, forked under load {loaded:.1?} (medians); {slow} of {FORKS} were slow"
+            "    a child takes {:.1?} beside three busy threads, {:.1?} beside three that make plans (medians); {slow} \
+             of {FORKS} were slow",
+            times(&busy),
+            times(&outcomes)
         );
         assert!(slow <= FORKS / 10, "{slow} of {FORKS} children took longer than {SLOW:?}");
     }
