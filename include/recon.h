@@ -1161,10 +1161,9 @@ recon_status recon_density(const recon_plan *plan,
 //
 // It is an estimate. Its phase is that of a virtual coil, not that of the object. It is wrong where sensitivities
 // change faster than the central samples resolve, and where the object is larger than the field of view: measure the
-// maps then, and give them to the plan. Maps are also 0 in the corners of the field of view if samples of
-// spokes or turns of a spiral are about 1/FOV apart: aliases of the object lie there. If gaps between samples narrow
-// the centre below 24 samples, or bring aliases into the field of view, recon_last_warning returns
-// RECON_WARNING_CALIBRATION.
+// maps then, and give them to the plan. Maps are also 0 in the corners of the field of view if samples of spokes or
+// turns of a spiral are about 1/FOV apart: aliases of the object lie there. If gaps between samples narrow the centre
+// below 24 samples, or bring aliases into the field of view, recon_last_warning returns RECON_WARNING_CALIBRATION.
 //
 // kspace: complex [samples, coils, frames], read.
 // calibration: the width of that centre in samples of a Cartesian scan; 0 for 24, and in a plane up to 48 if k-space

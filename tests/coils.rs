@@ -161,10 +161,6 @@ fn calibration_lines_have_equal_weights() {
         geometry.weights = weights;
         Plan::for_coil_maps(&geometry, &Options::default()).unwrap().coil_maps(&scan.data, 0).unwrap()
     };
-    let distance = |a: &[Complex<f64>], b: &[Complex<f64>]| {
-        let wrong: f64 = a.iter().zip(b).map(|(a, b)| (a - b).norm_sqr()).sum();
-        (wrong / a.iter().map(|z| z.norm_sqr()).sum::<f64>()).sqrt()
-    };
     let equal = maps(&lines, Some(&vec![1.0; samples]));
     assert!(distance(&equal, &maps(&lines, None)) < 1e-12);
     assert!(distance(&equal, &maps(&twice, None)) < 1e-12);
@@ -303,7 +299,7 @@ fn undersampled_spirals_narrow_the_region() {
             let of_eight = plan.coil_maps(&data, 8).unwrap();
             let are_equal = maps.iter().zip(&of_eight).all(|(a, b)| a == b || *a == Complex::default());
             assert_eq!(are_equal, narrowed, "{interleaves}");
-            // A corner, and the end of an axis.
+            // The first voxel is a corner.
             assert_eq!(maps[0] == Complex::default(), without_corners, "{interleaves}");
             if weights.is_none() {
                 let (found, least) = (error(&maps), error(&unit));

@@ -305,15 +305,15 @@ pub(crate) fn clear_outside_ellipse(maps: &mut [Complex<f64>], dims: &[usize], a
         return;
     }
     let voxels: usize = dims.iter().product();
-    for (i, map) in maps.iter_mut().enumerate() {
-        let (mut rest, mut square) = (i % voxels, 0.0);
+    for i in 0..voxels {
+        let (mut rest, mut square) = (i, 0.0);
         for (&n, is_of_ellipse) in dims.iter().zip(axes) {
             let from_middle = (rest % n) as f64 - (n / 2) as f64;
             rest /= n;
             square += if is_of_ellipse { (2.0 * from_middle / n as f64).powi(2) } else { 0.0 };
         }
         if square > 1.0 {
-            *map = Complex::default();
+            maps[i..].iter_mut().step_by(voxels).for_each(|s| *s = Complex::default());
         }
     }
 }
