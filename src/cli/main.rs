@@ -1,33 +1,18 @@
 //! The program `recon`: reconstructs MR images from files, simulates scans, compares images, measures speed.
 
-mod bench;
-mod calibration;
-mod cg;
-mod coils;
-mod compare;
+mod commands;
 mod defaults;
-mod fbp;
-mod fhd;
-mod fieldmap;
-mod frames;
-mod grid;
-mod info;
-mod input;
 mod interrupt;
 mod io;
-mod off_resonance;
 mod options;
-mod output;
-mod precompile;
 mod progress;
-mod propeller;
 mod reader;
-mod reconstruct;
-mod resize;
-mod simulate;
+mod run;
 
 use clap::{Parser, Subcommand};
+use commands::{bench, cg, compare, fbp, fhd, fieldmap, grid, info, precompile, propeller, simulate};
 use recon::{Error, ErrorKind};
+use run::output;
 use std::io::Write;
 use std::panic;
 use std::process::ExitCode;
@@ -71,12 +56,9 @@ enum Command {
     Compare(compare::CompareArgs),
     Bench(bench::BenchArgs),
     Precompile(precompile::PrecompileArgs),
-    #[command(name = READER, hide = true)]
+    #[command(name = reader::COMMAND, hide = true)]
     Reader(reader::ReaderArgs),
 }
-
-/// The hidden command that reads a file in a separate process.
-const READER: &str = "read-hdf5";
 
 /// Arrays of at least this size come from the system, and smaller ones from the heap, which keeps its pages.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -10,7 +10,7 @@ use crate::io::ismrmrd::{
     self, CalibrationMode, Encoding, Header, Limits, Noise, ParallelImaging, Space, TrajectoryKind,
 };
 use crate::io::{self, Dataset, Image, Placement, Scan, ScanIndex};
-use crate::output::has_ending;
+use crate::run::output::has_ending;
 use clap::ValueEnum;
 use num_complex::Complex;
 use recon::acquisition::AcquisitionUse;
@@ -19,6 +19,9 @@ use std::ffi::{OsStr, OsString};
 use std::io::{BufReader, BufWriter, ErrorKind as IoKind, Read, Result as IoResult, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
+
+/// The hidden command of the program that reads a file in a separate process.
+pub const COMMAND: &str = "read-hdf5";
 
 /// The contents of a file.
 pub enum Contents {
@@ -85,7 +88,7 @@ fn read_in_process(wanted: ContentKind, path: &Path, group: &str) -> Result<Cont
     let name = possible.as_ref().map_or("", |v| v.get_name());
     let level = log::max_level().to_string();
     let mut command = this_program()?;
-    command.args([super::READER, "--", name, group, &level].map(OsStr::new)).arg(path);
+    command.args([COMMAND, "--", name, group, &level].map(OsStr::new)).arg(path);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     // Ctrl-C goes to this process only. The reader ends when its standard input is closed, for any reason.
     #[cfg(unix)]

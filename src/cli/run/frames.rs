@@ -1,8 +1,8 @@
 //! Frames of a series of shots: sliding windows, whose images share one plan that is given each frame's trajectory.
 
-use crate::input::{self, name};
 use crate::io::{Scan, ScanIndex};
 use crate::options::InputArgs;
+use crate::run::input::{self, name};
 use recon::bail;
 use recon::Result;
 use std::borrow::Cow;

@@ -1,15 +1,16 @@
 //! `recon propeller`.
 
-use crate::frames;
-use crate::input::name;
+use crate::defaults;
 use crate::io::ismrmrd::{Encoding, Header, Space, TrajectoryKind};
 use crate::io::{write_dataset, Dataset, Scan};
 use crate::options::{BladePhaseKind, Combination, InputArgs, PlanArgs, Precision};
-use crate::output::{check_outputs, has_ending, image_files, write_with_report, STANDARD_OUTPUT};
 use crate::progress::Progress;
-use crate::reconstruct::{cast, channels, read_scans, Finish, Input, Sampling};
-use crate::resize::zeros;
-use crate::{defaults, output};
+use crate::run::frames;
+use crate::run::input::name;
+use crate::run::output;
+use crate::run::output::{check_outputs, has_ending, image_files, write_with_report, STANDARD_OUTPUT};
+use crate::run::reconstruct::{cast, channels, read_scans, Finish, Input, Sampling};
+use crate::run::resize::zeros;
 use recon::atomic_file::AtomicFiles;
 use recon::bail;
 use recon::{BladeMotion, Complex, Corrected, PropellerOptions, Real, Result};

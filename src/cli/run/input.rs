@@ -1,11 +1,11 @@
 //! Reading raw data.
 
-use crate::coils;
 use crate::io::ismrmrd::{Header, TrajectoryKind};
 use crate::io::{kspace_from_bart, read_cfl, trajectory_from_bart, Noise, Placement, Scan, ScanIndex};
 use crate::options::{checked_sizes, InputArgs, Matrix};
-use crate::output::has_ending;
 use crate::reader::read_dataset;
+use crate::run::coils;
+use crate::run::output::has_ending;
 use recon::bail;
 use recon::Result;
 use std::path::Path;

@@ -1,18 +1,19 @@
 //! `recon cg`.
 
-use crate::calibration;
-use crate::frames;
+use crate::defaults;
 use crate::io::{Image, Scan};
-use crate::off_resonance::{OffResonance, OffResonanceArgs};
 use crate::options::{Combination, DensityArgs, InputArgs, LambdaUnitKind, PlanArgs, Precision, PriorKind};
-use crate::output::{check_outputs, image_files, place_of, write_with_report, STANDARD_OUTPUT};
 use crate::progress::Progress;
 use crate::reader::read_images;
-use crate::reconstruct::{
+use crate::run::calibration;
+use crate::run::frames;
+use crate::run::input;
+use crate::run::off_resonance::{OffResonance, OffResonanceArgs};
+use crate::run::output::{check_outputs, image_files, place_of, write_with_report, STANDARD_OUTPUT};
+use crate::run::reconstruct::{
     cast, channels, groups, read_maps, read_scans, warn_of_weights, Finish, Input, Kept, Sampling, Weights,
 };
-use crate::resize::{order_hint, Resize};
-use crate::{defaults, input};
+use crate::run::resize::{order_hint, Resize};
 use clap::ValueEnum;
 use recon::atomic_file::AtomicFiles;
 use recon::bail;
@@ -391,7 +392,7 @@ fn solve<T: Real>(
         },
         initial,
     };
-    let mut solution = crate::resize::zeros::<T>(plan.image_len())?;
+    let mut solution = crate::run::resize::zeros::<T>(plan.image_len())?;
     let report = plan.cg_with_progress(&cast::<T>(&scan.data)?, &mut solution, &options, |p| {
         progress(p);
         ControlFlow::Continue(())

@@ -2,11 +2,13 @@
 
 use crate::defaults;
 use crate::io::Scan;
-use crate::off_resonance::{OffResonance, OffResonanceArgs};
 use crate::options::{Combination, InputArgs, PlanArgs, Precision};
-use crate::output::{check_outputs, image_files, write_images};
-use crate::reconstruct::{cast, channels, each_scan, read_maps, read_scans, Finish, Input, Kept, Sampling, Weights};
-use crate::resize::zeros;
+use crate::run::off_resonance::{OffResonance, OffResonanceArgs};
+use crate::run::output::{check_outputs, image_files, write_images};
+use crate::run::reconstruct::{
+    cast, channels, each_scan, read_maps, read_scans, Finish, Input, Kept, Sampling, Weights,
+};
+use crate::run::resize::zeros;
 use recon::atomic_file::whole;
 use recon::{Real, Result};
 use std::path::PathBuf;

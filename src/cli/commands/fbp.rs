@@ -2,11 +2,11 @@
 
 use crate::defaults;
 use crate::io::Scan;
-use crate::off_resonance::OffResonance;
 use crate::options::{Combination, FilterKind, InputArgs, PlanArgs, Precision};
-use crate::output::{check_outputs, image_files, write_images};
-use crate::reconstruct::{cast, channels, each_scan, read_scans, Finish, Input, Kept, Sampling, Weights};
-use crate::resize::zeros;
+use crate::run::off_resonance::OffResonance;
+use crate::run::output::{check_outputs, image_files, write_images};
+use crate::run::reconstruct::{cast, channels, each_scan, read_scans, Finish, Input, Kept, Sampling, Weights};
+use crate::run::resize::zeros;
 use recon::atomic_file::whole;
 use recon::{Real, Result};
 use std::path::PathBuf;

@@ -1,9 +1,9 @@
 //! `recon info`.
 
-use crate::input::kind_name;
 use crate::io::{read_cfl, read_images, Dataset, Image, Scan};
-use crate::output::{counted_images, has_ending, say};
 use crate::reader::{read_either, Contents};
+use crate::run::input::kind_name;
+use crate::run::output::{counted_images, has_ending, say};
 use recon::acquisition::AcquisitionUse;
 use recon::backend::cuda::{compile, library, runtime};
 use recon::{Device, Geometry, Method, Options, Plan, Result};

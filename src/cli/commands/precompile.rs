@@ -1,6 +1,6 @@
 //! `recon precompile`.
 
-use crate::output::say;
+use crate::run::output::say;
 use recon::backend::cuda::{compile::precompile, usual_kernels};
 use recon::Result;
 use std::path::PathBuf;

@@ -1,17 +1,17 @@
 //! `recon fieldmap`.
 
 use crate::defaults;
-use crate::input::{self, name};
 use crate::io::ismrmrd::Header;
 use crate::io::{read_cfl, Dataset, Image, Scan, ScanIndex};
-use crate::off_resonance::OffResonance;
 use crate::options::{DensityArgs, InputArgs, Matrix, PlanArgs, Precision, Whiten};
-use crate::output::{
+use crate::reader::{read_either, read_images, Contents};
+use crate::run::input::{self, name};
+use crate::run::off_resonance::OffResonance;
+use crate::run::output::{
     check_outputs, has_ending, image_files, place_of, write_images, write_with_report, STANDARD_OUTPUT,
 };
-use crate::reader::{read_either, read_images, Contents};
-use crate::reconstruct::{cast, each_scan, warn_of_weights, Kept, Sampling, Weights};
-use crate::resize::zeros;
+use crate::run::reconstruct::{cast, each_scan, warn_of_weights, Kept, Sampling, Weights};
+use crate::run::resize::zeros;
 use recon::atomic_file::AtomicFiles;
 use recon::bail;
 use recon::error::try_vec;

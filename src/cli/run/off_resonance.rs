@@ -1,10 +1,10 @@
 //! Maps of off-resonance and decay, and the times of samples.
 
-use crate::input::name;
 use crate::io::ismrmrd::TrajectoryKind;
 use crate::io::{Image, Scan};
 use crate::reader::read_images;
-use crate::resize::{order_hint, Resize};
+use crate::run::input::name;
+use crate::run::resize::{order_hint, Resize};
 use clap::Args;
 use recon::bail;
 use recon::error::{try_reserve, try_vec};

@@ -2,13 +2,13 @@
 
 use crate::defaults;
 use crate::io::{Image, Scan};
-use crate::off_resonance::{OffResonance, OffResonanceArgs};
 use crate::options::{Combination, DensityArgs, InputArgs, PlanArgs, Precision};
-use crate::output::{check_outputs, has_ending, image_files, write_images};
-use crate::reconstruct::{
+use crate::run::off_resonance::{OffResonance, OffResonanceArgs};
+use crate::run::output::{check_outputs, has_ending, image_files, write_images};
+use crate::run::reconstruct::{
     cast, channels, each_scan, read_scans, warn_of_gaps, warn_of_weights, Finish, Input, Kept, Sampling, Weights,
 };
-use crate::resize::zeros;
+use crate::run::resize::zeros;
 use recon::atomic_file::whole;
 use recon::bail;
 use recon::{Complex, Plan, Real, Result};

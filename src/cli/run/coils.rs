@@ -3,9 +3,9 @@
 use crate::io::ismrmrd::Header;
 use crate::io::{read_cfl, Noise, Scan};
 use crate::options::{InputArgs, KeepCoils, Whiten};
-use crate::output::has_ending;
 use crate::reader::read_dataset;
-use crate::resize::zeros;
+use crate::run::output::has_ending;
+use crate::run::resize::zeros;
 use recon::bail;
 use recon::{CoilEnergy, CoilMatrix, Keep, NoiseCovariance, NoiseSampling, Result};
 use std::collections::BTreeMap;

@@ -2,11 +2,11 @@
 
 use crate::io::png::{write_png_row, Tile};
 use crate::io::{Image, Placement};
-use crate::output::{check_outputs, say};
 use crate::reader::read_images;
-use crate::reconstruct::is_magnitude;
-use crate::resize::order_hint;
-use crate::resize::zeros;
+use crate::run::output::{check_outputs, say};
+use crate::run::reconstruct::is_magnitude;
+use crate::run::resize::order_hint;
+use crate::run::resize::zeros;
 use clap::ValueEnum;
 use recon::atomic_file::whole;
 use recon::bail;

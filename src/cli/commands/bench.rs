@@ -2,9 +2,9 @@
 
 use crate::defaults::{CHECKED_OUTPUTS, RUNS, TOLERANCE};
 use crate::options::{DeviceChoice, MethodKind, Precision, SimdKind};
-use crate::output::say;
 use crate::progress::Progress;
-use crate::resize::zeros;
+use crate::run::output::say;
+use crate::run::resize::zeros;
 use clap::ValueEnum;
 use recon::bail;
 use recon::phantom::{CoilModel, Phantom};

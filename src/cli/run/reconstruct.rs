@@ -2,16 +2,16 @@
 //! finished image.
 
 use crate::defaults;
-use crate::frames::{self, Frames};
-use crate::input::name;
 use crate::io::cfl::MAX_DIMS;
 use crate::io::{read_cfl, Image, Scan};
-use crate::off_resonance::{OfScan, OffResonance};
 use crate::options::{Combination, DensityArgs, InputArgs, PlanArgs};
-use crate::output::{check_together, has_ending};
 use crate::progress::Progress;
 use crate::reader::read_image;
-use crate::resize::{order_hint, zeros, Resize};
+use crate::run::frames::{self, Frames};
+use crate::run::input::name;
+use crate::run::off_resonance::{OfScan, OffResonance};
+use crate::run::output::{check_together, has_ending};
+use crate::run::resize::{order_hint, zeros, Resize};
 use recon::bail;
 use recon::coverage::missing_share;
 use recon::error::try_vec;

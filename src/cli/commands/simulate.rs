@@ -3,9 +3,9 @@
 use crate::io::cfl::pair;
 use crate::io::ismrmrd::{Encoding, Header, Limits, Space, TrajectoryKind};
 use crate::io::{write_cfl, write_dataset, Dataset, Image, Noise, Placement, Scan, ScanIndex};
-use crate::off_resonance::{image_of, smooth_map, Quantity, TimeArgs};
 use crate::options::{checked_sizes, Matrix};
-use crate::output::{check_outputs, files_of, has_ending, image_files, write_images};
+use crate::run::off_resonance::{image_of, smooth_map, Quantity, TimeArgs};
+use crate::run::output::{check_outputs, files_of, has_ending, image_files, write_images};
 use clap::ValueEnum;
 use recon::atomic_file::{whole, AtomicFiles};
 use recon::bail;

@@ -1,8 +1,8 @@
 //! Calibration data for parallel imaging: the acquisitions from which a scan's coil maps are estimated.
 
-use crate::input::name;
 use crate::io::Scan;
-use crate::resize::zeros;
+use crate::run::input::name;
+use crate::run::resize::zeros;
 use recon::bail;
 use recon::error::try_vec;
 use recon::{Complex, Result};
