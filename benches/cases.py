@@ -1,4 +1,4 @@
-"""What is measured: trajectories, matrices, the errors to be met, and the settings that each side sweeps."""
+"""The cases that are measured: trajectories, matrices, the errors to be met, and the settings that each side sweeps."""
 
 from dataclasses import dataclass
 
@@ -67,7 +67,7 @@ class Case:
         return library.trajectory(self.generator, len(self.dims), *self.sizes)
 
     def settings(self, side, quick):
-        """The settings that a side tries."""
+        """Returns the settings of a side."""
         if quick:
             return QUICK_SETTINGS[side]
         if self.coarse:
@@ -146,7 +146,7 @@ PLAN, TRAJECTORY = "new plan", "new trajectory"
 
 @dataclass(frozen=True)
 class RealTime:
-    """Frames of a scan, each with a trajectory of its own: a plan, or a new trajectory for one, and gridding."""
+    """Frames of a scan, each with its own trajectory: a new plan or a new trajectory, and gridding."""
 
     name: str = "realtime"
     what: str = "34 golden-angle spokes x 512, 8 coils, to 192^2"

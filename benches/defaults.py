@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""From what the defaults of conjugate gradients were chosen: errors of `recon cg` over iterations, lambda and prior.
+"""The measurements behind the defaults of conjugate gradients: errors of `recon cg` over iterations, lambda and prior.
 
 Phantoms with noise on several trajectories, and, where RECON_DATA_DIR names its folder, the in-vivo brain slice. Prints
 a table: the percent error of each setting for each case (best scale, within the object), and how much worse a setting

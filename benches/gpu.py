@@ -58,7 +58,7 @@ def trajectory(library, case, random):
 
 
 def direct(sign, sources, values, targets):
-    """The sum over sources of values exp(sign i 2 pi source.target), in double precision on the GPU."""
+    """Returns the sum over sources of values exp(sign i 2 pi source.target), in double precision on the GPU."""
     result = cp.zeros(targets[0].size, cp.complex128)
     sources = [cp.asarray(s, cp.float64) for s in sources]
     values = cp.asarray(values, cp.complex128)
@@ -116,7 +116,7 @@ def recon_sides(library, transform, stream):
 
 
 def cpu_ms(library, transform, tolerance, runs):
-    """Median milliseconds of recon on this machine's CPU by the wall clock, and its number of threads."""
+    """Returns the median milliseconds of recon on this machine's CPU by the wall clock, and its number of threads."""
     plan = recon_library.Plan(library, transform.dims, transform.k, tolerance=tolerance)
     data, output = cp.asnumpy(transform.data), cp.asnumpy(transform.poisoned())
     times = []
@@ -220,7 +220,7 @@ def transform_table(rows):
 
 
 def traffic(dims, grid, samples, width):
-    """The least number of bytes that an adjoint must move, and the number of its operations.
+    """Returns the least number of bytes that an adjoint must move, and the number of its operations.
 
     Each stage reads or writes each of its arrays once. Operations are counted for the spreading of samples and for the
     passes of the pruned FFT (5 N log2 N for each line).
@@ -277,7 +277,7 @@ def exact_table(rows):
 
 
 def measure_solutions(library, runs, random, stream):
-    """Times of a whole reconstruction by conjugate gradients, and of gridding three coils of radial data.
+    """Measures a whole reconstruction by conjugate gradients, and of gridding three coils of radial data.
 
     The reconstruction comprises plan, F^H d, Q, 60 iterations, and the copies from and to the host's memory.
     """
@@ -343,7 +343,7 @@ print(time.perf_counter() - started)
 
 
 def measure_first(library_path, header, runs):
-    """Seconds to the first image of a new process, with an empty and with a filled cache folder.
+    """Measures the seconds to the first image of a new process, with an empty and with a filled cache folder.
 
     No kernel is in memory. With an empty cache folder no kernel is on disk either.
     """
@@ -369,7 +369,7 @@ def first_table(rows):
 
 
 def measure_several(library, runs, random):
-    """Times on 1, 2, 4 and 8 GPUs: exact sums with the voxels divided among the GPUs, and CG with the coils divided.
+    """Measures 1, 2, 4 and 8 GPUs: exact sums with the voxels divided among the GPUs, and CG with the coils divided.
 
     Data come from the host's memory, and results go back to it.
     """
@@ -413,7 +413,7 @@ def several_table(rows):
 
 
 def measure_ladder(library, runs, random, stream):
-    """The steps (rungs) of Stone et al. 2008, on an eighth of the samples, beside recon's own exact sums."""
+    """Measures the optimisation steps of Stone et al. 2008 on an eighth of the samples, and recon's own exact sums."""
     dims, tile, voxels_a_thread = (128, 128, 128), 1024, 8
     k = [axis[: EXACT_SAMPLES // 8] for axis in library.trajectory("radial3d", 3, 1176, 242)]
     transform = Transform(dims, k, "adjoint", random)
@@ -513,7 +513,7 @@ def main():
     random, runs = np.random.default_rng(1), 3 if chosen.quick else 15
     stream = cp.cuda.Stream(non_blocking=True)
     results = {"machine": describe(library)}
-    text = ["Written by `make bench-gpu`; what limits what: [notes-gpu.md](notes-gpu.md).", ""]
+    text = ["`make bench-gpu` writes this page. Limits and experiments are described in [notes-gpu.md](notes-gpu.md).", ""]
     text += [f"- {name}: {value}" for name, value in results["machine"].items()]
     suites = {
         "stone": (lambda: measure_transforms(library, "stone", runs, random, stream), transform_table),

@@ -1,4 +1,4 @@
-"""How cost grows with samples, matrix and coils, for recon and DUCC0 at one setting each."""
+"""Growth of the cost with samples, matrix and coils, for recon and DUCC0 at one setting each."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ CHECKED = 64
 
 
 def settings(session, case):
-    """The fastest setting of each side for a case at its loosest error."""
+    """Returns the fastest setting of each side for a case at its loosest error."""
     threads = max(session.threads)
     transform = session.transform(case.dims, case.trajectory(session.library), "adjoint", threads)
     reference = measure.Reference(transform, session.checked, session.random)

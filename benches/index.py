@@ -24,7 +24,7 @@ ABOUT = 1.1
 
 @dataclass(frozen=True)
 class Figure:
-    """recon's time in times of a peer's, for the same work at an error that both meet. None: recon did not meet it."""
+    """Returns recon's time over a peer's for the same work at an error that both meet, or None if recon did not meet it."""
 
     claim: str
     case: str
@@ -66,7 +66,7 @@ def transform_figures(rows):
 
 
 def plan_figures(rows):
-    """recon's plan beside one plan of DUCC0, though that serves one direction only."""
+    """Compares recon's plan with one plan of DUCC0, although that is for one direction only."""
     titles = {PLAN: "plans", TRAJECTORY: "new trajectories"}
     for (case, threads, bound, what), found in groups(rows, "case", "threads", "bound", "what").items():
         sides = {row["side"]: row for row in found if row["operation"] == "adjoint"}
@@ -87,7 +87,7 @@ def realtime_figures(rows):
 
 
 def solution_figures(rows):
-    """Beside BART: the fastest of recon's settings whose image is about as near to the exact one."""
+    """Compares BART with the fastest setting of recon whose image is about as close to the exact one."""
     for (case, threads), found in groups(rows, "case", "threads").items():
         for theirs in (row for row in found if row["side"] == "BART"):
             near = [row for row in found if row["side"] == "recon" and row["error"] <= ABOUT * theirs["error"]]
@@ -97,7 +97,7 @@ def solution_figures(rows):
 
 
 def exact_figures(rows):
-    """Beside the loop as it is compiled for this machine. Its list of voxels is the same as recon's list."""
+    """Compares recon with the loop compiled for this machine. The loop's list of voxels is the same as recon's."""
     for (precision, threads), found in groups(rows, "precision", "threads").items():
         loop = next((row for row in found if row["setting"] == "native"), None)
         for recon in (row for row in found if row["side"] == "recon" and loop):
@@ -124,7 +124,7 @@ def figures(tables):
 
 
 def weakest(found, *keys):
-    """The weakest figure of those that agree in `keys`, in the order in which they come."""
+    """Returns the weakest of the figures that agree in `keys`, in their original order."""
     worst = {}
     for figure in found:
         key = tuple(getattr(figure, name) for name in keys)
@@ -138,7 +138,7 @@ def line(*cells):
 
 
 def weakest_lines(found):
-    lines = [line("what", "case", "peer", "recon's time / peer's", "recon", "where"), line(*["---"] * 6)]
+    lines = [line("operation", "case", "peer", "recon's time / peer's", "recon", "setting"), line(*["---"] * 6)]
     for figure in found:
         shown = "not reached" if figure.ratio is None else f"{figure.ratio:.2f}"
         lines.append(line(figure.claim, figure.case, figure.peer, shown, figure.recon, figure.where))
@@ -150,7 +150,7 @@ CASES = ("transforms", "realtime", "backprojection", "solutions")
 
 
 def absent(results):
-    """What is not in a table: what its run left out, and the cases that are newer than it."""
+    """Returns the cases that a table lacks: those that its run left out, and those that are newer than the table."""
     known = [*cases.TRANSFORMS, cases.REALTIME, cases.BACKPROJECTION, *cases.SOLUTIONS]
     measured = {row["case"] for kind in CASES for row in results.get(kind, [])}
     left_out = results.get("left_out", [])
@@ -181,32 +181,33 @@ def processor_lines(tables):
 def page(tables):
     parts = [
         "# Benchmarks",
-        "Written by `make bench` (benches/index.py); edit benches/ instead.",
+        "`make bench` writes this page (benches/index.py). Edit benches/ instead.",
         "## CPUs",
-        "A table for each processor, named after it. What limits what, and what was tried: [notes.md](notes.md).",
+        "One page per processor. Limits and experiments are described in [notes.md](notes.md).",
         processor_lines(tables),
         "## GPUs",
         "[gpu.md](gpu.md), with [notes-gpu.md](notes-gpu.md).",
         "## The weakest figures",
-        "Over all processors and thread counts above, and all directions and errors: the largest share of a peer's time"
-        " that recon takes. Plans are compared with one plan of DUCC0, which serves one direction; recon's serves both."
-        f" Conjugate gradients: of recon's settings the fastest whose error is at most {ABOUT} times BART's.",
+        "The table has the largest ratio of recon's time to a peer's time, over all processors, thread counts, directions and\n"
+        "errors above.\n\n"
+        "- Plans: recon's plan for both directions is compared with one plan of DUCC0, which is for one direction.\n"
+        f"- Conjugate gradients: the fastest setting of recon whose error is at most {ABOUT} times that of BART.",
         weakest_lines(weakest(figures(tables), "claim", "case", "peer")),
         "## Defaults",
-        "[defaults.md](defaults.md): what the defaults of conjugate gradients were chosen by.",
+        "[defaults.md](defaults.md): the measurements behind the defaults of conjugate gradients.",
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def with_weakest(readme, tables):
-    """README.md with its table of weakest figures made anew."""
+    """Returns README.md with an updated table of the weakest figures."""
     before, rest = readme.split(BEGIN)
     _, after = rest.split(END)
     return f"{before}{BEGIN}\n\n{weakest_lines(weakest(figures(tables), 'claim', 'peer'))}\n\n{END}{after}"
 
 
 def written(root):
-    """What each file should hold."""
+    """Returns the expected content of each file."""
     folder, readme = root / "docs" / "benchmarks", root / "README.md"
     found = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("cpu-*.json"))}
     # Quick runs tell whether the benchmark works, and no more.
@@ -220,7 +221,7 @@ def write(root):
 
 
 def stale(root):
-    """The files that do not say what the tables say."""
+    """Returns the files that differ from the tables."""
     return [path for path, text in written(root).items() if not path.exists() or path.read_text() != text]
 
 

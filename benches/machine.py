@@ -17,7 +17,7 @@ VECTOR_UNITS = ("sse2", "sse4_2", "avx", "avx2", "fma", "avx512f")
 
 
 def said(*command, folder=None):
-    """What a command prints, or "unknown" if it fails."""
+    """Returns the output of a command, or "unknown" if it fails."""
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
@@ -35,18 +35,18 @@ def memory_bytes():
 
 
 def cores():
-    """The processors that this process may use. On a shared machine these can be fewer than there are."""
+    """Returns the processors that this process may use. On a shared machine these can be fewer than the machine has."""
     return len(os.sched_getaffinity(0))
 
 
 def thread_counts():
-    """1, 2, 4 and so on, and as many threads as there are processors."""
+    """Returns 1, 2, 4 and so on, up to the number of processors."""
     most = cores()
     return sorted({1 << power for power in range(most.bit_length())} | {most})
 
 
 def lacks(needed_cores, gibibytes):
-    """What this machine lacks, in words, or None."""
+    """Returns the requirement that this machine does not meet, in words, or None."""
     if cores() < needed_cores:
         return f"wants {needed_cores} cores, here are {cores()}"
     if memory_bytes() < gibibytes * 2**30:
@@ -55,7 +55,7 @@ def lacks(needed_cores, gibibytes):
 
 
 def table_name():
-    """The stem of the table's files: the processor, and the level of recon's vector unit where one is asked for."""
+    """Returns the stem of the table's files: the processor, and the level of recon's vector unit if one is requested."""
     name = f"cpu-{processor.name(Path('/proc/cpuinfo').read_text())}"
     level = os.environ.get("RECON_SIMD")
     return f"{name}-recon-{processor.slug(level)}" if level else name
@@ -73,7 +73,7 @@ def describe():
 
 
 def built_from(root):
-    """The commit and the compiler of the library. A bundle says them in a file: it has neither git nor cargo."""
+    """Returns the commit and the compiler of the library. A bundle has them in a file, since it has neither git nor cargo."""
     noted = root / "built_from.json"
     if noted.exists():
         return json.loads(noted.read_text())

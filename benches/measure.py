@@ -23,14 +23,14 @@ def progress(text):
 
 
 def busy_seconds():
-    """CPU seconds used by all processes since the machine started, and CPU seconds of this process and its children."""
+    """Returns the CPU seconds used by all processes since the machine started, and CPU seconds of this process and its children."""
     user, nice, system, _, _, *interrupts = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
     ticks = sum(map(int, (user, nice, system, *interrupts)))
     return ticks / os.sysconf("SC_CLK_TCK"), sum(os.times()[:4])
 
 
 def watched(attempt):
-    """What `attempt` returns, and the number of cores that other processes used meanwhile, on average."""
+    """Returns the result of `attempt`, and the average number of cores that other processes used meanwhile."""
     started, (everybody, own) = time.perf_counter(), busy_seconds()
     result = attempt()
     (everybody_then, own_then), seconds = busy_seconds(), time.perf_counter() - started
@@ -38,7 +38,7 @@ def watched(attempt):
 
 
 def quietest(runs, attempt):
-    """Results of `runs` attempts, and the number of cores that other processes used meanwhile, on average.
+    """Returns the results of `runs` attempts, and the number of cores that other processes used meanwhile, on average.
 
     If other processes disturb some attempts, a few more attempts are made, and the least disturbed attempts are kept.
     The choice depends on the other processes only, never on the results.
@@ -52,7 +52,7 @@ def quietest(runs, attempt):
 
 
 def alternate(runs, functions, again=False):
-    """Seconds of each function in every round, and the number of cores that other processes used meanwhile.
+    """Returns the seconds of each function in every round, and the number of cores that other processes used meanwhile.
 
     Each function has one turn in a round. The first round is not counted. With `again` a function runs twice in its
     turn, and the second run counts: it finds the memory that the first has freed. Otherwise the time to make a plan
@@ -86,7 +86,7 @@ def random_complex(random, shape):
 
 
 def voxel_positions(dims, indices):
-    """Integer positions of voxels whose indices count x fastest. The origin is at index floor(n / 2) of each axis."""
+    """Returns integer positions of voxels whose indices count x fastest. The origin is at index floor(n / 2) of each axis."""
     positions, rest = [], indices
     for size in dims:
         positions.append((rest % size - size // 2).astype(np.float64))
@@ -95,7 +95,7 @@ def voxel_positions(dims, indices):
 
 
 def direct_adjoint(k, positions, data):
-    """The sum_m data_m exp(i 2 pi k_m.r) at each position r."""
+    """Returns sum_m data_m exp(i 2 pi k_m.r) at each position r."""
     k = [axis.astype(np.float64) for axis in k]
     data = data.astype(np.complex128)
     out = np.zeros(positions[0].size, np.complex128)
@@ -107,7 +107,7 @@ def direct_adjoint(k, positions, data):
 
 
 def direct_forward(dims, k, image):
-    """The sum_r image_r exp(-i 2 pi k_m.r) at each sample m.
+    """Returns sum_r image_r exp(-i 2 pi k_m.r) at each sample m.
 
     It is computed axis by axis, because the exponential is a product of one factor for each axis.
     """
@@ -134,7 +134,7 @@ class Reference:
             self.exact = direct_forward(transform.dims, [axis[self.indices] for axis in k], data)
 
     def error(self, output):
-        """Relative l2 error of the first coil."""
+        """Returns the relative l2 error of the first coil."""
         return relative(output[0].ravel()[self.indices], self.exact)
 
 
@@ -143,7 +143,7 @@ def relative(found, exact):
 
 
 def process(command, environment=None):
-    """Wall time and peak memory of a command that runs in its own process."""
+    """Returns wall time and peak memory of a command that runs in its own process."""
     child = [sys.executable, "-S", Path(__file__).parent / "child.py", *map(str, command)]
     done = subprocess.run(child, check=False, env=environment, capture_output=True, text=True)
     if done.returncode != 0:
@@ -152,7 +152,7 @@ def process(command, environment=None):
 
 
 def process_environment(threads):
-    """Environment of a process that has the machine to itself: without run.py's settings of how OpenMP waits."""
+    """Returns the environment of a process that has the machine to itself, without run.py's settings for OpenMP threads."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "GOMP_", "OPENBLAS_"))}
     return {**own, "OMP_NUM_THREADS": str(threads)}
 
@@ -165,6 +165,6 @@ def write_cfl(stem, dims, values):
 
 
 def scaled_error(found, exact):
-    """Relative l2 error after multiplication by the complex factor that fits best."""
+    """Returns the relative l2 error after multiplication by the best complex factor."""
     factor = np.vdot(found, exact) / np.vdot(found, found)
     return relative(factor * found, exact)

@@ -55,7 +55,7 @@ class Transform:
         return np.zeros((self.coils, *shape), COMPLEX[precision])
 
     def widened(self, precision):
-        """Coordinates and input in a precision, without a copy where they have it."""
+        """Returns coordinates and input in a precision, without a copy if they already have it."""
         k = [axis.astype(FLOAT[precision], copy=False) for axis in self.k]
         return k, self.data.astype(COMPLEX[precision], copy=False)
 
@@ -77,12 +77,12 @@ def ducc_plan(dims, coordinates, adjoint, tolerance, threads):
 
 
 def fin_coordinates(k):
-    """FINUFFT takes coordinates in radians only."""
+    """Returns the coordinates in radians, as FINUFFT requires."""
     return [(2 * np.pi * axis.astype(np.float64)).astype(axis.dtype) for axis in k[::-1]]
 
 
 def fin_plan(dims, coordinates, adjoint, precision, tolerance, threads, oversampling=0.0, coils=1):
-    """FINUFFT's plan with its points set; with no points where `coordinates` is None."""
+    """Returns FINUFFT's plan with its points set, or without points if `coordinates` is None."""
     plan = finufft.Plan(
         1 if adjoint else 2,
         dims[::-1],
@@ -103,7 +103,7 @@ def setting_text(precision, tolerance, oversampling=0.0):
 
 
 def timed(make):
-    """What `make` returns, and its seconds."""
+    """Returns the result of `make` and its seconds."""
     started = time.perf_counter()
     made = make()
     return made, time.perf_counter() - started
@@ -150,12 +150,12 @@ SIDES = {"recon": recon, "DUCC0": ducc, "FINUFFT": fin}
 
 
 def sweep(library, case, transform, quick, sides=tuple(SIDES)):
-    """Every side at every setting that it tries for a case."""
+    """Returns each side at each of its settings for a case."""
     return [SIDES[side](library, transform, *setting) for side in sides for setting in case.settings(side, quick)]
 
 
 def exact(library, dims, inputs, threads):
-    """recon's exact sums for inputs (k, data, voxels), in their precision. If voxels is None: on the whole grid."""
+    """Returns recon's exact sums for inputs (k, data, voxels), in their precision. If voxels is None: on the whole grid."""
     k, data, voxels = inputs
     plan = recon_library.Plan(library, dims, k, threads, exact=True, voxels=voxels)
     output = np.zeros(dims[::-1] if voxels is None else voxels[0].size, data.dtype)
@@ -172,7 +172,7 @@ SEED_TYPES = {"f32": "float", "f64": "double"}
 
 
 class SeedLoop:
-    """stone_loop.c, compiled for a vector unit and a precision."""
+    """Returns stone_loop.c compiled for a vector unit and a precision."""
 
     def __init__(self, folder, build, precision):
         source = Path(__file__).parent / "stone_loop.c"

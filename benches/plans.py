@@ -1,4 +1,4 @@
-"""Plans: what it takes to make one, and to give it a new trajectory.
+"""Plans: the cost of creating one, and of setting a new trajectory.
 
 Each side makes the plan of the setting that won the transforms at an error, at this number of threads. A plan of recon
 serves the adjoint and the forward transform. A plan of DUCC0 is made for one of them: by its documentation it can be
@@ -20,7 +20,7 @@ from rows import fastest
 
 
 def takes_trajectories(library):
-    """Whether a plan of this library takes a new trajectory."""
+    """Returns whether a plan of this library accepts a new trajectory."""
     known = hasattr(library.functions, "recon_plan_set_trajectory")
     return known and hasattr(recon_library.Plan, "set_trajectory")
 
@@ -52,7 +52,7 @@ def measure_plans(session, case, k, threads, transforms):
 
 
 def timed(session, chosen, functions, common):
-    """A row for each function. `chosen` has what it does, the operation, and the row of the transform that won."""
+    """Returns one row per function. `chosen` has the task, the operation, and the row of the fastest transform."""
     seconds, others = measure.alternate(session.runs, functions, again=True)
     return [
         {
@@ -71,7 +71,7 @@ def timed(session, chosen, functions, common):
 
 
 def maker(session, case, k, threads, operation, won):
-    """A function that makes the plan of the row `won`. Coordinates are in the format of its side beforehand."""
+    """Returns a function that creates the plan of the row `won`. Coordinates are already in the format of its side."""
     precision, tolerance = won["precision"], won["tolerance"]
     k = [axis.astype(peers.FLOAT[precision], copy=False) for axis in k]
     if won["side"] == "recon":
@@ -84,7 +84,7 @@ def maker(session, case, k, threads, operation, won):
 
 
 def setter(session, case, k, threads, won):
-    """A function that gives the plan of the row `won` another trajectory: that with its axes exchanged, or back."""
+    """Returns a function that sets a different trajectory in the plan of the row `won`: its axes exchanged, or back."""
     precision, tolerance = won["precision"], won["tolerance"]
     k = [axis.astype(peers.FLOAT[precision], copy=False) for axis in k]
     both = [k[::-1], k]

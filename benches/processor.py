@@ -43,7 +43,7 @@ UNITS = (("avx512", "avx512f"), ("avx2", "avx2"), ("avx", "avx"), ("sse2", "sse2
 
 
 def fields(cpuinfo):
-    """The first value of each field."""
+    """Returns the first value of each field."""
     found = {}
     for name, value in re.findall(r"^([^\n:]*?)\s*:[ \t]*(.*)$", cpuinfo, re.MULTILINE):
         found.setdefault(name, value.strip())
@@ -59,7 +59,7 @@ def slug(text):
 
 
 def name(cpuinfo):
-    """For example amd-epyc-zen5; amd-epyc-zen5-avx2 where a virtual machine hides AVX-512."""
+    """Returns for example amd-epyc-zen5, or amd-epyc-zen5-avx2 if a virtual machine hides AVX-512."""
     found = fields(cpuinfo)
     unit = widest_unit(found.get("flags", found.get("Features", "")).split())
     if "CPU part" in found:

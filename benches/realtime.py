@@ -1,4 +1,4 @@
-"""Real time: each frame has a trajectory of its own. A frame is its plan, or a new trajectory for a plan, and gridding.
+"""Real time: each frame has its own trajectory. A frame is its plan, or a new trajectory for a plan, and gridding.
 
 Gridding is the adjoint of all coils, with density weights that are given (a ramp; all frames have the same, because
 spokes are turned only). recon takes the weights with the plan. The others get weighted samples: numpy multiplies, which
@@ -128,7 +128,7 @@ def sweep(session, frame, k, data, weights, threads):
 
 
 def frames(grid, coordinates, data, image):
-    """A function that grids all frames, one after the other."""
+    """Returns a function that grids all frames, one after the other."""
 
     def run():
         for of_frame, samples in zip(coordinates, data):

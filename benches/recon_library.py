@@ -18,7 +18,7 @@ RAM_LAK = 0
 
 
 def declarations(header):
-    """The header without comments, preprocessor lines and the parts for C++ only, because cffi reads C only."""
+    """Returns the header without comments, preprocessor lines and the parts for C++ only, because cffi reads C only."""
     text = re.sub(r"//.*", "", header)
     text = re.sub(r"#ifdef __cplusplus.*?#endif", "", text, flags=re.DOTALL)
     return re.sub(r"^\s*#.*$", "", text, flags=re.MULTILINE)
@@ -41,13 +41,13 @@ class Library:
         return self.ffi.string(self.functions.recon_version()).decode()
 
     def address(self, array):
-        """The address of a numpy array, or of a CuPy array on the GPU."""
+        """Returns the address of a numpy array, or of a CuPy array on the GPU."""
         assert array.flags.c_contiguous
         data = array.data.ptr if hasattr(array.data, "ptr") else array.ctypes.data
         return self.ffi.cast("void *", data)
 
     def structure(self, name):
-        """A structure with its defaults."""
+        """Returns a structure with its defaults."""
         made = self.ffi.new(f"{name} *")
         self.call(f"{name}_init", made, self.ffi.sizeof(name))
         return made
@@ -64,13 +64,13 @@ class Library:
         return geometry
 
     def set_voxels(self, geometry, voxels):
-        """A list of voxels in place of the grid."""
+        """Sets a list of voxels instead of the grid."""
         geometry.voxel_count = voxels[0].size
         for axis, positions in enumerate(voxels):
             geometry.voxels[axis] = self.address(positions)
 
     def trajectory(self, name, ndim, *sizes):
-        """Coordinates in cycles per voxel, one float32 array for each axis.
+        """Sets coordinates in cycles per voxel, one float32 array for each axis.
 
         The last of `sizes` may be options of the generator.
         """
@@ -80,7 +80,7 @@ class Library:
         return k
 
     def phantom(self, dims, k, coils):
-        """k-space of the Shepp-Logan phantom, measured by coils around it, and the coil sensitivity maps.
+        """Returns k-space of the Shepp-Logan phantom, measured by coils around it, and the coil sensitivity maps.
 
         For one coil the sensitivity is uniform, and the maps are None.
         """
@@ -95,7 +95,7 @@ class Library:
         return kspace, maps
 
     def phantom_image(self, dims):
-        """The Shepp-Logan phantom, each voxel the mean of 4 points along each axis."""
+        """Returns the Shepp-Logan phantom, each voxel the mean of 4 points along each axis."""
         geometry = self.structure("recon_geometry")
         geometry.ndim = len(dims)
         for axis, size in enumerate(dims):
@@ -142,7 +142,7 @@ class Plan:
         self.made_of = dict(dims=dims, coils=coils, voxels=voxels)
 
     def set_trajectory(self, k, weights=None):
-        """Another trajectory, without weights unless they are given; coil maps stay."""
+        """Sets a different trajectory, without weights unless they are given. Coil maps remain."""
         geometry = self.library.geometry(self.made_of["dims"], k, self.made_of["coils"])
         if self.made_of["voxels"] is not None:
             self.library.set_voxels(geometry, self.made_of["voxels"])
