@@ -333,8 +333,7 @@ classdef Encoding
         end
 
         function s = info(E)
-        %INFO  Returns device, vector unit, threads, method, width of the window, grid, expected error, and memory in
-        %   bytes.
+        %INFO  Returns device, vector unit, threads, method, window width, grid, expected error and memory in bytes.
         %   With FieldMap or DecayMap: segments, the number of transforms without off-resonance per transform (0 with
         %   exact sums), and nodes, the number of convolutions in E.normal (0 if it uses transforms).
             s = recon_mex('info', E.plan.id);

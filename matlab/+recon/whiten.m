@@ -2,8 +2,8 @@ function [whitened, matrix] = whiten(d, noise, varargin)
 %WHITEN  Makes the noise of all coils independent with variance 1.
 %   d = recon.whiten(d, noise) whitens k-space data d by samples without signal. noise has the coils in its last
 %   dimension. The dimension of d with the same length counts the coils. 400 samples per coil give an error of about
-%   10 %; with fewer samples there is the warning recon:Noise. Combined images and recon.cg have less noise with whitened
-%   data, because they assume that the coils' noise is equal and independent.
+%   10 %; with fewer samples there is the warning recon:Noise. Combined images and recon.cg have less noise with
+%   whitened data, because they assume that the coils' noise is equal and independent.
 %
 %   [d, M] = recon.whiten(d, noise) also returns the matrix, [coils coils]. Transform known coil maps by the same
 %   matrix. Maps that recon.coilmaps estimates from whitened data are already right:

@@ -29,9 +29,9 @@ gridding = recon.combine(recon.grid(k, d, n), n);
 E = recon.Encoding(k, n, 'Maps', recon.coilmaps(k, d, n));
 sense = recon.cg(E, d, 'Iterations', 16);
 
-% 3. With a prior: neighbours have similar values, except where a reference image has a border. The reference has
-% a different contrast and no lesions. Its other borders are exactly those of the truth; those of a measured reference would
-% not be. Lambda is relative to the mean diagonal of E^H W E.
+% 3. With a prior: neighbours have similar values, except where a reference image has a border. The reference has a
+% different contrast and no lesions. Its other borders are exactly those of the truth, unlike those of a measured
+% reference. Lambda is relative to the mean diagonal of E^H W E.
 reference = recon.phantom.image(n, 'Shapes', other_contrast);
 prior = recon.cg(E, d, 'Iterations', 40, 'Prior', 'anatomical', 'Reference', reference, 'Edge', 0.05, ...
     'Lambda', 1);

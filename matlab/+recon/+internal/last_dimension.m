@@ -1,6 +1,5 @@
 function text = last_dimension(sizes, wanted, name)
-%LAST_DIMENSION  Returns a remedy: the permutation that makes the last dimension one of the required ones. For internal
-%   use.
+%LAST_DIMENSION  Returns the permutation that makes the last dimension one of the required ones. For internal use.
 %   text is '' if no permutation does that.
 text = '';
 found = find(ismember(sizes, wanted), 1);

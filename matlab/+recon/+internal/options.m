@@ -112,6 +112,6 @@ list = recon_mex('words', option);
 if nargin > 1
     list = list(~strcmp(list, omitted));
 end
-list = strcat(, list, );
+list = strcat('''', list, '''');
 text = [strjoin(list(1:end - 1), ', ') ' or ' list{end}];
 end

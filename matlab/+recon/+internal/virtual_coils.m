@@ -1,6 +1,5 @@
 function out = virtual_coils(name, d, matrix, own)
-%VIRTUAL_COILS  Returns the virtual coils that a matrix computes from the coils of d, in the same dimension. For
-%   internal use.
+%VIRTUAL_COILS  Computes virtual coils from the coils of d and a matrix, in the same dimension. For internal use.
 %   own may have a field Dim, that dimension. Otherwise it is the dimension whose length is the number of columns of
 %   the matrix.
 recon.internal.need_numbers(matrix, [name ': the matrix']);
