@@ -3,8 +3,8 @@ function quality = realtime(folder)
 %   realtime() simulates a beating heart on 194 golden-angle spokes, with noise. Each spoke sees the object of its time.
 %   An image is made of each window of 34 spokes, and the next window begins 5 spokes later. One operator is given the
 %   trajectory of each window in turn. Each solution of CG-SENSE starts from the previous one, and is compared with a
-%   solution from zeros that ends at the same residual. It writes realtime.png to the current folder, and shows it if there
-%   is a display.
+%   solution from zeros that ends at the same residual. It writes realtime.png to the current folder, and shows it if
+%   there is a display.
 %
 %   realtime(folder) writes to that folder.
 %
