@@ -5,16 +5,16 @@
 %   recon.grid      - Gridding reconstruction: the density-compensated adjoint.
 %   recon.fhd       - The adjoint of the encoding operator: F^H d.
 %   recon.fbp       - Filtered backprojection of 2D radial data.
-%   recon.propeller - Gridding of PROPELLER blades, without the motion between them.
+%   recon.propeller - Gridding of PROPELLER blades, with motion correction.
 %   recon.Encoding  - The encoding operator: E*x, E'*y, E.normal(x), for pcg, lsqr and your code.
 %
 % Before and after a reconstruction
-%   recon.whiten    - Makes the noise of all coils independent, each of variance 1.
-%   recon.compress  - Makes fewer virtual coils that hold most of the signal.
+%   recon.whiten    - Makes the noise of all coils independent with variance 1.
+%   recon.compress  - Computes fewer virtual coils that contain most of the signal.
 %   recon.density   - Density compensation weights: Pipe-Menon, ramp, Jackson.
 %   recon.coilmaps  - Coil sensitivity maps from the data.
 %   recon.combine   - Combines the images of the coils into one image.
-%   recon.fieldmap  - A field map, in Hz, from images of two echoes or more.
+%   recon.fieldmap  - A field map, in Hz, from images of two or more echoes.
 %   recon.show      - Shows images upright.
 %   recon.metrics   - Errors of an image against the truth.
 %   recon.devices   - The NVIDIA GPUs that recon can see.
@@ -30,4 +30,4 @@
 % k-space coordinates are in cycles per voxel, from -0.5 to 0.5. k(..., 1) runs along the first dimension of an image.
 % Every error has an identifier, for example recon:InvalidArgument. Indices in the library's messages count from 0.
 %
-% docs/matlab.md has examples, and lines of gpuNUFFT, MIRT and FINUFFT beside the same lines with recon.
+% docs/matlab.md has examples, and translations of gpuNUFFT, MIRT and FINUFFT calls into recon calls.

@@ -1,7 +1,7 @@
 classdef Encoding
 %ENCODING  The encoding operator E of an MR scan: coil sensitivities and the Fourier transform at a trajectory.
-%   E = recon.Encoding(k, dims) makes the operator for the trajectory k and images of size dims, [nx ny] or
-%   [nx ny nz]. E keeps all that depends on the trajectory, until the last copy of E is cleared:
+%   E = recon.Encoding(k, dims) creates the operator for the trajectory k and images of size dims, [nx ny] or
+%   [nx ny nz]. E contains everything that depends on the trajectory, until the last copy of E is cleared:
 %
 %       y  = E * x          the k-space data of the image x
 %       x  = E' * y         the adjoint, E^H y, without weights and without scaling
@@ -17,8 +17,8 @@ classdef Encoding
 %   column is the shape of y. A = E.matrix() always gives columns. It takes columns, or x and y in their shapes.
 %
 %   An array has these sizes, or one dimension with all samples or all voxels instead of several. Everything else is the
-%   error recon:SizeMismatch, also a row where a column is needed. The message says how to permute the array. A square
-%   array and its transpose have the same size, so that a square array is taken as it is.
+%   error recon:SizeMismatch, also a row instead of a column. The message says how to permute the array. A square array
+%   and its transpose have the same size, so a transposed square array is not detected.
 %
 %   E = recon.Encoding(k, dims, Name, Value, ...) sets options:
 %
@@ -30,26 +30,25 @@ classdef Encoding
 %       'FieldMap'     off-resonance f in Hz, of the image's size: the model then has the factor exp(-2i*pi*f*t)
 %       'DecayMap'     decay rates R2* in 1/s, of the image's size: the factor exp(-R2*t). With it or without FieldMap
 %       'Times'        for these maps: the time t of each sample in seconds from the excitation, or from the echo, in
-%                      the shape of the samples, or a column for all of them. Where all shots have the same times, a
-%                      column of one readout's will do, [readout 1], unless k has another dimension of that length
+%                      the shape of the samples, or a column for all of them. If all shots have the same times, a
+%                      column for one readout, [readout 1], is enough, unless k has a second dimension of that length
 %       'Precision'    precision of the computation, 'single' or 'double'. Default: single if k, Maps or Weights are
 %                      single. Results have the class of the data
-%       'Tolerance'    relative l2 error of a transform against the exact sums; default 1e-5, which 0 also means
+%       'Tolerance'    relative l2 error of a transform against the exact sums; default 1e-5 (0 means the default)
 %       'Method'       'auto', 'nufft', or 'exact' for the direct sums
 %       'Normal'       how E.normal computes: 'auto', 'toeplitz', 'transforms'
 %       'Window'       of gridding: 'minimax', 'kaiser-bessel', 'gaussian', 'bilinear'
-%       'Width'        of that window, in cells of the grid, 2 to 16; default 0: one that keeps the tolerance
+%       'Width'        of that window, in cells of the grid, 2 to 16; default 0: one that meets the tolerance
 %       'Oversampling' size of the grid over that of the image, 1.25 to 2.5; default 0: one between 1.25 and 2 that
-%       keeps
-%                      the tolerance. A 'Tolerance' that a named 'Width' and 'Oversampling' cannot keep is an error. If
-%                      there is no 'Tolerance', E.info() tells the error
+%                      meets the tolerance. A 'Tolerance' that the given 'Width' and 'Oversampling' cannot meet is an
+%                      error. Without a 'Tolerance', E.info() returns the error
 %       'Basis'        shape of a voxel: 'point' or 'box'
 %       'Voxels'       a list of voxels instead of the grid: their positions, [voxels dims], in voxels from the centre
 %       'Device'       'auto' (a GPU if there is one), 'cpu', 'cuda'
 %       'Gpus'         which GPUs, counted from 1 as recon.devices lists them; several share the work
 %       'GpuArray'     true: data are gpuArrays, used without a copy. Default: true if k or Maps is a gpuArray
 %       'Threads'      CPU threads; default: all
-%       'MemoryLimit'  bytes that the operator may hold
+%       'MemoryLimit'  maximum memory of the operator in bytes
 %       'Simd'         'auto', 'baseline', 'avx2', 'avx512'
 %       'Coils'        number of coils that are transformed together without maps; default 1: one by one
 %       'Frames'       number of frames that are transformed together; default 1: one by one
@@ -65,22 +64,23 @@ classdef Encoding
 %       size(E)        the size of the operator as a matrix
 %       delete(E)      frees the plan now
 %
-%       E.settrajectory(k)   gives E another trajectory, for scans whose trajectory changes from frame to frame. An E
-%                            with FieldMap or DecayMap keeps it, and needs the new times: E.settrajectory(k, 'Times', t)
-%       E.setweights(w)      gives E other density weights
-%       E.setmaps(S)         gives E other coil maps
+%       E.settrajectory(k)   sets a new trajectory, for scans whose trajectory changes from frame to frame. An E with
+%                            FieldMap or DecayMap keeps it and requires the new times: E.settrajectory(k, 'Times', t)
+%       E.setweights(w)      sets new density weights
+%       E.setmaps(S)         sets new coil maps
 %
-%   These three change E and all copies of it, E' among them. They cost much less than a new operator, and results have
+%   These three change E and all copies of it, including E'. They cost much less than a new operator, and results have
 %   the same bits as those of a new one. E.settrajectory(k) is for an E without weights, and keeps its coil maps.
-%   E.settrajectory(k, 'Weights', w, 'Maps', S) gives both. After an error E is as it was.
+%   E.settrajectory(k, 'Weights', w, 'Maps', S) sets both. After an error E is unchanged.
 %
 %   Every error has an identifier, for example recon:InvalidArgument, recon:SizeMismatch or recon:CoordinateOutOfRange.
-%   There are four warnings, each given once, when the operator is made. recon:Extent: k reaches less than a quarter of
-%   what dims could resolve, which may be a wrong unit. recon:Tolerance: the default tolerance cannot be reached, for
-%   example in single precision, or with the 'Width' and the 'Oversampling' that were named. recon:Times: Times beyond a
-%   second, which may be milliseconds. recon:Threads: the system refused threads, so fewer compute.
-%   Ctrl-C ends long computations with the error recon:Cancelled. The operator can be used again.
-%   load makes a saved operator again from its arguments (in MATLAB; Octave cannot save objects).
+%   There are four warnings, each issued once, when the operator is created. recon:Extent: k covers less than a quarter
+%   of the range that dims could resolve, which may be a wrong unit. recon:Tolerance: the default tolerance cannot be
+%   reached, for example in single precision, or with the given 'Width' and 'Oversampling'. recon:Times: Times beyond a
+%   second, which may be milliseconds. recon:Threads: the system refused threads, so fewer are used.
+%
+%   Ctrl-C ends long computations with the error recon:Cancelled. The operator can be used again. load creates a saved
+%   operator again from its arguments (in MATLAB; Octave cannot save objects).
 %
 %   Example
 %       k = recon.trajectory.radial(64, 256);
@@ -105,7 +105,7 @@ classdef Encoding
     properties (SetAccess = private, Hidden)
         options
         plan
-        key          % for recon_mex: [the plan's handle, whether adjoint, whether columns are wanted]
+        key          % for recon_mex: [the plan's handle, whether adjoint, whether to return columns]
         imageShape   % size of the images that the plan transforms in one call
     end
     properties (Dependent, Hidden)
@@ -118,7 +118,7 @@ classdef Encoding
             if nargin < 1
                 error('recon:InvalidArgument', 'too few arguments: call it as recon.Encoding(k, dims)');
             end
-            [dims, varargin] = recon.internal.leading_size(varargin);
+            [dims, varargin] = recon.internal.split_image_size(varargin);
             o = recon.internal.options('recon.Encoding', varargin, recon.internal.plan_options(), {});
             [samples, ndim] = recon.internal.trajectory(k);
 
@@ -196,7 +196,7 @@ classdef Encoding
             end
             y = recon_mex('multiply', E.key, x, 'product');
             if isempty(y)
-                % Another shape than the plan's: coils or frames one by one, columns, or an error.
+                % A different shape from the plan's: coils or frames one by one, columns, or an error.
                 if E.key(2)
                     y = E.transform('fhd', x);
                 else
@@ -206,7 +206,7 @@ classdef Encoding
         end
 
         function E = ctranspose(E)
-        %'  The adjoint operator. It uses the same plan.
+        %'  Returns the adjoint operator. It uses the same plan.
             E.key(2) = ~E.key(2);
         end
 
@@ -215,7 +215,7 @@ classdef Encoding
         end
 
         function A = matrix(E)
-        %MATRIX  The operator as a matrix, for solvers: it takes and gives columns.
+        %MATRIX  Returns the operator as a matrix, for solvers: it accepts and returns columns.
             A = E;
             A.key(3) = true;
         end
@@ -241,7 +241,7 @@ classdef Encoding
         end
 
         function y = normal(E, x)
-        %NORMAL  E^H W E x, in the shape of x. W are the density weights, 1 by default.
+        %NORMAL  Computes E^H W E x, in the shape of x. W are the density weights, 1 by default.
             E.need_forward('normal');
             y = recon_mex('multiply', E.key, x, 'normal');
             if isempty(y)
@@ -254,7 +254,7 @@ classdef Encoding
         end
 
         function x = rhs(E, y)
-        %RHS  E^H W y, the right-hand side of the equation that recon.cg solves. It is a column if y is one.
+        %RHS  Computes E^H W y, the right-hand side of the equation that recon.cg solves. It is a column if y is one.
             E.need_forward('rhs');
             x = recon_mex('multiply', E.key, y, 'rhs');
             if isempty(x)
@@ -263,7 +263,7 @@ classdef Encoding
         end
 
         function kernel = q(E)
-        %Q  The Toeplitz kernel of E^H W E: Q(d) = sum_m w_m |phi(k_m)|^2 exp(2i pi k_m.d).
+        %Q  Returns the Toeplitz kernel of E^H W E: Q(d) = sum_m w_m |phi(k_m)|^2 exp(2i pi k_m.d).
         %   Its size is 2*dims. d = 0 is at the index dims + 1.
             sizes = 2 * E.imageSize;
             if ~isempty(E.geometry.voxels)
@@ -283,13 +283,13 @@ classdef Encoding
         end
 
         function settrajectory(E, k, varargin)
-        %SETTRAJECTORY  Gives the operator and its copies another trajectory.
-        %   E.settrajectory(k) is for an operator without weights, and keeps its coil maps. Where it has weights, which
-        %   are those of other samples, it is an error: E.setweights([]) takes them away.
-        %   E.settrajectory(k, 'Weights', w, 'Maps', S) gives both, or one of them. Weights may also be 'ramp',
+        %SETTRAJECTORY  Sets a new trajectory in the operator and its copies.
+        %   E.settrajectory(k) is for an operator without weights, and keeps its coil maps. If it has weights, they
+        %   belong to the previous samples, and the call is an error: E.setweights([]) removes them.
+        %   E.settrajectory(k, 'Weights', w, 'Maps', S) sets both, or one of them. Weights may also be 'ramp',
         %   'jackson' or 'pipe-menon'.
-        %   E.settrajectory(k, 'Times', t) is for an operator with a FieldMap or DecayMap, which it keeps; 'FieldMap'
-        %   and 'DecayMap' beside it give others.
+        %   E.settrajectory(k, 'Times', t) is for an operator with a FieldMap or DecayMap, which it keeps. 'FieldMap'
+        %   and 'DecayMap' set new maps.
             recon.internal.need_arguments(nargin, 2, 'E.settrajectory(k)');
             names = {'Weights', 'Maps', 'Times', 'FieldMap', 'DecayMap'};
             o = recon.internal.options('E.settrajectory', varargin, names, {});
@@ -315,7 +315,7 @@ classdef Encoding
         end
 
         function setweights(E, weights)
-        %SETWEIGHTS  Gives the operator and its copies other density weights, as the option 'Weights'; [] for none.
+        %SETWEIGHTS  Sets the density weights of the operator and its copies, as the option 'Weights'; [] for none.
             recon.internal.need_arguments(nargin, 2, 'E.setweights(w)');
             check_weights(weights, E.sampleSize);
             g = E.geometry;
@@ -325,7 +325,7 @@ classdef Encoding
         end
 
         function setmaps(E, maps)
-        %SETMAPS  Gives an operator that was made with coil maps, and its copies, others.
+        %SETMAPS  Sets new coil maps in an operator that was created with coil maps, and in its copies.
             recon.internal.need_arguments(nargin, 2, 'E.setmaps(S)');
             E.check_maps(maps);
             g = on_host(struct('maps', maps));
@@ -333,14 +333,14 @@ classdef Encoding
         end
 
         function s = info(E)
-        %INFO  Device, vector unit, threads, method, width of the window, grid, expected error, and memory in bytes.
-        %   With FieldMap or DecayMap: segments, the transforms without off-resonance that make one with it (0 with
-        %   exact sums), and nodes, the convolutions that E.normal is the sum of (0 where it goes through transforms).
+        %INFO  Returns device, vector unit, threads, method, window width, grid, expected error and memory in bytes.
+        %   With FieldMap or DecayMap: segments, the number of transforms without off-resonance per transform (0 with
+        %   exact sums), and nodes, the number of convolutions in E.normal (0 if it uses transforms).
             s = recon_mex('info', E.plan.id);
         end
 
         function varargout = size(E, varargin)
-        %SIZE  The size of the operator as a matrix: [samples of all coils, voxels of all images].
+        %SIZE  Returns the size of the operator as a matrix: [samples of all coils, voxels of all images].
             images = 1;
             if ~E.combines
                 images = E.coils;
@@ -421,16 +421,16 @@ classdef Encoding
 
     methods (Hidden)
         function b = transform(E, which, a, filter)
-        %TRANSFORM  One of the transforms between images and k-space data. Its output has the shape that fits the input.
+        %TRANSFORM  Computes a transform between images and k-space data. The output has the shape that fits the input.
             % Only filtered backprojection has a filter.
             if nargin < 4
                 filter = '';
             end
             % Rows: input, output. Columns: size that the plan transforms in one call, size of one image or of the
-            % samples, size of the coils behind it.
+            % samples, size of the coils after it.
             forward = strcmp(which, 'forward');
-            sizes = {E.kspaceShape, E.sampleSize, E.coils_behind(true)
-                E.imageShape, E.imageSize, E.coils_behind(false)};
+            sizes = {E.kspaceShape, E.sampleSize, E.trailing_coil_dim(true)
+                E.imageShape, E.imageSize, E.trailing_coil_dim(false)};
             if forward
                 sizes = flipud(sizes);
                 recon.internal.need_numbers(a, 'the image');
@@ -464,8 +464,8 @@ classdef Encoding
             b = recon_mex('apply', E.plan.id, which, a, shape, filter);
         end
 
-        function sizes = coils_behind(E, kspace)
-        %COILS_BEHIND  The number of coils, where it must follow the samples, or an image; else [].
+        function sizes = trailing_coil_dim(E, kspace)
+        %TRAILING_COIL_DIM  Returns the number of coils if it must follow the samples or an image, or [].
             sizes = [];
             if kspace && E.combines || ~E.combines && E.coils > 1
                 sizes = E.coils;
@@ -473,14 +473,14 @@ classdef Encoding
         end
 
         function rest = check_image(E, x)
-            rest = recon.internal.check_size(x, E.imageSize, E.coils_behind(false), true, ...
+            rest = recon.internal.check_size(x, E.imageSize, E.trailing_coil_dim(false), true, ...
                 {'the image', 'x', 'the operator''s image'});
         end
 
-        function rest = dims_behind_image(E, y, what, name)
-        %DIMS_BEHIND_IMAGE  Dimensions of the images of these data behind [nx ny nz].
-            rest = [E.coils_behind(false), ...
-                recon.internal.check_data_size(y, E.sampleSize, E.coils_behind(true), what, name)];
+        function rest = trailing_image_dims(E, y, what, name)
+        %TRAILING_IMAGE_DIMS  Returns the dimensions of the images of these data after [nx ny nz].
+            rest = [E.trailing_coil_dim(false), ...
+                recon.internal.check_data_size(y, E.sampleSize, E.trailing_coil_dim(true), what, name)];
         end
 
         function check_maps(E, maps)
@@ -494,7 +494,7 @@ classdef Encoding
         end
 
         function refuse_off_resonance(E, name)
-        %REFUSE_OFF_RESONANCE  Ends with an error where the operator has a map of off-resonance or decay.
+        %REFUSE_OFF_RESONANCE  Ends with an error if the operator has a map of off-resonance or decay.
             if ~isempty(E.geometry.times)
                 error('recon:Unsupported', ['%s: this is computed without off-resonance and decay: leave out ' ...
                     'FieldMap, DecayMap and Times, or use recon.grid or recon.cg'], name);
@@ -502,7 +502,7 @@ classdef Encoding
         end
 
         function own = with_own_maps(E, own)
-        %WITH_OWN_MAPS  Options of settrajectory, with the maps of off-resonance and decay that the operator has.
+        %WITH_OWN_MAPS  Returns the options of settrajectory, with the operator's maps of off-resonance and decay.
             names = {'FieldMap', 'DecayMap'};
             if ~isempty(E.geometry.times) && ~isfield(own, 'Times')
                 error('recon:InvalidArgument', ['the operator has a FieldMap or DecayMap: give the times of the ' ...
@@ -519,7 +519,7 @@ classdef Encoding
         end
 
         function weights = computed_weights(E, g, samples)
-        %COMPUTED_WEIGHTS  The weights of a geometry; those that it names are computed, by a plan without all the rest.
+        %COMPUTED_WEIGHTS  Returns the weights of a geometry. If they are given by a word, a minimal plan computes them.
             weights = g.weights;
             if ischar(weights)
                 g.weights = [];
@@ -544,7 +544,7 @@ classdef Encoding
 
     methods (Static)
         function E = loadobj(s)
-        %LOADOBJ  Makes a saved operator again.
+        %LOADOBJ  Creates a saved operator again.
             g = s.geometry;
             list = {'Basis', g.basis, 'Precision', g.precision, 'Coils', g.coils, 'Frames', g.frames};
             if ~isempty(g.maps)
@@ -589,7 +589,7 @@ end
 end
 
 function g = on_host(g)
-% Arrays of a geometry in the host's memory.
+% Returns the arrays of a geometry in the host's memory.
 names = intersect(fieldnames(g), {'k', 'maps', 'weights', 'voxels', 'field_map', 'decay_map', 'times'});
 for i = 1:numel(names)
     if isa(g.(names{i}), 'gpuArray')
@@ -599,7 +599,7 @@ end
 end
 
 function text = text_of(text)
-% A string object as a char array. recon_mex refuses everything that is not a char array.
+% Converts a string object to a char array. recon_mex refuses everything that is not a char array.
 if isstring(text) && isscalar(text)
     text = char(text);
 end

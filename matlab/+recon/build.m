@@ -1,13 +1,13 @@
 function build(varargin)
-%BUILD  Builds the MEX file behind this package, with librecon linked statically.
-%   recon.build() builds librecon with cargo (Rust must be installed: see rustup.rs). Then it builds recon_mex beside
+%BUILD  Builds the MEX file of this package, with librecon linked statically.
+%   recon.build() builds librecon with cargo (Rust must be installed: see rustup.rs). Then it builds recon_mex next to
 %   this package, with the C compiler that mex or mkoctfile uses. Nothing else is needed to build it or to run it.
 %
 %   recon.build(Name, Value, ...) sets options:
 %
-%       'Library'   a static library that was built before (librecon.a, recon.lib), instead of building one
+%       'Library'   an existing static library (librecon.a, recon.lib), instead of building one
 %       'Output'    folder for the MEX file; default the one that holds +recon
-%       'GpuArray'  MATLAB only: whether the MEX file takes gpuArrays. Default: true where the header of the Parallel
+%       'GpuArray'  MATLAB only: whether the MEX file accepts gpuArrays. Default: true if the header of the Parallel
 %                   Computing Toolbox is found
 %       'Separate'  Octave only: true for separate complex arrays, which Octave before 7 needs. Default: by version
 %
@@ -25,7 +25,7 @@ else
     library = build_library(project);
 end
 if exist(library, 'file') ~= 2
-    error('recon:IO', 'recon.build: there is no library %s', library);
+    error('recon:IO', 'recon.build: the library %s does not exist', library);
 end
 sources = dir(fullfile(folder, 'mex', '*.c'));
 sources = cellfun(@(name) fullfile(folder, 'mex', name), {sources.name}, 'UniformOutput', false);
@@ -65,7 +65,7 @@ end
 
 function library = build_library(project)
 if exist(fullfile(project, 'Cargo.toml'), 'file') ~= 2
-    error('recon:Build', ['recon.build: librecon''s source is not beside this package: name an installed static ' ...
+    error('recon:Build', ['recon.build: librecon''s source is not next to this package: give an installed static ' ...
         'library with ''Library''']);
 end
 command = ['cargo build --release --locked --lib --manifest-path "' fullfile(project, 'Cargo.toml') '"'];

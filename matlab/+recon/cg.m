@@ -15,19 +15,19 @@ function [image, report] = cg(k, d, varargin)
 %       'Iterations'  maximum number of iterations for each image; default 12
 %       'Residual'    stop when the norm of the residual falls to this fraction of its first value; default 0: never
 %       'Lambda'      weight of the prior, relative to the mean diagonal of E^H W E. This mean is the sum of the
-%                     density weights where coil maps have unit norm. Default 0: no prior, whatever 'Prior' is
+%                     density weights if coil maps have unit norm. Default 0: no prior, whatever 'Prior' is
 %       'LambdaUnit'  'relative' (default), or 'absolute': lambda is used in the equation above without scaling
-%       'NoiseLevel'  the root of the mean |noise|^2 of a sample, in the unit of d (1 after recon.whiten), in place of
-%                     'Lambda': lambda is found so that the image is as far from the data as the noise is (the
-%                     discrepancy principle, Morozov 1966). It takes seven to twelve solutions. Without density
-%                     weights. The warning recon:Noise tells of a level that does not fit the data
+%       'NoiseLevel'  the root of the mean |noise|^2 of a sample, in the unit of d (1 after recon.whiten), instead of
+%                     'Lambda': lambda is computed so that the image is as far from the data as the noise is (the
+%                     discrepancy principle, Morozov 1966). It takes seven to twelve solutions, and requires no
+%                     density weights. If the level does not fit the data, there is the warning recon:Noise
 %       'Prior'       R: 'identity' (default), 'differences' between neighbours, 'anatomical', or a sparse matrix with a
 %                     column for each voxel
 %       'Reference'   for 'anatomical': the reference image, real, of size dims
-%       'Edge'        for 'anatomical': a difference of the reference that counts as a border, as a fraction of its
-%                     largest magnitude; default 0.1
-%       'Initial'     image to start from, of the size of x. It may also be one image of the operator, which then serves
-%                     all coils and frames that are solved one by one. Default: zeros
+%       'Edge'        for 'anatomical': difference in the reference that counts as a border, as a fraction of its
+%                     maximum magnitude; default 0.1
+%       'Initial'     image to start from, of the size of x. It may also be one image of the operator, which is then
+%                     the initial image of all coils and frames that are solved one by one. Default: zeros
 %       'Weights'     density weights, or 'ramp', 'jackson', 'pipe-menon': faster convergence, more noise; default 1
 %       'Progress'    true prints the progress. A function f(p) is called before the first iteration and after each one.
 %                     p is a structure: image, images, iteration, iterations, residual. An error in f ends the
@@ -35,11 +35,11 @@ function [image, report] = cg(k, d, varargin)
 %
 %   The options of the operator, for example 'Tolerance', 'Device' and 'Threads', are in help recon.Encoding. Among them
 %   are 'FieldMap', 'DecayMap' and 'Times', for the image without the blur of off-resonance and decay. Many
-%   iterations without a prior amplify the errors of the transforms: leave 'Tolerance' at its default or below.
+%   iterations without a prior amplify the errors of the transforms: use the default 'Tolerance' or a smaller one.
 %
 %   [x, report] = recon.cg(...) also returns a structure. stop is 'iterations', 'tolerance' or 'exact'. iterations and
 %   residual are those of the image with the largest residual, worst_image. images is the number of images. lambda is
-%   the absolute value. residuals is [iterations + 1, images], NaN where an image needed fewer. q_seconds,
+%   the absolute value. residuals is [iterations + 1, images], NaN if an image needed fewer. q_seconds,
 %   adjoint_seconds and iteration_seconds are times.
 %
 %   x = recon.cg(E, d, Name, Value, ...) uses the operator E.
@@ -86,7 +86,7 @@ if count == 1
     [image, report] = solve(E, d, o, shape);
     return
 end
-% The operator takes fewer coils or frames at once: one solution after the other.
+% The operator processes fewer coils or frames at once: one solution after the other.
 d = reshape(d, each, count);
 initial = [];
 if isfield(o, 'Initial') && ~one_for_all

@@ -1,24 +1,25 @@
 function [compressed, matrix, energies] = compress(d, coils, varargin)
-%COMPRESS  Makes fewer virtual coils that hold most of the signal.
-%   c = recon.compress(d, coils) makes so many virtual coils of k-space data d, [samples coils]: the principal
-%   components of the data, the strongest first (Buehrer et al. 2007). recon.cg is faster by about the ratio of the
-%   coils. Whiten data before, with recon.whiten.
+%COMPRESS  Computes fewer virtual coils that contain most of the signal.
+%   c = recon.compress(d, coils) computes this number of virtual coils from k-space data d, [samples coils]. They are
+%   the principal components of the data, the strongest first (Buehrer et al. 2007). recon.cg becomes faster by about
+%   the ratio of the coils. Whiten the data first, with recon.whiten.
 %
-%   c = recon.compress(d, [], 'Energy', 0.99) makes as many as hold this part of the energy, from 0 to 1.
+%   c = recon.compress(d, [], 'Energy', 0.99) keeps the smallest number of virtual coils with this part of the energy,
+%   from 0 to 1.
 %
-%   [c, M, energies] = recon.compress(...) returns the matrix, [virtual coils, coils], and the part of the energy that
-%   each virtual coil has, also those that are left out. Known coil maps are mapped by the same matrix; maps that
-%   recon.coilmaps estimates from compressed data need not be:
+%   [c, M, energies] = recon.compress(...) returns the matrix, [virtual coils, coils], and the part of the energy in
+%   each virtual coil, including the discarded ones. Transform known coil maps by the same matrix. Maps that
+%   recon.coilmaps estimates from compressed data are already right:
 %
 %       maps = recon.compress(maps, [], 'Matrix', M)
 %
-%   'Dim' is the dimension of d that counts the coils. It is needed where d has more than two dimensions:
+%   'Dim' is the dimension of d that counts the coils. It is required if d has more than two dimensions:
 %
 %       c = recon.compress(d, 8, 'Dim', 3)       % d is [readout spokes coils]
 %
-%   Frames in the dimensions behind have the same virtual coils.
+%   Frames in later dimensions have the same virtual coils.
 %
-%   The warning recon:Compression tells where virtual coils hold less than 95 % of the energy.
+%   If the virtual coils contain less than 95 % of the energy, there is the warning recon:Compression.
 %
 %   See also recon.whiten, recon.coilmaps, recon.cg.
 recon.internal.need_arguments(nargin, 2, 'recon.compress(d, coils)');

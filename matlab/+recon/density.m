@@ -1,16 +1,15 @@
 function weights = density(k, varargin)
 %DENSITY  Density compensation weights: the volume of k-space that each sample represents.
 %   w = recon.density(k, dims) computes the weights for the trajectory k and images of size dims, by the fixed-point
-%   iteration of Pipe and Menon 1999. w has the shape of the trajectory's samples, and the class of k. Give it to the
+%   iteration of Pipe and Menon 1999. w has the shape of the trajectory's samples, and the class of k. Pass it as the
 %   option 'Weights'.
 %
 %   k is [samples 2] or [readout shots 2], with 3 for 3D, or complex, kx + 1i*ky, in cycles per voxel.
 %
 %   w = recon.density(k, dims, Name, Value, ...) sets options:
 %
-%       'Method'      'pipe-menon' (default): any trajectory
-%                     'ramp': |k|^(n-1), for spokes through the centre (in 2D at any angles), even (Archimedean)
-%                     spirals, and stacks of either; other trajectories are an error
+%       'Method'      'pipe-menon' (default): any trajectory 'ramp': |k|^(n-1), for spokes through the centre (in 2D at
+%                     any angles), even (Archimedean) spirals, and stacks of either; other trajectories are an error
 %                     'jackson': any trajectory, one over the density of samples, in one step (Jackson et al. 1991)
 %       'Iterations'  maximum number of iterations of 'pipe-menon'; default 30
 %       'Change'      for 'pipe-menon': stop when the RMS error of the density changes by less than this; default 1e-3
@@ -33,7 +32,7 @@ if isa(k, 'recon.Encoding')
     own = recon.internal.options('recon.density', varargin, names, {});
     E = k;
 else
-    [dims, varargin] = recon.internal.leading_size(varargin);
+    [dims, varargin] = recon.internal.split_image_size(varargin);
     others = setdiff(recon.internal.plan_options(), ...
         {'Method', 'Weights', 'Maps', 'FieldMap', 'DecayMap', 'Times', 'Coils', 'Frames'});
     [own, others] = recon.internal.options('recon.density', varargin, names, others);

@@ -2,8 +2,8 @@ function image = fbp(k, d, varargin)
 %FBP  Filtered backprojection of 2D radial data, at any angles.
 %   x = recon.fbp(k, d, dims) is the image of size dims, [nx ny], of k-space data d on the spokes k. Each spoke is
 %   multiplied by the ramp |k|, transformed to positions along its line, and added to every voxel by linear
-%   interpolation (Schiwietz et al. 2006). It is scaled as recon.grid is: a fully sampled object comes back at the scale
-%   of the object.
+%   interpolation (Schiwietz et al. 2006). It is scaled as recon.grid is: a fully sampled object keeps its
+%   scale.
 %
 %   k is [readout spokes 2], or complex, kx + 1i*ky, in cycles per voxel: spokes through the centre of k-space, each
 %   sampled evenly, in the order of acquisition. Other trajectories are an error. d has the shape [readout spokes], then
@@ -12,11 +12,11 @@ function image = fbp(k, d, varargin)
 %
 %   x = recon.fbp(k, d, dims, Name, Value, ...) sets options:
 %
-%       'Filter'   the window that the ramp is multiplied by: 'ram-lak' (default): none; 'shepp-logan', 'cosine',
-%                  'hamming', 'hann': each with less noise and less detail than the one before
+%       'Filter'   the window that multiplies the ramp: 'ram-lak' (default): no window; 'shepp-logan', 'cosine',
+%                  'hamming', 'hann': each with less noise and less detail than the previous one
 %
-%   'Weights' are an error, and those of an operator are not used: each sample is weighed by the area of k-space that
-%   it stands for. 'FieldMap' and 'DecayMap' are an error: recon.grid and recon.cg take them. The other options are
+%   'Weights' are an error, and the weights of an operator are not used: the weight of a sample is the area of k-space
+%   that it represents. 'FieldMap' and 'DecayMap' are an error: use recon.grid or recon.cg. The other options are
 %   those of the operator, for example 'Maps', 'Precision' and 'Threads': see recon.Encoding.
 %
 %   x = recon.fbp(E, d, ...) uses the operator E.
@@ -30,8 +30,8 @@ function image = fbp(k, d, varargin)
 recon.internal.need_arguments(nargin, 2, 'recon.fbp(k, d, dims)');
 [E, own] = recon.internal.setup('recon.fbp', k, d, varargin, {'Filter', 'Weights'});
 if isfield(own, 'Weights')
-    error('recon:InvalidArgument', ['recon.fbp: backprojection weighs each sample by the area of k-space that it ' ...
-        'stands for: leave out Weights, or use recon.grid']);
+    error('recon:InvalidArgument', ['recon.fbp: backprojection computes its own weights, the area of k-space of ' ...
+        'each sample: leave out Weights, or use recon.grid']);
 end
 E.refuse_off_resonance('recon.fbp');
 values = recon.internal.defaults(struct('Filter', 'ram-lak'), own);

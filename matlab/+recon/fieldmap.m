@@ -1,29 +1,29 @@
 function [map, decay, report] = fieldmap(images, dims, echo_times, varargin)
-%FIELDMAP  A field map, in Hz, from images of two echoes or more.
+%FIELDMAP  A field map, in Hz, from images of two or more echoes.
 %   f = recon.fieldmap(images, dims, echo_times) is off-resonance in Hz, of size dims, [nx ny] or [nx ny nz], from the
-%   phase that grows from echo to echo; from three echoes on by a weighted fit. images is complex, [dims echoes] or
-%   [dims coils echoes]: coils are not combined before. echo_times are in seconds and increase. The signal of a voxel at
-%   time t is multiplied by exp(-2i*pi*f*t).
+%   phase growth between echoes; for three or more echoes by a weighted fit. images is complex, [dims echoes] or
+%   [dims coils echoes], with coils that are not combined. echo_times are in seconds and increase. The signal of a voxel
+%   at time t is multiplied by exp(-2i*pi*f*t).
 %
-%   The map is smoothed by weights, which fills voxels without signal. Where the phase wraps it is unwrapped along
-%   neighbours, with the warning recon:Wraps. Each connected piece of the object may be off by a multiple of
-%   report.period, which changes no phase: the median nearest 0 Hz is taken. An object at 450 Hz, measured by echoes
-%   2.5 ms apart, comes out at 50 Hz.
+%   Weighted smoothing fills voxels without signal. If the phase wraps, it is unwrapped along neighbours, with the
+%   warning recon:Wraps. Each connected piece of the object may be off by a multiple of report.period, which does not
+%   change any phase: the multiple with the median nearest to 0 Hz is selected. An object at 450 Hz, measured by
+%   echoes 2.5 ms apart, is reported at 50 Hz.
 %
 %   f = recon.fieldmap(images, dims, echo_times, Name, Value, ...) sets options:
 %
-%       'Smoothing'  weight of differences between neighbouring voxels against that of a voxel of median signal; default
-%                    0.2. 0: voxels with signal keep what was measured
-%       'Threshold'  signal below this part of the largest counts as none, as that which noise alone may have does;
+%       'Smoothing'  weight of differences between neighbouring voxels, relative to that of a voxel of median signal;
+%                    default 0.2. 0: voxels with signal keep their measured values
+%       'Threshold'  signal below this part of the maximum is ignored, and so is signal that may be noise alone;
 %                    default 0.1. 0: all voxels count
-%       'Unwrap'     whether wraps of the phase are undone; default true. They are warned of in any case
-%       'Threads'    CPU threads; default 0: as many as the machine runs at once. The bits are the same for any number
+%       'Unwrap'     true (default): phase wraps are removed. There is a warning in both cases
+%       'Threads'    CPU threads; default 0: all processors. The bits are the same for any number
 %
 %   [f, decay, report] = recon.fieldmap(...) also returns the map of decay, R2* in 1/s, and a structure:
 %
-%       limit       the largest |f| in Hz that the phase tells without a wrap: 1 / (2 shortest spacing of echoes)
+%       limit       the largest |f| in Hz that the phase determines without a wrap: 1 / (2 shortest echo spacing)
 %       signal      the part of the voxels that has signal
-%       change      the RMS in Hz, weighted, of what smoothing changed in voxels with signal
+%       change      weighted RMS in Hz of the changes by smoothing, in voxels with signal
 %       jumps       pairs of neighbouring voxels with signal whose phases jumped by more than pi
 %       unwrapped   voxels whose phase was unwrapped
 %       unresolved  pairs that still jump: there the map is wrong on one side

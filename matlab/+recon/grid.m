@@ -1,7 +1,7 @@
 function image = grid(k, d, varargin)
 %GRID  Gridding reconstruction: the density-compensated adjoint.
 %   x = recon.grid(k, d, dims) is the image of size dims, [nx ny] or [nx ny nz], of k-space data d on the trajectory k.
-%   It is scaled: a fully sampled object comes back at the scale of the object. Density compensation is that of Pipe and
+%   It is scaled: a fully sampled object keeps its scale. Density compensation is that of Pipe and
 %   Menon 1999. The option 'Weights' sets other weights, or 'ramp' or 'jackson'.
 %
 %   k is [samples 2] or [readout shots 2], with 3 for 3D, or complex, kx + 1i*ky, in cycles per voxel. d has the shape

@@ -1,7 +1,7 @@
 function show(images, varargin)
 %SHOW  Shows the magnitude of images upright, as radiologists expect them.
 %   recon.show(x) draws |x| in grey in the current axes. The first dimension of x, [nx ny], runs to the right, the
-%   second upwards. (MATLAB's imagesc takes the first dimension for rows, so that a head lies on its side.) Slices,
+%   second upwards. (MATLAB's imagesc uses the first dimension as rows, so a head lies on its side.) Slices,
 %   coils or frames in further dimensions are drawn side by side, from the left and from the top.
 %
 %   recon.show(x, Name, Value, ...) sets options:
@@ -32,7 +32,7 @@ if isfield(own, 'Range') && (~isfloat(range) || ~isreal(range) || numel(range) ~
     error('recon:InvalidArgument', 'recon.show: give Range as [black white], two rising numbers');
 end
 if ~(range(1) < range(2))
-    % All zero, or nothing but NaN.
+    % All values are zero or NaN.
     range = [0, 1];
 end
 if isfield(own, 'Axes')

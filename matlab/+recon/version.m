@@ -1,4 +1,4 @@
 function text = version()
-%VERSION  The version of the library, 'major.minor.patch'.
+%VERSION  Returns the version of the library, 'major.minor.patch'.
 text = recon_mex('version');
 end

@@ -1,12 +1,12 @@
 function [whitened, matrix] = whiten(d, noise, varargin)
-%WHITEN  Makes the noise of all coils independent, each of variance 1.
+%WHITEN  Makes the noise of all coils independent with variance 1.
 %   d = recon.whiten(d, noise) whitens k-space data d by samples without signal. noise has the coils in its last
-%   dimension. The dimension of d that has as many elements counts the coils. 400 samples a coil give an error of about
-%   10 %, and the warning recon:Noise tells of fewer. Combined images and recon.cg have less noise with whitened data,
-%   because they take the coils' noise for equal and independent.
+%   dimension. The dimension of d with the same length counts the coils. 400 samples per coil give an error of about
+%   10 %; with fewer samples there is the warning recon:Noise. Combined images and recon.cg have less noise with
+%   whitened data, because they assume that the coils' noise is equal and independent.
 %
-%   [d, M] = recon.whiten(d, noise) returns the matrix as well, [coils coils]. Known coil maps are mapped by the same
-%   matrix; maps that recon.coilmaps estimates from whitened data need not be:
+%   [d, M] = recon.whiten(d, noise) also returns the matrix, [coils coils]. Transform known coil maps by the same
+%   matrix. Maps that recon.coilmaps estimates from whitened data are already right:
 %
 %       maps = recon.whiten(maps, [], 'Matrix', M)
 %
@@ -15,11 +15,11 @@ function [whitened, matrix] = whiten(d, noise, varargin)
 %
 %   d = recon.whiten(d, noise, Name, Value, ...) sets options:
 %
-%       'NoiseDwell', 'Dwell'  times from one sample to the next, of the noise and of the data, in the same unit: noise
-%                              that is sampled slower has less variance. Default: they are equal
+%       'NoiseDwell', 'Dwell'  time between samples of the noise and of the data, in the same unit. Noise that is
+%                              sampled more slowly has less variance. Default: they are equal
 %       'NoiseBandwidth'       the receiver's noise bandwidth over its sampling bandwidth, from 0 to 1 (default),
 %                              relativeReceiverNoiseBandwidth of ISMRMRD
-%       'Dim'                  the dimension of d that counts the coils. Needed where several have their number
+%       'Dim'                  the dimension of d that counts the coils. Required if several have the same length
 %
 %   See also recon.compress, recon.coilmaps, recon.cg.
 recon.internal.need_arguments(nargin, 2, 'recon.whiten(d, noise)');

@@ -3,7 +3,7 @@ function quality = offresonance(folder)
 %   offresonance() simulates a slice of a brain on 8 interleaves of 20 ms, in a field that differs from the centre
 %   frequency by up to 110 Hz, with noise. Off-resonance blurs images of long readouts. It reconstructs the image
 %   without the field map and with it, each by conjugate gradients. It writes offresonance.png to the current folder,
-%   and shows it where there is a display.
+%   and shows it if there is a display.
 %
 %   offresonance(folder) writes to that folder.
 %

@@ -3,7 +3,7 @@ function quality = propeller(folder)
 %   propeller() simulates a slice of a brain on 8 blades of 18 lines, with noise. The blades leave gaps between them. It
 %   reconstructs the image by gridding, by recon.cg, and with a penalty that recon does not have, total variation: a
 %   primal-dual iteration of a few lines around the operator E. It writes propeller.png to the current folder, and shows
-%   it where there is a display.
+%   it if there is a display.
 %
 %   propeller(folder) writes to that folder.
 %

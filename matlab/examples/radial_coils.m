@@ -1,8 +1,8 @@
 function quality = radial_coils(folder)
 %RADIAL_COILS  Undersampled radial data of eight coils: gridding, CG-SENSE, CG-SENSE with a prior.
 %   radial_coils() simulates a slice of a brain on 36 golden-angle spokes, with noise. Full sampling of its 192 x 192
-%   voxels needs eight times as many spokes. It reconstructs the image in three ways, with coil sensitivity maps
-%   estimated from the data. It writes radial_coils.png to the current folder, and shows it where there is a display.
+%   voxels needs eight times this number of spokes. It reconstructs the image in three ways, with coil sensitivity maps
+%   estimated from the data. It writes radial_coils.png to the current folder, and shows it if there is a display.
 %
 %   radial_coils(folder) writes to that folder.
 %
@@ -25,13 +25,13 @@ d = recon.phantom.noise(d, 40);
 % 1. Gridding of each coil, then the root sum of squares.
 gridding = recon.combine(recon.grid(k, d, n), n);
 
-% 2. CG-SENSE. The operator is made once, and serves both solutions.
+% 2. CG-SENSE. The operator is created once and used for both solutions.
 E = recon.Encoding(k, n, 'Maps', recon.coilmaps(k, d, n));
 sense = recon.cg(E, d, 'Iterations', 16);
 
-% 3. With a prior: neighbours have similar values, except where a reference image has a border. The reference has
-% another contrast and no lesions. Its other borders are exactly those of the truth; those of a measured reference would
-% not be. Lambda is relative to the mean diagonal of E^H W E.
+% 3. With a prior: neighbours have similar values, except where a reference image has a border. The reference has a
+% different contrast and no lesions. Its other borders are exactly those of the truth, unlike those of a measured
+% reference. Lambda is relative to the mean diagonal of E^H W E.
 reference = recon.phantom.image(n, 'Shapes', other_contrast);
 prior = recon.cg(E, d, 'Iterations', 40, 'Prior', 'anatomical', 'Reference', reference, 'Edge', 0.05, ...
     'Lambda', 1);

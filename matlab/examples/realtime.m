@@ -2,8 +2,8 @@ function quality = realtime(folder)
 %REALTIME  A moving object on golden-angle spokes of eight coils: sliding windows by gridding and by warm CG-SENSE.
 %   realtime() simulates a beating heart on 194 golden-angle spokes, with noise. Each spoke sees the object of its time.
 %   An image is made of each window of 34 spokes, and the next window begins 5 spokes later. One operator is given the
-%   trajectory of each window in its turn. Each solution of CG-SENSE starts from the one before, and is compared with a
-%   solution from zeros that ends at the same residual. It writes realtime.png to the current folder, and shows it where
+%   trajectory of each window in turn. Each solution of CG-SENSE starts from the previous one, and is compared with a
+%   solution from zeros that ends at the same residual. It writes realtime.png to the current folder, and shows it if
 %   there is a display.
 %
 %   realtime(folder) writes to that folder.
@@ -54,7 +54,7 @@ for i = 1:frames
     gridding = recon.grid(G, di);
     seconds(i, 1) = toc(started);
 
-    % 2. CG-SENSE from the image before.
+    % 2. CG-SENSE from the previous image.
     started = tic();
     E.settrajectory(ki);
     from = {};

@@ -3,7 +3,7 @@ function quality = spiral(folder)
 %   spiral() simulates a slice of a brain on 16 interleaves of a variable-density spiral, with noise. The interleaves
 %   leave gaps at high frequencies. It grids the data without density weights, with those of Jackson, and with those of
 %   Pipe and Menon. It solves the least squares problem by pcg with E.normal, without weights and with weights.
-%   It writes spiral.png to the current folder, and shows it where there is a display.
+%   It writes spiral.png to the current folder, and shows it if there is a display.
 %
 %   spiral(folder) writes to that folder.
 %

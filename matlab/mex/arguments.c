@@ -1,4 +1,4 @@
-/* Arguments: numbers, texts and fields of structures, and the errors where an argument is something else. */
+/* Arguments: numbers, texts and fields of structures, and the errors for arguments of a wrong kind. */
 #include "recon_mex.h"
 
 const char *describe(const mxArray *array) {
@@ -32,7 +32,7 @@ void need_real(const mxArray *array, const char *what) {
 
 void need_count(const mxArray *array, size_t count, const char *what) {
     if (mxGetNumberOfElements(array) != count) {
-        fail("recon:SizeMismatch", "%s is %s: %llu elements are wanted", what, describe(array),
+        fail("recon:SizeMismatch", "%s is %s: %llu elements are required", what, describe(array),
              (unsigned long long)count);
     }
 }

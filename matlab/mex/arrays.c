@@ -1,7 +1,7 @@
 /* Arrays: memory, and numbers from MATLAB's layout and class to the library's and back. */
 #include "recon_mex.h"
 
-/* Tries whether there is so much memory, since errors of mxMalloc and mxCreate... have no identifier. */
+/* Checks whether this amount of memory is available, since errors of mxMalloc and mxCreate... have no identifier. */
 static void need_memory(size_t bytes) {
     if (bytes > (size_t)1 << 24) {
         void *probe = malloc(bytes);
@@ -14,7 +14,7 @@ static void need_memory(size_t bytes) {
 
 void *allocate(size_t count, size_t size) {
     if (size && count > SIZE_MAX / size) {
-        fail("recon:SizeOverflow", "%llu elements of %llu bytes do not fit the memory's addresses",
+        fail("recon:SizeOverflow", "%llu elements of %llu bytes do not fit in the address space",
              (unsigned long long)count, (unsigned long long)size);
     }
     need_memory(count * size);
@@ -88,7 +88,7 @@ shape shape_of(const mxArray *array, const char *what) {
     for (mwSize d = 0; d < s.count; d++) {
         uint64_t n = whole_number(element(mxGetData(array), mxIsDouble(array), d), what);
         if (n && s.elements > (SIZE_MAX / 16) / n) {
-            fail("recon:SizeOverflow", "%s: the array does not fit the memory's addresses", what);
+            fail("recon:SizeOverflow", "%s: the array does not fit in the address space", what);
         }
         s.size[d] = (mwSize)n;
         s.elements *= (size_t)n;

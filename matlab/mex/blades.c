@@ -1,7 +1,7 @@
-/* PROPELLER: the motion of blades, and the image without it. */
+/* PROPELLER: the motion of blades, and the corrected image. */
 #include "plans.h"
 
-/* Numbers of a blade in the library's report. */
+/* Number of values per blade in the library's report. */
 enum { NUMBERS = 6 };
 
 static void read_propeller_options(recon_propeller_options *options, const mxArray *structure) {
@@ -27,8 +27,12 @@ static void read_propeller_options(recon_propeller_options *options, const mxArr
 
 /* [image, found, warnings] = propeller(geometry, options, how, kspace, image shape)
  *
- * found: blades, lines, readout; motion, [6, blades frames], the numbers of recon_propeller_report; k, [samples frames,
- * 2]; w, [samples frames, 1]; d, the corrected data. */
+ * found is a structure with these fields:
+ *   blades, lines, readout   sizes
+ *   motion                   [6, blades frames], the values of recon_propeller_report
+ *   k                        [samples frames, 2]
+ *   w                        [samples frames, 1]
+ *   d                        the corrected data */
 void correct_blades(mxArray **out, const mxArray **in) {
     recon_geometry geometry;
     recon_options options;

@@ -1,11 +1,11 @@
-/* Matrices that make virtual coils: whitening and compression. */
+/* Matrices for virtual coils: whitening and compression. */
 #include "recon_mex.h"
 
 static uint32_t precision_of(const mxArray *array) {
     return mxIsDouble(array) ? RECON_F64 : RECON_F32;
 }
 
-/* The samples before the coils, and the frames behind them, of an array. */
+/* Numbers of samples before the coils and of frames after them, in an array. */
 typedef struct {
     uint64_t samples, coils, frames;
     uint32_t precision;
@@ -67,7 +67,7 @@ void compression_matrix(mxArray **out, const mxArray **in) {
     coil_array data = coils_of(in[0], samples, coils, "the data");
     uint64_t keep = count_of(in[3], "the virtual coils"), kept = 0;
     double energy = real_scalar(in[4], "Energy");
-    /* Room for all: how many are kept is known afterwards. */
+    /* Memory for all coils: the number of kept coils is known only afterwards. */
     size_t rows = keep > coils ? (size_t)keep : (size_t)coils;
     double *entries = allocate(2 * rows * (size_t)coils, sizeof(double));
     shape column = {2, {1, (mwSize)coils}, (size_t)coils};

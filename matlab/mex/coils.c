@@ -1,4 +1,4 @@
-/* Coils: sensitivity maps from the data, and coil images combined to one. */
+/* Coils: sensitivity maps from the data, and the combination of coil images. */
 #include "plans.h"
 
 /* maps = coil_maps(handle, kspace, calibration, shape) */

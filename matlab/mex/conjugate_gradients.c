@@ -98,14 +98,14 @@ static void read_cg_options(recon_cg_options *options, progress_state *progress,
     }
 }
 
-/* An array for the residuals, [iterations + 1, images], where the option asks for it; else NULL. */
+/* Returns an array for the residuals, [iterations + 1, images], or NULL if they are not requested. */
 static mxArray *new_residuals(recon_cg_report *report, uint64_t iterations, uint64_t images, const mxArray *structure) {
     const mxArray *wanted = field(structure, "Residuals");
     if (!wanted || real_scalar(wanted, "Residuals") == 0.0) {
         return NULL;
     }
     if (iterations > ((uint64_t)1 << 40) / images) {
-        fail("recon:SizeOverflow", "Iterations is %llu: no report can hold as many residuals",
+        fail("recon:SizeOverflow", "Iterations is %llu: a report cannot hold this number of residuals",
              (unsigned long long)iterations);
     }
     shape s = {2, {(mwSize)iterations + 1, (mwSize)images}, ((size_t)iterations + 1) * (size_t)images};
@@ -146,7 +146,7 @@ void conjugate_gradients(mxArray **out, const mxArray **in) {
     recon_cg_report report;
     read_cg_options(&options, &progress, in[2], e);
     if (elements_in(in[1]) != e->properties.kspace_elements) {
-        fail("recon:SizeMismatch", "the k-space data have %llu elements: %llu are wanted",
+        fail("recon:SizeMismatch", "the k-space data have %llu elements: %llu are required",
              (unsigned long long)elements_in(in[1]), (unsigned long long)e->properties.kspace_elements);
     }
     need_elements(&s, (size_t)e->properties.image_elements, "the image's shape");

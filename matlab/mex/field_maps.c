@@ -21,9 +21,9 @@ static void read_field_map_options(recon_field_map_options *options, const mxArr
     options->interrupt = on_interrupt;
 }
 
-/* [map, decay, report, warnings] = field_map(images, dims, coils, echo times, options, whether decay is wanted)
+/* [map, decay, report, warnings] = field_map(images, dims, coils, echo times, options, whether to estimate decay)
  *
- * decay is empty where it is not wanted. */
+ * decay is empty if it is not requested. */
 void make_field_map(mxArray **out, const mxArray **in) {
     recon_field_map_options options;
     recon_field_map_report report;
@@ -44,7 +44,7 @@ void make_field_map(mxArray **out, const mxArray **in) {
     size_t elements = mxGetNumberOfElements(in[0]);
     if (coils == 0 || echoes == 0 || s.elements == 0 || elements / s.elements / echoes != coils ||
         elements != s.elements * (size_t)coils * (size_t)echoes) {
-        fail("recon:SizeMismatch", "the images have %llu elements: [dims, coils, echoes] is wanted",
+        fail("recon:SizeMismatch", "the images have %llu elements: [dims, coils, echoes] is required",
              (unsigned long long)elements);
     }
     const void *images = complex_data(in[0], precision, "the images");

@@ -1,13 +1,13 @@
-/* The MEX file's entry: librecon's C API for MATLAB (R2018a and newer) and GNU Octave.
+/* Entry point of the MEX file: librecon's C API for MATLAB (R2018a and newer) and GNU Octave.
  *
  *     [outputs] = recon_mex(command, arguments...)
  *
- * Each command takes and returns plain arrays, structures and texts. Users call the functions of +recon, which know
- * shapes. All types, lengths and values are checked again here, so that no call can harm the process. `make matlab`
- * and recon.build compile all files of this folder into one MEX file, with librecon linked statically.
+ * Each command accepts and returns plain arrays, structures and texts. Users call the functions of +recon, which handle
+ * shapes. All types, lengths and values are checked again here, so that no call can harm the process. `make matlab` and
+ * recon.build compile all files of this folder into one MEX file, with librecon linked statically.
  *
- * One rule holds in all files: fail() and check() do not return, so that they may only be called while nothing but
- * mxMalloc'd memory and mxArrays is held. MATLAB frees these two, and nothing else.
+ * One rule holds in all files: fail() and check() do not return. They may only be called while the code holds no other
+ * resources than mxMalloc'd memory and mxArrays, because MATLAB frees only these two.
  */
 #include "plans.h"
 
@@ -45,6 +45,7 @@ static const struct {
     {"add_noise", 4, 2, add_noise},
     {"metrics", 5, 1, image_metrics},
     {"devices", 0, 1, list_devices},
+    {"words", 1, 1, option_words},
     {"version", 0, 1, library_version},
 };
 
@@ -52,13 +53,13 @@ void mexFunction(int nlhs, mxArray *plhs[], int nrhs, const mxArray *prhs[]) {
     char name[64];
     initialise_plans();
     if (nrhs < 1) {
-        fail(INVALID, "recon_mex serves the functions of +recon: see help recon");
+        fail(INVALID, "recon_mex is internal: call the functions of +recon (help recon)");
     }
     read_text(prhs[0], "the command", name, sizeof name);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         if (strcmp(name, commands[i].name) == 0) {
             int outputs = commands[i].outputs;
-            /* plhs has room for one output where the caller takes none. */
+            /* plhs has space for one output even if the caller requests none. */
             if (nrhs - 1 != commands[i].inputs || (outputs > 1 ? nlhs != outputs : nlhs > 1)) {
                 fail(INVALID, "recon_mex('%s') takes %d arguments and returns %d", name, commands[i].inputs, outputs);
             }
@@ -66,5 +67,5 @@ void mexFunction(int nlhs, mxArray *plhs[], int nrhs, const mxArray *prhs[]) {
             return;
         }
     }
-    fail(INVALID, "recon_mex knows no command '%s'", name);
+    fail(INVALID, "recon_mex has no command '%s'", name);
 }

@@ -60,7 +60,7 @@ uint64_t need_voxels(const recon_geometry *geometry) {
     uint64_t voxels = voxels_of(geometry);
     if (!voxels) {
         fail("recon:InvalidSize",
-             "an image of %llu x %llu x %llu voxels is empty or does not fit the memory's addresses",
+             "an image of %llu x %llu x %llu voxels is empty or does not fit in the address space",
              (unsigned long long)geometry->dims[0], (unsigned long long)geometry->dims[1],
              (unsigned long long)(geometry->ndim == 3 ? geometry->dims[2] : 1));
     }

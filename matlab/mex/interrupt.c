@@ -1,4 +1,4 @@
-/* Ctrl-C and progress: what the library asks during its calls, and a progress function called from within one. */
+/* Ctrl-C and progress: callbacks of the library during its calls, and the user's progress function. */
 #include "plans.h"
 
 #include <signal.h>
@@ -9,8 +9,8 @@
 #include <dlfcn.h>
 #endif
 
-/* A symbol of MATLAB or Octave, or NULL. MATLAB reports Ctrl-C in functions that no header declares, Octave in a
- * variable. */
+/* Returns a symbol of MATLAB or Octave, or NULL. MATLAB reports Ctrl-C in functions that no header declares, Octave in
+ * a variable. */
 static void *host_symbol(const char *name) {
 #ifdef _WIN32
     HMODULE module = GetModuleHandleA("libut.dll");
@@ -75,7 +75,7 @@ int on_interrupt(void *user_data) {
     return interrupt_pending() ? 1 : 0;
 }
 
-/* Calls function(p). It catches its own errors, and returns one, or [] where there was none. */
+/* Calls function(p). It catches its own errors, and returns the error, or [] if there was none. */
 static void call_function(progress_state *state, const recon_progress *p) {
     const char *names[] = {"image", "images", "iteration", "iterations", "residual"};
     mxArray *arguments[2] = {(mxArray *)state->function, mxCreateStructMatrix(1, 1, 5, names)};
@@ -92,8 +92,8 @@ static void call_function(progress_state *state, const recon_progress *p) {
     mxDestroyArray(arguments[1]);
 }
 
-/* No MATLAB error may leave from here, since recon_cg has not returned: errors are kept, and thrown afterwards. Octave
- * throws an exception at Ctrl-C while it interprets. So Ctrl-C is only noted while the function runs. */
+/* No MATLAB error may be thrown here, since recon_cg has not returned: errors are stored and thrown afterwards. Octave
+ * throws an exception at Ctrl-C while it interprets. So Ctrl-C is only recorded while the function runs. */
 int on_progress(const recon_progress *p, void *user_data) {
     progress_state *state = user_data;
 #ifdef RECON_OCTAVE

@@ -1,4 +1,4 @@
-/* What the library says of itself and of the machine: its version, and the GPUs. */
+/* Information about the library and the machine: version, GPUs and the words of options. */
 #include "recon_mex.h"
 
 /* structures = devices() */
@@ -19,6 +19,23 @@ void list_devices(mxArray **out, const mxArray **in) {
         mxSetField(out[0], i, "compute", mxCreateString(compute));
         mxSetField(out[0], i, "memory_bytes", mxCreateDoubleScalar((double)p.memory_bytes));
         mxSetField(out[0], i, "memory_free_bytes", mxCreateDoubleScalar((double)p.memory_free_bytes));
+    }
+}
+
+/* words = words(option): the words of an option of the library (see recon_choice), a cell array of texts. */
+void option_words(mxArray **out, const mxArray **in) {
+    char option[64];
+    uint32_t count = 0;
+    read_text(in[0], "the option", option, sizeof option);
+    while (*recon_choice_word(option, count)) {
+        count++;
+    }
+    if (count == 0) {
+        fail("recon:UnknownValue", "the library has no option '%s' with words", option);
+    }
+    out[0] = mxCreateCellMatrix(1, count);
+    for (uint32_t i = 0; i < count; i++) {
+        mxSetCell(out[0], i, mxCreateString(recon_choice_word(option, i)));
     }
 }
 

@@ -1,7 +1,7 @@
 /* Error measures of an image against the truth. */
 #include "recon_mex.h"
 
-/* A byte for each voxel, 1 where the voxel counts. NULL for an empty mask: all voxels count. */
+/* Returns one byte per voxel, 1 if the voxel counts. NULL for an empty mask: all voxels count. */
 static uint8_t *mask_of(const mxArray *array, size_t count) {
     if (mxIsEmpty(array)) {
         return NULL;

@@ -1,8 +1,8 @@
 /* Simulated data: the phantom's image, its exact k-space data and coil maps, and noise. */
 #include "plans.h"
 
-/* The ellipses of the phantom, from MATLAB's [shapes, 10] to a row for each. NULL where the array is empty: the head
- * phantom of Shepp and Logan. */
+/* Returns the ellipses of the phantom, one row each, from MATLAB's [shapes, 10]. NULL if the array is empty: the
+ * Shepp-Logan phantom. */
 static const double *shapes_of(const mxArray *array, uint64_t *count) {
     *count = 0;
     if (mxIsEmpty(array)) {
@@ -53,7 +53,8 @@ void phantom_kspace(mxArray **out, const mxArray **in) {
     uint64_t threads = count_of(in[3], "Threads");
     shape s = shape_of(in[4], "the data's shape");
     if (geometry.coils > s.elements) {
-        fail("recon:SizeMismatch", "the data's shape has no room for %llu coils", (unsigned long long)geometry.coils);
+        fail("recon:SizeMismatch", "the shape of the data is not a multiple of %llu coils",
+             (unsigned long long)geometry.coils);
     }
     need_elements(&s, (size_t)(geometry.samples * geometry.coils), "the data's shape");
     complex_output kspace = new_complex(&s, class_of(geometry.precision), geometry.precision);
@@ -68,7 +69,8 @@ void phantom_coil_maps(mxArray **out, const mxArray **in) {
     read_image_geometry(&geometry, in[0]);
     shape s = shape_of(in[1], "the maps' shape");
     if (geometry.coils > s.elements) {
-        fail("recon:SizeMismatch", "the maps' shape has no room for %llu coils", (unsigned long long)geometry.coils);
+        fail("recon:SizeMismatch", "the shape of the maps is not a multiple of %llu coils",
+             (unsigned long long)geometry.coils);
     }
     need_elements(&s, (size_t)(need_voxels(&geometry) * geometry.coils), "the maps' shape");
     complex_output maps = new_complex(&s, class_of(geometry.precision), geometry.precision);

@@ -16,7 +16,7 @@ static void remove_all_plans(void) {
     }
 }
 
-/* `clear mex` unloads the library, so the memory that it keeps for the next plan must go first. */
+/* `clear mex` unloads the library, so the memory that it keeps for the next plan must be released first. */
 static void remove_everything(void) {
     remove_all_plans();
     recon_release_memory();
@@ -31,7 +31,7 @@ void initialise_plans(void) {
      * memory of results for the next call. Without this a transform takes a tenth longer. */
     free(malloc((size_t)31 << 20));
 #endif
-    /* After `clear mex` the ids are new, so that no old handle names a new plan. */
+    /* After `clear mex` the ids are new, so no old handle refers to a new plan. */
     plans.last_id = ((uint64_t)time(NULL) << 24) ^ ((uint64_t)(uintptr_t)&plans << 4);
     mexAtExit(remove_everything);
 }
@@ -78,11 +78,11 @@ void remove_plan(plan_entry *e) {
     }
 }
 
-/* Adds a plan to the list. It allocates first, so that nothing can fail once the plan exists. */
+/* Adds a plan to the list. Allocates first, so that nothing can fail after the plan exists. */
 static plan_entry *add_plan(const recon_geometry *geometry, const recon_options *options) {
     plan_entry *entries = realloc(plans.entries, (plans.count + 1) * sizeof *entries);
     if (!entries) {
-        fail("recon:OutOfHostMemory", "no memory for another plan");
+        fail("recon:OutOfHostMemory", "no memory for a new plan: delete operators that are not needed");
     }
     plans.entries = entries;
     plan_entry *e = &entries[plans.count];
@@ -134,7 +134,7 @@ void create_plan(mxArray **out, const mxArray **in) {
     out[1] = warnings_of(e->plan);
 }
 
-/* warnings = set_trajectory(handle, geometry): the geometry of `create`; without maps the plan's stay. */
+/* warnings = set_trajectory(handle, geometry): the geometry of `create`; without maps the plan keeps its own. */
 void set_plan_trajectory(mxArray **out, const mxArray **in) {
     plan_entry *e = need_plan(in[0]);
     recon_geometry geometry;
@@ -151,7 +151,7 @@ void set_plan_trajectory(mxArray **out, const mxArray **in) {
     out[0] = warnings_of(e->plan);
 }
 
-/* set_weights(handle, weights): none where they are empty. */
+/* set_weights(handle, weights): removes them if the array is empty. */
 void set_plan_weights(mxArray **out, const mxArray **in) {
     (void)out;
     plan_entry *e = need_plan(in[0]);
@@ -168,7 +168,7 @@ void set_plan_maps(mxArray **out, const mxArray **in) {
     check(recon_plan_set_coil_maps(e->plan, maps, mxGetNumberOfElements(in[1])));
 }
 
-/* destroy(handle): no error where the plan was destroyed before. */
+/* destroy(handle): no error if the plan was already destroyed. */
 void destroy_plan(mxArray **out, const mxArray **in) {
     (void)out;
     plan_entry *e = find_plan(id_of(in[0]));
@@ -179,7 +179,7 @@ void destroy_plan(mxArray **out, const mxArray **in) {
     }
 }
 
-/* count = plans(): how many are alive. */
+/* count = plans(): number of existing plans. */
 void count_plans(mxArray **out, const mxArray **in) {
     (void)in;
     out[0] = mxCreateDoubleScalar((double)plans.count);

@@ -1,5 +1,5 @@
-/* Plans, and what commands with a plan share: its geometry and options, Ctrl-C (which ends a field map too), and the
- * arrays of a transform. */
+/* Plans, and the functions that commands with a plan share: its geometry and options, Ctrl-C (which also ends a field
+ * map), and the arrays of a transform. */
 #ifndef RECON_MEX_PLANS_H
 #define RECON_MEX_PLANS_H
 
@@ -11,23 +11,23 @@
 
 /* ---- plans.c ---- */
 
-/* A plan that MATLAB knows by a handle, the number `id`. */
+/* A plan. Its handle in MATLAB is the number `id`. */
 typedef struct {
     uint64_t id;
     recon_plan *plan;
     recon_plan_properties properties;
     uint64_t samples, coils, voxels;
-    /* Shapes of one image and of its data in MATLAB. They have no dimensions where create_plan was not given them. */
+    /* Shapes of one image and of its data in MATLAB. They have no dimensions if create_plan did not receive them. */
     shape image_shape, kspace_shape;
     bool on_gpu;
-    /* Solutions that run now. A progress function may delete the plan: the last of them then frees it. */
+    /* Number of running solutions. A progress function may delete the plan: the last solution then frees it. */
     unsigned in_use;
     bool deleted;
 } plan_entry;
 
-/* Once, in the first call of the MEX file. */
+/* Initialises the list, in the first call of the MEX file. */
 void initialise_plans(void);
-/* NULL where no plan has this id. */
+/* Returns NULL if no plan has this id. */
 plan_entry *find_plan(uint64_t id);
 plan_entry *need_plan_by_id(uint64_t id);
 plan_entry *need_plan(const mxArray *handle);
@@ -35,20 +35,20 @@ void remove_plan(plan_entry *e);
 
 /* ---- geometry.c ---- */
 
-/* The structure's precision, image size, coils and frames. */
+/* Reads the structure's precision, image size, coils and frames. */
 void read_image_geometry(recon_geometry *geometry, const mxArray *structure);
-/* All of the structure. */
+/* Reads the whole structure. */
 void read_geometry(recon_geometry *geometry, const mxArray *structure);
 void set_trajectory(recon_geometry *geometry, const mxArray *k);
-/* The structure's field_map, decay_map and times, behind its trajectory. */
+/* Reads the structure's field_map, decay_map and times; call it after the trajectory is read. */
 void set_off_resonance(recon_geometry *geometry, const mxArray *structure);
-/* Voxels of an image, 0 where the product is 0 or too large. */
+/* Returns the number of voxels of an image, or 0 if the product is 0 or too large. */
 uint64_t voxels_of(const recon_geometry *geometry);
 uint64_t need_voxels(const recon_geometry *geometry);
 
 /* ---- plan_options.c ---- */
 
-/* `indices` holds the GPUs that the options name. */
+/* `indices` receives the GPUs of the option Gpus. */
 void read_plan_options(recon_options *options, uint32_t indices[64], const mxArray *structure);
 
 /* ---- interrupt.c ---- */
@@ -78,9 +78,9 @@ typedef struct {
 } operands;
 
 void open_operands(operands *a, const plan_entry *e, const mxArray *input, const shape *out, const char *what);
-/* The result, or NULL where the call failed. Frees what MATLAB does not free by itself. */
+/* Returns the result, or NULL if the call failed. Frees the memory that MATLAB does not free. */
 mxArray *close_operands(operands *a, recon_status status);
-/* Also of a gpuArray. */
+/* Returns the number of elements, also of a gpuArray. */
 size_t elements_in(const mxArray *input);
 
 #if defined(__GNUC__) && !defined(_WIN32)

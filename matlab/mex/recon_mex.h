@@ -1,10 +1,10 @@
-/* What every file of the MEX file needs: the conditions of the build, errors, arguments, arrays, and the commands.
+/* Declarations for all files of the MEX file: the conditions of the build, errors, arguments, arrays, and commands.
  *
  * Three conditions decide what is compiled:
- *   RECON_OCTAVE                 recon.build defines it for Octave, which reports Ctrl-C otherwise than MATLAB.
- *   RECON_GPUARRAY               recon.build defines it where MATLAB has the Parallel Computing Toolbox.
- *   MX_HAS_INTERLEAVED_COMPLEX   mex.h or the compiler defines it. It is 1 where complex arrays are interleaved (MATLAB
- *                                with -R2018a, Octave 7 and newer), and 0 where they are separate (older Octave).
+ *   RECON_OCTAVE                 recon.build defines it for Octave, which reports Ctrl-C differently from MATLAB.
+ *   RECON_GPUARRAY               recon.build defines it if MATLAB has the Parallel Computing Toolbox.
+ *   MX_HAS_INTERLEAVED_COMPLEX   mex.h or the compiler defines it. It is 1 if complex arrays are interleaved (MATLAB
+ *                                with -R2018a, Octave 7 and newer), and 0 if they are separate (older Octave).
  */
 #ifndef RECON_MEX_H
 #define RECON_MEX_H
@@ -42,38 +42,38 @@ void check(recon_status status);
 
 /* ---- warnings.c ---- */
 
-/* The warnings of a plan, as structures of an identifier and a text. MATLAB code gives them out: the user may have
- * turned warnings into errors, and an error may not leave from here. */
+/* Returns the warnings of a plan, as structures of an identifier and a text. MATLAB code issues them: the user may have
+ * turned warnings into errors, and no error may be thrown here. */
 mxArray *warnings_of(const recon_plan *plan);
-/* The same of the last call of the library, which is asked before any other call. */
+/* Returns the warnings of the last call of the library. Must be called before any other call. */
 mxArray *warnings_of_call(void);
 
 /* ---- arguments.c ---- */
 
-/* A text that an argument may be, and its number in the C API. A list of choices ends with {NULL, 0}. */
+/* A word for an argument, and its number in the C API. A list of choices ends with {NULL, 0}. */
 typedef struct {
     const char *name;
     uint32_t value;
 } choice;
 
 
-/* What an argument is, for messages: "a 3 x 4 cell array". The text lasts until the next call. */
+/* Describes an argument for messages: "a 3 x 4 cell array". The text lasts until the next call. */
 const char *describe(const mxArray *array);
 void need_floats(const mxArray *array, const char *what);
 void need_real(const mxArray *array, const char *what);
 void need_count(const mxArray *array, size_t count, const char *what);
 void need_structure(const mxArray *array, const char *what);
 double real_scalar(const mxArray *array, const char *what);
-/* A number that must be an integer from 0 to 2^53: a double holds these exactly. */
+/* Returns an integer from 0 to 2^53, which a double holds exactly, or fails. */
 uint64_t whole_number(double value, const char *what);
 uint64_t count_of(const mxArray *array, const char *what);
-/* True or false, as 1 or 0. */
+/* Returns true or false as 1 or 0. */
 uint32_t flag_of(const mxArray *array, const char *what);
 void read_text(const mxArray *array, const char *what, char *text, size_t size);
-/* The number in the C API of a word that an option of the library takes. */
+/* Returns the number in the C API of a word of a library option. */
 uint32_t option_value(const mxArray *array, const char *what, const char *option);
 uint32_t choose(const mxArray *array, const char *what, const choice *choices);
-/* A field of a structure, or NULL where it is missing or empty. */
+/* Returns a field of a structure, or NULL if it is missing or empty. */
 const mxArray *field(const mxArray *structure, const char *name);
 const mxArray *need_field(const mxArray *structure, const char *name);
 
@@ -86,14 +86,14 @@ typedef struct {
 } shape;
 
 /* An output array that is being filled. `data` is interleaved and in this precision; finish_complex writes it to the
- * array where the array's own data differ from that. */
+ * array if the array's own data have a different form. */
 typedef struct {
     mxArray *array;
     void *data;
     uint32_t precision;
 } complex_output;
 
-/* Where the numbers of a real or complex array are: number i is at i * step. */
+/* Addresses of the numbers of a real or complex array: number i is at i * step. */
 typedef struct {
     const void *real, *imaginary; /* imaginary: NULL in a real array */
     size_t step;
@@ -103,12 +103,12 @@ typedef struct {
 void *allocate(size_t count, size_t size);
 mxClassID class_of(uint32_t precision);
 size_t bytes_of(uint32_t precision);
-/* Real numbers in this precision: the array's own data where they are that already, else a converted copy. */
+/* Returns real numbers in this precision: the array's own data if possible, otherwise a converted copy. */
 const void *real_data(const mxArray *array, uint32_t precision, const char *what);
 /* The same for complex numbers, interleaved. */
 const void *complex_data(const mxArray *array, uint32_t precision, const char *what);
 parts parts_of(const mxArray *array);
-/* The shape of an output, from a vector of whole numbers. */
+/* Returns the shape of an output, from a vector of integers. */
 shape shape_of(const mxArray *array, const char *what);
 void need_elements(const shape *s, size_t elements, const char *what);
 complex_output new_complex(const shape *s, mxClassID class, uint32_t precision);
@@ -154,7 +154,7 @@ command correct_blades;                                              /* blades.c
 command make_field_map;                                              /* field_maps.c */
 command phantom_image, phantom_kspace, phantom_coil_maps, add_noise; /* phantom.c */
 command image_metrics;                                               /* metrics.c */
-command list_devices, library_version;                               /* library.c */
+command list_devices, option_words, library_version;                 /* library.c */
 
 #if defined(__GNUC__) && !defined(_WIN32)
 #pragma GCC visibility pop

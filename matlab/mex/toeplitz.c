@@ -1,4 +1,4 @@
-/* Q, the Toeplitz kernel of E^H W E: as an array, and kept in a file. */
+/* Q, the Toeplitz kernel of E^H W E: as an array, and in a file. */
 #include "plans.h"
 
 /* kernel = q(handle, shape) */

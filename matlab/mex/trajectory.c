@@ -3,7 +3,7 @@
 
 enum { CARTESIAN, RADIAL, RADIAL_GOLDEN, STACK, STACK_GOLDEN, RADIAL3D, SPIRAL, ROSETTE, PROPELLER };
 
-/* Writes the coordinates along each axis to k. recon.h says what counts and numbers of each trajectory are. */
+/* Writes the coordinates along each axis to k. recon.h defines the counts and numbers of each trajectory. */
 static void fill_trajectory(uint32_t kind, uint32_t precision, const uint64_t counts[3], const double numbers[4],
                             uint32_t ndim, char *const k[3]) {
     bool golden = kind == RADIAL_GOLDEN || kind == STACK_GOLDEN;
@@ -39,7 +39,7 @@ void make_trajectory(mxArray **out, const mxArray **in) {
                                    {"rosette", ROSETTE},
                                    {"propeller", PROPELLER},
                                    {NULL, 0}};
-    /* Of each kind: how many numbers, how many of them are counts, and the dimensions. A Cartesian trajectory has a
+    /* For each kind: number of values, how many of them are counts, and the dimensions. A Cartesian trajectory has a
      * count for each of its 1 to 3 dimensions. */
     static const struct {
         size_t numbers, counts, ndim;
@@ -59,7 +59,7 @@ void make_trajectory(mxArray **out, const mxArray **in) {
         if (i < wanted[kind].counts) {
             counts[i] = whole_number(numbers[i], "a count of the trajectory");
             if (counts[i] && samples > ((uint64_t)1 << 48) / counts[i]) {
-                fail("recon:SizeOverflow", "the trajectory does not fit the memory's addresses");
+                fail("recon:SizeOverflow", "the trajectory exceeds the address space: use fewer samples");
             }
             samples *= counts[i];
         }

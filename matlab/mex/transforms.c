@@ -56,7 +56,7 @@ size_t elements_in(const mxArray *input) {
 
 enum { FORWARD, FHD, WEIGHTED_FHD, NORMAL, GRID, FBP };
 
-/* Transforms all images or all data that the input holds, one after the other. `s` is the output's shape. Only
+/* Transforms all images or all data of the input, one after the other. `s` is the output's shape. Only
  * back-projection has a filter. */
 static mxArray *transformed(const plan_entry *e, uint32_t which, uint32_t filter, const mxArray *input,
                             const shape *s) {
@@ -69,7 +69,7 @@ static mxArray *transformed(const plan_entry *e, uint32_t which, uint32_t filter
     uint64_t out_elements = which == FORWARD ? p->kspace_elements : p->image_elements;
     size_t elements = elements_in(input);
     if (elements == 0 || elements % in_elements != 0) {
-        fail("recon:SizeMismatch", "%s has %llu elements: %llu are wanted, or a multiple", what,
+        fail("recon:SizeMismatch", "%s has %llu elements: %llu are required, or a multiple", what,
              (unsigned long long)elements, (unsigned long long)in_elements);
     }
     size_t repeats = elements / (size_t)in_elements;
@@ -109,7 +109,7 @@ static bool has_shape(const mxArray *array, const shape *s) {
 
 /* output = multiply(key, input, what): E * x or E' * y ('product'), E^H W E x ('normal'), E^H W y ('rhs').
  *
- * key is [handle, whether adjoint, whether columns are wanted]. The input has the operator's own shape, and that of
+ * key is [handle, whether adjoint, whether to return columns]. The input has the operator's own shape, and that of
  * E^H W E may also be a column. For any other shape the output is [], and the caller finds the output's shape and calls
  * apply. Iterations consist of these products: one call without arithmetic in MATLAB keeps them fast. */
 void multiply(mxArray **out, const mxArray **in) {

@@ -1,4 +1,4 @@
-/* Warnings of a plan and of a call, for MATLAB code, which gives them out. */
+/* Warnings of a plan and of a call, for the MATLAB code that issues them. */
 #include "recon_mex.h"
 
 static const char *identifier_of(uint32_t kind) {
@@ -16,7 +16,7 @@ static const char *identifier_of(uint32_t kind) {
     return "recon:Warning";
 }
 
-/* Warning `index` of a plan, or without one of this thread's last call. NULL where there are no more. */
+/* Returns warning `index` of a plan, or of this thread's last call if plan is NULL. NULL if there are no more. */
 static const char *warning(const recon_plan *plan, uint64_t index, uint32_t *kind) {
     const char *text;
     check(plan ? recon_plan_warning(plan, index, kind, &text) : recon_last_warning(index, kind, &text));

@@ -352,8 +352,8 @@ truth = recon.phantom.image(n, 'Shapes', shapes);
 k = recon.trajectory.radial(24, 384, 'Order', 'golden');
 outer = k(hypot(k(:, 1, 1), k(:, 1, 2)) >= 1 / 192, :, :);
 phase = exp(2i * pi * 12 * ((0:191).' - 96) / 192);
-% Name; trajectory, image, noise, calibration; bounds of the maps' error in percent; bounds of the image's error divided
-% by the error with the true maps.
+% Columns: name, trajectory, image, noise, calibration, bounds of the maps' error in percent, bounds of the image's
+% error divided by the error with the true maps.
 cases = {'nothing', k, truth, 40, 24, [0 3], [0.85 1]; 'a calibration of 4', k, truth, 40, 4, [10 20], [1.02 1.3]; ...
     'a calibration of 48', k, truth, 40, 48, [0 3], [0.85 1]; ...
     'no samples at the centre', outer, truth, 40, 24, [30 55], [2.5 4.5]; ...

@@ -151,7 +151,7 @@ check(isequal(g(t(:, 1)), g(t)) && isequal(g(t(:)), g(t)), 'one readout, and a c
 check_error(@() g(t(:, 1).'), 'recon:SizeMismatch', 'permute(Times, [2 1])');
 check_error(@() g(t(1:5, 1)), 'recon:SizeMismatch', '300 x 1 where all readouts');
 check_error(@() g(0.01), 'recon:SizeMismatch', '1 x 1');
-% Where another dimension is as long, sizes do not tell which is the readout.
+% Where another dimension is as long, the readout dimension is ambiguous.
 square = rand(20, 20, 2) - 0.5;
 y = complex(randn(20), randn(20));
 s = (1:20).' / 1000;
@@ -206,7 +206,7 @@ plain = recon.Encoding(k, n);
 s = plain.info();
 check(s.segments == 0 && s.nodes == 0, 'no map');
 check(isempty(strfind(evalc('disp(plain)'), 'map')), 'no map in the text'); %#ok<STREMP>
-% What save keeps is enough to make the operator again.
+% The saved arguments are enough to create the operator again.
 F = recon.Encoding.loadobj(E.saveobj());
 x = complex(randn(n), randn(n));
 check(isequal(F * x, E * x), 'made again');

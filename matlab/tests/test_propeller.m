@@ -22,7 +22,7 @@ shapes(:, 8) = shapes(:, 8) + pi / 180 * degrees;
 end
 
 function s = scan(n, readout, lines, blades, class, degrees, voxels)
-% A scan of an object that moves between blades by up to so many degrees and voxels.
+% A scan of an object that moves between blades by up to the given degrees and voxels.
 s.n = n;
 s.k = recon.trajectory.propeller(blades, lines, readout, 'Precision', class);
 s.rotation = 2 * degrees * (rand(blades, 1) - 0.5);
@@ -35,7 +35,7 @@ end
 end
 
 function [turns, moves, turn, move] = errors(s, motion)
-% The largest errors in degrees and voxels, but for a motion that all blades have, which is returned.
+% The largest errors in degrees and voxels, except for a motion that all blades share, which is returned.
 rest = s.rotation - motion.rotation;
 turn = mean(rest);
 turns = max(abs(rest - turn));

@@ -84,7 +84,7 @@ end
 end
 
 function a_narrow_window_is_warned_of()
-% Without a tolerance, and not with one that is kept.
+% Without a tolerance, but not with one that is met.
 before = warning('on', 'recon:Tolerance');
 restore = onCleanup(@() warning(before));
 k = recon.trajectory.radial(15, 32);

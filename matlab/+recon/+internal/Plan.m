@@ -1,11 +1,11 @@
 classdef Plan < handle
 %PLAN  Owner of one plan of the library. The plan is freed with the last copy of this handle.
-%   recon.Encoding makes it. What can change of a plan is here, since all copies of an operator share it. For internal
-%   use.
+%   recon.Encoding creates it. The changeable state of a plan is stored here, since all copies of an operator share it.
+%   For internal use.
     properties
         id = []     % the handle of recon_mex, uint64; [] after release
         warnings    % the library's warnings: identifier, text
-        geometry    % what the plan was made of, as recon_mex takes it
+        geometry    % arguments of the plan, in the form that recon_mex expects
         sampleSize  % shape of the trajectory's samples
     end
     methods

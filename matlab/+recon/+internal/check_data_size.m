@@ -1,7 +1,7 @@
 function rest = check_data_size(data, samples, coils, what, name)
-%CHECK_DATA_SIZE  Checks the size of k-space data, and returns the dimensions behind the samples. For internal use.
-%   coils is the number of coils where it is known, else []. Where sizes differ, either the data or the trajectory may
-%   be in another order: the message has both remedies.
+%CHECK_DATA_SIZE  Checks the size of k-space data, and returns the dimensions after the samples. For internal use.
+%   coils is the number of coils, or [] if it is unknown. If sizes differ, either the data or the trajectory may have a
+%   different order: the message contains both remedies.
 whose = 'the trajectory''s samples';
 if ~isempty(coils)
     whose = [whose ', then coils'];

@@ -1,9 +1,10 @@
 function rest = check_size(array, lead, next, more, text)
 %CHECK_SIZE  Checks the size of an array, and returns the dimensions that follow the required ones. For internal use.
-%   The size must begin with lead, or with one dimension of prod(lead), and then next. Everything else is an error: an
-%   array with its dimensions in another order has as many elements. more says whether dimensions may follow.
+%   The size must begin with lead, or with one dimension of prod(lead), and then next. Everything else is an error,
+%   because an array with its dimensions in a different order has the same number of elements. more is true if
+%   dimensions may follow.
 %   text is {name of the array in messages, its variable, whose sizes these are}. A fourth text is the variable of the
-%   trajectory, where lead is the shape of its samples: the message then also says how to permute the trajectory.
+%   trajectory, if lead is the shape of its samples: the message then also says how to permute the trajectory.
 sizes = size(array);
 rest = behind(sizes, [lead, next]);
 if isequal(rest, -1)
@@ -15,7 +16,7 @@ end
 end
 
 function rest = behind(sizes, wanted)
-% -1 where the sizes do not begin with those wanted.
+% -1 if the sizes do not begin with the required ones.
 count = numel(wanted);
 sizes(end + 1:count) = 1;
 rest = -1;
@@ -63,7 +64,7 @@ error('recon:SizeMismatch', '%s', message);
 end
 
 function order = order_of(sizes, wanted, more)
-% The permutation from these sizes to those wanted, [] where there is none.
+% Returns the permutation from these sizes to the required ones, or [] if no permutation exists.
 given = numel(sizes);
 sizes(end + 1:max(given, numel(wanted)) + sum(wanted == 1)) = 1;
 left = 1:numel(sizes);

@@ -1,5 +1,5 @@
 function [dims, voxels, coils] = image_and_coils(ndim, dims, maps, list)
-%IMAGE_AND_COILS  The size of the grid, the size of an image, and the number of coils. For internal use.
+%IMAGE_AND_COILS  Returns the grid size, the image size and the number of coils. For internal use.
 %   maps and list (the option Voxels) may be []. Without dims, the size of maps decides. With a list, the size of an
 %   image is the number of voxels in it. coils is [] without maps.
 if ~isempty(maps)

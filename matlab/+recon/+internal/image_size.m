@@ -1,5 +1,5 @@
 function dims = image_size(dims, ndim, what)
-%IMAGE_SIZE  An image size as a row of ndim doubles, from any class of real numbers. For internal use.
+%IMAGE_SIZE  Returns an image size as a row of ndim doubles, from any class of real numbers. For internal use.
 %   One number is the size along every dimension. If ndim is [], the row keeps its entries, and one number gives two.
 if ~isnumeric(dims) || ~isreal(dims) || issparse(dims) || isempty(dims) || size(dims, 1) ~= 1 || ~ismatrix(dims)
     error('recon:InvalidArgument', '%s is a %s %s: give a row, [nx ny] or [nx ny nz]', what, ...

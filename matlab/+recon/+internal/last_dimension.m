@@ -1,6 +1,6 @@
 function text = last_dimension(sizes, wanted, name)
-%LAST_DIMENSION  How to permute an array so that its last dimension is one of those wanted. For internal use.
-%   text is '' where no permutation does that.
+%LAST_DIMENSION  Returns the permutation that makes the last dimension one of the required ones. For internal use.
+%   text is '' if no permutation does that.
 text = '';
 found = find(ismember(sizes, wanted), 1);
 if ~isempty(found) && found < numel(sizes)

@@ -1,5 +1,5 @@
 function k = make_trajectory(kind, values, counts, own)
-%MAKE_TRAJECTORY  A trajectory of the library, of size [counts ndim]. For internal use.
+%MAKE_TRAJECTORY  Returns a trajectory of the library, of size [counts ndim]. For internal use.
 for i = 1:numel(values)
     values{i} = recon.internal.one_number(values{i}, sprintf('recon.trajectory.%s, argument %d', strtok(kind, '-'), i));
 end

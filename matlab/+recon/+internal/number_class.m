@@ -1,5 +1,5 @@
 function name = number_class(array)
-%NUMBER_CLASS  The class of an array's numbers, also of the numbers in a gpuArray. For internal use.
+%NUMBER_CLASS  Returns the class of the numbers in an array or gpuArray. For internal use.
 name = class(array);
 if strcmp(name, 'gpuArray')
     if exist('underlyingType') %#ok<EXIST>

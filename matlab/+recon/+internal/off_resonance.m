@@ -1,7 +1,7 @@
 function g = off_resonance(g, own, voxels, samples)
 %OFF_RESONANCE  Checks the options FieldMap, DecayMap and Times, and adds them to a geometry. For internal use.
-%   own has those of the options that were given, voxels is the size of an image, samples the shape of the samples. A
-%   column of one readout's times becomes the times of all samples.
+%   own contains the given options, voxels is the size of an image, samples the shape of the samples. A column of one
+%   readout's times becomes the times of all samples.
 names = {'FieldMap', 'DecayMap'};
 fields = {'field_map', 'decay_map'};
 there = '';

@@ -37,7 +37,7 @@ for i = 1:2:numel(list)
     end
     if isempty(value)
         error('recon:InvalidArgument', '%s: the option ''%s'' is empty (a %s %s): give %s, or leave the option out', ...
-            name, known{match}, recon.internal.size_text(size(value)), class(value), wanted(name, known{match}));
+            name, known{match}, recon.internal.size_text(size(value)), class(value), valid_values(name, known{match}));
     end
     if match <= numel(own_names)
         own.(known{match}) = value;
@@ -47,7 +47,8 @@ for i = 1:2:numel(list)
 end
 end
 
-function text = wanted(name, option)
+function text = valid_values(name, option)
+% Returns the valid values of an option, for messages.
 switch option
     case 'Maps'
         text = 'coil sensitivities, [nx ny coils] or [nx ny nz coils]';
@@ -56,7 +57,7 @@ switch option
     case 'Matrix'
         text = 'a matrix, [virtual coils, coils]';
     case 'Weights'
-        text = 'weights in the shape of the trajectory''s samples, or ''pipe-menon'', ''ramp'', ''jackson''';
+        text = ['weights in the shape of the trajectory''s samples, or ' words('density')];
     case 'FieldMap'
         text = 'off-resonance in Hz, [nx ny] or [nx ny nz]';
     case 'DecayMap'
@@ -65,13 +66,6 @@ switch option
         text = 'seconds, in the shape of the trajectory''s samples';
     case 'Voxels'
         text = 'positions, [voxels 2] or [voxels 3]';
-    case 'Method'
-        text = '''auto'', ''nufft'' or ''exact''';
-        if strcmp(name, 'recon.density')
-            text = '''pipe-menon'', ''ramp'' or ''jackson''';
-        elseif strcmp(name, 'recon.combine')
-            text = '''rss'' or ''adaptive''';
-        end
     case {'Initial', 'Reference'}
         text = 'an image of the result''s size';
     case 'Mask'
@@ -83,18 +77,41 @@ switch option
     case 'Progress'
         text = 'true, or a function of one structure';
     case 'Prior'
-        text = '''identity'', ''differences'', ''anatomical'' or a sparse matrix';
+        text = [words('prior', 'matrix') ', or a sparse matrix'];
     case {'GpuArray', 'Rotation', 'Translation', 'Weighting', 'Unwrap'}
         text = 'true or false';
-    case 'Phase'
-        text = '''smooth'', ''constant'' or ''none''';
-    case {'Precision', 'Normal', 'Window', 'Basis', 'Device', 'Simd'}
-        text = 'a name, as help recon.Encoding says';
-    case {'Order', 'Part', 'Scale', 'Y', 'Library', 'Output'}
+    case {'Method', 'Phase', 'Precision', 'Normal', 'Window', 'Basis', 'Device', 'Simd', 'Order', 'Part', 'Scale', ...
+            'LambdaUnit', 'Filter'}
+        text = words(library_option(name, option));
+    case {'Y', 'Library', 'Output'}
         text = ['a name, as help ' name ' says'];
     case 'Range'
         text = '[black white]';
     otherwise
         text = 'one number';
 end
+end
+
+function option = library_option(name, option)
+% Returns the library's name of an option with words.
+switch [name ' ' option]
+    case 'recon.density Method'
+        option = 'density';
+    case 'recon.combine Method'
+        option = 'combine';
+    case 'recon.cg LambdaUnit'
+        option = 'lambda_unit';
+    otherwise
+        option = lower(option);
+end
+end
+
+function text = words(option, omitted)
+% Returns the words of an option of the library, as 'a', 'b' or 'c', without an omitted one.
+list = recon_mex('words', option);
+if nargin > 1
+    list = list(~strcmp(list, omitted));
+end
+list = strcat('''', list, '''');
+text = [strjoin(list(1:end - 1), ', ') ' or ' list{end}];
 end

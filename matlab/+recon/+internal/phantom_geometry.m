@@ -1,5 +1,5 @@
 function [geometry, values] = phantom_geometry(name, dims, ndim, own, values)
-%PHANTOM_GEOMETRY  Image size and class of a phantom, and its options with their defaults. For internal use.
+%PHANTOM_GEOMETRY  Returns image size and class of a phantom, and its options with their defaults. For internal use.
 %   ndim is the number of the trajectory's dimensions, or [].
 values = recon.internal.defaults(values, own);
 dims = recon.internal.image_size(dims, ndim, [name ': the image size']);

@@ -1,7 +1,7 @@
 function [encoding, own, rest] = setup(name, first, data, list, own_names)
-%SETUP  The operator for a reconstruction, after a check of the data's size. For internal use.
+%SETUP  Returns the operator for a reconstruction, after checking the size of the data. For internal use.
 %   first is an operator, or a trajectory: then list has the image size and the options of a new operator. own are the
-%   options in own_names. rest are the dimensions of the result behind those of an image: coils, frames.
+%   options in own_names. rest are the dimensions of the result after those of an image: coils, frames.
 what = [name ': the k-space data'];
 recon.internal.need_numbers(data, what);
 if isa(first, 'recon.Encoding')
@@ -10,10 +10,10 @@ if isa(first, 'recon.Encoding')
     if encoding.adjoint
         error('recon:InvalidArgument', '%s: this is an adjoint operator, E'': give E', name);
     end
-    rest = encoding.dims_behind_image(data, what, 'd');
+    rest = encoding.trailing_image_dims(data, what, 'd');
     return
 end
-[dims, list] = recon.internal.leading_size(list);
+[dims, list] = recon.internal.split_image_size(list);
 [own, others] = recon.internal.options(name, list, own_names, recon.internal.plan_options());
 given = struct('Maps', [], 'Voxels', [], 'Coils', []);
 for i = 1:2:numel(others)

@@ -1,5 +1,5 @@
 function kind = spoke_order(name, own)
-%SPOKE_ORDER  The name of a trajectory with its option 'Order', as recon_mex knows it. For internal use.
+%SPOKE_ORDER  Returns the name of a trajectory with its option 'Order', as recon_mex expects it. For internal use.
 kind = name;
 if isfield(own, 'Order')
     switch own.Order

@@ -1,5 +1,5 @@
 function [samples, ndim] = trajectory(k)
-%TRAJECTORY  The shape of a trajectory's samples, and its number of dimensions. For internal use.
+%TRAJECTORY  Returns the shape of a trajectory's samples, and its number of dimensions. For internal use.
 %   k is [samples dims] or [readout shots dims], or complex.
 recon.internal.need_numbers(k, 'the trajectory k');
 samples = size(k);

@@ -1,6 +1,7 @@
 function out = virtual_coils(name, d, matrix, own)
-%VIRTUAL_COILS  The virtual coils that a matrix makes of the coils of d, in the same dimension. For internal use.
-%   own may have a field Dim, that dimension. Otherwise it is the one with as many elements as the matrix has columns.
+%VIRTUAL_COILS  Computes virtual coils from the coils of d and a matrix, in the same dimension. For internal use.
+%   own may have a field Dim, that dimension. Otherwise it is the dimension whose length is the number of columns of
+%   the matrix.
 recon.internal.need_numbers(matrix, [name ': the matrix']);
 if ndims(matrix) > 2
     error('recon:SizeMismatch', '%s: the matrix is %s: give [virtual coils, coils]', name, ...
@@ -11,7 +12,7 @@ sizes = size(d);
 if isfield(own, 'Dim')
     dim = own.Dim;
 elseif coils == 1
-    % Any dimension of 1 element will do.
+    % Any dimension of 1 element works.
     dim = numel(sizes) + 1;
 else
     dim = find(sizes == coils);

@@ -1,5 +1,5 @@
 function warn(list)
-%WARN  Gives out warnings of the library, structures of an identifier and a text. For internal use.
+%WARN  Issues warnings of the library, structures of an identifier and a text. For internal use.
 for i = 1:numel(list)
     warning(list(i).identifier, '%s', list(i).text);
 end

@@ -9,7 +9,7 @@ function k = spiral(interleaves, readout, turns, varargin)
 %                    more densely
 %       'Precision'  'double' (default) or 'single'
 %
-%   An image of n x n voxels is fully sampled where interleaves * turns is n/2 or more.
+%   An image of n x n voxels is fully sampled if interleaves * turns is at least n/2.
 %
 %   Example
 %       k = recon.trajectory.spiral(16, 2000, 8);

@@ -1,6 +1,6 @@
 function [shapes, reference] = brain()
 %BRAIN  Ellipses for recon.phantom that look like a slice of a brain. Densities add up where ellipses overlap.
-%   [shapes, reference] = brain() also returns the same slice with another contrast and without the lesions.
+%   [shapes, reference] = brain() also returns the same slice with a different contrast and without the lesions.
 %   The order of densities is fat, bone, fluid, grey matter, white matter, nuclei, fold, lesion.
 one = contrast([1.00, 0.04, 0.16, 0.55, 0.80, 0.62, 0.38, 1.00]);
 other = contrast([0.80, 0.04, 1.00, 0.62, 0.42, 0.50, 0.75, 0.42]);
