@@ -116,10 +116,10 @@ pub fn code<M>(
             Ok(code) => match load(&code) {
                 Ok(module) => return Ok(module),
                 Err(e) if compiler.is_err() => return Err(e.within(path.display())),
-                Err(e) => log::warn!("{}: {e}: compiling these kernels anew", path.display()),
+                Err(e) => log::warn!("{}: {e}: compiling these kernels again", path.display()),
             },
             Err(CacheMiss::Absent) => {}
-            Err(CacheMiss::Bad(why)) => log::warn!("{}: {why}: compiling these kernels anew", path.display()),
+            Err(CacheMiss::Bad(why)) => log::warn!("{}: {why}: compiling these kernels again", path.display()),
         }
     }
     compiler?;
@@ -129,7 +129,7 @@ pub fn code<M>(
     let module = load(&code)?;
     if let Some(folder) = folder {
         if let Err(e) = write(folder, kernels, architecture, &code) {
-            log::info!("compiled kernels are not kept, the next process compiles them again: {e}");
+            log::info!("compiled kernels cannot be stored, so the next process compiles them again: {e}");
         }
     }
     Ok(module)
@@ -163,7 +163,7 @@ pub fn compile(kernels: &Kernels, architecture: &str) -> Result<Vec<u8>> {
             ErrorKind::DriverIncomplete,
             format!(
                 "NVRTC could not {what} the kernels {} for {architecture} ({status:?}: {first}): use an NVRTC that \
-                 knows this architecture, or device cpu",
+                 supports this architecture, or device cpu",
                 kernels.name
             ),
         )

@@ -41,11 +41,7 @@ impl TileLayout {
     fn count(&self, keys: usize) -> Result<usize> {
         let tiles = checked_product(&self.tiles.map(|n| n as usize), "the tiles of the grid")?;
         if checked_product(&[tiles, keys], "the tiles of the grid")? > u32::MAX as usize {
-            bail!(
-                SizeOverflow,
-                "a grid of {:?} cells is more than a GPU sorts samples for: use a smaller image",
-                self.size
-            );
+            bail!(SizeOverflow, "a grid of {:?} cells exceeds the limit of a GPU: use a smaller image", self.size);
         }
         Ok(tiles)
     }
@@ -219,7 +215,8 @@ impl InterpolationConfig {
     }
 }
 
-const GRIDDING: &str = include_str!("../../../kernels/gridding.cu");
+const GRIDDING: &str =
+    concat!(include_str!("../../../kernels/segments.cuh"), include_str!("../../../kernels/gridding.cu"));
 
 /// Returns the polynomial degree of the kernels: even, to limit their number.
 fn padded_degree(degree: usize) -> usize {
@@ -397,7 +394,7 @@ impl<T: Real> Gridder<T> {
         let counts = Counts::read(gpu, &spread_segments, &gather_segments, &cuts)?;
         let sums = counts.sums(spread_layout.tile[2] as usize);
         if counts.spread_segments.max(counts.gather_segments).max(sums) > i32::MAX as usize {
-            bail!(SizeOverflow, "{n} samples on a grid of {grid:?} cells are more than a GPU takes: split them");
+            bail!(SizeOverflow, "{n} samples on a grid of {grid:?} cells exceed the limit of a GPU: split them");
         }
         let scratch = GriddingScratch {
             sorted: gpu.array(checked_product(&[n, arrays], WHAT)?, WHAT)?,
@@ -519,12 +516,12 @@ impl<T: Real> Gridder<T> {
 /// Returns an error for sizes beyond the kernels' integers.
 fn check_sizes(samples: usize, grid: &[usize]) -> Result<()> {
     if samples > u32::MAX as usize {
-        bail!(SizeOverflow, "{samples} samples are more than a plan takes ({}): split them", u32::MAX);
+        bail!(SizeOverflow, "{samples} samples exceed the limit of a plan ({}): split them", u32::MAX);
     }
     if grid.iter().any(|&cells| cells > u16::MAX as usize) {
         bail!(
             SizeOverflow,
-            "a grid of {grid:?} cells has more along an axis than a GPU sorts samples for ({}): use a smaller image, \
+            "a grid of {grid:?} cells exceeds the limit of a GPU along an axis ({}): use a smaller image, \
              or device cpu",
             u16::MAX
         );

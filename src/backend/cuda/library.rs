@@ -43,7 +43,7 @@ pub fn check(status: cu::CUresult, what: &str) -> Result<()> {
         CUDA_ERROR_OUT_OF_MEMORY => bail!(OutOfDeviceMemory, "{what}: the GPU is out of memory"),
         CUDA_ERROR_NO_BINARY_FOR_GPU | CUDA_ERROR_UNSUPPORTED_PTX_VERSION | CUDA_ERROR_INVALID_IMAGE => bail!(
             DriverIncomplete,
-            "{what}: the driver does not take this machine code ({}): update the NVIDIA driver, or use an NVRTC that \
+            "{what}: the driver does not support this machine code ({}): update the NVIDIA driver, or use an NVRTC that \
              is no newer than the driver",
             words(status)
         ),
@@ -51,11 +51,11 @@ pub fn check(status: cu::CUresult, what: &str) -> Result<()> {
             FATAL.store(status as u32, Ordering::Relaxed);
             bail!(
                 DeviceFailed,
-                "{what}: the CUDA driver says {}: this process can use its GPU no more: restart it, or use device cpu",
+                "{what}: the CUDA driver reports {}; this process cannot use its GPU any more: restart it, or use device cpu",
                 words(status)
             )
         }
-        _ => bail!(DeviceFailed, "{what}: the CUDA driver says {}", words(status)),
+        _ => bail!(DeviceFailed, "{what}: the CUDA driver reports {}", words(status)),
     }
 }
 
@@ -65,7 +65,7 @@ fn words(status: cu::CUresult) -> String {
     let text = unsafe {
         match cu::cuGetErrorString(status, &mut text) {
             cu::CUresult::CUDA_SUCCESS if !text.is_null() => CStr::from_ptr(text).to_string_lossy().into_owned(),
-            _ => "nothing more".to_owned(),
+            _ => "no description".to_owned(),
         }
     };
     format!("\"{text}\" ({status:?})")
@@ -101,7 +101,7 @@ pub fn driver() -> Result<()> {
     if FATAL.load(Ordering::Relaxed) != 0 {
         bail!(
             DeviceFailed,
-            "this process's GPU has failed before (CUDA's error {}): restart the process, or use device cpu",
+            "the GPU of this process failed earlier (CUDA error {}): restart the process, or use device cpu",
             FATAL.load(Ordering::Relaxed)
         );
     }
@@ -112,8 +112,8 @@ pub fn driver() -> Result<()> {
 fn forked() -> Error {
     Error::new(
         ErrorKind::DeviceFailed,
-        "CUDA cannot be used after fork: a process that this one was forked from had started it. Start the process \
-         anew (in Python, multiprocessing's \"spawn\"), or use device cpu",
+        "CUDA cannot be used after fork: the parent process had already started it. Start a new process \
+         instead (in Python, multiprocessing's \"spawn\"), or use device cpu",
     )
 }
 
@@ -124,7 +124,7 @@ fn start_driver() -> Result<()> {
     }
     let mut version = 0;
     // SAFETY: the library is loaded; all of its versions have this function.
-    check(unsafe { cu::cuDriverGetVersion(&mut version) }, "asking for the driver's version")?;
+    check(unsafe { cu::cuDriverGetVersion(&mut version) }, "reading the driver's version")?;
     check_version(version)?;
     // SAFETY: the library is loaded; the function may be called any number of times.
     match unsafe { cu::cuInit(0) } {
@@ -140,7 +140,7 @@ fn check_version(version: i32) -> Result<()> {
     if version < OLDEST_DRIVER {
         bail!(
             NoDevice,
-            "the NVIDIA driver knows CUDA {}.{} only, {}.{} is needed: update the driver, or use device cpu",
+            "the NVIDIA driver supports only CUDA {}.{}, but {}.{} is required: update the driver, or use device cpu",
             version / 1000,
             version % 1000 / 10,
             OLDEST_DRIVER / 1000,
@@ -155,7 +155,7 @@ pub fn driver_version() -> Result<(u32, u32)> {
     driver()?;
     let mut version = 0;
     // SAFETY: the driver is loaded.
-    check(unsafe { cu::cuDriverGetVersion(&mut version) }, "asking for the driver's version")?;
+    check(unsafe { cu::cuDriverGetVersion(&mut version) }, "reading the driver's version")?;
     Ok((version as u32 / 1000, version as u32 % 1000 / 10))
 }
 
@@ -171,8 +171,8 @@ fn load_nvrtc() -> Result<(u32, u32)> {
             ErrorKind::DriverIncomplete,
             format!(
                 "NVRTC, which compiles the GPU's kernels, {why}: install it (the CUDA toolkit, or the package \
-                 nvidia-cuda-nvrtc of PyPI) where the system finds it, or name its file libnvrtc.so.<version> in the \
-                 environment variable RECON_NVRTC"
+                 nvidia-cuda-nvrtc of PyPI) where the system finds it, or set the \
+                 environment variable RECON_NVRTC to its file libnvrtc.so.<version>"
             ),
         )
     };
@@ -192,7 +192,7 @@ fn load_nvrtc() -> Result<(u32, u32)> {
     // SAFETY: the library is loaded.
     match unsafe { rtc::nvrtcVersion(&mut major, &mut minor) } {
         rtc::nvrtcResult::NVRTC_SUCCESS => Ok((major as u32, minor as u32)),
-        status => Err(missing(&format!("does not tell its version ({status:?})"))),
+        status => Err(missing(&format!("does not report its version ({status:?})"))),
     }
 }
 
@@ -240,7 +240,7 @@ mod tests {
     fn old_drivers_are_refused() {
         check_version(OLDEST_DRIVER).unwrap();
         let e = check_version(11010).unwrap_err();
-        assert!(e.kind() == ErrorKind::NoDevice && e.message().contains("CUDA 11.1 only, 11.4 is needed"), "{e}");
+        assert!(e.kind() == ErrorKind::NoDevice && e.message().contains("only CUDA 11.1, but 11.4 is required"), "{e}");
     }
 
     #[test]

@@ -101,7 +101,7 @@ fn device(index: u32) -> Result<cu::CUdevice> {
     if index >= count {
         bail!(
             NoDevice,
-            "there is no GPU {index}: the NVIDIA driver shows {count} (CUDA_VISIBLE_DEVICES counts); use a lower \
+            "there is no GPU {index}: the NVIDIA driver reports {count} (CUDA_VISIBLE_DEVICES may hide some); use a lower \
              index, or device cpu"
         );
     }
@@ -145,7 +145,7 @@ impl Context {
         if !properties.supported() {
             bail!(
                 NoDevice,
-                "GPU {index} ({}) has compute capability {}.{}, at least {}.{} is needed: use another, or device cpu",
+                "GPU {index} ({}) has compute capability {}.{}, at least {}.{} is required: use a different GPU, or device cpu",
                 properties.name,
                 properties.capability.0,
                 properties.capability.1,

@@ -24,10 +24,12 @@ pub fn blocks(n: usize) -> [u32; 3] {
     [n.div_ceil(THREADS) as u32, 1, 1]
 }
 
+const SORT: &str = concat!(include_str!("../../../kernels/segments.cuh"), include_str!("../../../kernels/sort.cu"));
+
 /// Returns the source with its usual options.
 pub fn kernels() -> Kernels {
     // The kernels do not depend on the precision of the plan.
-    Kernels::new("sort", include_str!("../../../kernels/sort.cu"), 4, &[])
+    Kernels::new("sort", SORT, 4, &[])
 }
 
 /// Maximum length of segments: `usual`, and `brief` in tiles with more than `dense` samples.

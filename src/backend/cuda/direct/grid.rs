@@ -275,7 +275,7 @@ impl WorkDivision {
         let double = size_of::<T>() == 8;
         let voxels = checked_product(&dims, "the image")?;
         if let Some(n) = dims.iter().find(|n| **n >= 1 << 30) {
-            bail!(SizeOverflow, "{n} voxels along an axis are too many for a GPU: use fewer, or device cpu");
+            bail!(SizeOverflow, "{n} voxels along an axis exceed the limit of a GPU: use fewer, or device cpu");
         }
         let multiprocessors = properties.multiprocessors as usize;
         let element = size_of::<Complex<T>>();

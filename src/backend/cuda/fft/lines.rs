@@ -95,7 +95,7 @@ pub fn check(lines: &[usize]) -> Result<()> {
         Some(count) if count <= i32::MAX as usize => Ok(()),
         _ => bail!(
             SizeOverflow,
-            "a plane of {lines:?} points is more than a transform on a GPU takes: use a smaller image, or device cpu"
+            "a plane of {lines:?} points exceeds the limit of a transform on a GPU: use a smaller image, or device cpu"
         ),
     }
 }
