@@ -1,15 +1,16 @@
 // Backprojection of spokes: projections at their knots, then the image by linear interpolation.
 //
-// A knot is a sum over the samples of its spoke, by Horner's rule in exp(i 2 pi b), b being the turns of a step from
-// one sample to the next. Sums of PART samples begin anew, so that rounding errors of that factor do not grow further.
-// `spokes` has for each spoke: the turns of its first sample and of a step at the knot next to the middle, and the
-// knots from a voxel to the next along x and along y.
+// A knot is a sum over the samples of its spoke, by Horner's rule in exp(i 2 pi b), where b is the phase step in turns
+// from one sample to the next. A new sum begins after PART samples, which limits the growth of rounding errors.
+//
+// `spokes` has four numbers per spoke: the phase in turns of its first sample and of a step, at the knot next to the
+// middle, and the knots from a voxel to the next along x and along y.
 
 #define PART 256
 #define WIDE 32
 #define HIGH 8
 
-// exp(i 2 pi turns)
+// Returns exp(i 2 pi turns).
 static __device__ cplx unit(double turns) {
     double s, c;
     sincospi(2.0 * (turns - rint(turns)), &s, &c);
@@ -22,7 +23,7 @@ static __device__ cplx multiply_add(cplx a, cplx b, cplx c) {
     return z;
 }
 
-// knots(i) of spokes first, first + 1 and so on; a block has some knots of one spoke of one array.
+// Computes knots(i) of spokes first, first + 1 and so on. A block has some knots of one spoke of one array.
 extern "C" __global__ void __launch_bounds__(PART)
 project(const cplx *values, const double *spokes, cplx *knots, u32 first, u32 all, u32 readout, u32 count, u32 middle) {
     __shared__ cplx samples[PART];
@@ -43,7 +44,8 @@ project(const cplx *values, const double *spokes, cplx *knots, u32 first, u32 al
     if (i < count) knots[((u64)blockIdx.z * gridDim.y + blockIdx.y) * count + i] = sum;
 }
 
-// image(x, y) = or += the spokes' projections there; `spokes` and `knots` begin with the first of `n` spokes.
+// Sets image(x, y) to the sum of the spokes' projections there, or adds it. `spokes` and `knots` begin with the first
+// of `n` spokes.
 extern "C" __global__ void __launch_bounds__(WIDE *HIGH)
 backproject(const cplx *knots, const double *spokes, cplx *image, u32 n, u32 count, u32 middle, u32 nx, u32 ny,
             u32 add) {

@@ -1,4 +1,4 @@
-// Put in front of every kernel file; what is here may be used in all of them.
+// The host puts this file in front of every kernel file.
 // Macros from the host: REAL (float or double), DOUBLE (0 or 1).
 
 typedef REAL real;

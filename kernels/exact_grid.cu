@@ -10,10 +10,10 @@
 // phase of half a voxel goes to the samples; with odd n0, c is 0, +-1, +-2, ...
 //
 // Macros, to image:   MI, MW, NW: a block of 32 MW NW threads computes MI MW tiles of 8 pairs, in 16 NW columns.
-//                     KT: samples of a stage, 16, 32 or 64. A block needs 2 STAGE 16 bytes of shared memory.
+//                     KT: samples per stage, 16, 32 or 64. A block needs 2 STAGE 16 bytes of shared memory.
 //                     PROMOTE: stages that tensor cores sum before f32 does, 64 / KT.
-// Macros, to samples: KR: tiles of 8 pairs at once, up to 8. NS: tiles of 4 columns of a stage: 2, 4, 6 or 8.
-// All may be changed together with the host's numbers. The order of the sums depends on them, and on nothing else.
+// Macros, to samples: KR: tiles of 8 pairs at once, up to 8. NS: tiles of 4 columns per stage: 2, 4, 6 or 8.
+// All may be changed together with the host's values. The order of the sums depends only on them.
 
 // A sample prepared for the columns of its stage.
 struct __align__(16) PreparedSample {
@@ -62,7 +62,7 @@ __device__ __forceinline__ void product(float (&c)[4], uint4 a, unsigned b0, uns
 #endif
 }
 
-// Copies 16 bytes to shared memory; they are there after arrive() and a barrier.
+// Copies 16 bytes to shared memory. The copy is complete after arrive() and a barrier.
 __device__ __forceinline__ void fetch(uint4 *shared, const uint4 *global)
 {
 #if __CUDA_ARCH__ >= 800
@@ -79,7 +79,7 @@ __device__ __forceinline__ void arrive()
 #endif
 }
 
-// The largest real or imaginary part of each block's part of the data.
+// Finds the largest real or imaginary part of each block's part of the data.
 extern "C" __global__ void __launch_bounds__(256) largest(const cplx *data, long long len, float *out)
 {
     __shared__ float shared[256];
@@ -194,7 +194,8 @@ __device__ __forceinline__ Column first_column(Shape const &shape, int group)
     return {(int)(id % groups) * Y, (int)(id / groups)};
 }
 
-// Makes a thread's part of the complex matrix in each stage: two samples in Y columns that are neighbours along axis 1.
+// Computes a thread's part of the complex matrix in each stage: two samples in Y columns that are neighbours along axis
+// 1.
 struct Maker {
     cplx value[2], turn[2]; // the samples in the next column, and the phase from one column to the next
     float y, z;
@@ -298,8 +299,8 @@ __device__ __forceinline__ void write_image(Shape const &shape, float (&sum)[MI]
     }
 }
 
-// image = image + sum over the prepared samples, or the sum alone where add is 0. Blocks: (tiles of columns, tiles of
-// pairs, parts of the samples); part p writes to image + p part_stride. `stages` counts those of all parts.
+// image = image + sum over the prepared samples, or only the sum if add is 0. Blocks: (tiles of columns, tiles of
+// pairs, parts of the samples); part p writes to image + p part_stride. `stages` is the number of stages of all parts.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 grid_to_image(Shape shape, const uint4 *waves, const float4 *samples, int stages, int tiles, const float *scale,
               int add, cplx *image, long long part_stride)
@@ -311,7 +312,7 @@ grid_to_image(Shape shape, const uint4 *waves, const float4 *samples, int stages
     int to = (int)((long long)stages * (blockIdx.z + 1) / gridDim.z);
     waves += (long long)blockIdx.y * (MW * MI * 64);
 
-    // The samples and columns that this thread makes, and where they are in a stage.
+    // The samples and columns that this thread computes, and their position in a stage.
     int pair = threadIdx.x % (KT / 2), group = threadIdx.x / (KT / 2);
     Column first = first_column(shape, group);
     Maker maker;
@@ -339,7 +340,7 @@ grid_to_image(Shape shape, const uint4 *waves, const float4 *samples, int stages
         __syncthreads();
         int parity = (stage - from) & 1;
         uint4 *now = memory + parity * STAGE, *next = memory + (parity ^ 1) * STAGE;
-        long long after = min(stage + 1, to - 1); // the last stage is made twice, which spares branches
+        long long after = min(stage + 1, to - 1); // the last stage is computed twice, which saves branches
         fetch_stage(next, waves + after * STEPS * tiles * 64, tiles);
         load_samples(s, samples + after * (KT * 2));
         if (PROMOTE == 1 || (stage - from) % PROMOTE == 0) {
@@ -352,7 +353,7 @@ grid_to_image(Shape shape, const uint4 *waves, const float4 *samples, int stages
             const uint4 *a = now + (i * MI * MW + row) * 64 + lane;
             const uint4 *b = now + ROWS_STAGE + (i * NW * NI + column) * 32 + (lane ^ (i & 1) * 4);
             multiply_step(run, a, b, i);
-            // The next stage's columns are made while the tensor cores work.
+            // The next stage's columns are computed while the tensor cores work.
             if (i == 0)
                 begin(maker, s);
 #pragma unroll
@@ -504,8 +505,8 @@ __device__ __forceinline__ void write_samples(Shape const &shape, cplx (&total)[
     }
 }
 
-// values(m) of 256 samples a block, summed over stages of NS tiles of columns. Part p = blockIdx.y of the stages writes
-// to values + p part_stride.
+// Computes values(m) for 256 samples per block, summed over stages of NS tiles of columns. Part p = blockIdx.y of the
+// stages writes to values + p part_stride.
 extern "C" __global__ void __launch_bounds__(256, 1)
 grid_to_samples(Shape shape, const float *k0, const float *k1, const float *k2, long long count, const uint4 *folded,
                 int column_tiles, long long stages, const float *scale, cplx *values, long long part_stride)

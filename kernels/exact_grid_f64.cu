@@ -2,7 +2,7 @@
 //
 // To image: a block of 128 threads computes 32 pairs of axis 0 in 64 columns (y, z), a warp 8 of the pairs, a lane 2 of
 // the columns. To samples: a thread computes 2 samples, from 8 pairs of axis 0 at a time.
-// The constants below decide the number of registers (128 hold sums). They may be changed together with the host's.
+// The constants below determine the number of registers (128 hold sums). They may be changed together with the host's.
 
 #define PAIRS 32   // to image: pairs of a block
 #define COLUMNS 64 // to image: columns of a block
@@ -103,8 +103,8 @@ __device__ __forceinline__ void write_image(Shape const &shape, real (&sum)[OWN]
     }
 }
 
-// image = image + sum over the prepared samples, or the sum alone where add is 0. Blocks: (tiles of columns, tiles of
-// pairs, parts of the samples); part p writes to image + p part_stride. `stages` counts those of all parts.
+// image = image + sum over the prepared samples, or only the sum if add is 0. Blocks: (tiles of columns, tiles of
+// pairs, parts of the samples); part p writes to image + p part_stride. `stages` is the number of stages of all parts.
 extern "C" __global__ void __launch_bounds__(128)
 grid_to_image(Shape shape, const cplx *waves, const PreparedSample *samples, int stages, int width, int add,
               cplx *image, long long part_stride)
@@ -184,8 +184,8 @@ __device__ __forceinline__ void add_column(cplx (&s)[2], const cplx (&turn)[2], 
     s[1] = p[1];
 }
 
-// values(m) of 256 samples a block, summed over stages of up to STRETCH columns. Part p = blockIdx.y of the stages
-// writes to values + p part_stride.
+// Computes values(m) for 256 samples per block, summed over stages of up to STRETCH columns. Part p = blockIdx.y of the
+// stages writes to values + p part_stride.
 extern "C" __global__ void __launch_bounds__(128)
 grid_to_samples(Shape shape, const real *k0, const real *k1, const real *k2, long long count, const cplx *folded,
                 long long stages, cplx *values, long long part_stride)

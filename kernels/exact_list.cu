@@ -3,22 +3,27 @@
 // axis: the voxel's frequency in Hz and the sample's time in seconds. Decay multiplies each pair by 2^(e(s) e(t)): the
 // voxel's exponent and the sample's time.
 //
-// Targets stay in registers, V to a thread. Sources go through shared memory, RUN at a time; the sums of these are
-// added at the end, so that rounding errors are those of short sums. Sources are in polar form, |value| and phase: p.q
+// Targets stay in registers, V per thread. Sources go through shared memory, RUN at a time. The sums of these are
+// added at the end, so rounding errors are those of short sums. Sources are in polar form, |value| and phase: p.q
 // is added to the phase, which saves two multiplications for each pair of source and target.
 //
-// The targets of a block are close together, since the host sorts them. Phases are relative to one of them, so that
-// they are a few turns at most, for which f32 and the special functions are accurate enough whatever the size of the
-// image. The phase at that target is reduced axis by axis, without loss, once for each source and block.
+// The targets of a block are close together, since the host sorts them. Phases are relative to one of them, so they are
+// small. For a few turns, f32 and the special functions are accurate enough for any size of the image. The
+// phase at that target is reduced axis by axis, without loss, once for each source and block.
 //
-// Macros: AXES, 1 to 4; DECAY=1: with decay; V targets of a thread; POLY of the V use polynomials on the FMA units,
-// while the others use the special function units, which alone would limit the speed; UNROLL of the loop over sources;
-// ACCURATE=1: all phases are reduced without loss and all waves and powers are accurate polynomials, whatever POLY and
-// the order of the targets; f64 needs it. All may be changed together with the host's numbers.
+// Macros, which may be changed together with the host's values:
+//   AXES        1 to 4
+//   DECAY       1: with decay
+//   V           targets per thread
+//   POLY        number of the V targets that use polynomials on the FMA units; the others use the special function
+//               units, which alone would limit the speed
+//   UNROLL      unrolled iterations of the loop over sources
+//   ACCURATE    1: all phases are reduced without loss, and all waves and powers are accurate polynomials, for any POLY
+//               and order of the targets; required for f64
 
 #define RUN 256     // sources in shared memory at a time
 #ifndef THREADS
-#define THREADS 128 // of a block
+#define THREADS 128 // per block
 #endif
 #if ACCURATE
 #define UNIT ((real)1) // phases in turns
@@ -34,7 +39,7 @@ struct __align__(16) Source {
 };
 
 // Prepares the sources, and pads them with zeros to a multiple of RUN. `sign` is that of the exponent. The value of
-// position i is value order[i] or, where `order` is null, value i.
+// position i is value order[i] or, if `order` is null, value i.
 extern "C" __global__ void __launch_bounds__(256)
 ready_sources(const real *p0, const real *p1, const real *p2, const real *p3, const real *decay, const cplx *values,
               const unsigned *order, long long count, long long padded, real sign, Source *out)
@@ -124,7 +129,7 @@ __device__ __forceinline__ void add_pair(Source const &s, real const (&at)[AXES]
 #endif
 
 // Blocks: (targets / (THREADS V), parts of the sources); part p writes to out + p part_stride. Target t goes to
-// order[t] or, where `order` is null, to t.
+// order[t] or, if `order` is null, to t.
 extern "C" __global__ void __launch_bounds__(THREADS)
 list_sum(const Source *sources, long long runs, const real *q0, const real *q1, const real *q2, const real *q3,
          const real *decay, const unsigned *order, long long count, cplx *out, long long part_stride)

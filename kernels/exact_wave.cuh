@@ -1,4 +1,5 @@
-// Waves exp(i 2 pi k.r) and voxel pairs, for the direct sums. Put in front of the exact_*.cu files, after common.cuh.
+// Waves exp(i 2 pi k.r) and voxel pairs, for the direct sums. The host puts this file between common.cuh and the
+// exact_*.cu files.
 // A phase is in turns: 1 is 2 pi. The polynomials may be changed together with the CPU's.
 
 #if DOUBLE
@@ -117,14 +118,14 @@ __device__ __forceinline__ cplx times(cplx a, cplx b)
 struct Shape {
     long long stride[3]; // of the image's axes, in voxels
     int n[3];
-    int even; // 1 where n[0] is even
+    int even; // 1 if n[0] is even
 };
 
 __device__ __forceinline__ int pairs(Shape const &shape) { return (shape.n[0] + 1) / 2; }
 // Where pair h is: an even number of voxels is shifted by half a voxel, so that it has no middle one.
 __device__ __forceinline__ real position(Shape const &shape, int h) { return shape.even ? h + (real)0.5 : (real)h; }
 
-// The voxels of pair h, at c and -c, on a line of axis 0. A middle voxel has no partner: `down` stays as it is.
+// The voxels of pair h, at c and -c, on a line of axis 0. A middle voxel has no partner: `down` is unchanged.
 __device__ __forceinline__ void load_pair(Shape const &shape, const cplx *line, int h, cplx &up, cplx &down)
 {
     up = line[(shape.n[0] / 2 + h) * shape.stride[0]];

@@ -1,22 +1,25 @@
-// Transforms of the lines of an array along one axis, and what a convolution by FFT needs around them.
+// Transforms of the lines of an array along one axis, and kernels for convolution by FFT.
 //
 // A line of N points is transformed in PASSES passes of butterflies in registers, in Stockham's order, which needs no
 // reversal. Between passes, points are exchanged through shared memory. A side of a transform may be pruned: then only
-// the n points of the image are loaded or stored, where image index i is point (i - origin) mod N, and each may be
+// the n points of the image are loaded or stored. Image index i is point (i - origin) mod N, and each point may be
 // multiplied by a factor. All transforms are forward, exp(-i). For the inverse, real and imaginary parts are exchanged
 // when points are loaded and stored.
 //
 // With RADICES, lines in shared memory:
 //   RADICES   radices of the passes, as 16,10: their product is N
-//   LINES     lines of a block
-//   THREADS   threads of a block; with ROWS=0 a multiple of LINES
+//   LINES     lines per block
+//   THREADS   threads per block; with ROWS=0 a multiple of LINES
 //   BLOCKS    blocks that a multiprocessor must hold (limits registers)
-//   ROWS      1 where the points of a line are neighbours in memory, 0 where neighbouring lines are
+//   ROWS      1 if the points of a line are neighbours in memory, 0 if neighbouring lines are
 //   FUSED     1 to compile the kernels of convolutions too
-//   Shared memory: LINES * PITCH complex numbers, see `Exchange`; none with one pass.
-// With RADIX instead, one pass at a time through global memory, for lines that do not fit.
-// With neither, the kernel that places Q on the doubled grid.
-// REAL and DOUBLE are the precision. Any RADICES, LINES and THREADS give right results; the host chooses fast ones.
+//
+// They need LINES * PITCH complex numbers of shared memory (see `Exchange`), or none with one pass.
+//
+// With RADIX instead: one pass at a time through global memory, for lines that do not fit.
+// With neither: the kernel that places Q on the doubled grid.
+//
+// REAL and DOUBLE are the precision. Any RADICES, LINES and THREADS give correct results; the host selects fast ones.
 
 // ---- Roots of unity, known to the compiler ----
 
@@ -56,7 +59,7 @@ __device__ constexpr double sine(int k, int r) {
     return cosine(4 * k + 3 * r, 4 * r);
 }
 
-// cos and sin of 2 pi k / R. In unrolled loops indices are constants, so that no table remains.
+// cos and sin of 2 pi k / R. In unrolled loops indices are constants, so no table remains.
 template <int R>
 struct Roots {
     real c[R], s[R];
@@ -94,7 +97,7 @@ __device__ __forceinline__ cplx turned(cplx z, int k, const Roots<R> &roots) {
 
 // ---- The transform of R numbers in registers ----
 
-// A factor of R: 4 where it is one and not R itself, else the smallest prime.
+// Returns a factor of R: 4 if it is a proper factor, otherwise the smallest prime.
 __device__ constexpr int factor_of(int r) {
     if (r % 4 == 0 && r > 4) return 4;
     for (int p = 2; p * p <= r; p++)
@@ -276,7 +279,7 @@ __device__ __forceinline__ void passes(cplx (&v)[EACH<R>][R], const cplx *__rest
     } else {
         using X = Exchange<BACK>;
         cplx *points = reinterpret_cast<cplx *>(memory);
-        // Until all threads have read the points of the pass before.
+        // Wait until all threads have read the points of the previous pass.
         if constexpr (DIRTY) __syncthreads();
 #pragma unroll
         for (int b = 0; b < EACH<R>; b++) {
@@ -511,7 +514,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 
 // One pass of lines of `points` points; `done` is the product of the earlier radices. Transforms lines `first` and
 // later. With IN_SCRATCH or OUT_SCRATCH these are next to one another. The last pass multiplies by the image's factors,
-// by the spectrum or by `scale`. Where `reals` is given, it takes the real parts, and `out` nothing.
+// by the spectrum or by `scale`. If `reals` is not null, it receives the real parts, and `out` is not written.
 #define IN_SCRATCH 1
 #define OUT_SCRATCH 2
 #define INVERSE 4
@@ -560,7 +563,7 @@ extern "C" __global__ void __launch_bounds__(256)
 #else
 
 // Puts one part of Q, [nz][ny][nx], in its place on the doubled grid [gz][gy][nx]: displacements 0 to n - 1 on an axis,
-// or -n to -1 where the axis' bit of `half` is set. Q at -x is the conjugate of Q at x, and so are their transforms:
+// or -n to -1 if the axis' bit of `half` is set. Q at -x is the conjugate of Q at x, and so are their transforms:
 // their sum is twice the real part. Displacement -n has no partner +n, and images of n voxels never need it.
 extern "C" __global__ void __launch_bounds__(256)
     place_kernel(const cplx *__restrict__ q, cplx *grid, int nx, int ny, int nz, int gy, int gz, int half) {

@@ -3,19 +3,30 @@
 // Axes are x, y, z with x fastest. A 2D grid has x and z; its y is one cell, where the window is one tap of value 1.
 // Spreading: each tile of the grid has a list of the samples whose windows touch it. The samples are in the order of
 // their windows' first planes along z. One warp works through a list. A lane sums columns of cells along z, and keeps
-// in registers as many planes as the window is long. When a window starts at a higher plane than the one before, the
+// in registers as many planes as the window is long. When a window starts at a higher plane than the previous one, the
 // lane writes the planes below it, which no later sample reaches. Long lists are cut into segments. Each segment writes
-// its own planes, and `sum_segments` adds them. No sum is atomic, so that results are repeatable.
-// Interpolation: samples are sorted by the tile in which their windows start. A block copies the tile, and what the
-// windows reach beyond it, to shared memory. Each group of lanes sums one sample at a time.
+// its own planes, and `sum_segments` adds them. No sum is atomic, so results are repeatable.
+// Interpolation: samples are sorted by the tile in which their windows start. A block copies the tile, and the
+// cells beyond it that windows reach, to shared memory. Each group of lanes sums one sample at a time.
 //
-// Macros: REAL and DOUBLE; DIM, 2 or 3; W taps of the window, 2 to 16; DEGREE of their polynomials.
-//   ROWS     compiles the kernels that sort and spread: ROWS cells of y that a lane holds (1 in 2D), ARRAYS arrays that
-//            a warp spreads together, WARPS of a block, RESIDENT blocks that registers must allow on a multiprocessor.
-//   TENSOR   compiles `spread_tensor` instead of `spread`, for tiles of EIGHTS times 8 planes (1 or 2); ROWS is 1.
-//   STAGED   compiles `interpolate`: 1 where tiles go through shared memory; TILE_Y, TILE_Z cells of a tile, which has
-//            16 of x (in 2D TILE_Y is along z); GATHER_WARPS of a block; UNROLL_ROUNDS of the loop over samples.
-// Precision, DIM, W and DEGREE come from the plan. The others may be changed for speed, together with the host's.
+// Macros of all kernels, from the plan:
+//   REAL, DOUBLE    precision, as in common.cuh
+//   DIM             2 or 3
+//   W, DEGREE       number of taps of the window, 2 to 16, and degree of their polynomials
+// ROWS compiles the kernels that sort and spread:
+//   ROWS            cells of y that a lane holds (1 in 2D)
+//   ARRAYS          arrays that a warp spreads together
+//   WARPS           warps per block
+//   RESIDENT        blocks per multiprocessor that registers must allow
+// TENSOR compiles `spread_tensor` instead of `spread`; ROWS is then 1:
+//   EIGHTS          tiles have EIGHTS times 8 planes (1 or 2)
+// STAGED compiles `interpolate`:
+//   STAGED          1 if tiles go through shared memory, otherwise 0
+//   TILE_Y, TILE_Z  cells of a tile along y and z; it has 16 along x (in 2D TILE_Y is along z)
+//   GATHER_WARPS    warps per block
+//   UNROLL_ROUNDS   unrolled iterations of the loop over samples
+//
+// All but the first group may be changed for speed, together with the host's values.
 
 typedef unsigned short u16;
 
@@ -42,19 +53,6 @@ struct __align__(4 * sizeof(real)) point {
     u32 xy;
 };
 
-// A part of a tile's list. One of several segments of a tile writes its own planes: `planes` from `plane` on.
-struct segment {
-    u64 first;
-    u32 count, tile;
-    int plane;
-    u32 planes;
-};
-// A tile with several segments, and the first of them.
-struct cut_tile {
-    u64 segment;
-    u32 segments, tile;
-};
-
 // The first cell of a tile.
 struct corner {
     u32 x, y, z;
@@ -68,7 +66,7 @@ __device__ __forceinline__ corner corner_of(const layout &grid, u32 tile)
 
 #ifdef ROWS
 
-// Where a window starts, seen from a tile that it touches: less than 0 where it starts before the tile.
+// Returns the start of a window relative to a tile that it touches: negative if it starts before the tile.
 __device__ __forceinline__ int relative_start(u32 start, u32 tile_start, const layout &grid, int axis)
 {
     int from = (int)start - (int)tile_start;
@@ -76,7 +74,7 @@ __device__ __forceinline__ int relative_start(u32 start, u32 tile_start, const l
     return from;
 }
 
-// The first cell of a sample's window on one axis, and the sample's offset in that cell as the polynomials' variable.
+// Computes the first cell of a sample's window on one axis, and the sample's offset in it as the polynomials' variable.
 __device__ __forceinline__ void locate(const real *k, u64 m, u32 size, u32 *cell, real *t)
 {
     // In double precision: a grid position in single precision would cost two digits of the offset.
@@ -84,7 +82,7 @@ __device__ __forceinline__ void locate(const real *k, u64 m, u32 size, u32 *cell
     const double first = ceil(position);
     const int start = (int)first;
     *t = (real)(2.0 * (first - position) - 1.0);
-    // A grid is at least two windows long, so that adding one period is enough.
+    // A grid is at least two windows long, so adding one period is enough.
     *cell = start < 0 ? start + size : start;
 }
 
@@ -105,8 +103,8 @@ sample_tiles(const real *kx, const real *ky, const real *kz, u64 n, layout grid,
     keys[m] = ((tile * grid.tile[2] + z % grid.tile[2]) * 2 + back) * 2 + right;
 }
 
-// How many tiles of an axis a window of `taps` cells touches. Tiles are at most half the grid, so that a window touches
-// no tile twice.
+// Returns the number of tiles of an axis that a window of `taps` cells touches. Tiles are at most half the grid, so a
+// window touches no tile twice.
 __device__ __forceinline__ u32 tiles_touched(u32 start, u32 taps, u32 size, u32 tile)
 {
     const u32 last = start + taps - 1;
@@ -328,7 +326,7 @@ struct __align__(16) sixteen_bytes {
     real of[PER_16];
 };
 
-// What a warp spreads: a list of the points, and from array `array0` on, at most ARRAYS arrays of their n values.
+// Input of a warp that spreads: a list of points, and at most ARRAYS arrays of their n values from array `array0` on.
 struct samples {
     const point *points;
     const u16 *planes;
@@ -338,7 +336,7 @@ struct samples {
     u32 array0, arrays;
 };
 
-// Where a lane writes its cells, plane after plane.
+// Destination of a lane's cells, plane after plane.
 struct destination {
     cplx *next[ARRAYS];
     int row_step;
@@ -347,7 +345,7 @@ struct destination {
     bool inside[ROWS];
 };
 
-// The grid or, for a segment of a cut tile, planes of the segment's own.
+// Returns the destination: the grid or, for a segment of a cut tile, the planes of that segment.
 __device__ __forceinline__ destination destination_of(const layout &grid, const corner &tile, const segment &part,
                                                       const u64 *slot, u32 array0, cplx *cells, cplx *partial,
                                                       u64 partial_planes)
@@ -381,8 +379,8 @@ __device__ __forceinline__ destination destination_of(const layout &grid, const 
     return to;
 }
 
-// Writes the lowest planes of those in `sums`, until `plane` is the lowest; `now` is the lowest before. (A structure of
-// `sums` and `now` would keep the compiler from unrolling the loop.)
+// Writes the lowest planes of those in `sums`, until `plane` is the lowest; `now` is the previous lowest plane. (A
+// structure of `sums` and `now` would keep the compiler from unrolling the loop.)
 __device__ __forceinline__ void advance(cplx sums[ARRAYS][ROWS][W], int &now, int plane, destination &to, u32 array0,
                                         u32 arrays)
 {
@@ -489,7 +487,7 @@ __device__ __forceinline__ void add_sample(const real *record, cplx sums[ARRAYS]
     }
 }
 
-// Adds up to 32 samples, four at a time where they start at the same plane. z is where the lane's own sample starts.
+// Adds up to 32 samples, four at a time if they start at the same plane. z is where the lane's own sample starts.
 __device__ __forceinline__ void add_batch(const real *records, u32 count, int z, cplx sums[ARRAYS][ROWS][W], int &now,
                                           destination &to, u32 array0, u32 arrays)
 {
@@ -515,8 +513,8 @@ __device__ __forceinline__ void add_batch(const real *records, u32 count, int z,
 }
 
 // Sums the samples of each segment. The sums go to the grid or, for a segment of a cut tile, to the planes of `partial`
-// from its number in `slots` on. `values` are in the order of the points. The `arrays` arrays of n values follow one
-// another, and so do their grids and their partial planes; blockIdx.y is ARRAYS of them.
+// from its number in `slots` on. `values` are in the order of the points. The `arrays` arrays of n values follow each
+// other, and so do their grids and their partial planes; blockIdx.y is ARRAYS of them.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
 spread(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, u64 n, const u32 *list,
        const segment *segments, const u32 *schedule, const u64 *slots, u32 count, u32 arrays, const cplx *values,
@@ -580,7 +578,7 @@ __device__ __forceinline__ void split(float x, float y, u32 &high, u32 &low)
 // d += a b, tiles of 16 x 8 and 8 x 8.
 __device__ __forceinline__ void multiply_add(float d[4], const u32 a[4], const u32 b[2])
 {
-    // Volatile keeps the order of the calls, where no product waits for the one before it.
+    // Volatile keeps the order of the calls, in which no product waits for the previous one.
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
         "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
@@ -634,7 +632,7 @@ __device__ __forceinline__ sample load_sample(const point *points, const u16 *pl
     return {points[i], plane_of[i], values[i]};
 }
 
-// Writes the taps and values of 32 samples, one a lane; past the end of the list they are zeros. `touches`: the groups
+// Writes the taps and values of 32 samples, one per lane, zeros past the end of the list. `touches`: the groups
 // of 8 planes that the window of the lane's sample touches.
 __device__ __forceinline__ void write_batch(const window_polynomials &polynomials, const layout &grid,
                                             const corner &tile, const sample &s, bool exists, float *taps,
@@ -724,7 +722,7 @@ __device__ __forceinline__ void add_batch(const float *taps, u32 count, const u3
     }
 }
 
-// Writes the sums to the grid or, for a segment of a cut tile, to the segment's own planes. A lane has the cells
+// Writes the sums to the grid or, for a segment of a cut tile, to the planes of that segment. A lane has the cells
 // x = quad, y = 0 to 3 (in 2D x = quad + 8 y) of planes 2 in_quad and 2 in_quad + 1 of each 8.
 __device__ __forceinline__ void write_tile(const layout &grid, const corner &tile, const segment &part, const u64 *slot,
                                            const float sums[EIGHTS][2][2][4], cplx *cells, cplx *partial,
@@ -817,7 +815,7 @@ spread_tensor(window_polynomials polynomials, layout grid, const point *points, 
 
 #ifdef STAGED
 
-// Lanes that sum one sample: rows of taps along x side by side, in half a warp where they fit.
+// Lanes that sum one sample: rows of taps along x side by side, in half a warp if they fit.
 #define GROUP (W <= 8 ? 16 : 32)
 #define GROUPS (32 / GROUP)
 // Samples of which a warp has records at once.
@@ -838,7 +836,7 @@ spread_tensor(window_polynomials polynomials, layout grid, const point *points, 
 #define GATHER_Y (GATHER_X + W)
 #define GATHER_RECORD (((GATHER_Y + W + REALS_16 - 1) / REALS_16 | 1) * REALS_16)
 
-// Copies a cell to shared memory; where the device can, without waiting.
+// Copies a cell to shared memory, asynchronously if the device supports it.
 __device__ __forceinline__ void copy_ahead(cplx *to, const cplx *from)
 {
 #if __CUDA_ARCH__ >= 800
@@ -858,7 +856,7 @@ __device__ __forceinline__ void wait_for_copies()
 // The axis along which a window's rows follow one another: y, in 2D z.
 #define ROW_AXIS (DIM == 3 ? 1 : 2)
 
-// Copies a tile, and what the windows reach beyond it, to shared memory. A warp takes whole planes, in 2D rows.
+// Copies a tile, and the cells beyond it that windows reach, to shared memory. A warp takes whole planes, in 2D rows.
 __device__ __forceinline__ void stage_tile(const layout &grid, const corner &tile, u32 rows_start, const cplx *field,
                                            cplx *staged)
 {
@@ -904,12 +902,12 @@ __device__ __forceinline__ void write_gather_record(const window_polynomials &po
     for (int j = 0; j < W; j++) record[GATHER_Y + j] = taps[j];
 }
 
-// Where a window starts: on the grid (in 2D y is the grid's z), and in the staged tile.
+// Start of a window: on the grid (in 2D y is the grid's z), and in the staged tile.
 struct window_start {
     u32 x, y, z, staged;
 };
 
-// A lane's place in its group: a tap along x, and a row of each step. Idle lanes read the last place, without weight.
+// A lane's place in its group: a tap along x, and a row of each step. Idle lanes read the last position with weight 0.
 struct group_lane {
     u32 x, row;
     bool idle;
@@ -934,7 +932,7 @@ __device__ __forceinline__ cplx sum_window(const layout &grid, const group_lane 
     #pragma unroll
     for (int step = 0; step < STEPS; step++) {
         const u32 row = step * GROUP_ROWS + at.row;
-        // Rows beyond the window read its last one, without weight.
+        // Rows beyond the window read its last one with weight 0.
         const bool beyond = STEPS * GROUP_ROWS > W && step == STEPS - 1 && row >= W;
         const u32 y = beyond ? W - 1 : row;
         real sum_re = 0, sum_im = 0;
@@ -977,7 +975,7 @@ __device__ __forceinline__ real sum_over_group(cplx part)
 }
 
 // values = window-weighted sums of the grid; blockIdx.y is an array. In 2D the grid's z takes the place of y, also in
-// TILE_Y. Shared memory: the tile, where staged, then the warps' records.
+// TILE_Y. Shared memory: the tile (if staged), then the warps' records.
 extern "C" __global__ void __launch_bounds__(32 * GATHER_WARPS)
 interpolate(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, const u32 *order,
             u64 n, const segment *segments, const u32 *schedule, const cplx *cells, cplx *values)
@@ -996,7 +994,7 @@ interpolate(window_polynomials polynomials, layout grid, const point *points, co
     const u32 place = lane % GROUP, group = lane / GROUP;
     const bool idle = place >= GROUP_ROWS * W;
     const group_lane at = {idle ? W - 1 : place % W, idle ? GROUP_ROWS - 1 : place / W, idle};
-    // Samples are shared out evenly, at most BATCH to a warp.
+    // Samples are divided evenly, at most BATCH per warp.
     const u32 share = min((part.count + GATHER_WARPS - 1) / GATHER_WARPS, (u32)BATCH);
     bool staging = STAGED;
     for (u32 batch = 0; batch < part.count; batch += share * GATHER_WARPS) {

@@ -2,14 +2,14 @@
 //
 // The sort goes from the lowest digit (8 bits) to the highest. `sort_count` counts the digits in each block of keys. A
 // prefix sum over [digit][block] gives the first place for each digit of each block. `sort_scatter` moves the pairs
-// there. Equal keys keep their order, so that the result depends on the input alone. Counts and positions have 64 bits
-// wherever they can exceed 2^32. Blocks have 256 threads and 4096 keys, numbers that the host has too. No macros.
+// there. Equal keys keep their order, so the result depends only on the input. Counts and positions have 64 bits
+// wherever they can exceed 2^32. Blocks have 256 threads and 4096 keys, as on the host. No macros.
 
 #define SORT_THREADS 256
 #define SORT_ROUNDS 16
 #define SORT_BLOCK (SORT_THREADS * SORT_ROUNDS)
 
-// counts[digit][block] = how many of a block's keys have the digit.
+// counts[digit][block] = number of a block's keys with the digit.
 extern "C" __global__ void __launch_bounds__(SORT_THREADS)
 sort_count(const u32 *keys, u64 n, u32 shift, u32 *counts)
 {
@@ -168,8 +168,8 @@ __device__ __forceinline__ u64 lower_bound(const u32 *keys, u64 n, u64 key)
     return low;
 }
 
-// Where the pairs of each tile begin (a tile has `span` keys), and in how many segments they are cut. A segment has at
-// most `length` pairs, or at most `brief` where the tile has more than `dense`; a tile has at least `least` (0 or 1).
+// Finds the first pair of each tile (a tile has `span` keys), and its number of segments. A segment has at most
+// `length` pairs, or at most `brief` if the tile has more than `dense`. A tile has at least `least` segments (0 or 1).
 extern "C" __global__ void __launch_bounds__(SORT_THREADS)
 tile_ranges(const u32 *keys, u64 n, u32 tiles, u32 span, u32 length, u64 dense, u32 brief, u32 least, u64 *starts,
             u32 *segments)
@@ -184,20 +184,7 @@ tile_ranges(const u32 *keys, u64 n, u32 tiles, u32 span, u32 length, u64 dense, 
     segments[tile] = cuts > least ? cuts : least;
 }
 
-// A part of a tile's list. One of several segments of a tile writes its own planes: `planes` from `plane` on.
-struct segment {
-    u64 first;
-    u32 count, tile;
-    int plane;
-    u32 planes;
-};
-// A tile with several segments, and the first of them.
-struct cut_tile {
-    u64 segment;
-    u32 segments, tile;
-};
-
-// The last tile whose first segment is at most s.
+// Returns the last tile whose first segment is at most s.
 __device__ __forceinline__ u32 tile_of_segment(const u64 *firsts, u32 tiles, u64 s)
 {
     u32 low = 0, high = tiles - 1;
@@ -245,7 +232,7 @@ cut_tiles(const u32 *keys, const u64 *starts, const u64 *firsts, u32 tiles, u64 
         }
     }
     segments[s] = out;
-    // A class for each halving of the length. Within a class, neighbouring tiles, which share samples, stay together.
+    // One class per halving of the length. Within a class, neighbouring tiles, which share samples, stay together.
     u32 halvings = 0;
     while (halvings < 10 && (u64)out.count << halvings < length) halvings++;
     length_class[s] = halvings;

@@ -1,5 +1,5 @@
 // Vectors: products, sums, steps of conjugate gradients, differences between neighbours, sparse matrices, checks.
-// Every kernel runs on any number of blocks of THREADS threads, the host's number too. Sums are in double precision and
+// Every kernel runs on any number of blocks of THREADS threads, as on the host. Sums are in double precision and
 // in an order that never changes: first each thread's elements, then a tree within the block, then the blocks' sums,
 // added by the block that ends last.
 
@@ -14,7 +14,7 @@ static __device__ cplx multiply_add(real a, cplx x, cplx y) {
     return y;
 }
 
-// The sum over the block, in thread 0.
+// Returns the sum over the block, in thread 0.
 static __device__ double block_sum(double value) {
     __shared__ double sums[THREADS];
     u32 t = threadIdx.x;
@@ -27,7 +27,7 @@ static __device__ double block_sum(double value) {
     return sums[0];
 }
 
-// The sum over all blocks. `partial` has room for one number a block; `ticket` is 0 before and after.
+// Computes the sum over all blocks. `partial` has one element per block; `ticket` is 0 before and after.
 static __device__ void grid_sum(double value, double *partial, u32 *ticket, double *out) {
     __shared__ bool last;
     value = block_sum(value);
@@ -105,7 +105,7 @@ dot(const cplx *x, const cplx *y, u64 n, double *partial, u32 *ticket, double *o
     grid_sum(sum, partial, ticket, out);
 }
 
-// a = rr / pq, x = x + a p, r = r - a q, out = <r, r>; a = 0 where pq is not positive.
+// a = rr / pq, x = x + a p, r = r - a q, out = <r, r>; a = 0 if pq is not positive.
 extern "C" __global__ void __launch_bounds__(THREADS)
 cg_step(const double *rr, const double *pq, const cplx *p, const cplx *q, cplx *x, cplx *r, u64 n, double *partial,
         u32 *ticket, double *out) {
@@ -120,11 +120,11 @@ cg_step(const double *rr, const double *pq, const cplx *p, const cplx *q, cplx *
     grid_sum(sum, partial, ticket, out);
 }
 
-// At most this many arrays are projected on at once; the host's number too.
+// At most this many arrays are projected on at once, as on the host.
 #define MOST_PROJECTIONS 4
 
-// out[2 k], out[2 k + 1] = <v_k, x> for each of `count` arrays v_k of n. `partial` has room for
-// 2 MOST_PROJECTIONS numbers per block.
+// out[2 k], out[2 k + 1] = <v_k, x> for each of `count` arrays v_k of n. `partial` has 2 MOST_PROJECTIONS elements per
+// block.
 extern "C" __global__ void __launch_bounds__(THREADS)
 projections(const cplx *v, const cplx *x, u64 n, u32 count, double *partial, u32 *ticket, double *out) {
     __shared__ bool last;
@@ -144,7 +144,7 @@ projections(const cplx *v, const cplx *x, u64 n, u32 count, double *partial, u32
         if (j >= 2 * count) break;
         double sum = block_sum(sums[j]);
         if (threadIdx.x == 0) partial[j * gridDim.x + blockIdx.x] = sum;
-        // Before the next sum overwrites this one.
+        // Wait before the next sum overwrites this one.
         __syncthreads();
     }
     if (threadIdx.x == 0) {

@@ -1,4 +1,4 @@
-//! What only a GPU can show. Without a GPU each test prints one line that begins with `skipped:`.
+//! Tests that need a GPU. Without a GPU each test prints one line that begins with `skipped:`.
 
 mod common;
 
@@ -15,7 +15,7 @@ use recon::{
 };
 use std::sync::Mutex;
 
-/// Prints that there is no GPU, or lets one test at a time go on: some measure the free memory of the GPU.
+/// Prints that there is no GPU, or lets one test run at a time, because some tests measure the free memory of the GPU.
 fn alone(what: &str) -> Option<std::sync::MutexGuard<'static, ()>> {
     static ONE: Mutex<()> = Mutex::new(());
     if runtime::first_usable().is_none() {
@@ -29,7 +29,7 @@ fn cuda() -> Options {
     Options { device: Device::Cuda(vec![0]), ..Options::default() }
 }
 
-/// A scan with coils, maps and weights. More samples lie in the centre than elsewhere.
+/// Returns a scan with coils, maps and weights. The centre has more samples than the rest of k-space.
 struct Scan<T> {
     dims: Vec<usize>,
     k: Vec<Vec<T>>,
@@ -111,7 +111,7 @@ fn twenty_runs_give_the_same_bytes() {
     same_bytes::<f64>(&[12, 14, 10], 3000);
 }
 
-/// Lambda from the noise level, of data in the host's memory; for data on the GPU an error says so.
+/// Checks lambda from the noise level for data in host memory. Data on the GPU are an error.
 #[test]
 fn lambda_of_the_noise_is_that_of_the_cpu() {
     let Some(_one) = alone("lambda from the noise level on a GPU") else { return };
@@ -140,7 +140,7 @@ fn lambda_of_the_noise_is_that_of_the_cpu() {
     assert!(error.message().contains("give lambda for data on the GPU"), "{error}");
 }
 
-/// Strong decay against direct sums in double precision: the tolerance is met, or the plan is refused.
+/// Compares strong decay with direct sums in double precision: the tolerance is met, or plan creation fails.
 #[test]
 fn decay_of_any_strength_meets_the_tolerance() {
     let Some(_alone) = alone("strong decay") else { return };
@@ -151,8 +151,8 @@ fn decay_of_any_strength_meets_the_tolerance() {
     assert!(beyond.is_empty(), "{} cases\n{}", beyond.len(), beyond.join("\n"));
 }
 
-/// Transforms, E^H W E and conjugate gradients through a field map and decay against the CPU's exact sums, and the same
-/// bytes again; a plan that is given another trajectory and map has those of a new one.
+/// Compares transforms, E^H W E and conjugate gradients with a field map and decay with the CPU's exact sums, and
+/// repeated calls bit by bit. A plan with a new trajectory and map gives the results of a new plan.
 #[test]
 fn off_resonance_is_that_of_the_cpus_exact_sums() {
     let Some(_one) = alone("off-resonance on a GPU") else { return };
@@ -211,7 +211,8 @@ fn off_resonance_is_that_of_the_cpus_exact_sums() {
     }
 }
 
-/// Filtered backprojection against the CPU's, with more spokes than a launch takes, and the same bytes again.
+/// Compares filtered backprojection with the CPU's, with more spokes than one launch processes, and repeated calls bit
+/// by bit.
 #[test]
 fn backprojections_are_those_of_the_cpu() {
     let Some(_one) = alone("a GPU's backprojection against the CPU's") else { return };
@@ -255,7 +256,7 @@ fn corrected_blades_are_those_of_the_cpu() {
     let t = Trajectory::propeller(9, 14, 96).unwrap();
     let phantom = Phantom::shepp_logan_2d();
     let mut data = phantom.kspace(&[n, n], &t.axes(), None, 0).unwrap();
-    // Each blade sees the object elsewhere.
+    // Each blade measures the object at a different position.
     for (m, z) in data.iter_mut().enumerate() {
         let shift = (m / (14 * 96)) as f64 - 4.0;
         *z *= Complex::from_polar(1.0, -std::f64::consts::TAU * shift * t.axis(0)[m]);
@@ -272,14 +273,14 @@ fn corrected_blades_are_those_of_the_cpu() {
     };
     let (gpu, again) = (of(&cuda()), of(&cuda()));
     let cpu = of(&Options { device: Device::Cpu, ..Options::default() });
-    // Motion is found on the CPU, whatever makes the image.
+    // Motion is estimated on the CPU for any device of the image.
     assert_eq!(gpu.0.motion, cpu.0.motion);
     assert!(gpu == again, "another run gave other bytes");
     let error = distance(&gpu.1, &wide(&cpu.1));
     assert!(error < 1e-3, "{error}");
 }
 
-/// Adjoint, forward, normal, gridding and CG against the CPU's exact sums in double precision.
+/// Compares adjoint, forward, normal, gridding and CG with the CPU's exact sums in double precision.
 #[test]
 fn results_are_those_of_the_cpus_exact_sums() {
     let Some(_one) = alone("a GPU's results against the CPU's") else { return };
@@ -323,7 +324,7 @@ fn results_are_those_of_the_cpus_exact_sums() {
     check::<f64>(&[10, 13, 12], 2000, 1e-11, 1e-10);
 }
 
-/// Every width that can be named, at the ends of the oversampling: errors are those that the plan tells.
+/// Checks all valid widths at both ends of the oversampling: errors are those that the plan reports.
 #[test]
 fn named_windows_err_as_the_plan_tells() {
     fn check<T: Real>() {
@@ -368,7 +369,7 @@ fn arrays_on_the_gpu_are_used_in_place() {
     let data = gpu.upload(&scan.data, "data").unwrap();
     let mut on_host = poisoned(voxels);
     let cg = CgOptions { iterations: 3, ..CgOptions::default() };
-    // SAFETY: arrays of these lengths, alive until the end.
+    // SAFETY: arrays of these lengths that live until the end.
     let source = || unsafe { Source::device(data.pointer().address() as *const Complex<f32>, scan.data.len()) };
     for operation in ["fhd", "grid", "cg"] {
         let image = gpu.upload(&poisoned::<f32>(voxels), "image").unwrap();
@@ -386,12 +387,12 @@ fn arrays_on_the_gpu_are_used_in_place() {
         gpu.download(image.view(), &mut found).unwrap();
         assert!(bytes(&found) == bytes(&on_host), "{operation}");
     }
-    // A NaN is found on the GPU, and the output stays as it was.
+    // A NaN is found on the GPU, and the output is unchanged.
     let mut bad = scan.data.clone();
     bad[1234].im = f32::NAN;
     let bad = gpu.upload(&bad, "data").unwrap();
     let image = gpu.upload(&vec![Complex::new(7.0f32, 7.0); voxels], "image").unwrap();
-    // SAFETY: arrays of these lengths, alive until the end.
+    // SAFETY: arrays of these lengths that live until the end.
     let e = unsafe {
         let source = Source::device(bad.pointer().address() as *const Complex<f32>, scan.data.len());
         plan.adjoint(source, Sink::device(image.pointer().address() as *mut Complex<f32>, voxels)).unwrap_err()
@@ -400,7 +401,7 @@ fn arrays_on_the_gpu_are_used_in_place() {
     let mut found = poisoned::<f32>(voxels);
     gpu.download(image.view(), &mut found).unwrap();
     assert!(found.iter().all(|z| *z == Complex::new(7.0, 7.0)));
-    // A plan on the CPU refuses addresses of the GPU.
+    // A plan on the CPU rejects addresses on the GPU.
     let on_cpu = scan.plan(&Options { device: Device::Cpu, ..Options::default() });
     let e = on_cpu.adjoint(source(), &mut on_host).unwrap_err();
     assert!(e.kind() == ErrorKind::Unsupported && e.message().contains("device cuda"), "{e}");
@@ -432,13 +433,13 @@ fn memory_that_is_not_there_is_an_error_and_no_more() {
     let scan = Scan::<f32>::new(&[40, 40], 3000);
     let keep = scan.plan(&cuda());
     let context = runtime::Context::of(0).unwrap();
-    // A limit that was given.
+    // A given limit.
     let k = slices(&scan.k);
     let geometry = Geometry::new(&scan.dims, &k);
     let limited = |limit| Plan::new(&geometry, &Options { memory_limit: Some(limit), ..cuda() });
     let e: Error = limited(1000).err().expect("too little");
     assert!(e.kind() == ErrorKind::MemoryLimit && e.message().contains("1000"), "{e}");
-    // The memory of the card: an oversampled grid that is larger.
+    // The memory of the GPU: a larger oversampled grid.
     let edge = ((context.properties.memory / 8) as f64).cbrt().ceil() as usize;
     let dims = [edge, edge, edge];
     let k3: Vec<&[f32]> = vec![&scan.k[0], &scan.k[1], &scan.k[0]];
@@ -446,7 +447,7 @@ fn memory_that_is_not_there_is_an_error_and_no_more() {
         let e = Plan::new(&Geometry::new(&dims, &k3), &cuda()).err().expect("too little");
         assert!(e.kind() == ErrorKind::OutOfDeviceMemory && e.message().contains("bytes free"), "{e}");
     };
-    // The first time kernels are loaded, and stay.
+    // Kernels are loaded the first time and stay loaded.
     fail();
     let before = context.free_memory().unwrap();
     (0..20).for_each(|_| fail());
@@ -458,8 +459,8 @@ fn memory_that_is_not_there_is_an_error_and_no_more() {
     assert!(bytes(&image) == bytes(&again));
 }
 
-/// What Plan::memory tells of a GPU's memory is compared with what a plan holds there after each operation: it is never
-/// less, and at most a quarter more.
+/// Compares the GPU memory that Plan::memory reports with the actual memory after each operation. The report is never
+/// lower, and at most a quarter higher.
 #[test]
 fn what_is_told_beforehand_is_what_a_gpu_holds() {
     let Some(_one) = alone("what plans hold on a GPU") else { return };
@@ -503,7 +504,7 @@ fn what_is_told_beforehand_is_what_a_gpu_holds() {
         let x = random.complexes::<f32>(image.len());
         let mut values = poisoned::<f32>(data.len());
         let mut check = |name: &str, told: usize, call: &mut dyn FnMut(&Plan<f32>)| {
-            // Arrays that other plans have left may fit or not, by chance.
+            // Arrays of earlier plans may fit or not, by chance.
             context.free_idle_memory();
             let plan = Plan::new(&geometry, &options).unwrap();
             call(&plan);
@@ -545,7 +546,7 @@ fn faults_are_errors_that_say_what_to_do() {
     let index = runtime::count();
     let e = Plan::new(&geometry, &Options { device: Device::Cuda(vec![index]), ..cuda() }).err().expect("no such GPU");
     assert!(e.kind() == ErrorKind::NoDevice && e.message().contains(&index.to_string()), "{e}");
-    // Kernels that do not compile, twice: a failure is not taken for a success later.
+    // Kernels that do not compile, twice: a failure is not stored as a success.
     let context = runtime::Context::of(0).unwrap();
     let broken = Kernels::new("broken", "extern \"C\" __global__ void k() { undeclared = 1; }", 4, &[]);
     for _ in 0..2 {
@@ -558,7 +559,8 @@ fn faults_are_errors_that_say_what_to_do() {
     bytes(&image);
 }
 
-/// Several threads use one plan at once, others a plan of their own: all results are equal to the result of one alone.
+/// Runs several threads with one shared plan and others with their own plans: all results are equal to that of one
+/// thread.
 #[test]
 fn threads_may_share_a_plan_and_a_gpu() {
     let Some(_one) = alone("several threads on a GPU") else { return };
@@ -581,8 +583,8 @@ fn threads_may_share_a_plan_and_a_gpu() {
     });
 }
 
-/// Coils, or the voxels of exact sums, are divided among all GPUs: results are as on one GPU, with the same bytes each
-/// time.
+/// Divides coils, or the voxels of exact sums, among all GPUs: results are as on one GPU, and repeated calls give the
+/// same bytes.
 #[test]
 fn several_gpus_share_the_work() {
     let Some(_one) = alone("work shared by several GPUs") else { return };
@@ -636,8 +638,8 @@ fn several_gpus_share_the_work() {
     }
 }
 
-/// Many frames and coils: batches are copied in and out while others are computed. Under a limit, maps that cannot stay
-/// on the GPU are sent each time.
+/// Computes many frames and coils: batches are copied in and out while others are computed. Under a limit, maps that do
+/// not fit on the GPU are uploaded each time.
 #[test]
 fn batches_and_maps_that_are_sent_change_nothing() {
     let Some(_one) = alone("batches of frames and coils on a GPU") else { return };
@@ -662,7 +664,8 @@ fn batches_and_maps_that_are_sent_change_nothing() {
         [bytes(&image), bytes(&back), bytes(normal)]
     };
     for maps in [None, Some(&maps[..])] {
-        // As many at once as fit, against one coil and frame at a time under a limit that leaves the maps no room.
+        // Compares the largest batch with one coil and frame at a time, under a limit that leaves no memory for the
+        // maps.
         let whole = run(maps, &Options { normal: Normal::Transforms, ..cuda() });
         for _ in 0..5 {
             assert!(run(maps, &Options { normal: Normal::Transforms, ..cuda() }) == whole);
@@ -678,8 +681,8 @@ fn batches_and_maps_that_are_sent_change_nothing() {
     }
 }
 
-/// What a process does whose GPU fails. Nothing works on the GPU afterwards, so the test at the end of this file runs
-/// this in a process of its own.
+/// Code of a process whose GPU fails. Nothing works on the GPU afterwards, so the test at the end of this file starts a
+/// separate process for this.
 #[test]
 #[ignore = "a part of a_failed_gpu_and_a_fork_lead_to_the_cpu"]
 fn a_process_whose_gpu_fails() {
@@ -688,13 +691,13 @@ fn a_process_whose_gpu_fails() {
     let geometry = Geometry::new(&scan.dims, &k);
     let plan = Plan::new(&geometry, &cuda()).unwrap();
     let nobody = 0x1_0000 as *mut Complex<f32>;
-    // SAFETY: not kept. The GPU must stop at addresses where no array is.
+    // SAFETY: deliberately violated. The GPU must stop at addresses without an array.
     let (from, to) = unsafe { (Source::device(nobody, 500), Sink::device(nobody, 400)) };
     let e = plan.adjoint(from, to).unwrap_err();
     assert!(e.kind() == ErrorKind::DeviceFailed && e.message().contains("restart"), "{e}");
     for _ in 0..2 {
         let e = Plan::new(&geometry, &cuda()).err().expect("the GPU has failed");
-        assert!(e.kind() == ErrorKind::DeviceFailed && e.message().contains("has failed before"), "{e}");
+        assert!(e.kind() == ErrorKind::DeviceFailed && e.message().contains("failed earlier"), "{e}");
         let plan = Plan::new(&geometry, &Options::default()).unwrap();
         assert_eq!(plan.info().device, "cpu");
         plan.adjoint(&scan.data[..500], &mut poisoned(400)).unwrap();
@@ -702,8 +705,8 @@ fn a_process_whose_gpu_fails() {
     assert_eq!(runtime::count(), 0);
 }
 
-/// What a process does that was forked after its parent had used CUDA. The test at the end of this file runs this in a
-/// process of its own.
+/// Code of a process that is forked after its parent has used CUDA. The test at the end of this file starts a separate
+/// process for this.
 #[test]
 #[ignore = "a part of a_failed_gpu_and_a_fork_lead_to_the_cpu"]
 #[cfg(unix)]

@@ -1,5 +1,5 @@
-//! Direct sums on a GPU against sums in double precision. Without a GPU each test prints one line that begins with
-//! `skipped:`.
+//! Direct sums on a GPU, compared with sums in double precision. Without a GPU each test prints one line that begins
+//! with `skipped:`.
 
 mod common;
 
@@ -32,7 +32,7 @@ struct Maps<T> {
 }
 
 impl<T: Real> Maps<T> {
-    /// Times up to 0.05 s either way, f of 400 Hz, and R whose product with these times is at most `reach`.
+    /// Returns times within +-0.05 s, f up to 400 Hz, and R whose product with these times is at most `reach`.
     fn random(random: &mut Random, [field, decay]: [bool; 2], reach: f64, samples: usize, voxels: usize) -> Self {
         let mut some = |count: usize, of: &dyn Fn(f64) -> f64| -> Vec<T> {
             random.reals::<T>(count).iter().map(|x| T::of(of(x.wide()))).collect()
@@ -49,8 +49,8 @@ impl<T: Real> Maps<T> {
     }
 }
 
-/// The error of out(a) = sum_b values(b) exp(sign i 2 pi a.b - d_a d_b) for some a, relative to the mean norm of these
-/// sums for random values. Where there is `decay`, it is d_b and d_a.
+/// Returns the error of out(a) = sum_b values(b) exp(sign i 2 pi a.b - d_a d_b) for some a, relative to the mean norm
+/// of these sums for random values. `decay` contains d_b and d_a.
 fn distance<T: Real>(
     out: &[Complex<T>],
     sign: f64,
@@ -82,20 +82,20 @@ fn distance<T: Real>(
     (error / norm).sqrt()
 }
 
-/// The voxels of a grid, as a list.
+/// Returns the voxels of a grid as a list.
 fn grid<T: Real>(dims: &[usize]) -> Vec<Vec<T>> {
     let total: usize = dims.iter().product();
     let strides = dims.iter().scan(1, |s, n| Some(std::mem::replace(s, *s * n)));
     strides.zip(dims).map(|(s, n)| (0..total).map(|i| T::of((i / s % n) as f64 - (n / 2) as f64)).collect()).collect()
 }
 
-/// [`check_with_maps`] without maps.
+/// Calls [`check_with_maps`] without maps.
 fn check<T: Real>(gpu: &Gpu, dims: &[usize], k: &[Vec<T>], list: Option<&[Vec<T>]>, bound: f64) {
     check_with_maps(gpu, dims, k, list, None, 0.0, bound);
 }
 
-/// Computes both directions twice. Checks their errors, that all of the output is written, and that both times the bits
-/// are the same.
+/// Computes both directions twice. Checks their errors, that the whole output is written, and that the bits are the
+/// same both times.
 fn check_with_maps<T: Real>(
     gpu: &Gpu,
     dims: &[usize],
@@ -112,7 +112,7 @@ fn check_with_maps<T: Real>(
     let given = list.map(slices);
     let off_resonance = maps.map(|maps| maps.given());
     let sum = DirectSum::new(gpu, &slices(k), dims, given.as_deref(), off_resonance, tolerance).unwrap();
-    // Off-resonance is a further axis of the reference.
+    // Off-resonance is one more axis of the reference.
     if let Some(Maps { field: Some(f), times, .. }) = maps {
         q.push(times.clone());
         p.push(f.clone());
@@ -178,8 +178,8 @@ fn sums_on_grids_of_all_shapes() {
     }
 }
 
-/// Sums over a list of voxels that lie so far from the origin that the rounding of phases is the error: by so many of
-/// the turns of the largest phase that is drawn, which decides where there are few of either.
+/// Sums over voxels so far from the origin that the rounding of phases determines the error: about one unit of rounding
+/// per turn of the largest random phase. That phase matters if there are few samples or voxels.
 fn far_apart<T: Real>(gpu: &Gpu, random: &mut Random, ndim: usize, samples: usize, voxels: usize) {
     let (k, r) = (points::<T>(random, ndim, samples, 0.999), points::<T>(random, ndim, voxels, 200.0));
     let largest = |x: &[T]| x.iter().map(|x| x.wide().abs()).fold(0.0, f64::max);
@@ -198,7 +198,7 @@ fn sums_over_lists() {
             far_apart::<f64>(&gpu, &mut random, ndim, samples, voxels);
         }
     }
-    // Voxels so close to one another that the fast kernel is used in both directions.
+    // Voxels so close to each other that the fast kernel is used in both directions.
     let dims = [20, 20, 20];
     check::<f32>(&gpu, &dims, &points(&mut random, 3, 5000, 0.999), Some(&grid(&dims)), 5e-6);
     // Off-resonance: times in seconds, frequencies in Hz.
@@ -209,8 +209,8 @@ fn sums_over_lists() {
     check(&gpu, &dims, &k, Some(&r), 5e-6);
 }
 
-/// In f32 first the fast kernel, then the accurate one, which a tolerance asks for. Exponents are rounded twice: that
-/// is an error of as many roundings as R t is, at most 60 in a plan.
+/// Checks in f32 first the fast kernel, then the accurate one, which a small tolerance selects. Exponents are rounded
+/// twice, which causes an error of R t roundings, at most 60 in a plan.
 #[test]
 fn sums_with_off_resonance_and_decay() {
     let Some(gpu) = gpu("direct sums with off-resonance and decay") else { return };
@@ -244,7 +244,7 @@ fn sums_with_off_resonance_and_decay() {
     }
 }
 
-/// Where no coil sees a voxel its decay may be anything: no factor is NaN or infinite.
+/// Checks voxels that no coil sees: their decay may have any value, and no factor is NaN or infinite.
 #[test]
 fn decay_beyond_all_bounds_stays_finite() {
     let Some(gpu) = gpu("direct sums with absurd decay") else { return };
@@ -259,7 +259,7 @@ fn decay_beyond_all_bounds_stays_finite() {
         let mut host = [Complex::default(); 4];
         gpu.download(values.view(), &mut host).unwrap();
         assert!(host.iter().all(|z| z.re.is_finite() && z.im.is_finite()), "{host:?}");
-        // At time 0 nothing has decayed; after 0.3 s the first two voxels are left.
+        // At time 0 nothing has decayed. After 0.3 s only the first two voxels have signal.
         for (got, want) in [(host[0], 4.0), (host[2], 1.0 + (-6.0f32).exp())] {
             assert!((got - Complex::new(want, -want)).norm() < 1e-5, "{host:?}");
         }
@@ -286,7 +286,7 @@ fn magnitudes_from_tiny_to_huge() {
     let unit = image(1.0);
     for exponent in [-100, -30, 30, 100] {
         let scale = (exponent as f32).exp2();
-        // A power of two changes the scale of the image and nothing else.
+        // A power of two changes only the scale of the image.
         assert!(image(scale).iter().zip(&unit).all(|(a, b)| *a == b * scale), "2^{exponent}");
     }
     assert!(image(0.0).iter().all(|z| *z == Complex::default()));
@@ -310,7 +310,7 @@ fn no_samples_make_an_empty_image() {
     }
 }
 
-/// The scan of the figures in docs/benchmarks: 284,592 samples, 128^3 voxels.
+/// Returns the scan of docs/benchmarks: 284,592 samples, 128^3 voxels.
 #[test]
 #[ignore = "a measurement"]
 fn times_of_a_whole_scan() {

@@ -1,4 +1,4 @@
-//! Kernels, without a GPU: every kernel compiles to machine code for every architecture. Damaged files in the folder of
+//! Kernels, without a GPU: all kernels compile to machine code for all architectures. Damaged files in the folder of
 //! compiled kernels, and several processes that fill it at once, do no harm. Needs NVRTC, which `make test` gets from
 //! PyPI.
 
@@ -13,7 +13,7 @@ use common::say;
 
 const ARCHITECTURES: [&str; 7] = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"];
 
-/// Whether there is NVRTC. If not, prints one line for each test.
+/// Returns whether NVRTC is available. If not, prints one line per test.
 fn compiler() -> bool {
     let there = library::nvrtc();
     if let Err(e) = &there {
@@ -22,14 +22,14 @@ fn compiler() -> bool {
     there.is_ok()
 }
 
-/// A folder for one test.
+/// Returns a folder for one test.
 fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("recon-kernels-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     folder
 }
 
-/// Some of the usual kernels: of each source up to four, from the narrowest to the widest.
+/// Returns some of the usual kernels: up to four of each source, from the narrowest to the widest.
 fn some_of_each() -> Vec<Kernels> {
     let all = usual_kernels();
     let mut names: Vec<_> = all.iter().map(|k| k.name).collect();
@@ -44,7 +44,8 @@ fn some_of_each() -> Vec<Kernels> {
     names.into_iter().flat_map(some).collect()
 }
 
-/// Two kernels with the same key would be mistaken for one another, in the folder and in the memory of the GPU.
+/// Checks that keys are unique. Two kernels with the same key would be confused, in the folder and in the memory of the
+/// GPU.
 #[test]
 fn keys_tell_kernels_apart() {
     let all = usual_kernels();
@@ -71,21 +72,21 @@ fn kernels_compile_for_every_architecture() {
         assert_eq!(files.len(), kernels.len(), "{architecture}");
         for file in files {
             let bytes = std::fs::read(file.path()).unwrap();
-            // A file is our own head, and then a cubin, which is an ELF file.
+            // A file consists of our header and a cubin, which is an ELF file.
             assert_eq!(&bytes[24..28], b"\x7fELF", "{:?}", file.path());
         }
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }
 
-/// Any width can be named, in both precisions: also one that no tolerance of single precision would choose.
+/// Checks all widths in both precisions, including one that no tolerance of single precision selects.
 #[test]
 fn kernels_compile_for_every_width() {
     if !compiler() {
         return;
     }
     for width in 2..=MAX_WIDTH {
-        // The highest degree that any window has where the widest has it; elsewhere one of many.
+        // The highest degree of all windows if the widest has it; otherwise one of many.
         let degree = if width == MAX_WIDTH { MAX_DEGREE } else { width };
         for bytes in [4, 8] {
             for kernels in kernels_of_width(width, degree, bytes) {
@@ -121,7 +122,7 @@ fn a_folder_that_cannot_be_written_is_an_error_that_names_it() {
     std::fs::remove_file(&file).unwrap();
 }
 
-/// Stands for the driver: accepts an ELF file that is long enough for its section headers.
+/// Acts as the driver: accepts an ELF file that is long enough for its section headers.
 fn load(code: &[u8]) -> recon::Result<Vec<u8>> {
     let number = |at: usize, bytes: usize| code[at..at + bytes].iter().rev().fold(0, |n, &b| n << 8 | b as usize);
     match code.starts_with(b"\x7fELF") && number(0x28, 8) + number(0x3a, 2) * number(0x3c, 2) <= code.len() {
@@ -130,7 +131,7 @@ fn load(code: &[u8]) -> recon::Result<Vec<u8>> {
     }
 }
 
-/// The only file of a folder.
+/// Returns the only file of a folder.
 fn only_file(folder: &Path) -> PathBuf {
     let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()).collect();
     assert_eq!(files.len(), 1, "{files:?}");
@@ -165,11 +166,11 @@ fn files_that_are_damaged_or_of_another_version_are_made_anew() {
         assert_eq!(code(kernels, "sm_90", Some(&folder), load).unwrap(), good, "{what}");
         assert!(std::fs::read(&path).unwrap() == kept, "a file {what} was left");
     }
-    // A whole file is used: what comes back is code that the compiler would not have made.
+    // A complete file is used: the returned code is not what the compiler would produce.
     let marked = |code: &[u8]| [code, b"marked"].concat();
     recon::backend::cuda::compile::write(&folder, kernels, "sm_90", &marked(&good)).unwrap();
     assert_eq!(code(kernels, "sm_90", Some(&folder), load).unwrap(), marked(&good));
-    // What the driver refuses is compiled anew.
+    // Code that the driver rejects is compiled again.
     let picky = |code: &[u8]| match code.ends_with(b"marked") {
         true => Err(Error::new(ErrorKind::DriverIncomplete, "refused")),
         false => load(code),
@@ -193,7 +194,7 @@ fn a_folder_that_cannot_be_used_costs_time_only() {
     std::fs::remove_file(&file).unwrap();
 }
 
-/// What each process of the next test does.
+/// Code of each process of the next test.
 #[test]
 #[ignore = "a part of several_processes_may_fill_one_folder_at_once"]
 fn a_process_of_the_crowd() {

@@ -1,6 +1,6 @@
 //! Backprojection of spokes on a GPU: the kernels of kernels/backprojection.cu.
 //!
-//! Knots are sums over the samples of their spokes, without an FFT: one kernel, and no tables.
+//! Knots are sums over the samples of their spokes, without an FFT, in one kernel without tables.
 
 use super::compile::Kernels;
 use super::gpu::{launch, Gpu};
@@ -14,15 +14,15 @@ use num_complex::Complex;
 use std::marker::PhantomData;
 
 const WHAT: &str = "the projections";
-/// Threads of a block, as in the kernels.
+/// Threads per block, as in the kernels.
 const PART: usize = 256;
 const WIDE: usize = 32;
 const HIGH: usize = 8;
-/// Numbers of a spoke, as the kernels take them.
+/// Number of values per spoke in the kernels.
 const NUMBERS: usize = 4;
-/// Spokes whose projections are there at once, at most.
+/// Maximum number of spokes whose projections are in memory at once.
 const SPOKES: usize = 1024;
-/// Arrays of one launch, at most.
+/// Maximum number of arrays per launch.
 const ARRAYS: usize = 1 << 15;
 
 /// See [`crate::backend::Backend::backprojector`].
@@ -30,7 +30,7 @@ pub struct Backprojector<T> {
     dims: [usize; 2],
     readout: usize,
     count: usize,
-    /// Arrays at once, at most.
+    /// Maximum number of arrays at once.
     arrays: usize,
     spokes: DeviceArray<f64>,
     project: Function,
@@ -38,12 +38,12 @@ pub struct Backprojector<T> {
     precision: PhantomData<T>,
 }
 
-/// The source with its options.
+/// Returns the source with its options.
 pub fn kernels(bytes: usize) -> Kernels {
     Kernels::new("backprojection", include_str!("../../../kernels/backprojection.cu"), bytes, &[])
 }
 
-/// The knot in the middle of the image, and the number of knots.
+/// Returns the knot in the middle of the image, and the number of knots.
 fn knots([nx, ny]: [usize; 2]) -> [usize; 2] {
     let middle = 2 * (nx / 2) + 2 * (ny / 2);
     [middle, 2 * middle + 2]
@@ -70,20 +70,20 @@ impl<T: Real> Backprojector<T> {
         })
     }
 
-    /// Bytes that it holds, and works in.
+    /// Returns the bytes of its arrays and its work memory.
     pub fn bytes(dims: &[usize], arrays: usize) -> usize {
         let [_, knots] = knots([dims[0], dims[1]]);
         let projections = product(&[knots, SPOKES, arrays, size_of::<Complex<T>>()]);
         sum(&[projections, NUMBERS * SPOKES * size_of::<f64>()])
     }
 
-    /// Complex numbers of the projections that are there at once.
+    /// Returns the number of complex values of the projections that are in memory at once.
     pub fn room(&self) -> usize {
         let [_, knots] = knots(self.dims);
         product(&[knots, self.count.min(SPOKES), self.arrays.min(ARRAYS)])
     }
 
-    /// See [`crate::backend::Backend::backproject`].
+    /// Implements [`crate::backend::Backend::backproject`].
     pub fn backproject(
         &self,
         gpu: &Gpu,
@@ -106,7 +106,7 @@ impl<T: Real> Backprojector<T> {
                 let spokes = at_once.min(self.count - first);
                 let grid = [knots.div_ceil(PART) as u32, spokes as u32, some as u32];
                 let place = self.spokes.pointer();
-                // SAFETY: the kernel's parameters are these; it reads `some` arrays of samples and the numbers of all
+                // SAFETY: the kernel's parameters are these. It reads `some` arrays of samples and the values of all
                 // spokes, and writes `some` times `spokes` projections.
                 unsafe {
                     launch!(gpu, &self.project, grid, [PART as u32, 1, 1], 0;
@@ -115,7 +115,7 @@ impl<T: Real> Backprojector<T> {
                 };
                 let grid = [nx.div_ceil(WIDE) as u32, ny.div_ceil(HIGH) as u32, some as u32];
                 let numbers = self.spokes.view().part(NUMBERS * first..NUMBERS * (first + spokes));
-                // SAFETY: the kernel's parameters are these; it reads as many projections and numbers, and writes
+                // SAFETY: the kernel's parameters are these. It reads the same projections and values, and writes
                 // `some` images of nx times ny voxels.
                 unsafe {
                     launch!(gpu, &self.backproject, grid, [WIDE as u32, HIGH as u32, 1], 0;

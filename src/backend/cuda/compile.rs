@@ -1,10 +1,9 @@
-//! Kernels as text, compiled for a GPU by NVRTC when a plan first needs them, and the folder that keeps what was
-//! compiled.
+//! Kernel sources, compiled for a GPU by NVRTC on first use, and the cache folder of compiled kernels.
 //!
-//! The folder is the environment variable RECON_CACHE_DIR, or `recon` in the user's cache folder. A file in it holds
-//! the machine code of one source with one set of options for one architecture, and the version of the NVRTC that made
-//! it. It appears whole, so that several processes may fill the folder at once; what is damaged, cut
-//! short or of another version is compiled anew; a folder that cannot be written is only read.
+//! The folder is the environment variable RECON_CACHE_DIR, or `recon` in the user's cache folder. A file contains the
+//! machine code of one source with one set of options for one architecture, and the version of NVRTC. Files are written
+//! atomically, so several processes may fill the folder at once. Damaged or truncated files and files of a different
+//! version are compiled again. A folder that cannot be written is only read.
 
 use super::library::nvrtc;
 use crate::base::atomic_file::whole;
@@ -15,22 +14,22 @@ use std::ffi::{CStr, CString};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// What begins a file of the folder; the number is the layout's.
+/// First bytes of a cache file; the number is that of the layout.
 const MAGIC: &[u8; 8] = b"reconK01";
 
 /// A source with its options.
 #[derive(Debug, Clone)]
 pub struct Kernels {
-    /// Its name, for files and messages.
+    /// Name, for files and messages.
     pub name: &'static str,
-    /// The text, without what stands in front of all of them.
+    /// Text, without the common header that precedes all sources.
     source: &'static str,
     macros: Vec<(&'static str, String)>,
-    /// The checksum of all that is compiled: no macro may change without it.
+    /// Checksum of the text and the options; updated with each new macro.
     key: u64,
 }
 
-/// By what they are, not by their keys, so that tests can tell whether keys tell them apart.
+/// Compares the contents instead of the keys, so that tests can check that keys distinguish them.
 impl PartialEq for Kernels {
     fn eq(&self, other: &Self) -> bool {
         (self.name, self.source, &self.macros) == (other.name, other.source, &other.macros)
@@ -38,7 +37,7 @@ impl PartialEq for Kernels {
 }
 
 impl Kernels {
-    /// The kernels of a source in a precision of `bytes` bytes.
+    /// Returns the kernels of a source in a precision of `bytes` bytes.
     pub fn new(name: &'static str, source: &'static str, bytes: usize, macros: &[(&'static str, usize)]) -> Self {
         let precision = match bytes {
             4 => [("REAL", "float".to_owned()), ("DOUBLE", "0".to_owned())],
@@ -49,7 +48,7 @@ impl Kernels {
         Kernels { name, source, macros, key: 0 }.keyed()
     }
 
-    /// The same kernels with one macro more.
+    /// Returns the same kernels with one more macro.
     pub fn with(mut self, name: &'static str, value: String) -> Self {
         self.macros.push((name, value));
         self.keyed()
@@ -62,7 +61,8 @@ impl Kernels {
         self
     }
 
-    /// The checksum of the text, which is computed once: it takes longer than a plan's new trajectory should.
+    /// Returns the checksum of the text. It is computed once, because it takes longer than setting a new trajectory
+    /// should.
     fn sum_of_text(&self) -> Checksum {
         static KNOWN: Mutex<Vec<(&'static str, Checksum)>> = Mutex::new(Vec::new());
         let mut known = KNOWN.lock().unwrap_or_else(|e| e.into_inner());
@@ -83,7 +83,7 @@ impl Kernels {
         self.macros.iter().map(|(name, value)| format!("-D{name}={value}")).collect()
     }
 
-    /// Tells sources and options apart.
+    /// Returns a key that is different for different sources or options.
     pub fn key(&self) -> u64 {
         self.key
     }
@@ -93,7 +93,7 @@ impl Kernels {
     }
 }
 
-/// The folder that keeps compiled kernels; None where the user has no home.
+/// Returns the folder of compiled kernels, or `None` if the user has no home folder.
 pub fn cache_folder() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     set("RECON_CACHE_DIR")
@@ -101,7 +101,7 @@ pub fn cache_folder() -> Option<PathBuf> {
         .or_else(|| set("HOME").map(|f| f.join(".cache").join("recon")))
 }
 
-/// Machine code that `load` takes: from the folder if it is there and whole, else from the compiler.
+/// Returns machine code loaded by `load`, from a valid file of the folder or from the compiler.
 pub fn code<M>(
     kernels: &Kernels,
     architecture: &str,
@@ -112,14 +112,14 @@ pub fn code<M>(
     let path = folder.map(|f| f.join(kernels.file(architecture)));
     if let Some(path) = &path {
         match read(path, compiler.as_ref().ok()) {
-            // Without a compiler whatever there is must do.
+            // Without a compiler any version is used.
             Ok(code) => match load(&code) {
                 Ok(module) => return Ok(module),
                 Err(e) if compiler.is_err() => return Err(e.within(path.display())),
-                Err(e) => log::warn!("{}: {e}: compiling these kernels anew", path.display()),
+                Err(e) => log::warn!("{}: {e}: compiling these kernels again", path.display()),
             },
-            Err(Unread::Absent) => {}
-            Err(Unread::Bad(why)) => log::warn!("{}: {why}: compiling these kernels anew", path.display()),
+            Err(CacheMiss::Absent) => {}
+            Err(CacheMiss::Bad(why)) => log::warn!("{}: {why}: compiling these kernels again", path.display()),
         }
     }
     compiler?;
@@ -129,14 +129,14 @@ pub fn code<M>(
     let module = load(&code)?;
     if let Some(folder) = folder {
         if let Err(e) = write(folder, kernels, architecture, &code) {
-            log::info!("compiled kernels are not kept, the next process compiles them again: {e}");
+            log::info!("compiled kernels cannot be stored, so the next process compiles them again: {e}");
         }
     }
     Ok(module)
 }
 
-/// Fills a folder with these kernels for an architecture such as `sm_90`, for machines that get the folder as their
-/// RECON_CACHE_DIR; no GPU is needed. Calls `done` with the number of kernels after each.
+/// Fills a folder with these kernels for an architecture such as `sm_90`, for use as RECON_CACHE_DIR on other machines.
+/// No GPU is needed. Calls `done` with the number of finished kernels after each.
 pub fn precompile(all: &[Kernels], architecture: &str, folder: &Path, done: impl Fn(usize) + Sync) -> Result<()> {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
     let (next, ready) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -154,7 +154,7 @@ pub fn precompile(all: &[Kernels], architecture: &str, folder: &Path, done: impl
     })
 }
 
-/// Compiles with NVRTC to machine code.
+/// Compiles kernels to machine code with NVRTC.
 pub fn compile(kernels: &Kernels, architecture: &str) -> Result<Vec<u8>> {
     nvrtc()?;
     let failed = |what: &str, status: rtc::nvrtcResult, log: &str| {
@@ -163,7 +163,7 @@ pub fn compile(kernels: &Kernels, architecture: &str) -> Result<Vec<u8>> {
             ErrorKind::DriverIncomplete,
             format!(
                 "NVRTC could not {what} the kernels {} for {architecture} ({status:?}: {first}): use an NVRTC that \
-                 knows this architecture, or device cpu",
+                 supports this architecture, or device cpu",
                 kernels.name
             ),
         )
@@ -177,7 +177,7 @@ pub fn compile(kernels: &Kernels, architecture: &str) -> Result<Vec<u8>> {
     let pointers: Vec<_> = options.iter().map(|o| o.as_ptr()).collect();
 
     let mut program = std::ptr::null_mut();
-    // SAFETY: NVRTC is there; texts end in 0 and outlive the program, which is destroyed once, below.
+    // SAFETY: NVRTC is loaded; texts end in 0 and outlive the program, which is destroyed once, below.
     unsafe {
         match rtc::nvrtcCreateProgram(
             &mut program,
@@ -223,20 +223,20 @@ pub fn compile(kernels: &Kernels, architecture: &str) -> Result<Vec<u8>> {
     }
 }
 
-enum Unread {
+enum CacheMiss {
     Absent,
     Bad(String),
 }
 
-/// The machine code of a file, if it is whole and, where a compiler is there, of that compiler's version.
-fn read(path: &Path, compiler: Option<&(u32, u32)>) -> std::result::Result<Vec<u8>, Unread> {
+/// Reads the machine code of a file, if it is complete and, with a compiler, of that compiler's version.
+fn read(path: &Path, compiler: Option<&(u32, u32)>) -> std::result::Result<Vec<u8>, CacheMiss> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(Unread::Absent),
-        Err(e) => return Err(Unread::Bad(e.to_string())),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(CacheMiss::Absent),
+        Err(e) => return Err(CacheMiss::Bad(e.to_string())),
     };
-    let bad = |why: &str| Err(Unread::Bad(why.to_owned()));
-    // The magic, the version's two numbers, the checksum of the code, the code.
+    let bad = |why: &str| Err(CacheMiss::Bad(why.to_owned()));
+    // Layout: magic, two version numbers, checksum of the code, code.
     let Some((head, code)) = bytes.split_at_checked(24) else { return bad("the file is cut short") };
     if &head[..8] != MAGIC {
         return bad("this is not a file of compiled kernels of this version");
@@ -252,7 +252,7 @@ fn read(path: &Path, compiler: Option<&(u32, u32)>) -> std::result::Result<Vec<u
     Ok(code.to_vec())
 }
 
-/// Keeps machine code, whole or not at all.
+/// Writes machine code to the folder atomically.
 pub fn write(folder: &Path, kernels: &Kernels, architecture: &str, code: &[u8]) -> Result<PathBuf> {
     let (major, minor) = nvrtc()?;
     let path = folder.join(kernels.file(architecture));

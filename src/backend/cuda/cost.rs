@@ -1,16 +1,17 @@
-//! What transforms cost on a GPU, in nanoseconds of an H200: only ratios matter here, and those vary less between GPUs.
+//! Cost model of transforms on a GPU, in nanoseconds of an H200. Only ratios matter here, and those vary less between
+//! GPUs.
 
 use crate::base::fft_size::next_fast_size;
 
-/// Nanoseconds that a launch takes, however small.
+/// Minimum time of a launch in nanoseconds.
 const LAUNCH: f64 = 3000.0;
-/// Nanoseconds a byte that the FFT moves: measured 0.26e-3 to 0.33e-3 from 160^3 to 320^3.
+/// Nanoseconds per byte that the FFT moves: measured 0.26e-3 to 0.33e-3 from 160^3 to 320^3.
 const BYTE: f64 = 0.28e-3;
 
-/// An adjoint on an oversampled grid.
+/// Returns the cost of an adjoint on an oversampled grid.
 pub fn transform(grid: &[usize], dims: &[usize], samples: usize, width: usize, real: usize) -> f64 {
-    // A sample for each tile that its window touches: 0.036 to 0.05 were measured of spreading, of interpolation three
-    // quarters of it.
+    // Nanoseconds per pair of a sample and a tile that its window touches. Spreading was measured at 0.036 to 0.05,
+    // interpolation at three quarters of that.
     const PAIR: f64 = 0.04;
     const CELL: f64 = 0.002;
     let tile: &[f64] = if grid.len() == 2 { &[32.0, 16.0] } else { &[8.0, 4.0, 16.0] };
@@ -20,7 +21,8 @@ pub fn transform(grid: &[usize], dims: &[usize], samples: usize, width: usize, r
     3.0 * LAUNCH + size * (samples as f64 * PAIR * pairs + CELL * cells) + passes(grid, dims, real).iter().sum::<f64>()
 }
 
-/// A convolution with Q: the last axis is padded, transformed, multiplied, transformed back and cropped in one pass.
+/// Returns the cost of a convolution with Q. The last axis is padded, transformed, multiplied, transformed back and
+/// cropped in one pass.
 pub fn convolution(dims: &[usize], real: usize) -> f64 {
     let mut doubled = [1; 3];
     doubled.iter_mut().zip(dims).for_each(|(d, &n)| *d = next_fast_size(2 * n));
@@ -32,11 +34,11 @@ pub fn convolution(dims: &[usize], real: usize) -> f64 {
     2.0 * passes(doubled, dims, real)[..last].iter().sum::<f64>() + fused
 }
 
-/// The passes of a pruned transform: each reads and writes what it must.
+/// Returns the cost of each pass of a pruned transform, by the bytes that it reads and writes.
 fn passes(grid: &[usize], dims: &[usize], real: usize) -> [f64; 3] {
     let mut nanoseconds = [0.0; 3];
     for axis in 0..grid.len() {
-        // Axes before this one are padded, those after it still have image size.
+        // Axes before this one are padded, later axes still have image size.
         let before: f64 = grid[..axis].iter().map(|&g| g as f64).product();
         let after: f64 = dims[axis + 1..].iter().map(|&n| n as f64).product();
         nanoseconds[axis] = LAUNCH + BYTE * 2.0 * real as f64 * before * after * (grid[axis] + dims[axis]) as f64;

@@ -1,4 +1,4 @@
-//! The direct sums of Stone et al. 2008 on a GPU: F^H d and its transpose, to full precision.
+//! Direct sums of Stone et al. 2008 on a GPU: F^H d and its transpose, to full precision.
 
 mod grid;
 mod list;
@@ -6,30 +6,30 @@ mod work;
 
 use super::compile::Kernels;
 use super::gpu::Gpu;
+use super::memory::{ComplexSlice, ComplexSliceMut};
 use crate::backend::direct_lists::{Lists, MapsGiven};
 use crate::base::error::Result;
 use crate::base::off_resonance::OffResonance;
 use crate::base::real::Real;
 use crate::base::sizes::product;
-use grid::Grid;
-use list::List;
+use grid::GridSum;
+use list::ListSum;
 use std::sync::Mutex;
-use work::{In, Out};
 
 /// Direct sums between samples and voxels.
 pub struct DirectSum<T> {
     voxels: Voxels<T>,
-    /// Held while a sum is queued: what kernels hand on to the next lies in one place.
+    /// Held while a sum is queued, because its kernels exchange data through one buffer.
     queueing: Mutex<()>,
 }
 
 enum Voxels<T> {
-    Grid(Box<Grid<T>>),
-    List(Box<List<T>>),
+    GridSum(Box<GridSum<T>>),
+    ListSum(Box<ListSum<T>>),
 }
 
 impl<T: Real> DirectSum<T> {
-    /// See [`crate::backend::Backend::direct_sum`].
+    /// Implements [`crate::backend::Backend::direct_sum`].
     pub fn new(
         gpu: &Gpu,
         k: &[&[T]],
@@ -40,45 +40,45 @@ impl<T: Real> DirectSum<T> {
     ) -> Result<Self> {
         let voxels = if voxels.is_some() || MapsGiven::of(&off_resonance).any() {
             let lists = Lists::new(k, dims, voxels, off_resonance)?;
-            Voxels::List(Box::new(List::new(gpu, &lists, tolerance)?))
+            Voxels::ListSum(Box::new(ListSum::new(gpu, &lists, tolerance)?))
         } else {
-            Voxels::Grid(Box::new(Grid::new(gpu, k, dims)?))
+            Voxels::GridSum(Box::new(GridSum::new(gpu, k, dims)?))
         };
         Ok(DirectSum { voxels, queueing: Mutex::new(()) })
     }
 
-    /// Bytes that it holds.
+    /// Returns its bytes.
     ///
     /// # Errors
-    /// `SizeOverflow` for images of more voxels than a GPU takes.
+    /// `SizeOverflow` for images with more voxels than a GPU supports.
     pub fn bytes(gpu: &Gpu, samples: usize, dims: &[usize], listed: Option<usize>, maps: MapsGiven) -> Result<usize> {
         if listed.is_some() || maps.any() {
             let voxels = listed.unwrap_or_else(|| product(dims));
-            return Ok(List::<T>::bytes(gpu.properties(), samples, voxels, dims.len(), maps));
+            return Ok(ListSum::<T>::bytes(gpu.properties(), samples, voxels, dims.len(), maps));
         }
-        Grid::<T>::bytes(gpu.properties(), samples, dims)
+        GridSum::<T>::bytes(gpu.properties(), samples, dims)
     }
 
-    /// See [`crate::backend::Backend::sum_to_image`].
-    pub fn to_image(&self, gpu: &Gpu, values: In<T>, image: Out<T>) {
+    /// Implements [`crate::backend::Backend::sum_to_image`].
+    pub fn to_image(&self, gpu: &Gpu, values: ComplexSlice<T>, image: ComplexSliceMut<T>) {
         let _alone = self.queueing.lock().unwrap_or_else(|e| e.into_inner());
         match &self.voxels {
-            Voxels::Grid(grid) => grid.to_image(gpu, values, image),
-            Voxels::List(list) => list.to_image(gpu, values, image),
+            Voxels::GridSum(grid) => grid.to_image(gpu, values, image),
+            Voxels::ListSum(list) => list.to_image(gpu, values, image),
         }
     }
 
-    /// See [`crate::backend::Backend::sum_to_samples`].
-    pub fn to_samples(&self, gpu: &Gpu, image: In<T>, values: Out<T>) {
+    /// Implements [`crate::backend::Backend::sum_to_samples`].
+    pub fn to_samples(&self, gpu: &Gpu, image: ComplexSlice<T>, values: ComplexSliceMut<T>) {
         let _alone = self.queueing.lock().unwrap_or_else(|e| e.into_inner());
         match &self.voxels {
-            Voxels::Grid(grid) => grid.to_samples(gpu, image, values),
-            Voxels::List(list) => list.to_samples(gpu, image, values),
+            Voxels::GridSum(grid) => grid.to_samples(gpu, image, values),
+            Voxels::ListSum(list) => list.to_samples(gpu, image, values),
         }
     }
 }
 
-/// The usual specialisations.
+/// Returns the usual specialisations.
 pub fn usual_kernels() -> Vec<Kernels> {
     let mut all = grid::usual_kernels();
     all.extend(list::usual_kernels());

@@ -1,57 +1,53 @@
-//! Gridding on a GPU: samples are sorted there by the tiles of the grid that they touch, then spread and interpolated
-//! by the kernels of kernels/gridding.cu, which says how.
+//! Gridding on a GPU: samples are sorted by the tiles of the grid that they touch, then spread and interpolated by the
+//! kernels of kernels/gridding.cu, which describes the method.
 
 use super::compile::Kernels;
 use super::gpu::{launch, Gpu};
 use super::memory::DeviceArray;
 use super::runtime::{Function, Properties};
-use super::sort::{self, blocks, Cuts, Length, Segments, Sort, BLOCK, WHAT};
+use super::sort::{self, blocks, Length, SegmentedTiles, Sort, TileSegments, BLOCK, WHAT};
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Span, MAX_DEGREE, MAX_WIDTH};
 use crate::base::error::{bail, checked_product, Result};
 use crate::base::real::Real;
 use num_complex::Complex;
 use std::sync::Mutex;
 
-/// Room for the coefficients of a window's polynomials: of half of the taps, of every power.
+/// Maximum number of coefficients of a window's polynomials: half of the taps, all powers.
 const COEFFICIENTS: usize = (MAX_DEGREE + 1) * MAX_WIDTH / 2;
-/// The warps of a block of `sum_segments`.
+/// Warps per block of `sum_segments`.
 const SUM_WARPS: usize = 16;
-/// Samples that a block interpolates, at most.
+/// Maximum number of samples that a block interpolates.
 const GATHERED: usize = 512;
-/// Shared memory that every GPU gives a block.
+/// Shared memory per block that every GPU has.
 const STATIC_SHARED: usize = 48 << 10;
 
-/// A grid cut into tiles, as the kernels take it; in 2D the axes are x, nothing, y.
+/// A grid cut into tiles, in the form of the kernels. In 2D the axes are x, an unused one, and y.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Layout {
+struct TileLayout {
     size: [u32; 3],
     tile: [u32; 3],
     tiles: [u32; 3],
 }
 
-impl Layout {
+impl TileLayout {
     fn new(size: [usize; 3], tile: [usize; 3]) -> Self {
         let tiles = [0, 1, 2].map(|a| size[a].div_ceil(tile[a]));
         let short = |of: [usize; 3]| of.map(|n| n as u32);
-        Layout { size: short(size), tile: short(tile), tiles: short(tiles) }
+        TileLayout { size: short(size), tile: short(tile), tiles: short(tiles) }
     }
 
-    /// The number of tiles, where each can have so many keys.
+    /// Returns the number of tiles; an error if tiles times `keys` exceeds the kernels' range.
     fn count(&self, keys: usize) -> Result<usize> {
         let tiles = checked_product(&self.tiles.map(|n| n as usize), "the tiles of the grid")?;
         if checked_product(&[tiles, keys], "the tiles of the grid")? > u32::MAX as usize {
-            bail!(
-                SizeOverflow,
-                "a grid of {:?} cells is more than a GPU sorts samples for: use a smaller image",
-                self.size
-            );
+            bail!(SizeOverflow, "a grid of {:?} cells exceeds the limit of a GPU: use a smaller image", self.size);
         }
         Ok(tiles)
     }
 }
 
-/// A grid as three axes.
+/// Returns the sizes of a grid as three axes.
 fn three(grid: &[usize]) -> [usize; 3] {
     match *grid {
         [x, y, z] => [x, y, z],
@@ -59,8 +55,8 @@ fn three(grid: &[usize]) -> [usize; 3] {
     }
 }
 
-/// How one kind of GPU spreads with windows of one width.
-struct Spreading {
+/// Spreading with windows of one width on one kind of GPU.
+struct SpreadingConfig {
     axes: usize,
     width: usize,
     bytes: usize,
@@ -69,17 +65,17 @@ struct Spreading {
     resident: usize,
 }
 
-impl Spreading {
+impl SpreadingConfig {
     const PLANES: usize = 16;
 
     fn new(axes: usize, width: usize, bytes: usize, capability: (u32, u32)) -> Self {
-        // Elsewhere than in data centres tensor cores are no faster in single precision than the others are.
+        // Except on data-centre GPUs, tensor cores are not faster than other cores in single precision.
         let tensor = bytes == 4 && matches!(capability, (8, 0) | (9 | 10, _));
         Self::with(axes, width, bytes, tensor)
     }
 
     fn with(axes: usize, width: usize, bytes: usize, tensor: bool) -> Self {
-        // What a warp keeps in shared memory, as in the kernels: rows of taps, or a record a sample.
+        // Shared memory of a warp, as in the kernels: rows of taps, or one record per sample.
         let shared = if tensor {
             let rows = (width - 1) * (axes + 1) + if axes == 3 { 12 } else { 32 } + Self::PLANES + 2;
             rows * 48 * bytes
@@ -88,7 +84,7 @@ impl Spreading {
             32 * (((record * bytes).div_ceil(16) | 1) * 16)
         };
         let warps = (STATIC_SHARED / shared).clamp(1, 4);
-        // Warps that should find registers: as many as the sums of wide windows leave room for.
+        // Number of warps whose registers should fit, next to the sums of wide windows.
         let all = match (tensor, bytes) {
             (true, _) => 16,
             (_, 4) if width <= 9 => 24,
@@ -96,7 +92,7 @@ impl Spreading {
             _ if width <= 8 => 12,
             _ => 8,
         };
-        Spreading { axes, width, bytes, tensor, warps, resident: (all / warps).max(1) }
+        SpreadingConfig { axes, width, bytes, tensor, warps, resident: (all / warps).max(1) }
     }
 
     fn kernels(&self, degree: usize) -> Kernels {
@@ -115,22 +111,22 @@ impl Spreading {
         Kernels::new("gridding", GRIDDING, self.bytes, &macros)
     }
 
-    /// Tiles of at most half the grid, so that no window touches one twice.
-    fn layout(&self, size: [usize; 3]) -> Layout {
+    /// Returns tiles of at most half the grid, so that no window touches one twice.
+    fn layout(&self, size: [usize; 3]) -> TileLayout {
         let tile = if self.axes == 3 { [8, 4, Self::PLANES] } else { [32, 1, Self::PLANES] };
-        Layout::new(size, [0, 1, 2].map(|a| tile[a].min(size[a].div_ceil(2))))
+        TileLayout::new(size, [0, 1, 2].map(|a| tile[a].min(size[a].div_ceil(2))))
     }
 
-    /// The samples of a segment, at most: short enough to keep all of the GPU at work. Where tens of thousands of
-    /// samples meet, all roundings of a sum may have one sign: in single precision segments are shorter there, since
-    /// their sums are added in double precision.
+    /// Returns the maximum number of samples of a segment, small enough to keep the whole GPU busy. If tens of
+    /// thousands of samples meet, all roundings of a sum may have the same sign. Therefore segments are shorter there
+    /// in single precision, since their sums are added in double precision.
     fn length(&self, pairs: usize) -> Length {
         let least = if self.tensor && self.width >= 8 { 768 } else { 512 };
         let most = if self.tensor || self.bytes == 8 { 4096 } else { 1024 };
         let usual = (pairs >> 15).clamp(least, most);
         let brief = match (self.bytes, self.tensor) {
             (4, true) => 256,
-            // Here samples are added one by one, and not sixteen at a time.
+            // Samples are added one by one here, not in groups of sixteen.
             (4, false) => 128,
             _ => usual,
         };
@@ -138,32 +134,32 @@ impl Spreading {
     }
 }
 
-/// How tiles are interpolated.
+/// Parameters of the interpolation kernel.
 #[derive(Clone, Copy)]
-struct Gathering {
+struct InterpolationConfig {
     axes: usize,
     width: usize,
     bytes: usize,
     staged: bool,
-    /// Cells of a tile along the second axis that there is, and along the third.
+    /// Cells of a tile along the second existing axis, and along the third.
     tile: [usize; 2],
     warps: usize,
 }
 
-impl Gathering {
+impl InterpolationConfig {
     const TILE_X: usize = 16;
 
-    /// The largest tile of which a GPU with so much shared memory in a block holds two, or one; where samples are too
-    /// few to need most of a tile's cells, they are read from the grid.
+    /// Chooses the largest tile of which a GPU holds two, or one, in the shared memory of a block. If samples are too
+    /// few to need most cells of a tile, they are read from the grid.
     fn new(axes: usize, width: usize, bytes: usize, size: [usize; 3], samples: usize, shared: usize) -> Self {
         let all: &[[usize; 2]] =
             if axes == 3 { &[[8, 8], [8, 4], [4, 4], [4, 2], [2, 2]] } else { &[[32, 1], [16, 1], [8, 1], [4, 1]] };
-        let staged = |tile, warps| Gathering { axes, width, bytes, staged: true, tile, warps };
+        let staged = |tile, warps| InterpolationConfig { axes, width, bytes, staged: true, tile, warps };
         let mut tried = [shared / 2, shared]
             .into_iter()
             .flat_map(|room| all.iter().flat_map(move |&tile| [8, 4].map(|warps| (room, staged(tile, warps)))));
         let read = (samples as f64) * (width as f64).powi(axes as i32);
-        let fits = |(room, g): &(usize, Gathering)| {
+        let fits = |(room, g): &(usize, InterpolationConfig)| {
             let layout = g.layout(size);
             let tiles: f64 = layout.tiles.iter().map(|&n| f64::from(n)).product();
             let extent = g.extent();
@@ -173,11 +169,11 @@ impl Gathering {
         };
         match tried.find(fits) {
             Some((_, gathering)) => gathering,
-            None => Gathering { staged: false, ..staged(all[0], 8) },
+            None => InterpolationConfig { staged: false, ..staged(all[0], 8) },
         }
     }
 
-    /// Cells of the tile and its windows' overhang on each axis.
+    /// Returns the cells of the tile and the overlap of its windows on each axis.
     fn extent(&self) -> [usize; 3] {
         let over = self.width - 1;
         match self.axes {
@@ -186,12 +182,12 @@ impl Gathering {
         }
     }
 
-    fn layout(&self, size: [usize; 3]) -> Layout {
+    fn layout(&self, size: [usize; 3]) -> TileLayout {
         let [y, z] = self.tile;
-        Layout::new(size, if self.axes == 3 { [Self::TILE_X, y, z] } else { [Self::TILE_X, 1, y] })
+        TileLayout::new(size, if self.axes == 3 { [Self::TILE_X, y, z] } else { [Self::TILE_X, 1, y] })
     }
 
-    /// Shared memory of a block, as in the kernel.
+    /// Returns the shared memory of a block, as in the kernel.
     fn shared(&self) -> usize {
         let [_, y, z] = self.extent();
         let staged = if self.staged { 2 * self.bytes * (Self::TILE_X + self.width) * y * z } else { 0 };
@@ -203,7 +199,7 @@ impl Gathering {
     }
 
     fn kernels(&self, degree: usize) -> Kernels {
-        // One sample a group at once where two take too many registers.
+        // Processes one sample per group at once if two need too many registers.
         let rounds = if matches!(self.width, 7 | 8) { 1 } else { 2 };
         let macros = [
             ("DIM", self.axes),
@@ -219,37 +215,38 @@ impl Gathering {
     }
 }
 
-const GRIDDING: &str = include_str!("../../../kernels/gridding.cu");
+const GRIDDING: &str =
+    concat!(include_str!("../../../kernels/segments.cuh"), include_str!("../../../kernels/gridding.cu"));
 
-/// The degree that kernels are made for: even, so that there are few.
+/// Returns the polynomial degree of the kernels: even, to limit their number.
 fn padded_degree(degree: usize) -> usize {
     degree.next_multiple_of(2).max(4)
 }
 
-/// The usual specialisations: those of the windows that tolerances between 1e-2 and 1e-6 ask for.
+/// Returns the usual specialisations: windows for tolerances between 1e-2 and 1e-6.
 pub fn usual_kernels() -> Vec<Kernels> {
     let mut all = vec![sort::kernels()];
     for axes in [2, 3] {
         for width in 3..=9 {
             for degree in if width < 5 { [4, 6] } else { [6, 8] } {
-                all.extend([true, false].map(|tensor| Spreading::with(axes, width, 4, tensor).kernels(degree)));
+                all.extend([true, false].map(|tensor| SpreadingConfig::with(axes, width, 4, tensor).kernels(degree)));
                 let tile = if axes == 3 { [8, 8] } else { [32, 1] };
-                all.push(Gathering { axes, width, bytes: 4, staged: true, tile, warps: 8 }.kernels(degree));
+                all.push(InterpolationConfig { axes, width, bytes: 4, staged: true, tile, warps: 8 }.kernels(degree));
             }
         }
     }
     all
 }
 
-/// All ways to grid with windows of this width, in reals of `bytes` bytes; `degree` is that of their taps.
+/// Returns all kernels for windows of this width, in real numbers of `bytes` bytes. `degree` is that of their taps.
 pub fn kernels_of_width(width: usize, degree: usize, bytes: usize) -> Vec<Kernels> {
     let mut all = Vec::new();
     for axes in [2, 3] {
         let tensor: &[bool] = if bytes == 4 { &[true, false] } else { &[false] };
-        let spreading = tensor.iter().map(|&tensor| Spreading::with(axes, width, bytes, tensor));
+        let spreading = tensor.iter().map(|&tensor| SpreadingConfig::with(axes, width, bytes, tensor));
         all.extend(spreading.map(|spreading| spreading.kernels(padded_degree(degree))));
         let tile = if axes == 3 { [4, 4] } else { [16, 1] };
-        let gathering = [true, false].map(|staged| Gathering { axes, width, bytes, staged, tile, warps: 4 });
+        let gathering = [true, false].map(|staged| InterpolationConfig { axes, width, bytes, staged, tile, warps: 4 });
         all.extend(gathering.map(|gathering| gathering.kernels(padded_degree(degree))));
     }
     all
@@ -258,25 +255,24 @@ pub fn kernels_of_width(width: usize, degree: usize, bytes: usize) -> Vec<Kernel
 /// Samples sorted for one grid and window.
 pub struct Gridder<T> {
     polynomials: Polynomials<T>,
-    spreading: Spreading,
-    gathering: Gathering,
-    spread_layout: Layout,
-    gather_layout: Layout,
+    spreading: SpreadingConfig,
+    gathering: InterpolationConfig,
+    spread_layout: TileLayout,
+    gather_layout: TileLayout,
     samples: usize,
     cells: usize,
     functions: Functions,
-    points: Points<T>,
+    points: SortedPoints<T>,
     order: DeviceArray<u32>,
     list: DeviceArray<u32>,
-    spread_segments: Segments,
-    gather_segments: Segments,
-    cuts: Cuts,
+    spread_segments: TileSegments,
+    gather_segments: TileSegments,
+    cuts: SegmentedTiles,
     counts: Counts,
-    scratch: Mutex<Scratch<T>>,
+    scratch: Mutex<GriddingScratch<T>>,
 }
 
-/// Coefficients of the first half of a window's taps, lowest power first, without gaps: so many as the kernels were
-/// made for.
+/// Coefficients of the first half of a window's taps, lowest power first, without gaps, for the degree of the kernels.
 type Polynomials<T> = [T; COEFFICIENTS];
 
 fn polynomials<T: Real>(taps: &[Vec<f64>]) -> Polynomials<T> {
@@ -302,7 +298,7 @@ struct Functions {
 }
 
 impl Functions {
-    fn new(gpu: &Gpu, spreading: &Spreading, gathering: &Gathering, degree: usize) -> Result<Self> {
+    fn new(gpu: &Gpu, spreading: &SpreadingConfig, gathering: &InterpolationConfig, degree: usize) -> Result<Self> {
         let kernels = spreading.kernels(degree);
         let function = |name| gpu.function(&kernels, name, 0);
         Ok(Functions {
@@ -318,27 +314,27 @@ impl Functions {
 }
 
 /// Samples in the order of the tiles that interpolate them.
-struct Points<T> {
-    /// Four numbers each: the place on each axis, and which window of the polynomials.
+struct SortedPoints<T> {
+    /// Four values per sample: the position on each axis, and the polynomial of its window.
     records: DeviceArray<T>,
-    /// Of 16 bits, where the window starts along z.
+    /// Start of the window along z, 16 bits.
     planes: DeviceArray<u32>,
 }
 
-/// How many there are of what the kernels were left to count.
+/// Counts that only the kernels know.
 struct Counts {
     spread_segments: usize,
     gather_segments: usize,
     /// Planes of segments that share a tile.
     planes: usize,
-    /// Tiles of few segments and of many.
+    /// Tiles with few segments and with many.
     few: usize,
     many: usize,
 }
 
 impl Counts {
-    /// Reads them from the GPU, at once.
-    fn read(gpu: &Gpu, spread: &Segments, gather: &Segments, cuts: &Cuts) -> Result<Self> {
+    /// Reads all counts from the GPU at once.
+    fn read(gpu: &Gpu, spread: &TileSegments, gather: &TileSegments, cuts: &SegmentedTiles) -> Result<Self> {
         let mut numbers = gpu.array::<u64>(5, WHAT)?;
         let mut copy = |from, at: usize, count: usize| gpu.copy(from, numbers.view_mut().part(at..at + count));
         copy(spread.count(), 0, 1);
@@ -351,17 +347,17 @@ impl Counts {
         Ok(Counts { spread_segments, gather_segments, planes, few, many })
     }
 
-    /// Blocks of `sum_segments` for tiles of so many planes.
+    /// Returns the number of blocks of `sum_segments` for tiles of `depth` planes.
     fn sums(&self, depth: usize) -> usize {
         self.few * depth.div_ceil(SUM_WARPS) + self.many * depth
     }
 }
 
-/// What is written on the way, by one call after the other.
-struct Scratch<T> {
+/// Buffers of a call, used by one call after the other.
+struct GriddingScratch<T> {
     /// Values in the order of the points.
     sorted: DeviceArray<Complex<T>>,
-    /// Planes of segments, of 32 cells each, so many for each array.
+    /// Planes of segments, 32 cells each, the same number for each array.
     partial: DeviceArray<Complex<T>>,
 }
 
@@ -370,7 +366,7 @@ impl<T: Real> Gridder<T> {
     pub fn new(gpu: &Gpu, k: &[&[T]], grid: &[usize], taps: &[Vec<f64>], arrays: usize) -> Result<Self> {
         let planned = Self::plan(gpu, k, grid, taps, arrays);
         if planned.is_err() {
-            // The copies that were queued read the caller's arrays.
+            // The queued copies still read the caller's arrays.
             let _ = gpu.synchronize();
         }
         planned
@@ -380,13 +376,13 @@ impl<T: Real> Gridder<T> {
         let (axes, n, width) = (k.len(), k[0].len(), taps[0].len());
         check_sizes(n, grid)?;
         let (size, properties) = (three(grid), gpu.properties());
-        let spreading = Spreading::new(axes, width, size_of::<T>(), properties.capability);
-        let gathering = Gathering::new(axes, width, size_of::<T>(), size, n, properties.shared);
+        let spreading = SpreadingConfig::new(axes, width, size_of::<T>(), properties.capability);
+        let gathering = InterpolationConfig::new(axes, width, size_of::<T>(), size, n, properties.shared);
         let (spread_layout, gather_layout) = (spreading.layout(size), gathering.layout(size));
         let functions = Functions::new(gpu, &spreading, &gathering, padded_degree(taps.len() - 1))?;
         let sort = Sort::new(gpu)?;
 
-        // SAFETY: `Counts::read` waits, and `new` where this fails.
+        // SAFETY: `Counts::read` waits, and `new` waits if this fails.
         let upload = |k: &&[T]| unsafe { gpu.copy_in(k, "the trajectory") };
         let uploaded: Vec<DeviceArray<T>> = k.iter().map(upload).collect::<Result<_>>()?;
         let (order, gather_segments) = gather_lists(gpu, &sort, &functions, &uploaded, gather_layout)?;
@@ -398,9 +394,9 @@ impl<T: Real> Gridder<T> {
         let counts = Counts::read(gpu, &spread_segments, &gather_segments, &cuts)?;
         let sums = counts.sums(spread_layout.tile[2] as usize);
         if counts.spread_segments.max(counts.gather_segments).max(sums) > i32::MAX as usize {
-            bail!(SizeOverflow, "{n} samples on a grid of {grid:?} cells are more than a GPU takes: split them");
+            bail!(SizeOverflow, "{n} samples on a grid of {grid:?} cells exceed the limit of a GPU: split them");
         }
-        let scratch = Scratch {
+        let scratch = GriddingScratch {
             sorted: gpu.array(checked_product(&[n, arrays], WHAT)?, WHAT)?,
             partial: gpu.array(checked_product(&[counts.planes, 32, arrays], WHAT)?, WHAT)?,
         };
@@ -424,28 +420,29 @@ impl<T: Real> Gridder<T> {
         })
     }
 
-    /// Bytes held for `arrays` arrays of samples, about, what the sorting leaves for later arrays of its size included.
+    /// Returns the approximate bytes for `arrays` arrays of samples, including memory of the sort that is kept for
+    /// later arrays.
     pub fn bytes(properties: &Properties, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize {
         let (axes, real, size) = (grid.len(), size_of::<T>(), three(grid));
-        let spreading = Spreading::new(axes, width, real, properties.capability);
-        let gathering = Gathering::new(axes, width, real, size, samples, properties.shared);
+        let spreading = SpreadingConfig::new(axes, width, real, properties.capability);
+        let gathering = InterpolationConfig::new(axes, width, real, size, samples, properties.shared);
         let (layout, n) = (spreading.layout(size), samples as f64);
-        let tiles = |layout: Layout| layout.tiles.iter().map(|&n| f64::from(n)).product::<f64>();
+        let tiles = |layout: TileLayout| layout.tiles.iter().map(|&n| f64::from(n)).product::<f64>();
         let (spread_tiles, gather_tiles) = (tiles(layout), tiles(gathering.layout(size)));
         let over = |a: usize| if size[a] == 1 { 0 } else { width - 1 };
-        // Evenly spread samples touch so many tiles in all.
+        // Number of tiles that evenly distributed samples touch in total.
         let pairs = (0..3).map(|a| 1.0 + over(a) as f64 / f64::from(layout.tile[a])).product::<f64>() * n;
         let length = spreading.length(pairs as usize);
-        // Keys and values, of a pass and of the one before, and its counts.
+        // Keys and values of a pass and of the previous pass, and its counts.
         let sorting = 16.75;
         let coordinates = (axes * real) as f64 * n;
         let points = (sorting + (4 * real + 2 + 8) as f64) * n;
         let lists = sorting * pairs;
-        // Segments with their classes and order; tiles' ranges and first segments.
+        // Segments with their classes and order; ranges and first segments of tiles.
         let segments =
             |tiles: f64, pairs: f64, longest: usize| 60.0 * (tiles.min(pairs) + pairs / longest as f64) + 36.0 * tiles;
         let segments = segments(spread_tiles, pairs, length.brief) + segments(gather_tiles, n, GATHERED);
-        // Planes of the segments of tiles that have several: at most one more a tile than its samples fill.
+        // Planes of the segments of tiles with several segments: at most one more per tile than its samples fill.
         let full = pairs / length.usual as f64;
         let shared_tiles = full.min(spread_tiles);
         let planes = (full + shared_tiles) * width as f64 + shared_tiles * f64::from(layout.tile[2]);
@@ -459,10 +456,10 @@ impl<T: Real> Gridder<T> {
         arrays as u32
     }
 
-    /// See [`crate::backend::Backend::spread`].
+    /// Implements [`crate::backend::Backend::spread`].
     pub fn spread(&self, gpu: &Gpu, values: DeviceSlice<'_, Complex<T>>, grid: DeviceSliceMut<'_, Complex<T>>) {
         let arrays = self.arrays(values.len(), grid.len());
-        // Held while the three are queued: no other call's come between them.
+        // Held while the three kernels are queued, so that no kernels of other calls are queued between them.
         let scratch = self.scratch.lock().unwrap_or_else(|e| e.into_inner());
         assert!(scratch.sorted.len() >= values.len());
         let (values, grid) = (values.pointer(), grid.pointer());
@@ -477,8 +474,8 @@ impl<T: Real> Gridder<T> {
         let (slots, count) = (self.cuts.slots.pointer(), self.counts.spread_segments as u32);
         let (layout, few) = (self.spread_layout, self.counts.few as u32);
         let sums = self.counts.sums(layout.tile[2] as usize);
-        // SAFETY: the kernels' parameters are these; there are `arrays` arrays of values and of cells, and the plan
-        // made the rest for so many.
+        // SAFETY: the kernels' parameters are these. There are `arrays` arrays of values and of cells, and the plan has
+        // allocated the buffers for this number.
         unsafe {
             let Functions { sort_values, spread, sum_segments, .. } = &self.functions;
             launch!(gpu, sort_values, [over_samples, arrays, 1], BLOCK, 0; values, self.order.pointer(), n, sorted);
@@ -498,7 +495,7 @@ impl<T: Real> Gridder<T> {
         }
     }
 
-    /// See [`crate::backend::Backend::interpolate`].
+    /// Implements [`crate::backend::Backend::interpolate`].
     pub fn interpolate(&self, gpu: &Gpu, grid: DeviceSlice<'_, Complex<T>>, values: DeviceSliceMut<'_, Complex<T>>) {
         let arrays = self.arrays(values.len(), grid.len());
         let (grid, values) = (grid.pointer(), values.pointer());
@@ -516,15 +513,15 @@ impl<T: Real> Gridder<T> {
     }
 }
 
-/// Refuses what the kernels' numbers cannot hold.
+/// Returns an error for sizes beyond the kernels' integers.
 fn check_sizes(samples: usize, grid: &[usize]) -> Result<()> {
     if samples > u32::MAX as usize {
-        bail!(SizeOverflow, "{samples} samples are more than a plan takes ({}): split them", u32::MAX);
+        bail!(SizeOverflow, "{samples} samples exceed the limit of a plan ({}): split them", u32::MAX);
     }
     if grid.iter().any(|&cells| cells > u16::MAX as usize) {
         bail!(
             SizeOverflow,
-            "a grid of {grid:?} cells has more along an axis than a GPU sorts samples for ({}): use a smaller image, \
+            "a grid of {grid:?} cells exceeds the limit of a GPU along an axis ({}): use a smaller image, \
              or device cpu",
             u16::MAX
         );
@@ -532,19 +529,20 @@ fn check_sizes(samples: usize, grid: &[usize]) -> Result<()> {
     Ok(())
 }
 
-/// The first, the last but one (of 2, the first again) and the last of a trajectory's axes, as the kernels take them.
+/// Returns the first, the second last (in 2D the first again) and the last axis of a trajectory, as the kernels need
+/// them.
 fn axes_of<T>(k: &[DeviceArray<T>]) -> [DevicePointer<T>; 3] {
     [0, k.len() - 2, k.len() - 1].map(|a| k[a].pointer())
 }
 
-/// Samples sorted by the tiles of the grid that interpolate them: their order, and the tiles' segments.
+/// Sorts samples by the tiles of the grid that interpolate them: their order, and the segments of tiles.
 fn gather_lists<T: Real>(
     gpu: &Gpu,
     sort: &Sort<'_>,
     functions: &Functions,
     k: &[DeviceArray<T>],
-    layout: Layout,
-) -> Result<(DeviceArray<u32>, Segments)> {
+    layout: TileLayout,
+) -> Result<(DeviceArray<u32>, TileSegments)> {
     let n = k[0].len();
     let span = 4 * layout.tile[2] as usize;
     let tiles = layout.count(span)?;
@@ -558,19 +556,19 @@ fn gather_lists<T: Real>(
     Ok((order, segments))
 }
 
-/// The points in this order, and how many tiles of `layout` the windows of those before each touch, the sum of all
-/// coming last.
+/// Returns the points in this order, and the prefix sums of the number of tiles of `layout` that each window touches.
+/// The last entry is the total.
 fn settle<T: Real>(
     gpu: &Gpu,
     sort: &Sort<'_>,
     functions: &Functions,
     k: &[DeviceArray<T>],
     order: DeviceSlice<'_, u32>,
-    layout: Layout,
-) -> Result<(Points<T>, DeviceArray<u64>)> {
+    layout: TileLayout,
+) -> Result<(SortedPoints<T>, DeviceArray<u64>)> {
     let n = order.len();
     let ([kx, ky, kz], count) = (axes_of(k), n as u64);
-    let points = Points { records: gpu.array::<T>(4 * n, WHAT)?, planes: gpu.array::<u32>(n.div_ceil(2), WHAT)? };
+    let points = SortedPoints { records: gpu.array::<T>(4 * n, WHAT)?, planes: gpu.array::<u32>(n.div_ceil(2), WHAT)? };
     let touched = gpu.array::<u32>(n, WHAT)?;
     // SAFETY: the kernel's parameters are these; it reads n coordinates and writes n points and counts.
     unsafe {
@@ -582,17 +580,17 @@ fn settle<T: Real>(
     Ok((points, before))
 }
 
-/// Pairs of a tile and a sample whose window touches it, sorted by tiles: the list of samples, the tiles' segments and
-/// what becomes of tiles that have several.
+/// Sorts pairs of a tile and a sample whose window touches it by tiles: the list of samples, the segments of tiles, and
+/// the tiles with several segments.
 fn spread_lists<T: Real>(
     gpu: &Gpu,
     sort: &Sort<'_>,
     functions: &Functions,
-    points: &Points<T>,
+    points: &SortedPoints<T>,
     before: DeviceArray<u64>,
-    layout: Layout,
-    spreading: &Spreading,
-) -> Result<(DeviceArray<u32>, Segments, Cuts)> {
+    layout: TileLayout,
+    spreading: &SpreadingConfig,
+) -> Result<(DeviceArray<u32>, TileSegments, SegmentedTiles)> {
     let (n, depth) = (before.len() - 1, layout.tile[2] as usize);
     let span = depth + spreading.width - 1;
     let tiles = layout.count(span)?;
@@ -600,7 +598,7 @@ fn spread_lists<T: Real>(
     gpu.download(before.view().part(n..n + 1), &mut pairs)?;
     let pairs = pairs[0] as usize;
     let (keys, samples) = (gpu.array::<u32>(pairs, WHAT)?, gpu.array::<u32>(pairs, WHAT)?);
-    // SAFETY: the kernel's parameters are these; it reads n points and writes as many pairs as were counted.
+    // SAFETY: the kernel's parameters are these. It reads n points and writes the counted number of pairs.
     unsafe {
         launch!(gpu, &functions.list_pairs, blocks(n), BLOCK, 0;
             points.records.pointer(), points.planes.pointer(), n as u64, before.pointer(), layout, keys.pointer(),

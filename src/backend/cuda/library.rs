@@ -1,4 +1,4 @@
-//! What of CUDA this machine has: the driver and NVRTC, loaded when they are first asked for.
+//! CUDA libraries of this machine: the driver and NVRTC, loaded on first use.
 
 use crate::base::error::{bail, Error, ErrorKind, Result};
 use crate::base::per_process::PerProcess;
@@ -9,13 +9,13 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::OnceLock;
 
-/// The oldest CUDA version that a driver must know, as the driver counts: 11.4.
+/// Lowest CUDA version of a supported driver, in the driver's notation: 11.4.
 const OLDEST_DRIVER: i32 = 11040;
 
-/// The status after which the driver does nothing more for this process; 0 as long as there was none.
+/// Status after which the driver does nothing more for this process; 0 if there was none.
 static FATAL: AtomicU32 = AtomicU32::new(0);
 
-/// Whether a GPU that reports this has failed for good: whatever this process asks of it from then on reports the same.
+/// Returns whether this status is permanent: all later calls of this process report it too.
 fn is_fatal(status: cu::CUresult) -> bool {
     use cu::CUresult::*;
     matches!(
@@ -35,7 +35,7 @@ fn is_fatal(status: cu::CUresult) -> bool {
     )
 }
 
-/// Turns a status of the driver into an error that says what failed.
+/// Converts a driver status to an error that states the failed action.
 pub fn check(status: cu::CUresult, what: &str) -> Result<()> {
     use cu::CUresult::*;
     match status {
@@ -43,7 +43,7 @@ pub fn check(status: cu::CUresult, what: &str) -> Result<()> {
         CUDA_ERROR_OUT_OF_MEMORY => bail!(OutOfDeviceMemory, "{what}: the GPU is out of memory"),
         CUDA_ERROR_NO_BINARY_FOR_GPU | CUDA_ERROR_UNSUPPORTED_PTX_VERSION | CUDA_ERROR_INVALID_IMAGE => bail!(
             DriverIncomplete,
-            "{what}: the driver does not take this machine code ({}): update the NVIDIA driver, or use an NVRTC that \
+            "{what}: the driver does not support this machine code ({}): update the NVIDIA driver, or use an NVRTC that \
              is no newer than the driver",
             words(status)
         ),
@@ -51,32 +51,32 @@ pub fn check(status: cu::CUresult, what: &str) -> Result<()> {
             FATAL.store(status as u32, Ordering::Relaxed);
             bail!(
                 DeviceFailed,
-                "{what}: the CUDA driver says {}: this process can use its GPU no more: restart it, or use device cpu",
+                "{what}: the CUDA driver reports {}; this process cannot use its GPU any more: restart it, or use device cpu",
                 words(status)
             )
         }
-        _ => bail!(DeviceFailed, "{what}: the CUDA driver says {}", words(status)),
+        _ => bail!(DeviceFailed, "{what}: the CUDA driver reports {}", words(status)),
     }
 }
 
 fn words(status: cu::CUresult) -> String {
     let mut text = std::ptr::null();
-    // SAFETY: the driver is loaded, or there would be no status; it writes the address of a constant text, or null.
+    // SAFETY: the driver is loaded, since it returned a status. It writes the address of a constant text, or null.
     let text = unsafe {
         match cu::cuGetErrorString(status, &mut text) {
             cu::CUresult::CUDA_SUCCESS if !text.is_null() => CStr::from_ptr(text).to_string_lossy().into_owned(),
-            _ => "nothing more".to_owned(),
+            _ => "no description".to_owned(),
         }
     };
     format!("\"{text}\" ({status:?})")
 }
 
-/// Loads the driver and starts it, once; NoDevice says what is missing, DeviceFailed why this process cannot use it any
-/// more.
+/// Loads and starts the driver once. Errors: `NoDevice` with what is missing, `DeviceFailed` with the reason why this
+/// process cannot use the GPU any more.
 pub fn driver() -> Result<()> {
     /// State of the driver in one process.
     struct Start {
-        /// This process, or one that it was forked from, has begun to start the driver.
+        /// Whether this process, or a process that it was forked from, has begun to start the driver.
         begun: AtomicBool,
         result: OnceLock<Result<()>>,
     }
@@ -87,7 +87,7 @@ pub fn driver() -> Result<()> {
     }
     static DRIVER: PerProcess<Start> = PerProcess::new(Start::not_begun(), |parent| match parent.result.get() {
         Some(Err(e)) => Start { begun: AtomicBool::new(true), result: OnceLock::from(Err(e.clone())) },
-        // Started, or another thread of the parent was starting it.
+        // Started, or a different thread of the parent was starting it.
         _ if parent.begun.load(Ordering::SeqCst) => {
             Start { begun: AtomicBool::new(true), result: OnceLock::from(Err(forked())) }
         }
@@ -101,19 +101,19 @@ pub fn driver() -> Result<()> {
     if FATAL.load(Ordering::Relaxed) != 0 {
         bail!(
             DeviceFailed,
-            "this process's GPU has failed before (CUDA's error {}): restart the process, or use device cpu",
+            "the GPU of this process failed earlier (CUDA error {}): restart the process, or use device cpu",
             FATAL.load(Ordering::Relaxed)
         );
     }
     result.clone()
 }
 
-/// What a child says whose parent has used CUDA: the driver's state is not inherited.
+/// Returns the error of a child process whose parent has used CUDA: the driver's state is not inherited.
 fn forked() -> Error {
     Error::new(
         ErrorKind::DeviceFailed,
-        "CUDA cannot be used after fork: a process that this one was forked from had started it. Start the process \
-         anew (in Python, multiprocessing's \"spawn\"), or use device cpu",
+        "CUDA cannot be used after fork: the parent process had already started it. Start a new process \
+         instead (in Python, multiprocessing's \"spawn\"), or use device cpu",
     )
 }
 
@@ -123,24 +123,24 @@ fn start_driver() -> Result<()> {
         bail!(NoDevice, "there is no NVIDIA driver on this machine (libcuda.so.1): install it, or use device cpu");
     }
     let mut version = 0;
-    // SAFETY: the library is there; this function exists in every version of it.
-    check(unsafe { cu::cuDriverGetVersion(&mut version) }, "asking for the driver's version")?;
+    // SAFETY: the library is loaded; all of its versions have this function.
+    check(unsafe { cu::cuDriverGetVersion(&mut version) }, "reading the driver's version")?;
     check_version(version)?;
-    // SAFETY: the library is there; the function may be called any number of times.
+    // SAFETY: the library is loaded; the function may be called any number of times.
     match unsafe { cu::cuInit(0) } {
         cu::CUresult::CUDA_SUCCESS => Ok(()),
-        // Another library's CUDA was started before the fork.
+        // CUDA was started by a different library before the fork.
         cu::CUresult::CUDA_ERROR_NOT_INITIALIZED => Err(forked()),
         status => bail!(NoDevice, "the NVIDIA driver does not start: {}; use device cpu", words(status)),
     }
 }
 
-/// Refuses drivers that are too old.
+/// Returns an error if the driver is too old.
 fn check_version(version: i32) -> Result<()> {
     if version < OLDEST_DRIVER {
         bail!(
             NoDevice,
-            "the NVIDIA driver knows CUDA {}.{} only, {}.{} is needed: update the driver, or use device cpu",
+            "the NVIDIA driver supports only CUDA {}.{}, but {}.{} is required: update the driver, or use device cpu",
             version / 1000,
             version % 1000 / 10,
             OLDEST_DRIVER / 1000,
@@ -150,16 +150,16 @@ fn check_version(version: i32) -> Result<()> {
     Ok(())
 }
 
-/// The CUDA version of the driver, as major and minor.
+/// Returns the CUDA version of the driver, as major and minor.
 pub fn driver_version() -> Result<(u32, u32)> {
     driver()?;
     let mut version = 0;
     // SAFETY: the driver is loaded.
-    check(unsafe { cu::cuDriverGetVersion(&mut version) }, "asking for the driver's version")?;
+    check(unsafe { cu::cuDriverGetVersion(&mut version) }, "reading the driver's version")?;
     Ok((version as u32 / 1000, version as u32 % 1000 / 10))
 }
 
-/// Loads NVRTC, once, and gives its version; DriverIncomplete says what to install.
+/// Loads NVRTC once and returns its version. The error `DriverIncomplete` says what to install.
 pub fn nvrtc() -> Result<(u32, u32)> {
     static NVRTC: OnceLock<Result<(u32, u32)>> = OnceLock::new();
     NVRTC.get_or_init(load_nvrtc).clone()
@@ -171,28 +171,28 @@ fn load_nvrtc() -> Result<(u32, u32)> {
             ErrorKind::DriverIncomplete,
             format!(
                 "NVRTC, which compiles the GPU's kernels, {why}: install it (the CUDA toolkit, or the package \
-                 nvidia-cuda-nvrtc of PyPI) where the system finds it, or name its file libnvrtc.so.<version> in the \
-                 environment variable RECON_NVRTC"
+                 nvidia-cuda-nvrtc of PyPI) where the system finds it, or set the \
+                 environment variable RECON_NVRTC to its file libnvrtc.so.<version>"
             ),
         )
     };
     for path in nvrtc_files() {
         if let Ok(library) = open_for_good(&path) {
             log::debug!("NVRTC: {}", path.display());
-            // Loaded for good: it is found by its name from now on.
+            // Never unloaded, so that it is found by its name from now on.
             std::mem::forget(library);
             break;
         }
     }
-    // SAFETY: the question loads the library at most, and loading it runs its initialisers only.
+    // SAFETY: this call at most loads the library, which only runs its initialisers.
     if !unsafe { rtc::is_culib_present() } {
         return Err(missing("was not found"));
     }
     let (mut major, mut minor) = (0, 0);
-    // SAFETY: the library is there.
+    // SAFETY: the library is loaded.
     match unsafe { rtc::nvrtcVersion(&mut major, &mut minor) } {
         rtc::nvrtcResult::NVRTC_SUCCESS => Ok((major as u32, minor as u32)),
-        status => Err(missing(&format!("does not tell its version ({status:?})"))),
+        status => Err(missing(&format!("does not report its version ({status:?})"))),
     }
 }
 
@@ -211,7 +211,7 @@ fn open_for_good(path: &std::path::Path) -> std::result::Result<libloading::Libr
     }
 }
 
-/// Files to try before the system's own search.
+/// Returns files to try before the system's own search.
 fn nvrtc_files() -> Vec<PathBuf> {
     const NAMES: &[&str] = if cfg!(windows) {
         &["nvrtc64_130_0.dll", "nvrtc64_120_0.dll"]
@@ -223,8 +223,7 @@ fn nvrtc_files() -> Vec<PathBuf> {
     if named.as_ref().is_some_and(|p| !p.as_os_str().is_empty()) {
         return named.into_iter().collect();
     }
-    // What the system's search finds is better than a guess.
-    // SAFETY: loading NVRTC runs its initialisers only.
+    // The result of the system's search is better than a guess.
     if unsafe { rtc::is_culib_present() } {
         return Vec::new();
     }
@@ -241,13 +240,13 @@ mod tests {
     fn old_drivers_are_refused() {
         check_version(OLDEST_DRIVER).unwrap();
         let e = check_version(11010).unwrap_err();
-        assert!(e.kind() == ErrorKind::NoDevice && e.message().contains("CUDA 11.1 only, 11.4 is needed"), "{e}");
+        assert!(e.kind() == ErrorKind::NoDevice && e.message().contains("only CUDA 11.1, but 11.4 is required"), "{e}");
     }
 
     #[test]
     fn code_that_a_driver_does_not_take_says_what_to_update() {
         if driver().is_err() {
-            // The driver's own words are not to be had without it.
+            // The driver's texts are not available without it.
             return crate::backend::cuda::skipped("the words of a driver");
         }
         let e = check(cu::CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU, "loading").unwrap_err();

@@ -1,38 +1,41 @@
-//! Memory of a GPU: arrays, and what a plan keeps of them for the next that asks.
+//! GPU memory: arrays, and freed memory that a plan keeps for its next arrays.
 
-use super::idle::Idle;
 use super::library::check;
+use super::memory_cache::DeviceMemoryCache;
 use super::runtime::{Event, Stream};
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Element};
 use crate::base::error::{bail, ErrorKind, Result};
 use cudarc::driver::sys as cu;
+use num_complex::Complex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-/// Bytes that a plan, and a GPU's context for the plans to come, keep for the next array of the same size, at most.
-const KEPT: usize = 1 << 30;
+/// Maximum number of freed bytes that a plan keeps for later arrays of the same size. A GPU's context keeps up to the
+/// same number for later plans.
+const MAX_IDLE_BYTES: usize = 1 << 30;
 
-/// A plan's memory on one GPU. What a stream still works on may be handed out again: the next work queues behind it.
+/// Memory of a plan on one GPU. Memory is reused while a stream still works on it, because the next work queues behind
+/// that.
 ///
-/// The caller's arrays come and go on a stream of their own, so that one batch is copied while another is computed.
-/// What has come in that way is not handed out again before the work that read it is done: see `used`.
-pub struct Memory {
+/// The caller's arrays are copied on a separate stream, so that one batch is copied while a different one is computed.
+/// A copied input is not reused before the work that reads it is done: see `used`.
+pub struct DeviceMemory {
     stream: Arc<Stream>,
     copies: Stream,
-    /// Arrays that were copied in and that work still reads until its event comes: address, bytes, event.
+    /// Copied inputs that queued work still reads until its event: address, bytes, event.
     used: Mutex<Vec<(u64, usize, Event)>>,
-    /// Bytes taken from the GPU.
+    /// Bytes allocated on the GPU.
     held: AtomicUsize,
-    idle: Mutex<Idle>,
+    idle: Mutex<DeviceMemoryCache>,
 }
 
-impl Memory {
-    /// Memory for work on this stream.
+impl DeviceMemory {
+    /// Creates the memory for work on this stream.
     pub fn new(stream: Arc<Stream>) -> Result<Arc<Self>> {
         let copies = Stream::new(&stream.context)?;
         #[cfg(test)]
         tests::LIVE.set(tests::LIVE.get() + 1);
-        Ok(Arc::new(Memory {
+        Ok(Arc::new(DeviceMemory {
             stream,
             copies,
             used: Mutex::default(),
@@ -41,15 +44,15 @@ impl Memory {
         }))
     }
 
-    /// The stream of the caller's arrays.
+    /// Returns the stream that copies the caller's arrays.
     pub fn copies(&self) -> &Stream {
         &self.copies
     }
 
-    /// A copy of a host's array; work that is queued from now on comes after it.
+    /// Copies a host array to the GPU. Work that is queued from now on runs after the copy.
     ///
     /// # Safety
-    /// The array stays as it is until the copies have been waited for.
+    /// The array must not change until the copies have been waited for.
     pub unsafe fn copy_in<E: Element>(self: &Arc<Self>, host: &[E], what: &str) -> Result<DeviceArray<E>> {
         let bytes = std::mem::size_of_val(host);
         let mut array = match self.take_used(bytes.max(1).next_multiple_of(256)) {
@@ -67,7 +70,8 @@ impl Memory {
         array.copied_in = true;
         {
             let _current = self.stream.context.enter();
-            // SAFETY: both have so many bytes, the host's stay by the caller's promise; the stream exists.
+            // SAFETY: both have this number of bytes; the host array remains by the caller's promise; the stream
+            // exists.
             let (to, from) = (array.pointer.address(), host.as_ptr().cast());
             let status = unsafe { cu::cuMemcpyHtoDAsync_v2(to, from, bytes, self.copies.handle()) };
             check(status, what)?;
@@ -76,7 +80,7 @@ impl Memory {
         Ok(array)
     }
 
-    /// An array of this size that was copied in before, unless a second one would let copies run ahead.
+    /// Returns the memory of an earlier input of this size, unless a second one would let copies run ahead of the work.
     fn take_used(&self, bytes: usize) -> Option<(u64, usize, Event)> {
         let mut used = self.used.lock().unwrap_or_else(|e| e.into_inner());
         let mut same = used.iter().enumerate().filter(|(_, u)| u.1 == bytes).map(|(i, _)| i);
@@ -84,20 +88,20 @@ impl Memory {
         (second.is_some() || used[first].2.has_come()).then(|| used.remove(first))
     }
 
-    /// What was copied in and used may serve for anything, once the work that is queued is done.
+    /// Releases the memory of used inputs, once the queued work is done.
     fn retire_used(&self) {
         let mut used = self.used.lock().unwrap_or_else(|e| e.into_inner());
         let mut idle = self.idle();
-        // SAFETY: `used` has addresses of arrays that were dropped.
+        // SAFETY: `used` contains addresses of dropped arrays.
         used.drain(..).for_each(|(address, bytes, _)| unsafe { idle.put(address, bytes) });
     }
 
-    /// Bytes that the plan holds on the GPU.
+    /// Returns the bytes that the plan holds on the GPU.
     pub fn held(&self) -> usize {
         self.held.load(Relaxed)
     }
 
-    /// An array whose contents are whatever was there.
+    /// Returns an array with undefined contents.
     pub fn array<E: Element>(self: &Arc<Self>, len: usize, what: &str) -> Result<DeviceArray<E>> {
         let Some(bytes) = len.checked_mul(size_of::<E>()).and_then(|b| b.max(1).checked_next_multiple_of(256)) else {
             bail!(SizeOverflow, "{what} of {len} elements exceeds the address space: use smaller sizes");
@@ -120,7 +124,7 @@ impl Memory {
         let mut attempt = || {
             #[cfg(test)]
             tests::refuse()?;
-            // SAFETY: the context is current; freed when it is idle and too much.
+            // SAFETY: the context is current; the memory is freed by `trim` or `drop`.
             check(unsafe { cu::cuMemAlloc_v2(&mut address, bytes) }, what)
         };
         let mut result = attempt();
@@ -145,11 +149,11 @@ impl Memory {
         Ok(address)
     }
 
-    fn idle(&self) -> std::sync::MutexGuard<'_, Idle> {
+    fn idle(&self) -> std::sync::MutexGuard<'_, DeviceMemoryCache> {
         self.idle.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Gives idle memory back to the GPU until at most `most` bytes are left; gives the bytes freed.
+    /// Frees idle memory until at most `most` bytes are left, and returns the number of bytes freed.
     fn trim(&self, most: usize) -> usize {
         if most == 0 {
             self.retire_used();
@@ -159,7 +163,7 @@ impl Memory {
             return 0;
         }
         let _current = self.stream.context.enter();
-        // SAFETY: the stream exists. Should waiting fail, nothing runs there any more.
+        // SAFETY: the stream exists. If waiting fails, no work runs there any more.
         unsafe { cu::cuStreamSynchronize(self.stream.handle()) };
         let freed = idle.trim(most);
         self.held.fetch_sub(freed, Relaxed);
@@ -167,12 +171,12 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for DeviceMemory {
     fn drop(&mut self) {
         #[cfg(test)]
         tests::LIVE.set(tests::LIVE.get() - 1);
         let _current = self.stream.context.enter();
-        // SAFETY: the streams exist: their work is done before others get this memory.
+        // SAFETY: the streams exist. Their work is done before other plans get this memory.
         unsafe {
             cu::cuStreamSynchronize(self.copies.handle());
             cu::cuStreamSynchronize(self.stream.handle());
@@ -180,44 +184,49 @@ impl Drop for Memory {
         self.retire_used();
         let mut ours = self.idle();
         let mut theirs = self.stream.context.idle();
-        // SAFETY: they were idle here, and are of the same context.
+        // SAFETY: the blocks were idle here and are of the same context.
         ours.take_all().for_each(|(bytes, address)| unsafe { theirs.put(address, bytes) });
-        let most = KEPT.min(self.stream.context.properties.memory / 16);
+        let most = MAX_IDLE_BYTES.min(self.stream.context.properties.memory / 16);
         theirs.trim(most);
     }
 }
 
-/// An array in a GPU's memory. Whatever bits lie there are elements.
+/// A complex array on a GPU, to read.
+pub type ComplexSlice<'a, T> = DeviceSlice<'a, Complex<T>>;
+/// A complex array on a GPU, to write.
+pub type ComplexSliceMut<'a, T> = DeviceSliceMut<'a, Complex<T>>;
+
+/// An array in GPU memory. Any bits are valid elements.
 pub struct DeviceArray<E> {
     pointer: DevicePointer<E>,
     len: usize,
     bytes: usize,
     copied_in: bool,
-    memory: Arc<Memory>,
+    memory: Arc<DeviceMemory>,
 }
 
 impl<E> DeviceArray<E> {
-    /// The address on the GPU.
+    /// Returns the address on the GPU.
     pub fn pointer(&self) -> DevicePointer<E> {
         self.pointer
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// All of it, to read.
+    /// Returns a view of the whole array, for reading.
     pub fn view(&self) -> DeviceSlice<'_, E> {
-        // SAFETY: so many elements lie there. The memory is handed out again only for work that queues behind this.
+        // SAFETY: the array has this number of elements. The memory is reused only for work that queues behind this.
         unsafe { DeviceSlice::new(self.pointer, self.len) }
     }
 
-    /// All of it, to write.
+    /// Returns a view of the whole array, for writing.
     pub fn view_mut(&mut self) -> DeviceSliceMut<'_, E> {
-        // SAFETY: so many elements lie there, and the array is borrowed mutably. The memory is handed out again only
-        // for work that queues behind this.
+        // SAFETY: the array has this number of elements and is borrowed mutably. The memory is reused only for work
+        // that queues behind this.
         unsafe { DeviceSliceMut::new(self.pointer, self.len) }
     }
 }
@@ -231,15 +240,15 @@ impl<E> Drop for DeviceArray<E> {
                 return;
             }
         }
-        // SAFETY: the array has them from `allocate`, and is gone.
+        // SAFETY: the memory comes from `allocate`, and the array is dropped.
         unsafe { self.memory.idle().put(self.pointer.address(), self.bytes) };
-        self.memory.trim(KEPT);
+        self.memory.trim(MAX_IDLE_BYTES);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    //! Device memory runs out at any place of any call: from the n-th allocation on all fail, for every n.
+    //! Makes device allocations fail in all calls: for each n, all allocations from the n-th on fail.
 
     use super::*;
     use crate::backend::cuda::runtime::{first_usable, Context};
@@ -247,10 +256,10 @@ mod tests {
     use std::cell::Cell;
 
     thread_local! {
-        /// This thread's allocations until they begin to fail; 0 for never.
+        /// Number of this thread's allocations until they begin to fail; 0 means never.
         static LEFT: Cell<usize> = const { Cell::new(0) };
         static REFUSED: Cell<usize> = const { Cell::new(0) };
-        /// Plans' memories that this thread has made and not given back. An array that were lost would keep one.
+        /// Number of `DeviceMemory` objects of this thread that still exist. A lost array would keep one alive.
         pub static LIVE: Cell<isize> = const { Cell::new(0) };
     }
 
@@ -275,23 +284,29 @@ mod tests {
 
     const POISON: Complex<f32> = Complex::new(123.0, -321.0);
 
-    /// A call with outputs that it leaves alone when it fails.
-    struct Call<'a> {
+    /// A call whose outputs remain unchanged when it fails.
+    struct FailingCall<'a> {
         name: &'a str,
         out: usize,
         run: &'a dyn Fn(&Plan<f32>, &mut [Complex<f32>]) -> Result<()>,
     }
 
-    /// What was seen of all calls: failures that were reported, and that the call did without.
+    /// Counts over all calls: reported failures, and failures that the call could do without.
     #[derive(Default)]
-    struct Seen {
+    struct FailureCounts {
         reported: usize,
         done_without: usize,
     }
 
-    /// Lets the call fail at every allocation, on a plan of its own each time.
-    fn fail(context: &Context, what: &str, make: &dyn Fn() -> Result<Plan<f32>>, call: &Call<'_>, seen: &mut Seen) {
-        let Call { name, out, run } = *call;
+    /// Makes the call fail at each allocation in turn, with a new plan each time.
+    fn fail(
+        context: &Context,
+        what: &str,
+        make: &dyn Fn() -> Result<Plan<f32>>,
+        call: &FailingCall<'_>,
+        seen: &mut FailureCounts,
+    ) {
+        let FailingCall { name, out, run } = *call;
         let mut right = vec![POISON; out];
         run(&make().unwrap(), &mut right).unwrap();
         for n in 1.. {
@@ -337,11 +352,11 @@ mod tests {
             ("exact 2D with maps", &[24, 20], Method::Exact, Normal::Toeplitz, true),
             ("exact 3D", &[12, 10, 9], Method::Exact, Normal::Transforms, false),
         ];
-        let mut seen = Seen::default();
+        let mut seen = FailureCounts::default();
         for (what, dims, method, normal, with_maps) in cases {
             let (samples, voxels) = (700, dims.iter().product::<usize>());
             let mut k: Vec<Vec<f32>> = (0..dims.len()).map(|a| numbers(samples, 0.618_034 * (a + 1) as f32)).collect();
-            // Gridding wants the centre of k-space.
+            // Gridding requires samples in the centre of k-space.
             k.iter_mut().for_each(|k| k[0] = 0.0);
             let k: Vec<&[f32]> = k.iter().map(|k| &k[..]).collect();
             let (weights, maps) = (vec![1.0f32; samples], complexes(voxels * COILS, 0.414_214));
@@ -378,7 +393,7 @@ mod tests {
             calls.push(("Pipe-Menon weights", samples, Box::new(|p, out| weights_of(p, out, few))));
             calls.push(("Jackson's weights", samples, Box::new(|p, out| weights_of(p, out, Density::Jackson))));
             for (name, out, run) in calls {
-                fail(&context, what, &make, &Call { name, out, run: &run }, &mut seen);
+                fail(&context, what, &make, &FailingCall { name, out, run: &run }, &mut seen);
             }
         }
         eprintln!("device allocations refused: {} reported, {} done without", seen.reported, seen.done_without);

@@ -1,8 +1,8 @@
-//! The CUDA backend: arrays lie on a GPU, primitives are kernels queued on a stream.
+//! The CUDA backend: arrays are in GPU memory, and primitives are kernels queued on a stream.
 //!
-//! The kernels are in kernels/, as text: `compile` makes machine code of it, `runtime` loads and launches that,
-//! `memory` and `gpu` are a plan's arrays and queue. Each file of kernels has one here with its launches: `vector`,
-//! `sort`, `gridding`, `fft`, `direct`, `backprojection`. `cost` is what the choice of a grid goes by.
+//! The kernel sources are in kernels/. `compile` compiles them, `runtime` loads and launches them, `memory` and `gpu`
+//! are a plan's arrays and queue. Each kernel file has a module with its launches: `vector`, `sort`, `gridding`, `fft`,
+//! `direct`, `backprojection`. `cost` is the cost model for the selection of a grid.
 
 mod backprojection;
 pub mod compile;
@@ -11,9 +11,9 @@ pub mod direct;
 pub mod fft;
 pub mod gpu;
 pub mod gridding;
-mod idle;
 pub mod library;
 pub mod memory;
+mod memory_cache;
 pub mod runtime;
 mod sort;
 mod transfer;
@@ -40,8 +40,7 @@ use std::ops::Range;
 use transfer::{Input, Output};
 use vector::Vectors;
 
-/// The kernels that plans usually need, for a folder that is made beforehand; other sizes are compiled when they are
-/// wanted.
+/// Returns the kernels that plans usually need, for precompiled folders. Other sizes are compiled on first use.
 pub fn usual_kernels() -> Vec<compile::Kernels> {
     let mut all = vec![vector::kernels(4), vector::kernels(8)];
     all.extend([4, 8].map(backprojection::kernels));
@@ -61,11 +60,10 @@ pub struct Cuda<T: Real> {
 }
 
 impl<T: Real> Cuda<T> {
-    /// Computes on GPU `index`, on a stream of its own or the caller's.
+    /// Opens GPU `index`, with a new stream or the caller's.
     ///
     /// # Errors
-    /// `NoDevice` without a driver or such a GPU, `DriverIncomplete` where kernels are neither kept nor can be
-    /// compiled.
+    /// `NoDevice` without a driver or this GPU; `DriverIncomplete` if kernels are neither cached nor can be compiled.
     ///
     /// # Safety
     /// The caller's stream belongs to the GPU's primary context and outlives this.
@@ -77,7 +75,7 @@ impl<T: Real> Cuda<T> {
     }
 }
 
-/// Links GPUs that are to share work with one another.
+/// Enables direct copies between GPUs that share work.
 pub fn link<T: Real>(all: &[Cuda<T>]) -> Result<()> {
     for (i, one) in all.iter().enumerate() {
         for other in all[i + 1..].iter().filter(|other| other.gpu.index() != one.gpu.index()) {
@@ -87,7 +85,7 @@ pub fn link<T: Real>(all: &[Cuda<T>]) -> Result<()> {
     Ok(())
 }
 
-/// Says past the test harness, which would keep it to itself, that there is no GPU for a test.
+/// Prints that there is no GPU for a test, bypassing the test harness, which hides the output of passed tests.
 #[cfg(test)]
 fn skipped(what: &str) {
     use std::io::Write;
@@ -135,8 +133,8 @@ impl<T: Real> Backend<T> for Cuda<T> {
     }
     fn input<'a, E: Element>(&self, source: Source<'a, E>) -> Result<Input<'a, E>> {
         Ok(match source {
-            // SAFETY: every operation of a plan waits before it returns the caller's arrays, by `deliver`, or where it
-            // fails (see `Call` in src/plan.rs).
+            // SAFETY: each operation of a plan waits before it returns the caller's arrays, in `deliver` or after a
+            // failure (see `Call` in src/plan.rs).
             Source::Host(host) => Input::Copied(unsafe { self.gpu.copy_in(host, "the caller's array") }?),
             Source::Device(slice) => Input::InPlace(slice),
         })
@@ -241,7 +239,7 @@ impl<T: Real> Backend<T> for Cuda<T> {
         GridFft::new(&self.gpu, dims, grid, correction)
     }
     fn grid_fft_bytes(&self, grid: &[usize]) -> usize {
-        // Roots of unity and corrections of each axis.
+        // Roots of unity and corrections per axis.
         grid.iter().fold(0, |sum, n| n.saturating_mul(3 * size_of::<Complex<T>>()).saturating_add(sum))
     }
     fn grid_to_image(&self, f: &GridFft<T>, grid: ComplexesMut<Self, T>, image: ComplexesMut<Self, T>) {
@@ -287,7 +285,7 @@ impl<T: Real> Backend<T> for Cuda<T> {
         DirectSum::new(&self.gpu, k, dims, voxels, off_resonance, tolerance)
     }
     fn direct_sum_bytes(&self, samples: usize, dims: &[usize], listed: Option<usize>, maps: MapsGiven) -> usize {
-        // What is too large will be refused by the plan.
+        // A size that is too large is an error of plan creation.
         DirectSum::<T>::bytes(&self.gpu, samples, dims, listed, maps).unwrap_or(usize::MAX)
     }
     fn sum_to_image(&self, d: &DirectSum<T>, values: Complexes<Self, T>, image: ComplexesMut<Self, T>) -> Result<()> {

@@ -1,9 +1,8 @@
-//! GPUs, their contexts, streams and modules: what kernels run on. Every call leaves the caller's current context as it
-//! was.
+//! GPUs, their contexts, streams and modules. Each call restores the caller's current context.
 
 use super::compile::{self, Kernels};
-use super::idle::Idle;
 use super::library::{check, driver};
+use super::memory_cache::DeviceMemoryCache;
 use crate::base::error::{bail, ErrorKind, Result};
 use cudarc::driver::sys as cu;
 use std::collections::HashMap;
@@ -12,46 +11,46 @@ use std::marker::PhantomData;
 use std::ptr::{null_mut, NonNull};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-/// The oldest compute capability that kernels are written for.
+/// Lowest compute capability that the kernels support.
 const OLDEST_ARCHITECTURE: (u32, u32) = (7, 5);
 
-/// What a GPU is.
+/// Properties of a GPU.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Properties {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Compute capability, for example (9, 0).
     pub capability: (u32, u32),
-    /// Streaming multiprocessors.
+    /// Number of streaming multiprocessors.
     pub multiprocessors: u32,
-    /// Bytes of its memory.
+    /// Memory in bytes.
     pub memory: usize,
-    /// Bytes of level 2 cache.
+    /// Level-2 cache in bytes.
     pub cache: usize,
-    /// Bytes of shared memory that a block may ask for.
+    /// Maximum shared memory of a block in bytes.
     pub shared: usize,
 }
 
 impl Properties {
-    /// The architecture as compilers name it: `sm_90`.
+    /// Returns the architecture in the compiler's notation: `sm_90`.
     pub fn architecture(&self) -> String {
         format!("sm_{}{}", self.capability.0, self.capability.1)
     }
 
-    /// Whether there are kernels for it.
+    /// Returns whether the kernels support this GPU.
     pub fn supported(&self) -> bool {
         self.capability >= OLDEST_ARCHITECTURE
     }
 }
 
-/// GPUs that the driver shows; 0 without a driver.
+/// Returns the number of GPUs that the driver reports; 0 without a driver.
 pub fn count() -> u32 {
     let mut count = 0;
     // SAFETY: the driver has started.
     match driver().and_then(|()| check(unsafe { cu::cuDeviceGetCount(&mut count) }, "counting GPUs")) {
         Ok(()) => count as u32,
         Err(e) => {
-            // Whoever has had a GPU wants to know why it is gone.
+            // Report a driver that failed, since the GPU may have worked before.
             let level = if e.kind() == ErrorKind::DeviceFailed { log::Level::Warn } else { log::Level::Debug };
             log::log!(level, "no GPU is used: {e}");
             0
@@ -59,12 +58,12 @@ pub fn count() -> u32 {
     }
 }
 
-/// The first GPU that there are kernels for.
+/// Returns the index of the first supported GPU.
 pub fn first_usable() -> Option<u32> {
     (0..count()).find(|&index| properties(index).is_ok_and(|p| p.supported()))
 }
 
-/// What GPU `index` is.
+/// Returns the properties of GPU `index`.
 pub fn properties(index: u32) -> Result<Properties> {
     let device = device(index)?;
     let attribute = |which| -> Result<u32> {
@@ -75,7 +74,7 @@ pub fn properties(index: u32) -> Result<Properties> {
     };
     let mut name = [0; 256];
     let mut memory = 0;
-    // SAFETY: the device exists; the name has room for 256 characters, the last of which stays 0.
+    // SAFETY: the device exists; the buffer has 256 characters, the last of which stays 0.
     unsafe {
         check(cu::cuDeviceGetName(name.as_mut_ptr(), 255, device), "asking for the GPU's name")?;
         check(cu::cuDeviceTotalMem_v2(&mut memory, device), "asking for the GPU's memory")?;
@@ -102,7 +101,7 @@ fn device(index: u32) -> Result<cu::CUdevice> {
     if index >= count {
         bail!(
             NoDevice,
-            "there is no GPU {index}: the NVIDIA driver shows {count} (CUDA_VISIBLE_DEVICES counts); use a lower \
+            "there is no GPU {index}: the NVIDIA driver reports {count} (CUDA_VISIBLE_DEVICES may hide some); use a lower \
              index, or device cpu"
         );
     }
@@ -112,17 +111,17 @@ fn device(index: u32) -> Result<cu::CUdevice> {
     Ok(device)
 }
 
-/// A GPU's primary context, held as long as a plan needs it, and the modules loaded there.
+/// The primary context of a GPU and the modules loaded in it. It is held while a plan uses it.
 pub struct Context {
-    /// The GPU's index.
+    /// Index of the GPU.
     pub index: u32,
-    /// What the GPU is.
+    /// Properties of the GPU.
     pub properties: Properties,
     device: cu::CUdevice,
     handle: cu::CUcontext,
     modules: Mutex<HashMap<u64, Arc<OnceLock<Result<Arc<Module>>>>>>,
-    /// What plans that are gone have left for those to come.
-    idle: Mutex<Idle>,
+    /// Memory of deleted plans, for later plans.
+    idle: Mutex<DeviceMemoryCache>,
 }
 
 // SAFETY: the driver's handles may be used from any thread.
@@ -131,10 +130,10 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 impl Context {
-    /// The context of a GPU, shared by all plans that live there.
+    /// Returns the context of a GPU, shared by all plans on it.
     pub fn of(index: u32) -> Result<Arc<Context>> {
         driver()?;
-        // Holds nothing alive: with its last plan a GPU's context is given back.
+        // Weak references, so that the context is released with its last plan.
         static LIVE: Mutex<Vec<(u32, Weak<Context>)>> = Mutex::new(Vec::new());
         let mut live = LIVE.lock().unwrap_or_else(|e| e.into_inner());
         live.retain(|(_, context)| context.strong_count() > 0);
@@ -146,7 +145,7 @@ impl Context {
         if !properties.supported() {
             bail!(
                 NoDevice,
-                "GPU {index} ({}) has compute capability {}.{}, at least {}.{} is needed: use another, or device cpu",
+                "GPU {index} ({}) has compute capability {}.{}, at least {}.{} is required: use a different GPU, or device cpu",
                 properties.name,
                 properties.capability.0,
                 properties.capability.1,
@@ -163,15 +162,16 @@ impl Context {
         Ok(context)
     }
 
-    /// Makes this context the thread's current one until the guard goes.
-    pub fn enter(&self) -> Entered<'_> {
-        // SAFETY: the context is retained while self lives. Should it fail, so will the calls that follow, and say so.
+    /// Makes this context the thread's current one while the guard lives.
+    pub fn enter(&self) -> ContextGuard<'_> {
+        // SAFETY: the context is retained while self lives. If the call fails, the following calls fail too and report
+        // it.
         let pushed = unsafe { cu::cuCtxPushCurrent_v2(self.handle) } == cu::CUresult::CUDA_SUCCESS;
-        Entered { pushed, context: PhantomData }
+        ContextGuard { pushed, context: PhantomData }
     }
 
-    /// Lets copies from another GPU come straight to this one, where the machine can do that; else they go through the
-    /// host's memory. It stays so: whoever else uses the context may have asked for the same.
+    /// Enables direct copies from a different GPU to this one, if the machine supports them. Otherwise copies go
+    /// through host memory. The setting remains, because other users of the context may rely on it.
     pub fn reach(&self, other: &Context) -> Result<()> {
         let mut can = 0;
         // SAFETY: both devices exist.
@@ -188,23 +188,23 @@ impl Context {
         }
     }
 
-    /// The driver's handle.
+    /// Returns the driver's handle.
     pub fn handle(&self) -> cu::CUcontext {
         self.handle
     }
 
-    /// Memory that plans have left.
-    pub fn idle(&self) -> std::sync::MutexGuard<'_, Idle> {
+    /// Returns the memory of deleted plans.
+    pub fn idle(&self) -> std::sync::MutexGuard<'_, DeviceMemoryCache> {
         self.idle.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Frees the memory that plans have left.
+    /// Frees the memory of deleted plans.
     pub fn free_idle_memory(&self) {
         let _current = self.enter();
         self.idle().trim(0);
     }
 
-    /// Bytes of the GPU's memory that nobody uses.
+    /// Returns the free memory of the GPU in bytes.
     pub fn free_memory(&self) -> Result<usize> {
         let _current = self.enter();
         let (mut free, mut total) = (0, 0);
@@ -213,14 +213,15 @@ impl Context {
         Ok(free)
     }
 
-    /// The module of these kernels, from the process, the disk, or the compiler.
+    /// Returns the module of these kernels, from the process, the disk or the compiler.
     pub fn module(self: &Arc<Self>, kernels: &Kernels) -> Result<Arc<Module>> {
         let key = kernels.key();
         let slot = self.modules.lock().unwrap_or_else(|e| e.into_inner()).entry(key).or_default().clone();
-        // Several threads may load different kernels at once; those that want the same wait for the first.
+        // Several threads may load different kernels at once. Threads that need the same kernels wait for the first.
         let loaded = slot.get_or_init(|| self.load(kernels).map(Arc::new));
         if loaded.is_err() {
-            // Next time may go better: an NVRTC installed meanwhile, a folder made writable.
+            // Not stored: a later attempt may succeed, for example after installing NVRTC or making the folder
+            // writable.
             self.modules.lock().unwrap_or_else(|e| e.into_inner()).remove(&key);
         }
         loaded.clone()
@@ -231,7 +232,7 @@ impl Context {
         let load = |code: &[u8]| -> Result<Module> {
             let _current = self.enter();
             let mut handle = null_mut();
-            // SAFETY: the context is current, the code is a whole cubin; its size is in itself.
+            // SAFETY: the context is current; the code is a complete cubin, which contains its size.
             let status = unsafe { cu::cuModuleLoadData(&mut handle, code.as_ptr().cast()) };
             check(status, &format!("loading the kernels {} for {architecture}", kernels.name))?;
             Ok(Module { handle, context: self.handle })
@@ -246,24 +247,25 @@ impl Drop for Context {
             let _current = self.enter();
             self.idle().trim(0);
         }
-        // Modules go before their context.
+        // Unload the modules before releasing their context.
         self.modules.lock().unwrap_or_else(|e| e.into_inner()).clear();
         // SAFETY: retained once, in `of`.
         unsafe { cu::cuDevicePrimaryCtxRelease_v2(self.device) };
     }
 }
 
-/// While it lives the context is the thread's current one.
-pub struct Entered<'a> {
+/// Guard during whose life the context is the thread's current one.
+pub struct ContextGuard<'a> {
     pushed: bool,
     context: PhantomData<(&'a Context, *mut ())>,
 }
 
-impl Drop for Entered<'_> {
+impl Drop for ContextGuard<'_> {
     fn drop(&mut self) {
         if self.pushed {
             let mut popped = null_mut();
-            // SAFETY: pops what `enter` pushed on this thread: the guard does not leave it, and guards nest.
+            // SAFETY: pops the context that `enter` pushed on this thread. The guard stays on the thread, and guards
+            // nest.
             unsafe { cu::cuCtxPopCurrent_v2(&mut popped) };
         }
     }
@@ -282,7 +284,7 @@ unsafe impl Sync for Module {}
 
 impl Drop for Module {
     fn drop(&mut self) {
-        // SAFETY: loaded in this context, which lives on: whoever holds a module holds the context too.
+        // SAFETY: loaded in this context, which still exists because users of a module also hold the context.
         unsafe {
             if cu::cuCtxPushCurrent_v2(self.context) == cu::CUresult::CUDA_SUCCESS {
                 cu::cuModuleUnload(self.handle);
@@ -292,13 +294,13 @@ impl Drop for Module {
     }
 }
 
-/// One kernel, with the module it is from.
+/// A kernel and its module.
 #[derive(Clone)]
 pub struct Function {
     handle: NonNull<cu::CUfunc_st>,
     name: &'static str,
     _module: Arc<Module>,
-    // After the module, which is unloaded first.
+    // Declared after the module, so that the module is unloaded first.
     _context: Arc<Context>,
 }
 
@@ -308,7 +310,7 @@ unsafe impl Send for Function {}
 unsafe impl Sync for Function {}
 
 impl Function {
-    /// The kernel of this name. `shared` is the dynamic shared memory in bytes that launches may ask for.
+    /// Returns the kernel of this name. `shared` is the maximum dynamic shared memory of its launches in bytes.
     pub fn new(context: &Arc<Context>, module: &Arc<Module>, name: &'static str, shared: usize) -> Result<Self> {
         let _current = context.enter();
         let symbol = CString::new(name).expect("names of kernels have no zeros");
@@ -325,7 +327,7 @@ impl Function {
     }
 }
 
-/// A queue of work on a GPU: the plan's own, or the caller's.
+/// A queue of work on a GPU: the plan's own stream or the caller's.
 pub struct Stream {
     /// The GPU.
     pub context: Arc<Context>,
@@ -339,7 +341,7 @@ unsafe impl Send for Stream {}
 unsafe impl Sync for Stream {}
 
 impl Stream {
-    /// A stream of its own, which no other waits for.
+    /// Creates a new stream that does not wait for other streams.
     pub fn new(context: &Arc<Context>) -> Result<Self> {
         let _current = context.enter();
         let mut handle = null_mut();
@@ -349,20 +351,20 @@ impl Stream {
         Ok(Stream { context: context.clone(), handle, owned: true })
     }
 
-    /// The caller's stream, a CUstream or cudaStream_t of the GPU's primary context.
+    /// Wraps the caller's stream, a CUstream or cudaStream_t of the GPU's primary context.
     ///
     /// # Safety
-    /// It lives as long as this.
+    /// The stream must live at least as long as the result.
     pub unsafe fn borrowed(context: &Arc<Context>, stream: *mut c_void) -> Self {
         Stream { context: context.clone(), handle: stream.cast(), owned: false }
     }
 
-    /// The driver's handle.
+    /// Returns the driver's handle.
     pub fn handle(&self) -> cu::CUstream {
         self.handle
     }
 
-    /// An event that comes when all that is queued by now is done.
+    /// Returns an event that completes when all work queued so far is done.
     pub fn mark(&self) -> Result<Event> {
         let event = Event::new(&self.context)?;
         let _current = self.context.enter();
@@ -371,7 +373,7 @@ impl Stream {
         Ok(event)
     }
 
-    /// What is queued from now on waits for an event, of this GPU or another.
+    /// Makes work that is queued from now on wait for an event of this GPU or a different one.
     pub fn wait_for(&self, event: &Event) -> Result<()> {
         let _current = self.context.enter();
         // SAFETY: event and stream exist.
@@ -388,8 +390,8 @@ impl Stream {
     /// Queues a kernel.
     ///
     /// # Safety
-    /// `arguments` are addresses of the kernel's parameters, of their types and in their order; what those point to is
-    /// memory of this GPU that stays until the kernel has run.
+    /// `arguments` are addresses of the kernel's parameters, of their types and in their order. Pointers among them
+    /// refer to memory of this GPU that remains until the kernel has run.
     pub unsafe fn launch(
         &self,
         function: &Function,
@@ -420,7 +422,7 @@ impl Stream {
     }
 }
 
-/// A place in a stream.
+/// A position in a stream's queue.
 pub struct Event {
     context: Arc<Context>,
     handle: cu::CUevent,
@@ -441,7 +443,7 @@ impl Event {
         Ok(Event { context: context.clone(), handle })
     }
 
-    /// Whether it has come.
+    /// Returns whether the event is complete.
     pub fn has_come(&self) -> bool {
         let _current = self.context.enter();
         // SAFETY: the event exists.
@@ -452,7 +454,7 @@ impl Event {
 impl Drop for Event {
     fn drop(&mut self) {
         let _current = self.context.enter();
-        // SAFETY: the event exists; the driver keeps what a stream still waits for.
+        // SAFETY: the event exists; the driver keeps an event while a stream waits for it.
         unsafe { cu::cuEventDestroy_v2(self.handle) };
     }
 }
@@ -460,7 +462,7 @@ impl Drop for Event {
 impl Drop for Stream {
     fn drop(&mut self) {
         let _current = self.context.enter();
-        // SAFETY: the stream exists; what it still runs uses memory that is freed afterwards.
+        // SAFETY: the stream exists; memory that its work uses is freed afterwards.
         unsafe {
             cu::cuStreamSynchronize(self.handle);
             if self.owned {

@@ -1,4 +1,4 @@
-//! Sorting on a GPU, and cutting what was sorted by tiles into segments of work: the kernels of kernels/sort.cu.
+//! Sorting on a GPU, and cutting the sorted lists of tiles into segments: the kernels of kernels/sort.cu.
 
 use super::compile::Kernels;
 use super::gpu::{launch, Gpu};
@@ -7,30 +7,32 @@ use super::runtime::Function;
 use crate::backend::{DevicePointer, DeviceSlice, Span};
 use crate::base::error::Result;
 
-/// Threads of a block, and keys of a block that sorts.
+/// Threads per block, and keys per block in a sort.
 const THREADS: usize = 256;
 const SORTED_TOGETHER: usize = 4096;
-/// The segments of a tile that one warp sums, at most.
+/// Maximum number of segments of a tile that one warp sums.
 const FEW_SEGMENTS: u32 = 8;
 
-/// For the message when there is no memory.
+/// Name of the arrays in the message for lack of memory.
 pub const WHAT: &str = "the sorted samples";
 
-/// Blocks of threads, as launches take them.
+/// Block size of launches.
 pub const BLOCK: [u32; 3] = [THREADS as u32, 1, 1];
 
-/// As many such blocks as n elements need.
+/// Returns the number of blocks for n elements.
 pub fn blocks(n: usize) -> [u32; 3] {
     [n.div_ceil(THREADS) as u32, 1, 1]
 }
 
-/// The source with its usual options.
+const SORT: &str = concat!(include_str!("../../../kernels/segments.cuh"), include_str!("../../../kernels/sort.cu"));
+
+/// Returns the source with its usual options.
 pub fn kernels() -> Kernels {
-    // No number in it has the precision of the plan.
-    Kernels::new("sort", include_str!("../../../kernels/sort.cu"), 4, &[])
+    // The kernels do not depend on the precision of the plan.
+    Kernels::new("sort", SORT, 4, &[])
 }
 
-/// How long segments are, at most: `usual`, and `brief` in tiles of more than `dense` samples.
+/// Maximum length of segments: `usual`, and `brief` in tiles with more than `dense` samples.
 #[derive(Clone, Copy)]
 pub struct Length {
     pub usual: usize,
@@ -51,35 +53,35 @@ pub struct Sort<'a> {
     total: DeviceArray<u64>,
 }
 
-/// Runs of the tiles' lists, and the order in which they are worked on, the longest first. There is room for more than
-/// there are.
-pub struct Segments {
+/// Segments of the tiles' lists, and the order of work, longest first. The arrays may be longer than the number of
+/// segments.
+pub struct TileSegments {
     pub segments: DeviceArray<u64>,
     pub schedule: DeviceArray<u32>,
-    /// Before which segment each tile's begin; how many there are comes last.
+    /// First segment of each tile; the last entry is the number of segments.
     firsts: DeviceArray<u64>,
 }
 
-impl Segments {
-    /// How many there are.
+impl TileSegments {
+    /// Returns the number of segments.
     pub fn count(&self) -> DeviceSlice<'_, u64> {
         let tiles = self.firsts.len() - 1;
         self.firsts.view().part(tiles..tiles + 1)
     }
 }
 
-/// What is known only of segments that spread.
-pub struct Cuts {
-    /// Where the planes of each segment begin, and after them all how many there are.
+/// Additional data of segments for spreading.
+pub struct SegmentedTiles {
+    /// First plane of each segment; the last entry is the number of planes.
     pub slots: DeviceArray<u64>,
-    /// Tiles that have several segments: few of them from the front, many from the end.
+    /// Tiles with several segments: those with few from the front, those with many from the end.
     pub tiles: DeviceArray<u64>,
-    /// How many tiles have few and many.
+    /// Numbers of tiles with few and with many segments.
     pub counts: DeviceArray<u64>,
 }
 
-impl Cuts {
-    /// How many planes there are.
+impl SegmentedTiles {
+    /// Returns the number of planes.
     pub fn planes(&self) -> DeviceSlice<'_, u64> {
         let last = self.slots.len() - 1;
         self.slots.view().part(last..last + 1)
@@ -87,7 +89,7 @@ impl Cuts {
 }
 
 impl<'a> Sort<'a> {
-    /// Loads them.
+    /// Loads the kernels.
     pub fn new(gpu: &'a Gpu) -> Result<Self> {
         let kernels = kernels();
         let function = |name| gpu.function(&kernels, name, 0);
@@ -104,13 +106,13 @@ impl<'a> Sort<'a> {
         })
     }
 
-    /// The sums of all counts before each, and of all of them.
+    /// Returns the prefix sums of the counts. The last entry is their total.
     pub fn scan(&self, counts: DeviceSlice<'_, u32>) -> Result<DeviceArray<u64>> {
         let blocks = (counts.len() + 1).div_ceil(SORTED_TOGETHER);
         let (sums, prefix) = (self.gpu.array::<u64>(blocks, WHAT)?, self.gpu.array::<u64>(counts.len() + 1, WHAT)?);
         let (counts, n, at, total) = (counts.pointer(), counts.len() as u64, sums.pointer(), self.total.pointer());
         let grid = [blocks as u32, 1, 1];
-        // SAFETY: the kernels' parameters are these; there is a sum for each block, and a prefix more than counts.
+        // SAFETY: the kernels' parameters are these. There is one sum per block, and one more prefix sum than counts.
         unsafe {
             launch!(self.gpu, &self.sums, grid, BLOCK, 0; counts, n, at);
             launch!(self.gpu, &self.top, [1; 3], BLOCK, 0; at, blocks as u32, total);
@@ -119,7 +121,7 @@ impl<'a> Sort<'a> {
         Ok(prefix)
     }
 
-    /// Sorts pairs by keys of at most `most`, stably; without values a pair's value is its place.
+    /// Sorts pairs stably by keys of at most `most`. Without values, the value of a pair is its index.
     pub fn sort(
         &self,
         mut keys: DeviceArray<u32>,
@@ -135,7 +137,7 @@ impl<'a> Sort<'a> {
         loop {
             let (keys_out, values_out) = (self.gpu.array::<u32>(n, WHAT)?, self.gpu.array::<u32>(n, WHAT)?);
             let (from, count) = (keys.pointer(), n as u64);
-            // SAFETY: the kernel's parameters are these; it reads n keys and writes 256 counts a block.
+            // SAFETY: the kernel's parameters are these. It reads n keys and writes 256 counts per block.
             unsafe { launch!(self.gpu, &self.count, grid, BLOCK, 0; from, count, shift, counts.pointer()) };
             let at = self.scan(counts.view())?;
             let from_values = values.as_ref().map_or(DevicePointer::NULL, DeviceArray::pointer);
@@ -153,9 +155,9 @@ impl<'a> Sort<'a> {
         }
     }
 
-    /// Cuts the lists of tiles, of `span` keys each, into segments of at most this length; a tile without samples has
-    /// `least` segments. `planes` are those of a tile and of the window where segments of a tile that has several get
-    /// planes.
+    /// Cuts the lists of tiles, each with `span` keys, into segments of at most this length. A tile without samples has
+    /// `least` segments. `planes` are those of a tile and of the window, if the segments of tiles with several segments
+    /// have planes.
     pub fn cut(
         &self,
         keys: DeviceSlice<'_, u32>,
@@ -164,14 +166,14 @@ impl<'a> Sort<'a> {
         length: Length,
         least: usize,
         planes: Option<(usize, usize)>,
-    ) -> Result<(Segments, Cuts)> {
+    ) -> Result<(TileSegments, SegmentedTiles)> {
         let (gpu, n) = (self.gpu, keys.len());
         let starts = gpu.array::<u64>(tiles + 1, WHAT)?;
         let pieces = gpu.array::<u32>(tiles, WHAT)?;
         let (tiles_arg, span_arg, length_arg) = (tiles as u32, span as u32, length.usual as u32);
         let (dense, brief) = (length.dense as u64, length.brief as u32);
         let (keys, starts_at) = (keys.pointer(), starts.pointer());
-        // SAFETY: the kernel's parameters are these; it reads n keys and writes a start and a number a tile.
+        // SAFETY: the kernel's parameters are these. It reads n keys and writes one start and one number per tile.
         unsafe {
             launch!(gpu, &self.ranges, blocks(tiles), BLOCK, 0;
                 keys, n as u64, tiles_arg, span_arg, length_arg, dense, brief, least as u32, starts_at,
@@ -186,7 +188,7 @@ impl<'a> Sort<'a> {
         let cut_tiles = gpu.array::<u64>(with_planes(2 * tiles), WHAT)?;
         let counts = gpu.zeros::<u64>(2, WHAT)?;
         let (depth, width) = planes.unwrap_or((0, 0));
-        // SAFETY: the kernel's parameters are these; there is room for as many segments as n keys can be cut into.
+        // SAFETY: the kernel's parameters are these. There is space for the maximum number of segments of n keys.
         unsafe {
             launch!(gpu, &self.cut, blocks(room), BLOCK, 0;
                 keys, starts_at, firsts.pointer(), tiles_arg, room as u64, span_arg, depth as u32, width as u32,
@@ -194,8 +196,8 @@ impl<'a> Sort<'a> {
                 cut_tiles.pointer(), counts.pointer())
         };
         let slots = self.scan(segment_planes.view())?;
-        // The kernel tells eleven classes apart.
+        // The kernel distinguishes eleven classes.
         let (_, schedule) = self.sort(lightness, None, 10)?;
-        Ok((Segments { segments, schedule, firsts }, Cuts { slots, tiles: cut_tiles, counts }))
+        Ok((TileSegments { segments, schedule, firsts }, SegmentedTiles { slots, tiles: cut_tiles, counts }))
     }
 }

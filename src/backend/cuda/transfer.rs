@@ -1,19 +1,19 @@
-//! A caller's arrays, made readable and writable for a GPU: copied there and back, or used in place.
+//! The caller's arrays, accessible to a GPU: copied there and back, or used in place.
 
 use super::memory::DeviceArray;
 use super::runtime::Event;
 use crate::backend::{DeviceSlice, DeviceSliceMut};
 
-/// An array of a caller that a GPU reads.
+/// An array of the caller that a GPU reads.
 pub enum Input<'a, E> {
-    /// A copy of the host's array.
+    /// A copy of the host array.
     Copied(DeviceArray<E>),
     /// An array on this GPU.
     InPlace(DeviceSlice<'a, E>),
 }
 
 impl<E> Input<'_, E> {
-    /// Its elements.
+    /// Returns its elements.
     pub fn view(&self) -> DeviceSlice<'_, E> {
         match self {
             Input::Copied(array) => array.view(),
@@ -22,16 +22,16 @@ impl<E> Input<'_, E> {
     }
 }
 
-/// An array of a caller that a GPU writes.
+/// An array of the caller that a GPU writes.
 pub enum Output<'a, E> {
-    /// What is to be copied to the host's array, and the event that says when.
+    /// Results to be copied to the host array, and the event when they are complete.
     Copied { array: DeviceArray<E>, host: &'a mut [E], ready: Option<Event> },
     /// An array on this GPU.
     InPlace(DeviceSliceMut<'a, E>),
 }
 
 impl<E> Output<'_, E> {
-    /// Its elements.
+    /// Returns its elements.
     pub fn view_mut(&mut self) -> DeviceSliceMut<'_, E> {
         match self {
             Output::Copied { array, .. } => array.view_mut(),

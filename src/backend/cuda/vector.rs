@@ -1,8 +1,8 @@
-//! The kernels of kernels/vector.cu.
+//! Vector operations: the kernels of kernels/vector.cu.
 
 use super::compile::Kernels;
 use super::gpu::{launch, Gpu};
-use super::memory::DeviceArray;
+use super::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
 use super::runtime::Function;
 use crate::backend::MOST_PROJECTIONS;
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Span};
@@ -11,11 +11,7 @@ use crate::base::real::Real;
 use crate::base::sizes::three_axes;
 use num_complex::Complex;
 
-/// Complex numbers to read, and to write.
-type In<'a, T> = DeviceSlice<'a, Complex<T>>;
-type Out<'a, T> = DeviceSliceMut<'a, Complex<T>>;
-
-/// Threads of a block, as in the kernels.
+/// Threads per block, as in the kernels.
 const THREADS: usize = 256;
 
 /// The kernels of one precision on one GPU.
@@ -33,22 +29,22 @@ pub struct Vectors {
     csr_multiply: Function,
     ramp: Function,
     first_beyond: Function,
-    /// Blocks that a kernel has, at most: enough to fill the GPU.
+    /// Maximum number of blocks per kernel: enough to fill the GPU.
     blocks: usize,
-    /// Sums of blocks, and how many are done; used by one kernel after the other.
+    /// Sums of blocks, and the number of finished blocks; used by one kernel after the other.
     partial: DeviceArray<f64>,
     /// Real and imaginary parts of products with at most [`MOST_PROJECTIONS`] arrays.
     products: DeviceArray<f64>,
     ticket: DeviceArray<u32>,
 }
 
-/// The source with its usual options.
+/// Returns the source with its usual options.
 pub fn kernels(bytes: usize) -> Kernels {
     Kernels::new("vector", include_str!("../../../kernels/vector.cu"), bytes, &[])
 }
 
 impl Vectors {
-    /// Loads them.
+    /// Loads the kernels.
     pub fn new<T: Real>(gpu: &Gpu) -> Result<Self> {
         let kernels = kernels(size_of::<T>());
         let function = |name| gpu.function(&kernels, name, 0);
@@ -79,19 +75,19 @@ impl Vectors {
     }
 }
 
-/// Blocks of threads, as launches take them.
+/// Block size of launches.
 const BLOCK: [u32; 3] = [THREADS as u32, 1, 1];
 
-/// How many arrays of `len` elements there are.
+/// Returns the number of arrays of `len` elements in `all` elements.
 fn arrays(all: usize, len: usize) -> u64 {
     assert!(len > 0 && all.is_multiple_of(len), "{all} elements in arrays of {len}");
     (all / len) as u64
 }
 
-// Views are of arrays on this GPU, and as long as each function asserts.
+// Views refer to arrays on this GPU and have the lengths that each function asserts.
 impl Vectors {
-    /// z = x y, y being repeated for each array of its length in x and z.
-    pub fn multiply<T: Real>(&self, gpu: &Gpu, x: In<T>, y: In<T>, z: Out<T>) {
+    /// Computes z = x y. y is repeated for each array of its length in x and z.
+    pub fn multiply<T: Real>(&self, gpu: &Gpu, x: ComplexSlice<T>, y: ComplexSlice<T>, z: ComplexSliceMut<T>) {
         let (n, count) = (y.len() as u64, arrays(x.len(), y.len()));
         assert_eq!(x.len(), z.len());
         // SAFETY: the kernel's parameters are these; it reads and writes `count` arrays of n elements.
@@ -100,8 +96,8 @@ impl Vectors {
         };
     }
 
-    /// z = z + sum of conj(x) y over the arrays of z's length in x and y.
-    pub fn add_conj_products<T: Real>(&self, gpu: &Gpu, x: In<T>, y: In<T>, z: Out<T>) {
+    /// Computes z = z + sum of conj(x) y over the arrays of z's length in x and y.
+    pub fn add_conj_products<T: Real>(&self, gpu: &Gpu, x: ComplexSlice<T>, y: ComplexSlice<T>, z: ComplexSliceMut<T>) {
         let (n, count) = (z.len() as u64, arrays(x.len(), z.len()));
         assert_eq!(x.len(), y.len());
         // SAFETY: the kernel's parameters are these; it reads `count` arrays of n elements and writes one.
@@ -111,8 +107,8 @@ impl Vectors {
         };
     }
 
-    /// z = w x, w being repeated for each array of its length in x and z.
-    pub fn apply_weights<T: Real>(&self, gpu: &Gpu, w: DeviceSlice<'_, T>, x: In<T>, z: Out<T>) {
+    /// Computes z = w x. w is repeated for each array of its length in x and z.
+    pub fn apply_weights<T: Real>(&self, gpu: &Gpu, w: DeviceSlice<'_, T>, x: ComplexSlice<T>, z: ComplexSliceMut<T>) {
         let (n, count) = (w.len() as u64, arrays(x.len(), w.len()));
         assert_eq!(x.len(), z.len());
         // SAFETY: the kernel's parameters are these; it reads and writes `count` arrays of n elements.
@@ -121,32 +117,32 @@ impl Vectors {
         };
     }
 
-    /// y = y + a x.
-    pub fn axpy<T: Real>(&self, gpu: &Gpu, a: f64, x: In<T>, y: Out<T>) {
+    /// Computes y = y + a x.
+    pub fn axpy<T: Real>(&self, gpu: &Gpu, a: f64, x: ComplexSlice<T>, y: ComplexSliceMut<T>) {
         let n = y.len() as u64;
         assert_eq!(x.len(), y.len());
         // SAFETY: the kernel's parameters are these; it reads and writes n elements.
         unsafe { launch!(gpu, &self.axpy, self.grid(n), BLOCK, 0; a, x.pointer(), y.pointer(), n) };
     }
 
-    /// out(0) = Re <x, y>.
-    pub fn dot<T: Real>(&self, gpu: &Gpu, x: In<T>, y: In<T>, out: DeviceSliceMut<'_, f64>) {
+    /// Computes out(0) = Re <x, y>.
+    pub fn dot<T: Real>(&self, gpu: &Gpu, x: ComplexSlice<T>, y: ComplexSlice<T>, out: DeviceSliceMut<'_, f64>) {
         let n = x.len() as u64;
         assert!(x.len() == y.len() && out.len() >= 1);
         let (partial, ticket) = (self.partial.pointer(), self.ticket.pointer());
-        // SAFETY: the kernel's parameters are these; it reads n elements and writes one, and a sum a block.
+        // SAFETY: the kernel's parameters are these. It reads n elements and writes one result, and one sum per block.
         unsafe {
             launch!(gpu, &self.dot, self.grid(n), BLOCK, 0; x.pointer(), y.pointer(), n, partial, ticket, out.pointer())
         };
     }
 
-    /// A step of conjugate gradients, see [`crate::backend::Backend::cg_step`].
+    /// Computes a step of conjugate gradients, see [`crate::backend::Backend::cg_step`].
     pub fn cg_step<T: Real>(
         &self,
         gpu: &Gpu,
         [rr, pq]: [DeviceSlice<'_, f64>; 2],
-        [p, q]: [In<T>; 2],
-        [x, r]: [Out<T>; 2],
+        [p, q]: [ComplexSlice<T>; 2],
+        [x, r]: [ComplexSliceMut<T>; 2],
         rr_new: DeviceSliceMut<'_, f64>,
     ) {
         let n = x.len() as u64;
@@ -154,7 +150,7 @@ impl Vectors {
             [p.len(), q.len(), r.len()] == [x.len(); 3] && [rr.len(), pq.len(), rr_new.len()].iter().all(|&n| n > 0)
         );
         let (partial, ticket) = (self.partial.pointer(), self.ticket.pointer());
-        // SAFETY: the kernel's parameters are these; it reads and writes n elements, scalars, and a sum a block.
+        // SAFETY: the kernel's parameters are these. It reads and writes n elements, scalars, and one sum per block.
         unsafe {
             launch!(gpu, &self.cg_step, self.grid(n), BLOCK, 0;
                 rr.pointer(), pq.pointer(), p.pointer(), q.pointer(), x.pointer(), r.pointer(), n, partial, ticket,
@@ -162,13 +158,13 @@ impl Vectors {
         };
     }
 
-    /// x = x - sum_k v_k <v_k, x> / norms[k], see [`crate::backend::Backend::subtract_projections`].
+    /// Computes x = x - sum_k v_k <v_k, x> / norms[k], see [`crate::backend::Backend::subtract_projections`].
     pub fn subtract_projections<T: Real>(
         &self,
         gpu: &Gpu,
-        v: In<T>,
+        v: ComplexSlice<T>,
         norms: &[f64],
-        x: Out<T>,
+        x: ComplexSliceMut<T>,
         xx: DeviceSliceMut<'_, f64>,
     ) {
         let n = x.len() as u64;
@@ -187,14 +183,14 @@ impl Vectors {
         };
     }
 
-    /// p = r + (rr_new(0) / rr(0)) p.
+    /// Computes p = r + (rr_new(0) / rr(0)) p.
     pub fn cg_direction<T: Real>(
         &self,
         gpu: &Gpu,
         rr_new: DeviceSlice<'_, f64>,
         rr: DeviceSlice<'_, f64>,
-        r: In<T>,
-        p: Out<T>,
+        r: ComplexSlice<T>,
+        p: ComplexSliceMut<T>,
     ) {
         let n = r.len() as u64;
         assert!(r.len() == p.len() && rr_new.len() >= 1 && rr.len() >= 1);
@@ -205,15 +201,15 @@ impl Vectors {
         };
     }
 
-    /// y = y + lambda D^H W D x, see [`crate::backend::Backend::add_differences`].
+    /// Computes y = y + lambda D^H W D x, see [`crate::backend::Backend::add_differences`].
     pub fn add_differences<T: Real>(
         &self,
         gpu: &Gpu,
         dims: &[usize],
         weights: Option<DeviceSlice<'_, T>>,
         lambda: f64,
-        x: In<T>,
-        y: Out<T>,
+        x: ComplexSlice<T>,
+        y: ComplexSliceMut<T>,
     ) {
         let n = three_axes(dims).map(|n| n as u64);
         let (axes, voxels) = (dims.len() as u32, n.iter().product());
@@ -227,34 +223,34 @@ impl Vectors {
         };
     }
 
-    /// y = a A x + b y, A having the rows and columns of compressed rows, and their values.
+    /// Computes y = a A x + b y for a sparse matrix A in compressed rows.
     pub fn csr_multiply<T: Real>(
         &self,
         gpu: &Gpu,
         a: f64,
-        ([rows, columns], values): ([DeviceSlice<'_, u32>; 2], In<T>),
-        x: In<T>,
+        ([rows, columns], values): ([DeviceSlice<'_, u32>; 2], ComplexSlice<T>),
+        x: ComplexSlice<T>,
         b: f64,
-        y: Out<T>,
+        y: ComplexSliceMut<T>,
     ) {
         let n = y.len() as u64;
         assert!(rows.len() == y.len() + 1 && columns.len() == values.len());
         let (rows, columns, values) = (rows.pointer(), columns.pointer(), values.pointer());
-        // SAFETY: the kernel's parameters are these; whoever made the matrix has checked rows and columns.
+        // SAFETY: the kernel's parameters are these. The constructor of the matrix has checked rows and columns.
         unsafe {
             launch!(gpu, &self.csr_multiply, self.grid(n), BLOCK, 0;
                 a, rows, columns, values, x.pointer(), b, y.pointer(), n)
         };
     }
 
-    /// out(m) = w(m) exp(i 2 pi k(m).shift), w being 1 where not given.
+    /// Computes out(m) = w(m) exp(i 2 pi k(m).shift), with w = 1 if it is `None`.
     pub fn ramp<T: Real>(
         &self,
         gpu: &Gpu,
         k: &[DeviceSlice<'_, T>],
         shift: &[f64],
         w: Option<DeviceSlice<'_, T>>,
-        out: Out<T>,
+        out: ComplexSliceMut<T>,
     ) {
         let n = out.len() as u64;
         assert!(k.iter().chain(&w).all(|k| k.len() == out.len()));
@@ -268,8 +264,13 @@ impl Vectors {
         };
     }
 
-    /// The first complex number that is not below `limit`, NaN among them, and its index.
-    pub fn first_beyond<T: Real>(&self, gpu: &Gpu, x: In<T>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
+    /// Returns the first complex number that is not below `limit` (including NaN), and its index.
+    pub fn first_beyond<T: Real>(
+        &self,
+        gpu: &Gpu,
+        x: ComplexSlice<T>,
+        limit: T,
+    ) -> Result<Option<(usize, Complex<T>)>> {
         let n = x.len() as u64;
         let mut first = gpu.array::<u64>(1, "a check")?;
         gpu.fill(first.view_mut(), 0xff);

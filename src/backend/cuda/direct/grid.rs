@@ -1,10 +1,10 @@
-//! Sums on a Cartesian grid of voxels: the kernels of exact_grid.cu, in f32 on tensor cores, and of exact_grid_f64.cu.
+//! Sums on a Cartesian grid of voxels: the kernels of exact_grid.cu (f32, on tensor cores) and exact_grid_f64.cu.
 
 use super::super::compile::Kernels;
 use super::super::gpu::{launch, Gpu};
-use super::super::memory::DeviceArray;
+use super::super::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
 use super::super::runtime::{Function, Properties};
-use super::work::{blocks, parts, In, Out, Places, Work, THREADS};
+use super::work::{blocks, parts, WorkMemory, WorkOffsets, THREADS};
 use crate::backend::{DevicePointer, Span};
 use crate::base::error::{bail, checked_product, Result};
 use crate::base::real::Real;
@@ -16,33 +16,33 @@ const F32: &str =
 const F64: &str =
     concat!(include_str!("../../../../kernels/exact_wave.cuh"), include_str!("../../../../kernels/exact_grid_f64.cu"));
 
-// A block's warps, to image in f32: along pairs of voxels, and along columns.
+// Warps per block for sums to an image in f32: along pairs of voxels, and along columns.
 const WARPS: [usize; 2] = [2, 4];
-/// Columns of a block, to image.
+/// Columns per block for sums to an image.
 const COLUMNS: usize = 64;
-/// Samples of a block, to samples.
+/// Samples per block for sums to samples.
 const SAMPLES: usize = 256;
-/// Pairs that a tile of the tensor cores holds, as cosines and sines.
+/// Pairs per tile of the tensor cores, as cosines and sines.
 const TILE: usize = 8;
-/// In f64: pairs of a block, to image, and columns of a stage, to samples.
+/// In f64: pairs per block for sums to an image, and columns per stage for sums to samples.
 const PAIRS_F64: usize = 32;
 const STRETCH_F64: usize = 16;
-/// Bytes of samples made ready at a time: they stay in the GPU's cache.
+/// Bytes of samples that are prepared at a time; they stay in the GPU's cache.
 const READY_BYTES: usize = 32 << 20;
 
-/// The kernels' struct of that name.
+/// Sizes of the image, in the layout of the kernels' structure.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Shape {
+struct GridShape {
     stride: [i64; 3],
     n: [i32; 3],
     even: i32,
 }
 
-impl Shape {
+impl GridShape {
     fn new(dims: [usize; 3], axes: [usize; 3]) -> Self {
         let stride = [1, dims[0], dims[0] * dims[1]];
-        Shape {
+        GridShape {
             stride: axes.map(|a| stride[a] as i64),
             n: axes.map(|a| dims[a] as i32),
             even: i32::from(dims[axes[0]].is_multiple_of(2)),
@@ -50,17 +50,17 @@ impl Shape {
     }
 }
 
-/// The sizes of a product to image. Axis 0 is the folded one.
+/// Sizes of the matrix product for sums to an image. Axis 0 is the folded one.
 #[derive(Debug, Clone, Copy)]
 struct ImageSizes {
     axes: [usize; 3],
-    /// Tiles of pairs a warp; 0 in f64.
+    /// Tiles of pairs per warp; 0 in f64.
     warp_tiles: usize,
-    /// Tiles of pairs, or in f64 pairs, padded to whole blocks.
+    /// Number of tiles of pairs (in f64 pairs), padded to whole blocks.
     width: usize,
     row_blocks: usize,
     column_blocks: usize,
-    /// Samples a stage.
+    /// Samples per stage.
     stage: usize,
 }
 
@@ -77,18 +77,18 @@ impl ImageSizes {
             let warp_tiles = tiles.div_ceil(row_blocks).div_ceil(WARPS[0]);
             (warp_tiles, row_blocks * warp_tiles * WARPS[0], row_blocks)
         };
-        // Neighbours along axis 1 that a thread makes.
+        // Neighbours along axis 1 per thread.
         let own = if double { 8 } else { stage / 8 };
         let column_blocks = (n[1].div_ceil(own) * n[2]).div_ceil(COLUMNS / own);
         ImageSizes { axes, warp_tiles, width, row_blocks, column_blocks, stage }
     }
 
-    /// What is computed, padding included.
+    /// Returns the number of computed elements, including padding.
     fn cost(&self) -> usize {
         self.width * self.column_blocks
     }
 
-    /// Bytes of shared memory of a block, in f32.
+    /// Returns the shared memory of a block in bytes, in f32.
     fn shared(&self) -> usize {
         let steps = self.stage / 16;
         2 * 16 * steps * (64 * self.warp_tiles * WARPS[0] + 128 * WARPS[1])
@@ -106,18 +106,18 @@ impl ImageSizes {
     }
 }
 
-/// The sizes of a product to samples. Axis 0 is the folded one.
+/// Sizes of the matrix product for sums to samples. Axis 0 is the folded one.
 #[derive(Debug, Clone, Copy)]
 struct SampleSizes {
     axes: [usize; 3],
-    /// Tiles of pairs taken at once.
+    /// Tiles of pairs per step.
     tiles: usize,
-    /// Tiles of 4 columns along axis 1, in f32: of a stage, and in all.
+    /// Tiles of 4 columns along axis 1, in f32: per stage, and in total.
     stage: usize,
     column_tiles: usize,
-    /// Stages in all.
+    /// Total number of stages.
     stages: usize,
-    /// Bytes of the folded image.
+    /// Size of the folded image in bytes.
     folded: usize,
 }
 
@@ -135,7 +135,7 @@ impl SampleSizes {
         let row_blocks = tiles.div_ceil(8);
         let tiles = tiles.div_ceil(row_blocks);
         let columns = n[1].div_ceil(4);
-        // An even number of tiles a stage, up to 8, that leaves little over.
+        // An even number of tiles per stage, up to 8, with a small remainder.
         let stage = columns.div_ceil(columns.div_ceil(8)).next_multiple_of(2);
         let column_tiles = columns.next_multiple_of(stage);
         let stages = row_blocks * n[2] * (column_tiles / stage);
@@ -146,7 +146,7 @@ impl SampleSizes {
         self.folded
     }
 
-    /// Bytes of shared memory of a block, in f32.
+    /// Returns the shared memory of a block in bytes, in f32.
     fn shared(&self) -> usize {
         2 * self.stage * self.tiles * 512
     }
@@ -160,33 +160,35 @@ fn f64_kernels() -> Kernels {
     Kernels::new("exact_grid_f64", F64, 8, &[])
 }
 
-/// The best of all orders of the axes: the folded one has coordinates, the first of equals wins.
+/// Returns the sizes for the best order of the axes. The folded axis must have coordinates. Of equal orders the first
+/// is taken.
 fn best<S: Copy>(ndim: usize, size: impl Fn([usize; 3]) -> S, cost: impl Fn(&S) -> usize) -> S {
     let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
     let sizes = orders.into_iter().filter(|axes| axes[0] < ndim).map(size);
     sizes.min_by_key(|s| cost(s)).expect("there is an axis")
 }
 
-/// With the longest stage for which a block has enough shared memory; the shortest takes no more than any GPU has.
+/// Returns the sizes with the longest stage that fits in the shared memory of a block. The shortest stage fits on every
+/// GPU.
 fn stage_that_fits(sizes: impl Fn(usize) -> ImageSizes, shared: usize) -> ImageSizes {
     [64, 32].map(&sizes).into_iter().find(|s| s.shared() <= shared).unwrap_or_else(|| sizes(16))
 }
 
-/// The kernels that find the power of two which brings data into the range of half precision.
+/// Kernels that compute the power of two that brings data into the range of half precision.
 struct Scaling {
     largest: Function,
     choose: Function,
-    /// The blocks' results; the scale and its inverse.
+    /// Offsets of the blocks' results, and of the scale and its inverse.
     most: usize,
     scale: usize,
 }
 
 impl Scaling {
-    /// Blocks that `largest` may have.
+    /// Maximum number of blocks of `largest`.
     const BLOCKS: usize = 256;
 
-    /// Where its kernels keep the blocks' results, and the scale and its inverse.
-    fn places(places: &mut Places) -> [usize; 2] {
+    /// Reserves space for the blocks' results, and for the scale and its inverse.
+    fn places(places: &mut WorkOffsets) -> [usize; 2] {
         [Self::BLOCKS * 4, 2 * 4].map(|bytes| places.take(bytes))
     }
 
@@ -199,12 +201,12 @@ impl Scaling {
         })
     }
 
-    /// Queues it for these numbers; the address of the scale.
-    fn find<T: Real>(&self, gpu: &Gpu, work: &Work, data: In<T>) -> DevicePointer<f32> {
+    /// Queues the computation for these data, and returns the address of the scale.
+    fn find<T: Real>(&self, gpu: &Gpu, work: &WorkMemory, data: ComplexSlice<T>) -> DevicePointer<f32> {
         let count = data.len().div_ceil(THREADS).clamp(1, Self::BLOCKS) as u32;
         let (most, scale) = (work.at::<f32>(self.most), work.at(self.scale));
         let (data, len, block) = (data.pointer(), data.len() as i64, [THREADS as u32, 1, 1]);
-        // SAFETY: the kernels' parameters are these; each block has its place in `most`.
+        // SAFETY: the kernels' parameters are these. Each block has its element of `most`.
         unsafe {
             launch!(gpu, &self.largest, [count, 1, 1], block, 0; data, len, most);
             launch!(gpu, &self.choose, [1, 1, 1], block, 0; most, count as i32, scale);
@@ -215,14 +217,14 @@ impl Scaling {
 
 struct ToImage {
     sizes: ImageSizes,
-    shape: Shape,
+    shape: GridShape,
     scaling: Option<Scaling>,
     ready_samples: Function,
     ready_waves: Function,
     product: Function,
     add_parts: Function,
     parts: usize,
-    /// Samples made ready at a time, whole stages.
+    /// Samples that are prepared at a time, in whole stages.
     chunk: usize,
     waves: usize,
     ready: usize,
@@ -231,7 +233,7 @@ struct ToImage {
 
 struct ToSamples {
     sizes: SampleSizes,
-    shape: Shape,
+    shape: GridShape,
     scaling: Option<Scaling>,
     fold: Function,
     product: Function,
@@ -242,44 +244,44 @@ struct ToSamples {
 }
 
 /// Sums between samples and a Cartesian grid.
-pub struct Grid<T> {
+pub struct GridSum<T> {
     k: Vec<DeviceArray<T>>,
     samples: usize,
     voxels: usize,
     to_image: ToImage,
     to_samples: ToSamples,
-    work: Work,
+    work: WorkMemory,
 }
 
-/// How both directions are divided, and where in the memory that they share each keeps what its kernels hand on: they
+/// Division of the work in both directions, and offsets of their data in the shared work memory. The two directions
 /// never run at once.
-struct Division {
+struct WorkDivision {
     image: ImageSizes,
     image_parts: usize,
     chunk: usize,
-    /// Of a direction: the scaling, and then waves, samples and parts, or the folded image and parts.
+    /// Offsets per direction: the scaling, then waves, samples and parts, or the folded image and parts.
     image_scaling: Option<[usize; 2]>,
     image_places: [usize; 3],
     samples: SampleSizes,
     sample_parts: usize,
     sample_scaling: Option<[usize; 2]>,
     sample_places: [usize; 2],
-    /// Bytes of that memory.
+    /// Size of that memory in bytes.
     bytes: usize,
 }
 
-impl Division {
+impl WorkDivision {
     fn new<T: Real>(properties: &Properties, ndim: usize, dims: [usize; 3], samples: usize) -> Result<Self> {
         let double = size_of::<T>() == 8;
         let voxels = checked_product(&dims, "the image")?;
         if let Some(n) = dims.iter().find(|n| **n >= 1 << 30) {
-            bail!(SizeOverflow, "{n} voxels along an axis are too many for a GPU: use fewer, or device cpu");
+            bail!(SizeOverflow, "{n} voxels along an axis exceed the limit of a GPU: use fewer, or device cpu");
         }
         let multiprocessors = properties.multiprocessors as usize;
         let element = size_of::<Complex<T>>();
-        let scaling = |places: &mut Places| (!double).then(|| Scaling::places(places));
+        let scaling = |places: &mut WorkOffsets| (!double).then(|| Scaling::places(places));
 
-        let mut places = Places::default();
+        let mut places = WorkOffsets::default();
         let image = best(
             ndim,
             |axes| match double {
@@ -288,7 +290,7 @@ impl Division {
             },
             ImageSizes::cost,
         );
-        // Bytes of a sample made ready: its waves, and the rest.
+        // Bytes of a prepared sample: its waves, and the rest.
         let bytes = if double { [image.width * 16, 48] } else { [image.width * 64, 32] };
         let all = samples.next_multiple_of(image.stage);
         let chunks = (all as u128 * (bytes[0] + bytes[1]) as u128).div_ceil(READY_BYTES as u128).max(1);
@@ -302,14 +304,14 @@ impl Division {
         let image_places = [chunk * bytes[0], chunk * bytes[1], partial].map(|bytes| places.take(bytes));
         let needed = places.end;
 
-        let mut places = Places::default();
+        let mut places = WorkOffsets::default();
         let sizes = best(ndim, |axes| SampleSizes::new(dims, axes, double), SampleSizes::cost);
         let running = if double { 4 * multiprocessors } else { multiprocessors };
         let sample_parts = parts(samples.div_ceil(SAMPLES), running, sizes.stages, samples.max(1) * element).min(65535);
         let sample_scaling = scaling(&mut places);
         let partial = if sample_parts > 1 { sample_parts * samples * element } else { 0 };
         let sample_places = [sizes.folded, partial].map(|bytes| places.take(bytes));
-        Ok(Division {
+        Ok(WorkDivision {
             image,
             image_parts,
             chunk,
@@ -324,13 +326,13 @@ impl Division {
     }
 }
 
-impl<T: Real> Grid<T> {
-    /// For samples at `k`, a slice an axis, and voxels of `dims`.
+impl<T: Real> GridSum<T> {
+    /// Creates the sums for samples at `k`, one slice per axis, and voxels of `dims`.
     pub fn new(gpu: &Gpu, k: &[&[T]], dims: &[usize]) -> Result<Self> {
         let double = size_of::<T>() == 8;
         let (ndim, dims) = (dims.len(), three_axes(dims));
         let samples = k[0].len();
-        let division = Division::new::<T>(gpu.properties(), ndim, dims, samples)?;
+        let division = WorkDivision::new::<T>(gpu.properties(), ndim, dims, samples)?;
         let scaling = |kernels: &Kernels, places: Option<[usize; 2]>| -> Result<Option<Scaling>> {
             places.map(|places| Scaling::new(gpu, kernels, places)).transpose()
         };
@@ -340,7 +342,7 @@ impl<T: Real> Grid<T> {
         let [waves, ready, partial] = division.image_places;
         let to_image = ToImage {
             sizes,
-            shape: Shape::new(dims, sizes.axes),
+            shape: GridShape::new(dims, sizes.axes),
             scaling: scaling(&kernels, division.image_scaling)?,
             ready_samples: gpu.function(&kernels, "ready_samples", 0)?,
             ready_waves: gpu.function(&kernels, "ready_waves", 0)?,
@@ -358,7 +360,7 @@ impl<T: Real> Grid<T> {
         let [folded, partial] = division.sample_places;
         let to_samples = ToSamples {
             sizes,
-            shape: Shape::new(dims, sizes.axes),
+            shape: GridShape::new(dims, sizes.axes),
             scaling: scaling(&kernels, division.sample_scaling)?,
             fold: gpu.function(&kernels, "fold_image", 0)?,
             product: gpu.function(&kernels, "grid_to_samples", if double { 0 } else { sizes.shared() })?,
@@ -367,23 +369,23 @@ impl<T: Real> Grid<T> {
             folded,
             partial,
         };
-        let work = Work::new(gpu, division.bytes)?;
+        let work = WorkMemory::new(gpu, division.bytes)?;
         let k = k.iter().map(|k| gpu.upload(k, "coordinates")).collect::<Result<_>>()?;
-        Ok(Grid { k, samples, voxels: dims.iter().product(), to_image, to_samples, work })
+        Ok(GridSum { k, samples, voxels: dims.iter().product(), to_image, to_samples, work })
     }
 
-    /// Bytes that it holds: coordinates, and the memory that both directions share.
+    /// Returns its bytes: coordinates, and the memory that both directions share.
     pub fn bytes(properties: &Properties, samples: usize, dims: &[usize]) -> Result<usize> {
-        let division = Division::new::<T>(properties, dims.len(), three_axes(dims), samples)?;
+        let division = WorkDivision::new::<T>(properties, dims.len(), three_axes(dims), samples)?;
         Ok(sum(&[product(&[samples, dims.len(), size_of::<T>()]), division.bytes]))
     }
 
-    /// The coordinates along these axes, null for an axis that has none.
+    /// Returns the coordinates along these axes; null for an axis without coordinates.
     fn k(&self, axes: [usize; 3]) -> [DevicePointer<T>; 3] {
         axes.map(|a| self.k.get(a).map_or(DevicePointer::NULL, |k| k.pointer()))
     }
 
-    pub fn to_image(&self, gpu: &Gpu, values: In<T>, image: Out<T>) {
+    pub fn to_image(&self, gpu: &Gpu, values: ComplexSlice<T>, image: ComplexSliceMut<T>) {
         assert!(values.len() == self.samples && image.len() == self.voxels);
         if self.samples == 0 {
             return gpu.clear(image);
@@ -398,7 +400,8 @@ impl<T: Real> Grid<T> {
             let all = (self.samples - first).min(chunk).next_multiple_of(sizes.stage);
             let (waves, ready) = self.ready_chunk(gpu, values, first, all, scale);
             let (stages, width, add) = ((all / sizes.stage) as i32, sizes.width as i32, i32::from(first > 0));
-            // SAFETY: the kernels' parameters are these; `ready_chunk` made the stages, `out` has an image a part.
+            // SAFETY: the kernels' parameters are these. `ready_chunk` prepared the stages; `out` has one image per
+            // part.
             unsafe {
                 match scale {
                     Some(scale) => launch!(gpu, &s.product, grid, [THREADS as u32, 1, 1], sizes.shared();
@@ -410,19 +413,19 @@ impl<T: Real> Grid<T> {
         }
         if parts > 1 {
             let block = [THREADS as u32, 1, 1];
-            // SAFETY: the kernel's parameters are these; `partial` has an image a part.
+            // SAFETY: the kernel's parameters are these. `partial` has one image per part.
             unsafe {
                 launch!(gpu, &s.add_parts, blocks(self.voxels), block, 0; partial, voxels, parts as i32, image, voxels)
             };
         }
     }
 
-    /// Makes `all` samples from the first on, padding included, ready for the product to image: the addresses of their
-    /// waves and of the rest.
+    /// Prepares `all` samples from `first` on, including padding, for the product to an image. Returns the addresses of
+    /// their waves and of the rest.
     fn ready_chunk(
         &self,
         gpu: &Gpu,
-        values: In<T>,
+        values: ComplexSlice<T>,
         first: usize,
         all: usize,
         scale: Option<DevicePointer<f32>>,
@@ -433,9 +436,10 @@ impl<T: Real> Grid<T> {
         let (waves, ready) = (self.work.at(s.waves), self.work.at(s.ready));
         let (first, count, padded, width) = (first as i64, self.samples as i64, all as i32, sizes.width as i32);
         let block = [THREADS as u32, 1, 1];
-        // Elements of the waves, each made by a thread.
+        // Elements of the waves, one per thread.
         let elements = if scale.is_some() { all / 16 * sizes.width * 32 } else { all * sizes.width };
-        // SAFETY: the kernels' parameters are these; the work has room for a chunk, `first` is one of `count` samples.
+        // SAFETY: the kernels' parameters are these. The work memory has space for a chunk, and `first` is below
+        // `count`.
         unsafe {
             match scale {
                 Some(scale) => launch!(gpu, &s.ready_samples, blocks(all), block, 0;
@@ -448,7 +452,7 @@ impl<T: Real> Grid<T> {
         (waves, ready)
     }
 
-    pub fn to_samples(&self, gpu: &Gpu, image: In<T>, values: Out<T>) {
+    pub fn to_samples(&self, gpu: &Gpu, image: ComplexSlice<T>, values: ComplexSliceMut<T>) {
         assert!(values.len() == self.samples && image.len() == self.voxels);
         if self.samples == 0 {
             return;
@@ -463,9 +467,10 @@ impl<T: Real> Grid<T> {
         let (count, stages, columns) = (self.samples as i64, sizes.stages as i64, sizes.column_tiles as i32);
         let grid = [self.samples.div_ceil(SAMPLES) as u32, parts as u32, 1];
         let block = [THREADS as u32, 1, 1];
-        // A thread makes 16 bytes of the folded image in f32, 32 in f64.
+        // A thread computes 16 bytes of the folded image in f32, and 32 in f64.
         let len = sizes.folded / if scale.is_some() { 16 } else { 32 };
-        // SAFETY: the kernels' parameters are these; the work has room for the folded image and a sum a part.
+        // SAFETY: the kernels' parameters are these. The work memory has space for the folded image and one sum per
+        // part.
         unsafe {
             match scale {
                 Some(scale) => {
@@ -486,7 +491,8 @@ impl<T: Real> Grid<T> {
     }
 }
 
-/// Those of images of 32 to 1024 voxels a side and more, in f32 for GPUs with much shared memory and with little.
+/// Returns the kernels for images of 32 to 1024 voxels per side and more, in f32, for GPUs with much and with little
+/// shared memory.
 pub fn usual_kernels() -> Vec<Kernels> {
     let mut all = vec![f64_kernels()];
     for n in [64, 128, 192, 256] {
@@ -539,7 +545,7 @@ mod tests {
         assert_eq!(of([128, 128, 128], 3), 0);
         assert_eq!(of([1, 128, 128], 3), 1);
         assert_eq!(of([128, 128, 1], 2), 0);
-        // A thread makes neighbours along one axis, which the long one then is.
+        // A thread computes neighbours along one axis, which is then the long one.
         assert_eq!(of([5, 1, 128], 3), 0);
         // The third axis of a plane has no coordinates.
         assert_eq!(best(2, |axes| ImageSizes::new([1, 1, 1], axes, false, 64), ImageSizes::cost).axes, [0, 1, 2]);

@@ -1,10 +1,10 @@
-//! Sums over voxels anywhere, with off-resonance or without: the kernels of exact_list.cu.
+//! Sums over voxels at any positions, with or without off-resonance: the kernels of exact_list.cu.
 
 use super::super::compile::Kernels;
 use super::super::gpu::{launch, Gpu};
-use super::super::memory::DeviceArray;
+use super::super::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
 use super::super::runtime::{Function, Properties};
-use super::work::{self, blocks, In, Out, Places, Work, PARTS_BYTES};
+use super::work::{self, blocks, WorkMemory, WorkOffsets, PARTS_BYTES};
 use crate::backend::direct_lists::Lists;
 use crate::backend::{DevicePointer, MapsGiven, Span};
 use crate::base::error::{bail, try_collect, Result};
@@ -16,22 +16,22 @@ use std::borrow::Cow;
 const SOURCE: &str =
     concat!(include_str!("../../../../kernels/exact_wave.cuh"), include_str!("../../../../kernels/exact_list.cu"));
 
-/// Threads of a block, and targets of a thread.
+/// Threads per block, and targets per thread.
 const THREADS: usize = 128;
 const OWN: usize = 4;
 const BLOCK: usize = THREADS * OWN;
 /// Sources in shared memory at a time.
 const RUN: usize = 256;
-/// How many turns a block's targets may lie apart, as a root mean square, for the special functions to serve: their
-/// error is about 3e-7 a turn.
+/// Maximum RMS distance of a block's targets in turns for which the special functions are used. Their error is about
+/// 3e-7 per turn.
 const TURNS: f64 = 32.0;
 
-/// The relative error of sums by special functions, at most: 3e-7 for each of the turns; 7e-7 to 2.1e-6 were measured.
+/// Maximum relative error of sums by special functions: 3e-7 per turn. Measured: 7e-7 to 2.1e-6.
 const FAST_ERROR: f64 = 3e-7 * TURNS;
 
 fn kernels(bytes: usize, axes: usize, decays: bool, accurate: bool) -> Kernels {
     let (fast, decay) = (usize::from(!accurate), usize::from(decays));
-    // Decay keeps the special function units busy, too, and leaves more of the sines to polynomials.
+    // Decay also uses the special function units, so more of the sines use polynomials.
     let poly = fast * (1 + decay);
     let unroll = 1 + fast;
     let macros =
@@ -39,17 +39,17 @@ fn kernels(bytes: usize, axes: usize, decays: bool, accurate: bool) -> Kernels {
     Kernels::new("exact_list", SOURCE, bytes, &macros)
 }
 
-/// Those of 2 and 3 axes and one for off-resonance, with decay and without.
+/// Returns the kernels for 2 and 3 axes, and one more for off-resonance, with and without decay.
 pub fn usual_kernels() -> Vec<Kernels> {
     let of = |axes, decays| [(4, false), (4, true), (8, true)].map(|(b, accurate)| kernels(b, axes, decays, accurate));
     [false, true].into_iter().flat_map(|decays| (2..=4).flat_map(move |axes| of(axes, decays))).collect()
 }
 
-/// Samples or voxels, neighbours following one another.
-struct Points<T> {
-    /// Coordinates, and of decay the last, which may be a coordinate as well.
+/// Samples or voxels, ordered so that neighbours follow each other.
+struct PointList<T> {
+    /// Coordinates. With decay, the last one is for decay and may also be a coordinate.
     at: Vec<DeviceArray<T>>,
-    /// Which they are; none where they are in the caller's order.
+    /// Indices of the points; `None` if they are in the caller's order.
     order: Option<DeviceArray<u32>>,
     count: usize,
 }
@@ -63,20 +63,21 @@ struct Sum {
 }
 
 /// Sums between two lists.
-pub struct List<T> {
-    samples: Points<T>,
-    voxels: Points<T>,
+pub struct ListSum<T> {
+    samples: PointList<T>,
+    voxels: PointList<T>,
     axes: usize,
     decays: bool,
     to_image: Sum,
     to_samples: Sum,
-    work: Work,
+    work: WorkMemory,
     ready: usize,
     partial: usize,
 }
 
-impl<T: Real> List<T> {
-    /// In f32 the GPU's special functions make sines and powers, unless `tolerance` is below their error (and not 0).
+impl<T: Real> ListSum<T> {
+    /// Creates the sums. In f32 the GPU's special functions compute sines and powers, unless `tolerance` is below their
+    /// error (and not 0).
     pub fn new(gpu: &Gpu, lists: &Lists<Cow<[T]>>, tolerance: f64) -> Result<Self> {
         let accurate = tolerance > 0.0 && tolerance < FAST_ERROR;
         let (axes, decays) = (lists.axes, lists.decays);
@@ -91,7 +92,7 @@ impl<T: Real> List<T> {
         }
         let (samples, near_samples) = points(gpu, &lists.samples, &lists.voxels[..axes])?;
         let (voxels, near_voxels) = points(gpu, &lists.voxels, &lists.samples[..axes])?;
-        let sum = |sources: &Points<T>, targets: &Points<T>, near: bool| -> Result<Sum> {
+        let sum = |sources: &PointList<T>, targets: &PointList<T>, near: bool| -> Result<Sum> {
             let kernels = kernels(size_of::<T>(), axes, decays, accurate || !near);
             Ok(Sum {
                 ready_sources: gpu.function(&kernels, "ready_sources", 0)?,
@@ -103,26 +104,26 @@ impl<T: Real> List<T> {
         let to_image = sum(&samples, &voxels, near_voxels)?;
         let to_samples = sum(&voxels, &samples, near_samples)?;
         let (places, [ready, partial]) = Self::places(gpu.properties(), samples.count, voxels.count);
-        let work = Work::new(gpu, places.end)?;
-        Ok(List { samples, voxels, axes, decays, to_image, to_samples, work, ready, partial })
+        let work = WorkMemory::new(gpu, places.end)?;
+        Ok(ListSum { samples, voxels, axes, decays, to_image, to_samples, work, ready, partial })
     }
 
-    /// In how many parts a sum is divided.
+    /// Returns the number of parts of a sum.
     fn parts(properties: &Properties, sources: usize, targets: usize) -> usize {
         let runs = sources.div_ceil(RUN).max(1);
-        // Enough blocks that the last of them, which leave the GPU half empty, matter little.
+        // Enough blocks that the last ones, which do not fill the GPU, cost little.
         let wanted = (64 * properties.multiprocessors as usize).div_ceil(targets.div_ceil(BLOCK).max(1));
         let room = PARTS_BYTES / (targets.max(1) * size_of::<Complex<T>>());
         wanted.min(runs).min(room).clamp(1, 65535)
     }
 
-    /// Where kernels keep sources made ready, and parts of sums.
-    fn places(properties: &Properties, samples: usize, voxels: usize) -> (Places, [usize; 2]) {
+    /// Reserves space for prepared sources and for parts of sums.
+    fn places(properties: &Properties, samples: usize, voxels: usize) -> (WorkOffsets, [usize; 2]) {
         let elements = |sources: usize, targets: usize| match Self::parts(properties, sources, targets) {
             1 => 0,
             parts => parts * targets,
         };
-        let mut places = Places::default();
+        let mut places = WorkOffsets::default();
         let most = samples.max(voxels).max(1).next_multiple_of(RUN);
         let ready = places.take(most * 8 * size_of::<T>());
         let elements = elements(samples, voxels).max(elements(voxels, samples));
@@ -130,7 +131,7 @@ impl<T: Real> List<T> {
         (places, [ready, partial])
     }
 
-    /// Bytes that it holds: coordinates, maps and order of both lists, and what kernels hand on.
+    /// Returns its bytes: coordinates, maps and order of both lists, and work memory.
     pub fn bytes(properties: &Properties, samples: usize, voxels: usize, ndim: usize, maps: MapsGiven) -> usize {
         let [of_samples, of_voxels] =
             maps.lists(ndim).map(|lists| lists.saturating_mul(size_of::<T>()) + size_of::<u32>());
@@ -138,11 +139,11 @@ impl<T: Real> List<T> {
         sum(&[points, Self::places(properties, samples, voxels).0.end])
     }
 
-    pub fn to_image(&self, gpu: &Gpu, values: In<T>, image: Out<T>) {
+    pub fn to_image(&self, gpu: &Gpu, values: ComplexSlice<T>, image: ComplexSliceMut<T>) {
         self.sum(gpu, &self.to_image, (&self.samples, values), (&self.voxels, image), T::ONE);
     }
 
-    pub fn to_samples(&self, gpu: &Gpu, image: In<T>, values: Out<T>) {
+    pub fn to_samples(&self, gpu: &Gpu, image: ComplexSlice<T>, values: ComplexSliceMut<T>) {
         self.sum(gpu, &self.to_samples, (&self.voxels, image), (&self.samples, values), -T::ONE);
     }
 
@@ -150,21 +151,21 @@ impl<T: Real> List<T> {
         &self,
         gpu: &Gpu,
         sum: &Sum,
-        (from, values): (&Points<T>, In<T>),
-        (to, sums): (&Points<T>, Out<T>),
+        (from, values): (&PointList<T>, ComplexSlice<T>),
+        (to, sums): (&PointList<T>, ComplexSliceMut<T>),
         sign: T,
     ) {
         assert!(values.len() == from.count && sums.len() == to.count);
         if to.count == 0 {
             return;
         }
-        let at = |points: &Points<T>| {
+        let at = |points: &PointList<T>| {
             [0, 1, 2, 3].map(|a| points.at[..self.axes].get(a).map_or(DevicePointer::NULL, |p| p.pointer()))
         };
-        let decay = |points: &Points<T>| {
+        let decay = |points: &PointList<T>| {
             points.at.last().filter(|_| self.decays).map_or(DevicePointer::NULL, |last| last.pointer())
         };
-        let order = |points: &Points<T>| points.order.as_ref().map_or(DevicePointer::NULL, |o| o.pointer());
+        let order = |points: &PointList<T>| points.order.as_ref().map_or(DevicePointer::NULL, |o| o.pointer());
         let (p, q, from_order, to_order) = (at(from), at(to), order(from), order(to));
         let (ready, partial) = (self.work.at::<T>(self.ready), self.work.at::<Complex<T>>(self.partial));
         let padded = from.count.max(1).next_multiple_of(RUN);
@@ -173,8 +174,8 @@ impl<T: Real> List<T> {
         let written = if sum.parts > 1 { partial } else { sums };
         let grid = [to.count.div_ceil(BLOCK) as u32, sum.parts as u32, 1];
         let block = [work::THREADS as u32, 1, 1];
-        // SAFETY: the kernels' parameters are these; lists, values and sums have as many elements as they say, orders
-        // are permutations, and `places` made room for the rest.
+        // SAFETY: the kernels' parameters are these. Lists, values and sums have the asserted numbers of elements,
+        // orders are permutations, and `places` reserved the rest.
         unsafe {
             launch!(gpu, &sum.ready_sources, blocks(padded), block, 0;
                 p[0], p[1], p[2], p[3], from_decay, values, from_order, count, padded as i64, sign, ready);
@@ -188,16 +189,16 @@ impl<T: Real> List<T> {
     }
 }
 
-/// The points on the GPU, and whether each block of them is so small that phases to `others` differ by few turns. Of
-/// `others` there are coordinates only, and as many of `at`, which may have a list of decay besides.
-fn points<T: Real>(gpu: &Gpu, at: &[Cow<[T]>], others: &[Cow<[T]>]) -> Result<(Points<T>, bool)> {
+/// Returns the points on the GPU, and whether each block is so small that its phases to `others` differ by few turns.
+/// `others` has coordinates only, the same number as `at`. `at` may have an additional list for decay.
+fn points<T: Real>(gpu: &Gpu, at: &[Cow<[T]>], others: &[Cow<[T]>]) -> Result<(PointList<T>, bool)> {
     let count = at[0].len();
-    // In f64 the accurate kernel serves, which takes targets in any order.
+    // In f64 the accurate kernel is used, which accepts targets in any order.
     if size_of::<T>() == 8 || u32::try_from(count).is_err() {
         let at = at.iter().map(|at| gpu.upload(at, "coordinates")).collect::<Result<_>>()?;
-        return Ok((Points { at, order: None, count }, false));
+        return Ok((PointList { at, order: None, count }, false));
     }
-    // Of how many turns a unit along each axis is worth at most.
+    // Maximum number of turns per unit along each axis.
     let reach: Vec<f64> = others.iter().map(|o| o.iter().fold(0.0, |m: f64, o| m.max(o.wide().abs()))).collect();
     let coordinates: Vec<&[T]> = at[..reach.len()].iter().map(|at| &at[..]).collect();
     let order = along_curve(&coordinates, &reach)?;
@@ -214,15 +215,15 @@ fn points<T: Real>(gpu: &Gpu, at: &[Cow<[T]>], others: &[Cow<[T]>]) -> Result<(P
         on_gpu.push(gpu.upload(&sorted, "coordinates")?);
     }
     let near = squares.iter().all(|s| *s <= TURNS * TURNS);
-    Ok((Points { at: on_gpu, order: Some(gpu.upload(&order, "the order of points")?), count }, near))
+    Ok((PointList { at: on_gpu, order: Some(gpu.upload(&order, "the order of points")?), count }, near))
 }
 
-/// The target from which the kernel takes a block's phases.
+/// Returns the target that is the origin of a block's phases in the kernel.
 fn origin<T: Real>(block: &[T]) -> T {
     block[(BLOCK / 2).min(block.len() - 1)]
 }
 
-/// The order of points along a Hilbert curve, axis a being `reach[a]` times as important: neighbours on it are near.
+/// Returns the order of points along a Hilbert curve, on which neighbours are close. Axis a has the weight `reach[a]`.
 fn along_curve<T: Real>(at: &[&[T]], reach: &[f64]) -> Result<Vec<u32>> {
     let bits = 32 / at.len() as u32;
     let range = |a: &[T]| {
@@ -243,8 +244,8 @@ fn along_curve<T: Real>(at: &[&[T]], reach: &[f64]) -> Result<Vec<u32>> {
     try_collect(keys.len(), "the order of points", keys.into_iter().map(|k| k as u32))
 }
 
-/// Where on the Hilbert curve a cell lies whose coordinates have so many bits (Skilling, AIP Conf. Proc. 707, 381,
-/// 2004).
+/// Returns the position on the Hilbert curve of a cell whose coordinates have `bits` bits (Skilling, AIP Conf. Proc.
+/// 707, 381, 2004).
 fn hilbert(x: &mut [u32], bits: u32) -> u32 {
     let axes = x.len();
     if axes > 1 {
@@ -307,7 +308,7 @@ mod tests {
                 assert!(of(f32::max) - of(f32::min) < 16.0);
             }
         }
-        // Points in one place, and an axis of no importance.
+        // Points at one position, and an axis with weight 0.
         let same = [3.0f32; 5];
         assert_eq!(along_curve(&[&same[..]], &[0.0]).unwrap(), [0, 1, 2, 3, 4]);
         assert!(along_curve::<f32>(&[&[]], &[1.0]).unwrap().is_empty());

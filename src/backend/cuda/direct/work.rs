@@ -1,28 +1,23 @@
-//! What both kinds of direct sums share: how work is divided, and the memory in which kernels hand on what they make.
+//! Division of work and work memory of both kinds of direct sums.
 
 use crate::backend::cuda::gpu::Gpu;
 use crate::backend::cuda::memory::DeviceArray;
-use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut};
+use crate::backend::DevicePointer;
 use crate::base::error::Result;
-use num_complex::Complex;
 
-/// Complex numbers to read, and to write.
-pub type In<'a, T> = DeviceSlice<'a, Complex<T>>;
-pub type Out<'a, T> = DeviceSliceMut<'a, Complex<T>>;
-
-/// Bytes that parts of a sum, to be added up, may take, unless there is one part.
+/// Maximum bytes of the partial sums, unless there is one part.
 pub const PARTS_BYTES: usize = 64 << 20;
 
-/// Threads of blocks that have an element a thread.
+/// Threads per block in kernels with one element per thread.
 pub const THREADS: usize = 256;
 
-/// As many such blocks as `count` elements need.
+/// Returns the number of blocks for `count` elements.
 pub fn blocks(count: usize) -> [u32; 3] {
     [count.div_ceil(THREADS).max(1) as u32, 1, 1]
 }
 
-/// In how many parts work of `blocks` blocks is best divided, `fill` of which run at once: as few as let the last round
-/// of blocks be nearly full.
+/// Returns the best number of parts for work of `blocks` blocks, `fill` of which run at once: the smallest number for
+/// which the last round of blocks is nearly full.
 pub fn parts(blocks: usize, fill: usize, most: usize, bytes: usize) -> usize {
     let most = most.min(PARTS_BYTES / bytes.max(1)).max(1);
     let rounds = |parts: usize| (blocks * parts).div_ceil(fill) as f64 / parts as f64;
@@ -35,16 +30,16 @@ pub fn parts(blocks: usize, fill: usize, most: usize, bytes: usize) -> usize {
     best
 }
 
-/// Memory in which kernels hand on what they make.
-pub struct Work(DeviceArray<u64>);
+/// Work memory through which kernels pass data to later kernels.
+pub struct WorkMemory(DeviceArray<u64>);
 
-/// Places in it, in bytes from its start.
+/// Offsets in the work memory, in bytes.
 #[derive(Default)]
-pub struct Places {
+pub struct WorkOffsets {
     pub end: usize,
 }
 
-impl Places {
+impl WorkOffsets {
     pub fn take(&mut self, bytes: usize) -> usize {
         let start = self.end;
         self.end += bytes.next_multiple_of(256);
@@ -52,9 +47,9 @@ impl Places {
     }
 }
 
-impl Work {
+impl WorkMemory {
     pub fn new(gpu: &Gpu, bytes: usize) -> Result<Self> {
-        Ok(Work(gpu.array(bytes.div_ceil(8), "direct sums")?))
+        Ok(WorkMemory(gpu.array(bytes.div_ceil(8), "direct sums")?))
     }
 
     pub fn at<E>(&self, place: usize) -> DevicePointer<E> {

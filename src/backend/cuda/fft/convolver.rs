@@ -1,12 +1,12 @@
 //! Convolution of images with a Hermitian kernel through its real spectrum on the doubled grid.
 //!
-//! x lines are padded to the doubled grid, and so are y lines; z lines are padded, transformed, multiplied with the
-//! spectrum, transformed back and cropped by one kernel, so that the doubled grid as a whole is never stored; then y
-//! and x back. In 2D, y is the axis in the middle.
+//! x lines and y lines are padded to the doubled grid. One kernel pads, transforms, multiplies with the spectrum,
+//! transforms back and crops z lines, so that the whole doubled grid is never stored. Then y and x are transformed
+//! back. In 2D, y is the middle axis.
 
-use super::lines::{arrays_at_once, check, place_kernels, Arrangement, Buffers, In, LineFft, Lines, Out, Side};
+use super::lines::{arrays_at_once, check, place_kernels, Arrangement, Buffers, LineFft, Lines, Side};
 use crate::backend::cuda::gpu::{launch, Gpu};
-use crate::backend::cuda::memory::DeviceArray;
+use crate::backend::cuda::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
 use crate::backend::cuda::runtime::Function;
 use crate::backend::Span;
 use crate::base::error::{checked_product, try_vec, Result};
@@ -16,38 +16,38 @@ use num_complex::Complex;
 use std::ops::Range;
 use std::sync::Mutex;
 
-/// Bytes of scratch up to which several images are worked on at once, so that small ones fill the GPU.
+/// Maximum bytes of scratch for several images at once, so that small images fill the GPU.
 const SEVERAL: usize = 32 << 20;
-/// Images worked on at once, at most.
+/// Maximum number of images at once.
 const MOST: usize = 32;
 
 /// See [`crate::backend::Backend::Convolver`].
 pub struct Convolver<T: Real> {
     sizes: Sizes,
-    /// As many as there are axes.
+    /// One entry per axis.
     ffts: Vec<LineFft<T>>,
     place: Function,
-    /// Those of all kernels, in natural order, divided by the number of grid points.
+    /// Spectra of all kernels in natural order, divided by the number of grid points.
     spectrum: DeviceArray<T>,
-    /// Whoever queues a convolution has it.
-    scratch: Mutex<Scratch<T>>,
+    /// Held by the thread that queues a convolution.
+    scratch: Mutex<ConvolverScratch<T>>,
 }
 
-struct Scratch<T> {
+struct ConvolverScratch<T> {
     /// Images with x on the doubled grid: [image][z][y][x].
     rows: DeviceArray<Complex<T>>,
     /// Images with x and y on the doubled grid: [image][z][y][x]. Empty in 2D.
     planes: DeviceArray<Complex<T>>,
 }
 
-/// Sizes of image and grid, 1 where there is no such axis, and of the parts of a convolver.
+/// Sizes of image and grid (1 for a missing axis), and of the parts of a convolver.
 struct Sizes {
     ndim: usize,
     n: [usize; 3],
     grid: [usize; 3],
-    /// Images worked on at once.
+    /// Number of images at once.
     images: usize,
-    /// Elements of scratch for an image.
+    /// Elements of scratch per image.
     rows: usize,
     planes: usize,
 }
@@ -64,12 +64,12 @@ impl Sizes {
         Ok(Sizes { ndim: dims.len(), n, grid, images, rows, planes })
     }
 
-    /// Points of the doubled grid.
+    /// Returns the number of points of the doubled grid.
     fn points(&self) -> usize {
         self.grid.iter().product()
     }
 
-    /// How the lines of an axis are arranged, and how many there are.
+    /// Returns the arrangement of the lines of an axis, and their number.
     fn lines(&self, a: usize) -> (Arrangement, usize) {
         let ([_, ny, nz], [gx, gy, _]) = (self.n, self.grid);
         match a {
@@ -81,14 +81,14 @@ impl Sizes {
 }
 
 impl<T: Real> Convolver<T> {
-    /// See [`crate::backend::Backend::convolver`].
+    /// Implements [`crate::backend::Backend::convolver`].
     pub fn new(gpu: &Gpu, dims: &[usize], kernels: usize) -> Result<Self> {
         let sizes = Sizes::new(dims, size_of::<T>())?;
         let [gx, gy, gz] = sizes.grid;
-        // The largest piece first: what does not fit must not cost the time of the rest.
+        // The largest array first, so that a lack of memory is found early.
         let points = checked_product(&[sizes.points(), kernels], "the spectrum of Q")?;
         let spectrum = gpu.zeros(points, "the spectrum of Q")?;
-        let scratch = Scratch {
+        let scratch = ConvolverScratch {
             rows: gpu.array(sizes.images * sizes.rows, "the image's transformed rows")?,
             planes: gpu.array(sizes.images * sizes.planes, "the image's transformed planes")?,
         };
@@ -104,7 +104,7 @@ impl<T: Real> Convolver<T> {
         Ok(Convolver { sizes, ffts, place, spectrum, scratch: Mutex::new(scratch) })
     }
 
-    /// Bytes that a convolver for images of `dims` voxels and so many kernels holds, its scratch included.
+    /// Returns the bytes of a convolver for images of `dims` voxels and `kernels` kernels, including scratch.
     pub fn bytes(dims: &[usize], kernels: usize) -> usize {
         let real = size_of::<T>();
         Sizes::new(dims, real).map_or(usize::MAX, |s| {
@@ -115,25 +115,26 @@ impl<T: Real> Convolver<T> {
         })
     }
 
-    /// Points of the half of the doubled grid that a kernel is placed on: [z][y][x], x from 0 to n - 1.
+    /// Returns the number of points of the half of the doubled grid on which a kernel is placed: [z][y][x], x from 0 to
+    /// n - 1.
     pub fn kernel_len(&self) -> usize {
         self.sizes.n[0] * self.sizes.grid[1] * self.sizes.grid[2]
     }
 
-    /// See [`crate::backend::Backend::place_kernel`].
-    pub fn place_kernel(&self, gpu: &Gpu, half: [bool; 3], q: In<T>, grid: Out<T>) {
+    /// Implements [`crate::backend::Backend::place_kernel`].
+    pub fn place_kernel(&self, gpu: &Gpu, half: [bool; 3], q: ComplexSlice<T>, grid: ComplexSliceMut<T>) {
         assert!(!half[0] && q.len() == self.voxels() && grid.len() == self.kernel_len());
         let n = self.sizes.n.map(|n| n as i32);
         let [_, gy, gz] = self.sizes.grid.map(|g| g as i32);
         let half = i32::from(half[1]) << 1 | i32::from(half[2]) << 2;
         let blocks = self.voxels().div_ceil(256).min(65535) as u32;
         let (q, grid) = (q.pointer(), grid.pointer());
-        // SAFETY: the kernel's parameters are these; a part has the image's elements, the grid those of `kernel_len`.
+        // SAFETY: the kernel's parameters are these. A part has the image's elements, the grid those of `kernel_len`.
         unsafe { launch!(gpu, &self.place, [blocks, 1, 1], [256, 1, 1], 0; q, grid, n[0], n[1], n[2], gy, gz, half) };
     }
 
-    /// See [`crate::backend::Backend::set_kernel`].
-    pub fn set_kernel(&mut self, gpu: &Gpu, kernel: usize, mut grid: Out<T>) {
+    /// Implements [`crate::backend::Backend::set_kernel`].
+    pub fn set_kernel(&mut self, gpu: &Gpu, kernel: usize, mut grid: ComplexSliceMut<T>) {
         let ([nx, _, _], [gx, gy, gz]) = (self.sizes.n, self.sizes.grid);
         if let Some(fft) = self.ffts.get(2) {
             let z = Side::new([1, 0, 0], nx * gy, gz, 0);
@@ -148,20 +149,20 @@ impl<T: Real> Convolver<T> {
         self.ffts[0].real_parts(gpu, rows, grid.as_slice(), &self.spectrum.view_mut().part(range), sides, scale);
     }
 
-    /// See [`crate::backend::Backend::spectrum`].
+    /// Implements [`crate::backend::Backend::spectrum`].
     pub fn spectrum(&self, gpu: &Gpu, kernel: usize) -> Result<Vec<T>> {
         let mut natural = try_vec(self.sizes.points(), T::ZERO, "a copy of the spectrum of Q")?;
         gpu.download(self.spectrum.view().part(self.of(kernel)), &mut natural)?;
         Ok(natural)
     }
 
-    /// The spectrum of a kernel.
+    /// Returns the range of a kernel's spectrum.
     fn of(&self, kernel: usize) -> Range<usize> {
         let points = self.sizes.points();
         kernel * points..(kernel + 1) * points
     }
 
-    /// See [`crate::backend::Backend::set_spectrum`].
+    /// Implements [`crate::backend::Backend::set_spectrum`].
     pub fn set_spectrum(&mut self, gpu: &Gpu, kernel: usize, natural: &[T]) -> Result<()> {
         let copy = gpu.upload(natural, "the spectrum of Q")?;
         let range = self.of(kernel);
@@ -173,17 +174,17 @@ impl<T: Real> Convolver<T> {
         self.sizes.n.iter().product()
     }
 
-    /// See [`crate::backend::Backend::convolve`].
-    pub fn convolve(&self, gpu: &Gpu, kernels: Range<usize>, x: In<T>, mut y: Out<T>) {
+    /// Implements [`crate::backend::Backend::convolve`].
+    pub fn convolve(&self, gpu: &Gpu, kernels: Range<usize>, x: ComplexSlice<T>, mut y: ComplexSliceMut<T>) {
         let each = self.voxels();
-        // Of one kernel.
+        // Images per kernel.
         let images = x.len() / (each * kernels.len());
         assert!(x.len() == images * kernels.len() * each && y.len() == x.len());
-        // Kernels of two callers must not take turns on the scratch.
+        // The work of two callers must not alternate on the scratch.
         let mut scratch = self.scratch.lock().unwrap_or_else(|e| e.into_inner());
         let lines = (0..self.sizes.ndim).map(|a| self.sizes.lines(a).1).max().unwrap_or(1);
         let most = self.sizes.images.min(arrays_at_once(lines));
-        // Several kernels at once with all their images, or some images of one kernel.
+        // Either several kernels at once with all their images, or some images of one kernel.
         let (kernels_at_once, images_at_once) = ((most / images.max(1)).max(1), most.min(images.max(1)));
         for kernel in kernels.clone().step_by(kernels_at_once) {
             let some = kernel..(kernel + kernels_at_once).min(kernels.end);
@@ -197,20 +198,20 @@ impl<T: Real> Convolver<T> {
         }
     }
 
-    /// `images` are those of all these kernels.
+    /// Convolves at once. `images` are those of all these kernels.
     fn convolve_at_once(
         &self,
         gpu: &Gpu,
         kernels: Range<usize>,
         images: usize,
-        x: In<T>,
-        y: Out<T>,
-        scratch: &mut Scratch<T>,
+        x: ComplexSlice<T>,
+        y: ComplexSliceMut<T>,
+        scratch: &mut ConvolverScratch<T>,
     ) {
         let ([nx, ny, nz], [gx, gy, gz]) = (self.sizes.n, self.sizes.grid);
         let spectra = self.spectrum.view().part(self.of(kernels.start).start..self.of(kernels.end - 1).end);
         let (points, each) = (self.sizes.points(), images / kernels.len());
-        let Scratch { rows, planes } = scratch;
+        let ConvolverScratch { rows, planes } = scratch;
         let x_lines = Lines::new([ny * nz * images, 1, 1]);
         let (x_image, x_whole) = (Side::new([nx, 0, 0], 1, nx, 0), Side::new([gx, 0, 0], 1, gx, 0));
         self.ffts[0].up(gpu, x_lines, &Buffers::Two(x, rows.view_mut()), [x_image, x_whole], None);

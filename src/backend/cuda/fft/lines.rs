@@ -1,8 +1,8 @@
-//! Transforms of the lines of an array along one axis: the kernels of kernels/fft.cu, and what they are compiled with.
+//! Transforms of the lines of an array along one axis: the kernels of kernels/fft.cu and their compile-time parameters.
 
 use crate::backend::cuda::compile::Kernels;
 use crate::backend::cuda::gpu::{launch, Gpu};
-use crate::backend::cuda::memory::DeviceArray;
+use crate::backend::cuda::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
 use crate::backend::cuda::runtime::Function;
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Span};
 use crate::base::error::{bail, Result};
@@ -11,19 +11,16 @@ use num_complex::Complex;
 use std::f64::consts::TAU;
 use std::sync::Mutex;
 
-/// Bytes of lines that the passes through global memory work on at once.
+/// Bytes of lines that passes through global memory process at once.
 const SCRATCH: usize = 32 << 20;
-/// Blocks that fill a GPU; fewer are made smaller. A constant, so that kernels are the same for all GPUs of an
-/// architecture.
+/// Number of blocks that fill a GPU; if there are fewer, blocks are made smaller. A constant, so that kernels are the
+/// same for all GPUs of an architecture.
 const MANY_BLOCKS: usize = 128;
-/// Threads of a block, at most.
+/// Maximum number of threads per block.
 const MANY_THREADS: usize = 512;
 
-/// Complex numbers to read, and to write.
-pub type In<'a, T> = DeviceSlice<'a, Complex<T>>;
-pub type Out<'a, T> = DeviceSliceMut<'a, Complex<T>>;
-
-/// Lines to transform: line q is line (q mod n0, q / n0 mod n1, q / (n0 n1)) of three axes. As in the kernels.
+/// Lines to transform. Line q is line (q mod n0, q / n0 mod n1, q / (n0 n1)) of three axes. Same layout as in the
+/// kernels.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Lines {
@@ -33,32 +30,32 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// The lines of these axes: [`check`] has seen that they can be counted.
+    /// Returns the lines of these axes. [`check`] has verified that their number fits.
     pub fn new(n: [usize; 3]) -> Self {
         Lines { count: n.iter().product::<usize>() as u32, n0: n[0] as u32, n1: n[1] as u32 }
     }
 }
 
-/// One side of a transform. As in the kernels.
+/// One side of a transform. Same layout as in the kernels.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Side {
-    /// Elements from a line to the next along those axes.
+    /// Elements from a line to the next along these axes.
     across: [i64; 3],
     /// Elements from a point to the next.
     along: u32,
-    /// Points that there are, and which of them is point 0.
+    /// Number of existing points, and the index of point 0.
     n: i32,
     origin: i32,
 }
 
 impl Side {
-    /// Lines with these steps, of `n` points of which number `origin` is point 0.
+    /// Returns lines with these steps and `n` points, of which number `origin` is point 0.
     pub fn new(across: [usize; 3], along: usize, n: usize, origin: usize) -> Self {
         Side { across: across.map(|a| a as i64), along: along as u32, n: n as i32, origin: origin as i32 }
     }
 
-    /// Elements from the first of these lines to the last, which an array must have.
+    /// Returns the number of elements from the first of these lines to the last, the minimum length of an array.
     fn extent(&self, lines: Lines) -> usize {
         let (n0, n1) = (u64::from(lines.n0), u64::from(lines.n1));
         let counts = [n0, n1, u64::from(lines.count) / (n0 * n1)];
@@ -66,23 +63,23 @@ impl Side {
         (steps + (self.n - 1) as u64 * u64::from(self.along) + 1) as usize
     }
 
-    /// The address of these lines in an array.
+    /// Returns the address of these lines in an array.
     fn of<E: Send + Sync>(&self, lines: Lines, array: DeviceSlice<'_, E>) -> DevicePointer<E> {
         assert!(array.len() >= self.extent(lines), "{lines:?} {self:?} of {} elements", array.len());
         array.pointer()
     }
 }
 
-/// Where the lines of a transform come from and go to.
+/// Source and destination of the lines of a transform.
 pub enum Buffers<'a, T> {
     /// Two arrays.
-    Two(In<'a, T>, Out<'a, T>),
+    Two(ComplexSlice<'a, T>, ComplexSliceMut<'a, T>),
     /// One array.
-    InPlace(Out<'a, T>),
+    InPlace(ComplexSliceMut<'a, T>),
 }
 
 impl<T: Real> Buffers<'_, T> {
-    /// The addresses of the lines on both sides.
+    /// Returns the addresses of the lines on both sides.
     fn of(&self, lines: Lines, from: Side, to: Side) -> [DevicePointer<Complex<T>>; 2] {
         match self {
             Buffers::Two(input, output) => [from.of(lines, *input), to.of(lines, output.as_slice())],
@@ -91,23 +88,24 @@ impl<T: Real> Buffers<'_, T> {
     }
 }
 
-/// Refuses what the kernels' numbers cannot hold: more than 2^31 lines of an array, or points so far from the next.
+/// Returns an error for sizes beyond the kernels' integers: more than 2^31 lines of an array, or points further apart
+/// than that.
 pub fn check(lines: &[usize]) -> Result<()> {
     match lines.iter().try_fold(1usize, |p, &n| p.checked_mul(n)) {
         Some(count) if count <= i32::MAX as usize => Ok(()),
         _ => bail!(
             SizeOverflow,
-            "a plane of {lines:?} points is more than a transform on a GPU takes: use a smaller image, or device cpu"
+            "a plane of {lines:?} points exceeds the limit of a transform on a GPU: use a smaller image, or device cpu"
         ),
     }
 }
 
-/// How many arrays of `lines` lines are transformed at once, at most.
+/// Returns the maximum number of arrays of `lines` lines that are transformed at once.
 pub fn arrays_at_once(lines: usize) -> usize {
     (i32::MAX as usize / lines).max(1)
 }
 
-/// How the lines of an array are arranged in memory.
+/// Arrangement of the lines of an array in memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Arrangement {
     /// Points of a line are neighbours.
@@ -116,20 +114,20 @@ pub enum Arrangement {
     Columns,
 }
 
-/// What the kernels for lines in shared memory are compiled with.
+/// Compile-time parameters of the kernels for lines in shared memory.
 #[derive(Debug, Clone, PartialEq)]
-struct Layout {
+struct LineLayout {
     /// Radices of the passes.
     radices: Vec<usize>,
-    /// Lines of a block.
+    /// Lines per block.
     lines: usize,
     threads: usize,
-    /// Blocks on a multiprocessor.
+    /// Blocks per multiprocessor.
     blocks: usize,
 }
 
-/// The fewest radices of at most `most` whose product is n, and of those the ones whose largest is smallest:
-/// descending.
+/// Returns the smallest number of radices of at most `most` with the product n, and of those the ones with the smallest
+/// maximum, in descending order.
 fn radices(n: usize, most: usize) -> Option<Vec<usize>> {
     let with = |radix: usize| match n / radix {
         1 => Some(vec![radix]),
@@ -141,7 +139,7 @@ fn radices(n: usize, most: usize) -> Option<Vec<usize>> {
         .min_by_key(|r| (r.len(), r[0]))
 }
 
-/// Radices for any n, though only those of few small primes are fast.
+/// Returns radices for any n. Only products of few small primes are fast.
 fn any_radices(n: usize) -> Vec<usize> {
     let mut most = 16;
     loop {
@@ -152,13 +150,13 @@ fn any_radices(n: usize) -> Vec<usize> {
     }
 }
 
-impl Layout {
-    /// A fast one for `count` lines of n points of reals of `bytes` bytes, where a block has `shared` bytes of shared
-    /// memory: none where not one line fits. The numbers are from measurements on an H200.
-    fn new(n: usize, arrangement: Arrangement, bytes: usize, count: usize, shared: usize) -> Option<Layout> {
+impl LineLayout {
+    /// Returns a fast layout for `count` lines of n points of real numbers of `bytes` bytes, if a block has `shared`
+    /// bytes of shared memory. Returns `None` if not one line fits. The numbers are from measurements on an H200.
+    fn new(n: usize, arrangement: Arrangement, bytes: usize, count: usize, shared: usize) -> Option<LineLayout> {
         let few = count < 8 * MANY_BLOCKS;
         let single = bytes == 4;
-        // Two passes where registers hold such radices, and enough threads remain to hide what memory takes.
+        // Two passes if registers hold such radices, and enough threads remain to hide memory latency.
         let most = match arrangement {
             _ if !single || (few && arrangement == Arrangement::Columns) => 16,
             Arrangement::Rows if n == 24 * 16 => 24,
@@ -167,7 +165,7 @@ impl Layout {
         };
         let two = radices(n, most).filter(|r| matches!(r[..], [_] | [..=20, _] | [_, 16]));
         let radices = two.unwrap_or_else(|| any_radices(n));
-        // Butterflies of a line in the pass that threads are counted for.
+        // Butterflies per line in the pass that determines the number of threads.
         let across = match radices[..] {
             [radix] => n / radix,
             [radix, _] if radix > 20 => n / radix,
@@ -188,30 +186,30 @@ impl Layout {
             }
             Arrangement::Rows => 1 << (160 / across.min(160)).min(64).ilog2(),
         };
-        // Fewer lines a block before few blocks, but not less than 32 bytes of neighbours or 64 threads.
+        // Fewer lines per block rather than few blocks, but at least 32 bytes of neighbours or 64 threads.
         let least = if arrangement == Arrangement::Columns { 16 / bytes } else { 1 };
         while count.div_ceil(lines) < MANY_BLOCKS && lines > least && lines * across >= 128 {
             lines /= 2;
         }
         let layout = |lines: usize| {
             let threads = (lines * across).min(MANY_THREADS);
-            // Registers of a multiprocessor for so many threads.
+            // Registers of a multiprocessor for this number of threads.
             let resident = match radices[0] {
                 ..=10 => [1024, 640],
                 11..=16 => [768, 512],
                 17..=20 => [640, 384],
                 _ => [512, 256],
             }[usize::from(!single)];
-            Layout { radices: radices.clone(), lines, threads, blocks: (resident / threads).clamp(1, 16) }
+            LineLayout { radices: radices.clone(), lines, threads, blocks: (resident / threads).clamp(1, 16) }
         };
         while lines > 1 && layout(lines).shared(n, arrangement, bytes) > shared {
             lines /= 2;
         }
-        // More points a thread would not be in registers.
+        // More points per thread would not fit in registers.
         Some(layout(lines)).filter(|l| l.shared(n, arrangement, bytes) <= shared && lines * n <= 64 * l.threads)
     }
 
-    /// Bytes of shared memory, as the kernels use them in either order of the passes.
+    /// Returns the shared memory in bytes, as the kernels use it in either order of the passes.
     fn shared(&self, n: usize, arrangement: Arrangement, bytes: usize) -> usize {
         let [first, .., last] = self.radices[..] else { return 0 };
         let pitch = |first: usize| {
@@ -240,25 +238,25 @@ impl Layout {
 
 const SOURCE: &str = include_str!("../../../../kernels/fft.cu");
 
-/// The kernels for lines of n points, where these fit 64 KiB of shared memory.
+/// Returns the kernels for lines of n points, if these fit in 64 KiB of shared memory.
 pub fn usual_kernels(n: usize, arrangement: Arrangement, bytes: usize, count: usize, fused: bool) -> Option<Kernels> {
-    Layout::new(n, arrangement, bytes, count, 64 << 10).map(|layout| layout.kernels(arrangement, bytes, fused))
+    LineLayout::new(n, arrangement, bytes, count, 64 << 10).map(|layout| layout.kernels(arrangement, bytes, fused))
 }
 
-/// The kernels for one pass through global memory.
+/// Returns the kernels for one pass through global memory.
 fn pass_kernels(radix: usize, bytes: usize) -> Kernels {
     Kernels::new("fft_pass", SOURCE, bytes, &[("RADIX", radix)])
 }
 
-/// The kernels for a kernel's place on the doubled grid.
+/// Returns the kernels that place a convolution kernel on the doubled grid.
 pub fn place_kernels(bytes: usize) -> Kernels {
     Kernels::new("fft_place", SOURCE, bytes, &[])
 }
 
-/// exp(-i 2 pi k / n).
+/// Returns exp(-i 2 pi k / n).
 fn root<T: Real>(k: usize, n: usize) -> Complex<T> {
-    // Within an eighth of a turn from a multiple of a quarter, where sine and cosine lose nothing to the angle's
-    // rounding.
+    // The angle is reduced to an eighth of a turn from a multiple of a quarter, where rounding of the angle does not
+    // affect sine and cosine.
     let quarter = (8 * k + n) / (2 * n);
     let angle = TAU * (4.0 * k as f64 - (quarter * n) as f64) / (4.0 * n as f64);
     let (sin, cos) = angle.sin_cos();
@@ -266,79 +264,81 @@ fn root<T: Real>(k: usize, n: usize) -> Complex<T> {
     Complex::new(T::of(cos), T::of(-sin))
 }
 
-/// The roots that each pass but the first multiplies its inputs 1 to radix - 1 with, as the kernels take them.
+/// Returns the roots by which each pass except the first multiplies its inputs 1 to radix - 1, in the order of the
+/// kernels.
 fn twiddles<T: Real>(radices: impl Iterator<Item = usize>) -> impl Iterator<Item = Complex<T>> {
     let mut done = 1;
     radices.flat_map(move |radix| {
         let before = done;
         done *= radix;
-        // The first pass has none.
+        // The first pass has no roots.
         let inputs = if before == 1 { 1..1 } else { 1..radix };
         inputs.flat_map(move |k| (0..before).map(move |j| root(k * j, before * radix)))
     })
 }
 
-/// The transform of lines of one length, arranged one way.
+/// Transform of lines of one length and arrangement.
 pub struct LineFft<T: Real>(Strategy<T>);
 
 enum Strategy<T: Real> {
     /// Lines in shared memory.
     Shared {
-        layout: Layout,
+        layout: LineLayout,
         shared: usize,
         up: Function,
         down: Function,
-        /// To real parts, or there and back: what a convolution needs besides.
+        /// Kernels for convolutions: to real parts, or there and back.
         fused: Option<Function>,
         roots: DeviceArray<Complex<T>>,
     },
-    /// Lines that do not fit, one pass after the other.
+    /// Lines that do not fit in shared memory, one pass after the other.
     Global {
         n: usize,
         passes: Vec<(usize, Function)>,
         roots: DeviceArray<Complex<T>>,
-        /// Lines before and after a pass. Whoever queues passes has both.
+        /// Lines before and after a pass. The thread that queues passes holds both.
         scratch: Mutex<[DeviceArray<Complex<T>>; 2]>,
     },
 }
 
-/// One side of a transform by passes: where its lines are, and what each point is multiplied by (nothing where null).
+/// One side of a transform by passes: the address of its lines, and the factor of each point (null: no factor).
 #[derive(Clone, Copy)]
-struct End<T> {
+struct PassEnd<T> {
     pointer: DevicePointer<Complex<T>>,
     side: Side,
     factor: DevicePointer<T>,
 }
 
-impl<T> End<T> {
+impl<T> PassEnd<T> {
     fn new(pointer: DevicePointer<Complex<T>>, side: Side, factor: DevicePointer<T>) -> Self {
-        End { pointer, side, factor }
+        PassEnd { pointer, side, factor }
     }
 }
 
-/// A transform by passes. An end that is not given is in scratch.
-struct Transform<T> {
+/// A transform by passes. An end that is `None` is in scratch.
+struct PassTransform<T> {
     inverse: bool,
-    from: Option<End<T>>,
-    to: Option<End<T>>,
-    /// The spectrum that the result is multiplied by.
+    from: Option<PassEnd<T>>,
+    to: Option<PassEnd<T>>,
+    /// Spectrum that multiplies the result.
     spectrum: Option<(DevicePointer<T>, Side)>,
-    /// Where real parts go, in place of the complex result, and what they are multiplied by.
+    /// Destination of real parts instead of the complex result, and their factor.
     reals: Option<(DevicePointer<T>, f64)>,
 }
 
-impl<T> Transform<T> {
-    fn new(inverse: bool, from: Option<End<T>>, to: Option<End<T>>) -> Self {
-        Transform { inverse, from, to, spectrum: None, reals: None }
+impl<T> PassTransform<T> {
+    fn new(inverse: bool, from: Option<PassEnd<T>>, to: Option<PassEnd<T>>) -> Self {
+        PassTransform { inverse, from, to, spectrum: None, reals: None }
     }
 }
 
 impl<T: Real> LineFft<T> {
-    /// For lines of n points, `count` of them in an array; `fused` for those of a convolution.
+    /// Creates the transform of lines of n points, `count` of them in an array. `fused` adds the kernels for
+    /// convolutions.
     pub fn new(gpu: &Gpu, n: usize, arrangement: Arrangement, count: usize, fused: bool) -> Result<Self> {
         let bytes = size_of::<T>();
         let what = "the roots of an FFT";
-        let Some(layout) = Layout::new(n, arrangement, bytes, count, gpu.properties().shared) else {
+        let Some(layout) = LineLayout::new(n, arrangement, bytes, count, gpu.properties().shared) else {
             let passes = any_radices(n).into_iter().map(|radix| {
                 let kernels = pass_kernels(radix, bytes);
                 Ok((radix, gpu.function(&kernels, "fft_pass", 0)?))
@@ -358,7 +358,7 @@ impl<T: Real> LineFft<T> {
         let radices = &layout.radices;
         let mut roots: Vec<_> =
             twiddles(radices.iter().copied()).chain(twiddles(radices.iter().rev().copied())).collect();
-        // Not empty where there is but one pass.
+        // Not empty even if there is only one pass.
         roots.push(Complex::new(T::ONE, T::ZERO));
         Ok(LineFft(Strategy::Shared {
             up: function("fft_up")?,
@@ -378,14 +378,14 @@ impl<T: Real> LineFft<T> {
         (SCRATCH / (n * size_of::<Complex<T>>())).max(1)
     }
 
-    /// Bytes that it holds, at most.
+    /// Returns its maximum bytes.
     pub fn bytes(n: usize, arrangement: Arrangement) -> usize {
-        let fits = Layout::new(n, arrangement, size_of::<T>(), 1 << 20, 48 << 10).is_some();
+        let fits = LineLayout::new(n, arrangement, size_of::<T>(), 1 << 20, 48 << 10).is_some();
         let scratch = if fits { 0 } else { 2 * Self::scratch_lines(n) };
         (2 + scratch).saturating_mul(n).saturating_mul(size_of::<Complex<T>>())
     }
 
-    /// From lines of the image, each point times its factor, to whole lines, with exp(-i).
+    /// Transforms lines of the image, each point times its factor, to whole lines, with exp(-i).
     pub fn up(
         &self,
         gpu: &Gpu,
@@ -397,7 +397,7 @@ impl<T: Real> LineFft<T> {
         self.transform(gpu, false, lines, buffers, sides, [factor, None]);
     }
 
-    /// From whole lines to lines of the image, each point times its factor, with exp(+i).
+    /// Transforms whole lines to lines of the image, each point times its factor, with exp(+i).
     pub fn down(
         &self,
         gpu: &Gpu,
@@ -409,7 +409,7 @@ impl<T: Real> LineFft<T> {
         self.transform(gpu, true, lines, buffers, sides, [None, factor]);
     }
 
-    /// One way or the other, with factors on the image's side: before the transform upwards, after it downwards.
+    /// Transforms in one direction, with factors on the image's side: before the transform upwards, after it downwards.
     fn transform(
         &self,
         gpu: &Gpu,
@@ -429,18 +429,18 @@ impl<T: Real> LineFft<T> {
                 unsafe { launch!(gpu, function, grid, block, *shared; input, output, lines, from, to, factor, roots) };
             }
             Strategy::Global { .. } => {
-                let (from, to) = (End::new(input, from, before), End::new(output, to, after));
-                self.by_passes(gpu, lines, &[Transform::new(inverse, Some(from), Some(to))]);
+                let (from, to) = (PassEnd::new(input, from, before), PassEnd::new(output, to, after));
+                self.by_passes(gpu, lines, &[PassTransform::new(inverse, Some(from), Some(to))]);
             }
         }
     }
 
-    /// From rows of the image to the real parts of whole rows times `scale`, with exp(-i).
+    /// Transforms rows of the image to the real parts of whole rows times `scale`, with exp(-i).
     pub fn real_parts(
         &self,
         gpu: &Gpu,
         lines: Lines,
-        input: In<'_, T>,
+        input: ComplexSlice<'_, T>,
         output: &DeviceSliceMut<'_, T>,
         [from, to]: [Side; 2],
         scale: f64,
@@ -454,20 +454,21 @@ impl<T: Real> LineFft<T> {
                 unsafe { launch!(gpu, fused, grid, block, *shared; input, output, lines, from, to, scale, roots) };
             }
             Strategy::Global { .. } => {
-                let from = End::new(input, from, DevicePointer::NULL);
-                let to = End::new(DevicePointer::NULL, to, DevicePointer::NULL);
-                let transform = Transform::new(false, Some(from), Some(to));
-                self.by_passes(gpu, lines, &[Transform { reals: Some((output, scale)), ..transform }]);
+                let from = PassEnd::new(input, from, DevicePointer::NULL);
+                let to = PassEnd::new(DevicePointer::NULL, to, DevicePointer::NULL);
+                let transform = PassTransform::new(false, Some(from), Some(to));
+                self.by_passes(gpu, lines, &[PassTransform { reals: Some((output, scale)), ..transform }]);
             }
         }
     }
 
-    /// Columns of the image, in place: to whole ones, times a real spectrum at the points of `whole`, and back.
+    /// Convolves columns of the image in place: to whole columns, times a real spectrum at the points of `whole`, and
+    /// back.
     pub fn convolve(
         &self,
         gpu: &Gpu,
         lines: Lines,
-        columns: &Out<'_, T>,
+        columns: &ComplexSliceMut<'_, T>,
         image: Side,
         spectrum: DeviceSlice<'_, T>,
         whole: Side,
@@ -483,22 +484,22 @@ impl<T: Real> LineFft<T> {
                 };
             }
             Strategy::Global { .. } => {
-                let end = Some(End::new(columns, image, DevicePointer::NULL));
-                let there = Transform { spectrum: Some((spectrum, whole)), ..Transform::new(false, end, None) };
-                self.by_passes(gpu, lines, &[there, Transform::new(true, None, end)]);
+                let end = Some(PassEnd::new(columns, image, DevicePointer::NULL));
+                let there = PassTransform { spectrum: Some((spectrum, whole)), ..PassTransform::new(false, end, None) };
+                self.by_passes(gpu, lines, &[there, PassTransform::new(true, None, end)]);
             }
         }
     }
 
-    /// Pass by pass, so many lines at a time as scratch has room for. The lines are inside of all arrays.
-    fn by_passes(&self, gpu: &Gpu, lines: Lines, transforms: &[Transform<T>]) {
+    /// Transforms pass by pass, with the number of lines that fits in scratch. The lines are inside all arrays.
+    fn by_passes(&self, gpu: &Gpu, lines: Lines, transforms: &[PassTransform<T>]) {
         const IN_SCRATCH: i32 = 1;
         const OUT_SCRATCH: i32 = 2;
         const INVERSE: i32 = 4;
         let Strategy::Global { n, passes, roots, scratch } = &self.0 else { return };
         let scratch = scratch.lock().unwrap_or_else(|e| e.into_inner());
         let (points, roots) = (*n as i32, roots.pointer());
-        // What lies in scratch: line after line of those worked on, next to each other.
+        // Lines in scratch, one after the other.
         let room = Self::scratch_lines(*n);
         let aside = Side::new([0; 3], room, *n, 0);
         // 32 neighbouring lines, 8 butterflies of each.
@@ -514,7 +515,7 @@ impl<T: Real> LineFft<T> {
                     let flags = if from.is_none() { IN_SCRATCH } else { 0 }
                         + if to.is_none() { OUT_SCRATCH } else { 0 }
                         + if transform.inverse { INVERSE } else { 0 };
-                    let in_scratch = |i: usize| End::new(scratch[i].pointer(), aside, DevicePointer::NULL);
+                    let in_scratch = |i: usize| PassEnd::new(scratch[i].pointer(), aside, DevicePointer::NULL);
                     let from = from.unwrap_or_else(|| in_scratch(1 - turn));
                     let to = to.unwrap_or_else(|| in_scratch(turn));
                     let (spectrum, whole) = transform.spectrum.filter(|_| last).unwrap_or((DevicePointer::NULL, aside));
@@ -524,8 +525,8 @@ impl<T: Real> LineFft<T> {
                         (n / radix).div_ceil(8).min(65535) as u32,
                         1,
                     ];
-                    // SAFETY: the kernel's parameters are these; the caller's arrays have the lines; scratch has room
-                    // for those worked on, and is ours until all is queued.
+                    // SAFETY: the kernel's parameters are these. The caller's arrays contain the lines; scratch has
+                    // space for the processed lines and is locked until all is queued.
                     unsafe {
                         launch!(
                             gpu, function, grid, block, 0;
@@ -541,14 +542,14 @@ impl<T: Real> LineFft<T> {
     }
 }
 
-/// The factors of an image's points, null where there are none.
+/// Returns the factors of an image's points, or null without factors.
 fn factor_of<T: Real>(factor: Option<DeviceSlice<'_, T>>, image: Side) -> DevicePointer<T> {
     assert!(factor.is_none_or(|f| f.len() == image.n as usize));
     factor.map_or(DevicePointer::NULL, |f| f.pointer())
 }
 
-impl Layout {
-    /// Grid and block of a launch for these lines.
+impl LineLayout {
+    /// Returns grid and block of a launch for these lines.
     fn launch(&self, lines: Lines) -> ([u32; 3], [u32; 3]) {
         ([lines.count.div_ceil(self.lines as u32).max(1), 1, 1], [self.threads as u32, 1, 1])
     }
@@ -566,7 +567,7 @@ mod tests {
                 for arrangement in [Arrangement::Rows, Arrangement::Columns] {
                     for count in [1, 5, 300, 5000, 1 << 20] {
                         for shared in [48 << 10, 64 << 10, 99 << 10, 227 << 10] {
-                            let Some(l) = Layout::new(n, arrangement, bytes, count, shared) else {
+                            let Some(l) = LineLayout::new(n, arrangement, bytes, count, shared) else {
                                 slow += 1;
                                 assert!(n > 1000 || any_radices(n)[0] > 16, "{n} {arrangement:?} {bytes} {shared}");
                                 continue;
@@ -575,7 +576,7 @@ mod tests {
                             assert_eq!(l.radices.iter().product::<usize>(), n, "{context}");
                             assert!(l.shared(n, arrangement, bytes) <= shared, "{context}");
                             assert!((1..=1024).contains(&l.threads) && (1..=16).contains(&l.blocks), "{context}");
-                            // Multiprocessors take 1024 threads at least.
+                            // Multiprocessors support at least 1024 threads.
                             assert!(l.threads * l.blocks <= 1024, "{context}");
                             assert!(arrangement == Arrangement::Rows || l.threads.is_multiple_of(l.lines), "{context}");
                         }
@@ -584,11 +585,15 @@ mod tests {
             }
         }
         assert!(slow > 0);
-        let layout = |n, arrangement, count| Layout::new(n, arrangement, 4, count, 227 << 10).unwrap();
+        let layout = |n, arrangement, count| LineLayout::new(n, arrangement, 4, count, 227 << 10).unwrap();
         let columns = |n| layout(n, Arrangement::Columns, 1 << 16);
-        let is =
-            |radices: &[usize], lines, threads, blocks| Layout { radices: radices.to_vec(), lines, threads, blocks };
-        // Layouts that were measured to be fast.
+        let is = |radices: &[usize], lines, threads, blocks| LineLayout {
+            radices: radices.to_vec(),
+            lines,
+            threads,
+            blocks,
+        };
+        // Layouts that measured fast.
         assert_eq!(columns(160), is(&[16, 10], 16, 256, 3));
         assert_eq!(columns(256), is(&[16, 16], 16, 256, 3));
         assert_eq!(columns(320), is(&[20, 16], 16, 320, 2));

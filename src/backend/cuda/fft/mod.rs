@@ -1,13 +1,14 @@
-//! Pruned multi-dimensional FFTs between an oversampled grid and an image; `lines` has the transforms of single lines,
+//! Pruned multi-dimensional FFTs between an oversampled grid and an image. `lines` has the transforms of single lines,
 //! `convolver` the convolution on the doubled grid.
 //!
-//! An axis at a time, in place on the grid: from the grid to the image z first, of which only the image's planes
-//! remain, then y, then x straight into the image; and the same backwards. Lines that stay zero are never transformed
-//! on the way up, lines that nobody reads never on the way down, and the correction is applied where an axis is loaded
-//! or stored.
+//! The axes are transformed one at a time, in place on the grid. From the grid to the image: z first, of which only the
+//! image's planes remain, then y, then x directly into the image. From the image to the grid: the reverse. Lines that
+//! are zero, and lines that are not needed, are not transformed. The correction is applied when an axis is loaded or
+//! stored.
 //!
-//! Why not cuFFT: it transforms whole grids, and neither crops nor corrects; and users would have to install it.
-//! examples/gpu_ffts.rs prints both times: 0.6 to 0.9 of its time in 3D on an H100, 0.9 to 1.1 on batches in 2D.
+//! cuFFT is not used: it transforms whole grids, neither crops nor corrects, and users would have to install it.
+//! examples/gpu_ffts.rs prints both times. These FFTs take 0.6 to 0.9 of cuFFT's time in 3D on an H100, and 0.9 to 1.1
+//! on batches in 2D.
 
 mod convolver;
 mod lines;
@@ -16,20 +17,20 @@ pub use convolver::Convolver;
 
 use super::compile::Kernels;
 use super::gpu::Gpu;
-use super::memory::DeviceArray;
+use super::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
 use crate::backend::Span;
 use crate::base::error::{checked_product, Result};
 use crate::base::real::Real;
 use crate::base::sizes::three_axes;
-use lines::{arrays_at_once, check, Arrangement, Buffers, In, LineFft, Lines, Out, Side};
+use lines::{arrays_at_once, check, Arrangement, Buffers, LineFft, Lines, Side};
 use std::ops::Range;
 
 /// See [`crate::backend::Backend::GridFft`].
 pub struct GridFft<T: Real> {
-    /// 1 where there is no such axis.
+    /// Sizes; 1 for a missing axis.
     dims: [usize; 3],
     grid: [usize; 3],
-    /// As many as there are axes.
+    /// One entry per axis.
     axes: Vec<Axis<T>>,
 }
 
@@ -38,7 +39,7 @@ struct Axis<T: Real> {
     correction: DeviceArray<T>,
 }
 
-/// How the lines of axis `a` are arranged, and how many of them are transformed.
+/// Returns the arrangement of the lines of axis `a`, and their number.
 fn lines_of(a: usize, dims: [usize; 3], grid: [usize; 3]) -> (Arrangement, usize) {
     match a {
         0 => (Arrangement::Rows, dims[1] * dims[2]),
@@ -48,7 +49,7 @@ fn lines_of(a: usize, dims: [usize; 3], grid: [usize; 3]) -> (Arrangement, usize
 }
 
 impl<T: Real> GridFft<T> {
-    /// See [`crate::backend::Backend::grid_fft`].
+    /// Implements [`crate::backend::Backend::grid_fft`].
     pub fn new(gpu: &Gpu, dims: &[usize], grid: &[usize], correction: &[Vec<f64>]) -> Result<Self> {
         checked_product(grid, "the oversampled grid")?;
         let count = dims.len();
@@ -66,8 +67,8 @@ impl<T: Real> GridFft<T> {
         Ok(GridFft { dims, grid, axes: (0..count).map(axis).collect::<Result<_>>()? })
     }
 
-    /// Cells of a grid and voxels of an image, and for each axis from x on the lines of `arrays` arrays, the sides in
-    /// the grid of whole lines and of pruned ones; pruned rows arrangement in the image.
+    /// Returns for each axis from x on, for `arrays` arrays: the lines, and their sides in the grid of whole lines and
+    /// of pruned ones. Pruned rows are arranged in the image.
     fn sides(&self, arrays: usize) -> [(Lines, Side, Side); 3] {
         let ([nx, ny, nz], [gx, gy, gz]) = (self.dims, self.grid);
         let (plane, cells, voxels) = (gx * gy, gx * gy * gz, nx * ny * nz);
@@ -85,7 +86,7 @@ impl<T: Real> GridFft<T> {
         ]
     }
 
-    /// As many arrays at a time as may be: how many, their cells and their voxels.
+    /// Iterates over parts with the maximum number of arrays: their number, cells and voxels.
     fn parts(&self, cells: usize, voxels: usize) -> impl Iterator<Item = (usize, Range<usize>, Range<usize>)> {
         let (cells_each, voxels_each) = (self.grid.iter().product::<usize>(), self.dims.iter().product::<usize>());
         let arrays = cells / cells_each;
@@ -98,8 +99,8 @@ impl<T: Real> GridFft<T> {
         })
     }
 
-    /// See [`crate::backend::Backend::grid_to_image`].
-    pub fn grid_to_image(&self, gpu: &Gpu, mut grid: Out<T>, mut image: Out<T>) {
+    /// Implements [`crate::backend::Backend::grid_to_image`].
+    pub fn grid_to_image(&self, gpu: &Gpu, mut grid: ComplexSliceMut<T>, mut image: ComplexSliceMut<T>) {
         for (arrays, cells, voxels) in self.parts(grid.len(), image.len()) {
             let (mut grid, mut image) = (grid.reborrow().part(cells), image.reborrow().part(voxels));
             for (a, axis) in self.axes.iter().enumerate().rev() {
@@ -113,8 +114,8 @@ impl<T: Real> GridFft<T> {
         }
     }
 
-    /// See [`crate::backend::Backend::image_to_grid`].
-    pub fn image_to_grid(&self, gpu: &Gpu, image: In<T>, mut grid: Out<T>) {
+    /// Implements [`crate::backend::Backend::image_to_grid`].
+    pub fn image_to_grid(&self, gpu: &Gpu, image: ComplexSlice<T>, mut grid: ComplexSliceMut<T>) {
         for (arrays, cells, voxels) in self.parts(grid.len(), image.len()) {
             let (image, mut grid) = (image.part(voxels), grid.reborrow().part(cells));
             for (a, axis) in self.axes.iter().enumerate() {
@@ -129,7 +130,7 @@ impl<T: Real> GridFft<T> {
     }
 }
 
-/// The kernels for grids and doubled grids of usual sizes.
+/// Returns the kernels for grids and doubled grids of usual sizes.
 pub fn usual_kernels() -> Vec<Kernels> {
     let mut all = vec![lines::place_kernels(4), lines::place_kernels(8)];
     let mut add = |n, arrangement, bytes, count, fused| {
@@ -157,9 +158,9 @@ mod tests {
     use crate::backend::Backend;
     use num_complex::Complex;
 
-    /// The first GPU, or a line that says there is none.
+    /// Returns the first GPU, or prints a line if the machine has no GPU.
     fn gpu() -> Option<Gpu> {
-        // SAFETY: there is no stream to keep alive.
+        // SAFETY: no stream is passed.
         let gpu = runtime::first_usable().map(|index| unsafe { Gpu::new(index, None) }.unwrap());
         if gpu.is_none() {
             crate::backend::cuda::skipped("transforms on a GPU");
@@ -241,7 +242,7 @@ mod tests {
         both(&gpu, &[20, 13, 9], &[28, 18, 12], 32);
         both(&gpu, &[50, 61, 70], &[80, 96, 112], 1);
         both(&gpu, &[6, 90, 120], &[8, 120, 160], 1);
-        // Lines that do not fit shared memory.
+        // Lines that do not fit in shared memory.
         both(&gpu, &[40_000, 3], &[64_000, 4], 1);
         both(&gpu, &[3, 30_001], &[4, 42_000], 2);
     }
@@ -297,7 +298,7 @@ mod tests {
             let found = run(&convolver);
             close(&found, &expected, &what);
             assert!(found == run(&convolver), "{what}");
-            // Another one with these spectra.
+            // A second convolver with these spectra.
             let mut other = Convolver::<T>::new(gpu, dims, KERNELS).unwrap();
             for (kernel, spectrum) in spectra.iter().enumerate() {
                 other.set_spectrum(gpu, kernel, spectrum).unwrap();
@@ -319,7 +320,7 @@ mod tests {
         both(&gpu, &[1, 1, 1], 1);
         both(&gpu, &[40, 36, 35], 20);
         both(&gpu, &[100, 80, 66], 2);
-        // Lines that do not fit shared memory.
+        // Lines that do not fit in shared memory.
         both(&gpu, &[2, 20_000], 2);
         both(&gpu, &[16_000, 3], 1);
     }

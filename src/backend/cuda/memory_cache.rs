@@ -1,43 +1,43 @@
-//! Memory of a GPU that nobody uses for the time being, kept for the next who asks for as much.
+//! Cache of unused GPU memory, by size.
 
 use cudarc::driver::sys as cu;
 use std::collections::HashMap;
 
-/// Memory that nobody uses for the time being.
+/// Unused blocks of GPU memory.
 #[derive(Default)]
-pub struct Idle {
-    /// In all.
+pub struct DeviceMemoryCache {
+    /// Total bytes.
     bytes: usize,
-    /// Addresses by size.
+    /// Addresses of blocks by size.
     blocks: HashMap<usize, Vec<u64>>,
 }
 
-impl Idle {
-    /// Memory of exactly this size, if there is some.
+impl DeviceMemoryCache {
+    /// Takes a block of exactly this size, if there is one.
     pub fn take(&mut self, bytes: usize) -> Option<u64> {
         let address = self.blocks.get_mut(&bytes)?.pop()?;
         self.bytes -= bytes;
         Some(address)
     }
 
-    /// Keeps memory that nobody uses any more.
+    /// Adds a block that is not used any more.
     ///
     /// # Safety
-    /// So many bytes were allocated there in this context, and whoever had them does not use them any more, but for
-    /// work that is queued.
+    /// The block of this size was allocated in this context, and its previous owner does not use it any more, except in
+    /// queued work.
     pub unsafe fn put(&mut self, address: u64, bytes: usize) {
         self.bytes += bytes;
         self.blocks.entry(bytes).or_default().push(address);
     }
 
-    /// Frees blocks until at most `most` bytes are left; gives the bytes freed. The context is current, and no work
-    /// that uses them is under way.
+    /// Frees blocks until at most `most` bytes are left, and returns the number of bytes freed. The context must be
+    /// current, and no work that uses the blocks may be running.
     pub fn trim(&mut self, most: usize) -> usize {
         let before = self.bytes;
         for (&bytes, addresses) in &mut self.blocks {
             while self.bytes > most {
                 let Some(address) = addresses.pop() else { break };
-                // SAFETY: whoever put it here has promised that it was allocated, and that nobody has it any more.
+                // SAFETY: by the promise of `put`, the block was allocated and is not used any more.
                 unsafe { cu::cuMemFree_v2(address) };
                 self.bytes -= bytes;
             }
@@ -45,12 +45,12 @@ impl Idle {
         before - self.bytes
     }
 
-    /// Bytes kept.
+    /// Returns the total bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Takes all of it, as sizes and addresses.
+    /// Takes all blocks, as sizes and addresses.
     pub fn take_all(&mut self) -> impl Iterator<Item = (usize, u64)> {
         self.bytes = 0;
         std::mem::take(&mut self.blocks).into_iter().flat_map(|(bytes, at)| at.into_iter().map(move |at| (bytes, at)))

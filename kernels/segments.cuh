@@ -1,0 +1,14 @@
+// Structures that sort.cu writes and gridding.cu reads; the host puts this file in front of both.
+
+// A part of a tile's list. One of several segments of a tile writes its own planes: `planes` from `plane` on.
+struct segment {
+    u64 first;
+    u32 count, tile;
+    int plane;
+    u32 planes;
+};
+// A tile with several segments, and the first of them.
+struct cut_tile {
+    u64 segment;
+    u32 segments, tile;
+};
