@@ -211,7 +211,7 @@ fn print(width: usize, degree: usize, modes: &[Vec<f64>], rows: &[(f64, Vec<f64>
     text + "        ],\n    },\n"
 }
 
-/// Returns a number with `digits` decimal places, in the shorter notation.
+/// Returns a number with this number of decimal places, in the shorter notation.
 fn word(value: f64, places: usize) -> String {
     let plain = format!("{value:.places$}");
     let plain = if plain.contains('.') { plain.trim_end_matches('0').to_owned() } else { plain };
