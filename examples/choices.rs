@@ -1,9 +1,12 @@
-//! What is chosen for some tolerances, and how long the choice, the taps and the correction take.
+//! Selected windows and grids for some tolerances, and the time of the selection, the taps and the correction.
 //!
 //! Run with `cargo run --release --example choices [window]`, where the window is minimax, kaiser-bessel or gaussian.
-//! The last columns are the spread cells of a sample on a grid of the image's size (width times oversampling, to the
-//! power of the dimensions), the milliseconds that the cost model of the CPU expects of an adjoint, and the
-//! microseconds of choice, taps and correction on one thread, medians.
+//!
+//! The last columns are, on one thread:
+//! - the cells that a sample is spread to on a grid of the image's size: width times oversampling, to the power of the
+//!   dimensions
+//! - the milliseconds of an adjoint in the cost model of the CPU
+//! - the median microseconds of selection, taps and correction
 
 use recon::backend::cpu::cost;
 use recon::nufft::choice::{choose, Wanted};

@@ -1,9 +1,10 @@
-//! Our transforms of lines beside rustfft's, on one thread and in cache: `cargo run --release --example ffts`.
+//! Transforms of lines by this library and by rustfft, on one thread and in cache: `cargo run --release --example
+//! ffts`.
 //!
-//! Ours transform as many lines at once as a vector has lanes, one line in each lane; rustfft transforms one line after
-//! the other. Both work in double precision and in place. Times are medians, in nanoseconds per line. Where the last
-//! column is below 1, ours are faster. Grids have lengths that are products of 2, 3, 5 and 7; other lengths occur only
-//! for images of arbitrary size.
+//! This library transforms one line per lane of a vector; rustfft transforms one line after the other. Both work in
+//! double precision and in place. Times are medians, in nanoseconds per line. If the last column is below 1, this
+//! library is faster. Grids have lengths that are products of 2, 3, 5 and 7; other lengths occur only for images of
+//! arbitrary size.
 
 use recon::backend::cpu::fft::any_length::LineFft;
 use recon::backend::cpu::simd::Level;
@@ -24,7 +25,7 @@ fn main() -> Result<()> {
         let data: Vec<Complex<f64>> = (0..n * lines).map(|i| Complex::new((i as f64 * 0.7).sin(), 0.5)).collect();
         let mut scratch = vec![Complex::default(); reference.get_inplace_scratch_len()];
         let (mut a, mut b) = (data.clone(), data.clone());
-        // In turns, so that other load on the machine affects both.
+        // Alternating, so that other load on the machine affects both.
         let (mut own, mut its) = (Vec::new(), Vec::new());
         for _ in 0..RUNS {
             own.push(per_line(lines, &mut a, &data, |a| ours.run(false, a)));
@@ -39,7 +40,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Nanoseconds per line, over enough repetitions for a measurement.
+/// Returns nanoseconds per line, over enough repetitions for a measurement.
 fn per_line(
     lines: usize,
     to: &mut [Complex<f64>],

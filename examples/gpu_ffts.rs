@@ -1,10 +1,10 @@
-//! The GPU's transforms of whole grids beside cuFFT's: `cargo run --release --example gpu_ffts`, with libcufft on the
-//! loader's path.
+//! Transforms of whole grids on a GPU by this library and by cuFFT: `cargo run --release --example gpu_ffts`, with
+//! libcufft on the loader's path.
 //!
-//! Ours go from an oversampled grid to the image and back. They skip every line that is zero or that is not read later,
-//! and they crop, pad and correct in the same passes. cuFFT transforms the whole grid. A program that uses cuFFT would
-//! need further passes to crop, pad and correct; these are not timed. Single precision. Times are medians, in
-//! microseconds for each grid. Where the last column is below 1, ours are faster.
+//! This library transforms from an oversampled grid to the image and back. It skips lines that are zero or are not
+//! needed, and crops, pads and corrects in the same passes. cuFFT transforms the whole grid. A program that uses cuFFT
+//! would need further passes to crop, pad and correct; these are not timed. Single precision. Times are medians, in
+//! microseconds per grid. If the last column is below 1, this library is faster.
 
 use libloading::Library;
 use recon::backend::cuda::fft::GridFft;
@@ -25,7 +25,7 @@ struct CuFft {
 }
 
 impl CuFft {
-    /// A plan for transforms of `arrays` grids on a stream.
+    /// Creates a plan for transforms of `arrays` grids on a stream.
     fn new(grid: &[usize], arrays: usize, stream: *mut c_void) -> Result<Self> {
         type PlanMany = unsafe extern "C" fn(
             *mut c_int,
@@ -44,7 +44,7 @@ impl CuFft {
         // SAFETY: loading cuFFT runs its initialisers only.
         let library = names.iter().find_map(|name| unsafe { Library::new(*name) }.ok());
         let library = library.ok_or_else(|| failed(&format!("none of {} is there", names.join(", "))))?;
-        // cuFFT's slowest axis comes first.
+        // cuFFT's first axis is the slowest.
         let mut n: Vec<c_int> = grid.iter().rev().map(|&n| n as c_int).collect();
         let (each, null, mut plan) = (grid.iter().product::<usize>() as c_int, std::ptr::null_mut(), 0);
         // SAFETY: the functions have these parameters (cufft.h).
@@ -68,7 +68,7 @@ impl CuFft {
     /// Queues the transform in place of the grids at this address.
     fn run(&self, address: u64, inverse: bool) -> Result<()> {
         type Exec = unsafe extern "C" fn(c_int, *mut c_void, *mut c_void, c_int) -> c_int;
-        // SAFETY: the function has these parameters; the arrays of the plan's size are there.
+        // SAFETY: the function has these parameters; arrays of the plan's size exist.
         let status = unsafe {
             let run = self.library.get::<Exec>(b"cufftExecC2C").map_err(|e| failed(&e.to_string()))?;
             run(self.plan, address as *mut c_void, address as *mut c_void, if inverse { 1 } else { -1 })
@@ -88,7 +88,7 @@ fn failed(what: &str) -> Error {
     Error::new(ErrorKind::Unsupported, format!("cuFFT: {what}"))
 }
 
-/// Median microseconds for each grid, where `work` queues a transform of `arrays` grids.
+/// Returns the median microseconds per grid. `work` queues a transform of `arrays` grids.
 fn median(stream: &Stream, arrays: usize, mut work: impl FnMut() -> Result<()>) -> Result<f64> {
     let mut times = Vec::new();
     for _ in 0..=RUNS {
@@ -98,7 +98,7 @@ fn median(stream: &Stream, arrays: usize, mut work: impl FnMut() -> Result<()>) 
         stream.synchronize()?;
         times.push(1e6 * started.elapsed().as_secs_f64() / (TIMES * arrays) as f64);
     }
-    // The first time is a warm-up and does not count.
+    // The first run is a warm-up and does not count.
     times.remove(0);
     times.sort_by(f64::total_cmp);
     Ok(times[RUNS / 2])

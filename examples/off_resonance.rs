@@ -1,12 +1,13 @@
-//! Off-resonance: segments, nodes, errors and times of a spiral of 20 ms through a field map, with and without.
+//! Off-resonance: segments, nodes, errors and times of a spiral of 20 ms, with and without a field map.
 //!
 //! cargo run --release --example off_resonance -- [device: cpu or cuda] [threads, 0 for all] [coils] [a field map in
 //! Hz: a square file .npy of float32]
 //!
-//! Without a file the map is a smooth one of 169 Hz on 128 x 128 voxels. Errors are relative l2 errors against exact
-//! sums in double precision, of random data, and of the worst of two images that are one voxel, at either end of the
-//! map. Times are medians of 5. "nodes" is conjugate gradients through convolutions, "transforms" through transforms,
-//! "no map" the same scan without a map. The bound of the time through nodes is (nodes + 3) times that without a map.
+//! Without a file the map is smooth, with a range of 169 Hz on 128 x 128 voxels. Errors are relative l2 errors against
+//! exact sums in double precision. They are those of random data, and the larger one of two images with one voxel at
+//! either end of the map. Times are medians of 5. "nodes" is conjugate gradients by convolutions, "transforms" by
+//! transforms, "no map" the same scan without a map. The bound of the time by nodes is (nodes + 3) times that without a
+//! map.
 
 use recon::{
     CgOptions, Complex, Device, Error, ErrorKind, Geometry, Method, Normal, Options, Plan, Result, Trajectory,
@@ -145,7 +146,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The distance from the exact result, relative to its norm.
+/// Returns the distance from the exact result, relative to its norm.
 fn distance(result: &[Complex<f32>], exact: &[Complex<f64>]) -> f64 {
     let difference =
         |(a, b): (&Complex<f32>, &Complex<f64>)| (Complex::new(f64::from(a.re), f64::from(a.im)) - b).norm_sqr();
@@ -153,7 +154,7 @@ fn distance(result: &[Complex<f32>], exact: &[Complex<f64>]) -> f64 {
     (result.iter().zip(exact).map(difference).sum::<f64>() / size).sqrt()
 }
 
-/// A smooth map from -40.6 to 128.4 Hz.
+/// Returns a smooth map from -40.6 to 128.4 Hz.
 fn smooth(n: usize) -> Vec<f32> {
     let at = |i: usize| {
         let (x, y) = ((i % n) as f64 / n as f64, (i / n) as f64 / n as f64);
@@ -164,7 +165,7 @@ fn smooth(n: usize) -> Vec<f32> {
     all.iter().map(|x| (-40.6 + 169.0 * (x - low) / (high - low)) as f32).collect()
 }
 
-/// A square map in a file .npy.
+/// Reads a square map from a .npy file.
 fn read(path: &str) -> Result<(usize, Vec<f32>)> {
     let bad = |why: String| Error::new(ErrorKind::BadFile, format!("{path}: {why}"));
     let bytes = std::fs::read(path).map_err(|e| bad(e.to_string()))?;

@@ -1,13 +1,14 @@
-//! PROPELLER data by gather and by scatter: times, and whether the bits are the same from run to run. Yang et al. 2013
-//! (Magn. Reson. Imaging 31) let each cell of the grid collect its samples on a GPU, because sums that many threads
-//! scatter to the same cells are either wrong or, by atomic additions, in an order that changes.
+//! Gridding of PROPELLER data by gather and by scatter: times, and whether the bits are the same in each run. In Yang
+//! et al. 2013 (Magn. Reson. Imaging 31), each cell of the grid collects its samples on a GPU. If many threads scatter
+//! sums to the same cells, the sums are wrong or, with atomic additions, in an order that changes.
 //!
 //! cargo run --release --example propeller_table -- [RUNS, default 50] [DEVICE, cpu or cuda, default cpu]
 //!
-//! 17 blades x 24 lines x 960 samples are gridded for 512 x 512 voxels: random data, so that every sum rounds. "gather"
-//! is this library's gridding; "atomic scatter" adds each sample to its cells by atomic additions; "private scatter"
-//! gives each thread a grid of its own, and adds the grids. All have the same window and single precision. Errors are
-//! from a scatter in double precision. Times are medians, of gridding alone: window values are there.
+//! 17 blades x 24 lines x 960 samples are gridded for 512 x 512 voxels. The data are random, so that all sums are
+//! rounded. All methods have the same window and single precision:
+//! - "gather" is this library's gridding
+//! - "atomic scatter" adds each sample to its cells by atomic additions
+//! - "private scatter" gives each thread its own grid, and adds the grids
 
 use recon::phantom::uniform;
 use recon::window::Shape;
@@ -18,7 +19,7 @@ use std::time::Instant;
 const N: usize = 512;
 const TOLERANCE: f64 = 1e-3;
 
-/// The cells and window values of each sample along both axes.
+/// Cells and window values of each sample along both axes.
 struct Taps {
     grid: usize,
     width: usize,
@@ -57,7 +58,7 @@ impl Taps {
     }
 }
 
-/// The samples of each thread.
+/// Returns the samples of each thread.
 fn parts(samples: usize, threads: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
     (0..threads).map(move |t| samples * t / threads..samples * (t + 1) / threads)
 }
@@ -128,7 +129,7 @@ fn main() -> Result<()> {
     let mut number = || random() as f32 - 0.5;
     let data: Vec<Complex<f32>> = (0..k[0].len()).map(|_| Complex::new(number(), number())).collect();
 
-    // Without weights gridding would compute some.
+    // Without given weights, gridding would compute weights.
     let ones = vec![1.0_f32; k[0].len()];
     let plan_of = |threads: usize| {
         let options = Options {
@@ -193,7 +194,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The relative l2 error at the best scale: gridding scales its weights.
+/// Returns the relative l2 error at the best scale, because gridding scales its weights.
 fn error(out: &[Complex<f32>], reference: &[Complex<f64>]) -> f64 {
     let wide = |z: &Complex<f32>| Complex::new(z.re as f64, z.im as f64);
     let pairs = || out.iter().map(wide).zip(reference);

@@ -1,14 +1,15 @@
 //! Real time: frames of a moving object by sliding windows over golden-angle spokes. 34 spokes of 512 samples, 8 coils,
-//! to 192 x 192 voxels; each frame begins some spokes after the one before, so that each has a trajectory of its own.
+//! to 192 x 192 voxels. Each frame begins some spokes after the previous one, so each has its own trajectory.
 //!
 //! Run with `cargo run --release --example realtime [device [threads [tolerance [step [frames]]]]]`; the device is cpu,
-//! cuda or auto. Each spoke sees the object of its time; k-space is exact. All arrays are the host's.
+//! cuda or auto. Each spoke measures the object at its time; k-space is exact. All arrays are host arrays.
 //!
-//! - Gridding of all coils with ramp weights, combined by the coil maps: milliseconds and frames a second with a new
+//! - Gridding of all coils with ramp weights, combined by the coil maps: milliseconds and frames per second with a new
+//!   plan for each frame, and with one plan and a new trajectory for each frame. Images are compared bit by bit.
 //!   plan for each frame, and with one plan that is given each frame's trajectory. Images are compared bit for bit.
-//! - Conjugate gradients to one residual, from zeros and from the image before; and with few iterations.
+//! - Conjugate gradients to one residual, started from zeros and from the previous image, and with few iterations.
 //!
-//! Errors are percent of the truth, the object in the middle of the window, over all frames but the first.
+//! Errors are percent of the truth, the object in the middle of the window, over all frames except the first.
 
 use recon::metrics::{compare, Scale};
 use recon::phantom::{CoilModel, Ellipsoid, Phantom};
@@ -21,13 +22,13 @@ const DIMS: [usize; 2] = [192, 192];
 const SPOKES: usize = 34;
 const READOUT: usize = 512;
 const COILS: usize = 8;
-/// Spokes of one heartbeat: 0.8 s at 5 ms a spoke.
+/// Spokes of one heartbeat: 0.8 s at 5 ms per spoke.
 const BEAT: f64 = 160.0;
 const RESIDUAL: f64 = 0.002;
 
 type Image = Vec<Complex<f32>>;
 
-/// A frame: its trajectory, its data [samples, coils], and the image that is wanted.
+/// A frame: trajectory, data [samples, coils], and the true image.
 struct Frame {
     kx: Vec<f32>,
     ky: Vec<f32>,
@@ -59,7 +60,7 @@ fn main() -> Result<()> {
 
     let (frames, maps) = series(step, count)?;
     let first = Plan::new(&frames[0].geometry(&maps), &options)?;
-    // Golden-angle windows of one length are turned copies of one another, and so are their weights.
+    // Golden-angle windows of one length are rotated copies of each other, and so are their weights.
     let weights = first.density(Density::Ramp)?;
     let info = first.info();
     println!(
@@ -72,7 +73,7 @@ fn main() -> Result<()> {
     conjugate_gradients(&frames, &maps, &options)
 }
 
-/// The object at the time of a spoke: a chest whose heart beats.
+/// Returns the object at the time of a spoke: a chest with a beating heart.
 fn object(spoke: f64) -> Result<Phantom> {
     let squeeze = 0.5 - 0.5 * (TAU * spoke / BEAT).cos();
     let (wall, inside, x) = (0.26 - 0.03 * squeeze, 0.19 - 0.08 * squeeze, 0.05 - 0.03 * squeeze);
@@ -93,7 +94,7 @@ fn object(spoke: f64) -> Result<Phantom> {
     Phantom::new(2, shapes.iter().map(ellipse).collect())
 }
 
-/// The frames, and the coil maps [voxels, coils], of unit norm.
+/// Returns the frames, and the coil maps [voxels, coils], of unit norm.
 fn series(step: usize, count: usize) -> Result<(Vec<Frame>, Image)> {
     let single = |z: Complex<f64>| Complex::new(z.re as f32, z.im as f32);
     let spokes = SPOKES + (count - 1) * step;
@@ -127,7 +128,7 @@ fn series(step: usize, count: usize) -> Result<(Vec<Frame>, Image)> {
     Ok((frames, maps.into_iter().map(single).collect()))
 }
 
-/// The mean error of images that are not the first.
+/// Returns the mean error of all images except the first.
 fn error(frames: &[Frame], images: &[Image]) -> Result<f64> {
     let mut sum = 0.0;
     for (frame, image) in frames.iter().zip(images).skip(1) {
@@ -144,20 +145,20 @@ fn median(mut values: Vec<f64>) -> f64 {
 fn gridding(frames: &[Frame], maps: &[Complex<f32>], weights: &[f32], options: &Options) -> Result<()> {
     println!("\ngridding, combined by coil maps  plan ms  gridding ms  frames/s  error");
     let mut all: Vec<Vec<Image>> = Vec::new();
-    // A plan that stays: the last one to go gives a GPU back, and the next waits 0.15 s for it.
+    // A plan that remains. The last deleted plan releases the GPU, and the next would wait 0.15 s for it.
     let _stays = Plan::new(&frames[0].geometry(maps).weights(weights), options)?;
     for (name, keep) in [("a new plan for each frame", false), ("one plan, new trajectories", true)] {
         let mut images = vec![vec![Complex::default(); DIMS[0] * DIMS[1]]; frames.len()];
         let (mut planning, mut gridding) = (Vec::new(), Vec::new());
         let mut plan: Option<Plan<f32>> = None;
-        // The first turn is to warm up.
+        // The first round is a warm-up.
         for turn in 0..3 {
             for (frame, image) in frames.iter().zip(&mut images) {
                 let started = Instant::now();
                 let geometry = frame.geometry(maps).weights(weights);
                 let plan = match plan.take().filter(|_| keep) {
                     Some(kept) => {
-                        // The plan's coil maps stay.
+                        // The plan keeps its coil maps.
                         kept.set_trajectory(&Geometry { coil_maps: None, ..geometry })?;
                         plan.insert(kept)
                     }
@@ -201,7 +202,7 @@ fn conjugate_gradients(frames: &[Frame], maps: &[Complex<f32>], options: &Option
             let initial = images.last().filter(|_| warm).map(|x| &x[..]);
             let cg = CgOptions { iterations, tolerance: residual, initial, ..CgOptions::default() };
             let report = plan.cg(&frame.kspace, &mut image, &cg)?;
-            // The first frame starts from zeros in any case.
+            // The first frame always starts from zeros.
             if i > 0 {
                 seconds += started.elapsed().as_secs_f64();
                 planning += planned;

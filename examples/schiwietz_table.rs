@@ -1,12 +1,12 @@
-//! The comparison of Schiwietz et al. 2006 (Proc. SPIE 6142:61423T) on our own phantom: gridding against filtered
+//! The comparison of Schiwietz et al. 2006 (Proc. SPIE 6142:61423T) on our own phantom: gridding and filtered
 //! backprojection of radial data, 504 and 248 spokes x 512 samples, 3 coils, to 256 x 256: errors and times.
 //!
 //! cargo run --release --example schiwietz_table -- [RUNS, default 9] [PICTURE.pgm]
 //!
-//! Spokes are spread evenly, and by the golden angle. The coils surround the field of view; errors are those of images
-//! combined by the coils' own maps, at the best scale, from the phantom's image, of which no method can reach the
-//! edges: k-space ends. The noise is white, so that the windows of backprojection have something to suppress. Times are
-//! medians of the coils' images with a plan that is there.
+//! Spokes are spaced evenly, and by the golden angle. The coils surround the field of view. Images are combined by the
+//! coils' own maps, and errors are at the best scale, relative to the phantom's image. No method can reproduce the
+//! edges of that image, because k-space is limited. The noise is white, so that the windows of backprojection have an
+//! effect. Times are medians for the coils' images with an existing plan.
 //!
 //! The picture shows the truth, then gridding and backprojection of 248 noisy golden-angle spokes.
 
@@ -19,10 +19,10 @@ use std::time::Instant;
 
 const N: usize = 256;
 const COILS: usize = 3;
-/// RMS of the samples over that of the noise.
+/// RMS of the samples over RMS of the noise.
 const SNR: f64 = 100.0;
 
-/// A method, by its name.
+/// A method and its name.
 enum Method {
     Gridding,
     Backprojection(Filter),
@@ -109,7 +109,7 @@ fn narrow(values: &[Complex<f64>]) -> Vec<Complex<f32>> {
     values.iter().map(|z| Complex::new(z.re as f32, z.im as f32)).collect()
 }
 
-/// sum_c conj(S_c) x_c over sum_c |S_c|^2.
+/// Returns sum_c conj(S_c) x_c over sum_c |S_c|^2.
 fn combined(images: &[Complex<f32>], maps: &[Complex<f32>]) -> Vec<Complex<f32>> {
     let at = |values: &[Complex<f32>], i: usize, c: usize| values[c * N * N + i];
     let voxel = |i: usize| {
@@ -119,7 +119,7 @@ fn combined(images: &[Complex<f32>], maps: &[Complex<f32>]) -> Vec<Complex<f32>>
     (0..N * N).map(voxel).collect()
 }
 
-/// Images side by side, y upwards, grey from 0 to half of the truth's maximum, where the head's inside lies.
+/// Writes images side by side, y upwards, grey from 0 to half of the truth's maximum, the range of the head's interior.
 fn draw(path: &str, images: &[Vec<Complex<f32>>]) -> Result<()> {
     let white = 0.5 * images[0].iter().map(|z| z.norm()).fold(0.0, f32::max);
     let row = |y: usize| images.iter().flat_map(move |image| image[y * N..(y + 1) * N].iter().map(|z| z.norm()));

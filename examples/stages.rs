@@ -1,9 +1,8 @@
-//! The time of each stage of a transform on the CPU, beside the time that the cost model `backend::cpu::cost` predicts.
+//! The time of each stage of a transform on the CPU, and the time that the cost model `backend::cpu::cost` predicts.
 //!
-//! Run with `cargo run --release --example stages [threads [case]]`. For each case and each of several tolerances,
-//! every oversampling is tried with the narrowest window that reaches the tolerance. A star marks the choice of the
-//! model.
-//! The constants of `cost::transform` were taken from this table: measure again before you change them.
+//! Run with `cargo run --release --example stages [threads [case]]`. For each case and several tolerances, all
+//! oversampling factors are tried with the narrowest window that meets the tolerance. A star marks the selection of the
+//! model. The constants of `cost::transform` were taken from this table: measure again before you change them.
 
 use recon::backend::cpu::{cost, Cpu};
 use recon::backend::Backend;
@@ -55,7 +54,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Median milliseconds of planning, spreading, grid to image, image to grid, and interpolating.
+/// Returns the median milliseconds of planning, spreading, grid to image, image to grid, and interpolating.
 fn stages(threads: usize, k: &[&[f32]], dims: &[usize], choice: &Choice) -> Result<[f64; 5]> {
     let cpu = Cpu::new(threads, Simd::Auto)?;
     let b: &dyn Fn(Instant) -> f64 = &|started| 1e3 * started.elapsed().as_secs_f64();

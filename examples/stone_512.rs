@@ -1,13 +1,13 @@
-//! The large case of Stone et al.'s method (J. Parallel Distrib. Comput. 68:1307, 2008; Kirk and Hwu, Programming
-//! Massively Parallel Processors, 2010, chapter 8): conjugate gradients to 512^3 voxels on one device. Size, memory,
-//! times, joules and the error against the phantom.
+//! The large case of Stone et al. (J. Parallel Distrib. Comput. 68:1307, 2008; Kirk and Hwu, Programming Massively
+//! Parallel Processors, 2010, chapter 8): conjugate gradients to 512^3 voxels on one device. Prints size, memory,
+//! times, energy and the error against the phantom.
 //!
 //! cargo run --release --example stone_512 -- [matrix, default 512] [device: auto, cpu or cuda; default auto]
 //!
-//! The scan is a kooshball of 8,000 spokes x 1,024 samples (8.2 million). For another matrix both numbers are scaled
-//! with it, so that the undersampling is the same. There are 10 iterations without a prior, in single precision and at
-//! the default tolerance. 512^3 voxels take 15 GiB of the host's memory on the CPU; 64 runs anywhere. The error is the
-//! relative l2 error at the best complex scale. It is that of an image of far too few samples.
+//! The scan is a kooshball of 8,000 spokes x 1,024 samples (8.2 million). For a different matrix both numbers are
+//! scaled with it, so that the undersampling is the same. There are 10 iterations without a prior, in single precision
+//! and at the default tolerance. On the CPU, 512^3 voxels take 15 GiB of memory; 64^3 runs anywhere. The error is the
+//! relative l2 error at the best complex scale. The image has far too few samples.
 
 mod common;
 
@@ -53,7 +53,7 @@ fn main() -> Result<()> {
     let k: Vec<&[f32]> = k.iter().map(|k| &k[..]).collect();
     let geometry = Geometry::new(&dims, &k);
 
-    // The first plan compiles the GPU's kernels where they are not kept from before.
+    // The first plan compiles the GPU's kernels if they are not cached.
     let started = Instant::now();
     drop(Plan::new(&geometry, &options)?);
     let first = started.elapsed().as_secs_f64();

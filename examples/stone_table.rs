@@ -1,13 +1,13 @@
-//! The quality table of Stone et al. 2008 on our own phantom: gridding against conjugate gradients, without and with
-//! noise, plain and with an anatomical prior.
+//! The quality table of Stone et al. 2008 on our own phantom: gridding and conjugate gradients, without and with noise,
+//! without a prior and with an anatomical prior.
 //!
 //! cargo run --release --example stone_table -- [matrix, default 128]
 //!
 //! The scan is a kooshball of 1,176 spokes x 242 samples (284,592) for a 128^3 image of the ellipsoid phantom of Koay
-//! et al. 2007. This is far below the Nyquist rate at the edge of k-space. For another matrix both numbers are scaled
-//! with it. Errors are taken at the best complex scale. The reference of the anatomical prior is an image of the same
-//! anatomy with another contrast: the phantom's ellipsoids with other densities. It shares the borders but not the
-//! intensities. The last lines are the joules of an image, where the machine tells them.
+//! et al. 2007. This is far below the Nyquist rate at the edge of k-space. For a different matrix both numbers are
+//! scaled with it. Errors are at the best complex scale. The reference of the anatomical prior is an image of the same
+//! anatomy with a different contrast: the phantom's ellipsoids with different densities. It has the same borders but
+//! different intensities. The last lines are the energy of an image, if the machine has counters.
 
 mod common;
 
@@ -85,7 +85,7 @@ fn main() -> Result<()> {
     meter.print("CG, 60 iterations, an image", || plan.cg(&data, &mut image, &cg).map(drop))
 }
 
-/// The phantom with the same borders and other intensities.
+/// Returns the phantom with the same borders and different intensities.
 fn other_contrast(phantom: &Phantom) -> Result<Phantom> {
     let shapes = phantom.shapes();
     let changed = shapes

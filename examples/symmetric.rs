@@ -1,27 +1,26 @@
-//! What samples in pairs k and -k, and voxels in pairs r and -r, would save and gain: exact sums have been written so.
-//! This library's are not, and here is why.
+//! The possible gain from samples in pairs k and -k, and voxels in pairs r and -r. Some implementations of exact sums
+//! use these pairs. This library does not, for the reasons below.
 //!
 //! cargo run --release --example symmetric -- [matrix, default 33] [threads, default 1]
 //!
-//! With s = exp(i 2 pi k.r), two samples d at k and e at -k add d s + e conj(s) to a voxel. That is
-//! (d + e) cos + i (d - e) sin: one sine and cosine for both, and half of the multiplications. Likewise the voxels r
-//! and
-//! -r share theirs.
+//! With s = exp(i 2 pi k.r), two samples d at k and e at -k add d s + e conj(s) to a voxel. That is (d + e) cos + i (d
+//! - e) sin: one sine and cosine for both, and half of the multiplications. The voxels r and -r share theirs in the
+//! same way.
 //!
-//! The errors of pairs are measured on sums of the library: the sum over pairs is A d + conj(A conj(e)), where A sums
-//! over one sample of each pair, so that both terms have the same sines and cosines. Of two voxels, one is A d, the
-//! other conj(A conj(d)). Errors are relative l2 errors of single precision against exact sums in double precision.
+//! The errors of pairs are measured on sums of the library. The sum over pairs is A d + conj(A conj(e)), where A sums
+//! over one sample of each pair, so both terms have the same sines and cosines. Of two voxels, one is A d, the other
+//! conj(A conj(d)). Errors are relative l2 errors of single precision against exact sums in double precision.
 //!
-//! A sum in pairs cannot take less time than one over half of the samples, or voxels: this limit is measured. For the
-//! NUFFT it is out of reach: the windows of k and -k have the same values, and these alone could be shared, but they
-//! touch other cells.
+//! A sum over pairs cannot take less time than a sum over half of the samples, or voxels. This limit is measured. The
+//! NUFFT cannot reach it: the windows of k and -k have the same values, which could be shared, but they touch different
+//! cells.
 
 use recon::metrics::{compare, Scale};
 use recon::phantom::Phantom;
 use recon::{Complex, Device, Error, ErrorKind, Geometry, Method, Options, Plan, Real, Result, Trajectory};
 use std::time::Instant;
 
-/// Of timed transforms the fastest counts.
+/// Number of timed transforms, of which the fastest counts.
 const RUNS: usize = 5;
 
 fn main() -> Result<()> {
@@ -40,7 +39,7 @@ fn main() -> Result<()> {
     let options = Options { device: Device::Cpu, threads, ..Options::default() };
     let dims = [n; 3];
 
-    // One half of each spoke of a kooshball, without the centre; the mirrored other half comes behind.
+    // One half of each spoke of a kooshball, without the centre, followed by the mirrored other half.
     let readout = 2 * n;
     let trajectory = Trajectory::radial3d(n * n / 2, readout)?;
     let kept: Vec<usize> = (0..trajectory.samples()).filter(|m| m % readout > n).collect();
@@ -50,7 +49,7 @@ fn main() -> Result<()> {
     let wide = |k: &[Vec<f32>]| -> Vec<Vec<f64>> { k.iter().map(|k| k.iter().map(|&k| k.into()).collect()).collect() };
     let k = wide(&all);
     let axes: Vec<&[f64]> = k.iter().map(|k| &k[..]).collect();
-    // Weighted by density, as reconstructions sum; and by a phase, so that no two samples of a pair are alike.
+    // Weighted by density, as in reconstructions, and by a phase, so that the two samples of a pair differ.
     let data: Vec<Complex<f64>> = Phantom::shepp_logan_3d().kspace(&dims, &axes, None, 0)?;
     let weighted = |(m, z): (usize, &Complex<f64>)| {
         let radius: f64 = axes.iter().map(|k| k[m] * k[m]).sum();
@@ -112,7 +111,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The adjoint of these samples, and the seconds of the fastest of some runs.
+/// Returns the adjoint of these samples, and the seconds of the fastest of some runs.
 fn sum<T: Real>(
     k: &[Vec<T>],
     data: &[Complex<T>],

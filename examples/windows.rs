@@ -1,40 +1,41 @@
-//! Writes src/nufft/minimax_table.rs: the windows of least worst error. Run with
-//! `cargo run --release --example windows` after a change here; tests/minimax.rs compares the file with this program.
+//! Writes src/nufft/minimax_table.rs: the minimax windows. Run with `cargo run --release --example windows` after a
+//! change here; tests/minimax.rs compares the file with this program.
 //!
-//! A window of W cells is a polynomial of degree d in each cell, as gridding evaluates it: the polynomials are the
-//! unknowns, so that their error is a part of what is minimised. With F the window's Fourier transform, the error of a
-//! sample at offset f in its cell, in a voxel of frequency xi, is
+//! A window of W cells is a polynomial of degree d in each cell, in the form that gridding evaluates. The polynomials
+//! are the unknowns, so their error is included in the minimisation. With F the window's Fourier transform, the error
+//! of a sample at offset f in its cell, in a voxel of frequency xi, is
 //!
 //! ```text
 //! e(f, xi) = sum_j window(j + f - W/2) exp(-i 2 pi xi (j + f - W/2)) - F(xi)   relative to F(xi)
 //! ```
 //!
-//! whose mean square over f is the sum over all periods p != 0 of F(xi + p)^2 / F(xi)^2. By Gauss's rule in f that is
-//! exact, however slowly the aliases fall. The mean here has the edge of the cell in it with a weight of about a tenth:
-//! samples of a Cartesian scan lie there, where the plain mean leaves errors three or four times its own.
+//! Its mean square over f is the sum over all periods p != 0 of F(xi + p)^2 / F(xi)^2. Gaussian quadrature in f
+//! computes it exactly, however slowly the aliases decrease. In the mean used here, the edge of the cell has an
+//! additional weight of about a tenth. Samples of a Cartesian scan lie there, and the plain mean would leave errors of
+//! three or four times its own.
 //!
-//! With coefficients c, mean square and main lobe are c' A(xi) c and c' B(xi) c, and the largest quotient over the
-//! voxels of an image, |xi| <= 0.5/sigma, is to be least: the min-max criterion of Fessler and Sutton, IEEE Trans.
-//! Signal Process. 51:560, 2003, with the window common to all positions and the correction that Jacob, IEEE Trans.
-//! Image Process. 18:1894, 2009, gives. For any weights of the voxels the smallest generalised eigenvalue of
-//! (sum w A, sum w B) is a lower bound, and its eigenvector a window. Weights that are multiplied by the errors
-//! (Lawson's iteration) raise the bound until bound and window meet.
+//! With coefficients c, mean square and main lobe are c' A(xi) c and c' B(xi) c. The largest quotient over the voxels
+//! of an image, |xi| <= 0.5/sigma, is minimised. This is the min-max criterion of Fessler and Sutton, IEEE Trans.
+//! Signal Process. 51:560, 2003, with one window for all positions and the correction of Jacob, IEEE Trans. Image
+//! Process. 18:1894, 2009. For any weights of the voxels the smallest generalised eigenvalue of (sum w A, sum w B) is a
+//! lower bound, and its eigenvector is a window. Weights that are multiplied by the errors (Lawson's iteration) raise
+//! the bound until bound and window meet.
 //!
-//! The windows of one width and degree at all oversamplings are nearly combinations of a few: the windows of some
-//! oversamplings (`modes`) are found among all polynomials, the others among the combinations of these. The table has
-//! the modes, and a row for each oversampling. The error in a row is that of the numbers as printed, the largest over
-//! some hundred voxels, with the largest between refined. It holds at any larger oversampling too, and rows lie so
-//! close that it falls by a tenth from one to the next (a quarter from nine cells on, a half from twelve on).
+//! The windows of one width and degree at all oversampling factors are nearly combinations of a few. The windows of
+//! some factors (`modes`) are optimised over all polynomials, the others over the combinations of these. The table has
+//! the modes, and a row for each oversampling factor. The error in a row is that of the printed numbers, the maximum
+//! over some hundred voxels, refined between them. It is valid at any larger oversampling too. Rows are so close that
+//! the error decreases by a tenth from one to the next (a quarter from nine cells on, a half from twelve on).
 //!
-//! Only the four operations, square roots and the functions of the crate `libm` are used, so that every machine writes
-//! the same bytes.
+//! The program uses only the four operations, square roots and the functions of the crate `libm`, so that all machines
+//! write the same bytes.
 
 use std::f64::consts::PI;
 use std::fmt::Write;
 
-/// The families: width, degree, and the first and last oversampling. Where two have one width, the lower degree is
-/// within a tenth of the best at small oversampling; the higher one begins where the lower one loses more. Degrees of
-/// wide windows suffice for what double precision can tell.
+/// Families: width, degree, and the first and last oversampling. If two have one width, the lower degree is within a
+/// tenth of the best at small oversampling; the higher one begins where the lower one loses more. For wide windows, the
+/// degrees are sufficient for double precision.
 pub const FAMILIES: [(usize, usize, f64, f64); 23] = [
     (2, 2, 1.25, 2.5),
     (3, 2, 1.25, 1.5),
@@ -61,8 +62,8 @@ pub const FAMILIES: [(usize, usize, f64, f64); 23] = [
     (16, 13, 1.25, 1.75),
 ];
 
-/// The weight of the edge of a cell among the positions of samples. Narrow windows at small oversampling are for
-/// tolerances above 1e-3, where less is promised of Cartesian scans.
+/// Weight of the edge of a cell among the positions of samples. Narrow windows at small oversampling are for tolerances
+/// above 1e-3, for which the promise for Cartesian scans is weaker.
 fn edge_weight(width: usize, sigma: f64) -> f64 {
     if width > 4 {
         0.1
@@ -70,7 +71,7 @@ fn edge_weight(width: usize, sigma: f64) -> f64 {
         0.055 + 0.075 * (sigma - 1.4).clamp(0.0, 0.6)
     }
 }
-/// Nodes of Gauss's rule in a cell: exact for polynomials of degree 47, twice what a squared error needs.
+/// Nodes of Gaussian quadrature in a cell: exact for polynomials of degree 47, twice the degree of a squared error.
 const NODES: usize = 24;
 
 fn main() {
@@ -85,20 +86,20 @@ fn main() {
     std::fs::write(&path, text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
 }
 
-/// What the table begins with.
+/// Returns the head of the table's file.
 pub fn header() -> String {
-    "//! The windows of least worst error. Written by examples/windows.rs, which says what the numbers are: run
+    "//! The minimax windows. Written by examples/windows.rs, which describes the numbers: run
 //! `cargo run --release --example windows`.
 
-/// The windows of one width and degree.
+/// Windows of one width and degree.
 pub(super) struct Family {
     pub width: usize,
     pub degree: usize,
-    /// Windows of which the others are combinations: of each the powers of t = 2 f - 1, lowest first, in half of the
+    /// Windows of which the others are combinations: for each, the powers of t = 2 f - 1, lowest first, in half of the
     /// taps.
     pub modes: &'static [f64],
-    /// For each oversampling, in rising order: the oversampling, the worst error, the amplification of rounding errors,
-    /// and the part that each mode has.
+    /// For each oversampling, in increasing order: the oversampling, the maximum error, the amplification of rounding
+    /// errors, and the coefficient of each mode.
     pub rows: &'static [f64],
 }
 
@@ -108,7 +109,7 @@ pub(super) const FAMILIES: &[Family] = &[
     .to_owned()
 }
 
-/// The text of a family.
+/// Computes a family.
 pub fn of_family((width, degree, first, last): (usize, usize, f64, f64)) -> String {
     let masters = if width < 9 { 2 + width / 2 } else { width.min(12) - 2 };
     let mut basis: Vec<Vec<f64>> = Vec::new();
@@ -127,7 +128,7 @@ pub fn of_family((width, degree, first, last): (usize, usize, f64, f64)) -> Stri
         let parts = minimax(&mains, &reduced.collect::<Vec<_>>(), 1.003);
         rows.push((sigma, parts));
     }
-    // The window is 1 in its centre, and parts are at most 1.
+    // The window is 1 in its centre, and coefficients are at most 1.
     let centre = |c: &[f64]| {
         let powers = powers(c, width, degree);
         let (tap, t) = if width % 2 == 0 { (width / 2 - 1, 1.0) } else { (width / 2, 0.0) };
@@ -147,7 +148,7 @@ pub fn of_family((width, degree, first, last): (usize, usize, f64, f64)) -> Stri
     print(width, degree, &modes, &rows)
 }
 
-/// The logarithm of the error by a cell of width, about.
+/// Approximate logarithm of the error per cell of width.
 fn log_error(sigma: f64) -> f64 {
     PI * (1.0 - 1.0 / sigma).sqrt()
 }
@@ -156,7 +157,7 @@ fn of_log_error(log: f64) -> f64 {
     1.0 / (1.0 - (log / PI) * (log / PI))
 }
 
-/// The oversamplings of a family's rows. Above 2, where only small images lie, they are further apart.
+/// Returns the oversampling factors of a family's rows. Above 2, which only small images need, they are further apart.
 fn sigmas(width: usize, first: f64, last: f64) -> Vec<f64> {
     let fall = match width {
         ..5 => 0.03,
@@ -181,9 +182,9 @@ fn sigmas(width: usize, first: f64, last: f64) -> Vec<f64> {
     sigmas.iter().map(|s| libm::ceil(s * 1e4 - 1e-6) / 1e4).collect()
 }
 
-/// A family as the source of the table.
+/// Returns a family as source text of the table.
 fn print(width: usize, degree: usize, modes: &[Vec<f64>], rows: &[(f64, Vec<f64>)]) -> String {
-    // Digits of a hundredth of the least error, as the correction amplifies it.
+    // Digits of a hundredth of the smallest error, because the correction amplifies it.
     let combined = |modes: &[Vec<f64>], parts: &[f64]| combination(modes, parts);
     let least = rows.iter().fold(f64::INFINITY, |least, (sigma, parts)| {
         let window = Window::new(width, degree, &combined(modes, parts));
@@ -210,7 +211,7 @@ fn print(width: usize, degree: usize, modes: &[Vec<f64>], rows: &[(f64, Vec<f64>
     text + "        ],\n    },\n"
 }
 
-/// A number with so many decimal places, in the shorter notation.
+/// Returns a number with this number of decimal places, in the shorter notation.
 fn word(value: f64, places: usize) -> String {
     let plain = format!("{value:.places$}");
     let plain = if plain.contains('.') { plain.trim_end_matches('0').to_owned() } else { plain };
@@ -227,7 +228,7 @@ fn word(value: f64, places: usize) -> String {
     }
 }
 
-/// A bound of four digits.
+/// Returns a bound of four digits.
 fn upwards(value: f64) -> String {
     let rounded = format!("{:.3e}", value * 1.0005);
     let value: f64 = rounded.parse().expect("a number");
@@ -238,7 +239,7 @@ fn upwards(value: f64) -> String {
     }
 }
 
-/// Words in lines of less than 120 columns.
+/// Joins words in lines of less than 120 columns.
 fn lines(text: &mut String, words: &[String]) {
     let mut line = "           ".to_owned();
     for word in words {
@@ -251,12 +252,12 @@ fn lines(text: &mut String, words: &[String]) {
     writeln!(text, "{line}").expect("memory");
 }
 
-/// The sum of modes times parts.
+/// Returns the sum of modes times coefficients.
 fn combination(modes: &[Vec<f64>], parts: &[f64]) -> Vec<f64> {
     (0..modes[0].len()).map(|i| modes.iter().zip(parts).fold(0.0, |sum, (mode, z)| sum + mode[i] * z)).collect()
 }
 
-/// A window's values at Gauss's nodes.
+/// Values of a window at the quadrature nodes.
 struct Window {
     width: usize,
     rule: Vec<(f64, f64)>,
@@ -265,7 +266,7 @@ struct Window {
 }
 
 impl Window {
-    /// From the powers of t = 2 f - 1 of half of the taps, lowest first.
+    /// Evaluates the powers of t = 2 f - 1 of half of the taps, lowest first.
     fn new(width: usize, degree: usize, powers: &[f64]) -> Window {
         let rule = gauss(NODES);
         let value = |tap: usize, t: f64| {
@@ -276,7 +277,7 @@ impl Window {
         Window { width, rule, values }
     }
 
-    /// The Fourier transform, and the mean square of the difference from it.
+    /// Returns the Fourier transform, and the mean square of the difference from it.
     fn transform(&self, xi: f64) -> (f64, f64) {
         let sum = |((t, _), taps): (&(f64, f64), &Vec<f64>)| {
             let start = 0.5 * (t + 1.0) - 0.5 * self.width as f64;
@@ -295,13 +296,13 @@ impl Window {
         (main, alias)
     }
 
-    /// The error in one voxel.
+    /// Returns the error in one voxel.
     fn error(&self, xi: f64) -> f64 {
         let (main, alias) = self.transform(xi);
         (alias / (main * main + alias)).sqrt()
     }
 
-    /// The largest error up to the frequency `edge`.
+    /// Returns the maximum error up to the frequency `edge`.
     fn worst(&self, edge: f64) -> f64 {
         let count = 240 + 16 * self.width;
         let step = 0.5 * PI / count as f64;
@@ -317,7 +318,7 @@ impl Window {
         worst
     }
 
-    /// The root mean square of F(0)/F(xi) up to the frequency `edge`.
+    /// Returns the root mean square of F(0)/F(xi) up to the frequency `edge`.
     fn amplification(&self, edge: f64) -> f64 {
         let centre = self.transform(0.0).0;
         let square = |(t, w): &(f64, f64)| {
@@ -333,7 +334,7 @@ impl Window {
 pub struct Columns(Vec<Vec<f64>>);
 
 impl Columns {
-    /// The product with vectors.
+    /// Returns the product with vectors.
     fn times(&self, vectors: &[Vec<f64>]) -> Columns {
         let product = |v: &Vec<f64>| {
             let mut sum = vec![0.0; self.0[0].len()];
@@ -345,7 +346,7 @@ impl Columns {
         Columns(vectors.iter().map(product).collect())
     }
 
-    /// The R of a QR decomposition by Householder's reflections: [columns][rows up to the diagonal], then zeros.
+    /// Returns the R of a QR decomposition by Householder reflections: [columns][rows up to the diagonal], then zeros.
     fn triangle(mut self) -> Columns {
         let count = self.0.len();
         let rows = self.0[0].len();
@@ -384,12 +385,12 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     rest + sums.iter().sum::<f64>()
 }
 
-/// sum += factor v
+/// Computes sum += factor v.
 fn add(sum: &mut [f64], v: &[f64], factor: f64) {
     sum.iter_mut().zip(v).for_each(|(sum, v)| *sum += factor * v);
 }
 
-/// Adds to an orthonormal basis what a vector has beyond it.
+/// Adds the component of a vector beyond an orthonormal basis to the basis.
 fn add_orthogonal(basis: &mut Vec<Vec<f64>>, mut vector: Vec<f64>) {
     if basis.len() == vector.len() {
         return;
@@ -405,7 +406,7 @@ fn add_orthogonal(basis: &mut Vec<Vec<f64>>, mut vector: Vec<f64>) {
     basis.push(vector);
 }
 
-/// Legendre's polynomials up to a degree.
+/// Returns the Legendre polynomials up to a degree.
 fn legendre(degree: usize, t: f64) -> Vec<f64> {
     let mut p = vec![1.0, t];
     for m in 1..degree {
@@ -415,7 +416,7 @@ fn legendre(degree: usize, t: f64) -> Vec<f64> {
     p
 }
 
-/// Nodes in (-1, 1) of Gauss's rule, and weights whose sum is 1.
+/// Returns the nodes in (-1, 1) of Gaussian quadrature, and weights whose sum is 1.
 fn gauss(count: usize) -> Vec<(f64, f64)> {
     let node = |i: usize| {
         let mut t = -libm::cos(PI * (i as f64 + 0.75) / (count as f64 + 0.5));
@@ -434,15 +435,15 @@ fn gauss(count: usize) -> Vec<(f64, f64)> {
     (0..count).map(node).collect()
 }
 
-/// Taps and powers of Legendre's polynomials that are unknown: half of the taps; of a middle tap the even ones.
+/// Returns the unknown taps and powers of Legendre polynomials: half of the taps, and the even powers of a middle tap.
 fn unknowns(width: usize, degree: usize) -> Vec<(usize, usize)> {
     let all = (0..width.div_ceil(2)).flat_map(|tap| (0..=degree).map(move |m| (tap, m)));
     all.filter(|(tap, m)| 2 * tap + 1 != width || m % 2 == 0).collect()
 }
 
-/// The powers of t of half of the taps, lowest first.
+/// Returns the powers of t of half of the taps, lowest first.
 fn powers(c: &[f64], width: usize, degree: usize) -> Vec<f64> {
-    // Legendre's polynomials in powers.
+    // Legendre polynomials in powers.
     let mut table = vec![vec![0.0; degree + 1]; degree + 2];
     table[0][0] = 1.0;
     table[1][1] = 1.0;
@@ -459,13 +460,13 @@ fn powers(c: &[f64], width: usize, degree: usize) -> Vec<f64> {
     powers
 }
 
-/// For each of some voxels up to the image's edge what the unknowns do to F, and to the errors at each position of a
-/// sample, real and imaginary.
+/// Returns, for some voxels up to the image's edge, the effect of the unknowns on F, and on the errors at each position
+/// of a sample, real and imaginary.
 fn positions(width: usize, degree: usize, sigma: f64) -> (Vec<Vec<f64>>, Vec<Columns>) {
     let rule = gauss(NODES);
     let unknowns = unknowns(width, degree);
     let edge = edge_weight(width, sigma);
-    // By symmetry half of the cell is enough.
+    // By symmetry, half of the cell is enough.
     let half = rule.iter().filter(|(t, _)| *t < 0.0).map(|(t, w)| (*t, 2.0 * w * (1.0 - edge)));
     let places: Vec<(f64, f64)> = half.chain([(-1.0, edge)]).collect();
     let sum = |t: f64, xi: f64| -> Vec<(f64, f64)> {
@@ -501,8 +502,8 @@ fn positions(width: usize, degree: usize, sigma: f64) -> (Vec<Vec<f64>>, Vec<Col
     (0..count).map(voxel).unzip()
 }
 
-/// The vector whose largest quotient of |aliases c| by |mains c| over the voxels is least, within a factor `gap`; in
-/// the first voxel |mains c| is 1.
+/// Returns the vector whose maximum quotient of |aliases c| by |mains c| over the voxels is smallest, within a factor
+/// `gap`; in the first voxel |mains c| is 1.
 fn minimax(mains: &[Vec<f64>], aliases: &[Columns], gap: f64) -> Vec<f64> {
     let unknowns = mains[0].len();
     let mut weights = vec![1f64; mains.len()];
@@ -563,7 +564,7 @@ fn minimax(mains: &[Vec<f64>], aliases: &[Columns], gap: f64) -> Vec<f64> {
             })
             .collect();
         let worst = errors.iter().copied().fold(0.0, f64::max);
-        // Three rounds find denominators, by which weights are shares of the errors.
+        // Three rounds find denominators, with which weights are shares of the errors.
         if round >= 3 {
             bound = bound.max(1.0 / size.sqrt());
             if worst < least {

@@ -1,14 +1,14 @@
-//! Memory runs out at any place of any call: the n-th allocation of 1 KiB or more fails, for every n. The call must
-//! then return RECON_OUT_OF_HOST_MEMORY, or succeed without that memory. After an error its outputs are as they were,
-//! no memory is lost, and the same call succeeds when it is repeated. Each attempt is a process of its own. One that
-//! aborts is therefore counted, and the test goes on.
+//! Failed allocations: for each call and each n, the n-th allocation of 1 KiB or more fails. The call must then return
+//! RECON_OUT_OF_HOST_MEMORY, or succeed without that memory. After an error its outputs are unchanged, no memory is
+//! lost, and the same call succeeds when it is repeated. Each attempt is a separate process, so an abort is counted and
+//! the test continues.
 //!
-//! Smaller allocations do not fail one by one: they are names, messages and lists of axes, which do not grow with the
-//! problem, and Rust ends the process if one fails. The library makes sure in advance that there is room for them.
+//! Smaller allocations do not fail one by one. They are names, messages and lists of axes, which do not grow with the
+//! problem, and Rust ends the process if one fails. The library checks in advance that memory for them is available.
 //! Therefore each call is also made with few free bytes left in the process, from none to more than it needs, while the
-//! system gives no more. It must return RECON_OUT_OF_HOST_MEMORY or succeed, at every number of bytes.
+//! system provides no more. It must return RECON_OUT_OF_HOST_MEMORY or succeed for each number of bytes.
 //!
-//! RECON_TEST_BACKTRACE=1 prints a backtrace of each allocation that is made to fail, and of each abort.
+//! RECON_TEST_BACKTRACE=1 prints a backtrace of each failed allocation and of each abort.
 
 #![cfg_attr(unix, no_main)]
 
@@ -17,8 +17,8 @@ fn main() {
     println!("skipped: failing allocations (no fork on this system)");
 }
 
-/// The main function of a C program. A Rust program's gives each new thread a stack for signals, and aborts if there is
-/// no memory for it.
+/// Main function of a C program. The main function of a Rust program allocates a signal stack for each new thread, and
+/// aborts if there is no memory for it.
 #[cfg(unix)]
 #[no_mangle]
 extern "C" fn main(_count: i32, _words: *const *const std::ffi::c_char) -> i32 {
@@ -35,20 +35,20 @@ mod unix {
     use std::ptr::{null, null_mut};
     use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::SeqCst};
 
-    /// The smallest allocation that fails.
+    /// Minimum size of allocations that fail.
     const LEAST: usize = 1024;
-    /// Size of the allocation with which the library checks that there is room for small allocations.
+    /// Size of the allocation by which the library checks that memory for small allocations is available.
     const HEADROOM: usize = recon::HEADROOM;
 
-    /// The system's allocator, which fails when it is told to, and counts the bytes in use.
+    /// The system's allocator, which fails on request and counts the bytes in use.
     struct Failing;
-    /// Allocations until one fails; 0 for never.
+    /// Number of allocations until one fails; 0 means never.
     static LEFT: AtomicUsize = AtomicUsize::new(0);
     static FAILED: AtomicUsize = AtomicUsize::new(0);
     static IN_USE: AtomicIsize = AtomicIsize::new(0);
 
     impl Failing {
-        /// Adds bytes to those in use, if the system has given them.
+        /// Adds bytes to the count of bytes in use, if the allocation succeeded.
         fn counted(address: *mut u8, bytes: isize) -> *mut u8 {
             if !address.is_null() {
                 IN_USE.fetch_add(bytes, SeqCst);
@@ -67,7 +67,7 @@ mod unix {
         }
     }
 
-    // SAFETY: every call goes to the system's allocator unchanged, or returns null, as an allocator may.
+    // SAFETY: each call is passed to the system's allocator unchanged, or returns null, as an allocator may.
     unsafe impl GlobalAlloc for Failing {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             if Failing::fails(layout.size()) {
@@ -100,10 +100,10 @@ mod unix {
     #[global_allocator]
     static ALLOCATOR: Failing = Failing;
 
-    /// KiB that are left to a process.
+    /// Free memory of a process in KiB.
     const SCARCE: [usize; 10] = [0, 16, 63, 64, 66, 72, 96, 160, 320, 1024];
 
-    // Exit codes: what became of an attempt.
+    // Exit codes of an attempt.
     const NO_FAILURE: i32 = 10;
     const REPORTED: i32 = 11;
     const DONE_WITHOUT: i32 = 12;
@@ -129,25 +129,25 @@ mod unix {
         }
     }
 
-    /// How an operation is called: first without a failure, to know the right outputs, then with one.
+    /// Modes of a call: first without a failure, for the expected outputs, then with one.
     struct Attempt {
         fails: usize,
-        /// Bytes that are left to the process during the call; `None` for all that there are.
+        /// Free bytes of the process during the call; `None` means no limit.
         left: Option<usize>,
         right: Option<Vec<Vec<u8>>>,
         code: i32,
     }
 
-    /// While it lives, the process has few free bytes, and the system gives it no more.
+    /// Guard during whose life the process has few free bytes, and the system provides no more.
     struct Scarcity {
         before: libc::rlimit,
-        /// Allocations that take the free memory: each begins with the address of the previous one.
+        /// Allocations that use up the free memory. Each begins with the address of the previous one.
         taken: *mut *mut c_void,
     }
 
     impl Scarcity {
         fn new(left: usize) -> Self {
-            // A call may need more of the stack than this thread has touched, and the stack must not grow then.
+            // A call may need more stack than this thread has used, and the stack must not grow then.
             std::hint::black_box([0u8; 1 << 20]);
             recon::release_memory();
             let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
@@ -155,15 +155,14 @@ mod unix {
             drop(statm);
             let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
             let mut taken: *mut *mut c_void = null_mut();
-            // SAFETY: the structure is written and read; what malloc returned has room for an address and is freed once.
+            // SAFETY: the structure is written and read; memory from malloc has space for an address and is freed once.
             unsafe {
                 assert_eq!(libc::getrlimit(libc::RLIMIT_AS, &raw mut before), 0);
-                // Room for the bytes that are left, and for one step by which the heap grows.
+                // Space for the free bytes, and for one growth step of the heap.
                 let limit = pages * libc::sysconf(libc::_SC_PAGESIZE) as u64 + left as u64 + (1 << 20);
                 let limit = libc::rlimit { rlim_cur: limit, ..before };
                 assert_eq!(libc::setrlimit(libc::RLIMIT_AS, &raw const limit), 0);
-                // In one piece, if there is such a piece.
-                // Hidden from the compiler, which would drop an allocation that is only freed.
+                // In one block, if there is such a block.
                 let kept = std::hint::black_box(libc::malloc(left.max(1)));
                 assert!(!kept.is_null());
                 let mut size = 1usize << 20;
@@ -240,7 +239,7 @@ mod unix {
 
     type Operation<'a> = Box<dyn Fn(&mut Attempt) + 'a>;
 
-    /// A scan of two coils, in two or three dimensions.
+    /// Returns a scan of two coils, in two or three dimensions.
     struct Scene {
         dims: Vec<usize>,
         k: Vec<Vec<f32>>,
@@ -273,8 +272,8 @@ mod unix {
             let complexes =
                 |n: usize| (0..n).map(|i| Complex::new(number(3 * i + 1), number(7 * i + 2))).collect::<Vec<_>>();
             let voxels = dims.iter().product::<usize>();
-            // 20 spokes in two dimensions. In three the central 8 samples along each axis, which coil maps need, and
-            // points anywhere.
+            // 20 spokes in two dimensions. In three, the central 8 samples along each axis, which coil maps require,
+            // and points at random positions.
             let spoke = |m: usize, axis: usize| {
                 let (sin, cos) = (std::f32::consts::PI * (m / 35) as f32 / 20.0).sin_cos();
                 [cos, sin][axis] * ((m % 35) as f32 - 17.0) / 35.0
@@ -362,12 +361,12 @@ mod unix {
     }
     impl Drop for Handle {
         fn drop(&mut self) {
-            // SAFETY: made by recon_plan_create, and destroyed once.
+            // SAFETY: created by recon_plan_create, and destroyed once.
             unsafe { recon_plan_destroy(self.0) };
         }
     }
 
-    /// Every operation that allocates, by name.
+    /// Returns all operations that allocate, with their names.
     fn operations(folder: &std::path::Path) -> Vec<(String, Operation<'static>)> {
         const NUFFT: u32 = recon_method::RECON_METHOD_NUFFT as u32;
         const EXACT: u32 = recon_method::RECON_METHOD_EXACT as u32;
@@ -402,7 +401,7 @@ mod unix {
                         // SAFETY: structures and arrays are alive.
                         let status = unsafe { recon_plan_create(&raw const g, &raw const o, &raw mut plan) };
                         match status {
-                            // SAFETY: made just now.
+                            // SAFETY: just created.
                             RECON_OK => unsafe { recon_plan_destroy(plan) },
                             _ => assert_eq!(plan, before, "the plan was touched"),
                         }
@@ -410,7 +409,7 @@ mod unix {
                     });
                 }),
             ));
-            // Each change is followed by a transform, which shows it; a transform before has buffers made.
+            // A transform after each change shows its effect. A transform before it allocates the buffers.
             type Change = fn(&Scene, &Handle, &recon_geometry) -> recon_status;
             let mut changes: Vec<(&str, Change)> = vec![
                 ("recon_plan_set_trajectory", |_, plan, g| {
@@ -575,7 +574,7 @@ mod unix {
                         });
                     }),
                 ];
-                // Backprojection is for two dimensions.
+                // Backprojection is implemented for two dimensions.
                 on_plan.extend(more.into_iter().filter(|(name, _)| dims.len() == 2 || *name != "recon_fbp"));
             }
             if method == NUFFT {
@@ -602,7 +601,7 @@ mod unix {
                 ];
                 on_plan.extend(more);
             }
-            // With off-resonance there are none of these.
+            // With off-resonance these operations are not supported.
             on_plan.retain(|(name, _)| !mapped || !["recon_q", "recon_fbp", "recon_grid_kspace"].contains(name));
             for (operation, run) in on_plan {
                 let (scene, file) = (scene.clone(), file.clone());
@@ -639,7 +638,7 @@ mod unix {
                 });
             }),
             ("recon_noise_covariance", |attempt, s| {
-                // 12 coils, so that matrices are large enough to be refused.
+                // 12 coils, so that matrices are large enough for a failed allocation.
                 let mut out = vec![Complex::new(0f64, 0.0); 144];
                 // SAFETY: arrays have the lengths documented.
                 attempt.call(&[output(&mut out)], || unsafe {
@@ -679,7 +678,7 @@ mod unix {
                 let mut g = init(recon_geometry_init);
                 (g.dims, g.samples) = ([20, 20, 0], x.len() as u64);
                 let options = recon_options { threads: 1, device: 1, ..init(recon_options_init) };
-                // Every round of the search allocates as the first does.
+                // Each round of the search allocates like the first.
                 let how = recon_propeller_options { rotation: 0, ..init(recon_propeller_options_init) };
                 let mut data = vec![Complex::new(0f32, 0.0); x.len()];
                 // SAFETY: arrays have the lengths documented.
@@ -697,7 +696,7 @@ mod unix {
                 });
             }),
             ("recon_field_map", |attempt, _| {
-                // With wraps, whose undoing allocates too.
+                // With phase wraps, because unwrapping allocates too.
                 let image = |i: usize| Complex::from_polar(1f32, if i < 1600 { 0.0 } else { (i % 40) as f32 / 4.0 });
                 let images: Vec<_> = (0..3200).map(image).collect();
                 let [mut field, mut decay] = [(); 2].map(|()| vec![0f32; 1600]);
@@ -790,15 +789,15 @@ mod unix {
         unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const all) };
         // Rust's own backtrace may be locked by the message that comes before the abort.
         let mut frames = [null_mut(); 64];
-        // SAFETY: the array has so many elements, and all that are counted are written.
+        // SAFETY: the array has this number of elements, and all counted elements are written.
         unsafe {
             let count = libc::backtrace(frames.as_mut_ptr(), 64);
             libc::backtrace_symbols_fd(frames.as_ptr(), count, 2);
         }
     }
 
-    /// Runs an operation whose allocation number `n` fails (0 for none), or with few bytes left, in a process. Returns
-    /// the exit code of the process, or the signal that ended it.
+    /// Runs an operation in a separate process, with failed allocation number `n` (0 for none) or few free bytes.
+    /// Returns the exit code of the process, or the signal that ended it.
     fn attempt(operation: &Operation<'_>, n: usize, left: Option<usize>) -> Result<i32, i32> {
         // SAFETY: this process has one thread.
         let child = unsafe { libc::fork() };
@@ -809,7 +808,7 @@ mod unix {
                 // SAFETY: the process is ending anyway.
                 unsafe { libc::signal(libc::SIGABRT, print_abort as *const () as libc::sighandler_t) };
             }
-            // What a process allocates once and keeps is no leak.
+            // Memory that a process allocates once and keeps is not a leak.
             let mut first = Attempt { fails: 0, left: None, right: None, code: WRONG };
             operation(&mut first);
             let mut attempt = Attempt { fails: n, left, right: first.right.clone(), code: WRONG };
@@ -833,8 +832,8 @@ mod unix {
     }
 
     pub fn main() -> i32 {
-        // As in the test harness: words of the command line choose operations by parts of their names. Without words,
-        // all run.
+        // As in the test harness, words of the command line select operations by parts of their names. Without words
+        // all operations run.
         let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
         let folder = std::env::temp_dir().join(format!("recon-allocations-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
@@ -857,7 +856,7 @@ mod unix {
                 n += 1;
                 assert!(n < 5000, "{name}: there is no end to its allocations");
             }
-            // As much as the system gives in one piece when the process begins to lack memory: 0 to 1 MiB.
+            // The block size in which the system provides memory when the process runs out of it: 0 to 1 MiB.
             let (mut ended, mut scarce) = (0, 0);
             for left in SCARCE.iter().map(|kib| kib << 10).filter(|_| cfg!(target_os = "linux")) {
                 match attempt(&operation, 0, Some(left)) {

@@ -1,5 +1,5 @@
-//! A repeated transform allocates nothing, in any thread: a host that reconstructs in real time must not wait for the
-//! allocator. This program counts with an allocator of its own. It has no test harness, which would allocate meanwhile.
+//! Repeated transforms allocate nothing, in any thread, because a real-time host must not wait for the allocator. This
+//! program counts allocations with its own allocator. It has no test harness, which would allocate too.
 
 mod common;
 
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 struct Counting;
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call goes to the system's allocator unchanged.
+// SAFETY: each call is passed to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.fetch_add(1, Ordering::Relaxed);
@@ -38,7 +38,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Allocations during a call, of all threads.
+/// Returns the number of allocations of all threads during a call.
 fn allocations(call: impl FnOnce()) -> usize {
     let before = COUNT.load(Ordering::SeqCst);
     call();
@@ -53,14 +53,14 @@ fn settle(threads: usize) {
         let stats = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("stat")).ok());
         Some(stats.filter(|stat| stat.contains(" (recon ") && stat.contains(") S ")).count())
     };
-    // If the system does not tell, some time is enough.
+    // If the system does not report it, waiting for some time is enough.
     while waiting().is_some_and(|count| count < threads - 1) {
         std::thread::yield_now();
     }
     std::thread::sleep(std::time::Duration::from_millis(if waiting().is_none() { 50 } else { 0 }));
 }
 
-/// What differs between the plans.
+/// Parameters of the plans.
 struct Case {
     dims: &'static [usize],
     listed: bool,
@@ -68,7 +68,7 @@ struct Case {
     options: Options,
 }
 
-/// Calls every transform once to warm up, then three times to count. Names the transforms that allocate.
+/// Calls each transform once to warm up, then three times to count. Returns the names of the transforms that allocate.
 fn transforms<T: Real>(case: &Case, faults: &mut Vec<String>) {
     let mut random = Random::fresh();
     let samples = 1300;
@@ -143,7 +143,7 @@ fn exact_list() -> Vec<String> {
     of_transforms(&cases(Method::Exact, true, [&[20, 20], &[20, 20, 20]], &[Normal::Auto]))
 }
 
-/// All memory of a solution is allocated before its first iteration.
+/// Checks that a solution allocates all of its memory before the first iteration.
 fn iterations() -> Vec<String> {
     let mut faults = Vec::new();
     let mut random = Random::fresh();
@@ -183,7 +183,8 @@ fn iterations() -> Vec<String> {
 
 fn main() {
     assert!(allocations(|| drop(std::hint::black_box(vec![Complex::new(1.0, 2.0)]))) > 0, "nothing is counted");
-    // As in the test harness: words of the command line choose checks by parts of their names. Without words, all run.
+    // As in the test harness, words of the command line select checks by parts of their names. Without words all checks
+    // run.
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let mut failed = false;
     let checks: [(&str, fn() -> Vec<String>); 4] = [

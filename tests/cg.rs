@@ -1,4 +1,4 @@
-//! Conjugate gradients against dense algebra: the solution, lambda, priors, progress, and options that are refused.
+//! Conjugate gradients compared with dense algebra: the solution, lambda, priors, progress, and invalid options.
 
 mod common;
 
@@ -11,7 +11,7 @@ use recon::{
 use std::f64::consts::TAU;
 use std::ops::ControlFlow;
 
-/// The matrix of a linear map of n voxels, column by column.
+/// Returns the matrix of a linear map of n voxels, column by column.
 fn dense(n: usize, mut map: impl FnMut(&[Complex<f64>], &mut [Complex<f64>])) -> Vec<Vec<Complex<f64>>> {
     (0..n)
         .map(|i| {
@@ -69,12 +69,12 @@ impl<'a> Model<'a> {
         Model { rows, weights }
     }
 
-    /// E x.
+    /// Computes E x.
     fn forward(&self, x: &[Complex<f64>]) -> Vec<Complex<f64>> {
         self.rows.iter().map(|row| row.iter().zip(x).map(|(e, x)| e * x).sum()).collect()
     }
 
-    /// E^H W d.
+    /// Computes E^H W d.
     fn weighted_adjoint(&self, d: &[Complex<f64>]) -> Vec<Complex<f64>> {
         let mut x = vec![Complex::default(); self.rows[0].len()];
         for ((row, d), w) in self.rows.iter().zip(d).zip(self.weights.iter().cycle()) {
@@ -87,7 +87,7 @@ impl<'a> Model<'a> {
 /// A sparse matrix: row starts, column indices and values.
 type Csr = (Vec<u64>, Vec<u64>, Vec<Complex<f64>>);
 
-/// The differences along each axis, one row each, as a sparse matrix scaled by `weight(axis, voxel)`.
+/// Returns the differences along each axis, one row each, as a sparse matrix scaled by `weight(axis, voxel)`.
 fn differences(dims: &[usize], weight: impl Fn(usize, usize) -> f64) -> Csr {
     let total: usize = dims.iter().product();
     let (mut rows, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
@@ -177,7 +177,7 @@ fn cg_solves_the_regularised_normal_equations() {
                 let run = &report.runs[0];
                 assert_eq!(run.stop, Stop::Tolerance, "{name}: {:?}", run.residuals.last());
                 assert!(run.residuals[0] == 1.0 && *run.residuals.last().unwrap() <= 1e-13);
-                // Started at the solution, nothing is left to do. Started elsewhere, the same solution is reached.
+                // Started at the solution, it has nothing to do. Started elsewhere, it reaches the same solution.
                 let warm =
                     plan.cg(&d, &mut x.clone(), &CgOptions { initial: Some(&x), tolerance: 1e-10, ..cg }).unwrap();
                 assert_eq!(warm.runs[0].iterations(), 0, "{name}: {:?}", warm.runs[0]);
@@ -190,7 +190,7 @@ fn cg_solves_the_regularised_normal_equations() {
     }
 }
 
-/// A relative lambda is multiplied by the mean diagonal of E^H W E over the voxels that any coil sees.
+/// Checks that a relative lambda is multiplied by the mean diagonal of E^H W E over the voxels that any coil sees.
 #[test]
 fn lambda_is_relative_to_the_diagonal() {
     let mut random = Random::fresh();
@@ -228,7 +228,7 @@ fn lambda_is_relative_to_the_diagonal() {
     }
 }
 
-/// Two voxels and one difference. R is the difference times exp(-(d/s)^2), and the solution is worked out by hand.
+/// Checks two voxels and one difference. R is the difference times exp(-(d/s)^2), and the solution is computed by hand.
 #[test]
 fn the_anatomical_prior_is_the_documented_one() {
     let k = [&[-0.5f64, 0.0][..], &[0.0, 0.0]];
@@ -313,7 +313,7 @@ fn zero_data_and_overflow() {
     assert_eq!(error.kind(), ErrorKind::NotFinite);
     assert!(error.message().contains("scale the data"), "{error}");
     assert_eq!(x, before);
-    // Very small and very large data are solved, as long as E^H W E does not overflow.
+    // Very small and very large data can be solved, as long as E^H W E does not overflow.
     for scale in [1e-20f32, 1e15] {
         let d: Vec<_> = random.complexes::<f32>(50).iter().map(|z| z * scale).collect();
         plan.cg(&d, &mut x, &CgOptions { iterations: 4, ..CgOptions::default() }).unwrap();
@@ -359,8 +359,8 @@ fn options_that_make_no_sense_are_refused() {
     assert_eq!(e.kind(), ErrorKind::Unsupported);
 }
 
-/// The centre of k-space of a 3D radial scan has thousands of times the mean energy, so that rounding of one iteration
-/// grows a thousand times in the next. Single precision must follow double precision in spite of that.
+/// Checks that single precision follows double precision. The centre of k-space of a 3D radial scan has thousands of
+/// times the mean energy, so rounding of one iteration grows a thousand times in the next.
 #[test]
 fn single_precision_follows_exact_iterations() {
     let dims = [40usize; 3];
@@ -380,7 +380,7 @@ fn single_precision_follows_exact_iterations() {
     assert!(error < 2e-3, "{error}");
 }
 
-/// Every copy of the arithmetic is tested, not only the one for this machine's best vector unit.
+/// Runs the tests at all levels of the vector unit, not only at this machine's best one.
 #[test]
 fn every_level_of_the_vector_unit_passes() {
     again_at_other_levels();

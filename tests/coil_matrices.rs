@@ -1,5 +1,5 @@
-//! Whitening and compression of coils: noise after whitening, what both do to a CG-SENSE reconstruction, and what they
-//! refuse.
+//! Whitening and compression of coils: noise after whitening, effects on a CG-SENSE reconstruction, and invalid
+//! arguments.
 
 mod common;
 
@@ -10,13 +10,13 @@ use recon::{
     CgOptions, CoilEnergy, CoilMatrix, Complex, Device, ErrorKind, Keep, NoiseCovariance, NoiseSampling, Real,
 };
 
-/// Complex numbers of variance 1.
+/// Returns complex numbers of variance 1.
 fn white(random: &mut Random, n: usize) -> Vec<Complex<f64>> {
     let two = |random: &mut Random| -> f64 { (0..12).map(|_| random.uniform()).sum() };
     (0..n).map(|_| Complex::new(two(random), two(random))).map(|z| z / 2f64.sqrt()).collect()
 }
 
-/// The matrix by which an array's coils get their noise: gains from 1 to 10, and a third of every neighbour's noise.
+/// Returns the noise matrix of a coil array: gains from 1 to 10, and a third of each neighbour's noise.
 fn coupling(random: &mut Random, coils: usize) -> CoilMatrix {
     let mut entries = vec![Complex::default(); coils * coils];
     for c in 0..coils {
@@ -35,7 +35,7 @@ fn mapped<T: Real>(matrix: &CoilMatrix, samples: usize, from: &[Complex<T>]) -> 
     to
 }
 
-/// The mean of x_a conj(x_b), by the definition.
+/// Returns the mean of x_a conj(x_b), by the definition.
 fn covariance(x: &[Complex<f64>], coils: usize) -> Vec<Complex<f64>> {
     let samples = x.len() / coils;
     let coil = |c: usize| &x[c * samples..][..samples];
@@ -62,7 +62,7 @@ fn noise_is_white_after_whitening() {
         let single = NoiseCovariance::of(&narrow::<f32>(&noise), coils, NoiseSampling::SAME).unwrap();
         assert!(distance(single.entries(), &expected) < 1e-6);
         let whitening = known.whitening().unwrap();
-        // The same samples are exactly white; others are as far as the covariance errs.
+        // The same samples are exactly white. Others deviate by the error of the covariance.
         let other = mapped(&coupling, samples, &white(&mut random, samples * coils));
         for (noise, most) in [(&noise, 1e-9), (&other, 0.03)] {
             let after = covariance(&mapped(&whitening, samples, noise), coils);
@@ -140,7 +140,7 @@ fn the_strongest_virtual_coils_are_kept() {
         let all = energy.compression(Keep::Energy(1.0)).unwrap();
         assert_eq!(all.matrix.virtual_coils(), coils);
         assert!((all.energies.iter().sum::<f64>() - 1.0).abs() < 1e-12 && all.energies.is_sorted_by(|a, b| a >= b));
-        // Rows are orthonormal, and virtual coils uncorrelated with the energies told.
+        // Rows are orthonormal, and virtual coils are uncorrelated and have the reported energies.
         let made = mapped(&all.matrix, samples, &data);
         let total = norm(&data).powi(2);
         for (i, z) in covariance(&made, coils).iter().enumerate() {
@@ -152,7 +152,7 @@ fn the_strongest_virtual_coils_are_kept() {
             let product: Complex<f64> = row(a).zip(row(b)).map(|(x, y)| x * y.conj()).sum();
             assert!((product - f64::from(a == b)).norm() < 1e-12);
         }
-        // A part of the energy takes the fewest coils; so many coils are the first of all.
+        // A part of the energy selects the smallest number of coils; a number of coils selects the first ones.
         let part = energy.compression(Keep::Energy(0.9)).unwrap();
         let kept = part.matrix.virtual_coils();
         assert!(part.kept() >= 0.9 && part.energies[..kept - 1].iter().sum::<f64>() < 0.9);
@@ -205,12 +205,12 @@ fn covariances_that_cannot_be_inverted_are_refused() {
 
 const COILS: usize = 32;
 
-/// A scan of the head by a ring of coils. Full sampling of its 64 voxels takes 100 spokes.
+/// A scan of the head by a ring of coils. Full sampling of its 64 voxels requires 100 spokes.
 fn head_scan(spokes: usize) -> RingScan {
     RingScan::new(&Phantom::shepp_logan_2d(), 64, spokes, COILS)
 }
 
-/// CG-SENSE with these data and maps.
+/// Computes CG-SENSE with these data and maps.
 fn sense(scan: &RingScan, data: &[Complex<f32>], maps: &[Complex<f32>], iterations: usize) -> Vec<Complex<f32>> {
     let mut image = poisoned(scan.n * scan.n);
     let cg = CgOptions { iterations, tolerance: 0.0, ..CgOptions::default() };

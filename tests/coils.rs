@@ -1,4 +1,4 @@
-//! Coil sensitivities found from the data, and the combination of coil images.
+//! Coil sensitivities estimated from the data, and the combination of coil images.
 
 mod common;
 
@@ -58,7 +58,7 @@ fn coil_maps_come_from_the_data() {
     }
 }
 
-/// A phantom of 8 coils on a Cartesian grid, of which `keep` selects samples by their place in units of 1/FOV.
+/// A phantom of 8 coils on a Cartesian grid, of which `keep` selects samples by their position in units of 1/FOV.
 struct Cartesian {
     dims: Vec<usize>,
     k: Vec<Vec<f64>>,
@@ -100,7 +100,7 @@ impl Cartesian {
         plan.coil_maps(&data, calibration)
     }
 
-    /// Sine of the angle between maps and true sensitivities, root mean square over the voxels with signal.
+    /// Returns the RMS sine of the angle between maps and true sensitivities, over the voxels with signal.
     fn angle<T: Real>(&self, maps: &[Complex<T>]) -> f64 {
         let voxels: usize = self.dims.iter().product();
         let (mut sum, mut count) = (0.0, 0.0);
@@ -115,7 +115,7 @@ impl Cartesian {
     }
 }
 
-/// Every factor-th line of a grid, and a block of complete lines in the middle.
+/// Returns every factor-th line of a grid, and a block of complete lines in the middle.
 fn undersampled(dims: &[usize], axis: usize, factor: isize, lines: isize) -> Cartesian {
     cartesian(dims, |u| u[axis].rem_euclid(factor) == 0 || (-lines / 2..lines - lines / 2).contains(&u[axis]))
 }
@@ -128,7 +128,7 @@ fn maps_of_calibration_lines_are_those_of_the_complete_scan() {
         assert!(least < 0.06, "{dims:?}: {least}");
         for axis in axes {
             for factor in [2, 3, 4] {
-                // The lines alone, as a separate calibration scan; and lines within the undersampled scan.
+                // The lines alone, as a separate calibration scan, and lines within the undersampled scan.
                 let alone = cartesian(&dims, |u| (-12..12).contains(&u[axis]));
                 let within = undersampled(&dims, axis, factor, 26);
                 for (name, scan) in [("alone", alone), ("within", within)] {
@@ -140,8 +140,8 @@ fn maps_of_calibration_lines_are_those_of_the_complete_scan() {
     }
 }
 
-/// Samples of a Cartesian grid have equal weights, whether they are given or not; a point that was measured twice has
-/// half the weight each time.
+/// Checks that samples of a Cartesian grid have equal weights, with and without given weights. A point that was
+/// measured twice has half the weight each time.
 #[test]
 fn calibration_lines_have_equal_weights() {
     let dims = vec![64usize, 56];
@@ -170,7 +170,7 @@ fn calibration_lines_have_equal_weights() {
     assert!(distance(&equal, &maps(&off, None)) > 1e-6);
 }
 
-/// Without samples that maps need the call fails; where they are missing further out the region is narrowed.
+/// Checks missing samples: if maps need them, the call is an error; further out, the region is narrowed.
 #[test]
 fn maps_of_gaps_are_refused() {
     let refused = |scan: &Cartesian, calibration: usize| {
@@ -187,7 +187,7 @@ fn maps_of_gaps_are_refused() {
             }
             let narrow = undersampled(&dims, axis, factor, 16);
             let maps = narrow.maps::<f32>(0).unwrap();
-            // Maps of the narrower region, not far from the truth.
+            // Maps of the narrower region are close to the truth.
             assert!(narrow.angle(&maps) < 0.1, "{dims:?} {factor}: {}", narrow.angle(&maps));
             assert!((8..=24).any(|width| narrow.maps::<f32>(width).unwrap() == maps), "{dims:?} {factor}");
         }
@@ -197,7 +197,7 @@ fn maps_of_gaps_are_refused() {
     // Lines of one half of k-space only, and too few lines.
     assert!(refused(&cartesian(&[64, 56], |u| u[1] >= 3), 0).contains("gaps"));
     assert!(refused(&cartesian(&[64, 56], |u| (-2..2).contains(&u[1])), 0).contains("axis 1"));
-    // Fewer are enough where the caller asks for fewer, or the image has fewer.
+    // Fewer are enough if the caller requests fewer, or the image has fewer.
     cartesian(&[64, 56], |u| (-2..2).contains(&u[1])).maps::<f32>(4).unwrap();
     for dims in [vec![1usize, 1], vec![2, 1], vec![3, 2], vec![40, 3], vec![2, 30], vec![12, 10, 1], vec![16, 3, 2]] {
         let scan = cartesian(&dims, |_| true);
@@ -206,7 +206,7 @@ fn maps_of_gaps_are_refused() {
     }
 }
 
-/// Undersampled spokes narrow the region only as far as their distances grow, and a warning says so.
+/// Checks that undersampled spokes narrow the region only as far as their distances grow, with a warning.
 #[test]
 fn spokes_narrow_the_region() {
     let dims = [128usize, 128];
@@ -245,14 +245,14 @@ fn combining_checks_its_sizes() {
     assert_eq!(out[0], Complex::new(5.0, 0.0));
 }
 
-/// Every copy of the arithmetic is tested, not only the one for this machine's best vector unit.
+/// Runs the tests at all levels of the vector unit, not only at this machine's best one.
 #[test]
 fn every_level_of_the_vector_unit_passes() {
     again_at_other_levels();
 }
 
-/// Spirals with gaps of 1/FOV and wider. Maps come from as much of the centre as is not aliased, and are 0 where
-/// aliases lie. The image is then hardly worse than with the true maps. Equal density weights change nothing in that.
+/// Checks spirals with gaps of 1/FOV and more. Maps come from the part of the centre that is not aliased, and are 0
+/// where aliases lie. The image is then hardly worse than with the true maps. Equal density weights make no difference.
 #[test]
 fn undersampled_spirals_narrow_the_region() {
     let (n, coils) = (96usize, 8);
@@ -273,7 +273,7 @@ fn undersampled_spirals_narrow_the_region() {
         maps
     };
     for (interleaves, narrowed, without_corners) in [(5usize, true, true), (6, false, true), (7, false, false)] {
-        // Gaps of 48 / 8 / interleaves of 1/FOV: of exactly 1/FOV for 6.
+        // Gaps of 48 / 8 / interleaves in units of 1/FOV: exactly 1/FOV for 6.
         let trajectory = Trajectory::spiral(interleaves, 1536, 8.0, 1.0).unwrap();
         let data = Phantom::shepp_logan_2d().kspace(&dims, &trajectory.axes(), Some(&model), 1).unwrap();
         let k: Vec<Vec<f64>> = (0..2).map(|a| trajectory.axis_as(a)).collect();
@@ -295,7 +295,7 @@ fn undersampled_spirals_narrow_the_region() {
             own.weights = weights;
             let plan = Plan::for_coil_maps(&own, &Options::default()).unwrap();
             let maps = plan.coil_maps(&data, 0).unwrap();
-            // Apart from the corners, these are the maps of the central 8 samples.
+            // Except in the corners, these are the maps of the central 8 samples.
             let of_eight = plan.coil_maps(&data, 8).unwrap();
             let are_equal = maps.iter().zip(&of_eight).all(|(a, b)| a == b || *a == Complex::default());
             assert_eq!(are_equal, narrowed, "{interleaves}");

@@ -1,5 +1,5 @@
-//! How fast direct sums over lists are on the CPU, with off-resonance and decay and without. What they compute is
-//! checked in src/backend/cpu/direct.rs.
+//! Speed of direct sums over lists on the CPU, with and without off-resonance and decay. Their values are checked in
+//! src/backend/cpu/direct.rs.
 
 mod common;
 
@@ -14,7 +14,7 @@ use recon::backend::OffResonance;
 #[ignore = "a measurement"]
 fn pairs_a_second() {
     let mut random = Random::fresh();
-    // A sum takes about a millisecond: of many of them one is not disturbed by other programs.
+    // A sum takes about a millisecond, so at least one of many is not disturbed by other programs.
     let (samples, voxels) = (1024, 3840);
     let d = random.complexes::<f32>(samples);
     let mut image = vec![Complex::new(0.0, 0.0); voxels];

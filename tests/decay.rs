@@ -1,4 +1,4 @@
-//! Strong decay: the tolerance is met, or the plan is refused with the voxel and its rate.
+//! Strong decay: the tolerance is met, or plan creation fails with the voxel and its rate.
 
 mod common;
 
@@ -15,12 +15,12 @@ fn decay_of_any_strength_meets_the_tolerance() {
     refused += also;
     println!("{refused} plans refused");
     assert!(beyond.is_empty(), "{} cases\n{}", beyond.len(), beyond.join("\n"));
-    // Only maps whose slowest voxel has no signal left may be refused.
+    // Only maps whose slowest voxel has no signal left may be rejected.
     let most = 2 * 6 * DECAY_TIMES.iter().filter(|x| **x >= 100.0).count();
     assert!(refused <= most, "{refused} plans refused");
 }
 
-/// A head-sized disc with some structure.
+/// Returns a head-sized disc with some structure.
 fn object(n: usize) -> Vec<Complex<f64>> {
     let r = voxels(&[n, n]);
     let value = |i: usize| {
@@ -31,11 +31,11 @@ fn object(n: usize) -> Vec<Complex<f64>> {
     (0..n * n).map(value).collect()
 }
 
-/// The distance of CG with all defaults in f32 from CG with exact sums in f64, for these rates.
+/// Returns the distance between CG with all defaults in f32 and CG with exact sums in f64, for these rates.
 fn distance_from_exact(interleaves: usize, per_shot: usize, density: f64, rates: &[f64]) -> f64 {
     let n = 64;
     let trajectory = Trajectory::spiral(interleaves, per_shot, n as f64 / interleaves as f64, density).unwrap();
-    // Both have the numbers that single precision stores.
+    // Both use the values of single precision.
     let k: Vec<Vec<f64>> =
         (0..2).map(|a| trajectory.axis_as::<f32>(a).iter().map(|k| f64::from(*k)).collect()).collect();
     let time = |m: usize| f64::from((0.02 * (m % per_shot) as f64 / (per_shot - 1) as f64) as f32);
@@ -79,7 +79,7 @@ fn one_voxel_of_strong_decay_leaves_the_image_as_it_is() {
     }
 }
 
-/// The mean diagonal of E^H W E, to which lambda is relative, against its formula.
+/// Checks the mean diagonal of E^H W E, the unit of lambda, with its formula.
 #[test]
 fn lambda_is_relative_to_the_mean_diagonal_at_any_decay() {
     let mut random = Random::fresh();

@@ -1,7 +1,7 @@
-//! Density weights: on which trajectories the ramp is accepted, and the errors of images with weights of each method.
+//! Density weights: the trajectories that the ramp accepts, and the errors of images with weights of each method.
 
 mod common;
-// This program does not use the part that prints a table.
+// This program does not use the function that prints a table.
 #[allow(dead_code)]
 #[path = "../examples/densities/measure.rs"]
 mod measure;
@@ -13,7 +13,7 @@ use recon::trajectory::SpokeOrder::{GoldenAngle, Linear};
 use recon::{Density, ErrorKind, Geometry, Options, Plan, Trajectory};
 use std::f64::consts::{PI, TAU};
 
-/// A whole number from `low` to `high`.
+/// Returns an integer from `low` to `high`.
 fn between(random: &mut Random, low: usize, high: usize) -> usize {
     low + ((random.uniform() + 0.5) * (high - low + 1) as f64) as usize
 }
@@ -22,7 +22,7 @@ fn disc(t: recon::Result<Trajectory>, n: usize) -> Case {
     Case::new("", &t.unwrap(), n, Support::Disc)
 }
 
-/// Every shot turned and moved: `change(shot, sample, [x, y, z])`.
+/// Changes each shot by `change(shot, sample, [x, y, z])`.
 fn changed(t: &Trajectory, mut change: impl FnMut(usize, usize, &mut [f64])) -> Vec<Vec<f64>> {
     let mut k: Vec<Vec<f64>> = t.axes().into_iter().map(<[f64]>::to_vec).collect();
     for m in 0..t.samples() {
@@ -33,7 +33,7 @@ fn changed(t: &Trajectory, mut change: impl FnMut(usize, usize, &mut [f64])) -> 
     k
 }
 
-/// The first samples of all shots, then the second of all, and so on.
+/// Reorders samples: the first samples of all shots, then the second samples, and so on.
 fn transposed(t: &Trajectory) -> Vec<Vec<f64>> {
     let (shots, samples) = (t.shots(), t.samples_per_shot());
     let order = (0..samples).flat_map(|j| (0..shots).map(move |p| p * samples + j));
@@ -167,8 +167,9 @@ fn the_ramp_is_refused_where_it_makes_a_wrong_image() {
     }
 }
 
-/// Image errors of each method on fully sampled trajectories. Bounds are for ramp, Jackson, and Pipe and Menon. Of 420
-/// sizes and numbers of spokes the ramp erred most with golden-angle ones, which leave gaps: by up to 3.0 %.
+/// Checks the image errors of each method on fully sampled trajectories. Bounds are for ramp, Jackson, and Pipe-Menon.
+/// In 420 sizes and numbers of spokes, the ramp had its largest error, 3.0 %, with golden-angle spokes, which leave
+/// gaps.
 #[test]
 fn weights_are_worth_what_the_documents_say() {
     let mut random = Random::fresh();
@@ -203,7 +204,7 @@ fn weights_in_three_dimensions() {
     let spiral = Trajectory::spiral(12, 40 * n, n as f64 / 16.0, 1.0).unwrap();
     let kz: Vec<f64> = (0..n).map(|q| q as f64 / n as f64 - 0.5).collect();
     let stack = |t: &Trajectory, turn| Case::new("", &stacked(t, &kz, turn), n, Support::Cylinder);
-    // Twice as many spokes in the outer partitions as in the inner, and every second partition missing outside.
+    // Twice the number of spokes in the outer partitions, and every second partition missing outside.
     let uneven: Vec<Trajectory> = (0..n)
         .filter(|q| q % 2 == 0 || (n / 4..3 * n / 4).contains(q))
         .map(|q| {
@@ -220,14 +221,14 @@ fn weights_in_three_dimensions() {
         ("stack of spirals", stack(&spiral, 0.0), [3.0, 16.0, 4.0]),
     ];
     check(&cases, n, seed);
-    // Partitions are missing outside, which aliases. The ramp must not be much worse than weights that know no stacks.
+    // Missing outer partitions cause aliases. The ramp must not be much worse than weights that ignore the stack.
     let case = Case { name: "", k, n, support: Support::Cylinder };
     let error = |method| case.image_error(&case.weights(method).unwrap()).unwrap();
     let (ramp, pipe_menon) = (error(Density::Ramp), error(Density::default()));
     assert!(ramp < 1.6 * pipe_menon, "uneven stack: {ramp} and {pipe_menon}, n {n}, seed {seed}");
 }
 
-/// Compares image errors with bounds for ramp, Jackson, and Pipe and Menon. A bound of NaN: the weights are refused.
+/// Compares image errors with bounds for ramp, Jackson, and Pipe-Menon. A bound of NaN: the weights are an error.
 fn check(cases: &[(&str, Case, [f64; 3])], n: usize, seed: u64) {
     for (name, case, bounds) in cases {
         for (method, bound) in [Density::Ramp, Density::Jackson, Density::default()].into_iter().zip(bounds) {
@@ -241,7 +242,7 @@ fn check(cases: &[(&str, Case, [f64; 3])], n: usize, seed: u64) {
     }
 }
 
-/// Ten iterations are enough, and more than 30 change little.
+/// Checks that ten iterations are enough, and that more than 30 change little.
 #[test]
 fn the_fixed_point_is_reached_in_few_iterations() {
     let n = 96;
@@ -281,9 +282,9 @@ fn density_weights_are_k_space_areas() {
     let step = 1.0 / samples as f64;
     for (method, bound) in [
         (Density::Ramp, 0.01),
-        // Its window is narrow because of the centre, so that sums over it ripple.
+        // Its window is narrow because of the centre, so sums over it ripple.
         (Density::Jackson, 0.2),
-        // More steps make single weights uneven.
+        // More steps make individual weights uneven.
         (Density::PipeMenon { iterations: 8, tolerance: 0.0 }, 0.12),
     ] {
         let w = plan.density(method).unwrap();

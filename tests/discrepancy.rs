@@ -1,5 +1,5 @@
-//! Lambda from the noise level: the misfit that it leads to, the image's error beside the best of a grid of lambdas,
-//! and what is refused.
+//! Lambda from the noise level: the resulting misfit, the image error compared with the best lambda of a grid, and
+//! invalid arguments.
 
 mod common;
 
@@ -36,7 +36,7 @@ impl NoisyScan {
         (image, report)
     }
 
-    /// The mean |E x - d|^2 over the noise's variance.
+    /// Returns the mean |E x - d|^2 over the variance of the noise.
     fn misfit(&self, plan: &Plan<f32>, image: &[Complex<f32>]) -> f64 {
         let mut model = poisoned(self.data.len());
         plan.forward(image, &mut model).unwrap();
@@ -50,7 +50,7 @@ fn ellipse(density: f64, centre: [f64; 2], semi_axes: [f64; 2], phi: f64) -> Ell
     Ellipsoid { density, centre: [x, y, 0.0], semi_axes: [a, b, 1.0], angles: [phi, 0.0, 0.0] }
 }
 
-/// The head; a disc with rows of discs from large to small; and overlapping ellipses of any place and density.
+/// Returns the head, a disc with rows of discs from large to small, and random overlapping ellipses.
 fn phantoms(random: &mut Random) -> [Phantom; 3] {
     let mut discs = vec![ellipse(1.0, [0.0; 2], [0.85; 2], 0.0)];
     for row in 0..5 {
@@ -87,7 +87,7 @@ fn lambda_of_the_noise_is_near_the_best() {
                 let case = format!("phantom {number}, {spokes} spokes, SNR {snr}, {prior:?}, seed {}", random.seed);
                 say(&format!("{case}: error {error:.3} by the noise level, {best:.3} at best (lambda {at:.3})"));
                 assert!(error < 1.1 * best, "{case}: {error} against {best}");
-                // The lambda that is told is the one that was used.
+                // The reported lambda is the one that was used.
                 let told = CgOptions { lambda: report.lambda, lambda_unit: LambdaUnit::Absolute, ..options };
                 assert_eq!(scan.solve(&plan, &told).0, image);
             }

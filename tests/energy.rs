@@ -1,4 +1,4 @@
-//! Joules that the examples print: counters of processors in a folder as Linux', and what is told where there are none.
+//! Energy that the examples print: counters of processors in a folder like Linux', and the report without counters.
 
 #[path = "../examples/common/energy.rs"]
 mod energy;
@@ -6,7 +6,7 @@ mod energy;
 use energy::Meter;
 use std::path::{Path, PathBuf};
 
-/// A folder like /sys/class/powercap: two packages, one with its cores and memory, and one of another kind.
+/// Creates a folder like /sys/class/powercap: two packages, one with its cores and memory, and one of a different kind.
 fn counters(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("powercap-{name}-{}", std::process::id()));
     let zones = [
@@ -35,7 +35,7 @@ fn joules_are_those_of_packages_and_memory() {
     let meter = Meter::with_counters_in(&folder, None);
     let measured = meter.measure(0.0, || -> Result<(), ()> {
         set(&folder, "intel-rapl:0", 262_143_250_000);
-        // Begun anew.
+        // The counter wrapped.
         set(&folder, "intel-rapl:1", 671_150);
         set(&folder, "intel-rapl:2", 1);
         Ok(())
@@ -69,7 +69,7 @@ fn what_is_not_told_says_why() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// A GPU of an index that no machine has; where there is no driver, that is the cause.
+/// Checks a GPU index that does not exist. Without a driver, that is the cause.
 #[test]
 fn a_gpu_that_is_not_there_says_why() {
     let meter = Meter::with_counters_in(Path::new("no-such-folder"), Some(1000));

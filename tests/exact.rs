@@ -1,4 +1,4 @@
-//! The exact sums of `Method::Exact` against direct sums in double precision.
+//! The exact sums of `Method::Exact`, compared with direct sums in double precision.
 
 mod common;
 
@@ -28,7 +28,7 @@ fn exact_sums_over_a_list_of_voxels() {
         let mut random = Random::fresh();
         for ndim in [2, 3] {
             let k = random.trajectory::<T>(ndim, 777);
-            // Voxels anywhere within a field of view of 256 voxels, off the grid.
+            // Voxels at random positions within a field of view of 256 voxels, off the grid.
             let r: Vec<Vec<T>> =
                 (0..ndim).map(|_| (0..301).map(|_| T::of(256.0 * random.uniform())).collect()).collect();
             let mut geometry = Geometry::new(&vec![256; ndim], &slices(&k));
@@ -54,10 +54,10 @@ fn exact_sums_over_a_list_of_voxels() {
     check::<f64>(1e-13);
 }
 
-/// Phases up to the largest that a plan takes are right, from lists of voxels as from maps of off-resonance.
+/// Checks that phases up to the limit of a plan are right, from lists of voxels and from maps of off-resonance.
 #[test]
 fn large_phases_are_exact_or_refused() {
-    /// k r minus its whole turns, for products that f64 rounds too.
+    /// Returns k r minus its whole turns, for products that f64 rounds too.
     fn fraction(k: f64, r: f64) -> f64 {
         let product = k * r;
         (product - product.round()) + k.mul_add(r, -product)
@@ -109,8 +109,8 @@ fn large_phases_are_exact_or_refused() {
     check::<f64>(1e-14);
 }
 
-/// Off-resonance of more turns than any measurement has is refused, for exact sums and the NUFFT, by a new plan and by
-/// a new trajectory. Voxels that no coil sees may have any frequency.
+/// Checks that off-resonance with more turns than any measurement is an error, for exact sums and the NUFFT, in a new
+/// plan and with a new trajectory. Voxels that no coil sees may have any frequency.
 #[test]
 fn off_resonance_in_wrong_units_is_refused() {
     fn check<T: Real>() {
@@ -138,7 +138,7 @@ fn off_resonance_in_wrong_units_is_refused() {
                     }
                 }
             }
-            // The same plan computes as before, and with frequencies out of sight.
+            // The same plan gives the same results, also with arbitrary frequencies in voxels that no coil sees.
             let maps: Vec<Complex<T>> = (0..n * n).map(|i| Complex::new(T::of(f64::from(i != 17)), T::ZERO)).collect();
             let d = random.complexes::<T>(samples);
             let images = [30.0, 1e30, -T::LARGEST].map(|unseen| {
@@ -161,7 +161,7 @@ fn off_resonance_in_wrong_units_is_refused() {
     check::<f64>();
 }
 
-/// Every copy of the arithmetic is tested, not only the one for this machine's best vector unit.
+/// Runs the tests at all levels of the vector unit, not only at this machine's best one.
 #[test]
 fn every_level_of_the_vector_unit_passes() {
     again_at_other_levels();

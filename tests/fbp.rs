@@ -1,5 +1,5 @@
-//! Filtered backprojection: against exact sums with ramp weights, beside gridding on the analytic phantom, its filters,
-//! coils, and what it refuses.
+//! Filtered backprojection: compared with exact sums with ramp weights and with gridding of the analytic phantom; its
+//! filters, coils, and invalid arguments.
 
 mod common;
 
@@ -31,12 +31,12 @@ fn narrowed<T: Real>(list: &[Vec<f64>]) -> Vec<Vec<T>> {
     list.iter().map(|k| k.iter().map(|&k| T::of(k)).collect()).collect()
 }
 
-/// The samples of the head phantom.
+/// Returns the samples of the head phantom.
 fn head(k: &[Vec<f64>], n: usize) -> Vec<Complex<f64>> {
     Phantom::shepp_logan_2d().kspace(&[n, n], &slices(k), None, 2).unwrap()
 }
 
-/// Decibels of the error between a result and the truth.
+/// Returns the error between a result and the truth in decibels.
 fn decibels<T: Real>(image: &[Complex<T>], truth: &[f64]) -> f64 {
     let truth: Vec<Complex<f64>> = truth.iter().map(|&t| Complex::new(t, 0.0)).collect();
     -20.0 * distance(image, &truth).log10()
@@ -55,7 +55,7 @@ fn smooth_images_are_those_of_exact_sums_with_ramp_weights() {
         exact.weighted_adjoint(&data, &mut expected).unwrap();
         let error = distance(&fbp(&plan(&[n, n], &k), Filter::RamLak, &data), &expected);
         assert!(error < 0.03, "{n}, {spokes} spokes of {samples}: {error}");
-        // Data of all frequencies alike: at 0.5 cycles per voxel linear interpolation leaves 0.05 to 0.12.
+        // Data with equal energy at all frequencies: at 0.5 cycles per voxel linear interpolation leaves 0.05 to 0.12.
         let data = random.complexes::<f64>(k[0].len());
         exact.weighted_adjoint(&data, &mut expected).unwrap();
         let error = distance(&fbp(&plan(&[n, n], &k), Filter::RamLak, &data), &expected);
@@ -64,7 +64,7 @@ fn smooth_images_are_those_of_exact_sums_with_ramp_weights() {
     }
 }
 
-/// Schiwietz et al. 2006 have 504 and 248 spokes.
+/// Checks the scans of Schiwietz et al. 2006, with 504 and 248 spokes.
 #[test]
 fn the_phantom_is_as_good_as_gridded() {
     let n = 256;
@@ -132,7 +132,7 @@ fn coils_are_combined_by_their_maps() {
         })
         .collect();
     assert!(distance(&combined, &expected) < 1e-6);
-    // The basis counts: a box attenuates.
+    // The basis matters: a box attenuates.
     let points =
         Plan::new(&Geometry { basis: VoxelBasis::Point, ..Geometry::new(&dims, &lists).coils(coils) }, &options());
     assert!(

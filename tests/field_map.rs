@@ -1,5 +1,5 @@
-//! Field maps from images of several echoes, against maps that are known: their errors over noise levels, their sign,
-//! wraps, decay, and what is refused.
+//! Field maps from images of several echoes, compared with known maps: errors for several noise levels, sign, wraps,
+//! decay, and invalid arguments.
 
 mod common;
 
@@ -10,7 +10,7 @@ use std::f64::consts::TAU;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
-/// Echo times in seconds, which tell off-resonance up to 217 Hz.
+/// Echo times in seconds, for off-resonance up to 217 Hz.
 const TIMES: [f64; 3] = [0.004, 0.0063, 0.0109];
 
 /// An object in several coils, of known off-resonance and decay.
@@ -28,7 +28,8 @@ struct Object {
 }
 
 impl Object {
-    /// `reach` is about the largest |f| of the smooth part in Hz; the steep part adds 60 Hz within some voxels.
+    /// Creates an object. `reach` is about the largest |f| of the smooth part in Hz; the steep part adds 60 Hz within
+    /// some voxels.
     fn new(random: &mut Random, dims: &[usize], coils: usize, reach: f64) -> Object {
         let voxels: usize = dims.iter().product();
         let place = |i: usize| -> Vec<f64> {
@@ -75,7 +76,8 @@ impl Object {
         }
     }
 
-    /// Images of echoes with noise, of `snr` times less RMS in the combined image than the object's mean. Infinite: none.
+    /// Returns images of echoes with noise. Its RMS in the combined image is the object's mean over `snr`; infinite
+    /// means no noise.
     fn images<T: Real>(&self, random: &mut Random, times: &[f64], snr: f64) -> Vec<Complex<T>> {
         let voxels = self.field.len();
         let combined = |i: usize| (0..self.coils).map(|c| self.maps[c * voxels + i].norm_sqr()).sum::<f64>().sqrt();
@@ -105,7 +107,7 @@ impl Object {
         Found { field: wide(field), decay: wide(decay), report }
     }
 
-    /// The RMS difference of a map from the truth where there is an object, and the largest.
+    /// Returns the RMS and the largest difference of a map from the truth, within the object.
     fn error(&self, map: &[f64], truth: &[f64]) -> (f64, f64) {
         let inside = (0..map.len()).filter(|&i| self.magnitude[i] > 0.0);
         let errors: Vec<f64> = inside.map(|i| (map[i] - truth[i]).abs()).collect();
@@ -124,7 +126,7 @@ fn normal(random: &mut Random) -> f64 {
     (0..12).map(|_| random.uniform()).sum()
 }
 
-/// The mean error of maps of several objects, in Hz.
+/// Returns the mean error of maps of several objects, in Hz.
 fn mean_error(random: &mut Random, echoes: usize, snr: f64, smoothing: &[f64]) -> Vec<f64> {
     let objects = 6;
     let mut errors = vec![0.0; smoothing.len()];
@@ -151,8 +153,8 @@ fn maps_are_near_the_truth_and_the_default_smoothing_near_the_best() {
         println!("{echoes} echoes, SNR {snr}: {errors:.2?} Hz for {tried:?}");
         let best = errors.iter().copied().fold(f64::INFINITY, f64::min);
         ratios.iter_mut().zip(&errors).for_each(|(r, e)| *r += (e / best).ln() / cases.len() as f64);
-        // What noise alone does to the frequency of a voxel of mean signal. In 60 runs the error was at most 0.86 of it,
-        // and the part of smoothing that is not noise 0.5 Hz.
+        // The effect of noise alone on the frequency of a voxel of mean signal. In 60 runs the error was at most 0.86
+        // of it, and the smoothing error without noise 0.5 Hz.
         let noise = 1.0 / (snr * TAU * (TIMES[echoes - 1] - TIMES[0]));
         assert!(errors[3] < noise + 0.8, "{} Hz of {noise} Hz, seed {}", errors[3], random.seed);
         let left = if snr > 20.0 { 1.0 } else { 0.75 };
@@ -163,7 +165,8 @@ fn maps_are_near_the_truth_and_the_default_smoothing_near_the_best() {
     assert!(ratios[3] < ratios[least] + 0.15, "{ratios:?} for {tried:?}, seed {}", random.seed);
 }
 
-/// Without noise and smoothing the map is exact, in voxels with signal, with the sign of the model; so is decay.
+/// Checks that without noise and smoothing the map is exact in voxels with signal, has the sign of the model, and so
+/// has decay.
 fn exact<T: Real>(dims: &[usize], coils: usize, echoes: usize) {
     let mut random = Random::fresh();
     let object = Object::new(&mut random, dims, coils, 40.0);
@@ -181,7 +184,7 @@ fn exact<T: Real>(dims: &[usize], coils: usize, echoes: usize) {
     assert_eq!(((r.signal * object.field.len() as f64).round() as usize, r.jumps), (inside, 0));
     let unit = times.windows(2).map(|t| t[1] - t[0]).fold(f64::INFINITY, f64::min);
     assert!((r.limit - 0.5 / unit).abs() < 1e-6 * r.limit && r.change < 1e-6);
-    // Where there is no signal, values lie between those that were measured.
+    // In voxels without signal, values lie between the measured ones.
     let measured = || (0..found.field.len()).filter(|&i| object.magnitude[i] > 0.0).map(|i| found.field[i]);
     let (least, largest) = (measured().fold(f64::INFINITY, f64::min), measured().fold(f64::NEG_INFINITY, f64::max));
     let slack = 1e-3 * (largest - least);
@@ -190,7 +193,7 @@ fn exact<T: Real>(dims: &[usize], coils: usize, echoes: usize) {
 
 #[test]
 fn maps_are_exact_without_noise() {
-    // In smaller planes, which the object fills by more than a half, its own changes are taken for noise now and then.
+    // In smaller planes, which the object fills by more than a half, its own changes are sometimes treated as noise.
     for echoes in [2, 3, 5] {
         exact::<f64>(&[120, 99], 1, echoes);
         exact::<f32>(&[99, 120], 3, echoes);
@@ -227,7 +230,7 @@ fn wraps_are_found_and_undone() {
     }
 }
 
-/// Two discs of different off-resonance, one above the other.
+/// Returns two discs of different off-resonance, one above the other.
 fn two_pieces(fields: [f64; 2]) -> Object {
     let dims = [40, 64];
     let place = |i: usize| [(i % dims[0]) as f64 - 20.0, (i / dims[0]) as f64 - 32.0];
@@ -264,7 +267,7 @@ fn the_ambiguity_of_pieces_is_reported_and_uneven_echoes_decide_on_it() {
         assert!((report.period - 400.0).abs() < 1e-6 && (report.limit - 200.0).abs() < 1e-6, "{report:?}");
         assert_eq!((report.pieces, report.undecided, report.unresolved), (2, 0, 0), "seed {}", random.seed);
     }
-    // A spacing of 1.35 times the shortest one: frequencies are told apart within 1200 Hz.
+    // A spacing of 1.35 times the shortest one: frequencies are distinguished within 1200 Hz.
     let times = [0.004, 0.0065, 0.009875];
     for fields in [[450.0, -30.0], [-520.0, 390.0], [0.0, 550.0]] {
         let object = two_pieces(fields);
@@ -277,7 +280,7 @@ fn the_ambiguity_of_pieces_is_reported_and_uneven_echoes_decide_on_it() {
             assert_eq!((report.pieces, report.undecided), (2, 0), "{fields:?}, seed {}", random.seed);
         }
     }
-    // Without unwrapping nothing is added.
+    // Without unwrapping, nothing is added.
     let images = object.images::<f32>(&mut random, &times, 100.0);
     let off_options = FieldMapOptions { unwrap: false, ..options };
     let Found { field, .. } = object.estimate(&images, &times, &off_options);
@@ -297,7 +300,7 @@ fn decay_is_found_and_never_negative() {
         assert!(rms < bound, "{rms} 1/s, seed {}", random.seed);
         assert!(found.decay.iter().all(|&r| r >= 0.0));
     }
-    // Images that grow from echo to echo do not decay.
+    // Images whose signal grows from echo to echo have no decay.
     let mut images = object.images::<f64>(&mut random, &[0.003, 0.02], 100.0);
     let half = images.len() / 2;
     images.rotate_left(half);
@@ -325,12 +328,12 @@ fn bits_are_the_same_for_any_threads() {
 #[test]
 fn an_interrupted_map_leaves_its_output_as_it_was() {
     let mut random = Random::fresh();
-    // Wraps in a volume: this takes many times as long as the time between two questions.
+    // Wraps in a volume: this takes many times the interval between two polls of the callback.
     let object = Object::new(&mut random, &[60, 56, 52], 2, 900.0);
     let images = object.images::<f32>(&mut random, &TIMES, 100.0);
     let echoes = Echoes { images: &images, dims: &object.dims, coils: 2, times: &TIMES };
     let voxels = object.field.len();
-    // Questions that are answered with no, before one that is answered with yes.
+    // Number of polls that return no before one returns yes.
     let left = Arc::new(AtomicUsize::new(0));
     let asked = left.clone();
     let decrease = |n: usize| n.checked_sub(1);
@@ -405,7 +408,7 @@ fn what_makes_no_map_is_refused() {
     refused(Echoes { images: &changed, ..good }, USUAL, InvalidArgument, &["echo 1", "0 everywhere"]);
     let changed = with(&|_, z| *z = Complex::new(z.norm(), 0.0));
     refused(Echoes { images: &changed, ..good }, USUAL, InvalidArgument, &["magnitudes"]);
-    // Objects that do not meet.
+    // Separate objects.
     let changed = with(&|i, z| *z = if (i % 120 < 60) == (i < 240) { *z } else { Complex::default() });
     refused(Echoes { images: &changed, ..good }, USUAL, InvalidArgument, &["no voxel has signal in two echoes"]);
     // Noise alone.

@@ -1,6 +1,6 @@
-//! One rule for all of the C API: a call that returns RECON_OK has written only finite numbers, and a call that
-//! fails has written nothing. Every function with numbers among its outputs is called with input so large or so
-//! small that intermediate or final numbers overflow.
+//! A rule for the whole C API: a call that returns RECON_OK has written only finite numbers, and a call that fails has
+//! written nothing. All functions with numeric outputs are called with input so large or so small that intermediate or
+//! final numbers overflow.
 
 use recon::ffi::recon_status::RECON_OK;
 use recon::ffi::*;
@@ -17,7 +17,7 @@ const READOUT: usize = 24;
 const SAMPLES: usize = SPOKES * READOUT;
 const COILS: usize = 2;
 
-/// Functions that write no numbers of an image: texts, enumerations, handles, defaults, properties of a plan.
+/// Functions that write no image values: texts, enumerations, handles, defaults, properties of a plan.
 const WITHOUT_NUMBERS: [&str; 19] = [
     "recon_release_memory",
     "recon_acquisition_use",
@@ -62,7 +62,7 @@ thread_local! {
     static REFUSED: RefCell<usize> = const { RefCell::new(0) };
 }
 
-/// Whether all real numbers behind some outputs are finite, and whether all are still NaN.
+/// Returns whether all real numbers of some outputs are finite, and whether all are still NaN.
 trait Values {
     fn look(&self, finite: &mut bool, untouched: &mut bool);
 }
@@ -88,7 +88,7 @@ macro_rules! real_values {
 }
 real_values!(f32 f64);
 
-/// Checks outputs, which held NaN before a call. Returns whether the call succeeded.
+/// Checks outputs that contained NaN before a call. Returns whether the call succeeded.
 #[track_caller]
 fn check(name: &'static str, context: &str, status: recon_status, outputs: &[&dyn Values]) -> bool {
     CALLED.with_borrow_mut(|called| called.insert(name));
@@ -115,7 +115,7 @@ fn nan_reals<T: Number>(len: usize) -> Vec<T> {
     vec![T::of(f64::NAN); len]
 }
 
-/// Numbers of this magnitude and any phase.
+/// Returns numbers of this magnitude and random phase.
 fn numbers<T: Number>(len: usize, scale: f64) -> Vec<Complex<T>> {
     let value = |i: usize| {
         let turn = Complex::from_polar(0.7 + 0.3 * (1.3 * i as f64).sin(), 0.7 * (i * i % 101) as f64);
@@ -159,12 +159,12 @@ impl<T: Number> Scan<T> {
     }
 }
 
-/// All operations of a plan, with data and images of one magnitude.
+/// Calls all operations of a plan, with data and images of one magnitude.
 fn operations<T: Number>(g: &recon_geometry, method: u32, images: usize, scale: f64, context: &str) {
     let mut o = init(recon_options_init);
     (o.threads, o.device, o.method) = (1, recon_device::RECON_DEVICE_CPU as u32, method);
     let mut plan = null_mut();
-    // SAFETY: structures and arrays are alive. A plan may be refused.
+    // SAFETY: structures and arrays are alive. Plan creation may fail.
     if unsafe { recon_plan_create(g, &raw const o, &raw mut plan) } != RECON_OK {
         return;
     }
@@ -266,7 +266,7 @@ fn plans<T: Number>() {
     }
 }
 
-/// Images without a plan: combination, resizing, field maps, error measures.
+/// Calls functions on images without a plan: combination, resizing, field maps, error measures.
 fn images<T: Number>() {
     let scan = Scan::<T>::new(1.0, 1.0);
     let g = scan.geometry();
@@ -349,7 +349,7 @@ fn images<T: Number>() {
     }
 }
 
-/// Coils, simulation, PROPELLER.
+/// Calls functions for coils, simulation and PROPELLER.
 fn scans<T: Number>() {
     let scan = Scan::<T>::new(1.0, 1.0);
     let g = scan.geometry();
@@ -486,7 +486,7 @@ fn propeller<T: Number>(scale: f64) {
     }
 }
 
-/// Runs a part of the test, which must call these functions and provoke errors.
+/// Runs a part of the test, which must call these functions and cause errors.
 fn part(functions: &[&str], run: impl FnOnce()) {
     run();
     let called = CALLED.with_borrow(|called| called.clone());

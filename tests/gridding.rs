@@ -1,5 +1,5 @@
-//! Gridding: an object keeps its scale, with thin axes, few samples, any reach of k, both methods and both precisions.
-//! And gridded k-space leads to the same image.
+//! Gridding: an object keeps its scale, with thin axes, few samples, any extent of k-space, both methods and both
+//! precisions. Gridded k-space leads to the same image.
 
 mod common;
 
@@ -9,10 +9,10 @@ use recon::phantom::Phantom;
 use recon::trajectory::SpokeOrder;
 use recon::{Complex, Density, ErrorKind, Geometry, Method, Options, Plan, Real, Trajectory};
 
-/// What an object may be along an axis.
+/// Kind of object along an axis.
 #[derive(Clone, Copy)]
 enum Along {
-    /// Anything: k is sampled as on a Cartesian grid.
+    /// Arbitrary: k is sampled as on a Cartesian grid.
     Any,
     /// Smooth.
     Smooth,
@@ -20,7 +20,7 @@ enum Along {
     Constant,
 }
 
-/// An image, a trajectory, and what the object may be along each axis.
+/// An image, a trajectory, and the kind of object along each axis.
 struct Case {
     name: &'static str,
     dims: Vec<usize>,
@@ -36,7 +36,7 @@ fn axes(trajectory: &Trajectory) -> Vec<Vec<f64>> {
     trajectory.axes().iter().map(|k| k.to_vec()).collect()
 }
 
-/// A 2D trajectory, repeated at each kz.
+/// Returns a 2D trajectory repeated at each kz.
 fn stacked(plane: &Trajectory, kz: &[f64]) -> Vec<Vec<f64>> {
     let repeat = |k: &[f64]| kz.iter().flat_map(|_| k.iter().copied()).collect();
     let z = kz.iter().flat_map(|&z| std::iter::repeat_n(z, plane.samples())).collect();
@@ -65,7 +65,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// An object: the product of one function for each axis.
+/// Returns an object: the product of one function for each axis.
 fn object(case: &Case, random: &mut Random) -> Vec<Complex<f64>> {
     let along: Vec<Vec<Complex<f64>>> = case
         .dims
@@ -101,7 +101,7 @@ fn check<T: Real>(case: &Case, truth: &[Complex<f64>], values: &[Complex<f64>], 
     let plan = Plan::new(&geometry, options).unwrap();
     let at = |how: &str| format!("{} {} {:?} {how}, seed {}", case.name, T::NAME, options.method, random.seed);
     let compare = |image: &[Complex<T>], how: &str| {
-        // The factor between image and truth that fits best, in least squares.
+        // The least-squares factor between image and truth.
         let square: f64 = truth.iter().map(|z| z.norm_sqr()).sum();
         let ratio = wide(image).iter().zip(truth).map(|(x, t)| x * t.conj()).sum::<Complex<f64>>() / square;
         assert!((ratio - 1.0).norm() < 0.01, "{}: image / object = {ratio}", at(how));
@@ -109,13 +109,13 @@ fn check<T: Real>(case: &Case, truth: &[Complex<f64>], values: &[Complex<f64>], 
     let mut image = poisoned(truth.len());
     plan.grid(&values, &mut image).unwrap();
     compare(&image, "grid");
-    // With the weights of `density` the weighted adjoint is the same image, without a further scale.
+    // With the weights of `density`, the weighted adjoint is the same image, without a further scale.
     let weights = plan.density(Density::default()).unwrap();
     let weighted = Plan::new(&geometry.clone().weights(&weights), options).unwrap();
     image.fill(Complex::new(T::of(f64::NAN), T::of(f64::NAN)));
     weighted.weighted_adjoint(&values, &mut image).unwrap();
     compare(&image, "density");
-    // Weights of another scale make no difference to gridding.
+    // Weights of a different scale make no difference to gridding.
     let scaled: Vec<T> = weights.iter().map(|w| T::of(w.wide() * 1e4)).collect();
     let scaled = Plan::new(&geometry.clone().weights(&scaled), options).unwrap();
     image.fill(Complex::new(T::of(f64::NAN), T::of(f64::NAN)));
@@ -137,7 +137,7 @@ fn objects_keep_their_scale() {
     }
 }
 
-/// An image convolved with a Gaussian. Its standard deviation is two voxels.
+/// Returns an image convolved with a Gaussian with a standard deviation of two voxels.
 fn blurred(image: &[Complex<f64>], n: usize) -> Vec<Complex<f64>> {
     let at = |x: isize, y: isize| {
         let inside = (0..n as isize).contains(&x) && (0..n as isize).contains(&y);
@@ -187,8 +187,8 @@ fn gridding_returns_an_object_at_its_own_scale() {
         let plan = Plan::new(&geometry, &Options::default()).unwrap();
         let mut image = poisoned(4096);
         plan.grid(&data, &mut image).unwrap();
-        // Voxels of the truth are averages, and voxels of the image are not. Only what is smoother than a voxel can be
-        // compared.
+        // Voxels of the truth are averages, and voxels of the image are not, so only structures larger than a voxel can
+        // be compared.
         let smooth = blurred(&truth, dims[0]);
         let scale = inner(&smooth, &image) / inner(&smooth, &truth);
         assert!((scale.re - 1.0).abs() < 0.05 && scale.im.abs() < 0.01, "{name}: {scale}");
@@ -241,7 +241,7 @@ fn an_annulus_is_an_error_with_its_reason() {
     }
 }
 
-/// Every copy of the arithmetic is tested, not only the one for this machine's best vector unit.
+/// Runs the tests at all levels of the vector unit, not only at this machine's best one.
 #[test]
 fn every_level_of_the_vector_unit_passes() {
     again_at_other_levels();

@@ -1,8 +1,8 @@
-//! The library as a guest in a host's process: what plans leave behind in memory, forks while plans are made, and a
-//! system that refuses threads. Each check is a forked process of its own, so this program has no test harness, whose
-//! threads would not survive the fork.
+//! The library in a host's process: memory that plans leave behind, forks while plans are created, and a system that
+//! refuses threads. Each check is a forked process, so this program has no test harness, whose threads would not
+//! survive the fork.
 //!
-//! RECON_TEST_BACKTRACE=1 prints a backtrace of each large allocation that comes from the host's allocator.
+//! RECON_TEST_BACKTRACE=1 prints a backtrace of each large allocation from the host's allocator.
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn main() {
@@ -29,11 +29,11 @@ mod linux {
 
     const MIB: usize = 1 << 20;
 
-    /// The system's allocator, which counts large allocations while it is watched.
+    /// The system's allocator, which counts large allocations on request.
     struct Watched;
     static WATCHES: AtomicBool = AtomicBool::new(false);
     static LARGE: AtomicUsize = AtomicUsize::new(0);
-    /// By default glibc maps arrays from this size on, and raises its thresholds when they are freed.
+    /// Minimum size of arrays that glibc maps by default; it raises its thresholds when they are freed.
     const MAPPED_BY_GLIBC: usize = 128 << 10;
 
     fn watch(bytes: usize) {
@@ -46,7 +46,7 @@ mod linux {
         }
     }
 
-    // SAFETY: every call goes to the system's allocator unchanged.
+    // SAFETY: each call is passed to the system's allocator unchanged.
     unsafe impl GlobalAlloc for Watched {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             watch(layout.size());
@@ -72,14 +72,14 @@ mod linux {
     #[global_allocator]
     static ALLOCATOR: Watched = Watched;
 
-    /// Number of threads that the system still allows; negative for any number.
+    /// Number of threads that the system still allows; negative means any number.
     static ALLOWED: AtomicIsize = AtomicIsize::new(-1);
 
     type Start = extern "C" fn(*mut c_void) -> *mut c_void;
     type PthreadCreate =
         unsafe extern "C" fn(*mut libc::pthread_t, *const libc::pthread_attr_t, Start, *mut c_void) -> c_int;
 
-    /// Stands in front of the C library's function, and refuses threads as the system does at RLIMIT_NPROC.
+    /// Replaces the C library's function, and refuses threads like the system at RLIMIT_NPROC.
     ///
     /// # Safety
     /// As for the C library's function.
@@ -103,7 +103,7 @@ mod linux {
         unsafe { real(thread, attributes, start, argument) }
     }
 
-    /// Resident bytes of this process.
+    /// Returns the resident bytes of this process.
     fn resident() -> usize {
         let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
         // SAFETY: asked for a number.
@@ -116,7 +116,8 @@ mod linux {
         Plan::new(&Geometry::new(dims, &slices(k)), &options).unwrap()
     }
 
-    /// 16 threads of a host that make plans leave at most 64 MiB, and at most 16 after the call that gives memory back.
+    /// Checks that 16 threads of a host that create plans leave at most 64 MiB, and at most 16 MiB after the call that
+    /// releases memory.
     fn threads_of_a_host_leave_little_memory() {
         const HOST_THREADS: usize = 16;
         let k = Random::fresh().trajectory::<f32>(3, 1_200_000);
@@ -152,7 +153,8 @@ mod linux {
         assert!(released <= 16 * MIB, "{released} bytes are left after release_memory");
     }
 
-    /// Plans take their large arrays from the system and not from the host's allocator, whose thresholds stay.
+    /// Checks that plans take their large arrays from the system and not from the host's allocator, whose thresholds do
+    /// not change.
     fn plans_leave_the_allocator_of_the_host_alone() {
         let mut random = Random::fresh();
         let k = random.trajectory::<f32>(2, 300_000);
@@ -170,7 +172,7 @@ mod linux {
         assert_eq!(large, 0, "{large} allocations of {MAPPED_BY_GLIBC} bytes or more");
     }
 
-    /// A new plan reuses the memory of the previous one, also in another thread.
+    /// Checks that a new plan reuses the memory of the previous one, also in a different thread.
     fn plans_of_other_threads_take_no_fresh_pages() {
         fn faults() -> i64 {
             // SAFETY: zeros are a valid rusage, and getrusage writes it.
@@ -191,7 +193,7 @@ mod linux {
         }
         let found = (faults() - before) as usize / PLANS;
         println!("    {found} page faults per plan, each in a new thread");
-        // About 100 of the thread and its small arrays; several thousand if the plan's arrays are fresh.
+        // About 100 for the thread and its small arrays; several thousand if the plan's arrays are fresh.
         assert!(found < 400, "{found} page faults per plan");
     }
 
@@ -204,10 +206,11 @@ mod linux {
         assert_eq!(status, recon::ffi::recon_status::RECON_OK);
     }
 
-    /// A child that is forked at any moment makes plans as fast as any other process: it meets no lock of its parent.
+    /// Checks that a child that is forked at any time creates plans as fast as any other process, without waiting for a
+    /// lock of its parent.
     fn forked_processes_meet_no_locks() {
         const FORKS: usize = 60;
-        /// A child that waits for a lock waits for ever, or for the 2 s of earlier versions.
+        /// A child that waits for a lock waits forever, or for the 2 s of earlier versions.
         const SLOW: Duration = Duration::from_millis(1500);
         let mut random = Random::fresh();
         let k = random.trajectory::<f32>(2, 5000);
@@ -221,7 +224,7 @@ mod linux {
         let expected = adjoint(&inherited);
         let mut inherited = Some(inherited);
         let mut fork = || {
-            // SAFETY: the child calls the library and the allocator only, and ends by _exit.
+            // SAFETY: the child calls only the library and the allocator, and ends by _exit.
             let child = unsafe { libc::fork() };
             assert!(child >= 0, "no process could be started");
             if child == 0 {
@@ -232,7 +235,7 @@ mod linux {
                 let is_right = adjoint(&plan) == expected && plan.info().threads == 3;
                 drop(plan);
                 set_log(true);
-                // A plan of the parent may be destroyed, too.
+                // The child may also destroy a plan of the parent.
                 drop(inherited.take());
                 drop(plan_of(&[32, 32], &k, 2));
                 let code = if !is_right { 2 } else { i32::from(started.elapsed() > SLOW) };
@@ -251,7 +254,7 @@ mod linux {
             times.sort();
             times[times.len() / 2]
         };
-        // Forks while three threads do some work again and again.
+        // Forks while three threads work repeatedly.
         let mut forks_beside = |work: &(dyn Fn(usize) + Sync)| -> Vec<(bool, Duration)> {
             let stop = AtomicBool::new(false);
             std::thread::scope(|scope| {
@@ -268,7 +271,7 @@ mod linux {
                 outcomes
             })
         };
-        // A child shares the processors with those threads, whatever they do.
+        // A child shares the processors with those threads in both cases.
         let busy = forks_beside(&|_| (0..1000).for_each(|_| std::hint::spin_loop()));
         let outcomes = forks_beside(&|threads| {
             drop(plan_of(&[32, 32], &k, threads));
@@ -285,7 +288,7 @@ mod linux {
         assert!(slow <= FORKS / 10, "{slow} of {FORKS} children took longer than {SLOW:?}");
     }
 
-    /// Plans compute with the threads that the system allows, down to the caller's own, and say so.
+    /// Checks that plans compute with the threads that the system allows, at least the caller's own, and warn.
     fn refused_threads_are_done_without() {
         let mut random = Random::fresh();
         let k = random.trajectory::<f32>(2, 5000);
@@ -306,10 +309,10 @@ mod linux {
             assert!(message.contains(&format!("{} of 8 threads", 1 + allowed)), "{message}");
             assert!(message.contains("Resource temporarily unavailable"), "{message}");
             assert!(image(&plan) == expected);
-            // A plan that asks for no more than there are has nothing to warn of.
+            // A plan that requests no more threads than exist has no warning.
             let modest = plan_of(&[32, 32], &k, 1 + allowed as usize);
             assert_eq!((modest.info().threads, warned(&modest)), (1 + allowed as usize, 0));
-            // The next plan tries again, and this one profits from its threads.
+            // The next plan tries again, and this plan also uses its threads.
             ALLOWED.store(-1, SeqCst);
             let next = plan_of(&[32, 32], &k, 8);
             assert_eq!((next.info().threads, warned(&next)), (8, 0));
@@ -319,7 +322,7 @@ mod linux {
     }
 
     pub fn main() -> i32 {
-        // As in the test harness: words of the command line choose checks by parts of their names.
+        // As in the test harness, words of the command line select checks by parts of their names.
         let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
         let checks: [(&str, fn()); 5] = [
             ("threads_of_a_host_leave_little_memory", threads_of_a_host_leave_little_memory),

@@ -1,5 +1,5 @@
-//! What `make install` installs is enough to build and run programs in C and C++: against the shared and the static
-//! library, found by pkg-config and by CMake.
+//! Files of `make install`: enough to build and run programs in C and C++, with the shared and the static library,
+//! found by pkg-config and by CMake.
 #![cfg(target_os = "linux")]
 
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Runs a command that must succeed, and returns what it printed.
+/// Runs a command that must succeed, and returns its output.
 #[track_caller]
 fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
@@ -18,7 +18,7 @@ fn run(command: &mut Command) -> String {
     text
 }
 
-/// Where cargo left the library that this test was built with: the profile need not be built again.
+/// Returns the folder of the library that this test was built with, so that it need not be built again.
 fn built() -> PathBuf {
     let deps = std::env::current_exe().unwrap().parent().unwrap().to_owned();
     assert!(deps.join("librecon.so").exists(), "no librecon.so in {}", deps.display());
@@ -77,7 +77,7 @@ fn check_output(program: &Path, libraries: Option<&Path>) {
     assert!(text.contains("iteration 20") && text.contains("after 20 iterations"), "{text}");
 }
 
-/// The libraries that a file asks the loader for.
+/// Returns the libraries that a file requires from the loader.
 fn needed(file: &Path) -> Vec<String> {
     let text = run(Command::new("readelf").arg("-d").arg(file));
     let between = |line: &str| line.split(['[', ']']).nth(1).map(str::to_owned);
@@ -100,14 +100,14 @@ fn installed_copy_serves_c_and_cpp() {
     let abi = format!("librecon.so.{}", env!("CARGO_PKG_VERSION_MAJOR"));
     assert!(run(Command::new("readelf").arg("-d").arg(&shared)).contains(&format!("soname: [{abi}]")));
     assert!(lib.join(&abi).exists());
-    // It exports the C API, and nothing else.
+    // It exports only the C API.
     let symbols = run(Command::new("nm").args(["-D", "--defined-only"]).arg(&shared));
     let names: Vec<&str> = symbols.lines().filter_map(|l| l.split_whitespace().nth(2)).collect();
     let header = std::fs::read_to_string(prefix.join("include/recon.h")).unwrap();
     for name in &names {
         assert!(name.starts_with("recon_") && header.contains(&format!("{name}(")), "{name} is exported");
     }
-    // A function's declaration begins its line with the type, and has its name before the first bracket.
+    // A function's declaration begins its line with the type, and its name is before the first bracket.
     let starts = header.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()));
     let before = starts.filter_map(|line| line.split_once('(')).map(|(before, _)| before);
     let declared = before.filter(|b| !b.starts_with("typedef") && b.contains("recon_")).count();
@@ -125,7 +125,7 @@ fn installed_copy_serves_c_and_cpp() {
         check_output(&program, Some(&lib));
     }
 
-    // Where there is only the static library, the same names lead to it.
+    // If only the static library is installed, the same names refer to it.
     let only_static = folder.join("static");
     make("install", &only_static, &[]);
     for file in files(&only_static.join("lib")) {
@@ -142,7 +142,7 @@ fn installed_copy_serves_c_and_cpp() {
         check_output(&program, None);
     }
 
-    // A program without any shared library, by the same pkg-config file.
+    // A program without any shared library, with the same pkg-config file.
     for (compiler, standard, source) in PROGRAMS {
         let program = folder.join(format!("no-shared-{compiler}"));
         let mut command = Command::new(compiler);
@@ -154,7 +154,7 @@ fn installed_copy_serves_c_and_cpp() {
 
     cmake(&folder, &prefix);
 
-    // A stage for packagers, and the way back.
+    // An installation into a staging folder, and uninstallation.
     let stage = fresh("stage");
     make("install", Path::new("/opt/recon"), &[format!("DESTDIR={}", stage.display())]);
     let config = std::fs::read_to_string(stage.join("opt/recon/lib/pkgconfig/recon.pc")).unwrap();
@@ -168,7 +168,7 @@ fn installed_copy_serves_c_and_cpp() {
 
 fn cmake(folder: &Path, prefix: &Path) {
     if Command::new("cmake").arg("--version").output().is_err() {
-        // Past the test harness, which would keep it to itself.
+        // Bypasses the test harness, which would hide it.
         use std::io::Write;
         let _ = writeln!(std::io::stderr(), "skipped: the CMake package, because there is no cmake here");
         return;

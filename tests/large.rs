@@ -1,23 +1,23 @@
-//! Arrays of more than 2^31 and 2^32 bytes: every index of the arithmetic must be wide enough. This program has one
-//! test only, because it needs most of the memory of a small machine.
+//! Arrays of more than 2^31 and 2^32 bytes: all indices of the arithmetic must be wide enough. This program has only
+//! one test, because it needs most of the memory of a small machine.
 
 mod common;
 
 use common::*;
 use recon::{Complex, Geometry, Method, Options, Plan};
 
-/// The most memory that the test holds, and some for other programs.
+/// Maximum memory of the test, and some for other programs.
 const NEEDED: u64 = 12 << 30;
 
-/// The bytes of free memory. None: the system does not say.
+/// Returns the bytes of free memory, or `None` if the system does not report it.
 fn available() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
 }
 
-/// Few samples on a huge grid, so that direct sums are cheap. The grid has more than 2^32 bytes, the image more than
-/// 2^31.
+/// Computes few samples on a huge grid, so that direct sums are cheap. The grid has more than 2^32 bytes, the image
+/// more than 2^31.
 fn a_large_grid() {
     let dims = [648usize, 648, 656];
     let (samples, tolerance) = (300, 1e-2);
@@ -47,7 +47,7 @@ fn a_large_grid() {
     let mut values = poisoned(samples);
     plan.forward(&image, &mut values).unwrap();
     let error = distance(&values, &direct(-1.0, &r, &wide(&x), &k));
-    // The tolerance is for the mean over many positions, and here are few.
+    // The tolerance is for the mean over many positions, and these are few.
     assert!(error < 3.0 * tolerance, "forward: {error:e}, seed {}", random.seed);
 
     let d = random.complexes::<f32>(samples);
@@ -57,7 +57,7 @@ fn a_large_grid() {
     assert!(error < 3.0 * tolerance, "adjoint: {error:e}, seed {}", random.seed);
 }
 
-/// Many frames of a small plan, so that k-space has more than 2^32 bytes.
+/// Computes many frames of a small plan, so that k-space has more than 2^32 bytes.
 fn a_long_scan() {
     let (dims, samples, coils) = ([16usize, 16], 4096, 2);
     let frames = (1usize << 29) / (samples * coils) + 3;

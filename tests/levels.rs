@@ -75,7 +75,7 @@ impl<T: Real> Scan<T> {
     }
 }
 
-/// Levels differ by rounding only: on another machine images are the same.
+/// Checks that levels differ only by rounding: images on a different machine are the same.
 #[test]
 fn levels_agree_to_rounding() {
     fn check<T: Real>(levels: &[Simd]) {
@@ -104,11 +104,11 @@ fn levels_agree_to_rounding() {
     check::<f64>(&levels);
 }
 
-/// Results do not depend on the number of threads, on the run, or on other calls of the same plan at the same time. The
-/// sizes are large enough that every primitive has several tasks.
+/// Checks that results do not depend on the number of threads, on the run, or on simultaneous calls of the same plan.
+/// The sizes are large enough that all primitives have several tasks.
 #[test]
 fn results_are_the_same_bytes_for_any_number_of_threads() {
-    // Some are transformed together where there are many threads, and a rest is left.
+    // With many threads some are transformed together, with a remainder.
     const COILS: usize = 5;
     let mut random = Random::fresh();
     let nufft = |normal| Options { normal, ..Options::default() };
@@ -165,7 +165,7 @@ fn results_are_the_same_bytes_for_any_number_of_threads() {
     }
 }
 
-/// Every copy of the arithmetic is tested, not only the one for this machine's best vector unit.
+/// Runs the tests at all levels of the vector unit, not only at this machine's best one.
 #[test]
 fn every_level_of_the_vector_unit_passes() {
     again_at_other_levels();

@@ -1,4 +1,4 @@
-//! The MATLAB package in GNU Octave, and in MATLAB where it is installed. The MEX file is built with both layouts of
+//! The MATLAB package in GNU Octave, and in MATLAB if it is installed. The MEX file is built with both layouts of
 //! complex numbers, and matlab/tests runs with each.
 #![cfg(target_os = "linux")]
 
@@ -16,7 +16,7 @@ fn found(program: &str) -> bool {
     Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 
-/// Whether there is an Octave that can build MEX files. Prints a line where there is none.
+/// Returns whether an Octave that can build MEX files is installed. Prints a line if not.
 fn octave() -> bool {
     static FOUND: OnceLock<bool> = OnceLock::new();
     *FOUND.get_or_init(|| {
@@ -34,14 +34,14 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// The static library of the same build as these tests.
+/// Returns the static library of the same build as these tests.
 fn library() -> PathBuf {
     let library = std::env::current_exe().unwrap().parent().unwrap().join("librecon.a");
     assert!(library.exists(), "no {}", library.display());
     library
 }
 
-/// Octave without the user's settings, in the folder of the MEX file, with the package on its path.
+/// Runs Octave without the user's settings, in the folder of the MEX file, with the package on its path.
 fn octave_command(mex: &Path, code: &str) -> Command {
     let mut command = Command::new("octave-cli");
     let matlab = root().join("matlab");
@@ -50,7 +50,7 @@ fn octave_command(mex: &Path, code: &str) -> Command {
     command
 }
 
-/// The folder of the MEX file with this layout of complex numbers. It is built once.
+/// Returns the folder of the MEX file with this layout of complex numbers. It is built once.
 fn mex_file(separate: bool) -> PathBuf {
     static BUILT: Mutex<[bool; 2]> = Mutex::new([false; 2]);
     let folder = folder(if separate { "separate" } else { "interleaved" });
@@ -65,7 +65,7 @@ fn mex_file(separate: bool) -> PathBuf {
         let printed = run(&mut octave_command(&folder, &code));
         assert!(!printed.contains("warning"), "{printed}");
         assert!(folder.join("recon_mex.mex").exists(), "{printed}");
-        // The compiler's object files are gone.
+        // The compiler's object files are deleted.
         let objects = |folder: &Path| {
             let names = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().file_name().into_string().unwrap());
             names.filter(|name| name.ends_with(".o")).collect::<Vec<_>>()
@@ -76,7 +76,7 @@ fn mex_file(separate: bool) -> PathBuf {
     folder
 }
 
-/// New random input, and the results of the C API for it.
+/// Writes new random input, and the results of the C API for it.
 fn reference() -> &'static Path {
     static FILES: OnceLock<PathBuf> = OnceLock::new();
     FILES.get_or_init(|| {
@@ -133,7 +133,7 @@ fn mex_file_needs_nothing_and_hides_everything() {
     assert!(names.iter().all(|n| ["mexFunction", "__mx_has_interleaved_complex__"].contains(n)), "{names:?}");
 }
 
-/// The MEX file's sources compile under MATLAB's conditions, without gpuArrays and with them. The functions of
+/// Checks that the MEX file's sources compile under MATLAB's conditions, without and with gpuArrays. The functions of
 /// gpuArrays are declared in matlab/tests/mock.
 #[test]
 fn matlab_conditions_compile() {
@@ -151,7 +151,8 @@ fn matlab_conditions_compile() {
     }
 }
 
-/// Ctrl-C ends a long computation with an error, also during a progress function, and Octave continues.
+/// Checks that Ctrl-C ends a long computation with an error, also during a progress function, and that Octave
+/// continues.
 #[test]
 fn ctrl_c_cancels() {
     if !octave() {
@@ -196,14 +197,15 @@ fn ctrl_c_cancels() {
     }
 }
 
-/// Other signals than Ctrl-C do not end a call. An example is SIGCHLD, at the end of a child of Octave's `system`.
+/// Checks that signals other than Ctrl-C do not end a call. An example is SIGCHLD, at the end of a child of Octave's
+/// `system`.
 #[test]
 fn other_signals_do_not_cancel() {
     if !octave() {
         return;
     }
-    // Children end one after another while recon computes: so many that one ends during each call, also on a fast
-    // machine.
+    // Children end one after the other while recon computes, enough of them that one ends during each call, also on a
+    // fast machine.
     let code = "k = rand(50000, 3) - 0.5; d = complex(randn(50000, 8), randn(50000, 8)); ended = 0; \
                 for i = 1:4, \
                   pids = []; \
@@ -218,7 +220,7 @@ fn other_signals_do_not_cancel() {
     assert!(printed.contains("32 children ended, 262144 voxels"), "{printed}");
 }
 
-/// The examples draw their pictures without a display.
+/// Checks that the examples draw their pictures without a display.
 #[test]
 fn examples_draw() {
     if !octave() {
@@ -246,7 +248,7 @@ fn examples_draw() {
     assert!(count >= 3, "{count} examples");
 }
 
-/// Blocks of the documents that this test does not run, by their first lines, and what runs them.
+/// Blocks of the documents that this test does not run, by their first lines, and the test that runs them.
 const NOT_RUN_HERE: [(&str, &str); 8] = [
     ("addpath matlab", "mex_file of this file builds by the same function, recon.build"),
     ("x = lsqr(@(x, flag) E.afun", "MATLAB only: Octave 7.3 has no lsqr; afun is tested in matlab/tests"),
@@ -266,7 +268,7 @@ const EXCERPTS: [(&str, &str); 4] = [
     ("with = recon.cg(k, d, n, 'Iterations', 12, 'FieldMap', f, 'Times', t);", "offresonance.m"),
 ];
 
-/// Checks that every line of an excerpt is a line of the example.
+/// Checks that each line of an excerpt is a line of the example.
 fn check_excerpt(block: &Block, example: &str) {
     let text = std::fs::read_to_string(root().join("matlab/examples").join(example)).unwrap();
     for line in block.lines.iter().map(|line| line.trim()) {
@@ -283,7 +285,7 @@ fn functions_first(block: &Block) -> [String; 2] {
     }
 }
 
-/// The blocks of each document run in their order, in one session that begins in an empty folder.
+/// Runs the blocks of each document in order, in one session that begins in an empty folder.
 #[test]
 fn blocks_of_the_documents_run() {
     let mut unused: Vec<&str> = NOT_RUN_HERE.iter().chain(&EXCERPTS).map(|(start, _)| *start).collect();

@@ -1,5 +1,6 @@
-//! What Plan::memory tells beforehand is compared with the peak of what is allocated: it is never less, and at most a
-//! fifth more. This program counts with an allocator of its own. It has one test only: others would allocate meanwhile.
+//! Compares the memory that Plan::memory predicts with the peak of allocated memory. The prediction is never lower, and
+//! at most a fifth higher. This program counts with its own allocator. It has only one test, because others would
+//! allocate at the same time.
 
 mod common;
 
@@ -20,17 +21,17 @@ static HELD: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
 fn took(bytes: usize) {
-    // The library's check for room is freed at once, and no part of a plan.
+    // The library's check for free memory is freed at once, and is not part of a plan.
     if bytes == recon::HEADROOM {
         HELD.fetch_add(bytes, Ordering::Relaxed);
         return;
     }
     let held = HELD.fetch_add(bytes, Ordering::Relaxed) + bytes;
-    // Each large array that does not come from an allocator is followed by a small one that does.
+    // Each large array that does not come from an allocator is followed by a small allocation.
     MOST.fetch_max(held + recon::mapped_bytes_in_use(), Ordering::Relaxed);
 }
 
-// SAFETY: every call goes to the system's allocator unchanged.
+// SAFETY: each call is passed to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         took(layout.size());
@@ -58,12 +59,12 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes in use, those of large arrays that do not come from the allocator included.
+/// Returns the bytes in use, including large arrays that do not come from the allocator.
 fn held() -> usize {
     HELD.load(Ordering::SeqCst) + recon::mapped_bytes_in_use()
 }
 
-/// The most bytes in use at once during a call, less the bytes in use before it.
+/// Returns the maximum of bytes in use during a call, minus the bytes in use before it.
 fn peak(call: impl FnOnce()) -> usize {
     let before = held();
     MOST.store(before, Ordering::SeqCst);
@@ -71,7 +72,7 @@ fn peak(call: impl FnOnce()) -> usize {
     MOST.load(Ordering::SeqCst) - before
 }
 
-/// A scan: what differs from case to case.
+/// Parameters of a case.
 #[derive(Clone, Copy)]
 struct Case {
     dims: &'static [usize],
@@ -140,7 +141,7 @@ fn look<T: Real>(what: &str, case: Case, lines: &mut Vec<String>, faults: &mut u
     let mut check = |name: &str, told: usize, call: &mut dyn FnMut(&Plan<T>)| {
         let found = peak(|| call(&Plan::new(&geometry, &options).unwrap()));
         let ratio = told as f64 / found as f64;
-        // Below some MiB small things decide.
+        // Below some MiB small allocations dominate.
         let good = ratio >= 1.0 && told <= found + found / 5 + (6 << 20);
         *faults += usize::from(!good);
         let mib = |bytes: usize| bytes as f64 / (1 << 20) as f64;
@@ -174,7 +175,7 @@ fn look<T: Real>(what: &str, case: Case, lines: &mut Vec<String>, faults: &mut u
     }
 }
 
-/// Direct sums with maps of off-resonance and decay, against what the backend tells.
+/// Compares direct sums with maps of off-resonance and decay with the backend's prediction.
 fn look_at_maps(dims: &[usize], listed: bool, [field, decay]: [bool; 2], lines: &mut Vec<String>, faults: &mut usize) {
     let mut random = Random::fresh();
     let (samples, voxels) = (30_000, dims.iter().product::<usize>());
@@ -195,7 +196,7 @@ fn look_at_maps(dims: &[usize], listed: bool, [field, decay]: [bool; 2], lines: 
     });
     let listed = listed.then_some(voxels);
     let told = DirectSum::<f32>::bytes(2, level, samples, dims, listed, MapsGiven { field, decay });
-    // Lists are what counts: besides them there are the addresses and lengths of these.
+    // Lists dominate; their addresses and lengths are the rest.
     let good = told <= held && held <= found && found < told + 4096;
     *faults += usize::from(!good);
     let verdict = if good { "" } else { "  <--" };

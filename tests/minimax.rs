@@ -1,4 +1,4 @@
-//! The table of the windows of least worst error against the program that writes it.
+//! The table of minimax windows, compared with the program that writes it.
 
 #[allow(dead_code)]
 #[path = "../examples/windows.rs"]
@@ -6,7 +6,7 @@ mod windows;
 
 const TABLE: &str = include_str!("../src/nufft/minimax_table.rs");
 
-/// The families of some widths, byte for byte; the whole table takes `cargo run --release --example windows`.
+/// Compares the families of some widths, byte for byte. The whole table takes `cargo run --release --example windows`.
 #[test]
 fn the_table_is_what_its_program_writes() {
     let quick = |&&(width, ..): &&(usize, usize, f64, f64)| matches!(width, 2..=7 | 12);

@@ -1,4 +1,5 @@
-//! The NUFFT of a plan against direct sums in double precision, on fresh random input. Outputs are poisoned beforehand.
+//! The NUFFT of a plan, compared with direct sums in double precision on new random input. Outputs contain NaN before
+//! each call.
 
 mod common;
 
@@ -20,7 +21,7 @@ fn larger_images_keep_the_tolerance() {
     }
 }
 
-/// In the centre of radial scans thousands of samples meet, and rounding errors add up.
+/// Checks the centre of radial scans, where thousands of samples meet and rounding errors add up.
 #[test]
 fn dense_centres_keep_the_tolerance() {
     fn check<T: Real>(dims: &[usize], trajectory: &recon::Trajectory, tolerances: &[f64]) {
@@ -63,7 +64,8 @@ fn samples_at_the_edges_of_k_space() {
             for tolerance in [1e-2, 1e-5] {
                 let options = nufft(Window::default(), tolerance);
                 for error in errors_by(fair_distance, &k, dims, &options, &mut random).unwrap() {
-                    // These are few positions. The tolerance is for the mean over many, and the worst may decide here.
+                    // These are few positions. The tolerance is for the mean over many, and the worst position may
+                    // dominate here.
                     assert!(error <= 2.0 * tolerance, "{dims:?}: {error:e} > {tolerance:e}, seed {}", random.seed);
                 }
             }
@@ -73,9 +75,9 @@ fn samples_at_the_edges_of_k_space() {
     check::<f64>();
 }
 
-/// What is promised for one sample and one voxel: every entry of E has the absolute value 1, and its error is at most
-/// five times the tolerance, for tolerances of 1e-2 or less and samples anywhere. The voxels are corners of the image,
-/// where errors are largest, and some others.
+/// Checks the promise for one sample and one voxel. Each entry of E has the absolute value 1. Its error is at most five
+/// times the tolerance, for tolerances of 1e-2 or less and any position. The voxels are corners of the image, where
+/// errors are largest, and some others.
 #[test]
 fn no_entry_of_the_matrix_errs_by_more_than_five_times_the_tolerance() {
     fn check<T: Real>(smallest: i32) {
@@ -114,8 +116,8 @@ fn no_entry_of_the_matrix_errs_by_more_than_five_times_the_tolerance() {
     check::<f64>(12);
 }
 
-/// An image and a trajectory. Axes have one voxel, few, or up to 64. Samples lie anywhere, in one place, in the centre,
-/// at the edges, on a Cartesian grid, on spokes, in a plane, or on lines.
+/// Returns an image and a trajectory. Axes have one voxel, few, or up to 64. Samples are at random positions, at one
+/// position, in the centre, at the edges, on a Cartesian grid, on spokes, in a plane, or on lines.
 fn random_case<T: Real>(random: &mut Random) -> (Vec<usize>, Vec<Vec<T>>, &'static str) {
     let dims = loop {
         let dims: Vec<usize> = (0..2 + random.below(2))
@@ -156,7 +158,7 @@ fn random_case<T: Real>(random: &mut Random) -> (Vec<usize>, Vec<Vec<T>>, &'stat
     (dims, k, kind)
 }
 
-/// Some hundred random cases at random tolerances. Messages have the number of the case and the seed.
+/// Checks several hundred random cases at random tolerances. Messages contain the number of the case and the seed.
 fn sweep<T: Real>(cases: usize, smallest: f64) {
     let mut random = Random::fresh();
     println!("{} seed {}", T::NAME, random.seed);
@@ -191,7 +193,7 @@ fn sweep<T: Real>(cases: usize, smallest: f64) {
         exact.forward(&wide(&x), &mut exact_values).unwrap();
         let adjoint = fair_distance(&image, &exact_image, &d);
         let forward = fair_distance(&values, &exact_values, &x);
-        // What `fair_distance` compared with, by the mean norm for random data.
+        // Norm that `fair_distance` used, relative to the mean norm for random data.
         let share = |exact: &[_], input: &[_]| (norm(exact) / (norm(input) * (exact.len() as f64).sqrt())).max(1.0);
         let (image_share, values_share) = (share(&exact_image, &d), share(&exact_values, &x));
         for (error, name, [from, to], share) in [
@@ -210,10 +212,10 @@ fn sweep<T: Real>(cases: usize, smallest: f64) {
             );
             let (error, few) = if !at_random {
                 // Errors of equal data may have the same phase where the data themselves cancel. They are compared with
-                // the largest values that such data can have.
+                // the maximum for such data.
                 (error / (from as f64).sqrt() * share, 1.0)
             } else if to < 50 || !matches!(kind, "anywhere" | "spokes" | "centre") {
-                // Few values, or samples at few positions, have no mean.
+                // Few values, or samples at few positions, do not average.
                 (error, 2.0)
             } else {
                 (error, 1.0)
@@ -238,8 +240,8 @@ fn random_cases_keep_the_tolerance_f64() {
     sweep::<f64>(250, 12.0);
 }
 
-/// Tens of thousands of samples add to the same cells, as in the centre of a kooshball. Equal values are worst: all
-/// rounding errors of a sum may then have the same sign.
+/// Checks tens of thousands of samples in the same cells, as in the centre of a kooshball. Equal values are the worst
+/// case: all rounding errors of a sum may then have the same sign.
 #[test]
 fn tens_of_thousands_of_samples_in_one_place_keep_the_tolerance() {
     let mut random = Random::fresh();
@@ -261,8 +263,7 @@ fn tens_of_thousands_of_samples_in_one_place_keep_the_tolerance() {
         ("a Cartesian scan 15 times", vec![16; 3], repeats),
     ];
     for (name, dims, k) in cases {
-        // Rounding errors of a Cartesian scan repeat along the grid, so that a few voxels get all of them, some at the
-        // edge.
+        // Rounding errors of a Cartesian scan repeat along the grid, so a few voxels get all of them, some at the edge.
         let allowed = if name.contains("Cartesian") { excess(Window::default(), 8) } else { 1.0 };
         let (samples, voxel_count) = (k[0].len(), dims.iter().product());
         let exact = Options { method: Method::Exact, threads: 2, ..Options::default() };
@@ -278,7 +279,7 @@ fn tens_of_thousands_of_samples_in_one_place_keep_the_tolerance() {
                 let plan = Plan::new(&Geometry::new(&dims, &slices(&k)), &options).unwrap();
                 let mut image = poisoned(voxel_count);
                 plan.adjoint(&d, &mut image).unwrap();
-                // Random data in one place may cancel. Then the norm of the image is no measure.
+                // Random data at one position may cancel. Then the norm of the image is not a suitable measure.
                 let error = match data {
                     "random" => fair_distance(&image, &right, &d),
                     _ => distance(&image, &right),
@@ -294,8 +295,8 @@ fn tens_of_thousands_of_samples_in_one_place_keep_the_tolerance() {
             let plan = Plan::new(&Geometry::new(&dims, &slices(&k)), &nufft(Window::default(), tolerance)).unwrap();
             let mut values = poisoned(samples);
             plan.forward(&x, &mut values).unwrap();
-            // All samples at one place have the same value: it is one sum over all voxels, as that of one sample is,
-            // and no mean. (A window whose voxels all err alike leaves no other reserve.)
+            // All samples at one position have the same value. It is one sum over all voxels, without averaging, as for
+            // one sample. (A window with equal errors in all voxels has no other reserve.)
             let one_place = k.iter().all(|k| k.iter().all(|&at| at == k[0]));
             let error = fair_distance(&values, &right, &x);
             let bound = if one_place { 2.0 * excess(Window::default(), 8) } else { allowed } * tolerance;
@@ -325,7 +326,7 @@ fn forward_and_adjoint_are_adjoint() {
             }
         }
     }
-    // Within rounding errors, for every tolerance.
+    // Within rounding errors, for all tolerances.
     check::<f32>(1e-6);
     check::<f64>(1e-14);
 }
@@ -395,7 +396,7 @@ fn coils_maps_weights_basis_and_frames_follow_the_model() {
     }
 }
 
-/// Every copy of the arithmetic is tested, not only the one for this machine's best vector unit.
+/// Runs the tests at all levels of the vector unit, not only at this machine's best one.
 #[test]
 fn every_level_of_the_vector_unit_passes() {
     again_at_other_levels();

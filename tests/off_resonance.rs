@@ -1,5 +1,5 @@
-//! Off-resonance and decay: transforms, E^H W E and conjugate gradients with a field map against direct sums in double
-//! precision, the errors kept, the numbers of segments and nodes, and what is refused.
+//! Off-resonance and decay: transforms, E^H W E and conjugate gradients with a field map, compared with direct sums in
+//! double precision; errors, numbers of segments and nodes, and invalid arguments.
 
 mod common;
 
@@ -13,7 +13,7 @@ use std::f64::consts::TAU;
 use std::sync::atomic::{AtomicIsize, Ordering};
 use std::sync::Arc;
 
-/// A smooth field of about 169 Hz from its least to its largest number, as measured in a head at 3 T, and decay rates.
+/// Returns a smooth field with a range of about 169 Hz, as measured in a head at 3 T, and decay rates.
 struct Maps {
     field: Vec<f64>,
     decay: Vec<f64>,
@@ -36,7 +36,7 @@ impl Maps {
     }
 }
 
-/// The direct sums of the model: sign -1 from voxels to samples, +1 the adjoint.
+/// Computes the direct sums of the model: sign -1 from voxels to samples, +1 for the adjoint.
 struct Model<'a> {
     k: &'a [Vec<f64>],
     r: &'a [Vec<f64>],
@@ -63,7 +63,7 @@ impl Model<'_> {
     }
 }
 
-/// A spiral's coordinates and times, of so many samples in all.
+/// Returns the coordinates and times of a spiral with this total number of samples.
 fn spiral(dims: &[usize], shots: usize, per_shot: usize, seconds: f64) -> (Vec<Vec<f64>>, Vec<f64>) {
     let trajectory = match dims.len() {
         2 => Trajectory::spiral(shots, per_shot, dims[0] as f64 / (2 * shots) as f64, 1.0).unwrap(),
@@ -78,7 +78,7 @@ fn reals<T: Real>(x: &[f64]) -> Vec<T> {
     x.iter().map(|&x| T::of(x)).collect()
 }
 
-/// The errors of forward and adjoint, and of an image that is one voxel at either end of the field.
+/// Returns the errors of forward and adjoint, and of an image that is one voxel at either end of the field.
 fn check<T: Real>(dims: &[usize], tolerance: f64, decay: bool, field: bool, threads: usize, random: &mut Random) {
     let maps = Maps::new(dims, random);
     let (k, times) = spiral(dims, 4, 400, 0.02);
@@ -103,7 +103,7 @@ fn check<T: Real>(dims: &[usize], tolerance: f64, decay: bool, field: bool, thre
     println!("{what}: {} segments, told {:.1e}, found {errors:?}", plan.info().segments, plan.info().error);
     assert!(errors.iter().all(|e| *e <= tolerance), "{errors:?} {what}");
     assert!(plan.info().error <= 1.05 * tolerance, "{what}");
-    // One voxel, where the field or the decay is at its end.
+    // One voxel, in which the field or the decay is at its extreme.
     let of = if field { &f } else { &rates };
     let least = |a: &usize, b: &usize| of[*a].total_cmp(&of[*b]);
     for i in [(0..of.len()).min_by(least).unwrap(), (0..of.len()).max_by(least).unwrap()] {
@@ -149,7 +149,7 @@ fn exact_sums_are_exact() {
         let errors = [distance(&image, &model.adjoint(&d)), distance(&values, &model.forward(&x))];
         assert!(errors.iter().all(|e| *e < 1e-13), "{errors:?}, seed {}", random.seed);
         assert_eq!(plan.info().segments, 0);
-        // Its E^H E goes through nodes.
+        // Its E^H E uses nodes.
         let mut y = poisoned(x.len());
         plan.normal(&x, &mut y).unwrap();
         let error = distance(&y, &model.adjoint(&model.forward(&x)));
@@ -271,7 +271,7 @@ fn numbers_of_segments_and_nodes_are_the_least() {
 
 #[test]
 fn a_constant_map_moves_a_cartesian_readout() {
-    // A readout of 64 samples in 6.4 ms has 156.25 Hz a voxel's share: 64 voxels of 1 / (64 * 0.1 ms).
+    // A readout of 64 samples in 6.4 ms has 156.25 Hz per voxel: 1 / (64 * 0.1 ms).
     let n = 64;
     let trajectory = Trajectory::cartesian(&[n, n]).unwrap();
     let k: Vec<Vec<f32>> = (0..2).map(|a| trajectory.axis_as::<f32>(a)).collect();
@@ -289,7 +289,7 @@ fn a_constant_map_moves_a_cartesian_readout() {
     let largest = |image: &[Complex<f32>]| {
         (0..n * n).max_by(|a, b| image[*a].norm_sqr().total_cmp(&image[*b].norm_sqr())).unwrap()
     };
-    // exp(-i 2 pi f t) with t growing as kx: the phase of an object further along x.
+    // exp(-i 2 pi f t) with t proportional to kx: the phase of an object shifted along x.
     assert_eq!(largest(&image), 30 * n + 23);
     with.adjoint(&data, &mut image).unwrap();
     assert_eq!(largest(&image), 30 * n + 20);
@@ -404,7 +404,7 @@ fn a_new_trajectory_has_the_bits_of_a_new_plan() {
                 let (mut values, mut y) = (poisoned(plan.kspace_len()), poisoned(x.len()));
                 plan.forward(&x, &mut values).unwrap();
                 plan.normal(&x, &mut y).unwrap();
-                // Relative to the mean diagonal, which decay over the new times decides.
+                // Relative to the mean diagonal, which depends on decay at the new times.
                 let cg =
                     CgOptions { iterations: 2, lambda: 0.1, lambda_unit: LambdaUnit::Relative, ..Default::default() };
                 let mut image = poisoned(x.len());
@@ -469,7 +469,8 @@ fn what_makes_no_sense_is_refused_with_what_would_do() {
     let slow = vec![30.0; 256];
     let decayed = Geometry { decay_map: Some(&slow), ..plain.clone().field_map(&slow, &milliseconds) };
     refused(&decayed, &base, ErrorKind::InvalidArgument, &["R2*", "seconds"]);
-    // A limit that holds the plan without a map, and not with its segments. Under any limit one is transformed at a time.
+    // A limit that fits the plan without a map, but not its segments. Under any limit one segment is transformed at a
+    // time.
     let limit = |bytes: usize| Options { memory_limit: Some(bytes), ..base.clone() };
     let size = |geometry: &Geometry<'_, f64>| {
         Plan::<f64>::memory(&ScanSize::of(geometry).unwrap(), &limit(1 << 40)).unwrap().host.transform
@@ -478,7 +479,7 @@ fn what_makes_no_sense_is_refused_with_what_would_do() {
     let between = limit((size(&plain) + size(&with)) / 2);
     Plan::new(&plain, &between).unwrap();
     assert_eq!(Plan::new(&with, &between).err().unwrap().kind(), ErrorKind::MemoryLimit);
-    // What there is none of.
+    // Unsupported operations.
     let plan = Plan::new(&with, &base).unwrap();
     let data = vec![Complex::new(1.0, 0.0); plan.kspace_len()];
     let mut image = vec![Complex::new(7.0, 0.0); 256];
@@ -491,7 +492,7 @@ fn what_makes_no_sense_is_refused_with_what_would_do() {
     let grid: usize = plan.info().grid.iter().product();
     let told = plan.grid_kspace(&data, &mut vec![Complex::default(); grid]).unwrap_err();
     assert!(told.kind() == ErrorKind::Unsupported && told.to_string().contains("field map"), "{told}");
-    // Times that may be in milliseconds are used, and told.
+    // Times that may be in milliseconds are used, with a warning.
     let slow = vec![0.01; 256];
     let plan = Plan::new(&plain.clone().field_map(&slow, &milliseconds), &base).unwrap();
     assert!(plan.warnings().iter().any(|w| w.kind == recon::WarningKind::Times && w.message.contains("ms")));
@@ -521,7 +522,7 @@ fn voxels_that_no_coil_sees_do_not_count() {
     plan.cg(&data, &mut image, &CgOptions::default()).unwrap();
     assert!(image.iter().all(|z| z.re.is_finite() && z.im.is_finite()));
     assert!(image[..40].iter().all(|z| z.norm() == 0.0));
-    // Nor with another trajectory and the coil maps that the plan has; but with maps that see them.
+    // Nor with a new trajectory and the coil maps of the plan; but with maps that see them.
     let near: Vec<Vec<f32>> = k.iter().map(|k| k.iter().map(|k| 0.9 * k).collect()).collect();
     let near = slices(&near);
     let moved = Geometry { coordinates: near, ..geometry.clone() };
@@ -548,7 +549,7 @@ fn an_interrupted_call_leaves_its_output_as_it_was() {
     let geometry = Geometry::new(&dims, &axes).field_map(&maps.field, &times);
     let (data, x) = (random.complexes::<f64>(samples), random.complexes::<f64>(voxel_count));
     for normal in [Normal::Toeplitz, Normal::Transforms] {
-        // True at this question, after so many.
+        // Returns true at this poll, after this number of polls.
         let left = Arc::new(AtomicIsize::new(isize::MAX));
         let asked = left.clone();
         let interrupt = Interrupt::new(move || asked.fetch_sub(1, Ordering::SeqCst) <= 0);
@@ -561,12 +562,12 @@ fn an_interrupted_call_leaves_its_output_as_it_was() {
             ..Options::default()
         };
         let plan = Plan::new(&geometry, &options).unwrap();
-        // Q is made, and buffers.
+        // Creates Q and buffers.
         plan.normal(&x, &mut poisoned(voxel_count)).unwrap();
         for operation in 0..3 {
             for questions in 0..4 {
                 left.store(questions, Ordering::SeqCst);
-                // Longer than the time between two questions, so that the call begins with one.
+                // Longer than the interval between two polls, so that the call begins with one.
                 std::thread::sleep(std::time::Duration::from_millis(30));
                 let mut out = vec![Complex::new(7.0, 8.0); if operation == 0 { samples } else { voxel_count }];
                 let result = match operation {

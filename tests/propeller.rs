@@ -1,4 +1,4 @@
-//! PROPELLER blades of an object that moves between them, against the exact k-space of a phantom that is moved.
+//! PROPELLER blades of a moving object, compared with the exact k-space of a moved phantom.
 
 mod common;
 
@@ -15,7 +15,7 @@ fn options() -> Options {
     Options { device: Device::Cpu, tolerance: 1e-4, ..Options::default() }
 }
 
-/// Blades of a phantom, each of which sees it moved.
+/// Blades of a phantom, each with a different motion.
 struct Blades {
     n: usize,
     trajectory: Trajectory,
@@ -66,7 +66,7 @@ impl Blades {
         Corrected::new(&geometry, &options(), propeller, &narrow::<f32>(data)).unwrap()
     }
 
-    /// What is left of each blade's motion after that found, and the mean of all, seen from the object.
+    /// Returns the remaining motion of each blade after the correction, and the mean of all, relative to the object.
     fn missing(&self, found: &[BladeMotion]) -> (Vec<RigidMotion>, RigidMotion) {
         let rest = |(t, f): (&RigidMotion, &BladeMotion)| {
             let own = RigidMotion { angle: f.rotation.to_radians(), translation: f.translation };
@@ -80,7 +80,7 @@ impl Blades {
         (rests, mean)
     }
 
-    /// The largest error of rotations in degrees, and of translations in voxels, but for a motion that all have.
+    /// Returns the largest errors of rotations in degrees and of translations in voxels, except for a common motion.
     fn errors(&self, found: &[BladeMotion]) -> [f64; 2] {
         let (rests, mean) = self.missing(found);
         let turns = rests.iter().map(|m| (m.angle - mean.angle).to_degrees().abs());
@@ -97,7 +97,7 @@ fn random_motion(random: &mut Random, blades: usize, degrees: f64, voxels: f64) 
     (0..blades).map(&mut one).collect()
 }
 
-/// The percent error of an image, at the best scale, within the disc where the object is.
+/// Returns the percent error of an image at the best scale, within the disc that contains the object.
 fn percent(n: usize, image: &[Complex<f32>], truth: &[f64]) -> f64 {
     let truth: Vec<Complex<f32>> = truth.iter().map(|&x| Complex::new(x as f32, 0.0)).collect();
     assert_eq!(image.len(), n * n);
@@ -116,7 +116,7 @@ fn motion_of_the_papers_blades_is_found() {
         let corrected = scan.corrected(&data, &PropellerOptions::default());
         let errors = scan.errors(&corrected.motion);
         println!("{n} {snr:?}: {errors:?}");
-        // Noise alone makes 0.05 to 0.16 degrees of the worst of 17 blades, by the seed.
+        // Noise alone causes 0.05 to 0.16 degrees in the worst of 17 blades, depending on the seed.
         let most = if snr.is_some() { [0.3, 0.2] } else { [0.02, 0.02] };
         assert!(errors[0] < most[0] && errors[1] < most[1], "seed {}, {n}, {snr:?}: {errors:?}", random.seed);
         assert!(corrected.motion.iter().all(|m| m.correlation > 0.97), "seed {}", random.seed);
@@ -128,7 +128,7 @@ fn motion_of_the_papers_blades_is_found() {
 fn the_image_is_nearly_that_of_an_object_at_rest() {
     let mut random = Random::fresh();
     let n = 256;
-    // Blades that cover k-space, as long as they are at rest.
+    // Blades that cover k-space if they are at rest.
     let shape = [24, 30, 288];
     let truth = head().image(&[n, n], 4).unwrap();
     let moving = Blades::new(n, shape, random_motion(&mut random, shape[0], 10.0, 5.0));
@@ -145,7 +145,7 @@ fn the_image_is_nearly_that_of_an_object_at_rest() {
     let off = PropellerOptions { rotation: false, translation: false, phase: BladePhase::None, ..Default::default() };
     let rest = percent(n, &image_of(&moving.at_rest(), &off).0, &truth);
     let uncorrected = percent(n, &image_of(&moving, &off).0, &truth);
-    // The mean position of all blades is that of the image: the phantom is moved there.
+    // The image shows the mean position of all blades, so the phantom is moved there.
     let (image, corrected) = image_of(&moving, &PropellerOptions::default());
     let (_, mean) = moving.missing(&corrected.motion);
     let moved = head().moved(n, &mean).unwrap().image(&[n, n], 4).unwrap();
@@ -154,7 +154,7 @@ fn the_image_is_nearly_that_of_an_object_at_rest() {
     assert!(found < 1.5 * rest, "seed {}: {found} against {rest}", random.seed);
     assert!(uncorrected > 3.0 * rest, "seed {}: {uncorrected} against {rest}", random.seed);
 
-    // A motionless scan is left as it is.
+    // A motionless scan is unchanged.
     let (image, corrected) = image_of(&moving.at_rest(), &PropellerOptions::default());
     let error = percent(n, &image, &truth);
     assert!(error < 1.02 * rest, "{error} against {rest}");
@@ -177,14 +177,15 @@ fn phases_of_blades_are_found() {
         let corrected = scan.corrected(&turned, &PropellerOptions { phase: how, ..Default::default() });
         let errors = scan.errors(&corrected.motion);
         assert!(errors[0] < 0.15 && errors[1] < 0.15, "seed {}, {how:?}: {errors:?}", random.seed);
-        // But for a phase that all have.
+        // Except for a common phase.
         let rest = corrected.motion.iter().zip(&phases).map(|(m, p)| Complex::from_polar(1.0, m.phase - p));
         let rest: Vec<Complex<f64>> = rest.collect();
         let mean = rest.iter().sum::<Complex<f64>>() / rest.len() as f64;
         let worst = rest.iter().map(|z| (z * mean.conj()).arg().abs()).fold(0.0, f64::max);
         assert!(worst < 0.05, "seed {}, {how:?}: phases err by {worst}", random.seed);
     }
-    // A phase that varies over the image moves a blade in k-space: it is taken away, and would be taken for motion.
+    // A phase that varies over the image shifts a blade in k-space. It is removed; otherwise it would be treated as
+    // motion.
     let mut ramped = scan.data(&head(), None);
     for b in 0..shape[0] {
         let (dx, dy) = (0.006 * random.uniform(), 0.006 * random.uniform());
@@ -234,7 +235,7 @@ fn wide_motion_is_found_and_a_blade_that_saw_something_else_counts_less() {
     let errors = scan.errors(&found);
     assert!(errors[0] < 0.3 && errors[1] < 0.2, "seed {}: {errors:?}", random.seed);
     assert!(found.iter().all(|m| m.weight > 0.5), "seed {}: {found:?}", random.seed);
-    // Another slice.
+    // A different slice.
     let other =
         Ellipsoid { density: 1.0, centre: [0.1, 0.2, 0.0], semi_axes: [0.4, 0.5, 1.0], angles: [0.3, 0.0, 0.0] };
     let other = Phantom::new(2, vec![other]).unwrap();
@@ -315,7 +316,7 @@ fn what_cannot_be_corrected_is_refused_and_nothing_is_found_in_zeros() {
     fails(&list, &how, &data, ErrorKind::Unsupported, "list");
     let swapped = Geometry::new(&[n, n], &[k[0], k[0]]);
     fails(&swapped, &how, &data, ErrorKind::InvalidArgument, "PROPELLER");
-    // A basis goes on to the image.
+    // A basis is passed on to the image.
     let boxes = Geometry { basis: VoxelBasis::Box, ..geometry.clone() };
     let mut image = vec![Complex::new(f32::NAN, f32::NAN); n * n];
     Corrected::new(&boxes, &options(), &how, &data).unwrap().grid(&boxes, &options(), &mut image).unwrap();
@@ -324,8 +325,8 @@ fn what_cannot_be_corrected_is_refused_and_nothing_is_found_in_zeros() {
     assert_eq!(plan.image_len(), image.len());
 }
 
-/// Shifts of up to half a field of view, as of a patient who was moved on the table: of one blade, of several in one
-/// direction, and of all at random.
+/// Checks shifts of up to half a field of view, as of a patient who was moved on the table: of one blade, of several in
+/// one direction, and of all at random.
 #[test]
 fn shifts_of_half_a_field_of_view_are_found() {
     let mut random = Random::fresh();
@@ -367,7 +368,7 @@ fn shifts_of_half_a_field_of_view_are_found() {
     }
 }
 
-/// One lost line of 208: the blade is left out, and the others make the image.
+/// Checks one lost line of 208: the blade is left out, and the others give the image.
 #[test]
 fn a_lost_line_costs_its_blade_and_not_the_image() {
     let mut random = Random::fresh();
@@ -432,7 +433,7 @@ fn a_lost_line_costs_its_blade_and_not_the_image() {
 /// shift by the inverse distance of a blade's lines does not change its samples, so translations are not compared.
 fn wrong_phase(scan: &Blades, found: &[BladeMotion]) -> f64 {
     let (n, k) = (scan.n, scan.trajectory.axes());
-    // The object at rest, as the correction of each blade has it.
+    // The object at rest, from the correction of each blade.
     let central = |m: &usize| k[0][*m].hypot(k[1][*m]) * (n as f64) < 6.0;
     let error = |mean: &RigidMotion| {
         let mut worst: f64 = 0.0;
@@ -451,12 +452,12 @@ fn wrong_phase(scan: &Blades, found: &[BladeMotion]) -> f64 {
         }
         worst
     };
-    // The common motion is that which the first blades have left.
+    // The common motion is that of the first blades.
     let (rests, _) = scan.missing(found);
     rests.iter().map(error).fold(f64::INFINITY, f64::min)
 }
 
-/// Sizes of 1, 2 and 3: an error that says why, or blades as large as these.
+/// Checks sizes of 1, 2 and 3: an error with the cause, or blades of these sizes.
 #[test]
 fn the_smallest_blades_are_corrected_or_refused() {
     let mut random = Random::fresh();
@@ -487,7 +488,7 @@ fn the_smallest_blades_are_corrected_or_refused() {
     assert!(done > 0);
 }
 
-/// Hundreds of fresh scans: `cargo test --test propeller -- --ignored`.
+/// Checks hundreds of new scans: `cargo test --test propeller -- --ignored`.
 #[test]
 #[ignore = "minutes"]
 fn motion_is_found_in_every_scan() {

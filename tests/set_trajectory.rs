@@ -1,5 +1,5 @@
-//! Another trajectory, other weights and other coil maps for a plan that is there: results have the bits of a new
-//! plan's, from several threads and from inside a callback as well, and an error changes nothing.
+//! New trajectories, weights and coil maps for an existing plan: results have the bits of a new plan, also with several
+//! threads and inside a callback, and an error changes nothing.
 
 mod common;
 
@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 
-/// The arrays of a scan, to make geometries of.
+/// The arrays of a scan, from which geometries are created.
 struct Scan<T: Real> {
     dims: Vec<usize>,
     k: Vec<Vec<T>>,
@@ -39,7 +39,7 @@ impl<T: Real> Scan<T> {
         }
     }
 
-    /// The same scan along another trajectory, weighted where this one is.
+    /// Returns the same scan on a different trajectory, weighted if this one is.
     fn again(&self, random: &mut Random, samples: usize) -> Self {
         Scan {
             dims: self.dims.clone(),
@@ -64,7 +64,7 @@ impl<T: Real> Scan<T> {
     }
 }
 
-/// Samples anywhere, the first of them in the centre, without which gridding has no scale.
+/// Returns samples at random positions. The first is in the centre, which gridding requires for its scale.
 fn trajectory<T: Real>(random: &mut Random, ndim: usize, samples: usize) -> Vec<Vec<T>> {
     let mut k = random.trajectory(ndim, samples);
     k.iter_mut().for_each(|k| k[0] = T::ZERO);
@@ -79,7 +79,7 @@ fn cpu() -> Options {
     Options { device: Device::Cpu, threads: 2, ..Options::default() }
 }
 
-/// The bits of every operation's result. Inputs depend on lengths only.
+/// Returns the bits of each operation's result. Inputs depend only on lengths.
 fn results<T: Real>(plan: &Plan<T>) -> Vec<Vec<u64>> {
     let mut random = Random::of(7);
     let (data, image) = (random.complexes::<T>(plan.kspace_len()), random.complexes::<T>(plan.image_len()));
@@ -109,7 +109,7 @@ fn results<T: Real>(plan: &Plan<T>) -> Vec<Vec<u64>> {
     all
 }
 
-/// What of [`results`] belongs to whom.
+/// Ranges of [`results`] per operation.
 const NAMES: [&str; 8] = ["forward", "adjoint", "weighted adjoint", "grid", "normal", "cg", "q", "density"];
 
 fn assert_same<T: Real>(plan: &Plan<T>, scan: &Scan<T>, options: &Options, what: &str) {
@@ -127,12 +127,12 @@ fn check_all<T: Real>(random: &mut Random, scan: Scan<T>, options: &Options, wha
     let what = &format!("{what}, {}, seed {}", T::NAME, random.seed);
     let samples = scan.k[0].len();
     let plan = Plan::new(&scan.geometry(), options).unwrap();
-    // Q, gridding weights and buffers of the first trajectory are there.
+    // Creates Q, gridding weights and buffers of the first trajectory.
     results(&plan);
     let mut scan = scan.again(random, samples);
     plan.set_trajectory(&scan.geometry()).unwrap();
     assert_same(&plan, &scan, options, &format!("{what}: as many samples"));
-    // So few, and so many, that the window is chosen anew.
+    // Numbers of samples for which a different window is selected.
     for samples in [samples / 9 + 1, 12 * samples] {
         scan = scan.again(random, samples);
         plan.set_trajectory(&scan.geometry()).unwrap();
@@ -147,7 +147,7 @@ fn check_all<T: Real>(random: &mut Random, scan: Scan<T>, options: &Options, wha
         scan.maps = Some(random.complexes(plan.image_len() / scan.frames * scan.coils));
         plan.set_coil_maps(scan.maps.as_deref().unwrap()).unwrap();
         assert_same(&plan, &scan, options, &format!("{what}: coil maps"));
-        // Without maps in the geometry the plan's stay.
+        // Without maps in the geometry, the plan keeps its own.
         let maps = scan.maps.take();
         scan = scan.again(random, samples);
         plan.set_trajectory(&scan.geometry()).unwrap();
@@ -201,7 +201,8 @@ fn exact_sums_have_the_bits_of_a_new_plan() {
     check_all(random, scan, &Options { normal: Normal::Transforms, ..cpu() }, "a list of voxels");
 }
 
-/// Many samples are worth a finer grid and a narrower window than few, so that both are chosen anew, and back.
+/// Checks that window and grid are selected again: for many samples a finer grid with a narrower window is faster than
+/// for few.
 #[test]
 fn another_number_of_samples_has_the_window_chosen_anew() {
     let random = &mut Random::of(13);
@@ -220,7 +221,7 @@ fn another_number_of_samples_has_the_window_chosen_anew() {
     assert_same(&plan, &scan, &cpu(), "few samples again");
 }
 
-/// A coordinate of 0.5, and a trajectory that reaches less far than the image could resolve.
+/// Checks a coordinate of 0.5, and a trajectory whose extent is less than the image could resolve.
 #[test]
 fn edges_and_warnings_are_those_of_a_new_plan() {
     let random = &mut Random::of(3);
@@ -236,7 +237,7 @@ fn edges_and_warnings_are_those_of_a_new_plan() {
     assert_same(&plan, &scan, &cpu(), "extent");
 }
 
-/// Saved Q of another trajectory is refused, and loaded Q goes with its trajectory.
+/// Checks that a saved Q of a different trajectory is an error, and that a loaded Q is replaced with its trajectory.
 #[test]
 fn loaded_q_goes_with_its_trajectory() {
     let random = &mut Random::of(4);
@@ -329,7 +330,7 @@ fn errors_name_the_cause_and_leave_the_plan_as_it_was() {
     refused(plan.set_trajectory(&other.geometry()), InvalidArgument, &["no list of voxels"]);
 }
 
-/// A call that the caller's function ends leaves the plan as it was.
+/// Checks that a call that is ended by the caller's function leaves the plan unchanged.
 #[test]
 fn an_interrupted_change_changes_nothing() {
     let random = &mut Random::of(6);
@@ -341,7 +342,7 @@ fn an_interrupted_change_changes_nothing() {
     let before = results(&plan);
     stop.store(true, Ordering::Relaxed);
     let other = scan.again(random, 30_000);
-    // The function is asked at most once in 20 ms.
+    // The function is called at most once in 20 ms.
     std::thread::sleep(std::time::Duration::from_millis(30));
     assert_eq!(plan.set_trajectory(&other.geometry()).unwrap_err().kind(), ErrorKind::Cancelled);
     stop.store(false, Ordering::Relaxed);
@@ -350,7 +351,8 @@ fn an_interrupted_change_changes_nothing() {
     assert_same(&plan, &other, &options, "after an interruption");
 }
 
-/// Threads that compute while another changes the trajectory: every result is that of one of the two.
+/// Checks threads that compute while a different thread changes the trajectory: each result is that of one of the two
+/// trajectories.
 #[test]
 fn every_thread_sees_one_trajectory_or_the_other() {
     let random = &mut Random::of(8);
@@ -369,7 +371,7 @@ fn every_thread_sees_one_trajectory_or_the_other() {
                     if done.load(Ordering::SeqCst) && round > 3 {
                         break;
                     }
-                    // Each operation on its own: the trajectory may change between two of them.
+                    // Each operation separately, because the trajectory may change between two of them.
                     for (i, found) in results(&plan).into_iter().enumerate() {
                         let which = wanted.iter().position(|wanted| wanted[i] == found);
                         let which = which.unwrap_or_else(|| panic!("{} is of neither trajectory", NAMES[i]));
@@ -388,7 +390,7 @@ fn every_thread_sees_one_trajectory_or_the_other() {
     assert_same(&plan, &first, &options, "after all changes");
 }
 
-/// No change is lost where several come at once.
+/// Checks that no change is lost if several are made at once.
 #[test]
 fn changes_from_several_threads_all_count() {
     let random = &mut Random::of(9);
@@ -408,7 +410,8 @@ fn changes_from_several_threads_all_count() {
     }
 }
 
-/// From inside a progress callback: the solution goes on along the old trajectory, the next is along the new one.
+/// Checks changes inside a progress callback: the solution continues on the old trajectory, and the next uses the new
+/// one.
 #[test]
 fn a_progress_callback_may_change_its_own_plan() {
     let random = &mut Random::of(10);
@@ -433,12 +436,13 @@ fn a_progress_callback_may_change_its_own_plan() {
         .unwrap();
         assert!(found == wanted, "{normal:?}");
         assert_same(&plan, &other, &options, "after a callback");
-        // A clone has not changed with it.
+        // A clone is unchanged.
         assert_same(&clone, &scan, &options, "a clone");
     }
 }
 
-/// Old samples and new ones are there together: a limit that is enough for a plan is not for its change.
+/// Checks that old and new samples are in memory together: a limit that is enough for a plan is not enough for its
+/// change.
 #[test]
 fn the_memory_limit_counts_both_trajectories() {
     let random = &mut Random::of(11);
@@ -474,17 +478,17 @@ fn the_memory_limit_counts_both_trajectories() {
     plan.adjoint(&data, &mut after).unwrap();
     assert!(before == after);
     assert_eq!(plan.info().host_bytes, new.info().host_bytes);
-    // Fewer samples need less, and then there is room for more.
+    // Fewer samples need less memory, and then more is available.
     plan.set_trajectory(&scan.again(random, 9_000).geometry()).unwrap();
     plan.set_trajectory(&other.geometry()).unwrap();
-    // More samples than the limit has room for, alone or beside the old ones.
+    // More samples than the limit allows, alone or together with the old ones.
     needed(plan.set_trajectory(&scan.again(random, 80_000).geometry()).unwrap_err());
     plan.adjoint(&data, &mut after).unwrap();
     assert!(before == after);
 }
 
-/// Real time: 34 golden-angle spokes a frame, eight coils. Prints what a frame takes; it is not compared, since tests
-/// share their machine.
+/// Prints the time of a real-time frame: 34 golden-angle spokes per frame, eight coils. It is not compared, because
+/// tests share their machine.
 #[test]
 fn a_frame_of_real_time_radial() {
     const FRAMES: usize = 40;

@@ -1,4 +1,4 @@
-//! The k-space of phantoms with off-resonance and decay, against what is known in closed form.
+//! The k-space of phantoms with off-resonance and decay, compared with closed-form results.
 
 mod common;
 
@@ -9,7 +9,7 @@ use recon::trajectory::SpokeOrder;
 use recon::{Complex, Device, ErrorKind, Geometry, Options, Trajectory};
 use std::f64::consts::TAU;
 
-/// The relative error that 4 boxes a voxel and axis keep in 2D, and 2 in 3D.
+/// Relative error with 4 boxes per voxel and axis in 2D, and 2 in 3D.
 const BOUND: f64 = 1e-3;
 
 struct Case {
@@ -85,7 +85,7 @@ fn maps_with_a_k_space_in_closed_form() {
         check(&case, [None, Some(&|_| rate)], |coils| times_factor(coils, &falling), BOUND, "one rate");
         let both = |t: f64| phase(t) * falling(t);
         check(&case, [Some(&|_| hz), Some(&|_| rate)], |coils| times_factor(coils, &both), BOUND, "both");
-        // A field f = g.r sees k + g t.
+        // A field f = g.r measures k + g t.
         let g = [0, 1, 2].map(|_| 4.0 * (random.uniform() - 0.5));
         let linear = |[x, y, z]: [f64; 3]| g[0] * x + g[1] * y + g[2] * z;
         let moved: Vec<Vec<f64>> =
@@ -94,7 +94,8 @@ fn maps_with_a_k_space_in_closed_form() {
     }
 }
 
-/// The error falls with the square of the number of boxes, with coils, and also of turned shapes that overlap.
+/// Checks that the error decreases with the square of the number of boxes, with coils and with rotated overlapping
+/// shapes.
 #[test]
 fn more_boxes_are_nearer() {
     let mut random = Random::fresh();
@@ -125,7 +126,8 @@ fn more_boxes_are_nearer() {
     }
 }
 
-/// Without maps it is the analytic k-space; threads change no bit; a curved map gives what finer boxes give.
+/// Checks that without maps it is the analytic k-space, that threads change no bit, and that a curved map gives the
+/// result of finer boxes.
 #[test]
 fn no_maps_threads_and_curved_maps() {
     let mut random = Random::fresh();

@@ -1,4 +1,4 @@
-//! The threads of a process: all plans share them, and none is left after the last plan. Alone in its process, whose
+//! The threads of a process: all plans share them, and none remain after the last plan. Alone in its process, whose
 //! threads it counts.
 
 mod common;
@@ -6,15 +6,15 @@ mod common;
 use common::Random;
 use recon::{Complex, Device, Error, ErrorKind, Geometry, Options, Plan};
 
-/// The library's threads that live in this process.
+/// Returns the number of the library's threads in this process.
 fn workers() -> usize {
     let name = |task: std::io::Result<std::fs::DirEntry>| std::fs::read_to_string(task.ok()?.path().join("comm")).ok();
     let tasks = std::fs::read_dir("/proc/self/task").expect("Linux lists a process's threads");
     tasks.filter_map(name).filter(|name| name.starts_with("recon ")).count()
 }
 
-/// Holds the number of workers to `expected`. Linux shows a thread's name once that thread has run, and its end a
-/// moment after the join: a number that differs is read again, for as long as a loaded machine may need.
+/// Checks the number of workers. Linux shows a thread's name only when that thread has run, and its end shortly after
+/// the join, so a different number is read again until a loaded machine has had enough time.
 #[track_caller]
 fn assert_workers(expected: usize, when: &str) {
     let patience = std::time::Instant::now() + std::time::Duration::from_secs(60);
@@ -69,7 +69,7 @@ fn plans_share_the_threads_of_the_one_that_asks_for_most() {
     assert_workers(0, "the plan of one thread is left");
     assert!(adjoint(&alone) == expected, "seed {}", random.seed);
 
-    // Where there is no room for the stacks of so many: computed with those that could be started, or an error.
+    // If there is no memory for that many stacks: computed with the threads that started, or an error.
     let most = with_room_for(48 << 20, || match try_plan(&k, 200) {
         Ok(crowded) => {
             let image = adjoint(&crowded);
@@ -90,7 +90,7 @@ fn plans_share_the_threads_of_the_one_that_asks_for_most() {
     assert!(adjoint(&plan) == expected, "seed {}", random.seed);
 }
 
-/// What `call` returns while the process may not ask for more than so many bytes of addresses.
+/// Returns the result of `call` with a limited address space of the process.
 fn with_room_for<R>(bytes: u64, call: impl FnOnce() -> R) -> R {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
     // SAFETY: asked for a number.

@@ -1,4 +1,4 @@
-//! Q and E^H W E, by Q and by transforms, against direct sums; and Q saved and loaded.
+//! Q and E^H W E, by Q and by transforms, compared with direct sums; saving and loading Q.
 
 mod common;
 
@@ -111,7 +111,7 @@ fn q_is_saved_and_loaded() {
     std::fs::remove_dir(&folder).unwrap();
 }
 
-/// Every copy of the arithmetic is tested, not only the one for this machine's best vector unit.
+/// Runs the tests at all levels of the vector unit, not only at this machine's best one.
 #[test]
 fn every_level_of_the_vector_unit_passes() {
     again_at_other_levels();

@@ -1,6 +1,6 @@
-//! Values against references that share no code with the library: sums term by term, dense algebra, explicit formulas
-//! and figures of numpy. The other tests of these functions compare two ways through the library. `make mutants` checks
-//! that the tests of this file fail after one-line changes of the source.
+//! Values compared with references that share no code with the library: sums term by term, dense algebra, explicit
+//! formulas and results of numpy. The other tests of these functions compare two ways through the library. `make
+//! mutants` checks that the tests of this file fail after one-line changes of the source.
 
 mod common;
 
@@ -35,7 +35,8 @@ fn cartesian(dims: &[usize]) -> Vec<Vec<f64>> {
     r.iter().zip(dims).map(|(r, &n)| r.iter().map(|r| r / n as f64).collect()).collect()
 }
 
-/// A relative lambda is multiplied by the mean of the diagonal of E^H W E: sum_m w phi^2 exp(-2 R t) of each voxel.
+/// Checks that a relative lambda is multiplied by the mean of the diagonal of E^H W E: sum_m w phi^2 exp(-2 R t) of
+/// each voxel.
 #[test]
 fn mean_diagonals_are_those_of_the_explicit_matrix() {
     let mut random = Random::fresh();
@@ -83,7 +84,8 @@ fn mean_diagonals_are_those_of_the_explicit_matrix() {
     }
 }
 
-/// On a whole Cartesian grid, gridding of equally weighted samples is the inverse DFT of phi times the samples.
+/// Checks that on a complete Cartesian grid, gridding of equally weighted samples is the inverse DFT of phi times the
+/// samples.
 #[test]
 fn gridded_box_voxels_are_the_inverse_transform_with_phi() {
     let mut random = Random::fresh();
@@ -335,8 +337,8 @@ fn iterations_from_an_initial_image_end_at_the_dense_solution() {
     }
 }
 
-/// The discrepancy rule of docs/method.md by dense algebra: |E x - d|^2 is that of a solution without a prior, plus 3/4
-/// of the noise energy that this solution fits.
+/// Checks the discrepancy rule of docs/method.md by dense algebra: |E x - d|^2 is that of a solution without a prior,
+/// plus 3/4 of the noise energy that this solution fits.
 #[test]
 fn the_noise_level_finds_the_lambda_of_the_discrepancy_rule() {
     let mut random = Random::fresh();
@@ -362,16 +364,17 @@ fn the_noise_level_finds_the_lambda_of_the_discrepancy_rule() {
     };
     let mut x = poisoned::<f64>(n);
     let found = plan.cg(&d, &mut x, &options).unwrap().lambda;
-    // Of white noise the solution without a prior takes up n of the samples' dimensions.
+    // The solution without a prior fits n of the samples' dimensions of white noise.
     let next_to_none = dense.misfit(1e-9, &d);
     let sought = next_to_none + 0.75 * n as f64 * level * level;
     let reached = dense.misfit(found, &d);
-    // The plan takes one realisation of noise, which has n dimensions up to a root of n.
+    // The plan uses one realisation of noise, which has n dimensions up to a root of n.
     assert!((reached / sought - 1.0).abs() < 0.12, "{reached} for {sought}, seed {}", random.seed);
     assert!(distance(&x, &dense.solve(found, &d)) < 1e-6, "seed {}", random.seed);
 }
 
-/// In a stack of equal partitions at uneven heights the ramp is the area in the plane times the partition's thickness.
+/// Checks that in a stack of equal partitions at uneven heights, the ramp is the area in the plane times the thickness
+/// of the partition.
 #[test]
 fn the_ramp_of_a_stack_has_the_thickness_of_its_partitions() {
     let (spokes, samples, heights) = (24, 32, [-0.25, 0.0, 0.125, 0.4]);
@@ -381,9 +384,9 @@ fn the_ramp_of_a_stack_has_the_thickness_of_its_partitions() {
     let k = [repeat(plane.axis(0)), repeat(plane.axis(1)), z];
     let plan = Plan::new(&Geometry::new(&[16, 16, 8], &slices(&k)), &Options::default()).unwrap();
     let weights: Vec<f64> = plan.density(Density::Ramp).unwrap();
-    // Half of the distance of both neighbours; at either end, the distance of the one.
+    // Half of the distance between both neighbours; at either end, the distance to one.
     let thickness = [0.25, 0.5 * 0.375, 0.5 * 0.4, 0.275];
-    // Samples beside the centre are corrected for the sum along the line. Further out the area is proportional to |k|.
+    // Samples next to the centre are corrected for the sum along the line. Further out the area is proportional to |k|.
     let reference = (0, 20);
     let of = |q: usize, spoke: usize, j: usize| weights[(q * spokes + spoke) * samples + j];
     for (q, thickness) in thickness.iter().enumerate() {
@@ -396,8 +399,8 @@ fn the_ramp_of_a_stack_has_the_thickness_of_its_partitions() {
     }
 }
 
-/// Of the samples of one ring of k-space, backprojection has the image of the direct sum with weights pi |k| dk /
-/// spokes, also where linear interpolation attenuates most.
+/// Checks backprojection of one ring of k-space: it equals the direct sum with weights pi |k| dk / spokes, also where
+/// linear interpolation attenuates most.
 #[test]
 fn backprojection_keeps_the_scale_of_all_frequencies() {
     let mut random = Random::fresh();
@@ -406,7 +409,7 @@ fn backprojection_keeps_the_scale_of_all_frequencies() {
     let k: Vec<Vec<f64>> = (0..2).map(|a| trajectory.axis(a).to_vec()).collect();
     let plan = Plan::new(&Geometry::new(&[n, n], &slices(&k)), &Options::default()).unwrap();
     let radius = |m: usize| k[0][m].hypot(k[1][m]);
-    // Bounds are twice what was measured over 20 seeds.
+    // Bounds are twice the errors of 20 seeds.
     for (ring, bound) in
         [(0.05..0.15, 0.004), (0.15..0.25, 0.011), (0.25..0.35, 0.016), (0.35..0.42, 0.026), (0.42..0.49, 0.04)]
     {
@@ -428,7 +431,8 @@ fn backprojection_keeps_the_scale_of_all_frequencies() {
     }
 }
 
-/// Voxel r of an image, whose index is r + floor(n/2), is voxel r of the recentred image; new voxels are 0.
+/// Checks recentring: voxel r of an image, with index r + floor(n/2), is voxel r of the recentred image; new voxels are
+/// 0.
 #[test]
 fn recentred_images_keep_their_voxels() {
     for (from, to) in (1..7usize).flat_map(|from| (1..7usize).map(move |to| (from, to))) {
@@ -445,7 +449,7 @@ fn recentred_images_keep_their_voxels() {
     }
 }
 
-/// Figures of numpy:
+/// Checks error measures with results of numpy:
 ///
 /// ```python
 /// i = numpy.arange(40)
@@ -491,7 +495,8 @@ fn metrics_are_those_of_numpy() {
     }
 }
 
-/// Spoke p lies at p times 111.246 degrees in golden-angle order, and at p times 180 / spokes degrees in linear order.
+/// Checks that spoke p is at p times 111.246 degrees in golden-angle order, and at p times 180 / spokes degrees in
+/// linear order.
 #[test]
 fn trajectories_turn_by_their_angles() {
     // 180 degrees over the golden ratio.
@@ -511,7 +516,7 @@ fn trajectories_turn_by_their_angles() {
     }
 }
 
-/// An ellipse's image has its area, and its centre of mass is where the ellipse is: x of -1 to 1 is n voxels.
+/// Checks that the image of an ellipse has its area and centre of mass: x of -1 to 1 is n voxels.
 #[test]
 fn phantoms_lie_where_their_shapes_are() {
     let mut random = Random::fresh();
@@ -530,8 +535,8 @@ fn phantoms_lie_where_their_shapes_are() {
     }
 }
 
-/// With a curved field map the k-space of a phantom is the sum over fine points, at which the map is interpolated
-/// linearly.
+/// Checks that with a curved field map the k-space of a phantom is the sum over fine points, at which the map is
+/// interpolated linearly.
 #[test]
 fn phantoms_with_a_curved_map_are_the_sum_over_fine_points() {
     let mut random = Random::fresh();
@@ -543,7 +548,7 @@ fn phantoms_with_a_curved_map_are_the_sum_over_fine_points() {
         angles: [0.5, 0.0, 0.0],
     };
     let phantom = Phantom::new(2, vec![shape(0.1, -0.1, 0.6, 0.5, 1.0), shape(-0.2, 0.1, 0.2, 0.3, -0.6)]).unwrap();
-    // Further out, where there is next to no signal, the edges of boxes count more.
+    // Further out, with almost no signal, the edges of boxes matter more.
     let k: Vec<Vec<f64>> =
         random.trajectory::<f64>(2, 60).iter().map(|k| k.iter().map(|k| 0.5 * k).collect()).collect();
     let times: Vec<f64> = (0..60).map(|_| 0.02 * (random.uniform() + 0.5)).collect();
@@ -570,7 +575,7 @@ fn phantoms_with_a_curved_map_are_the_sum_over_fine_points() {
     let frequencies: Vec<f64> = inside.iter().map(|&i| map(i)).collect();
     let expected: Vec<Complex<f64>> = (0..60)
         .map(|m| {
-            // A point stands for a small box.
+            // A point represents a small box.
             let small: f64 = k.iter().map(|k| sinc(k[m] / fine as f64) / fine as f64).product();
             let wave = |(&i, f): (&usize, &f64)| {
                 let turns = k[0][m] * place(i)[0] + k[1][m] * place(i)[1] + f * times[m];
@@ -583,7 +588,7 @@ fn phantoms_with_a_curved_map_are_the_sum_over_fine_points() {
     assert!(error < 3e-3, "{error:e}, seed {}", random.seed);
 }
 
-/// Noise has the power of the data over the square of the signal to noise ratio, half of it in each part.
+/// Checks that noise has the power of the data over the square of the signal-to-noise ratio, half of it in each part.
 #[test]
 fn noise_has_the_power_of_its_definition() {
     let (samples, snr) = (200_000, 4.0);
@@ -599,8 +604,8 @@ fn noise_has_the_power_of_its_definition() {
     assert!((mean(|n| n.re * n.im) / (0.5 * level * level)).abs() < 0.015);
 }
 
-/// A phantom that is turned by theta about the centre, then moved by t voxels, has S(R(-theta) k) exp(-i 2 pi k.t); and
-/// these motions of blades are found and taken back.
+/// Checks that a phantom rotated by theta about the centre and then moved by t voxels has S(R(-theta) k) exp(-i 2 pi
+/// k.t), and that these motions of blades are estimated and corrected.
 #[test]
 fn blades_of_a_turned_and_moved_phantom_are_brought_back() {
     let mut random = Random::fresh();
@@ -637,7 +642,7 @@ fn blades_of_a_turned_and_moved_phantom_are_brought_back() {
     let axes = slices(&k);
     let geometry = Geometry::new(&[n, n], &axes);
     let corrected = Corrected::new(&geometry, &options, &PropellerOptions::default(), &data).unwrap();
-    // All motions may differ from the true ones by one motion, which all have.
+    // All motions may differ from the true ones by one common motion.
     let turns: Vec<f64> = motion.iter().zip(&corrected.motion).map(|(t, f)| f.rotation - t.0.to_degrees()).collect();
     let mean = turns.iter().sum::<f64>() / blades as f64;
     for (b, turn) in turns.iter().enumerate() {
@@ -649,17 +654,17 @@ fn blades_of_a_turned_and_moved_phantom_are_brought_back() {
     let (sin, cos) = rotation.sin_cos();
     let own = |m: usize| {
         let (x, y) = (places[0][m], places[1][m]);
-        // The object at rest is turned by -mean.
+        // The object at rest is rotated by -mean.
         [cos * x - sin * y, sin * x + cos * y]
     };
     let own: Vec<Vec<f64>> = (0..2).map(|a| (0..k[0].len()).map(|m| own(m)[a]).collect()).collect();
     let wanted = phantom.kspace(&[n, n], &slices(&own), None, 2).unwrap();
-    // One translation of all is left: removed by the phases of the samples about the centre, in least squares.
+    // One common translation remains. It is removed by the phases of the samples about the centre, in least squares.
     let error = best_translation(&corrected.kspace, &wanted, &places);
     assert!(error < 0.002, "{error}, seed {}", random.seed);
 }
 
-/// Returns the relative distance of `data` from `other` after the best translation, which Gauss-Newton steps find.
+/// Returns the relative distance of `data` from `other` after the best translation, estimated by Gauss-Newton steps.
 fn best_translation(data: &[Complex<f64>], other: &[Complex<f64>], k: &[Vec<f64>]) -> f64 {
     let mut t = [0.0; 2];
     let moved = |t: &[f64; 2]| -> Vec<Complex<f64>> {

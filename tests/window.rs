@@ -1,4 +1,4 @@
-//! Each window, at each of its widths and oversampling factors, against direct sums in double precision.
+//! Each window at all widths and oversampling factors, compared with direct sums in double precision.
 
 mod common;
 
@@ -27,7 +27,8 @@ fn survey<T: Real>(window: Window, smallest: i32) {
                         );
                     }
                 }
-                // Only the Gaussian and the bilinear window may refuse a tolerance, and only below what they can reach.
+                // Only the Gaussian and the bilinear window may reject a tolerance, and only below their reachable
+                // error.
                 Err(e) => {
                     assert_eq!(e.kind(), ErrorKind::ToleranceOutOfRange);
                     let reach = match window {
@@ -98,7 +99,7 @@ fn the_default_tolerance_is_1e_5_or_the_windows_best() {
     }
 }
 
-/// The errors of adjoint and forward with this window and grid, by `fair_distance`.
+/// Returns the errors of adjoint and forward with this window and grid, by `fair_distance`.
 fn errors_of_choice<T: SimdReal>(k: &[Vec<T>], dims: &[usize], choice: Choice, random: &mut Random) -> [f64; 2] {
     let cpu = Cpu::new(1, Simd::Auto).unwrap();
     let nufft = Nufft::new(&cpu, &slices(k), dims, choice, 1).unwrap();
@@ -116,7 +117,8 @@ fn errors_of_choice<T: SimdReal>(k: &[Vec<T>], dims: &[usize], choice: Choice, r
     ]
 }
 
-/// Every width and oversampling that some tolerance needs, with so few samples that errors do not average out.
+/// Checks all widths and oversampling factors that some tolerance needs, with few samples, so that errors do not
+/// average out.
 #[test]
 fn every_width_and_oversampling_keeps_the_tolerance_with_few_samples() {
     fn check<T: SimdReal>(window: Window, smallest: f64, widths: std::ops::RangeInclusive<usize>) {
@@ -136,7 +138,7 @@ fn every_width_and_oversampling_keeps_the_tolerance_with_few_samples() {
         let mut of_width = std::collections::BTreeMap::<usize, Vec<(f64, &[usize], Choice)>>::new();
         for step in 0..(smallest / 0.11) as usize {
             let tolerance = 10f64.powf(-0.11 * (step + 5) as f64);
-            // Two sizes each: to choose for one takes long.
+            // Two sizes each, because selecting one window takes long.
             for dims in [sizes[2 * step % sizes.len()], sizes[(2 * step + 1) % sizes.len()]] {
                 for choice in choices(window, dims, tolerance, T::EPSILON) {
                     of_width.entry(choice.shape.width()).or_default().push((tolerance, dims, choice));
@@ -160,7 +162,7 @@ fn every_width_and_oversampling_keeps_the_tolerance_with_few_samples() {
                     }
                 }
                 let bound = excess(window, width) * tolerance;
-                // Few values, each a sum over all voxels, have no mean: forward has the larger bound.
+                // Few values, each a sum over all voxels, do not average: forward has the larger bound.
                 let bounds = [bound, 1.5 * bound];
                 let what = format!(
                     "{} {window:?} width {width} grid {:?} {dims:?}, {samples} samples, in corners {in_corners}, seed {}",
@@ -185,7 +187,7 @@ fn every_width_and_oversampling_keeps_the_tolerance_with_few_samples() {
     check::<f32>(Window::Gaussian, 6.2, 2..=16);
 }
 
-/// Every copy of the arithmetic is tested, not only the one for this machine's best vector unit.
+/// Runs the tests at all levels of the vector unit, not only at this machine's best one.
 #[test]
 fn every_level_of_the_vector_unit_passes() {
     again_at_other_levels();

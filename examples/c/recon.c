@@ -1,5 +1,5 @@
-/* A full reconstruction through the C API: simulates a scan of a head on a radial trajectory with eight coils,
- * reconstructs it by gridding and by conjugate gradients, and prints how far each image is from the truth.
+/* A complete reconstruction through the C API. Simulates a scan of a head on a radial trajectory with eight coils,
+ * reconstructs it by gridding and by conjugate gradients, and prints the error of each image.
  *
  *     cc recon.c $(pkg-config --cflags --libs recon) -o recon && ./recon
  */

@@ -1,32 +1,33 @@
-//! Joules of a piece of work: of a GPU by its driver (NVML), of the processors by Linux' powercap counters (RAPL).
-//! What a machine does not tell is one line that says why.
+//! Energy of some work in joules: of a GPU by its driver (NVML), of the processors by Linux' powercap counters (RAPL).
+//! If a counter is missing, one line states why.
 
 use cudarc::driver::{result, sys::CUdevice_attribute};
 use nvml_wrapper::Nvml;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Work is repeated for as many seconds: counters go on in steps, those of GPUs of up to a tenth of a second.
+/// Minimum duration of the repeated work in seconds. Counters are updated in steps, those of GPUs at intervals of up to
+/// a tenth of a second.
 const LEAST_SECONDS: f64 = 3.0;
 
-/// The counters of this machine.
+/// Counters of this machine.
 pub struct Meter {
     gpu: Option<std::result::Result<Gpu, String>>,
     processors: std::result::Result<Vec<Zone>, String>,
 }
 
 impl Meter {
-    /// Of the processors, and of the GPU of this index, as CUDA counts them, where there is one.
+    /// Opens the counters of the processors, and of the GPU of this CUDA index if one is given.
     pub fn new(gpu: Option<u32>) -> Meter {
         Meter::with_counters_in(Path::new("/sys/class/powercap"), gpu)
     }
 
-    /// With the counters of processors in another folder than Linux'.
+    /// Opens the counters of processors in a different folder from Linux'.
     pub fn with_counters_in(folder: &Path, gpu: Option<u32>) -> Meter {
         Meter { gpu: gpu.map(Gpu::new), processors: zones(folder) }
     }
 
-    /// Does `work` at least once and for some seconds, and prints the joules of doing it once.
+    /// Runs `work` at least once and for some seconds, and prints the energy of one run.
     pub fn print<E>(&self, what: &str, work: impl FnMut() -> Result<(), E>) -> Result<(), E> {
         let Measured { times, seconds, joules } = self.measure(LEAST_SECONDS, work)?;
         println!("{what}, {times} times, {:.4} s each:", seconds / f64::from(times));
@@ -41,7 +42,7 @@ impl Meter {
         Ok(())
     }
 
-    /// Does `work` at least once and for `least` seconds.
+    /// Runs `work` at least once and for `least` seconds.
     pub fn measure<E>(&self, least: f64, mut work: impl FnMut() -> Result<(), E>) -> Result<Measured, E> {
         let before = self.read();
         let (started, mut times) = (Instant::now(), 0u32);
@@ -52,7 +53,7 @@ impl Meter {
         let seconds = started.elapsed().as_secs_f64();
         let spent = |(before, after): (Reading, Reading)| {
             let passed = before.value.and_then(|before| after.value.map(|after| after - before));
-            // A counter that has begun anew.
+            // The counter wrapped.
             (after.name, passed.map(|joules| if joules < 0.0 { joules + after.range } else { joules }))
         };
         Ok(Measured { times, seconds, joules: before.into_iter().zip(self.read()).map(spent).collect() })
@@ -71,22 +72,22 @@ impl Meter {
     }
 }
 
-/// What some work took.
+/// Result of a measurement.
 pub struct Measured {
-    /// How often it was done.
+    /// Number of runs.
     pub times: u32,
-    /// In which time altogether.
+    /// Total time.
     pub seconds: f64,
-    /// Each counter's name and the joules altogether, or why there is none.
+    /// Name of each counter, and the total joules or the reason why it is missing.
     pub joules: Vec<(String, std::result::Result<f64, String>)>,
 }
 
-/// What a counter says.
+/// Reading of a counter.
 struct Reading {
     name: String,
-    /// Joules since some time.
+    /// Joules since an arbitrary time.
     value: std::result::Result<f64, String>,
-    /// Where the counter begins anew.
+    /// Maximum value, after which the counter wraps.
     range: f64,
 }
 
@@ -96,10 +97,10 @@ struct Gpu {
 }
 
 impl Gpu {
-    /// The driver's libraries are looked for when this runs. NVML counts GPUs otherwise than CUDA, so that
-    /// they are told by their PCI addresses.
+    /// Opens the counters. The driver's libraries are searched at run time. NVML counts GPUs differently from CUDA, so
+    /// they are identified by their PCI addresses.
     fn new(index: u32) -> std::result::Result<Gpu, String> {
-        // Without development files there is no name without a number.
+        // Without development files only the versioned name exists.
         let nvml = Nvml::builder()
             .lib_path("libnvidia-ml.so.1".as_ref())
             .init()
@@ -108,7 +109,7 @@ impl Gpu {
         let address = || -> std::result::Result<String, result::DriverError> {
             result::init()?;
             let device = result::device::get(index as i32)?;
-            // SAFETY: the driver has just given this device.
+            // SAFETY: the driver has just returned this device.
             let attribute = |which| unsafe { result::device::get_attribute(device, which) };
             let domain = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID)?;
             let bus = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)?;
@@ -139,7 +140,7 @@ impl Zone {
     }
 }
 
-/// The counters of packages, which hold their cores, and of memory, which packages do not hold.
+/// Returns the counters of packages, which include their cores, and of memory, which packages do not include.
 fn zones(folder: &Path) -> std::result::Result<Vec<Zone>, String> {
     let of = |path: &Path, e: std::io::Error| format!("{}: {e}", path.display());
     let entries = std::fs::read_dir(folder).map_err(|e| of(folder, e))?;
@@ -153,7 +154,7 @@ fn zones(folder: &Path) -> std::result::Result<Vec<Zone>, String> {
             continue;
         }
         let (counter, range) = (path.join("energy_uj"), number(&path.join("max_energy_range_uj"))?);
-        // Most systems let root read it only.
+        // On most systems only root may read it.
         number(&counter)?;
         zones.push(Zone { name, counter, range });
     }

@@ -1,10 +1,10 @@
-//! What the examples that measure whole scans share.
+//! Helpers of the examples that measure whole scans.
 
 pub mod energy;
 
 use recon::{Complex, Error, ErrorKind, Result};
 
-/// The first argument of the program, voxels along each axis.
+/// Returns the first argument of the program, the number of voxels along each axis.
 pub fn matrix(default: usize) -> Result<usize> {
     match std::env::args().nth(1) {
         None => Ok(default),
@@ -14,7 +14,7 @@ pub fn matrix(default: usize) -> Result<usize> {
     }
 }
 
-/// In single precision.
+/// Converts to single precision.
 pub fn narrow(values: &[Complex<f64>]) -> Vec<Complex<f32>> {
     values.iter().map(|z| Complex::new(z.re as f32, z.im as f32)).collect()
 }

@@ -63,7 +63,7 @@ void run() {
 
     std::vector<double> k(2 * samples), kx(samples), ky(samples);
     check(recon_trajectory_radial2d(RECON_F64, spokes, readout, RECON_SPOKES_GOLDEN_ANGLE, kx.data(), ky.data()));
-    // The coordinates of one sample lie next to each other, as many scanners deliver them.
+    // The coordinates of one sample lie next to each other, as scanners often deliver them.
     for (std::size_t m = 0; m < samples; ++m) {
         k[2 * m] = kx[m];
         k[2 * m + 1] = ky[m];

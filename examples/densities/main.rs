@@ -101,7 +101,7 @@ fn cases() -> Result<Vec<Case>> {
     ])
 }
 
-/// The coordinates of spokes whose gradients along x and y are delayed by a fraction of a sample.
+/// Returns the coordinates of spokes whose gradients along x and y are delayed by a fraction of a sample.
 fn late(spokes: &Trajectory, samples: [f64; 2]) -> Vec<Vec<f64>> {
     let per_shot = spokes.samples_per_shot();
     let axis = |axis: usize| {
@@ -114,7 +114,7 @@ fn late(spokes: &Trajectory, samples: [f64; 2]) -> Vec<Vec<f64>> {
     vec![axis(0), axis(1)]
 }
 
-/// Uniform random numbers from 0 to 1 (splitmix64).
+/// Returns uniform random numbers from 0 to 1 (splitmix64).
 fn uniform(mut state: u64) -> impl FnMut() -> f64 {
     move || {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -16,8 +16,8 @@ pub enum Support {
 }
 
 impl Support {
-    /// 1 inside, falling smoothly to 0 before the edge, because the area that a sample at the edge stands for is a
-    /// matter of convention.
+    /// Returns 1 inside, decreasing smoothly to 0 before the edge, because the area of a sample at the edge is a matter
+    /// of convention.
     fn taper(self, k: &[f64]) -> f64 {
         let radius = |k: &[f64]| k.iter().map(|k| k * k).sum::<f64>().sqrt();
         let fall = |r: f64| match (r / 0.5 - 0.85) / 0.12 {
@@ -46,13 +46,13 @@ impl Case {
         Case { name, k: trajectory.axes().into_iter().map(<[f64]>::to_vec).collect(), n, support }
     }
 
-    /// The weights, in single precision, as reconstructions use them.
+    /// Returns the weights in single precision, as reconstructions use them.
     pub fn weights(&self, method: Density) -> Result<Vec<f32>> {
         self.with_plan(self.n, None, |plan| plan.density(method))
     }
 
-    /// Percent error of the phantom gridded with these weights, at its own scale. The reference is the phantom at the
-    /// same resolution; the error is taken in the circle or ball that fits in the image.
+    /// Returns the percent error of the phantom gridded with these weights, at its own scale. The reference is the
+    /// phantom at the same resolution. The error is computed in the circle or ball that fits in the image.
     pub fn image_error(&self, weights: &[f32]) -> Result<f64> {
         let phantom = if self.k.len() == 2 { Phantom::shepp_logan_2d() } else { Phantom::shepp_logan_3d() };
         let dims = vec![self.n; self.k.len()];
@@ -69,8 +69,8 @@ impl Case {
         self.compare(&image, self.n, data)
     }
 
-    /// Percent error of the point spread function, up to a distance of the image's size. For points all over the image,
-    /// it is the root of the energy that these weights produce in addition to the points themselves.
+    /// Returns the percent error of the point spread function, up to a distance of the image's size. For points all
+    /// over the image, it is the root of the energy that these weights produce in addition to the points themselves.
     pub fn psf_error(&self, weights: &[f32]) -> Result<f64> {
         let n = 2 * self.n;
         let image = self.with_plan(n, None, |plan| {
@@ -99,8 +99,8 @@ impl Case {
         (0..k[0].len()).map(|m| value(m, of) * self.support.taper(&at(m)) as f32).collect()
     }
 
-    /// Percent error of an image. The reference is the sum over a Cartesian grid in k-space that is twice as fine as
-    /// the image needs.
+    /// Returns the percent error of an image. The reference is the sum over a Cartesian grid in k-space that is twice
+    /// as fine as the image needs.
     fn compare(
         &self,
         image: &[Complex<f32>],
@@ -129,7 +129,7 @@ fn to_f32(z: Complex<f64>) -> Complex<f32> {
     Complex::new(z.re as f32, z.im as f32)
 }
 
-/// A 2D trajectory, repeated in partitions at these kz. Partition q is rotated by q times `turn` radians.
+/// Returns a 2D trajectory, repeated in partitions at these kz. Partition q is rotated by q times `turn` radians.
 pub fn stacked(plane: &Trajectory, kz: &[f64], turn: f64) -> Trajectory {
     let mut k = vec![Vec::new(); 3];
     for (q, &kz) in kz.iter().enumerate() {
@@ -143,7 +143,7 @@ pub fn stacked(plane: &Trajectory, kz: &[f64], turn: f64) -> Trajectory {
     Trajectory::new(k, plane.samples_per_shot()).expect("a stack of a valid trajectory")
 }
 
-/// Spokes from the centre of k-space outwards, over the full circle.
+/// Returns spokes from the centre of k-space outwards, over the full circle.
 pub fn half_spokes(spokes: usize, samples: usize, n: usize) -> Case {
     let polar = |i: usize| {
         let (sin, cos) = (std::f64::consts::TAU * (i / samples) as f64 / spokes as f64).sin_cos();

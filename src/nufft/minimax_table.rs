@@ -1,4 +1,4 @@
-//! The windows of least worst error. Written by examples/windows.rs, which says what the numbers are: run
+//! The minimax windows. Written by examples/windows.rs, which describes the numbers: run
 //! `cargo run --release --example windows`.
 
 /// The windows of one width and degree.

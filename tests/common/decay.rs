@@ -28,7 +28,7 @@ impl Scan {
     pub const FIRST: f64 = 0.002;
     pub const SECONDS: f64 = 0.02;
 
-    /// `decay_time` is the largest rate times [`Scan::SECONDS`].
+    /// Creates a scan. `decay_time` is the largest rate times [`Scan::SECONDS`].
     pub fn new(dims: [usize; 2], rates: Rates, decay_time: f64, field: bool, random: &mut Random) -> Self {
         let per_shot = 240;
         let turns = dims[0] as f64 / (2 * Self::SHOTS) as f64;
@@ -59,7 +59,7 @@ impl Scan {
         Scan { dims, k, times, field, decay }
     }
 
-    /// The numbers of the scan as precision `T` stores them.
+    /// Returns the values of the scan in precision `T`.
     pub fn rounded<T: Real>(&self) -> Self {
         let round = |x: &[f64]| x.iter().map(|x| T::of(*x).wide()).collect::<Vec<f64>>();
         Scan {
@@ -71,7 +71,7 @@ impl Scan {
         }
     }
 
-    /// E, by rows of samples.
+    /// Returns E by rows of samples.
     pub fn matrix(&self) -> Vec<Complex<f64>> {
         let r = voxels(&self.dims);
         let entry = |m: usize, i: usize| {
@@ -96,12 +96,12 @@ impl Scan {
     }
 }
 
-/// E x of the matrix of E.
+/// Computes E x from the matrix of E.
 pub fn forward(matrix: &[Complex<f64>], x: &[Complex<f64>]) -> Vec<Complex<f64>> {
     matrix.chunks_exact(x.len()).map(|row| row.iter().zip(x).map(|(e, x)| e * x).sum()).collect()
 }
 
-/// E^H d of the matrix of E.
+/// Computes E^H d from the matrix of E.
 pub fn adjoint(matrix: &[Complex<f64>], d: &[Complex<f64>]) -> Vec<Complex<f64>> {
     let mut image = vec![Complex::default(); matrix.len() / d.len()];
     for (row, d) in matrix.chunks_exact(image.len()).zip(d) {
@@ -111,7 +111,7 @@ pub fn adjoint(matrix: &[Complex<f64>], d: &[Complex<f64>]) -> Vec<Complex<f64>>
 }
 
 /// Compares transforms and E^H W E of a scan with its matrix. Returns the largest error over the tolerance, or `None`
-/// if the plan was refused, whose message must name a voxel and its rate.
+/// if plan creation failed. The error must contain a voxel and its rate.
 pub fn compare<T: Real>(scan: &Scan, options: &Options, random: &mut Random) -> Option<f64> {
     let scan = scan.rounded::<T>();
     let plan = match scan.with_geometry::<T, _>(|geometry| Plan::new(geometry, options)) {
@@ -128,9 +128,9 @@ pub fn compare<T: Real>(scan: &Scan, options: &Options, random: &mut Random) -> 
     let (matrix, voxels) = (scan.matrix(), scan.decay.len());
     let fastest = (0..voxels).max_by(|a, b| scan.decay[*a].total_cmp(&scan.decay[*b])).unwrap();
     let d = random.complexes::<T>(scan.times.len());
-    // All voxels alike, the fastest one bright, and this one alone.
-    // With a mean, as objects have. If all signals are gone after a few samples near the centre of k-space, an image
-    // without a mean gives a result that is far smaller than the terms of its sums.
+    // Images: equal voxels, the fastest voxel bright, and the fastest voxel alone. The first two have a mean, as real
+    // objects do. If all signals have decayed after a few samples near the centre of k-space, an image without a mean
+    // gives a result that is far smaller than the terms of its sums.
     let mut alike = random.complexes::<T>(voxels);
     alike.iter_mut().for_each(|z| z.re += T::of(0.6));
     let (mut bright, mut alone) = (alike.clone(), vec![Complex::new(T::ZERO, T::ZERO); voxels]);
@@ -139,8 +139,8 @@ pub fn compare<T: Real>(scan: &Scan, options: &Options, random: &mut Random) -> 
     let mut found = Vec::new();
     let mut image = poisoned(voxels);
     plan.adjoint(&d, &mut image).unwrap();
-    // For the same reason the adjoint's error is relative to the norm that random samples have on average, if the
-    // result is smaller.
+    // For the same reason, the adjoint's error is relative to the mean norm for random samples, if the result is
+    // smaller.
     let exact = adjoint(&matrix, &wide(&d));
     let average = norm(&matrix) * norm(&wide(&d)) / (d.len() as f64).sqrt();
     found.push(distance(&image, &exact) * norm(&exact) / norm(&exact).max(average));
@@ -170,8 +170,8 @@ pub fn compare<T: Real>(scan: &Scan, options: &Options, random: &mut Random) -> 
 /// Products of rate and time of the sweep.
 pub const DECAY_TIMES: [f64; 12] = [0.0, 1.0, 3.0, 10.0, 18.0, 20.0, 25.0, 30.0, 50.0, 70.0, 120.0, 200.0];
 
-/// Goes through [`DECAY_TIMES`] for one precision on one device. Returns a line for each case beyond the tolerance, and
-/// the number of refused plans.
+/// Checks all [`DECAY_TIMES`] for one precision on one device. Returns a line for each case beyond the tolerance, and
+/// the number of rejected plans.
 pub fn sweep<T: Real>(device: &Device, tolerances: &[f64], random: &mut Random) -> (Vec<String>, usize) {
     let (mut beyond, mut refused) = (Vec::new(), 0);
     for decay_time in DECAY_TIMES {

@@ -1,4 +1,4 @@
-//! The blocks of commands and code in README and the pages of docs, for the tests that run them.
+//! Code blocks of README and docs, for the tests that run them.
 
 use super::root;
 use std::path::Path;
@@ -7,13 +7,13 @@ use std::path::Path;
 pub struct Block {
     /// The document and the line of the fence, for messages.
     pub place: String,
-    /// The word behind the fence.
+    /// Language: the word after the fence.
     pub language: String,
     pub lines: Vec<String>,
 }
 
 impl Block {
-    /// The first line that is not empty.
+    /// Returns the first line that is not empty.
     pub fn first_line(&self) -> &str {
         self.lines.iter().map(|line| line.trim()).find(|line| !line.is_empty()).unwrap_or_default()
     }
@@ -37,8 +37,8 @@ pub fn documents() -> Vec<String> {
     names
 }
 
-/// Returns the blocks of a document in their order. A block that is only indented has no language, and nothing could
-/// decide what runs it: it fails the test.
+/// Returns the blocks of a document in order. An indented block without a fence has no language, so no test could run
+/// it: it is an error.
 pub fn blocks(document: &str) -> Vec<Block> {
     let text = std::fs::read_to_string(root().join(document)).unwrap();
     let mut blocks: Vec<Block> = Vec::new();

@@ -1,4 +1,4 @@
-//! What the test programs share: random numbers, the direct sums in double precision, distances, vector units.
+//! Helpers of all test programs: random numbers, direct sums in double precision, distances, vector units.
 #![allow(dead_code)]
 
 pub mod decay;
@@ -12,7 +12,7 @@ use std::f64::consts::TAU;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// A head that is like none of its mirror images.
+/// A head phantom that differs from all of its mirror images.
 pub fn head() -> Phantom {
     let mut shapes = Phantom::shepp_logan_2d().shapes().to_vec();
     shapes.push(Ellipsoid {
@@ -24,7 +24,7 @@ pub fn head() -> Phantom {
     Phantom::new(2, shapes).unwrap()
 }
 
-/// Random numbers from a seed that no earlier run has seen; print `seed` in failures.
+/// Creates a generator with a new seed; print `seed` in failures.
 pub struct Random {
     pub seed: u64,
     state: u64,
@@ -38,12 +38,12 @@ impl Random {
         Random::of(seed)
     }
 
-    /// Random numbers from a known seed.
+    /// Creates a generator with a given seed.
     pub fn of(seed: u64) -> Self {
         Random { seed, state: seed }
     }
 
-    /// Uniform in [-0.5, 0.5).
+    /// Returns a number that is uniform in [-0.5, 0.5).
     pub fn uniform(&mut self) -> f64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
@@ -52,7 +52,7 @@ impl Random {
         ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64 - 0.5
     }
 
-    /// One of 0 to n - 1.
+    /// Returns an integer from 0 to n - 1.
     pub fn below(&mut self, n: usize) -> usize {
         ((self.uniform() + 0.5) * n as f64) as usize
     }
@@ -65,7 +65,7 @@ impl Random {
         (0..n).map(|_| Complex::new(T::of(self.uniform()), T::of(self.uniform()))).collect()
     }
 
-    /// Coordinates within [-0.5, 0.5), one vector an axis.
+    /// Returns coordinates within [-0.5, 0.5), one vector per axis.
     pub fn trajectory<T: Real>(&mut self, ndim: usize, samples: usize) -> Vec<Vec<T>> {
         (0..ndim).map(|_| (0..samples).map(|_| T::coordinate(self.uniform())).collect()).collect()
     }
@@ -75,7 +75,7 @@ pub fn slices<T>(lists: &[Vec<T>]) -> Vec<&[T]> {
     lists.iter().map(|l| &l[..]).collect()
 }
 
-/// An array full of NaN: elements that a call did not write stay NaN.
+/// Returns an array of NaN: elements that a call does not write remain NaN.
 pub fn poisoned<T: Real>(n: usize) -> Vec<Complex<T>> {
     vec![Complex::new(T::of(f64::NAN), T::of(f64::NAN)); n]
 }
@@ -92,7 +92,7 @@ pub fn wide_lists<T: Real>(k: &[Vec<T>]) -> Vec<Vec<f64>> {
     k.iter().map(|k| k.iter().map(|k| k.wide()).collect()).collect()
 }
 
-/// Voxel coordinates of a grid, r = index - floor(n/2), one vector an axis.
+/// Returns voxel coordinates of a grid, r = index - floor(n/2), one vector per axis.
 pub fn voxels(dims: &[usize]) -> Vec<Vec<f64>> {
     let total: usize = dims.iter().product();
     let mut stride = 1;
@@ -105,7 +105,7 @@ pub fn voxels(dims: &[usize]) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// out(a) = sum_b values(b) exp(sign i 2 pi a.b), term by term.
+/// Computes out(a) = sum_b values(b) exp(sign i 2 pi a.b), term by term.
 pub fn direct(sign: f64, from: &[Vec<f64>], values: &[Complex<f64>], to: &[Vec<f64>]) -> Vec<Complex<f64>> {
     (0..to[0].len())
         .map(|a| {
@@ -119,14 +119,14 @@ pub fn direct(sign: f64, from: &[Vec<f64>], values: &[Complex<f64>], to: &[Vec<f
         .collect()
 }
 
-/// Relative l2 distance. It is NaN if `a` has a NaN.
+/// Returns the relative l2 distance. It is NaN if `a` has a NaN.
 pub fn distance<T: Real>(a: &[Complex<T>], exact: &[Complex<f64>]) -> f64 {
     assert_eq!(a.len(), exact.len());
     let error: f64 = wide(a).iter().zip(exact).map(|(a, e)| (a - e).norm_sqr()).sum();
     (error / exact.iter().map(|e| e.norm_sqr()).sum::<f64>()).sqrt()
 }
 
-/// <a, b>, conjugating a.
+/// Returns <a, b>, conjugating a.
 pub fn inner<T: Real>(a: &[Complex<T>], b: &[Complex<T>]) -> Complex<f64> {
     wide(a).iter().zip(wide(b)).map(|(a, b)| a.conj() * b).sum()
 }
@@ -135,14 +135,13 @@ pub fn norm<T: Real>(a: &[Complex<T>]) -> f64 {
     inner(a, a).re.sqrt()
 }
 
-/// Prints a line past the test harness, which shows the output of failed tests only.
+/// Prints a line bypassing the test harness, which shows only the output of failed tests.
 pub fn say(line: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// The levels of the vector unit that this processor has, the lowest first. For each level that it lacks, a line is
-/// printed.
+/// Returns the levels of this processor's vector unit, the lowest first. Prints a line for each missing level.
 pub fn levels() -> Vec<Simd> {
     let has = |simd: &Simd| match level(*simd) {
         Ok(_) => true,
@@ -155,7 +154,7 @@ pub fn levels() -> Vec<Simd> {
     [Simd::Baseline, Simd::Avx2, Simd::Avx512].into_iter().filter(has).collect()
 }
 
-/// The level that a plan with this option computes with.
+/// Returns the level of a plan with this option.
 pub fn level(simd: Simd) -> recon::Result<&'static str> {
     let options = Options { simd, threads: 1, ..Options::default() };
     Ok(Plan::new(&Geometry::new(&[2, 2], &[&[0.0f32][..], &[0.0]]), &options)?.info().simd)
@@ -163,7 +162,7 @@ pub fn level(simd: Simd) -> recon::Result<&'static str> {
 
 /// Runs the tests of this program again, in one process for each level of the vector unit except the level in use.
 /// Tests with `level` in their names are left out: one of them calls this function, others compare levels themselves.
-/// If RECON_SIMD is set, only the level that it names is wanted, and nothing runs again.
+/// If RECON_SIMD is set, only that level is requested, and nothing runs again.
 pub fn again_at_other_levels() {
     if std::env::var_os("RECON_SIMD").is_some() {
         return;
@@ -187,8 +186,8 @@ pub fn again_at_other_levels() {
     }
 }
 
-/// The project's folder. Tests of the program are compiled in a package below it (src/cli), so this is the first folder
-/// upwards that holds the header.
+/// Returns the project's folder. Tests of the program are compiled in a package below it (src/cli), so this is the
+/// first parent folder that contains the header.
 pub fn root() -> &'static Path {
     static ROOT: OnceLock<&Path> = OnceLock::new();
     ROOT.get_or_init(|| {
@@ -197,7 +196,7 @@ pub fn root() -> &'static Path {
     })
 }
 
-/// Runs a command, which must succeed. Returns its standard output, then its error output.
+/// Runs a command that must succeed. Returns its standard output, then its error output.
 #[track_caller]
 pub fn run(command: &mut std::process::Command) -> String {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
@@ -206,7 +205,7 @@ pub fn run(command: &mut std::process::Command) -> String {
     text
 }
 
-/// The standard output of a command, then its error output.
+/// Returns the standard output of a command, then its error output.
 pub fn printed(output: &std::process::Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }

@@ -5,7 +5,7 @@ use recon::phantom::{CoilModel, Phantom};
 use recon::trajectory::SpokeOrder;
 use recon::{Complex, Device, Geometry, Options, Plan, Trajectory};
 
-/// Golden-angle spokes without noise.
+/// Creates a scan with golden-angle spokes, without noise.
 pub struct RingScan {
     pub n: usize,
     pub coils: usize,
@@ -25,7 +25,7 @@ impl RingScan {
         RingScan { n, coils, k, data, maps: ring.maps(&[n, n]).unwrap(), truth }
     }
 
-    /// Divides the maps by the root of their sum of squares: the truth is then the image that belongs to them.
+    /// Divides the maps by their root sum of squares. The truth is then the image for these maps.
     pub fn normalise(&mut self) {
         let voxels = self.n * self.n;
         for (i, x) in self.truth.iter_mut().enumerate() {
@@ -39,7 +39,7 @@ impl RingScan {
         self.k[0].len()
     }
 
-    /// A plan for this trajectory and as many coils as there are maps.
+    /// Creates a plan for this trajectory and the number of coils of the maps.
     pub fn plan(&self, maps: &[Complex<f32>], device: Device) -> Plan<f32> {
         let k = slices(&self.k);
         let coils = maps.len() / (self.n * self.n);

@@ -1,4 +1,4 @@
-//! What the tests of the transforms share: errors against direct sums, trajectories, and a scan that uses all features.
+//! Helpers of the tests of transforms: errors against direct sums, trajectories, and a scan that uses all features.
 
 use super::*;
 use recon::trajectory::SpokeOrder;
@@ -7,12 +7,12 @@ use recon::{Method, Trajectory, VoxelBasis, Window};
 /// Image sizes, even and odd, in two and three dimensions.
 pub const SIZES: [&[usize]; 6] = [&[24, 24], &[31, 17], &[9, 40], &[12, 12, 12], &[7, 15, 10], &[16, 5, 9]];
 
-/// A NUFFT with this window and tolerance.
+/// Returns the options of a NUFFT with this window and tolerance.
 pub fn nufft(window: Window, tolerance: f64) -> Options {
     Options { method: Method::Nufft, window, tolerance, threads: 2, ..Options::default() }
 }
 
-/// The errors of adjoint and forward against direct sums, relative to the norms of those sums.
+/// Returns the errors of adjoint and forward against direct sums, relative to the norms of those sums.
 pub fn errors<T: Real>(
     k: &[Vec<T>],
     dims: &[usize],
@@ -22,7 +22,8 @@ pub fn errors<T: Real>(
     errors_by(|result, exact, _| distance(result, exact), k, dims, options, random)
 }
 
-/// The errors of adjoint and forward against direct sums, by a measure of a result, the exact result and the input.
+/// Returns the errors of adjoint and forward against direct sums, by a measure of a result, the exact result and the
+/// input.
 pub fn errors_by<T: Real>(
     measure: impl Fn(&[Complex<T>], &[Complex<f64>], &[Complex<T>]) -> f64,
     k: &[Vec<T>],
@@ -41,18 +42,18 @@ pub fn errors_by<T: Real>(
     Ok([measure(&image, &exact_image, &d), measure(&values, &exact_values, &x)])
 }
 
-/// Every combination of coordinates at and beside the edges of k-space.
+/// Returns all combinations of coordinates at and near the edges of k-space.
 pub fn corners<T: Real>(ndim: usize) -> Vec<Vec<T>> {
     let edge = [T::of(-0.5), T::below_half(), T::ZERO, T::of(-0.5 + 1e-5), T::of(f64::MIN_POSITIVE)];
     let count = edge.len().pow(ndim as u32);
     (0..ndim).map(|axis| (0..count).map(|i| edge[i / edge.len().pow(axis as u32) % edge.len()]).collect()).collect()
 }
 
-/// The factor by which an error may exceed the tolerance if all samples lie on few positions between the grid's cells.
-/// A Kaiser-Bessel window of four cells or more leaves one alias that matters, and its error is nearly the same at
-/// every position. A window of least worst error counts the edges of cells, where errors are largest, when the mean is
-/// formed. Narrower windows, and other windows, leave several aliases. Their error depends on the position, and the
-/// plan keeps its mean within the tolerance.
+/// Returns the factor by which an error may exceed the tolerance if all samples are at few positions between the grid's
+/// cells. A Kaiser-Bessel window of four cells or more has one relevant alias, and its error is nearly the same at all
+/// positions. The minimax window includes the edges of cells, where errors are largest, in its mean. Narrower windows,
+/// and other windows, have several aliases. Their error depends on the position, and only its mean is within the
+/// tolerance.
 pub fn excess(window: Window, width: usize) -> f64 {
     match width {
         4.. if matches!(window, Window::Minimax | Window::KaiserBessel) => 1.5,
@@ -60,8 +61,9 @@ pub fn excess(window: Window, width: usize) -> f64 {
     }
 }
 
-/// The distance of a result from the exact result, relative to the norm of the exact result. That norm may be small by
-/// chance, when values are few or all of one place. Then the distance is relative to the mean norm for random data.
+/// Returns the distance of a result from the exact result, relative to the norm of the exact result. That norm may be
+/// small by chance, for few values or values at one position. Then the distance is relative to the mean norm for random
+/// data.
 pub fn fair_distance<T: Real>(result: &[Complex<T>], exact: &[Complex<f64>], input: &[Complex<T>]) -> f64 {
     let error = norm(&wide(result).iter().zip(exact).map(|(r, e)| r - e).collect::<Vec<_>>());
     let average = norm(input) * (result.len() as f64).sqrt();
@@ -119,14 +121,14 @@ impl<T: Real> Scan<T> {
         y
     }
 
-    /// phi, the Fourier transform of a voxel, at each sample.
+    /// Returns phi, the Fourier transform of a voxel, at each sample.
     pub fn phi(&self) -> Vec<f64> {
         let sinc = |k: f64| if k == 0.0 { 1.0 } else { (std::f64::consts::PI * k).sin() / (std::f64::consts::PI * k) };
         (0..self.k[0].len()).map(|m| self.k.iter().map(|k| sinc(k[m].wide())).product()).collect()
     }
 }
 
-/// The axes of a radial trajectory in two dimensions.
+/// Returns the axes of a radial trajectory in two dimensions.
 pub fn radial(spokes: usize, samples: usize) -> Vec<Vec<f64>> {
     let t = Trajectory::radial2d(spokes, samples, SpokeOrder::Linear).unwrap();
     (0..2).map(|a| t.axis_as(a)).collect()
