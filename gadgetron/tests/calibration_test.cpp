@@ -57,7 +57,7 @@ struct Lines {
         BufferView v;
         v.e0 = N, v.e1 = headers.size(), v.e2 = v.n = v.s = v.loc = 1, v.coils = COILS;
         v.data = kspace.data(), v.trajectory = trajectory.data(), v.trajectory_size = 2, v.headers = headers.data();
-        return gather(shots(v, 0, 0, 0), spaces);
+        return gather(shots_of_frame(v, 0, 0, 0), spaces);
     }
 };
 
@@ -75,28 +75,28 @@ void belongs_to_a_scan() {
         h.idx.contrast = 1;
     }
     CalibrationData all;
-    CHECK(all.empty() && !all.of_scan(scan.gathered(), scan.spaces));
+    CHECK(all.empty() && !all.for_scan(scan.gathered(), scan.spaces));
     all.add(lines.gathered(), lines.spaces);
     all.add(other.gathered(), other.spaces);
-    CHECK(all.of_scan(scan.gathered(), scan.spaces)->shots == 24);
+    CHECK(all.for_scan(scan.gathered(), scan.spaces)->shots == 24);
     for (auto &h : scan.headers) {
         h.idx.contrast = 1, h.idx.repetition = 7;
     }
-    CHECK(all.of_scan(scan.gathered(), scan.spaces)->shots == 12);
+    CHECK(all.for_scan(scan.gathered(), scan.spaces)->shots == 12);
     for (auto &h : scan.headers) {
         h.idx.contrast = 2;
     }
-    CHECK(all.of_scan(scan.gathered(), scan.spaces)->shots == 24);  // the first of equals
+    CHECK(all.for_scan(scan.gathered(), scan.spaces)->shots == 24);  // the first of equals
     for (auto &h : scan.headers) {
         h.idx.slice = 1;
     }
-    CHECK(!all.of_scan(scan.gathered(), scan.spaces));
+    CHECK(!all.for_scan(scan.gathered(), scan.spaces));
     // New data of the same counters replace the old.
     CalibrationData replaced;
     replaced.add(lines.gathered(), lines.spaces);
     replaced.add(Lines(range(30, 33)).gathered(), lines.spaces);
     const Lines plain(range(0, int(N) - 1, 2));
-    CHECK(replaced.of_scan(plain.gathered(), plain.spaces)->shots == 4);
+    CHECK(replaced.for_scan(plain.gathered(), plain.spaces)->shots == 4);
 
     Lines turned = plain, moved = plain;
     for (auto &h : lines.headers) {
@@ -110,12 +110,12 @@ void belongs_to_a_scan() {
     }
     CalibrationData placed;
     placed.add(lines.gathered(), lines.spaces);
-    CHECK(placed.of_scan(plain.gathered(), plain.spaces)->shots == 24);
-    CHECK_ERROR([&] { placed.of_scan(turned.gathered(), turned.spaces); }, "different readout direction", "coil_maps");
-    CHECK_ERROR([&] { placed.of_scan(moved.gathered(), moved.spaces); }, "4.0 mm away from the scan");
+    CHECK(placed.for_scan(plain.gathered(), plain.spaces)->shots == 24);
+    CHECK_ERROR([&] { placed.for_scan(turned.gathered(), turned.spaces); }, "different readout direction", "coil_maps");
+    CHECK_ERROR([&] { placed.for_scan(moved.gathered(), moved.spaces); }, "4.0 mm away from the scan");
     Samples fewer = plain.gathered();
     fewer.coils = 2;
-    CHECK_ERROR([&] { placed.of_scan(fewer, plain.spaces); }, "have 3 coils and the scan 2");
+    CHECK_ERROR([&] { placed.for_scan(fewer, plain.spaces); }, "have 3 coils and the scan 2");
 }
 
 // Calibration data of an encoding with larger voxels, and with smaller ones.
@@ -127,14 +127,14 @@ void different_matrix() {
     CalibrationData of_coarse, of_fine;
     of_coarse.add(lines.gathered(), coarse);
     of_fine.add(lines.gathered(), fine);
-    const Samples a = *of_coarse.of_scan(scan.gathered(), scan.spaces);
+    const Samples a = *of_coarse.for_scan(scan.gathered(), scan.spaces);
     CHECK(a.count == 24 * N && a.shots == 24);
     for (std::size_t m = 0; m < a.count; ++m) {
         CHECK(a.trajectory[2 * m] == 0.5f * lines.trajectory[2 * m]);
         CHECK(a.trajectory[2 * m + 1] == lines.trajectory[2 * m + 1]);
     }
     // The outer half of each readout is beyond the scan's k-space.
-    const Samples b = *of_fine.of_scan(scan.gathered(), scan.spaces);
+    const Samples b = *of_fine.for_scan(scan.gathered(), scan.spaces);
     CHECK(b.count == 24 * N / 2 && b.shots == 24 && b.starts[1] == N / 2 && b.times[0].skipped == N / 4);
     for (std::size_t m = 0; m < b.count; ++m) {
         const std::size_t from = m / (N / 2) * N + N / 4 + m % (N / 2);
@@ -147,7 +147,7 @@ void different_matrix() {
     tiny.encoded_fov = {double(N), 1e-3, 5};
     CalibrationData outside;
     outside.add(Lines(range(20, 22)).gathered(), tiny);
-    CHECK_ERROR([&] { outside.of_scan(scan.gathered(), scan.spaces); }, "no samples within the scan's k-space");
+    CHECK_ERROR([&] { outside.for_scan(scan.gathered(), scan.spaces); }, "no samples within the scan's k-space");
 }
 
 // An accelerated Cartesian scan with separate calibration lines, against the C API with maps from the same lines.
@@ -155,16 +155,16 @@ void accelerated() {
     const Lines lines(range(20, 43)), scan(range(0, int(N) - 1, 2)), whole(range(0, int(N) - 1));
     Settings s;
     s.method = Method::Cg;
-    s.maps = Maps::Data;
+    s.maps = CoilMapSource::Data;
     s.tolerance = 1e-5;
     s.threads = 2;
-    s.output = Output::Complex;
+    s.output = ImageOutput::Complex;
     CalibrationData all;
     all.add(lines.gathered(), lines.spaces);
-    const Samples samples = scan.gathered(), reference = *all.of_scan(samples, scan.spaces);
+    const Samples samples = scan.gathered(), reference = *all.for_scan(samples, scan.spaces);
     Engine engine(s);
     std::vector<Complex> image(N * N), wanted(N * N), full(N * N), maps(N * N * COILS);
-    const Result result = engine.reconstruct(samples, scan.spaces, &reference, image.data());
+    const ReconstructionResult result = engine.reconstruct(samples, scan.spaces, &reference, image.data());
     CHECK(result.warnings.empty());
 
     const auto axes = [](const Lines &of) {

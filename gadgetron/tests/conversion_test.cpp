@@ -60,7 +60,7 @@ struct Buffer {
     }
 
     Samples gather(const Spaces &spaces, std::size_t in = 0, std::size_t is = 0, std::size_t il = 0) const {
-        return recon_gadgets::gather(shots(view(), in, is, il), spaces);
+        return recon_gadgets::gather(shots_of_frame(view(), in, is, il), spaces);
     }
 };
 
@@ -113,12 +113,12 @@ void missing_shots() {
         CHECK(samples.kspace[samples.count + m] == b.data[20 + from[m]]);
         CHECK(samples.trajectory[2 * m] == b.trajectory[2 * from[m]]);
     }
-    CHECK(samples.where(9) == "sample 1 of shot 2");
+    CHECK(samples.describe_sample(9) == "sample 1 of shot 2");
 
     b.headers[0].discard_pre = 3, b.headers[0].discard_post = 2;  // more than all samples
     CHECK(b.gather(space(8, 8)).shots == 2);
     b.headers.assign(5, Header());
-    CHECK(shots(b.view(), 0, 0, 0).empty());
+    CHECK(shots_of_frame(b.view(), 0, 0, 0).empty());
     CHECK_ERROR([&] { b.gather(space(8, 8)); }, "no shot was acquired");
 }
 
@@ -187,7 +187,7 @@ void acquisitions() {
         for (const auto flag : flags) {
             header.flags |= std::uint64_t(1) << (flag - 1);
         }
-        return acquisition_use(header);
+        return purposes_of(header);
     };
     CHECK(use({}) == image && use({ISMRMRD::ISMRMRD_ACQ_IS_REVERSE}) == image);
     CHECK(use({ISMRMRD::ISMRMRD_ACQ_IS_NOISE_MEASUREMENT}) == std::uint32_t(RECON_PURPOSE_NOISE));
@@ -202,7 +202,7 @@ void acquisitions() {
     b.headers[2].setFlag(ISMRMRD::ISMRMRD_ACQ_IS_NAVIGATION_DATA);
     const auto rows = [&](recon_acquisition_purpose purpose) {
         std::vector<std::size_t> found;
-        for (const auto &s : shots(b.view(), 0, 0, 0, purpose)) {
+        for (const auto &s : shots_of_frame(b.view(), 0, 0, 0, purpose)) {
             found.push_back(s.step[0]);
         }
         return found;
@@ -216,14 +216,14 @@ void acquisitions() {
 void cartesian_rows() {
     Buffer b(8, 2, 1, 2, 1, 1, 1, 2);
     BufferView v = b.view();
-    const auto first = [&](std::size_t row) { return shots(v, 0, 0, 0)[row].data - (v.data + row * v.e0); };
+    const auto first = [&](std::size_t row) { return shots_of_frame(v, 0, 0, 0)[row].data - (v.data + row * v.e0); };
     for (auto &h : b.headers) {
         h.discard_pre = 2, h.center_sample = 4;
     }
     CHECK(first(0) == 0);  // not Cartesian
     v.cartesian_centre = 4;
     CHECK(first(0) == 2 && first(1) == 2);
-    CHECK(shots(v, 0, 0, 0)[1].trajectory == v.trajectory + 2 * (8 + 2) && shots(v, 0, 0, 0)[1].samples == 6);
+    CHECK(shots_of_frame(v, 0, 0, 0)[1].trajectory == v.trajectory + 2 * (8 + 2) && shots_of_frame(v, 0, 0, 0)[1].samples == 6);
     // A shorter row whose centre comes earlier.
     b.headers[1].number_of_samples = 6, b.headers[1].discard_pre = 0, b.headers[1].center_sample = 2;
     CHECK(first(0) == 2 && first(1) == 2);
@@ -269,7 +269,7 @@ void components() {
         BufferView v = b.view();
         const std::vector<float> density{1, 2, 3, 4, 5, 6};
         v.density = density.data();
-        const Samples samples = gather(shots(v, 0, 0, 0), space(8, 8));
+        const Samples samples = gather(shots_of_frame(v, 0, 0, 0), space(8, 8));
         CHECK(samples.weighted && samples.trajectory[5] == 2 && samples.trajectory[4] == b.trajectory[3]);
     }
     const auto width = [](std::size_t n, std::size_t nz) {
@@ -311,48 +311,48 @@ void coordinates_and_weights() {
 // encodedSpace against reconSpace.
 void grids() {
     Spaces s = space(256, 128);
-    Grid g = grid(s, 2);
+    Grid g = make_grid(s, 2);
     CHECK((g.dims == std::array<std::size_t, 3>{256, 128, 1}) && g.image == g.dims);
     // The reconstruction uses the encoded matrix for any matrix of the image.
     s.encoded_matrix = {512, 128, 1}, s.encoded_fov = {512, 128, 5};
-    g = grid(s, 2);
+    g = make_grid(s, 2);
     CHECK((g.dims == std::array<std::size_t, 3>{512, 128, 1}) && (g.image == std::array<std::size_t, 3>{256, 128, 1}));
     CHECK(g.fov[0] == 256 && g.fov[2] == 5);
     // A 2D image has one voxel along z.
     s.recon_matrix[2] = 7;
-    CHECK(grid(s, 2).image[2] == 1 && grid(s, 3).image[2] == 7);
+    CHECK(make_grid(s, 2).image[2] == 1 && make_grid(s, 3).image[2] == 7);
     // The thickness of a slice may be unknown. Then it is that of encodedSpace.
     s.recon_fov[2] = 0;
-    CHECK(grid(s, 2).fov[2] == 5);
+    CHECK(make_grid(s, 2).fov[2] == 5);
     s.encoded_fov[2] = 0;
-    CHECK(grid(s, 2).fov[2] == 0);
-    CHECK_ERROR([&] { grid(s, 3); }, "fieldOfView_mm.z of encodedSpace is 0 in the XML header", "above 0");
+    CHECK(make_grid(s, 2).fov[2] == 0);
+    CHECK_ERROR([&] { make_grid(s, 3); }, "fieldOfView_mm.z of encodedSpace is 0 in the XML header", "above 0");
 
     s = space(0, 0, 0);
-    CHECK_ERROR([&] { grid(s, 2); }, "matrixSize.x of encodedSpace is 0 in the XML header", "0 x 0 x 0");
+    CHECK_ERROR([&] { make_grid(s, 2); }, "matrixSize.x of encodedSpace is 0 in the XML header", "0 x 0 x 0");
     // The ISMRMRD library reads a negative number as a large one.
     s = space(8, 8);
     s.encoded_matrix[1] = std::uint16_t(-96);
-    CHECK_ERROR([&] { grid(s, 2); }, "matrixSize.y of encodedSpace is 65440 (or -96)", "from 1 to 32767");
+    CHECK_ERROR([&] { make_grid(s, 2); }, "matrixSize.y of encodedSpace is 65440 (or -96)", "from 1 to 32767");
     s = space(8, 8);
     s.recon_matrix[1] = 0;
-    CHECK_ERROR([&] { grid(s, 2); }, "matrixSize.y of reconSpace is 0", "8 x 0 x 1");
+    CHECK_ERROR([&] { make_grid(s, 2); }, "matrixSize.y of reconSpace is 0", "8 x 0 x 1");
     const double infinite = std::numeric_limits<double>::infinity();
     using Case = std::pair<double, std::string>;
     for (const auto &[value, text] :
          {Case{0, "is 0 in"}, Case{-96, "is -96 in"}, Case{std::nan(""), "is nan in"}, Case{infinite, "is inf in"}}) {
         s = space(8, 8);
         s.encoded_fov[0] = value;
-        CHECK_ERROR([&] { grid(s, 2); }, "fieldOfView_mm.x of encodedSpace", text.c_str());
+        CHECK_ERROR([&] { make_grid(s, 2); }, "fieldOfView_mm.x of encodedSpace", text.c_str());
         s = space(8, 8);
         s.recon_fov[1] = value;
-        CHECK_ERROR([&] { grid(s, 2); }, "fieldOfView_mm.y of reconSpace", text.c_str());
+        CHECK_ERROR([&] { make_grid(s, 2); }, "fieldOfView_mm.y of reconSpace", text.c_str());
         s = space(8, 8);
         s.recon_fov[2] = value;
         if (value == 0) {
-            CHECK(grid(s, 2).fov[2] == 5);
+            CHECK(make_grid(s, 2).fov[2] == 5);
         } else {
-            CHECK_ERROR([&] { grid(s, 2); }, "fieldOfView_mm.z of reconSpace", text.c_str());
+            CHECK_ERROR([&] { make_grid(s, 2); }, "fieldOfView_mm.z of reconSpace", text.c_str());
         }
     }
 }
@@ -361,7 +361,7 @@ void grids() {
 void frames_without_shots() {
     const auto text = [](std::size_t n, std::size_t s, std::size_t loc, std::vector<char> has, std::size_t slices) {
         const auto warning = empty_frames({n, s, loc, std::move(has), slices});
-        CHECK(!warning || warning->cause == Cause::EmptyImages);
+        CHECK(!warning || warning->cause == WarningCause::EmptyImages);
         return warning ? warning->text : std::string("no warning");
     };
     const auto contains = [](const std::string &all, const char *part) { return all.find(part) != std::string::npos; };
@@ -387,13 +387,13 @@ void missing() {
     ExpectedShots all;
     all.known = true, all.last = {95, 0};
     const auto rows = [](std::size_t from, std::size_t to, std::size_t step = 1) {
-        std::vector<Step> steps;
+        std::vector<EncodingStep> steps;
         for (std::size_t i = from; i < to; i += step) {
             steps.push_back({i, 0});
         }
         return steps;
     };
-    const auto said = [&](const std::vector<Step> &steps) {
+    const auto said = [&](const std::vector<EncodingStep> &steps) {
         const auto warning = missing_shots(all, steps, steps.size());
         return warning ? warning->text : "nothing";
     };
@@ -434,7 +434,7 @@ void missing() {
 
     // Two axes: every third partition; then without the last of them; then with one shot lost.
     all.last = {7, 11};
-    std::vector<Step> steps;
+    std::vector<EncodingStep> steps;
     for (std::size_t z = 0; z < 12; z += 3) {
         for (std::size_t i = 0; i < 8; ++i) {
             steps.push_back({i, z});
@@ -452,8 +452,8 @@ void missing() {
     all.known = true, all.last = {20, 0};
     CHECK(said(rows(100, 121)) == "nothing");
     // In buckets, all counters may be 0, or counters may be beyond the limits.
-    CHECK(!missing_shots(all, std::vector<Step>(21, Step{0, 0}), 21));
-    CHECK(has(missing_shots(all, std::vector<Step>(13, Step{0, 0}), 13)->text, {"13 of 21 shots"}));
+    CHECK(!missing_shots(all, std::vector<EncodingStep>(21, EncodingStep{0, 0}), 21));
+    CHECK(has(missing_shots(all, std::vector<EncodingStep>(13, EncodingStep{0, 0}), 13)->text, {"13 of 21 shots"}));
     CHECK(has(said(rows(100, 113)), {"13 of 21 shots"}));
 
     // Several buckets of one image: the warning comes when the next repetition begins, or at the end.
@@ -471,8 +471,8 @@ void missing() {
     CHECK(has(fewer_shots(61, most)->text, {"61 shots", "before had 96", "no encodingLimits"}) && most == 96);
 
     WarningCounter warnings;
-    CHECK(warnings.first(Cause::MissingShots) && !warnings.first(Cause::MissingShots));
-    CHECK(warnings.first(Cause::ZeroShots));
+    CHECK(warnings.first(WarningCause::MissingShots) && !warnings.first(WarningCause::MissingShots));
+    CHECK(warnings.first(WarningCause::ZeroShots));
     CHECK(warnings.summary().size() == 1 && has(warnings.summary()[0], {"2 times", "shots missing"}));
 }
 
@@ -491,7 +491,7 @@ void useless_shots() {
 
     const auto spread = [&](std::size_t nx, std::size_t ny) {
         const Spaces spaces = space(nx, ny);
-        check_spread(b.gather(spaces), grid(spaces, 2));
+        check_spread(b.gather(spaces), make_grid(spaces, 2));
     };
     const auto fill = [&](float x, float y, float across) {
         for (std::size_t m = 0; m < 12; ++m) {
@@ -528,10 +528,10 @@ void headers() {
     ImageInfo info;
     info.spaces = space(64, 32);
     info.spaces.recon_fov = {300, 150, 5};
-    info.grid = grid(info.spaces, 2);
+    info.grid = make_grid(info.spaces, 2);
     info.encoding = 1, info.channels = 4, info.magnitude = false, info.number = 77, info.series = 2;
     info.method = "gridding", info.samples = 100, info.shots = 10;
-    const auto h = image_header(a, info);
+    const auto h = make_image_header(a, info);
     CHECK(h.matrix_size[0] == 64 && h.matrix_size[1] == 32 && h.matrix_size[2] == 1 && h.channels == 4);
     CHECK(h.field_of_view[0] == 300 && h.field_of_view[1] == 150 && h.field_of_view[2] == 5);
     CHECK(h.position[2] == 3 && h.read_dir[0] == 4 && h.phase_dir[1] == 8 && h.slice_dir[2] == 12);
@@ -543,20 +543,20 @@ void headers() {
     CHECK(h.user_int[7] == -9 && h.user_float[0] == 0.5f && h.attribute_string_len == 0);
     // Only user flags are copied.
     CHECK(h.flags == std::uint64_t(1) << (ISMRMRD::ISMRMRD_IMAGE_USER3 - 1));
-    const auto meta = image_meta(h, info);
+    const auto meta = make_image_attributes(h, info);
     CHECK(meta.as_long("encoding") == 1 && meta.as_double("recon_FOV", 1) == 150 &&
           meta.as_long("encoded_matrix", 1) == 32);
     CHECK(meta.as_double("slice_dir", 2) == 12 && meta.as_long("GADGETRON_ImageNumber") == 77);
     CHECK(std::string(meta.as_str("recon_method")) == "gridding" && meta.as_long("recon_shots") == 10);
     info.magnitude = true;
-    CHECK(image_header(a, info).image_type == ISMRMRD::ISMRMRD_IMTYPE_MAGNITUDE);
+    CHECK(make_image_header(a, info).image_type == ISMRMRD::ISMRMRD_IMTYPE_MAGNITUDE);
     // image_index has 16 bits. There is a warning, and the attribute has the full number.
     info.number = 65538;
-    const auto later = image_header(a, info);
-    CHECK(later.image_index == 2 && image_meta(later, info).as_long("GADGETRON_ImageNumber") == 65538);
+    const auto later = make_image_header(a, info);
+    CHECK(later.image_index == 2 && make_image_attributes(later, info).as_long("GADGETRON_ImageNumber") == 65538);
     CHECK(!image_number_overflow(1) && !image_number_overflow(65535));
     const auto warning = image_number_overflow(65536);
-    CHECK(warning && warning->cause == Cause::ImageNumbers && warning->text.find("image 65536 ") != std::string::npos);
+    CHECK(warning && warning->cause == WarningCause::ImageNumbers && warning->text.find("image 65536 ") != std::string::npos);
 }
 
 void joined() {
@@ -566,7 +566,7 @@ void joined() {
     CHECK(both.kspace[5] == a.data[5] && both.kspace[6] == b.data[0]);
     CHECK(both.kspace[18] == a.data[6] && both.kspace[24] == b.data[12] && both.kspace[35] == b.data[23]);
     CHECK(both.trajectory[11] == a.trajectory[11] && both.trajectory[12] == b.trajectory[0]);
-    CHECK(both.where(7) == "sample 1 of shot 2");
+    CHECK(both.describe_sample(7) == "sample 1 of shot 2");
 }
 
 void properties() {

@@ -121,7 +121,7 @@ void whitens() {
                 CHECK(std::fabs(report->variance_ratio - ratio) < 1e-6 * ratio);
                 const bool untimed = noise_us == 0 && data_us > 0;
                 CHECK(report->warnings.size() == (untimed ? 1 : 0));
-                CHECK(!untimed || report->warnings[0].cause == Cause::NoiseTimes);
+                CHECK(!untimed || report->warnings[0].cause == WarningCause::NoiseTimes);
             }
         }
     }
@@ -170,7 +170,7 @@ void errors() {
     NoiseWhitener few({});
     few.add_noise(header(50, COILS, 5, NOISE), n.data(), 50 * COILS);
     const auto report = few.whiten(header(17, COILS, 5), fine.data(), fine.size());
-    CHECK(report && report->warnings.size() == 1 && report->warnings[0].cause == Cause::Noise &&
+    CHECK(report && report->warnings.size() == 1 && report->warnings[0].cause == WarningCause::Noise &&
           report->warnings[0].text.find("50 samples of noise") != std::string::npos);
     // One coil that measured nothing.
     std::vector<Complex> silent(n);
