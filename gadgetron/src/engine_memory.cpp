@@ -115,7 +115,9 @@ private:
         const auto options = engine_.options(settings_.tolerance);
         const auto propeller = engine_.propeller_options();
         std::uint64_t bytes = 0;
-        check(recon_propeller_memory(&geometry, &options, &propeller, &bytes));
+        const recon_status status = recon_propeller_memory(&geometry, &options, &propeller, &bytes);
+        engine_.check_coordinates(task_.samples, status);
+        check(status);
         return bytes + motion_capacity(task_.samples) * sizeof(double);
     }
 

@@ -1,4 +1,4 @@
-// Calibration data: which belong to a scan, on which matrix, and coil maps from lines of a Cartesian grid.
+// Calibration data: selection for a scan, conversion to its matrix, and coil maps from lines of a Cartesian grid.
 #include "calibration.h"
 #include "check.h"
 #include "engine.h"
@@ -43,8 +43,7 @@ struct Lines {
     }
 
     static recon_geometry geometry(const std::vector<float> &kx, const std::vector<float> &ky) {
-        recon_geometry g;
-        check(recon_geometry_init(&g, sizeof g));
+        recon_geometry g = initialised(recon_geometry_init);
         g.dims[0] = g.dims[1] = N;
         g.samples = kx.size(), g.coils = COILS;
         g.coordinates[0] = kx.data(), g.coordinates[1] = ky.data();
@@ -69,15 +68,15 @@ std::vector<int> range(int first, int last, int step = 1) {
     return all;
 }
 
-void belongs_to_a_scan() {
-    Lines lines(range(20, 43)), other(range(26, 37)), scan(range(0, int(N) - 1, 2));
-    for (auto &h : other.headers) {
+void selection() {
+    Lines lines(range(20, 43)), second_contrast(range(26, 37)), scan(range(0, int(N) - 1, 2));
+    for (auto &h : second_contrast.headers) {
         h.idx.contrast = 1;
     }
     CalibrationData all;
     CHECK(all.empty() && !all.for_scan(scan.gathered(), scan.spaces));
     all.add(lines.gathered(), lines.spaces);
-    all.add(other.gathered(), other.spaces);
+    all.add(second_contrast.gathered(), second_contrast.spaces);
     CHECK(all.for_scan(scan.gathered(), scan.spaces)->shots == 24);
     for (auto &h : scan.headers) {
         h.idx.contrast = 1, h.idx.repetition = 7;
@@ -86,7 +85,7 @@ void belongs_to_a_scan() {
     for (auto &h : scan.headers) {
         h.idx.contrast = 2;
     }
-    CHECK(all.for_scan(scan.gathered(), scan.spaces)->shots == 24);  // the first of equals
+    CHECK(all.for_scan(scan.gathered(), scan.spaces)->shots == 24);  // the first one of several
     for (auto &h : scan.headers) {
         h.idx.slice = 1;
     }
@@ -98,6 +97,11 @@ void belongs_to_a_scan() {
     const Lines plain(range(0, int(N) - 1, 2));
     CHECK(replaced.for_scan(plain.gathered(), plain.spaces)->shots == 4);
 
+}
+
+void position_and_coils() {
+    Lines lines(range(20, 43));
+    const Lines plain(range(0, int(N) - 1, 2));
     Lines turned = plain, moved = plain;
     for (auto &h : lines.headers) {
         h.read_dir[0] = 1;
@@ -115,7 +119,7 @@ void belongs_to_a_scan() {
     CHECK_ERROR([&] { placed.for_scan(moved.gathered(), moved.spaces); }, "4.0 mm away from the scan");
     Samples fewer = plain.gathered();
     fewer.coils = 2;
-    CHECK_ERROR([&] { placed.for_scan(fewer, plain.spaces); }, "have 3 coils and the scan 2");
+    CHECK_ERROR([&] { placed.for_scan(fewer, plain.spaces); }, "have 3 coils and the scan has 2");
 }
 
 // Calibration data of an encoding with larger voxels, and with smaller ones.
@@ -150,7 +154,7 @@ void different_matrix() {
     CHECK_ERROR([&] { outside.for_scan(scan.gathered(), scan.spaces); }, "no samples within the scan's k-space");
 }
 
-// An accelerated Cartesian scan with separate calibration lines, against the C API with maps from the same lines.
+// An accelerated Cartesian scan with separate calibration lines, compared with the C API and maps from the same lines.
 void accelerated() {
     const Lines lines(range(20, 43)), scan(range(0, int(N) - 1, 2)), whole(range(0, int(N) - 1));
     Settings s;
@@ -163,22 +167,21 @@ void accelerated() {
     all.add(lines.gathered(), lines.spaces);
     const Samples samples = scan.gathered(), reference = *all.for_scan(samples, scan.spaces);
     Engine engine(s);
-    std::vector<Complex> image(N * N), wanted(N * N), full(N * N), maps(N * N * COILS);
+    std::vector<Complex> image(N * N), expected(N * N), full(N * N), maps(N * N * COILS);
     const ReconstructionResult result = engine.reconstruct(samples, scan.spaces, &reference, image.data());
     CHECK(result.warnings.empty());
 
-    const auto axes = [](const Lines &of) {
+    const auto axes = [](const Lines &lines) {
         std::array<std::vector<float>, 2> k;
-        for (std::size_t i = 0; i < of.trajectory.size(); ++i) {
-            k[i % 2].push_back(of.trajectory[i]);
+        for (std::size_t i = 0; i < lines.trajectory.size(); ++i) {
+            k[i % 2].push_back(lines.trajectory[i]);
         }
         return k;
     };
-    recon_options o;
-    check(recon_options_init(&o, sizeof o));
+    recon_options o = initialised(recon_options_init);
     o.threads = 2;
-    const auto plan_of = [&](const Lines &of, double tolerance, const float *weights, const Complex *coil_maps) {
-        const auto k = axes(of);
+    const auto plan_of = [&](const Lines &lines, double tolerance, const float *weights, const Complex *coil_maps) {
+        const auto k = axes(lines);
         recon_geometry g = Lines::geometry(k[0], k[1]);
         g.weights = weights, g.coil_maps = coil_maps;
         o.tolerance = tolerance;
@@ -188,13 +191,13 @@ void accelerated() {
     };
     const std::vector<float> equal(24 * N, float(1.0 / (N * N)));
     check(recon_coil_maps(plan_of(lines, 1e-4, equal.data(), nullptr).get(), lines.kspace.data(), 0, maps.data()));
-    const auto solve = [&](const Lines &of, std::vector<Complex> &solved) {
-        const auto plan = plan_of(of, 1e-5, nullptr, maps.data());
-        check(recon_cg(plan.get(), of.kspace.data(), solved.data(), nullptr, nullptr));
+    const auto solve = [&](const Lines &lines, std::vector<Complex> &solved) {
+        const auto plan = plan_of(lines, 1e-5, nullptr, maps.data());
+        check(recon_cg(plan.get(), lines.kspace.data(), solved.data(), nullptr, nullptr));
     };
-    solve(scan, wanted);
-    CHECK(image == wanted);
-    // Near the image of the whole scan; without the lines it is aliased, or an error.
+    solve(scan, expected);
+    CHECK(image == expected);
+    // The image is close to that of the whole scan. Without the lines it is aliased, or an error.
     solve(whole, full);
     double error = 0, norm = 0;
     for (std::size_t i = 0; i < full.size(); ++i) {
@@ -207,7 +210,8 @@ void accelerated() {
 }  // namespace
 
 int main() {
-    belongs_to_a_scan();
+    selection();
+    position_and_coils();
     different_matrix();
     accelerated();
     return result("calibration");

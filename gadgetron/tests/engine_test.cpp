@@ -69,7 +69,7 @@ void density_weights() {
     Scan weighted = scan;
     weighted.trajectory.clear();
     for (std::size_t m = 0; m < scan.samples(); ++m) {
-        weighted.trajectory.insert(with.trajectory.end(), {scan.kx[m], scan.ky[m], ramp[m]});
+        weighted.trajectory.insert(weighted.trajectory.end(), {scan.kx[m], scan.ky[m], ramp[m]});
     }
     for (auto &h : weighted.headers) {
         h.trajectory_dimensions = 3;

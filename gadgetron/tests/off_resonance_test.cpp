@@ -68,7 +68,7 @@ void write_maps(const std::string &file, const std::vector<std::vector<float>> &
     std::remove(file.c_str());
     ISMRMRD::Dataset out(file.c_str(), "dataset", true);
     for (std::size_t slice = 0; slice < maps.size(); ++slice) {
-        ISMRMRD::Image<float> map(std::uint16_t(N), std::uint16_t(N), 1, 1);
+        ISMRMRD::Image<float> map{std::uint16_t(N), std::uint16_t(N), 1, 1};
         map.setSlice(std::uint16_t(slice));
         std::copy(maps[slice].begin(), maps[slice].end(), map.getDataPtr());
         out.appendImage("image_0", map);
