@@ -155,7 +155,8 @@ private:
         std::vector<Complex> values;
     };
 
-    // engine.cpp
+    // engine.cpp:
+
     const MapSource &source(MapKind kind) const {
         return kind == MapKind::Field ? settings_.field_map : settings_.decay_map;
     }
@@ -177,7 +178,8 @@ private:
     // Returns the capacity for six numbers per blade, as a blade has at least two lines of two samples.
     static std::size_t motion_capacity(const Samples &samples) { return 6 * (samples.count / 4); }
 
-    // engine_plans.cpp
+    // engine_plans.cpp:
+
     recon_options options(double tolerance) const;
     recon_geometry geometry(const Coordinates &k, const Grid &grid, std::size_t coils) const;
     // Adds the warnings of a plan to those of the image.
@@ -206,10 +208,11 @@ private:
     // Returns whether a plan was made from the same input, bit for bit.
     bool matches(const CachedPlan &plan, const ImageTask &task) const;
 
-    // engine_coils.cpp
+    // engine_coils.cpp:
+
     bool uses_maps(std::size_t coils) const;
     double coil_map_tolerance() const;
-    // Returns the coil maps of the task's slice, estimated if there are none or they are old.
+    // Returns the coil maps of the task's slice, estimated on first use and after `maps_every` images.
     const CoilMaps &coil_maps(const ImageTask &task);
     CoilMaps estimate_coil_maps(const Samples &samples, const Grid &grid);
     // Returns the matrix of a slice, from the data of its first image, so that its images are comparable and share
@@ -217,7 +220,8 @@ private:
     const CoilMatrix &compression(const Samples &samples);
     Samples compressed(const Samples &samples, const CoilMatrix &matrix) const;
 
-    // engine_images.cpp
+    // engine_images.cpp:
+
     bool combines_coils(std::size_t images) const;
     bool combines_adaptively() const;
     // Returns the image from which iterations start, or null if none of this shape exists.
@@ -229,7 +233,8 @@ private:
     void resize(const ImageTask &task, const Complex *computed, Complex *resized) const;
     void combine(const ImageTask &task, const Complex *images, Complex *image) const;
 
-    // engine_memory.cpp
+    // engine_memory.cpp:
+
     // Returns the bytes that an image needs. Evicts plans if memory is short, and throws an Error if that is not
     // enough.
     std::uint64_t check_memory(const ImageTask &task, std::uint64_t pending);

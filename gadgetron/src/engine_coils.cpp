@@ -30,8 +30,8 @@ double Engine::coil_map_tolerance() const {
 
 const Engine::CoilMaps &Engine::coil_maps(const ImageTask &task) {
     if (settings_.maps == CoilMapSource::Reference && task.reference == nullptr) {
-        throw Error("property coil_maps is reference, but the data have no calibration acquisitions: set the property "
-                    "to data, or flag calibration acquisitions in the file");
+        throw Error("property coil_maps is reference, but the data have no calibration acquisitions: set it to data, or "
+                    "flag calibration acquisitions in the file");
     }
     const Samples &calibration = task.reference != nullptr ? *task.reference : task.samples;
     check_coil_count(calibration, task.samples.coils);

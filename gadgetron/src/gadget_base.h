@@ -149,7 +149,8 @@ public:
     NODE_PROPERTY(timing, bool, "Log the milliseconds of each stage", false);
 
 private:
-    // gadget_base.cpp
+    // gadget_base.cpp:
+
     Settings settings() const;
     // Throws an Error if the last encoding's image_series_index would exceed 16 bits.
     void check_image_series(std::size_t series) const;
@@ -164,7 +165,8 @@ private:
     template <class T>
     void store_maps(Engine &engine, const Gadgetron::Core::Image<T> &image) const;
 
-    // gadget_buffers.cpp and gadget_buckets.cpp
+    // gadget_buffers.cpp and gadget_buckets.cpp:
+
     // Reconstructs the images of a buffer or bucket, and sends them to the next gadget.
     void send_images(Engine &engine, const Gadgetron::IsmrmrdReconData &data, Gadgetron::Core::OutputChannel &out);
     void send_images(Engine &engine, const Gadgetron::AcquisitionBucket &bucket, Gadgetron::Core::OutputChannel &out);
@@ -178,14 +180,15 @@ private:
     bool send_frame(Engine &engine, EncodingBuffer &buffer, std::size_t frame, Gadgetron::Core::OutputChannel &out);
     void send_image(Engine &engine, const std::vector<Shot> &shots, Gadgetron::Core::OutputChannel &out);
 
-    // gadget_images.cpp
+    // gadget_images.cpp:
+
     // Returns the spaces of an encoding. `sampling`: the matrices of a buffer, or null.
     Spaces spaces_of(std::size_t encoding, const Gadgetron::SamplingDescription *sampling) const;
     // Stores a copy of calibration data, for the coil maps of their slice.
     void store_calibration(const std::vector<Shot> &shots);
     // Returns the samples of an image, with those of the sliding window.
     Samples gather_samples(Engine &engine, const std::vector<Shot> &shots, const Spaces &spaces);
-    // Returns the calibration data of an image, or nothing if none are required or available.
+    // Returns the calibration data of an image, or nothing without coil maps or calibration data.
     std::optional<Samples> find_reference(const Engine &engine, const Samples &samples, const Spaces &spaces);
     ImageInfo image_info(const Engine &engine, const Samples &samples, const Spaces &spaces,
                          const ReconstructionResult &result);

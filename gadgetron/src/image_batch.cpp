@@ -12,7 +12,7 @@ ImageBatch::ImageBatch(const Grid &grid, std::size_t channels, std::size_t n, st
     const std::size_t images = n * s * loc;
     // Linux kills a process that uses more memory than available, so a wrong matrix in the XML header is refused here.
     // The estimate includes two images of the grid; the plan is estimated later. ImageArraySplitGadget makes two copies
-    // of an array, and its images are another copy.
+    // of an array, and its images are a third one.
     const double copies = images > 1 ? 4 : 1;
     const double bytes = copies * double(grid.image_voxels()) * double(channels * images) * sizeof(Complex) +
                          2.0 * double(grid.voxels()) * sizeof(Complex);

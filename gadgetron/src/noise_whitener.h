@@ -45,7 +45,7 @@ private:
 
     // Computes the whitening matrix for data with a number of coils and a sample time, and sets the report.
     Matrix whitening_matrix(std::size_t coils, float dwell, Report &report) const;
-    // Returns the noise with a number of coils. Throws an Error if there is none, or if sample times differ.
+    // Returns the noise with a number of coils. Throws an Error for other numbers of coils, and if sample times differ.
     const NoiseSamples &find_noise(std::size_t coils) const;
 
     const std::optional<double> receiver_bandwidth_;

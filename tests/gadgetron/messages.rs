@@ -110,7 +110,7 @@ pub fn impossible_images(g: &Gadgetron) {
     }
 }
 
-/// Invalid and unknown properties are errors that name them.
+/// Invalid and unknown properties are reported as errors.
 pub fn properties(g: &Gadgetron) {
     let log = g.stream("radial.h5", &g.chain("recon_cg.xml", &[("iteratons", "5")]), "none.h5");
     let lines = errors(&log);
