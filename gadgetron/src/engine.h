@@ -201,7 +201,7 @@ private:
     void update_plan(CachedPlan &cached, const ImageTask &task);
     // Returns whether a trajectory is among the last ones for which plans were made or updated, and stores it.
     bool seen_recently(const ImageTask &task);
-    // Removes the plans that exceed the properties plans and memory, those with the oldest use first.
+    // Removes the least recently used plans that exceed the properties plans and memory.
     void evict_plans();
     // Returns whether a plan can be given the task's trajectory.
     bool is_compatible(const CachedPlan &plan, const ImageTask &task) const;
@@ -227,8 +227,8 @@ private:
     // Returns the image from which iterations start, or null if none of this shape exists.
     const Complex *initial_image(const ImageTask &task);
     void store_last_image(const ImageTask &task, const Complex *computed);
-    // Writes the image of the gadget: resized to reconSpace, combined, and as a magnitude, each as far as required.
-    // Returns whether any of these was.
+    // Resizes computed images to reconSpace, combines coils, and takes magnitudes, as far as required. Returns whether
+    // any of these was required. `image` may be the same array as `computed` if only magnitudes are required.
     bool finish_image(const ImageTask &task, const Complex *computed, Complex *image);
     void resize(const ImageTask &task, const Complex *computed, Complex *resized) const;
     void combine(const ImageTask &task, const Complex *images, Complex *image) const;

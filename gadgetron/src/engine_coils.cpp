@@ -23,15 +23,15 @@ bool Engine::uses_maps(std::size_t coils) const {
 }
 
 double Engine::coil_map_tolerance() const {
-    // A window of the user's may not reach 1e-4, which the user did not request.
+    // A window that the user sets may not reach 1e-4, a tolerance that the user did not request.
     const bool user_window = settings_.width != 0 || settings_.oversampling != 0;
     return user_window ? settings_.tolerance : std::max(settings_.tolerance, 1e-4);
 }
 
 const Engine::CoilMaps &Engine::coil_maps(const ImageTask &task) {
     if (settings_.maps == CoilMapSource::Reference && task.reference == nullptr) {
-        throw Error("property coil_maps is reference, but the data have no calibration acquisitions: set it to data, or "
-                    "flag calibration acquisitions in the file");
+        throw Error("property coil_maps is reference, but the data have no calibration acquisitions: set it to data, "
+                    "or flag calibration acquisitions in the file");
     }
     const Samples &calibration = task.reference != nullptr ? *task.reference : task.samples;
     check_coil_count(calibration, task.samples.coils);

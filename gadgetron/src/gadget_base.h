@@ -29,8 +29,8 @@ struct Count {
 
 // A buffer (IsmrmrdReconData), or a bucket of acquisitions without a buffer (AcquisitionBucket). All shots of a bucket
 // are used, with any kspace_encode_step_1, and may differ in length. Images may be maps of off-resonance or decay; all
-// of them go on to the next gadget. Images of other types than float are accepted so that the error of a map with such
-// a type can name it.
+// of them are sent to the next gadget. Images of other types than float are accepted so that the error of a map with
+// such a type can name it.
 using InputMessage = Gadgetron::Core::variant<
     Gadgetron::IsmrmrdReconData, Gadgetron::AcquisitionBucket, Gadgetron::IsmrmrdImageArray,
     Gadgetron::Core::Image<float>, Gadgetron::Core::Image<double>, Gadgetron::Core::Image<std::complex<float>>,

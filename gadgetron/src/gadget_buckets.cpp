@@ -19,7 +19,7 @@ ImageKey image_key(const Header &h) {
                     unsigned(h.idx.contrast), unsigned(h.idx.phase), unsigned(h.idx.set));
 }
 
-// The shots of a bucket by their use.
+// The shots of a bucket by purpose.
 struct BucketShots {
     std::map<ImageKey, std::vector<Shot>> images;
     std::map<SliceKey, std::vector<Shot>> references;

@@ -217,9 +217,9 @@ Samples Samples::scaled(const std::array<double, 3> &factors) const {
         const float k = trajectory[m * components + axis];
         return factors[axis] == 1 ? double(k) : double(k) * factors[axis];
     };
-    std::vector<std::size_t> kept;  // indices of the samples that remain
+    std::vector<std::size_t> remaining;  // indices of samples within [-0.5, 0.5)
     for (std::size_t shot = 0; shot < starts.size(); ++shot) {
-        const std::size_t to = shot_end(*this, shot), old_size = kept.size();
+        const std::size_t to = shot_end(*this, shot), old_size = remaining.size();
         for (std::size_t m = starts[shot]; m < to; ++m) {
             bool inside = true;
             for (unsigned axis = 0; axis < ndim; ++axis) {
@@ -228,29 +228,29 @@ Samples Samples::scaled(const std::array<double, 3> &factors) const {
                 inside = inside && (factors[axis] == 1 || (k >= -0.5 && k < 0.5));
             }
             if (inside) {
-                if (kept.size() == old_size) {
+                if (remaining.size() == old_size) {
                     out.starts.push_back(old_size);
                     out.times.push_back({times[shot].skipped + (m - starts[shot]), times[shot].sample_us});
                 }
-                kept.push_back(m);
+                remaining.push_back(m);
             }
         }
     }
-    if (kept.empty()) {
+    if (remaining.empty()) {
         throw Error("the calibration data have no samples within the scan's k-space: correct the encodings of the XML "
                     "header, or set property coil_maps to none");
     }
-    out.count = kept.size();
+    out.count = remaining.size();
     out.shots = out.starts.size();
-    out.own_trajectory_.reserve(kept.size() * components);
-    out.own_kspace_.reserve(kept.size() * coils);
-    for (const std::size_t m : kept) {
+    out.own_trajectory_.reserve(remaining.size() * components);
+    out.own_kspace_.reserve(remaining.size() * coils);
+    for (const std::size_t m : remaining) {
         for (unsigned c = 0; c < components; ++c) {
             out.own_trajectory_.push_back(c < ndim ? float(scaled_value(m, c)) : trajectory[m * components + c]);
         }
     }
     for (std::size_t coil = 0; coil < coils; ++coil) {
-        for (const std::size_t m : kept) {
+        for (const std::size_t m : remaining) {
             out.own_kspace_.push_back(kspace[coil * count + m]);
         }
     }

@@ -1,13 +1,6 @@
 // Calibration data: selection for a scan, conversion to its matrix, and coil maps from lines of a Cartesian grid.
 #include "calibration.h"
-#include "check.h"
-#include "engine.h"
-#include "library.h"
-
-#include <cmath>
-#include <limits>
-
-using namespace recon_gadgets;
+#include "scan.h"
 
 namespace {
 
@@ -49,8 +42,6 @@ struct Lines {
         g.coordinates[0] = kx.data(), g.coordinates[1] = ky.data();
         return g;
     }
-
-    static void check(recon_status status) { recon_gadgets::check(status); }
 
     Samples gathered() const {
         BufferView v;
@@ -157,16 +148,10 @@ void different_matrix() {
 // An accelerated Cartesian scan with separate calibration lines, compared with the C API and maps from the same lines.
 void accelerated() {
     const Lines lines(range(20, 43)), scan(range(0, int(N) - 1, 2)), whole(range(0, int(N) - 1));
-    Settings s;
-    s.method = Method::Cg;
-    s.maps = CoilMapSource::Data;
-    s.tolerance = 1e-5;
-    s.threads = 2;
-    s.output = ImageOutput::Complex;
     CalibrationData all;
     all.add(lines.gathered(), lines.spaces);
     const Samples samples = scan.gathered(), reference = *all.for_scan(samples, scan.spaces);
-    Engine engine(s);
+    Engine engine(settings(Method::Cg));
     std::vector<Complex> image(N * N), expected(N * N), full(N * N), maps(N * N * COILS);
     const ReconstructionResult result = engine.reconstruct(samples, scan.spaces, &reference, image.data());
     CHECK(result.warnings.empty());
@@ -178,16 +163,11 @@ void accelerated() {
         }
         return k;
     };
-    recon_options o = initialised(recon_options_init);
-    o.threads = 2;
     const auto plan_of = [&](const Lines &lines, double tolerance, const float *weights, const Complex *coil_maps) {
         const auto k = axes(lines);
         recon_geometry g = Lines::geometry(k[0], k[1]);
         g.weights = weights, g.coil_maps = coil_maps;
-        o.tolerance = tolerance;
-        recon_plan *plan = nullptr;
-        check(recon_plan_create(&g, &o, &plan));
-        return std::unique_ptr<recon_plan, void (*)(recon_plan *)>(plan, recon_plan_destroy);
+        return make_plan(g, tolerance);
     };
     const std::vector<float> equal(24 * N, float(1.0 / (N * N)));
     check(recon_coil_maps(plan_of(lines, 1e-4, equal.data(), nullptr).get(), lines.kspace.data(), 0, maps.data()));
@@ -199,12 +179,9 @@ void accelerated() {
     CHECK(image == expected);
     // The image is close to that of the whole scan. Without the lines it is aliased, or an error.
     solve(whole, full);
-    double error = 0, norm = 0;
-    for (std::size_t i = 0; i < full.size(); ++i) {
-        error += std::norm(image[i] - full[i]), norm += std::norm(full[i]);
-    }
-    std::printf("accelerated by 2, maps from 24 lines: %.2f %% from the whole scan\n", 100 * std::sqrt(error / norm));
-    CHECK(error < 0.1 * 0.1 * norm);
+    const double error = distance(image, full);
+    std::printf("accelerated by 2, maps from 24 lines: %.2f %% from the whole scan\n", 100 * error);
+    CHECK(error < 0.1);
 }
 
 }  // namespace

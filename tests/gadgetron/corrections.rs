@@ -5,7 +5,7 @@ use std::fs;
 use super::common::run;
 use super::harness::{errors, warnings, Gadgetron};
 
-/// The motion of PROPELLER blades is estimated, logged and corrected.
+/// Checks that the motion of PROPELLER blades is estimated, logged and corrected.
 pub fn moved_blades(g: &Gadgetron) {
     let scan = "--trajectory propeller --shots 16 --lines 20 --samples 120 --coils 3 --snr 100";
     g.recon(&format!("simulate --matrix 96,96 {scan} -o still.h5"));
@@ -34,7 +34,7 @@ pub fn moved_blades(g: &Gadgetron) {
     assert_eq!(g.count("constant.h5"), 1, "{log}");
 }
 
-/// An object with one off-resonance frequency, and a map of it from a file.
+/// Reconstructs an object with one off-resonance frequency, with a map from a file.
 pub fn off_resonance(g: &Gadgetron) {
     g.recon("simulate --matrix 96,96 --trajectory spiral --coils 4 --snr 1000 -o on.h5");
     g.alter("on.h5", "off.h5", "off-resonance 90");
@@ -90,7 +90,7 @@ pub fn off_resonance(g: &Gadgetron) {
     off_resonance_from_the_chain(g, no_maps);
 }
 
-/// The map is a message between the header and the acquisitions.
+/// Sends the map as a message between the header and the acquisitions.
 fn off_resonance_from_the_chain(g: &Gadgetron, no_maps: (&str, &str)) {
     let chain = g.chain("recon_off_resonance.xml", &[no_maps, ("field_map", "images")]);
     let text = fs::read_to_string(&chain).unwrap();

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::common::{root, run, say};
 use super::harness::{errors, warnings, Gadgetron};
 
-/// Images equal those of the program, for all methods.
+/// Compares images with those of the program, for all methods.
 pub fn images_equal_the_programs(g: &Gadgetron) {
     g.recon("simulate --matrix 96,96 --trajectory radial --coils 3 --snr 100 --weights -o radial.h5");
     g.recon("simulate --matrix 96,80 --trajectory spiral --coils 4 --snr 100 -o spiral.h5");
@@ -62,7 +62,7 @@ pub fn images_equal_the_programs(g: &Gadgetron) {
     g.assert_same("coils.h5", "truth.h5", 3, &log);
 }
 
-/// Noise acquisitions whiten the data as in the program.
+/// Compares whitening by noise acquisitions with the program.
 pub fn noise(g: &Gadgetron) {
     g.alter("spiral.h5", "noisy.h5", "noise 20");
     for (chain, program) in [("recon_grid.xml", "grid"), ("recon_cg.xml", "cg"), ("recon_3d.xml", "cg")] {
@@ -96,7 +96,7 @@ pub fn noise(g: &Gadgetron) {
     assert!(lines.len() == 1 && lines[0].contains("20 noise acquisitions came after the first data"), "{log}");
 }
 
-/// Volumes from a bucket and from a buffer.
+/// Reconstructs volumes from a bucket and from a buffer.
 pub fn volumes(g: &Gadgetron) {
     g.recon("simulate --matrix 32,32,32 --trajectory kooshball --shots 800 --coils 2 -o koosh.h5");
     let log = g.stream("koosh.h5", &g.chain("recon_3d.xml", &[]), "volume.h5");
@@ -108,8 +108,9 @@ pub fn volumes(g: &Gadgetron) {
     g.assert_same("volume.h5", "truth.h5", 1, &log);
 }
 
-/// reconSpace differs from encodedSpace: images are cropped, padded with zeros, or oversampled. They have the same bits
-/// as those of the program. For CG the program writes complex voxels and the gadget magnitudes, which are rounded.
+/// Compares images whose reconSpace differs from encodedSpace with the program: they are cropped, padded with zeros, or
+/// oversampled. They have the same bits as those of the program. For CG the program writes complex voxels and the
+/// gadget magnitudes, which are rounded.
 pub fn matrices(g: &Gadgetron) {
     let mut files = vec![
         ("flat", "cropped", "60x96x1"),
@@ -144,8 +145,8 @@ pub fn matrices(g: &Gadgetron) {
     }
 }
 
-/// Headers of images have the position and orientation of the acquisitions, bit for bit, as with Gadgetron's own
-/// gadget. Viewers rotate images by them.
+/// Checks that headers of images have the position and orientation of the acquisitions, bit for bit, as with
+/// Gadgetron's own gadget. Viewers rotate images by them.
 pub fn orientation(g: &Gadgetron) {
     g.alter("flat.h5", "slices.h5", "slices 3");
     g.alter("slices.h5", "oblique.h5", "oblique");
@@ -169,7 +170,7 @@ pub fn orientation(g: &Gadgetron) {
     assert!(ours.lines().count() == 3 && ours.contains("read_dir 0x1.6a09e6p-1 -0x1.6a09e6p-1 0x0p+0"), "{ours}");
 }
 
-/// Images of several repetitions and slices, also with missing shots, equal those of the program.
+/// Compares images of several repetitions and slices with the program, also with missing shots.
 pub fn repetitions_and_missing_shots(g: &Gadgetron) {
     g.alter("radial.h5", "many.h5", "repetitions 5");
     let log = g.stream("many.h5", &g.chain("recon_cg.xml", &[]), "cg.h5");
@@ -218,7 +219,7 @@ pub fn repetitions_and_missing_shots(g: &Gadgetron) {
     assert!(found.len() == 5 && found[0] == 0.0 && found[1] > 0.0 && found[1] < 20.0, "{found:?}\n{log}");
 }
 
-/// A sliding window over a golden-angle series, with and without warm start.
+/// Reconstructs a golden-angle series with a sliding window, with and without warm start.
 pub fn windows(g: &Gadgetron) {
     g.recon("simulate --matrix 64,64 --trajectory golden-angle --shots 210 --coils 4 -o golden.h5");
     let log = g.stream("golden.h5", &g.chain("recon_realtime.xml", &[]), "frames.h5");
@@ -238,7 +239,7 @@ pub fn windows(g: &Gadgetron) {
     assert!((3..10).all(|i| warm[i] < cold[i]), "{warm:?} {cold:?}");
 }
 
-/// Gridding and CG-SENSE of the same data run at the same time in one process.
+/// Runs gridding and CG-SENSE of the same data at the same time in one process.
 pub fn branches(g: &Gadgetron) {
     let stream_of = |name: &str, properties: &[(&str, &str)]| {
         let text = fs::read_to_string(g.chain(name, properties)).unwrap();

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use super::common::{run, say};
 use super::harness::{control_group, errors, peak, Gadgetron};
 
-/// A buffer of ten large images under memory limits: either all images are made, or the log has an error. The process
-/// is never killed.
+/// Reconstructs a buffer of ten large images under memory limits: either all images are made, or the log has an error.
+/// The process is never killed.
 pub fn images_one_at_a_time(g: &Gadgetron) {
     g.recon("simulate --matrix 1000,1000 --trajectory radial --shots 30 --samples 200 --coils 1 -o large.h5");
     g.alter("large.h5", "ten.h5", "contrasts 10");

@@ -4,7 +4,7 @@ use std::fs;
 
 use super::harness::{errors, warnings, Gadgetron};
 
-/// The log names the cause of a problem.
+/// Checks that the log contains the cause of a problem.
 pub fn causes(g: &Gadgetron) {
     // N_dimension = slice gives frames without shots.
     g.alter("radial.h5", "three-slices.h5", "slices 3");
@@ -40,7 +40,7 @@ pub fn causes(g: &Gadgetron) {
     }
 }
 
-/// Measurements that were cut short, invalid counters, and shots of zeros give images and one warning with numbers.
+/// Checks that measurements that were cut short, invalid counters, and shots of zeros give images and one warning.
 pub fn incomplete_measurements(g: &Gadgetron) {
     let shots = 60;
     g.recon(&format!("simulate --matrix 64,64 --trajectory spiral --shots {shots} --coils 2 --snr 100 -o whole.h5"));
@@ -93,7 +93,8 @@ pub fn incomplete_measurements(g: &Gadgetron) {
     assert!(lines[1].contains("4 times in all on this connection, images with shots missing"), "{log}");
 }
 
-/// Data that do not give an image are an error, and the other images are made: a single spoke, a trajectory of zeros.
+/// Checks that data that do not give an image are an error, and that the other images are made: a single spoke, a
+/// trajectory of zeros.
 pub fn impossible_images(g: &Gadgetron) {
     g.alter("flat.h5", "series.h5", "repetitions 3");
     for (what, expected) in
@@ -110,7 +111,7 @@ pub fn impossible_images(g: &Gadgetron) {
     }
 }
 
-/// Invalid and unknown properties are reported as errors.
+/// Checks that invalid and unknown properties are reported as errors.
 pub fn properties(g: &Gadgetron) {
     let log = g.stream("radial.h5", &g.chain("recon_cg.xml", &[("iteratons", "5")]), "none.h5");
     let lines = errors(&log);
@@ -138,7 +139,7 @@ pub fn properties(g: &Gadgetron) {
     }
 }
 
-/// The second of three repetitions has wrong contents, which is one line of the log. The others are reconstructed.
+/// Damages the second of three repetitions, which gives one line of the log. The others are reconstructed.
 pub fn damaged_files(g: &Gadgetron) {
     g.alter("radial.h5", "three.h5", "repetitions 3");
     g.recon("grid three.h5 -o three-truth.h5");

@@ -38,7 +38,7 @@ send 9102 slices.h5 $CG local.h5
 kill -0 $server9100 && kill -0 $server9101 && kill -0 $server9102 && echo all alive
 "#;
 
-/// Two connections at once, an error in between, and a distributed chain with two workers.
+/// Tests two connections at once, an error between connections, and a distributed chain with two workers.
 pub fn servers(g: &Gadgetron) {
     let has_namespaces =
         |c: &mut Command| c.args(["-rn", "sh", "-c", "ip link set lo up"]).output().is_ok_and(|o| o.status.success());
