@@ -1520,8 +1520,8 @@ recon_status recon_field_map(uint32_t precision,
 // square. The geometry's weights are not used; its coil maps are, but with RECON_BLADE_PHASE_SMOOTH, which takes the
 // coils' phases from the data. Several coils are taken to move with the object. Each frame is corrected on its own.
 //
-// options: may be NULL for the defaults. memory_limit counts the gridding only; without it, 100 bytes for each sample
-// of a coil are taken. device is that of the gridding; arrays are in the host's memory.
+// options: may be NULL for the defaults. memory_limit counts the gridding only; recon_propeller_memory estimates all
+// bytes. device is that of the gridding; arrays are in the host's memory.
 // propeller: may be NULL for the defaults.
 // kspace: complex [samples, coils, frames], read.
 // image: complex [nx, ny, images, frames], written, at the scale of the object. Or NULL: motion is found only.
@@ -1542,6 +1542,19 @@ recon_status recon_propeller(const recon_geometry *geometry,
                              const void *kspace,
                              void *image,
                              recon_propeller_report *report);
+
+// Estimates the bytes of host memory that recon_propeller takes at its peak, before it is called: an upper estimate.
+// The caller's arrays are not counted, nor is the memory of a GPU.
+//
+// geometry: its sizes and coordinates are read, and whether coil_maps is NULL. Other arrays are not read.
+// options, propeller: as for recon_propeller, or NULL.
+// host_bytes: number of bytes, written.
+//
+// Errors: as recon_propeller for the geometry and the options; RECON_NULL_POINTER.
+recon_status recon_propeller_memory(const recon_geometry *geometry,
+                                    const recon_options *options,
+                                    const recon_propeller_options *propeller,
+                                    uint64_t *host_bytes);
 
 #ifdef __cplusplus
 }  // extern "C"

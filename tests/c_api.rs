@@ -881,6 +881,60 @@ fn blades_are_corrected_as_in_rust() {
 }
 
 #[test]
+fn memory_of_blades_is_estimated_as_in_rust() {
+    let (n, blades, lines, readout, coils) = (48, 7, 12, 64, 3);
+    let trajectory = recon::Trajectory::propeller(blades, lines, readout).unwrap();
+    let k = [0, 1].map(|axis| trajectory.axis_as::<f32>(axis));
+    let interleaved: Vec<f32> = k[0].iter().zip(&k[1]).flat_map(|(&x, &y)| [x, y]).collect();
+    let mut g = init(recon_geometry_init);
+    (g.dims, g.samples, g.coils) = ([n, n, 0], k[0].len() as u64, coils);
+    g.coordinates = [k[0].as_ptr().cast(), k[1].as_ptr().cast(), null()];
+    let o = options(|o| o.device = 1);
+    let estimate = |g: &recon_geometry, o: *const recon_options, how: *const recon_propeller_options| {
+        let mut bytes = u64::MAX;
+        // SAFETY: coordinates have the length that the geometry states.
+        (unsafe { recon_propeller_memory(&raw const *g, o, how, &raw mut bytes) }, bytes)
+    };
+    let axes = [&k[0][..], &k[1][..]];
+    let size = recon::ScanSize::of(&Geometry::new(&[n as usize, n as usize], &axes).coils(coils as usize)).unwrap();
+    let rust_options = recon::Options { device: recon::Device::Cpu, threads: 2, ..Default::default() };
+    let expected = recon::Corrected::<f32>::memory(&size, &axes, &rust_options, &Default::default()).unwrap() as u64;
+    let whole = estimate(&g, &raw const o, null());
+    assert_eq!(whole, (RECON_OK, expected));
+    // The coordinates of interleaved arrays are copied.
+    let [x, y] = [0, 1].map(|axis| interleaved[axis..].as_ptr().cast());
+    let strided = recon_geometry { coordinates: [x, y, null()], coordinate_stride: 2, ..g };
+    assert_eq!(estimate(&strided, &raw const o, null()), (RECON_OK, expected + 8 * g.samples));
+
+    let mut how = init(recon_propeller_options_init);
+    (how.rotation, how.translation) = (0, 0);
+    let (status, less) = estimate(&g, &raw const o, &raw const how);
+    ok(status);
+    assert!(less > 0 && less < expected, "{less} bytes, {expected} with all corrections");
+    how.phase = 2;
+    // Maps are counted by their size and not read.
+    let address = std::ptr::NonNull::<Complex<f32>>::dangling().as_ptr();
+    let with_maps = recon_geometry { coil_maps: address.cast(), ..g };
+    ok(estimate(&with_maps, &raw const o, &raw const how).0);
+    let refused = |result: (recon_status, u64), status, words: &[&str]| {
+        assert_eq!(result.1, u64::MAX);
+        fails(result.0, status, words);
+    };
+    refused(estimate(&with_maps, &raw const o, null()), RECON_UNSUPPORTED, &["coil maps"]);
+    let without = recon_geometry { coordinates: [null(); 3], ..g };
+    refused(estimate(&without, null(), null()), RECON_NULL_POINTER, &["coordinates[0]"]);
+    let line = recon_geometry { coordinates: [g.coordinates[0], g.coordinates[0], null()], ..g };
+    refused(estimate(&line, &raw const o, null()), RECON_INVALID_ARGUMENT, &["PROPELLER"]);
+    how.phase = 3;
+    refused(estimate(&g, null(), &raw const how), RECON_UNKNOWN_VALUE, &["phase is 3"]);
+    let on_device = options(|o| (o.device, o.pointers_on_device) = (2, 1));
+    refused(estimate(&g, &raw const on_device, null()), RECON_UNSUPPORTED, &["pointers_on_device"]);
+    // SAFETY: as above.
+    let status = unsafe { recon_propeller_memory(&raw const g, null(), null(), null_mut()) };
+    fails(status, RECON_NULL_POINTER, &["host_bytes"]);
+}
+
+#[test]
 fn calls_tell_what_they_warned_of() {
     let s = Scene::<f32>::new();
     let mut matrix = poisoned::<f64>(COILS);

@@ -18,7 +18,7 @@ const SAMPLES: usize = SPOKES * READOUT;
 const COILS: usize = 2;
 
 /// Functions that write no image values: texts, enumerations, handles, defaults, properties of a plan.
-const WITHOUT_NUMBERS: [&str; 19] = [
+const WITHOUT_NUMBERS: [&str; 20] = [
     "recon_release_memory",
     "recon_acquisition_use",
     "recon_choice",
@@ -27,6 +27,7 @@ const WITHOUT_NUMBERS: [&str; 19] = [
     "recon_device_info",
     "recon_plan_create",
     "recon_plan_memory",
+    "recon_propeller_memory",
     "recon_last_warning",
     "recon_plan_warning",
     "recon_plan_destroy",

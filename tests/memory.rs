@@ -10,7 +10,8 @@ use recon::backend::cpu::simd::Level;
 use recon::backend::cpu::thread_pool::Threads;
 use recon::backend::{MapsGiven, OffResonance};
 use recon::{
-    CgOptions, Density, Device, Filter, Geometry, Interrupt, Method, Normal, Options, Plan, Real, ScanSize, Trajectory,
+    BladePhase, CgOptions, Corrected, Density, Device, Filter, Geometry, Interrupt, Method, Normal, Options, Plan,
+    PropellerOptions, Real, ScanSize, Trajectory,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -204,6 +205,37 @@ fn look_at_maps(dims: &[usize], listed: bool, [field, decay]: [bool; 2], lines: 
     lines.push(format!("{what:28} {:16} {told:9} {found:9} bytes{verdict}", format!("list {}", listed.is_some())));
 }
 
+/// Peak of the correction and gridding of PROPELLER blades, compared with its estimate. `lost` lines are missing from
+/// the first blade.
+fn look_at_blades<T: Real>(
+    what: &str,
+    [coils, frames, lost]: [usize; 3],
+    propeller: PropellerOptions,
+    lines: &mut Vec<String>,
+    faults: &mut usize,
+) {
+    let (dims, readout) = ([128, 128], 192);
+    let trajectory = Trajectory::propeller(24, 16, readout).unwrap();
+    let k: Vec<Vec<T>> = (0..2).map(|axis| trajectory.axis_as(axis)[lost * readout..].to_vec()).collect();
+    let (k, samples) = (slices(&k), trajectory.samples() - lost * readout);
+    let mut geometry = Geometry::new(&dims, &k).coils(coils);
+    geometry.frames = frames;
+    let options = Options { device: Device::Cpu, threads: 2, ..Options::default() };
+    let told = Corrected::memory(&ScanSize::of(&geometry).unwrap(), &k, &options, &propeller).unwrap();
+    let d = Random::fresh().complexes::<T>(samples * coils * frames);
+    let mut image = poisoned::<T>(dims[0] * dims[1] * coils * frames);
+    let found = peak(|| {
+        let corrected = Corrected::new(&geometry, &options, &propeller, &d).unwrap();
+        corrected.grid(&geometry, &options, &mut image).unwrap();
+    });
+    let ratio = told as f64 / found as f64;
+    let good = ratio >= 1.0 && told <= found + found / 4 + (6 << 20);
+    *faults += usize::from(!good);
+    let [told, found] = [told, found].map(|bytes| bytes as f64 / (1 << 20) as f64);
+    let verdict = if good { "" } else { "  <--" };
+    lines.push(format!("{what:28} {:16} {told:9.2} {found:9.2} {ratio:6.2}{verdict}", "propeller"));
+}
+
 #[test]
 fn what_is_told_beforehand_is_what_is_taken() {
     let (mut lines, mut faults) = (Vec::new(), 0);
@@ -230,6 +262,15 @@ fn what_is_told_beforehand_is_what_is_taken() {
         look_at_maps(&[120, 90], false, maps, all, &mut faults);
         look_at_maps(&[20, 30, 40], true, maps, all, &mut faults);
     }
+    let smooth = PropellerOptions::default();
+    let constant = PropellerOptions { phase: BladePhase::Constant, ..smooth };
+    look_at_blades::<f32>("blades", [1, 1, 0], smooth, all, &mut faults);
+    look_at_blades::<f32>("blades, 12 coils", [12, 1, 0], smooth, all, &mut faults);
+    look_at_blades::<f32>("blades, constant phase", [6, 1, 0], constant, all, &mut faults);
+    look_at_blades::<f64>("blades, f64, frames", [4, 3, 0], smooth, all, &mut faults);
+    look_at_blades::<f32>("blades, lines lost", [8, 2, 3], smooth, all, &mut faults);
+    let phase_only = PropellerOptions { rotation: false, translation: false, ..smooth };
+    look_at_blades::<f32>("blades, no motion", [8, 1, 0], phase_only, all, &mut faults);
     say(&format!(
         "{:28} {:16} {:>9} {:>9} {:>6}\n{}",
         "scan",

@@ -6,11 +6,11 @@
 
 namespace recon_gadgets {
 
-std::string summary(const BladesFound &blades) {
-    double turned = 0, moved = 0, correlation = 1, weight = 1;
+std::string blade_summary(const BladeReport &blades) {
+    double rotation = 0, translation = 0, correlation = 1, weight = 1;
     for (const auto &m : blades.motion) {
-        turned = std::max(turned, std::fabs(m.rotation));
-        moved = std::max(moved, std::hypot(m.translation[0], m.translation[1]));
+        rotation = std::max(rotation, std::fabs(m.rotation));
+        translation = std::max(translation, std::hypot(m.translation[0], m.translation[1]));
         correlation = std::min(correlation, m.correlation);
         weight = std::min(weight, m.weight);
     }
@@ -18,11 +18,11 @@ std::string summary(const BladesFound &blades) {
     std::snprintf(text, sizeof text,
                   "%zu blades of %zu lines: turned by up to %.2f degrees, moved by up to %.2f voxels from the mean; "
                   "least correlation %.3f, least weight %.2f",
-                  blades.motion.size(), blades.lines, turned, moved, correlation, weight);
+                  blades.motion.size(), blades.lines, rotation, translation, correlation, weight);
     return text;
 }
 
-std::string line(const BladesFound &blades, std::size_t blade) {
+std::string blade_text(const BladeReport &blades, std::size_t blade) {
     const BladeMotion &m = blades.motion[blade];
     char text[256];
     std::snprintf(text, sizeof text,

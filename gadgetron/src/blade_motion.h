@@ -1,4 +1,4 @@
-// What the log and an image's attributes say about the motion of PROPELLER blades.
+// The motion of PROPELLER blades, for the log and for the attributes of an image.
 #pragma once
 
 #include <array>
@@ -8,24 +8,26 @@
 
 namespace recon_gadgets {
 
-// Where the object was while a blade was measured, from its mean position over all blades, as recon_propeller tells it.
+// The motion of the object during a blade, relative to its mean position over all blades, from recon_propeller.
 struct BladeMotion {
     double rotation = 0;                    // degrees from x to y, about voxel floor(n/2)
     std::array<double, 2> translation{};    // voxels along x and y, after the rotation
-    double phase = 0;                       // radians that were taken from the blade
-    double correlation = 0, weight = 0;     // with the other blades, and in the image; both from 0 to 1
+    double phase = 0;                       // radians that were subtracted from the blade
+    double correlation = 0;                 // correlation with the other blades, 0 to 1
+    double weight = 0;                      // weight in the image, 0 to 1
 };
 
 // The blades of an image.
-struct BladesFound {
-    std::size_t lines = 0;  // of a blade
+struct BladeReport {
+    std::size_t lines = 0;  // number of lines of each blade
     std::vector<BladeMotion> motion;
 };
 
-// "17 blades of 24 lines: turned by up to 9.81 degrees, moved by up to 4.52 voxels, ...".
-std::string summary(const BladesFound &blades);
+// Summarises the motion of all blades: "17 blades of 24 lines: turned by up to 9.81 degrees, moved by
+// up to 4.52 voxels, ...".
+std::string blade_summary(const BladeReport &blades);
 
-// "blade 3: turned by -2.310 degrees, moved by 0.512, -1.204 voxels, ...".
-std::string line(const BladesFound &blades, std::size_t blade);
+// Describes the motion of one blade: "blade 3: turned by -2.310 degrees, moved by 0.512, -1.204 voxels, ...".
+std::string blade_text(const BladeReport &blades, std::size_t blade);
 
 }  // namespace recon_gadgets

@@ -11,15 +11,15 @@ public:
         : ReconGadgetBase("ReconCGGadget", recon_gadgets::Method::Cg, context, properties) {}
 
     NODE_PROPERTY(iterations, Count, "Maximum number of iterations", recon_gadgets::default_iterations());
-    NODE_PROPERTY(residual, Fraction, "Stop when the norm of the residual is this fraction of the right-hand side's",
-                  0);
+    NODE_PROPERTY(residual, Fraction,
+                  "Residual at which iterations stop, relative to the norm of the right-hand side; 0: never", 0);
     NODE_PROPERTY(lambda, NonNegative, "Weight of the prior, relative to the mean diagonal of E^H W E", 0);
     NODE_PROPERTY(noise_level, NonNegative,
-                  "In place of lambda: the root of the mean |noise|^2 of a sample, by which it is found; 0: lambda", 0);
+                  "Root of the mean |noise|^2 of a sample, from which lambda is computed; 0: use lambda", 0);
     NODE_PROPERTY(prior, std::string,
-                  "What the prior keeps small: none, identity (values) or differences (between neighbours)", "none");
-    NODE_PROPERTY(weighted, bool, "Density weights in the data term: fewer iterations, a little more noise", false);
-    NODE_PROPERTY(warm_start, bool, "Start from the last image of the slice, where it has the same shape", false);
+                  "Prior: none, identity (small values) or differences (small differences between neighbours)", "none");
+    NODE_PROPERTY(weighted, bool, "Density weights in the data term: fewer iterations, slightly more noise", false);
+    NODE_PROPERTY(warm_start, bool, "Start from the last image of the slice, if it has the same shape", false);
 
 private:
     void add_settings(recon_gadgets::Settings &s) const override {
@@ -37,8 +37,8 @@ private:
             throw recon_gadgets::Error("property lambda is set, but prior is none: set it to identity or differences");
         }
         if (s.noise_level > 0 && (s.lambda > 0 || s.weighted || s.prior == Prior::None)) {
-            throw recon_gadgets::Error("property noise_level is set: it finds lambda, and needs prior identity or "
-                                       "differences, no lambda, and weighted false");
+            throw recon_gadgets::Error("property noise_level is set, from which lambda is computed: set prior to "
+                                       "identity or differences, weighted to false, and remove lambda");
         }
     }
 };

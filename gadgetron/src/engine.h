@@ -1,5 +1,5 @@
-// Reconstructs images by recon's C API. It keeps plans and coil maps for the next images: plans by their trajectory,
-// coil maps by their slice. A plan whose trajectory has not come again is given the next one.
+// Reconstructs images with recon's C API, and reuses plans and coil maps for later images. Plans are found by their
+// trajectory, coil maps by their slice. A plan whose trajectory did not recur is given the next new trajectory.
 #pragma once
 
 #include "settings.h"
@@ -17,19 +17,21 @@ namespace recon_gadgets {
 
 // Encoding, slice, contrast, phase and set. Acquisitions with the same key share coil maps and a sliding window.
 using SliceKey = std::tuple<std::size_t, unsigned, unsigned, unsigned, unsigned>;
+
+// Returns the key of an acquisition.
 SliceKey slice_key(const ISMRMRD::AcquisitionHeader &header);
 
-// What the log and the image's attributes say about a reconstruction.
-struct Result {
-    std::size_t iterations = 0;
-    double residual = 0;
-    BladesFound blades;        // of PROPELLER
-    std::string timing;        // "plan 1.2 ms, ..."
-    std::uint64_t memory = 0;  // estimated bytes; 0 where a kept plan was used
+// Facts about a reconstruction, for the log and for the attributes of the image.
+struct ReconstructionResult {
+    std::size_t iterations = 0;  // of conjugate gradients; 0 for other methods
+    double residual = 0;         // relative residual of conjugate gradients
+    BladeReport blades;          // empty except for PROPELLER
+    std::string timing;          // "plan 1.2 ms, ..."
+    std::uint64_t memory = 0;    // estimated bytes; 0 if a cached plan was used
     std::vector<Warning> warnings;
 };
 
-// There is one engine for each gadget and connection. It makes plans when it first needs them: a plan has threads, and
+// The reconstruction of one gadget on one connection. Plans are made on first use, because they have threads and
 // Gadgetron forks for each connection.
 class Engine {
 public:
@@ -37,41 +39,39 @@ public:
 
     const Settings &settings() const { return settings_; }
 
-    // Reads the maps that are files. Ends with an error where one cannot be read.
+    // Reads the maps of off-resonance and decay that are files. Throws an Error if a file cannot be read.
     void read_voxel_maps();
-    // A map from the chain, for the images of its slice that come after it.
+    // Adds a map from the chain, for later images of its slice.
     void add_voxel_map(MapKind kind, unsigned slice, const std::array<std::size_t, 3> &dims, std::vector<float> values);
-    // Remembers why an image of the chain cannot be a map, for the error of its slice.
+    // Stores why an image of the chain cannot be a map, for the error of its slice.
     void refuse_voxel_map(MapKind kind, unsigned slice, std::string reason) {
         voxel_maps_.refuse(kind, slice, std::move(reason));
     }
-    // Whether images in the chain are looked for.
-    bool takes_voxel_maps(MapKind kind) const { return source(kind).images; }
+    // Returns whether images of the chain may be maps of this kind.
+    bool accepts_voxel_maps(MapKind kind) const { return source(kind).images; }
 
-    // The matrices of an image, and its number of channels.
-    Grid layout(const Spaces &spaces, unsigned ndim) const;
-    std::size_t channels(std::size_t coils) const;
+    // Returns the number of channels of an image.
+    std::size_t channel_count(std::size_t coils) const;
 
-    // Adds samples to the sliding window, and returns all samples of the window. If the new samples do not fit the
-    // older ones, it removes these from the window and sets `warning`.
+    // Adds samples to the sliding window, and returns all samples of the window. If the new samples have a different
+    // number of coils or components, the function removes the older ones and sets `warning`.
     Samples add_to_window(Samples samples, std::optional<Warning> *warning = nullptr);
-    // Removes the newest samples of a window again. Called where their reconstruction failed.
+    // Removes the newest samples of a window, after their reconstruction failed.
     void remove_from_window(const Samples &samples);
 
-    // `image`: [grid.image, channels], written. `reference`: calibration data that coil maps are estimated from, or
-    // null: then they are estimated from `samples`. `pending`:
-    // bytes of images that are allocated, but not written yet.
-    Result reconstruct(const Samples &samples, const Spaces &spaces, const Samples *reference, Complex *image,
-                       std::uint64_t pending = 0);
+    // Writes an image to `image`, [grid.image, channels]. Coil maps are estimated from `reference`, the calibration
+    // data, or from `samples` if it is null. `pending`: bytes of images that are allocated, but not yet written.
+    ReconstructionResult reconstruct(const Samples &samples, const Spaces &spaces, const Samples *reference,
+                                     Complex *image, std::uint64_t pending = 0);
 
-    // The name of a property that no image can be made with, and the error: a missing GPU, an unreachable tolerance, or
-    // too many threads.
-    std::optional<std::pair<std::string, std::string>> bad_property() const;
+    // Returns the name of a property that makes all images impossible, and the error: a missing GPU, an unreachable
+    // tolerance, or too many threads. Returns nothing if all properties are valid.
+    std::optional<std::pair<std::string, std::string>> find_invalid_property() const;
 
-    // Bytes that the first image with these samples needs, without the samples and outputs. `k` are the coordinates of
-    // `samples`.
-    std::uint64_t memory_needed(const Samples &samples, const Coordinates &k, const Spaces &spaces,
-                                const Samples *reference) const;
+    // Returns the host bytes of the first image with these samples, at the peak, without samples and outputs. `k`:
+    // the coordinates of `samples`.
+    std::uint64_t estimate_memory(const Samples &samples, const Coordinates &k, const Spaces &spaces,
+                                  const Samples *reference) const;
 
     // Counters for tests.
     std::size_t plans_made() const { return plans_made_; }
@@ -79,35 +79,37 @@ public:
     std::size_t maps_made() const { return maps_made_; }
 
 private:
-    struct Destroy {
+    class MemoryEstimator;
+
+    struct PlanDeleter {
         void operator()(recon_plan *plan) const { recon_plan_destroy(plan); }
     };
-    using Plan = std::unique_ptr<recon_plan, Destroy>;
+    using Plan = std::unique_ptr<recon_plan, PlanDeleter>;
 
-    // Coil sensitivity maps, [dims, coils]. A plan names its maps by their id.
+    // Coil sensitivity maps, [dims, coils]. Cached plans refer to their maps by id.
     struct CoilMaps {
         std::size_t id = 0, coils = 0, images = 0;
         std::array<std::size_t, 3> dims{};
         std::vector<Complex> maps;
     };
 
-    // The matrix that makes virtual coils of coils.
+    // The matrix from coils to virtual coils.
     struct CoilMatrix {
         std::size_t coils = 0;
         std::uint64_t virtual_coils = 0;
         std::vector<std::complex<double>> entries;
     };
 
-    // The maps of off-resonance and decay for an image, and the times of its samples; null and empty where there are
-    // none.
-    struct OffResonance {
-        const VoxelMap *field = nullptr, *decay = nullptr;
-        std::vector<float> times;
+    // Ids of the maps of off-resonance and of decay; 0 without a map.
+    using VoxelMapIds = std::pair<std::size_t, std::size_t>;
 
-        // Which maps there are, by their ids.
-        std::pair<std::size_t, std::size_t> ids() const {
-            return {field == nullptr ? 0 : field->id, decay == nullptr ? 0 : decay->id};
-        }
+    // Maps of off-resonance and decay for an image; null if the image has none.
+    struct OffResonanceMaps {
+        const VoxelMap *field = nullptr, *decay = nullptr;
+        std::vector<float> times;  // seconds, one per sample; empty without maps
+
+        VoxelMapIds ids() const { return {field == nullptr ? 0 : field->id, decay == nullptr ? 0 : decay->id}; }
+        // Sets the maps and times of a geometry.
         void add_to(recon_geometry &geometry) const {
             geometry.field_map = field == nullptr ? nullptr : field->values.data();
             geometry.decay_map = decay == nullptr ? nullptr : decay->values.data();
@@ -115,104 +117,138 @@ private:
         }
     };
 
-    // A plan, and what it was made from.
-    struct KeptPlan {
+    // One image to reconstruct. `samples` and `reference` have the coils that are reconstructed.
+    struct ImageTask {
+        const Samples &samples;
+        const Spaces &spaces;
+        const Samples *reference;  // calibration data, or null
+        Grid grid;
+        OffResonanceMaps field;
+        const CoilMaps *maps = nullptr;  // null if coils are not combined by maps
+
+        std::size_t map_id() const { return maps == nullptr ? 0 : maps->id; }
+        // Returns the number of images that the method computes.
+        std::size_t image_count() const { return maps != nullptr ? 1 : samples.coils; }
+        bool needs_resize() const { return grid.dims != grid.image || spaces.encoded_fov != spaces.recon_fov; }
+    };
+
+    // A plan with the input that it was made from.
+    struct CachedPlan {
         std::vector<float> trajectory;
-        std::size_t components = 0, coils = 0, maps = 0;
+        std::size_t components = 0, coils = 0, maps = 0;  // `maps`: id of the coil maps, or 0
         bool weighted = false;
-        std::pair<std::size_t, std::size_t> voxel_maps;  // their ids
-        std::vector<ShotTimes> times;                    // with voxel maps
+        VoxelMapIds voxel_maps;
+        std::vector<ShotTimes> times;  // empty without maps of off-resonance or decay
         std::array<std::size_t, 3> dims{};
-        bool recurs = false;  // the trajectory came again
+        bool recurs = false;  // whether the trajectory came more than once
         Plan plan;
         std::uint64_t bytes = 0;
     };
 
-    // Where a plan's density weights come from.
-    enum class Weights { None, Given, Computed };
+    // The source of a plan's density weights.
+    enum class WeightSource { None, Trajectory, Computed };
 
-    // The image before it is resized, from which the next one's iterations may start.
+    // An image on the matrix of encodedSpace, the initial image for the next iterations of its slice.
     struct LastImage {
         std::size_t images = 0;
         std::array<std::size_t, 3> dims{};
         std::vector<Complex> values;
     };
 
-    recon_options options(double tolerance) const;
-    // Of the plans that coil maps are estimated by.
-    double tolerance_of_maps() const;
-    recon_geometry geometry(const Coordinates &k, const Grid &grid, std::size_t coils) const;
+    // engine.cpp:
+
     const MapSource &source(MapKind kind) const {
         return kind == MapKind::Field ? settings_.field_map : settings_.decay_map;
     }
-    // Ends with an error where a map is wanted and not there, or does not fit.
+    // Throws an Error if a requested map is missing for the slice, or does not fit.
     void check_voxel_map(MapKind kind, const Samples &samples, const Spaces &spaces);
-    OffResonance off_resonance(const Samples &samples) const;
-    void add_warning(Cause cause, std::string text);
+    OffResonanceMaps off_resonance(const Samples &samples) const;
+    void add_warning(WarningCause cause, std::string text);
+    // Adds the warnings of the library's last call. `prefix` begins each text.
+    void add_warnings_of_call(const std::string &prefix = "");
+    // Throws an Error with shot, sample and coil if a call refused the data, else with the library's message.
+    void check_data(const Samples &samples, recon_status status) const;
+    ReconstructionResult reconstruct_coils(ImageTask task, Complex *image, std::uint64_t pending);
+    // Writes the result of the method to `computed`, [grid.dims, image_count()]. `plan` is null for PROPELLER.
+    void compute_images(const ImageTask &task, CachedPlan *plan, Complex *computed, ReconstructionResult &result);
+    void solve(const ImageTask &task, CachedPlan &plan, Complex *computed, ReconstructionResult &result);
+    // Writes the gridding of blades without their motion to `computed`, and returns the motion.
+    BladeReport correct_blades(const ImageTask &task, Complex *computed);
+    recon_propeller_options propeller_options() const;
+    // Returns the capacity for six numbers per blade, as a blade has at least two lines of two samples.
+    static std::size_t motion_capacity(const Samples &samples) { return 6 * (samples.count / 4); }
+
+    // engine_plans.cpp:
+
+    recon_options options(double tolerance) const;
+    recon_geometry geometry(const Coordinates &k, const Grid &grid, std::size_t coils) const;
     // Adds the warnings of a plan to those of the image.
-    void add_warnings(const recon_plan *plan, bool for_maps = false);
-    // The warnings of the library's last call. `of` goes before their texts.
-    void add_warnings_of_call(const std::string &of = "");
-    // Ends with an error that names the shot where a call refused the coordinates.
+    void add_plan_warnings(const recon_plan *plan, bool for_maps);
+    // Throws an Error that names the shot if a call refused the coordinates.
     void check_coordinates(const Samples &samples, recon_status status) const;
-    // `for_maps`: the plan estimates coil maps, for which k may reach a small part of k-space only.
-    Plan make_plan(const Samples &samples, const recon_geometry &geometry, double tolerance, bool for_maps = false);
-    // The weights of plans for gridding, or for conjugate gradients. The library computes Pipe and Menon's for gridding
-    // itself.
-    Weights weights(const Samples &samples, bool use_weights, bool explicitly) const;
-    Weights weights(const Samples &samples) const;
-    // Computes density weights for the trajectory of a plan without, and gives them to it.
+    // Returns the source of the weights of a plan. `required`: also weights that the library computes by default.
+    WeightSource weight_source(const Samples &samples, bool use_weights, bool required) const;
+    WeightSource weight_source(const Samples &samples) const;
+    // Computes density weights for a plan that has none, and gives them to it.
     void compute_weights(recon_plan *plan, std::size_t samples) const;
-    // A plan for the samples.
-    Plan weighted_plan(const Samples &samples, const Grid &grid, Weights weights, const CoilMaps *maps,
-                       const OffResonance &field, double tolerance);
-    // A plan that estimates coil maps.
-    Plan plan_of_maps(const Samples &samples, const Grid &grid);
-    KeptPlan &find_or_make_plan(const Samples &samples, const Grid &grid, const CoilMaps *maps,
-                                const OffResonance &field);
-    // A kept plan that may be given the trajectory, since its own has not come again; or the end.
-    std::list<KeptPlan>::iterator find_free_plan(const Samples &samples, const Grid &grid, std::size_t maps,
-                                                 const OffResonance &field);
-    void update_plan(KeptPlan &kept, const Samples &samples, const Grid &grid, const OffResonance &field);
-    // Whether a trajectory is one of the last that new plans or new trajectories for plans were made of.
-    bool came_before(const Samples &samples, std::size_t maps, const OffResonance &field);
-    const CoilMaps &coil_maps(const Samples &samples, const Grid &grid, std::size_t coils, const SliceKey &key);
-    // The matrix of a slice, from the data of its first image: images of a slice can be compared, and share maps.
+    Plan make_plan(const Samples &samples, recon_geometry geometry, const Coordinates &k, WeightSource weights,
+                   double tolerance, bool for_maps = false);
+    // Returns the cached plan of the task's input: an equal one, an updated one, or a new one.
+    CachedPlan &find_or_make_plan(const ImageTask &task);
+    // Returns a cached plan that may be given the trajectory, as its own did not recur; or the end.
+    std::list<CachedPlan>::iterator find_free_plan(const ImageTask &task);
+    CachedPlan new_plan(const ImageTask &task);
+    void update_plan(CachedPlan &cached, const ImageTask &task);
+    // Returns whether a trajectory is among the last ones for which plans were made or updated, and stores it.
+    bool seen_recently(const ImageTask &task);
+    // Removes the least recently used plans that exceed the properties plans and memory.
+    void evict_plans();
+    // Returns whether a plan can be given the task's trajectory.
+    bool is_compatible(const CachedPlan &plan, const ImageTask &task) const;
+    // Returns whether a plan was made from the same input, bit for bit.
+    bool matches(const CachedPlan &plan, const ImageTask &task) const;
+
+    // engine_coils.cpp:
+
+    bool uses_maps(std::size_t coils) const;
+    double coil_map_tolerance() const;
+    // Returns the coil maps of the task's slice, estimated on first use and after `maps_every` images.
+    const CoilMaps &coil_maps(const ImageTask &task);
+    CoilMaps estimate_coil_maps(const Samples &samples, const Grid &grid);
+    // Returns the matrix of a slice, from the data of its first image, so that its images are comparable and share
+    // maps.
     const CoilMatrix &compression(const Samples &samples);
     Samples compressed(const Samples &samples, const CoilMatrix &matrix) const;
-    // The gridding of blades without their motion, [grid.dims, images], and that motion.
-    BladesFound correct_blades(const Samples &samples, const Spaces &spaces, const Grid &grid, const CoilMaps *maps,
-                               Complex *image);
-    // `samples` and `reference` have the coils that are reconstructed.
-    Result reconstruct_coils(const Samples &samples, const Spaces &spaces, const Samples *reference, Complex *image,
-                             std::uint64_t pending);
-    void drop_plans();
-    // Returns the bytes that an image needs. Drops kept plans where memory is short. If that is not enough, it ends
-    // with an error.
-    std::uint64_t check_memory(const Samples &samples, const Spaces &spaces, const Samples *reference,
-                               std::uint64_t pending);
-    bool is_alike(const KeptPlan &plan, const Samples &samples, const Grid &grid, std::size_t maps,
-                  const OffResonance &field) const;
-    bool is_kept(const KeptPlan &plan, const Samples &samples, const Grid &grid, std::size_t maps,
-                 const OffResonance &field) const;
-    // The image that iterations start from, or null where there is none of this shape.
-    const Complex *initial_image(const SliceKey &key, const Grid &grid, std::size_t images);
-    // Ends with an error unless a call that took the samples succeeded.
-    void check_data(const Samples &samples, recon_status status) const;
-    // Finds the value that is not finite, and ends with an error that names its shot, sample and coil.
-    [[noreturn]] void not_finite(const Samples &samples) const;
-    bool uses_maps(std::size_t coils) const;
+
+    // engine_images.cpp:
+
+    bool combines_coils(std::size_t images) const;
+    bool combines_adaptively() const;
+    // Returns the image from which iterations start, or null if none of this shape exists.
+    const Complex *initial_image(const ImageTask &task);
+    void store_last_image(const ImageTask &task, const Complex *computed);
+    // Resizes computed images to reconSpace, combines coils, and takes magnitudes, as far as required. Returns whether
+    // any of these was required. `image` may be the same array as `computed` if only magnitudes are required.
+    bool finish_image(const ImageTask &task, const Complex *computed, Complex *image);
+    void resize(const ImageTask &task, const Complex *computed, Complex *resized) const;
+    void combine(const ImageTask &task, const Complex *images, Complex *image) const;
+
+    // engine_memory.cpp:
+
+    // Returns the bytes that an image needs. Evicts plans if memory is short, and throws an Error if that is not
+    // enough.
+    std::uint64_t check_memory(const ImageTask &task, std::uint64_t pending);
 
     Settings settings_;
-    std::list<KeptPlan> plans_;  // the last used plan is the first
+    std::list<CachedPlan> plans_;  // the most recently used plan is the first
     std::map<SliceKey, CoilMaps> maps_;
     VoxelMaps voxel_maps_;
     std::map<SliceKey, CoilMatrix> compressions_;
     std::map<SliceKey, std::deque<Samples>> windows_;
     std::map<SliceKey, LastImage> last_images_;
-    std::deque<std::size_t> trajectories_;  // hashes, the newest is the last
+    std::deque<std::size_t> trajectories_;  // hashes; the newest is the last
     std::size_t plans_made_ = 0, plans_updated_ = 0, maps_made_ = 0;
-    std::vector<Complex> coil_images_, resized_;
+    std::vector<Complex> computed_images_, resized_;
     std::vector<Warning> warnings_;  // of the current image
 };
 

@@ -7,7 +7,7 @@ public:
         : ReconGadgetBase("ReconFbpGadget", recon_gadgets::Method::Fbp, context, properties) {}
 
     NODE_PROPERTY(filter, std::string,
-                  "The window that the ramp is multiplied by: ram-lak (none), shepp-logan, cosine, hamming or hann",
+                  "Window that is multiplied with the ramp: ram-lak (none), shepp-logan, cosine, hamming or hann",
                   "ram-lak");
 
 private:

@@ -9,13 +9,13 @@ namespace recon_gadgets {
 
 namespace {
 
-// Reads the number at the beginning of a file. False where there is no number, for example "max".
+// Reads the number at the beginning of a file. Returns false if the file begins with a word such as "max".
 bool first_number(const std::string &path, std::uint64_t &value) {
     std::ifstream file(path);
     return bool(file >> value);
 }
 
-// The number after a name in a file with a name and a number in each line, 0 where the name is missing.
+// Returns the number after a name in a file with a name and a number in each line; 0 if the name is missing.
 std::uint64_t value_of(const std::string &path, const std::string &name) {
     std::ifstream file(path);
     std::string line;
@@ -30,25 +30,26 @@ std::uint64_t value_of(const std::string &path, const std::string &name) {
     return 0;
 }
 
-// File names of a version of control groups.
-struct Version {
+// File names in a version of control groups.
+struct CgroupVersion {
     const char *mount, *limit, *used, *reclaimed;
 };
-const Version V2{"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"};
-const Version V2_BESIDE_V1{"/sys/fs/cgroup/unified", "memory.max", "memory.current", "inactive_file"};
-const Version V1{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
+const CgroupVersion V2{"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"};
+const CgroupVersion V2_BESIDE_V1{"/sys/fs/cgroup/unified", "memory.max", "memory.current", "inactive_file"};
+const CgroupVersion V1{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+                       "total_inactive_file"};
 
-// Checks a control group and all groups above it. In a container the path may be that of the host, while the mount
-// point is the group of the container. So missing groups are skipped, and the mount point is always checked.
-void check_group(const std::string &root, const Version &version, std::string path, FreeMemory &least) {
+// Checks a control group and all its parents. In a container the path may be that of the host, while the mount point
+// is the group of the container. Therefore missing groups are skipped, and the mount point is always checked.
+void check_group(const std::string &root, const CgroupVersion &version, std::string path, FreeMemory &least) {
     while (true) {
         path = path == "/" ? "" : path;
         const std::string folder = root + version.mount + path + "/";
         std::uint64_t limit = 0, used = 0;
-        // Without a limit, version 1 has a number near the largest.
+        // Version 1 without a limit contains a number near the maximum.
         if (first_number(folder + version.limit, limit) && limit < (std::uint64_t(1) << 60) &&
             first_number(folder + version.used, used)) {
-            // The kernel frees the cache of files when a process needs memory.
+            // The kernel frees the file cache when a process needs memory.
             used -= std::min(used, value_of(folder + "memory.stat", version.reclaimed));
             const std::uint64_t left = limit - std::min(limit, used);
             if (left < least.bytes) {

@@ -8,18 +8,19 @@
 #include <mri_core_acquisition_bucket.h>
 #include <mri_core_data.h>
 
+#include <new>
 #include <optional>
 
 namespace recon_gadgets {
 
-// Types of properties, besides text and bool. A property is checked by its type when it is read.
+// Types of properties, in addition to text and bool. Each type has its own check of the text.
 struct Fraction {  // from 0 to 1
     double value;
 };
 struct NonNegative {
     double value;
 };
-struct Milliseconds {  // of any sign
+struct Milliseconds {  // positive or negative
     double value;
 };
 struct Count {
@@ -27,27 +28,43 @@ struct Count {
 };
 
 // A buffer (IsmrmrdReconData), or a bucket of acquisitions without a buffer (AcquisitionBucket). All shots of a bucket
-// are used, with any kspace_encode_step_1. They may differ in length. Images may be maps of off-resonance or decay; all
-// of them go on to the next gadget. Images of other numbers than float are read so that a map of them is an error.
-using Input = Gadgetron::Core::variant<
+// are used, with any kspace_encode_step_1, and may differ in length. Images may be maps of off-resonance or decay; all
+// of them are sent to the next gadget. Images of other types than float are accepted so that the error of a map with
+// such a type can name it.
+using InputMessage = Gadgetron::Core::variant<
     Gadgetron::IsmrmrdReconData, Gadgetron::AcquisitionBucket, Gadgetron::IsmrmrdImageArray,
     Gadgetron::Core::Image<float>, Gadgetron::Core::Image<double>, Gadgetron::Core::Image<std::complex<float>>,
     Gadgetron::Core::Image<std::complex<double>>, Gadgetron::Core::Image<std::int16_t>,
     Gadgetron::Core::Image<std::uint16_t>, Gadgetron::Core::Image<std::int32_t>,
     Gadgetron::Core::Image<std::uint32_t>>;
 
-struct Images;
+class ImageBatch;
+struct EncodingBuffer;
 
-class ReconGadgetBase : public Gadgetron::Core::ChannelGadget<Input> {
+// Calls f, and adds its error to the problems, so that the next image is still made.
+template <class F>
+void attempt(std::vector<std::string> &problems, F f) {
+    try {
+        f();
+    } catch (const std::bad_alloc &) {
+        problems.push_back(
+            "the host is out of memory: reconstruct fewer images at once, or lower property plans or memory");
+    } catch (const std::exception &e) {
+        problems.push_back(e.what());
+    }
+}
+
+// A gadget that makes images. Derived classes set the method and add its properties.
+class ReconGadgetBase : public Gadgetron::Core::ChannelGadget<InputMessage> {
 public:
-    void process(Gadgetron::Core::InputChannel<Input> &in, Gadgetron::Core::OutputChannel &out) final;
+    void process(Gadgetron::Core::InputChannel<InputMessage> &in, Gadgetron::Core::OutputChannel &out) final;
 
 protected:
     ReconGadgetBase(const char *name, Method method, const Gadgetron::Core::Context &context,
                     const Gadgetron::Core::GadgetProperties &properties);
 
-    // NODE_PROPERTY calls this instead of Gadgetron's function, which reads "12abc" as 12 and does not name the
-    // property.
+    // Returns the checked value of a property. NODE_PROPERTY calls this instead of Gadgetron's function, which reads
+    // "12abc" as 12 and does not name the property.
     template <class T, class Default>
     T get_property(const std::string &name, Default fallback, const std::string &) {
         if constexpr (std::is_same_v<T, Fraction>) {
@@ -76,9 +93,9 @@ private:
 public:
     NODE_PROPERTY(tolerance, Fraction,
                   "Relative error of the transforms against the exact sums; 0: the library's default, 1e-5", 0);
-    NODE_PROPERTY(width, Count, "Width of the gridding window in cells, 2 to 16; 0: one that keeps the tolerance", 0);
+    NODE_PROPERTY(width, Count, "Width of the gridding window in cells, 2 to 16; 0: chosen to meet the tolerance", 0);
     NODE_PROPERTY(oversampling, NonNegative,
-                  "Size of the grid over that of the image, 1.25 to 2.5; 0: one between 1.25 and 2 that keeps the "
+                  "Ratio of the grid size to the image size, 1.25 to 2.5; 0: chosen between 1.25 and 2 to meet the "
                   "tolerance",
                   0);
     NODE_PROPERTY(
@@ -88,73 +105,102 @@ public:
     NODE_PROPERTY(
         coil_maps, std::string,
         "Coil sensitivity maps that combine the coils: none, data (from the calibration acquisitions of a slice, or "
-        "from its first data if there are none), or reference (from its calibration acquisitions, which must be there)",
+        "from its first data if there are none), or reference (from its calibration acquisitions, which are required)",
         method_ == Method::Cg ? "data" : "none");
     NODE_PROPERTY(calibration, Count,
-                  "Width of the centre of k-space that coil maps are estimated from, in Cartesian samples; 0: 24", 0);
+                  "Width of the centre of k-space for the estimate of coil maps, in Cartesian samples; 0: 24", 0);
     NODE_PROPERTY(coil_maps_every, Count,
                   "Number of images of a slice after which its coil maps are estimated again; 0: never", 0);
     NODE_PROPERTY(field_map, std::string,
-                  "Off-resonance in Hz: none, images (those of the chain with the attribute recon_map = field_map that "
-                  "come before the data), or an ISMRMRD file with one image, or one for each slice",
+                  "Off-resonance in Hz: none, images (images of the chain before the data, with the attribute "
+                  "recon_map = field_map), or an ISMRMRD file with one image, or one for each slice",
                   "none");
     NODE_PROPERTY(decay_map, std::string,
                   "Decay rates R2* in 1/s: none, images (with recon_map = decay_map), or an ISMRMRD file", "none");
-    NODE_PROPERTY(map_series, Count, "Which series of these files: the images of dataset/image_N", 0);
+    NODE_PROPERTY(map_series, Count, "Series of these files: N of dataset/image_N", 0);
     NODE_PROPERTY(dwell, NonNegative,
                   "With a map: microseconds from one sample of a shot to the next; 0: sample_time_us of the headers",
                   0);
     NODE_PROPERTY(readout_start, Milliseconds,
-                  "With a map: milliseconds from the moment whose image is wanted (the excitation, or the echo) to the "
-                  "first sample of each shot; negative where that moment comes later",
+                  "With a map: milliseconds from the excitation, or the echo, to the first sample of each shot; "
+                  "negative if the echo is later. The image shows the object at the excitation or echo",
                   0);
     NODE_PROPERTY(compress, std::string,
-                  "Virtual coils that are made of the coils: none, a number, or a percentage of the energy such as 99%",
+                  "Virtual coils that replace the coils: none, a number, or a percentage of the energy such as 99%",
                   "none");
     NODE_PROPERTY(
         combine, std::string,
-        "Combination of the coils without coil maps: rss, adaptive, or auto (adaptive where output is complex)",
+        "Combination of the coils without coil maps: rss, adaptive, or auto (adaptive if output is complex)",
         "auto");
-    NODE_PROPERTY(output, std::string, "Images: magnitude, complex, or coils (complex, one channel for each coil)",
+    NODE_PROPERTY(output, std::string, "ImageBatch: magnitude, complex, or coils (complex, one channel for each coil)",
                   "magnitude");
     NODE_PROPERTY(send, std::string,
-                  "Messages to the next gadget: images (each image by itself, as soon as it is made), or arrays (all "
+                  "Messages to the next gadget: images (each image separately, as soon as it is made), or arrays (all "
                   "images of a buffer in one IsmrmrdImageArray, for gadgets that require it)",
                   "images");
-    NODE_PROPERTY(window, Count, "Length of the sliding window: number of newest buffers that an image is made of", 1);
-    NODE_PROPERTY(device, std::string, "Where to compute: auto, cpu, cuda, or a list of GPUs, for example cuda:0,1",
+    NODE_PROPERTY(window, Count, "Length of the sliding window: number of newest buffers or buckets in an image", 1);
+    NODE_PROPERTY(device, std::string, "Device: auto, cpu, cuda, or a list of GPUs, for example cuda:0,1",
                   "auto");
-    NODE_PROPERTY(threads, Count, "CPU threads; 0: all that the machine has", 0);
-    NODE_PROPERTY(plans, Count, "Number of plans that are kept, for trajectories that occur again", 16);
-    NODE_PROPERTY(memory, Count, "Memory limit of the kept plans in mebibytes; 0: no limit", 0);
+    NODE_PROPERTY(threads, Count, "Number of CPU threads; 0: all of the machine", 0);
+    NODE_PROPERTY(plans, Count, "Maximum number of cached plans, for trajectories that recur", 16);
+    NODE_PROPERTY(memory, Count, "Memory limit of the cached plans in mebibytes; 0: no limit", 0);
     NODE_PROPERTY(image_series, Count,
                   "image_series_index of the first encoding's images; the next encodings have the next numbers", 1);
     NODE_PROPERTY(timing, bool, "Log the milliseconds of each stage", false);
 
 private:
-    Settings settings() const;
-    void log_properties() const;
-    void log_errors(const std::string &where, const std::vector<std::string> &problems, std::size_t images) const;
-    // Logs the first warning of each cause on a connection.
-    void warn_once(const std::string &where, const std::optional<Warning> &warning);
-    Spaces spaces(std::size_t encoding, const Gadgetron::SamplingDescription *sampling) const;
+    // gadget_base.cpp:
 
-    // Images of the chain that may be maps.
-    void take_maps(Engine &engine, const Gadgetron::IsmrmrdImageArray &images) const;
+    Settings settings() const;
+    // Throws an Error if the last encoding's image_series_index would exceed 16 bits.
+    void check_image_series(std::size_t series) const;
+    void log_properties() const;
+    void log_errors(const std::string &location, const std::vector<std::string> &problems, std::size_t images) const;
+    // Logs the first warning of each cause on a connection.
+    void warn_once(const std::string &location, const std::optional<Warning> &warning);
+    // Logs what is known only when the connection ends: the last missing shots, and the numbers of warnings.
+    void log_end(bool had_data);
+    // Stores images of the chain that are maps in the engine.
+    void store_maps(Engine &engine, const Gadgetron::IsmrmrdImageArray &images) const;
     template <class T>
-    void take_maps(Engine &engine, const Gadgetron::Core::Image<T> &image) const;
-    // Reconstruct the images of a buffer or bucket, and send them to the next gadget.
+    void store_maps(Engine &engine, const Gadgetron::Core::Image<T> &image) const;
+
+    // gadget_buffers.cpp and gadget_buckets.cpp:
+
+    // Reconstructs the images of a buffer or bucket, and sends them to the next gadget.
     void send_images(Engine &engine, const Gadgetron::IsmrmrdReconData &data, Gadgetron::Core::OutputChannel &out);
     void send_images(Engine &engine, const Gadgetron::AcquisitionBucket &bucket, Gadgetron::Core::OutputChannel &out);
-    // Keeps a copy of calibration data, for the coil maps of its slice.
-    void keep_reference(const std::vector<Shot> &shots);
-    // Reconstructs frame `frame` of `images`.
-    void image(Engine &engine, const std::vector<Shot> &shots, const Spaces &spaces, Images &images, std::size_t frame);
+    // Returns whether BucketToBufferGadget shifts the rows of an encoding.
+    bool has_shifted_rows(std::size_t encoding) const;
+    // Stores the calibration data of a buffer. Returns whether there are any.
+    bool store_calibration(const Gadgetron::IsmrmrdReconBit &bit, std::size_t encoding);
+    void send_encoding(Engine &engine, const Gadgetron::IsmrmrdReconBit &bit, std::size_t encoding,
+                       Gadgetron::Core::OutputChannel &out);
+    // Makes the image of a frame. Returns false if the frame has no shots.
+    bool send_frame(Engine &engine, EncodingBuffer &buffer, std::size_t frame, Gadgetron::Core::OutputChannel &out);
+    void send_image(Engine &engine, const std::vector<Shot> &shots, Gadgetron::Core::OutputChannel &out);
 
-    std::map<std::size_t, std::size_t> counts_;      // images of each encoding so far
-    std::map<SliceKey, ShotCollector> collectors_;   // shots of images that come in several buckets
+    // gadget_images.cpp:
+
+    // Returns the spaces of an encoding. `sampling`: the matrices of a buffer, or null.
+    Spaces spaces_of(std::size_t encoding, const Gadgetron::SamplingDescription *sampling) const;
+    // Stores a copy of calibration data, for the coil maps of their slice.
+    void store_calibration(const std::vector<Shot> &shots);
+    // Returns the samples of an image, with those of the sliding window.
+    Samples gather_samples(Engine &engine, const std::vector<Shot> &shots, const Spaces &spaces);
+    // Returns the calibration data of an image, or nothing without coil maps or calibration data.
+    std::optional<Samples> find_reference(const Engine &engine, const Samples &samples, const Spaces &spaces);
+    ImageInfo image_info(const Engine &engine, const Samples &samples, const Spaces &spaces,
+                         const ReconstructionResult &result);
+    void log_blades(const std::string &location, const BladeReport &blades) const;
+    // Reconstructs frame `frame` of a batch.
+    void make_image(Engine &engine, const std::vector<Shot> &shots, const Spaces &spaces, ImageBatch &batch,
+                    std::size_t frame);
+
+    std::map<std::size_t, std::size_t> image_counts_;  // images of each encoding so far
+    std::map<SliceKey, ShotCollector> collectors_;     // shots of images that arrive in several buckets
     CalibrationData calibration_data_;
-    std::map<std::size_t, std::size_t> most_shots_;  // largest number of shots of an image, for each encoding
+    std::map<std::size_t, std::size_t> max_shots_;  // largest number of shots of an image, for each encoding
     WarningCounter warnings_;
 };
 

@@ -9,22 +9,28 @@ void check(recon_status status) {
     }
 }
 
-Cause cause_of(std::uint32_t kind) {
+std::uint64_t plan_bytes(const recon_plan *plan) {
+    auto properties = initialised(recon_plan_properties_init);
+    check(recon_plan_info(plan, &properties));
+    return properties.host_bytes + properties.device_bytes;
+}
+
+WarningCause cause_of(std::uint32_t kind) {
     switch (kind) {
-        case RECON_WARNING_EXTENT: return Cause::Extent;
-        case RECON_WARNING_TOLERANCE: return Cause::Tolerance;
-        case RECON_WARNING_TIMES: return Cause::Times;
-        case RECON_WARNING_BLADES: return Cause::Blades;
-        case RECON_WARNING_NOISE: return Cause::Noise;
-        case RECON_WARNING_COMPRESSION: return Cause::Compression;
-        case RECON_WARNING_CALIBRATION: return Cause::Calibration;
-        case RECON_WARNING_THREADS: return Cause::Threads;
-        default: return Cause::Plan;
+        case RECON_WARNING_EXTENT: return WarningCause::Extent;
+        case RECON_WARNING_TOLERANCE: return WarningCause::Tolerance;
+        case RECON_WARNING_TIMES: return WarningCause::Times;
+        case RECON_WARNING_BLADES: return WarningCause::BladeMotion;
+        case RECON_WARNING_NOISE: return WarningCause::Noise;
+        case RECON_WARNING_COMPRESSION: return WarningCause::Compression;
+        case RECON_WARNING_CALIBRATION: return WarningCause::Calibration;
+        case RECON_WARNING_THREADS: return WarningCause::Threads;
+        default: return WarningCause::Plan;
     }
 }
 
-std::map<Cause, std::string> warnings_of_call(const std::string &prefix) {
-    std::map<Cause, std::string> texts;
+std::map<WarningCause, std::string> warnings_of_call(const std::string &prefix) {
+    std::map<WarningCause, std::string> texts;
     std::uint32_t kind = RECON_WARNING_NONE;
     const char *text = nullptr;
     for (std::uint64_t i = 0; check(recon_last_warning(i, &kind, &text)), text != nullptr; ++i) {

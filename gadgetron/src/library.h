@@ -1,4 +1,4 @@
-// Calls of recon's C API: errors as exceptions, and warnings.
+// Calls of recon's C API: initial values of structures, errors as exceptions, and warnings.
 #pragma once
 
 #include "conversion.h"
@@ -11,13 +11,24 @@
 
 namespace recon_gadgets {
 
-// Throws an Error with the library's text if a call failed.
+// Throws an Error with the library's message if a call failed.
 void check(recon_status status);
 
-// Returns the cause of a warning of the library, by its kind.
-Cause cause_of(std::uint32_t kind);
+// Returns a structure with the library's defaults. `init`: the structure's _init function.
+template <class S>
+S initialised(recon_status (*init)(S *, std::uint32_t)) {
+    S s;
+    check(init(&s, sizeof s));
+    return s;
+}
+
+// Returns the bytes that a plan holds on host and device.
+std::uint64_t plan_bytes(const recon_plan *plan);
+
+// Returns the cause for a kind of the library's warnings.
+WarningCause cause_of(std::uint32_t kind);
 
 // Returns the warnings of the last call on this thread, joined for each cause. `prefix` begins each text.
-std::map<Cause, std::string> warnings_of_call(const std::string &prefix = "");
+std::map<WarningCause, std::string> warnings_of_call(const std::string &prefix = "");
 
 }  // namespace recon_gadgets

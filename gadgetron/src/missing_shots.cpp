@@ -7,34 +7,34 @@ namespace recon_gadgets {
 
 namespace {
 
-// The steps along one axis: those of the shots, and the number of expected ones.
-struct Axis {
+// The steps of the shots along one axis, and the number of expected steps.
+struct StepRange {
     std::set<std::size_t> used;
     std::size_t size, acceleration;
 
-    // Whether the steps have equal distances.
+    // Returns whether the steps have equal distances.
     bool is_regular() const {
-        const std::size_t all = largest_gap();
+        const std::size_t gap = largest_gap();
         for (auto step = used.begin(), next = step; ++next != used.end(); step = next) {
-            if (*next - *step != all) {
+            if (*next - *step != gap) {
                 return false;
             }
         }
         return true;
     }
 
-    // Whether the steps reach from the first expected step to the last, up to the largest gap between two steps.
+    // Returns whether the steps reach the first and the last expected step, except for the largest gap between steps.
     bool reaches_limits() const {
-        const std::size_t most = std::max(largest_gap(), acceleration);
-        return *used.begin() < most && size - 1 - *used.rbegin() < most;
+        const std::size_t gap = std::max(largest_gap(), acceleration);
+        return *used.begin() < gap && size - 1 - *used.rbegin() < gap;
     }
 
     std::size_t largest_gap() const {
-        std::size_t most = 1;
+        std::size_t gap = 1;
         for (auto step = used.begin(), next = step; ++next != used.end(); step = next) {
-            most = std::max(most, *next - *step);
+            gap = std::max(gap, *next - *step);
         }
-        return most;
+        return gap;
     }
 };
 
@@ -45,18 +45,19 @@ std::string range(const ExpectedShots &expected, int axis) {
 
 }  // namespace
 
-std::optional<Warning> missing_shots(const ExpectedShots &expected, const std::vector<Step> &steps, std::size_t count) {
+std::optional<Warning> missing_shots(const ExpectedShots &expected, const std::vector<EncodingStep> &steps,
+                                     std::size_t count) {
     const std::size_t all = expected.known ? expected.shots() : 0;
     if (steps.empty() || count >= all) {
         return {};
     }
-    const std::set<Step> distinct(steps.begin(), steps.end());
-    std::array<Axis, 2> axes;
+    const std::set<EncodingStep> distinct(steps.begin(), steps.end());
+    std::array<StepRange, 2> axes;
     for (int a = 0; a < 2; ++a) {
         axes[a].size = expected.last[a] - expected.first[a] + 1;
         axes[a].acceleration = expected.acceleration[a];
-        for (const Step &step : distinct) {
-            // Some sequences count beyond the limits.
+        for (const EncodingStep &step : distinct) {
+            // The counters of some sequences exceed the limits.
             axes[a].used.insert(std::min(step[a], axes[a].size - 1));
         }
     }
@@ -66,12 +67,12 @@ std::optional<Warning> missing_shots(const ExpectedShots &expected, const std::v
     if (whole_range && (regular || count * expected.acceleration[0] * expected.acceleration[1] >= all)) {
         return {};
     }
-    std::string text = std::to_string(count) + " of " + std::to_string(all) + " shots: encodingLimits say " +
+    std::string text = std::to_string(count) + " of " + std::to_string(all) + " shots: encodingLimits announce " +
                        range(expected, 0) + (axes[1].size > 1 ? ", " + range(expected, 1) : "") + ", and " +
                        std::to_string(all - count) + " of these are empty. ";
     if (distinct.size() == 1) {
-        text += "All acquisitions may have the same counters, as BucketToBufferGadget keeps one shot of each: check "
-                "kspace_encode_step_1, or leave that gadget out, and shots are taken as they come";
+        text += "All acquisitions may have the same counters, of which BucketToBufferGadget keeps one shot: check "
+                "kspace_encode_step_1, or remove that gadget to use all shots in the order of acquisition";
     } else if (!whole_range) {
         text += "The measurement was cut short, or the limits are too wide: step 1 goes from " +
                 std::to_string(expected.first[0] + *axes[0].used.begin()) + " to " +
@@ -81,13 +82,13 @@ std::optional<Warning> missing_shots(const ExpectedShots &expected, const std::v
                     std::to_string(expected.first[1] + *axes[1].used.rbegin());
         }
     } else {
-        text += "They were lost, or some have the counters of others, of which BucketToBufferGadget keeps one: check "
-                "kspace_encode_step_1; where a scan leaves them out by design, say so in parallelImaging";
+        text += "They were lost, or several shots have the same counters, of which BucketToBufferGadget keeps one: "
+                "check kspace_encode_step_1. If the scan omits them by design, set parallelImaging";
     }
-    return Warning{Cause::MissingShots, text + ". The image is made of the shots there are"};
+    return Warning{WarningCause::MissingShots, text + ". The image is made from the acquired shots"};
 }
 
-std::optional<Warning> empty_frames(const FilledFrames &frames) {
+std::optional<Warning> empty_frames(const FrameOccupancy &frames) {
     const auto filled = std::size_t(std::count(frames.has_shots.begin(), frames.has_shots.end(), char(1)));
     const std::size_t all = frames.has_shots.size();
     if (filled == 0 || filled == all) {
@@ -99,14 +100,14 @@ std::optional<Warning> empty_frames(const FilledFrames &frames) {
         only_first_s = only_first_s && (!frames.has_shots[frame] || frame / frames.n % frames.s == 0);
     }
     std::string text = "no shot was acquired for " + std::to_string(all - filled) + " of " + std::to_string(all) +
-                       " images, which are left out: ";
-    // BucketToBufferGadget makes as many frames as there are slices, and puts all shots into the first.
-    const auto of_slices = [&](std::size_t count) { return frames.slices == 0 || count <= frames.slices; };
-    const char *property = only_first_n && of_slices(frames.n)   ? "N_dimension"
-                           : only_first_s && of_slices(frames.s) ? "S_dimension"
+                       " images, which are not made: ";
+    // BucketToBufferGadget makes one frame per slice, and puts all shots into the first one.
+    const auto may_be_slices = [&](std::size_t count) { return frames.slices == 0 || count <= frames.slices; };
+    const char *property = only_first_n && may_be_slices(frames.n)   ? "N_dimension"
+                           : only_first_s && may_be_slices(frames.s) ? "S_dimension"
                                                                  : nullptr;
     if (property == nullptr) {
-        return Warning{Cause::EmptyImages, text + "was the measurement cut short?"};
+        return Warning{WarningCause::EmptyImages, text + "check whether the measurement was cut short"};
     }
     const std::size_t count = property[0] == 'N' ? frames.n : frames.s;
     text += std::string("only the first of ") + std::to_string(count) + " frames along " + property[0] +
@@ -114,76 +115,76 @@ std::optional<Warning> empty_frames(const FilledFrames &frames) {
             " of BucketToBufferGadget slice? It contradicts split_slices and the slices of a buffer, which already "
             "separate slices: set " + property +
             " to none, contrast or set. If it is not slice, the measurement was cut short";
-    return Warning{Cause::EmptyImages, text};
+    return Warning{WarningCause::EmptyImages, text};
 }
 
-std::optional<Warning> fewer_shots(std::size_t count, std::size_t &most) {
-    if (count >= most) {
-        most = count;
+std::optional<Warning> fewer_shots(std::size_t count, std::size_t &max_count) {
+    if (count >= max_count) {
+        max_count = count;
         return {};
     }
-    return Warning{Cause::MissingShots, std::to_string(count) + " shots, where an image before had " +
-                                            std::to_string(most) +
-                                            ", and the XML header has no encodingLimits that say how many there are: "
-                                            "was the measurement cut short? The image is made of the shots there are"};
+    return Warning{WarningCause::MissingShots,
+                   std::to_string(count) + " shots, but a previous image had " + std::to_string(max_count) +
+                       ", and the XML header has no encodingLimits with the expected number: check whether the "
+                       "measurement was cut short. The image is made from the acquired shots"};
 }
 
 std::optional<Warning> image_number_overflow(std::size_t number) {
     if (number <= 65535) {
         return {};
     }
-    return Warning{Cause::ImageNumbers, "it is image " + std::to_string(number) +
-                                            " of its encoding on this connection, and image_index has 16 bits: it "
-                                            "begins again at 0. Tell images apart by the attribute "
-                                            "GADGETRON_ImageNumber, which goes on, or measure in several parts"};
+    return Warning{WarningCause::ImageNumbers,
+                   "it is image " + std::to_string(number) +
+                       " of its encoding on this connection, but image_index has 16 bits and begins again at 0: "
+                       "distinguish images by the attribute GADGETRON_ImageNumber, or measure in several parts"};
 }
 
 std::vector<std::string> WarningCounter::summary() const {
     std::vector<std::string> lines;
     for (const auto &[cause, count] : count_) {
-        const char *what = "";
+        const char *images = "";
         switch (cause) {
-            case Cause::MissingShots: what = "with shots missing"; break;
-            case Cause::EmptyImages: what = "in buffers with images without a shot"; break;
-            case Cause::ZeroShots: what = "with shots that are zero"; break;
-            case Cause::Extent: what = "with a trajectory that reaches too little of k-space"; break;
-            case Cause::Tolerance: what = "that miss the tolerance"; break;
-            case Cause::Times: what = "with times that are no readout's"; break;
-            case Cause::Blades: what = "whose blades do not agree"; break;
-            case Cause::NoiseTimes: what = "without sample times of noise or data"; break;
-            case Cause::Calibration: what = "with coil maps from a narrower centre of k-space"; break;
-            case Cause::Threads: what = "computed by fewer threads than asked for"; break;
-            case Cause::OtherCalibration: what = "of slices without calibration acquisitions"; break;
-            case Cause::UnusedNoise: what = "with noise that is not used"; break;
-            case Cause::Noise: what = "whose noise is another than was said"; break;
-            case Cause::Compression: what = "whose virtual coils lose signal"; break;
-            case Cause::ColdStart: what = "of another shape than the last one"; break;
-            case Cause::WindowRestart: what = "whose sliding window was restarted"; break;
-            case Cause::ImageNumbers: what = "beyond what image_index can number"; break;
-            case Cause::Plan: what = "with a warning of the library's"; break;
+            case WarningCause::MissingShots: images = "with shots missing"; break;
+            case WarningCause::EmptyImages: images = "of buffers in which some images have no shot"; break;
+            case WarningCause::ZeroShots: images = "with shots that are zero"; break;
+            case WarningCause::Extent: images = "with a trajectory that covers only a small part of k-space"; break;
+            case WarningCause::Tolerance: images = "that miss the tolerance"; break;
+            case WarningCause::Times: images = "with sample times that are implausible for a readout"; break;
+            case WarningCause::BladeMotion: images = "whose blades do not agree"; break;
+            case WarningCause::NoiseTimes: images = "without sample times of noise or data"; break;
+            case WarningCause::Calibration: images = "with coil maps from a narrower centre of k-space"; break;
+            case WarningCause::Threads: images = "computed by fewer threads than requested"; break;
+            case WarningCause::OtherCalibration: images = "of slices without calibration acquisitions"; break;
+            case WarningCause::UnusedNoise: images = "with unused noise acquisitions"; break;
+            case WarningCause::Noise: images = "whose noise differs from the given level"; break;
+            case WarningCause::Compression: images = "whose virtual coils lose signal"; break;
+            case WarningCause::ColdStart: images = "with a different shape than the last image"; break;
+            case WarningCause::WindowRestart: images = "whose sliding window was restarted"; break;
+            case WarningCause::ImageNumbers: images = "with a number that exceeds image_index"; break;
+            case WarningCause::Plan: images = "with a warning of the library"; break;
         }
         if (count > 1) {
-            lines.push_back(std::to_string(count) + " times in all on this connection, images " + what +
-                            ": the first was told of above");
+            lines.push_back(std::to_string(count) + " times in all on this connection, images " + images +
+                            ": only the first warning was logged");
         }
     }
     return lines;
 }
 
 std::optional<Warning> ShotCollector::add(const ExpectedShots &expected, std::size_t repetition,
-                                          const std::vector<Step> &steps) {
-    std::optional<Warning> before;
+                                          const std::vector<EncodingStep> &steps) {
+    std::optional<Warning> previous;
     if (repetition != repetition_) {
-        before = end();
+        previous = end();
         steps_.clear();
     }
     repetition_ = repetition;
     expected_ = expected;
-    // All expected shots are enough: this limits the memory.
+    // At most the expected number of shots is stored, to limit the memory.
     if (!expected.known || steps_.size() < expected.shots()) {
         steps_.insert(steps_.end(), steps.begin(), steps.end());
     }
-    return before;
+    return previous;
 }
 
 std::optional<Warning> ShotCollector::end() const {

@@ -1,5 +1,5 @@
-// Missing shots, and warnings. The shots of an image are compared with encodingLimits of the XML header. Warnings are
-// about images that are made, but may be wrong.
+// Missing shots, and warnings. The shots of an image are compared with encodingLimits of the XML header. A warning is
+// about an image that is made, but may be wrong.
 #pragma once
 
 #include <array>
@@ -12,20 +12,20 @@
 
 namespace recon_gadgets {
 
-// kspace_encode_step_1 and kspace_encode_step_2 of a shot, or its row in a buffer.
-using Step = std::array<std::size_t, 2>;
+// kspace_encode_step_1 and kspace_encode_step_2 of a shot, or its row indices in a buffer.
+using EncodingStep = std::array<std::size_t, 2>;
 
-// The shots that should come: the first and last kspace_encode_step_1 and _2 in encodingLimits.
+// The expected shots: the first and last kspace_encode_step_1 and _2 in encodingLimits.
 struct ExpectedShots {
     std::array<std::size_t, 2> first{0, 0}, last{0, 0};
-    std::array<std::size_t, 2> acceleration{1, 1};  // parallelImaging
-    bool known = false;
+    std::array<std::size_t, 2> acceleration{1, 1};  // factors in parallelImaging
+    bool known = false;                             // whether the header has encodingLimits
 
     std::size_t shots() const { return (last[0] - first[0] + 1) * (last[1] - first[1] + 1); }
 };
 
 // The cause of a warning.
-enum class Cause {
+enum class WarningCause {
     MissingShots,
     EmptyImages,
     ZeroShots,
@@ -33,7 +33,7 @@ enum class Cause {
     Tolerance,
     Times,
     Plan,
-    Blades,
+    BladeMotion,
     Noise,
     NoiseTimes,
     UnusedNoise,
@@ -45,58 +45,64 @@ enum class Cause {
     WindowRestart,
     ImageNumbers
 };
+
+// A warning about an image.
 struct Warning {
-    Cause cause;
+    WarningCause cause;
     std::string text;
 };
 
-// Warns of missing shots: a measurement was cut short, shots were lost, or several shots have the same row. `steps`
-// has the counters of each shot, which are 0 at the first expected shot. `count` is the number of shots; several may
-// have the same step. There is no warning where shots are missing by design, if the last shots came: shots at equal
-// distances, or as many as parallelImaging says.
-std::optional<Warning> missing_shots(const ExpectedShots &expected, const std::vector<Step> &steps, std::size_t count);
+// Returns a warning if shots are missing: a measurement was cut short, shots were lost, or several shots have the same
+// row. `steps`: the counters of each shot, which are 0 at the first expected shot. `count`: the number of shots, of
+// which several may have the same step. Shots may be missing by design if the last shots were acquired, and the shots
+// have equal distances or the number that parallelImaging announces.
+std::optional<Warning> missing_shots(const ExpectedShots &expected, const std::vector<EncodingStep> &steps,
+                                     std::size_t count);
 
 // The frames [N, S, LOC] of a buffer that have shots.
-struct FilledFrames {
+struct FrameOccupancy {
     std::size_t n = 1, s = 1, loc = 1;
     std::vector<char> has_shots;  // [N, S, LOC]
-    std::size_t slices = 0;       // the number of slices in encodingLimits; 0 if unknown
+    std::size_t slices = 0;       // number of slices in encodingLimits; 0 if unknown
 };
 
-// Warns of frames without a shot beside others with shots. The text distinguishes a contradiction in
-// BucketToBufferGadget's properties from a measurement that was cut short.
-std::optional<Warning> empty_frames(const FilledFrames &frames);
+// Returns a warning if some frames have no shot, but others have. The text distinguishes a contradiction in the
+// properties of BucketToBufferGadget from a measurement that was cut short.
+std::optional<Warning> empty_frames(const FrameOccupancy &frames);
 
-// Used without encodingLimits: warns where an image has fewer shots than one before. `most` keeps the largest number.
-std::optional<Warning> fewer_shots(std::size_t count, std::size_t &most);
+// Returns a warning if an image has fewer shots than a previous one, for files without encodingLimits. Updates
+// `max_count`, the largest number of shots.
+std::optional<Warning> fewer_shots(std::size_t count, std::size_t &max_count);
 
-// Warns of an image whose number, counted from 1, does not fit in the 16 bits of image_index.
+// Returns a warning if the number of an image, counted from 1, does not fit in the 16 bits of image_index.
 std::optional<Warning> image_number_overflow(std::size_t number);
 
-// The number of warnings of each cause on a connection.
+// The numbers of warnings by cause on a connection.
 class WarningCounter {
 public:
     // Counts a warning. Returns whether it is the first of its cause.
-    bool first(Cause cause) { return ++count_[cause] == 1; }
-    // A line for each cause with more than one warning.
+    bool first(WarningCause cause) { return ++count_[cause] == 1; }
+    // Returns a line for each cause with more than one warning.
     std::vector<std::string> summary() const;
 
 private:
-    std::map<Cause, std::size_t> count_;
+    std::map<WarningCause, std::size_t> count_;
 };
 
-// Collects the shots of one image from several buckets. The image is complete when the next image with the same slice
-// key begins, or at the end.
+// The shots of one image that arrives in several buckets. The image is complete when the next image with the same
+// slice key begins, or at the end of the connection.
 class ShotCollector {
 public:
-    // Adds shots of a repetition. Where it is a new one, it returns the warning about the repetition before.
-    std::optional<Warning> add(const ExpectedShots &expected, std::size_t repetition, const std::vector<Step> &steps);
+    // Adds shots of a repetition. If it is a new repetition, returns the warning about the previous one.
+    std::optional<Warning> add(const ExpectedShots &expected, std::size_t repetition,
+                               const std::vector<EncodingStep> &steps);
+    // Returns the warning about the last repetition.
     std::optional<Warning> end() const;
 
 private:
     ExpectedShots expected_;
     std::size_t repetition_ = 0;
-    std::vector<Step> steps_;
+    std::vector<EncodingStep> steps_;
 };
 
 }  // namespace recon_gadgets

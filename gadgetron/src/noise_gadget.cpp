@@ -1,4 +1,5 @@
-// Whitening of the coils by noise acquisitions. It stands before AcquisitionAccumulateTriggerGadget, which drops noise.
+// Whitening of the coils with noise acquisitions. The gadget must come before AcquisitionAccumulateTriggerGadget, which
+// drops noise.
 #include "noise_whitener.h"
 #include "settings.h"
 
@@ -21,7 +22,7 @@ public:
                                                   {{"auto", true}, {"none", false}});
         GINFO("%s: properties %s\n", NAME, properties_.summary().c_str());
         for (const auto &unknown : properties_.unknown()) {
-            GERROR("%s: there is no property %s, and it has no effect: see the line above for those that exist\n", NAME,
+            GERROR("%s: property %s does not exist and has no effect: the previous line lists all properties\n", NAME,
                    unknown.c_str());
         }
         NoiseWhitener whitener(receiver_bandwidth());
@@ -29,7 +30,7 @@ public:
         for (auto acquisition : in) {
             const auto &head = std::get<ISMRMRD::AcquisitionHeader>(acquisition);
             auto &data = std::get<Gadgetron::hoNDArray<Complex>>(acquisition);
-            if (acquisition_use(head) & RECON_PURPOSE_NOISE) {
+            if (purposes_of(head) & RECON_PURPOSE_NOISE) {
                 if (!use_noise || !whitener.add_noise(head, data.get_data_ptr(), data.get_number_of_elements())) {
                     ++unused;
                 }
@@ -41,8 +42,8 @@ public:
             out.push(std::move(acquisition));
         }
         if (unused > 0 && use_noise) {
-            GWARN("%s: %zu noise acquisitions came after the first data of their coils, and have no effect on them: "
-                  "store noise before the data; the program recon uses the noise of the whole file\n",
+            GWARN("%s: %zu noise acquisitions came after the first data of their coils, and have no effect: store "
+                  "noise before the data, or use the program recon, which uses the noise of the whole file\n",
                   NAME, unused);
         } else if (unused > 0) {
             GINFO("%s: property whiten is none: %zu noise acquisitions have no effect\n", NAME, unused);
@@ -64,17 +65,17 @@ private:
     }
 
     void log(const NoiseWhitener::Report &report) const {
-        GINFO("%s: whitened by %zu samples of noise of %zu coils, of variance times %.4f\n", NAME, report.noise_samples,
-              report.coils, report.variance_ratio);
-        GWARN("%s: noise acquisitions whiten the data: images are in units of the noise's standard deviation; property "
-              "whiten = none leaves data as they are\n",
+        GINFO("%s: whitened by %zu samples of noise of %zu coils, variance multiplied by %.4f\n", NAME,
+              report.noise_samples, report.coils, report.variance_ratio);
+        GWARN("%s: noise acquisitions whiten the data: images are in units of the noise's standard deviation. To "
+              "reconstruct without whitening, set property whiten to none\n",
               NAME);
         for (const auto &warning : report.warnings) {
             GWARN("%s: %s\n", NAME, warning.text.c_str());
         }
     }
 
-    // Warns if the XML header names a noise scan, and no noise came with the data.
+    // Logs a warning if the XML header names a noise scan, but the data have no noise.
     void log_missing_noise() const {
         if (!header_.measurementInformation.is_present()) {
             return;
@@ -83,8 +84,8 @@ private:
             std::string type = dependency.dependencyType;
             std::transform(type.begin(), type.end(), type.begin(), [](unsigned char c) { return std::tolower(c); });
             if (type == "noise") {
-                GWARN("%s: the XML header names measurement %s as its noise scan, and no noise acquisition came: the "
-                      "data are whitened only if a gadget before this one did so (NoiseAdjustGadget)\n",
+                GWARN("%s: the XML header names measurement %s as its noise scan, but the data have no noise "
+                      "acquisitions: data are whitened only if an earlier gadget (NoiseAdjustGadget) did so\n",
                       NAME, dependency.measurementID.c_str());
             }
         }

@@ -9,21 +9,13 @@ namespace recon_gadgets {
 
 namespace {
 
-// Seconds from one sample to the next, rounded as by the program. 0 if the header has no sample time.
-float dwell_of(const ISMRMRD::AcquisitionHeader &h) {
+// Returns the seconds between samples, rounded as in the program; 0 if the header has no sample time.
+float dwell_seconds(const ISMRMRD::AcquisitionHeader &h) {
     if (!(h.sample_time_us >= 0 && std::isfinite(h.sample_time_us))) {
         throw Error("sample_time_us is " + std::to_string(h.sample_time_us) +
-                    " in an acquisition: it must be a number from 0 upwards");
+                    " in an acquisition: it must be a non-negative number");
     }
     return float(double(h.sample_time_us) * 1e-6);
-}
-
-void check_elements(const ISMRMRD::AcquisitionHeader &h, std::size_t elements) {
-    if (elements != std::size_t(h.number_of_samples) * h.active_channels) {
-        throw Error("an acquisition has " + std::to_string(elements) + " samples of data, where its header announces " +
-                    std::to_string(h.number_of_samples) + " of " + std::to_string(h.active_channels) +
-                    " coils: the file is damaged");
-    }
 }
 
 }  // namespace
@@ -31,15 +23,15 @@ void check_elements(const ISMRMRD::AcquisitionHeader &h, std::size_t elements) {
 NoiseWhitener::NoiseWhitener(std::optional<double> receiver_bandwidth) : receiver_bandwidth_(receiver_bandwidth) {
     if (receiver_bandwidth && !(*receiver_bandwidth > 0 && *receiver_bandwidth <= 1)) {
         throw Error("relativeReceiverNoiseBandwidth is " + std::to_string(*receiver_bandwidth) +
-                    " in the XML header: it is above 0, and at most 1; correct it or remove it");
+                    " in the XML header: it must be above 0 and at most 1; correct it or remove it");
     }
 }
 
 bool NoiseWhitener::add_noise(const ISMRMRD::AcquisitionHeader &h, const Complex *data, std::size_t elements) {
-    check_elements(h, elements);
+    check_data_size(h, elements);
     const std::size_t samples = h.number_of_samples, coils = h.active_channels;
-    const float dwell = dwell_of(h);
-    if (is_sent_.count(coils) > 0) {
+    const float dwell = dwell_seconds(h);
+    if (sent_coils_.count(coils) > 0) {
         return false;
     }
     ++count_;
@@ -47,7 +39,7 @@ bool NoiseWhitener::add_noise(const ISMRMRD::AcquisitionHeader &h, const Complex
         return true;
     }
     auto same = std::find_if(noise_.begin(), noise_.end(),
-                             [&](const Noise &n) { return n.coils == coils && n.dwell == dwell; });
+                             [&](const NoiseSamples &n) { return n.coils == coils && n.dwell == dwell; });
     if (same == noise_.end()) {
         noise_.push_back({coils, dwell, std::vector<std::vector<Complex>>(coils)});
         same = std::prev(noise_.end());
@@ -59,38 +51,44 @@ bool NoiseWhitener::add_noise(const ISMRMRD::AcquisitionHeader &h, const Complex
     return true;
 }
 
-NoiseWhitener::Matrix NoiseWhitener::matrix(std::size_t coils, float dwell, Report &report) const {
-    const Noise *noise = nullptr;
-    std::string have;
-    for (const Noise &n : noise_) {
-        have += (have.empty() ? "" : " and ") + std::to_string(n.coils);
+const NoiseWhitener::NoiseSamples &NoiseWhitener::find_noise(std::size_t coils) const {
+    const NoiseSamples *noise = nullptr;
+    std::string available;
+    for (const NoiseSamples &n : noise_) {
+        available += (available.empty() ? "" : " and ") + std::to_string(n.coils);
         if (n.coils == coils && noise != nullptr) {
-            throw Error("there is noise of " + std::to_string(coils) +
-                        " coils with different sample times: keep one of them, or set property whiten to none");
+            throw Error("the file has noise of " + std::to_string(coils) +
+                        " coils with different sample times: store only one of them, or set property whiten to none");
         }
         noise = n.coils == coils ? &n : noise;
     }
     if (noise == nullptr) {
-        throw Error("noise of " + have + " coils cannot whiten data of " + std::to_string(coils) +
+        throw Error("noise of " + available + " coils cannot whiten data of " + std::to_string(coils) +
                     ": measure noise with the same coils, or set property whiten to none");
     }
-    const bool timed = noise->dwell > 0 && dwell > 0;
-    if (!timed && noise->dwell != dwell) {
-        report.warnings.push_back({Cause::NoiseTimes, "noise and data do not both have a sample time (sample_time_us): "
-                                                      "the noise is assumed to have the bandwidth of the data"});
+    return *noise;
+}
+
+NoiseWhitener::Matrix NoiseWhitener::whitening_matrix(std::size_t coils, float dwell, Report &report) const {
+    const NoiseSamples &noise = find_noise(coils);
+    const bool has_times = noise.dwell > 0 && dwell > 0;
+    if (!has_times && noise.dwell != dwell) {
+        report.warnings.push_back({WarningCause::NoiseTimes,
+                                   "noise and data do not both have a sample time (sample_time_us): the noise is "
+                                   "assumed to have the bandwidth of the data"});
     }
     const double bandwidth = receiver_bandwidth_.value_or(1);
     report.coils = coils;
-    report.noise_samples = noise->samples.front().size();
-    report.variance_ratio = (timed ? double(noise->dwell) / double(dwell) : 1) / bandwidth;
+    report.noise_samples = noise.samples.front().size();
+    report.variance_ratio = (has_times ? double(noise.dwell) / double(dwell) : 1) / bandwidth;
     std::vector<Complex> all;
     all.reserve(report.noise_samples * coils);
-    for (const auto &of_coil : noise->samples) {
-        all.insert(all.end(), of_coil.begin(), of_coil.end());
+    for (const auto &coil_samples : noise.samples) {
+        all.insert(all.end(), coil_samples.begin(), coil_samples.end());
     }
     Matrix covariance(coils * coils), matrix(coils * coils);
-    check(recon_noise_covariance(RECON_F32, all.data(), report.noise_samples, coils, timed ? noise->dwell : 0,
-                                 timed ? dwell : 0, bandwidth, covariance.data()));
+    check(recon_noise_covariance(RECON_F32, all.data(), report.noise_samples, coils, has_times ? noise.dwell : 0,
+                                 has_times ? dwell : 0, bandwidth, covariance.data()));
     for (auto &[cause, text] : warnings_of_call()) {
         report.warnings.push_back({cause, std::move(text)});
     }
@@ -100,30 +98,30 @@ NoiseWhitener::Matrix NoiseWhitener::matrix(std::size_t coils, float dwell, Repo
 
 std::optional<NoiseWhitener::Report> NoiseWhitener::whiten(const ISMRMRD::AcquisitionHeader &h, Complex *data,
                                                            std::size_t elements) {
-    check_elements(h, elements);
+    check_data_size(h, elements);
     const std::size_t coils = h.active_channels;
     if (elements == 0) {
         return {};
     }
-    is_sent_[coils] = true;
-    const auto of_coils = [&](const Noise &n) { return n.coils == coils; };
+    sent_coils_.insert(coils);
+    const auto has_coils = [&](const NoiseSamples &n) { return n.coils == coils; };
     if (noise_.empty() ||
-        (acquisition_use(h) == 0 && std::none_of(noise_.begin(), noise_.end(), of_coils))) {
+        (purposes_of(h) == 0 && std::none_of(noise_.begin(), noise_.end(), has_coils))) {
         return {};
     }
     std::optional<Report> report;
-    const auto key = std::pair(coils, dwell_of(h));
+    const auto key = std::pair(coils, dwell_seconds(h));
     auto made = matrices_.find(key);
     if (made == matrices_.end()) {
         report.emplace();
-        made = matrices_.emplace(key, matrix(coils, key.second, *report)).first;
+        made = matrices_.emplace(key, whitening_matrix(coils, key.second, *report)).first;
     }
     whitened_.resize(elements);
     const recon_status status = recon_virtual_coils(made->second.data(), coils, coils, RECON_F32, data,
                                                     h.number_of_samples, 1, whitened_.data());
     const auto finite = [](const Complex &z) { return std::isfinite(z.real()) && std::isfinite(z.imag()); };
     if (status != RECON_OK && !std::all_of(data, data + elements, finite)) {
-        // Data that are not numbers stay as they are. The reconstruction refuses them, and names shot, sample and coil.
+        // Data that are not finite stay unchanged. The reconstruction refuses them with shot, sample and coil.
         return report;
     }
     check(status);

@@ -1,23 +1,17 @@
 #include "settings.h"
 
-#include <recon.h>
+#include "library.h"
+#include "text.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 
 namespace recon_gadgets {
 
 namespace {
 
-std::string number_text(double x) {
-    char buffer[32];
-    std::snprintf(buffer, sizeof buffer, "%g", x);
-    return buffer;
-}
-
-// A number of the C API by its word, which a property of the option's name has.
+// Returns the number in the C API for a word of an option, which has the name of its property.
 std::uint32_t choice(const char *option, const std::string &value) {
     std::uint32_t number = 0;
     if (recon_choice(option, value.c_str(), &number) != RECON_OK) {
@@ -29,9 +23,7 @@ std::uint32_t choice(const char *option, const std::string &value) {
 }  // namespace
 
 std::size_t default_iterations() {
-    recon_cg_options options;
-    recon_cg_options_init(&options, sizeof options);
-    return std::size_t(options.iterations);
+    return std::size_t(initialised(recon_cg_options_init).iterations);
 }
 
 std::uint32_t parse_filter(const std::string &value) {
@@ -42,29 +34,30 @@ std::uint32_t parse_phase(const std::string &value) {
     return choice("phase", value);
 }
 
-void check_blades(const Settings &s) {
-    if (s.maps != Maps::None && s.blades.phase == RECON_BLADE_PHASE_SMOOTH) {
-        throw Error("property coil_maps is set where phase is smooth, which takes the coils' phases away: set "
-                    "coil_maps to none, and combine to rss or adaptive, or phase to constant or none");
+void check_blade_settings(const Settings &s) {
+    if (s.maps != CoilMapSource::None && s.blades.phase == RECON_BLADE_PHASE_SMOOTH) {
+        throw Error("property coil_maps is set, but phase is smooth, which removes the phases of the coils: set "
+                    "coil_maps to none and combine to rss or adaptive, or set phase to constant or none");
     }
 }
 
-void check_voxel_maps(const Settings &s) {
-    const char *without = s.method == Method::Fbp         ? "filtered backprojection takes"
-                          : s.method == Method::Propeller ? "the correction of blades takes"
-                                                          : nullptr;
-    if (without != nullptr && (s.field_map || s.decay_map)) {
+void check_voxel_map_settings(const Settings &s) {
+    const char *method = s.method == Method::Fbp         ? "filtered backprojection"
+                         : s.method == Method::Propeller ? "the correction of blades"
+                                                         : nullptr;
+    if (method != nullptr && (s.field_map || s.decay_map)) {
         throw Error(std::string("property ") + property_of(s.field_map ? MapKind::Field : MapKind::Decay) +
-                    " is set, and " + without +
-                    " no off-resonance and no decay: set it to none, or use ReconGridGadget or ReconCGGadget");
+                    " is set, but " + method +
+                    " does not support off-resonance and decay: set the property to none, or use ReconGridGadget or "
+                    "ReconCGGadget");
     }
     if (!s.field_map && !s.decay_map && (s.dwell > 0 || s.readout_start != 0)) {
         throw Error(std::string("property ") + (s.dwell > 0 ? "dwell" : "readout_start") +
-                    " goes with a map: set field_map or decay_map, or leave it out");
+                    " has no effect without a map: set field_map or decay_map, or remove it");
     }
 }
 
-Compress parse_compress(const std::string &value) {
+CompressionTarget parse_compress(const std::string &value) {
     if (value == "none") {
         return {};
     }
@@ -75,11 +68,11 @@ Compress parse_compress(const std::string &value) {
         throw Error("property compress is \"" + value +
                     "\": it must be none, a number of coils, or a percentage of the energy such as 99%");
     }
-    return percent ? Compress{0, number / 100} : Compress{std::size_t(number), 0};
+    return percent ? CompressionTarget{0, number / 100} : CompressionTarget{std::size_t(number), 0};
 }
 
 Device parse_device(const std::string &value) {
-    const std::string wanted =
+    const std::string error =
         "property device is \"" + value + "\": it must be auto, cpu, cuda, or a list such as cuda:0,1";
     Device device;
     if (value == "auto") {
@@ -95,25 +88,25 @@ Device parse_device(const std::string &value) {
         return device;
     }
     if (value.compare(0, 5, "cuda:") != 0 || value.size() == 5) {
-        throw Error(wanted);
+        throw Error(error);
     }
-    for (std::size_t at = 5; at <= value.size();) {
-        const std::size_t end = std::min(value.find(',', at), value.size());
-        const std::string index = value.substr(at, end - at);
+    for (std::size_t start = 5; start <= value.size();) {
+        const std::size_t end = std::min(value.find(',', start), value.size());
+        const std::string index = value.substr(start, end - start);
         if (index.empty() || index.size() > 6 || index.find_first_not_of("0123456789") != std::string::npos) {
-            throw Error(wanted);
+            throw Error(error);
         }
         device.indices.push_back(std::uint32_t(std::stoul(index)));
-        at = end + 1;
+        start = end + 1;
     }
     if (value.back() == ',') {
-        throw Error(wanted);
+        throw Error(error);
     }
     return device;
 }
 
 const std::string *Properties::find(const std::string &name, const std::string &fallback) {
-    names_.insert(name);
+    read_.insert(name);
     const auto found = given_.find(name);
     summary_ +=
         (summary_.empty() ? "" : ", ") + name + "=" + (found == given_.end() ? fallback + " (default)" : found->second);
@@ -125,21 +118,21 @@ std::string Properties::text(const std::string &name, const std::string &fallbac
     return given == nullptr ? fallback : *given;
 }
 
-double Properties::number(const std::string &name, double fallback, double least, double most) {
+double Properties::number(const std::string &name, double fallback, double min, double max) {
     const std::string *given = find(name, number_text(fallback));
     if (given == nullptr) {
         return fallback;
     }
     char *end = nullptr;
     const double x = std::strtod(given->c_str(), &end);
-    if (given->empty() || *end != '\0' || !(x >= least && x <= most)) {
-        throw Error("property " + name + " is \"" + *given + "\": it must be a number from " + number_text(least) +
-                    " to " + number_text(most));
+    if (given->empty() || *end != '\0' || !(x >= min && x <= max)) {
+        throw Error("property " + name + " is \"" + *given + "\": it must be a number from " + number_text(min) +
+                    " to " + number_text(max));
     }
     return x;
 }
 
-std::size_t Properties::count(const std::string &name, std::size_t fallback, std::size_t most) {
+std::size_t Properties::count(const std::string &name, std::size_t fallback, std::size_t max) {
     const std::string *given = find(name, std::to_string(fallback));
     if (given == nullptr) {
         return fallback;
@@ -147,9 +140,9 @@ std::size_t Properties::count(const std::string &name, std::size_t fallback, std
     const bool digits =
         !given->empty() && given->size() < 19 && given->find_first_not_of("0123456789") == std::string::npos;
     const std::size_t n = digits ? std::strtoull(given->c_str(), nullptr, 10) : 0;
-    if (!digits || n > most) {
+    if (!digits || n > max) {
         throw Error("property " + name + " is \"" + *given + "\": it must be a whole number from 0 to " +
-                    std::to_string(most));
+                    std::to_string(max));
     }
     return n;
 }
@@ -170,7 +163,7 @@ std::string Properties::given(const std::string &name) const {
 std::vector<std::string> Properties::unknown() const {
     std::vector<std::string> names;
     for (const auto &property : given_) {
-        if (names_.count(property.first) == 0) {
+        if (read_.count(property.first) == 0) {
             names.push_back(property.first);
         }
     }

@@ -1,4 +1,4 @@
-// The settings of a gadget: its properties, read from text, and checked before any data come.
+// The settings of a gadget: its properties, read from text and checked before any data arrive.
 #pragma once
 
 #include "voxel_maps.h"
@@ -10,57 +10,60 @@
 namespace recon_gadgets {
 
 enum class Method { Grid, Fbp, Propeller, Fhd, Cg };
-enum class Maps { None, Data, Reference };
-enum class Combine { Auto, RootSumOfSquares, Adaptive };
-enum class Output { Magnitude, Complex, Coils };
-enum class Send { Images, Arrays };
+enum class CoilMapSource { None, Data, Reference };
+enum class CoilCombination { Auto, RootSumOfSquares, Adaptive };
+enum class ImageOutput { Magnitude, Complex, Coils };
+enum class MessageForm { SingleImages, ImageArrays };
 enum class Density { Auto, PipeMenon, Jackson, Ramp };
 enum class Prior { None, Identity, Differences };
 
-// The library's default.
+// Returns the library's default number of iterations.
 std::size_t default_iterations();
 
-// Virtual coils: so many, or as many as hold this part of the energy. Both 0: the coils stay as they are.
-struct Compress {
-    std::size_t coils = 0;
-    double energy = 0;
+// The target of coil compression. If both members are 0, coils are not compressed.
+struct CompressionTarget {
+    std::size_t coils = 0;  // number of virtual coils; 0: set by `energy`
+    double energy = 0;      // fraction of the energy that the virtual coils must contain
 
     explicit operator bool() const { return coils > 0 || energy > 0; }
 };
 
+// The device of the computation.
 struct Device {
     std::uint32_t kind = 0;  // a recon_device
-    std::vector<std::uint32_t> indices;
+    std::vector<std::uint32_t> indices;  // GPUs; empty: chosen by the library
 };
 
-// What is found and corrected of the motion of PROPELLER blades.
-struct Blades {
-    std::size_t lines = 0;    // of a blade; 0: found
+// The correction of the motion of PROPELLER blades.
+struct BladeSettings {
+    std::size_t lines = 0;    // number of lines of a blade; 0: detected
     std::uint32_t phase = 0;  // a recon_blade_phase
     bool rotation = true, translation = true, weighting = true;
 };
 
+// All properties of a gadget.
 struct Settings {
     Method method = Method::Grid;
     double tolerance = 0;  // 0: the library's default
-    std::uint32_t width = 0;
-    double oversampling = 0;  // 0 of either: chosen by the tolerance
+    std::uint32_t width = 0;  // 0: chosen to meet the tolerance
+    double oversampling = 0;  // 0: chosen to meet the tolerance
     std::size_t iterations = default_iterations();
     double residual = 0, lambda = 0, noise_level = 0;
     Prior prior = Prior::None;
     bool weighted = false, warm_start = false;
     std::uint32_t filter = 0;  // a recon_filter
-    Blades blades;
+    BladeSettings blades;
     Density density = Density::Auto;
-    Maps maps = Maps::None;
+    CoilMapSource maps = CoilMapSource::None;
     std::size_t calibration = 0, maps_every = 0;
     MapSource field_map, decay_map;
-    std::size_t map_series = 0;           // of files
-    double dwell = 0, readout_start = 0;  // us, 0: the headers' sample_time_us; ms
-    Compress compress;
-    Combine combine = Combine::Auto;
-    Output output = Output::Magnitude;
-    Send send = Send::Images;
+    std::size_t map_series = 0;  // series of the map files
+    double dwell = 0;            // microseconds; 0: sample_time_us of the headers
+    double readout_start = 0;    // milliseconds
+    CompressionTarget compress;
+    CoilCombination combine = CoilCombination::Auto;
+    ImageOutput output = ImageOutput::Magnitude;
+    MessageForm send = MessageForm::SingleImages;
     std::size_t window = 1;
     Device device;
     std::uint32_t threads = 0;
@@ -69,7 +72,7 @@ struct Settings {
     bool timing = false;
 };
 
-// The value of a property with a list of possible texts. The error lists them.
+// Returns the value of a property with a list of possible texts. The error lists them.
 template <class T>
 T parse_choice(const std::string &name, const std::string &value,
                const std::vector<std::pair<std::string, T>> &choices) {
@@ -83,22 +86,22 @@ T parse_choice(const std::string &name, const std::string &value,
     throw Error("property " + name + " is \"" + value + "\": it must be " + all);
 }
 
-// The property filter, a recon_filter by its word.
+// Returns the recon_filter of the property filter.
 std::uint32_t parse_filter(const std::string &value);
 
-// The property phase, a recon_blade_phase by its word.
+// Returns the recon_blade_phase of the property phase.
 std::uint32_t parse_phase(const std::string &value);
 
-// Ends with an error where the other settings do not go with those of blades.
-void check_blades(const Settings &settings);
+// Throws an Error if coil maps are set together with a phase correction that removes the phases of coils.
+void check_blade_settings(const Settings &settings);
 
-// Ends with an error where a method without off-resonance has a map of it, or times have no map.
-void check_voxel_maps(const Settings &settings);
+// Throws an Error if a method without off-resonance has a map, or if times are set without a map.
+void check_voxel_map_settings(const Settings &settings);
 
-// The property compress: none, a number of coils, or a percentage such as 99%.
-Compress parse_compress(const std::string &value);
+// Returns the target of the property compress: none, a number of coils, or a percentage such as 99%.
+CompressionTarget parse_compress(const std::string &value);
 
-// The property device: auto, cpu, cuda, or cuda: and a list of GPUs, for example cuda:0,1.
+// Returns the device of the property device: auto, cpu, cuda, or a list of GPUs such as cuda:0,1.
 Device parse_device(const std::string &value);
 
 // The properties of a gadget in a chain. Each is read once, with its default.
@@ -107,23 +110,26 @@ public:
     template <class Map>
     explicit Properties(const Map &given) : given_(given.begin(), given.end()) {}
 
+    // Returns a property of the type, or the default. Throws an Error with the property, its text and the valid values
+    // if the text is not valid.
     std::string text(const std::string &name, const std::string &fallback);
-    double number(const std::string &name, double fallback, double least, double most);
-    std::size_t count(const std::string &name, std::size_t fallback, std::size_t most);
+    double number(const std::string &name, double fallback, double min, double max);
+    std::size_t count(const std::string &name, std::size_t fallback, std::size_t max);
     bool flag(const std::string &name, bool fallback);
 
-    // All properties that were read: "tolerance=0.0001 (default), iterations=12, ...".
+    // Returns all properties that were read: "tolerance=0.0001 (default), iterations=12, ...".
     const std::string &summary() const { return summary_; }
-    // The text in the chain, empty where the chain does not have the property.
+    // Returns the text in the chain; empty if the chain does not have the property.
     std::string given(const std::string &name) const;
-    // Properties in the chain that were not read.
+    // Returns the properties in the chain that were not read.
     std::vector<std::string> unknown() const;
 
 private:
+    // Returns the text in the chain, or null, and adds the property to the summary.
     const std::string *find(const std::string &name, const std::string &fallback);
 
     std::map<std::string, std::string> given_;
-    std::set<std::string> names_;
+    std::set<std::string> read_;
     std::string summary_;
 };
 

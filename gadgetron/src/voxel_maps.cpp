@@ -1,5 +1,7 @@
 #include "voxel_maps.h"
 
+#include "text.h"
+
 #include <ismrmrd/dataset.h>
 
 #include <algorithm>
@@ -11,12 +13,8 @@ namespace recon_gadgets {
 
 namespace {
 
-std::string size_text(const std::array<std::size_t, 3> &n) {
-    return std::to_string(n[0]) + " x " + std::to_string(n[1]) + " x " + std::to_string(n[2]);
-}
-
-// Whether voxels of reconSpace are as large as those of encodedSpace, as the program and recon_resize take it.
-bool keeps_voxels(const Grid &grid, const Spaces &spaces) {
+// Returns whether voxels of reconSpace and encodedSpace have the same size, as the program and recon_resize do.
+bool has_equal_voxels(const Grid &grid, const Spaces &spaces) {
     for (unsigned axis = 0; axis < grid.ndim; ++axis) {
         const double encoded = spaces.encoded_fov[axis], recon = spaces.recon_fov[axis];
         if (encoded > 0 && recon > 0 &&
@@ -61,7 +59,7 @@ void VoxelMaps::read(MapKind kind, const std::string &file, std::size_t series) 
     const std::string group = "image_" + std::to_string(series);
     const std::string where = std::string("property ") + property_of(kind) + " is \"" + file + "\": ";
     if (!std::ifstream(file)) {
-        throw Error(where + "there is no such file; it must be none, images, or an ISMRMRD file");
+        throw Error(where + "no such file exists; the property must be none, images, or an ISMRMRD file");
     }
     std::uint32_t count = 0;
     std::set<unsigned> slices;
@@ -76,14 +74,14 @@ void VoxelMaps::read(MapKind kind, const std::string &file, std::size_t series) 
             const std::array<std::size_t, 3> dims{head.matrix_size[0], head.matrix_size[1], head.matrix_size[2]};
             if (head.data_type != ISMRMRD::ISMRMRD_FLOAT || head.channels != 1) {
                 throw Error(where + "image " + std::to_string(i) + " of dataset/" + group + " has " +
-                            std::to_string(head.channels) + (head.channels == 1 ? " channel of " : " channels of ") +
-                            type_text(head.data_type) + ": a map has one channel of " +
+                            count_text(head.channels, "channel") + " of " + type_text(head.data_type) +
+                            ": a map must have one channel of " +
                             type_text(ISMRMRD::ISMRMRD_FLOAT));
             }
             const float *values = image.getDataPtr();
             if (!slices.insert(head.slice).second) {
                 throw Error(where + "dataset/" + group + " has several images of slice " + std::to_string(head.slice) +
-                            ": give one map for all slices, or one for each");
+                            ": store one map for all slices, or one per slice");
             }
             add(kind, count == 1 ? ALL_SLICES : head.slice, dims,
                 std::vector<float>(values, values + dims[0] * dims[1] * dims[2]));
@@ -92,10 +90,11 @@ void VoxelMaps::read(MapKind kind, const std::string &file, std::size_t series) 
         throw;
     } catch (const std::exception &e) {
         throw Error(where + "it cannot be read as an ISMRMRD file with images in dataset/" + group +
-                    "; property map_series names another series");
+                    "; set property map_series to the series of the maps");
     }
     if (count == 0) {
-        throw Error(where + "it has no images in dataset/" + group + "; property map_series names another series");
+        throw Error(where + "it has no images in dataset/" + group +
+                    "; set property map_series to the series of the maps");
     }
 }
 
@@ -108,32 +107,28 @@ const VoxelMap *VoxelMaps::find(MapKind kind, unsigned slice) const {
 }
 
 const VoxelMap *VoxelMaps::fit(MapKind kind, unsigned slice, const Grid &grid, const Spaces &spaces) {
-    auto found = maps_.find({kind, slice});
-    if (found == maps_.end()) {
-        found = maps_.find({kind, ALL_SLICES});
-    }
-    if (found == maps_.end()) {
+    if (find(kind, slice) == nullptr) {
         return nullptr;
     }
-    VoxelMap &map = found->second;
+    VoxelMap &map = maps_.at({kind, maps_.count({kind, slice}) > 0 ? slice : ALL_SLICES});
     if (map.dims == grid.dims) {
         return &map;
     }
-    if (map.dims != grid.image || !keeps_voxels(grid, spaces)) {
+    if (map.dims != grid.image || !has_equal_voxels(grid, spaces)) {
         throw Error(std::string("the map of property ") + property_of(kind) + " has " + size_text(map.dims) +
-                    " voxels, and the image is computed on the " + size_text(grid.dims) +
+                    " voxels, but the image is computed on the " + size_text(grid.dims) +
                     " of encodedSpace: make the map with that matrix and field of view, or with those of reconSpace (" +
-                    size_text(grid.image) + ") where its voxels are as large");
+                    size_text(grid.image) + ") if its voxels have the same size");
     }
-    // The voxel with index floor(n/2) stays where it is.
+    // The position of the voxel with index floor(n/2) does not change.
     std::vector<float> values(grid.voxels());
-    const auto place = [&](std::size_t i, unsigned axis) {
+    const auto shifted = [&](std::size_t i, unsigned axis) {
         return std::ptrdiff_t(i) - std::ptrdiff_t(grid.image[axis] / 2) + std::ptrdiff_t(grid.dims[axis] / 2);
     };
     const auto inside = [&](std::ptrdiff_t i, unsigned axis) { return i >= 0 && std::size_t(i) < grid.dims[axis]; };
     for (std::size_t from = 0; from < map.values.size(); ++from) {
-        const std::ptrdiff_t x = place(from % map.dims[0], 0), y = place(from / map.dims[0] % map.dims[1], 1),
-                             z = place(from / (map.dims[0] * map.dims[1]), 2);
+        const std::ptrdiff_t x = shifted(from % map.dims[0], 0), y = shifted(from / map.dims[0] % map.dims[1], 1),
+                             z = shifted(from / (map.dims[0] * map.dims[1]), 2);
         if (inside(x, 0) && inside(y, 1) && inside(z, 2)) {
             values[std::size_t(x) + grid.dims[0] * (std::size_t(y) + grid.dims[1] * std::size_t(z))] = map.values[from];
         }
@@ -172,7 +167,7 @@ std::vector<float> real_parts(const Complex *values, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
         if (values[i].imag() != 0) {
             throw Error(std::string("an image with the attribute ") + MAP_ATTRIBUTE +
-                        " has complex numbers: maps are real");
+                        " has complex numbers, but a map must be real: send the real part");
         }
         real[i] = values[i].real();
     }

@@ -1,10 +1,10 @@
-// Changes a raw data file, for the tests of whole chains: more repetitions or slices, fewer shots, and wrong headers or
-// data. In a file of several repetitions, only the second one becomes wrong.
+// Changes a raw data file for the tests of chains: more repetitions or slices, fewer shots, and wrong headers or data.
+// In a file of several repetitions, most changes apply only to the second repetition.
 //
-//     alter IN OUT WHAT [NUMBER | NXxNYxNZ]
+//     alter IN OUT CHANGE [VALUE]
 //
-// WHAT = field-map makes an off-resonance map of NUMBER Hz, for each slice of the file. WHAT = noise adds NUMBER noise
-// acquisitions before the data, late-noise after them.
+// VALUE is a number, or a matrix such as 64x64x1. CHANGE = field-map writes an off-resonance map of VALUE Hz for each
+// slice of the file. CHANGE = noise adds VALUE noise acquisitions before the data, and late-noise after them.
 #include <ismrmrd/dataset.h>
 #include <ismrmrd/ismrmrd.h>
 #include <ismrmrd/meta.h>
@@ -27,10 +27,10 @@ namespace {
 
 using ISMRMRD::Acquisition;
 
-// 20 ms a readout of 1000 samples.
+// Sample time in microseconds: 20 ms per readout of 1000 samples.
 constexpr float SAMPLE_US = 20;
 
-// A map of one frequency for each slice, as images on the matrix of encodedSpace.
+// Writes a map of one frequency for each slice, as images on the matrix of encodedSpace.
 void write_field_map(ISMRMRD::Dataset &target, const ISMRMRD::Encoding &encoding, float hertz) {
     const auto size = encoding.encodedSpace.matrixSize;
     const auto &slices = encoding.encodingLimits.slice;
@@ -49,7 +49,7 @@ void write_field_map(ISMRMRD::Dataset &target, const ISMRMRD::Encoding &encoding
     }
 }
 
-// Noise acquisitions of correlated coils of different variance, sampled at twice the rate of the data.
+// Appends noise of correlated coils with different variances, sampled at twice the rate of the data.
 void append_noise(ISMRMRD::Dataset &target, unsigned count, unsigned coils) {
     std::mt19937 generator(29);
     std::normal_distribution<float> normal;
@@ -69,7 +69,7 @@ void append_noise(ISMRMRD::Dataset &target, unsigned count, unsigned coils) {
     }
 }
 
-// The acquisition with another number of samples or of trajectory components.
+// Returns an acquisition with a different number of samples or trajectory components.
 Acquisition resized(Acquisition &from, unsigned samples, unsigned dimensions) {
     Acquisition to(std::uint16_t(samples), from.active_channels(), std::uint16_t(dimensions));
     ISMRMRD::AcquisitionHeader h = from.getHead();
@@ -77,198 +77,232 @@ Acquisition resized(Acquisition &from, unsigned samples, unsigned dimensions) {
     h.trajectory_dimensions = std::uint16_t(dimensions);
     to.setHead(h);
     for (unsigned i = 0; i < samples; ++i) {
-        const unsigned at = i < from.number_of_samples() ? i : from.number_of_samples() - 1;
+        const unsigned source = i < from.number_of_samples() ? i : from.number_of_samples() - 1;
         for (unsigned c = 0; c < from.active_channels(); ++c) {
-            to.data(std::uint16_t(i), std::uint16_t(c)) = from.data(std::uint16_t(at), std::uint16_t(c));
+            to.data(std::uint16_t(i), std::uint16_t(c)) = from.data(std::uint16_t(source), std::uint16_t(c));
         }
         for (unsigned d = 0; d < dimensions; ++d) {
             to.traj(std::uint16_t(d), std::uint16_t(i)) =
-                d < from.trajectory_dimensions() ? from.traj(std::uint16_t(d), std::uint16_t(at)) : 0.25f;
+                d < from.trajectory_dimensions() ? from.traj(std::uint16_t(d), std::uint16_t(source)) : 0.25f;
         }
     }
     return to;
 }
 
-void alter(const char *in, const char *out, const std::string &what, const std::string &value) {
-    const unsigned number = unsigned(std::atoi(value.c_str()));
+// A change of a file, and its value.
+struct Change {
+    std::string name, value;
+
+    bool is(const char *other) const { return name == other; }
+    unsigned number() const { return unsigned(std::atoi(value.c_str())); }
+};
+
+// Sets the matrix of reconSpace, with the same voxel size (cropped) or the same field of view (filled).
+void resize_recon_space(ISMRMRD::EncodingSpace &space, const Change &change) {
+    const auto original = space.matrixSize;
+    unsigned x = 0, y = 0, z = 0;
+    if (std::sscanf(change.value.c_str(), "%ux%ux%u", &x, &y, &z) != 3) {
+        throw std::runtime_error("VALUE must have three sizes, such as 64x64x1");
+    }
+    space.matrixSize = ISMRMRD::MatrixSize(std::uint16_t(x), std::uint16_t(y), std::uint16_t(z));
+    if (change.is("cropped")) {
+        space.fieldOfView_mm.x *= float(x) / float(original.x);
+        space.fieldOfView_mm.y *= float(y) / float(original.y);
+        space.fieldOfView_mm.z *= float(z) / float(original.z);
+    }
+}
+
+void alter_header(ISMRMRD::IsmrmrdHeader &header, const Change &change) {
+    ISMRMRD::Encoding &encoding = header.encoding[0];
+    auto &encoded = encoding.encodedSpace;
+    if (change.is("zero-matrix")) {
+        encoded.matrixSize = ISMRMRD::MatrixSize(0, 0, 0);
+    } else if (change.is("huge-matrix")) {
+        encoded.matrixSize = encoding.reconSpace.matrixSize = ISMRMRD::MatrixSize(65000, 65000, 65000);
+    } else if (change.is("oversampled")) {
+        // Readout oversampling: twice the field of view along the readout, with the same voxel size.
+        encoded.matrixSize.x *= 2;
+        encoded.fieldOfView_mm.x *= 2;
+    } else if (change.is("cropped") || change.is("filled")) {
+        resize_recon_space(encoding.reconSpace, change);
+    } else if (change.is("negative-matrix")) {
+        encoded.matrixSize.y = std::uint16_t(-96);
+    } else if (change.is("field-of-view")) {
+        encoded.fieldOfView_mm.x = std::strtof(change.value.c_str(), nullptr);
+    } else if (change.is("noise") || change.is("late-noise")) {
+        ISMRMRD::AcquisitionSystemInformation system;
+        system.relativeReceiverNoiseBandwidth = 0.8f;
+        header.acquisitionSystemInformation = system;
+    } else if (change.is("no-limits")) {
+        encoding.encodingLimits = ISMRMRD::EncodingLimits();
+    } else if (change.is("slices") && change.number() > 0) {
+        encoding.encodingLimits.slice = ISMRMRD::Limit(0, std::uint16_t(change.number() - 1), 0);
+    }
+}
+
+// Multiplies each sample by exp(-i 2 pi cycles(i)), where i is the index in the readout.
+template <class Cycles>
+void add_phase(Acquisition &a, Cycles cycles) {
+    for (std::uint16_t i = 0; i < a.number_of_samples(); ++i) {
+        for (std::uint16_t c = 0; c < a.active_channels(); ++c) {
+            a.data(i, c) *= std::complex<float>(std::polar(1.0, -2 * std::acos(-1.0) * cycles(i)));
+        }
+    }
+}
+
+// Removes the last coil.
+void remove_coil(Acquisition &a) {
+    Acquisition fewer(a.number_of_samples(), std::uint16_t(a.active_channels() - 1), a.trajectory_dimensions());
+    ISMRMRD::AcquisitionHeader h = a.getHead();
+    h.active_channels = fewer.active_channels();
+    fewer.setHead(h);
+    std::copy(a.traj_begin(), a.traj_end(), fewer.traj_begin());
+    std::copy(a.data_begin(), a.data_begin() + fewer.getNumberOfDataElements(), fewer.data_begin());
+    a = fewer;
+}
+
+// Sets orthogonal oblique directions, and a different position for each slice.
+void set_oblique(Acquisition &a) {
+    const float s = std::sqrt(0.5f);
+    for (int i = 0; i < 3; ++i) {
+        a.position()[i] = float(7 * i) - 3.3f + float(a.idx().slice);
+        a.patient_table_position()[i] = float(i) - 0.1f;
+        a.read_dir()[i] = i == 0 ? s : i == 1 ? -s : 0;
+        a.phase_dir()[i] = i == 2 ? -1 : 0;
+        a.slice_dir()[i] = i == 2 ? 0 : s;
+    }
+}
+
+// Returns whether a change removes a shot. `selected`: whether changes of one repetition apply to the shot.
+bool is_removed(Acquisition &a, const Change &change, unsigned shot, bool selected) {
+    const unsigned number = change.number();
+    return (change.is("without-slice") && a.idx().slice == number) ||
+           (change.is("every") && shot % number != 0) ||
+           (selected && ((change.is("missing") && shot >= number) || (change.is("lost") && shot == number)));
+}
+
+// Applies a change to a shot of any repetition.
+void alter_shot(Acquisition &a, const Change &change, unsigned shot) {
+    if (change.is("moved-blades")) {
+        // The object and the coils move, in alternating directions for blades of `number` lines.
+        const double side = shot / change.number() % 2 == 0 ? 1 : -1;
+        add_phase(a, [&](std::uint16_t i) { return side * (2.0 * a.traj(0, i) - 1.0 * a.traj(1, i)); });
+    } else if (change.is("off-resonance")) {
+        // The whole object has the same off-resonance in Hz.
+        a.sample_time_us() = SAMPLE_US;
+        const double hertz = std::atof(change.value.c_str());
+        add_phase(a, [&](std::uint16_t i) { return hertz * double(i) * SAMPLE_US * 1e-6; });
+    } else if (change.is("no-sample-time")) {
+        a.sample_time_us() = 0;
+    } else if (change.is("oblique")) {
+        set_oblique(a);
+    } else if (change.is("calibration")) {
+        a.setFlag(ISMRMRD::ISMRMRD_ACQ_IS_PARALLEL_CALIBRATION_AND_IMAGING);
+    }
+}
+
+// Applies a change to a shot of the second repetition, or of the only one.
+void alter_selected_shot(Acquisition &a, const Change &change, unsigned shot) {
+    const unsigned number = change.number();
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    if (change.is("counters")) {
+        a.idx().kspace_encode_step_1 = 0;
+    } else if (change.is("same-counter") && shot == number) {
+        a.idx().kspace_encode_step_1 = std::uint16_t(a.idx().kspace_encode_step_1 - 1);
+    } else if (change.is("zeros") && shot >= number) {
+        std::fill(a.data_begin(), a.data_end(), std::complex<float>());
+    } else if (change.is("no-trajectory")) {
+        std::fill(a.traj_begin(), a.traj_end(), 0.0f);
+    } else if (change.is("divided")) {
+        // As if k was divided by the matrix size twice.
+        std::for_each(a.traj_begin(), a.traj_end(), [&](float &k) { k /= float(number); });
+    } else if (change.is("missing-coil")) {
+        remove_coil(a);
+    } else if (change.is("components")) {
+        a = resized(a, a.number_of_samples(), number);
+    } else if (change.is("one-component-less") && shot == 3) {
+        a = resized(a, a.number_of_samples(), a.trajectory_dimensions() - 1);
+    } else if (change.is("samples") && shot == 3) {
+        a = resized(a, number, a.trajectory_dimensions());
+    } else if (change.is("nan") && shot == 3) {
+        a.traj(0, 5) = nan;
+    } else if (change.is("nan-data") && shot == 3) {
+        a.data(5, 0) = nan;
+    } else if (change.is("outside") && shot == 3) {
+        a.traj(1, 5) = 3;
+    }
+}
+
+// Writes the acquisitions several times, as repetitions, slices or contrasts.
+void append_copies(ISMRMRD::Dataset &target, const std::vector<Acquisition> &all, const Change &change) {
+    for (unsigned copy = 0; copy < change.number(); ++copy) {
+        for (auto a : all) {
+            if (change.is("contrasts")) {
+                a.idx().contrast = std::uint16_t(copy);
+            } else {
+                (change.is("slices") ? a.idx().slice : a.idx().repetition) = std::uint16_t(copy);
+                // All images differ, with the same trajectory.
+                std::for_each(a.data_begin(), a.data_end(), [&](auto &z) { z *= float(copy + 1); });
+            }
+            target.appendAcquisition(a);
+        }
+    }
+}
+
+// Writes the acquisitions with a sample time, and noise before or after them.
+void append_with_noise(ISMRMRD::Dataset &target, std::vector<Acquisition> &all, const Change &change) {
+    const unsigned coils = all[0].active_channels();
+    if (change.is("noise")) {
+        append_noise(target, change.number(), coils);
+    }
+    for (auto &a : all) {
+        a.sample_time_us() = SAMPLE_US;
+        target.appendAcquisition(a);
+    }
+    if (change.is("late-noise")) {
+        append_noise(target, change.number(), coils);
+    }
+}
+
+void append_altered(ISMRMRD::Dataset &target, std::vector<Acquisition> &all, const Change &change) {
+    const bool several = std::any_of(all.begin(), all.end(), [](auto &a) { return a.idx().repetition > 0; });
+    unsigned selected_shots = 0;
+    for (auto &a : all) {
+        const bool selected = !several || a.idx().repetition == 1;
+        const unsigned shot = selected ? selected_shots++ : 0;
+        if (!is_removed(a, change, shot, selected)) {
+            alter_shot(a, change, shot);
+            if (selected) {
+                alter_selected_shot(a, change, shot);
+            }
+            target.appendAcquisition(a);
+        }
+    }
+}
+
+void alter(const char *in, const char *out, const Change &change) {
     ISMRMRD::Dataset source(in, "dataset", false), target(out, "dataset", true);
     std::string xml;
     source.readHeader(xml);
     ISMRMRD::IsmrmrdHeader header;
     ISMRMRD::deserialize(xml.c_str(), header);
-    if (what == "zero-matrix") {
-        header.encoding[0].encodedSpace.matrixSize = ISMRMRD::MatrixSize(0, 0, 0);
-    }
-    if (what == "huge-matrix") {
-        header.encoding[0].encodedSpace.matrixSize = ISMRMRD::MatrixSize(65000, 65000, 65000);
-        header.encoding[0].reconSpace.matrixSize = ISMRMRD::MatrixSize(65000, 65000, 65000);
-    }
-    if (what == "oversampled") {
-        // Readout oversampling: twice the field of view along the readout, the same voxel size.
-        header.encoding[0].encodedSpace.matrixSize.x *= 2;
-        header.encoding[0].encodedSpace.fieldOfView_mm.x *= 2;
-    }
-    if (what == "cropped" || what == "filled") {
-        // Another matrix, with the same voxel size (cropped) or the same field of view (filled).
-        auto &space = header.encoding[0].reconSpace;
-        const auto before = space.matrixSize;
-        unsigned x = 0, y = 0, z = 0;
-        if (std::sscanf(value.c_str(), "%ux%ux%u", &x, &y, &z) != 3) {
-            throw std::runtime_error("three sizes are needed, such as 64x64x1");
-        }
-        space.matrixSize = ISMRMRD::MatrixSize(std::uint16_t(x), std::uint16_t(y), std::uint16_t(z));
-        if (what == "cropped") {
-            space.fieldOfView_mm.x *= float(x) / float(before.x);
-            space.fieldOfView_mm.y *= float(y) / float(before.y);
-            space.fieldOfView_mm.z *= float(z) / float(before.z);
-        }
-    }
-    if (what == "negative-matrix") {
-        header.encoding[0].encodedSpace.matrixSize.y = std::uint16_t(-96);
-    }
-    if (what == "field-of-view") {
-        header.encoding[0].encodedSpace.fieldOfView_mm.x = std::strtof(value.c_str(), nullptr);
-    }
-    if (what == "noise" || what == "late-noise") {
-        ISMRMRD::AcquisitionSystemInformation system;
-        system.relativeReceiverNoiseBandwidth = 0.8f;
-        header.acquisitionSystemInformation = system;
-    }
-    if (what == "no-limits") {
-        header.encoding[0].encodingLimits = ISMRMRD::EncodingLimits();
-    }
-    if (what == "slices" && number > 0) {
-        header.encoding[0].encodingLimits.slice = ISMRMRD::Limit(0, std::uint16_t(number - 1), 0);
-    }
+    alter_header(header, change);
     std::ostringstream text;
     ISMRMRD::serialize(header, text);
     target.writeHeader(text.str());
-
-    if (what == "field-map") {
-        return write_field_map(target, header.encoding[0], float(std::atof(value.c_str())));
+    if (change.is("field-map")) {
+        return write_field_map(target, header.encoding[0], float(std::atof(change.value.c_str())));
     }
-    const std::uint32_t count = source.getNumberOfAcquisitions();
-    std::vector<Acquisition> all(count);
-    bool several = false;
-    for (std::uint32_t i = 0; i < count; ++i) {
+    std::vector<Acquisition> all(source.getNumberOfAcquisitions());
+    for (std::uint32_t i = 0; i < all.size(); ++i) {
         source.readAcquisition(i, all[i]);
-        several = several || all[i].idx().repetition > 0;
     }
-    if (what == "empty") {
-        return;
-    }
-    if (what == "noise" || what == "late-noise") {
-        if (what == "noise") {
-            append_noise(target, number, all[0].active_channels());
-        }
-        for (auto a : all) {
-            a.sample_time_us() = SAMPLE_US;
-            target.appendAcquisition(a);
-        }
-        if (what == "late-noise") {
-            append_noise(target, number, all[0].active_channels());
-        }
-        return;
-    }
-    if (what == "contrasts") {
-        for (unsigned c = 0; c < number; ++c) {
-            for (auto a : all) {
-                a.idx().contrast = std::uint16_t(c);
-                target.appendAcquisition(a);
-            }
-        }
-        return;
-    }
-    if (what == "repetitions" || what == "slices") {
-        for (unsigned r = 0; r < number; ++r) {
-            for (auto a : all) {
-                (what == "slices" ? a.idx().slice : a.idx().repetition) = std::uint16_t(r);
-                // All images differ, with the same trajectory.
-                for (auto *z = a.data_begin(); z != a.data_end(); ++z) {
-                    *z *= float(r + 1);
-                }
-                target.appendAcquisition(a);
-            }
-        }
-        return;
-    }
-    unsigned shot = 0;
-    for (auto a : all) {
-        const bool here = !several || a.idx().repetition == 1;
-        const unsigned at = here ? shot++ : 0;
-        if (what == "without-slice" && a.idx().slice == number) {
-            continue;
-        } else if (here && what == "missing" && at >= number) {
-            continue;
-        } else if (what == "every" && at % number != 0) {
-            continue;
-        } else if (here && what == "lost" && at == number) {
-            continue;
-        } else if (here && what == "counters") {
-            a.idx().kspace_encode_step_1 = 0;
-        } else if (here && what == "same-counter" && at == number) {
-            a.idx().kspace_encode_step_1 = std::uint16_t(a.idx().kspace_encode_step_1 - 1);
-        } else if (here && what == "zeros" && at >= number) {
-            std::fill(a.data_begin(), a.data_end(), std::complex<float>());
-        } else if (here && what == "no-trajectory") {
-            std::fill(a.traj_begin(), a.traj_end(), 0.0f);
-        } else if (here && what == "divided") {
-            // As if k was divided by the matrix size twice.
-            std::for_each(a.traj_begin(), a.traj_end(), [&](float &k) { k /= float(number); });
-        } else if (what == "moved-blades") {
-            // The object, and the coils with it, in alternating directions from blade to blade of so many lines.
-            const double side = at / number % 2 == 0 ? 1 : -1;
-            for (std::uint16_t i = 0; i < a.number_of_samples(); ++i) {
-                const double cycles = side * (2.0 * a.traj(0, i) - 1.0 * a.traj(1, i));
-                for (std::uint16_t c = 0; c < a.active_channels(); ++c) {
-                    a.data(i, c) *= std::complex<float>(std::polar(1.0, -2 * std::acos(-1.0) * cycles));
-                }
-            }
-        } else if (what == "off-resonance") {
-            // All of the object, by so many Hz.
-            a.sample_time_us() = SAMPLE_US;
-            for (std::uint16_t i = 0; i < a.number_of_samples(); ++i) {
-                const double cycles = std::atof(value.c_str()) * double(i) * SAMPLE_US * 1e-6;
-                for (std::uint16_t c = 0; c < a.active_channels(); ++c) {
-                    a.data(i, c) *= std::complex<float>(std::polar(1.0, -2 * std::acos(-1.0) * cycles));
-                }
-            }
-        } else if (here && what == "missing-coil") {
-            Acquisition fewer(a.number_of_samples(), std::uint16_t(a.active_channels() - 1), a.trajectory_dimensions());
-            ISMRMRD::AcquisitionHeader h = a.getHead();
-            h.active_channels = fewer.active_channels();
-            fewer.setHead(h);
-            std::copy(a.traj_begin(), a.traj_end(), fewer.traj_begin());
-            std::copy(a.data_begin(), a.data_begin() + fewer.getNumberOfDataElements(), fewer.data_begin());
-            a = fewer;
-        } else if (what == "no-sample-time") {
-            a.sample_time_us() = 0;
-        } else if (what == "oblique") {
-            // Orthogonal directions, and another position for each slice.
-            const float s = std::sqrt(0.5f);
-            for (int i = 0; i < 3; ++i) {
-                a.position()[i] = float(7 * i) - 3.3f + float(a.idx().slice);
-                a.patient_table_position()[i] = float(i) - 0.1f;
-                a.read_dir()[i] = i == 0 ? s : i == 1 ? -s : 0;
-                a.phase_dir()[i] = i == 2 ? -1 : 0;
-                a.slice_dir()[i] = i == 2 ? 0 : s;
-            }
-        } else if (what == "calibration") {
-            a.setFlag(ISMRMRD::ISMRMRD_ACQ_IS_PARALLEL_CALIBRATION_AND_IMAGING);
-        } else if (here && what == "components") {
-            a = resized(a, a.number_of_samples(), number);
-        } else if (here && what == "one-component-less" && at == 3) {
-            a = resized(a, a.number_of_samples(), a.trajectory_dimensions() - 1);
-        } else if (here && what == "samples" && at == 3) {
-            a = resized(a, number, a.trajectory_dimensions());
-        } else if (here && what == "nan" && at == 3) {
-            a.traj(0, 5) = std::numeric_limits<float>::quiet_NaN();
-        } else if (here && what == "nan-data" && at == 3) {
-            a.data(5, 0) = std::numeric_limits<float>::quiet_NaN();
-        } else if (here && what == "outside" && at == 3) {
-            a.traj(1, 5) = 3;
-        }
-        target.appendAcquisition(a);
+    if (change.is("noise") || change.is("late-noise")) {
+        append_with_noise(target, all, change);
+    } else if (change.is("contrasts") || change.is("repetitions") || change.is("slices")) {
+        append_copies(target, all, change);
+    } else {
+        append_altered(target, all, change);
     }
 }
 
@@ -276,11 +310,11 @@ void alter(const char *in, const char *out, const std::string &what, const std::
 
 int main(int argc, char **argv) {
     if (argc < 4) {
-        std::fprintf(stderr, "alter IN OUT WHAT [NUMBER | NXxNYxNZ]\n");
+        std::fprintf(stderr, "alter IN OUT CHANGE [VALUE]\n");
         return 2;
     }
     try {
-        alter(argv[1], argv[2], argv[3], argc > 4 ? argv[4] : "");
+        alter(argv[1], argv[2], {argv[3], argc > 4 ? argv[4] : ""});
         return 0;
     } catch (const std::exception &e) {
         std::fprintf(stderr, "%s\n", e.what());

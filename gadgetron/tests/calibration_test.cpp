@@ -1,13 +1,6 @@
-// Calibration data: which belong to a scan, on which matrix, and coil maps from lines of a Cartesian grid.
+// Calibration data: selection for a scan, conversion to its matrix, and coil maps from lines of a Cartesian grid.
 #include "calibration.h"
-#include "check.h"
-#include "engine.h"
-#include "library.h"
-
-#include <cmath>
-#include <limits>
-
-using namespace recon_gadgets;
+#include "scan.h"
 
 namespace {
 
@@ -43,21 +36,18 @@ struct Lines {
     }
 
     static recon_geometry geometry(const std::vector<float> &kx, const std::vector<float> &ky) {
-        recon_geometry g;
-        check(recon_geometry_init(&g, sizeof g));
+        recon_geometry g = initialised(recon_geometry_init);
         g.dims[0] = g.dims[1] = N;
         g.samples = kx.size(), g.coils = COILS;
         g.coordinates[0] = kx.data(), g.coordinates[1] = ky.data();
         return g;
     }
 
-    static void check(recon_status status) { recon_gadgets::check(status); }
-
     Samples gathered() const {
         BufferView v;
         v.e0 = N, v.e1 = headers.size(), v.e2 = v.n = v.s = v.loc = 1, v.coils = COILS;
         v.data = kspace.data(), v.trajectory = trajectory.data(), v.trajectory_size = 2, v.headers = headers.data();
-        return gather(shots(v, 0, 0, 0), spaces);
+        return gather(shots_of_frame(v, 0, 0, 0), spaces);
     }
 };
 
@@ -69,35 +59,40 @@ std::vector<int> range(int first, int last, int step = 1) {
     return all;
 }
 
-void belongs_to_a_scan() {
-    Lines lines(range(20, 43)), other(range(26, 37)), scan(range(0, int(N) - 1, 2));
-    for (auto &h : other.headers) {
+void selection() {
+    Lines lines(range(20, 43)), second_contrast(range(26, 37)), scan(range(0, int(N) - 1, 2));
+    for (auto &h : second_contrast.headers) {
         h.idx.contrast = 1;
     }
     CalibrationData all;
-    CHECK(all.empty() && !all.of_scan(scan.gathered(), scan.spaces));
+    CHECK(all.empty() && !all.for_scan(scan.gathered(), scan.spaces));
     all.add(lines.gathered(), lines.spaces);
-    all.add(other.gathered(), other.spaces);
-    CHECK(all.of_scan(scan.gathered(), scan.spaces)->shots == 24);
+    all.add(second_contrast.gathered(), second_contrast.spaces);
+    CHECK(all.for_scan(scan.gathered(), scan.spaces)->shots == 24);
     for (auto &h : scan.headers) {
         h.idx.contrast = 1, h.idx.repetition = 7;
     }
-    CHECK(all.of_scan(scan.gathered(), scan.spaces)->shots == 12);
+    CHECK(all.for_scan(scan.gathered(), scan.spaces)->shots == 12);
     for (auto &h : scan.headers) {
         h.idx.contrast = 2;
     }
-    CHECK(all.of_scan(scan.gathered(), scan.spaces)->shots == 24);  // the first of equals
+    CHECK(all.for_scan(scan.gathered(), scan.spaces)->shots == 24);  // the first one of several
     for (auto &h : scan.headers) {
         h.idx.slice = 1;
     }
-    CHECK(!all.of_scan(scan.gathered(), scan.spaces));
+    CHECK(!all.for_scan(scan.gathered(), scan.spaces));
     // New data of the same counters replace the old.
     CalibrationData replaced;
     replaced.add(lines.gathered(), lines.spaces);
     replaced.add(Lines(range(30, 33)).gathered(), lines.spaces);
     const Lines plain(range(0, int(N) - 1, 2));
-    CHECK(replaced.of_scan(plain.gathered(), plain.spaces)->shots == 4);
+    CHECK(replaced.for_scan(plain.gathered(), plain.spaces)->shots == 4);
 
+}
+
+void position_and_coils() {
+    Lines lines(range(20, 43));
+    const Lines plain(range(0, int(N) - 1, 2));
     Lines turned = plain, moved = plain;
     for (auto &h : lines.headers) {
         h.read_dir[0] = 1;
@@ -110,12 +105,12 @@ void belongs_to_a_scan() {
     }
     CalibrationData placed;
     placed.add(lines.gathered(), lines.spaces);
-    CHECK(placed.of_scan(plain.gathered(), plain.spaces)->shots == 24);
-    CHECK_ERROR([&] { placed.of_scan(turned.gathered(), turned.spaces); }, "different readout direction", "coil_maps");
-    CHECK_ERROR([&] { placed.of_scan(moved.gathered(), moved.spaces); }, "4.0 mm away from the scan");
+    CHECK(placed.for_scan(plain.gathered(), plain.spaces)->shots == 24);
+    CHECK_ERROR([&] { placed.for_scan(turned.gathered(), turned.spaces); }, "different readout direction", "coil_maps");
+    CHECK_ERROR([&] { placed.for_scan(moved.gathered(), moved.spaces); }, "4.0 mm away from the scan");
     Samples fewer = plain.gathered();
     fewer.coils = 2;
-    CHECK_ERROR([&] { placed.of_scan(fewer, plain.spaces); }, "have 3 coils and the scan 2");
+    CHECK_ERROR([&] { placed.for_scan(fewer, plain.spaces); }, "have 3 coils and the scan has 2");
 }
 
 // Calibration data of an encoding with larger voxels, and with smaller ones.
@@ -127,14 +122,14 @@ void different_matrix() {
     CalibrationData of_coarse, of_fine;
     of_coarse.add(lines.gathered(), coarse);
     of_fine.add(lines.gathered(), fine);
-    const Samples a = *of_coarse.of_scan(scan.gathered(), scan.spaces);
+    const Samples a = *of_coarse.for_scan(scan.gathered(), scan.spaces);
     CHECK(a.count == 24 * N && a.shots == 24);
     for (std::size_t m = 0; m < a.count; ++m) {
         CHECK(a.trajectory[2 * m] == 0.5f * lines.trajectory[2 * m]);
         CHECK(a.trajectory[2 * m + 1] == lines.trajectory[2 * m + 1]);
     }
     // The outer half of each readout is beyond the scan's k-space.
-    const Samples b = *of_fine.of_scan(scan.gathered(), scan.spaces);
+    const Samples b = *of_fine.for_scan(scan.gathered(), scan.spaces);
     CHECK(b.count == 24 * N / 2 && b.shots == 24 && b.starts[1] == N / 2 && b.times[0].skipped == N / 4);
     for (std::size_t m = 0; m < b.count; ++m) {
         const std::size_t from = m / (N / 2) * N + N / 4 + m % (N / 2);
@@ -147,67 +142,53 @@ void different_matrix() {
     tiny.encoded_fov = {double(N), 1e-3, 5};
     CalibrationData outside;
     outside.add(Lines(range(20, 22)).gathered(), tiny);
-    CHECK_ERROR([&] { outside.of_scan(scan.gathered(), scan.spaces); }, "no samples within the scan's k-space");
+    CHECK_ERROR([&] { outside.for_scan(scan.gathered(), scan.spaces); }, "no samples within the scan's k-space");
 }
 
-// An accelerated Cartesian scan with separate calibration lines, against the C API with maps from the same lines.
+// An accelerated Cartesian scan with separate calibration lines, compared with the C API and maps from the same lines.
 void accelerated() {
     const Lines lines(range(20, 43)), scan(range(0, int(N) - 1, 2)), whole(range(0, int(N) - 1));
-    Settings s;
-    s.method = Method::Cg;
-    s.maps = Maps::Data;
-    s.tolerance = 1e-5;
-    s.threads = 2;
-    s.output = Output::Complex;
     CalibrationData all;
     all.add(lines.gathered(), lines.spaces);
-    const Samples samples = scan.gathered(), reference = *all.of_scan(samples, scan.spaces);
-    Engine engine(s);
-    std::vector<Complex> image(N * N), wanted(N * N), full(N * N), maps(N * N * COILS);
-    const Result result = engine.reconstruct(samples, scan.spaces, &reference, image.data());
+    const Samples samples = scan.gathered(), reference = *all.for_scan(samples, scan.spaces);
+    Engine engine(settings(Method::Cg));
+    std::vector<Complex> image(N * N), expected(N * N), full(N * N), maps(N * N * COILS);
+    const ReconstructionResult result = engine.reconstruct(samples, scan.spaces, &reference, image.data());
     CHECK(result.warnings.empty());
 
-    const auto axes = [](const Lines &of) {
+    const auto axes = [](const Lines &lines) {
         std::array<std::vector<float>, 2> k;
-        for (std::size_t i = 0; i < of.trajectory.size(); ++i) {
-            k[i % 2].push_back(of.trajectory[i]);
+        for (std::size_t i = 0; i < lines.trajectory.size(); ++i) {
+            k[i % 2].push_back(lines.trajectory[i]);
         }
         return k;
     };
-    recon_options o;
-    check(recon_options_init(&o, sizeof o));
-    o.threads = 2;
-    const auto plan_of = [&](const Lines &of, double tolerance, const float *weights, const Complex *coil_maps) {
-        const auto k = axes(of);
+    const auto plan_of = [&](const Lines &lines, double tolerance, const float *weights, const Complex *coil_maps) {
+        const auto k = axes(lines);
         recon_geometry g = Lines::geometry(k[0], k[1]);
         g.weights = weights, g.coil_maps = coil_maps;
-        o.tolerance = tolerance;
-        recon_plan *plan = nullptr;
-        check(recon_plan_create(&g, &o, &plan));
-        return std::unique_ptr<recon_plan, void (*)(recon_plan *)>(plan, recon_plan_destroy);
+        return make_plan(g, tolerance);
     };
     const std::vector<float> equal(24 * N, float(1.0 / (N * N)));
     check(recon_coil_maps(plan_of(lines, 1e-4, equal.data(), nullptr).get(), lines.kspace.data(), 0, maps.data()));
-    const auto solve = [&](const Lines &of, std::vector<Complex> &solved) {
-        const auto plan = plan_of(of, 1e-5, nullptr, maps.data());
-        check(recon_cg(plan.get(), of.kspace.data(), solved.data(), nullptr, nullptr));
+    const auto solve = [&](const Lines &lines, std::vector<Complex> &solved) {
+        const auto plan = plan_of(lines, 1e-5, nullptr, maps.data());
+        check(recon_cg(plan.get(), lines.kspace.data(), solved.data(), nullptr, nullptr));
     };
-    solve(scan, wanted);
-    CHECK(image == wanted);
-    // Near the image of the whole scan; without the lines it is aliased, or an error.
+    solve(scan, expected);
+    CHECK(image == expected);
+    // The image is close to that of the whole scan. Without the lines it is aliased, or an error.
     solve(whole, full);
-    double error = 0, norm = 0;
-    for (std::size_t i = 0; i < full.size(); ++i) {
-        error += std::norm(image[i] - full[i]), norm += std::norm(full[i]);
-    }
-    std::printf("accelerated by 2, maps from 24 lines: %.2f %% from the whole scan\n", 100 * std::sqrt(error / norm));
-    CHECK(error < 0.1 * 0.1 * norm);
+    const double error = distance(image, full);
+    std::printf("accelerated by 2, maps from 24 lines: %.2f %% from the whole scan\n", 100 * error);
+    CHECK(error < 0.1);
 }
 
 }  // namespace
 
 int main() {
-    belongs_to_a_scan();
+    selection();
+    position_and_coils();
     different_matrix();
     accelerated();
     return result("calibration");

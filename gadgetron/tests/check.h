@@ -1,4 +1,4 @@
-// Checks for the test programs: conditions, and texts of expected errors. Failures are counted.
+// Checks of the test programs: conditions, and texts of expected errors. Failures are counted.
 #pragma once
 
 #include <cstdio>
@@ -15,7 +15,7 @@ inline int failures = 0;
         }                                                                        \
     } while (false)
 
-// The error of `f`, which must be one line.
+// Returns the error of `f`, which must be one line.
 template <class F>
 std::string error_of(F f) {
     try {
@@ -28,7 +28,7 @@ std::string error_of(F f) {
     return "no error";
 }
 
-// Checks that the error of `f` has all of the texts.
+// Checks that the error of `f` contains all texts.
 #define CHECK_ERROR(f, ...)                                                                                \
     do {                                                                                                   \
         const std::string text = error_of(f);                                                              \
@@ -40,6 +40,7 @@ std::string error_of(F f) {
         }                                                                                                  \
     } while (false)
 
+// Prints the result of a test program, and returns its exit status.
 inline int result(const char *name) {
     std::printf("%s: %s\n", name, failures == 0 ? "passed" : "failed");
     return failures == 0 ? 0 : 1;

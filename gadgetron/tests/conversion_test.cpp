@@ -1,4 +1,4 @@
-// Array layouts, headers, missing shots, and errors in files.
+// Array layouts, headers, missing shots, and errors of files.
 #include "check.h"
 #include "settings.h"
 
@@ -60,7 +60,7 @@ struct Buffer {
     }
 
     Samples gather(const Spaces &spaces, std::size_t in = 0, std::size_t is = 0, std::size_t il = 0) const {
-        return recon_gadgets::gather(shots(view(), in, is, il), spaces);
+        return recon_gadgets::gather(shots_of_frame(view(), in, is, il), spaces);
     }
 };
 
@@ -72,7 +72,7 @@ Spaces space(std::size_t nx, std::size_t ny, std::size_t nz = 1) {
     return s;
 }
 
-// Every value of a frame against its index in the array of seven dimensions.
+// Compares every value of a frame with its index in the array of seven dimensions.
 void layouts() {
     const Buffer b(3, 4, 2, 2, 3, 2, 2, 2);
     const Spaces spaces = space(8, 8);
@@ -99,11 +99,11 @@ void layouts() {
     }
 }
 
-// Rows without an acquisition give no samples. A shorter shot gives its own samples only.
+// Rows without an acquisition give no samples, and a shorter shot gives fewer samples.
 void missing_shots() {
     Buffer b(4, 5, 1, 2, 1, 1, 1, 2);
     b.headers[1] = Header();       // no acquisition
-    b.headers[3].discard_pre = 1;  // BucketToBufferGadget writes the kept samples to the beginning of the row
+    b.headers[3].discard_pre = 1;  // BucketToBufferGadget writes the other samples to the start of the row
     b.headers[4].setFlag(ISMRMRD::ISMRMRD_ACQ_IS_NAVIGATION_DATA);
     const Samples samples = b.gather(space(8, 8));
     CHECK(samples.shots == 3 && samples.count == 4 + 4 + 3);
@@ -113,16 +113,16 @@ void missing_shots() {
         CHECK(samples.kspace[samples.count + m] == b.data[20 + from[m]]);
         CHECK(samples.trajectory[2 * m] == b.trajectory[2 * from[m]]);
     }
-    CHECK(samples.where(9) == "sample 1 of shot 2");
+    CHECK(samples.describe_sample(9) == "sample 1 of shot 2");
 
     b.headers[0].discard_pre = 3, b.headers[0].discard_post = 2;  // more than all samples
     CHECK(b.gather(space(8, 8)).shots == 2);
     b.headers.assign(5, Header());
-    CHECK(shots(b.view(), 0, 0, 0).empty());
+    CHECK(shots_of_frame(b.view(), 0, 0, 0).empty());
     CHECK_ERROR([&] { b.gather(space(8, 8)); }, "no shot was acquired");
 }
 
-// Times count from the first sample of a readout, discarded ones included.
+// Times count from the first sample of a readout, including discarded samples.
 void times() {
     Buffer b(4, 3, 1, 2, 1, 1, 1, 2);
     for (auto &h : b.headers) {
@@ -131,22 +131,22 @@ void times() {
     b.headers[1].discard_pre = 2;
     b.headers[2].sample_time_us = 5;
     const Samples samples = b.gather(space(8, 8));
-    const std::vector<float> wanted{0, 2.5e-6f, 5e-6f, 7.5e-6f, 5e-6f, 7.5e-6f, 0, 5e-6f, 10e-6f, 15e-6f};
+    const std::vector<float> expected{0, 2.5e-6f, 5e-6f, 7.5e-6f, 5e-6f, 7.5e-6f, 0, 5e-6f, 10e-6f, 15e-6f};
     const auto close = [](const std::vector<float> &a, const std::vector<float> &b) {
         return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                           [](float x, float y) { return std::fabs(x - y) < 1e-12f; });
     };
-    CHECK(close(sample_times(samples, 0, 0), wanted));
-    // Other times than the headers', and from another moment.
-    const std::vector<float> other{-2e-3f, -1.999e-3f, -1.998e-3f, -1.997e-3f, -1.998e-3f,
-                                   -1.997e-3f, -2e-3f, -1.999e-3f, -1.998e-3f, -1.997e-3f};
+    CHECK(close(sample_times(samples, 0, 0), expected));
+    // Sample time and start of properties instead of those of the headers.
+    const std::vector<float> shifted{-2e-3f, -1.999e-3f, -1.998e-3f, -1.997e-3f, -1.998e-3f,
+                                     -1.997e-3f, -2e-3f, -1.999e-3f, -1.998e-3f, -1.997e-3f};
     const auto found = sample_times(samples, 1, -2);
-    CHECK(std::equal(found.begin(), found.end(), other.begin(), other.end(),
+    CHECK(std::equal(found.begin(), found.end(), shifted.begin(), shifted.end(),
                      [](float x, float y) { return std::fabs(x - y) < 1e-9f; }));
-    std::vector<float> twice = wanted;
-    twice.insert(twice.end(), wanted.begin(), wanted.end());
+    std::vector<float> twice = expected;
+    twice.insert(twice.end(), expected.begin(), expected.end());
     CHECK(close(sample_times(join({&samples, &samples}), 0, 0), twice));
-    CHECK(close(sample_times(samples.with_coils(std::vector<Complex>(samples.count), 1), 0, 0), wanted));
+    CHECK(close(sample_times(samples.with_coils(std::vector<Complex>(samples.count), 1), 0, 0), expected));
     for (const float wrong : {0.0f, -1.0f, std::numeric_limits<float>::quiet_NaN()}) {
         b.headers[1].sample_time_us = wrong;
         CHECK_ERROR([&] { sample_times(b.gather(space(8, 8)), 0, 0); }, "sample_time_us is ", "in shot 1",
@@ -169,40 +169,45 @@ void acquisitions() {
     h.number_of_samples = 6, h.active_channels = 2, h.trajectory_dimensions = 2, h.discard_pre = 2, h.discard_post = 1;
     Header other = h;
     other.number_of_samples = 4, other.discard_pre = other.discard_post = 0;
-    const std::vector<Shot> all{shot(h, data.data(), 12, k.data(), 12), shot(other, more.data(), 8, more_k.data(), 8)};
+    const std::vector<Shot> all{shot_of_acquisition(h, data.data(), 12, k.data(), 12),
+                                shot_of_acquisition(other, more.data(), 8, more_k.data(), 8)};
     const Samples samples = gather(all, space(8, 8));
     CHECK(samples.count == 7 && samples.shots == 2);
     CHECK(samples.kspace[0] == data[2] && samples.kspace[2] == data[4] && samples.kspace[7] == data[6 + 2]);
     CHECK(samples.trajectory[0] == k[4] && samples.trajectory[5] == k[9]);
 
-    CHECK_ERROR([&] { shot(h, data.data(), 11, k.data(), 12); }, "11 samples", "6 of 2 coils", "damaged");
-    CHECK_ERROR([&] { shot(h, data.data(), 12, k.data(), 11); }, "11 numbers", "damaged");
+    CHECK_ERROR([&] { shot_of_acquisition(h, data.data(), 11, k.data(), 12); }, "11 samples", "6 of 2 coils",
+                "damaged");
+    CHECK_ERROR([&] { shot_of_acquisition(h, data.data(), 12, k.data(), 11); }, "11 numbers", "damaged");
     other.active_channels = 1;
-    const std::vector<Shot> unlike{all[0], shot(other, more.data(), 4, more_k.data(), 8)};
-    CHECK_ERROR([&] { gather(unlike, space(8, 8)); }, "1 coils", "2");
+    const std::vector<Shot> different{all[0], shot_of_acquisition(other, more.data(), 4, more_k.data(), 8)};
+    CHECK_ERROR([&] { gather(different, space(8, 8)); }, "1 coils", "2");
 
+}
+
+void purposes() {
     const std::uint32_t image = RECON_PURPOSE_IMAGE, calibration = RECON_PURPOSE_CALIBRATION;
-    const auto use = [](std::initializer_list<std::uint64_t> flags) {
+    const auto purpose = [](std::initializer_list<std::uint64_t> flags) {
         Header header;
         for (const auto flag : flags) {
             header.flags |= std::uint64_t(1) << (flag - 1);
         }
-        return acquisition_use(header);
+        return purposes_of(header);
     };
-    CHECK(use({}) == image && use({ISMRMRD::ISMRMRD_ACQ_IS_REVERSE}) == image);
-    CHECK(use({ISMRMRD::ISMRMRD_ACQ_IS_NOISE_MEASUREMENT}) == std::uint32_t(RECON_PURPOSE_NOISE));
-    CHECK(use({ISMRMRD::ISMRMRD_ACQ_IS_DUMMYSCAN_DATA}) == 0);
-    CHECK(use({ISMRMRD::ISMRMRD_ACQ_IS_PARALLEL_CALIBRATION}) == calibration);
-    CHECK(use({ISMRMRD::ISMRMRD_ACQ_IS_PARALLEL_CALIBRATION_AND_IMAGING}) == image + calibration);
+    CHECK(purpose({}) == image && purpose({ISMRMRD::ISMRMRD_ACQ_IS_REVERSE}) == image);
+    CHECK(purpose({ISMRMRD::ISMRMRD_ACQ_IS_NOISE_MEASUREMENT}) == std::uint32_t(RECON_PURPOSE_NOISE));
+    CHECK(purpose({ISMRMRD::ISMRMRD_ACQ_IS_DUMMYSCAN_DATA}) == 0);
+    CHECK(purpose({ISMRMRD::ISMRMRD_ACQ_IS_PARALLEL_CALIBRATION}) == calibration);
+    CHECK(purpose({ISMRMRD::ISMRMRD_ACQ_IS_PARALLEL_CALIBRATION_AND_IMAGING}) == image + calibration);
 
-    // Rows of a buffer by their use.
+    // Rows of a buffer by purpose.
     Buffer b(4, 4, 1, 2, 1, 1, 1, 2);
     b.headers[0].setFlag(ISMRMRD::ISMRMRD_ACQ_IS_PARALLEL_CALIBRATION);
     b.headers[1].setFlag(ISMRMRD::ISMRMRD_ACQ_IS_PARALLEL_CALIBRATION_AND_IMAGING);
     b.headers[2].setFlag(ISMRMRD::ISMRMRD_ACQ_IS_NAVIGATION_DATA);
     const auto rows = [&](recon_acquisition_purpose purpose) {
         std::vector<std::size_t> found;
-        for (const auto &s : shots(b.view(), 0, 0, 0, purpose)) {
+        for (const auto &s : shots_of_frame(b.view(), 0, 0, 0, purpose)) {
             found.push_back(s.step[0]);
         }
         return found;
@@ -212,19 +217,20 @@ void acquisitions() {
     CHECK(rows(RECON_PURPOSE_NOISE).empty());
 }
 
-// BucketToBufferGadget shifts the samples of a Cartesian row.
+// BucketToBufferGadget shifts the samples of Cartesian rows.
 void cartesian_rows() {
     Buffer b(8, 2, 1, 2, 1, 1, 1, 2);
     BufferView v = b.view();
-    const auto first = [&](std::size_t row) { return shots(v, 0, 0, 0)[row].data - (v.data + row * v.e0); };
+    const auto first = [&](std::size_t row) { return shots_of_frame(v, 0, 0, 0)[row].data - (v.data + row * v.e0); };
     for (auto &h : b.headers) {
         h.discard_pre = 2, h.center_sample = 4;
     }
     CHECK(first(0) == 0);  // not Cartesian
     v.cartesian_centre = 4;
     CHECK(first(0) == 2 && first(1) == 2);
-    CHECK(shots(v, 0, 0, 0)[1].trajectory == v.trajectory + 2 * (8 + 2) && shots(v, 0, 0, 0)[1].samples == 6);
-    // A shorter row whose centre comes earlier.
+    const Shot second = shots_of_frame(v, 0, 0, 0)[1];
+    CHECK(second.trajectory == v.trajectory + 2 * (8 + 2) && second.samples == 6);
+    // A shorter row with an earlier centre.
     b.headers[1].number_of_samples = 6, b.headers[1].discard_pre = 0, b.headers[1].center_sample = 2;
     CHECK(first(0) == 2 && first(1) == 2);
     b.headers[1].center_sample = 5;
@@ -241,7 +247,7 @@ void components() {
         CHECK(k.weights.size() == 6 && k.weights[1] == samples.trajectory[5] && k.k[1][1] == samples.trajectory[4]);
     }
     {
-        // A third component with zeros only is kz.
+        // A third component that is zero in all samples is kz.
         Buffer b(3, 2, 1, 1, 1, 1, 1, 3);
         for (std::size_t m = 0; m < 6; ++m) {
             b.trajectory[3 * m + 2] = 0;
@@ -252,7 +258,7 @@ void components() {
     CHECK(!Buffer(3, 2, 1, 1, 1, 1, 1, 3).gather(space(8, 8, 8)).weighted);
     CHECK(Buffer(3, 2, 1, 1, 1, 1, 1, 4).gather(space(8, 8, 8)).weighted);
     {
-        // A stack: kz follows from the partition.
+        // A stack: kz follows from kspace_encode_step_2.
         const Buffer b(3, 2, 4, 2, 1, 1, 1, 2);
         Spaces spaces = space(8, 8, 4);
         const Samples samples = b.gather(spaces);
@@ -269,7 +275,7 @@ void components() {
         BufferView v = b.view();
         const std::vector<float> density{1, 2, 3, 4, 5, 6};
         v.density = density.data();
-        const Samples samples = gather(shots(v, 0, 0, 0), space(8, 8));
+        const Samples samples = gather(shots_of_frame(v, 0, 0, 0), space(8, 8));
         CHECK(samples.weighted && samples.trajectory[5] == 2 && samples.trajectory[4] == b.trajectory[3]);
     }
     const auto width = [](std::size_t n, std::size_t nz) {
@@ -293,11 +299,11 @@ void coordinates_and_weights() {
     b.trajectory[0] = 0.5f, b.trajectory[1] = -0.5f;
     CHECK(made().k[0][0] == 0.5f && made().k[1][0] == -0.5f && made().count == 8);
     b.trajectory[17] = -1;
-    CHECK_ERROR(made, "density weight is -1 in sample 1 of shot 1", "cannot be negative");
+    CHECK_ERROR(made, "density weight is -1 in sample 1 of shot 1", "must not be negative");
     b.trajectory[17] = std::nanf("");
     CHECK_ERROR(made, "density weight is nan");
 
-    // The sample farthest outside. NaN is reported first.
+    // The coordinate with the largest magnitude. NaN has priority.
     b.trajectory[12] = 0.6f;
     CHECK(farthest_coordinate(b.gather(space(8, 8))) == "kx is 0.6 in sample 0 of shot 1");
     b.trajectory[7] = -128;
@@ -308,175 +314,202 @@ void coordinates_and_weights() {
     CHECK(farthest_coordinate(b.gather(space(8, 8))) == "kx is nan in sample 1 of shot 1");
 }
 
-// encodedSpace against reconSpace.
+// encodedSpace and reconSpace.
 void grids() {
     Spaces s = space(256, 128);
-    Grid g = grid(s, 2);
+    Grid g = make_grid(s, 2);
     CHECK((g.dims == std::array<std::size_t, 3>{256, 128, 1}) && g.image == g.dims);
     // The reconstruction uses the encoded matrix for any matrix of the image.
     s.encoded_matrix = {512, 128, 1}, s.encoded_fov = {512, 128, 5};
-    g = grid(s, 2);
+    g = make_grid(s, 2);
     CHECK((g.dims == std::array<std::size_t, 3>{512, 128, 1}) && (g.image == std::array<std::size_t, 3>{256, 128, 1}));
     CHECK(g.fov[0] == 256 && g.fov[2] == 5);
     // A 2D image has one voxel along z.
     s.recon_matrix[2] = 7;
-    CHECK(grid(s, 2).image[2] == 1 && grid(s, 3).image[2] == 7);
-    // The thickness of a slice may be unknown. Then it is that of encodedSpace.
+    CHECK(make_grid(s, 2).image[2] == 1 && make_grid(s, 3).image[2] == 7);
+    // If the thickness of a slice is unknown, the value of encodedSpace is used.
     s.recon_fov[2] = 0;
-    CHECK(grid(s, 2).fov[2] == 5);
+    CHECK(make_grid(s, 2).fov[2] == 5);
     s.encoded_fov[2] = 0;
-    CHECK(grid(s, 2).fov[2] == 0);
-    CHECK_ERROR([&] { grid(s, 3); }, "fieldOfView_mm.z of encodedSpace is 0 in the XML header", "above 0");
+    CHECK(make_grid(s, 2).fov[2] == 0);
+    CHECK_ERROR([&] { make_grid(s, 3); }, "fieldOfView_mm.z of encodedSpace is 0 in the XML header", "above 0");
 
-    s = space(0, 0, 0);
-    CHECK_ERROR([&] { grid(s, 2); }, "matrixSize.x of encodedSpace is 0 in the XML header", "0 x 0 x 0");
+}
+
+void impossible_spaces() {
+    Spaces s = space(0, 0, 0);
+    CHECK_ERROR([&] { make_grid(s, 2); }, "matrixSize.x of encodedSpace is 0 in the XML header", "0 x 0 x 0");
     // The ISMRMRD library reads a negative number as a large one.
     s = space(8, 8);
     s.encoded_matrix[1] = std::uint16_t(-96);
-    CHECK_ERROR([&] { grid(s, 2); }, "matrixSize.y of encodedSpace is 65440 (or -96)", "from 1 to 32767");
+    CHECK_ERROR([&] { make_grid(s, 2); }, "matrixSize.y of encodedSpace is 65440 (or -96)", "from 1 to 32767");
     s = space(8, 8);
     s.recon_matrix[1] = 0;
-    CHECK_ERROR([&] { grid(s, 2); }, "matrixSize.y of reconSpace is 0", "8 x 0 x 1");
+    CHECK_ERROR([&] { make_grid(s, 2); }, "matrixSize.y of reconSpace is 0", "8 x 0 x 1");
     const double infinite = std::numeric_limits<double>::infinity();
     using Case = std::pair<double, std::string>;
     for (const auto &[value, text] :
          {Case{0, "is 0 in"}, Case{-96, "is -96 in"}, Case{std::nan(""), "is nan in"}, Case{infinite, "is inf in"}}) {
         s = space(8, 8);
         s.encoded_fov[0] = value;
-        CHECK_ERROR([&] { grid(s, 2); }, "fieldOfView_mm.x of encodedSpace", text.c_str());
+        CHECK_ERROR([&] { make_grid(s, 2); }, "fieldOfView_mm.x of encodedSpace", text.c_str());
         s = space(8, 8);
         s.recon_fov[1] = value;
-        CHECK_ERROR([&] { grid(s, 2); }, "fieldOfView_mm.y of reconSpace", text.c_str());
+        CHECK_ERROR([&] { make_grid(s, 2); }, "fieldOfView_mm.y of reconSpace", text.c_str());
         s = space(8, 8);
         s.recon_fov[2] = value;
         if (value == 0) {
-            CHECK(grid(s, 2).fov[2] == 5);
+            CHECK(make_grid(s, 2).fov[2] == 5);
         } else {
-            CHECK_ERROR([&] { grid(s, 2); }, "fieldOfView_mm.z of reconSpace", text.c_str());
+            CHECK_ERROR([&] { make_grid(s, 2); }, "fieldOfView_mm.z of reconSpace", text.c_str());
         }
     }
 }
 
-// Frames of a buffer without shots: the text depends on which frames are empty.
+// Frames of a buffer without shots: the text depends on the empty frames.
 void frames_without_shots() {
     const auto text = [](std::size_t n, std::size_t s, std::size_t loc, std::vector<char> has, std::size_t slices) {
         const auto warning = empty_frames({n, s, loc, std::move(has), slices});
-        CHECK(!warning || warning->cause == Cause::EmptyImages);
+        CHECK(!warning || warning->cause == WarningCause::EmptyImages);
         return warning ? warning->text : std::string("no warning");
     };
     const auto contains = [](const std::string &all, const char *part) { return all.find(part) != std::string::npos; };
     CHECK(text(3, 1, 1, {1, 1, 1}, 3) == "no warning" && text(1, 1, 1, {1}, 0) == "no warning");
-    CHECK(text(3, 1, 1, {0, 0, 0}, 3) == "no warning");  // an error of its own
+    CHECK(text(3, 1, 1, {0, 0, 0}, 3) == "no warning");  // this is an error instead
     const std::string cut =
-        "no shot was acquired for 1 of 3 images, which are left out: was the measurement cut short?";
+        "no shot was acquired for 1 of 3 images, which are not made: check whether the measurement was cut short";
     CHECK(text(3, 1, 1, {1, 1, 0}, 3) == cut && text(1, 3, 1, {1, 0, 1}, 3) == cut);
     CHECK(text(1, 1, 3, {1, 0, 1}, 3) == cut);
-    // N_dimension = slice: one buffer for each slice, or one frame for each slice of a buffer.
+    // N_dimension = slice: one buffer per slice, or one frame per slice of a buffer.
     for (const std::string &slice : {text(3, 1, 1, {1, 0, 0}, 3), text(3, 1, 1, {1, 0, 0}, 0),
                                      text(3, 1, 3, {1, 0, 0, 1, 0, 0, 1, 0, 0}, 3)}) {
         CHECK(contains(slice, "only the first of 3 frames along N has shots"));
         CHECK(contains(slice, "Is property N_dimension of BucketToBufferGadget slice? It contradicts split_slices"));
     }
     CHECK(contains(text(1, 2, 1, {1, 0}, 2), "only the first of 2 frames along S has shots. Is property S_dimension"));
-    // There are fewer slices than frames, so that these are not slices.
-    CHECK(contains(text(3, 1, 1, {1, 0, 0}, 1), "2 of 3 images, which are left out: was the measurement cut short?"));
+    // The frames are not slices, because the file has fewer slices than frames.
+    CHECK(contains(text(3, 1, 1, {1, 0, 0}, 1),
+                   "2 of 3 images, which are not made: check whether the measurement was cut short"));
 }
 
-// Warnings of missing shots.
-void missing() {
+// Returns the steps from, from + step, ... below `to`, along the first axis.
+std::vector<EncodingStep> rows(std::size_t from, std::size_t to, std::size_t step = 1) {
+    std::vector<EncodingStep> steps;
+    for (std::size_t i = from; i < to; i += step) {
+        steps.push_back({i, 0});
+    }
+    return steps;
+}
+
+// Returns the text of the warning about missing shots, or "nothing".
+std::string text_of(const ExpectedShots &expected, const std::vector<EncodingStep> &steps) {
+    const auto warning = missing_shots(expected, steps, steps.size());
+    return warning ? warning->text : "nothing";
+}
+
+// Returns whether a text contains all parts, and prints a missing part.
+bool has(const std::string &text, std::initializer_list<const char *> parts) {
+    for (const char *part : parts) {
+        if (text.find(part) == std::string::npos) {
+            std::fprintf(stderr, "no \"%s\" in: %s\n", part, text.c_str());
+            return false;
+        }
+    }
+    return true;
+}
+
+// Returns expected shots with the given last steps.
+ExpectedShots expected_shots(std::size_t last1, std::size_t last2 = 0) {
     ExpectedShots all;
-    all.known = true, all.last = {95, 0};
-    const auto rows = [](std::size_t from, std::size_t to, std::size_t step = 1) {
-        std::vector<Step> steps;
-        for (std::size_t i = from; i < to; i += step) {
-            steps.push_back({i, 0});
-        }
-        return steps;
-    };
-    const auto said = [&](const std::vector<Step> &steps) {
-        const auto warning = missing_shots(all, steps, steps.size());
-        return warning ? warning->text : "nothing";
-    };
-    const auto has = [](const std::string &text, std::initializer_list<const char *> parts) {
-        for (const char *part : parts) {
-            if (text.find(part) == std::string::npos) {
-                std::fprintf(stderr, "no \"%s\" in: %s\n", part, text.c_str());
-                return false;
-            }
-        }
-        return true;
-    };
-    CHECK(said(rows(0, 96)) == "nothing");
+    all.known = true, all.last = {last1, last2};
+    return all;
+}
+
+// Warnings about missing shots.
+void missing_shot_warnings() {
+    ExpectedShots all = expected_shots(95);
+    CHECK(text_of(all, rows(0, 96)) == "nothing");
     // All counters are 0: 96 acquisitions give one row.
-    CHECK(has(said(rows(0, 1)), {"1 of 96 shots", "kspace_encoding_step_1 from 0 to 95", "95 of these are empty",
-                                 "the same counters", "check kspace_encode_step_1"}));
-    // The measurement was cut short.
-    CHECK(has(said(rows(0, 61)), {"61 of 96 shots", "35 of these are empty", "cut short", "from 0 to 60"}));
-    CHECK(has(said(rows(0, 95)), {"95 of 96 shots", "cut short"}));
-    CHECK(has(said(rows(5, 96)), {"91 of 96 shots", "from 5 to 95"}));
-    // Gaps at equal distances are by design, if the last shots came.
-    CHECK(said(rows(0, 96, 2)) == "nothing" && said(rows(1, 96, 3)) == "nothing" && said(rows(3, 96, 4)) == "nothing");
-    CHECK(has(said(rows(0, 48, 2)), {"24 of 96 shots", "cut short"}));
+    CHECK(has(text_of(all, rows(0, 1)),
+              {"1 of 96 shots", "kspace_encoding_step_1 from 0 to 95", "95 of these are empty",
+               "the same counters", "check kspace_encode_step_1"}));
+    // A measurement that was cut short.
+    CHECK(has(text_of(all, rows(0, 61)), {"61 of 96 shots", "35 of these are empty", "cut short", "from 0 to 60"}));
+    CHECK(has(text_of(all, rows(0, 95)), {"95 of 96 shots", "cut short"}));
+    CHECK(has(text_of(all, rows(5, 96)), {"91 of 96 shots", "from 5 to 95"}));
+    // Gaps at equal distances are by design if the last shots were acquired.
+    for (const auto &steps : {rows(0, 96, 2), rows(1, 96, 3), rows(3, 96, 4)}) {
+        CHECK(text_of(all, steps) == "nothing");
+    }
+    CHECK(has(text_of(all, rows(0, 48, 2)), {"24 of 96 shots", "cut short"}));
     // A single missing shot in the middle is not by design.
     auto lost = rows(0, 96);
     lost.erase(lost.begin() + 40);
-    CHECK(has(said(lost), {"95 of 96 shots", "were lost", "counters of others", "parallelImaging"}));
-    // parallelImaging allows this: all shots at the centre, every second one outside.
+    CHECK(has(text_of(all, lost), {"95 of 96 shots", "were lost", "the same counters", "parallelImaging"}));
+    // parallelImaging allows all shots at the centre and every second one outside.
     auto dense = rows(0, 40, 2);
     for (const auto &part : {rows(40, 56), rows(56, 96, 2)}) {
         dense.insert(dense.end(), part.begin(), part.end());
     }
-    CHECK(has(said(dense), {"56 of 96 shots", "were lost"}));
+    CHECK(has(text_of(all, dense), {"56 of 96 shots", "were lost"}));
     all.acceleration = {2, 1};
-    CHECK(said(dense) == "nothing" && said(rows(0, 96, 2)) == "nothing");
-    CHECK(has(said(rows(0, 61)), {"61 of 96 shots", "cut short"}));
-    all.acceleration = {1, 1};
+    CHECK(text_of(all, dense) == "nothing" && text_of(all, rows(0, 96, 2)) == "nothing");
+    CHECK(has(text_of(all, rows(0, 61)), {"61 of 96 shots", "cut short"}));
+}
 
-    // Two axes: every third partition; then without the last of them; then with one shot lost.
-    all.last = {7, 11};
-    std::vector<Step> steps;
+void missing_shots_in_two_dimensions() {
+    // Two axes: every third partition; then without the last of these; then with one shot lost.
+    const ExpectedShots all = expected_shots(7, 11);
+    std::vector<EncodingStep> steps;
     for (std::size_t z = 0; z < 12; z += 3) {
         for (std::size_t i = 0; i < 8; ++i) {
             steps.push_back({i, z});
         }
     }
-    CHECK(said(steps) == "nothing");
-    CHECK(has(said({steps.begin(), steps.end() - 8}), {"24 of 96 shots", "kspace_encoding_step_2 from 0 to 11",
-                                                      "cut short", "step 2 from 0 to 6"}));
+    CHECK(text_of(all, steps) == "nothing");
+    CHECK(has(text_of(all, {steps.begin(), steps.end() - 8}),
+              {"24 of 96 shots", "kspace_encoding_step_2 from 0 to 11",
+               "cut short", "step 2 from 0 to 6"}));
     steps.erase(steps.begin() + 10);
-    CHECK(has(said(steps), {"31 of 96 shots", "were lost"}));
+    CHECK(has(text_of(all, steps), {"31 of 96 shots", "were lost"}));
+}
 
-    // No warning without limits, or where more shots came than the limits have.
+void missing_shots_in_buckets() {
+    // No warning without limits, or with more shots than the limits announce.
+    ExpectedShots all = expected_shots(20);
     all.known = false;
-    CHECK(said(rows(0, 5)) == "nothing");
-    all.known = true, all.last = {20, 0};
-    CHECK(said(rows(100, 121)) == "nothing");
-    // In buckets, all counters may be 0, or counters may be beyond the limits.
-    CHECK(!missing_shots(all, std::vector<Step>(21, Step{0, 0}), 21));
-    CHECK(has(missing_shots(all, std::vector<Step>(13, Step{0, 0}), 13)->text, {"13 of 21 shots"}));
-    CHECK(has(said(rows(100, 113)), {"13 of 21 shots"}));
+    CHECK(text_of(all, rows(0, 5)) == "nothing");
+    all.known = true;
+    CHECK(text_of(all, rows(100, 121)) == "nothing");
+    // In buckets, all counters may be 0, or counters may exceed the limits.
+    CHECK(!missing_shots(all, std::vector<EncodingStep>(21, EncodingStep{0, 0}), 21));
+    CHECK(has(missing_shots(all, std::vector<EncodingStep>(13, EncodingStep{0, 0}), 13)->text, {"13 of 21 shots"}));
+    CHECK(has(text_of(all, rows(100, 113)), {"13 of 21 shots"}));
 
-    // Several buckets of one image: the warning comes when the next repetition begins, or at the end.
+    // Several buckets of one image: the warning is raised when the next repetition begins, or at the end.
     ShotCollector collector;
     CHECK(!collector.end());
     CHECK(!collector.add(all, 0, rows(0, 7)) && !collector.add(all, 0, rows(7, 14)) && collector.end());
     CHECK(!collector.add(all, 0, rows(14, 21)) && !collector.end());
     CHECK(!collector.add(all, 1, rows(0, 7)) && collector.end());
-    const auto before = collector.add(all, 2, rows(0, 21));
-    CHECK(before && has(before->text, {"7 of 21 shots"}) && !collector.end());
+    const auto previous = collector.add(all, 2, rows(0, 21));
+    CHECK(previous && has(previous->text, {"7 of 21 shots"}) && !collector.end());
 
-    // Without limits, an image is compared with the images before.
-    std::size_t most = 0;
-    CHECK(!fewer_shots(96, most) && !fewer_shots(96, most) && most == 96);
-    CHECK(has(fewer_shots(61, most)->text, {"61 shots", "before had 96", "no encodingLimits"}) && most == 96);
+    // Without limits, an image is compared with the previous images.
+    std::size_t max_count = 0;
+    CHECK(!fewer_shots(96, max_count) && !fewer_shots(96, max_count) && max_count == 96);
+    CHECK(has(fewer_shots(61, max_count)->text, {"61 shots", "a previous image had 96", "no encodingLimits"}));
+    CHECK(max_count == 96);
+}
 
+void warning_counts() {
     WarningCounter warnings;
-    CHECK(warnings.first(Cause::MissingShots) && !warnings.first(Cause::MissingShots));
-    CHECK(warnings.first(Cause::ZeroShots));
+    CHECK(warnings.first(WarningCause::MissingShots) && !warnings.first(WarningCause::MissingShots));
+    CHECK(warnings.first(WarningCause::ZeroShots));
     CHECK(warnings.summary().size() == 1 && has(warnings.summary()[0], {"2 times", "shots missing"}));
 }
 
-// Shots with zeros only, and samples that cannot give an image.
+// Shots that are zero, and samples that do not give an image.
 void useless_shots() {
     Buffer b(4, 3, 1, 2, 1, 1, 1, 2);
     CHECK(zero_shots(b.gather(space(8, 8))) == 0);
@@ -491,7 +524,7 @@ void useless_shots() {
 
     const auto spread = [&](std::size_t nx, std::size_t ny) {
         const Spaces spaces = space(nx, ny);
-        check_spread(b.gather(spaces), grid(spaces, 2));
+        check_spread(b.gather(spaces), make_grid(spaces, 2));
     };
     const auto fill = [&](float x, float y, float across) {
         for (std::size_t m = 0; m < 12; ++m) {
@@ -501,11 +534,12 @@ void useless_shots() {
     fill(0.01f, 0.02f, 0.2f);
     spread(8, 8);
     fill(0.01f, 0.02f, 0);
-    CHECK_ERROR([&] { spread(8, 8); }, "12 samples lie on one line", "no image", "3 shots");
+    CHECK_ERROR([&] { spread(8, 8); }, "12 samples lie on one line", "do not give an image", "3 shots");
     b.headers[1] = b.headers[2] = Header();
-    CHECK_ERROR([&] { spread(8, 8); }, "4 samples lie on one line", "one shot", "check kspace_encode_step_1");
+    CHECK_ERROR([&] { spread(8, 8); }, "4 samples lie on one line", "1 shot does not give an image",
+                "check kspace_encode_step_1");
     b.headers[1] = b.headers[2] = b.headers[0];
-    // For an image of one row or column this is enough.
+    // Samples on a line are sufficient for an image of one row or column.
     spread(8, 1), spread(1, 8);
     fill(0, 0.02f, 0);
     CHECK_ERROR([&] { spread(8, 1); }, "one point", "never filled in");
@@ -528,10 +562,10 @@ void headers() {
     ImageInfo info;
     info.spaces = space(64, 32);
     info.spaces.recon_fov = {300, 150, 5};
-    info.grid = grid(info.spaces, 2);
+    info.grid = make_grid(info.spaces, 2);
     info.encoding = 1, info.channels = 4, info.magnitude = false, info.number = 77, info.series = 2;
     info.method = "gridding", info.samples = 100, info.shots = 10;
-    const auto h = image_header(a, info);
+    const auto h = make_image_header(a, info);
     CHECK(h.matrix_size[0] == 64 && h.matrix_size[1] == 32 && h.matrix_size[2] == 1 && h.channels == 4);
     CHECK(h.field_of_view[0] == 300 && h.field_of_view[1] == 150 && h.field_of_view[2] == 5);
     CHECK(h.position[2] == 3 && h.read_dir[0] == 4 && h.phase_dir[1] == 8 && h.slice_dir[2] == 12);
@@ -543,20 +577,21 @@ void headers() {
     CHECK(h.user_int[7] == -9 && h.user_float[0] == 0.5f && h.attribute_string_len == 0);
     // Only user flags are copied.
     CHECK(h.flags == std::uint64_t(1) << (ISMRMRD::ISMRMRD_IMAGE_USER3 - 1));
-    const auto meta = image_meta(h, info);
+    const auto meta = make_image_attributes(h, info);
     CHECK(meta.as_long("encoding") == 1 && meta.as_double("recon_FOV", 1) == 150 &&
           meta.as_long("encoded_matrix", 1) == 32);
     CHECK(meta.as_double("slice_dir", 2) == 12 && meta.as_long("GADGETRON_ImageNumber") == 77);
     CHECK(std::string(meta.as_str("recon_method")) == "gridding" && meta.as_long("recon_shots") == 10);
     info.magnitude = true;
-    CHECK(image_header(a, info).image_type == ISMRMRD::ISMRMRD_IMTYPE_MAGNITUDE);
-    // image_index has 16 bits. There is a warning, and the attribute has the full number.
+    CHECK(make_image_header(a, info).image_type == ISMRMRD::ISMRMRD_IMTYPE_MAGNITUDE);
+    // image_index has 16 bits. A warning is raised, and the attribute has the full number.
     info.number = 65538;
-    const auto later = image_header(a, info);
-    CHECK(later.image_index == 2 && image_meta(later, info).as_long("GADGETRON_ImageNumber") == 65538);
+    const auto later = make_image_header(a, info);
+    CHECK(later.image_index == 2 && make_image_attributes(later, info).as_long("GADGETRON_ImageNumber") == 65538);
     CHECK(!image_number_overflow(1) && !image_number_overflow(65535));
     const auto warning = image_number_overflow(65536);
-    CHECK(warning && warning->cause == Cause::ImageNumbers && warning->text.find("image 65536 ") != std::string::npos);
+    CHECK(warning && warning->cause == WarningCause::ImageNumbers);
+    CHECK(warning->text.find("image 65536 ") != std::string::npos);
 }
 
 void joined() {
@@ -566,7 +601,7 @@ void joined() {
     CHECK(both.kspace[5] == a.data[5] && both.kspace[6] == b.data[0]);
     CHECK(both.kspace[18] == a.data[6] && both.kspace[24] == b.data[12] && both.kspace[35] == b.data[23]);
     CHECK(both.trajectory[11] == a.trajectory[11] && both.trajectory[12] == b.trajectory[0]);
-    CHECK(both.where(7) == "sample 1 of shot 2");
+    CHECK(both.describe_sample(7) == "sample 1 of shot 2");
 }
 
 void properties() {
@@ -610,11 +645,16 @@ int main() {
     missing_shots();
     times();
     acquisitions();
+    purposes();
     cartesian_rows();
     components();
     coordinates_and_weights();
     grids();
-    missing();
+    impossible_spaces();
+    missing_shot_warnings();
+    missing_shots_in_two_dimensions();
+    missing_shots_in_buckets();
+    warning_counts();
     frames_without_shots();
     useless_shots();
     headers();

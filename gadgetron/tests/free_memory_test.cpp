@@ -1,4 +1,4 @@
-// Free memory within the limits of control groups, from folders with files as Linux writes them.
+// Free memory within the limits of control groups, from folders with files in the format of Linux.
 #include "free_memory.h"
 #include "check.h"
 
@@ -13,7 +13,7 @@ using namespace recon_gadgets;
 
 namespace {
 
-// The files of a machine with 16 GiB of memory, 8 of them available, and further files.
+// The files of a machine with 16 GiB of memory, of which 8 GiB are available, and additional files.
 struct Machine {
     std::string root = "free-memory-XXXXXX";
 
@@ -34,18 +34,18 @@ struct Machine {
         std::ofstream(root + path) << text;
     }
 
-    // "5120 MiB of the 6144 MiB of ...".
+    // Returns the free memory as text: "5120 MiB of the 6144 MiB of ...".
     std::string free_memory() const {
         const FreeMemory found = recon_gadgets::free_memory(root);
         return mebibytes(found.bytes) + " of " + found.limit;
     }
 };
 
-const std::string NONE = "8192 MiB of the 16384 MiB of this machine";
+const std::string UNLIMITED = "8192 MiB of the 16384 MiB of this machine";
 
 void machine() {
-    CHECK(Machine({}).free_memory() == NONE);
-    // The machine of this test.
+    CHECK(Machine({}).free_memory() == UNLIMITED);
+    // The machine on which the test runs.
     CHECK(free_memory().bytes > 0 && !free_memory().limit.empty());
     CHECK(mebibytes(0) == "0 MiB" && mebibytes(1) == "1 MiB" && mebibytes(1 << 20) == "1 MiB");
 }
@@ -59,19 +59,19 @@ void version_2() {
         {"/sys/fs/cgroup/scanner/memory.current", "2147483648\n"},
         {"/sys/fs/cgroup/scanner/memory.stat", "anon 1\nfile 2\ninactive_file 1073741824\n"},
     };
-    // The limit is that of the group above. The cache of files counts as free.
+    // The limit is that of the parent group. The file cache counts as free.
     CHECK(Machine(files).free_memory() == "5120 MiB of the 6144 MiB of control group /scanner (memory.max)");
-    auto own = files;
-    own["/sys/fs/cgroup/scanner/recon/memory.max"] = "1610612736\n";
-    CHECK(Machine(own).free_memory() == "512 MiB of the 1536 MiB of control group /scanner/recon (memory.max)");
+    auto limited = files;
+    limited["/sys/fs/cgroup/scanner/recon/memory.max"] = "1610612736\n";
+    CHECK(Machine(limited).free_memory() == "512 MiB of the 1536 MiB of control group /scanner/recon (memory.max)");
     // The group uses more than its limit.
-    own["/sys/fs/cgroup/scanner/recon/memory.max"] = "1048576\n";
-    CHECK(Machine(own).free_memory() == "0 MiB of the 1 MiB of control group /scanner/recon (memory.max)");
+    limited["/sys/fs/cgroup/scanner/recon/memory.max"] = "1048576\n";
+    CHECK(Machine(limited).free_memory() == "0 MiB of the 1 MiB of control group /scanner/recon (memory.max)");
     // A limit above the machine's memory has no effect.
-    own["/sys/fs/cgroup/scanner/recon/memory.max"] = "1099511627776\n";
-    own["/sys/fs/cgroup/scanner/memory.max"] = "max\n";
-    CHECK(Machine(own).free_memory() == NONE);
-    // In a container that sees the path of the host, with its own group at the mount point.
+    limited["/sys/fs/cgroup/scanner/recon/memory.max"] = "1099511627776\n";
+    limited["/sys/fs/cgroup/scanner/memory.max"] = "max\n";
+    CHECK(Machine(limited).free_memory() == UNLIMITED);
+    // A container with the path of the host, and its own group at the mount point.
     CHECK(Machine({{"/proc/self/cgroup", "0::/docker/0123\n"},
                    {"/sys/fs/cgroup/memory.max", "1073741824\n"},
                    {"/sys/fs/cgroup/memory.current", "0\n"}})
@@ -89,9 +89,9 @@ void version_1() {
     };
     CHECK(Machine(files).free_memory() ==
           "3072 MiB of the 6144 MiB of control group /slurm/job_7 (memory.limit_in_bytes)");
-    auto none = files;
-    none["/sys/fs/cgroup/memory/slurm/job_7/memory.limit_in_bytes"] = "9223372036854771712\n";
-    CHECK(Machine(none).free_memory() == NONE);
+    auto unlimited = files;
+    unlimited["/sys/fs/cgroup/memory/slurm/job_7/memory.limit_in_bytes"] = "9223372036854771712\n";
+    CHECK(Machine(unlimited).free_memory() == UNLIMITED);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Prints position and orientation of images from their headers: one line for each image, with exact numbers.
+// Prints the position and orientation in the headers of images: one line per image, with exact numbers.
 //
 //     headers FILE SERIES
 #include <ismrmrd/dataset.h>

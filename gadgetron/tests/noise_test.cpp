@@ -1,4 +1,4 @@
-// Whitening by noise acquisitions, against a Cholesky factor that is computed here.
+// Whitening with noise acquisitions, compared with a Cholesky factor that is computed here.
 #include "check.h"
 #include "noise_whitener.h"
 
@@ -35,7 +35,7 @@ std::vector<Complex> random_values(std::size_t count) {
     return values;
 }
 
-// Noise of coils that are correlated, and of different variance, [samples, COILS].
+// Returns noise of correlated coils with different variances, [samples, COILS].
 std::vector<Complex> noise(std::size_t samples) {
     const auto w = random_values(samples * COILS);
     std::vector<Complex> n(samples * COILS);
@@ -47,7 +47,7 @@ std::vector<Complex> noise(std::size_t samples) {
     return n;
 }
 
-// The data that the inverse of the lower Cholesky factor of `ratio` times the covariance makes of `data`.
+// Returns `data` multiplied by the inverse of the lower Cholesky factor of `ratio` times the covariance.
 std::vector<Complex> whitened(const std::vector<std::vector<Complex>> &noises, double ratio,
                               const std::vector<Complex> &data) {
     Wide c[COILS][COILS] = {}, l[COILS][COILS] = {};
@@ -89,11 +89,11 @@ std::vector<Complex> whitened(const std::vector<std::vector<Complex>> &noises, d
 }
 
 double distance(const std::vector<Complex> &a, const std::vector<Complex> &b) {
-    double up = 0, down = 0;
+    double difference = 0, norm = 0;
     for (std::size_t i = 0; i < a.size(); ++i) {
-        up += std::norm(Wide(a[i]) - Wide(b[i])), down += std::norm(Wide(b[i]));
+        difference += std::norm(Wide(a[i]) - Wide(b[i])), norm += std::norm(Wide(b[i]));
     }
-    return std::sqrt(up / down);
+    return std::sqrt(difference / norm);
 }
 
 const std::uint64_t NOISE = ISMRMRD::ISMRMRD_ACQ_IS_NOISE_MEASUREMENT;
@@ -112,16 +112,16 @@ void whitens() {
         for (const std::uint64_t flag : {std::uint64_t(0), std::uint64_t(ISMRMRD::ISMRMRD_ACQ_IS_PARALLEL_CALIBRATION),
                                          std::uint64_t(ISMRMRD::ISMRMRD_ACQ_IS_NAVIGATION_DATA)}) {
             auto data = random_values(17 * COILS);
-            const auto wanted = whitened({first, second}, ratio, data);
+            const auto expected = whitened({first, second}, ratio, data);
             const auto report = whitener.whiten(header(17, COILS, data_us, flag), data.data(), data.size());
-            CHECK(distance(data, wanted) < 1e-6);
-            CHECK(bool(report) == (flag == 0));  // the first of its kind only
+            CHECK(distance(data, expected) < 1e-6);
+            CHECK(bool(report) == (flag == 0));  // a report only for the first acquisition
             if (report) {
                 CHECK(report->noise_samples == 1200 && report->coils == COILS);
                 CHECK(std::fabs(report->variance_ratio - ratio) < 1e-6 * ratio);
                 const bool untimed = noise_us == 0 && data_us > 0;
                 CHECK(report->warnings.size() == (untimed ? 1 : 0));
-                CHECK(!untimed || report->warnings[0].cause == Cause::NoiseTimes);
+                CHECK(!untimed || report->warnings[0].cause == WarningCause::NoiseTimes);
             }
         }
     }
@@ -130,12 +130,12 @@ void whitens() {
 void without_noise() {
     NoiseWhitener whitener({});
     auto data = random_values(17 * COILS);
-    const auto before = data;
-    CHECK(!whitener.whiten(header(17, COILS, 5), data.data(), data.size()) && data == before);
-    // Noise after the data of its coils has no effect, noise of other coils has.
+    const auto original = data;
+    CHECK(!whitener.whiten(header(17, COILS, 5), data.data(), data.size()) && data == original);
+    // Noise after the data of its coils has no effect, but noise of a different number of coils has.
     const auto late = noise(500);
     CHECK(!whitener.add_noise(header(500, COILS, 5, NOISE), late.data(), late.size()) && whitener.count() == 0);
-    CHECK(!whitener.whiten(header(17, COILS, 5), data.data(), data.size()) && data == before);
+    CHECK(!whitener.whiten(header(17, COILS, 5), data.data(), data.size()) && data == original);
     CHECK(whitener.add_noise(header(750, 2, 5, NOISE), late.data(), 1500) && whitener.count() == 1);
 }
 
@@ -144,22 +144,23 @@ void errors() {
     NoiseWhitener whitener({});
     whitener.add_noise(header(500, COILS, 5, NOISE), n.data(), n.size());
     auto two = random_values(34);
-    const auto before = two;
+    const auto original = two;
     CHECK_ERROR([&] { whitener.whiten(header(17, 2, 5), two.data(), 34); }, "noise of 3 coils cannot whiten data of 2",
                 "property whiten to none");
-    // Navigators of other coils are not used by images.
-    CHECK(!whitener.whiten(header(17, 2, 5, ISMRMRD::ISMRMRD_ACQ_IS_NAVIGATION_DATA), two.data(), 34) && two == before);
+    // Navigators of a different number of coils are not used for images.
+    const Header navigator = header(17, 2, 5, ISMRMRD::ISMRMRD_ACQ_IS_NAVIGATION_DATA);
+    CHECK(!whitener.whiten(navigator, two.data(), 34) && two == original);
     CHECK_ERROR([&] { whitener.whiten(header(17, 2, 5), two.data(), 33); }, "33 samples", "17 of 2 coils", "damaged");
-    // Data that are not numbers are left to the reconstruction, which names the sample.
+    // Data that are not finite stay unchanged: the reconstruction reports the sample.
     auto data = random_values(17 * COILS);
     data[5] = std::numeric_limits<float>::quiet_NaN();
     const Complex same = data[6];
     whitener.whiten(header(17, COILS, 5), data.data(), data.size());
     CHECK(std::isnan(data[5].real()) && data[6] == same);
     auto fine = random_values(17 * COILS);
-    const auto wanted = whitened({n}, 1, fine);
+    const auto expected = whitened({n}, 1, fine);
     whitener.whiten(header(17, COILS, 5), fine.data(), fine.size());
-    CHECK(distance(fine, wanted) < 1e-6);
+    CHECK(distance(fine, expected) < 1e-6);
 
     NoiseWhitener twice({});
     twice.add_noise(header(500, COILS, 5, NOISE), n.data(), n.size());
@@ -170,9 +171,9 @@ void errors() {
     NoiseWhitener few({});
     few.add_noise(header(50, COILS, 5, NOISE), n.data(), 50 * COILS);
     const auto report = few.whiten(header(17, COILS, 5), fine.data(), fine.size());
-    CHECK(report && report->warnings.size() == 1 && report->warnings[0].cause == Cause::Noise &&
+    CHECK(report && report->warnings.size() == 1 && report->warnings[0].cause == WarningCause::Noise &&
           report->warnings[0].text.find("50 samples of noise") != std::string::npos);
-    // One coil that measured nothing.
+    // A coil without signal.
     std::vector<Complex> silent(n);
     std::fill(silent.begin() + 500, silent.begin() + 1000, Complex());
     NoiseWhitener dead({});

@@ -6,7 +6,7 @@ use super::scan::{self, with_precision, Scan};
 use super::status::{call, recon_status};
 use super::structs::*;
 use crate::base::error::{bail, checked_product, try_collect, Result};
-use crate::{BladeMotion, Complex, Corrected, PropellerOptions};
+use crate::{BladeMotion, Complex, Corrected, Options, PropellerOptions};
 use std::ffi::c_void;
 
 /// Numbers of a blade in the report.
@@ -21,8 +21,8 @@ const NUMBERS: usize = 6;
 /// square. The geometry's weights are not used; its coil maps are, but with RECON_BLADE_PHASE_SMOOTH, which takes the
 /// coils' phases from the data. Several coils are taken to move with the object. Each frame is corrected on its own.
 ///
-/// options: may be NULL for the defaults. memory_limit counts the gridding only; without it, 100 bytes for each sample
-/// of a coil are taken. device is that of the gridding; arrays are in the host's memory.
+/// options: may be NULL for the defaults. memory_limit counts the gridding only; recon_propeller_memory estimates all
+/// bytes. device is that of the gridding; arrays are in the host's memory.
 /// propeller: may be NULL for the defaults.
 /// kspace: complex [samples, coils, frames], read.
 /// image: complex [nx, ny, images, frames], written, at the scale of the object. Or NULL: motion is found only.
@@ -50,23 +50,8 @@ pub unsafe extern "C" fn recon_propeller(
     call(|| unsafe {
         let mut arrays = Arrays::default();
         let scan = Scan::read(geometry)?;
-        let raw = if options.is_null() { recon_options::initial() } else { read("options", options)? };
-        if raw.pointers_on_device != 0 {
-            bail!(
-                Unsupported,
-                "pointers_on_device is {}: blades are corrected in the host's memory; set it to 0",
-                raw.pointers_on_device
-            );
-        }
-        let options = scan::options(options)?;
-        let how = if propeller.is_null() { recon_propeller_options::initial() } else { read("propeller", propeller)? };
-        let how = PropellerOptions {
-            lines: size("lines", how.lines)?,
-            phase: choice("phase", how.phase)?,
-            rotation: how.rotation != 0,
-            translation: how.translation != 0,
-            weighting: how.weighting != 0,
-        };
+        let options = host_options(options)?;
+        let how = propeller_options(propeller)?;
         if image.is_null() && report.is_null() {
             bail!(InvalidArgument, "image and report are NULL: give one of the two, or both");
         }
@@ -128,6 +113,77 @@ pub unsafe extern "C" fn recon_propeller(
             }
             Ok(())
         })
+    })
+}
+
+/// Estimates the bytes of host memory that recon_propeller takes at its peak, before it is called: an upper estimate.
+/// The caller's arrays are not counted, nor is the memory of a GPU.
+///
+/// geometry: its sizes and coordinates are read, and whether coil_maps is NULL. Other arrays are not read.
+/// options, propeller: as for recon_propeller, or NULL.
+/// host_bytes: number of bytes, written.
+///
+/// Errors: as recon_propeller for the geometry and the options; RECON_NULL_POINTER.
+#[no_mangle]
+pub unsafe extern "C" fn recon_propeller_memory(
+    geometry: *const recon_geometry,
+    options: *const recon_options,
+    propeller: *const recon_propeller_options,
+    host_bytes: *mut u64,
+) -> recon_status {
+    // SAFETY: the caller's structures, coordinates as many as they say, and a number to write.
+    call(|| unsafe {
+        let mut arrays = Arrays::default();
+        let host_bytes = &mut arrays.output("host_bytes", host_bytes, 1)?[0];
+        let scan = Scan::read(geometry)?;
+        let options = host_options(options)?;
+        let propeller = propeller_options(propeller)?;
+        let bytes = with_precision!(scan.precision, T => {
+            let size = scan.size::<T>(&mut arrays, 0)?;
+            let k = scan.coordinates::<T>(&mut arrays)?;
+            let k: Vec<&[T]> = k.iter().map(|k| &**k).collect();
+            let copies = scan.copied_coordinates() * size_of::<T>();
+            Corrected::<T>::memory(&size, &k, &options, &propeller)?.saturating_add(copies)
+        });
+        *host_bytes = bytes as u64;
+        Ok(())
+    })
+}
+
+/// Reads the options of a plan, and refuses arrays on a GPU.
+///
+/// # Safety
+/// As for [`scan::options`].
+unsafe fn host_options(options: *const recon_options) -> Result<Options> {
+    // SAFETY: the caller's promise.
+    let raw = if options.is_null() { recon_options::initial() } else { unsafe { read("options", options) }? };
+    if raw.pointers_on_device != 0 {
+        bail!(
+            Unsupported,
+            "pointers_on_device is {}: blades are corrected in the host's memory; set it to 0",
+            raw.pointers_on_device
+        );
+    }
+    // SAFETY: the caller's promise.
+    unsafe { scan::options(options) }
+}
+
+/// Reads the options of the correction; null means the defaults.
+///
+/// # Safety
+/// As for [`read`].
+unsafe fn propeller_options(options: *const recon_propeller_options) -> Result<PropellerOptions> {
+    let raw = match options.is_null() {
+        true => recon_propeller_options::initial(),
+        // SAFETY: the caller's promise.
+        false => unsafe { read("propeller", options) }?,
+    };
+    Ok(PropellerOptions {
+        lines: size("lines", raw.lines)?,
+        phase: choice("phase", raw.phase)?,
+        rotation: raw.rotation != 0,
+        translation: raw.translation != 0,
+        weighting: raw.weighting != 0,
     })
 }
 

@@ -90,6 +90,15 @@ impl Scan {
         unsafe { self.axes(arrays, NAMES, self.raw.coordinates, self.raw.coordinate_stride, self.samples) }
     }
 
+    /// Returns the number of coordinates that [`Scan::coordinates`] copies, which it does if they are not contiguous.
+    pub fn copied_coordinates(&self) -> usize {
+        if self.raw.coordinate_stride > 1 {
+            self.dims.len() * self.samples
+        } else {
+            0
+        }
+    }
+
     /// # Safety
     /// As for [`Scan::coordinates`].
     unsafe fn axes<'a, T: Element>(

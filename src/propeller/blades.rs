@@ -2,7 +2,6 @@
 
 use crate::base::error::{bail, try_collect, try_reserve, Result};
 use crate::base::real::Real;
-use crate::base::warning::{raise, WarningKind};
 use crate::reconstruction::spokes::{first_turn, unwrapped};
 use std::ops::Range;
 
@@ -44,6 +43,8 @@ pub(super) struct Blades {
     pub readout: usize,
     /// The radius of the disc about k = 0 that every blade covers, in cycles per voxel.
     pub radius: f64,
+    /// One message per incomplete blade, for the caller to raise.
+    pub warnings: Vec<String>,
 }
 
 fn length(v: [f64; 2]) -> f64 {
@@ -169,6 +170,7 @@ impl Blades {
         if all.len() < 2 {
             bail!(InvalidArgument, "there is one blade of {lines} lines, and no other to compare it with: {REMEDY}");
         }
+        let mut warnings = try_reserve(incomplete.len(), "the blades")?;
         for group in &incomplete {
             let number = complete.iter().filter(|&&other| other < group.start).count()
                 + incomplete.iter().filter(|other| other.start < group.start).count();
@@ -184,9 +186,9 @@ impl Blades {
                 group.end - 1,
                 group.len()
             );
-            raise(WarningKind::Blades, message);
+            warnings.push(message);
         }
-        Ok(Blades { all, first_lines, numbers, count: blade_count, lines, readout, radius })
+        Ok(Blades { all, first_lines, numbers, count: blade_count, lines, readout, radius, warnings })
     }
 
     /// Samples of a blade.

@@ -6,6 +6,7 @@
 //! translations. What is corrected is a scan like any other: gridding or conjugate gradients make its image.
 
 mod blades;
+mod memory;
 mod motion;
 mod options;
 mod phase;
@@ -16,10 +17,12 @@ use crate::base::error::{bail, try_collect, try_vec, Result};
 use crate::base::float_mode::FloatMode;
 use crate::base::geometry::{check_finite, check_len, Geometry};
 use crate::base::interrupt::{self, ActiveInterrupt};
+use crate::base::memory::check_available;
 use crate::base::options::Options;
 use crate::base::real::{narrow, wide, Real};
 use crate::base::results::check_results;
 use crate::base::rigid_motion::RigidMotion;
+use crate::base::scan_size::ScanSize;
 use crate::base::warning::{raise, WarningKind};
 use crate::plan::Plan;
 use crate::reconstruction::density::Density;
@@ -85,8 +88,8 @@ pub struct Corrected<T: Real> {
 impl<T: Real> Corrected<T> {
     /// Finds and corrects the motion of blades in 2D data, [samples, coils, frames], each frame on its own. Voxels are
     /// taken to be square. Rotations are found up to 45 degrees from the mean. The geometry's weights are not used:
-    /// those of the corrected samples are others. It takes about 100 bytes for each sample of a coil, which the memory
-    /// limit does not count.
+    /// those of the corrected samples are others. [`Corrected::memory`] estimates the bytes that it takes, of which the
+    /// memory limit counts the density weights only.
     ///
     /// Several coils are taken to move with the object; where it turns far, their images at rest differ, and the
     /// motion is less precise.
@@ -106,30 +109,8 @@ impl<T: Real> Corrected<T> {
         let _mode = FloatMode::standard();
         let _interrupt = ActiveInterrupt::new(options.interrupt.clone());
         geometry.check()?;
-        if geometry.dims.len() != 2 {
-            bail!(
-                Unsupported,
-                "blades are corrected in 2D, and the image has {} axes: give the slices one by one",
-                geometry.dims.len()
-            );
-        }
-        if geometry.off_resonance().is_some() {
-            bail!(
-                Unsupported,
-                "blades are corrected without off-resonance: leave field_map and decay_map out, or give them to \
-                 conjugate gradients of the corrected scan"
-            );
-        }
-        if geometry.voxels.is_some() {
-            bail!(Unsupported, "blades are corrected for a grid of voxels: this geometry has a list");
-        }
-        if geometry.coil_maps.is_some() && propeller.phase == BladePhase::Smooth {
-            bail!(
-                Unsupported,
-                "the smooth phase of each coil's blades is taken away, and coil maps have it: give none, and combine \
-                 the coils' images by their root sum of squares, or correct a constant phase only"
-            );
-        }
+        let size = ScanSize::lengths(geometry);
+        memory::check_support(&size, geometry.off_resonance().is_some(), propeller)?;
         let samples = geometry.samples();
         let (coils, frames) = (geometry.coils, geometry.frames);
         check_len("k-space samples", kspace.len(), samples * coils * frames, "samples times coils times frames")?;
@@ -142,6 +123,9 @@ impl<T: Real> Corrected<T> {
             );
         }
         let blades = Blades::of(&geometry.coordinates, &geometry.dims, propeller.lines)?;
+        let bytes = memory::correction_bytes(&size, &geometry.coordinates, &blades, options, propeller)?;
+        check_available(bytes, "the motion of blades")?;
+        blades.warnings.iter().for_each(|message| raise(WarningKind::Blades, message.clone()));
         if blades.all.len() < blades.count {
             return Corrected::without_incomplete(&blades, geometry, options, propeller, kspace);
         }

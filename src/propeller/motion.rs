@@ -42,7 +42,7 @@ const REFINEMENTS: usize = 15;
 /// They end when no rotation changes by so many degrees, nor a translation by so many voxels.
 const SETTLED: (f64, f64) = (2e-3, 2e-3);
 /// The radii of discs, in that which all blades cover.
-const DISCS: [f64; 3] = [1.0, 2.0, 4.0];
+pub(super) const DISCS: [f64; 3] = [1.0, 2.0, 4.0];
 /// The blades that must meet at a disc's edge, on average.
 const MEETING: f64 = 2.5;
 /// How uncertain motion is before anything was measured, in radians, and in parts of the field of view: what the data
@@ -175,7 +175,7 @@ pub(super) fn find(data: &Data<'_>, sought: &PropellerOptions) -> Result<Found> 
         disc.phases_of_centres(&mut motions);
     }
     disc.fit(&motions, &fits)?;
-    if sought.rotation || sought.translation || sought.finds_phase() {
+    if sought.finds_motion() {
         // The blade that agrees best with all of them is least likely to be one that went astray.
         let agreement = disc.agreement()?;
         let best = (0..count).max_by(|&a, &b| agreement[a].total_cmp(&agreement[b])).unwrap_or(0);
@@ -197,9 +197,8 @@ pub(super) fn find(data: &Data<'_>, sought: &PropellerOptions) -> Result<Found> 
         }
         for times in DISCS {
             let radius = times * data.blades.radius;
-            let lines = data.blades.all.iter().map(|b| data.blades.lines as f64 * b.steps()[0]).sum::<f64>();
             if times > 1.0 {
-                if lines < MEETING * 0.5 * TAU * radius {
+                if !is_disc_covered(data.blades, radius) {
                     break;
                 }
                 disc = Disc::new(data, radius)?;
@@ -223,6 +222,18 @@ pub(super) fn find(data: &Data<'_>, sought: &PropellerOptions) -> Result<Found> 
         correlations.iter().fold(1.0, |a: f64, &b| a.min(b))
     );
     Ok(Found { motions, correlations, weights })
+}
+
+/// Returns whether enough blades meet at the edge of a disc of this radius, which may be larger than the one that every
+/// blade covers.
+pub(super) fn is_disc_covered(blades: &Blades, radius: f64) -> bool {
+    let lines = blades.all.iter().map(|b| blades.lines as f64 * b.steps()[0]).sum::<f64>();
+    lines >= MEETING * 0.5 * TAU * radius
+}
+
+/// Returns the size of the small image that resolves a disc of this radius, for an image of `dims` voxels.
+pub(super) fn disc_image_dims(dims: [usize; 2], radius: f64) -> [usize; 2] {
+    dims.map(|n| 2 * (FINER * radius * (MARGIN * n as f64)).ceil() as usize)
 }
 
 /// The weights of blades with these correlations: by how much of a blade's energy the others do not account for, more
@@ -280,7 +291,7 @@ impl<'a> Disc<'a> {
             measured.extend((0..all).filter(inside).map(|m| channel[m]));
         }
         let fov = data.dims.map(|n| MARGIN * n as f64);
-        let dims = fov.map(|fov| 2 * (FINER * radius * fov).ceil() as usize);
+        let dims = disc_image_dims(data.dims, radius);
         let of_samples = || try_vec(samples * channels, Complex::default(), WHAT);
         Ok(Disc {
             data,
@@ -530,7 +541,7 @@ fn plan_of(plan: &Option<Plan<f64>>) -> &Plan<f64> {
 }
 
 /// Options of the small plans.
-fn small(options: &Options) -> Options {
+pub(super) fn small(options: &Options) -> Options {
     Options {
         device: Device::Cpu,
         tolerance: TOLERANCE,

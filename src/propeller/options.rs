@@ -37,6 +37,11 @@ impl PropellerOptions {
     pub(super) fn finds_phase(&self) -> bool {
         self.phase == BladePhase::Constant
     }
+
+    /// Returns whether any motion or phase is estimated.
+    pub(super) fn finds_motion(&self) -> bool {
+        self.rotation || self.translation || self.finds_phase()
+    }
 }
 
 impl Default for PropellerOptions {

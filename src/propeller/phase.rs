@@ -10,6 +10,7 @@ use crate::backend::cpu::simd::Level;
 use crate::base::error::{try_vec, Result};
 use crate::base::fft_size::next_fast_size;
 use crate::base::real::{narrow, wide, Real};
+use crate::base::sizes::product;
 use num_complex::Complex;
 use std::f64::consts::TAU;
 
@@ -35,9 +36,8 @@ pub(super) struct PhaseCorrection {
 impl PhaseCorrection {
     /// For blades of these.
     pub fn new(level: Level, blades: &Blades) -> Result<Self> {
-        let reach = blades.all.iter().map(|b| blades.radius / b.steps()[1]).fold(1.0, f64::max);
         let (lines, readout) = (blades.lines, blades.readout);
-        let size = [next_fast_size(2 * lines), next_fast_size(readout + 2 * reach.ceil() as usize)];
+        let size = Self::image_size(blades);
         let (across, along) = (LineFft::new(level, size[0])?, LineFft::new(level, size[1])?);
         let (image, smooth) = (
             try_vec(size[0] * size[1], Complex::default(), WHAT)?,
@@ -46,6 +46,18 @@ impl PhaseCorrection {
         let columns = try_vec(across.most_lines() * size[0], Complex::default(), WHAT)?;
         let ramp = try_vec(size[1], Complex::default(), WHAT)?;
         Ok(PhaseCorrection { lines, readout, size, across, along, image, smooth, columns, ramp })
+    }
+
+    /// Returns the size of the images, across and along the lines.
+    fn image_size(blades: &Blades) -> [usize; 2] {
+        let reach = blades.all.iter().map(|b| blades.radius / b.steps()[1]).fold(1.0, f64::max);
+        [next_fast_size(2 * blades.lines), next_fast_size(blades.readout + 2 * reach.ceil() as usize)]
+    }
+
+    /// Returns the bytes of the images, and of columns and tables, which take no more than a third image.
+    pub fn bytes(blades: &Blades) -> usize {
+        let [rows, columns] = Self::image_size(blades);
+        product(&[3, rows, columns, size_of::<Complex<f64>>()])
     }
 
     /// Takes the phase of its centre's image from a blade, and returns the sum of that image's m |m|, of which the

@@ -1,0 +1,95 @@
+// The headers and attributes of images.
+#include "conversion.h"
+
+#include <cstring>
+
+namespace recon_gadgets {
+
+ISMRMRD::ImageHeader make_image_header(const ISMRMRD::AcquisitionHeader &a, const ImageInfo &info) {
+    ISMRMRD::ImageHeader h;
+    h.version = a.version;
+    h.data_type = ISMRMRD::ISMRMRD_CXFLOAT;
+    // Only the user flags have the same meaning for acquisitions and images. They are bits 57 to 64, counted from 1.
+    h.flags = a.flags & (std::uint64_t(0xff) << 56);
+    h.measurement_uid = a.measurement_uid;
+    for (int axis = 0; axis < 3; ++axis) {
+        h.matrix_size[axis] = std::uint16_t(info.grid.image[axis]);
+        h.field_of_view[axis] = float(info.grid.fov[axis]);
+        h.physiology_time_stamp[axis] = a.physiology_time_stamp[axis];
+    }
+    h.channels = std::uint16_t(info.channels);
+    // memcpy, because headers are packed and their float arrays may be unaligned.
+    std::memcpy(h.position, a.position, sizeof h.position);
+    std::memcpy(h.read_dir, a.read_dir, sizeof h.read_dir);
+    std::memcpy(h.phase_dir, a.phase_dir, sizeof h.phase_dir);
+    std::memcpy(h.slice_dir, a.slice_dir, sizeof h.slice_dir);
+    std::memcpy(h.patient_table_position, a.patient_table_position, sizeof h.patient_table_position);
+    h.average = a.idx.average;
+    h.slice = a.idx.slice;
+    h.contrast = a.idx.contrast;
+    h.phase = a.idx.phase;
+    h.repetition = a.idx.repetition;
+    h.set = a.idx.set;
+    h.acquisition_time_stamp = a.acquisition_time_stamp;
+    h.image_type = info.magnitude ? ISMRMRD::ISMRMRD_IMTYPE_MAGNITUDE : ISMRMRD::ISMRMRD_IMTYPE_COMPLEX;
+    h.image_index = std::uint16_t(info.number);
+    h.image_series_index = info.series;
+    std::memcpy(h.user_int, a.user_int, sizeof h.user_int);
+    std::memcpy(h.user_float, a.user_float, sizeof h.user_float);
+    h.attribute_string_len = 0;
+    return h;
+}
+
+ISMRMRD::MetaContainer make_image_attributes(const ISMRMRD::ImageHeader &h, const ImageInfo &info) {
+    ISMRMRD::MetaContainer meta;
+    const auto put = [&](const char *name, const auto &numbers) {
+        for (int axis = 0; axis < 3; ++axis) {
+            meta.append(name, numbers[axis]);
+        }
+    };
+    const auto whole = [](const std::array<std::size_t, 3> &n) {
+        return std::array<long, 3>{long(n[0]), long(n[1]), long(n[2])};
+    };
+    const auto real = [](const void *x) {
+        std::array<float, 3> v;
+        std::memcpy(v.data(), x, sizeof v);
+        return std::array<double, 3>{v[0], v[1], v[2]};
+    };
+    meta.set("encoding", long(info.encoding));
+    put("encoding_FOV", info.spaces.encoded_fov);
+    put("recon_FOV", info.spaces.recon_fov);
+    put("encoded_matrix", whole(info.spaces.encoded_matrix));
+    put("recon_matrix", whole(info.spaces.recon_matrix));
+    put("PatientPosition", real(h.position));
+    put("read_dir", real(h.read_dir));
+    put("phase_dir", real(h.phase_dir));
+    put("slice_dir", real(h.slice_dir));
+    put("patient_table_position", real(h.patient_table_position));
+    meta.set("acquisition_time_stamp", long(h.acquisition_time_stamp));
+    put("physiology_time_stamp", std::array<long, 3>{long(h.physiology_time_stamp[0]), long(h.physiology_time_stamp[1]),
+                                                     long(h.physiology_time_stamp[2])});
+    // Gadgetron's gadgets and the vendors' converters read these names.
+    meta.set("GADGETRON_ImageNumber", long(info.number));
+    meta.set("GADGETRON_ImageProcessingHistory", "recon");
+    meta.set("GADGETRON_ImageComment", "recon");
+    meta.set("GADGETRON_SeqDescription", "_recon");
+    meta.set("GADGETRON_DataRole", "Image");
+    meta.set("recon_method", info.method.c_str());
+    meta.set("recon_samples", long(info.samples));
+    meta.set("recon_shots", long(info.shots));
+    if (info.iterations > 0) {
+        meta.set("recon_iterations", long(info.iterations));
+        meta.set("recon_residual", info.residual);
+    }
+    for (const auto &blade : info.blades.motion) {
+        meta.append("recon_blade_rotation", blade.rotation);
+        meta.append("recon_blade_translation_x", blade.translation[0]);
+        meta.append("recon_blade_translation_y", blade.translation[1]);
+        meta.append("recon_blade_phase", blade.phase);
+        meta.append("recon_blade_correlation", blade.correlation);
+        meta.append("recon_blade_weight", blade.weight);
+    }
+    return meta;
+}
+
+}  // namespace recon_gadgets

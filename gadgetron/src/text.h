@@ -1,0 +1,28 @@
+// Numbers and sizes in messages.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <string>
+
+namespace recon_gadgets {
+
+// Formats a number with up to six digits: "0.5", "1e-05", "nan".
+inline std::string number_text(double x) {
+    char buffer[32];
+    std::snprintf(buffer, sizeof buffer, "%g", x);
+    return buffer;
+}
+
+// Formats a matrix: "64 x 64 x 1".
+inline std::string size_text(const std::array<std::size_t, 3> &n) {
+    return std::to_string(n[0]) + " x " + std::to_string(n[1]) + " x " + std::to_string(n[2]);
+}
+
+// Formats a count with its noun: "1 channel", "2 channels".
+inline std::string count_text(std::size_t count, const std::string &noun) {
+    return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+}  // namespace recon_gadgets
