@@ -1,0 +1,344 @@
+//! Sums from samples to the voxels of a grid.
+
+use super::{aligned, along_axis, axes, panel_vectors, whole_lines, wide_tiles, Axis};
+use crate::backend::cpu::simd::{Arith, Kernel, Level, SimdReal, Vector};
+use crate::backend::cpu::thread_pool::Threads;
+use crate::base::interrupt::Watch;
+use crate::base::workers::Shared;
+use num_complex::Complex;
+use std::array::from_fn;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Samples whose tables are computed at a time for sums to the image, and samples of one run of the inner product.
+const BLOCK: usize = 1024;
+const RUN: usize = 128;
+/// Samples whose tables one task computes.
+const TABLE: usize = 32;
+
+/// How sums to an image are divided: axes in their roles, samples of a block, the lengths of a block's tables, the
+/// lines of a panel, and the scratch of a thread.
+pub(super) struct ToImage<'a, T> {
+    axes: [Axis<'a, T>; 3],
+    block: usize,
+    lengths: [usize; 3],
+    panel: usize,
+    thread_len: usize,
+}
+
+impl<'a, T: SimdReal> ToImage<'a, T> {
+    pub(super) fn new(level: Level, k: &'a [Vec<T>], samples: usize, dims: [usize; 3]) -> Self {
+        let [x, mut y, mut z] = axes(k, dims);
+        let lanes = level.lanes::<T>();
+        // Vectors of lines lie along y. Exchanged with z where that leaves fewer lanes empty.
+        let padded = |n: usize| n.next_multiple_of(lanes);
+        if padded(z.n) * y.n < padded(y.n) * z.n {
+            std::mem::swap(&mut y, &mut z);
+        }
+        let block = BLOCK.min(samples);
+        let lengths = [2 * x.half() * block, 2 * padded(y.n) * block, 2 * z.n * block].map(whole_lines::<T>);
+        let panel = panel_vectors(level) * lanes;
+        let thread_len = whole_lines::<T>(2 * panel * RUN) + whole_lines::<T>(4 * panel * x.half());
+        ToImage { axes: [x, y, z], block, lengths, panel, thread_len }
+    }
+    pub(super) fn scratch(&self, threads: usize) -> usize {
+        self.lengths.iter().sum::<usize>() + threads * self.thread_len
+    }
+}
+
+/// image(r) = sum_m values(m) exp(+i 2 pi k_m.r). The results are undefined when the watch says stop. `buffer` comes
+/// from [`scratch`].
+#[allow(clippy::too_many_arguments)]
+pub fn to_image<T: SimdReal>(
+    threads: &Threads,
+    level: Level,
+    watch: &Watch,
+    buffer: &mut [T],
+    k: &[Vec<T>],
+    dims: [usize; 3],
+    values: &[Complex<T>],
+    image: &mut [Complex<T>],
+) {
+    assert!(k.iter().all(|k| k.len() == values.len()));
+    assert_eq!(image.len(), dims.iter().product::<usize>());
+    let plan = ToImage::new(level, k, values.len(), dims);
+    let shared = plan.lengths.iter().sum();
+    let (tables, scratch) = aligned(buffer, plan.scratch(threads.count())).split_at_mut(shared);
+    let ToImage { axes: [x, y, z], block, lengths, panel, thread_len } = plan;
+    let (out, scratch) = (Shared::new(image), Shared::new(scratch));
+    let panels = y.n.div_ceil(panel);
+    for first in (0..values.len()).step_by(block.max(1)) {
+        if watch.stopped() {
+            return;
+        }
+        let values = &values[first..(first + block).min(values.len())];
+        let writing = Shared::new(&mut *tables);
+        threads.run(values.len().div_ceil(TABLE), |task| {
+            let samples = task * TABLE..((task + 1) * TABLE).min(values.len());
+            level.run(ImageTables { x, y, z, first, values, samples, lengths, tables: &writing });
+        });
+        let tables = &*tables;
+        let thread = AtomicUsize::new(0);
+        threads.run_with(
+            panels * z.n,
+            || thread.fetch_add(1, Ordering::Relaxed),
+            |thread, task| {
+                if watch.stopped() {
+                    return;
+                }
+                // SAFETY: each thread that takes part has its own scratch.
+                let scratch = unsafe { scratch.part(*thread * thread_len, thread_len) };
+                let (start, at_z) = (task % panels * panel, task / panels);
+                let lines = panel.min(y.n - start);
+                let samples = values.len();
+                let add = first > 0;
+                level.run(ImagePanel {
+                    x,
+                    y,
+                    z,
+                    start,
+                    lines,
+                    at_z,
+                    samples,
+                    lengths,
+                    tables,
+                    scratch,
+                    add,
+                    out: &out,
+                });
+            },
+        );
+    }
+    if values.is_empty() {
+        // SAFETY: no thread is at work.
+        unsafe { out.part(0, dims.iter().product()) }.fill(Complex::default());
+    }
+}
+
+/// Tables of a block of samples: [groups of distances][samples][cos, sin of each distance of the group] of x,
+/// [samples][re, im][y] and [samples][z][re, im], the last times the sample's value and the phase of the middle of x.
+struct ImageTables<'a, T> {
+    x: Axis<'a, T>,
+    y: Axis<'a, T>,
+    z: Axis<'a, T>,
+    first: usize,
+    values: &'a [Complex<T>],
+    samples: std::ops::Range<usize>,
+    lengths: [usize; 3],
+    tables: &'a Shared<'a, T>,
+}
+
+/// Distances of a group that begins at `j`: three, or two where three would leave a single one.
+#[inline(always)]
+fn group(j: usize, half: usize) -> usize {
+    match half - j {
+        1 => 1,
+        2 | 4 => 2,
+        _ => 3,
+    }
+}
+
+impl<T: SimdReal> Kernel for ImageTables<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<A: Arith>(self) {
+        let Self { x, y, z, .. } = self;
+        let all = self.values.len();
+        let padded = y.n.next_multiple_of(T::V::<A>::LANES);
+        let one = Complex::new(1.0, 0.0);
+        for m in self.samples {
+            let sample = self.first + m;
+            // SAFETY: each task has its own samples, and a sample its own part of the second and third table.
+            let (of_y, of_z) = unsafe {
+                (
+                    self.tables.part(self.lengths[0] + 2 * padded * m, 2 * padded),
+                    self.tables.part(self.lengths[0] + self.lengths[1] + 2 * z.n * m, 2 * z.n),
+                )
+            };
+            // Where the next distance goes, how many of its group follow, and the first of the next group.
+            let (mut at, mut left, mut next) = (0, 0, 0);
+            along_axis::<A, T>(x.k(sample), x.nearest(), x.half(), one, |_, re, im| {
+                for (re, im) in re.iter().zip(im) {
+                    if left == 0 {
+                        left = group(next, x.half());
+                        at = 2 * (next * all + left * m);
+                        next += left;
+                    }
+                    // SAFETY: each task has its own samples, and these are elements of this sample.
+                    unsafe {
+                        self.tables.set(at, *re);
+                        self.tables.set(at + 1, *im);
+                    }
+                    (at, left) = (at + 2, left - 1);
+                }
+            });
+            let (re_y, im_y) = of_y.split_at_mut(padded);
+            // To the end of the last vector: sums beyond y are not read.
+            along_axis::<A, T>(y.k(sample), y.first(), padded, one, |j, re, im| {
+                re_y[j..][..re.len()].copy_from_slice(re);
+                im_y[j..][..im.len()].copy_from_slice(im);
+            });
+            let mut moved = Complex::default();
+            let value = Complex::new(self.values[m].re.wide(), self.values[m].im.wide());
+            along_axis::<A, f64>(x.k(sample), x.middle(), 1, value, |_, re, im| moved = Complex::new(re[0], im[0]));
+            along_axis::<A, T>(z.k(sample), z.first(), z.n, moved, |j, re, im| {
+                for (pair, (re, im)) in of_z[2 * j..].chunks_exact_mut(2).zip(re.iter().zip(im)) {
+                    pair[0] = *re;
+                    pair[1] = *im;
+                }
+            });
+        }
+    }
+}
+
+/// Lines y = start .. start + lines at one z, summed over a block of samples.
+struct ImagePanel<'a, T> {
+    x: Axis<'a, T>,
+    y: Axis<'a, T>,
+    z: Axis<'a, T>,
+    start: usize,
+    lines: usize,
+    at_z: usize,
+    samples: usize,
+    lengths: [usize; 3],
+    tables: &'a [T],
+    scratch: &'a mut [T],
+    /// Whether sums are added to what the image holds.
+    add: bool,
+    out: &'a Shared<'a, Complex<T>>,
+}
+
+impl<T: SimdReal> Kernel for ImagePanel<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<A: Arith>(self) {
+        if wide_tiles::<A>() && self.lines > T::V::<A>::LANES {
+            self.sum::<T::V<A>, 2, 4>();
+        } else {
+            self.sum::<T::V<A>, 1, 2>();
+        }
+    }
+}
+
+impl<T: SimdReal> ImagePanel<'_, T> {
+    /// With `P` vectors of lines: `W` of real and imaginary parts.
+    #[inline(always)]
+    fn sum<V: Vector<T>, const P: usize, const W: usize>(self) {
+        let half = self.x.half();
+        let width = W * V::LANES;
+        let (of_x, rest) = self.tables.split_at(self.lengths[0]);
+        let (of_y, of_z) = rest.split_at(self.lengths[1]);
+        let padded = self.y.n.next_multiple_of(V::LANES);
+        let (right, sums) = self.scratch.split_at_mut(whole_lines::<T>(width * RUN));
+        let sums = &mut sums[..2 * half * width];
+        for first in (0..self.samples).step_by(RUN) {
+            let count = RUN.min(self.samples - first);
+            // right(m, line) = value(m) exp(i 2 pi (ky y + kz z))
+            for (m, right) in right.chunks_exact_mut(width).take(count).enumerate() {
+                let of_z = &of_z[2 * (self.z.n * (first + m) + self.at_z)..][..2];
+                let (z_re, z_im) = (V::splat(of_z[0]), V::splat(of_z[1]));
+                let of_y = &of_y[2 * padded * (first + m)..][..2 * padded];
+                for p in 0..P {
+                    let at = self.start + p * V::LANES;
+                    // SAFETY: `padded` is a multiple of the vector, and the panel's last vector begins within y.
+                    unsafe {
+                        debug_assert!(at + V::LANES <= padded);
+                        let y_re = V::load(of_y.as_ptr().add(at));
+                        let y_im = V::load(of_y.as_ptr().add(padded + at));
+                        let (re, im) = (y_im.fnma(z_im, y_re.mul(z_re)), y_im.fma(z_re, y_re.mul(z_im)));
+                        re.store(right[p * V::LANES..].as_mut_ptr());
+                        im.store(right[(P + p) * V::LANES..].as_mut_ptr());
+                    }
+                }
+            }
+            let right = &right[..count * width];
+            let mut j = 0;
+            while j < half {
+                let size = group(j, half);
+                let table = &of_x[2 * (j * self.samples + first * size)..][..2 * size * count];
+                let sums = &mut sums[2 * j * width..][..2 * size * width];
+                match size {
+                    3 => multiply::<T, V, W, 6>(table, right, sums, first > 0),
+                    2 => multiply::<T, V, W, 4>(table, right, sums, first > 0),
+                    _ => multiply::<T, V, W, 2>(table, right, sums, first > 0),
+                }
+                j += size;
+            }
+        }
+        for sums in sums.chunks_exact_mut(2 * width) {
+            unfold::<T, V, P>(sums);
+        }
+        for line in 0..self.lines {
+            let at = (self.start + line) * self.y.stride + self.at_z * self.z.stride;
+            // SAFETY: each task has its own lines.
+            let out = unsafe { self.out.part(at, self.x.n) };
+            for (j, sums) in sums.chunks_exact(2 * width).enumerate() {
+                let (plus, minus) = self.x.pair(j);
+                let mut put = |at: usize, [re, im]: [T; 2]| {
+                    let before = if self.add { out[at] } else { Complex::default() };
+                    out[at] = before + Complex::new(re, im);
+                };
+                put(plus, [sums[2 * line], sums[2 * line + 1]]);
+                if minus != plus {
+                    put(minus, [sums[width + 2 * line], sums[width + 2 * line + 1]]);
+                }
+            }
+        }
+    }
+}
+
+/// Turns the sums A and B of one distance, [A_re, A_im, B_re, B_im] of `P` vectors of lines each, into the voxels
+/// A + iB and A - iB of the lines.
+#[inline(always)]
+fn unfold<T: SimdReal, V: Vector<T>, const P: usize>(sums: &mut [T]) {
+    assert_eq!(sums.len(), 4 * P * V::LANES);
+    // SAFETY: `sums` has 4 P vectors, as asserted.
+    unsafe {
+        let start = sums.as_mut_ptr();
+        let at = |i: usize| start.add(i * V::LANES);
+        let [a_re, a_im, b_re, b_im]: [[V; P]; 4] = from_fn(|part| from_fn(|p| V::load(at(part * P + p))));
+        for p in 0..P {
+            let plus = a_re[p].sub(b_im[p]).zip(a_im[p].add(b_re[p]));
+            let minus = a_re[p].add(b_im[p]).zip(a_im[p].sub(b_re[p]));
+            for (i, half) in [plus.0, plus.1].into_iter().enumerate() {
+                half.store(at(2 * p + i));
+            }
+            for (i, half) in [minus.0, minus.1].into_iter().enumerate() {
+                half.store(at(2 * P + 2 * p + i));
+            }
+        }
+    }
+}
+
+/// sums(n, w) = (sums if `add`) + sum_m table(m, n) right(m, w), w counting vectors.
+#[inline(always)]
+fn multiply<T: SimdReal, V: Vector<T>, const W: usize, const N: usize>(
+    table: &[T],
+    right: &[T],
+    sums: &mut [T],
+    add: bool,
+) {
+    let width = W * V::LANES;
+    let samples = table.len() / N;
+    assert!(table.len() == samples * N && right.len() == samples * width && sums.len() == N * width);
+    let mut total = [[V::splat(T::ZERO); W]; N];
+    // SAFETY: every access is within the lengths asserted.
+    unsafe {
+        for m in 0..samples {
+            let (table, right) = (table.as_ptr().add(m * N), right.as_ptr().add(m * width));
+            let right: [V; W] = from_fn(|w| V::load(right.add(w * V::LANES)));
+            for (n, total) in total.iter_mut().enumerate() {
+                let c = V::splat(*table.add(n));
+                for (total, right) in total.iter_mut().zip(right) {
+                    *total = right.fma(c, *total);
+                }
+            }
+        }
+        for (n, total) in total.into_iter().enumerate() {
+            for (w, total) in total.into_iter().enumerate() {
+                let at = sums.as_mut_ptr().add(n * width + w * V::LANES);
+                let sum = if add { V::load(at).add(total) } else { total };
+                sum.store(at);
+            }
+        }
+    }
+}

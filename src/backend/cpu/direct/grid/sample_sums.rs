@@ -1,0 +1,278 @@
+//! Sums from the voxels of a grid to samples.
+
+use super::{aligned, along_axis, axes, panel_vectors, whole_lines, wide_tiles, Axis};
+use crate::backend::cpu::simd::{Arith, Kernel, Level, SimdReal, Vector};
+use crate::backend::cpu::thread_pool::Threads;
+use crate::base::interrupt::Watch;
+use crate::base::workers::Shared;
+use num_complex::Complex;
+use std::array::from_fn;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Voxels that are folded at a time for sums to samples.
+const FOLDED: usize = 1 << 19;
+/// Vectors of samples of a panel, whose table of x stays in the first cache, and panels of a task.
+const PANEL_VECTORS: usize = 2;
+const PANELS: usize = 4;
+
+/// How sums to samples are divided: axes in their roles, lines of a tile and of a part, the length of a tile, samples
+/// of a task, the length of a part's folded voxels, and the scratch of a thread.
+pub(super) struct ToSamples<'a, T> {
+    axes: [Axis<'a, T>; 3],
+    tile: usize,
+    tile_len: usize,
+    part: usize,
+    of_task: usize,
+    folded_len: usize,
+    thread_len: usize,
+}
+
+impl<'a, T: SimdReal> ToSamples<'a, T> {
+    pub(super) fn new(level: Level, k: &'a [Vec<T>], dims: [usize; 3]) -> Self {
+        let [x, y, z] = axes(k, dims);
+        let tile = tile_lines(level);
+        let tile_len = 4 * tile * x.half();
+        let part = (FOLDED / (2 * x.half() * tile)).clamp(1, (y.n * z.n).div_ceil(tile)) * tile;
+        let of_task = PANELS * PANEL_VECTORS * level.lanes::<T>();
+        let folded_len = whole_lines::<T>(part / tile * tile_len);
+        let thread_len = whole_lines::<T>(2 * of_task * (x.half() + y.n + z.n + 2));
+        ToSamples { axes: [x, y, z], tile, tile_len, part, of_task, folded_len, thread_len }
+    }
+    pub(super) fn scratch(&self, threads: usize) -> usize {
+        self.folded_len + threads * self.thread_len
+    }
+}
+
+/// values(m) = sum_r image(r) exp(-i 2 pi k_m.r). The results are undefined when the watch says stop. `buffer` comes
+/// from [`scratch`].
+#[allow(clippy::too_many_arguments)]
+pub fn to_samples<T: SimdReal>(
+    threads: &Threads,
+    level: Level,
+    watch: &Watch,
+    buffer: &mut [T],
+    k: &[Vec<T>],
+    dims: [usize; 3],
+    image: &[Complex<T>],
+    values: &mut [Complex<T>],
+) {
+    assert!(k.iter().all(|k| k.len() == values.len()));
+    assert_eq!(image.len(), dims.iter().product::<usize>());
+    let plan = ToSamples::new(level, k, dims);
+    let (folded, scratch) = aligned(buffer, plan.scratch(threads.count())).split_at_mut(plan.folded_len);
+    let ToSamples { axes: [x, y, z], tile, tile_len, part, of_task, thread_len, .. } = plan;
+    let lines = y.n * z.n;
+    let (total, out, scratch) = (values.len(), Shared::new(values), Shared::new(scratch));
+    for first in (0..lines).step_by(part) {
+        if watch.stopped() {
+            return;
+        }
+        let lines = first..(first + part).min(lines);
+        let writing = Shared::new(&mut *folded);
+        threads.run(lines.len().div_ceil(tile), |task| {
+            let start = lines.start + task * tile;
+            // SAFETY: each task has its own tile.
+            let folded = unsafe { writing.part(task * tile_len, tile_len) };
+            fold([x, y, z], image, start..(start + tile).min(lines.end), tile, folded);
+        });
+        let folded = &*folded;
+        let thread = AtomicUsize::new(0);
+        threads.run_with(
+            total.div_ceil(of_task),
+            || thread.fetch_add(1, Ordering::Relaxed),
+            |thread, task| {
+                if watch.stopped() {
+                    return;
+                }
+                let samples = task * of_task..((task + 1) * of_task).min(total);
+                // SAFETY: each task has its own samples, each thread that takes part its own scratch.
+                let (out, scratch) =
+                    unsafe { (out.part(samples.start, samples.len()), scratch.part(*thread * thread_len, thread_len)) };
+                let (lines, add) = (lines.clone(), first > 0);
+                level.run(SampleSums { x, y, z, lines, folded, first: samples.start, scratch, add, out });
+            },
+        );
+    }
+}
+
+/// Lines of a register tile.
+fn tile_lines(level: Level) -> usize {
+    3 * panel_vectors(level)
+}
+
+/// Sums E and differences D of the voxels at +u and -u, as the product takes them: [u][line][E_re, E_im, D_im, -D_re].
+fn fold<T: SimdReal>(
+    [x, y, z]: [Axis<'_, T>; 3],
+    image: &[Complex<T>],
+    lines: std::ops::Range<usize>,
+    tile: usize,
+    folded: &mut [T],
+) {
+    if lines.len() < tile {
+        folded.fill(T::ZERO);
+    }
+    for (i, line) in lines.enumerate() {
+        let voxels = &image[line % y.n * y.stride + line / y.n * z.stride..][..x.n];
+        for (j, folded) in folded.chunks_exact_mut(4 * tile).enumerate() {
+            let (plus, minus) = x.pair(j);
+            let (sum, difference) = if plus == minus {
+                (voxels[plus], Complex::default())
+            } else {
+                (voxels[plus] + voxels[minus], voxels[plus] - voxels[minus])
+            };
+            folded[4 * i..][..4].copy_from_slice(&[sum.re, sum.im, difference.im, -difference.re]);
+        }
+    }
+}
+
+/// Sums over some lines at the samples of a task.
+struct SampleSums<'a, T> {
+    x: Axis<'a, T>,
+    y: Axis<'a, T>,
+    z: Axis<'a, T>,
+    lines: std::ops::Range<usize>,
+    folded: &'a [T],
+    first: usize,
+    scratch: &'a mut [T],
+    /// Whether sums are added to what the samples hold.
+    add: bool,
+    out: &'a mut [Complex<T>],
+}
+
+impl<T: SimdReal> Kernel for SampleSums<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<A: Arith>(self) {
+        if wide_tiles::<A>() {
+            self.sum::<A, 6>();
+        } else {
+            self.sum::<A, 3>();
+        }
+    }
+}
+
+impl<T: SimdReal> SampleSums<'_, T> {
+    /// In register tiles of `R` lines.
+    #[inline(always)]
+    fn sum<A: Arith, const R: usize>(self) {
+        let Self { x, y, z, .. } = self;
+        let width = PANEL_VECTORS * T::V::<A>::LANES;
+        let half = x.half();
+        let at_z = self.lines.start / y.n..(self.lines.end - 1) / y.n + 1;
+        // Tables of a panel: [index][re, im][samples], for x, y and z; then the sums of the lines at one z, and of all.
+        let panels = self.out.len().div_ceil(width);
+        let panel_len = 2 * width * (half + y.n + z.n + 2);
+        for (i, panel) in self.scratch.chunks_exact_mut(panel_len).take(panels).enumerate() {
+            let (of_x, rest) = panel.split_at_mut(2 * width * half);
+            let (of_y, rest) = rest.split_at_mut(2 * width * y.n);
+            let (of_z, sums) = rest.split_at_mut(2 * width * z.n);
+            sums.fill(T::ZERO);
+            for lane in 0..width {
+                // The last sample fills up the last panel.
+                let sample = self.first + (i * width + lane).min(self.out.len() - 1);
+                let one = Complex::new(1.0, 0.0);
+                let mut moved = one;
+                along_axis::<A, T>(x.k(sample), x.nearest(), half, one, |j, re, im| {
+                    put_lane(&mut of_x[2 * width * j..], width, lane, re, im);
+                });
+                along_axis::<A, T>(y.k(sample), y.first(), y.n, one, |j, re, im| {
+                    put_lane(&mut of_y[2 * width * j..], width, lane, re, im);
+                });
+                along_axis::<A, f64>(x.k(sample), x.middle(), 1, one, |_, re, im| moved = Complex::new(re[0], im[0]));
+                let first = z.first() + at_z.start as f64;
+                along_axis::<A, T>(z.k(sample), first, at_z.len(), moved, |j, re, im| {
+                    put_lane(&mut of_z[2 * width * j..], width, lane, re, im);
+                });
+            }
+        }
+        for (i, folded) in self.folded.chunks_exact(4 * R * half).take(self.lines.len().div_ceil(R)).enumerate() {
+            let start = self.lines.start + i * R;
+            let lines = start..(start + R).min(self.lines.end);
+            for panel in self.scratch.chunks_exact_mut(panel_len).take(panels) {
+                let (of_x, rest) = panel.split_at_mut(2 * width * half);
+                let of_lines = multiply_folded::<T, T::V<A>, R>(of_x, folded);
+                let (of_y, rest) = rest.split_at_mut(2 * width * y.n);
+                let (of_z, sums) = rest.split_at_mut(2 * width * z.n);
+                let (of_line, of_all) = sums.split_at_mut(2 * width);
+                for (line, of_x) in lines.clone().zip(of_lines) {
+                    let (at_y, z) = (line % y.n, line / y.n - at_z.start);
+                    add_conj_product::<T, T::V<A>>(of_line, &of_y[2 * width * at_y..][..2 * width], of_x);
+                    if at_y + 1 == y.n || line + 1 == self.lines.end {
+                        // SAFETY: the sums of a line are 2 PANEL_VECTORS vectors.
+                        let whole = unsafe { load::<T, T::V<A>>(of_line) };
+                        add_conj_product::<T, T::V<A>>(of_all, &of_z[2 * width * z..][..2 * width], whole);
+                        of_line.fill(T::ZERO);
+                    }
+                }
+            }
+        }
+        for (i, out) in self.out.iter_mut().enumerate() {
+            let sums = &self.scratch[(i / width + 1) * panel_len - 2 * width + i % width..];
+            let sum = Complex::new(sums[0], sums[width]);
+            *out = if self.add { *out + sum } else { sum };
+        }
+    }
+}
+
+/// Writes the values of one sample into a table of a panel.
+#[inline(always)]
+fn put_lane<T: SimdReal>(table: &mut [T], width: usize, lane: usize, re: &[T], im: &[T]) {
+    for (pair, (re, im)) in table.chunks_exact_mut(2 * width).zip(re.iter().zip(im)) {
+        pair[lane] = *re;
+        pair[width + lane] = *im;
+    }
+}
+
+/// Real and imaginary parts of a panel.
+type Parts<V> = [[V; PANEL_VECTORS]; 2];
+
+/// # Safety
+/// `from` must be as long as the parts of a panel.
+#[inline(always)]
+unsafe fn load<T: SimdReal, V: Vector<T>>(from: &[T]) -> Parts<V> {
+    // SAFETY: the caller promises the parts of a panel.
+    from_fn(|part| from_fn(|p| unsafe { V::load(from.as_ptr().add((part * PANEL_VECTORS + p) * V::LANES)) }))
+}
+
+/// sum over u of (C(u) - i S(u)) applied to `R` lines as [`fold`] left them: C E_re + S D_im and C E_im - S D_re.
+#[inline(always)]
+fn multiply_folded<T: SimdReal, V: Vector<T>, const R: usize>(table: &[T], folded: &[T]) -> [Parts<V>; R] {
+    let width = PANEL_VECTORS * V::LANES;
+    let half = table.len() / (2 * width);
+    assert!(table.len() == half * 2 * width && folded.len() == half * 4 * R);
+    let mut sums = [[[V::splat(T::ZERO); PANEL_VECTORS]; 2]; R];
+    for u in 0..half {
+        // SAFETY: every access is within the lengths asserted.
+        unsafe {
+            let folded = folded.as_ptr().add(u * 4 * R);
+            for part in 0..2 {
+                let wave: [V; PANEL_VECTORS] =
+                    from_fn(|p| V::load(table.as_ptr().add(u * 2 * width + part * width + p * V::LANES)));
+                for (r, sums) in sums.iter_mut().enumerate() {
+                    for (to, sums) in sums.iter_mut().enumerate() {
+                        let c = V::splat(*folded.add(4 * r + 2 * part + to));
+                        for (sum, wave) in sums.iter_mut().zip(wave) {
+                            *sum = wave.fma(c, *sum);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    sums
+}
+
+/// sums += conj(wave) values, for a panel.
+#[inline(always)]
+fn add_conj_product<T: SimdReal, V: Vector<T>>(sums: &mut [T], wave: &[T], [re, im]: Parts<V>) {
+    assert!(sums.len() == 2 * PANEL_VECTORS * V::LANES && wave.len() == sums.len());
+    // SAFETY: both are as long as the parts of a panel, as asserted.
+    unsafe {
+        let ([sum_re, sum_im], [wave_re, wave_im]) = (load::<T, V>(sums), load::<T, V>(wave));
+        for p in 0..PANEL_VECTORS {
+            let at = sums.as_mut_ptr().add(p * V::LANES);
+            im[p].fma(wave_im[p], re[p].fma(wave_re[p], sum_re[p])).store(at);
+            re[p].fnma(wave_im[p], im[p].fma(wave_re[p], sum_im[p])).store(at.add(PANEL_VECTORS * V::LANES));
+        }
+    }
+}
