@@ -8,18 +8,18 @@ use std::f64::consts::LOG2_E;
 
 /// Which maps of off-resonance a scan has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct MapsGiven {
+pub struct MapPresence {
     /// Of f in Hz.
     pub field: bool,
     /// Of R in 1/s.
     pub decay: bool,
 }
 
-impl MapsGiven {
+impl MapPresence {
     /// Those that are given.
     pub fn of<T>(off_resonance: &Option<OffResonance<'_, T>>) -> Self {
         let given = off_resonance.as_ref();
-        MapsGiven {
+        MapPresence {
             field: given.is_some_and(|o| o.field_map.is_some()),
             decay: given.is_some_and(|o| o.decay_map.is_some()),
         }
@@ -38,7 +38,7 @@ impl MapsGiven {
 }
 
 /// Lists of samples and of voxels. A pair's phase in turns is the sum of products of their coordinates.
-pub(crate) struct Lists<L> {
+pub(crate) struct PointLists<L> {
     /// k; then times, if any map is given.
     pub samples: Vec<L>,
     /// r; then f, where given; then the exponents of decay, where given: a pair's decay is 2^(exponent time).
@@ -49,7 +49,7 @@ pub(crate) struct Lists<L> {
     pub decays: bool,
 }
 
-impl<'a, T: Real> Lists<Cow<'a, [T]>> {
+impl<'a, T: Real> PointLists<Cow<'a, [T]>> {
     /// For samples at `k` and voxels at `voxels`, or those of the grid of `dims`.
     pub fn new(
         k: &[&'a [T]],
@@ -83,7 +83,7 @@ impl<'a, T: Real> Lists<Cow<'a, [T]>> {
         for lists in [&samples, &voxels] {
             assert!(lists.iter().all(|l| l.len() == lists[0].len()), "lists of different lengths");
         }
-        Ok(Lists { samples, voxels, axes, decays })
+        Ok(PointLists { samples, voxels, axes, decays })
     }
 }
 
@@ -111,9 +111,9 @@ mod tests {
         for (field, decay) in [(false, false), (true, false), (false, true), (true, true)] {
             let off =
                 OffResonance { field_map: field.then_some(&f[..]), decay_map: decay.then_some(&r), times: &times };
-            let lists = Lists::new(&k, &[3, 2], None, Some(off)).unwrap();
-            assert_eq!(MapsGiven::of(&Some(off)), MapsGiven { field, decay });
-            assert_eq!(MapsGiven { field, decay }.lists(2), [lists.samples.len(), lists.voxels.len()]);
+            let lists = PointLists::new(&k, &[3, 2], None, Some(off)).unwrap();
+            assert_eq!(MapPresence::of(&Some(off)), MapPresence { field, decay });
+            assert_eq!(MapPresence { field, decay }.lists(2), [lists.samples.len(), lists.voxels.len()]);
             assert_eq!((lists.axes, lists.decays), (2 + usize::from(field), decay));
             assert_eq!(lists.voxels[0][..], [-1.0, 0.0, 1.0, -1.0, 0.0, 1.0]);
             assert_eq!(lists.voxels[1][..], [-1.0, -1.0, -1.0, 0.0, 0.0, 0.0]);
@@ -128,6 +128,6 @@ mod tests {
                 assert_eq!(exponents[..3], [0.0, -std::f32::consts::LOG2_E, -2.0 * std::f32::consts::LOG2_E]);
             }
         }
-        assert_eq!(MapsGiven::of::<f32>(&None), MapsGiven::default());
+        assert_eq!(MapPresence::of::<f32>(&None), MapPresence::default());
     }
 }

@@ -17,7 +17,7 @@ use crate::base::real::Real;
 use crate::base::warning::Warning;
 use crate::base::workers::Workers;
 pub use arrays::{DevicePointer, DeviceSlice, DeviceSliceMut, Sink, Source, Span};
-pub use direct_lists::MapsGiven;
+pub use direct_lists::MapPresence;
 use num_complex::Complex;
 use std::ops::Range;
 
@@ -27,15 +27,15 @@ pub const MAX_WIDTH: usize = 16;
 pub const MAX_DEGREE: usize = MAX_WIDTH + 8;
 
 /// Results on their way to the caller: each is delivered when the next has been asked for.
-pub(crate) struct Deliveries<'a, T: Real, B: Backend<T>> {
+pub(crate) struct DeliveryQueue<'a, T: Real, B: Backend<T>> {
     backend: &'a B,
     ready: Option<B::Output<'a, Complex<T>>>,
 }
 
-impl<'a, T: Real, B: Backend<T>> Deliveries<'a, T, B> {
+impl<'a, T: Real, B: Backend<T>> DeliveryQueue<'a, T, B> {
     /// None yet.
     pub fn new(backend: &'a B) -> Self {
-        Deliveries { backend, ready: None }
+        DeliveryQueue { backend, ready: None }
     }
 
     /// Takes an output whose work has been asked for.
@@ -108,13 +108,13 @@ impl Spoke {
 
     /// The distance of the knots that its projection is interpolated between, in voxels: two to a voxel along the axis
     /// that the spoke is nearer to. So voxels along that axis lie alike between their knots.
-    pub fn knots(&self) -> f64 {
+    pub fn knot_spacing(&self) -> f64 {
         0.5 * self.direction[self.axis()]
     }
 }
 
 /// The largest number of arrays of [`Backend::subtract_projections`].
-pub(crate) const MOST_PROJECTIONS: usize = 4;
+pub(crate) const MAX_PROJECTIONS: usize = 4;
 
 /// The primitives of one device in one precision. Sizes of views are the caller's duty, and checked.
 pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
@@ -152,7 +152,7 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// The same elements, for a shorter time.
     fn shorten<'s, 'a: 's, E: Element>(view: Self::View<'a, E>) -> Self::View<'s, E>;
     /// The same elements, to read.
-    fn read_back<'s, E: Element>(view: &'s Self::ViewMut<'_, E>) -> Self::View<'s, E>;
+    fn as_view<'s, E: Element>(view: &'s Self::ViewMut<'_, E>) -> Self::View<'s, E>;
     /// The same elements, for a shorter time.
     fn reborrow<'s, E: Element>(view: &'s mut Self::ViewMut<'_, E>) -> Self::ViewMut<'s, E>;
     /// Copies to the caller's memory.
@@ -176,14 +176,14 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// y, which is this backend's, = x of another, as soon as that has made it.
     fn fetch<E: Element>(&self, from: &Self, x: Self::View<'_, E>, y: Self::ViewMut<'_, E>);
     /// y, which is another backend's, = x of this one, as soon as it is made. What either does with y before and after
-    /// is kept apart by [`Backend::follow`].
+    /// is kept apart by [`Backend::order_after`].
     fn send<E: Element>(&self, x: Self::View<'_, E>, to: &Self, y: Self::ViewMut<'_, E>);
     /// Whatever is asked from now on comes after all that another was asked before.
-    fn follow(&self, other: &Self);
+    fn order_after(&self, other: &Self);
     /// Waits until all that was asked for is done.
     fn wait(&self) -> Result<()>;
     /// The first number whose real or imaginary part is not below `limit` in magnitude, NaN among them, and its index.
-    fn first_beyond(&self, values: Complexes<Self, T>, limit: T) -> Result<Option<(usize, Complex<T>)>>;
+    fn first_exceeding(&self, values: Complexes<Self, T>, limit: T) -> Result<Option<(usize, Complex<T>)>>;
     /// Whether it is a GPU, whose memory is not the host's.
     fn is_gpu(&self) -> bool;
     /// Returns the number of CPU threads that compute.
@@ -274,7 +274,7 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
         tolerance: f64,
     ) -> Result<Self::DirectSum>;
     /// Bytes that direct sums hold, about, to the grid of `dims` or to a list of as many voxels, with these maps.
-    fn direct_sum_bytes(&self, samples: usize, dims: &[usize], listed: Option<usize>, maps: MapsGiven) -> usize;
+    fn direct_sum_bytes(&self, samples: usize, dims: &[usize], listed: Option<usize>, maps: MapPresence) -> usize;
     /// image(r) = sum_m values(m) exp(+i 2 pi k_m.r), with the maps of [`Backend::direct_sum`] where it has them. Where
     /// that takes long it can end with `Cancelled`, the image being half written.
     fn sum_to_image(&self, d: &Self::DirectSum, values: Complexes<Self, T>, image: ComplexesMut<Self, T>)
@@ -300,8 +300,8 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// Bytes that a backprojector and its room take, about.
     fn backprojector_bytes(&self, readout: usize, dims: &[usize], arrays: usize) -> usize;
     /// Complex numbers that [`Backend::backproject`] wants room for.
-    fn backprojection_room(&self, p: &Self::Backprojector) -> usize;
-    /// image(r) = sum over spokes of p(direction.r), p being linear between knots that are [`Spoke::knots`] apart, of
+    fn backprojection_buffer_len(&self, p: &Self::Backprojector) -> usize;
+    /// image(r) = sum over spokes of p(direction.r), p being linear between knots that are [`Spoke::knot_spacing`] apart, of
     /// which one is at 0, and there p(t) = sum_j values(j) exp(+i 2 pi (first + step j) t). Several arrays of samples
     /// may follow one another, and as many images.
     fn backproject(

@@ -789,7 +789,8 @@ fn field_maps_of_images_and_raw_data() {
             });
         }
     }
-    alone(|| recon::atomic_file::whole(|f| crate::io::write_images(f, &dir.path("images.h5"), &images))).unwrap();
+    alone(|| recon::atomic_file::write_atomically(|f| crate::io::write_images(f, &dir.path("images.h5"), &images)))
+        .unwrap();
     dir.ok("fieldmap images.h5 --echo-times 0.0046,0.0069 --slice 1 -o of_images.h5");
     assert!(error("of_images.h5", &field) < 1.0);
     let space = Space { matrix: [n, n, 1], fov_mm: [240.0, 240.0, 5.0] };

@@ -8,7 +8,7 @@
 //! Spokes near the y axis are summed in an image whose axes are exchanged. Every voxel adds the spokes near x in their
 //! order and then those near y, whichever thread does it, so that bits do not depend on their number.
 
-use super::fft::lanes::{LaneFft, Lines, Side, Transform};
+use super::fft::lanes::{LaneFft, LaneTransform, LineMapping, Lines};
 use super::simd::{Arith, Kernel, Level, SimdReal, Vector};
 use super::thread_pool::Threads;
 use crate::backend::Spoke;
@@ -17,7 +17,7 @@ use crate::base::error::{checked_product, try_collect, try_vec, Result};
 use crate::base::fft_size::next_fast_size;
 use crate::base::memory::Aligned;
 use crate::base::sizes::{product, sum};
-use crate::base::workers::Shared;
+use crate::base::workers::SharedSlice;
 use num_complex::Complex;
 use std::f64::consts::TAU;
 
@@ -85,10 +85,10 @@ pub struct Backprojector<T> {
     arrays: usize,
     batch: usize,
     fft: LaneFft<T>,
-    samples: Side<T>,
-    whole: Side<T>,
+    samples: LineMapping<T>,
+    full_line: LineMapping<T>,
     /// Knots in memory: the even ones, then the odd ones.
-    projection: Side<T>,
+    projection: LineMapping<T>,
     work: Pool<Work<T>>,
 }
 
@@ -151,11 +151,11 @@ impl<T: SimdReal> Backprojector<T> {
         let points = lengths.points;
         let around = move |from: usize, origin: usize| (from + points - origin) % points;
         let ones = |len: usize| try_vec(len, T::ONE, WHAT);
-        let samples = fft.side((0..readout).map(|j| around(j, lengths.origin())), ones(readout)?)?;
+        let samples = fft.line_mapping((0..readout).map(|j| around(j, lengths.origin())), ones(readout)?)?;
         let half = lengths.knots / 2;
         let knots = (0..lengths.knots).map(|i| if i < half { 2 * i } else { 2 * (i - half) + 1 });
         let scale = try_vec(lengths.knots, T::of(1.0 / points as f64), WHAT)?;
-        let projection = fft.side(knots.map(|i| around(i, lengths.middle)), scale)?;
+        let projection = fft.line_mapping(knots.map(|i| around(i, lengths.middle)), scale)?;
         let mut near = [const { Vec::new() }; 2];
         for (axis, near) in near.iter_mut().enumerate() {
             let count = spokes.iter().filter(|s| s.axis() == axis).count();
@@ -171,7 +171,7 @@ impl<T: SimdReal> Backprojector<T> {
             near,
             arrays,
             batch: batch(threads.count(), lanes).min(spokes.len()),
-            whole: fft.whole()?,
+            full_line: fft.full_line()?,
             fft,
             samples,
             projection,
@@ -230,7 +230,7 @@ impl<T: SimdReal> Backprojector<T> {
         projections: &mut [Complex<T>],
     ) {
         let (lanes, Lengths { distance, .. }) = (self.level.lanes::<T>(), self.lengths);
-        let projections = Shared::new(projections);
+        let projections = SharedSlice::new(projections);
         threads.run_with(
             spokes.len().div_ceil(lanes),
             || self.scratch(),
@@ -257,7 +257,7 @@ impl<T: SimdReal> Backprojector<T> {
         let origin = self.lengths.origin();
         for (line, &spoke) in spokes.iter().enumerate() {
             let Spoke { first, step, .. } = self.spokes[spoke as usize];
-            let distance = self.spokes[spoke as usize].knots();
+            let distance = self.spokes[spoke as usize].knot_spacing();
             let turns = step * distance;
             self.level.run(Chirp { start: 0.0, turns: 0.0, curve: 0.5 * turns, to: &mut own.chirp });
             let before = &mut own.before[line * readout..][..readout];
@@ -288,8 +288,8 @@ impl<T: SimdReal> Backprojector<T> {
             }
         }
         let rows = Lines { address: own.spectra.as_mut_ptr(), along: 1, across: points, count: spokes.len() };
-        let (from, to) = ((rows, &self.whole), (rows, &self.whole));
-        let transform = Transform { fft: &self.fft, inverse: false, from, to, buffer: &mut own.buffer };
+        let (from, to) = ((rows, &self.full_line), (rows, &self.full_line));
+        let transform = LaneTransform { fft: &self.fft, inverse: false, from, to, buffer: &mut own.buffer };
         // SAFETY: the spectra are `lanes` lines of `points` elements, this thread's alone; all are read before any is
         // written.
         unsafe { self.level.run(transform.kernel()) };
@@ -314,8 +314,8 @@ impl<T: SimdReal> Backprojector<T> {
         let count = spokes.len();
         let rows = |address: *mut Complex<T>, across: usize| Lines { address, along: 1, across, count };
         let address = own.lines.as_mut_ptr();
-        let (from, to) = ((rows(address, readout), &self.samples), (rows(address, points), &self.whole));
-        let transform = Transform { fft: &self.fft, inverse: false, from, to, buffer: &mut own.buffer };
+        let (from, to) = ((rows(address, readout), &self.samples), (rows(address, points), &self.full_line));
+        let transform = LaneTransform { fft: &self.fft, inverse: false, from, to, buffer: &mut own.buffer };
         // SAFETY: `lines` are `lanes` lines of `points` elements, of which samples take fewer, and this thread's alone;
         // all are read before any is written.
         unsafe { self.level.run(transform.kernel()) };
@@ -323,8 +323,8 @@ impl<T: SimdReal> Backprojector<T> {
         self.level.run(MultiplyInPlace { x: &mut own.lines[..all], y: &own.spectra[..all] });
         assert!(projections.len() >= (count - 1) * distance + knots);
         let to = (rows(projections.as_mut_ptr(), distance), &self.projection);
-        let from = (rows(address, points), &self.whole);
-        let transform = Transform { fft: &self.fft, inverse: true, from, to, buffer: &mut own.buffer };
+        let from = (rows(address, points), &self.full_line);
+        let transform = LaneTransform { fft: &self.fft, inverse: true, from, to, buffer: &mut own.buffer };
         // SAFETY: as above; the projections have `count` lines of `knots` elements, as asserted.
         unsafe { self.level.run(transform.kernel()) };
         for (line, to) in projections.chunks_mut(distance).take(count).enumerate() {
@@ -345,7 +345,7 @@ impl<T: SimdReal> Backprojector<T> {
     ) {
         let [along, across] = if axis == 0 { self.dims } else { [self.dims[1], self.dims[0]] };
         let tasks = across.div_ceil(ROWS);
-        let sums = Shared::new(sums);
+        let sums = SharedSlice::new(sums);
         threads.run_with(
             arrays * tasks,
             || self.scratch(),
@@ -392,7 +392,7 @@ impl<T: SimdReal> Backprojector<T> {
     fn add_turned(&self, threads: &Threads, arrays: usize, turned: &[Complex<T>], image: &mut [Complex<T>]) {
         let [nx, ny] = self.dims;
         let tasks = ny.div_ceil(ROWS);
-        let image = Shared::new(image);
+        let image = SharedSlice::new(image);
         threads.run(arrays * tasks, |task| {
             let (array, start) = (task / tasks, task % tasks * ROWS);
             let rows = ROWS.min(ny - start);
@@ -603,13 +603,13 @@ mod tests {
         let mut image = vec![Complex::default(); dims[0] * dims[1]];
         for (spoke, values) in spokes.iter().zip(values.chunks_exact(readout)) {
             let at = |knot: f64| -> Complex<f64> {
-                let turns = |j: usize| (spoke.first + spoke.step * j as f64) * knot * spoke.knots();
+                let turns = |j: usize| (spoke.first + spoke.step * j as f64) * knot * spoke.knot_spacing();
                 values.iter().enumerate().map(|(j, v)| v * unit(turns(j))).sum()
             };
             for (i, voxel) in image.iter_mut().enumerate() {
                 let [x, y] = [i % dims[0], i / dims[0]];
                 let r = [x as f64 - (dims[0] / 2) as f64, y as f64 - (dims[1] / 2) as f64];
-                let place = (r[0] * spoke.direction[0] + r[1] * spoke.direction[1]) / spoke.knots();
+                let place = (r[0] * spoke.direction[0] + r[1] * spoke.direction[1]) / spoke.knot_spacing();
                 let near = place - place.floor();
                 *voxel += at(place.floor()) * (1.0 - near) + at(place.floor() + 1.0) * near;
             }

@@ -10,9 +10,9 @@ pub mod simd;
 pub mod thread_pool;
 mod vector;
 
-use super::{Backend, Csr, Element, MapsGiven, Sink, Source, Spoke};
+use super::{Backend, Csr, Element, MapPresence, Sink, Source, Spoke};
 use crate::base::error::{bail, Result};
-use crate::base::geometry::first_beyond;
+use crate::base::geometry::first_exceeding;
 use crate::base::memory::{Aligned, ALWAYS_FRESH};
 use crate::base::off_resonance::OffResonance;
 use crate::base::real::narrow;
@@ -29,7 +29,7 @@ use simd::SimdReal;
 use std::ops::Range;
 use vector::each_chunk;
 
-fn on_device<A>() -> Result<A> {
+fn device_array_error<A>() -> Result<A> {
     bail!(
         Unsupported,
         "arrays on a GPU were given to a plan on the CPU: create it with device cuda, or give arrays in the host's \
@@ -75,7 +75,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
     fn shorten<'s, 'a: 's, E: Element>(view: &'a [E]) -> &'s [E] {
         view
     }
-    fn read_back<'s, E: Element>(view: &'s &mut [E]) -> &'s [E] {
+    fn as_view<'s, E: Element>(view: &'s &mut [E]) -> &'s [E] {
         view
     }
     fn reborrow<'s, E: Element>(view: &'s mut &mut [E]) -> &'s mut [E] {
@@ -88,7 +88,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
     fn input<'a, E: Element>(&self, source: Source<'a, E>) -> Result<&'a [E]> {
         match source {
             Source::Host(host) => Ok(host),
-            Source::Device(_) => on_device(),
+            Source::Device(_) => device_array_error(),
         }
     }
     fn read<'s, E: Element>(&self, input: &'s &[E]) -> &'s [E] {
@@ -97,7 +97,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
     fn output<'a, E: Element>(&self, sink: Sink<'a, E>) -> Result<&'a mut [E]> {
         match sink {
             Sink::Host(host) => Ok(host),
-            Sink::Device(_) => on_device(),
+            Sink::Device(_) => device_array_error(),
         }
     }
     fn write<'s, E: Element>(&self, output: &'s mut &mut [E]) -> &'s mut [E] {
@@ -121,12 +121,12 @@ impl<T: SimdReal> Backend<T> for Cpu {
     fn send<E: Element>(&self, x: &[E], _to: &Self, y: &mut [E]) {
         vector::copy(self, x, y);
     }
-    fn follow(&self, _other: &Self) {}
+    fn order_after(&self, _other: &Self) {}
     fn wait(&self) -> Result<()> {
         Ok(())
     }
-    fn first_beyond(&self, values: &[Complex<T>], limit: T) -> Result<Option<(usize, Complex<T>)>> {
-        Ok(first_beyond(self, values, limit))
+    fn first_exceeding(&self, values: &[Complex<T>], limit: T) -> Result<Option<(usize, Complex<T>)>> {
+        Ok(first_exceeding(self, values, limit))
     }
     fn is_gpu(&self) -> bool {
         false
@@ -135,7 +135,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
         self
     }
     fn threads(&self) -> usize {
-        self.threads.at_work()
+        self.threads.running()
     }
     fn warning(&self) -> Option<Warning> {
         Cpu::warning(self)
@@ -229,7 +229,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
     ) -> Result<DirectSum<T>> {
         DirectSum::new(&self.threads, self.level, k, dims, voxels, off_resonance)
     }
-    fn direct_sum_bytes(&self, samples: usize, dims: &[usize], listed: Option<usize>, maps: MapsGiven) -> usize {
+    fn direct_sum_bytes(&self, samples: usize, dims: &[usize], listed: Option<usize>, maps: MapPresence) -> usize {
         DirectSum::<T>::bytes(self.threads.count(), self.level, samples, dims, listed, maps)
     }
     fn sum_to_image(&self, d: &DirectSum<T>, values: &[Complex<T>], image: &mut [Complex<T>]) -> Result<()> {
@@ -251,7 +251,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
     fn backprojector_bytes(&self, readout: usize, dims: &[usize], arrays: usize) -> usize {
         Backprojector::<T>::bytes(self.threads.count(), self.level, readout, dims, arrays)
     }
-    fn backprojection_room(&self, p: &Backprojector<T>) -> usize {
+    fn backprojection_buffer_len(&self, p: &Backprojector<T>) -> usize {
         p.room()
     }
     fn backproject(

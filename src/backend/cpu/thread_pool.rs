@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// More than any machine has; a negative number from C must not start four billion.
-const MOST_THREADS: usize = 4096;
+const MAX_THREADS: usize = 4096;
 /// Bytes of addresses that must be free before a thread is started: its stack of 2 MiB, and 128 MiB that glibc maps for
 /// its allocations. A thread that does not get these aborts inside of glibc when it starts.
 const ADDRESSES_OF_A_THREAD: usize = 136 << 20;
@@ -39,13 +39,13 @@ pub struct Threads {
 
 /// The team of this process, while there is a plan. The lock is held while a plan comes or goes. A forked process has
 /// its parent's memory but not its threads, so it begins without a team.
-static SHARED: PerProcess<Mutex<Weak<Team>>> = PerProcess::new(Mutex::new(Weak::new()), |_| Mutex::new(Weak::new()));
+static TEAM: PerProcess<Mutex<Weak<Team>>> = PerProcess::new(Mutex::new(Weak::new()), |_| Mutex::new(Weak::new()));
 
 /// The workers of a process.
 struct Team {
     /// Id of the process whose threads they are.
     process: u32,
-    pool: Arc<Pool>,
+    pool: Arc<WorkerPool>,
     members: Mutex<Members>,
     /// Signals that no worker is starting others any more.
     started: Condvar,
@@ -55,7 +55,7 @@ struct Team {
 struct Members {
     workers: Vec<JoinHandle<()>>,
     /// The threads that each plan has asked for.
-    asked: Vec<usize>,
+    requests: Vec<usize>,
     /// A worker is starting others.
     starting: bool,
     /// Why the system refused the last thread that it refused: an error number.
@@ -66,7 +66,7 @@ impl Team {
     fn new() -> Arc<Team> {
         Arc::new(Team {
             process: std::process::id(),
-            pool: Arc::new(Pool::new()),
+            pool: Arc::new(WorkerPool::new()),
             members: Mutex::default(),
             started: Condvar::new(),
         })
@@ -85,7 +85,7 @@ impl Team {
 
     /// Forgets the team once it has no plan.
     fn leave(self: &Arc<Self>, mut registry: Registry) {
-        if self.members().asked.is_empty() && Weak::ptr_eq(&registry, &Arc::downgrade(self)) {
+        if self.members().requests.is_empty() && Weak::ptr_eq(&registry, &Arc::downgrade(self)) {
             *registry = Weak::new();
         }
     }
@@ -95,37 +95,37 @@ impl Team {
     }
 
     /// A plan comes that asks for `count` threads: starts the first of the workers that are missing. It starts the
-    /// others. If the system refuses threads, the plan computes with those that there are: see `Threads::at_work`.
+    /// others. If the system refuses threads, the plan computes with those that there are: see `Threads::running`.
     fn admit(self: &Arc<Self>, count: usize) -> Result<()> {
         let mut members = self.members();
-        if members.asked.try_reserve(1).is_err() || members.workers.try_reserve(count).is_err() {
+        if members.requests.try_reserve(1).is_err() || members.workers.try_reserve(count).is_err() {
             bail!(OutOfHostMemory, "could not allocate room for {count} threads: ask for fewer, or free memory");
         }
-        members.asked.push(count);
-        if !members.starting && members.workers.len() < members.wanted() {
-            self.start_one(&mut members, true);
+        members.requests.push(count);
+        if !members.starting && members.workers.len() < members.required() {
+            self.start_next(&mut members, true);
         }
         Ok(())
     }
 
     /// Starts the next worker, and returns whether the system allowed it. The first of the workers that are missing
     /// starts the others.
-    fn start_one(self: &Arc<Self>, members: &mut Members, first: bool) -> bool {
+    fn start_next(self: &Arc<Self>, members: &mut Members, first: bool) -> bool {
         if !mapped::has_addresses(ADDRESSES_OF_A_THREAD) {
             members.refusal = Some(OUT_OF_MEMORY);
             return false;
         }
         let index = members.workers.len();
-        self.pool.keep(index + 1);
+        self.pool.set_worker_limit(index + 1);
         let (pool, team) = (self.pool.clone(), first.then(|| self.clone()));
         let name = format!("recon {}", index + 1);
         let worker = std::thread::Builder::new().name(name).spawn(move || {
             // A thread inherits the floating-point mode of the one that starts it.
             let _mode = FloatMode::standard();
             if let Some(team) = team {
-                team.start_the_others();
+                team.start_remaining();
             }
-            pool.serve(index);
+            pool.run_worker(index);
         });
         match worker {
             Ok(worker) => {
@@ -141,10 +141,10 @@ impl Team {
     }
 
     /// Starts workers until there are as many as plans ask for, or the system refuses: plans may come and go meanwhile.
-    fn start_the_others(self: &Arc<Self>) {
+    fn start_remaining(self: &Arc<Self>) {
         loop {
             let mut members = self.members();
-            if members.workers.len() >= members.wanted() || !self.start_one(&mut members, false) {
+            if members.workers.len() >= members.required() || !self.start_next(&mut members, false) {
                 members.starting = false;
                 self.started.notify_all();
                 return;
@@ -156,15 +156,15 @@ impl Team {
     /// at a time.
     fn dismiss(&self, count: usize) {
         let mut members = self.members();
-        if let Some(place) = members.asked.iter().position(|&asked| asked == count) {
-            members.asked.swap_remove(place);
+        if let Some(slot) = members.requests.iter().position(|&requests| requests == count) {
+            members.requests.swap_remove(slot);
         }
-        let (there, wanted) = (members.workers.len(), members.wanted());
-        if wanted >= there {
+        let (there, required) = (members.workers.len(), members.required());
+        if required >= there {
             return;
         }
-        self.pool.keep(wanted);
-        for _ in wanted..there {
+        self.pool.set_worker_limit(required);
+        for _ in required..there {
             let Some(worker) = members.workers.pop() else { return };
             // Not under the lock, for which the one that starts others may wait.
             drop(members);
@@ -177,8 +177,8 @@ impl Team {
 
 impl Members {
     /// Workers that the plans ask for.
-    fn wanted(&self) -> usize {
-        self.asked.iter().max().map_or(0, |most| most - 1)
+    fn required(&self) -> usize {
+        self.requests.iter().max().map_or(0, |most| most - 1)
     }
 }
 
@@ -186,16 +186,16 @@ type Registry = MutexGuard<'static, Weak<Team>>;
 
 /// Locks the process's team.
 fn registry() -> Registry {
-    SHARED.get().lock().unwrap_or_else(|e| e.into_inner())
+    TEAM.get().lock().unwrap_or_else(|e| e.into_inner())
 }
 
 impl Threads {
     /// Threads for a plan that wants `count`, the calling one included; 0 means as many as the machine runs at once.
     pub fn new(count: usize) -> Result<Self> {
-        if count > MOST_THREADS {
+        if count > MAX_THREADS {
             bail!(
                 InvalidArgument,
-                "{count} threads were asked for: at most {MOST_THREADS} make sense, 0 means all there are"
+                "{count} threads were asked for: at most {MAX_THREADS} make sense, 0 means all there are"
             );
         }
         let count = match count {
@@ -215,7 +215,7 @@ impl Threads {
 
     /// Returns the number of threads that compute, the calling one included, and the error number of the system's
     /// refusal if there are fewer than were asked for. Waits for threads that are being started.
-    fn counted(&self) -> (usize, Option<i32>) {
+    fn count_running(&self) -> (usize, Option<i32>) {
         if self.count == 1 || self.team.process != std::process::id() {
             return (1, None);
         }
@@ -228,14 +228,14 @@ impl Threads {
 
     /// Returns the number of threads that compute, the calling one included: fewer than [`Threads::count`] if the
     /// system refused some. Waits for threads that are being started.
-    pub fn at_work(&self) -> usize {
-        self.counted().0
+    pub fn running(&self) -> usize {
+        self.count_running().0
     }
 
     /// Returns a warning if the system refused threads.
     pub fn warning(&self) -> Option<Warning> {
-        let (at_work, refusal) = self.counted();
-        if at_work == self.count {
+        let (running, refusal) = self.count_running();
+        if running == self.count {
             return None;
         }
         let reason =
@@ -243,7 +243,7 @@ impl Threads {
         Some(Warning {
             kind: WarningKind::Threads,
             message: format!(
-                "{at_work} of {} threads compute, as the system refused to start more{reason}. Images are the same, \
+                "{running} of {} threads compute, as the system refused to start more{reason}. Images are the same, \
                  but take longer: allow more threads (ulimit -u, or pids.max of the cgroup), free memory, or ask for \
                  fewer threads",
                 self.count
@@ -296,29 +296,29 @@ impl Drop for Threads {
 }
 
 /// Regions at once, at most. A caller who finds no place for another does its work alone.
-const PLACES: usize = u32::BITS as usize;
+const SLOTS: usize = u32::BITS as usize;
 
 /// What callers and workers share. Workers join regions and leave them without a lock: with many threads it would be
 /// what regions wait for. The lock is for those that sleep.
-struct Pool {
+struct WorkerPool {
     /// A bit for each place that a caller holds, and for each that has seats.
-    held: AtomicU32,
-    open: AtomicU32,
-    places: [Place; PLACES],
-    /// Workers waiting for `wake`, and callers for `left`, or about to.
+    held_slots: AtomicU32,
+    open_slots: AtomicU32,
+    slots: [RegionSlot; SLOTS],
+    /// Workers waiting for `wake`, and callers for `region_left`, or about to.
     sleeping: AtomicUsize,
     waiting: AtomicUsize,
     /// Workers that are to stay: those with the lowest numbers.
-    wanted: AtomicUsize,
+    required: AtomicUsize,
     lock: Mutex<()>,
     /// A seat has opened, or workers are to end.
     wake: Condvar,
     /// A region has lost its last worker.
-    left: Condvar,
+    region_left: Condvar,
 }
 
 /// Where workers find a region.
-struct Place {
+struct RegionSlot {
     /// Workers that may yet join the region, and those inside: `SEAT` and `INSIDE` times their numbers. They change
     /// together, so that no worker joins a region whose caller has left.
     count: AtomicU64,
@@ -356,18 +356,18 @@ impl Region<'_> {
     }
 }
 
-impl Pool {
+impl WorkerPool {
     fn new() -> Self {
-        Pool {
-            held: AtomicU32::new(0),
-            open: AtomicU32::new(0),
-            places: std::array::from_fn(|_| Place { count: AtomicU64::new(0), region: AtomicPtr::default() }),
+        WorkerPool {
+            held_slots: AtomicU32::new(0),
+            open_slots: AtomicU32::new(0),
+            slots: std::array::from_fn(|_| RegionSlot { count: AtomicU64::new(0), region: AtomicPtr::default() }),
             sleeping: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
-            wanted: AtomicUsize::new(0),
+            required: AtomicUsize::new(0),
             lock: Mutex::new(()),
             wake: Condvar::new(),
-            left: Condvar::new(),
+            region_left: Condvar::new(),
         }
     }
 
@@ -378,14 +378,14 @@ impl Pool {
     /// Calls `work` in this thread and in up to `most` workers.
     fn run(&self, most: usize, work: &(dyn Fn() + Sync)) {
         let region = Region { work, panic: Mutex::new(None) };
-        match self.take_place() {
+        match self.take_slot() {
             None => region.work(),
             Some(index) => {
-                let place = &self.places[index];
-                place.region.store((&raw const region).cast_mut().cast(), Ordering::Relaxed);
+                let slot = &self.slots[index];
+                slot.region.store((&raw const region).cast_mut().cast(), Ordering::Relaxed);
                 // The bit first: whoever takes the last seat clears it. Workers that see seats see the region.
-                self.open.fetch_or(1 << index, Ordering::SeqCst);
-                place.count.store(most as u64 * SEAT, Ordering::Release);
+                self.open_slots.fetch_or(1 << index, Ordering::SeqCst);
+                slot.count.store(most as u64 * SEAT, Ordering::Release);
                 self.wake_some();
                 region.work();
                 self.close(index);
@@ -397,14 +397,19 @@ impl Pool {
     }
 
     /// A place that no caller holds.
-    fn take_place(&self) -> Option<usize> {
-        let mut held = self.held.load(Ordering::Relaxed);
-        while held != u32::MAX {
-            let index = held.trailing_ones();
+    fn take_slot(&self) -> Option<usize> {
+        let mut held_slots = self.held_slots.load(Ordering::Relaxed);
+        while held_slots != u32::MAX {
+            let index = held_slots.trailing_ones();
             // What the caller before did with the place comes before what this one does.
-            match self.held.compare_exchange_weak(held, held | 1 << index, Ordering::Acquire, Ordering::Relaxed) {
+            match self.held_slots.compare_exchange_weak(
+                held_slots,
+                held_slots | 1 << index,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => return Some(index as usize),
-                Err(now) => held = now,
+                Err(now) => held_slots = now,
             }
         }
         None
@@ -412,10 +417,10 @@ impl Pool {
 
     /// Lets no worker join any more, waits until none is inside, and gives the place back.
     fn close(&self, index: usize) {
-        let count = &self.places[index].count;
+        let count = &self.slots[index].count;
         let before = count.fetch_and(!(INSIDE - 1), Ordering::Relaxed);
         if seats(before) > 0 {
-            self.open.fetch_and(!(1 << index), Ordering::Relaxed);
+            self.open_slots.fetch_and(!(1 << index), Ordering::Relaxed);
         }
         // What workers have written is visible once they have left.
         let empty = || is_empty(count.load(Ordering::SeqCst));
@@ -423,11 +428,11 @@ impl Pool {
             let mut lock = self.lock();
             self.waiting.fetch_add(1, Ordering::SeqCst);
             while !empty() {
-                lock = self.left.wait(lock).unwrap_or_else(|e| e.into_inner());
+                lock = self.region_left.wait(lock).unwrap_or_else(|e| e.into_inner());
             }
             self.waiting.fetch_sub(1, Ordering::Relaxed);
         }
-        self.held.fetch_and(!(1 << index), Ordering::Release);
+        self.held_slots.fetch_and(!(1 << index), Ordering::Release);
     }
 
     /// Wakes two workers, if so many sleep. Each of them wakes two in turn, which is faster than one that wakes all.
@@ -441,46 +446,46 @@ impl Pool {
     }
 
     /// Takes a seat. The place's caller waits until it is given back.
-    fn join(&self) -> Option<&Place> {
-        let mut open = self.open.load(Ordering::SeqCst);
-        while open != 0 {
-            let index = open.trailing_zeros();
-            let place = &self.places[index as usize];
+    fn join(&self) -> Option<&RegionSlot> {
+        let mut open_slots = self.open_slots.load(Ordering::SeqCst);
+        while open_slots != 0 {
+            let index = open_slots.trailing_zeros();
+            let slot = &self.slots[index as usize];
             let take = |count| (seats(count) > 0).then(|| count - SEAT + INSIDE);
-            if let Ok(before) = place.count.fetch_update(Ordering::Acquire, Ordering::Relaxed, take) {
+            if let Ok(before) = slot.count.fetch_update(Ordering::Acquire, Ordering::Relaxed, take) {
                 if seats(before) == 1 {
-                    self.open.fetch_and(!(1 << index), Ordering::Relaxed);
+                    self.open_slots.fetch_and(!(1 << index), Ordering::Relaxed);
                 }
-                return Some(place);
+                return Some(slot);
             }
-            open &= open - 1;
+            open_slots &= open_slots - 1;
         }
         None
     }
 
     /// Gives a seat back, after which the region may be gone.
-    fn leave(&self, place: &Place) {
-        let before = place.count.fetch_sub(INSIDE, Ordering::SeqCst);
+    fn leave(&self, slot: &RegionSlot) {
+        let before = slot.count.fetch_sub(INSIDE, Ordering::SeqCst);
         if is_empty(before - INSIDE) && self.waiting.load(Ordering::SeqCst) > 0 {
             drop(self.lock());
-            self.left.notify_all();
+            self.region_left.notify_all();
         }
     }
 
     /// What worker `index` does as long as it is wanted.
-    fn serve(&self, index: usize) {
-        let is_wanted = || index < self.wanted.load(Ordering::Relaxed);
-        let has_seats = || self.open.load(Ordering::SeqCst) != 0;
+    fn run_worker(&self, index: usize) {
+        let is_wanted = || index < self.required.load(Ordering::Relaxed);
+        let has_seats = || self.open_slots.load(Ordering::SeqCst) != 0;
         while is_wanted() {
             let mut joined = None;
             let found = spin_until(|| {
                 joined = self.join();
                 joined.is_some() || !is_wanted()
             });
-            if let Some(place) = joined {
+            if let Some(slot) = joined {
                 // SAFETY: the region is alive: its caller waits until this worker leaves.
-                unsafe { &*place.region.load(Ordering::Relaxed) }.work();
-                self.leave(place);
+                unsafe { &*slot.region.load(Ordering::Relaxed) }.work();
+                self.leave(slot);
             } else if !found {
                 let mut lock = self.lock();
                 self.sleeping.fetch_add(1, Ordering::SeqCst);
@@ -497,10 +502,10 @@ impl Pool {
         }
     }
 
-    /// Ends all workers but the first `wanted`.
-    fn keep(&self, wanted: usize) {
+    /// Ends all workers but the first `required`.
+    fn set_worker_limit(&self, required: usize) {
         let _lock = self.lock();
-        self.wanted.store(wanted, Ordering::Relaxed);
+        self.required.store(required, Ordering::Relaxed);
         self.wake.notify_all();
     }
 }
@@ -523,10 +528,10 @@ fn spin_until(mut condition: impl FnMut() -> bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::workers::Shared;
+    use crate::base::workers::SharedSlice;
 
     /// Waits for a condition as long as a loaded machine may need. False where it does not come.
-    fn comes(condition: impl Fn() -> bool) -> bool {
+    fn becomes_true(condition: impl Fn() -> bool) -> bool {
         (0..300_000).any(|_| spin_until(&condition))
     }
 
@@ -535,7 +540,7 @@ mod tests {
         for count in [1, 2, 5] {
             let threads = Threads::new(count).unwrap();
             let mut hits = vec![0u32; 1000];
-            let shared = Shared::new(&mut hits);
+            let shared = SharedSlice::new(&mut hits);
             // SAFETY: each task has its own element.
             threads.run(1000, |i| unsafe { shared.part(i, 1)[0] += 1 });
             assert!(hits.iter().all(|&h| h == 1));
@@ -565,7 +570,7 @@ mod tests {
         let threads = Threads::new(5).unwrap();
         let hits = AtomicUsize::new(0);
         std::thread::scope(|scope| {
-            for caller in 0..PLACES + 3 {
+            for caller in 0..SLOTS + 3 {
                 let (threads, hits) = (&threads, &hits);
                 scope.spawn(move || {
                     for i in 0..300 {
@@ -576,11 +581,13 @@ mod tests {
                 });
             }
         });
-        let all: usize = (0..PLACES + 3).flat_map(|caller| (0..300).map(move |i| 1 + (caller + i) % 6)).sum();
+        let all: usize = (0..SLOTS + 3).flat_map(|caller| (0..300).map(move |i| 1 + (caller + i) % 6)).sum();
         assert_eq!(hits.into_inner(), all);
         // Other tests may have regions at the same time, for a moment.
         let pool = &threads.team.pool;
-        assert!(comes(|| pool.held.load(Ordering::SeqCst) == 0 && pool.open.load(Ordering::SeqCst) == 0));
+        assert!(becomes_true(
+            || pool.held_slots.load(Ordering::SeqCst) == 0 && pool.open_slots.load(Ordering::SeqCst) == 0
+        ));
     }
 
     /// A panic must reach the caller, who turns it into an error, and leave a pool that works.
@@ -645,7 +652,7 @@ mod tests {
             });
             assert_eq!(sum.into_inner(), 4950);
             let team = few.team.clone();
-            assert!(comes(|| team.members().workers.len() >= 14 && !team.members().starting));
+            assert!(becomes_true(|| team.members().workers.len() >= 14 && !team.members().starting));
         }
     }
 
@@ -662,6 +669,6 @@ mod tests {
         threads.run(1, |_| ());
         drop(threads);
         // Linux lists a thread for a moment after it was joined.
-        assert!(comes(|| alive() == 0), "{} are left", alive());
+        assert!(becomes_true(|| alive() == 0), "{} are left", alive());
     }
 }

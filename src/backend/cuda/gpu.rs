@@ -168,7 +168,7 @@ impl Gpu {
     }
 
     /// What is queued from now on waits for all that is queued on another GPU's stream by now.
-    pub fn follow(&self, other: &Gpu) {
+    pub fn order_after(&self, other: &Gpu) {
         self.note(other.stream.mark().and_then(|event| self.stream.wait_for(&event)));
     }
 

@@ -6,8 +6,8 @@ use super::phase::{cos_sin, phases};
 use super::power::powers_of_two;
 use crate::backend::cpu::simd::SimdReal;
 use crate::backend::Sign;
-use crate::base::interrupt::Watch;
-use crate::base::workers::Shared;
+use crate::base::interrupt::StopSignal;
+use crate::base::workers::SharedSlice;
 use num_complex::Complex;
 use std::array::from_fn;
 
@@ -21,14 +21,14 @@ const GROUP: usize = 3;
 
 /// Points of a sum, in lists of one length.
 #[derive(Clone, Copy)]
-pub struct Points<'a, T> {
+pub struct PointSet<'a, T> {
     /// p, an axis each.
     pub coordinates: &'a [Vec<T>],
     /// e: the exponents of two of decay or, of the points on the other side, the times that these are multiplied by.
     pub decay: Option<&'a [T]>,
 }
 
-impl<T> Points<'_, T> {
+impl<T> PointSet<'_, T> {
     fn check(&self, count: usize) {
         assert!(self.coordinates.iter().all(|axis| axis.len() == count));
         assert!(self.decay.is_none_or(|decay| decay.len() == count));
@@ -41,58 +41,58 @@ impl<T> Points<'_, T> {
 pub fn sum<T: SimdReal>(
     threads: &Threads,
     level: Level,
-    watch: &Watch,
+    stop: &StopSignal,
     sign: Sign,
-    from: Points<T>,
+    from: PointSet<T>,
     values: &[Complex<T>],
-    to: Points<T>,
+    to: PointSet<T>,
     out: &mut [Complex<T>],
 ) {
     assert!(from.coordinates.len() == to.coordinates.len() && from.decay.is_some() == to.decay.is_some());
     from.check(values.len());
     to.check(out.len());
     let total = out.len();
-    let shared = Shared::new(out);
+    let shared = SharedSlice::new(out);
     threads.run(total.div_ceil(TO), |task| {
         let own = task * TO..((task + 1) * TO).min(total);
         // SAFETY: each task has its own points.
         let out = unsafe { shared.part(own.start, own.len()) };
-        level.run(Sum { watch, sign, from, values, to, first: own.start, out });
+        level.run(ListSumKernel { stop, sign, from, values, to, first: own.start, out });
     });
 }
 
-struct Sum<'a, T> {
-    watch: &'a Watch,
+struct ListSumKernel<'a, T> {
+    stop: &'a StopSignal,
     sign: Sign,
-    from: Points<'a, T>,
+    from: PointSet<'a, T>,
     values: &'a [Complex<T>],
-    to: Points<'a, T>,
+    to: PointSet<'a, T>,
     first: usize,
     out: &'a mut [Complex<T>],
 }
 
-impl<T: SimdReal> Kernel for Sum<'_, T> {
+impl<T: SimdReal> Kernel for ListSumKernel<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<A: Arith>(self) {
         match (self.from.coordinates.len(), self.from.decay.is_some()) {
-            (1, false) => self.of_dimension::<A, 1, false>(),
-            (2, false) => self.of_dimension::<A, 2, false>(),
-            (3, false) => self.of_dimension::<A, 3, false>(),
-            (4, false) => self.of_dimension::<A, 4, false>(),
-            (1, true) => self.of_dimension::<A, 1, true>(),
-            (2, true) => self.of_dimension::<A, 2, true>(),
-            (3, true) => self.of_dimension::<A, 3, true>(),
-            (4, true) => self.of_dimension::<A, 4, true>(),
+            (1, false) => self.sum_in_dimension::<A, 1, false>(),
+            (2, false) => self.sum_in_dimension::<A, 2, false>(),
+            (3, false) => self.sum_in_dimension::<A, 3, false>(),
+            (4, false) => self.sum_in_dimension::<A, 4, false>(),
+            (1, true) => self.sum_in_dimension::<A, 1, true>(),
+            (2, true) => self.sum_in_dimension::<A, 2, true>(),
+            (3, true) => self.sum_in_dimension::<A, 3, true>(),
+            (4, true) => self.sum_in_dimension::<A, 4, true>(),
             (n, _) => unreachable!("points of {n} coordinates"),
         }
     }
 }
 
-impl<T: SimdReal> Sum<'_, T> {
+impl<T: SimdReal> ListSumKernel<'_, T> {
     #[inline(always)]
-    fn of_dimension<A: Arith, const D: usize, const DECAYS: bool>(self) {
+    fn sum_in_dimension<A: Arith, const D: usize, const DECAYS: bool>(self) {
         let own = self.first..self.first + self.out.len();
         let mut to = [[T::ZERO; TO]; D];
         for (to, axis) in to.iter_mut().zip(self.to.coordinates) {
@@ -108,7 +108,7 @@ impl<T: SimdReal> Sum<'_, T> {
         let mut total = [[0f64; TO]; 2];
         let step = GROUP * T::V::<A>::LANES;
         for start in (0..self.values.len()).step_by(FROM) {
-            if start % (BLOCKS_BETWEEN_CHECKS * FROM) == 0 && self.watch.stopped() {
+            if start % (BLOCKS_BETWEEN_CHECKS * FROM) == 0 && self.stop.stopped() {
                 return;
             }
             let block = start..(start + FROM).min(self.values.len());

@@ -8,14 +8,14 @@ mod power;
 use super::simd::Level;
 use super::thread_pool::Threads;
 use crate::backend::cpu::simd::SimdReal;
-use crate::backend::direct_lists::{Lists, MapsGiven};
+use crate::backend::direct_lists::{MapPresence, PointLists};
 use crate::backend::Sign;
 use crate::base::buffer_pool::Pool;
 use crate::base::error::{try_collect, Result};
-use crate::base::interrupt::Watch;
+use crate::base::interrupt::StopSignal;
 use crate::base::off_resonance::OffResonance;
 use crate::base::sizes::{product, sum, three_axes};
-use list::Points;
+use list::PointSet;
 use num_complex::Complex;
 use std::borrow::Cow;
 
@@ -30,7 +30,7 @@ enum Sums<T> {
     /// Between samples at k and the voxels of a grid, axis by axis.
     Grid { k: Vec<Vec<T>>, dims: [usize; 3] },
     /// Between any two lists; of a grid's voxels where there is a map.
-    Lists(Lists<Vec<T>>),
+    PointLists(PointLists<Vec<T>>),
 }
 
 impl<T: SimdReal> DirectSum<T> {
@@ -43,19 +43,19 @@ impl<T: SimdReal> DirectSum<T> {
         voxels: Option<&[&[T]]>,
         off_resonance: Option<OffResonance<'_, T>>,
     ) -> Result<Self> {
-        let own = |lists: Vec<Cow<[T]>>| -> Result<Vec<Vec<T>>> {
-            let own = |list: Cow<[T]>| match list {
+        let owned = |lists: Vec<Cow<[T]>>| -> Result<Vec<Vec<T>>> {
+            let owned = |list: Cow<[T]>| match list {
                 Cow::Owned(list) => Ok(list),
                 Cow::Borrowed(list) => try_collect(list.len(), "coordinates", list.iter().copied()),
             };
-            lists.into_iter().map(own).collect()
+            lists.into_iter().map(owned).collect()
         };
-        if voxels.is_some() || MapsGiven::of(&off_resonance).any() {
-            let Lists { samples, voxels, axes, decays } = Lists::new(k, dims, voxels, off_resonance)?;
-            let lists = Lists { samples: own(samples)?, voxels: own(voxels)?, axes, decays };
-            return Ok(DirectSum { level, sums: Sums::Lists(lists), scratch: Pool::new() });
+        if voxels.is_some() || MapPresence::of(&off_resonance).any() {
+            let PointLists { samples, voxels, axes, decays } = PointLists::new(k, dims, voxels, off_resonance)?;
+            let lists = PointLists { samples: owned(samples)?, voxels: owned(voxels)?, axes, decays };
+            return Ok(DirectSum { level, sums: Sums::PointLists(lists), scratch: Pool::new() });
         }
-        let k = own(k.iter().map(|k| Cow::Borrowed(*k)).collect())?;
+        let k = owned(k.iter().map(|k| Cow::Borrowed(*k)).collect())?;
         let dims = three_axes(dims);
         // Allocated here, so that no sum fails for lack of memory.
         let scratch = Pool::filled(1, || grid::scratch(threads, level, k[0].len(), dims))?;
@@ -69,7 +69,7 @@ impl<T: SimdReal> DirectSum<T> {
         samples: usize,
         dims: &[usize],
         listed: Option<usize>,
-        maps: MapsGiven,
+        maps: MapPresence,
     ) -> usize {
         let [of_samples, of_voxels] = maps.lists(dims.len());
         let samples_bytes = product(&[samples, of_samples, size_of::<T>()]);
@@ -83,40 +83,40 @@ impl<T: SimdReal> DirectSum<T> {
 
     /// See [`crate::backend::Backend::sum_to_image`].
     pub fn to_image(&self, threads: &Threads, values: &[Complex<T>], image: &mut [Complex<T>]) -> Result<()> {
-        let (level, watch) = (self.level, Watch::new());
+        let (level, stop) = (self.level, StopSignal::new());
         match &self.sums {
             Sums::Grid { k, dims } => {
                 let mut scratch = self.scratch.take_or_wait(|| grid::scratch(threads, level, k[0].len(), *dims));
-                grid::to_image(threads, level, &watch, &mut scratch, k, *dims, values, image);
+                grid::to_image(threads, level, &stop, &mut scratch, k, *dims, values, image);
             }
-            Sums::Lists(lists) => {
-                let [samples, voxels] = points(lists);
-                list::sum(threads, level, &watch, Sign::Plus, samples, values, voxels, image);
+            Sums::PointLists(lists) => {
+                let [samples, voxels] = point_sets(lists);
+                list::sum(threads, level, &stop, Sign::Plus, samples, values, voxels, image);
             }
         }
-        watch.check("exact sums")
+        stop.check("exact sums")
     }
 
     /// See [`crate::backend::Backend::sum_to_samples`].
     pub fn to_samples(&self, threads: &Threads, image: &[Complex<T>], values: &mut [Complex<T>]) -> Result<()> {
-        let (level, watch) = (self.level, Watch::new());
+        let (level, stop) = (self.level, StopSignal::new());
         match &self.sums {
             Sums::Grid { k, dims } => {
                 let mut scratch = self.scratch.take_or_wait(|| grid::scratch(threads, level, k[0].len(), *dims));
-                grid::to_samples(threads, level, &watch, &mut scratch, k, *dims, image, values);
+                grid::to_samples(threads, level, &stop, &mut scratch, k, *dims, image, values);
             }
-            Sums::Lists(lists) => {
-                let [samples, voxels] = points(lists);
-                list::sum(threads, level, &watch, Sign::Minus, voxels, image, samples, values);
+            Sums::PointLists(lists) => {
+                let [samples, voxels] = point_sets(lists);
+                list::sum(threads, level, &stop, Sign::Minus, voxels, image, samples, values);
             }
         }
-        watch.check("exact sums")
+        stop.check("exact sums")
     }
 }
 
 /// Samples and voxels.
-fn points<T>(lists: &Lists<Vec<T>>) -> [Points<'_, T>; 2] {
-    [&lists.samples, &lists.voxels].map(|all| Points {
+fn point_sets<T>(lists: &PointLists<Vec<T>>) -> [PointSet<'_, T>; 2] {
+    [&lists.samples, &lists.voxels].map(|all| PointSet {
         coordinates: &all[..lists.axes],
         decay: all.last().filter(|_| lists.decays).map(|last| &last[..]),
     })
@@ -135,7 +135,7 @@ mod tests {
         ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64 - 0.5
     }
 
-    fn points<T: SimdReal>(state: &mut u64, ndim: usize, count: usize, scale: f64) -> Vec<Vec<T>> {
+    fn point_sets<T: SimdReal>(state: &mut u64, ndim: usize, count: usize, scale: f64) -> Vec<Vec<T>> {
         (0..ndim).map(|_| (0..count).map(|_| T::of(scale * uniform(state))).collect()).collect()
     }
 
@@ -186,7 +186,7 @@ mod tests {
     /// Both directions at every level: their errors, that all of the output is written, and that neither the number of
     /// threads nor an earlier call changes a bit.
     fn check<T: SimdReal>(dims: &[usize], samples: usize, list: Option<usize>, bound: f64) {
-        check_with_maps::<T>(dims, samples, list, MapsGiven::default(), 0.0, bound);
+        check_with_maps::<T>(dims, samples, list, MapPresence::default(), 0.0, bound);
     }
 
     /// The same with maps of off-resonance, of 400 Hz, and of decay, which reaches the product `decay` with times of
@@ -195,16 +195,16 @@ mod tests {
         dims: &[usize],
         samples: usize,
         list: Option<usize>,
-        maps: MapsGiven,
+        maps: MapPresence,
         decay: f64,
         bound: f64,
     ) {
         let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
         let mut state = clock.as_nanos() as u64;
         let what = format!("{} {dims:?} {samples} {list:?} {maps:?} {decay}, seed {state}", T::NAME);
-        let mut k = points::<T>(&mut state, dims.len(), samples, 0.999);
+        let mut k = point_sets::<T>(&mut state, dims.len(), samples, 0.999);
         let mut voxels = match list {
-            Some(count) => points::<T>(&mut state, dims.len(), count, 200.0),
+            Some(count) => point_sets::<T>(&mut state, dims.len(), count, 200.0),
             None => {
                 let total: usize = dims.iter().product();
                 let mut stride = 1;
@@ -218,10 +218,10 @@ mod tests {
             }
         };
         let (d, x) = (complexes::<T>(&mut state, samples), complexes::<T>(&mut state, voxels[0].len()));
-        let times = points::<T>(&mut state, 1, samples, 0.1).remove(0);
-        let f = points::<T>(&mut state, 1, x.len(), 400.0).remove(0);
+        let times = point_sets::<T>(&mut state, 1, samples, 0.1).remove(0);
+        let f = point_sets::<T>(&mut state, 1, x.len(), 400.0).remove(0);
         let rate = |r: &T| T::of(2.0 * r.magnitude().wide() * decay / 0.05);
-        let r: Vec<T> = points::<T>(&mut state, 1, x.len(), 1.0)[0].iter().map(rate).collect();
+        let r: Vec<T> = point_sets::<T>(&mut state, 1, x.len(), 1.0)[0].iter().map(rate).collect();
         let off_resonance = OffResonance {
             field_map: maps.field.then_some(&f[..]),
             decay_map: maps.decay.then_some(&r[..]),
@@ -310,8 +310,8 @@ mod tests {
     // that a plan takes: its products and exponents are rounded twice, which is an error of 60 roundings at most.
     #[test]
     fn sums_with_off_resonance_and_decay() {
-        let [field, decay] = [true, false].map(|field| MapsGiven { field, decay: !field });
-        let both = MapsGiven { field: true, decay: true };
+        let [field, decay] = [true, false].map(|field| MapPresence { field, decay: !field });
+        let both = MapPresence { field: true, decay: true };
         for (dims, list) in [
             (&[1, 1][..], None),
             (&[31, 17], None),

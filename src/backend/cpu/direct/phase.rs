@@ -53,7 +53,7 @@ pub fn phases<T: SimdReal, V: Vector<T>, const D: usize, const N: usize>(q: [V; 
     let mut turns = [V::splat(T::ZERO); N];
     for axis in 0..D - 1 {
         let rounded: [V; N] = from_fn(|i| q[axis].fma(p[axis][i], whole).sub(whole));
-        let fraction: [V; N] = from_fn(|i| q[axis].product_less(p[axis][i], rounded[i]));
+        let fraction: [V; N] = from_fn(|i| q[axis].mul_sub(p[axis][i], rounded[i]));
         turns = if axis == 0 { fraction } else { from_fn(|i| turns[i].add(fraction[i])) };
     }
     // With the last axis, the half turns of the sum are subtracted.
@@ -61,7 +61,7 @@ pub fn phases<T: SimdReal, V: Vector<T>, const D: usize, const N: usize>(q: [V; 
     let last: [V; N] = if D == 1 { from_fn(|i| q.mul(p[i])) } else { from_fn(|i| q.fma(p[i], turns[i])) };
     let halves: [V; N] = from_fn(|i| last[i].add(half));
     let rounded: [V; N] = from_fn(|i| halves[i].sub(half));
-    let rest: [V; N] = from_fn(|i| q.product_less(p[i], rounded[i]));
+    let rest: [V; N] = from_fn(|i| q.mul_sub(p[i], rounded[i]));
     let rest = if D == 1 { rest } else { from_fn(|i| rest[i].add(turns[i])) };
     Phases { rest, halves }
 }
@@ -128,8 +128,8 @@ mod tests {
         })
     }
 
-    struct Check;
-    impl Kernel for Check {
+    struct PhaseCheck;
+    impl Kernel for PhaseCheck {
         type Output = ();
         fn run<A: Arith>(self) {
             let errors = [error::<f32, A::F32, 1>(small()), error::<f64, A::F64, 1>(small())];
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn waves_are_accurate_over_many_turns() {
         for level in Level::all() {
-            level.run(Check);
+            level.run(PhaseCheck);
         }
     }
 }

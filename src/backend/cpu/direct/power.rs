@@ -81,8 +81,8 @@ mod tests {
         largest
     }
 
-    struct Check;
-    impl Kernel for Check {
+    struct PowerCheck;
+    impl Kernel for PowerCheck {
         type Output = ();
         fn run<A: Arith>(self) {
             // The exponents of two of exp(-60) and exp(60), and beyond.
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn powers_are_accurate_and_never_overflow() {
         for level in Level::all() {
-            level.run(Check);
+            level.run(PowerCheck);
         }
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! Why not rustfft, which has all lengths too: it ends the process where memory runs out.
 
-use super::lanes::{LaneFft, Lines, Side, Transform, TABLES};
+use super::lanes::{LaneFft, LaneTransform, LineMapping, Lines, TABLES};
 use crate::backend::cpu::simd::Level;
 use crate::base::error::{try_collect, try_vec, Result};
 use crate::base::fft_size::{is_product_of_small_primes, next_fast_size};
@@ -18,11 +18,11 @@ use std::f64::consts::PI;
 pub struct LineFft {
     n: usize,
     lines: SmoothFft,
-    chirp: Option<Chirp>,
+    chirp: Option<BluesteinChirp>,
 }
 
 /// The chirp that lines of other lengths are convolved with.
-struct Chirp {
+struct BluesteinChirp {
     /// c(j) for j < n.
     chirp: Vec<Complex<f64>>,
     /// The transform of c(j) for |j| < n, which is even, over the length.
@@ -53,7 +53,7 @@ impl LineFft {
         }
         lines.run(false, &mut spectrum);
         let work = try_vec(lines.lanes * length, Complex::default(), TABLES)?;
-        Ok(LineFft { n, lines, chirp: Some(Chirp { chirp, spectrum, work }) })
+        Ok(LineFft { n, lines, chirp: Some(BluesteinChirp { chirp, spectrum, work }) })
     }
 
     /// The most lines of one call.
@@ -65,7 +65,9 @@ impl LineFft {
     /// exp(-2 pi i f m / n), or with the opposite sign for the inverse; neither is divided by n.
     pub fn run(&mut self, inverse: bool, lines: &mut [Complex<f64>]) {
         assert!(lines.len().is_multiple_of(self.n));
-        let Some(Chirp { chirp, spectrum, work }) = &mut self.chirp else { return self.lines.run(inverse, lines) };
+        let Some(BluesteinChirp { chirp, spectrum, work }) = &mut self.chirp else {
+            return self.lines.run(inverse, lines);
+        };
         let turned = |c: Complex<f64>| if inverse { c } else { c.conj() };
         let work = &mut work[..lines.len() / self.n * spectrum.len()];
         work.fill(Complex::default());
@@ -90,7 +92,7 @@ struct SmoothFft {
     level: Level,
     lanes: usize,
     fft: LaneFft<f64>,
-    whole: Side<f64>,
+    full_line: LineMapping<f64>,
     buffer: Aligned<f64>,
 }
 
@@ -99,16 +101,16 @@ impl SmoothFft {
         let lanes = level.lanes::<f64>();
         let fft = LaneFft::new(n)?;
         let buffer = Aligned::zeros(fft.buffer_len(lanes), "lines of the FFT")?;
-        Ok(SmoothFft { level, lanes, whole: fft.whole()?, fft, buffer })
+        Ok(SmoothFft { level, lanes, full_line: fft.full_line()?, fft, buffer })
     }
 
     fn run(&mut self, inverse: bool, lines: &mut [Complex<f64>]) {
-        let n = self.whole.positions().len();
+        let n = self.full_line.positions().len();
         let count = lines.len() / n;
         assert!(count <= self.lanes && lines.len() == count * n);
         let at = Lines { address: lines.as_mut_ptr(), along: 1, across: n, count };
-        let (from, to) = ((at, &self.whole), (at, &self.whole));
-        let transform = Transform { fft: &self.fft, inverse, from, to, buffer: &mut self.buffer };
+        let (from, to) = ((at, &self.full_line), (at, &self.full_line));
+        let transform = LaneTransform { fft: &self.fft, inverse, from, to, buffer: &mut self.buffer };
         // SAFETY: the lines lie inside the slice, mutably borrowed here; all are loaded before one is stored.
         unsafe { self.level.run(transform.kernel()) };
     }

@@ -5,16 +5,16 @@
 //! doubled grid as a whole is never stored. A 3D image may have fewer such tasks than there are threads: threads
 //! without one share the steps of the others.
 
-use super::lanes::{load, store, Lines, Transform};
-use super::{rows, together, Axis};
+use super::lanes::{load, store, LaneTransform, Lines};
+use super::{arrays_per_step, row_lines, FftAxis};
 use crate::backend::cpu::simd::SimdReal;
 use crate::backend::cpu::simd::{Arith, Kernel, Level, Vector};
 use crate::backend::cpu::thread_pool::Threads;
 use crate::base::buffer_pool::{Lease, Pool};
 use crate::base::error::{checked_product, try_vec, Result};
-use crate::base::memory::{Aligned, Room};
+use crate::base::memory::{Aligned, AlignedArena};
 use crate::base::sizes::{product, three_axes};
-use crate::base::workers::Shared;
+use crate::base::workers::SharedSlice;
 use num_complex::Complex;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -23,10 +23,10 @@ use std::sync::Mutex;
 pub struct Convolver<T> {
     level: Level,
     lanes: usize,
-    axes: [Axis<T>; 3],
+    axes: [FftAxis<T>; 3],
     /// [kernel][x block][y][z][lane], divided by the number of grid points; lanes beyond the grid are zero.
     spectrum: Aligned<T>,
-    work: Pool<Work<T>>,
+    work: Pool<LineBuffers<T>>,
     /// A block with y transformed: cells (real, then imaginary parts of all lanes) of [y][z]. A row of z is a cell
     /// longer than the image, so that neighbours in y do not share cache sets. Unused in 2D.
     blocks: Pool<Aligned<T>>,
@@ -36,74 +36,77 @@ pub struct Convolver<T> {
 }
 
 /// Lines before and after the product with the spectrum, of one thread.
-type Work<T> = [Aligned<T>; 2];
+type LineBuffers<T> = [Aligned<T>; 2];
 
 /// Lines of a block that one task transforms, of those along y or z.
-const SOME_LINES: usize = 8;
+const LINES_PER_TASK: usize = 8;
 
 /// The doubled grid of an image.
-fn doubled(dims: &[usize]) -> [usize; 3] {
+fn doubled_grid(dims: &[usize]) -> [usize; 3] {
     [0, 1, 2].map(|a| dims.get(a).map_or(1, |&n| crate::base::fft_size::next_fast_size(2 * n)))
 }
 
 /// Sizes of the parts of a convolver, in elements.
-struct Sizes {
+struct ConvolverSizes {
     spectrum: usize,
     /// Of one image, and how many images are convolved together.
     rows: usize,
-    together: usize,
+    arrays_per_step: usize,
     line: usize,
     block: usize,
 }
 
-impl Sizes {
-    fn new(dims: &[usize], threads: usize, lanes: usize) -> Result<Sizes> {
-        let grid = doubled(dims);
+impl ConvolverSizes {
+    fn new(dims: &[usize], threads: usize, lanes: usize) -> Result<ConvolverSizes> {
+        let grid = doubled_grid(dims);
         let [_, ny, nz] = three_axes(dims);
         let width = grid[0].next_multiple_of(lanes);
         let what = "the doubled grid";
-        Ok(Sizes {
+        Ok(ConvolverSizes {
             spectrum: checked_product(&[width, grid[1], grid[2]], what)?,
             rows: checked_product(&[width, ny, nz], what)?,
-            together: together(threads, (ny * nz).div_ceil(lanes)),
+            arrays_per_step: arrays_per_step(threads, (ny * nz).div_ceil(lanes)),
             line: checked_product(&[2 * lanes, grid[0].max(grid[1]).max(grid[2])], what)?,
             block: if dims.len() < 3 { 0 } else { checked_product(&[2 * lanes, grid[1], nz + 1], what)? },
         })
     }
 }
 
-fn make_lines<T: SimdReal>(sizes: &Sizes) -> Result<Work<T>> {
+fn make_lines<T: SimdReal>(sizes: &ConvolverSizes) -> Result<LineBuffers<T>> {
     let line = || Aligned::zeros(sizes.line, "lines of the FFT");
     Ok([line()?, line()?])
 }
 
 /// Room for blocks, which are written before they are read.
-fn room_of_blocks<T: SimdReal>(blocks: usize, sizes: &Sizes) -> Result<Room> {
-    Room::unwritten(product(&[blocks, Room::bytes::<T>(sizes.block)]), "a block of the doubled grid for each thread")
+fn block_arena<T: SimdReal>(blocks: usize, sizes: &ConvolverSizes) -> Result<AlignedArena> {
+    AlignedArena::unwritten(
+        product(&[blocks, AlignedArena::bytes::<T>(sizes.block)]),
+        "a block of the doubled grid for each thread",
+    )
 }
 
-fn make_block<T: SimdReal>(sizes: &Sizes) -> Result<Aligned<T>> {
-    Ok(room_of_blocks::<T>(1, sizes)?.array(sizes.block))
+fn make_block<T: SimdReal>(sizes: &ConvolverSizes) -> Result<Aligned<T>> {
+    Ok(block_arena::<T>(1, sizes)?.array(sizes.block))
 }
 
 impl<T: SimdReal> Convolver<T> {
     /// See [`crate::backend::Backend::convolver`].
     pub fn new(threads: &Threads, level: Level, dims: &[usize], kernels: usize) -> Result<Self> {
         let lanes = level.lanes::<T>();
-        let grid = doubled(dims);
+        let grid = doubled_grid(dims);
         checked_product(&grid, "the doubled grid")?;
-        let sizes = Sizes::new(dims, threads.count(), lanes)?;
-        let rows = checked_product(&[sizes.together, sizes.rows], "the images' transformed rows")?;
+        let sizes = ConvolverSizes::new(dims, threads.count(), lanes)?;
+        let rows = checked_product(&[sizes.arrays_per_step, sizes.rows], "the images' transformed rows")?;
         let axis = |a: usize| {
             let n = *dims.get(a).unwrap_or(&1);
             // The convolution is the same wherever the image lies on the grid.
-            Axis::new(n, grid[a], 0, try_vec(n, T::ONE, "an axis of the doubled grid")?)
+            FftAxis::new(n, grid[a], 0, try_vec(n, T::ONE, "an axis of the doubled grid")?)
         };
         let axes = [axis(0)?, axis(1)?, axis(2)?];
         // The largest first: where it does not fit, that is what the error names.
         let all = checked_product(&[sizes.spectrum, kernels], "the spectrum of Q")?;
         let spectrum = Aligned::zeros(all, "the spectrum of Q")?;
-        let mut blocks = room_of_blocks::<T>(threads.count(), &sizes)?;
+        let mut blocks = block_arena::<T>(threads.count(), &sizes)?;
         Ok(Convolver {
             level,
             lanes,
@@ -118,9 +121,9 @@ impl<T: SimdReal> Convolver<T> {
     /// Bytes that a convolver for images of `dims` voxels and so many kernels holds, its scratch included.
     pub fn bytes(dims: &[usize], kernels: usize, threads: usize, level: Level) -> usize {
         let real = std::mem::size_of::<T>();
-        Sizes::new(dims, threads, level.lanes::<T>()).map_or(usize::MAX, |s| {
+        ConvolverSizes::new(dims, threads, level.lanes::<T>()).map_or(usize::MAX, |s| {
             let work = s.block.saturating_add(2 * s.line).saturating_mul(threads);
-            let rows = s.rows.saturating_mul(2 * s.together);
+            let rows = s.rows.saturating_mul(2 * s.arrays_per_step);
             s.spectrum.saturating_mul(kernels).saturating_add(rows).saturating_add(work).saturating_mul(real)
         })
     }
@@ -186,10 +189,10 @@ impl<T: SimdReal> Convolver<T> {
             true => Some(self.axes[axis].grid - self.axes[axis].n + i),
             false => Some(i),
         };
-        let grid = Shared::new(grid);
+        let grid = SharedSlice::new(grid);
         let rows = y.n * z.n;
-        threads.run(rows.div_ceil(SOME_LINES), |some| {
-            for row in some * SOME_LINES..rows.min((some + 1) * SOME_LINES) {
+        threads.run(rows.div_ceil(LINES_PER_TASK), |some| {
+            for row in some * LINES_PER_TASK..rows.min((some + 1) * LINES_PER_TASK) {
                 let (Some(gy), Some(gz)) = (cell(1, row % y.n), cell(2, row / y.n)) else { continue };
                 // SAFETY: rows do not overlap.
                 let to = unsafe { grid.part((gz * y.grid + gy) * x.n, x.n) };
@@ -204,14 +207,14 @@ impl<T: SimdReal> Convolver<T> {
     pub fn set_kernel(&mut self, threads: &Threads, kernel: usize, grid: &mut [Complex<T>]) {
         let [x, y, z] = &self.axes;
         assert_eq!(grid.len(), self.kernel_len());
-        let grid = Shared::new(grid);
-        let columns = |work: &mut Work<T>, axis: &Axis<T>, start: usize, along: usize| {
+        let grid = SharedSlice::new(grid);
+        let columns = |work: &mut LineBuffers<T>, axis: &FftAxis<T>, start: usize, along: usize| {
             for first in (0..x.n).step_by(self.lanes) {
                 let count = self.lanes.min(x.n - first);
                 assert!(start + first + (axis.grid - 1) * along + count <= grid.len());
                 let lines = Lines { address: grid.address(start + first), along, across: 1, count };
-                let (from, to) = ((lines, &axis.whole), (lines, &axis.whole));
-                let transform = Transform { fft: &axis.fft, inverse: false, from, to, buffer: &mut work[0] };
+                let (from, to) = ((lines, &axis.full_line), (lines, &axis.full_line));
+                let transform = LaneTransform { fft: &axis.fft, inverse: false, from, to, buffer: &mut work[0] };
                 // SAFETY: each task has its own columns of the grid.
                 unsafe { self.level.run(transform.kernel()) };
             }
@@ -225,7 +228,7 @@ impl<T: SimdReal> Convolver<T> {
         let [x, y, z] = &self.axes;
         let lines_of_x = y.grid * z.grid;
         let before = kernel * self.blocks_of_kernel();
-        let out = Shared::new(&mut spectrum[..]);
+        let out = SharedSlice::new(&mut spectrum[..]);
         threads.run_with(
             lines_of_x.div_ceil(self.lanes),
             || self.work(),
@@ -233,11 +236,11 @@ impl<T: SimdReal> Convolver<T> {
                 let first = block * self.lanes;
                 let count = self.lanes.min(lines_of_x - first);
                 let [buffer, transformed] = &mut **work;
-                let from = (rows(&grid, first * x.n, x.n, count, x.n), &x.image);
+                let from = (row_lines(&grid, first * x.n, x.n, count, x.n), &x.image);
                 let address: *mut Complex<T> = transformed.as_mut_ptr().cast();
-                let to = (Lines { address, along: 1, across: x.grid, count }, &x.whole);
+                let to = (Lines { address, along: 1, across: x.grid, count }, &x.full_line);
                 // SAFETY: each task has its own rows of the grid; `transformed` has room for lines of any axis.
-                unsafe { self.level.run(Transform { fft: &x.fft, inverse: false, from, to, buffer }.kernel()) };
+                unsafe { self.level.run(LaneTransform { fft: &x.fft, inverse: false, from, to, buffer }.kernel()) };
                 for (line, values) in transformed.chunks_exact(2 * x.grid).take(count).enumerate() {
                     let (iy, iz) = ((first + line) % y.grid, (first + line) / y.grid);
                     for (block, values) in values.chunks(2 * self.lanes).enumerate() {
@@ -290,7 +293,7 @@ impl<T: SimdReal> Convolver<T> {
         let [x, y, z] = &self.axes;
         let image_rows = y.n * z.n;
         let all_rows = input.len() / x.n;
-        let transformed = Shared::new(transformed);
+        let transformed = SharedSlice::new(transformed);
         let width = transformed.len() / all_rows;
         let blocks = all_rows.div_ceil(self.lanes);
         let block_of = |block: usize| (block * self.lanes, self.lanes.min(all_rows - block * self.lanes));
@@ -303,8 +306,8 @@ impl<T: SimdReal> Convolver<T> {
                 // Only read: a transform never writes to the lines that it loads.
                 let address = input[first * x.n..(first + count) * x.n].as_ptr().cast_mut();
                 let from = (Lines { address, along: 1, across: x.n, count }, &x.image);
-                let to = (rows(&transformed, first * width, width, count, x.grid), &x.whole);
-                let transform = Transform { fft: &x.fft, inverse: false, from, to, buffer: &mut work[0] };
+                let to = (row_lines(&transformed, first * width, width, count, x.grid), &x.full_line);
+                let transform = LaneTransform { fft: &x.fft, inverse: false, from, to, buffer: &mut work[0] };
                 // SAFETY: each task has its own rows.
                 unsafe { self.level.run(transform.kernel()) };
             },
@@ -321,38 +324,40 @@ impl<T: SimdReal> Convolver<T> {
             let start = || self.work();
             threads.run_with(tasks, start, |work, i| {
                 let (block, columns) = task(i);
-                self.level.run(Plane { convolver: self, block, columns, work });
+                self.level.run(PlaneKernel { convolver: self, block, columns, work });
             });
         } else {
             let start = || self.block();
             threads.run_with(tasks, start, |middle, i| {
-                let middle = &Shared::new(middle);
-                for (step, lines) in [(Step::ToMiddle, z.n), (Step::Through, y.grid), (Step::FromMiddle, z.n)] {
+                let middle = &SharedSlice::new(middle);
+                for (step, lines) in
+                    [(VolumeStep::YForward, z.n), (VolumeStep::ZConvolution, y.grid), (VolumeStep::YInverse, z.n)]
+                {
                     let start = || self.work();
-                    threads.run_with(lines.div_ceil(SOME_LINES), start, |work, some| {
+                    threads.run_with(lines.div_ceil(LINES_PER_TASK), start, |work, some| {
                         let (block, columns) = task(i);
-                        let lines = some * SOME_LINES..lines.min((some + 1) * SOME_LINES);
-                        self.level.run(Volume { convolver: self, block, columns, middle, step, lines, work });
+                        let lines = some * LINES_PER_TASK..lines.min((some + 1) * LINES_PER_TASK);
+                        self.level.run(VolumeKernel { convolver: self, block, columns, middle, step, lines, work });
                     });
                 }
             });
         }
-        let out = Shared::new(output);
+        let out = SharedSlice::new(output);
         threads.run_with(
             blocks,
             || self.work(),
             |work, block| {
                 let (first, count) = block_of(block);
-                let from = (rows(&transformed, first * width, width, count, x.grid), &x.whole);
-                let to = (rows(&out, first * x.n, x.n, count, x.n), &x.image);
-                let transform = Transform { fft: &x.fft, inverse: true, from, to, buffer: &mut work[0] };
+                let from = (row_lines(&transformed, first * width, width, count, x.grid), &x.full_line);
+                let to = (row_lines(&out, first * x.n, x.n, count, x.n), &x.image);
+                let transform = LaneTransform { fft: &x.fft, inverse: true, from, to, buffer: &mut work[0] };
                 // SAFETY: each task has its own rows.
                 unsafe { self.level.run(transform.kernel()) };
             },
         );
     }
 
-    fn work(&self) -> Lease<'_, Work<T>> {
+    fn work(&self) -> Lease<'_, LineBuffers<T>> {
         self.work.take_or_wait(|| make_lines(&self.sizes_of_one_thread()?))
     }
 
@@ -360,31 +365,31 @@ impl<T: SimdReal> Convolver<T> {
         self.blocks.take_or_wait(|| make_block(&self.sizes_of_one_thread()?))
     }
 
-    fn sizes_of_one_thread(&self) -> Result<Sizes> {
+    fn sizes_of_one_thread(&self) -> Result<ConvolverSizes> {
         let [x, y, z] = &self.axes;
         let dims = [x.n, y.n, z.n];
-        Sizes::new(&dims[..if z.grid > 1 { 3 } else { 2 }], 1, self.lanes)
+        ConvolverSizes::new(&dims[..if z.grid > 1 { 3 } else { 2 }], 1, self.lanes)
     }
 }
 
 /// Everything between the x transforms, for a block of columns of a 2D spectrum.
-struct Plane<'a, T> {
+struct PlaneKernel<'a, T> {
     convolver: &'a Convolver<T>,
     block: usize,
     /// The columns. No other task uses them.
     columns: Lines<T>,
-    work: &'a mut Work<T>,
+    work: &'a mut LineBuffers<T>,
 }
 
-impl<T: SimdReal> Kernel for Plane<'_, T> {
+impl<T: SimdReal> Kernel for PlaneKernel<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<A: Arith>(self) {
-        let Plane { convolver: c, block, columns, work } = self;
+        let PlaneKernel { convolver: c, block, columns, work } = self;
         let y = &c.axes[1];
         let [lines, product] = work.each_mut().map(|lines| lines.as_mut_ptr());
-        // SAFETY: buffers have the sizes of `Sizes`; no other task uses these columns.
+        // SAFETY: buffers have the sizes of `ConvolverSizes`; no other task uses these columns.
         unsafe {
             load::<T, A>(columns, &y.image, false, lines);
             y.fft.run::<A>(lines);
@@ -397,43 +402,43 @@ impl<T: SimdReal> Kernel for Plane<'_, T> {
 
 /// A step of what stands between the x transforms, for a block of columns of a 3D spectrum.
 #[derive(Clone, Copy)]
-enum Step {
+enum VolumeStep {
     /// Planes of the image, their y transformed, to the block's memory.
-    ToMiddle,
+    YForward,
     /// There z is transformed, multiplied, and transformed back, for rows of y.
-    Through,
+    ZConvolution,
     /// Planes of the image from there.
-    FromMiddle,
+    YInverse,
 }
 
 /// Some lines of a step: planes of z, or rows of y. No other task has the same at the same time.
-struct Volume<'a, T> {
+struct VolumeKernel<'a, T> {
     convolver: &'a Convolver<T>,
     block: usize,
     /// The columns of row 0 of [z][y] rows.
     columns: Lines<T>,
-    middle: &'a Shared<'a, T>,
-    step: Step,
+    middle: &'a SharedSlice<'a, T>,
+    step: VolumeStep,
     lines: Range<usize>,
-    work: &'a mut Work<T>,
+    work: &'a mut LineBuffers<T>,
 }
 
-impl<T: SimdReal> Kernel for Volume<'_, T> {
+impl<T: SimdReal> Kernel for VolumeKernel<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<A: Arith>(self) {
-        let Volume { convolver: c, block, columns, middle, step, lines: range, work } = self;
+        let VolumeKernel { convolver: c, block, columns, middle, step, lines: range, work } = self;
         let [_, y, z] = &c.axes;
         let cell = 2 * T::V::<A>::LANES;
         let [lines, product] = work.each_mut().map(|lines| lines.as_mut_ptr());
         let plane = |iz: usize| Lines { address: columns.address.wrapping_add(iz * y.n * columns.along), ..columns };
         let at = |iy: usize, iz: usize| middle.address((iy * (z.n + 1) + iz) * cell);
-        // SAFETY: buffers have the sizes of `Sizes`, and no other task uses these planes or rows. `at` is inside the
+        // SAFETY: buffers have the sizes of `ConvolverSizes`, and no other task uses these planes or rows. `at` is inside the
         // block for iy below y.grid and iz below z.n.
         unsafe {
             match step {
-                Step::ToMiddle => {
+                VolumeStep::YForward => {
                     for iz in range {
                         load::<T, A>(plane(iz), &y.image, false, lines);
                         y.fft.run::<A>(lines);
@@ -442,7 +447,7 @@ impl<T: SimdReal> Kernel for Volume<'_, T> {
                         }
                     }
                 }
-                Step::Through => {
+                VolumeStep::ZConvolution => {
                     for iy in range {
                         for &place in z.image.empty() {
                             let zero = T::V::<A>::splat(T::ZERO);
@@ -461,9 +466,9 @@ impl<T: SimdReal> Kernel for Volume<'_, T> {
                     }
                 }
                 // Real and imaginary parts are exchanged from the product to the store.
-                Step::FromMiddle => {
+                VolumeStep::YInverse => {
                     for iz in range {
-                        for (iy, &place) in y.whole.positions().iter().enumerate() {
+                        for (iy, &place) in y.full_line.positions().iter().enumerate() {
                             copy::<T, A>(at(iy, iz), lines.add(place as usize * cell));
                         }
                         y.fft.run::<A>(lines);
@@ -484,13 +489,13 @@ impl<T: SimdReal> Kernel for Volume<'_, T> {
 unsafe fn multiply<T: SimdReal, A: Arith>(
     c: &Convolver<T>,
     place: usize,
-    axis: &Axis<T>,
+    axis: &FftAxis<T>,
     lines: *const T,
     product: *mut T,
 ) {
     let lanes = T::V::<A>::LANES;
     let spectrum = c.spectrum[place..place + axis.grid * lanes].as_ptr();
-    for (i, &to) in axis.whole.positions().iter().enumerate() {
+    for (i, &to) in axis.full_line.positions().iter().enumerate() {
         // SAFETY: the caller promises buffers that hold the axis' lines.
         unsafe {
             let factor = T::V::<A>::load(spectrum.add(i * lanes));

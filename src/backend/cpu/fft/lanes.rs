@@ -3,12 +3,12 @@
 //!
 //! A buffer holds, for each of the n points of a line, a vector of real and a vector of imaginary parts. Lines are
 //! loaded in the order of decimation in time (so no point moves twice), transformed in place in stages of radix 2 to 8,
-//! and stored in natural order. Zero points are not read, and cropped points are not written: a [`Side`] says which
+//! and stored in natural order. Zero points are not read, and cropped points are not written: a [`LineMapping`] says which
 //! points a line in memory has. Lines may be neighbouring columns of an array or rows of it; rows are transposed in
 //! registers.
 
 use crate::backend::cpu::simd::SimdReal;
-use crate::backend::cpu::simd::{prefetch, transpose, Arith, Kernel, Vector, MOST_LANES};
+use crate::backend::cpu::simd::{prefetch, transpose, Arith, Kernel, Vector, MAX_LANES};
 use crate::base::error::{try_collect, try_vec, Result};
 use num_complex::Complex;
 use std::f64::consts::{FRAC_1_SQRT_2, TAU};
@@ -38,7 +38,7 @@ struct Stage<T> {
 }
 
 /// The points of a line that memory has.
-pub struct Side<T> {
+pub struct LineMapping<T> {
     /// The point that each element is.
     point: Vec<u32>,
     /// Its place in the buffer, when the line is loaded.
@@ -49,7 +49,7 @@ pub struct Side<T> {
     factor: Vec<T>,
 }
 
-impl<T> Side<T> {
+impl<T> LineMapping<T> {
     /// Elements of a line in memory.
     fn len(&self) -> usize {
         self.point.len()
@@ -101,7 +101,7 @@ impl<T: SimdReal> LaneFft<T> {
             rest /= radix;
         }
         let mut position = try_vec(n, 0u32, TABLES)?;
-        for (place, input) in order(&radices)?.into_iter().enumerate() {
+        for (place, input) in decimated_order(&radices)?.into_iter().enumerate() {
             position[input] = place as u32;
         }
         let root = |k: usize, n: usize| {
@@ -128,19 +128,19 @@ impl<T: SimdReal> LaneFft<T> {
     }
 
     /// A line in memory whose elements are these `points`, multiplied by `factor` on their way in and out.
-    pub fn side(&self, points: impl Iterator<Item = usize>, factor: Vec<T>) -> Result<Side<T>> {
+    pub fn line_mapping(&self, points: impl Iterator<Item = usize>, factor: Vec<T>) -> Result<LineMapping<T>> {
         let point = try_collect(factor.len(), TABLES, points.map(|p| p as u32))?;
         assert!(point.len() == factor.len() && point.iter().all(|&p| (p as usize) < self.n));
         let position = try_collect(point.len(), TABLES, point.iter().map(|&p| self.position[p as usize]))?;
         let mut present = try_vec(self.n, false, TABLES)?;
         position.iter().for_each(|&p| present[p as usize] = true);
         let empty = (0..self.n).filter(|&p| !present[p]).map(|p| p as u32);
-        Ok(Side { empty: try_collect(self.n - point.len(), TABLES, empty)?, point, position, factor })
+        Ok(LineMapping { empty: try_collect(self.n - point.len(), TABLES, empty)?, point, position, factor })
     }
 
     /// A line in memory that has all points.
-    pub fn whole(&self) -> Result<Side<T>> {
-        self.side(0..self.n, try_vec(self.n, T::ONE, TABLES)?)
+    pub fn full_line(&self) -> Result<LineMapping<T>> {
+        self.line_mapping(0..self.n, try_vec(self.n, T::ONE, TABLES)?)
     }
 
     /// The stages, on a loaded buffer.
@@ -168,14 +168,14 @@ impl<T: SimdReal> LaneFft<T> {
 
 /// The input that each place of the buffer holds, so that stages of these radices, run in this order, leave their
 /// results in natural order.
-fn order(radices: &[usize]) -> Result<Vec<usize>> {
+fn decimated_order(radices: &[usize]) -> Result<Vec<usize>> {
     let Some((&last, before)) = radices.split_last() else { return try_vec(1, 0, TABLES) };
-    let inner = order(before)?;
+    let inner = decimated_order(before)?;
     try_collect(last * inner.len(), TABLES, (0..last).flat_map(|q| inner.iter().map(move |i| q + last * i)))
 }
 
 /// A complex vector.
-type Pair<V> = (V, V);
+type ComplexVector<V> = (V, V);
 
 /// # Safety
 /// See [`LaneFft::run`].
@@ -213,39 +213,42 @@ unsafe fn run_stage<T: SimdReal, A: Arith, const R: usize>(stage: &Stage<T>, n: 
 }
 
 #[inline(always)]
-fn multiply<T, V: Vector<T>>(x: Pair<V>, w: Pair<V>) -> Pair<V> {
+fn multiply<T, V: Vector<T>>(x: ComplexVector<V>, w: ComplexVector<V>) -> ComplexVector<V> {
     (x.1.fnma(w.1, x.0.mul(w.0)), x.1.fma(w.0, x.0.mul(w.1)))
 }
 
 #[inline(always)]
-fn add<T, V: Vector<T>>(a: Pair<V>, b: Pair<V>) -> Pair<V> {
+fn add<T, V: Vector<T>>(a: ComplexVector<V>, b: ComplexVector<V>) -> ComplexVector<V> {
     (a.0.add(b.0), a.1.add(b.1))
 }
 
 #[inline(always)]
-fn subtract<T, V: Vector<T>>(a: Pair<V>, b: Pair<V>) -> Pair<V> {
+fn subtract<T, V: Vector<T>>(a: ComplexVector<V>, b: ComplexVector<V>) -> ComplexVector<V> {
     (a.0.sub(b.0), a.1.sub(b.1))
 }
 
 /// a - i b and a + i b.
 #[inline(always)]
-fn add_turned<T, V: Vector<T>>(a: Pair<V>, b: Pair<V>) -> (Pair<V>, Pair<V>) {
+fn add_turned<T, V: Vector<T>>(a: ComplexVector<V>, b: ComplexVector<V>) -> (ComplexVector<V>, ComplexVector<V>) {
     ((a.0.add(b.1), a.1.sub(b.0)), (a.0.sub(b.1), a.1.add(b.0)))
 }
 
 /// y(k) = sum_q x(q) exp(-i 2 pi k q / R).
 #[inline(always)]
-fn butterfly<T: SimdReal, V: Vector<T>, const R: usize>(x: [Pair<V>; R], roots: &[Pair<V>; MAX_RADIX]) -> [Pair<V>; R] {
+fn butterfly<T: SimdReal, V: Vector<T>, const R: usize>(
+    x: [ComplexVector<V>; R],
+    roots: &[ComplexVector<V>; MAX_RADIX],
+) -> [ComplexVector<V>; R] {
     let mut y = x;
     match R {
         2 => {
             y[0] = add(x[0], x[1]);
             y[1] = subtract(x[0], x[1]);
         }
-        4 => y.copy_from_slice(&four([x[0], x[1], x[2], x[3]])),
+        4 => y.copy_from_slice(&butterfly_4([x[0], x[1], x[2], x[3]])),
         8 => {
-            let even = four([x[0], x[2], x[4], x[6]]);
-            let odd = four([x[1], x[3], x[5], x[7]]);
+            let even = butterfly_4([x[0], x[2], x[4], x[6]]);
+            let odd = butterfly_4([x[1], x[3], x[5], x[7]]);
             let half = V::splat(T::of(FRAC_1_SQRT_2));
             let (o1, o3) = (odd[1], odd[3]);
             let turned = [
@@ -292,7 +295,7 @@ fn butterfly<T: SimdReal, V: Vector<T>, const R: usize>(x: [Pair<V>; R], roots: 
 }
 
 #[inline(always)]
-fn four<T, V: Vector<T>>(x: [Pair<V>; 4]) -> [Pair<V>; 4] {
+fn butterfly_4<T, V: Vector<T>>(x: [ComplexVector<V>; 4]) -> [ComplexVector<V>; 4] {
     let (a, b) = (add(x[0], x[2]), subtract(x[0], x[2]));
     let (c, d) = (add(x[1], x[3]), subtract(x[1], x[3]));
     let (y1, y3) = add_turned(b, d);
@@ -301,7 +304,7 @@ fn four<T, V: Vector<T>>(x: [Pair<V>; 4]) -> [Pair<V>; 4] {
 
 /// The places of real and imaginary parts in a cell of the buffer: exchanged for the transform with exp(+i ...).
 #[inline(always)]
-fn parts(inverse: bool, lanes: usize) -> (usize, usize) {
+fn part_offsets(inverse: bool, lanes: usize) -> (usize, usize) {
     if inverse {
         (lanes, 0)
     } else {
@@ -312,20 +315,25 @@ fn parts(inverse: bool, lanes: usize) -> (usize, usize) {
 /// Loads lines into a buffer, points in the order of decimation in time; exchanged for the inverse.
 ///
 /// # Safety
-/// `lines` must be readable, `side.len()` elements each, `buffer` writable, [`LaneFft::buffer_len`] reals.
+/// `lines` must be readable, `line_mapping.len()` elements each, `buffer` writable, [`LaneFft::buffer_len`] reals.
 #[inline(always)]
-pub unsafe fn load<T: SimdReal, A: Arith>(lines: Lines<T>, side: &Side<T>, inverse: bool, buffer: *mut T) {
+pub unsafe fn load<T: SimdReal, A: Arith>(
+    lines: Lines<T>,
+    line_mapping: &LineMapping<T>,
+    inverse: bool,
+    buffer: *mut T,
+) {
     let lanes = T::V::<A>::LANES;
-    let (re_at, im_at) = parts(inverse, lanes);
+    let (re_at, im_at) = part_offsets(inverse, lanes);
     let zero = T::V::<A>::splat(T::ZERO);
     // SAFETY: positions are below n, elements below the side's length, lines below `count`.
     unsafe {
-        for &place in &side.empty {
+        for &place in &line_mapping.empty {
             let cell = buffer.add(place as usize * 2 * lanes);
             zero.store(cell);
             zero.store(cell.add(lanes));
         }
-        let elements = side.position.iter().zip(&side.factor).enumerate();
+        let elements = line_mapping.position.iter().zip(&line_mapping.factor).enumerate();
         if lines.count == lanes && lines.across == 1 {
             for (i, (&place, &factor)) in elements {
                 let p: *const T = lines.address.add(i * lines.along).cast();
@@ -341,9 +349,9 @@ pub unsafe fn load<T: SimdReal, A: Arith>(lines: Lines<T>, side: &Side<T>, inver
         }
         let mut first = 0;
         if lines.count == lanes && lines.along == 1 {
-            while first + lanes <= side.len() {
-                let factor = T::V::<A>::load(side.factor.as_ptr().add(first));
-                let (mut re, mut im) = ([zero; MOST_LANES], [zero; MOST_LANES]);
+            while first + lanes <= line_mapping.len() {
+                let factor = T::V::<A>::load(line_mapping.factor.as_ptr().add(first));
+                let (mut re, mut im) = ([zero; MAX_LANES], [zero; MAX_LANES]);
                 for line in 0..lanes {
                     let p: *const T = lines.address.add(line * lines.across + first).cast();
                     let (r, i) = T::V::<A>::load(p).unzip(T::V::<A>::load(p.add(lanes)));
@@ -352,7 +360,7 @@ pub unsafe fn load<T: SimdReal, A: Arith>(lines: Lines<T>, side: &Side<T>, inver
                 transpose::<T, _>(&mut re);
                 transpose::<T, _>(&mut im);
                 for i in 0..lanes {
-                    let cell = buffer.add(*side.position.get_unchecked(first + i) as usize * 2 * lanes);
+                    let cell = buffer.add(*line_mapping.position.get_unchecked(first + i) as usize * 2 * lanes);
                     re[i].store(cell.add(re_at));
                     im[i].store(cell.add(im_at));
                 }
@@ -377,15 +385,20 @@ pub unsafe fn load<T: SimdReal, A: Arith>(lines: Lines<T>, side: &Side<T>, inver
 /// Stores a transformed buffer to lines.
 ///
 /// # Safety
-/// `lines` must be writable, `side.len()` elements each, by this thread alone; `buffer` readable.
+/// `lines` must be writable, `line_mapping.len()` elements each, by this thread alone; `buffer` readable.
 #[inline(always)]
-pub unsafe fn store<T: SimdReal, A: Arith>(lines: Lines<T>, side: &Side<T>, inverse: bool, buffer: *const T) {
+pub unsafe fn store<T: SimdReal, A: Arith>(
+    lines: Lines<T>,
+    line_mapping: &LineMapping<T>,
+    inverse: bool,
+    buffer: *const T,
+) {
     let lanes = T::V::<A>::LANES;
-    let (re_at, im_at) = parts(inverse, lanes);
+    let (re_at, im_at) = part_offsets(inverse, lanes);
     let zero = T::V::<A>::splat(T::ZERO);
     // SAFETY: points are below n, elements below the side's length, lines below `count`.
     unsafe {
-        let elements = side.point.iter().zip(&side.factor).enumerate();
+        let elements = line_mapping.point.iter().zip(&line_mapping.factor).enumerate();
         if lines.count == lanes && lines.across == 1 {
             for (i, (&point, &factor)) in elements {
                 let (cell, factor) = (buffer.add(point as usize * 2 * lanes), T::V::<A>::splat(factor));
@@ -400,11 +413,11 @@ pub unsafe fn store<T: SimdReal, A: Arith>(lines: Lines<T>, side: &Side<T>, inve
         }
         let mut first = 0;
         if lines.count == lanes && lines.along == 1 {
-            while first + lanes <= side.len() {
-                let factor = T::V::<A>::load(side.factor.as_ptr().add(first));
-                let (mut re, mut im) = ([zero; MOST_LANES], [zero; MOST_LANES]);
+            while first + lanes <= line_mapping.len() {
+                let factor = T::V::<A>::load(line_mapping.factor.as_ptr().add(first));
+                let (mut re, mut im) = ([zero; MAX_LANES], [zero; MAX_LANES]);
                 for i in 0..lanes {
-                    let cell = buffer.add(*side.point.get_unchecked(first + i) as usize * 2 * lanes);
+                    let cell = buffer.add(*line_mapping.point.get_unchecked(first + i) as usize * 2 * lanes);
                     re[i] = T::V::<A>::load(cell.add(re_at));
                     im[i] = T::V::<A>::load(cell.add(im_at));
                 }
@@ -430,21 +443,21 @@ pub unsafe fn store<T: SimdReal, A: Arith>(lines: Lines<T>, side: &Side<T>, inve
 }
 
 /// Loads lines, transforms them, stores them.
-pub struct Transform<'a, T> {
+pub struct LaneTransform<'a, T> {
     pub fft: &'a LaneFft<T>,
     pub inverse: bool,
-    pub from: (Lines<T>, &'a Side<T>),
-    pub to: (Lines<T>, &'a Side<T>),
+    pub from: (Lines<T>, &'a LineMapping<T>),
+    pub to: (Lines<T>, &'a LineMapping<T>),
     pub buffer: &'a mut [T],
 }
 
-impl<'a, T: SimdReal> Transform<'a, T> {
+impl<'a, T: SimdReal> LaneTransform<'a, T> {
     /// As a kernel.
     ///
     /// # Safety
     /// `from` must be readable and `to` writable as [`load`] and [`store`] say, by this thread alone.
     pub unsafe fn kernel(self) -> impl Kernel<Output = ()> + use<'a, T> {
-        struct Run<'a, T>(Transform<'a, T>);
+        struct Run<'a, T>(LaneTransform<'a, T>);
         impl<T: SimdReal> Kernel for Run<'_, T> {
             type Output = ();
             #[inline(always)]
@@ -479,8 +492,8 @@ mod tests {
             T::of((state >> 40) as f64 / (1u64 << 24) as f64 - 0.5)
         };
         let factor: Vec<T> = points.clone().map(|_| random()).collect();
-        let side = fft.side(points.clone(), factor.clone()).unwrap();
-        let whole = fft.whole().unwrap();
+        let line_mapping = fft.line_mapping(points.clone(), factor.clone()).unwrap();
+        let full_line = fft.full_line().unwrap();
         let direction = if inverse { FftDirection::Inverse } else { FftDirection::Forward };
         let reference = FftPlanner::<T>::new().plan_fft(n, direction);
         for level in Level::all() {
@@ -489,7 +502,8 @@ mod tests {
             let mut buffer = vec![T::of(f64::NAN); fft.buffer_len(lanes)];
             // Rows to columns and columns to rows, with some of the points on one side and all on the other.
             for (from_rows, pruned_input) in [(true, true), (false, true), (true, false), (false, false)] {
-                let (from_side, to_side) = if pruned_input { (&side, &whole) } else { (&whole, &side) };
+                let (from_side, to_side) =
+                    if pruned_input { (&line_mapping, &full_line) } else { (&full_line, &line_mapping) };
                 let mut input: Vec<Complex<T>> =
                     (0..count * from_side.len()).map(|_| Complex::new(random(), random())).collect();
                 let mut output = vec![Complex::new(T::of(f64::NAN), T::ZERO); count * to_side.len()];
@@ -502,7 +516,7 @@ mod tests {
                 let from = (lines(&mut input, from_side.len(), from_rows), from_side);
                 let to = (lines(&mut output, to_side.len(), !from_rows), to_side);
                 // SAFETY: the arrays have `count` lines of their sides' lengths.
-                unsafe { level.run(Transform { fft: &fft, inverse, from, to, buffer: &mut buffer }.kernel()) };
+                unsafe { level.run(LaneTransform { fft: &fft, inverse, from, to, buffer: &mut buffer }.kernel()) };
                 for line in 0..count {
                     let at = |len: usize, i: usize, rows: bool| if rows { line * len + i } else { i * count + line };
                     let mut expected = vec![Complex::default(); n];

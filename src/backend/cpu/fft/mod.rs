@@ -17,10 +17,10 @@ use super::thread_pool::Threads;
 use crate::backend::cpu::simd::SimdReal;
 use crate::base::buffer_pool::Pool;
 use crate::base::error::{try_collect, Result};
-use crate::base::memory::{Aligned, Room};
+use crate::base::memory::{Aligned, AlignedArena};
 use crate::base::sizes::{product, sum};
-use crate::base::workers::Shared;
-use lanes::{LaneFft, Lines, Side, Transform};
+use crate::base::workers::SharedSlice;
+use lanes::{LaneFft, LaneTransform, LineMapping, Lines};
 use num_complex::Complex;
 use std::ops::Range;
 
@@ -31,7 +31,7 @@ const MANY_PLANES: usize = 16;
 const TASKS: usize = 4;
 
 /// How many arrays take a step together, which is `tasks` tasks for one of them.
-fn together(threads: usize, tasks: usize) -> usize {
+fn arrays_per_step(threads: usize, tasks: usize) -> usize {
     match threads {
         1 => 1,
         threads => (TASKS * threads).div_ceil(tasks.max(1)),
@@ -39,21 +39,21 @@ fn together(threads: usize, tasks: usize) -> usize {
 }
 
 /// One axis: `n` image cells inside `grid` grid cells.
-struct Axis<T> {
+struct FftAxis<T> {
     n: usize,
     grid: usize,
     fft: LaneFft<T>,
     /// A line of the image, and a line of the grid.
-    image: Side<T>,
-    whole: Side<T>,
+    image: LineMapping<T>,
+    full_line: LineMapping<T>,
 }
 
-impl<T: SimdReal> Axis<T> {
+impl<T: SimdReal> FftAxis<T> {
     /// Image cell i is grid cell i - `origin`, and multiplied by its `correction`.
     fn new(n: usize, grid: usize, origin: usize, correction: Vec<T>) -> Result<Self> {
         let fft = LaneFft::new(grid)?;
-        let image = fft.side((0..n).map(|i| (i + grid - origin) % grid), correction)?;
-        Ok(Axis { n, grid, image, whole: fft.whole()?, fft })
+        let image = fft.line_mapping((0..n).map(|i| (i + grid - origin) % grid), correction)?;
+        Ok(FftAxis { n, grid, image, full_line: fft.full_line()?, fft })
     }
 }
 
@@ -61,7 +61,7 @@ impl<T: SimdReal> Axis<T> {
 pub struct GridFft<T> {
     level: Level,
     lanes: usize,
-    axes: [Axis<T>; 3],
+    axes: [FftAxis<T>; 3],
     buffers: Pool<Aligned<T>>,
 }
 
@@ -78,14 +78,15 @@ impl<T: SimdReal> GridFft<T> {
             Some(&n) => {
                 let correction =
                     try_collect(n, "the correction of the window", correction[a].iter().map(|&c| T::of(c)))?;
-                Axis::new(n, grid[a], n / 2, correction)
+                FftAxis::new(n, grid[a], n / 2, correction)
             }
-            None => Axis::new(1, 1, 0, vec![T::ONE]),
+            None => FftAxis::new(1, 1, 0, vec![T::ONE]),
         };
         let axes = [axis(0)?, axis(1)?, axis(2)?];
         let lanes = level.lanes::<T>();
         let len = axes.iter().map(|a| a.fft.buffer_len(lanes)).max().unwrap_or(0);
-        let mut room = Room::zeros(product(&[threads.count(), Room::bytes::<T>(len)]), "lines of the FFT")?;
+        let mut room =
+            AlignedArena::zeros(product(&[threads.count(), AlignedArena::bytes::<T>(len)]), "lines of the FFT")?;
         let buffers = Pool::filled(threads.count(), || Ok(room.array(len)))?;
         Ok(GridFft { level, lanes, axes, buffers })
     }
@@ -101,7 +102,7 @@ impl<T: SimdReal> GridFft<T> {
     /// See [`crate::backend::Backend::grid_to_image`].
     pub fn grid_to_image(&self, threads: &Threads, grid: &mut [Complex<T>], image: &mut [Complex<T>]) {
         let [cells, voxels] = self.sizes(grid.len(), image.len());
-        let (grid, image) = (Shared::new(grid), Shared::new(image));
+        let (grid, image) = (SharedSlice::new(grid), SharedSlice::new(image));
         self.in_groups(threads, grid.len() / cells, |arrays| {
             // SAFETY: each group has its own arrays.
             let (grid, image) = unsafe {
@@ -117,7 +118,7 @@ impl<T: SimdReal> GridFft<T> {
     /// See [`crate::backend::Backend::image_to_grid`].
     pub fn image_to_grid(&self, threads: &Threads, image: &[Complex<T>], grid: &mut [Complex<T>]) {
         let [cells, voxels] = self.sizes(grid.len(), image.len());
-        let grid = Shared::new(grid);
+        let grid = SharedSlice::new(grid);
         self.in_groups(threads, grid.len() / cells, |arrays| {
             // SAFETY: each group has its own arrays.
             let grid = unsafe { grid.part(arrays.start * cells, arrays.len() * cells) };
@@ -132,7 +133,7 @@ impl<T: SimdReal> GridFft<T> {
             threads.run(arrays, |i| transform(i..i + 1));
             return;
         }
-        let group = together(threads.count(), self.tasks());
+        let group = arrays_per_step(threads.count(), self.tasks());
         (0..arrays).step_by(group).for_each(|first| transform(first..arrays.min(first + group)));
     }
 
@@ -157,7 +158,7 @@ impl<T: SimdReal> GridFft<T> {
     /// One array or several.
     fn down(&self, threads: &Threads, grid: &mut [Complex<T>], image: &mut [Complex<T>]) {
         let [x, y, z] = &self.axes;
-        let (grid, image) = (Shared::new(grid), Shared::new(image));
+        let (grid, image) = (SharedSlice::new(grid), SharedSlice::new(image));
         if z.grid > 1 {
             self.along_z(threads, &grid, true);
         }
@@ -170,10 +171,10 @@ impl<T: SimdReal> GridFft<T> {
                 let (first, count) = self.block(block, y.n);
                 let from = self.plane(plane) + first * x.grid;
                 let to = (plane * y.n + first) * x.n;
-                let from = (rows(&grid, from, x.grid, count, x.grid), &x.whole);
-                let to = (rows(&image, to, x.n, count, x.n), &x.image);
+                let from = (row_lines(&grid, from, x.grid, count, x.grid), &x.full_line);
+                let to = (row_lines(&image, to, x.n, count, x.n), &x.image);
                 // SAFETY: each task has its own rows of the grid and of the image.
-                unsafe { self.level.run(Transform { fft: &x.fft, inverse: true, from, to, buffer }.kernel()) };
+                unsafe { self.level.run(LaneTransform { fft: &x.fft, inverse: true, from, to, buffer }.kernel()) };
             },
         );
     }
@@ -181,7 +182,7 @@ impl<T: SimdReal> GridFft<T> {
     /// One array or several.
     fn up(&self, threads: &Threads, image: &[Complex<T>], grid: &mut [Complex<T>]) {
         let [x, y, z] = &self.axes;
-        let grid = Shared::new(grid);
+        let grid = SharedSlice::new(grid);
         self.each_plane(
             threads,
             image.len() / (x.n * y.n),
@@ -192,9 +193,9 @@ impl<T: SimdReal> GridFft<T> {
                 // Only read: a transform never writes to the lines that it loads.
                 let address = image[from..from + count * x.n].as_ptr().cast_mut();
                 let from = (Lines { address, along: 1, across: x.n, count }, &x.image);
-                let to = (rows(&grid, self.plane(plane) + first * x.grid, x.grid, count, x.grid), &x.whole);
+                let to = (row_lines(&grid, self.plane(plane) + first * x.grid, x.grid, count, x.grid), &x.full_line);
                 // SAFETY: each task has its own rows of the grid; nobody writes to the image meanwhile.
-                unsafe { self.level.run(Transform { fft: &x.fft, inverse: false, from, to, buffer }.kernel()) };
+                unsafe { self.level.run(LaneTransform { fft: &x.fft, inverse: false, from, to, buffer }.kernel()) };
             },
             |buffer, plane, block| self.columns(&grid, plane, block, false, buffer),
         );
@@ -246,7 +247,7 @@ impl<T: SimdReal> GridFft<T> {
     }
 
     /// Transforms a block of columns along y of one plane, in place: to the image's rows (`down`), or from them.
-    fn columns(&self, grid: &Shared<'_, Complex<T>>, plane: usize, block: usize, down: bool, buffer: &mut [T]) {
+    fn columns(&self, grid: &SharedSlice<'_, Complex<T>>, plane: usize, block: usize, down: bool, buffer: &mut [T]) {
         let [x, y, _] = &self.axes;
         let (first, count) = self.block(block, x.grid);
         let start = self.plane(plane) + first;
@@ -255,7 +256,7 @@ impl<T: SimdReal> GridFft<T> {
     }
 
     /// Transforms all columns along z, in place: to the images' planes (`down`), or from them.
-    fn along_z(&self, threads: &Threads, grid: &Shared<'_, Complex<T>>, down: bool) {
+    fn along_z(&self, threads: &Threads, grid: &SharedSlice<'_, Complex<T>>, down: bool) {
         let [x, y, z] = &self.axes;
         let blocks = x.grid.div_ceil(self.lanes);
         threads.run_with(
@@ -278,8 +279,8 @@ impl<T: SimdReal> GridFft<T> {
     #[allow(clippy::too_many_arguments)]
     unsafe fn in_columns(
         &self,
-        axis: &Axis<T>,
-        grid: &Shared<'_, Complex<T>>,
+        axis: &FftAxis<T>,
+        grid: &SharedSlice<'_, Complex<T>>,
         start: usize,
         along: usize,
         count: usize,
@@ -288,15 +289,21 @@ impl<T: SimdReal> GridFft<T> {
     ) {
         assert!(start + (axis.grid - 1) * along + count <= grid.len());
         let lines = Lines { address: grid.address(start), along, across: 1, count };
-        let (from, to) = if down { (&axis.whole, &axis.image) } else { (&axis.image, &axis.whole) };
-        let transform = Transform { fft: &axis.fft, inverse: down, from: (lines, from), to: (lines, to), buffer };
+        let (from, to) = if down { (&axis.full_line, &axis.image) } else { (&axis.image, &axis.full_line) };
+        let transform = LaneTransform { fft: &axis.fft, inverse: down, from: (lines, from), to: (lines, to), buffer };
         // SAFETY: the columns lie inside the grid, as asserted; the caller promises that no other thread uses them.
         unsafe { self.level.run(transform.kernel()) };
     }
 }
 
 /// `count` rows of `len` elements at distance `across`, from element `start` of an array on.
-fn rows<T>(array: &Shared<'_, Complex<T>>, start: usize, across: usize, count: usize, len: usize) -> Lines<T> {
+fn row_lines<T>(
+    array: &SharedSlice<'_, Complex<T>>,
+    start: usize,
+    across: usize,
+    count: usize,
+    len: usize,
+) -> Lines<T> {
     assert!(start + (count - 1) * across + len <= array.len());
     Lines { address: array.address(start), along: 1, across, count }
 }

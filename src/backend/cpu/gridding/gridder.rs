@@ -1,14 +1,14 @@
 //! The samples of a plan, sorted for one grid and window, and the memory that threads grid with.
 
-use super::schedule::{Progress, Schedule};
+use super::schedule::{MergeProgress, Schedule};
 use super::sorting::{longest_batch, SortedSamples};
 use super::taps::{taps_len, Polynomials, Taps};
-use super::tiling::{Layout, Tiling};
+use super::tiling::{Tiling, WindowLayout};
 use crate::backend::cpu::simd::{Level, SimdReal};
 use crate::backend::cpu::thread_pool::Threads;
 use crate::base::buffer_pool::{Lease, Pool};
 use crate::base::error::{bail, Result};
-use crate::base::memory::{Aligned, Room};
+use crate::base::memory::{Aligned, AlignedArena};
 use crate::base::sizes::{product, sum};
 use num_complex::Complex;
 use std::sync::Arc;
@@ -21,22 +21,22 @@ pub struct Gridder<T> {
     /// Arrays that come at once, at most.
     arrays: usize,
     polynomials: Polynomials<T>,
-    memory: Arc<Memory<T>>,
-    progress: Pool<Progress>,
+    memory: Arc<GriddingBuffers<T>>,
+    progress: Pool<MergeProgress>,
 }
 
 /// What threads grid with: of one grid and window, for any samples whose batches are no longer.
-struct Memory<T> {
-    sizes: Sizes,
-    pool: Pool<Work<T>>,
+struct GriddingBuffers<T> {
+    sizes: BufferLengths,
+    pool: Pool<ThreadBuffers<T>>,
 }
 
 /// Memory of one thread.
-pub struct Work<T> {
+pub struct ThreadBuffers<T> {
     /// Tile buffers, one for each array of a batch.
     pub cells: Aligned<Complex<T>>,
     /// Where many samples share a place, for each array: what rounding took from `cells`, and the sums of a block.
-    pub lost: Aligned<Complex<T>>,
+    pub compensation: Aligned<Complex<T>>,
     pub blocks: Aligned<Complex<T>>,
     /// The taps of a chunk of samples.
     pub taps: Aligned<T>,
@@ -46,18 +46,18 @@ pub struct Work<T> {
 
 /// Elements of each of its arrays.
 #[derive(Clone, Copy)]
-struct Sizes {
+struct BufferLengths {
     cells: usize,
     blocks: usize,
     taps: usize,
     values: usize,
 }
 
-impl Sizes {
+impl BufferLengths {
     /// For batches of so many samples.
-    fn new(tiling: &Tiling, batch: usize, arrays: usize) -> Sizes {
+    fn new(tiling: &Tiling, batch: usize, arrays: usize) -> BufferLengths {
         let of_arrays = |len| product(&[arrays, len]);
-        Sizes {
+        BufferLengths {
             cells: of_arrays(buffer_len(tiling)),
             blocks: of_arrays(block_len(tiling)),
             taps: taps_len(tiling),
@@ -67,19 +67,19 @@ impl Sizes {
 
     /// Bytes for one thread.
     fn bytes<T>(&self) -> usize {
-        let [cells, blocks, values] = [self.cells, self.blocks, self.values].map(Room::bytes::<Complex<T>>);
-        sum(&[cells, cells, blocks, Room::bytes::<T>(self.taps), values])
+        let [cells, blocks, values] = [self.cells, self.blocks, self.values].map(AlignedArena::bytes::<Complex<T>>);
+        sum(&[cells, cells, blocks, AlignedArena::bytes::<T>(self.taps), values])
     }
 }
 
-impl<T: SimdReal> Work<T> {
-    fn new(room: &mut Room, sizes: &Sizes) -> Self {
+impl<T: SimdReal> ThreadBuffers<T> {
+    fn new(room: &mut AlignedArena, sizes: &BufferLengths) -> Self {
         // Taps are followed by zeros that nobody writes.
         let mut taps = room.array(sizes.taps);
         taps.fill(T::ZERO);
-        Work {
+        ThreadBuffers {
             cells: room.array(sizes.cells),
-            lost: room.array(sizes.cells),
+            compensation: room.array(sizes.cells),
             blocks: room.array(sizes.blocks),
             taps,
             values: room.array(sizes.values),
@@ -87,16 +87,16 @@ impl<T: SimdReal> Work<T> {
     }
 }
 
-impl<T: SimdReal> Memory<T> {
-    fn new(threads: usize, sizes: Sizes) -> Result<Self> {
+impl<T: SimdReal> GriddingBuffers<T> {
+    fn new(threads: usize, sizes: BufferLengths) -> Result<Self> {
         let mut room = Self::room(threads, &sizes)?;
-        let pool = Pool::filled(threads, || Ok(Work::new(&mut room, &sizes)))?;
-        Ok(Memory { sizes, pool })
+        let pool = Pool::filled(threads, || Ok(ThreadBuffers::new(&mut room, &sizes)))?;
+        Ok(GriddingBuffers { sizes, pool })
     }
 
     /// Room for so many threads.
-    fn room(threads: usize, sizes: &Sizes) -> Result<Room> {
-        Room::unwritten(product(&[threads, sizes.bytes::<T>()]), "a tile of the grid for each thread")
+    fn room(threads: usize, sizes: &BufferLengths) -> Result<AlignedArena> {
+        AlignedArena::unwritten(product(&[threads, sizes.bytes::<T>()]), "a tile of the grid for each thread")
     }
 }
 
@@ -117,10 +117,10 @@ impl<T: SimdReal> Gridder<T> {
         }
         let tiling = Tiling::new::<T>(level, grid, window[0].len());
         let samples = SortedSamples::new(threads, level, k, grid, &tiling)?;
-        let sizes = Sizes::new(&tiling, longest_batch(count), arrays);
+        let sizes = BufferLengths::new(&tiling, longest_batch(count), arrays);
         let memory = match before.filter(|before| before.memory.sizes.values >= sizes.values) {
             Some(before) => before.memory.clone(),
-            None => Arc::new(Memory::new(threads.count(), sizes)?),
+            None => Arc::new(GriddingBuffers::new(threads.count(), sizes)?),
         };
         let progress = Pool::filled(1, || samples.schedule.progress())?;
         Ok(Gridder { level, tiling, samples, arrays, polynomials: Polynomials::new(window)?, memory, progress })
@@ -129,19 +129,19 @@ impl<T: SimdReal> Gridder<T> {
     /// Bytes held, with the memory of the threads.
     pub fn bytes(threads: usize, level: Level, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize {
         let tiling = Tiling::new::<T>(level, grid, width);
-        let work = Sizes::new(&tiling, longest_batch(samples), arrays).bytes::<T>();
+        let work = BufferLengths::new(&tiling, longest_batch(samples), arrays).bytes::<T>();
         sum(&[SortedSamples::<T>::bytes(&tiling, samples), product(&[threads, work])])
     }
 
     /// A thread's memory. More of it is made only when the plan is used from several threads at once; where that fails,
     /// this waits until another thread returns its memory.
-    pub(super) fn work(&self) -> Lease<'_, Work<T>> {
-        let Memory { sizes, pool } = &*self.memory;
-        pool.take_or_wait(|| Ok(Work::new(&mut Memory::<T>::room(1, sizes)?, sizes)))
+    pub(super) fn work(&self) -> Lease<'_, ThreadBuffers<T>> {
+        let GriddingBuffers { sizes, pool } = &*self.memory;
+        pool.take_or_wait(|| Ok(ThreadBuffers::new(&mut GriddingBuffers::<T>::room(1, sizes)?, sizes)))
     }
 
     /// What a spreading counts the arrived parts in.
-    pub(super) fn progress(&self) -> Lease<'_, Progress> {
+    pub(super) fn progress(&self) -> Lease<'_, MergeProgress> {
         let mut progress = self.progress.take_or_wait(|| self.samples.schedule.progress());
         progress.reset();
         progress
@@ -158,7 +158,7 @@ impl<T: SimdReal> Gridder<T> {
         self.samples.order.len()
     }
 
-    pub(super) fn layout(&self) -> Layout {
+    pub(super) fn layout(&self) -> WindowLayout {
         self.tiling.layout
     }
 

@@ -1,20 +1,20 @@
 //! Interpolation: a tile's part of the grid is copied, and summed under the windows of the tile's samples.
 
-use super::gridder::{Gridder, Work};
-use super::schedule::{Part, Place};
-use super::sorting::{batches, of_key};
+use super::gridder::{Gridder, ThreadBuffers};
+use super::schedule::{TilePart, TilePlacement};
+use super::sorting::{batches, unpack_key};
 use super::taps::{with_vectors, Taps, CHUNK};
-use super::tiling::{Window, PREFETCHED_ROWS};
+use super::tiling::{WindowStrides, PREFETCHED_ROWS};
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, SimdReal, Vector};
 use crate::backend::cpu::thread_pool::Threads;
-use crate::base::workers::Shared;
+use crate::base::workers::SharedSlice;
 use num_complex::Complex;
 
 impl<T: SimdReal> Gridder<T> {
     /// See [`crate::backend::Backend::interpolate`].
     pub fn interpolate(&self, threads: &Threads, grid: &[Complex<T>], values: &mut [Complex<T>]) {
         let arrays = self.arrays(values.len(), grid.len());
-        let shared = Shared::new(values);
+        let shared = SharedSlice::new(values);
         let parts = &self.schedule().parts;
         let start = || {
             let mut work = self.work();
@@ -25,23 +25,23 @@ impl<T: SimdReal> Gridder<T> {
         threads.run_with(parts.len(), start, |work, i| {
             let part = &parts[i];
             if !part.points.is_empty() {
-                self.level.run_rows(Interpolate { gridder: self, part, grid, values: &shared, arrays, work });
+                self.level.run_rows(InterpolationKernel { gridder: self, part, grid, values: &shared, arrays, work });
             }
         });
     }
 }
 
 /// Copies a tile's part of the grids, and sums it up under the windows of a part's samples.
-struct Interpolate<'a, T> {
+struct InterpolationKernel<'a, T> {
     gridder: &'a Gridder<T>,
-    part: &'a Part,
+    part: &'a TilePart,
     grid: &'a [Complex<T>],
-    values: &'a Shared<'a, Complex<T>>,
+    values: &'a SharedSlice<'a, Complex<T>>,
     arrays: usize,
-    work: &'a mut Work<T>,
+    work: &'a mut ThreadBuffers<T>,
 }
 
-impl<T: SimdReal> Kernel for Interpolate<'_, T> {
+impl<T: SimdReal> Kernel for InterpolationKernel<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -61,7 +61,7 @@ impl<T: SimdReal> Kernel for Interpolate<'_, T> {
                     for array in 0..self.arrays {
                         let sums = &mut self.work.values[array * batch.len()..][..batch.len()];
                         for (i, &key) in g.samples.keys[first..first + count].iter().enumerate() {
-                            let (cell, place) = of_key(key);
+                            let (cell, place) = unpack_key(key);
                             // SAFETY: the taps have been written, and sorting.rs placed the sample inside the buffer.
                             let sum = unsafe {
                                 let cells = cells.add(2 * (array * buffer + cell as usize));
@@ -83,7 +83,7 @@ impl<T: SimdReal> Kernel for Interpolate<'_, T> {
     }
 }
 
-impl<T: SimdReal> Interpolate<'_, T> {
+impl<T: SimdReal> InterpolationKernel<'_, T> {
     /// Copies the cells that a tile's samples reach.
     #[inline(always)]
     fn copy_tile(&mut self) {
@@ -91,7 +91,7 @@ impl<T: SimdReal> Interpolate<'_, T> {
         let tiling = &g.tiling;
         let [gx, gy, gz] = tiling.size;
         let [row, rows, _] = tiling.extent;
-        let place = Place::new(tiling, self.part);
+        let place = TilePlacement::new(tiling, self.part);
         let origin = place.origin;
         let [width, height, depth] = place.regions.map(|bounds| bounds[3]);
         for array in 0..self.arrays {
@@ -118,7 +118,11 @@ impl<T: SimdReal> Interpolate<'_, T> {
 /// # Safety
 /// `taps` must be the sample's, and its window must lie inside the buffer.
 #[inline(always)]
-unsafe fn window_sum<T: SimdReal, A: Arith, const N: usize>(w: Window, taps: Taps<T>, first: *const T) -> Complex<T> {
+unsafe fn window_sum<T: SimdReal, A: Arith, const N: usize>(
+    w: WindowStrides,
+    taps: Taps<T>,
+    first: *const T,
+) -> Complex<T> {
     let lanes = T::V::<A>::LANES;
     let zero = T::V::<A>::splat(T::ZERO);
     // SAFETY: the caller promises the taps, and a window inside the buffer.

@@ -18,15 +18,15 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// A part has at least so many samples, if its tile has. Parts of tiles that touch one another are added one by one,
 /// which takes some ten microseconds where another core has written last.
-const LEAST: usize = 4096;
+const MIN_PART: usize = 4096;
 /// A part has about this share of all samples, at most: enough parts for many cores, and not so many that the densest
 /// tiles are waited for.
-const SHARE: usize = 128;
+const PART_SHARE: usize = 128;
 /// The most parts of one tile. Where all samples share one place, so many sums of equal size are added one by one, and
 /// their roundings may all have one sign.
-const MOST: usize = 32;
+const MAX_PARTS: usize = 32;
 /// How often a thread looks whether it is its turn before it offers its processor to others.
-const SPINS: u32 = 200;
+const SPINS_BEFORE_YIELD: u32 = 200;
 
 /// The samples of the longest part that so many samples may have.
 pub fn longest_part(samples: usize) -> usize {
@@ -35,11 +35,11 @@ pub fn longest_part(samples: usize) -> usize {
 
 /// The samples of a part at most, of a tile that has so many of all samples.
 fn longest_part_of(points: usize, samples: usize) -> usize {
-    LEAST.max(samples.div_ceil(SHARE)).max(points.div_ceil(MOST))
+    MIN_PART.max(samples.div_ceil(PART_SHARE)).max(points.div_ceil(MAX_PARTS))
 }
 
 /// A part of a tile's samples, or a tile without samples, whose cells become zero.
-pub struct Part {
+pub struct TilePart {
     /// The tile's place among all tiles, x fastest, and along each axis.
     pub tile: u32,
     pub at: [u32; 3],
@@ -48,13 +48,13 @@ pub struct Part {
     /// How many parts of its tile come before it, and whether there are others at all.
     before: u32,
     pub is_one_of_many: bool,
-    /// Where its tile and the tiles around it must have arrived before it may be added, in `Schedule::needs`.
-    needs: Range<usize>,
-    /// Bit [z][y][x] of the regions of [`Place`]: this part is the first to reach the region's cells.
+    /// Where its tile and the tiles around it must have arrived before it may be added, in `Schedule::predecessors`.
+    predecessors: Range<usize>,
+    /// Bit [z][y][x] of the regions of [`TilePlacement`]: this part is the first to reach the region's cells.
     first: u32,
 }
 
-impl Part {
+impl TilePart {
     /// Whether it is the first to reach the cells of a region [x, y, z].
     #[inline(always)]
     pub fn is_first(&self, [x, y, z]: [usize; 3]) -> bool {
@@ -63,7 +63,7 @@ impl Part {
 }
 
 /// Where a tile's buffer lies on the grid.
-pub struct Place {
+pub struct TilePlacement {
     /// Cells of the grid.
     size: [usize; 3],
     /// The tile's first cell.
@@ -73,10 +73,10 @@ pub struct Place {
     pub regions: [[usize; 4]; 3],
 }
 
-impl Place {
-    pub fn new(tiling: &Tiling, part: &Part) -> Place {
+impl TilePlacement {
+    pub fn new(tiling: &Tiling, part: &TilePart) -> TilePlacement {
         let axes = [0, 1, 2].map(|axis| (&tiling.tiles[axis], part.at[axis] as usize, tiling.taps[axis] - 1));
-        Place {
+        TilePlacement {
             size: tiling.size,
             origin: axes.map(|(tiles, tile, _)| tiles.first_cell(tile)),
             regions: axes.map(|(tiles, tile, overhang)| [0, overhang, tiles.len(tile), tiles.len(tile) + overhang]),
@@ -99,16 +99,16 @@ impl Place {
 
 /// The parts of all tiles, in their order.
 pub struct Schedule {
-    pub parts: Vec<Part>,
+    pub parts: Vec<TilePart>,
     /// Tiles, and how many parts of each must have been added.
-    needs: Vec<(u32, u32)>,
+    predecessors: Vec<(u32, u32)>,
     tiles: usize,
 }
 
 impl Schedule {
     /// A schedule of no parts.
     pub fn empty() -> Schedule {
-        Schedule { parts: Vec::new(), needs: Vec::new(), tiles: 0 }
+        Schedule { parts: Vec::new(), predecessors: Vec::new(), tiles: 0 }
     }
 
     /// The schedule of tiles whose samples begin at these places of the sorted order; the last entry is their end.
@@ -130,31 +130,32 @@ impl Schedule {
                 let points = starts[tile] + points * i / count..starts[tile] + points * (i + 1) / count;
                 let place = (2 * i + 1) as f64 / (2 * count) as f64;
                 let (before, is_one_of_many) = (i as u32, count > 1);
-                let part = Part { tile: tile as u32, at, points, before, is_one_of_many, needs: 0..0, first: 0 };
+                let part =
+                    TilePart { tile: tile as u32, at, points, before, is_one_of_many, predecessors: 0..0, first: 0 };
                 parts.push((place, part));
             }
         }
         // The parts of a tile at even distances; where these meet, tiles of one colour (parity along each axis), which
         // share no cells.
-        let key = |(place, part): &(f64, Part)| {
+        let key = |(place, part): &(f64, TilePart)| {
             let [x, y, z] = part.at.map(|at| at & 1);
             (place.to_bits(), z, y, x, part.tile)
         };
         parts.sort_unstable_by_key(key);
         let parts = parts.into_iter().map(|(_, part)| part);
-        let mut schedule = Schedule { parts: try_reserve(count, what)?, needs: Vec::new(), tiles };
+        let mut schedule = Schedule { parts: try_reserve(count, what)?, predecessors: Vec::new(), tiles };
         schedule.parts.extend(parts);
-        schedule.find_needs(tiling, starts)?;
+        schedule.find_predecessors(tiling, starts)?;
         Ok(schedule)
     }
 
     /// Goes through the parts in their order, and notes what is there before each.
-    fn find_needs(&mut self, tiling: &Tiling, starts: &[usize]) -> Result<()> {
+    fn find_predecessors(&mut self, tiling: &Tiling, starts: &[usize]) -> Result<()> {
         let what = "the order of tiles";
         let counts = tiling.counts();
         let mut arrived = try_vec(self.tiles, 0u32, what)?;
         let neighbours = 3usize.pow(counts.iter().filter(|&&n| n > 1).count() as u32);
-        self.needs = try_reserve(self.parts.len() * neighbours, what)?;
+        self.predecessors = try_reserve(self.parts.len() * neighbours, what)?;
         let offsets = |axis: usize| if counts[axis] > 1 { 0..3 } else { 1..2 };
         // For the tile before, the same and the next along each axis; with samples, and without.
         let reached: [[u32; 2]; 27] = std::array::from_fn(|i| {
@@ -162,7 +163,7 @@ impl Schedule {
             [false, true].map(|empty| Self::reached_by(tiling, offset, empty))
         });
         for part in &mut self.parts {
-            let begun = self.needs.len();
+            let begun = self.predecessors.len();
             let empty = part.points.is_empty();
             part.first = if arrived[part.tile as usize] > 0 { 0 } else { Self::all_regions(tiling, empty) };
             let around = [0, 1, 2].map(|a| {
@@ -174,14 +175,14 @@ impl Schedule {
                     for x in offsets(0) {
                         let tile = (around[2][z] * counts[1] + around[1][y]) * counts[0] + around[0][x];
                         if arrived[tile] > 0 {
-                            self.needs.push((tile as u32, arrived[tile]));
+                            self.predecessors.push((tile as u32, arrived[tile]));
                             let empty = starts[tile] == starts[tile + 1];
                             part.first &= !reached[9 * z + 3 * y + x][usize::from(empty)];
                         }
                     }
                 }
             }
-            part.needs = begun..self.needs.len();
+            part.predecessors = begun..self.predecessors.len();
             arrived[part.tile as usize] += 1;
         }
         Ok(())
@@ -194,7 +195,7 @@ impl Schedule {
             (_, false) => [true, true, true],
             (_, true) => [true, true, false],
         };
-        combine([reached(0), reached(1), reached(2)])
+        region_bits([reached(0), reached(1), reached(2)])
     }
 
     /// The regions of a tile that the tile at this offset reaches too.
@@ -208,32 +209,32 @@ impl Schedule {
             (_, 0, true) => [true, true, false],
             (_, _, _) => [false, false, true],
         };
-        combine([reached(0), reached(1), reached(2)])
+        region_bits([reached(0), reached(1), reached(2)])
     }
 
     /// What a spreading counts in: the parts of each tile that have arrived.
-    pub fn progress(&self) -> Result<Progress> {
+    pub fn progress(&self) -> Result<MergeProgress> {
         let counters = || {
             let mut counters = try_reserve(self.tiles, "the order of tiles")?;
             counters.resize_with(self.tiles, AtomicU32::default);
             Ok(counters)
         };
-        Ok(Progress { inside: counters()?, arrived: counters()?, failed: AtomicBool::new(false) })
+        Ok(MergeProgress { inside: counters()?, arrived: counters()?, failed: AtomicBool::new(false) })
     }
 
     /// Bytes held for so many tiles and samples, with one spreading in work.
     pub fn bytes(tiling: &Tiling, samples: usize) -> usize {
         let tiles: usize = tiling.counts().iter().product();
         // Not more parts than one for each tile, and one for each share of the samples.
-        let parts = tiles.saturating_add((samples / LEAST).min(SHARE));
+        let parts = tiles.saturating_add((samples / MIN_PART).min(PART_SHARE));
         let neighbours = 3usize.pow(tiling.counts().iter().filter(|&&n| n > 1).count() as u32);
-        let part = size_of::<Part>() + neighbours * size_of::<(u32, u32)>();
+        let part = size_of::<TilePart>() + neighbours * size_of::<(u32, u32)>();
         parts.saturating_mul(part).saturating_add(2 * tiles * size_of::<AtomicU32>())
     }
 }
 
 /// The bits of the regions [x, y, z] that are reached along each axis.
-fn combine([x, y, z]: [[bool; 3]; 3]) -> u32 {
+fn region_bits([x, y, z]: [[bool; 3]; 3]) -> u32 {
     let mut bits = 0;
     for i in 0..27 {
         if x[i % 3] && y[i / 3 % 3] && z[i / 9] {
@@ -244,7 +245,7 @@ fn combine([x, y, z]: [[bool; 3]; 3]) -> u32 {
 }
 
 /// How many parts of each tile have been added to a grid.
-pub struct Progress {
+pub struct MergeProgress {
     /// Inside the tile, and there and at its edges.
     inside: Vec<AtomicU32>,
     arrived: Vec<AtomicU32>,
@@ -252,7 +253,7 @@ pub struct Progress {
     failed: AtomicBool,
 }
 
-impl Progress {
+impl MergeProgress {
     /// Before the first part.
     pub fn reset(&mut self) {
         self.inside.iter_mut().chain(&mut self.arrived).for_each(|count| *count.get_mut() = 0);
@@ -260,19 +261,19 @@ impl Progress {
     }
 
     /// Begins a part's work.
-    pub fn begin<'a>(&'a self, part: &'a Part) -> Turn<'a> {
-        Turn { progress: self, part, has_arrived: false }
+    pub fn begin<'a>(&'a self, part: &'a TilePart) -> MergeTicket<'a> {
+        MergeTicket { progress: self, part, has_arrived: false }
     }
 }
 
 /// A part in work. Dropped before it has arrived it lets nobody wait for it any more.
-pub struct Turn<'a> {
-    progress: &'a Progress,
-    part: &'a Part,
+pub struct MergeTicket<'a> {
+    progress: &'a MergeProgress,
+    part: &'a TilePart,
     has_arrived: bool,
 }
 
-impl Turn<'_> {
+impl MergeTicket<'_> {
     /// Waits until the part may be added inside its tile. False where it never may, because another task panicked: that
     /// panic reaches the caller.
     pub fn wait_inside(&self) -> bool {
@@ -284,10 +285,10 @@ impl Turn<'_> {
         self.progress.inside[self.part.tile as usize].fetch_add(1, Ordering::Release);
     }
 
-    /// Waits until the part may be added at the edges of its tile too; see [`Turn::wait_inside`].
+    /// Waits until the part may be added at the edges of its tile too; see [`MergeTicket::wait_inside`].
     pub fn wait(&self, schedule: &Schedule) -> bool {
-        let needs = &schedule.needs[self.part.needs.clone()];
-        needs.iter().all(|&(tile, count)| self.wait_for(&self.progress.arrived[tile as usize], count))
+        let predecessors = &schedule.predecessors[self.part.predecessors.clone()];
+        predecessors.iter().all(|&(tile, count)| self.wait_for(&self.progress.arrived[tile as usize], count))
     }
 
     /// The part has been added to the grid.
@@ -301,7 +302,7 @@ impl Turn<'_> {
         let mut spins = 0u32;
         while arrived.load(Ordering::Acquire) < count && !failed() {
             // A thread that has the part in work may want this processor.
-            if spins < SPINS {
+            if spins < SPINS_BEFORE_YIELD {
                 spins += 1;
                 std::hint::spin_loop();
             } else {
@@ -312,7 +313,7 @@ impl Turn<'_> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for MergeTicket<'_> {
     fn drop(&mut self) {
         if !self.has_arrived {
             self.progress.failed.store(true, Ordering::Relaxed);

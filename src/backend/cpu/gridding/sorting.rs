@@ -6,9 +6,9 @@ use crate::backend::cpu::simd::{Arith, Kernel, Level, SimdReal};
 use crate::backend::cpu::thread_pool::Threads;
 use crate::base::buffer_pool::Pool;
 use crate::base::error::{bail, checked_product, try_vec, Result};
-use crate::base::memory::{Aligned, Room};
+use crate::base::memory::{Aligned, AlignedArena};
 use crate::base::sizes::{product, sum};
-use crate::base::workers::Shared;
+use crate::base::workers::SharedSlice;
 use std::ops::Range;
 
 /// Samples of a part that are sorted together, at most. Their values are brought into one buffer, which stays in cache.
@@ -16,20 +16,20 @@ const BATCH: usize = 8192;
 /// So many elements may be read behind the last sample: a vector of the widest unit.
 const PADDING: usize = 16;
 /// Samples that are located at once.
-const SOME: usize = 32;
+const LOCATED_AT_ONCE: usize = 32;
 /// Samples in a row that are copied at once where they follow one another in the caller's order too.
-const ROW: usize = 16;
-/// No axis has so many cells: see [`TileOf`].
-const LIMIT: f64 = (1 << 27) as f64;
+const COPIED_ROW: usize = 16;
+/// No axis has so many cells: see [`TileLocator`].
+const MAX_CELLS: f64 = (1 << 27) as f64;
 /// Samples whose tiles one task finds, at least, and the most such tasks.
-const BLOCK: usize = 1 << 12;
-const BLOCKS: usize = 128;
+const MIN_BLOCK: usize = 1 << 12;
+const MAX_BLOCKS: usize = 128;
 
 /// Samples in the order in which they are gridded.
 pub struct SortedSamples<T> {
     /// The sample's offset in the first cell of its window as the polynomials' variable, for each axis.
     pub t: [Aligned<T>; 3],
-    /// The cell of its tile's buffer in which its window starts, and its place in its batch: see [`of_key`].
+    /// The cell of its tile's buffer in which its window starts, and its place in its batch: see [`unpack_key`].
     pub keys: Aligned<u32>,
     /// The samples of each tile in the caller's order. A batch is a part of it.
     pub order: Aligned<u32>,
@@ -47,7 +47,7 @@ impl<T: SimdReal> SortedSamples<T> {
                 u32::MAX
             );
         }
-        if tiling.size.iter().any(|&cells| cells as f64 >= LIMIT) {
+        if tiling.size.iter().any(|&cells| cells as f64 >= MAX_CELLS) {
             bail!(SizeOverflow, "a grid of {grid:?} has an axis of 2^27 cells or more: use a smaller image");
         }
         let windows = Windows { k, width: tiling.width(), size: tiling.size };
@@ -61,7 +61,7 @@ impl<T: SimdReal> SortedSamples<T> {
     /// Room for so many samples, and what may be read behind them.
     fn unsorted(samples: usize, axes: usize) -> Result<Self> {
         let padded = samples + PADDING;
-        let mut room = Room::unwritten(Self::bytes_of_arrays(samples, axes), "the sorted samples")?;
+        let mut room = AlignedArena::unwritten(Self::bytes_of_arrays(samples, axes), "the sorted samples")?;
         Ok(SortedSamples {
             t: [0, 1, 2].map(|axis| room.array(if axis < axes { padded } else { 0 })),
             keys: room.array(padded),
@@ -73,8 +73,8 @@ impl<T: SimdReal> SortedSamples<T> {
     /// Bytes of the arrays.
     fn bytes_of_arrays(samples: usize, axes: usize) -> usize {
         let padded = samples + PADDING;
-        let offsets = product(&[axes, Room::bytes::<T>(padded)]);
-        sum(&[offsets, Room::bytes::<u32>(padded), Room::bytes::<u32>(samples)])
+        let offsets = product(&[axes, AlignedArena::bytes::<T>(padded)]);
+        sum(&[offsets, AlignedArena::bytes::<u32>(padded), AlignedArena::bytes::<u32>(samples)])
     }
 
     /// Bytes held for so many samples on a grid so cut.
@@ -117,8 +117,8 @@ impl<T: SimdReal> Windows<'_, T> {
         let (size, half) = (self.size[axis] as f64, 0.5 * self.width as f64);
         let position = k.wide() * size - half;
         // Comparisons that the compiler makes vectors of, and that a NaN passes as a number.
-        let position = if position > -LIMIT { position } else { -LIMIT };
-        let position = if position < LIMIT { position } else { LIMIT };
+        let position = if position > -MAX_CELLS { position } else { -MAX_CELLS };
+        let position = if position < MAX_CELLS { position } else { MAX_CELLS };
         // SAFETY: between the limits, which an i32 holds.
         let truncated: i32 = unsafe { position.to_int_unchecked() };
         let first = truncated + i32::from((truncated as f64) < position);
@@ -132,18 +132,18 @@ impl<T: SimdReal> Windows<'_, T> {
 /// floor of i N / C. With 1/2 for 1 it is at least 1 / (2 N) from an integer, and rounding moves it by less than
 /// C 2^-51, which is less while C N < 2^50: tiles have 16 cells or more, and an axis has less than 2^27.
 #[derive(Clone, Copy)]
-struct TileOf {
+struct TileLocator {
     slope: f64,
     offset: f64,
     /// What the tile counts in the number of a tile of the grid, which counts x fastest.
     stride: u32,
 }
 
-impl TileOf {
-    fn new(tiling: &Tiling, axis: usize) -> TileOf {
+impl TileLocator {
+    fn new(tiling: &Tiling, axis: usize) -> TileLocator {
         let (cells, tiles) = (tiling.size[axis] as f64, tiling.tiles[axis].count as f64);
         let stride = tiling.counts()[..axis].iter().product::<usize>() as u32;
-        TileOf { slope: tiles / cells, offset: (tiles - 0.5) / cells, stride }
+        TileLocator { slope: tiles / cells, offset: (tiles - 0.5) / cells, stride }
     }
 
     #[inline(always)]
@@ -165,20 +165,20 @@ fn sort_by_tile<T: SimdReal>(
     sorted: &mut SortedSamples<T>,
 ) -> Result<Vec<usize>> {
     let samples = windows.samples();
-    let tile_of = [0, 1, 2].map(|axis| TileOf::new(tiling, axis));
-    let block = BLOCK.max(samples.div_ceil(BLOCKS));
+    let locators = [0, 1, 2].map(|axis| TileLocator::new(tiling, axis));
+    let block = MIN_BLOCK.max(samples.div_ceil(MAX_BLOCKS));
     let blocks = samples.div_ceil(block);
     let range = |i: usize| i * block..((i + 1) * block).min(samples);
     // The tile of each sample, until its cell is known.
     let keys = &mut sorted.keys[..samples];
     let mut counts = Aligned::<u32>::zeros(checked_product(&[blocks, tiles], "the tile order")?, "the tile order")?;
     {
-        let (keys, counts) = (Shared::new(keys), Shared::new(&mut counts));
+        let (keys, counts) = (SharedSlice::new(keys), SharedSlice::new(&mut counts));
         threads.run(blocks, |i| {
             let range = range(i);
             // SAFETY: blocks do not overlap, and each has counts of its own.
             let (keys, counts) = unsafe { (keys.part(range.start, range.len()), counts.part(i * tiles, tiles)) };
-            level.run(FindTiles { windows, tile_of, start: range.start, keys });
+            level.run(TileSearchKernel { windows, locators, start: range.start, keys });
             // Samples that follow one another mostly share a tile: counts need not go through memory each time.
             let (mut tile, mut count) = (0, counts[0]);
             for &key in &*keys {
@@ -202,7 +202,7 @@ fn sort_by_tile<T: SimdReal>(
         }
     }
     starts[tiles] = sum;
-    let (shared, next) = (Shared::new(&mut sorted.order), Shared::new(&mut counts));
+    let (shared, next) = (SharedSlice::new(&mut sorted.order), SharedSlice::new(&mut counts));
     threads.run(blocks, |i| {
         let range = range(i);
         // SAFETY: each block has counts of its own.
@@ -223,32 +223,32 @@ fn sort_by_tile<T: SimdReal>(
 }
 
 /// Writes the number of the tile of each sample from `start` on.
-struct FindTiles<'a, T> {
+struct TileSearchKernel<'a, T> {
     windows: &'a Windows<'a, T>,
-    tile_of: [TileOf; 3],
+    locators: [TileLocator; 3],
     start: usize,
     keys: &'a mut [u32],
 }
 
-impl<T: SimdReal> Kernel for FindTiles<'_, T> {
+impl<T: SimdReal> Kernel for TileSearchKernel<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<A: Arith>(self) {
         for (axis, k) in self.windows.k.iter().enumerate() {
-            let (windows, tile_of) = (*self.windows, self.tile_of[axis]);
-            let add = |keys: &mut [u32; SOME], k: &[T; SOME]| {
-                for i in 0..SOME {
+            let (windows, locators) = (*self.windows, self.locators[axis]);
+            let add = |keys: &mut [u32; LOCATED_AT_ONCE], k: &[T; LOCATED_AT_ONCE]| {
+                for i in 0..LOCATED_AT_ONCE {
                     let (cell, _) = windows.locate(axis, k[i]);
                     let before = if axis == 0 { 0 } else { keys[i] };
-                    keys[i] = before + tile_of.number(cell);
+                    keys[i] = before + locators.number(cell);
                 }
             };
             let k = &k[self.start..][..self.keys.len()];
             let (keys, last_keys) = self.keys.as_chunks_mut();
             let (k, last_k) = k.as_chunks();
             keys.iter_mut().zip(k).for_each(|(keys, k)| add(keys, k));
-            let (mut keys, mut k) = ([0; SOME], [T::ZERO; SOME]);
+            let (mut keys, mut k) = ([0; LOCATED_AT_ONCE], [T::ZERO; LOCATED_AT_ONCE]);
             keys[..last_keys.len()].copy_from_slice(last_keys);
             k[..last_k.len()].copy_from_slice(last_k);
             add(&mut keys, &k);
@@ -258,18 +258,18 @@ impl<T: SimdReal> Kernel for FindTiles<'_, T> {
 }
 
 /// Memory of one thread that sorts parts.
-struct Scratch<T> {
+struct SortBuffers<T> {
     t: [Vec<T>; 3],
     /// Cell and place of each sample ([`key`]), and room for them.
     keys: [Vec<u32>; 2],
 }
 
-impl<T: SimdReal> Scratch<T> {
+impl<T: SimdReal> SortBuffers<T> {
     fn new(axes: usize, len: usize) -> Result<Self> {
         let what = "the sample order";
         let t = |axis: usize| try_vec(if axis < axes { len } else { 0 }, T::ZERO, what);
         let keys = || try_vec(len, 0u32, what);
-        Ok(Scratch { t: [t(0)?, t(1)?, t(2)?], keys: [keys()?, keys()?] })
+        Ok(SortBuffers { t: [t(0)?, t(1)?, t(2)?], keys: [keys()?, keys()?] })
     }
 }
 
@@ -284,7 +284,7 @@ fn key(cell: u32, place: usize) -> u32 {
 
 /// The cell of a key, and the sample's place among those of its batch before they were sorted by cell.
 #[inline(always)]
-pub fn of_key(key: u32) -> (u32, usize) {
+pub fn unpack_key(key: u32) -> (u32, usize) {
     (key >> PLACE_BITS, key as usize & (BATCH - 1))
 }
 
@@ -298,12 +298,12 @@ fn sort_parts<T: SimdReal>(
 ) -> Result<()> {
     let (samples, axes) = (windows.samples(), windows.k.len());
     let SortedSamples { t, keys: sorted, order, schedule } = sorted;
-    let scratch = || Scratch::new(axes, BATCH.min(samples.next_multiple_of(SOME)));
+    let scratch = || SortBuffers::new(axes, BATCH.min(samples.next_multiple_of(LOCATED_AT_ONCE)));
     // Each thread makes its own, unless there is no memory: then threads wait for one another.
     let pool = Pool::filled(1, scratch)?;
-    let vectors = Vectors::new(tiling.extent.iter().product(), tiling.layout.cells);
-    let t = t.each_mut().map(|t| Shared::new(t));
-    let sorted = Shared::new(sorted);
+    let vectors = VectorDigits::new(tiling.extent.iter().product(), tiling.layout.cells);
+    let t = t.each_mut().map(|t| SharedSlice::new(t));
+    let sorted = SharedSlice::new(sorted);
     threads.run_with(
         schedule.parts.len(),
         || pool.take_or_wait(scratch),
@@ -312,8 +312,8 @@ fn sort_parts<T: SimdReal>(
             let origin = [0, 1, 2].map(|a| tiling.tiles[a].first_cell(part.at[a] as usize) as u32);
             for batch in batches(&part.points) {
                 let order = &order[batch.clone()];
-                level.run(Locate { windows, tiling, origin, order, scratch });
-                let Scratch { t: unsorted, keys } = &mut **scratch;
+                level.run(LocationKernel { windows, tiling, origin, order, scratch });
+                let SortBuffers { t: unsorted, keys } = &mut **scratch;
                 let (start, len) = (batch.start, batch.len());
                 // Whoever has the last samples writes what is behind them.
                 let behind = if batch.end == samples { PADDING } else { 0 };
@@ -345,7 +345,7 @@ fn reorder<T: Copy, const AXES: usize>(keys: &[u32], unsorted: [&[T]; 3], mut t:
     let unsorted: [&[T]; AXES] = std::array::from_fn(|axis| &unsorted[axis][..keys.len()]);
     t[..AXES].iter_mut().for_each(|t| *t = &mut std::mem::take(t)[..keys.len()]);
     for (i, &key) in keys.iter().enumerate() {
-        let (_, place) = of_key(key);
+        let (_, place) = unpack_key(key);
         for axis in 0..AXES {
             t[axis][i] = unsorted[axis][place];
         }
@@ -355,12 +355,12 @@ fn reorder<T: Copy, const AXES: usize>(keys: &[u32], unsorted: [&[T]; 3], mut t:
 /// Brings what the samples of `order`, which increases, have together. Those of a readout mostly are already.
 #[inline(always)]
 fn gather<T: Copy>(from: &[T], order: &[u32], to: &mut [T]) {
-    let (rows, rest) = order.as_chunks::<ROW>();
-    let (to, to_rest) = to[..order.len()].as_chunks_mut::<ROW>();
+    let (rows, rest) = order.as_chunks::<COPIED_ROW>();
+    let (to, to_rest) = to[..order.len()].as_chunks_mut::<COPIED_ROW>();
     let one_by_one = |order: &[u32], to: &mut [T]| to.iter_mut().zip(order).for_each(|(to, &m)| *to = from[m as usize]);
     for (row, to) in rows.iter().zip(to) {
-        match from[row[0] as usize..].first_chunk::<ROW>() {
-            Some(from) if row[ROW - 1] - row[0] == ROW as u32 - 1 => *to = *from,
+        match from[row[0] as usize..].first_chunk::<COPIED_ROW>() {
+            Some(from) if row[COPIED_ROW - 1] - row[0] == COPIED_ROW as u32 - 1 => *to = *from,
             _ => one_by_one(row, to),
         }
     }
@@ -368,16 +368,16 @@ fn gather<T: Copy>(from: &[T], order: &[u32], to: &mut [T]) {
 }
 
 /// Writes keys and offsets of a batch's samples to the scratch memory.
-struct Locate<'a, T> {
+struct LocationKernel<'a, T> {
     windows: &'a Windows<'a, T>,
     tiling: &'a Tiling,
     /// The first cell of the tile.
     origin: [u32; 3],
     order: &'a [u32],
-    scratch: &'a mut Scratch<T>,
+    scratch: &'a mut SortBuffers<T>,
 }
 
-impl<T: SimdReal> Kernel for Locate<'_, T> {
+impl<T: SimdReal> Kernel for LocationKernel<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -385,17 +385,18 @@ impl<T: SimdReal> Kernel for Locate<'_, T> {
         let windows = *self.windows;
         let [row, rows, _] = self.tiling.extent;
         let strides = [1, row as u32, (row * rows) as u32];
-        let Scratch { t, keys: [keys, _] } = self.scratch;
+        let SortBuffers { t, keys: [keys, _] } = self.scratch;
         windows.k.iter().zip(&mut *t).for_each(|(k, t)| gather(k, self.order, t));
         for axis in 0..windows.k.len() {
             let (origin, stride) = (self.origin[axis], key(strides[axis], 0));
             // The last samples are located with some that are none: there is room for them.
-            let chunks = self.order.len().div_ceil(SOME);
-            let (t, keys) = (t[axis].as_chunks_mut::<SOME>().0.iter_mut(), keys.as_chunks_mut::<SOME>().0);
+            let chunks = self.order.len().div_ceil(LOCATED_AT_ONCE);
+            let (t, keys) =
+                (t[axis].as_chunks_mut::<LOCATED_AT_ONCE>().0.iter_mut(), keys.as_chunks_mut::<LOCATED_AT_ONCE>().0);
             for (chunk, (t, keys)) in t.zip(keys).take(chunks).enumerate() {
-                for i in 0..SOME {
+                for i in 0..LOCATED_AT_ONCE {
                     let (cell, offset) = windows.locate(axis, t[i]);
-                    let before = if axis == 0 { key(0, chunk * SOME + i) } else { keys[i] };
+                    let before = if axis == 0 { key(0, chunk * LOCATED_AT_ONCE + i) } else { keys[i] };
                     keys[i] = before.wrapping_add(cell.wrapping_sub(origin).wrapping_mul(stride));
                     t[i] = offset;
                 }
@@ -406,7 +407,7 @@ impl<T: SimdReal> Kernel for Locate<'_, T> {
 
 /// The vectors of a tile's buffer as digits of keys. A tile of few vectors, as in 2D, has one digit.
 #[derive(Clone, Copy)]
-struct Vectors {
+struct VectorDigits {
     /// The lowest bit of a key's vector.
     lowest: u32,
     digits: u32,
@@ -414,18 +415,18 @@ struct Vectors {
     bits: u32,
 }
 
-impl Vectors {
+impl VectorDigits {
     /// Digits of more bits are counted in more places than a batch has samples for.
-    const MOST_BITS: u32 = 10;
-    const MOST: usize = 1 << Self::MOST_BITS;
+    const MAX_BITS: u32 = 10;
+    const MAX_VALUES: usize = 1 << Self::MAX_BITS;
 
     /// The vectors of `cells` cells each in a buffer of so many.
-    fn new(buffer: usize, cells: usize) -> Vectors {
+    fn new(buffer: usize, cells: usize) -> VectorDigits {
         let bits = |count: usize| usize::BITS - (count - 1).leading_zeros();
         let all = bits(buffer / cells);
-        let digits = if all <= Self::MOST_BITS { 1 } else { 2 };
-        let vectors = Vectors { lowest: PLACE_BITS + cells.trailing_zeros(), digits, bits: all.div_ceil(digits) };
-        assert!(vectors.bits <= Self::MOST_BITS && bits(buffer) + PLACE_BITS <= u32::BITS);
+        let digits = if all <= Self::MAX_BITS { 1 } else { 2 };
+        let vectors = VectorDigits { lowest: PLACE_BITS + cells.trailing_zeros(), digits, bits: all.div_ceil(digits) };
+        assert!(vectors.bits <= Self::MAX_BITS && bits(buffer) + PLACE_BITS <= u32::BITS);
         vectors
     }
 
@@ -444,11 +445,11 @@ impl Vectors {
     fn sort_by_digit(self, which: u32, keys: &[u32], sorted: &mut [u32]) {
         let shift = self.lowest + which * self.bits;
         // The compiler sees that this is an index of the counts.
-        let digit = |key: u32| (key >> shift) as usize & ((1 << self.bits) - 1) & (Self::MOST - 1);
+        let digit = |key: u32| (key >> shift) as usize & ((1 << self.bits) - 1) & (Self::MAX_VALUES - 1);
         // Two halves side by side: samples that follow one another mostly share a vector, and where they do, each waits
         // for the count that the one before has written. Counts of the halves are no power of two apart, since a
         // processor takes such addresses for the same.
-        let mut counts = [[0u32; Self::MOST + 16]; 2];
+        let mut counts = [[0u32; Self::MAX_VALUES + 16]; 2];
         let halves = keys.split_at(keys.len() / 2);
         let last = keys.last().filter(|_| keys.len() % 2 == 1);
         for (&one, &other) in halves.0.iter().zip(halves.1) {
@@ -459,7 +460,7 @@ impl Vectors {
         let mut sum = 0;
         for digit in 0..1 << self.bits {
             for counts in &mut counts {
-                sum += std::mem::replace(&mut counts[digit & (Self::MOST - 1)], sum);
+                sum += std::mem::replace(&mut counts[digit & (Self::MAX_VALUES - 1)], sum);
             }
         }
         let mut put = |half: usize, key: u32| {
@@ -488,11 +489,11 @@ mod tests {
             let level = Level::choose(Simd::Baseline).unwrap();
             for grid in [&dims[..2], &dims] {
                 let tiling = Tiling::new::<f64>(level, grid, width);
-                let tile_of = TileOf::new(&tiling, 0);
-                assert_eq!(tile_of.stride, 1);
+                let locators = TileLocator::new(&tiling, 0);
+                assert_eq!(locators.stride, 1);
                 for tile in 0..tiling.tiles[0].count {
                     let [first, end] = [tile, tile + 1].map(|tile| tiling.tiles[0].first_cell(tile) as u32);
-                    assert_eq!([first, end - 1].map(|cell| tile_of.number(cell)), [tile as u32; 2], "{grid:?}");
+                    assert_eq!([first, end - 1].map(|cell| locators.number(cell)), [tile as u32; 2], "{grid:?}");
                 }
             }
         }
@@ -505,7 +506,7 @@ mod tests {
             for width in 2..=16 {
                 for grid in [[255, 127, 1], [255, 63, 63]] {
                     let tiling = Tiling::new::<f32>(level, &grid, width);
-                    Vectors::new(tiling.extent.iter().product(), tiling.layout.cells);
+                    VectorDigits::new(tiling.extent.iter().product(), tiling.layout.cells);
                 }
             }
         }
@@ -523,10 +524,10 @@ mod tests {
                     keys.push(key((state >> 4) % (vectors * cells) as u32, place));
                 }
                 let (unsorted, mut room, mut sorted) = (keys.clone(), vec![u32::MAX; len], vec![u32::MAX; len]);
-                Vectors::new(vectors * cells, cells).sort([&mut keys, &mut room], &mut sorted);
+                VectorDigits::new(vectors * cells, cells).sort([&mut keys, &mut room], &mut sorted);
                 let order: Vec<(u32, usize)> = sorted
                     .iter()
-                    .map(|&key| (of_key(key).0 / cells as u32, of_key(key).1))
+                    .map(|&key| (unpack_key(key).0 / cells as u32, unpack_key(key).1))
                     .inspect(|&(_, place)| assert!(sorted.contains(&unsorted[place])))
                     .collect();
                 assert!(order.is_sorted(), "{vectors} vectors of {cells} cells, {len} samples");

@@ -1,48 +1,49 @@
 //! Spreading: samples are added to their tiles, and tiles to the grid.
 
-use super::gridder::{Gridder, Work};
-use super::schedule::{Part, Place};
-use super::sorting::{batches, of_key};
+use super::gridder::{Gridder, ThreadBuffers};
+use super::schedule::{TilePart, TilePlacement};
+use super::sorting::{batches, unpack_key};
 use super::taps::{with_vectors, Taps, CHUNK};
-use super::tiling::{Window, PREFETCHED_ROWS};
+use super::tiling::{WindowStrides, PREFETCHED_ROWS};
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, SimdReal, Vector};
 use crate::backend::cpu::thread_pool::Threads;
-use crate::base::workers::Shared;
+use crate::base::workers::SharedSlice;
 use num_complex::Complex;
 use std::ops::Range;
 
 /// Samples that are added to the same cells at once, at most: a power of two.
 const GROUP: usize = 8;
 /// So many samples ahead a value is asked for: where a stretch of samples ends, the next is far away.
-const FETCHED_AHEAD: usize = 256;
+const PREFETCH_DISTANCE: usize = 256;
 /// So many samples of a batch whose windows start in one vector, or more, are summed in blocks of so many at most.
-const MANY: usize = 32;
-const BLOCK: usize = 128;
+const MIN_BLOCK: usize = 32;
+const MAX_BLOCK: usize = 128;
 
 impl<T: SimdReal> Gridder<T> {
     /// See [`crate::backend::Backend::spread`].
     pub fn spread(&self, threads: &Threads, values: &[Complex<T>], grid: &mut [Complex<T>]) {
         let arrays = self.arrays(values.len(), grid.len());
-        let shared = Shared::new(grid);
+        let shared = SharedSlice::new(grid);
         let (schedule, progress) = (self.schedule(), self.progress());
         threads.run_with(
             schedule.parts.len(),
             || self.work(),
             |work, i| {
                 let part = &schedule.parts[i];
-                let turn = progress.begin(part);
-                self.level.run_rows(Spread { gridder: self, part, values, arrays, work });
-                let merge =
-                    |cells| self.level.run_rows(Merge { gridder: self, part, cells, grid: &shared, arrays, work });
-                let mut rest = Cells::All;
-                if part.is_one_of_many && turn.wait_inside() {
-                    merge(Cells::Inside);
-                    turn.arrive_inside();
-                    rest = Cells::Edges;
+                let ticket = progress.begin(part);
+                self.level.run_rows(SpreadKernel { gridder: self, part, values, arrays, work });
+                let merge = |cells| {
+                    self.level.run_rows(MergeKernel { gridder: self, part, cells, grid: &shared, arrays, work })
+                };
+                let mut rest = MergeRegion::All;
+                if part.is_one_of_many && ticket.wait_inside() {
+                    merge(MergeRegion::Inside);
+                    ticket.arrive_inside();
+                    rest = MergeRegion::Edges;
                 }
-                if turn.wait(schedule) {
+                if ticket.wait(schedule) {
                     merge(rest);
-                    turn.arrive();
+                    ticket.arrive();
                 }
             },
         );
@@ -50,15 +51,15 @@ impl<T: SimdReal> Gridder<T> {
 }
 
 /// Adds the samples of a part to the tile's buffers, which it clears before.
-struct Spread<'a, T> {
+struct SpreadKernel<'a, T> {
     gridder: &'a Gridder<T>,
-    part: &'a Part,
+    part: &'a TilePart,
     values: &'a [Complex<T>],
     arrays: usize,
-    work: &'a mut Work<T>,
+    work: &'a mut ThreadBuffers<T>,
 }
 
-impl<T: SimdReal> Kernel for Spread<'_, T> {
+impl<T: SimdReal> Kernel for SpreadKernel<'_, T> {
     type Output = ();
 
     /// Where many samples share a place, in blocks; the others one after the other.
@@ -66,33 +67,33 @@ impl<T: SimdReal> Kernel for Spread<'_, T> {
     fn run<A: Arith>(mut self) {
         let g = self.gridder;
         let (buffer, block) = (g.buffer_len(), g.block_len());
-        assert!(self.work.cells.len() >= self.arrays * buffer && self.work.lost.len() >= self.arrays * buffer);
+        assert!(self.work.cells.len() >= self.arrays * buffer && self.work.compensation.len() >= self.arrays * buffer);
         let used = self.arrays * buffer;
         self.work.cells[..used].fill(Complex::default());
-        let mut has_lost = false;
+        let mut has_compensation = false;
         with_vectors!(g.layout().row_vectors, A, [2 3 4 5 6 7 8 9 10 11 12 13 14 15 16], N => {
             for batch in batches(&self.part.points) {
                 self.fetch(batch.clone());
                 let mut from = batch.start;
                 while from < batch.end {
-                    let (to, many) = self.next(from, batch.end);
-                    if many {
-                        if !has_lost {
-                            self.work.lost[..used].fill(Complex::default());
-                            has_lost = true;
+                    let (to, is_block) = self.next(from, batch.end);
+                    if is_block {
+                        if !has_compensation {
+                            self.work.compensation[..used].fill(Complex::default());
+                            has_compensation = true;
                         }
                         self.work.blocks[..self.arrays * block].fill(Complex::default());
                     }
-                    self.sum::<A, N>(&batch, from..to, many);
-                    if many {
+                    self.sum::<A, N>(&batch, from..to, is_block);
+                    if is_block {
                         let at = vector(self.gridder, from);
                         for array in 0..self.arrays {
                             // SAFETY: each array has a block and a buffer, and sorting.rs placed the points inside.
                             unsafe {
                                 let sums = self.work.blocks.as_ptr().add(array * block);
                                 let cells = self.work.cells.as_mut_ptr().add(array * buffer + at);
-                                let lost = self.work.lost.as_mut_ptr().add(array * buffer + at);
-                                add_block::<T, A, N>(g, sums.cast(), cells.cast(), lost.cast());
+                                let compensation = self.work.compensation.as_mut_ptr().add(array * buffer + at);
+                                add_block::<T, A, N>(g, sums.cast(), cells.cast(), compensation.cast());
                             }
                         }
                     }
@@ -100,19 +101,19 @@ impl<T: SimdReal> Kernel for Spread<'_, T> {
                 }
             }
         });
-        if has_lost {
-            let Work { cells, lost, .. } = self.work;
-            cells[..used].iter_mut().zip(&lost[..used]).for_each(|(cell, lost)| *cell += *lost);
+        if has_compensation {
+            let ThreadBuffers { cells, compensation, .. } = self.work;
+            cells[..used].iter_mut().zip(&compensation[..used]).for_each(|(cell, compensation)| *cell += *compensation);
         }
     }
 }
 
-impl<T: SimdReal> Spread<'_, T> {
+impl<T: SimdReal> SpreadKernel<'_, T> {
     /// Brings the values of a batch together: in the caller's order they mostly follow one another.
     #[inline(always)]
     fn fetch(&mut self, batch: Range<usize>) {
         let g = self.gridder;
-        let later = &g.samples.order[(batch.start + FETCHED_AHEAD).min(g.count())..];
+        let later = &g.samples.order[(batch.start + PREFETCH_DISTANCE).min(g.count())..];
         let order = &g.samples.order[batch];
         for (array, values) in self.values.chunks_exact(g.count()).enumerate() {
             let fetched = &mut self.work.values[array * order.len()..][..order.len()];
@@ -129,12 +130,12 @@ impl<T: SimdReal> Spread<'_, T> {
     #[inline(always)]
     fn next(&self, from: usize, end: usize) -> (usize, bool) {
         // Samples are sorted: if the first and the last of some start in one vector, then all of them do.
-        let begins = |i: usize| vector(self.gridder, i) == vector(self.gridder, i + MANY - 1);
-        let last = end.saturating_sub(MANY - 1);
+        let begins = |i: usize| vector(self.gridder, i) == vector(self.gridder, i + MIN_BLOCK - 1);
+        let last = end.saturating_sub(MIN_BLOCK - 1);
         if from < last && begins(from) {
             let at = vector(self.gridder, from);
-            let most = end.min(from + BLOCK);
-            return ((from + MANY..most).find(|&i| vector(self.gridder, i) != at).unwrap_or(most), true);
+            let most = end.min(from + MAX_BLOCK);
+            return ((from + MIN_BLOCK..most).find(|&i| vector(self.gridder, i) != at).unwrap_or(most), true);
         }
         ((from + 1..last).find(|&i| begins(i)).unwrap_or(end), false)
     }
@@ -154,7 +155,7 @@ impl<T: SimdReal> Spread<'_, T> {
             let count = CHUNK.min(range.end - first);
             let taps = g.taps(first, count, true, &mut self.work.taps);
             let (keys, whole) = (&g.samples.keys[first..first + count], !(layout.cells - 1));
-            let vector = |key: u32| of_key(key).0 as usize & whole;
+            let vector = |key: u32| unpack_key(key).0 as usize & whole;
             for array in 0..self.arrays {
                 let values = &self.work.values[array * batch.len()..][..batch.len()];
                 // SAFETY: each array has `len` cells, as asserted.
@@ -190,7 +191,7 @@ impl<T: SimdReal> Spread<'_, T> {
 /// The cell of the tile's buffer at the start of the vector in which a sample's window starts.
 #[inline(always)]
 fn vector<T: SimdReal>(g: &Gridder<T>, i: usize) -> usize {
-    of_key(g.samples.keys[i]).0 as usize & !(g.layout().cells - 1)
+    unpack_key(g.samples.keys[i]).0 as usize & !(g.layout().cells - 1)
 }
 
 /// Adds `S` samples whose windows start in the same vector to rows of `N` vectors.
@@ -199,7 +200,7 @@ fn vector<T: SimdReal>(g: &Gridder<T>, i: usize) -> usize {
 /// `taps` and `keys` must be theirs, `values` those of their batch, and the window's rows from `first` on writable.
 #[inline(always)]
 unsafe fn add<T: SimdReal, A: Arith, const N: usize, const S: usize>(
-    window: Window,
+    window: WindowStrides,
     x_len: usize,
     taps: Taps<T>,
     keys: &[u32],
@@ -212,7 +213,7 @@ unsafe fn add<T: SimdReal, A: Arith, const N: usize, const S: usize>(
     unsafe {
         let mut x = [[zero; N]; S];
         for s in 0..S {
-            let value = values[of_key(keys[s]).1];
+            let value = values[unpack_key(keys[s]).1];
             let (value, _) = T::V::<A>::splat(value.re).zip(T::V::<A>::splat(value.im));
             for (v, x) in x[s].iter_mut().enumerate() {
                 *x = T::V::<A>::load(taps.x.add(s * x_len + v * lanes)).mul(value);
@@ -239,7 +240,7 @@ unsafe fn add<T: SimdReal, A: Arith, const N: usize, const S: usize>(
 /// As for [`add`]: `y` must be the samples' taps, and the rows from `first` on must be writable.
 #[inline(always)]
 unsafe fn add_rows<T: SimdReal, A: Arith, const N: usize, const S: usize>(
-    window: Window,
+    window: WindowStrides,
     x: &[[T::V<A>; N]; S],
     y: *const T,
     first: *mut T,
@@ -270,16 +271,16 @@ unsafe fn add_rows<T: SimdReal, A: Arith, const N: usize, const S: usize>(
 }
 
 /// Adds the sums of a block, rows of `N` vectors, to the cells from `cells` on, and the rounding errors of that to the
-/// cells from `lost` on.
+/// cells from `compensation` on.
 ///
 /// # Safety
-/// `sums` must be a block. The window's rows from `cells` on and from `lost` on must lie inside a tile's buffers.
+/// `sums` must be a block. The window's rows from `cells` on and from `compensation` on must lie inside a tile's buffers.
 #[inline(always)]
 unsafe fn add_block<T: SimdReal, A: Arith, const N: usize>(
     g: &Gridder<T>,
     sums: *const T,
     cells: *mut T,
-    lost: *mut T,
+    compensation: *mut T,
 ) {
     let lanes = T::V::<A>::LANES;
     let window = g.tiling.window(g.tiling.extent[0], g.tiling.extent[1]);
@@ -289,13 +290,13 @@ unsafe fn add_block<T: SimdReal, A: Arith, const N: usize>(
             for v in 0..N {
                 // SAFETY: the caller promises a block, and rows inside the buffers.
                 unsafe {
-                    let (cell, lost) = (cells.add(to + v * lanes), lost.add(to + v * lanes));
+                    let (cell, compensation) = (cells.add(to + v * lanes), compensation.add(to + v * lanes));
                     let (a, b) = (T::V::<A>::load(cell), T::V::<A>::load(sums.add(from + v * lanes)));
                     let sum = a.add(b);
                     let of_b = sum.sub(a);
                     let error = a.sub(sum.sub(of_b)).add(b.sub(of_b));
                     sum.store(cell);
-                    T::V::<A>::load(lost).add(error).store(lost);
+                    T::V::<A>::load(compensation).add(error).store(compensation);
                 }
             }
         }
@@ -304,7 +305,7 @@ unsafe fn add_block<T: SimdReal, A: Arith, const N: usize>(
 
 /// Which cells of a tile's buffer are added to the grid.
 #[derive(Clone, Copy, PartialEq)]
-enum Cells {
+enum MergeRegion {
     All,
     /// Those that no other tile reaches.
     Inside,
@@ -312,36 +313,36 @@ enum Cells {
     Edges,
 }
 
-impl Cells {
-    /// The regions along x (see [`Place`]) that are treated in rows of these regions along y and z: from the first of
+impl MergeRegion {
+    /// The regions along x (see [`TilePlacement`]) that are treated in rows of these regions along y and z: from the first of
     /// each pair to before the second.
     #[inline(always)]
     fn regions(self, y: usize, z: usize) -> &'static [[usize; 2]] {
         match (self, y == 1 && z == 1) {
-            (Cells::All, _) | (Cells::Edges, false) => &[[0, 3]],
-            (Cells::Inside, true) => &[[1, 2]],
-            (Cells::Inside, false) => &[],
-            (Cells::Edges, true) => &[[0, 1], [2, 3]],
+            (MergeRegion::All, _) | (MergeRegion::Edges, false) => &[[0, 3]],
+            (MergeRegion::Inside, true) => &[[1, 2]],
+            (MergeRegion::Inside, false) => &[],
+            (MergeRegion::Edges, true) => &[[0, 1], [2, 3]],
         }
     }
 }
 
 /// Adds a tile's buffers to the grids, or stores them there where the part is the first to reach cells.
-struct Merge<'a, T> {
+struct MergeKernel<'a, T> {
     gridder: &'a Gridder<T>,
-    part: &'a Part,
-    cells: Cells,
-    grid: &'a Shared<'a, Complex<T>>,
+    part: &'a TilePart,
+    cells: MergeRegion,
+    grid: &'a SharedSlice<'a, Complex<T>>,
     arrays: usize,
-    work: &'a Work<T>,
+    work: &'a ThreadBuffers<T>,
 }
 
-impl<T: SimdReal> Kernel for Merge<'_, T> {
+impl<T: SimdReal> Kernel for MergeKernel<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<A: Arith>(self) {
-        let place = Place::new(&self.gridder.tiling, self.part);
+        let place = TilePlacement::new(&self.gridder.tiling, self.part);
         for array in 0..self.arrays {
             for (rz, z) in place.lines(2) {
                 for (ry, y) in place.lines(1) {
@@ -354,12 +355,19 @@ impl<T: SimdReal> Kernel for Merge<'_, T> {
     }
 }
 
-impl<T: SimdReal> Merge<'_, T> {
+impl<T: SimdReal> MergeKernel<'_, T> {
     /// Adds some regions of a row of an array's buffer: of those along x from `first` to before `last`, of the others
     /// `ry` and `rz`.
     #[inline(always)]
-    fn row(&self, place: &Place, array: usize, [first, last]: [usize; 2], [ry, rz]: [usize; 2], [y, z]: [usize; 2]) {
-        let Merge { gridder: g, part, grid, .. } = self;
+    fn row(
+        &self,
+        place: &TilePlacement,
+        array: usize,
+        [first, last]: [usize; 2],
+        [ry, rz]: [usize; 2],
+        [y, z]: [usize; 2],
+    ) {
+        let MergeKernel { gridder: g, part, grid, .. } = self;
         let [gx, gy, gz] = g.tiling.size;
         let [row, rows, _] = g.tiling.extent;
         let (origin, bounds) = (place.origin[0], place.regions[0]);

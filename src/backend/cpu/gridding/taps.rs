@@ -5,9 +5,9 @@
 //! even and odd parts. The taps along y and z stay as they come, [tap][sample]: their readers take one value at a time.
 //! Those along x are transposed to a row for each sample.
 
-use super::sorting::{of_key, SortedSamples};
-use super::tiling::{Layout, Tiling};
-use crate::backend::cpu::simd::{transpose, Arith, Kernel, Level, SimdReal, Vector, MOST_LANES};
+use super::sorting::{unpack_key, SortedSamples};
+use super::tiling::{Tiling, WindowLayout};
+use crate::backend::cpu::simd::{transpose, Arith, Kernel, Level, SimdReal, Vector, MAX_LANES};
 use crate::backend::{MAX_DEGREE, MAX_WIDTH};
 use crate::base::error::{try_reserve, Result};
 
@@ -75,7 +75,7 @@ impl<T: SimdReal> Polynomials<T> {
 /// Where the taps of a chunk of samples are.
 #[derive(Clone, Copy)]
 pub struct Taps<T> {
-    /// Along x: a record of `Layout::x_len` reals for each sample, every tap twice.
+    /// Along x: a record of `WindowLayout::x_len` reals for each sample, every tap twice.
     pub x: *const T,
     /// Along y and z: [tap][`CHUNK` samples].
     pub y: *const T,
@@ -102,7 +102,7 @@ pub fn taps_len(tiling: &Tiling) -> usize {
 
 impl<T: SimdReal> Polynomials<T> {
     /// Computes the taps of `count` samples from `first` on. Those along x are there twice each, for real and imaginary
-    /// parts, `moved` by as many cells as the window starts after the vector, or not.
+    /// parts, `shifted` by as many cells as the window starts after the vector, or not.
     #[inline(always)]
     pub fn taps(
         &self,
@@ -110,51 +110,51 @@ impl<T: SimdReal> Polynomials<T> {
         tiling: &Tiling,
         samples: &SortedSamples<T>,
         (first, count): (usize, usize),
-        moved: bool,
+        shifted: bool,
         memory: &mut [T],
     ) -> Taps<T> {
         assert!(count <= CHUNK && first + count <= samples.order.len() && memory.len() == taps_len(tiling));
         let taps = memory.as_mut_ptr();
         // One copy for all widths: inlined it would be compiled for each. A moved record is read soon, in pieces of the
         // vectors that it was written in: a processor forwards these from its stores.
-        let write = WriteTaps { polynomials: self, tiling, samples, first, count, moved, taps };
-        if moved {
+        let write = TapKernel { polynomials: self, tiling, samples, first, count, shifted, taps };
+        if shifted {
             level.run_rows(write);
         } else {
             level.run(write);
         }
-        let (_, y_at, z_at) = places(tiling);
+        let (_, y_at, z_at) = tap_offsets(tiling);
         Taps { x: taps, y: taps.wrapping_add(y_at), z: taps.wrapping_add(z_at) }
     }
 }
 
 /// Where the taps along each axis begin; those along x before they are transposed.
 #[inline(always)]
-fn places(tiling: &Tiling) -> (usize, usize, usize) {
+fn tap_offsets(tiling: &Tiling) -> (usize, usize, usize) {
     let x_at = CHUNK * tiling.layout.x_len;
     let y_at = x_at + CHUNK * tiling.layout.x_taps;
     (x_at, y_at, y_at + CHUNK * tiling.taps[1])
 }
 
 /// Writes taps to memory of [`taps_len`] reals, whose rows of zeros nobody else writes.
-struct WriteTaps<'a, T> {
+struct TapKernel<'a, T> {
     polynomials: &'a Polynomials<T>,
     tiling: &'a Tiling,
     samples: &'a SortedSamples<T>,
     first: usize,
     count: usize,
-    moved: bool,
+    shifted: bool,
     taps: *mut T,
 }
 
-impl<T: SimdReal> Kernel for WriteTaps<'_, T> {
+impl<T: SimdReal> Kernel for TapKernel<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<A: Arith>(self) {
-        let WriteTaps { tiling, samples, first, count, taps, .. } = self;
+        let TapKernel { tiling, samples, first, count, taps, .. } = self;
         let lanes = T::V::<A>::LANES;
-        let (x_at, y_at, z_at) = places(tiling);
+        let (x_at, y_at, z_at) = tap_offsets(tiling);
         let Polynomials { width, terms, coefficients } = self.polynomials;
         let (width, coefficients) = (*width, coefficients.as_ptr());
         with_terms!(*terms, [1 2 3 4 5 6 7 8 9 10 11 12 13], H => {
@@ -189,7 +189,7 @@ impl<T: SimdReal> Kernel for WriteTaps<'_, T> {
     }
 }
 
-impl<T: SimdReal> WriteTaps<'_, T> {
+impl<T: SimdReal> TapKernel<'_, T> {
     /// Makes records of the taps along x, which begin at `x_at`.
     ///
     /// # Safety
@@ -198,13 +198,13 @@ impl<T: SimdReal> WriteTaps<'_, T> {
     unsafe fn transpose<A: Arith>(&self, x_at: usize) {
         let lanes = T::V::<A>::LANES;
         let zero = T::V::<A>::splat(T::ZERO);
-        let Layout { x_len, row_vectors, .. } = self.tiling.layout;
+        let WindowLayout { x_len, row_vectors, .. } = self.tiling.layout;
         // A vector in which a window starts has LANES / 2 cells.
         let within = lanes as u32 / 2 - 1;
         let keys = self.samples.keys.as_ptr().wrapping_add(self.first);
         for start in (0..self.count).step_by(lanes) {
             for block in 0..self.tiling.taps[0].div_ceil(lanes / 2) {
-                let mut rows = [zero; MOST_LANES];
+                let mut rows = [zero; MAX_LANES];
                 for i in (0..lanes).step_by(2) {
                     let at = x_at + (block * lanes + i) / 2 * CHUNK + start;
                     // SAFETY: the taps are followed by rows of zeros, as many as fill whole vectors of cells.
@@ -218,8 +218,9 @@ impl<T: SimdReal> WriteTaps<'_, T> {
                     // vector.
                     unsafe {
                         let record = self.taps.add((start + i) * x_len);
-                        let shift = if self.moved { 2 * (of_key(*keys.add(start + i)).0 & within) as usize } else { 0 };
-                        if self.moved && block == 0 {
+                        let shift =
+                            if self.shifted { 2 * (unpack_key(*keys.add(start + i)).0 & within) as usize } else { 0 };
+                        if self.shifted && block == 0 {
                             zero.store(record);
                             zero.store(record.add((row_vectors - 1) * lanes));
                         }

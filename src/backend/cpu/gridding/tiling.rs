@@ -12,7 +12,7 @@ pub const PREFETCHED_ROWS: usize = 6;
 
 /// How windows of one width lie in vectors.
 #[derive(Clone, Copy)]
-pub struct Layout {
+pub struct WindowLayout {
     /// Complex cells of a vector.
     pub cells: usize,
     /// Vectors that a window covers, wherever it starts in the first; and from its start on.
@@ -25,15 +25,15 @@ pub struct Layout {
     pub x_taps: usize,
 }
 
-impl Layout {
+impl WindowLayout {
     /// Rows of cells in vectors of `lanes`; the longest vectors are of `longest`.
-    fn new(lanes: usize, longest: usize, width: usize) -> Layout {
+    fn new(lanes: usize, longest: usize, width: usize) -> WindowLayout {
         let cells = lanes / 2;
         let window_vectors = width.div_ceil(cells);
         let row_vectors = (width + cells - 1).div_ceil(cells);
         let x_taps = width.next_multiple_of(longest / 2);
         let x_len = (row_vectors.max(window_vectors + 1) * lanes).max(2 * x_taps);
-        Layout { cells, row_vectors, window_vectors, x_len, x_taps }
+        WindowLayout { cells, row_vectors, window_vectors, x_len, x_taps }
     }
 }
 
@@ -62,7 +62,7 @@ impl AxisTiles {
 
 /// How a window lies in cells: its taps along y and z, and the strides of rows and planes in reals.
 #[derive(Clone, Copy)]
-pub struct Window {
+pub struct WindowStrides {
     pub height: usize,
     pub depth: usize,
     pub row: usize,
@@ -72,7 +72,7 @@ pub struct Window {
 /// How a grid is cut into tiles.
 #[derive(Clone, Copy)]
 pub struct Tiling {
-    pub layout: Layout,
+    pub layout: WindowLayout,
     /// Cells of the grid, and taps of the window, along each axis: 1 along an axis that is not there.
     pub size: [usize; 3],
     pub taps: [usize; 3],
@@ -83,7 +83,7 @@ pub struct Tiling {
 
 impl Tiling {
     pub fn new<T: SimdReal>(level: Level, grid: &[usize], width: usize) -> Tiling {
-        let layout = Layout::new(level.row_lanes::<T>(), level.lanes::<T>(), width);
+        let layout = WindowLayout::new(level.row_lanes::<T>(), level.lanes::<T>(), width);
         let size = three_axes(grid);
         let taps = [0, 1, 2].map(|a| if a < grid.len() { width } else { 1 });
         let edges = if grid.len() == 3 { TILE_3D } else { TILE_2D };
@@ -94,9 +94,9 @@ impl Tiling {
     }
 
     /// A window in planes of `rows` rows of `row` cells.
-    pub fn window(&self, row: usize, rows: usize) -> Window {
+    pub fn window(&self, row: usize, rows: usize) -> WindowStrides {
         let [_, height, depth] = self.taps;
-        Window { height, depth, row: 2 * row, plane: 2 * row * rows }
+        WindowStrides { height, depth, row: 2 * row, plane: 2 * row * rows }
     }
 
     /// Taps of the window along an axis that is there.

@@ -64,10 +64,10 @@ impl Level {
             Unit::Baseline => kernel.run::<Sse>(),
             #[cfg(not(target_arch = "x86_64"))]
             Unit::Baseline => kernel.run::<Portable>(),
-            // SAFETY: `best` found the features of this level on this processor, and `among` gives no other.
+            // SAFETY: `detect` found the features of this level on this processor, and `choose_from` gives no other.
             #[cfg(target_arch = "x86_64")]
             Unit::Avx2 => unsafe { run_avx2(kernel) },
-            // SAFETY: `best` found the features of this level on this processor, and `among` gives no other.
+            // SAFETY: `detect` found the features of this level on this processor, and `choose_from` gives no other.
             #[cfg(target_arch = "x86_64")]
             Unit::Avx512 | Unit::Avx512Halved => unsafe { run_avx512(kernel) },
         }
@@ -78,7 +78,7 @@ impl Level {
     #[inline]
     pub fn run_rows<K: Kernel>(self, kernel: K) -> K::Output {
         match self.0 {
-            // SAFETY: `best` found AVX-512 on this processor.
+            // SAFETY: `detect` found AVX-512 on this processor.
             #[cfg(target_arch = "x86_64")]
             Unit::Avx512Halved => unsafe { run_avx512_short(kernel) },
             _ => self.run(kernel),

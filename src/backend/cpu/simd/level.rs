@@ -43,11 +43,11 @@ impl Level {
             Simd::Auto => std::env::var_os("RECON_SIMD"),
             _ => None,
         };
-        Self::among(&Self::all(), simd, variable.as_deref().map(|name| name.to_string_lossy()).as_deref())
+        Self::choose_from(&Self::all(), simd, variable.as_deref().map(|name| name.to_string_lossy()).as_deref())
     }
 
     /// [`Level::choose`] on a processor that has these levels, the lowest first.
-    fn among(has: &[Level], simd: Simd, variable: Option<&str>) -> Result<Level> {
+    fn choose_from(has: &[Level], simd: Simd, variable: Option<&str>) -> Result<Level> {
         let (simd, source) = match (simd, variable) {
             // An empty variable is how a shell leaves one unset for a command.
             (Simd::Auto, None | Some("")) => (Simd::Auto, ""),
@@ -61,8 +61,8 @@ impl Level {
             },
             _ => (simd, ""),
         };
-        let wanted = match simd {
-            Simd::Auto => has.last().map(|level| level.as_suits_the_processor()),
+        let requested = match simd {
+            Simd::Auto => has.last().map(|level| level.suited_to_processor()),
             Simd::Baseline => has.first().copied(),
             #[cfg(target_arch = "x86_64")]
             Simd::Avx2 => has.iter().copied().find(|&level| level == Level(Unit::Avx2)),
@@ -71,7 +71,7 @@ impl Level {
             #[cfg(not(target_arch = "x86_64"))]
             Simd::Avx2 | Simd::Avx512 => None,
         };
-        match wanted {
+        match requested {
             Some(level) => Ok(level),
             None => {
                 let names: Vec<&str> = has.iter().map(|level| level.name()).collect();
@@ -91,10 +91,10 @@ impl Level {
         let levels = [Unit::Baseline, Unit::Avx2, Unit::Avx512];
         #[cfg(not(target_arch = "x86_64"))]
         let levels = [Unit::Baseline];
-        levels.into_iter().map(Level).filter(|&level| level <= Self::best()).collect()
+        levels.into_iter().map(Level).filter(|&level| level <= Self::detect()).collect()
     }
 
-    fn best() -> Level {
+    fn detect() -> Level {
         #[cfg(target_arch = "x86_64")]
         {
             let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
@@ -114,12 +114,12 @@ impl Level {
 
     /// AVX-512 on Zen 4 has units of 256 bits. What the processor is decides, and no measurement: bits must not depend
     /// on one.
-    fn as_suits_the_processor(self) -> Level {
+    fn suited_to_processor(self) -> Level {
         #[cfg(target_arch = "x86_64")]
         if self == Level(Unit::Avx512) {
             // Asked once: in a virtual machine the question leaves it.
             static IS_HALVED: PerProcess<OnceLock<bool>> = PerProcess::new(OnceLock::new(), |_| OnceLock::new());
-            if *IS_HALVED.get().get_or_init(is_of_zen_3_and_4) {
+            if *IS_HALVED.get().get_or_init(is_zen_3_or_4) {
                 return Level(Unit::Avx512Halved);
             }
         }
@@ -128,12 +128,12 @@ impl Level {
 
     /// The numbers in a vector.
     pub fn lanes<T: SimdReal>(self) -> usize {
-        self.run(Lanes(PhantomData::<T>))
+        self.run(LaneCount(PhantomData::<T>))
     }
 
     /// The numbers in a vector of a kernel that [`Level::run_rows`] runs.
     pub fn row_lanes<T: SimdReal>(self) -> usize {
-        self.run_rows(Lanes(PhantomData::<T>))
+        self.run_rows(LaneCount(PhantomData::<T>))
     }
 
     /// The level's name.
@@ -153,7 +153,7 @@ impl Level {
 
 /// Whether this is an AMD processor of the family of Zen 3 and 4, of which Zen 4 has AVX-512.
 #[cfg(target_arch = "x86_64")]
-fn is_of_zen_3_and_4() -> bool {
+fn is_zen_3_or_4() -> bool {
     use std::arch::x86_64::__cpuid;
     const FAMILY: u32 = 0x19;
     let (vendor, version) = (__cpuid(0), __cpuid(1).eax);
@@ -162,9 +162,9 @@ fn is_of_zen_3_and_4() -> bool {
 }
 
 /// The lanes of a level's vectors.
-struct Lanes<T>(PhantomData<T>);
+struct LaneCount<T>(PhantomData<T>);
 
-impl<T: SimdReal> Kernel for Lanes<T> {
+impl<T: SimdReal> Kernel for LaneCount<T> {
     type Output = usize;
     #[inline(always)]
     fn run<A: Arith>(self) -> usize {
@@ -181,11 +181,11 @@ mod tests {
     #[test]
     fn levels_are_chosen_by_option_then_variable_then_processor() {
         let has = Level::all();
-        let of = |has: &[Level], simd, variable| Level::among(has, simd, variable);
-        let best = has.last().unwrap().as_suits_the_processor();
-        assert_eq!(of(&has, Simd::Auto, None).unwrap(), best);
-        assert_eq!(of(&has, Simd::Auto, Some("")).unwrap(), best);
-        assert_eq!(of(&has, Simd::Auto, Some("auto")).unwrap(), best);
+        let of = |has: &[Level], simd, variable| Level::choose_from(has, simd, variable);
+        let detect = has.last().unwrap().suited_to_processor();
+        assert_eq!(of(&has, Simd::Auto, None).unwrap(), detect);
+        assert_eq!(of(&has, Simd::Auto, Some("")).unwrap(), detect);
+        assert_eq!(of(&has, Simd::Auto, Some("auto")).unwrap(), detect);
         for name in ["sse", "baseline"] {
             assert_eq!(of(&has, Simd::Auto, Some(name)).unwrap(), Level(Unit::Baseline));
         }

@@ -71,7 +71,7 @@ pub trait Vector<T>: Copy {
     /// c - self b, rounded as the level does.
     fn fnma(self, b: Self, c: Self) -> Self;
     /// self b - c where c is near self b: accurate to about the last bit of the difference at every level.
-    fn product_less(self, b: Self, c: Self) -> Self;
+    fn mul_sub(self, b: Self, c: Self) -> Self;
     /// Negated where the last bit of q's significand is one.
     fn negate_where_odd(self, q: Self) -> Self;
     /// self 2^n, where q is the whole number n plus 1.5 / epsilon: the last bits of its significand are n. Self and the
@@ -86,11 +86,11 @@ pub trait Vector<T>: Copy {
 }
 
 /// The most lanes that a vector has.
-pub const MOST_LANES: usize = 16;
+pub const MAX_LANES: usize = 16;
 
 /// Transposes a square of the first `LANES` vectors: each round of zips rotates the bits of (row, column) by one.
 #[inline(always)]
-pub fn transpose<T, V: Vector<T>>(v: &mut [V; MOST_LANES]) {
+pub fn transpose<T, V: Vector<T>>(v: &mut [V; MAX_LANES]) {
     let half = V::LANES / 2;
     let mut round = 1;
     while round < V::LANES {

@@ -60,7 +60,7 @@ macro_rules! vector {
                 }))
             }
             #[inline(always)]
-            fn product_less(self, b: Self, c: Self) -> Self {
+            fn mul_sub(self, b: Self, c: Self) -> Self {
                 $name(from_fn(|i| {
                     let ($a, $b, $c) = (self.0[i], b.0[i], c.0[i]);
                     $less

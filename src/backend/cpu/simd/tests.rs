@@ -29,7 +29,7 @@ fn check<T: Real, V: Vector<T>>() {
     each(&|a, b, c| c.wide() - a.wide() * b.wide(), a.fnma(b, c));
     let product: Vec<T> = la.iter().zip(lb).map(|(a, b)| *a * *b).collect();
     // SAFETY: LANES elements.
-    let error = read(a.product_less(b, unsafe { V::load(product.as_ptr()) }));
+    let error = read(a.mul_sub(b, unsafe { V::load(product.as_ptr()) }));
     for i in 0..n {
         assert_eq!(error[i], la[i].fma(lb[i], -product[i]), "{i}");
     }
@@ -62,8 +62,8 @@ fn check<T: Real, V: Vector<T>>() {
     }
 }
 
-struct Check;
-impl Kernel for Check {
+struct VectorCheck;
+impl Kernel for VectorCheck {
     type Output = ();
     fn run<A: Arith>(self) {
         check::<f32, A::F32>();
@@ -74,7 +74,7 @@ impl Kernel for Check {
 #[test]
 fn vectors_of_every_level_compute() {
     for level in Level::all() {
-        level.run(Check);
+        level.run(VectorCheck);
     }
     check::<f32, portable::Fused<f32, 4>>();
     check::<f64, portable::Separate<f64, 2>>();

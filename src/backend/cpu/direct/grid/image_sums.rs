@@ -1,10 +1,10 @@
 //! Sums from samples to the voxels of a grid.
 
-use super::{aligned, along_axis, axes, panel_vectors, whole_lines, wide_tiles, Axis};
+use super::{align_to_line, has_wide_tiles, order_axes, panel_vectors, whole_lines, write_phases, GridAxis};
 use crate::backend::cpu::simd::{Arith, Kernel, Level, SimdReal, Vector};
 use crate::backend::cpu::thread_pool::Threads;
-use crate::base::interrupt::Watch;
-use crate::base::workers::Shared;
+use crate::base::interrupt::StopSignal;
+use crate::base::workers::SharedSlice;
 use num_complex::Complex;
 use std::array::from_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,17 +17,17 @@ const TABLE: usize = 32;
 
 /// How sums to an image are divided: axes in their roles, samples of a block, the lengths of a block's tables, the
 /// lines of a panel, and the scratch of a thread.
-pub(super) struct ToImage<'a, T> {
-    axes: [Axis<'a, T>; 3],
+pub(super) struct ImageSumLayout<'a, T> {
+    axes: [GridAxis<'a, T>; 3],
     block: usize,
     lengths: [usize; 3],
     panel: usize,
     thread_len: usize,
 }
 
-impl<'a, T: SimdReal> ToImage<'a, T> {
+impl<'a, T: SimdReal> ImageSumLayout<'a, T> {
     pub(super) fn new(level: Level, k: &'a [Vec<T>], samples: usize, dims: [usize; 3]) -> Self {
-        let [x, mut y, mut z] = axes(k, dims);
+        let [x, mut y, mut z] = order_axes(k, dims);
         let lanes = level.lanes::<T>();
         // Vectors of lines lie along y. Exchanged with z where that leaves fewer lanes empty.
         let padded = |n: usize| n.next_multiple_of(lanes);
@@ -38,7 +38,7 @@ impl<'a, T: SimdReal> ToImage<'a, T> {
         let lengths = [2 * x.half() * block, 2 * padded(y.n) * block, 2 * z.n * block].map(whole_lines::<T>);
         let panel = panel_vectors(level) * lanes;
         let thread_len = whole_lines::<T>(2 * panel * RUN) + whole_lines::<T>(4 * panel * x.half());
-        ToImage { axes: [x, y, z], block, lengths, panel, thread_len }
+        ImageSumLayout { axes: [x, y, z], block, lengths, panel, thread_len }
     }
     pub(super) fn scratch(&self, threads: usize) -> usize {
         self.lengths.iter().sum::<usize>() + threads * self.thread_len
@@ -51,7 +51,7 @@ impl<'a, T: SimdReal> ToImage<'a, T> {
 pub fn to_image<T: SimdReal>(
     threads: &Threads,
     level: Level,
-    watch: &Watch,
+    stop: &StopSignal,
     buffer: &mut [T],
     k: &[Vec<T>],
     dims: [usize; 3],
@@ -60,21 +60,21 @@ pub fn to_image<T: SimdReal>(
 ) {
     assert!(k.iter().all(|k| k.len() == values.len()));
     assert_eq!(image.len(), dims.iter().product::<usize>());
-    let plan = ToImage::new(level, k, values.len(), dims);
+    let plan = ImageSumLayout::new(level, k, values.len(), dims);
     let shared = plan.lengths.iter().sum();
-    let (tables, scratch) = aligned(buffer, plan.scratch(threads.count())).split_at_mut(shared);
-    let ToImage { axes: [x, y, z], block, lengths, panel, thread_len } = plan;
-    let (out, scratch) = (Shared::new(image), Shared::new(scratch));
+    let (tables, scratch) = align_to_line(buffer, plan.scratch(threads.count())).split_at_mut(shared);
+    let ImageSumLayout { axes: [x, y, z], block, lengths, panel, thread_len } = plan;
+    let (out, scratch) = (SharedSlice::new(image), SharedSlice::new(scratch));
     let panels = y.n.div_ceil(panel);
     for first in (0..values.len()).step_by(block.max(1)) {
-        if watch.stopped() {
+        if stop.stopped() {
             return;
         }
         let values = &values[first..(first + block).min(values.len())];
-        let writing = Shared::new(&mut *tables);
+        let writing = SharedSlice::new(&mut *tables);
         threads.run(values.len().div_ceil(TABLE), |task| {
             let samples = task * TABLE..((task + 1) * TABLE).min(values.len());
-            level.run(ImageTables { x, y, z, first, values, samples, lengths, tables: &writing });
+            level.run(TableKernel { x, y, z, first, values, samples, lengths, tables: &writing });
         });
         let tables = &*tables;
         let thread = AtomicUsize::new(0);
@@ -82,7 +82,7 @@ pub fn to_image<T: SimdReal>(
             panels * z.n,
             || thread.fetch_add(1, Ordering::Relaxed),
             |thread, task| {
-                if watch.stopped() {
+                if stop.stopped() {
                     return;
                 }
                 // SAFETY: each thread that takes part has its own scratch.
@@ -91,7 +91,7 @@ pub fn to_image<T: SimdReal>(
                 let lines = panel.min(y.n - start);
                 let samples = values.len();
                 let add = first > 0;
-                level.run(ImagePanel {
+                level.run(PanelKernel {
                     x,
                     y,
                     z,
@@ -116,20 +116,20 @@ pub fn to_image<T: SimdReal>(
 
 /// Tables of a block of samples: [groups of distances][samples][cos, sin of each distance of the group] of x,
 /// [samples][re, im][y] and [samples][z][re, im], the last times the sample's value and the phase of the middle of x.
-struct ImageTables<'a, T> {
-    x: Axis<'a, T>,
-    y: Axis<'a, T>,
-    z: Axis<'a, T>,
+struct TableKernel<'a, T> {
+    x: GridAxis<'a, T>,
+    y: GridAxis<'a, T>,
+    z: GridAxis<'a, T>,
     first: usize,
     values: &'a [Complex<T>],
     samples: std::ops::Range<usize>,
     lengths: [usize; 3],
-    tables: &'a Shared<'a, T>,
+    tables: &'a SharedSlice<'a, T>,
 }
 
 /// Distances of a group that begins at `j`: three, or two where three would leave a single one.
 #[inline(always)]
-fn group(j: usize, half: usize) -> usize {
+fn group_size(j: usize, half: usize) -> usize {
     match half - j {
         1 => 1,
         2 | 4 => 2,
@@ -137,7 +137,7 @@ fn group(j: usize, half: usize) -> usize {
     }
 }
 
-impl<T: SimdReal> Kernel for ImageTables<'_, T> {
+impl<T: SimdReal> Kernel for TableKernel<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<A: Arith>(self) {
@@ -156,10 +156,10 @@ impl<T: SimdReal> Kernel for ImageTables<'_, T> {
             };
             // Where the next distance goes, how many of its group follow, and the first of the next group.
             let (mut at, mut left, mut next) = (0, 0, 0);
-            along_axis::<A, T>(x.k(sample), x.nearest(), x.half(), one, |_, re, im| {
+            write_phases::<A, T>(x.k(sample), x.nearest(), x.half(), one, |_, re, im| {
                 for (re, im) in re.iter().zip(im) {
                     if left == 0 {
-                        left = group(next, x.half());
+                        left = group_size(next, x.half());
                         at = 2 * (next * all + left * m);
                         next += left;
                     }
@@ -173,14 +173,14 @@ impl<T: SimdReal> Kernel for ImageTables<'_, T> {
             });
             let (re_y, im_y) = of_y.split_at_mut(padded);
             // To the end of the last vector: sums beyond y are not read.
-            along_axis::<A, T>(y.k(sample), y.first(), padded, one, |j, re, im| {
+            write_phases::<A, T>(y.k(sample), y.first(), padded, one, |j, re, im| {
                 re_y[j..][..re.len()].copy_from_slice(re);
                 im_y[j..][..im.len()].copy_from_slice(im);
             });
             let mut moved = Complex::default();
             let value = Complex::new(self.values[m].re.wide(), self.values[m].im.wide());
-            along_axis::<A, f64>(x.k(sample), x.middle(), 1, value, |_, re, im| moved = Complex::new(re[0], im[0]));
-            along_axis::<A, T>(z.k(sample), z.first(), z.n, moved, |j, re, im| {
+            write_phases::<A, f64>(x.k(sample), x.middle(), 1, value, |_, re, im| moved = Complex::new(re[0], im[0]));
+            write_phases::<A, T>(z.k(sample), z.first(), z.n, moved, |j, re, im| {
                 for (pair, (re, im)) in of_z[2 * j..].chunks_exact_mut(2).zip(re.iter().zip(im)) {
                     pair[0] = *re;
                     pair[1] = *im;
@@ -191,10 +191,10 @@ impl<T: SimdReal> Kernel for ImageTables<'_, T> {
 }
 
 /// Lines y = start .. start + lines at one z, summed over a block of samples.
-struct ImagePanel<'a, T> {
-    x: Axis<'a, T>,
-    y: Axis<'a, T>,
-    z: Axis<'a, T>,
+struct PanelKernel<'a, T> {
+    x: GridAxis<'a, T>,
+    y: GridAxis<'a, T>,
+    z: GridAxis<'a, T>,
     start: usize,
     lines: usize,
     at_z: usize,
@@ -204,14 +204,14 @@ struct ImagePanel<'a, T> {
     scratch: &'a mut [T],
     /// Whether sums are added to what the image holds.
     add: bool,
-    out: &'a Shared<'a, Complex<T>>,
+    out: &'a SharedSlice<'a, Complex<T>>,
 }
 
-impl<T: SimdReal> Kernel for ImagePanel<'_, T> {
+impl<T: SimdReal> Kernel for PanelKernel<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<A: Arith>(self) {
-        if wide_tiles::<A>() && self.lines > T::V::<A>::LANES {
+        if has_wide_tiles::<A>() && self.lines > T::V::<A>::LANES {
             self.sum::<T::V<A>, 2, 4>();
         } else {
             self.sum::<T::V<A>, 1, 2>();
@@ -219,7 +219,7 @@ impl<T: SimdReal> Kernel for ImagePanel<'_, T> {
     }
 }
 
-impl<T: SimdReal> ImagePanel<'_, T> {
+impl<T: SimdReal> PanelKernel<'_, T> {
     /// With `P` vectors of lines: `W` of real and imaginary parts.
     #[inline(always)]
     fn sum<V: Vector<T>, const P: usize, const W: usize>(self) {
@@ -253,7 +253,7 @@ impl<T: SimdReal> ImagePanel<'_, T> {
             let right = &right[..count * width];
             let mut j = 0;
             while j < half {
-                let size = group(j, half);
+                let size = group_size(j, half);
                 let table = &of_x[2 * (j * self.samples + first * size)..][..2 * size * count];
                 let sums = &mut sums[2 * j * width..][..2 * size * width];
                 match size {

@@ -14,10 +14,10 @@ use crate::backend::cpu::simd::{Arith, Kernel, Level, SimdReal, Vector};
 use crate::backend::cpu::thread_pool::Threads;
 use crate::base::error::{try_vec, Result};
 pub use image_sums::to_image;
-use image_sums::ToImage;
+use image_sums::ImageSumLayout;
 use num_complex::Complex;
 pub use sample_sums::to_samples;
-use sample_sums::ToSamples;
+use sample_sums::SampleSumLayout;
 use std::array::from_fn;
 
 /// Bytes of a cache line, to which scratch is aligned.
@@ -25,13 +25,13 @@ const LINE: usize = 64;
 
 /// One axis of the grid: its voxels, the distance between two in the image, and the samples' coordinates along it.
 #[derive(Clone, Copy)]
-struct Axis<'a, T> {
+struct GridAxis<'a, T> {
     n: usize,
     stride: usize,
     k: Option<&'a [T]>,
 }
 
-impl<T: SimdReal> Axis<'_, T> {
+impl<T: SimdReal> GridAxis<'_, T> {
     fn k(&self, sample: usize) -> f64 {
         self.k.map_or(0.0, |k| k[sample].wide())
     }
@@ -62,13 +62,13 @@ impl<T: SimdReal> Axis<'_, T> {
 }
 
 /// The axes in their roles: x, whose symmetry is used, then the axes of its lines. Axes of one voxel are left out.
-fn axes<'a, T: SimdReal>(k: &'a [Vec<T>], dims: [usize; 3]) -> [Axis<'a, T>; 3] {
-    let one = Axis { n: 1, stride: 0, k: None };
+fn order_axes<'a, T: SimdReal>(k: &'a [Vec<T>], dims: [usize; 3]) -> [GridAxis<'a, T>; 3] {
+    let one = GridAxis { n: 1, stride: 0, k: None };
     let mut axes = [one; 3];
     let (mut used, mut stride) = (0, 1);
     for (axis, n) in dims.into_iter().enumerate() {
         if n > 1 {
-            axes[used] = Axis { n, stride, k: k.get(axis).map(|k| &k[..]) };
+            axes[used] = GridAxis { n, stride, k: k.get(axis).map(|k| &k[..]) };
             used += 1;
         }
         stride *= n;
@@ -81,15 +81,15 @@ fn axes<'a, T: SimdReal>(k: &'a [Vec<T>], dims: [usize; 3]) -> [Axis<'a, T>; 3] 
 }
 
 /// `len` elements of a buffer, from its first cache line on.
-fn aligned<T: SimdReal>(buffer: &mut [T], len: usize) -> &mut [T] {
+fn align_to_line<T: SimdReal>(buffer: &mut [T], len: usize) -> &mut [T] {
     let skip = buffer.as_ptr().align_offset(LINE);
     &mut buffer[skip..][..len]
 }
 
 /// The elements of [`scratch`].
 pub fn scratch_len<T: SimdReal>(threads: usize, level: Level, samples: usize, dims: [usize; 3]) -> usize {
-    let to_image = ToImage::<T>::new(level, &[], samples, dims).scratch(threads);
-    to_image.max(ToSamples::<T>::new(level, &[], dims).scratch(threads)) + LINE / size_of::<T>()
+    let to_image = ImageSumLayout::<T>::new(level, &[], samples, dims).scratch(threads);
+    to_image.max(SampleSumLayout::<T>::new(level, &[], dims).scratch(threads)) + LINE / size_of::<T>()
 }
 
 /// Scratch for one sum at a time, in either direction.
@@ -102,12 +102,12 @@ fn whole_lines<T>(len: usize) -> usize {
 }
 
 /// The most elements of a vector of doubles.
-const MOST_LANES: usize = 8;
+const MAX_F64_LANES: usize = 8;
 
 /// cos and sin of 2 pi k r for the first few of `positions`.
 #[inline(always)]
-fn wave<V: Vector<f64>>(k: V, positions: [f64; MOST_LANES]) -> (V, V) {
-    assert!(V::LANES <= MOST_LANES);
+fn cos_sin_at<V: Vector<f64>>(k: V, positions: [f64; MAX_F64_LANES]) -> (V, V) {
+    assert!(V::LANES <= MAX_F64_LANES);
     // SAFETY: there are at least as many positions as elements, as asserted.
     let positions = unsafe { V::load(positions.as_ptr()) };
     let ([cos], [sin]) = cos_sin(phases([k], [[positions]]));
@@ -117,7 +117,7 @@ fn wave<V: Vector<f64>>(k: V, positions: [f64; MOST_LANES]) -> (V, V) {
 /// exp(i 2 pi k r) times `factor` for r = first, first + 1, ..., passed to `put` as (index, reals, imaginaries). They
 /// are products of the first few positions and of steps of as many positions, computed in double precision.
 #[inline(always)]
-fn along_axis<A: Arith, T: SimdReal>(
+fn write_phases<A: Arith, T: SimdReal>(
     k: f64,
     first: f64,
     count: usize,
@@ -126,27 +126,27 @@ fn along_axis<A: Arith, T: SimdReal>(
 ) {
     let lanes = A::F64::LANES;
     let k = A::F64::splat(k);
-    let mut buffer = [[0f64; MOST_LANES]; 2];
-    let (cos, sin) = wave(k, from_fn(|i| first + i as f64));
+    let mut buffer = [[0f64; MAX_F64_LANES]; 2];
+    let (cos, sin) = cos_sin_at(k, from_fn(|i| first + i as f64));
     let (re, im) = (A::F64::splat(factor.re), A::F64::splat(factor.im));
     let (cos, sin) = (im.fnma(sin, re.mul(cos)), im.fma(cos, re.mul(sin)));
     for start in (0..count).step_by(lanes * lanes) {
-        let steps = wave(k, from_fn(|i| (start + i * lanes) as f64));
-        // SAFETY: buffers are no shorter than a vector, as `wave` asserts.
+        let steps = cos_sin_at(k, from_fn(|i| (start + i * lanes) as f64));
+        // SAFETY: buffers are no shorter than a vector, as `cos_sin_at` asserts.
         unsafe {
             steps.0.store(buffer[0].as_mut_ptr());
             steps.1.store(buffer[1].as_mut_ptr());
         }
         for (i, first) in (start..count.min(start + lanes * lanes)).step_by(lanes).enumerate() {
             let (step_cos, step_sin) = (A::F64::splat(buffer[0][i]), A::F64::splat(buffer[1][i]));
-            let mut out = [[0f64; MOST_LANES]; 2];
-            // SAFETY: buffers are no shorter than a vector, as `wave` asserts.
+            let mut out = [[0f64; MAX_F64_LANES]; 2];
+            // SAFETY: buffers are no shorter than a vector, as `cos_sin_at` asserts.
             unsafe {
                 step_sin.fnma(sin, step_cos.mul(cos)).store(out[0].as_mut_ptr());
                 step_sin.fma(cos, step_cos.mul(sin)).store(out[1].as_mut_ptr());
             }
             // Not `map`, which the compiler may leave a call to code that is not compiled for the vector unit.
-            let mut rounded = [[T::ZERO; MOST_LANES]; 2];
+            let mut rounded = [[T::ZERO; MAX_F64_LANES]; 2];
             for (rounded, out) in rounded.iter_mut().zip(&out) {
                 for (rounded, out) in rounded.iter_mut().zip(out) {
                     *rounded = T::of(*out);
@@ -165,7 +165,7 @@ fn along_axis<A: Arith, T: SimdReal>(
 
 /// Whether register tiles have more vectors: where the level has 32 registers.
 #[inline(always)]
-fn wide_tiles<A: Arith>() -> bool {
+fn has_wide_tiles<A: Arith>() -> bool {
     A::F32::LANES == 16
 }
 
@@ -176,7 +176,7 @@ fn panel_vectors(level: Level) -> usize {
         type Output = usize;
         #[inline(always)]
         fn run<A: Arith>(self) -> usize {
-            if wide_tiles::<A>() {
+            if has_wide_tiles::<A>() {
                 2
             } else {
                 1

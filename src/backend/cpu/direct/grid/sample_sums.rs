@@ -1,10 +1,10 @@
 //! Sums from the voxels of a grid to samples.
 
-use super::{aligned, along_axis, axes, panel_vectors, whole_lines, wide_tiles, Axis};
+use super::{align_to_line, has_wide_tiles, order_axes, panel_vectors, whole_lines, write_phases, GridAxis};
 use crate::backend::cpu::simd::{Arith, Kernel, Level, SimdReal, Vector};
 use crate::backend::cpu::thread_pool::Threads;
-use crate::base::interrupt::Watch;
-use crate::base::workers::Shared;
+use crate::base::interrupt::StopSignal;
+use crate::base::workers::SharedSlice;
 use num_complex::Complex;
 use std::array::from_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,8 +17,8 @@ const PANELS: usize = 4;
 
 /// How sums to samples are divided: axes in their roles, lines of a tile and of a part, the length of a tile, samples
 /// of a task, the length of a part's folded voxels, and the scratch of a thread.
-pub(super) struct ToSamples<'a, T> {
-    axes: [Axis<'a, T>; 3],
+pub(super) struct SampleSumLayout<'a, T> {
+    axes: [GridAxis<'a, T>; 3],
     tile: usize,
     tile_len: usize,
     part: usize,
@@ -27,16 +27,16 @@ pub(super) struct ToSamples<'a, T> {
     thread_len: usize,
 }
 
-impl<'a, T: SimdReal> ToSamples<'a, T> {
+impl<'a, T: SimdReal> SampleSumLayout<'a, T> {
     pub(super) fn new(level: Level, k: &'a [Vec<T>], dims: [usize; 3]) -> Self {
-        let [x, y, z] = axes(k, dims);
+        let [x, y, z] = order_axes(k, dims);
         let tile = tile_lines(level);
         let tile_len = 4 * tile * x.half();
         let part = (FOLDED / (2 * x.half() * tile)).clamp(1, (y.n * z.n).div_ceil(tile)) * tile;
         let of_task = PANELS * PANEL_VECTORS * level.lanes::<T>();
         let folded_len = whole_lines::<T>(part / tile * tile_len);
         let thread_len = whole_lines::<T>(2 * of_task * (x.half() + y.n + z.n + 2));
-        ToSamples { axes: [x, y, z], tile, tile_len, part, of_task, folded_len, thread_len }
+        SampleSumLayout { axes: [x, y, z], tile, tile_len, part, of_task, folded_len, thread_len }
     }
     pub(super) fn scratch(&self, threads: usize) -> usize {
         self.folded_len + threads * self.thread_len
@@ -49,7 +49,7 @@ impl<'a, T: SimdReal> ToSamples<'a, T> {
 pub fn to_samples<T: SimdReal>(
     threads: &Threads,
     level: Level,
-    watch: &Watch,
+    stop: &StopSignal,
     buffer: &mut [T],
     k: &[Vec<T>],
     dims: [usize; 3],
@@ -58,17 +58,17 @@ pub fn to_samples<T: SimdReal>(
 ) {
     assert!(k.iter().all(|k| k.len() == values.len()));
     assert_eq!(image.len(), dims.iter().product::<usize>());
-    let plan = ToSamples::new(level, k, dims);
-    let (folded, scratch) = aligned(buffer, plan.scratch(threads.count())).split_at_mut(plan.folded_len);
-    let ToSamples { axes: [x, y, z], tile, tile_len, part, of_task, thread_len, .. } = plan;
+    let plan = SampleSumLayout::new(level, k, dims);
+    let (folded, scratch) = align_to_line(buffer, plan.scratch(threads.count())).split_at_mut(plan.folded_len);
+    let SampleSumLayout { axes: [x, y, z], tile, tile_len, part, of_task, thread_len, .. } = plan;
     let lines = y.n * z.n;
-    let (total, out, scratch) = (values.len(), Shared::new(values), Shared::new(scratch));
+    let (total, out, scratch) = (values.len(), SharedSlice::new(values), SharedSlice::new(scratch));
     for first in (0..lines).step_by(part) {
-        if watch.stopped() {
+        if stop.stopped() {
             return;
         }
         let lines = first..(first + part).min(lines);
-        let writing = Shared::new(&mut *folded);
+        let writing = SharedSlice::new(&mut *folded);
         threads.run(lines.len().div_ceil(tile), |task| {
             let start = lines.start + task * tile;
             // SAFETY: each task has its own tile.
@@ -81,7 +81,7 @@ pub fn to_samples<T: SimdReal>(
             total.div_ceil(of_task),
             || thread.fetch_add(1, Ordering::Relaxed),
             |thread, task| {
-                if watch.stopped() {
+                if stop.stopped() {
                     return;
                 }
                 let samples = task * of_task..((task + 1) * of_task).min(total);
@@ -89,7 +89,7 @@ pub fn to_samples<T: SimdReal>(
                 let (out, scratch) =
                     unsafe { (out.part(samples.start, samples.len()), scratch.part(*thread * thread_len, thread_len)) };
                 let (lines, add) = (lines.clone(), first > 0);
-                level.run(SampleSums { x, y, z, lines, folded, first: samples.start, scratch, add, out });
+                level.run(SampleSumKernel { x, y, z, lines, folded, first: samples.start, scratch, add, out });
             },
         );
     }
@@ -102,7 +102,7 @@ fn tile_lines(level: Level) -> usize {
 
 /// Sums E and differences D of the voxels at +u and -u, as the product takes them: [u][line][E_re, E_im, D_im, -D_re].
 fn fold<T: SimdReal>(
-    [x, y, z]: [Axis<'_, T>; 3],
+    [x, y, z]: [GridAxis<'_, T>; 3],
     image: &[Complex<T>],
     lines: std::ops::Range<usize>,
     tile: usize,
@@ -126,10 +126,10 @@ fn fold<T: SimdReal>(
 }
 
 /// Sums over some lines at the samples of a task.
-struct SampleSums<'a, T> {
-    x: Axis<'a, T>,
-    y: Axis<'a, T>,
-    z: Axis<'a, T>,
+struct SampleSumKernel<'a, T> {
+    x: GridAxis<'a, T>,
+    y: GridAxis<'a, T>,
+    z: GridAxis<'a, T>,
     lines: std::ops::Range<usize>,
     folded: &'a [T],
     first: usize,
@@ -139,11 +139,11 @@ struct SampleSums<'a, T> {
     out: &'a mut [Complex<T>],
 }
 
-impl<T: SimdReal> Kernel for SampleSums<'_, T> {
+impl<T: SimdReal> Kernel for SampleSumKernel<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<A: Arith>(self) {
-        if wide_tiles::<A>() {
+        if has_wide_tiles::<A>() {
             self.sum::<A, 6>();
         } else {
             self.sum::<A, 3>();
@@ -151,7 +151,7 @@ impl<T: SimdReal> Kernel for SampleSums<'_, T> {
     }
 }
 
-impl<T: SimdReal> SampleSums<'_, T> {
+impl<T: SimdReal> SampleSumKernel<'_, T> {
     /// In register tiles of `R` lines.
     #[inline(always)]
     fn sum<A: Arith, const R: usize>(self) {
@@ -172,15 +172,15 @@ impl<T: SimdReal> SampleSums<'_, T> {
                 let sample = self.first + (i * width + lane).min(self.out.len() - 1);
                 let one = Complex::new(1.0, 0.0);
                 let mut moved = one;
-                along_axis::<A, T>(x.k(sample), x.nearest(), half, one, |j, re, im| {
+                write_phases::<A, T>(x.k(sample), x.nearest(), half, one, |j, re, im| {
                     put_lane(&mut of_x[2 * width * j..], width, lane, re, im);
                 });
-                along_axis::<A, T>(y.k(sample), y.first(), y.n, one, |j, re, im| {
+                write_phases::<A, T>(y.k(sample), y.first(), y.n, one, |j, re, im| {
                     put_lane(&mut of_y[2 * width * j..], width, lane, re, im);
                 });
-                along_axis::<A, f64>(x.k(sample), x.middle(), 1, one, |_, re, im| moved = Complex::new(re[0], im[0]));
+                write_phases::<A, f64>(x.k(sample), x.middle(), 1, one, |_, re, im| moved = Complex::new(re[0], im[0]));
                 let first = z.first() + at_z.start as f64;
-                along_axis::<A, T>(z.k(sample), first, at_z.len(), moved, |j, re, im| {
+                write_phases::<A, T>(z.k(sample), first, at_z.len(), moved, |j, re, im| {
                     put_lane(&mut of_z[2 * width * j..], width, lane, re, im);
                 });
             }

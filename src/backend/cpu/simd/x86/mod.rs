@@ -24,7 +24,7 @@ macro_rules! vector {
             const LANES: usize = $lanes;
             #[inline(always)]
             fn splat(x: $t) -> Self {
-                // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
+                // SAFETY: `Level::run` calls this only where `Level::detect` found the unit.
                 unsafe { $name($splat(x)) }
             }
             #[inline(always)]
@@ -39,77 +39,77 @@ macro_rules! vector {
             }
             #[inline(always)]
             fn add(self, b: Self) -> Self {
-                // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
+                // SAFETY: `Level::run` calls this only where `Level::detect` found the unit.
                 unsafe { $name($add(self.0, b.0)) }
             }
             #[inline(always)]
             fn sub(self, b: Self) -> Self {
-                // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
+                // SAFETY: `Level::run` calls this only where `Level::detect` found the unit.
                 unsafe { $name($sub(self.0, b.0)) }
             }
             #[inline(always)]
             fn mul(self, b: Self) -> Self {
-                // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
+                // SAFETY: `Level::run` calls this only where `Level::detect` found the unit.
                 unsafe { $name($mul(self.0, b.0)) }
             }
             #[inline(always)]
             fn max(self, b: Self) -> Self {
-                // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
+                // SAFETY: `Level::run` calls this only where `Level::detect` found the unit.
                 unsafe { $name($max(self.0, b.0)) }
             }
             #[inline(always)]
             fn min(self, b: Self) -> Self {
-                // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
+                // SAFETY: `Level::run` calls this only where `Level::detect` found the unit.
                 unsafe { $name($min(self.0, b.0)) }
             }
             #[inline(always)]
             fn fma(self, b: Self, c: Self) -> Self {
                 let ($a, $b, $c) = (self.0, b.0, c.0);
-                // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
+                // SAFETY: `Level::run` calls this only where `Level::detect` found the unit.
                 unsafe { $name($fma) }
             }
             #[inline(always)]
             fn fnma(self, b: Self, c: Self) -> Self {
                 let ($a, $b, $c) = (self.0, b.0, c.0);
-                // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
+                // SAFETY: `Level::run` calls this only where `Level::detect` found the unit.
                 unsafe { $name($fnma) }
             }
             #[inline(always)]
-            fn product_less(self, b: Self, c: Self) -> Self {
+            fn mul_sub(self, b: Self, c: Self) -> Self {
                 let ($a, $b, $c) = (self.0, b.0, c.0);
-                // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
+                // SAFETY: `Level::run` calls this only where `Level::detect` found the unit.
                 unsafe { $name($less) }
             }
             #[inline(always)]
             fn negate_where_odd(self, q: Self) -> Self {
                 let ($a, $b) = (self.0, q.0);
-                // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
+                // SAFETY: `Level::run` calls this only where `Level::detect` found the unit.
                 unsafe { $name($negate) }
             }
             #[inline(always)]
             fn times_power_of_two(self, q: Self) -> Self {
                 let ($a, $b) = (self.0, q.0);
-                // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
+                // SAFETY: `Level::run` calls this only where `Level::detect` found the unit.
                 unsafe { $name($power) }
             }
             #[inline(always)]
             fn zip(self, b: Self) -> (Self, Self) {
                 let ($a, $b) = (self.0, b.0);
-                // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
+                // SAFETY: `Level::run` calls this only where `Level::detect` found the unit.
                 let (first, second) = unsafe { $zip };
                 ($name(first), $name(second))
             }
             #[inline(always)]
             fn unzip(self, b: Self) -> (Self, Self) {
                 let ($a, $b) = (self.0, b.0);
-                // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
+                // SAFETY: `Level::run` calls this only where `Level::detect` found the unit.
                 let (even, odd) = unsafe { $unzip };
                 ($name(even), $name(odd))
             }
             #[inline(always)]
             fn sum_pairs(self) -> Complex<$t> {
                 let $a = self.0;
-                // SAFETY: `Level::run` calls this only where `Level::best` found the unit.
+                // SAFETY: `Level::run` calls this only where `Level::detect` found the unit.
                 unsafe { $sum }
             }
         }
