@@ -140,7 +140,7 @@ fn allocate_unspecified(layout: Layout) -> *mut u8 {
     start
 }
 
-/// Whether the compiler can be told that bytes are written without writing them.
+/// Whether assembly is available to declare bytes as initialised without writing them.
 const HAS_ASSEMBLY: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
 
 /// Declares bytes as initialised to the compiler, without writing them. In debug builds they become NaN.
@@ -220,7 +220,7 @@ impl AlignedArena {
         len.saturating_mul(size_of::<E>()).div_ceil(ALIGNMENT).saturating_mul(ALIGNMENT)
     }
 
-    /// Allocates `bytes` bytes for arrays of zeros. `what` names them in an error.
+    /// Allocates `bytes` bytes for arrays of zeros. `what` describes the arrays in an error.
     pub fn zeros(bytes: usize, what: &str) -> Result<AlignedArena> {
         Self::new(bytes, InitialContents::Zeros, what)
     }

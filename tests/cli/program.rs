@@ -1013,7 +1013,7 @@ fn the_vector_unit_is_the_one_asked_for() {
     {
         match bench(&format!("--simd {level}"), "sse") {
             Ok(used) => assert!(had && used == level, "{level}: {used}"),
-            Err(error) => assert!(!had && error.contains(&format!("level {level} was asked for")), "{error}"),
+            Err(error) => assert!(!had && error.contains(&format!("level {level} was requested")), "{error}"),
         }
     }
     dir.fails(2, "bench radial2d --simd mmx", &["--simd"]);

@@ -1,4 +1,4 @@
-//! The CPU backend: arrays are vectors, views are slices, work is shared among the plan's threads.
+//! The CPU backend: arrays are vectors, views are slices, and the plan's threads share the work.
 
 mod backprojection;
 pub mod cost;
@@ -29,11 +29,11 @@ use simd::SimdReal;
 use std::ops::Range;
 use vector::each_chunk;
 
+/// Returns the error for an array on a GPU.
 fn device_array_error<A>() -> Result<A> {
     bail!(
         Unsupported,
-        "arrays on a GPU were given to a plan on the CPU: create it with device cuda, or give arrays in the host's \
-         memory"
+        "arrays on a GPU were given to a plan on the CPU: create the plan with device cuda, or give arrays in host memory"
     )
 }
 
@@ -50,7 +50,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
     type Backprojector = Backprojector<T>;
 
     fn zeros<E: Element>(&self, len: usize, what: &str) -> Result<Aligned<E>> {
-        // Threads clear faster than one, which need not clear what is fresh.
+        // Several threads clear memory faster than one. A single thread need not clear fresh pages.
         if self.threads.count() == 1 || len.saturating_mul(size_of::<E>()) >= ALWAYS_FRESH {
             return Aligned::zeros(len, what);
         }
@@ -150,7 +150,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
         0
     }
     fn batch_bytes(&self) -> usize {
-        // About the last-level cache per core of current processors, less what else goes through it.
+        // About the last-level cache per core of current processors, less other data that passes through it.
         6 << 20
     }
     fn transform_cost(&self, grid: &[usize], dims: &[usize], samples: usize, width: usize) -> f64 {
@@ -166,9 +166,9 @@ impl<T: SimdReal> Backend<T> for Cpu {
         grid: &[usize],
         taps: &[Vec<f64>],
         arrays: usize,
-        before: Option<&Gridder<T>>,
+        previous: Option<&Gridder<T>>,
     ) -> Result<Gridder<T>> {
-        Gridder::new(&self.threads, self.level, k, grid, taps, arrays, before)
+        Gridder::new(&self.threads, self.level, k, grid, taps, arrays, previous)
     }
     fn gridder_bytes(&self, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize {
         Gridder::<T>::bytes(self.threads.count(), self.level, samples, grid, width, arrays)
@@ -252,16 +252,16 @@ impl<T: SimdReal> Backend<T> for Cpu {
         Backprojector::<T>::bytes(self.threads.count(), self.level, readout, dims, arrays)
     }
     fn backprojection_buffer_len(&self, p: &Backprojector<T>) -> usize {
-        p.room()
+        p.buffer_len()
     }
     fn backproject(
         &self,
         p: &Backprojector<T>,
         values: &[Complex<T>],
-        room: &mut [Complex<T>],
+        buffer: &mut [Complex<T>],
         image: &mut [Complex<T>],
     ) {
-        p.backproject(&self.threads, values, room, image);
+        p.backproject(&self.threads, values, buffer, image);
     }
 
     fn copy<E: Element>(&self, x: &[E], y: &mut [E]) {
@@ -337,7 +337,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
                 let entries = rows[start + i] as usize..rows[start + i + 1] as usize;
                 let sum: Complex<T> =
                     columns[entries.clone()].iter().zip(&values[entries]).map(|(c, v)| *v * x[*c as usize]).sum();
-                // What y held before does not matter when b is 0, not even a NaN.
+                // The previous value of y does not matter if b is 0, not even a NaN.
                 *y = sum * a + if b == T::ZERO { Complex::default() } else { *y * b };
             }
         });

@@ -1,6 +1,7 @@
 //! Element-wise primitives, sums of products, and the products with sparse and difference matrices.
 //!
-//! Sums go over fixed chunks, in double precision, and chunks are added in order: the bits do not depend on threads.
+//! Sums are computed over fixed chunks in double precision, and the chunks are added in order: the bits do not depend
+//! on the number of threads.
 
 use super::device::Cpu;
 use super::simd::{Arith, Kernel, Level};
@@ -12,13 +13,13 @@ use crate::base::workers::{chunk_len, fold, SharedSlice, Workers};
 use num_complex::Complex;
 use std::ops::Range;
 
-/// Applies `f(chunk of z, its first index)` to all chunks.
+/// Calls `f(chunk of z, its first index)` for all chunks.
 pub fn each_chunk<E: Send>(threads: &Threads, z: &mut [E], f: impl Fn(&mut [E], usize) + Sync) {
     each_chunk_of_arrays(threads, z.len(), z, |z, _, start| f(z, start));
 }
 
-/// Applies `f(chunk of an array, the array's number, the chunk's first index there)` to all chunks of the arrays of
-/// `len` elements in `z`.
+/// Calls `f(chunk of an array, index of the array, first index of the chunk)` for all chunks of the arrays of `len`
+/// elements in `z`.
 fn each_chunk_of_arrays<E: Send>(
     threads: &Threads,
     len: usize,
@@ -39,44 +40,44 @@ fn each_chunk_of_arrays<E: Send>(
     });
 }
 
-/// The sum over chunks of `f(elements)`, in a fixed order.
+/// Returns the sum over chunks of `f(elements)`, in a fixed order.
 fn sum_chunks(cpu: &Cpu, len: usize, f: impl Fn(Range<usize>) -> f64 + Sync) -> f64 {
     fold(cpu, len, 0.0, f, |sum, one| sum + one)
 }
 
-/// See [`crate::backend::Backend::copy`].
+/// Implements [`crate::backend::Backend::copy`].
 pub fn copy<E: Copy + Send + Sync>(cpu: &Cpu, x: &[E], y: &mut [E]) {
     assert_eq!(x.len(), y.len());
     each_chunk(&cpu.threads, y, |y, start| y.copy_from_slice(&x[start..start + y.len()]));
 }
 
-/// See [`crate::backend::Backend::clear`].
+/// Implements [`crate::backend::Backend::clear`].
 pub fn clear<E: Clone + Default + Send>(cpu: &Cpu, y: &mut [E]) {
     each_chunk(&cpu.threads, y, |y, _| y.fill(E::default()));
 }
 
-// SAFETY: threads do every task once.
+// SAFETY: the threads run every task exactly once.
 unsafe impl Workers for Cpu {
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
         self.threads.run(tasks, task);
     }
 }
 
-/// Complex numbers as pairs of reals.
+/// Returns complex numbers as pairs of reals.
 #[inline(always)]
 fn flat<T>(z: &[Complex<T>]) -> &[T] {
     // SAFETY: Complex<T> is repr(C), two T without padding.
     unsafe { std::slice::from_raw_parts(z.as_ptr().cast(), 2 * z.len()) }
 }
 
-/// Complex numbers as pairs of reals.
+/// Returns complex numbers as writable pairs of reals.
 #[inline(always)]
 fn flat_mut<T>(z: &mut [Complex<T>]) -> &mut [T] {
     // SAFETY: Complex<T> is repr(C), two T without padding.
     unsafe { std::slice::from_raw_parts_mut(z.as_mut_ptr().cast(), 2 * z.len()) }
 }
 
-/// Re <x, y>.
+/// Re <x, y> of complex numbers.
 struct RealDotKernel<'a, T> {
     x: &'a [T],
     y: &'a [T],
@@ -86,7 +87,7 @@ impl<T: SimdReal> Kernel for RealDotKernel<'_, T> {
     type Output = f64;
     #[inline(always)]
     fn run<A: Arith>(self) -> f64 {
-        // Eight sums: levels use four vectors, two or one for them, and all sum in the same order.
+        // Eight sums on every level, in four vectors, two or one, so that all levels add in the same order.
         const LANES: usize = 8;
         let mut sums = [0f64; LANES];
         let (x, y) = (self.x.chunks_exact(LANES), self.y.chunks_exact(LANES));
@@ -103,6 +104,7 @@ impl<T: SimdReal> Kernel for RealDotKernel<'_, T> {
     }
 }
 
+/// Returns Re <x, y> of one chunk.
 fn dot_chunk<T: SimdReal>(level: Level, x: &[Complex<T>], y: &[Complex<T>]) -> f64 {
     level.run(RealDotKernel { x: flat(x), y: flat(y) })
 }
@@ -125,7 +127,7 @@ impl<T: SimdReal> Kernel for LinearCombinationKernel<'_, T> {
     }
 }
 
-/// y = a x + b y.
+/// Computes y = a x + b y.
 fn combine<T: SimdReal>(cpu: &Cpu, a: f64, x: &[Complex<T>], b: f64, y: &mut [Complex<T>]) {
     assert_eq!(x.len(), y.len());
     each_chunk(&cpu.threads, y, |y, start| {
@@ -134,18 +136,18 @@ fn combine<T: SimdReal>(cpu: &Cpu, a: f64, x: &[Complex<T>], b: f64, y: &mut [Co
     });
 }
 
-/// See [`crate::backend::Backend::axpy`].
+/// Implements [`crate::backend::Backend::axpy`].
 pub fn axpy<T: SimdReal>(cpu: &Cpu, a: f64, x: &[Complex<T>], y: &mut [Complex<T>]) {
     combine(cpu, a, x, 1.0, y);
 }
 
-/// See [`crate::backend::Backend::dot`].
+/// Implements [`crate::backend::Backend::dot`].
 pub fn dot<T: SimdReal>(cpu: &Cpu, x: &[Complex<T>], y: &[Complex<T>]) -> f64 {
     assert_eq!(x.len(), y.len());
     sum_chunks(cpu, x.len(), |elements| dot_chunk(cpu.level, &x[elements.clone()], &y[elements]))
 }
 
-/// See [`crate::backend::Backend::cg_step`].
+/// Implements [`crate::backend::Backend::cg_step`].
 pub fn cg_step<T: SimdReal>(
     cpu: &Cpu,
     step: f64,
@@ -167,7 +169,7 @@ pub fn cg_step<T: SimdReal>(
     })
 }
 
-/// Im <x, y>.
+/// Im <x, y> of complex numbers.
 struct ImaginaryDotKernel<'a, T> {
     x: &'a [T],
     y: &'a [T],
@@ -194,7 +196,7 @@ impl<T: SimdReal> Kernel for ImaginaryDotKernel<'_, T> {
     }
 }
 
-/// y = y - a x, a being complex.
+/// y = y - a x with a complex factor a.
 struct SubtractionKernel<'a, T> {
     a: Complex<T>,
     x: &'a [T],
@@ -214,7 +216,7 @@ impl<T: SimdReal> Kernel for SubtractionKernel<'_, T> {
     }
 }
 
-/// See [`crate::backend::Backend::subtract_projections`].
+/// Implements [`crate::backend::Backend::subtract_projections`].
 pub fn subtract_projections<T: SimdReal>(cpu: &Cpu, v: &[Complex<T>], norms: &[f64], x: &mut [Complex<T>]) -> f64 {
     let n = x.len();
     assert!(norms.len() <= MAX_PROJECTIONS && v.len() == n * norms.len());
@@ -243,7 +245,7 @@ pub fn subtract_projections<T: SimdReal>(cpu: &Cpu, v: &[Complex<T>], norms: &[f
     })
 }
 
-/// See [`crate::backend::Backend::cg_direction`].
+/// Implements [`crate::backend::Backend::cg_direction`].
 pub fn cg_direction<T: SimdReal>(cpu: &Cpu, beta: f64, r: &[Complex<T>], p: &mut [Complex<T>]) {
     combine(cpu, 1.0, r, beta, p);
 }
@@ -266,11 +268,12 @@ impl<X: Copy, Y: Copy, Z: Copy, F: Fn(X, Y, Z) -> Z> Kernel for ElementwiseKerne
     }
 }
 
+/// Computes z = f(x, y, z), element by element, at this level.
 fn run_elementwise<X: Copy, Y: Copy, Z: Copy>(level: Level, x: &[X], y: &[Y], z: &mut [Z], f: impl Fn(X, Y, Z) -> Z) {
     level.run(ElementwiseKernel { x, y, z, f });
 }
 
-/// See [`crate::backend::Backend::multiply`].
+/// Implements [`crate::backend::Backend::multiply`].
 pub fn multiply<T: SimdReal>(cpu: &Cpu, x: &[Complex<T>], y: &[Complex<T>], z: &mut [Complex<T>]) {
     assert_eq!(x.len(), z.len());
     each_chunk_of_arrays(&cpu.threads, y.len(), z, |z, array, start| {
@@ -286,7 +289,7 @@ pub fn multiply<T: SimdReal>(cpu: &Cpu, x: &[Complex<T>], y: &[Complex<T>], z: &
     });
 }
 
-/// See [`crate::backend::Backend::add_conj_products`].
+/// Implements [`crate::backend::Backend::add_conj_products`].
 pub fn add_conj_products<T: SimdReal>(cpu: &Cpu, x: &[Complex<T>], y: &[Complex<T>], z: &mut [Complex<T>]) {
     assert!(x.len() == y.len() && x.len().is_multiple_of(z.len()));
     let len = z.len();
@@ -305,7 +308,7 @@ pub fn add_conj_products<T: SimdReal>(cpu: &Cpu, x: &[Complex<T>], y: &[Complex<
     });
 }
 
-/// See [`crate::backend::Backend::apply_weights`].
+/// Implements [`crate::backend::Backend::apply_weights`].
 pub fn apply_weights<T: SimdReal>(cpu: &Cpu, w: &[T], x: &[Complex<T>], z: &mut [Complex<T>]) {
     assert_eq!(x.len(), z.len());
     each_chunk_of_arrays(&cpu.threads, w.len(), z, |z, array, start| {
@@ -321,7 +324,7 @@ pub fn apply_weights<T: SimdReal>(cpu: &Cpu, w: &[T], x: &[Complex<T>], z: &mut 
     });
 }
 
-/// See [`crate::backend::Backend::add_differences`].
+/// Implements [`crate::backend::Backend::add_differences`].
 pub fn add_differences<T: SimdReal>(
     cpu: &Cpu,
     dims: &[usize],

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 #[cfg(target_arch = "x86_64")]
 use std::sync::OnceLock;
 
-/// A vector unit that this processor has. Only the search for units makes one, so that [`Level::run`] is safe.
+/// A vector unit of this processor. Only the detection creates levels, so that [`Level::run`] is safe.
 ///
 /// ```compile_fail
 /// let level = recon::backend::cpu::simd::Level(recon::backend::cpu::simd::Unit::Avx512);
@@ -17,6 +17,7 @@ use std::sync::OnceLock;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Level(pub(super) Unit);
 
+/// A vector unit, and how it is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Unit {
     /// The unit of every processor of the target: SSE2 on x86-64.
@@ -27,17 +28,17 @@ pub(super) enum Unit {
     /// AVX-512 F, VL, DQ and BW.
     #[cfg(target_arch = "x86_64")]
     Avx512,
-    /// The same on a processor that does an operation of 512 bits in two halves: rows in vectors of 256.
+    /// AVX-512 on a processor that splits operations of 512 bits into two halves: rows use vectors of 256 bits.
     #[cfg(target_arch = "x86_64")]
     Avx512Halved,
 }
 
 impl Level {
-    /// The level that the caller asks for; with `Simd::Auto` the level that the environment variable `RECON_SIMD`
-    /// names; without either the best of this processor, as suits it.
+    /// Returns the requested level; with `Simd::Auto`, the level in the environment variable `RECON_SIMD`. Without
+    /// either, returns the best level of this processor.
     ///
     /// # Errors
-    /// `Unsupported` for a level that the processor lacks, `UnknownValue` for a variable that names none.
+    /// `Unsupported` if the processor lacks the level, `UnknownValue` if the variable has an unknown value.
     pub fn choose(simd: Simd) -> Result<Level> {
         let variable = match simd {
             Simd::Auto => std::env::var_os("RECON_SIMD"),
@@ -46,46 +47,45 @@ impl Level {
         Self::choose_from(&Self::all(), simd, variable.as_deref().map(|name| name.to_string_lossy()).as_deref())
     }
 
-    /// [`Level::choose`] on a processor that has these levels, the lowest first.
-    fn choose_from(has: &[Level], simd: Simd, variable: Option<&str>) -> Result<Level> {
+    /// Implements [`Level::choose`] for a processor with these levels, the lowest first.
+    fn choose_from(available: &[Level], simd: Simd, variable: Option<&str>) -> Result<Level> {
         let (simd, source) = match (simd, variable) {
-            // An empty variable is how a shell leaves one unset for a command.
+            // A shell sets an empty variable to unset it for one command.
             (Simd::Auto, None | Some("")) => (Simd::Auto, ""),
             (Simd::Auto, Some(name)) => match name.parse() {
                 Ok(simd) => (simd, " by the environment variable RECON_SIMD"),
                 Err(()) => bail!(
                     UnknownValue,
-                    "the environment variable RECON_SIMD is '{name}': it must be one of auto, baseline, sse, avx2 and \
-                     avx512, or unset"
+                    "the environment variable RECON_SIMD is '{name}': set it to auto, baseline, sse, avx2 or avx512, or unset it"
                 ),
             },
             _ => (simd, ""),
         };
         let requested = match simd {
-            Simd::Auto => has.last().map(|level| level.suited_to_processor()),
-            Simd::Baseline => has.first().copied(),
+            Simd::Auto => available.last().map(|level| level.suited_to_processor()),
+            Simd::Baseline => available.first().copied(),
             #[cfg(target_arch = "x86_64")]
-            Simd::Avx2 => has.iter().copied().find(|&level| level == Level(Unit::Avx2)),
+            Simd::Avx2 => available.iter().copied().find(|&level| level == Level(Unit::Avx2)),
             #[cfg(target_arch = "x86_64")]
-            Simd::Avx512 => has.iter().copied().find(|&level| level == Level(Unit::Avx512)),
+            Simd::Avx512 => available.iter().copied().find(|&level| level == Level(Unit::Avx512)),
             #[cfg(not(target_arch = "x86_64"))]
             Simd::Avx2 | Simd::Avx512 => None,
         };
         match requested {
             Some(level) => Ok(level),
             None => {
-                let names: Vec<&str> = has.iter().map(|level| level.name()).collect();
+                let names: Vec<&str> = available.iter().map(|level| level.name()).collect();
                 bail!(
                     Unsupported,
-                    "vector level {simd} was asked for{source}, but this processor has {} only: ask for one of these, \
-                     or for auto",
+                    "vector level {simd} was requested{source}, but this processor has {} only: request one of these, \
+                     or auto",
                     names.join(" and ")
                 )
             }
         }
     }
 
-    /// The levels of this processor, the lowest first.
+    /// Returns the levels of this processor, the lowest first.
     pub fn all() -> Vec<Level> {
         #[cfg(target_arch = "x86_64")]
         let levels = [Unit::Baseline, Unit::Avx2, Unit::Avx512];
@@ -94,6 +94,7 @@ impl Level {
         levels.into_iter().map(Level).filter(|&level| level <= Self::detect()).collect()
     }
 
+    /// Returns the highest level of this processor.
     fn detect() -> Level {
         #[cfg(target_arch = "x86_64")]
         {
@@ -112,12 +113,12 @@ impl Level {
         Level(Unit::Baseline)
     }
 
-    /// AVX-512 on Zen 4 has units of 256 bits. What the processor is decides, and no measurement: bits must not depend
-    /// on one.
+    /// Returns the level as it suits the processor: AVX-512 on Zen 4 has units of 256 bits. The processor's model
+    /// decides, rather than a measurement, because bits must not depend on a measurement.
     fn suited_to_processor(self) -> Level {
         #[cfg(target_arch = "x86_64")]
         if self == Level(Unit::Avx512) {
-            // Asked once: in a virtual machine the question leaves it.
+            // The instruction runs once, because it leaves a virtual machine.
             static IS_HALVED: PerProcess<OnceLock<bool>> = PerProcess::new(OnceLock::new(), |_| OnceLock::new());
             if *IS_HALVED.get().get_or_init(is_zen_3_or_4) {
                 return Level(Unit::Avx512Halved);
@@ -126,17 +127,17 @@ impl Level {
         self
     }
 
-    /// The numbers in a vector.
+    /// Returns the number of lanes of a vector.
     pub fn lanes<T: SimdReal>(self) -> usize {
         self.run(LaneCount(PhantomData::<T>))
     }
 
-    /// The numbers in a vector of a kernel that [`Level::run_rows`] runs.
+    /// Returns the number of lanes of a vector in kernels that [`Level::run_rows`] runs.
     pub fn row_lanes<T: SimdReal>(self) -> usize {
         self.run_rows(LaneCount(PhantomData::<T>))
     }
 
-    /// The level's name.
+    /// Returns the level's name.
     pub fn name(self) -> &'static str {
         match self.0 {
             Unit::Baseline if cfg!(target_arch = "x86_64") => "sse",
@@ -151,7 +152,7 @@ impl Level {
     }
 }
 
-/// Whether this is an AMD processor of the family of Zen 3 and 4, of which Zen 4 has AVX-512.
+/// Returns whether the processor is from AMD's family of Zen 3 and 4, of which Zen 4 has AVX-512.
 #[cfg(target_arch = "x86_64")]
 fn is_zen_3_or_4() -> bool {
     use std::arch::x86_64::__cpuid;
@@ -161,7 +162,7 @@ fn is_zen_3_or_4() -> bool {
     name == b"AuthenticAMD" && (version >> 8 & 0xf) + (version >> 20 & 0xff) == FAMILY
 }
 
-/// The lanes of a level's vectors.
+/// Number of lanes of a level's vectors.
 struct LaneCount<T>(PhantomData<T>);
 
 impl<T: SimdReal> Kernel for LaneCount<T> {
@@ -177,33 +178,33 @@ mod tests {
     use super::*;
     use crate::base::error::ErrorKind;
 
-    /// A level that is asked for is used, or refused where the processor lacks it; never replaced by another.
+    /// A requested level is used, or is an error if the processor lacks it; no other level replaces it.
     #[test]
-    fn levels_are_chosen_by_option_then_variable_then_processor() {
-        let has = Level::all();
-        let of = |has: &[Level], simd, variable| Level::choose_from(has, simd, variable);
+    fn option_variable_and_processor_determine_the_level() {
+        let available = Level::all();
+        let choose = |levels: &[Level], simd, variable| Level::choose_from(levels, simd, variable);
         let detect = has.last().unwrap().suited_to_processor();
-        assert_eq!(of(&has, Simd::Auto, None).unwrap(), detect);
-        assert_eq!(of(&has, Simd::Auto, Some("")).unwrap(), detect);
-        assert_eq!(of(&has, Simd::Auto, Some("auto")).unwrap(), detect);
+        assert_eq!(choose(&available, Simd::Auto, None).unwrap(), detect);
+        assert_eq!(choose(&available, Simd::Auto, Some("")).unwrap(), detect);
+        assert_eq!(choose(&available, Simd::Auto, Some("auto")).unwrap(), detect);
         for name in ["sse", "baseline"] {
-            assert_eq!(of(&has, Simd::Auto, Some(name)).unwrap(), Level(Unit::Baseline));
+            assert_eq!(choose(&available, Simd::Auto, Some(name)).unwrap(), Level(Unit::Baseline));
         }
-        assert_eq!(of(&has, Simd::Baseline, Some("avx512")).unwrap(), Level(Unit::Baseline));
-        let e = of(&has, Simd::Auto, Some("mmx")).unwrap_err();
+        assert_eq!(choose(&available, Simd::Baseline, Some("avx512")).unwrap(), Level(Unit::Baseline));
+        let e = choose(&available, Simd::Auto, Some("mmx")).unwrap_err();
         assert!(e.kind() == ErrorKind::UnknownValue && e.message().contains("RECON_SIMD is 'mmx'"), "{e}");
         let old = [Level(Unit::Baseline)];
         for (simd, variable, words) in [
-            (Simd::Avx512, None, "level avx512 was asked for, but"),
-            (Simd::Auto, Some("avx2"), "level avx2 was asked for by the environment variable RECON_SIMD, but"),
+            (Simd::Avx512, None, "level avx512 was requested, but"),
+            (Simd::Auto, Some("avx2"), "level avx2 was requested by the environment variable RECON_SIMD, but"),
         ] {
-            let e = of(&old, simd, variable).unwrap_err();
+            let e = choose(&old, simd, variable).unwrap_err();
             assert_eq!(e.kind(), ErrorKind::Unsupported);
             assert!(e.message().contains(words) && e.message().contains(old[0].name()), "{e}");
         }
         #[cfg(target_arch = "x86_64")]
         assert_eq!(
-            of(&[Level(Unit::Baseline), Level(Unit::Avx2)], Simd::Avx2, Some("sse")).unwrap(),
+            choose(&[Level(Unit::Baseline), Level(Unit::Avx2)], Simd::Avx2, Some("sse")).unwrap(),
             Level(Unit::Avx2)
         );
     }

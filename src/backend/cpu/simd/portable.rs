@@ -68,14 +68,14 @@ macro_rules! vector {
             }
             #[inline(always)]
             fn negate_where_odd(self, q: Self) -> Self {
-                // The last bit of an f32 is bit 29 of the f64 of its value.
+                // The last bit of an f32 is bit 29 of its value as f64.
                 let last = if T::EPSILON > f64::EPSILON { 29 } else { 0 };
                 let odd = |i: usize| q.0[i].wide().to_bits() >> last & 1 == 1;
                 $name(from_fn(|i| if odd(i) { -self.0[i] } else { self.0[i] }))
             }
             #[inline(always)]
             fn times_power_of_two(self, q: Self) -> Self {
-                // An f64's exponent is in its bits 52 and higher, and 1023 for 1.
+                // The exponent of an f64 is in bits 52 and higher, with 1023 for 1.
                 let power = |i: usize| f64::from_bits(((q.0[i].wide() - 1.5 / T::EPSILON + 1023.0) as u64) << 52);
                 $name(from_fn(|i| T::of(self.0[i].wide() * power(i))))
             }
@@ -98,5 +98,5 @@ macro_rules! vector {
     };
 }
 vector!(Fused, |a, b, c| a.fma(b, c), (-a).fma(b, c), a.fma(b, -c));
-// fma in software: slow, and correct.
+// `fma` in software is slow but correct.
 vector!(Separate, |a, b, c| a * b + c, c - a * b, a.fma(b, -c));

@@ -1,8 +1,8 @@
-//! Every vector function against scalar arithmetic, at every level.
+//! Compares every vector function with scalar arithmetic, at every level.
 
 use super::*;
 
-/// Every function of a vector against scalar arithmetic.
+/// Compares every function of a vector type with scalar arithmetic.
 fn check<T: Real, V: Vector<T>>() {
     let n = V::LANES;
     let lists: Vec<Vec<T>> = (0..3).map(|l| (0..n).map(|i| T::of((l * 7 + i) as f64 * 0.37 - 1.1)).collect()).collect();
@@ -10,41 +10,41 @@ fn check<T: Real, V: Vector<T>>() {
     let [a, b, c] = [0, 1, 2].map(|l| unsafe { V::load(lists[l].as_ptr()) });
     let read = |v: V| {
         let mut out = vec![T::of(f64::NAN); n];
-        // SAFETY: LANES elements.
+        // SAFETY: the array has LANES elements.
         unsafe { v.store(out.as_mut_ptr()) };
         out
     };
     let (la, lb, lc) = (&lists[0], &lists[1], &lists[2]);
-    let each = |f: &dyn Fn(T, T, T) -> f64, v: V| {
+    let compare = |f: &dyn Fn(T, T, T) -> f64, v: V| {
         for (i, got) in read(v).into_iter().enumerate() {
             let want = f(la[i], lb[i], lc[i]);
             assert!((got.wide() - want).abs() <= 4.0 * T::EPSILON * (1.0 + want.abs()), "{i}: {got} {want}");
         }
     };
-    each(&|_, _, _| 2.5, V::splat(T::of(2.5)));
-    each(&|a, b, _| a.wide() + b.wide(), a.add(b));
-    each(&|a, b, _| a.wide() - b.wide(), a.sub(b));
-    each(&|a, b, _| a.wide() * b.wide(), a.mul(b));
-    each(&|a, b, c| a.wide() * b.wide() + c.wide(), a.fma(b, c));
-    each(&|a, b, c| c.wide() - a.wide() * b.wide(), a.fnma(b, c));
+    compare(&|_, _, _| 2.5, V::splat(T::of(2.5)));
+    compare(&|a, b, _| a.wide() + b.wide(), a.add(b));
+    compare(&|a, b, _| a.wide() - b.wide(), a.sub(b));
+    compare(&|a, b, _| a.wide() * b.wide(), a.mul(b));
+    compare(&|a, b, c| a.wide() * b.wide() + c.wide(), a.fma(b, c));
+    compare(&|a, b, c| c.wide() - a.wide() * b.wide(), a.fnma(b, c));
     let product: Vec<T> = la.iter().zip(lb).map(|(a, b)| *a * *b).collect();
-    // SAFETY: LANES elements.
+    // SAFETY: the array has LANES elements.
     let error = read(a.mul_sub(b, unsafe { V::load(product.as_ptr()) }));
     for i in 0..n {
         assert_eq!(error[i], la[i].fma(lb[i], -product[i]), "{i}");
     }
-    // One and the number after it, in turn.
+    // 1 and the next larger number, alternating.
     let steps: Vec<T> = (0..n).map(|i| T::ONE + T::of((i % 2) as f64 * T::EPSILON)).collect();
-    // SAFETY: LANES elements.
+    // SAFETY: the array has LANES elements.
     let flipped = read(a.negate_where_odd(unsafe { V::load(steps.as_ptr()) }));
     for i in 0..n {
         assert_eq!(flipped[i], if i % 2 == 1 { -la[i] } else { la[i] }, "{i}");
     }
-    each(&|a, b, _| a.wide().max(b.wide()), a.max(b));
-    each(&|a, b, _| a.wide().min(b.wide()), a.min(b));
+    compare(&|a, b, _| a.wide().max(b.wide()), a.max(b));
+    compare(&|a, b, _| a.wide().min(b.wide()), a.min(b));
     let exponent = |i: usize| [0.0, 1.0, -1.0, 9.0, -9.0, 90.0, -100.0][i % 7];
     let shifted: Vec<T> = (0..n).map(|i| T::of(1.5 / T::EPSILON + exponent(i))).collect();
-    // SAFETY: LANES elements.
+    // SAFETY: the array has LANES elements.
     let scaled = read(a.times_power_of_two(unsafe { V::load(shifted.as_ptr()) }));
     for i in 0..n {
         assert_eq!(scaled[i].wide(), la[i].wide() * exponent(i).exp2(), "{i}");

@@ -21,7 +21,7 @@ vector!(
     |a, b, c| _mm_add_ps(_mm_mul_ps(a, b), c),
     _mm_sub_ps(c, _mm_mul_ps(a, b)),
     {
-        // Both factors split in halves whose products are exact.
+        // Both factors are split into halves whose products are exact.
         let half = |x| {
             let y = _mm_mul_ps(x, _mm_set1_ps(4097.0));
             let high = _mm_sub_ps(y, _mm_sub_ps(y, x));
@@ -58,7 +58,7 @@ vector!(
     |a, b, c| _mm_add_pd(_mm_mul_pd(a, b), c),
     _mm_sub_pd(c, _mm_mul_pd(a, b)),
     {
-        // Both factors split in halves whose products are exact.
+        // Both factors are split into halves whose products are exact.
         let half = |x| {
             let y = _mm_mul_pd(x, _mm_set1_pd(134217729.0));
             let high = _mm_sub_pd(y, _mm_sub_pd(y, x));
