@@ -1,4 +1,4 @@
-//! Direct sums between any two lists of points, with decay or without.
+//! Direct sums between any two lists of points, with or without decay.
 
 use super::super::simd::{Arith, Kernel, Level, Vector};
 use super::super::thread_pool::Threads;
@@ -11,32 +11,35 @@ use crate::base::workers::SharedSlice;
 use num_complex::Complex;
 use std::array::from_fn;
 
-/// Points whose sums one task computes, and points whose coordinates and values stay in the first cache meanwhile.
+/// Number of points whose sums one task computes.
 const TO: usize = 192;
+/// Number of points whose coordinates and values stay in the first-level cache in the meantime.
 const FROM: usize = 256;
-/// Blocks of `FROM` points after which a task looks whether it is to end, since lists may be long.
+/// Number of blocks of `FROM` points between two checks of the stop signal, since lists may be long.
 const BLOCKS_BETWEEN_CHECKS: usize = 16;
-/// Vectors of sums that share the loads of a point's coordinates and value.
+/// Number of vectors of sums that share the loads of a point's coordinates and value.
 const GROUP: usize = 3;
 
-/// Points of a sum, in lists of one length.
+/// Points of a sum, as lists of equal length.
 #[derive(Clone, Copy)]
 pub struct PointSet<'a, T> {
-    /// p, an axis each.
+    /// p, one list per axis.
     pub coordinates: &'a [Vec<T>],
-    /// e: the exponents of two of decay or, of the points on the other side, the times that these are multiplied by.
+    /// e: the exponents of two of decay or, for the points on the other side, the times by which they are multiplied.
+    /// `None` without decay.
     pub decay: Option<&'a [T]>,
 }
 
 impl<T> PointSet<'_, T> {
+    /// Panics unless all lists have `count` elements.
     fn check(&self, count: usize) {
         assert!(self.coordinates.iter().all(|axis| axis.len() == count));
         assert!(self.decay.is_none_or(|decay| decay.len() == count));
     }
 }
 
-/// out(a) = sum_b values(b) 2^(e_a e_b) exp(+-i 2 pi p_a.p_b), for any points a and b; without decay the power is 1.
-/// The results are undefined when the watch says stop.
+/// Computes out(a) = sum_b values(b) 2^(e_a e_b) exp(+-i 2 pi p_a.p_b) for any points a and b; without decay the power
+/// is 1. The results are undefined if `stop` is set.
 #[allow(clippy::too_many_arguments)]
 pub fn sum<T: SimdReal>(
     threads: &Threads,
@@ -54,13 +57,14 @@ pub fn sum<T: SimdReal>(
     let total = out.len();
     let shared = SharedSlice::new(out);
     threads.run(total.div_ceil(TO), |task| {
-        let own = task * TO..((task + 1) * TO).min(total);
+        let range = task * TO..((task + 1) * TO).min(total);
         // SAFETY: each task has its own points.
-        let out = unsafe { shared.part(own.start, own.len()) };
-        level.run(ListSumKernel { stop, sign, from, values, to, first: own.start, out });
+        let out = unsafe { shared.part(range.start, range.len()) };
+        level.run(ListSumKernel { stop, sign, from, values, to, first: range.start, out });
     });
 }
 
+/// The sums at the points of one task.
 struct ListSumKernel<'a, T> {
     stop: &'a StopSignal,
     sign: Sign,
@@ -91,6 +95,7 @@ impl<T: SimdReal> Kernel for ListSumKernel<'_, T> {
 }
 
 impl<T: SimdReal> ListSumKernel<'_, T> {
+    /// Computes the sums of points with `D` coordinates.
     #[inline(always)]
     fn sum_in_dimension<A: Arith, const D: usize, const DECAYS: bool>(self) {
         let own = self.first..self.first + self.out.len();
@@ -104,7 +109,7 @@ impl<T: SimdReal> ListSumKernel<'_, T> {
         if let (true, Some(decay)) = (DECAYS, self.to.decay) {
             to_decay[..self.out.len()].copy_from_slice(&decay[own]);
         }
-        // Sums of a block in the precision of the data, sums of blocks in double precision.
+        // Sums within a block use the precision of the data; sums of blocks use double precision.
         let mut total = [[0f64; TO]; 2];
         let step = GROUP * T::V::<A>::LANES;
         for start in (0..self.values.len()).step_by(FROM) {
@@ -118,7 +123,8 @@ impl<T: SimdReal> ListSumKernel<'_, T> {
             for first in (0..self.out.len()).step_by(step) {
                 let group = |list: &[T; TO]| -> [T::V<A>; GROUP] {
                     let list = &list[first..first + step];
-                    // SAFETY: a slice of GROUP vectors holds vector i; it ends within TO, a multiple of a group.
+                    // SAFETY: the slice has GROUP vectors, of which this is vector i; the slice ends within TO, a
+                    // multiple of a group.
                     from_fn(|i| unsafe { T::V::<A>::load(list[i * T::V::<A>::LANES..].as_ptr()) })
                 };
                 let p = to.each_ref().map(group);
@@ -142,7 +148,7 @@ impl<T: SimdReal> ListSumKernel<'_, T> {
     }
 }
 
-/// Real and imaginary parts of the sums over a block of points, at the points `p` with the decay `e`.
+/// Returns the real and imaginary parts of the sums over a block of points, at the points `p` with the decay `e`.
 #[inline(always)]
 fn block_sums<T: SimdReal, V: Vector<T>, const D: usize, const DECAYS: bool>(
     from: [&[T]; D],
@@ -154,7 +160,7 @@ fn block_sums<T: SimdReal, V: Vector<T>, const D: usize, const DECAYS: bool>(
     let mut sums = [[V::splat(T::ZERO); GROUP]; 2];
     let from = from.map(|axis| &axis[..values.len()]);
     let decay = if DECAYS { &decay[..values.len()] } else { decay };
-    // The phases of a point are computed while the point before is summed: more independent operations.
+    // The phases of the next point are computed while a point is summed, which gives more independent operations.
     let mut next = phases(from.map(|axis| V::splat(axis[0])), p);
     for (b, value) in values.iter().enumerate() {
         let current = next;

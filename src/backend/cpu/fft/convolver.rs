@@ -1,9 +1,9 @@
 //! Convolution of an image with a Hermitian kernel through its real spectrum on the doubled grid.
 //!
-//! The x axis is transformed for the whole image. Then a task takes as many columns of the spectrum as a vector has
-//! lanes: it transforms y and z, multiplies, and transforms z and y back, all in a block of memory of its own. The
-//! doubled grid as a whole is never stored. A 3D image may have fewer such tasks than there are threads: threads
-//! without one share the steps of the others.
+//! The x axis is transformed for the whole image. Then each task processes a block of columns of the spectrum, one
+//! column per lane of a vector. It transforms y and z, multiplies, and transforms z and y back, all in a block of
+//! memory of its own. The whole doubled grid is never stored. A 3D image may have fewer such tasks than there are
+//! threads: threads without a task share the steps of the others.
 
 use super::lanes::{load, store, LaneTransform, Lines};
 use super::{arrays_per_step, row_lines, FftAxis};
@@ -19,38 +19,38 @@ use num_complex::Complex;
 use std::ops::Range;
 use std::sync::Mutex;
 
-/// See [`crate::backend::Backend::Convolver`].
+/// A convolution with real spectra, see [`crate::backend::Backend::Convolver`].
 pub struct Convolver<T> {
     level: Level,
     lanes: usize,
     axes: [FftAxis<T>; 3],
-    /// [kernel][x block][y][z][lane], divided by the number of grid points; lanes beyond the grid are zero.
+    /// Spectra [kernel][x block][y][z][lane], divided by the number of grid points; lanes beyond the grid are zero.
     spectrum: Aligned<T>,
     work: Pool<LineBuffers<T>>,
-    /// A block with y transformed: cells (real, then imaginary parts of all lanes) of [y][z]. A row of z is a cell
+    /// Blocks with y transformed: cells (real, then imaginary parts of all lanes) of [y][z]. A row of z is a cell
     /// longer than the image, so that neighbours in y do not share cache sets. Unused in 2D.
     blocks: Pool<Aligned<T>>,
-    /// Images with their rows transformed, padded to whole blocks: [image][z][y][x]. A second call at the same time
-    /// waits.
+    /// Images with their rows transformed, padded to whole blocks: [image][z][y][x]. A concurrent call waits.
     rows: Mutex<Aligned<Complex<T>>>,
 }
 
 /// Lines before and after the product with the spectrum, of one thread.
 type LineBuffers<T> = [Aligned<T>; 2];
 
-/// Lines of a block that one task transforms, of those along y or z.
+/// Number of lines of a block, along y or z, that one task transforms.
 const LINES_PER_TASK: usize = 8;
 
-/// The doubled grid of an image.
+/// Returns the size of the doubled grid of an image.
 fn doubled_grid(dims: &[usize]) -> [usize; 3] {
     [0, 1, 2].map(|a| dims.get(a).map_or(1, |&n| crate::base::fft_size::next_fast_size(2 * n)))
 }
 
-/// Sizes of the parts of a convolver, in elements.
+/// Lengths of the parts of a convolver, in elements.
 struct ConvolverSizes {
     spectrum: usize,
-    /// Of one image, and how many images are convolved together.
+    /// Length of the rows of one image.
     rows: usize,
+    /// Number of images that are convolved together.
     arrays_per_step: usize,
     line: usize,
     block: usize,
@@ -72,12 +72,13 @@ impl ConvolverSizes {
     }
 }
 
+/// Allocates the lines of one thread.
 fn make_lines<T: SimdReal>(sizes: &ConvolverSizes) -> Result<LineBuffers<T>> {
     let line = || Aligned::zeros(sizes.line, "lines of the FFT");
     Ok([line()?, line()?])
 }
 
-/// Room for blocks, which are written before they are read.
+/// Allocates blocks, which are written before they are read.
 fn block_arena<T: SimdReal>(blocks: usize, sizes: &ConvolverSizes) -> Result<AlignedArena> {
     AlignedArena::unwritten(
         product(&[blocks, AlignedArena::bytes::<T>(sizes.block)]),
@@ -85,12 +86,13 @@ fn block_arena<T: SimdReal>(blocks: usize, sizes: &ConvolverSizes) -> Result<Ali
     )
 }
 
+/// Allocates one block.
 fn make_block<T: SimdReal>(sizes: &ConvolverSizes) -> Result<Aligned<T>> {
     Ok(block_arena::<T>(1, sizes)?.array(sizes.block))
 }
 
 impl<T: SimdReal> Convolver<T> {
-    /// See [`crate::backend::Backend::convolver`].
+    /// Implements [`crate::backend::Backend::convolver`].
     pub fn new(threads: &Threads, level: Level, dims: &[usize], kernels: usize) -> Result<Self> {
         let lanes = level.lanes::<T>();
         let grid = doubled_grid(dims);
@@ -99,11 +101,11 @@ impl<T: SimdReal> Convolver<T> {
         let rows = checked_product(&[sizes.arrays_per_step, sizes.rows], "the images' transformed rows")?;
         let axis = |a: usize| {
             let n = *dims.get(a).unwrap_or(&1);
-            // The convolution is the same wherever the image lies on the grid.
+            // The position of the image on the grid does not affect the convolution.
             FftAxis::new(n, grid[a], 0, try_vec(n, T::ONE, "an axis of the doubled grid")?)
         };
         let axes = [axis(0)?, axis(1)?, axis(2)?];
-        // The largest first: where it does not fit, that is what the error names.
+        // The largest array is allocated first: if it does not fit, the error names it.
         let all = checked_product(&[sizes.spectrum, kernels], "the spectrum of Q")?;
         let spectrum = Aligned::zeros(all, "the spectrum of Q")?;
         let mut blocks = block_arena::<T>(threads.count(), &sizes)?;
@@ -118,7 +120,7 @@ impl<T: SimdReal> Convolver<T> {
         })
     }
 
-    /// Bytes that a convolver for images of `dims` voxels and so many kernels holds, its scratch included.
+    /// Returns the bytes of a convolver for images of `dims` voxels and `kernels` kernels, including its scratch.
     pub fn bytes(dims: &[usize], kernels: usize, threads: usize, level: Level) -> usize {
         let real = std::mem::size_of::<T>();
         ConvolverSizes::new(dims, threads, level.lanes::<T>()).map_or(usize::MAX, |s| {
@@ -128,35 +130,40 @@ impl<T: SimdReal> Convolver<T> {
         })
     }
 
-    /// Points of the doubled grid.
+    /// Returns the number of points of the doubled grid.
     pub fn grid_len(&self) -> usize {
         self.axes.iter().map(|a| a.grid).product()
     }
 
-    /// Blocks of the spectrum of a kernel.
+    /// Returns the number of blocks of a kernel's spectrum.
     fn blocks_of_kernel(&self) -> usize {
         self.axes[0].grid.div_ceil(self.lanes)
     }
 
-    /// The place in the spectrum of the grid points of a block at y and z. Blocks of all kernels follow one another.
-    fn place(&self, block: usize, y: usize, z: usize) -> usize {
+    /// Returns the offset in the spectrum of a block's grid points at y and z. The blocks of all kernels are
+    /// contiguous.
+    fn spectrum_offset(&self, block: usize, y: usize, z: usize) -> usize {
         ((block * self.axes[1].grid + y) * self.axes[2].grid + z) * self.lanes
     }
 
-    /// Calls `f(place in the spectrum, first grid point, points)` for every row of every block of a kernel.
+    /// Calls `f(offset in the spectrum, first grid point, number of points)` for every row of every block of a kernel.
     fn each_run(&self, kernel: usize, mut f: impl FnMut(usize, usize, usize)) {
-        let before = kernel * self.blocks_of_kernel();
+        let first_block = kernel * self.blocks_of_kernel();
         let [gx, gy, gz] = [0, 1, 2].map(|a| self.axes[a].grid);
         for (block, first) in (0..gx).step_by(self.lanes).enumerate() {
             for y in 0..gy {
                 for z in 0..gz {
-                    f(self.place(before + block, y, z), (z * gy + y) * gx + first, self.lanes.min(gx - first));
+                    f(
+                        self.spectrum_offset(first_block + block, y, z),
+                        (z * gy + y) * gx + first,
+                        self.lanes.min(gx - first),
+                    );
                 }
             }
         }
     }
 
-    /// See [`crate::backend::Backend::spectrum`].
+    /// Implements [`crate::backend::Backend::spectrum`].
     pub fn spectrum(&self, kernel: usize) -> Result<Vec<T>> {
         let mut natural = try_vec(self.grid_len(), T::ZERO, "a copy of the spectrum of Q")?;
         let copy = |place, point, n| natural[point..point + n].copy_from_slice(&self.spectrum[place..place + n]);
@@ -164,7 +171,7 @@ impl<T: SimdReal> Convolver<T> {
         Ok(natural)
     }
 
-    /// See [`crate::backend::Backend::set_spectrum`].
+    /// Implements [`crate::backend::Backend::set_spectrum`].
     pub fn set_spectrum(&mut self, kernel: usize, natural: &[T]) {
         assert_eq!(natural.len(), self.grid_len());
         let mut spectrum = std::mem::replace(&mut self.spectrum, Aligned::empty());
@@ -172,18 +179,18 @@ impl<T: SimdReal> Convolver<T> {
         self.spectrum = spectrum;
     }
 
-    /// Points of the half of the doubled grid that a kernel is placed on: [z][y][x], x from 0 to n - 1.
+    /// Returns the number of points of the half of the doubled grid for a kernel: [z][y][x], x from 0 to n - 1.
     pub fn kernel_len(&self) -> usize {
         self.axes[0].n * self.axes[1].grid * self.axes[2].grid
     }
 
-    /// See [`crate::backend::Backend::place_kernel`].
+    /// Implements [`crate::backend::Backend::place_kernel`].
     pub fn place_kernel(&self, threads: &Threads, half: [bool; 3], q: &[Complex<T>], grid: &mut [Complex<T>]) {
         let [x, y, z] = &self.axes;
         assert!(!half[0]);
         assert_eq!(q.len(), x.n * y.n * z.n);
         assert_eq!(grid.len(), self.kernel_len());
-        // Displacement -n has no partner +n, and images of n voxels never need it: it stays zero.
+        // Displacement -n has no counterpart +n, and images of n voxels never need it: it stays zero.
         let cell = |axis: usize, i: usize| match half[axis] {
             true if i == 0 => None,
             true => Some(self.axes[axis].grid - self.axes[axis].n + i),
@@ -197,13 +204,14 @@ impl<T: SimdReal> Convolver<T> {
                 // SAFETY: rows do not overlap.
                 let to = unsafe { grid.part((gz * y.grid + gy) * x.n, x.n) };
                 to.copy_from_slice(&q[row * x.n..][..x.n]);
-                // Doubled for the half that is not stored: the kernel at -x is the conjugate of the kernel at x.
+                // Values are doubled for the half that is not stored: the kernel at -x is the conjugate of the kernel
+                // at x.
                 to[1..].iter_mut().for_each(|q| *q = *q + *q);
             }
         });
     }
 
-    /// See [`crate::backend::Backend::set_kernel`].
+    /// Implements [`crate::backend::Backend::set_kernel`].
     pub fn set_kernel(&mut self, threads: &Threads, kernel: usize, grid: &mut [Complex<T>]) {
         let [x, y, z] = &self.axes;
         assert_eq!(grid.len(), self.kernel_len());
@@ -227,7 +235,7 @@ impl<T: SimdReal> Convolver<T> {
         let mut spectrum = std::mem::replace(&mut self.spectrum, Aligned::empty());
         let [x, y, z] = &self.axes;
         let lines_of_x = y.grid * z.grid;
-        let before = kernel * self.blocks_of_kernel();
+        let first_block = kernel * self.blocks_of_kernel();
         let out = SharedSlice::new(&mut spectrum[..]);
         threads.run_with(
             lines_of_x.div_ceil(self.lanes),
@@ -239,13 +247,14 @@ impl<T: SimdReal> Convolver<T> {
                 let from = (row_lines(&grid, first * x.n, x.n, count, x.n), &x.image);
                 let address: *mut Complex<T> = transformed.as_mut_ptr().cast();
                 let to = (Lines { address, along: 1, across: x.grid, count }, &x.full_line);
-                // SAFETY: each task has its own rows of the grid; `transformed` has room for lines of any axis.
+                // SAFETY: each task has its own rows of the grid; `transformed` has the length of lines of any axis.
                 unsafe { self.level.run(LaneTransform { fft: &x.fft, inverse: false, from, to, buffer }.kernel()) };
                 for (line, values) in transformed.chunks_exact(2 * x.grid).take(count).enumerate() {
                     let (iy, iz) = ((first + line) % y.grid, (first + line) / y.grid);
                     for (block, values) in values.chunks(2 * self.lanes).enumerate() {
                         // SAFETY: each task has its own y and z.
-                        let spectrum = unsafe { out.part(self.place(before + block, iy, iz), values.len() / 2) };
+                        let spectrum =
+                            unsafe { out.part(self.spectrum_offset(first_block + block, iy, iz), values.len() / 2) };
                         for (s, value) in spectrum.iter_mut().zip(values.chunks_exact(2)) {
                             *s = value[0] * scale;
                         }
@@ -256,17 +265,16 @@ impl<T: SimdReal> Convolver<T> {
         self.spectrum = spectrum;
     }
 
-    /// Voxels of an image.
+    /// Returns the number of voxels of an image.
     pub fn voxels(&self) -> usize {
         self.axes.iter().map(|axis| axis.n).product()
     }
 
-    /// See [`crate::backend::Backend::convolve`].
+    /// Implements [`crate::backend::Backend::convolve`].
     pub fn convolve(&self, threads: &Threads, kernels: Range<usize>, input: &[Complex<T>], output: &mut [Complex<T>]) {
         let voxels = self.voxels();
         assert!(input.len() == output.len() && input.len().is_multiple_of(voxels * kernels.len()));
-        // Of one kernel.
-        let images = input.len() / voxels / kernels.len();
+        let images_per_kernel = input.len() / voxels / kernels.len();
         assert!(
             kernels.end * self.blocks_of_kernel() * self.axes[1].grid * self.axes[2].grid * self.lanes
                 <= self.spectrum.len()
@@ -276,12 +284,12 @@ impl<T: SimdReal> Convolver<T> {
         let group = transformed.len() / rows * voxels;
         for (i, (input, output)) in input.chunks(group).zip(output.chunks_mut(group)).enumerate() {
             let first = i * (group / voxels);
-            let kernel = |image: usize| kernels.start + (first + image) / images;
+            let kernel = |image: usize| kernels.start + (first + image) / images_per_kernel;
             self.convolve_group(threads, kernel, input, &mut transformed[..input.len() / voxels * rows], output);
         }
     }
 
-    /// Convolves images together; `kernel` tells which kernel an image has, `transformed` has room for their rows.
+    /// Convolves several images together. `kernel` returns the kernel of an image, and `transformed` holds their rows.
     fn convolve_group(
         &self,
         threads: &Threads,
@@ -303,7 +311,7 @@ impl<T: SimdReal> Convolver<T> {
             || self.work(),
             |work, block| {
                 let (first, count) = block_of(block);
-                // Only read: a transform never writes to the lines that it loads.
+                // The lines are only read: a transform never writes to the lines that it loads.
                 let address = input[first * x.n..(first + count) * x.n].as_ptr().cast_mut();
                 let from = (Lines { address, along: 1, across: x.n, count }, &x.image);
                 let to = (row_lines(&transformed, first * width, width, count, x.grid), &x.full_line);
@@ -316,7 +324,7 @@ impl<T: SimdReal> Convolver<T> {
         let task = |task: usize| {
             let (image, block) = (task / columns, task % columns);
             let address = transformed.address(image * image_rows * width + block * self.lanes);
-            // Each task has its own columns, all rows of them.
+            // Each task has its own columns, including all of their rows.
             (kernel(image) * columns + block, Lines { address, along: width, across: 1, count: self.lanes })
         };
         let tasks = all_rows / image_rows * columns;
@@ -357,14 +365,17 @@ impl<T: SimdReal> Convolver<T> {
         );
     }
 
+    /// Borrows the lines of a thread.
     fn work(&self) -> Lease<'_, LineBuffers<T>> {
         self.work.take_or_wait(|| make_lines(&self.sizes_of_one_thread()?))
     }
 
+    /// Borrows a block.
     fn block(&self) -> Lease<'_, Aligned<T>> {
         self.blocks.take_or_wait(|| make_block(&self.sizes_of_one_thread()?))
     }
 
+    /// Returns the lengths for one thread.
     fn sizes_of_one_thread(&self) -> Result<ConvolverSizes> {
         let [x, y, z] = &self.axes;
         let dims = [x.n, y.n, z.n];
@@ -372,11 +383,11 @@ impl<T: SimdReal> Convolver<T> {
     }
 }
 
-/// Everything between the x transforms, for a block of columns of a 2D spectrum.
+/// The steps between the x transforms, for a block of columns of a 2D spectrum.
 struct PlaneKernel<'a, T> {
     convolver: &'a Convolver<T>,
     block: usize,
-    /// The columns. No other task uses them.
+    /// The columns, which no other task uses.
     columns: Lines<T>,
     work: &'a mut LineBuffers<T>,
 }
@@ -389,29 +400,29 @@ impl<T: SimdReal> Kernel for PlaneKernel<'_, T> {
         let PlaneKernel { convolver: c, block, columns, work } = self;
         let y = &c.axes[1];
         let [lines, product] = work.each_mut().map(|lines| lines.as_mut_ptr());
-        // SAFETY: buffers have the sizes of `ConvolverSizes`; no other task uses these columns.
+        // SAFETY: buffers have the lengths of `ConvolverSizes`; no other task uses these columns.
         unsafe {
             load::<T, A>(columns, &y.image, false, lines);
             y.fft.run::<A>(lines);
-            multiply::<T, A>(c, c.place(block, 0, 0), y, lines, product);
+            multiply::<T, A>(c, c.spectrum_offset(block, 0, 0), y, lines, product);
             y.fft.run::<A>(product);
             store::<T, A>(columns, &y.image, true, product);
         }
     }
 }
 
-/// A step of what stands between the x transforms, for a block of columns of a 3D spectrum.
+/// A step between the x transforms, for a block of columns of a 3D spectrum.
 #[derive(Clone, Copy)]
 enum VolumeStep {
-    /// Planes of the image, their y transformed, to the block's memory.
+    /// Transforms y of the image's planes, and writes them to the block's memory.
     YForward,
-    /// There z is transformed, multiplied, and transformed back, for rows of y.
+    /// Transforms z there, multiplies, and transforms z back, for rows of y.
     ZConvolution,
-    /// Planes of the image from there.
+    /// Transforms y back, and writes the image's planes.
     YInverse,
 }
 
-/// Some lines of a step: planes of z, or rows of y. No other task has the same at the same time.
+/// Some lines of a step: planes of z, or rows of y. No concurrent task has the same lines.
 struct VolumeKernel<'a, T> {
     convolver: &'a Convolver<T>,
     block: usize,
@@ -434,8 +445,8 @@ impl<T: SimdReal> Kernel for VolumeKernel<'_, T> {
         let [lines, product] = work.each_mut().map(|lines| lines.as_mut_ptr());
         let plane = |iz: usize| Lines { address: columns.address.wrapping_add(iz * y.n * columns.along), ..columns };
         let at = |iy: usize, iz: usize| middle.address((iy * (z.n + 1) + iz) * cell);
-        // SAFETY: buffers have the sizes of `ConvolverSizes`, and no other task uses these planes or rows. `at` is inside the
-        // block for iy below y.grid and iz below z.n.
+        // SAFETY: buffers have the lengths of `ConvolverSizes`, and no other task uses these planes or rows. `at` is
+        // inside the block for iy below y.grid and iz below z.n.
         unsafe {
             match step {
                 VolumeStep::YForward => {
@@ -458,14 +469,14 @@ impl<T: SimdReal> Kernel for VolumeKernel<'_, T> {
                             copy::<T, A>(at(iy, iz), lines.add(place as usize * cell));
                         }
                         z.fft.run::<A>(lines);
-                        multiply::<T, A>(c, c.place(block, iy, 0), z, lines, product);
+                        multiply::<T, A>(c, c.spectrum_offset(block, iy, 0), z, lines, product);
                         z.fft.run::<A>(product);
                         for iz in 0..z.n {
                             copy::<T, A>(product.add(iz * cell), at(iy, iz));
                         }
                     }
                 }
-                // Real and imaginary parts are exchanged from the product to the store.
+                // Real and imaginary parts remain exchanged from the product to the store.
                 VolumeStep::YInverse => {
                     for iz in range {
                         for (iy, &place) in y.full_line.positions().iter().enumerate() {
@@ -480,11 +491,11 @@ impl<T: SimdReal> Kernel for VolumeKernel<'_, T> {
     }
 }
 
-/// The transformed line times the spectrum from `place` on, in the order of the next transform. As that is the
-/// inverse one, real and imaginary parts are exchanged.
+/// Multiplies a transformed line by the spectrum from `place` on, and writes it in the order of the next transform.
+/// That is the inverse transform, so real and imaginary parts are exchanged.
 ///
 /// # Safety
-/// Both buffers must hold the axis' lines, and the spectrum its grid from `place` on.
+/// Both buffers must hold the axis's lines, and the spectrum the axis's grid from `place` on.
 #[inline(always)]
 unsafe fn multiply<T: SimdReal, A: Arith>(
     c: &Convolver<T>,
@@ -496,7 +507,7 @@ unsafe fn multiply<T: SimdReal, A: Arith>(
     let lanes = T::V::<A>::LANES;
     let spectrum = c.spectrum[place..place + axis.grid * lanes].as_ptr();
     for (i, &to) in axis.full_line.positions().iter().enumerate() {
-        // SAFETY: the caller promises buffers that hold the axis' lines.
+        // SAFETY: the caller promises buffers that hold the axis's lines.
         unsafe {
             let factor = T::V::<A>::load(spectrum.add(i * lanes));
             let from = lines.add(i * 2 * lanes);

@@ -1,4 +1,4 @@
-//! Interpolation: a tile's part of the grid is copied, and summed under the windows of the tile's samples.
+//! Interpolation: copies a tile's cells from the grid, and sums them under the windows of the tile's samples.
 
 use super::gridder::{Gridder, ThreadBuffers};
 use super::schedule::{TilePart, TilePlacement};
@@ -11,14 +11,14 @@ use crate::base::workers::SharedSlice;
 use num_complex::Complex;
 
 impl<T: SimdReal> Gridder<T> {
-    /// See [`crate::backend::Backend::interpolate`].
+    /// Implements [`crate::backend::Backend::interpolate`].
     pub fn interpolate(&self, threads: &Threads, grid: &[Complex<T>], values: &mut [Complex<T>]) {
         let arrays = self.arrays(values.len(), grid.len());
         let shared = SharedSlice::new(values);
         let parts = &self.schedule().parts;
         let start = || {
             let mut work = self.work();
-            // Cells beyond the reach of windows are read too, and multiplied by zero: they must be finite.
+            // Cells outside of all windows are also read, and multiplied by zero: they must be finite.
             work.cells.fill(Complex::default());
             work
         };
@@ -31,7 +31,7 @@ impl<T: SimdReal> Gridder<T> {
     }
 }
 
-/// Copies a tile's part of the grids, and sums it up under the windows of a part's samples.
+/// Copies a tile's cells from the grids, and sums them under the windows of a part's samples.
 struct InterpolationKernel<'a, T> {
     gridder: &'a Gridder<T>,
     part: &'a TilePart,
@@ -71,10 +71,10 @@ impl<T: SimdReal> Kernel for InterpolationKernel<'_, T> {
                         }
                     }
                 }
-                // In the caller's order, in which samples mostly follow one another.
+                // The caller's order is used because samples mostly follow one another in it.
                 for (array, sums) in self.work.values.chunks_exact(batch.len()).take(self.arrays).enumerate() {
                     for (&m, sum) in g.samples.order[batch.clone()].iter().zip(sums) {
-                        // SAFETY: every sample is in one batch of one part.
+                        // SAFETY: every sample belongs to one batch of one part.
                         unsafe { self.values.set(array * samples + m as usize, *sum) };
                     }
                 }
@@ -84,39 +84,39 @@ impl<T: SimdReal> Kernel for InterpolationKernel<'_, T> {
 }
 
 impl<T: SimdReal> InterpolationKernel<'_, T> {
-    /// Copies the cells that a tile's samples reach.
+    /// Copies the cells that the windows of a tile's samples reach.
     #[inline(always)]
     fn copy_tile(&mut self) {
         let g = self.gridder;
         let tiling = &g.tiling;
         let [gx, gy, gz] = tiling.size;
         let [row, rows, _] = tiling.extent;
-        let place = TilePlacement::new(tiling, self.part);
-        let origin = place.origin;
-        let [width, height, depth] = place.regions.map(|bounds| bounds[3]);
+        let placement = TilePlacement::new(tiling, self.part);
+        let origin = placement.origin;
+        let [width, height, depth] = placement.regions.map(|bounds| bounds[3]);
         for array in 0..self.arrays {
             let buffer = &mut self.work.cells[array * g.buffer_len()..][..g.buffer_len()];
             let grid = &self.grid[array * gx * gy * gz..][..gx * gy * gz];
             for z in 0..depth {
                 for y in 0..height {
-                    let (from, ahead) = (place.row(z, y), place.row(z, y + PREFETCHED_ROWS));
+                    let (from, ahead) = (placement.row(z, y), placement.row(z, y + PREFETCHED_ROWS));
                     (0..width)
                         .step_by(8)
                         .for_each(|x| prefetch(grid.as_ptr().wrapping_add(ahead + (origin[0] + x) % gx)));
                     let to = &mut buffer[(z * rows + y) * row..][..width];
-                    let before = width.min(gx - origin[0]);
-                    to[..before].copy_from_slice(&grid[from + origin[0]..][..before]);
-                    to[before..].copy_from_slice(&grid[from..][..width - before]);
+                    let first_len = width.min(gx - origin[0]);
+                    to[..first_len].copy_from_slice(&grid[from + origin[0]..][..first_len]);
+                    to[first_len..].copy_from_slice(&grid[from..][..width - first_len]);
                 }
             }
         }
     }
 }
 
-/// The sum of the cells from `first` on under one sample's window, `N` vectors wide.
+/// Returns the sum of the cells from `first` on under one sample's window, `N` vectors wide.
 ///
 /// # Safety
-/// `taps` must be the sample's, and its window must lie inside the buffer.
+/// `taps` must be the sample's taps, and its window must be inside the buffer.
 #[inline(always)]
 unsafe fn window_sum<T: SimdReal, A: Arith, const N: usize>(
     w: WindowStrides,
@@ -127,7 +127,7 @@ unsafe fn window_sum<T: SimdReal, A: Arith, const N: usize>(
     let zero = T::V::<A>::splat(T::ZERO);
     // SAFETY: the caller promises the taps, and a window inside the buffer.
     unsafe {
-        let of_plane = |first: *const T| {
+        let sum_plane = |first: *const T| {
             let mut sum = [zero; N];
             for jy in 0..w.height {
                 let factor = T::V::<A>::splat(*taps.y.add(jy * CHUNK));
@@ -139,11 +139,11 @@ unsafe fn window_sum<T: SimdReal, A: Arith, const N: usize>(
         };
         let mut sum = [zero; N];
         if w.depth == 1 {
-            sum = of_plane(first);
+            sum = sum_plane(first);
         } else {
             for jz in 0..w.depth {
                 let factor = T::V::<A>::splat(*taps.z.add(jz * CHUNK));
-                let plane = of_plane(first.add(jz * w.plane));
+                let plane = sum_plane(first.add(jz * w.plane));
                 for (sum, plane) in sum.iter_mut().zip(plane) {
                     *sum = plane.fma(factor, *sum);
                 }

@@ -183,10 +183,10 @@ mod tests {
     fn option_variable_and_processor_determine_the_level() {
         let available = Level::all();
         let choose = |levels: &[Level], simd, variable| Level::choose_from(levels, simd, variable);
-        let detect = has.last().unwrap().suited_to_processor();
-        assert_eq!(choose(&available, Simd::Auto, None).unwrap(), detect);
-        assert_eq!(choose(&available, Simd::Auto, Some("")).unwrap(), detect);
-        assert_eq!(choose(&available, Simd::Auto, Some("auto")).unwrap(), detect);
+        let best = available.last().unwrap().suited_to_processor();
+        assert_eq!(choose(&available, Simd::Auto, None).unwrap(), best);
+        assert_eq!(choose(&available, Simd::Auto, Some("")).unwrap(), best);
+        assert_eq!(choose(&available, Simd::Auto, Some("auto")).unwrap(), best);
         for name in ["sse", "baseline"] {
             assert_eq!(choose(&available, Simd::Auto, Some(name)).unwrap(), Level(Unit::Baseline));
         }

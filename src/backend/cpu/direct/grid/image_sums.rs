@@ -9,27 +9,33 @@ use num_complex::Complex;
 use std::array::from_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Samples whose tables are computed at a time for sums to the image, and samples of one run of the inner product.
+/// Number of samples whose tables are computed at a time.
 const BLOCK: usize = 1024;
+/// Number of samples of one run of the inner product.
 const RUN: usize = 128;
-/// Samples whose tables one task computes.
-const TABLE: usize = 32;
+/// Number of samples whose tables one task computes.
+const SAMPLES_PER_TASK: usize = 32;
 
-/// How sums to an image are divided: axes in their roles, samples of a block, the lengths of a block's tables, the
-/// lines of a panel, and the scratch of a thread.
+/// Division of the sums to an image into blocks of samples and panels of lines.
 pub(super) struct ImageSumLayout<'a, T> {
+    /// The axes in the order of their roles.
     axes: [GridAxis<'a, T>; 3],
+    /// Number of samples of a block.
     block: usize,
+    /// Lengths of the tables of a block.
     lengths: [usize; 3],
+    /// Number of lines of a panel.
     panel: usize,
+    /// Length of the scratch of a thread.
     thread_len: usize,
 }
 
 impl<'a, T: SimdReal> ImageSumLayout<'a, T> {
+    /// Chooses the division.
     pub(super) fn new(level: Level, k: &'a [Vec<T>], samples: usize, dims: [usize; 3]) -> Self {
         let [x, mut y, mut z] = order_axes(k, dims);
         let lanes = level.lanes::<T>();
-        // Vectors of lines lie along y. Exchanged with z where that leaves fewer lanes empty.
+        // Vectors of lines run along y. y and z are exchanged if that leaves fewer lanes empty.
         let padded = |n: usize| n.next_multiple_of(lanes);
         if padded(z.n) * y.n < padded(y.n) * z.n {
             std::mem::swap(&mut y, &mut z);
@@ -40,13 +46,14 @@ impl<'a, T: SimdReal> ImageSumLayout<'a, T> {
         let thread_len = whole_lines::<T>(2 * panel * RUN) + whole_lines::<T>(4 * panel * x.half());
         ImageSumLayout { axes: [x, y, z], block, lengths, panel, thread_len }
     }
+    /// Returns the length of the scratch of all threads.
     pub(super) fn scratch(&self, threads: usize) -> usize {
         self.lengths.iter().sum::<usize>() + threads * self.thread_len
     }
 }
 
-/// image(r) = sum_m values(m) exp(+i 2 pi k_m.r). The results are undefined when the watch says stop. `buffer` comes
-/// from [`scratch`].
+/// Computes image(r) = sum_m values(m) exp(+i 2 pi k_m.r). The results are undefined if `stop` is set. `buffer` comes
+/// from [`super::scratch`].
 #[allow(clippy::too_many_arguments)]
 pub fn to_image<T: SimdReal>(
     threads: &Threads,
@@ -72,8 +79,8 @@ pub fn to_image<T: SimdReal>(
         }
         let values = &values[first..(first + block).min(values.len())];
         let writing = SharedSlice::new(&mut *tables);
-        threads.run(values.len().div_ceil(TABLE), |task| {
-            let samples = task * TABLE..((task + 1) * TABLE).min(values.len());
+        threads.run(values.len().div_ceil(SAMPLES_PER_TASK), |task| {
+            let samples = task * SAMPLES_PER_TASK..((task + 1) * SAMPLES_PER_TASK).min(values.len());
             level.run(TableKernel { x, y, z, first, values, samples, lengths, tables: &writing });
         });
         let tables = &*tables;
@@ -85,7 +92,7 @@ pub fn to_image<T: SimdReal>(
                 if stop.stopped() {
                     return;
                 }
-                // SAFETY: each thread that takes part has its own scratch.
+                // SAFETY: each participating thread has its own scratch.
                 let scratch = unsafe { scratch.part(*thread * thread_len, thread_len) };
                 let (start, at_z) = (task % panels * panel, task / panels);
                 let lines = panel.min(y.n - start);
@@ -109,13 +116,15 @@ pub fn to_image<T: SimdReal>(
         );
     }
     if values.is_empty() {
-        // SAFETY: no thread is at work.
+        // SAFETY: no other thread is running a task.
         unsafe { out.part(0, dims.iter().product()) }.fill(Complex::default());
     }
 }
 
-/// Tables of a block of samples: [groups of distances][samples][cos, sin of each distance of the group] of x,
-/// [samples][re, im][y] and [samples][z][re, im], the last times the sample's value and the phase of the middle of x.
+/// Computes the tables of a block of samples:
+/// - x: [groups of distances][samples][cos, sin of each distance of the group],
+/// - y: [samples][re, im][y],
+/// - z: [samples][z][re, im], times the sample's value and the phase of the middle of x.
 struct TableKernel<'a, T> {
     x: GridAxis<'a, T>,
     y: GridAxis<'a, T>,
@@ -127,7 +136,7 @@ struct TableKernel<'a, T> {
     tables: &'a SharedSlice<'a, T>,
 }
 
-/// Distances of a group that begins at `j`: three, or two where three would leave a single one.
+/// Returns the number of distances of the group that begins at `j`: three, or two if three would leave a single one.
 #[inline(always)]
 fn group_size(j: usize, half: usize) -> usize {
     match half - j {
@@ -142,46 +151,47 @@ impl<T: SimdReal> Kernel for TableKernel<'_, T> {
     #[inline(always)]
     fn run<A: Arith>(self) {
         let Self { x, y, z, .. } = self;
-        let all = self.values.len();
+        let total = self.values.len();
         let padded = y.n.next_multiple_of(T::V::<A>::LANES);
         let one = Complex::new(1.0, 0.0);
         for m in self.samples {
             let sample = self.first + m;
-            // SAFETY: each task has its own samples, and a sample its own part of the second and third table.
-            let (of_y, of_z) = unsafe {
+            // SAFETY: each task has its own samples, and each sample has its own part of the tables of y and z.
+            let (y_table, z_table) = unsafe {
                 (
                     self.tables.part(self.lengths[0] + 2 * padded * m, 2 * padded),
                     self.tables.part(self.lengths[0] + self.lengths[1] + 2 * z.n * m, 2 * z.n),
                 )
             };
-            // Where the next distance goes, how many of its group follow, and the first of the next group.
-            let (mut at, mut left, mut next) = (0, 0, 0);
+            // Index of the next distance's values, remaining distances of its group, and first distance of the next
+            // group.
+            let (mut at, mut remaining, mut next) = (0, 0, 0);
             write_phases::<A, T>(x.k(sample), x.nearest(), x.half(), one, |_, re, im| {
                 for (re, im) in re.iter().zip(im) {
-                    if left == 0 {
-                        left = group_size(next, x.half());
-                        at = 2 * (next * all + left * m);
-                        next += left;
+                    if remaining == 0 {
+                        remaining = group_size(next, x.half());
+                        at = 2 * (next * total + remaining * m);
+                        next += remaining;
                     }
-                    // SAFETY: each task has its own samples, and these are elements of this sample.
+                    // SAFETY: each task has its own samples, and these elements belong to this sample.
                     unsafe {
                         self.tables.set(at, *re);
                         self.tables.set(at + 1, *im);
                     }
-                    (at, left) = (at + 2, left - 1);
+                    (at, remaining) = (at + 2, remaining - 1);
                 }
             });
-            let (re_y, im_y) = of_y.split_at_mut(padded);
-            // To the end of the last vector: sums beyond y are not read.
+            let (re_y, im_y) = y_table.split_at_mut(padded);
+            // The phases fill the last vector; sums beyond y are not read.
             write_phases::<A, T>(y.k(sample), y.first(), padded, one, |j, re, im| {
                 re_y[j..][..re.len()].copy_from_slice(re);
                 im_y[j..][..im.len()].copy_from_slice(im);
             });
-            let mut moved = Complex::default();
+            let mut scaled = Complex::default();
             let value = Complex::new(self.values[m].re.wide(), self.values[m].im.wide());
-            write_phases::<A, f64>(x.k(sample), x.middle(), 1, value, |_, re, im| moved = Complex::new(re[0], im[0]));
-            write_phases::<A, T>(z.k(sample), z.first(), z.n, moved, |j, re, im| {
-                for (pair, (re, im)) in of_z[2 * j..].chunks_exact_mut(2).zip(re.iter().zip(im)) {
+            write_phases::<A, f64>(x.k(sample), x.middle(), 1, value, |_, re, im| scaled = Complex::new(re[0], im[0]));
+            write_phases::<A, T>(z.k(sample), z.first(), z.n, scaled, |j, re, im| {
+                for (pair, (re, im)) in z_table[2 * j..].chunks_exact_mut(2).zip(re.iter().zip(im)) {
                     pair[0] = *re;
                     pair[1] = *im;
                 }
@@ -190,7 +200,7 @@ impl<T: SimdReal> Kernel for TableKernel<'_, T> {
     }
 }
 
-/// Lines y = start .. start + lines at one z, summed over a block of samples.
+/// Sums the lines y = start .. start + lines at one z over a block of samples.
 struct PanelKernel<'a, T> {
     x: GridAxis<'a, T>,
     y: GridAxis<'a, T>,
@@ -202,7 +212,7 @@ struct PanelKernel<'a, T> {
     lengths: [usize; 3],
     tables: &'a [T],
     scratch: &'a mut [T],
-    /// Whether sums are added to what the image holds.
+    /// Whether sums are added to the image's previous values.
     add: bool,
     out: &'a SharedSlice<'a, Complex<T>>,
 }
@@ -220,13 +230,13 @@ impl<T: SimdReal> Kernel for PanelKernel<'_, T> {
 }
 
 impl<T: SimdReal> PanelKernel<'_, T> {
-    /// With `P` vectors of lines: `W` of real and imaginary parts.
+    /// Sums `P` vectors of lines, i.e. `W` vectors of real and imaginary parts.
     #[inline(always)]
     fn sum<V: Vector<T>, const P: usize, const W: usize>(self) {
         let half = self.x.half();
         let width = W * V::LANES;
-        let (of_x, rest) = self.tables.split_at(self.lengths[0]);
-        let (of_y, of_z) = rest.split_at(self.lengths[1]);
+        let (x_table, rest) = self.tables.split_at(self.lengths[0]);
+        let (y_table, z_table) = rest.split_at(self.lengths[1]);
         let padded = self.y.n.next_multiple_of(V::LANES);
         let (right, sums) = self.scratch.split_at_mut(whole_lines::<T>(width * RUN));
         let sums = &mut sums[..2 * half * width];
@@ -234,16 +244,16 @@ impl<T: SimdReal> PanelKernel<'_, T> {
             let count = RUN.min(self.samples - first);
             // right(m, line) = value(m) exp(i 2 pi (ky y + kz z))
             for (m, right) in right.chunks_exact_mut(width).take(count).enumerate() {
-                let of_z = &of_z[2 * (self.z.n * (first + m) + self.at_z)..][..2];
-                let (z_re, z_im) = (V::splat(of_z[0]), V::splat(of_z[1]));
-                let of_y = &of_y[2 * padded * (first + m)..][..2 * padded];
+                let z_table = &z_table[2 * (self.z.n * (first + m) + self.at_z)..][..2];
+                let (z_re, z_im) = (V::splat(z_table[0]), V::splat(z_table[1]));
+                let y_table = &y_table[2 * padded * (first + m)..][..2 * padded];
                 for p in 0..P {
                     let at = self.start + p * V::LANES;
                     // SAFETY: `padded` is a multiple of the vector, and the panel's last vector begins within y.
                     unsafe {
                         debug_assert!(at + V::LANES <= padded);
-                        let y_re = V::load(of_y.as_ptr().add(at));
-                        let y_im = V::load(of_y.as_ptr().add(padded + at));
+                        let y_re = V::load(y_table.as_ptr().add(at));
+                        let y_im = V::load(y_table.as_ptr().add(padded + at));
                         let (re, im) = (y_im.fnma(z_im, y_re.mul(z_re)), y_im.fma(z_re, y_re.mul(z_im)));
                         re.store(right[p * V::LANES..].as_mut_ptr());
                         im.store(right[(P + p) * V::LANES..].as_mut_ptr());
@@ -254,7 +264,7 @@ impl<T: SimdReal> PanelKernel<'_, T> {
             let mut j = 0;
             while j < half {
                 let size = group_size(j, half);
-                let table = &of_x[2 * (j * self.samples + first * size)..][..2 * size * count];
+                let table = &x_table[2 * (j * self.samples + first * size)..][..2 * size * count];
                 let sums = &mut sums[2 * j * width..][..2 * size * width];
                 match size {
                     3 => multiply::<T, V, W, 6>(table, right, sums, first > 0),
@@ -274,8 +284,8 @@ impl<T: SimdReal> PanelKernel<'_, T> {
             for (j, sums) in sums.chunks_exact(2 * width).enumerate() {
                 let (plus, minus) = self.x.pair(j);
                 let mut put = |at: usize, [re, im]: [T; 2]| {
-                    let before = if self.add { out[at] } else { Complex::default() };
-                    out[at] = before + Complex::new(re, im);
+                    let previous = if self.add { out[at] } else { Complex::default() };
+                    out[at] = previous + Complex::new(re, im);
                 };
                 put(plus, [sums[2 * line], sums[2 * line + 1]]);
                 if minus != plus {
@@ -286,8 +296,8 @@ impl<T: SimdReal> PanelKernel<'_, T> {
     }
 }
 
-/// Turns the sums A and B of one distance, [A_re, A_im, B_re, B_im] of `P` vectors of lines each, into the voxels
-/// A + iB and A - iB of the lines.
+/// Converts the sums A and B of one distance, [A_re, A_im, B_re, B_im] of `P` vectors of lines each, into the voxels A
+/// + iB and A - iB of the lines.
 #[inline(always)]
 fn unfold<T: SimdReal, V: Vector<T>, const P: usize>(sums: &mut [T]) {
     assert_eq!(sums.len(), 4 * P * V::LANES);
@@ -309,7 +319,7 @@ fn unfold<T: SimdReal, V: Vector<T>, const P: usize>(sums: &mut [T]) {
     }
 }
 
-/// sums(n, w) = (sums if `add`) + sum_m table(m, n) right(m, w), w counting vectors.
+/// Computes sums(n, w) = (sums if `add`) + sum_m table(m, n) right(m, w), with w counting vectors.
 #[inline(always)]
 fn multiply<T: SimdReal, V: Vector<T>, const W: usize, const N: usize>(
     table: &[T],
@@ -321,7 +331,7 @@ fn multiply<T: SimdReal, V: Vector<T>, const W: usize, const N: usize>(
     let samples = table.len() / N;
     assert!(table.len() == samples * N && right.len() == samples * width && sums.len() == N * width);
     let mut total = [[V::splat(T::ZERO); W]; N];
-    // SAFETY: every access is within the lengths asserted.
+    // SAFETY: every access is within the asserted lengths.
     unsafe {
         for m in 0..samples {
             let (table, right) = (table.as_ptr().add(m * N), right.as_ptr().add(m * width));

@@ -1,10 +1,12 @@
 //! Direct sums between samples and a Cartesian grid of voxels.
 //!
-//! exp(i 2 pi k.r) is a product over axes, so the sums are matrix products: a factor for each sample and position along
-//! x, times a factor for each sample and line of voxels along x. Positions +u and -u about the middle of a line share
-//! their cosine and their sine: with C and S real and R complex, A = sum C R and B = sum S R, the voxel at +u is A + iB
-//! and the voxel at -u is A - iB. The products are thus real by complex, two fused operations for a sample and voxel.
-//! The crate gemm multiplies complex by complex, which is twice as much work.
+//! exp(i 2 pi k.r) is a product over axes, so the sums are matrix products: a factor per sample and position along x,
+//! times a factor per sample and line of voxels along x.
+//!
+//! Positions +u and -u about the middle of a line share their cosine and their sine. Let A = sum C R and B = sum S R
+//! with C and S real and R complex. The voxel at +u is A + iB, and the voxel at -u is A - iB. The products are thus
+//! real by complex, with two fused operations per sample and voxel. The crate gemm multiplies complex by complex, which
+//! is twice the work.
 
 mod image_sums;
 mod sample_sums;
@@ -20,10 +22,11 @@ pub use sample_sums::to_samples;
 use sample_sums::SampleSumLayout;
 use std::array::from_fn;
 
-/// Bytes of a cache line, to which scratch is aligned.
+/// Bytes of a cache line, the alignment of scratch.
 const LINE: usize = 64;
 
-/// One axis of the grid: its voxels, the distance between two in the image, and the samples' coordinates along it.
+/// One axis of the grid: number of voxels, stride in the image, and the samples' coordinates along it. `k` is `None` on
+/// an axis of one voxel.
 #[derive(Clone, Copy)]
 struct GridAxis<'a, T> {
     n: usize,
@@ -32,18 +35,19 @@ struct GridAxis<'a, T> {
 }
 
 impl<T: SimdReal> GridAxis<'_, T> {
+    /// Returns the coordinate of a sample, 0 on an axis of one voxel.
     fn k(&self, sample: usize) -> f64 {
         self.k.map_or(0.0, |k| k[sample].wide())
     }
-    /// Position of the first voxel.
+    /// Returns the position of the first voxel.
     fn first(&self) -> f64 {
         -((self.n / 2) as f64)
     }
-    /// Distances from the middle that differ.
+    /// Returns the number of distinct distances from the middle.
     fn half(&self) -> usize {
         self.n.div_ceil(2)
     }
-    /// The smallest of them.
+    /// Returns the smallest distance from the middle.
     fn nearest(&self) -> f64 {
         if self.n.is_multiple_of(2) {
             0.5
@@ -51,17 +55,18 @@ impl<T: SimdReal> GridAxis<'_, T> {
             0.0
         }
     }
-    /// The middle of the axis.
+    /// Returns the position of the middle.
     fn middle(&self) -> f64 {
         -self.nearest()
     }
-    /// The voxels at distance `j` either way.
+    /// Returns the two voxels at distance number `j` from the middle.
     fn pair(&self, j: usize) -> (usize, usize) {
         (self.n / 2 + j, (self.n - 1) / 2 - j)
     }
 }
 
-/// The axes in their roles: x, whose symmetry is used, then the axes of its lines. Axes of one voxel are left out.
+/// Returns the axes in the order of their roles: x, whose symmetry is used, then the two axes of its lines. Axes of one
+/// voxel are skipped.
 fn order_axes<'a, T: SimdReal>(k: &'a [Vec<T>], dims: [usize; 3]) -> [GridAxis<'a, T>; 3] {
     let one = GridAxis { n: 1, stride: 0, k: None };
     let mut axes = [one; 3];
@@ -74,37 +79,38 @@ fn order_axes<'a, T: SimdReal>(k: &'a [Vec<T>], dims: [usize; 3]) -> [GridAxis<'
         stride *= n;
     }
     if used == 1 {
-        // Lines fill the vectors: a single axis is faster as many lines than as one.
+        // Vectors consist of lines: a single axis is faster as many lines than as one.
         axes.swap(0, 1);
     }
     axes
 }
 
-/// `len` elements of a buffer, from its first cache line on.
+/// Returns `len` elements of a buffer, starting at its first cache line.
 fn align_to_line<T: SimdReal>(buffer: &mut [T], len: usize) -> &mut [T] {
     let skip = buffer.as_ptr().align_offset(LINE);
     &mut buffer[skip..][..len]
 }
 
-/// The elements of [`scratch`].
+/// Returns the length of [`scratch`].
 pub fn scratch_len<T: SimdReal>(threads: usize, level: Level, samples: usize, dims: [usize; 3]) -> usize {
     let to_image = ImageSumLayout::<T>::new(level, &[], samples, dims).scratch(threads);
     to_image.max(SampleSumLayout::<T>::new(level, &[], dims).scratch(threads)) + LINE / size_of::<T>()
 }
 
-/// Scratch for one sum at a time, in either direction.
+/// Allocates scratch for one sum at a time, in either direction.
 pub fn scratch<T: SimdReal>(threads: &Threads, level: Level, samples: usize, dims: [usize; 3]) -> Result<Vec<T>> {
     try_vec(scratch_len::<T>(threads.count(), level, samples, dims), T::ZERO, "exact sums")
 }
 
+/// Rounds a length up to whole cache lines.
 fn whole_lines<T>(len: usize) -> usize {
     len.next_multiple_of(LINE / size_of::<T>())
 }
 
-/// The most elements of a vector of doubles.
+/// Maximum number of lanes of a vector of f64.
 const MAX_F64_LANES: usize = 8;
 
-/// cos and sin of 2 pi k r for the first few of `positions`.
+/// Returns cos and sin of 2 pi k r for the first `LANES` of `positions`.
 #[inline(always)]
 fn cos_sin_at<V: Vector<f64>>(k: V, positions: [f64; MAX_F64_LANES]) -> (V, V) {
     assert!(V::LANES <= MAX_F64_LANES);
@@ -114,8 +120,11 @@ fn cos_sin_at<V: Vector<f64>>(k: V, positions: [f64; MAX_F64_LANES]) -> (V, V) {
     (cos, sin)
 }
 
-/// exp(i 2 pi k r) times `factor` for r = first, first + 1, ..., passed to `put` as (index, reals, imaginaries). They
-/// are products of the first few positions and of steps of as many positions, computed in double precision.
+/// Computes exp(i 2 pi k r) times `factor` for r = first, first + 1, ..., and passes it to `put` as (index, real parts,
+/// imaginary parts).
+///
+/// The values are products of the first `LANES` positions and of steps of `LANES` positions, computed in double
+/// precision.
 #[inline(always)]
 fn write_phases<A: Arith, T: SimdReal>(
     k: f64,
@@ -145,7 +154,8 @@ fn write_phases<A: Arith, T: SimdReal>(
                 step_sin.fnma(sin, step_cos.mul(cos)).store(out[0].as_mut_ptr());
                 step_sin.fma(cos, step_cos.mul(sin)).store(out[1].as_mut_ptr());
             }
-            // Not `map`, which the compiler may leave a call to code that is not compiled for the vector unit.
+            // `map` is not used because the compiler may call its closure as code that is not compiled for the vector
+            // unit.
             let mut rounded = [[T::ZERO; MAX_F64_LANES]; 2];
             for (rounded, out) in rounded.iter_mut().zip(&out) {
                 for (rounded, out) in rounded.iter_mut().zip(out) {
@@ -154,7 +164,7 @@ fn write_phases<A: Arith, T: SimdReal>(
             }
             let [re, im] = rounded;
             if count - first >= lanes {
-                // A length that the compiler knows.
+                // The compiler knows this length.
                 put(first, &re[..lanes], &im[..lanes]);
             } else {
                 put(first, &re[..count - first], &im[..count - first]);
@@ -163,16 +173,16 @@ fn write_phases<A: Arith, T: SimdReal>(
     }
 }
 
-/// Whether register tiles have more vectors: where the level has 32 registers.
+/// Returns whether register tiles use more vectors, as the level has 32 registers.
 #[inline(always)]
 fn has_wide_tiles<A: Arith>() -> bool {
     A::F32::LANES == 16
 }
 
-/// Lines of a panel at most, in vectors.
+/// Returns the maximum number of lines of a panel, in vectors.
 fn panel_vectors(level: Level) -> usize {
-    struct Wide;
-    impl Kernel for Wide {
+    struct PanelWidth;
+    impl Kernel for PanelWidth {
         type Output = usize;
         #[inline(always)]
         fn run<A: Arith>(self) -> usize {
@@ -183,5 +193,5 @@ fn panel_vectors(level: Level) -> usize {
             }
         }
     }
-    level.run(Wide)
+    level.run(PanelWidth)
 }

@@ -9,42 +9,51 @@ use num_complex::Complex;
 use std::array::from_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Voxels that are folded at a time for sums to samples.
-const FOLDED: usize = 1 << 19;
-/// Vectors of samples of a panel, whose table of x stays in the first cache, and panels of a task.
+/// Number of voxels that are folded at a time.
+const FOLDED_VOXELS: usize = 1 << 19;
+/// Number of vectors of samples of a panel, whose table of x stays in the first-level cache.
 const PANEL_VECTORS: usize = 2;
+/// Number of panels of a task.
 const PANELS: usize = 4;
 
-/// How sums to samples are divided: axes in their roles, lines of a tile and of a part, the length of a tile, samples
-/// of a task, the length of a part's folded voxels, and the scratch of a thread.
+/// Division of the sums to samples into parts of lines and panels of samples.
 pub(super) struct SampleSumLayout<'a, T> {
+    /// The axes in the order of their roles.
     axes: [GridAxis<'a, T>; 3],
+    /// Number of lines of a tile.
     tile: usize,
+    /// Length of a tile.
     tile_len: usize,
+    /// Number of lines of a part.
     part: usize,
-    of_task: usize,
+    /// Number of samples of a task.
+    task_samples: usize,
+    /// Length of the folded voxels of a part.
     folded_len: usize,
+    /// Length of the scratch of a thread.
     thread_len: usize,
 }
 
 impl<'a, T: SimdReal> SampleSumLayout<'a, T> {
+    /// Chooses the division.
     pub(super) fn new(level: Level, k: &'a [Vec<T>], dims: [usize; 3]) -> Self {
         let [x, y, z] = order_axes(k, dims);
         let tile = tile_lines(level);
         let tile_len = 4 * tile * x.half();
-        let part = (FOLDED / (2 * x.half() * tile)).clamp(1, (y.n * z.n).div_ceil(tile)) * tile;
-        let of_task = PANELS * PANEL_VECTORS * level.lanes::<T>();
+        let part = (FOLDED_VOXELS / (2 * x.half() * tile)).clamp(1, (y.n * z.n).div_ceil(tile)) * tile;
+        let task_samples = PANELS * PANEL_VECTORS * level.lanes::<T>();
         let folded_len = whole_lines::<T>(part / tile * tile_len);
-        let thread_len = whole_lines::<T>(2 * of_task * (x.half() + y.n + z.n + 2));
-        SampleSumLayout { axes: [x, y, z], tile, tile_len, part, of_task, folded_len, thread_len }
+        let thread_len = whole_lines::<T>(2 * task_samples * (x.half() + y.n + z.n + 2));
+        SampleSumLayout { axes: [x, y, z], tile, tile_len, part, task_samples, folded_len, thread_len }
     }
+    /// Returns the length of the scratch of all threads.
     pub(super) fn scratch(&self, threads: usize) -> usize {
         self.folded_len + threads * self.thread_len
     }
 }
 
-/// values(m) = sum_r image(r) exp(-i 2 pi k_m.r). The results are undefined when the watch says stop. `buffer` comes
-/// from [`scratch`].
+/// Computes values(m) = sum_r image(r) exp(-i 2 pi k_m.r). The results are undefined if `stop` is set. `buffer` comes
+/// from [`super::scratch`].
 #[allow(clippy::too_many_arguments)]
 pub fn to_samples<T: SimdReal>(
     threads: &Threads,
@@ -60,7 +69,7 @@ pub fn to_samples<T: SimdReal>(
     assert_eq!(image.len(), dims.iter().product::<usize>());
     let plan = SampleSumLayout::new(level, k, dims);
     let (folded, scratch) = align_to_line(buffer, plan.scratch(threads.count())).split_at_mut(plan.folded_len);
-    let SampleSumLayout { axes: [x, y, z], tile, tile_len, part, of_task, thread_len, .. } = plan;
+    let SampleSumLayout { axes: [x, y, z], tile, tile_len, part, task_samples, thread_len, .. } = plan;
     let lines = y.n * z.n;
     let (total, out, scratch) = (values.len(), SharedSlice::new(values), SharedSlice::new(scratch));
     for first in (0..lines).step_by(part) {
@@ -78,14 +87,14 @@ pub fn to_samples<T: SimdReal>(
         let folded = &*folded;
         let thread = AtomicUsize::new(0);
         threads.run_with(
-            total.div_ceil(of_task),
+            total.div_ceil(task_samples),
             || thread.fetch_add(1, Ordering::Relaxed),
             |thread, task| {
                 if stop.stopped() {
                     return;
                 }
-                let samples = task * of_task..((task + 1) * of_task).min(total);
-                // SAFETY: each task has its own samples, each thread that takes part its own scratch.
+                let samples = task * task_samples..((task + 1) * task_samples).min(total);
+                // SAFETY: each task has its own samples, and each participating thread its own scratch.
                 let (out, scratch) =
                     unsafe { (out.part(samples.start, samples.len()), scratch.part(*thread * thread_len, thread_len)) };
                 let (lines, add) = (lines.clone(), first > 0);
@@ -95,12 +104,13 @@ pub fn to_samples<T: SimdReal>(
     }
 }
 
-/// Lines of a register tile.
+/// Returns the number of lines of a register tile.
 fn tile_lines(level: Level) -> usize {
     3 * panel_vectors(level)
 }
 
-/// Sums E and differences D of the voxels at +u and -u, as the product takes them: [u][line][E_re, E_im, D_im, -D_re].
+/// Writes the sums E and differences D of the voxels at +u and -u in the order of the product: [u][line][E_re, E_im,
+/// D_im, -D_re].
 fn fold<T: SimdReal>(
     [x, y, z]: [GridAxis<'_, T>; 3],
     image: &[Complex<T>],
@@ -134,7 +144,7 @@ struct SampleSumKernel<'a, T> {
     folded: &'a [T],
     first: usize,
     scratch: &'a mut [T],
-    /// Whether sums are added to what the samples hold.
+    /// Whether sums are added to the samples' previous values.
     add: bool,
     out: &'a mut [Complex<T>],
 }
@@ -152,36 +162,39 @@ impl<T: SimdReal> Kernel for SampleSumKernel<'_, T> {
 }
 
 impl<T: SimdReal> SampleSumKernel<'_, T> {
-    /// In register tiles of `R` lines.
+    /// Computes the sums in register tiles of `R` lines.
     #[inline(always)]
     fn sum<A: Arith, const R: usize>(self) {
         let Self { x, y, z, .. } = self;
         let width = PANEL_VECTORS * T::V::<A>::LANES;
         let half = x.half();
         let at_z = self.lines.start / y.n..(self.lines.end - 1) / y.n + 1;
-        // Tables of a panel: [index][re, im][samples], for x, y and z; then the sums of the lines at one z, and of all.
+        // The tables of a panel for x, y and z: [index][re, im][samples]; then the sums of the lines at one z, and of
+        // all lines.
         let panels = self.out.len().div_ceil(width);
         let panel_len = 2 * width * (half + y.n + z.n + 2);
         for (i, panel) in self.scratch.chunks_exact_mut(panel_len).take(panels).enumerate() {
-            let (of_x, rest) = panel.split_at_mut(2 * width * half);
-            let (of_y, rest) = rest.split_at_mut(2 * width * y.n);
-            let (of_z, sums) = rest.split_at_mut(2 * width * z.n);
+            let (x_table, rest) = panel.split_at_mut(2 * width * half);
+            let (y_table, rest) = rest.split_at_mut(2 * width * y.n);
+            let (z_table, sums) = rest.split_at_mut(2 * width * z.n);
             sums.fill(T::ZERO);
             for lane in 0..width {
-                // The last sample fills up the last panel.
+                // The last sample is repeated to fill the last panel.
                 let sample = self.first + (i * width + lane).min(self.out.len() - 1);
                 let one = Complex::new(1.0, 0.0);
-                let mut moved = one;
+                let mut middle_phase = one;
                 write_phases::<A, T>(x.k(sample), x.nearest(), half, one, |j, re, im| {
-                    put_lane(&mut of_x[2 * width * j..], width, lane, re, im);
+                    put_lane(&mut x_table[2 * width * j..], width, lane, re, im);
                 });
                 write_phases::<A, T>(y.k(sample), y.first(), y.n, one, |j, re, im| {
-                    put_lane(&mut of_y[2 * width * j..], width, lane, re, im);
+                    put_lane(&mut y_table[2 * width * j..], width, lane, re, im);
                 });
-                write_phases::<A, f64>(x.k(sample), x.middle(), 1, one, |_, re, im| moved = Complex::new(re[0], im[0]));
+                write_phases::<A, f64>(x.k(sample), x.middle(), 1, one, |_, re, im| {
+                    middle_phase = Complex::new(re[0], im[0])
+                });
                 let first = z.first() + at_z.start as f64;
-                write_phases::<A, T>(z.k(sample), first, at_z.len(), moved, |j, re, im| {
-                    put_lane(&mut of_z[2 * width * j..], width, lane, re, im);
+                write_phases::<A, T>(z.k(sample), first, at_z.len(), middle_phase, |j, re, im| {
+                    put_lane(&mut z_table[2 * width * j..], width, lane, re, im);
                 });
             }
         }
@@ -189,19 +202,19 @@ impl<T: SimdReal> SampleSumKernel<'_, T> {
             let start = self.lines.start + i * R;
             let lines = start..(start + R).min(self.lines.end);
             for panel in self.scratch.chunks_exact_mut(panel_len).take(panels) {
-                let (of_x, rest) = panel.split_at_mut(2 * width * half);
-                let of_lines = multiply_folded::<T, T::V<A>, R>(of_x, folded);
-                let (of_y, rest) = rest.split_at_mut(2 * width * y.n);
-                let (of_z, sums) = rest.split_at_mut(2 * width * z.n);
-                let (of_line, of_all) = sums.split_at_mut(2 * width);
-                for (line, of_x) in lines.clone().zip(of_lines) {
+                let (x_table, rest) = panel.split_at_mut(2 * width * half);
+                let line_sums = multiply_folded::<T, T::V<A>, R>(x_table, folded);
+                let (y_table, rest) = rest.split_at_mut(2 * width * y.n);
+                let (z_table, sums) = rest.split_at_mut(2 * width * z.n);
+                let (z_sum, total_sum) = sums.split_at_mut(2 * width);
+                for (line, line_sum) in lines.clone().zip(line_sums) {
                     let (at_y, z) = (line % y.n, line / y.n - at_z.start);
-                    add_conj_product::<T, T::V<A>>(of_line, &of_y[2 * width * at_y..][..2 * width], of_x);
+                    add_conj_product::<T, T::V<A>>(z_sum, &y_table[2 * width * at_y..][..2 * width], line_sum);
                     if at_y + 1 == y.n || line + 1 == self.lines.end {
-                        // SAFETY: the sums of a line are 2 PANEL_VECTORS vectors.
-                        let whole = unsafe { load::<T, T::V<A>>(of_line) };
-                        add_conj_product::<T, T::V<A>>(of_all, &of_z[2 * width * z..][..2 * width], whole);
-                        of_line.fill(T::ZERO);
+                        // SAFETY: the sums of a line have 2 PANEL_VECTORS vectors.
+                        let complete = unsafe { load::<T, T::V<A>>(z_sum) };
+                        add_conj_product::<T, T::V<A>>(total_sum, &z_table[2 * width * z..][..2 * width], complete);
+                        z_sum.fill(T::ZERO);
                     }
                 }
             }
@@ -226,6 +239,8 @@ fn put_lane<T: SimdReal>(table: &mut [T], width: usize, lane: usize, re: &[T], i
 /// Real and imaginary parts of a panel.
 type Parts<V> = [[V; PANEL_VECTORS]; 2];
 
+/// Loads the parts of a panel.
+///
 /// # Safety
 /// `from` must be as long as the parts of a panel.
 #[inline(always)]
@@ -234,7 +249,7 @@ unsafe fn load<T: SimdReal, V: Vector<T>>(from: &[T]) -> Parts<V> {
     from_fn(|part| from_fn(|p| unsafe { V::load(from.as_ptr().add((part * PANEL_VECTORS + p) * V::LANES)) }))
 }
 
-/// sum over u of (C(u) - i S(u)) applied to `R` lines as [`fold`] left them: C E_re + S D_im and C E_im - S D_re.
+/// Returns sum over u of (C(u) - i S(u)) applied to `R` lines from [`fold`]: C E_re + S D_im and C E_im - S D_re.
 #[inline(always)]
 fn multiply_folded<T: SimdReal, V: Vector<T>, const R: usize>(table: &[T], folded: &[T]) -> [Parts<V>; R] {
     let width = PANEL_VECTORS * V::LANES;
@@ -242,7 +257,7 @@ fn multiply_folded<T: SimdReal, V: Vector<T>, const R: usize>(table: &[T], folde
     assert!(table.len() == half * 2 * width && folded.len() == half * 4 * R);
     let mut sums = [[[V::splat(T::ZERO); PANEL_VECTORS]; 2]; R];
     for u in 0..half {
-        // SAFETY: every access is within the lengths asserted.
+        // SAFETY: every access is within the asserted lengths.
         unsafe {
             let folded = folded.as_ptr().add(u * 4 * R);
             for part in 0..2 {
@@ -262,7 +277,7 @@ fn multiply_folded<T: SimdReal, V: Vector<T>, const R: usize>(table: &[T], folde
     sums
 }
 
-/// sums += conj(wave) values, for a panel.
+/// Adds conj(wave) values to the sums of a panel.
 #[inline(always)]
 fn add_conj_product<T: SimdReal, V: Vector<T>>(sums: &mut [T], wave: &[T], [re, im]: Parts<V>) {
     assert!(sums.len() == 2 * PANEL_VECTORS * V::LANES && wave.len() == sums.len());
