@@ -1,5 +1,5 @@
 //! How fast direct sums over lists are on the CPU, with off-resonance and decay and without. What they compute is
-//! checked in src/backend/cpu/direct.rs.
+//! checked in src/backend/cpu/direct/mod.rs.
 
 mod common;
 

@@ -248,8 +248,8 @@ impl<'a, T: Real> Geometry<'a, T> {
                 }
                 bail!(
                     InvalidArgument,
-                    "position of voxel {i} on axis {axis} is {}: {} resolves the phase k.r for positions up to {limit:.0} \
-                     voxels. Positions are in voxels from the centre of the field of view{}",
+                    "position of voxel {i} on axis {axis} is {}: {} resolves the phase k.r for positions up to \
+                     {limit:.0} voxels. Positions are in voxels from the centre of the field of view{}",
                     r[i],
                     T::NAME,
                     if T::EPSILON > f64::EPSILON { "; double precision supports larger ones" } else { "" }
@@ -298,8 +298,8 @@ impl<'a, T: Real> Geometry<'a, T> {
         (!short_axes.is_empty()).then(|| Warning {
             kind: WarningKind::Extent,
             message: format!(
-                "{}: the image will be blurred. Coordinates must be in cycles per voxel, up to 0.5: check that they were \
-                 not divided by the image's size twice. If the scan covers no more, use fewer voxels",
+                "{}: the image will be blurred. Coordinates must be in cycles per voxel, up to 0.5: check that they \
+                 were not divided by the image's size twice. If the scan covers no more, use fewer voxels",
                 short_axes.join(", ")
             ),
         })

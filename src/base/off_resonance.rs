@@ -100,9 +100,9 @@ impl<'a, T: Real> OffResonance<'a, T> {
             if (f * t).abs() > MAX_TURNS {
                 bail!(
                     InvalidArgument,
-                    "off-resonance of voxel {voxel} is {f} Hz and the time of sample {sample} is {t} s: a phase of {:.1e} \
-                     turns, but at most {MAX_TURNS:.0} are supported. Check that the map is in Hz and that times are in \
-                     seconds. Limit the map's extremes outside of the object",
+                    "off-resonance of voxel {voxel} is {f} Hz and the time of sample {sample} is {t} s: a phase of \
+                     {:.1e} turns, but at most {MAX_TURNS:.0} are supported. Check that the map is in Hz and that times \
+                     are in seconds. Limit the map's extremes outside of the object",
                     f * t
                 );
             }

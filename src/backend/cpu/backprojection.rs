@@ -90,7 +90,7 @@ pub struct Backprojector<T> {
     batch_size: usize,
     fft: LaneFft<T>,
     samples: LineMapping<T>,
-    full_line: LineMapping<T>,
+    full: LineMapping<T>,
     /// The order of knots in memory: the even ones, then the odd ones.
     projection: LineMapping<T>,
     work: Pool<ProjectionBuffers<T>>,
@@ -158,11 +158,11 @@ impl<T: SimdReal> Backprojector<T> {
         let points = lengths.points;
         let around = move |from: usize, origin: usize| (from + points - origin) % points;
         let ones = |len: usize| try_vec(len, T::ONE, PROJECTIONS);
-        let samples = fft.line_mapping((0..readout).map(|j| around(j, lengths.origin())), ones(readout)?)?;
+        let samples = fft.mapping((0..readout).map(|j| around(j, lengths.origin())), ones(readout)?)?;
         let half = lengths.knots / 2;
         let knots = (0..lengths.knots).map(|i| if i < half { 2 * i } else { 2 * (i - half) + 1 });
         let scale = try_vec(lengths.knots, T::of(1.0 / points as f64), PROJECTIONS)?;
-        let projection = fft.line_mapping(knots.map(|i| around(i, lengths.middle)), scale)?;
+        let projection = fft.mapping(knots.map(|i| around(i, lengths.middle)), scale)?;
         let mut near = [const { Vec::new() }; 2];
         for (axis, near) in near.iter_mut().enumerate() {
             let count = spokes.iter().filter(|s| s.axis() == axis).count();
@@ -178,7 +178,7 @@ impl<T: SimdReal> Backprojector<T> {
             near,
             arrays,
             batch_size: batch_size(threads.count(), lanes).min(spokes.len()),
-            full_line: fft.full_line()?,
+            full: fft.full_mapping()?,
             fft,
             samples,
             projection,
@@ -296,7 +296,7 @@ impl<T: SimdReal> Backprojector<T> {
             }
         }
         let rows = Lines { address: buffers.spectra.as_mut_ptr(), along: 1, across: points, count: spokes.len() };
-        let (from, to) = ((rows, &self.full_line), (rows, &self.full_line));
+        let (from, to) = ((rows, &self.full), (rows, &self.full));
         let transform = LaneTransform { fft: &self.fft, inverse: false, from, to, buffer: &mut buffers.buffer };
         // SAFETY: the spectra are `lanes` lines of `points` elements, used by this thread only; all are read before any
         // is written.
@@ -322,7 +322,7 @@ impl<T: SimdReal> Backprojector<T> {
         let count = spokes.len();
         let rows = |address: *mut Complex<T>, across: usize| Lines { address, along: 1, across, count };
         let address = buffers.lines.as_mut_ptr();
-        let (from, to) = ((rows(address, readout), &self.samples), (rows(address, points), &self.full_line));
+        let (from, to) = ((rows(address, readout), &self.samples), (rows(address, points), &self.full));
         let transform = LaneTransform { fft: &self.fft, inverse: false, from, to, buffer: &mut buffers.buffer };
         // SAFETY: `lines` are `lanes` lines of `points` elements, of which the samples use fewer, and only this thread
         // uses them; all are read before any is written.
@@ -331,7 +331,7 @@ impl<T: SimdReal> Backprojector<T> {
         self.level.run(InPlaceProductKernel { x: &mut buffers.lines[..all], y: &buffers.spectra[..all] });
         assert!(projections.len() >= (count - 1) * distance + knots);
         let to = (rows(projections.as_mut_ptr(), distance), &self.projection);
-        let from = (rows(address, points), &self.full_line);
+        let from = (rows(address, points), &self.full);
         let transform = LaneTransform { fft: &self.fft, inverse: true, from, to, buffer: &mut buffers.buffer };
         // SAFETY: as above; the projections have `count` lines of `knots` elements, as asserted.
         unsafe { self.level.run(transform.kernel()) };
@@ -429,8 +429,8 @@ fn unit(turns: f64) -> Complex<f64> {
     Complex::from_polar(1.0, TAU * (turns - turns.round()))
 }
 
-/// exp(i 2 pi (start + turns m + curve m^2)) for each m. Each value is the previous one times a factor, which follows
-/// the same kind of recurrence.
+/// The chirp exp(i 2 pi (start + turns m + curve m^2)) for each m. Each value is the previous one times a factor, which
+/// follows the same kind of recurrence.
 struct ChirpKernel<'a, T> {
     start: f64,
     turns: f64,
@@ -469,7 +469,7 @@ impl<T: SimdReal> Kernel for ChirpKernel<'_, T> {
     }
 }
 
-/// z = x y.
+/// The product z = x y.
 struct ProductKernel<'a, T> {
     x: &'a [Complex<T>],
     y: &'a [Complex<T>],
@@ -486,7 +486,7 @@ impl<T: SimdReal> Kernel for ProductKernel<'_, T> {
     }
 }
 
-/// x = x y.
+/// The product x = x y.
 struct InPlaceProductKernel<'a, T> {
     x: &'a mut [Complex<T>],
     y: &'a [Complex<T>],
@@ -508,7 +508,7 @@ fn complex_product<T: SimdReal, A: Arith>(x: Complex<T>, y: Complex<T>) -> Compl
     Complex::new(A::fma(x.re, y.re, -(x.im * y.im)), A::fma(x.re, y.im, x.im * y.re))
 }
 
-/// Adds weighted runs of knots to rows of voxels.
+/// The addition of weighted runs of knots to rows of voxels.
 struct SmearKernel<'a, T> {
     /// Start of the two runs, for each row and spoke.
     taps: &'a [u64],

@@ -33,7 +33,8 @@ use vector::each_chunk;
 fn device_array_error<A>() -> Result<A> {
     bail!(
         Unsupported,
-        "arrays on a GPU were given to a plan on the CPU: create the plan with device cuda, or give arrays in host memory"
+        "arrays on a GPU were given to a plan on the CPU: create the plan with device cuda, or give arrays in host \
+         memory"
     )
 }
 

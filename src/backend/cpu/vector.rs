@@ -77,7 +77,7 @@ fn flat_mut<T>(z: &mut [Complex<T>]) -> &mut [T] {
     unsafe { std::slice::from_raw_parts_mut(z.as_mut_ptr().cast(), 2 * z.len()) }
 }
 
-/// Re <x, y> of complex numbers.
+/// The inner product Re <x, y> of complex numbers.
 struct RealDotKernel<'a, T> {
     x: &'a [T],
     y: &'a [T],
@@ -109,7 +109,7 @@ fn dot_chunk<T: SimdReal>(level: Level, x: &[Complex<T>], y: &[Complex<T>]) -> f
     level.run(RealDotKernel { x: flat(x), y: flat(y) })
 }
 
-/// y = a x + b y of reals.
+/// The combination y = a x + b y of reals.
 struct LinearCombinationKernel<'a, T> {
     a: T,
     x: &'a [T],
@@ -169,7 +169,7 @@ pub fn cg_step<T: SimdReal>(
     })
 }
 
-/// Im <x, y> of complex numbers.
+/// The inner product Im <x, y> of complex numbers.
 struct ImaginaryDotKernel<'a, T> {
     x: &'a [T],
     y: &'a [T],
@@ -196,7 +196,7 @@ impl<T: SimdReal> Kernel for ImaginaryDotKernel<'_, T> {
     }
 }
 
-/// y = y - a x with a complex factor a.
+/// The difference y = y - a x with a complex factor a.
 struct SubtractionKernel<'a, T> {
     a: Complex<T>,
     x: &'a [T],
@@ -250,7 +250,7 @@ pub fn cg_direction<T: SimdReal>(cpu: &Cpu, beta: f64, r: &[Complex<T>], p: &mut
     combine(cpu, 1.0, r, beta, p);
 }
 
-/// z = f(x, y, z), element by element.
+/// The function z = f(x, y, z), element by element.
 struct ElementwiseKernel<'a, X, Y, Z, F> {
     x: &'a [X],
     y: &'a [Y],

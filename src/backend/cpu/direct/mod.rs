@@ -190,8 +190,8 @@ mod tests {
         check_with_maps::<T>(dims, samples, list, MapPresence::default(), 0.0, bound);
     }
 
-    /// Like [`check`], with maps of off-resonance, of 400 Hz, and of decay. The product of decay and times of either
-    /// sign is at most `decay`.
+    /// Checks the same as [`check`], with maps of off-resonance, of 400 Hz, and of decay. The product of decay and
+    /// times of either sign is at most `decay`.
     fn check_with_maps<T: SimdReal>(
         dims: &[usize],
         samples: usize,

@@ -92,7 +92,7 @@ struct SmoothFft {
     level: Level,
     lanes: usize,
     fft: LaneFft<f64>,
-    full_line: LineMapping<f64>,
+    full: LineMapping<f64>,
     buffer: Aligned<f64>,
 }
 
@@ -101,15 +101,15 @@ impl SmoothFft {
         let lanes = level.lanes::<f64>();
         let fft = LaneFft::new(n)?;
         let buffer = Aligned::zeros(fft.buffer_len(lanes), "lines of the FFT")?;
-        Ok(SmoothFft { level, lanes, full_line: fft.full_line()?, fft, buffer })
+        Ok(SmoothFft { level, lanes, full: fft.full_mapping()?, fft, buffer })
     }
 
     fn run(&mut self, inverse: bool, lines: &mut [Complex<f64>]) {
-        let n = self.full_line.positions().len();
+        let n = self.full.positions().len();
         let count = lines.len() / n;
         assert!(count <= self.lanes && lines.len() == count * n);
         let at = Lines { address: lines.as_mut_ptr(), along: 1, across: n, count };
-        let (from, to) = ((at, &self.full_line), (at, &self.full_line));
+        let (from, to) = ((at, &self.full), (at, &self.full));
         let transform = LaneTransform { fft: &self.fft, inverse, from, to, buffer: &mut self.buffer };
         // SAFETY: the lines are inside the slice, which is mutably borrowed here; all are loaded before one is stored.
         unsafe { self.level.run(transform.kernel()) };

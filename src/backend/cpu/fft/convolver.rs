@@ -221,7 +221,7 @@ impl<T: SimdReal> Convolver<T> {
                 let count = self.lanes.min(x.n - first);
                 assert!(start + first + (axis.grid - 1) * along + count <= grid.len());
                 let lines = Lines { address: grid.address(start + first), along, across: 1, count };
-                let (from, to) = ((lines, &axis.full_line), (lines, &axis.full_line));
+                let (from, to) = ((lines, &axis.full), (lines, &axis.full));
                 let transform = LaneTransform { fft: &axis.fft, inverse: false, from, to, buffer: &mut work[0] };
                 // SAFETY: each task has its own columns of the grid.
                 unsafe { self.level.run(transform.kernel()) };
@@ -246,7 +246,7 @@ impl<T: SimdReal> Convolver<T> {
                 let [buffer, transformed] = &mut **work;
                 let from = (row_lines(&grid, first * x.n, x.n, count, x.n), &x.image);
                 let address: *mut Complex<T> = transformed.as_mut_ptr().cast();
-                let to = (Lines { address, along: 1, across: x.grid, count }, &x.full_line);
+                let to = (Lines { address, along: 1, across: x.grid, count }, &x.full);
                 // SAFETY: each task has its own rows of the grid; `transformed` has the length of lines of any axis.
                 unsafe { self.level.run(LaneTransform { fft: &x.fft, inverse: false, from, to, buffer }.kernel()) };
                 for (line, values) in transformed.chunks_exact(2 * x.grid).take(count).enumerate() {
@@ -314,7 +314,7 @@ impl<T: SimdReal> Convolver<T> {
                 // The lines are only read: a transform never writes to the lines that it loads.
                 let address = input[first * x.n..(first + count) * x.n].as_ptr().cast_mut();
                 let from = (Lines { address, along: 1, across: x.n, count }, &x.image);
-                let to = (row_lines(&transformed, first * width, width, count, x.grid), &x.full_line);
+                let to = (row_lines(&transformed, first * width, width, count, x.grid), &x.full);
                 let transform = LaneTransform { fft: &x.fft, inverse: false, from, to, buffer: &mut work[0] };
                 // SAFETY: each task has its own rows.
                 unsafe { self.level.run(transform.kernel()) };
@@ -356,7 +356,7 @@ impl<T: SimdReal> Convolver<T> {
             || self.work(),
             |work, block| {
                 let (first, count) = block_of(block);
-                let from = (row_lines(&transformed, first * width, width, count, x.grid), &x.full_line);
+                let from = (row_lines(&transformed, first * width, width, count, x.grid), &x.full);
                 let to = (row_lines(&out, first * x.n, x.n, count, x.n), &x.image);
                 let transform = LaneTransform { fft: &x.fft, inverse: true, from, to, buffer: &mut work[0] };
                 // SAFETY: each task has its own rows.
@@ -479,7 +479,7 @@ impl<T: SimdReal> Kernel for VolumeKernel<'_, T> {
                 // Real and imaginary parts remain exchanged from the product to the store.
                 VolumeStep::YInverse => {
                     for iz in range {
-                        for (iy, &place) in y.full_line.positions().iter().enumerate() {
+                        for (iy, &place) in y.full.positions().iter().enumerate() {
                             copy::<T, A>(at(iy, iz), lines.add(place as usize * cell));
                         }
                         y.fft.run::<A>(lines);
@@ -506,7 +506,7 @@ unsafe fn multiply<T: SimdReal, A: Arith>(
 ) {
     let lanes = T::V::<A>::LANES;
     let spectrum = c.spectrum[place..place + axis.grid * lanes].as_ptr();
-    for (i, &to) in axis.full_line.positions().iter().enumerate() {
+    for (i, &to) in axis.full.positions().iter().enumerate() {
         // SAFETY: the caller promises buffers that hold the axis's lines.
         unsafe {
             let factor = T::V::<A>::load(spectrum.add(i * lanes));

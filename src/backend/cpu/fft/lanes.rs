@@ -132,7 +132,7 @@ impl<T: SimdReal> LaneFft<T> {
 
     /// Describes a line in memory whose elements are these `points`, multiplied by `factor` when they are loaded or
     /// stored.
-    pub fn line_mapping(&self, points: impl Iterator<Item = usize>, factor: Vec<T>) -> Result<LineMapping<T>> {
+    pub fn mapping(&self, points: impl Iterator<Item = usize>, factor: Vec<T>) -> Result<LineMapping<T>> {
         let point = try_collect(factor.len(), TABLES, points.map(|p| p as u32))?;
         assert!(point.len() == factor.len() && point.iter().all(|&p| (p as usize) < self.n));
         let position = try_collect(point.len(), TABLES, point.iter().map(|&p| self.position[p as usize]))?;
@@ -143,8 +143,8 @@ impl<T: SimdReal> LaneFft<T> {
     }
 
     /// Describes a line in memory that contains all points.
-    pub fn full_line(&self) -> Result<LineMapping<T>> {
-        self.line_mapping(0..self.n, try_vec(self.n, T::ONE, TABLES)?)
+    pub fn full_mapping(&self) -> Result<LineMapping<T>> {
+        self.mapping(0..self.n, try_vec(self.n, T::ONE, TABLES)?)
     }
 
     /// Runs the stages on a loaded buffer.
@@ -325,26 +325,21 @@ fn part_offsets(inverse: bool, lanes: usize) -> (usize, usize) {
 /// the inverse.
 ///
 /// # Safety
-/// `lines` must be readable, with `line_mapping.len()` elements each. `buffer` must be writable, with
+/// `lines` must be readable, with `mapping.len()` elements each. `buffer` must be writable, with
 /// [`LaneFft::buffer_len`] reals.
 #[inline(always)]
-pub unsafe fn load<T: SimdReal, A: Arith>(
-    lines: Lines<T>,
-    line_mapping: &LineMapping<T>,
-    inverse: bool,
-    buffer: *mut T,
-) {
+pub unsafe fn load<T: SimdReal, A: Arith>(lines: Lines<T>, mapping: &LineMapping<T>, inverse: bool, buffer: *mut T) {
     let lanes = T::V::<A>::LANES;
     let (re_at, im_at) = part_offsets(inverse, lanes);
     let zero = T::V::<A>::splat(T::ZERO);
     // SAFETY: positions are below n, elements below the mapping's length, and lines below `count`.
     unsafe {
-        for &place in &line_mapping.empty {
+        for &place in &mapping.empty {
             let cell = buffer.add(place as usize * 2 * lanes);
             zero.store(cell);
             zero.store(cell.add(lanes));
         }
-        let elements = line_mapping.position.iter().zip(&line_mapping.factor).enumerate();
+        let elements = mapping.position.iter().zip(&mapping.factor).enumerate();
         if lines.count == lanes && lines.across == 1 {
             for (i, (&place, &factor)) in elements {
                 let p: *const T = lines.address.add(i * lines.along).cast();
@@ -360,8 +355,8 @@ pub unsafe fn load<T: SimdReal, A: Arith>(
         }
         let mut first = 0;
         if lines.count == lanes && lines.along == 1 {
-            while first + lanes <= line_mapping.len() {
-                let factor = T::V::<A>::load(line_mapping.factor.as_ptr().add(first));
+            while first + lanes <= mapping.len() {
+                let factor = T::V::<A>::load(mapping.factor.as_ptr().add(first));
                 let (mut re, mut im) = ([zero; MAX_LANES], [zero; MAX_LANES]);
                 for line in 0..lanes {
                     let p: *const T = lines.address.add(line * lines.across + first).cast();
@@ -371,7 +366,7 @@ pub unsafe fn load<T: SimdReal, A: Arith>(
                 transpose::<T, _>(&mut re);
                 transpose::<T, _>(&mut im);
                 for i in 0..lanes {
-                    let cell = buffer.add(*line_mapping.position.get_unchecked(first + i) as usize * 2 * lanes);
+                    let cell = buffer.add(*mapping.position.get_unchecked(first + i) as usize * 2 * lanes);
                     re[i].store(cell.add(re_at));
                     im[i].store(cell.add(im_at));
                 }
@@ -396,20 +391,15 @@ pub unsafe fn load<T: SimdReal, A: Arith>(
 /// Stores a transformed buffer to lines.
 ///
 /// # Safety
-/// `lines` must be writable by this thread only, with `line_mapping.len()` elements each. `buffer` must be readable.
+/// `lines` must be writable by this thread only, with `mapping.len()` elements each. `buffer` must be readable.
 #[inline(always)]
-pub unsafe fn store<T: SimdReal, A: Arith>(
-    lines: Lines<T>,
-    line_mapping: &LineMapping<T>,
-    inverse: bool,
-    buffer: *const T,
-) {
+pub unsafe fn store<T: SimdReal, A: Arith>(lines: Lines<T>, mapping: &LineMapping<T>, inverse: bool, buffer: *const T) {
     let lanes = T::V::<A>::LANES;
     let (re_at, im_at) = part_offsets(inverse, lanes);
     let zero = T::V::<A>::splat(T::ZERO);
     // SAFETY: points are below n, elements below the mapping's length, and lines below `count`.
     unsafe {
-        let elements = line_mapping.point.iter().zip(&line_mapping.factor).enumerate();
+        let elements = mapping.point.iter().zip(&mapping.factor).enumerate();
         if lines.count == lanes && lines.across == 1 {
             for (i, (&point, &factor)) in elements {
                 let (cell, factor) = (buffer.add(point as usize * 2 * lanes), T::V::<A>::splat(factor));
@@ -424,11 +414,11 @@ pub unsafe fn store<T: SimdReal, A: Arith>(
         }
         let mut first = 0;
         if lines.count == lanes && lines.along == 1 {
-            while first + lanes <= line_mapping.len() {
-                let factor = T::V::<A>::load(line_mapping.factor.as_ptr().add(first));
+            while first + lanes <= mapping.len() {
+                let factor = T::V::<A>::load(mapping.factor.as_ptr().add(first));
                 let (mut re, mut im) = ([zero; MAX_LANES], [zero; MAX_LANES]);
                 for i in 0..lanes {
-                    let cell = buffer.add(*line_mapping.point.get_unchecked(first + i) as usize * 2 * lanes);
+                    let cell = buffer.add(*mapping.point.get_unchecked(first + i) as usize * 2 * lanes);
                     re[i] = T::V::<A>::load(cell.add(re_at));
                     im[i] = T::V::<A>::load(cell.add(im_at));
                 }
@@ -503,8 +493,8 @@ mod tests {
             T::of((state >> 40) as f64 / (1u64 << 24) as f64 - 0.5)
         };
         let factor: Vec<T> = points.clone().map(|_| random()).collect();
-        let line_mapping = fft.line_mapping(points.clone(), factor.clone()).unwrap();
-        let full_line = fft.full_line().unwrap();
+        let mapping = fft.mapping(points.clone(), factor.clone()).unwrap();
+        let full = fft.full_mapping().unwrap();
         let direction = if inverse { FftDirection::Inverse } else { FftDirection::Forward };
         let reference = FftPlanner::<T>::new().plan_fft(n, direction);
         for level in Level::all() {
@@ -513,8 +503,7 @@ mod tests {
             let mut buffer = vec![T::of(f64::NAN); fft.buffer_len(lanes)];
             // Rows to columns and columns to rows, with some of the points on one end and all on the other.
             for (from_rows, pruned_input) in [(true, true), (false, true), (true, false), (false, false)] {
-                let (from_mapping, to_mapping) =
-                    if pruned_input { (&line_mapping, &full_line) } else { (&full_line, &line_mapping) };
+                let (from_mapping, to_mapping) = if pruned_input { (&mapping, &full) } else { (&full, &mapping) };
                 let mut input: Vec<Complex<T>> =
                     (0..count * from_mapping.len()).map(|_| Complex::new(random(), random())).collect();
                 let mut output = vec![Complex::new(T::of(f64::NAN), T::ZERO); count * to_mapping.len()];

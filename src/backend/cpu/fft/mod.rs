@@ -46,15 +46,15 @@ struct FftAxis<T> {
     /// A line of the image.
     image: LineMapping<T>,
     /// A line of the grid.
-    full_line: LineMapping<T>,
+    full: LineMapping<T>,
 }
 
 impl<T: SimdReal> FftAxis<T> {
     /// Creates an axis for which image cell i is grid cell i - `origin`, multiplied by its `correction`.
     fn new(n: usize, grid: usize, origin: usize, correction: Vec<T>) -> Result<Self> {
         let fft = LaneFft::new(grid)?;
-        let image = fft.line_mapping((0..n).map(|i| (i + grid - origin) % grid), correction)?;
-        Ok(FftAxis { n, grid, image, full_line: fft.full_line()?, fft })
+        let image = fft.mapping((0..n).map(|i| (i + grid - origin) % grid), correction)?;
+        Ok(FftAxis { n, grid, image, full: fft.full_mapping()?, fft })
     }
 }
 
@@ -173,7 +173,7 @@ impl<T: SimdReal> GridFft<T> {
                 let (first, count) = self.line_block(block, y.n);
                 let from = self.plane_start(plane) + first * x.grid;
                 let to = (plane * y.n + first) * x.n;
-                let from = (row_lines(&grid, from, x.grid, count, x.grid), &x.full_line);
+                let from = (row_lines(&grid, from, x.grid, count, x.grid), &x.full);
                 let to = (row_lines(&image, to, x.n, count, x.n), &x.image);
                 // SAFETY: each task has its own rows of the grid and of the image.
                 unsafe { self.level.run(LaneTransform { fft: &x.fft, inverse: true, from, to, buffer }.kernel()) };
@@ -195,8 +195,7 @@ impl<T: SimdReal> GridFft<T> {
                 // The lines are only read: a transform never writes to the lines that it loads.
                 let address = image[from..from + count * x.n].as_ptr().cast_mut();
                 let from = (Lines { address, along: 1, across: x.n, count }, &x.image);
-                let to =
-                    (row_lines(&grid, self.plane_start(plane) + first * x.grid, x.grid, count, x.grid), &x.full_line);
+                let to = (row_lines(&grid, self.plane_start(plane) + first * x.grid, x.grid, count, x.grid), &x.full);
                 // SAFETY: each task has its own rows of the grid, and no code writes to the image in the meantime.
                 unsafe { self.level.run(LaneTransform { fft: &x.fft, inverse: false, from, to, buffer }.kernel()) };
             },
@@ -302,7 +301,7 @@ impl<T: SimdReal> GridFft<T> {
     ) {
         assert!(start + (axis.grid - 1) * along + count <= grid.len());
         let lines = Lines { address: grid.address(start), along, across: 1, count };
-        let (from, to) = if to_image { (&axis.full_line, &axis.image) } else { (&axis.image, &axis.full_line) };
+        let (from, to) = if to_image { (&axis.full, &axis.image) } else { (&axis.image, &axis.full) };
         let transform =
             LaneTransform { fft: &axis.fft, inverse: to_image, from: (lines, from), to: (lines, to), buffer };
         // SAFETY: the columns are inside the grid, as asserted; the caller promises that no other thread uses them.

@@ -31,7 +31,8 @@ impl<T: SimdReal> Gridder<T> {
     }
 }
 
-/// Copies a tile's cells from the grids, and sums them under the windows of a part's samples.
+/// The interpolation of a part: copies the tile's cells from the grids, and sums them under the windows of the part's
+/// samples.
 struct InterpolationKernel<'a, T> {
     gridder: &'a Gridder<T>,
     part: &'a TilePart,

@@ -70,8 +70,8 @@ pub struct TilePlacement {
     size: [usize; 3],
     /// The tile's first cell.
     pub origin: [usize; 3],
-    /// Bounds of the three regions of a tile's buffer along each axis: 0, which windows of the previous tile also
-    /// reach; 1, which belongs to the tile alone; 2, the first cells of the next tile.
+    /// Bounds of the three regions of a tile's buffer along each axis. Windows of the previous tile also reach region
+    /// 0. Region 1 belongs to the tile alone. Region 2 contains the first cells of the next tile.
     pub regions: [[usize; 4]; 3],
 }
 

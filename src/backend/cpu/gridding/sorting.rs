@@ -132,8 +132,12 @@ impl<T: SimdReal> Windows<'_, T> {
     }
 }
 
-/// Computes the tile of a cell on an axis of N cells in C tiles. Tile i begins at the floor of i N / C, so the tile of
-/// a cell is the floor of ((cell + 1) C - 1) / N.
+/// The tile of a cell on an axis of N cells in C tiles. Tile i begins at the floor of i N / C, so the tile of a cell is
+/// the floor of ((cell + 1) C - 1) / N.
+///
+/// With 1/2 in place of 1, the quotient is at least 1 / (2 N) from an integer, and rounding moves it by less than C
+/// 2^-51. That is smaller for C N < 2^50, which holds because tiles have at least 16 cells and an axis has less than
+/// 2^27.
 ///
 /// With 1/2 in place of 1, the quotient is at least 1 / (2 N) from an integer, and rounding moves it by less than C
 /// 2^-51. That is smaller for C N < 2^50, which holds because tiles have at least 16 cells and an axis has less than
@@ -230,7 +234,7 @@ fn sort_by_tile<T: SimdReal>(
     Ok(starts)
 }
 
-/// Writes the tile index of each sample from `start` on.
+/// The search of the tile of each sample from `start` on.
 struct TileSearchKernel<'a, T> {
     windows: &'a Windows<'a, T>,
     locators: [TileLocator; 3],
@@ -376,7 +380,7 @@ fn gather<T: Copy>(from: &[T], order: &[u32], to: &mut [T]) {
     one_by_one(rest, to_rest);
 }
 
-/// Writes keys and offsets of a batch's samples to the sort buffers.
+/// The location of a batch's samples: writes their keys and offsets to the sort buffers.
 struct LocationKernel<'a, T> {
     windows: &'a Windows<'a, T>,
     tiling: &'a Tiling,

@@ -51,7 +51,7 @@ impl<T: SimdReal> Gridder<T> {
     }
 }
 
-/// Clears the tile's buffers and adds the samples of a part to them.
+/// The spreading of a part: clears the tile's buffers and adds the part's samples to them.
 struct SpreadKernel<'a, T> {
     gridder: &'a Gridder<T>,
     part: &'a TilePart,
@@ -332,7 +332,8 @@ impl MergeRegion {
     }
 }
 
-/// Adds a tile's buffers to the grids, or stores them if the part is the first to reach the cells.
+/// The merge of a part: adds the tile's buffers to the grids, or stores them if the part is the first to reach the
+/// cells.
 struct MergeKernel<'a, T> {
     gridder: &'a Gridder<T>,
     part: &'a TilePart,

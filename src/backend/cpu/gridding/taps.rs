@@ -138,7 +138,7 @@ fn tap_offsets(tiling: &Tiling) -> (usize, usize, usize) {
     (x_at, y_at, y_at + CHUNK * tiling.taps[1])
 }
 
-/// Writes taps to memory of [`taps_len`] reals, whose rows of zeros are never overwritten.
+/// The computation of taps, in memory of [`taps_len`] reals whose rows of zeros are never overwritten.
 struct TapKernel<'a, T> {
     polynomials: &'a Polynomials<T>,
     tiling: &'a Tiling,

@@ -56,7 +56,8 @@ impl Level {
                 Ok(simd) => (simd, " by the environment variable RECON_SIMD"),
                 Err(()) => bail!(
                     UnknownValue,
-                    "the environment variable RECON_SIMD is '{name}': set it to auto, baseline, sse, avx2 or avx512, or unset it"
+                    "the environment variable RECON_SIMD is '{name}': set it to auto, baseline, sse, avx2 or avx512, or \
+                     unset it"
                 ),
             },
             _ => (simd, ""),

@@ -67,10 +67,10 @@ pub fn to_image<T: SimdReal>(
 ) {
     assert!(k.iter().all(|k| k.len() == values.len()));
     assert_eq!(image.len(), dims.iter().product::<usize>());
-    let plan = ImageSumLayout::new(level, k, values.len(), dims);
-    let shared = plan.lengths.iter().sum();
-    let (tables, scratch) = align_to_line(buffer, plan.scratch(threads.count())).split_at_mut(shared);
-    let ImageSumLayout { axes: [x, y, z], block, lengths, panel, thread_len } = plan;
+    let layout = ImageSumLayout::new(level, k, values.len(), dims);
+    let shared = layout.lengths.iter().sum();
+    let (tables, scratch) = align_to_line(buffer, layout.scratch(threads.count())).split_at_mut(shared);
+    let ImageSumLayout { axes: [_, y, z], block, panel, thread_len, .. } = layout;
     let (out, scratch) = (SharedSlice::new(image), SharedSlice::new(scratch));
     let panels = y.n.div_ceil(panel);
     for first in (0..values.len()).step_by(block.max(1)) {
@@ -81,7 +81,7 @@ pub fn to_image<T: SimdReal>(
         let writing = SharedSlice::new(&mut *tables);
         threads.run(values.len().div_ceil(SAMPLES_PER_TASK), |task| {
             let samples = task * SAMPLES_PER_TASK..((task + 1) * SAMPLES_PER_TASK).min(values.len());
-            level.run(TableKernel { x, y, z, first, values, samples, lengths, tables: &writing });
+            level.run(TableKernel { layout: &layout, first, values, samples, tables: &writing });
         });
         let tables = &*tables;
         let thread = AtomicUsize::new(0);
@@ -96,22 +96,8 @@ pub fn to_image<T: SimdReal>(
                 let scratch = unsafe { scratch.part(*thread * thread_len, thread_len) };
                 let (start, at_z) = (task % panels * panel, task / panels);
                 let lines = panel.min(y.n - start);
-                let samples = values.len();
-                let add = first > 0;
-                level.run(PanelKernel {
-                    x,
-                    y,
-                    z,
-                    start,
-                    lines,
-                    at_z,
-                    samples,
-                    lengths,
-                    tables,
-                    scratch,
-                    add,
-                    out: &out,
-                });
+                let (layout, samples, add, out) = (&layout, values.len(), first > 0, &out);
+                level.run(PanelKernel { layout, start, lines, at_z, samples, tables, scratch, add, out });
             },
         );
     }
@@ -121,18 +107,15 @@ pub fn to_image<T: SimdReal>(
     }
 }
 
-/// Computes the tables of a block of samples:
+/// The tables of a block of samples:
 /// - x: [groups of distances][samples][cos, sin of each distance of the group],
 /// - y: [samples][re, im][y],
 /// - z: [samples][z][re, im], times the sample's value and the phase of the middle of x.
 struct TableKernel<'a, T> {
-    x: GridAxis<'a, T>,
-    y: GridAxis<'a, T>,
-    z: GridAxis<'a, T>,
+    layout: &'a ImageSumLayout<'a, T>,
     first: usize,
     values: &'a [Complex<T>],
     samples: std::ops::Range<usize>,
-    lengths: [usize; 3],
     tables: &'a SharedSlice<'a, T>,
 }
 
@@ -150,7 +133,7 @@ impl<T: SimdReal> Kernel for TableKernel<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<A: Arith>(self) {
-        let Self { x, y, z, .. } = self;
+        let ImageSumLayout { axes: [x, y, z], lengths, .. } = *self.layout;
         let total = self.values.len();
         let padded = y.n.next_multiple_of(T::V::<A>::LANES);
         let one = Complex::new(1.0, 0.0);
@@ -159,8 +142,8 @@ impl<T: SimdReal> Kernel for TableKernel<'_, T> {
             // SAFETY: each task has its own samples, and each sample has its own part of the tables of y and z.
             let (y_table, z_table) = unsafe {
                 (
-                    self.tables.part(self.lengths[0] + 2 * padded * m, 2 * padded),
-                    self.tables.part(self.lengths[0] + self.lengths[1] + 2 * z.n * m, 2 * z.n),
+                    self.tables.part(lengths[0] + 2 * padded * m, 2 * padded),
+                    self.tables.part(lengths[0] + lengths[1] + 2 * z.n * m, 2 * z.n),
                 )
             };
             // Index of the next distance's values, remaining distances of its group, and first distance of the next
@@ -200,16 +183,13 @@ impl<T: SimdReal> Kernel for TableKernel<'_, T> {
     }
 }
 
-/// Sums the lines y = start .. start + lines at one z over a block of samples.
+/// The sums of the lines y = start .. start + lines at one z over a block of samples.
 struct PanelKernel<'a, T> {
-    x: GridAxis<'a, T>,
-    y: GridAxis<'a, T>,
-    z: GridAxis<'a, T>,
+    layout: &'a ImageSumLayout<'a, T>,
     start: usize,
     lines: usize,
     at_z: usize,
     samples: usize,
-    lengths: [usize; 3],
     tables: &'a [T],
     scratch: &'a mut [T],
     /// Whether sums are added to the image's previous values.
@@ -230,21 +210,22 @@ impl<T: SimdReal> Kernel for PanelKernel<'_, T> {
 }
 
 impl<T: SimdReal> PanelKernel<'_, T> {
-    /// Sums `P` vectors of lines, i.e. `W` vectors of real and imaginary parts.
+    /// Adds up `P` vectors of lines, that is `W` vectors of real and imaginary parts.
     #[inline(always)]
     fn sum<V: Vector<T>, const P: usize, const W: usize>(self) {
-        let half = self.x.half();
+        let ImageSumLayout { axes: [x, y, z], lengths, .. } = *self.layout;
+        let half = x.half();
         let width = W * V::LANES;
-        let (x_table, rest) = self.tables.split_at(self.lengths[0]);
-        let (y_table, z_table) = rest.split_at(self.lengths[1]);
-        let padded = self.y.n.next_multiple_of(V::LANES);
+        let (x_table, rest) = self.tables.split_at(lengths[0]);
+        let (y_table, z_table) = rest.split_at(lengths[1]);
+        let padded = y.n.next_multiple_of(V::LANES);
         let (right, sums) = self.scratch.split_at_mut(whole_lines::<T>(width * RUN));
         let sums = &mut sums[..2 * half * width];
         for first in (0..self.samples).step_by(RUN) {
             let count = RUN.min(self.samples - first);
             // right(m, line) = value(m) exp(i 2 pi (ky y + kz z))
             for (m, right) in right.chunks_exact_mut(width).take(count).enumerate() {
-                let z_table = &z_table[2 * (self.z.n * (first + m) + self.at_z)..][..2];
+                let z_table = &z_table[2 * (z.n * (first + m) + self.at_z)..][..2];
                 let (z_re, z_im) = (V::splat(z_table[0]), V::splat(z_table[1]));
                 let y_table = &y_table[2 * padded * (first + m)..][..2 * padded];
                 for p in 0..P {
@@ -278,11 +259,11 @@ impl<T: SimdReal> PanelKernel<'_, T> {
             unfold::<T, V, P>(sums);
         }
         for line in 0..self.lines {
-            let at = (self.start + line) * self.y.stride + self.at_z * self.z.stride;
+            let at = (self.start + line) * y.stride + self.at_z * z.stride;
             // SAFETY: each task has its own lines.
-            let out = unsafe { self.out.part(at, self.x.n) };
+            let out = unsafe { self.out.part(at, x.n) };
             for (j, sums) in sums.chunks_exact(2 * width).enumerate() {
-                let (plus, minus) = self.x.pair(j);
+                let (plus, minus) = x.pair(j);
                 let mut put = |at: usize, [re, im]: [T; 2]| {
                     let previous = if self.add { out[at] } else { Complex::default() };
                     out[at] = previous + Complex::new(re, im);

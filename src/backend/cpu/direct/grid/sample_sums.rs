@@ -67,10 +67,10 @@ pub fn to_samples<T: SimdReal>(
 ) {
     assert!(k.iter().all(|k| k.len() == values.len()));
     assert_eq!(image.len(), dims.iter().product::<usize>());
-    let plan = SampleSumLayout::new(level, k, dims);
-    let (folded, scratch) = align_to_line(buffer, plan.scratch(threads.count())).split_at_mut(plan.folded_len);
-    let SampleSumLayout { axes: [x, y, z], tile, tile_len, part, task_samples, thread_len, .. } = plan;
-    let lines = y.n * z.n;
+    let layout = SampleSumLayout::new(level, k, dims);
+    let (folded, scratch) = align_to_line(buffer, layout.scratch(threads.count())).split_at_mut(layout.folded_len);
+    let SampleSumLayout { axes, tile, tile_len, part, task_samples, thread_len, .. } = layout;
+    let lines = axes[1].n * axes[2].n;
     let (total, out, scratch) = (values.len(), SharedSlice::new(values), SharedSlice::new(scratch));
     for first in (0..lines).step_by(part) {
         if stop.stopped() {
@@ -82,7 +82,7 @@ pub fn to_samples<T: SimdReal>(
             let start = lines.start + task * tile;
             // SAFETY: each task has its own tile.
             let folded = unsafe { writing.part(task * tile_len, tile_len) };
-            fold([x, y, z], image, start..(start + tile).min(lines.end), tile, folded);
+            fold(axes, image, start..(start + tile).min(lines.end), tile, folded);
         });
         let folded = &*folded;
         let thread = AtomicUsize::new(0);
@@ -98,7 +98,7 @@ pub fn to_samples<T: SimdReal>(
                 let (out, scratch) =
                     unsafe { (out.part(samples.start, samples.len()), scratch.part(*thread * thread_len, thread_len)) };
                 let (lines, add) = (lines.clone(), first > 0);
-                level.run(SampleSumKernel { x, y, z, lines, folded, first: samples.start, scratch, add, out });
+                level.run(SampleSumKernel { axes, lines, folded, first: samples.start, scratch, add, out });
             },
         );
     }
@@ -135,11 +135,9 @@ fn fold<T: SimdReal>(
     }
 }
 
-/// Sums over some lines at the samples of a task.
+/// The sums over some lines at the samples of a task.
 struct SampleSumKernel<'a, T> {
-    x: GridAxis<'a, T>,
-    y: GridAxis<'a, T>,
-    z: GridAxis<'a, T>,
+    axes: [GridAxis<'a, T>; 3],
     lines: std::ops::Range<usize>,
     folded: &'a [T],
     first: usize,
@@ -165,7 +163,7 @@ impl<T: SimdReal> SampleSumKernel<'_, T> {
     /// Computes the sums in register tiles of `R` lines.
     #[inline(always)]
     fn sum<A: Arith, const R: usize>(self) {
-        let Self { x, y, z, .. } = self;
+        let [x, y, z] = self.axes;
         let width = PANEL_VECTORS * T::V::<A>::LANES;
         let half = x.half();
         let at_z = self.lines.start / y.n..(self.lines.end - 1) / y.n + 1;

@@ -5,19 +5,9 @@ use crate::backend::cpu::simd::Vector;
 use num_complex::Complex;
 use std::arch::x86_64::*;
 
-vector!(
-    F32x8,
-    __m256,
-    f32,
-    8,
-    _mm256_set1_ps,
-    _mm256_loadu_ps,
-    _mm256_storeu_ps,
-    _mm256_add_ps,
-    _mm256_sub_ps,
-    _mm256_mul_ps,
-    _mm256_max_ps,
-    _mm256_min_ps,
+vector! {
+    F32x8, __m256, f32, 8, _mm256_set1_ps, _mm256_loadu_ps,
+    _mm256_storeu_ps, _mm256_add_ps, _mm256_sub_ps, _mm256_mul_ps, _mm256_max_ps, _mm256_min_ps,
     |a, b, c| _mm256_fmadd_ps(a, b, c),
     _mm256_fnmadd_ps(a, b, c),
     _mm256_fmsub_ps(a, b, c),
@@ -37,21 +27,11 @@ vector!(
         (_mm256_castpd_ps(even), _mm256_castpd_ps(odd))
     },
     pairs_f32x4(_mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1)))
-);
+}
 
-vector!(
-    F64x4,
-    __m256d,
-    f64,
-    4,
-    _mm256_set1_pd,
-    _mm256_loadu_pd,
-    _mm256_storeu_pd,
-    _mm256_add_pd,
-    _mm256_sub_pd,
-    _mm256_mul_pd,
-    _mm256_max_pd,
-    _mm256_min_pd,
+vector! {
+    F64x4, __m256d, f64, 4, _mm256_set1_pd, _mm256_loadu_pd,
+    _mm256_storeu_pd, _mm256_add_pd, _mm256_sub_pd, _mm256_mul_pd, _mm256_max_pd, _mm256_min_pd,
     |a, b, c| _mm256_fmadd_pd(a, b, c),
     _mm256_fnmadd_pd(a, b, c),
     _mm256_fmsub_pd(a, b, c),
@@ -69,4 +49,4 @@ vector!(
         (_mm256_permute4x64_pd(low, 0xd8), _mm256_permute4x64_pd(high, 0xd8))
     },
     pairs_f64x2(_mm_add_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd(a, 1)))
-);
+}

@@ -5,19 +5,9 @@ use crate::backend::cpu::simd::Vector;
 use num_complex::Complex;
 use std::arch::x86_64::*;
 
-vector!(
-    F32x16,
-    __m512,
-    f32,
-    16,
-    _mm512_set1_ps,
-    _mm512_loadu_ps,
-    _mm512_storeu_ps,
-    _mm512_add_ps,
-    _mm512_sub_ps,
-    _mm512_mul_ps,
-    _mm512_max_ps,
-    _mm512_min_ps,
+vector! {
+    F32x16, __m512, f32, 16, _mm512_set1_ps, _mm512_loadu_ps,
+    _mm512_storeu_ps, _mm512_add_ps, _mm512_sub_ps, _mm512_mul_ps, _mm512_max_ps, _mm512_min_ps,
     |a, b, c| _mm512_fmadd_ps(a, b, c),
     _mm512_fnmadd_ps(a, b, c),
     _mm512_fmsub_ps(a, b, c),
@@ -41,21 +31,11 @@ vector!(
         let sum = _mm256_add_ps(_mm512_castps512_ps256(a), high);
         pairs_f32x4(_mm_add_ps(_mm256_castps256_ps128(sum), _mm256_extractf128_ps(sum, 1)))
     }
-);
+}
 
-vector!(
-    F64x8,
-    __m512d,
-    f64,
-    8,
-    _mm512_set1_pd,
-    _mm512_loadu_pd,
-    _mm512_storeu_pd,
-    _mm512_add_pd,
-    _mm512_sub_pd,
-    _mm512_mul_pd,
-    _mm512_max_pd,
-    _mm512_min_pd,
+vector! {
+    F64x8, __m512d, f64, 8, _mm512_set1_pd, _mm512_loadu_pd,
+    _mm512_storeu_pd, _mm512_add_pd, _mm512_sub_pd, _mm512_mul_pd, _mm512_max_pd, _mm512_min_pd,
     |a, b, c| _mm512_fmadd_pd(a, b, c),
     _mm512_fnmadd_pd(a, b, c),
     _mm512_fmsub_pd(a, b, c),
@@ -78,4 +58,4 @@ vector!(
         let sum = _mm256_add_pd(_mm512_castpd512_pd256(a), _mm512_extractf64x4_pd(a, 1));
         pairs_f64x2(_mm_add_pd(_mm256_castpd256_pd128(sum), _mm256_extractf128_pd(sum, 1)))
     }
-);
+}

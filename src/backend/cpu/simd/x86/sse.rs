@@ -5,19 +5,9 @@ use crate::backend::cpu::simd::Vector;
 use num_complex::Complex;
 use std::arch::x86_64::*;
 
-vector!(
-    F32x4,
-    __m128,
-    f32,
-    4,
-    _mm_set1_ps,
-    _mm_loadu_ps,
-    _mm_storeu_ps,
-    _mm_add_ps,
-    _mm_sub_ps,
-    _mm_mul_ps,
-    _mm_max_ps,
-    _mm_min_ps,
+vector! {
+    F32x4, __m128, f32, 4, _mm_set1_ps, _mm_loadu_ps,
+    _mm_storeu_ps, _mm_add_ps, _mm_sub_ps, _mm_mul_ps, _mm_max_ps, _mm_min_ps,
     |a, b, c| _mm_add_ps(_mm_mul_ps(a, b), c),
     _mm_sub_ps(c, _mm_mul_ps(a, b)),
     {
@@ -40,21 +30,11 @@ vector!(
     (_mm_unpacklo_ps(a, b), _mm_unpackhi_ps(a, b)),
     (_mm_shuffle_ps(a, b, 0x88), _mm_shuffle_ps(a, b, 0xdd)),
     pairs_f32x4(a)
-);
+}
 
-vector!(
-    F64x2,
-    __m128d,
-    f64,
-    2,
-    _mm_set1_pd,
-    _mm_loadu_pd,
-    _mm_storeu_pd,
-    _mm_add_pd,
-    _mm_sub_pd,
-    _mm_mul_pd,
-    _mm_max_pd,
-    _mm_min_pd,
+vector! {
+    F64x2, __m128d, f64, 2, _mm_set1_pd, _mm_loadu_pd,
+    _mm_storeu_pd, _mm_add_pd, _mm_sub_pd, _mm_mul_pd, _mm_max_pd, _mm_min_pd,
     |a, b, c| _mm_add_pd(_mm_mul_pd(a, b), c),
     _mm_sub_pd(c, _mm_mul_pd(a, b)),
     {
@@ -77,4 +57,4 @@ vector!(
     (_mm_unpacklo_pd(a, b), _mm_unpackhi_pd(a, b)),
     (_mm_unpacklo_pd(a, b), _mm_unpackhi_pd(a, b)),
     pairs_f64x2(a)
-);
+}
