@@ -83,7 +83,7 @@ pub struct Backprojector<T> {
     lengths: Lengths,
     spokes: Vec<Spoke>,
     /// Indices of the spokes that are nearer to x, and to y.
-    near: [Vec<u32>; 2],
+    by_axis: [Vec<u32>; 2],
     /// Maximum number of arrays per call.
     arrays: usize,
     /// Number of spokes whose projections are computed at once.
@@ -156,18 +156,18 @@ impl<T: SimdReal> Backprojector<T> {
         let lanes = level.lanes::<T>();
         let fft = LaneFft::new(lengths.points)?;
         let points = lengths.points;
-        let around = move |from: usize, origin: usize| (from + points - origin) % points;
+        let wrap = move |from: usize, origin: usize| (from + points - origin) % points;
         let ones = |len: usize| try_vec(len, T::ONE, PROJECTIONS);
-        let samples = fft.mapping((0..readout).map(|j| around(j, lengths.origin())), ones(readout)?)?;
+        let samples = fft.mapping((0..readout).map(|j| wrap(j, lengths.origin())), ones(readout)?)?;
         let half = lengths.knots / 2;
         let knots = (0..lengths.knots).map(|i| if i < half { 2 * i } else { 2 * (i - half) + 1 });
         let scale = try_vec(lengths.knots, T::of(1.0 / points as f64), PROJECTIONS)?;
-        let projection = fft.mapping(knots.map(|i| around(i, lengths.middle)), scale)?;
-        let mut near = [const { Vec::new() }; 2];
-        for (axis, near) in near.iter_mut().enumerate() {
+        let projection = fft.mapping(knots.map(|i| wrap(i, lengths.middle)), scale)?;
+        let mut by_axis = [const { Vec::new() }; 2];
+        for (axis, indices) in by_axis.iter_mut().enumerate() {
             let count = spokes.iter().filter(|s| s.axis() == axis).count();
             let numbers = (0..spokes.len()).filter(|&s| spokes[s].axis() == axis).map(|s| s as u32);
-            *near = try_collect(count, PROJECTIONS, numbers)?;
+            *indices = try_collect(count, PROJECTIONS, numbers)?;
         }
         let work = Pool::filled(threads.count(), || ProjectionBuffers::new(&lengths, lanes))?;
         Ok(Backprojector {
@@ -175,7 +175,7 @@ impl<T: SimdReal> Backprojector<T> {
             dims,
             lengths,
             spokes: try_collect(spokes.len(), PROJECTIONS, spokes.iter().copied())?,
-            near,
+            by_axis,
             arrays,
             batch_size: batch_size(threads.count(), lanes).min(spokes.len()),
             full: fft.full_mapping()?,
@@ -216,11 +216,11 @@ impl<T: SimdReal> Backprojector<T> {
         assert!(arrays <= self.arrays && image.len() == arrays * voxels && values.len() == arrays * samples);
         assert!(buffer.len() >= self.buffer_len());
         let (transposed, projections) = buffer.split_at_mut(arrays * voxels);
-        for (axis, near) in self.near.iter().enumerate() {
+        for (axis, indices) in self.by_axis.iter().enumerate() {
             let sums = if axis == 0 { &mut *image } else { &mut *transposed };
             // Without spokes, the sums are set to zero.
-            let empty_batch = near.is_empty().then_some(&near[..]);
-            for (i, spokes) in near.chunks(self.batch_size).chain(empty_batch).enumerate() {
+            let empty_batch = indices.is_empty().then_some(&indices[..]);
+            for (i, spokes) in indices.chunks(self.batch_size).chain(empty_batch).enumerate() {
                 self.project(threads, spokes, arrays, values, projections);
                 self.smear(threads, axis, (spokes, i == 0), arrays, projections, sums);
             }
@@ -243,13 +243,13 @@ impl<T: SimdReal> Backprojector<T> {
             spokes.len().div_ceil(lanes),
             || self.scratch(),
             |buffers, block| {
-                let some = &spokes[block * lanes..spokes.len().min((block + 1) * lanes)];
-                self.compute_chirps(some, buffers);
+                let block_spokes = &spokes[block * lanes..spokes.len().min((block + 1) * lanes)];
+                self.compute_chirps(block_spokes, buffers);
                 for array in 0..arrays {
                     let first = array * spokes.len() + block * lanes;
                     // SAFETY: each task has its own spokes, to which these elements belong.
-                    let lines = unsafe { projections.part(first * distance, some.len() * distance) };
-                    self.project_lines(some, array, values, buffers, lines);
+                    let lines = unsafe { projections.part(first * distance, block_spokes.len() * distance) };
+                    self.project_lines(block_spokes, array, values, buffers, lines);
                 }
             },
         );
@@ -365,10 +365,10 @@ impl<T: SimdReal> Backprojector<T> {
                 if first {
                     sums.fill(Complex::default());
                 }
-                for (i, some) in spokes.chunks(SPOKES_PER_PASS).enumerate() {
+                for (i, block_spokes) in spokes.chunks(SPOKES_PER_PASS).enumerate() {
                     for row in 0..rows {
                         let row_position = (start + row) as f64 - (across / 2) as f64;
-                        for (j, &spoke) in some.iter().enumerate() {
+                        for (j, &spoke) in block_spokes.iter().enumerate() {
                             let line = (array * spokes.len() + i * SPOKES_PER_PASS + j) * self.lengths.distance;
                             let at = row * SPOKES_PER_PASS + j;
                             let (taps, weight) =
@@ -383,7 +383,7 @@ impl<T: SimdReal> Backprojector<T> {
                     self.level.run(SmearKernel {
                         taps,
                         weights,
-                        spokes: some.len(),
+                        spokes: block_spokes.len(),
                         along,
                         projections,
                         sums: &mut *sums,
@@ -397,12 +397,12 @@ impl<T: SimdReal> Backprojector<T> {
     /// `row_position` is the row's position along the other axis.
     fn bracketing_knots(&self, axis: usize, spoke: &Spoke, row_position: f64, along: usize) -> ([usize; 2], f64) {
         let slope = spoke.direction[1 - axis] / spoke.direction[axis];
-        let place = self.lengths.middle as f64 - (2 * (along / 2)) as f64 + 2.0 * slope * row_position;
-        let base = place.floor().max(0.0);
+        let position = self.lengths.middle as f64 - (2 * (along / 2)) as f64 + 2.0 * slope * row_position;
+        let base = position.floor().max(0.0);
         let half = self.lengths.knots / 2;
         let (knot, odd) = (base as usize / 2, base as usize % 2 == 1);
         let taps = if odd { [half + knot, knot + 1] } else { [knot, half + knot] };
-        (taps, (place - base).clamp(0.0, 1.0))
+        (taps, (position - base).clamp(0.0, 1.0))
     }
 
     /// Adds image(x, y) += transposed(y, x).
@@ -631,9 +631,9 @@ mod tests {
             for (i, voxel) in image.iter_mut().enumerate() {
                 let [x, y] = [i % dims[0], i / dims[0]];
                 let r = [x as f64 - (dims[0] / 2) as f64, y as f64 - (dims[1] / 2) as f64];
-                let place = (r[0] * spoke.direction[0] + r[1] * spoke.direction[1]) / spoke.knot_spacing();
-                let near = place - place.floor();
-                *voxel += at(place.floor()) * (1.0 - near) + at(place.floor() + 1.0) * near;
+                let position = (r[0] * spoke.direction[0] + r[1] * spoke.direction[1]) / spoke.knot_spacing();
+                let weight = position - position.floor();
+                *voxel += at(position.floor()) * (1.0 - weight) + at(position.floor() + 1.0) * weight;
             }
         }
         image
@@ -665,8 +665,8 @@ mod tests {
                         plan.backproject(&threads, &narrowed, &mut buffer, &mut image);
                     }
                     let wide = |z: Complex<T>| Complex::new(z.re.wide(), z.im.wide());
-                    let off = image.iter().zip(&exact).map(|(z, e)| (wide(*z) - e).norm_sqr()).sum::<f64>().sqrt();
-                    assert!(off <= accuracy * norm, "{count} spokes, {}: {}", level.name(), off / norm);
+                    let error = image.iter().zip(&exact).map(|(z, e)| (wide(*z) - e).norm_sqr()).sum::<f64>().sqrt();
+                    assert!(error <= accuracy * norm, "{count} spokes, {}: {}", level.name(), error / norm);
                     assert!(*bits.get_or_insert(image.clone()) == image, "bits of {} threads", threads.count());
                 }
             }

@@ -4,9 +4,8 @@
 //! on the number of threads.
 
 use super::device::Cpu;
-use super::simd::{Arith, Kernel, Level};
+use super::simd::{Arith, Kernel, Level, SimdReal};
 use super::thread_pool::Threads;
-use crate::backend::cpu::simd::SimdReal;
 use crate::backend::MAX_PROJECTIONS;
 use crate::base::real::narrow;
 use crate::base::workers::{chunk_len, fold, SharedSlice, Workers};

@@ -1,10 +1,9 @@
 //! Direct sums between any two lists of points, with or without decay.
 
-use super::super::simd::{Arith, Kernel, Level, Vector};
-use super::super::thread_pool::Threads;
 use super::phase::{cos_sin, phases};
 use super::power::powers_of_two;
-use crate::backend::cpu::simd::SimdReal;
+use crate::backend::cpu::simd::{Arith, Kernel, Level, SimdReal, Vector};
+use crate::backend::cpu::thread_pool::Threads;
 use crate::backend::Sign;
 use crate::base::interrupt::StopSignal;
 use crate::base::workers::SharedSlice;

@@ -1,7 +1,6 @@
 //! exp(i 2 pi k.r) in vectors.
 
-use super::super::simd::Vector;
-use crate::backend::cpu::simd::SimdReal;
+use crate::backend::cpu::simd::{SimdReal, Vector};
 use std::array::from_fn;
 
 // sin(2 pi r) = r P(r^2) and cos(2 pi r) = Q(r^2) for |r| <= 1/4: the coefficients of P and Q, the lowest first. They

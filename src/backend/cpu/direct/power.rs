@@ -1,8 +1,7 @@
 //! Powers of two in vectors, for decay.
 
-use super::super::simd::Vector;
 use super::phase::polynomial;
-use crate::backend::cpu::simd::SimdReal;
+use crate::backend::cpu::simd::{SimdReal, Vector};
 use std::array::from_fn;
 
 // 2^x for |x| <= 1/2, the lowest coefficient first. The coefficients minimise the largest relative error (Remez

@@ -7,8 +7,7 @@
 
 use super::lanes::{load, store, LaneTransform, Lines};
 use super::{arrays_per_step, row_lines, FftAxis};
-use crate::backend::cpu::simd::SimdReal;
-use crate::backend::cpu::simd::{Arith, Kernel, Level, Vector};
+use crate::backend::cpu::simd::{Arith, Kernel, Level, SimdReal, Vector};
 use crate::backend::cpu::thread_pool::Threads;
 use crate::base::buffer_pool::{Lease, Pool};
 use crate::base::error::{checked_product, try_vec, Result};
@@ -166,7 +165,7 @@ impl<T: SimdReal> Convolver<T> {
     /// Implements [`crate::backend::Backend::spectrum`].
     pub fn spectrum(&self, kernel: usize) -> Result<Vec<T>> {
         let mut natural = try_vec(self.grid_len(), T::ZERO, "a copy of the spectrum of Q")?;
-        let copy = |place, point, n| natural[point..point + n].copy_from_slice(&self.spectrum[place..place + n]);
+        let copy = |offset, point, n| natural[point..point + n].copy_from_slice(&self.spectrum[offset..offset + n]);
         self.each_run(kernel, copy);
         Ok(natural)
     }
@@ -175,7 +174,9 @@ impl<T: SimdReal> Convolver<T> {
     pub fn set_spectrum(&mut self, kernel: usize, natural: &[T]) {
         assert_eq!(natural.len(), self.grid_len());
         let mut spectrum = std::mem::replace(&mut self.spectrum, Aligned::empty());
-        self.each_run(kernel, |place, point, n| spectrum[place..place + n].copy_from_slice(&natural[point..point + n]));
+        self.each_run(kernel, |offset, point, n| {
+            spectrum[offset..offset + n].copy_from_slice(&natural[point..point + n])
+        });
         self.spectrum = spectrum;
     }
 
@@ -460,13 +461,13 @@ impl<T: SimdReal> Kernel for VolumeKernel<'_, T> {
                 }
                 VolumeStep::ZConvolution => {
                     for iy in range {
-                        for &place in z.image.empty() {
+                        for &offset in z.image.empty() {
                             let zero = T::V::<A>::splat(T::ZERO);
-                            zero.store(lines.add(place as usize * cell));
-                            zero.store(lines.add(place as usize * cell + cell / 2));
+                            zero.store(lines.add(offset as usize * cell));
+                            zero.store(lines.add(offset as usize * cell + cell / 2));
                         }
-                        for (iz, &place) in z.image.positions().iter().enumerate() {
-                            copy::<T, A>(at(iy, iz), lines.add(place as usize * cell));
+                        for (iz, &offset) in z.image.positions().iter().enumerate() {
+                            copy::<T, A>(at(iy, iz), lines.add(offset as usize * cell));
                         }
                         z.fft.run::<A>(lines);
                         multiply::<T, A>(c, c.spectrum_offset(block, iy, 0), z, lines, product);
@@ -479,8 +480,8 @@ impl<T: SimdReal> Kernel for VolumeKernel<'_, T> {
                 // Real and imaginary parts remain exchanged from the product to the store.
                 VolumeStep::YInverse => {
                     for iz in range {
-                        for (iy, &place) in y.full.positions().iter().enumerate() {
-                            copy::<T, A>(at(iy, iz), lines.add(place as usize * cell));
+                        for (iy, &offset) in y.full.positions().iter().enumerate() {
+                            copy::<T, A>(at(iy, iz), lines.add(offset as usize * cell));
                         }
                         y.fft.run::<A>(lines);
                         store::<T, A>(plane(iz), &y.image, true, lines);
@@ -491,21 +492,21 @@ impl<T: SimdReal> Kernel for VolumeKernel<'_, T> {
     }
 }
 
-/// Multiplies a transformed line by the spectrum from `place` on, and writes it in the order of the next transform.
+/// Multiplies a transformed line by the spectrum from `offset` on, and writes it in the order of the next transform.
 /// That is the inverse transform, so real and imaginary parts are exchanged.
 ///
 /// # Safety
-/// Both buffers must hold the axis's lines, and the spectrum the axis's grid from `place` on.
+/// Both buffers must hold the axis's lines, and the spectrum the axis's grid from `offset` on.
 #[inline(always)]
 unsafe fn multiply<T: SimdReal, A: Arith>(
     c: &Convolver<T>,
-    place: usize,
+    offset: usize,
     axis: &FftAxis<T>,
     lines: *const T,
     product: *mut T,
 ) {
     let lanes = T::V::<A>::LANES;
-    let spectrum = c.spectrum[place..place + axis.grid * lanes].as_ptr();
+    let spectrum = c.spectrum[offset..offset + axis.grid * lanes].as_ptr();
     for (i, &to) in axis.full.positions().iter().enumerate() {
         // SAFETY: the caller promises buffers that hold the axis's lines.
         unsafe {

@@ -8,8 +8,7 @@
 //! Zero points are not read, and cropped points are not written: a [`LineMapping`] lists the points that a line in
 //! memory contains. Lines may be adjacent columns or rows of an array; rows are transposed in registers.
 
-use crate::backend::cpu::simd::SimdReal;
-use crate::backend::cpu::simd::{prefetch, transpose, Arith, Kernel, Vector, MAX_LANES};
+use crate::backend::cpu::simd::{prefetch, transpose, Arith, Kernel, SimdReal, Vector, MAX_LANES};
 use crate::base::error::{try_collect, try_vec, Result};
 use num_complex::Complex;
 use std::f64::consts::{FRAC_1_SQRT_2, TAU};
@@ -104,8 +103,8 @@ impl<T: SimdReal> LaneFft<T> {
             rest /= radix;
         }
         let mut position = try_vec(n, 0u32, TABLES)?;
-        for (place, input) in decimated_order(&radices)?.into_iter().enumerate() {
-            position[input] = place as u32;
+        for (offset, input) in decimated_order(&radices)?.into_iter().enumerate() {
+            position[input] = offset as u32;
         }
         let root = |k: usize, n: usize| {
             let (sin, cos) = (TAU * k as f64 / n as f64).sin_cos();
@@ -236,7 +235,7 @@ fn subtract<T, V: Vector<T>>(a: ComplexVector<V>, b: ComplexVector<V>) -> Comple
 
 /// Returns a - i b and a + i b.
 #[inline(always)]
-fn add_turned<T, V: Vector<T>>(a: ComplexVector<V>, b: ComplexVector<V>) -> (ComplexVector<V>, ComplexVector<V>) {
+fn add_i_times<T, V: Vector<T>>(a: ComplexVector<V>, b: ComplexVector<V>) -> (ComplexVector<V>, ComplexVector<V>) {
     ((a.0.add(b.1), a.1.sub(b.0)), (a.0.sub(b.1), a.1.add(b.0)))
 }
 
@@ -258,20 +257,20 @@ fn butterfly<T: SimdReal, V: Vector<T>, const R: usize>(
             let odd = butterfly_4([x[1], x[3], x[5], x[7]]);
             let half = V::splat(T::of(FRAC_1_SQRT_2));
             let (o1, o3) = (odd[1], odd[3]);
-            let turned = [
+            let rotated = [
                 odd[0],
                 (o1.0.add(o1.1).mul(half), o1.1.sub(o1.0).mul(half)),
                 odd[2],
                 (o3.1.sub(o3.0).mul(half), o3.0.add(o3.1).mul(half)),
             ];
-            y[0] = add(even[0], turned[0]);
-            y[4] = subtract(even[0], turned[0]);
-            y[1] = add(even[1], turned[1]);
-            y[5] = subtract(even[1], turned[1]);
-            (y[2], y[6]) = add_turned(even[2], turned[2]);
+            y[0] = add(even[0], rotated[0]);
+            y[4] = subtract(even[0], rotated[0]);
+            y[1] = add(even[1], rotated[1]);
+            y[5] = subtract(even[1], rotated[1]);
+            (y[2], y[6]) = add_i_times(even[2], rotated[2]);
             // The factor is exp(-i 6 pi / 8) = -(1 + i) / sqrt 2, so real and imaginary parts differ in sign.
-            y[3] = (even[3].0.add(turned[3].0), even[3].1.sub(turned[3].1));
-            y[7] = (even[3].0.sub(turned[3].0), even[3].1.add(turned[3].1));
+            y[3] = (even[3].0.add(rotated[3].0), even[3].1.sub(rotated[3].1));
+            y[7] = (even[3].0.sub(rotated[3].0), even[3].1.add(rotated[3].1));
         }
         // An odd radix uses sums and differences of the inputs q and R - q.
         _ => {
@@ -294,7 +293,7 @@ fn butterfly<T: SimdReal, V: Vector<T>, const R: usize>(
                         b = (differences[q].0.fma(sin, b.0), differences[q].1.fma(sin, b.1));
                     }
                 }
-                (y[k], y[R - k]) = add_turned(a, b);
+                (y[k], y[R - k]) = add_i_times(a, b);
             }
         }
     }
@@ -306,7 +305,7 @@ fn butterfly<T: SimdReal, V: Vector<T>, const R: usize>(
 fn butterfly_4<T, V: Vector<T>>(x: [ComplexVector<V>; 4]) -> [ComplexVector<V>; 4] {
     let (a, b) = (add(x[0], x[2]), subtract(x[0], x[2]));
     let (c, d) = (add(x[1], x[3]), subtract(x[1], x[3]));
-    let (y1, y3) = add_turned(b, d);
+    let (y1, y3) = add_i_times(b, d);
     [add(a, c), y1, subtract(a, c), y3]
 }
 
@@ -334,20 +333,20 @@ pub unsafe fn load<T: SimdReal, A: Arith>(lines: Lines<T>, mapping: &LineMapping
     let zero = T::V::<A>::splat(T::ZERO);
     // SAFETY: positions are below n, elements below the mapping's length, and lines below `count`.
     unsafe {
-        for &place in &mapping.empty {
-            let cell = buffer.add(place as usize * 2 * lanes);
+        for &offset in &mapping.empty {
+            let cell = buffer.add(offset as usize * 2 * lanes);
             zero.store(cell);
             zero.store(cell.add(lanes));
         }
         let elements = mapping.position.iter().zip(&mapping.factor).enumerate();
         if lines.count == lanes && lines.across == 1 {
-            for (i, (&place, &factor)) in elements {
+            for (i, (&offset, &factor)) in elements {
                 let p: *const T = lines.address.add(i * lines.along).cast();
                 // The columns to the right are processed next, each row on a different page.
                 prefetch(p.wrapping_add(2 * lanes));
                 prefetch(p.wrapping_add(3 * lanes));
                 let (re, im) = T::V::<A>::load(p).unzip(T::V::<A>::load(p.add(lanes)));
-                let (cell, factor) = (buffer.add(place as usize * 2 * lanes), T::V::<A>::splat(factor));
+                let (cell, factor) = (buffer.add(offset as usize * 2 * lanes), T::V::<A>::splat(factor));
                 re.mul(factor).store(cell.add(re_at));
                 im.mul(factor).store(cell.add(im_at));
             }
@@ -374,8 +373,8 @@ pub unsafe fn load<T: SimdReal, A: Arith>(lines: Lines<T>, mapping: &LineMapping
             }
         }
         // Elements that do not fill vectors are loaded one by one; lanes without a line are zero.
-        for (i, (&place, &factor)) in elements.skip(first) {
-            let cell = buffer.add(place as usize * 2 * lanes);
+        for (i, (&offset, &factor)) in elements.skip(first) {
+            let cell = buffer.add(offset as usize * 2 * lanes);
             for line in 0..lanes {
                 let value = match line < lines.count {
                     true => *lines.address.add(i * lines.along + line * lines.across) * factor,

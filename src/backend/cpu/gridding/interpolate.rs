@@ -62,13 +62,13 @@ impl<T: SimdReal> Kernel for InterpolationKernel<'_, T> {
                     for array in 0..self.arrays {
                         let sums = &mut self.work.values[array * batch.len()..][..batch.len()];
                         for (i, &key) in g.samples.keys[first..first + count].iter().enumerate() {
-                            let (cell, place) = unpack_key(key);
+                            let (cell, index) = unpack_key(key);
                             // SAFETY: the taps have been written, and sorting.rs placed the sample inside the buffer.
                             let sum = unsafe {
                                 let cells = cells.add(2 * (array * buffer + cell as usize));
                                 window_sum::<T, A, N>(window, taps.from(i, layout.x_len), cells)
                             };
-                            sums[place] = sum;
+                            sums[index] = sum;
                         }
                     }
                 }

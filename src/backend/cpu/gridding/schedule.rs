@@ -149,7 +149,7 @@ impl Schedule {
         // Parts of a tile have even distances. Parts at equal positions are ordered by the colour of their tiles
         // (parity along each axis), since tiles of one colour share no cells.
         let key = |(rank, part): &(f64, TilePart)| {
-            let [x, y, z] = part.position.map(|position| position & 1);
+            let [x, y, z] = part.position.map(|at| at & 1);
             (rank.to_bits(), z, y, x, part.tile)
         };
         parts.sort_unstable_by_key(key);
@@ -178,12 +178,8 @@ impl Schedule {
             let empty = part.points.is_empty();
             part.first_regions = if arrived[part.tile as usize] > 0 { 0 } else { Self::all_regions(tiling, empty) };
             let around = [0, 1, 2].map(|a| {
-                let (position, last) = (part.position[a] as usize, counts[a] - 1);
-                [
-                    if position > 0 { position - 1 } else { last },
-                    position,
-                    if position < last { position + 1 } else { 0 },
-                ]
+                let (at, last) = (part.position[a] as usize, counts[a] - 1);
+                [if at > 0 { at - 1 } else { last }, at, if at < last { at + 1 } else { 0 }]
             });
             for z in offsets(2) {
                 for y in offsets(1) {

@@ -17,7 +17,7 @@ const BATCH: usize = 8192;
 /// Number of elements that may be read behind the last sample: a vector of the widest unit.
 const PADDING: usize = 16;
 /// Number of samples that are located at once.
-const LOCATED_AT_ONCE: usize = 32;
+const LOCATE_CHUNK: usize = 32;
 /// Number of samples that are copied at once if they are also adjacent in the caller's order.
 const COPIED_ROW: usize = 16;
 /// Upper limit of the cells of an axis, see [`TileLocator`].
@@ -138,10 +138,6 @@ impl<T: SimdReal> Windows<'_, T> {
 /// With 1/2 in place of 1, the quotient is at least 1 / (2 N) from an integer, and rounding moves it by less than C
 /// 2^-51. That is smaller for C N < 2^50, which holds because tiles have at least 16 cells and an axis has less than
 /// 2^27.
-///
-/// With 1/2 in place of 1, the quotient is at least 1 / (2 N) from an integer, and rounding moves it by less than C
-/// 2^-51. That is smaller for C N < 2^50, which holds because tiles have at least 16 cells and an axis has less than
-/// 2^27.
 #[derive(Clone, Copy)]
 struct TileLocator {
     slope: f64,
@@ -248,19 +244,19 @@ impl<T: SimdReal> Kernel for TileSearchKernel<'_, T> {
     #[inline(always)]
     fn run<A: Arith>(self) {
         for (axis, k) in self.windows.k.iter().enumerate() {
-            let (windows, locators) = (*self.windows, self.locators[axis]);
-            let add = |keys: &mut [u32; LOCATED_AT_ONCE], k: &[T; LOCATED_AT_ONCE]| {
-                for i in 0..LOCATED_AT_ONCE {
+            let (windows, locator) = (*self.windows, self.locators[axis]);
+            let add = |keys: &mut [u32; LOCATE_CHUNK], k: &[T; LOCATE_CHUNK]| {
+                for i in 0..LOCATE_CHUNK {
                     let (cell, _) = windows.locate(axis, k[i]);
                     let previous = if axis == 0 { 0 } else { keys[i] };
-                    keys[i] = previous + locators.index_part(cell);
+                    keys[i] = previous + locator.index_part(cell);
                 }
             };
             let k = &k[self.start..][..self.keys.len()];
             let (keys, last_keys) = self.keys.as_chunks_mut();
             let (k, last_k) = k.as_chunks();
             keys.iter_mut().zip(k).for_each(|(keys, k)| add(keys, k));
-            let (mut keys, mut k) = ([0; LOCATED_AT_ONCE], [T::ZERO; LOCATED_AT_ONCE]);
+            let (mut keys, mut k) = ([0; LOCATE_CHUNK], [T::ZERO; LOCATE_CHUNK]);
             keys[..last_keys.len()].copy_from_slice(last_keys);
             k[..last_k.len()].copy_from_slice(last_k);
             add(&mut keys, &k);
@@ -310,7 +306,7 @@ fn sort_parts<T: SimdReal>(
 ) -> Result<()> {
     let (samples, axes) = (windows.samples(), windows.k.len());
     let SortedSamples { t, keys: sorted, order, schedule } = sorted;
-    let scratch = || SortBuffers::new(axes, BATCH.min(samples.next_multiple_of(LOCATED_AT_ONCE)));
+    let scratch = || SortBuffers::new(axes, BATCH.min(samples.next_multiple_of(LOCATE_CHUNK)));
     // Each thread allocates its own buffers. If there is no memory, threads wait for one another.
     let pool = Pool::filled(1, scratch)?;
     let vectors = VectorDigits::new(tiling.extent.iter().product(), tiling.layout.cells);
@@ -403,13 +399,13 @@ impl<T: SimdReal> Kernel for LocationKernel<'_, T> {
         for axis in 0..windows.k.len() {
             let (origin, stride) = (self.origin[axis], pack_key(strides[axis], 0));
             // The last samples are located together with unused elements, for which the buffers have space.
-            let chunks = self.order.len().div_ceil(LOCATED_AT_ONCE);
+            let chunks = self.order.len().div_ceil(LOCATE_CHUNK);
             let (t, keys) =
-                (t[axis].as_chunks_mut::<LOCATED_AT_ONCE>().0.iter_mut(), keys.as_chunks_mut::<LOCATED_AT_ONCE>().0);
+                (t[axis].as_chunks_mut::<LOCATE_CHUNK>().0.iter_mut(), keys.as_chunks_mut::<LOCATE_CHUNK>().0);
             for (chunk, (t, keys)) in t.zip(keys).take(chunks).enumerate() {
-                for i in 0..LOCATED_AT_ONCE {
+                for i in 0..LOCATE_CHUNK {
                     let (cell, offset) = windows.locate(axis, t[i]);
-                    let previous = if axis == 0 { pack_key(0, chunk * LOCATED_AT_ONCE + i) } else { keys[i] };
+                    let previous = if axis == 0 { pack_key(0, chunk * LOCATE_CHUNK + i) } else { keys[i] };
                     keys[i] = previous.wrapping_add(cell.wrapping_sub(origin).wrapping_mul(stride));
                     t[i] = offset;
                 }

@@ -1,11 +1,11 @@
 //! Calls the copy of a kernel that is compiled for a level.
 
-use super::level::Unit;
+use super::level::{Level, Unit};
 #[cfg(not(target_arch = "x86_64"))]
 use super::portable;
+use super::vector::{Arith, Kernel};
 #[cfg(target_arch = "x86_64")]
 use super::x86;
-use super::{Arith, Kernel, Level};
 use crate::base::real::Real;
 
 macro_rules! arith {

@@ -1,6 +1,6 @@
 //! The vector unit that a plan computes with: detection and choice.
 
-use super::{Arith, Kernel, SimdReal, Vector};
+use super::vector::{Arith, Kernel, SimdReal, Vector};
 use crate::base::error::{bail, Result};
 use crate::base::options::Simd;
 #[cfg(target_arch = "x86_64")]

@@ -1,6 +1,6 @@
 //! Vectors for other processors: arrays, for which the compiler generates vector code.
 
-use crate::backend::cpu::simd::Vector;
+use super::vector::Vector;
 use crate::base::real::Real;
 use num_complex::Complex;
 use std::array::from_fn;

@@ -1,6 +1,7 @@
 //! Compares every vector function with scalar arithmetic, at every level.
 
 use super::*;
+use crate::base::real::Real;
 
 /// Compares every function of a vector type with scalar arithmetic.
 fn check<T: Real, V: Vector<T>>() {

@@ -1,6 +1,6 @@
 //! Sums from the voxels of a grid to samples.
 
-use super::{align_to_line, has_wide_tiles, order_axes, panel_vectors, whole_lines, write_phases, GridAxis};
+use super::axes::{align_to_line, has_wide_tiles, order_axes, panel_vectors, whole_lines, write_phases, GridAxis};
 use crate::backend::cpu::simd::{Arith, Kernel, Level, SimdReal, Vector};
 use crate::backend::cpu::thread_pool::Threads;
 use crate::base::interrupt::StopSignal;
