@@ -176,7 +176,7 @@ mod tests {
             }
             // At least one call occurs at the beginning, even if the machine is busy.
             assert!((1..=11).contains(&count()), "{} calls", count());
-            let before = count();
+            let previous = count();
             LAST_CALL.set(None);
             std::thread::scope(|scope| {
                 scope.spawn(|| {
@@ -188,14 +188,14 @@ mod tests {
                 let _none = ActiveInterrupt::new(None);
                 check("a call within").unwrap();
             }
-            assert_eq!(count(), before);
+            assert_eq!(count(), previous);
             check("the call again").unwrap();
-            assert_eq!(count(), before + 1);
+            assert_eq!(count(), previous + 1);
         }
         LAST_CALL.set(None);
-        let before = count();
+        let previous = count();
         check("after the call").unwrap();
-        assert_eq!(count(), before);
+        assert_eq!(count(), previous);
         assert!(interrupt == interrupt.clone() && interrupt != counting(false).0);
         assert_eq!(format!("{interrupt:?}"), "Interrupt(..)");
     }

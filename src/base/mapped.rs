@@ -229,11 +229,11 @@ fn map(bytes: usize) -> Option<Block> {
 fn map_aligned(bytes: usize) -> Option<Block> {
     let mapped = bytes.checked_add(HUGE_PAGE - page_size())?;
     let start = map_pages(mapped)?;
-    let before = start.as_ptr().align_offset(HUGE_PAGE);
+    let skipped = start.as_ptr().align_offset(HUGE_PAGE);
     // SAFETY: both addresses are inside the mapping, which has room for the alignment.
-    let (address, end) = unsafe { (start.add(before), start.add(before + bytes)) };
-    let after = mapped - before - bytes;
-    [(start, before), (end, after)].into_iter().filter(|part| part.1 > 0).for_each(|(at, bytes)| unmap(at, bytes));
+    let (address, end) = unsafe { (start.add(skipped), start.add(skipped + bytes)) };
+    let after = mapped - skipped - bytes;
+    [(start, skipped), (end, after)].into_iter().filter(|part| part.1 > 0).for_each(|(at, bytes)| unmap(at, bytes));
     Some(Block { address, bytes, used: 0 })
 }
 

@@ -83,19 +83,19 @@ impl<'a, T: Real> OffResonance<'a, T> {
             let map = self.decay_map.expect("the map was checked");
             bail!(NotFinite, "decay rate of voxel {r} is {}: it must be a number of 1/s, 0 where unknown", map[r]);
         }
-        let ends = |found: ValueRange| found.ends.map_or([0.0; 2], |ends| ends.map(|(value, _)| value));
-        let voxels = |found: Option<ValueRange>| {
-            found.and_then(|found| found.ends).map_or([0; 2], |ends| ends.map(|(_, voxel)| voxel))
+        let min_max = |range: ValueRange| range.min_max.map_or([0.0; 2], |min_max| min_max.map(|(value, _)| value));
+        let voxels = |range: Option<ValueRange>| {
+            range.and_then(|range| range.min_max).map_or([0; 2], |min_max| min_max.map(|(_, voxel)| voxel))
         };
         let band = OffResonanceRange {
-            frequency: frequency.map(ends),
-            decay: decay.map(ends),
-            time: ends(time),
+            frequency: frequency.map(min_max),
+            decay: decay.map(min_max),
+            time: min_max(time),
             frequency_voxels: voxels(frequency),
             decay_voxels: voxels(decay),
         };
-        if let (Some(ValueRange { ends: Some(found), .. }), Some(times)) = (frequency, time.ends) {
-            let (f, voxel) = if found[0].0.abs() > found[1].0.abs() { found[0] } else { found[1] };
+        if let (Some(ValueRange { min_max: Some(range), .. }), Some(times)) = (frequency, time.min_max) {
+            let (f, voxel) = if range[0].0.abs() > range[1].0.abs() { range[0] } else { range[1] };
             let (t, sample) = if times[0].0.abs() > times[1].0.abs() { times[0] } else { times[1] };
             if (f * t).abs() > MAX_TURNS {
                 bail!(
@@ -131,7 +131,7 @@ impl<'a, T: Real> OffResonance<'a, T> {
 #[derive(Clone, Copy)]
 struct ValueRange {
     /// The minimum and the maximum, each with its first index; `None` if no value counts.
-    ends: Option<[(f64, usize); 2]>,
+    min_max: Option<[(f64, usize); 2]>,
     /// Index of the first value that is not finite, whether it counts or not.
     not_finite: Option<usize>,
 }
@@ -142,23 +142,23 @@ fn range_where<T: Real>(
     values: &[T],
     counts: impl Fn(usize) -> bool + Sync,
 ) -> Result<ValueRange> {
-    let range_of_chunk = |range: Range<usize>| {
-        let mut found = ValueRange { ends: None, not_finite: None };
-        for i in range {
+    let range_of_chunk = |indices: Range<usize>| {
+        let mut range = ValueRange { min_max: None, not_finite: None };
+        for i in indices {
             let value = values[i].wide();
             if !value.is_finite() {
-                found.not_finite = found.not_finite.or(Some(i));
+                range.not_finite = range.not_finite.or(Some(i));
             } else if counts(i) {
-                let [low, high] = found.ends.unwrap_or([(value, i); 2]);
+                let [low, high] = range.min_max.unwrap_or([(value, i); 2]);
                 let low = if value < low.0 { (value, i) } else { low };
                 let high = if value > high.0 { (value, i) } else { high };
-                found.ends = Some([low, high]);
+                range.min_max = Some([low, high]);
             }
         }
-        found
+        range
     };
     let merge = |a: ValueRange, b: ValueRange| ValueRange {
-        ends: match (a.ends, b.ends) {
+        min_max: match (a.min_max, b.min_max) {
             (Some(a), Some(b)) => {
                 Some([if b[0].0 < a[0].0 { b[0] } else { a[0] }, if b[1].0 > a[1].0 { b[1] } else { a[1] }])
             }
@@ -166,5 +166,5 @@ fn range_where<T: Real>(
         },
         not_finite: a.not_finite.into_iter().chain(b.not_finite).min(),
     };
-    Ok(fold(workers, values.len(), ValueRange { ends: None, not_finite: None }, range_of_chunk, merge))
+    Ok(fold(workers, values.len(), ValueRange { min_max: None, not_finite: None }, range_of_chunk, merge))
 }

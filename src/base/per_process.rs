@@ -54,14 +54,14 @@ impl<T: Send + Sync> PerProcess<T> {
                 Some(slot) => &slot.value,
                 None => &self.first,
             };
-            let own = Box::into_raw(Box::new(Slot { process, value: (self.inherit)(parent) }));
-            match self.forked.compare_exchange(latest, own, Ordering::AcqRel, Ordering::Acquire) {
+            let new = Box::into_raw(Box::new(Slot { process, value: (self.inherit)(parent) }));
+            match self.forked.compare_exchange(latest, new, Ordering::AcqRel, Ordering::Acquire) {
                 // SAFETY: published, and never freed.
-                Ok(_) => return unsafe { &(*own).value },
+                Ok(_) => return unsafe { &(*new).value },
                 Err(now) => {
                     // Another thread of this process was faster.
                     // SAFETY: created above and not published.
-                    drop(unsafe { Box::from_raw(own) });
+                    drop(unsafe { Box::from_raw(new) });
                     latest = now;
                 }
             }
@@ -78,8 +78,8 @@ mod tests {
     fn a_forked_process_has_its_own_value() {
         static VALUE: PerProcess<Mutex<Vec<u32>>> = PerProcess::new(Mutex::new(Vec::new()), |parent| {
             // The parent's lock may be locked for ever.
-            let known = parent.try_lock().map(|values| values.len() as u32).unwrap_or(u32::MAX);
-            Mutex::new(vec![known])
+            let count = parent.try_lock().map(|values| values.len() as u32).unwrap_or(u32::MAX);
+            Mutex::new(vec![count])
         });
         VALUE.get_as(7).lock().unwrap().extend([1, 2, 3]);
         assert_eq!(*VALUE.get_as(7).lock().unwrap(), [1, 2, 3]);

@@ -30,12 +30,12 @@ impl RigidMotion {
         let count = motions.len() as f64;
         let angle = motions.iter().map(|m| m.angle).sum::<f64>() / count;
         let mean = motions.iter().fold([0.0; 2], |sum, motion| {
-            let own = motion.back(motion.translation);
-            [sum[0] + own[0] / count, sum[1] + own[1] / count]
+            let rotated = motion.back(motion.translation);
+            [sum[0] + rotated[0] / count, sum[1] + rotated[1] / count]
         });
         for motion in motions {
-            let own = motion.turned(mean);
-            motion.translation = [motion.translation[0] - own[0], motion.translation[1] - own[1]];
+            let rotated = motion.turned(mean);
+            motion.translation = [motion.translation[0] - rotated[0], motion.translation[1] - rotated[1]];
             motion.angle -= angle;
         }
     }
@@ -49,8 +49,8 @@ mod tests {
     fn centring_removes_the_mean_and_preserves_differences() {
         let of =
             |i: f64| RigidMotion { angle: 0.3 * (1.7 * i).sin() + 0.2, translation: [3.0 + i.cos(), i.sin() - 7.0] };
-        let before: Vec<RigidMotion> = (0..9).map(|i| of(i as f64)).collect();
-        let mut motions = before.clone();
+        let original: Vec<RigidMotion> = (0..9).map(|i| of(i as f64)).collect();
+        let mut motions = original.clone();
         RigidMotion::centre(&mut motions);
         let mean = motions.iter().fold([0.0; 3], |sum, m| {
             let [x, y] = m.back(m.translation);
@@ -64,8 +64,8 @@ mod tests {
         };
         let at_rest = |m: &RigidMotion, q: [f64; 2]| m.back([q[0] - m.translation[0], q[1] - m.translation[1]]);
         for i in 1..9 {
-            let both = [&before, &motions].map(|all| moved(&all[0], at_rest(&all[i], [4.0, -2.5])));
-            assert!((0..2).all(|a| (both[0][a] - both[1][a]).abs() < 1e-12), "{i}: {both:?}");
+            let positions = [&original, &motions].map(|all| moved(&all[0], at_rest(&all[i], [4.0, -2.5])));
+            assert!((0..2).all(|a| (positions[0][a] - positions[1][a]).abs() < 1e-12), "{i}: {positions:?}");
         }
     }
 }

@@ -63,9 +63,9 @@ impl<T: SimdReal> Backend<T> for Cpu {
         Aligned::unwritten(len, what)
     }
     fn upload<E: Element>(&self, host: &[E], what: &str) -> Result<Aligned<E>> {
-        let mut own = Aligned::unwritten(host.len(), what)?;
-        vector::copy(self, host, &mut own);
-        Ok(own)
+        let mut array = Aligned::unwritten(host.len(), what)?;
+        vector::copy(self, host, &mut array);
+        Ok(array)
     }
     fn view<'a, E: Element>(&self, array: &'a Aligned<E>) -> &'a [E] {
         array

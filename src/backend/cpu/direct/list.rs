@@ -97,16 +97,16 @@ impl<T: SimdReal> ListSumKernel<'_, T> {
     /// Computes the sums of points with `D` coordinates.
     #[inline(always)]
     fn sum_in_dimension<A: Arith, const D: usize, const DECAYS: bool>(self) {
-        let own = self.first..self.first + self.out.len();
+        let range = self.first..self.first + self.out.len();
         let mut to = [[T::ZERO; TO]; D];
         for (to, axis) in to.iter_mut().zip(self.to.coordinates) {
-            for (to, p) in to.iter_mut().zip(&axis[own.clone()]) {
+            for (to, p) in to.iter_mut().zip(&axis[range.clone()]) {
                 *to = if self.sign == Sign::Plus { *p } else { -*p };
             }
         }
         let mut to_decay = [T::ZERO; TO];
         if let (true, Some(decay)) = (DECAYS, self.to.decay) {
-            to_decay[..self.out.len()].copy_from_slice(&decay[own]);
+            to_decay[..self.out.len()].copy_from_slice(&decay[range]);
         }
         // Sums within a block use the precision of the data; sums of blocks use double precision.
         let mut total = [[0f64; TO]; 2];

@@ -47,19 +47,19 @@ pub struct Phases<V, const N: usize> {
 #[inline(always)]
 pub fn phases<T: SimdReal, V: Vector<T>, const D: usize, const N: usize>(q: [V; D], p: [[V; N]; D]) -> Phases<V, N> {
     // Adding and subtracting these constants rounds a number to whole, or to half, turns.
-    let whole = V::splat(T::of(1.5 / T::EPSILON));
-    let half = V::splat(T::of(0.75 / T::EPSILON));
+    let integer_rounder = V::splat(T::of(1.5 / T::EPSILON));
+    let half_rounder = V::splat(T::of(0.75 / T::EPSILON));
     let mut turns = [V::splat(T::ZERO); N];
     for axis in 0..D - 1 {
-        let rounded: [V; N] = from_fn(|i| q[axis].fma(p[axis][i], whole).sub(whole));
+        let rounded: [V; N] = from_fn(|i| q[axis].fma(p[axis][i], integer_rounder).sub(integer_rounder));
         let fraction: [V; N] = from_fn(|i| q[axis].mul_sub(p[axis][i], rounded[i]));
         turns = if axis == 0 { fraction } else { from_fn(|i| turns[i].add(fraction[i])) };
     }
     // The half turns of the sum are subtracted together with the last axis.
     let (q, p) = (q[D - 1], p[D - 1]);
     let last: [V; N] = if D == 1 { from_fn(|i| q.mul(p[i])) } else { from_fn(|i| q.fma(p[i], turns[i])) };
-    let halves: [V; N] = from_fn(|i| last[i].add(half));
-    let rounded: [V; N] = from_fn(|i| halves[i].sub(half));
+    let halves: [V; N] = from_fn(|i| last[i].add(half_rounder));
+    let rounded: [V; N] = from_fn(|i| halves[i].sub(half_rounder));
     let rest: [V; N] = from_fn(|i| q.mul_sub(p[i], rounded[i]));
     let rest = if D == 1 { rest } else { from_fn(|i| rest[i].add(turns[i])) };
     Phases { rest, halves }

@@ -46,10 +46,10 @@ pub fn powers_of_two<T: SimdReal, V: Vector<T>, const N: usize>(q: V, p: [V; N])
         if T::EPSILON > f64::EPSILON { (EXPONENTS_F32, &F32) } else { (EXPONENTS_F64, &F64) };
     let (low, high) = (V::splat(T::of(low)), V::splat(T::of(high)));
     // Adding and subtracting this constant rounds a number to an integer.
-    let whole = V::splat(T::of(1.5 / T::EPSILON));
+    let rounder = V::splat(T::of(1.5 / T::EPSILON));
     let exponent: [V; N] = from_fn(|i| q.mul(p[i]).max(low).min(high));
-    let shifted: [V; N] = from_fn(|i| exponent[i].add(whole));
-    let rest: [V; N] = from_fn(|i| exponent[i].sub(shifted[i].sub(whole)));
+    let shifted: [V; N] = from_fn(|i| exponent[i].add(rounder));
+    let rest: [V; N] = from_fn(|i| exponent[i].sub(shifted[i].sub(rounder)));
     let power = polynomial(coefficients, rest);
     from_fn(|i| power[i].times_power_of_two(shifted[i]))
 }

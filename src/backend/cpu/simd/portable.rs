@@ -5,8 +5,9 @@ use crate::base::real::Real;
 use num_complex::Complex;
 use std::array::from_fn;
 
+/// Implements `Vector` for arrays of fixed size.
 macro_rules! vector {
-    ($name:ident, |$a:ident, $b:ident, $c:ident| $fma:expr, $fnma:expr, $less:expr) => {
+    ($name:ident, |$a:ident, $b:ident, $c:ident| [$($ternary:ident = $abc:expr),*]) => {
         #[derive(Clone, Copy)]
         pub struct $name<T, const N: usize>([T; N]);
         impl<T: Real, const N: usize> Vector<T> for $name<T, N> {
@@ -45,27 +46,13 @@ macro_rules! vector {
             fn min(self, b: Self) -> Self {
                 $name(from_fn(|i| if self.0[i] < b.0[i] { self.0[i] } else { b.0[i] }))
             }
-            #[inline(always)]
-            fn fma(self, b: Self, c: Self) -> Self {
+            $(#[inline(always)]
+            fn $ternary(self, b: Self, c: Self) -> Self {
                 $name(from_fn(|i| {
                     let ($a, $b, $c) = (self.0[i], b.0[i], c.0[i]);
-                    $fma
+                    $abc
                 }))
-            }
-            #[inline(always)]
-            fn fnma(self, b: Self, c: Self) -> Self {
-                $name(from_fn(|i| {
-                    let ($a, $b, $c) = (self.0[i], b.0[i], c.0[i]);
-                    $fnma
-                }))
-            }
-            #[inline(always)]
-            fn mul_sub(self, b: Self, c: Self) -> Self {
-                $name(from_fn(|i| {
-                    let ($a, $b, $c) = (self.0[i], b.0[i], c.0[i]);
-                    $less
-                }))
-            }
+            })*
             #[inline(always)]
             fn negate_where_odd(self, q: Self) -> Self {
                 // The last bit of an f32 is bit 29 of its value as f64.
@@ -97,6 +84,6 @@ macro_rules! vector {
         }
     };
 }
-vector!(Fused, |a, b, c| a.fma(b, c), (-a).fma(b, c), a.fma(b, -c));
+vector!(Fused, |a, b, c| [fma = a.fma(b, c), fnma = (-a).fma(b, c), mul_sub = a.fma(b, -c)]);
 // `fma` in software is slow but correct.
-vector!(Separate, |a, b, c| a * b + c, c - a * b, a.fma(b, -c));
+vector!(Separate, |a, b, c| [fma = a * b + c, fnma = c - a * b, mul_sub = a.fma(b, -c)]);

@@ -3,10 +3,12 @@
 use num_complex::Complex;
 use std::arch::x86_64::*;
 
+/// Implements `Vector` for a type of the intrinsics. The operations are given as intrinsics, or as expressions of the
+/// arguments a, b and c.
 macro_rules! vector {
-    ($name:ident, $inner:ty, $t:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident, $add:ident, $sub:ident,
-     $mul:ident, $max:ident, $min:ident, |$a:ident, $b:ident, $c:ident| $fma:expr, $fnma:expr, $less:expr,
-     $negate:expr, $power:expr, $zip:expr, $unzip:expr, $sum:expr) => {
+    ($name:ident, $inner:ty, $t:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident,
+     [$($simple:ident = $intrinsic:ident),*], |$a:ident, $b:ident, $c:ident|
+     [$($ternary:ident = $abc:expr),*], [$($binary:ident = $ab:expr),*], [$($pair:ident = $two:expr),*], $sum:expr) => {
         #[derive(Clone, Copy)]
         pub struct $name($inner);
         impl Vector<$t> for $name {
@@ -26,75 +28,30 @@ macro_rules! vector {
                 // SAFETY: the caller promises writable elements; the instruction accepts any alignment.
                 unsafe { $store(p, self.0) }
             }
-            #[inline(always)]
-            fn add(self, b: Self) -> Self {
+            $(#[inline(always)]
+            fn $simple(self, b: Self) -> Self {
                 // SAFETY: `Level::run` calls this only if `Level::detect` found the unit.
-                unsafe { $name($add(self.0, b.0)) }
-            }
-            #[inline(always)]
-            fn sub(self, b: Self) -> Self {
-                // SAFETY: `Level::run` calls this only if `Level::detect` found the unit.
-                unsafe { $name($sub(self.0, b.0)) }
-            }
-            #[inline(always)]
-            fn mul(self, b: Self) -> Self {
-                // SAFETY: `Level::run` calls this only if `Level::detect` found the unit.
-                unsafe { $name($mul(self.0, b.0)) }
-            }
-            #[inline(always)]
-            fn max(self, b: Self) -> Self {
-                // SAFETY: `Level::run` calls this only if `Level::detect` found the unit.
-                unsafe { $name($max(self.0, b.0)) }
-            }
-            #[inline(always)]
-            fn min(self, b: Self) -> Self {
-                // SAFETY: `Level::run` calls this only if `Level::detect` found the unit.
-                unsafe { $name($min(self.0, b.0)) }
-            }
-            #[inline(always)]
-            fn fma(self, b: Self, c: Self) -> Self {
+                unsafe { $name($intrinsic(self.0, b.0)) }
+            })*
+            $(#[inline(always)]
+            fn $ternary(self, b: Self, c: Self) -> Self {
                 let ($a, $b, $c) = (self.0, b.0, c.0);
                 // SAFETY: `Level::run` calls this only if `Level::detect` found the unit.
-                unsafe { $name($fma) }
-            }
-            #[inline(always)]
-            fn fnma(self, b: Self, c: Self) -> Self {
-                let ($a, $b, $c) = (self.0, b.0, c.0);
-                // SAFETY: `Level::run` calls this only if `Level::detect` found the unit.
-                unsafe { $name($fnma) }
-            }
-            #[inline(always)]
-            fn mul_sub(self, b: Self, c: Self) -> Self {
-                let ($a, $b, $c) = (self.0, b.0, c.0);
-                // SAFETY: `Level::run` calls this only if `Level::detect` found the unit.
-                unsafe { $name($less) }
-            }
-            #[inline(always)]
-            fn negate_where_odd(self, q: Self) -> Self {
-                let ($a, $b) = (self.0, q.0);
-                // SAFETY: `Level::run` calls this only if `Level::detect` found the unit.
-                unsafe { $name($negate) }
-            }
-            #[inline(always)]
-            fn times_power_of_two(self, q: Self) -> Self {
-                let ($a, $b) = (self.0, q.0);
-                // SAFETY: `Level::run` calls this only if `Level::detect` found the unit.
-                unsafe { $name($power) }
-            }
-            #[inline(always)]
-            fn zip(self, b: Self) -> (Self, Self) {
+                unsafe { $name($abc) }
+            })*
+            $(#[inline(always)]
+            fn $binary(self, b: Self) -> Self {
                 let ($a, $b) = (self.0, b.0);
                 // SAFETY: `Level::run` calls this only if `Level::detect` found the unit.
-                let (first, second) = unsafe { $zip };
+                unsafe { $name($ab) }
+            })*
+            $(#[inline(always)]
+            fn $pair(self, b: Self) -> (Self, Self) {
+                let ($a, $b) = (self.0, b.0);
+                // SAFETY: `Level::run` calls this only if `Level::detect` found the unit.
+                let (first, second) = unsafe { $two };
                 ($name(first), $name(second))
-            }
-            #[inline(always)]
-            fn unzip(self, b: Self) -> (Self, Self) {
-                let ($a, $b) = (self.0, b.0);
-                // SAFETY: `Level::run` calls this only if `Level::detect` found the unit.
-                let (even, odd) = unsafe { $unzip };
-                ($name(even), $name(odd))
-            }
+            })*
             #[inline(always)]
             fn sum_pairs(self) -> Complex<$t> {
                 let $a = self.0;
